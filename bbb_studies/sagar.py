@@ -32,7 +32,7 @@ from bbb_numpy.progress import steps as count_steps
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam
 from bbb_studies import linear_gaussian as exactly
-from bbb_studies.kit import Claim, claims, listed, table, write
+from bbb_studies.kit import Claim, claims, estimate, listed, panels, table, write
 from bbb_studies.linear_gaussian import Gaussian, Regression
 
 Array = NDArray[Any]
@@ -366,8 +366,7 @@ def slopes_of_rho(
     for name, estimator in estimators.items():
         noises = (estimator.draw(rng, samples) for _ in range(repeats))
         grads = (estimator.value_and_grad(theta, e, problem.x, problem.y)[1] for e in noises)
-        values = [grad[-1] for grad in grads]
-        found[name] = (float(np.mean(values)), float(np.std(values, ddof=1) / repeats**0.5))
+        found[name] = estimate(np.array([grad[-1] for grad in grads]))
     return found
 
 
@@ -386,8 +385,7 @@ def draw_trajectories(
     mean: Regression, paths: Mapping[str, Path], regression: Regression, corrected: Path
 ) -> Figure:
     """Draw mean and deviation of the Gaussian mean, and the regression's deviations, by step."""
-    figure = Figure(figsize=(13.5, 4.6), layout="constrained")
-    a, b, c = figure.subplots(1, 3)
+    figure, (a, b, c) = panels(13.5, 4.6, 1, 3)
     best = exactly.inclusive_optimum(exactly.exact(mean))
     for name, path in paths.items():
         colour, style, width = STYLES[name]
@@ -399,27 +397,29 @@ def draw_trajectories(
     b.set_yscale("log")
     b.set_ylim(1e-5, 5.0)  # one curve leaves for 1e-22
     finish(a, "step\n(a) Gaussian mean: mean of q", "mean (units of y)", 2)
-    finish(b, "step\n(b) Gaussian mean: deviation of q", "deviation (units of y)", 2)
+    finish(
+        b, "step\n(b) Gaussian mean: standard deviation of q", "standard deviation (units of y)", 2
+    )
 
     truth = exactly.exact(regression)
     inclusive, reverse = exactly.inclusive_optimum(truth), exactly.reverse_optimum(truth)
     for j, (colour, _) in enumerate(SHADES):
-        c.plot(
-            corrected.steps, corrected.deviations[:, j], color=colour, lw=1.8, label=_draw_name(j)
-        )
+        name = ("weight 1", "weight 2", "bias")[j]
+        c.plot(corrected.steps, corrected.deviations[:, j], color=colour, lw=1.8, label=name)
         c.axhline(inclusive.deviation[j], color=colour, ls=":", lw=1.5)
         c.axhline(reverse.deviation[j], color=colour, ls="--", lw=0.9)
     c.plot([], [], ":", color=BLACK, lw=1.5, label="of the posterior")
     c.plot([], [], "--", color=BLACK, lw=0.9, label="of least free energy")
     c.set_ylim(bottom=0.0)
-    finish(c, "step\n(c) regression, corrected: deviations of q", "deviation of a weight", 2)
+    finish(
+        c,
+        "step\n(c) regression, corrected: standard deviations of q",
+        "standard deviation of a weight",
+        2,
+    )
     for ax in (a, b, c):
         ax.set_xlim(0, corrected.steps[-1])
     return figure
-
-
-def _draw_name(j: int) -> str:
-    return ("weight 1", "weight 2", "bias")[j]
 
 
 ON_REGRESSION, APART = ("corrected", "through", "equation 5"), ("corrected", "through", "one")
@@ -488,9 +488,7 @@ def reproduce(
     with count_steps(work, progress) as done:
         found = measure(seed, steps, samples, runs, done)
     corrected = found.of_regression["corrected"]
-    pictures = {
-        "trajectories": draw_trajectories(found.mean, found.paths, found.regression, corrected),
-    }
+    figure = draw_trajectories(found.mean, found.paths, found.regression, corrected)
     numbers = {
         "gaussian mean": _final(found.mean, found.paths),
         "regression": _final(found.regression, found.of_regression),
@@ -500,7 +498,7 @@ def reproduce(
         "by samples": found.by_samples,
         "weights": found.weights,
     }
-    write(out, pictures, numbers)
+    write(out, {"trajectories": figure}, numbers)
     return lay_out(found)
 
 
@@ -512,7 +510,9 @@ def _final(problem: Regression, paths: Mapping[str, Path]) -> dict[str, dict[str
 
 def lay_out(found: Study) -> str:
     """Return every number that is printed, and which lines of the algorithm hold."""
-    judged = f"Weights must be finite, a path see the data, a deviation be within {CLOSE:.0%}."
+    judged = (
+        f"Weights must be finite, a path see the data, a standard deviation be within {CLOSE:.0%}."
+    )
     return "\n\n".join(
         [
             _one_mean(found),
@@ -522,23 +522,20 @@ def lay_out(found: Study) -> str:
                 "(b), (c) How far the path moves if every value does by 10 (units of y).",
                 "reading",
                 ((VARIANTS[name].title, distance) for name, distance in found.apart.items()),
-                {"most": lambda distance: f"{distance:.3g}"},
+                {"most": "{:.3g}"},
             ),
             listed(
-                "(d) N/S inside the exponential (D30): deviation of q, Gaussian mean (units of y).",
+                "(d) N/S inside exp (D30): standard deviation of q, Gaussian mean (units of y).",
                 "S",
                 ((str(row.batch), row) for row in found.by_batch),
-                {
-                    "found": lambda row: f"{row.found:.4f}",
-                    "predicted, sqrt(v + Var m_i)": lambda row: f"{row.predicted:.4f}",
-                },
+                {"found": "{0.found:.4f}", "predicted, sqrt(v + Var m_i)": "{0.predicted:.4f}"},
             ),
             listed(
                 "(e) dU/d rho of the bias where q is N(1, 0.5^2) (nats).",
                 "estimate",
                 found.slopes.items(),
                 {
-                    "mean": lambda slope: f"{slope[0]:.4f}",
+                    "mean": "{0[0]:.4f}",
                     "standard error": lambda slope: f"{slope[1]:.1g}" if slope[1] > 1e-12 else "0",
                 },
             ),
@@ -602,11 +599,11 @@ def _samples(found: Study) -> str:
             "median": lambda row: f"{np.median(row.excess):.2g}",
             "worst": lambda row: f"{max(row.excess):.2g}",
             f"<= {NEAR:g}": lambda row: "yes" if max(row.excess) <= NEAR else "no",
-            "sd 1": lambda row: f"{row.ratios[0]:.3f}",
-            "sd 2": lambda row: f"{row.ratios[1]:.3f}",
-            "of bias": lambda row: f"{row.ratios[2]:.3f}",
+            "sd 1": "{0.ratios[0]:.3f}",
+            "sd 2": "{0.ratios[1]:.3f}",
+            "of bias": "{0.ratios[2]:.3f}",
             "effective": lambda row: f"{row.share * row.samples:.1f}",
-            "of M": lambda row: f"{row.share:.1%}",
+            "of M": "{0.share:.1%}",
         },
     )
 

@@ -40,7 +40,7 @@ from bbb_numpy.training.optimizers import Adam, Memory
 from bbb_numpy.training.state import Epoch, Training
 from bbb_studies.data import mushroom
 from bbb_studies.data.mushroom import Mushrooms
-from bbb_studies.kit import Claim, claims, listed
+from bbb_studies.kit import Claim, claims, estimate, listed, panels, values
 
 Array = NDArray[Any]
 GOOD, BAD = 5.0, -35.0  # rewards of eating
@@ -49,21 +49,11 @@ LOSS = -0.5 * (GOOD + BAD)  # 15: what eating a poisonous mushroom costs on aver
 
 @dataclass(frozen=True)
 class Agent:
-    """A player.
-
-    Parameters
-    ----------
-    name : str
-    looks : int
-        Weight vectors drawn from the posterior for one decision, whose outputs are averaged;
-        one is Thompson sampling, 0 is a point estimate.
-    epsilon : float
-        Probability of an action at random.
-    """
+    """A player."""
 
     name: str
-    looks: int = 0
-    epsilon: float = 0.0
+    looks: int = 0  # weight vectors averaged for one decision; 1: Thompson sampling, 0: a point
+    epsilon: float = 0.0  # probability of an action at random
 
 
 AGENTS = (
@@ -78,38 +68,20 @@ FULL = tuple(agent for agent in AGENTS if agent.looks != 2)  # for the paper's b
 
 @dataclass(frozen=True)
 class Settings:
-    """How long, how large, how trained; all rewards in the units of the game.
+    """How long, how large, how trained; all rewards in the units of the game."""
 
-    Parameters
-    ----------
-    interactions, runs : int
-        Mushrooms per run, and independent runs of every agent.
-    hidden : tuple of int
-        Widths of the hidden layers, ReLU.
-    memory, batch, steps : int
-        Interactions kept; rows of a minibatch; minibatches per training.
-    dense, sparse : int
-        Training follows each of the first `dense` interactions, then every `sparse`-th.
-    noise : float
-        Deviation of the Gaussian likelihood, in units of reward.
-    prior_scale, rho : float
-        Deviation of the prior of all weights; rho at the start of q, sigma = softplus(rho).
-    learning_rate, point_learning_rate : float
-        Of Adam, for q and for the point estimates.
-    """
-
-    interactions: int = 50_000
-    runs: int = 3
-    hidden: tuple[int, ...] = (100, 100)
-    memory: int = 4096
-    batch: int = 64
-    steps: int = 64
-    dense: int = 1500
-    sparse: int = 32
-    noise: float = 0.5
-    prior_scale: float = 0.3
-    rho: float = -4.0
-    learning_rate: float = 1e-3
+    interactions: int = 50_000  # mushrooms per run
+    runs: int = 3  # of every agent, independent
+    hidden: tuple[int, ...] = (100, 100)  # ReLU
+    memory: int = 4096  # interactions kept
+    batch: int = 64  # rows of a minibatch
+    steps: int = 64  # minibatches per training
+    dense: int = 1500  # training follows each of the first so many interactions ...
+    sparse: int = 32  # ... then every so many-th
+    noise: float = 0.5  # standard deviation of the likelihood
+    prior_scale: float = 0.3  # standard deviation of the prior of all weights
+    rho: float = -4.0  # at the start of q
+    learning_rate: float = 1e-3  # of Adam, for q and for the point estimates
     point_learning_rate: float = 1e-3
 
 
@@ -270,8 +242,7 @@ def draw_figure(settings: Settings, games: Sequence[Game], ate: Mapping[str, Arr
 
     `games`, one for each run; `ate`, by agent (runs, T), what it ate.
     """
-    figure = Figure(figsize=(12.0, 4.8), layout="constrained")
-    a, b = figure.subplots(1, 2)
+    figure, (a, b) = panels(12.0, 4.8, 1, 2)
     total = settings.interactions
     early = min(max(settings.dense, 1), total)
     for (name, eaten), (colour, line) in zip(ate.items(), STYLES, strict=False):
@@ -309,33 +280,27 @@ PAPER_FAST = 1000  # mushrooms of which the paper's greedy agent ate none, "abou
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     """Return the mean over runs and its standard error, nan from one run."""
-    one = np.asarray(values, float)
-    error = one.std(ddof=1) / np.sqrt(len(one)) if len(one) > 1 else np.nan
-    return float(one.mean()), float(error)
+    mean, error = estimate(np.asarray(values, float))
+    return mean, error if len(values) > 1 else np.nan
 
 
 def lay_out(seed: int, settings: Settings, numbers: Numbers) -> str:
     """Return every number that is printed, and which claims of the paper hold."""
     others = [name for name in numbers if name != THOMPSON and THOMPSON in numbers]
+    game = "The game and the training; noise in units of reward."
+
+    def beyond(key: str) -> Callable[[str], str]:
+        return lambda name: _pair(*_gap(numbers, name, key), "+")
+
     return "\n\n".join(
         [
-            listed(
-                "The game and the training; noise in units of reward.",
-                "setting",
-                ({"seed": seed} | asdict(settings)).items(),
-                {"value": str},
-            ),
+            values(game, "setting", {"seed": seed} | asdict(settings)),
             _regrets(settings, numbers),
             listed(
                 f"Regret beyond that of {THOMPSON}, run by run: mean +- standard error.",
                 "agent",
-                ((name, name) for name in others),
-                {
-                    "whole game": lambda name: _pair(*_gap(numbers, name, "regret"), "+"),
-                    "last tenth": lambda name: _pair(
-                        *_gap(numbers, name, "regret of the last tenth"), "+"
-                    ),
-                },
+                zip(others, others, strict=True),
+                {"whole game": beyond("regret"), "last tenth": beyond("regret of the last tenth")},
             ),
             claims("Blundell et al. 2015, Section 5.3.", "the paper", claims_of_the_paper(numbers)),
         ]

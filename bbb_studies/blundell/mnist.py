@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import exp
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,15 +20,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from bbb_numpy.evaluation import pruning
 from bbb_numpy.evaluation.predictive import predict_classes
-from bbb_numpy.evaluation.pruning import (
-    SHARES,
-    decibels,
-    lowest,
-    matrices,
-    signal_to_noise_of,
-    sweep,
-)
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.kl_weights import Shares, geometric_kl_weights, proportional_kl_weights
@@ -48,7 +41,7 @@ from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Memory, Optimizer
 from bbb_numpy.training.state import Epoch, Training
 from bbb_studies.data import mnist as data
 from bbb_studies.data.mnist import MNIST
-from bbb_studies.kit import Claim, claims, listed
+from bbb_studies.kit import Claim, claims, listed, panels, plain, values
 
 Array = NDArray[Any]
 METHODS = ("SGD", "MAP", "BBB")
@@ -120,11 +113,6 @@ class Settings:
     draws: int = 50  # weight vectors that predictions are averaged over
     pruning_draws: int = 10
 
-    @property
-    def record(self) -> dict[str, Any]:
-        """The settings as JSON holds them."""
-        return json.loads(json.dumps(asdict(self)))
-
 
 @dataclass
 class Run:
@@ -164,42 +152,23 @@ def optimizer_of(candidate: Candidate, factor: float = 1.0) -> Optimizer:
     return Adam(rate) if candidate.optimizer == "Adam" else SGD(rate)
 
 
-def begin(candidate: Candidate, settings: Settings) -> Run:
-    """Return the state before the first epoch; networks of one method start alike."""
-    rng = np.random.default_rng([settings.seed, METHODS.index(candidate.method)])
-    estimator = build(candidate, settings.hidden)
-    return Run(start(estimator, rng, optimizer_of(candidate), np.float32), rng)
-
-
 def train_epoch(run: Run, candidate: Candidate, settings: Settings, x: Array, y: Array) -> None:
     """Train for one more epoch, in place.
 
     The learning rate falls along half a cosine over all epochs of the method, epoch by epoch.
     `x` (N, 784) and one-hot `y` (N, 10) in float32.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        On Ctrl-C; `run` is as before the epoch, but for the generator.
     """
     began = time.process_time()
     epochs = settings.epochs[METHODS.index(candidate.method)]
-    estimator = build(candidate, settings.hidden)
-    trained = fit(
-        estimator,
-        run.training,
-        x,
-        y,
-        Recipe(
-            optimizer=optimizer_of(candidate, Cosine()(len(run.errors), epochs)),
-            epochs=1,
-            batch_size=settings.batch,
-            samples=candidate.samples,
-            kl_weights=KL_SHARES[candidate.shares],
-        ),
-        rng=run.rng,
-        progress=False,
+    recipe = Recipe(
+        optimizer=optimizer_of(candidate, Cosine()(len(run.errors), epochs)),
+        epochs=1,
+        batch_size=settings.batch,
+        samples=candidate.samples,
+        kl_weights=KL_SHARES[candidate.shares],
     )
+    estimator = build(candidate, settings.hidden)
+    trained = fit(estimator, run.training, x, y, recipe, rng=run.rng, progress=False)
     if trained.stopped == "interrupted":
         raise KeyboardInterrupt
     run.training = trained
@@ -225,23 +194,17 @@ def save(path: Path, run: Run, candidate: Candidate, settings: Settings) -> None
 
 
 def load(path: Path, candidate: Candidate, settings: Settings) -> Run:
-    """Return the state that `save` wrote, or `begin` if there is no file.
+    """Return the state that `save` wrote; without a file that before the first epoch.
 
-    Raises
-    ------
-    ValueError
-        If the file is damaged or belongs to another run; names it.
+    Networks of one method start alike. ValueError, if the file is damaged or of another run.
     """
     if not path.exists():
-        return begin(candidate, settings)
-    try:
-        found: Stored = read_state(path, Stored, STATE)
-        if (found.candidate, found.settings) != (candidate, settings):
-            raise ValueError("it is the state of another network or of other settings")
-    except ValueError as error:
-        raise ValueError(
-            f"{path} cannot be read: {error}. Delete it to train this network again"
-        ) from None
+        rng = np.random.default_rng([settings.seed, METHODS.index(candidate.method)])
+        estimator = build(candidate, settings.hidden)
+        return Run(start(estimator, rng, optimizer_of(candidate), np.float32), rng)
+    found: Stored = read_state(path, Stored, STATE)
+    if (found.candidate, found.settings) != (candidate, settings):
+        raise ValueError(f"{path} is of another network or of other settings; delete it")
     return found.run
 
 
@@ -274,9 +237,11 @@ def measure(
     weights: dict[str, Array] = {}
     for name, (c, run) in chosen.items():
         theta = run.training.theta
-        found = probabilities(c, settings, theta, images.x_validation, settings.draws)
-        validation = np.mean(found.argmax(1) != images.labels_validation)
-        found = probabilities(c, settings, theta, images.x_test, settings.draws)
+        of_validation, found = (
+            probabilities(c, settings, theta, x, settings.draws)
+            for x in (images.x_validation, images.x_test)
+        )
+        validation = np.mean(of_validation.argmax(1) != images.labels_validation)
         errors[name] = found.argmax(1) != labels
         tiny = np.finfo(np.float32).tiny
         nll = -np.log(np.maximum(found[np.arange(len(labels)), labels], tiny), dtype=float)
@@ -303,9 +268,9 @@ def measure(
     estimator, theta = build(c, settings.hidden), run.training.theta
     eps = estimator.draw_weights(np.random.default_rng([settings.seed, 101]), 1, theta.dtype)
     weights["BBB, one draw"] = estimator.weights(theta, eps)[0].astype(float)
-    ratio = signal_to_noise_of(estimator, theta)
+    ratio = pruning.signal_to_noise_of(estimator, theta)
     weights["ratio"] = ratio
-    level = decibels(ratio[ratio > 0])
+    level = pruning.decibels(ratio[ratio > 0])
     quantiles = np.quantile(level, [0.05, 0.25, 0.5, 0.75, 0.95])
     found_numbers = {
         "methods": methods,
@@ -322,18 +287,18 @@ def pruned(
     """Remove weights of BBB by signal-to-noise, and of SGD by size, of which it has no noise."""
     c, run = chosen["BBB"]
     estimator = build(c, settings.hidden)
-    eligible = matrices(estimator.model.layout)
+    eligible = pruning.matrices(estimator.model.layout)
 
     def score(theta: Array) -> float:
         found = probabilities(c, settings, theta, images.x_test, settings.pruning_draws)
         return float(np.mean(found.argmax(1) != images.labels_test))
 
-    steps = sweep(estimator, run.training.theta, score, SHARES, eligible)
+    steps = pruning.sweep(estimator, run.training.theta, score, pruning.SHARES, eligible)
     plain, plain_run = chosen["SGD"]
     rows = []
     for step in steps:
         theta = plain_run.training.theta.copy()
-        theta[lowest(np.abs(theta), step.share, eligible)] = 0.0
+        theta[pruning.lowest(np.abs(theta), step.share, eligible)] = 0.0
         given = classes_of_mean(plain, settings, theta, images.x_test)
         rows.append(
             {
@@ -347,24 +312,18 @@ def pruned(
     return rows
 
 
-STYLES = {
-    "SGD": (BLACK, "-", "o"),
-    "MAP": (VERMILLION, "--", "s"),
-    "BBB": (BLUE, "-", "^"),
-    "BBB, one draw": (GREEN, ":", "v"),
+STYLES = {  # colour, line, marker, name in the tables, name of its weights
+    "SGD": (BLACK, "-", "o", "SGD, maximum likelihood", "SGD"),
+    "MAP": (VERMILLION, "--", "s", "MAP, scale mixture", "MAP"),
+    "BBB": (BLUE, "-", "^", "Bayes by Backprop, scale mixture", "BBB, posterior means"),
+    "BBB, one draw": (GREEN, ":", "v", "", "BBB, one draw"),
 }
-LABELS = {
-    "SGD": "SGD",
-    "MAP": "MAP",
-    "BBB": "BBB, posterior means",
-    "BBB, one draw": "BBB, one draw",
-}
+TITLES = {name: look[3] for name, look in STYLES.items()}
 
 
 def draw_figure(numbers: Mapping[str, Any], weights: Mapping[str, Array]) -> Figure:
     """Draw errors by epoch, weights, signal-to-noise ratios and errors by share removed."""
-    figure = Figure(figsize=(12.0, 9.4), layout="constrained")
-    (a, b), (c, d) = figure.subplots(2, 2)
+    figure, ((a, b), (c, d)) = panels(12.0, 9.4, 2, 2)
     _draw_errors(a, numbers)
     _draw_weights(b, weights)
     ratios(weights["ratio"], ax=c)
@@ -377,7 +336,7 @@ def draw_figure(numbers: Mapping[str, Any], weights: Mapping[str, Array]) -> Fig
 
 def _draw_errors(ax: Axes, numbers: Mapping[str, Any]) -> None:
     for name, one in numbers["methods"].items():
-        colour, style, _ = STYLES[name]
+        colour, style, *_ = STYLES[name]
         epochs = np.arange(1, len(one["errors"]) + 1)
         ax.plot(epochs, 100 * np.array(one["errors"]), style, color=colour, label=TITLES[name])
     ax.set_xscale("log")
@@ -393,10 +352,10 @@ def _draw_weights(ax: Axes, weights: Mapping[str, Array]) -> None:
     edges = np.linspace(-most, most, 161)
     lowest = np.inf
     for name, w in shown.items():
-        colour, style, _ = STYLES[name]
+        colour, style, *_, label = STYLES[name]
         density = np.histogram(w, edges)[0] / (len(w) * np.diff(edges))
         lowest = min(lowest, density[density > 0].min())
-        ax.stairs(density, edges, color=colour, linestyle=style, linewidth=1.5, label=LABELS[name])
+        ax.stairs(density, edges, color=colour, linestyle=style, linewidth=1.5, label=label)
     ax.set_yscale("log")
     ax.set_ylim(bottom=lowest)
     ax.set_xlim(-most, most)
@@ -409,7 +368,7 @@ def _draw_pruning(ax: Axes, numbers: Mapping[str, Any]) -> None:
     left = 100 * (1.0 - np.array([row["share"] for row in rows]))
     tests = numbers["settings"]["test"]
     for name, label in (("BBB", "BBB, by signal-to-noise"), ("SGD", "SGD, by size")):
-        colour, style, marker = STYLES[name]
+        colour, style, marker, *_ = STYLES[name]
         share = np.array([row[name] for row in rows])
         ax.errorbar(
             left, 100 * share, yerr=100 * np.sqrt(share * (1 - share) / tests), marker=marker,
@@ -421,38 +380,30 @@ def _draw_pruning(ax: Axes, numbers: Mapping[str, Any]) -> None:
     ax.set_xticks(left, [f"{value:.0f}" for value in left])
     ax.invert_xaxis()
     plain_numbers(ax.yaxis, minor="235")
-    label = "weights left (%)\n(d) pruning; bars are binomial deviations"
+    label = "weights left (%)\n(d) pruning; bars are binomial standard deviations"
     finish(ax, label, "test images classified wrongly (%)", 2)
 
 
 QUANTILES = ("5 %", "25 %", "50 %", "75 %", "95 %")  # of signal-to-noise ratios
-TITLES = {
-    "SGD": "SGD, maximum likelihood",
-    "MAP": "MAP, scale mixture",
-    "BBB": "Bayes by Backprop, scale mixture",
-}
-
 Numbers = Mapping[str, Any]
 
 
 def lay_out(numbers: Numbers) -> str:
     """Return every number that is printed, and which claims of the paper hold."""
     minutes = {"minutes of processor time": f"{numbers['seconds'] / 60:.1f}"}
-    held = "'Held' is within two binomial deviations of the whole network's error."
+    size = "MNIST, 784-hidden-hidden-10, ReLU, pixels / 126; images, epochs, weight vectors."
+    held = "'Held' is within two binomial standard deviations of the whole network's error."
+    levels = zip(QUANTILES, numbers["ratio"]["quantiles"], strict=True)
+    against = ((TITLES[name], pair) for name, pair in numbers["against BBB"].items())
     return "\n\n".join(
         [
-            listed(
-                "MNIST, 784-hidden-hidden-10, ReLU, pixels / 126; images, epochs, weight vectors.",
-                "setting",
-                (numbers["settings"] | minutes).items(),
-                {"value": str},
-            ),
+            values(size, "setting", numbers["settings"] | minutes),
             _search(numbers),
             _errors(numbers),
             listed(
                 "Test errors less those of Bayes by Backprop, image by image, in points.",
                 "",
-                ((TITLES[name], pair) for name, pair in numbers["against BBB"].items()),
+                against,
                 {
                     "difference": lambda pair: f"{100 * pair[0]:+.2f}",
                     "standard error": lambda pair: f"{100 * pair[1]:.2f}",
@@ -462,8 +413,8 @@ def lay_out(numbers: Numbers) -> str:
             listed(
                 "Signal-to-noise ratios of all weights (dB).",
                 "share below",
-                zip(QUANTILES, numbers["ratio"]["quantiles"], strict=True),
-                {"dB": lambda level: f"{level:.1f}"},
+                levels,
+                {"dB": "{:.1f}"},
             ),
             claims(held, "the paper", claims_of_the_paper(numbers)),
         ]
@@ -496,16 +447,16 @@ def _errors(numbers: Numbers) -> str:
         return f"{_percent(one['test'])} +- {100 * _deviation(one['test'], numbers):.2f}"
 
     return listed(
-        "Errors +- binomial deviation; NLL and KL in nats per image (train: of the last epoch).",
+        "Errors +- binomial standard deviation; NLL, KL in nats per image (train: the last epoch).",
         "errors",
         ((TITLES[name], one) for name, one in numbers["methods"].items()),
         {
-            "epochs": lambda one: str(one["epochs"]),
+            "epochs": "{0[epochs]}",
             "validation": lambda one: _percent(one["validation"]),
             "test": test,
             "mean weights": lambda one: _percent(one["test, mean network"]),
-            "test NLL": lambda one: f"{one['test nll']:.4f}",
-            "train NLL": lambda one: f"{one['train nll']:.4f}",
+            "test NLL": "{0[test nll]:.4f}",
+            "train NLL": "{0[train nll]:.4f}",
             "KL": lambda one: "" if one["train kl"] is None else f"{one['train kl']:.2f}",
         },
     )
@@ -520,7 +471,7 @@ def _pruning(numbers: Numbers) -> str:
         "removed",
         ((_percent(row["share"], 0), row) for row in numbers["pruning"]),
         {
-            "left": lambda row: str(row["left"]),
+            "left": "{0[left]}",
             "up to (dB)": threshold,
             "BBB": lambda row: _percent(row["BBB"]),
             "SGD, by size": lambda row: _percent(row["SGD"]),
@@ -547,18 +498,12 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
 
 
 DIVISOR = 126  # of the pixels, as in the paper
-COST = {"SGD": 10, "MAP": 20, "BBB": 30}  # of an epoch, roughly; for the time left
 FINISHED, SETTINGS = "numbers.json", "settings.json"
 
 
 def full(seed: int) -> dict[str, Any]:
     """Return the arguments of `reproduce` for the paper's budget: 600 epochs of each method."""
     return {"settings": Settings(seed, search=10, epochs=(600, 600, 600)), "candidates": FULL}
-
-
-def cost(candidate: Candidate) -> int:
-    """Return what an epoch costs, roughly, for the time left."""
-    return COST[candidate.method] + 20 * (candidate.samples - 1)
 
 
 def prepare(found: MNIST, settings: Settings) -> Images:
@@ -576,63 +521,53 @@ def prepare(found: MNIST, settings: Settings) -> Images:
     return Images._make(arrays)
 
 
-def _go_on(
-    run: Run, path: Path, candidate: Candidate, settings: Settings, images: Images, epochs: int,
-    bar: Any,
-) -> Run:  # fmt: skip
-    """Train up to `epochs` epochs in all, and store the state after each."""
-    y = np.eye(10, dtype=np.float32)[images.labels]
-    while len(run.errors) < epochs:
-        train_epoch(run, candidate, settings, images.x, y)
-        theta = run.training.theta
-        given = classes_of_mean(candidate, settings, theta, images.x_validation)
-        run.errors.append(float(np.mean(given != images.labels_validation)))
-        save(path, run, candidate, settings)
-        bar.set_postfix_str(
-            f"{candidate.method}: {100 * run.errors[-1]:.2f} % of validation", refresh=False
-        )
-        bar.update(cost(candidate))
-    return run
-
-
 def train_all(
     out: Path,
     images: Images,
     settings: Settings,
     candidates: Sequence[Candidate],
     progress: bool | None = None,
-) -> tuple[list[list[float]], dict[str, tuple[Candidate, Run]]]:
-    """Search, choose and train on; go on from the files in `out`.
+) -> tuple[list[Run], list[list[float]], dict[str, int]]:
+    """Search, choose and train on; go on from the files in `out`, written after every epoch.
 
     Returns
     -------
+    runs : list of Run
+        Of each candidate.
     searched : list of list of float
-        Validation error (a share) after every epoch of the search, for each candidate.
-    chosen : dict
-        The best candidate of each method, trained to the end.
+        Its validation error (a share) after every epoch of the search.
+    best : dict
+        Which candidate of each method was trained to the end.
     """
-    total = dict(zip(METHODS, settings.epochs, strict=True))
     paths = [out / f"state-{number}.npz" for number in range(len(candidates))]
     runs = [load(path, c, settings) for path, c in zip(paths, candidates, strict=True)]
-    work = sum(map(cost, candidates)) * settings.search + sum(
-        COST[name] * (epochs - settings.search) for name, epochs in total.items()
-    )
-    done = sum(cost(c) * len(run.errors) for c, run in zip(candidates, runs, strict=True))
-    searched, chosen = [], {}
+    y = np.eye(10, dtype=np.float32)[images.labels]
+    work = settings.search * (len(candidates) - len(METHODS)) + sum(settings.epochs)
+    done = sum(len(run.errors) for run in runs)
     hidden = None if progress is None else not progress
-    layout = "{percentage:3.0f}% |{bar}| {elapsed}, {remaining} left{postfix}"
-    with tqdm(total=work, initial=done, bar_format=layout, disable=hidden, leave=False) as bar:
-        for run, path, c in zip(runs, paths, candidates, strict=True):
-            _go_on(run, path, c, settings, images, settings.search, bar)
-            searched.append(run.errors[: settings.search])
-        for method in METHODS:
+    with tqdm(total=work, initial=done, unit="epoch", disable=hidden, leave=False) as bar:
+
+        def go_on(number: int, epochs: int) -> None:
+            run, c = runs[number], candidates[number]
+            while len(run.errors) < epochs:
+                train_epoch(run, c, settings, images.x, y)
+                given = classes_of_mean(c, settings, run.training.theta, images.x_validation)
+                run.errors.append(float(np.mean(given != images.labels_validation)))
+                save(paths[number], run, c, settings)
+                bar.set_postfix_str(
+                    f"{c.method}: {100 * run.errors[-1]:.2f} % of validation", False
+                )
+                bar.update()
+
+        for number in range(len(candidates)):
+            go_on(number, settings.search)
+        searched = [run.errors[: settings.search] for run in runs]
+        best = {}
+        for method, epochs in zip(METHODS, settings.epochs, strict=True):
             own = [number for number, c in enumerate(candidates) if c.method == method]
-            best = min(own, key=lambda number: searched[number][-1])
-            run, c = runs[best], candidates[best]
-            bar.total += (cost(c) - COST[method]) * (total[method] - settings.search)
-            _go_on(run, paths[best], c, settings, images, total[method], bar)
-            chosen[method] = (c, run)
-    return searched, chosen
+            best[method] = min(own, key=lambda number: searched[number][-1])
+            go_on(best[method], epochs)
+    return runs, searched, best
 
 
 def reproduce(
@@ -657,11 +592,8 @@ def reproduce(
         If `out` holds a run of another seed or other settings, or a damaged file.
     """
     settings = settings or Settings(seed)
-    record = {
-        "format": FORMAT,
-        "settings": settings.record,
-        "candidates": [c.name for c in candidates],
-    }
+    names = [c.name for c in candidates]
+    record = {"format": FORMAT, "settings": plain(settings), "candidates": names}
     out.mkdir(parents=True, exist_ok=True)
     for name in (SETTINGS, FINISHED):
         if (out / name).exists():
@@ -675,7 +607,8 @@ def reproduce(
                 return lay_out(there)
     images = prepare(data.load() if found is None else found, settings)
     write_json(out / SETTINGS, record)
-    searched, chosen = train_all(out, images, settings, candidates, progress)
+    runs, searched, best = train_all(out, images, settings, candidates, progress)
+    chosen = {method: (candidates[number], runs[number]) for method, number in best.items()}
     numbers, weights = measure(images, settings, chosen)
     search = [
         {"method": c.method, "name": c.name, "errors": errors}
@@ -683,9 +616,6 @@ def reproduce(
     ]
     numbers = {**record, "search": search, **numbers}
     draw_figure(numbers, weights).savefig(out / "mnist.png", dpi=100)
-    numbers["seconds"] = sum(
-        load(path, c, settings).seconds
-        for c, path in ((c, out / f"state-{i}.npz") for i, c in enumerate(candidates))
-    )
+    numbers["seconds"] = sum(run.seconds for run in runs)
     write_json(out / FINISHED, numbers)
     return lay_out(numbers)

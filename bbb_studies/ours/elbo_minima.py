@@ -27,7 +27,7 @@ from bbb_numpy.plots import style
 from bbb_numpy.progress import counted, steps
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
-from bbb_studies.kit import Claim, claims, listed, write
+from bbb_studies.kit import Claim, claims, listed, panels, write
 
 Array = NDArray[Any]
 UNITS, ROWS, NOISE, STARTS = 3, 24, 0.2, 24
@@ -165,7 +165,7 @@ def reproduce(out: Path, seed: int = 0, progress: bool | None = None, **size: in
                 "From the best theta to another: how far the bound falls below both ends, nats.",
                 "to",
                 barriers.items(),
-                {"barrier": lambda fall: f"{fall:.2f}"},
+                {"barrier": "{:.2f}"},
             ),
             claims("What D53 says.", "derivations.md", claims_of_the_derivations(found)),
         ]
@@ -188,8 +188,7 @@ def claims_of_the_derivations(found: Study) -> list[Claim]:
 
 def draw(found: Study) -> Figure:
     """Draw the free energies reached, the functions they mean, and the ways between."""
-    figure = Figure(figsize=(13.0, 4.4), layout="constrained")
-    left, middle, right = figure.subplots(1, 3)
+    figure, (left, middle, right) = panels(13.0, 4.4, 1, 3)
     grid = np.linspace(-3.0, 3.0, 121)[:, None]
     middle.plot(found.x, found.y, ".", color=style.BLACK, label="data")
     for kind, (own, (colour, line)) in enumerate(zip(np.unique(found.kinds), LOOKS, strict=False)):
