@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,9 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.parts.priors import GaussianPrior
+from bbb_numpy.sampling.draws import Draws
+from bbb_numpy.sampling.mcmc import NUTS
+from bbb_numpy.sampling.run import sample
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 
@@ -56,7 +60,7 @@ class Fitted:
 
     estimator: Estimator
     thetas: tuple[Array, ...]
-    x_scale: tuple[Array, Array]  # mean and deviation, (d_in,) each
+    x_scale: tuple[Array, Array]  # mean and standard deviation, (d_in,) each
     y_scale: tuple[Array, Array]  # (K,) each
     seed: int
 
@@ -148,6 +152,20 @@ def learn(
     return trained.theta
 
 
+def draw(model: Model, x: Array, y: Array, *, max_depth: int = 6, **options: Any) -> Draws:
+    """Sample by NUTS in one group of chains; Ctrl-C ends the study, too.
+
+    `options` are those of `sample`. Divergences are counted in what is returned, without a warning.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*divergent transitions", UserWarning)
+        kernel = NUTS(max_depth=max_depth)
+        found = sample(model, x, y, sampler=kernel, groups=1, progress=False, **options)
+    if not found.finished:
+        raise KeyboardInterrupt
+    return found
+
+
 def judge(fitted: Fitted, x: Array, y: Array, truth: Array) -> dict[str, float]:
     """Measure a fit on held-out rows.
 
@@ -155,7 +173,8 @@ def judge(fitted: Fitted, x: Array, y: Array, truth: Array) -> dict[str, float]:
     -------
     dict
         ``rmse`` of the mean to the noiseless `truth`; ``log density`` per row, in nats;
-        ``coverage`` of y by mean +- 1.96 total deviations; mean ``epistemic`` deviation.
+        ``coverage`` of y by mean +- 1.96 total standard deviations; mean
+        ``epistemic`` standard deviation.
     """
     p = fitted.predict(x)
     return {

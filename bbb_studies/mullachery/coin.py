@@ -34,11 +34,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 from bbb_numpy.numeric.elementary import log_factorial
-from bbb_numpy.numeric.validation import positive, whole
+from bbb_numpy.numeric.validation import check_fields, positive, whole
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION, density_of_draws
 from bbb_numpy.progress import counted, steps
 from bbb_numpy.sampling.mcmc import GaussianWalk, MetropolisHastings
-from bbb_studies.kit import Claim, claims, listed, plus_minus, write
+from bbb_studies.kit import Claim, claims, estimate, listed, panels, plus_minus, write
 
 Array = NDArray[Any]
 TRUTH = 0.7  # probability of a head of the coin that is tossed
@@ -88,13 +88,9 @@ class Conjugate:
         """Return the posterior."""
         raise NotImplementedError
 
-    def log_base(self, data: ArrayLike) -> float:
-        """Return the log factor of P(data | parameter) without the parameter."""
-        return 0.0
-
     def log_evidence(self, data: ArrayLike) -> float:
         """Return log P(data) in nats, the observations in their order."""
-        return self.update(data).log_normaliser - self.log_normaliser + self.log_base(data)
+        return self.update(data).log_normaliser - self.log_normaliser
 
 
 @dataclass(frozen=True)
@@ -109,14 +105,13 @@ class Beta(Conjugate):
     beta: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("alpha", self.alpha)
-        positive("beta", self.beta)
+        check_fields(self, alpha=positive, beta=positive)
 
-    def observe(self, successes: float, failures: float) -> Beta:
+    def observe(self, successes: float, failures: float) -> Self:
         """Return the posterior Beta(alpha + successes, beta + failures) (M19)."""
-        return Beta(self.alpha + successes, self.beta + failures)  # M19
+        return type(self)(self.alpha + successes, self.beta + failures)  # M19
 
-    def update(self, data: ArrayLike) -> Beta:
+    def update(self, data: ArrayLike) -> Self:
         """Return the posterior after `data`, each 0 or 1."""
         flat = _counts(data, "0 or 1", 1)
         return self.observe(float(flat.sum()), float(len(flat) - flat.sum()))
@@ -135,15 +130,6 @@ class Beta(Conjugate):
         """The ratio alpha / (alpha + beta), also the predictive probability of a success."""
         return self.alpha / (self.alpha + self.beta)
 
-    @property
-    def variance(self) -> float:
-        """The product mean (1 - mean) / (alpha + beta + 1)."""
-        return self.mean * (1.0 - self.mean) / (self.alpha + self.beta + 1.0)
-
-    def log_predictive(self, y: ArrayLike) -> Array:
-        """Return log P(next = y), elementwise for y in {0, 1}."""
-        return stats.bernoulli.logpmf(_counts(y, "0 or 1", 1), self.mean).reshape(np.shape(y))
-
 
 @dataclass(frozen=True)
 class Dirichlet(Conjugate):
@@ -157,14 +143,14 @@ class Dirichlet(Conjugate):
             raise ValueError(f"alpha needs at least 2 numbers, one for each class; got {alpha}")
         object.__setattr__(self, "alpha", alpha)
 
-    def observe(self, counts: ArrayLike) -> Dirichlet:
+    def observe(self, counts: ArrayLike) -> Self:
         """Return the posterior Dirichlet(alpha_k + c_k): counts (K,) by class, not summed (M19)."""
         counts = _counts(counts, "whole numbers >= 0")
         if len(counts) != len(self.alpha):
             raise ValueError(f"there are {len(self.alpha)} classes; got {len(counts)} counts")
-        return Dirichlet(tuple(np.add(self.alpha, counts)))
+        return type(self)(tuple(np.add(self.alpha, counts)))
 
-    def update(self, data: ArrayLike) -> Dirichlet:
+    def update(self, data: ArrayLike) -> Self:
         """Return the posterior after `data`, each a class 0 ... K - 1."""
         classes = len(self.alpha)
         flat = _counts(data, f"classes 0 ... {classes - 1}", classes - 1)
@@ -180,12 +166,6 @@ class Dirichlet(Conjugate):
         """The ratios alpha_k / sum alpha (K,), also the predictive probabilities."""
         return np.asarray(self.alpha) / sum(self.alpha)
 
-    def log_predictive(self, y: ArrayLike) -> Array:
-        """Return log P(next = y), elementwise for classes y."""
-        last = len(self.alpha) - 1
-        flat = _counts(y, f"classes 0 ... {last}", last)
-        return np.log(self.mean)[flat.astype(int)].reshape(np.shape(y))
-
 
 @dataclass(frozen=True)
 class Gamma(Conjugate):
@@ -199,36 +179,26 @@ class Gamma(Conjugate):
     rate: float
 
     def __post_init__(self) -> None:
-        positive("shape", self.shape)
-        positive("rate", self.rate)
+        check_fields(self, shape=positive, rate=positive)
 
-    def update(self, data: ArrayLike) -> Gamma:
+    def update(self, data: ArrayLike) -> Self:
         """Return the posterior Gamma(shape + sum x, rate + N) after counts (M19)."""
         flat = _counts(data, "whole numbers >= 0")
-        return Gamma(self.shape + float(flat.sum()), self.rate + len(flat))
+        return type(self)(self.shape + float(flat.sum()), self.rate + len(flat))
 
-    def log_base(self, data: ArrayLike) -> float:
-        """Return -sum log x!."""
-        return -float(log_factorial(_counts(data, "whole numbers >= 0")).sum())
+    def log_evidence(self, data: ArrayLike) -> float:
+        """Return log P(data) in nats: also -sum log x!, of the base measure."""
+        return super().log_evidence(data) - float(log_factorial(_counts(data, "counts")).sum())
 
     @property
     def log_normaliser(self) -> float:
         """The difference log Gamma(shape) - shape log rate."""
         return float(special.gammaln(self.shape) - self.shape * np.log(self.rate))
 
-    def log_density(self, x: ArrayLike) -> Array:
-        """Return the log density at `x`; -inf for x < 0."""
-        return stats.gamma.logpdf(x, self.shape, scale=1.0 / self.rate)
-
     @property
     def mean(self) -> float:
         """Shape / rate."""
         return self.shape / self.rate
-
-    def log_predictive(self, y: ArrayLike) -> Array:
-        """Return log P(next = y), elementwise: negative binomial."""
-        flat = _counts(y, "whole numbers >= 0").reshape(np.shape(y))
-        return stats.nbinom.logpmf(flat, self.shape, self.rate / (self.rate + 1.0))
 
 
 class Prior(NamedTuple):
@@ -288,10 +258,10 @@ class Found(NamedTuple):
     """A posterior by one method; errors are standard errors of Metropolis-Hastings, else 0."""
 
     mean: float
-    deviation: float
-    log_evidence: float  # nan for Metropolis-Hastings, which does not have it
+    sd: float
+    log_evidence: float = float("nan")  # Metropolis-Hastings does not have it
     mean_error: float = 0.0
-    deviation_error: float = 0.0
+    sd_error: float = 0.0
 
 
 def grid(prior: Prior, heads: int, tails: int, cells: int = CELLS) -> tuple[Array, Array, Found]:
@@ -304,18 +274,15 @@ def grid(prior: Prior, heads: int, tails: int, cells: int = CELLS) -> tuple[Arra
     evidence = np.mean(np.exp(joint - joint.max()))
     density = np.exp(joint - joint.max()) / evidence
     mean = np.mean(r * density)
-    deviation = np.mean((r - mean) ** 2 * density) ** 0.5
-    return r, density, Found(float(mean), float(deviation), float(np.log(evidence) + joint.max()))
+    sd = np.mean((r - mean) ** 2 * density) ** 0.5
+    return r, density, Found(float(mean), float(sd), float(np.log(evidence) + joint.max()))
 
 
 def moments(kept: Array) -> Found:
-    """Return mean and deviation of draws (T, S), with standard errors from S independent chains."""
-    means = kept.mean(axis=0)
-    mean, chains = float(means.mean()), len(means)
-    squares = ((kept - mean) ** 2).mean(axis=0)
-    deviation = float(squares.mean() ** 0.5)
-    error = float(squares.std(ddof=1) / chains**0.5) / (2.0 * deviation)
-    return Found(mean, deviation, float("nan"), float(means.std(ddof=1) / chains**0.5), error)
+    """Return mean and sd of draws (T, S), with standard errors from S independent chains."""
+    mean, square = estimate(kept.mean(axis=0)), estimate(((kept - kept.mean()) ** 2).mean(axis=0))
+    sd = square.mean**0.5
+    return Found(mean.mean, sd, mean_error=mean.error, sd_error=square.error / (2.0 * sd))
 
 
 class Cell(NamedTuple):
@@ -336,8 +303,15 @@ class Cell(NamedTuple):
         """The closed form if there is one, else the grid."""
         return self.exact or self.grid
 
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """What is written of it."""
+        ways = {"closed form": self.exact, "grid": self.grid, "metropolis": self.sampled}
+        kept = {way: found for way, found in ways.items() if found is not None}
+        return {"prior": self.prior.title, "heads": self.heads, "tails": self.tails, **kept}
+
     def off(self, part: str) -> float:
-        """Return MH less the best of the others, in its standard errors: 'mean', 'deviation'."""
+        """Return MH less the best of the others, in its standard errors: 'mean' or 'sd'."""
         gap = getattr(self.sampled, part) - getattr(self.best, part)
         return float(gap / getattr(self.sampled, f"{part}_error"))
 
@@ -349,14 +323,14 @@ def measure(
     rng: np.random.Generator,
     budget: tuple[int, int, int] = BUDGET,
 ) -> Cell:
-    """Find one posterior three ways; a random walk of 2.4 posterior deviations is best for one."""
+    """Find one posterior three ways; a random walk of 2.4 posterior standard deviations is best."""
     (r, density, by_grid), exact = grid(prior, heads, tails), None
     if prior.conjugate is not None:
         q = prior.conjugate.observe(heads, tails)
         evidence = q.log_normaliser - prior.conjugate.log_normaliser
-        exact = Found(q.mean, q.variance**0.5, evidence)
+        exact = Found(q.mean, float(stats.beta.std(q.alpha, q.beta)), evidence)
     (chains, draws, warm_up), target = budget, Coin(prior, heads, tails)
-    kernel = MetropolisHastings(GaussianWalk(2.4 * by_grid.deviation))
+    kernel = MetropolisHastings(GaussianWalk(2.4 * by_grid.sd))
     state = kernel.init(target, rng.uniform(0.01, 0.99, (chains, 1)))
     kept = np.empty((draws, chains))
     for step in range(-warm_up, draws):
@@ -393,27 +367,22 @@ def reproduce(
         "coin-posteriors": draw_posteriors(cells, TRUTH),
         "coin-one-head": draw_one_head(single, paths, TRUTH),
     }
-    found = {"tosses": tosses, "cells": [*map(_numbers, every)], "one head": _numbers(single)}
+    numbers = [cell.numbers for cell in every]
+    found = {"tosses": tosses, "cells": numbers, "one head": single.numbers}
     write(out, pictures, found, "coin")
     return _tables(every, single, budget)
 
 
 def _path(prior: Prior, tosses: Array) -> Array:
-    """Return the posterior mean and deviation (N + 1, 2) after each toss, by the grid."""
+    """Return the posterior mean and sd (N + 1, 2) after each toss, by the grid."""
     heads = np.concatenate([[0], np.cumsum(tosses)])
     found = [grid(prior, int(h), n - int(h), 2000)[2] for n, h in enumerate(heads)]
-    return np.array([[one.mean, one.deviation] for one in found])
-
-
-def _numbers(cell: Cell) -> dict[str, Any]:
-    ways = {"closed form": cell.exact, "grid": cell.grid, "metropolis": cell.sampled}
-    kept = {way: found for way, found in ways.items() if found is not None}
-    return {"prior": cell.prior.title, "heads": cell.heads, "tails": cell.tails, **kept}
+    return np.array([[one.mean, one.sd] for one in found])
 
 
 def _tables(cells: Sequence[Cell], single: Cell, budget: tuple[int, int, int]) -> str:
     exact = [c for c in cells if c.exact]
-    off = max(abs(c.off(part)) for c in cells for part in ("mean", "deviation"))
+    off = max(abs(c.off(part)) for c in cells for part in ("mean", "sd"))
     evidence = max(abs(c.grid.log_evidence - c.best.log_evidence) for c in exact)
     return "\n\n".join(
         [
@@ -428,15 +397,15 @@ def _tables(cells: Sequence[Cell], single: Cell, budget: tuple[int, int, int]) -
                     "h": "{0.heads}",
                     "t": "{0.tails}",
                     "mean": "{0.best.mean:.5f}",
-                    "sd": "{0.best.deviation:.5f}",
+                    "sd": "{0.best.sd:.5f}",
                     "log P(D)": "{0.best.log_evidence:.4f}",
                     "grid off": lambda c: (
                         f"{abs(c.grid.mean - c.exact.mean):.0e}" if c.exact else "no formula"
                     ),
                     "MH mean": "{0.sampled.mean:.5f}",
                     "z": lambda c: f"{c.off('mean'):+.1f}",
-                    "MH sd": "{0.sampled.deviation:.5f}",
-                    "z of sd": lambda c: f"{c.off('deviation'):+.1f}",
+                    "MH sd": "{0.sampled.sd:.5f}",
+                    "z of sd": lambda c: f"{c.off('sd'):+.1f}",
                 },
             ),
             f"Grid less closed form: at most {evidence:.0e} nats of log P(D); MH less the others: "
@@ -471,9 +440,9 @@ R = "r, probability of a head"
 def draw_posteriors(cells: Mapping[str, Sequence[Cell]], truth: float) -> Figure:
     """Draw prior, likelihood, posterior and draws, a row for each prior."""
     stages = len(next(iter(cells.values())))
-    figure = Figure(figsize=(3.4 * stages, 2.5 * len(cells) + 0.6), layout="constrained")
-    panels = figure.subplots(len(cells), stages, sharex=True, squeeze=False)
-    for row, (title, some) in zip(panels, cells.items(), strict=True):
+    rows, height = len(cells), 2.5 * len(cells) + 0.6
+    figure, axes = panels(3.4 * stages, height, rows, stages, sharex=True, squeeze=False)
+    for row, (title, some) in zip(axes, cells.items(), strict=True):
         for ax, cell in zip(row, some, strict=True):
             density_of_draws(
                 ax, cell.draws, np.linspace(0, 1, 61), fill=True, color=SKY, alpha=0.6,
@@ -492,17 +461,16 @@ def draw_posteriors(cells: Mapping[str, Sequence[Cell]], truth: float) -> Figure
             ax.set(xlim=(0, 1), ylim=(0, None))
             ax.set_title(f"heads: {cell.heads}, tails: {cell.tails}", fontsize=9, pad=3)
         row[0].set_ylabel(f"density\n({title})", fontsize=9)
-    for ax in panels[-1]:
+    for ax in axes[-1]:
         ax.set_xlabel(R)
-    handles = panels[0, 0].get_legend_handles_labels()
+    handles = axes[0, 0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside upper center", ncols=5, frameon=False)
     return figure
 
 
 def draw_one_head(single: Cell, paths: Mapping[str, Array], truth: float) -> Figure:
     """Draw (a) p, 2p and the draws after one head (M18), (b) posterior means toss by toss."""
-    figure = Figure(figsize=(11.5, 4.3), layout="constrained")
-    a, b = figure.subplots(1, 2)
+    figure, (a, b) = panels(11.5, 4.3, 1, 2)
     density_of_draws(
         a, single.draws, np.linspace(0, 1, 41), fill=True, color=SKY,
         label="Metropolis-Hastings, given p alone",
@@ -519,7 +487,7 @@ def draw_one_head(single: Cell, paths: Mapping[str, Array], truth: float) -> Fig
         )  # fmt: skip
     flat = paths[PRIORS[0].title]
     shade = partial(b.fill_between, color=SKY, alpha=0.5, lw=0, zorder=0)
-    label = "uniform prior, ± 1 deviation"
+    label = "uniform prior, ± 1 standard deviation"
     shade(np.arange(len(flat)), flat[:, 0] - flat[:, 1], flat.sum(axis=1), label=label)
     b.axhline(truth, color=GREY, lw=0.8)
     b.set(xlim=(0, len(flat) - 1), ylim=(0.2, 1.0), ylabel=R)

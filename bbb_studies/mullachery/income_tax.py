@@ -6,8 +6,9 @@ what they know of the noise; scores say which of the two mattered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from sklearn.linear_model import LinearRegression
 
 from bbb_numpy.evaluation.calibration import coverage, crps_mixture, kolmogorov, pit
 from bbb_numpy.evaluation.convergence import function_r_hats
@@ -31,15 +33,13 @@ from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots.calibration import coverage_curve
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, finish, plain_numbers
 from bbb_numpy.progress import Done, counted, steps, unseen
-from bbb_numpy.sampling.draws import DrawnWeights, Draws
-from bbb_numpy.sampling.mcmc import NUTS
-from bbb_numpy.sampling.run import sample
+from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.training import Recipe
 from bbb_numpy.training.optimizers import Adam, Cosine
-from bbb_studies.comparing import learn
+from bbb_studies.comparing import draw, learn
 from bbb_studies.data import income_tax as data
 from bbb_studies.data.income_tax import CLASSES, Cells
-from bbb_studies.kit import listed, plus_minus, write
+from bbb_studies.kit import listed, panels, plus_minus, values, write
 
 Array = NDArray[Any]
 
@@ -50,7 +50,7 @@ class Effort:
 
     hidden: int = 8
     prior_scale: float = 0.3
-    noise_floor: float = 0.02  # of the noise by cell, in deviations of the centred target
+    noise_floor: float = 0.02  # of the noise by cell, in standard deviations of the centred target
     chains: int = 4
     warm_up: int = 200
     draws: int = 200
@@ -76,148 +76,79 @@ class Mixture(NamedTuple):
 
     means: Array  # (T, M, 1)
     scales: Array  # (T, M, 1)
-    note: dict[str, Any]
+    note: Mapping[str, Any] = {}
 
 
 def class_mean(task: Task) -> Mixture:
-    """Climatology: mean and deviation of the class among the training cells."""
+    """Climatology: mean and standard deviation of the class among the training cells."""
     found = [task.y[task.income_class == one] for one in range(task.income_class.max() + 1)]
-    mean, scale = (np.array([function(y) for y in found]) for function in (np.mean, _deviation))
-    return Mixture(mean[task.test_class][None, :, None], scale[task.test_class][None, :, None], {})
-
-
-def _deviation(y: Array) -> float:
-    return float(np.std(y, ddof=1))
+    mean = np.array([y.mean() for y in found])[task.test_class]
+    scale = np.array([y.std(ddof=1) for y in found])[task.test_class]
+    return Mixture(mean[None, :, None], scale[None, :, None])
 
 
 def least_squares(task: Task) -> Mixture:
-    """Linear regression with one noise deviation; the error of the coefficients included."""
-    mean, scale = moments(task.x, True)
-    design, test = (
-        np.column_stack([(x - mean) / scale, np.ones(len(x))]) for x in (task.x, task.test)
-    )
-    inverse = np.linalg.pinv(design.T @ design)
-    weights = inverse @ (design.T @ task.y)
-    residual = task.y - design @ weights
+    """Linear regression with one noise; the error of the coefficients included."""
+    fitted = LinearRegression().fit(task.x, task.y)
+    residual = task.y - fitted.predict(task.x)
+    design, test = (np.column_stack([x, np.ones(len(x))]) for x in (task.x, task.test))
     variance = residual @ residual / (len(task.y) - design.shape[1])
-    leverage = np.einsum("mi,ij,mj->m", test, inverse, test)
-    deviation = np.sqrt(variance * (1.0 + leverage))
-    return Mixture((test @ weights)[None, :, None], deviation[None, :, None], {})
+    inverse = np.linalg.pinv(design.T @ design)
+    scale = np.sqrt(variance * (1.0 + np.einsum("mi,ij,mj->m", test, inverse, test)))
+    return Mixture(fitted.predict(task.test)[None, :, None], scale[None, :, None])
 
 
-class Prepared(NamedTuple):
-    """A task in the units of a network."""
+def network(task: Task, *, hidden: bool = True, by_cell: bool = True, nuts: bool = True) -> Mixture:
+    """Predict by a network, or without a hidden layer by a line, of the target less class means.
 
-    model: Model
-    x: Array
-    y: Array  # (N, 1)
-    test: Array
-    centre: Array  # (M, 1)  what to add to predictions, after
-    scale: float  # multiplying by this
-
-
-def _prepare(task: Task, hidden: tuple[int, ...], likelihood: Likelihood) -> Prepared:
+    By VI, or by NUTS from draws of a mean-field fit for each chain. The noise is learned `by_cell`
+    or is one.
+    """
+    effort, rng = task.effort, np.random.default_rng([*task.seed, 2 if nuts else 1])
     mean, scale = moments(task.x, True)
+    x, test = (task.x - mean) / scale, (task.test - mean) / scale
     centre = class_mean(task._replace(test_class=task.income_class)).means[0, :, 0]
-    spread = _deviation(task.y - centre)
-    net = MLP((task.x.shape[1], *hidden, likelihood.heads(1)), "tanh")
-    return Prepared(
-        Model(net, GaussianPrior(task.effort.prior_scale), likelihood),
-        (task.x - mean) / scale,
-        ((task.y - centre) / spread)[:, None],
-        (task.test - mean) / scale,
-        class_mean(task).means[0],
-        spread,
-    )
-
-
-def _mixture(
-    ready: Prepared, source: Any, theta: Array, rng: np.random.Generator, kept: int
-) -> Mixture:
-    """Return the mixture over `kept` weight samples, in the units of the targets."""
-    eps = source.draw_weights(rng, kept, theta.dtype)
-    w, params = source.weights(theta, eps), source.params(theta, eps)
-    f = ready.model.predict(w, ready.test)  # (T, M, heads)
-    likelihood = ready.model.likelihood
-    means = ready.centre + ready.scale * likelihood.mean(params, f)
-    noise = np.sqrt(np.broadcast_to(likelihood.variance(params, f), means.shape))
-    return Mixture(means, ready.scale * noise, {})
-
-
-def _train(ready: Prepared, task: Task, rng: np.random.Generator) -> tuple[Any, Array]:
-    estimator = ClosedFormKL(ready.model, MeanField(0.3, -4.0))
-    recipe = Recipe(Adam(1e-2, schedule=Cosine()), epochs=task.effort.epochs, batch_size=250)
-    return estimator, learn(estimator, ready.x, ready.y, recipe, rng)
-
-
-def _variational(hidden: bool, by_cell: bool) -> Callable[[Task], Mixture]:
-    def predict(task: Task) -> Mixture:
-        ready = _prepare(task, *_parts(task, hidden, by_cell))
-        rng = np.random.default_rng([*task.seed, 1])
-        estimator, theta = _train(ready, task, rng)
-        return _mixture(ready, estimator, theta, rng, task.effort.kept)
-
-    return predict
-
-
-def _sampled(hidden: bool, by_cell: bool) -> Callable[[Task], Mixture]:
-    """Sample by NUTS, every chain from a draw of a mean-field fit of its own."""
-
-    def predict(task: Task) -> Mixture:
-        effort = task.effort
-        ready = _prepare(task, *_parts(task, hidden, by_cell))
-        rng = np.random.default_rng([*task.seed, 2])
-        begin = []
-        for _ in range(effort.chains):
-            estimator, theta = _train(ready, task, rng)
-            w = estimator.weights(theta, estimator.draw_weights(rng, 1))[0]
-            learned = [v.ravel() for v in estimator.layout.views(theta).values()][2:]
-            begin.append(np.concatenate([w, *learned]))
-        draws = sample(
-            ready.model, ready.x, ready.y, sampler=NUTS(max_depth=effort.max_depth),
-            chains=effort.chains, groups=1, warm_up=effort.warm_up, draws=effort.draws, seed=rng,
-            start=np.array(begin), progress=False,
+    spread = (task.y - centre).std(ddof=1)
+    y = ((task.y - centre) / spread)[:, None]
+    likelihood: Likelihood = GaussianLikelihood(0.3, learn=True)
+    if by_cell:
+        likelihood = HeteroscedasticLikelihood(effort.noise_floor)
+    layers = (x.shape[1], *[effort.hidden] * hidden, likelihood.heads(1))
+    model = Model(MLP(layers, "tanh"), GaussianPrior(effort.prior_scale), likelihood)
+    source: Any = ClosedFormKL(model, MeanField(0.3, -4.0))
+    recipe = Recipe(Adam(1e-2, schedule=Cosine()), epochs=effort.epochs, batch_size=250)
+    theta, note = learn(source, x, y, recipe, rng), {}
+    if nuts:
+        start = []
+        for chain in range(effort.chains):
+            theta = learn(source, x, y, recipe, rng) if chain else theta
+            w = source.weights(theta, source.draw_weights(rng, 1))[0]
+            learned = [v.ravel() for v in source.layout.views(theta).values()][2:]
+            start.append(np.concatenate([w, *learned]))
+        draws = draw(
+            model, x, y, max_depth=effort.max_depth, chains=effort.chains, warm_up=effort.warm_up,
+            draws=effort.draws, seed=rng, start=np.array(start),
         )  # fmt: skip
-        source = DrawnWeights(ready.model)
-        found = _mixture(ready, source, draws.flat, rng, effort.kept)
-        return found._replace(
-            note={
-                **_r_hats(draws, ready.test),
-                "divergences": float(draws.divergences),
-                "gradients": float(draws.stats["gradients"].sum()),
-            }
-        )
-
-    return predict
-
-
-def _parts(task: Task, hidden: bool, by_cell: bool) -> tuple[tuple[int, ...], Likelihood]:
-    """Return the hidden widths and the likelihood."""
-    likelihood: Likelihood = (
-        HeteroscedasticLikelihood(task.effort.noise_floor)
-        if by_cell
-        else GaussianLikelihood(0.3, learn=True)
-    )
-    return (task.effort.hidden,) if hidden else (), likelihood
-
-
-def _r_hats(draws: Draws, x: Array) -> dict[str, Any]:
-    """Return the largest and the median over cells of R-hat of the function; None without ArviZ."""
-    try:
-        found = function_r_hats(draws, x)
-    except ImportError:
-        return {"r-hat, largest": None, "r-hat, median": None}
-    return {"r-hat, largest": float(found.max()), "r-hat, median": float(np.median(found))}
+        source, theta, r_hat = DrawnWeights(model), draws.flat, function_r_hats(draws, test)
+        note = {"r-hat, largest": float(r_hat.max()), "r-hat, median": float(np.median(r_hat))}
+        note["divergences"] = float(draws.divergences)
+        note["gradients"] = float(draws.stats["gradients"].sum())
+    eps = source.draw_weights(rng, effort.kept, theta.dtype)
+    w, params = source.weights(theta, eps), source.params(theta, eps)
+    f = model.predict(w, test)  # (T, M, heads)
+    means = class_mean(task).means[0] + spread * likelihood.mean(params, f)
+    noise = np.sqrt(np.broadcast_to(likelihood.variance(params, f), means.shape))
+    return Mixture(means, spread * noise, note)
 
 
 NUTS_NAME = "network, noise by cell, NUTS"
 MODELS: dict[str, Callable[[Task], Mixture]] = {
     "class mean": class_mean,
     "linear regression": least_squares,
-    "linear, noise by cell, NUTS": _sampled(hidden=False, by_cell=True),
-    "network, one noise, VI": _variational(hidden=True, by_cell=False),
-    "network, noise by cell, VI": _variational(hidden=True, by_cell=True),
-    NUTS_NAME: _sampled(hidden=True, by_cell=True),
+    "linear, noise by cell, NUTS": partial(network, hidden=False),
+    "network, one noise, VI": partial(network, by_cell=False, nuts=False),
+    "network, noise by cell, VI": partial(network, nuts=False),
+    NUTS_NAME: network,
 }
 
 
@@ -226,22 +157,18 @@ SMALL, LARGE = 50.0, 200.0  # returns of a cell
 BASE = "linear regression"
 
 
-class Result(NamedTuple):
+@dataclass(eq=False)
+class Result:
     """One model, all N cells predicted once, each by the fold that did not train on it."""
 
     mean: Array  # (N,)
-    epistemic: Array  # (N,)  deviation of the mean between weight samples
+    epistemic: Array  # (N,)  standard deviation of the mean between weight samples
     noise: Array  # (N,)  root mean noise variance
     log_density: Array  # (N,)
     pit: Array  # (N,)
     crps: Array  # (N,)
-    notes: list[dict[str, Any]]  # of each fold
-    seconds: float
-
-
-def _empty(size: int) -> Result:
-    a, b, c, d, e, f = np.full((6, size), np.nan)
-    return Result(a, b, c, d, e, f, [], 0.0)
+    notes: list[Mapping[str, Any]] = field(default_factory=list)  # of each fold
+    seconds: float = 0.0
 
 
 def log_density(found: Mixture, y: Array) -> Array:
@@ -261,25 +188,17 @@ def cross_validate(
     done: Done = unseen,
 ) -> dict[str, Result]:
     """Predict every cell by every model, trained on other ZIP codes."""
-    effort = effort or Effort()
-    out = {name: _empty(len(cells.y)) for name in models}
+    effort, size = effort or Effort(), len(cells.y)
+    out = {name: Result(*np.full((6, size), np.nan)) for name in models}
     for fold, (train, test) in enumerate(data.folds(cells.place, count, seed)):
-        task = Task(
-            cells.x[train],
-            cells.y[train, 0],
-            cells.income_class[train],
-            cells.x[test],
-            cells.income_class[test],
-            (seed, fold),
-            effort,
-        )
+        known = cells.x[train], cells.y[train, 0], cells.income_class[train]
+        task = Task(*known, cells.x[test], cells.income_class[test], (seed, fold), effort)
         y = cells.y[test]
         for name, model in counted(models.items(), done):
-            began = perf_counter()
+            began, one = perf_counter(), out[name]
             found = model(task)
-            seconds = perf_counter() - began
+            one.seconds += perf_counter() - began
             some = np.linspace(0, len(found.means) - 1, min(len(found.means), FOR_CRPS)).astype(int)
-            one = out[name]
             one.mean[test] = found.means.mean(axis=0)[:, 0]
             one.epistemic[test] = found.means.std(axis=0)[:, 0]
             one.noise[test] = np.sqrt((found.scales**2).mean(axis=0))[:, 0]
@@ -287,7 +206,6 @@ def cross_validate(
             one.pit[test] = pit(found.means, found.scales, y)[:, 0]
             one.crps[test] = crps_mixture(found.means[some], found.scales[some], y)[:, 0]
             one.notes.append(found.note)
-            out[name] = one._replace(seconds=one.seconds + seconds)
     return out
 
 
@@ -295,7 +213,7 @@ def measure(cells: Cells, results: Mapping[str, Result]) -> dict[str, dict[str, 
     """Return the scores of every model by name.
 
     Pairs are mean and standard error, clustered by ZIP code; errors are of the logarithm, NLL in
-    nats per cell, gains over linear regression, deviations medians.
+    nats per cell, gains over linear regression, standard deviations medians.
     """
     y, base = cells.y[:, 0], results[BASE]
     sizes = {"small": cells.returns <= SMALL, "large": cells.returns > LARGE}
@@ -345,33 +263,34 @@ def reproduce(
 
 def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
     rows = {
-        "cells": f"{len(cells.y)}",
-        "ZIP codes": f"{len(np.unique(cells.place))}",
-        "inputs": f"{cells.x.shape[1]}",
+        "cells": len(cells.y),
+        "ZIP codes": len(np.unique(cells.place)),
+        "inputs": cells.x.shape[1],
         "lowest tax of a return, 1000 USD": f"{np.exp(cells.y.min()):.2f}",
         "highest tax of a return, 1000 USD": f"{np.exp(cells.y.max()):.0f}",
-        f"small cells, {SMALL:g} returns or less": f"{(cells.returns <= SMALL).sum()}",
-        f"large cells, more than {LARGE:g}": f"{(cells.returns > LARGE).sum()}",
-        **{f"left out: {reason}": f"{count}" for reason, count in cells.dropped.items()},
+        f"small cells, {SMALL:g} returns or less": (cells.returns <= SMALL).sum(),
+        f"large cells, more than {LARGE:g}": (cells.returns > LARGE).sum(),
+        **{f"left out: {reason}": count for reason, count in cells.dropped.items()},
     }
-    chains = {
-        name: one["notes"] for name, one in scores.items() if "divergences" in one["notes"][0]
-    }
+    chains = {name: one["notes"] for name, one in scores.items() if any(one["notes"])}
+
+    def r_hat(which: str, of_folds: Callable[[Any], float]) -> Callable[[Any], str]:
+        return lambda notes: f"{of_folds(note[f'r-hat, {which}'] for note in notes):.2f}"
+
     return "\n\n".join(
         [
-            listed(
+            values(
                 "Income tax per return, Vermont 2016, by cell: ZIP code x class of income. Target: "
                 "its logarithm.\nFive folds, every ZIP code whole.",
                 "the data",
-                rows.items(),
-                {"value": str},
+                rows,
             ),
             listed(
                 "RMSE, CRPS: of the logarithm; median: of the absolute relative error; NLL: nats "
                 "per cell; +- standard error\nby ZIP code; 50, 90, 99 %: coverage; KS: "
                 "Kolmogorov's distance of the PIT x sqrt(cells), at 5 % 1.36.",
                 "model",
-                scores.items(),
+                scores,
                 {
                     "RMSE": "{0[rmse]:.4f}",
                     "median": "{0[median_relative_error]:.1%}",
@@ -386,7 +305,7 @@ def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
             listed(
                 "Gained over linear regression, +- standard error by ZIP code.",
                 "gained",
-                scores.items(),
+                scores,
                 {
                     "NLL, nats": lambda s: plus_minus(s["nll_gained"], 3),
                     "CRPS, 1e-3": lambda s: plus_minus(s["crps_gained"], 1, 1e3),
@@ -395,9 +314,9 @@ def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
             ),
             listed(
                 "By size of the cell: 90 % coverage; RMSE; learned noise (median). Epistemic: "
-                "median deviation.",
+                "median standard deviation.",
                 "small, large cells",
-                scores.items(),
+                scores,
                 {
                     "90 %, small": "{0[small][coverage]:.0%}",
                     "large": "{0[large][coverage]:.0%}",
@@ -412,25 +331,17 @@ def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
                 "Chains of NUTS: R-hat in function space (rank-normalised, of halved chains) over "
                 "the cells of a fold.",
                 "chains",
-                chains.items(),
+                chains,
                 {
                     "divergences": lambda some: f"{sum(n['divergences'] for n in some):.0f}",
-                    "largest R-hat: worst fold": lambda some: _r_hat(some, "largest", max),
-                    "best": lambda some: _r_hat(some, "largest", min),
-                    "median R-hat: worst": lambda some: _r_hat(some, "median", max),
-                    "best ": lambda some: _r_hat(some, "median", min),
+                    "largest R-hat: worst fold": r_hat("largest", max),
+                    "best": r_hat("largest", min),
+                    "median R-hat: worst": r_hat("median", max),
+                    "best ": r_hat("median", min),
                 },
             ),
         ]
     )
-
-
-def _r_hat(
-    notes: Sequence[Mapping[str, Any]], which: str, of_folds: Callable[[list[float]], float]
-) -> str:
-    """Return one of the folds' R-hats; "-" without ArviZ."""
-    found = [note[f"r-hat, {which}"] for note in notes]
-    return "-" if None in found else f"{of_folds(found):.2f}"
 
 
 MARKERS = "osD^v*"
@@ -440,69 +351,54 @@ LEVELS = np.linspace(0.02, 0.98, 49)
 
 def draw_figure(cells: Cells, results: Mapping[str, Result]) -> Figure:
     """Draw predictions, calibration and the learned noise of the last model against others."""
-    figure = Figure(figsize=(15.0, 4.8), layout="constrained")
-    a, b, c = figure.subplots(1, 3)
-    best, linear = NUTS_NAME, BASE
-    _draw_predictions(a, cells, results[best].mean)
-    predicted = f"predicted income tax per return (1000 USD)\n(a) {best}; by class of income"
-    finish(a, predicted, "income tax per return (1000 USD)", 3)
-    styles = {
-        best: best,
-        linear: linear,
-        "network, noise by cell, VI": "network, noise by cell, VI",
-        "network, one noise, VI": "network, one noise",
+    figure, (a, b, c) = panels(15.0, 4.8, 1, 3)
+    _draw_predictions(a, cells, results[NUTS_NAME].mean)
+    shown = (NUTS_NAME, BASE, "network, noise by cell, VI", "network, one noise, VI")
+    curves = {
+        name.replace("one noise, VI", "one noise"): coverage(results[name].pit, LEVELS)
+        for name in shown
+        if name in results
     }
-    coverage_curve(
-        {
-            label: coverage(results[name].pit, LEVELS)
-            for name, label in styles.items()
-            if name in results
-        },
-        ax=b,
-    )
+    coverage_curve(curves, ax=b)
     b.set_xlabel("level of the central interval\n(b) coverage, all cells")
-    _draw_noise(c, cells, results, best, linear)
+    _draw_noise(c, cells, results)
+    for axis in (a.xaxis, a.yaxis):
+        plain_numbers(axis)
     return figure
 
 
-def _draw_predictions(ax: Axes, cells: Cells, mean: Any) -> None:
+def _draw_predictions(ax: Axes, cells: Cells, mean: Array) -> None:
     for which, (marker, shade) in enumerate(zip(MARKERS, SHADES, strict=True)):
-        chosen = cells.income_class == which
-        ax.plot(
-            np.exp(mean[chosen]), np.exp(cells.y[chosen, 0]), marker, color=shade, markersize=4,
-            alpha=0.7, label=f"{CLASSES[which]} k",
-        )  # fmt: skip
+        chosen, label = cells.income_class == which, f"{CLASSES[which]} k"
+        there = np.exp(mean[chosen]), np.exp(cells.y[chosen, 0])
+        ax.plot(*there, marker, color=shade, markersize=4, alpha=0.7, label=label)
     ends = np.exp([cells.y.min(), cells.y.max()])
     ax.plot(ends, ends, "--", color=BLACK, linewidth=1.0)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    plain_numbers(ax.xaxis)
-    plain_numbers(ax.yaxis)
+    ax.set(xscale="log", yscale="log")
+    predicted = f"predicted income tax per return (1000 USD)\n(a) {NUTS_NAME}; by class of income"
+    finish(ax, predicted, "income tax per return (1000 USD)", 3)
 
 
-def _draw_noise(
-    ax: Axes, cells: Cells, results: Mapping[str, Result], best: str, linear: str
-) -> None:
-    ax.plot(
-        cells.returns, results[best].noise, ".", color=BLUE, markersize=4, alpha=0.5,
-        label="learned noise of each cell",
-    )  # fmt: skip
+def _draw_noise(ax: Axes, cells: Cells, results: Mapping[str, Result]) -> None:
+    noise, label = results[NUTS_NAME].noise, "learned noise of each cell"
+    ax.plot(cells.returns, noise, ".", color=BLUE, markersize=4, alpha=0.5, label=label)
     tenths = np.array_split(np.argsort(cells.returns, kind="stable"), 10)  # decile by decile
-    for name, colour, marker, aside in ((best, BLACK, "o", 0.94), (linear, VERMILLION, "s", 1.06)):
+    for name, label, colour, fill, marker, aside in (
+        (NUTS_NAME, "network", BLACK, BLACK, "o", 0.94),
+        (BASE, "linear", VERMILLION, "white", "s", 1.06),
+    ):
         error = cells.y[:, 0] - results[name].mean
         ax.plot(
             [aside * np.median(cells.returns[t]) for t in tenths],
             [np.sqrt(np.mean(error[t] ** 2)) for t in tenths],
-            marker, color=colour, markersize=6, markerfacecolor=colour if name == best else "white",
-            markeredgewidth=1.6,
-            label=f"RMSE by decile, {'network' if name == best else 'linear'}",
+            marker, color=colour, markersize=6, markerfacecolor=fill, markeredgewidth=1.6,
+            label=f"RMSE by decile, {label}",
         )  # fmt: skip
     at = np.array([cells.returns.min(), cells.returns.max()])
-    middle = np.median(results[best].noise) * np.sqrt(np.median(cells.returns) / at)
+    middle = np.median(noise) * np.sqrt(np.median(cells.returns) / at)
     ax.plot(at, middle, "--", color=GREY, linewidth=1.4, label="1 / sqrt(returns)")
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set(xscale="log", yscale="log")
     plain_numbers(ax.xaxis)
     plain_numbers(ax.yaxis, minor="25")
     x_label = "returns of the cell (deciles at their medians, side by side)\n(c) noise by size"
-    finish(ax, f"{x_label} of the cell", "deviation of log tax", 2)
+    finish(ax, f"{x_label} of the cell", "standard deviation of log tax", 2)

@@ -7,8 +7,7 @@ probability and every credible interval should be.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy import special
+from sklearn.ensemble import AdaBoostClassifier, RandomForestClassifier
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF
 
 from bbb_numpy.evaluation.reliability import expected_calibration_error, reliability
 from bbb_numpy.gradients.closed_form import ClosedFormKL
@@ -27,22 +30,15 @@ from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.plots.style import (
-    BLACK,
-    BLUE,
-    GREY,
-    PALE,
-    VERMILLION,
-    legend_above,
-    legend_of_figure,
-)
+from bbb_numpy.plots import style
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, PALE, VERMILLION
 from bbb_numpy.progress import Done, counted, steps, unseen
-from bbb_numpy.sampling.mcmc import NUTS
-from bbb_numpy.sampling.run import sample
-from bbb_numpy.training import Recipe, fit, start
+from bbb_numpy.training import Recipe
 from bbb_numpy.training.optimizers import Adam, Cosine
+from bbb_studies import kit
+from bbb_studies.comparing import draw, learn
 from bbb_studies.data import powerball as data
-from bbb_studies.kit import Claim, claims, listed, write
+from bbb_studies.kit import Claim, Estimate, bracketed, claims, estimate, panels, write
 
 Array = NDArray[Any]
 NUMBERS = np.arange(70)  # 0 is no ball; 69 is the largest there ever was
@@ -53,6 +49,10 @@ PRINTED = {  # the paper's accuracies on its held-out data; "1 hidden layer, 5 u
     "AdaBoost": 0.8296,
     "Gaussian process": 0.8493,
 }
+CONFUSION = (0.26, 0.068)  # the paper's: bin-3 balls called bin 1, and the other way round
+UNTIL = "2017-12-31"  # the last day before the paper
+RULE = "exact rule"
+CLIP = 1e-6  # log loss takes probabilities of 0 and 1 as this far from them
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Setup:
     hidden: int = 5  # tanh units of a layer, the paper's
     offset: float = 1.0  # the network's input is log(number + offset), standardised
     chains: int = 4  # two at least
-    start: float = 0.5  # deviation of the weights with which they begin
+    start: float = 0.5  # standard deviation of the weights with which they begin
     warm_up: int = 200
     draws: int = 200  # of each chain
     max_depth: int = 6
@@ -78,10 +78,13 @@ class Fitted(NamedTuple):
     """A classifier after training."""
 
     probability: Array  # (70,)  P(bin 1 | number), averaged over weights if it has a posterior
-    seconds: float
-    functions: Array | None = None  # (S, 70)  P(bin 1 | number, w)
-    weights: Array | None = None  # (S, P)
+    functions: Array = np.empty((0, 70))  # (S, 70)  P(bin 1 | number, w); S = 0: no network
+    weights: Array = np.empty((0, 0))  # (S, P)
     divergent: int = 0
+    seconds: float = 0.0
+
+
+Method = Callable[[data.Examples, int, Setup], Fitted]
 
 
 def network(setup: Setup, prior_scale: float, layers: int = 1) -> Model:
@@ -92,86 +95,50 @@ def network(setup: Setup, prior_scale: float, layers: int = 1) -> Model:
 
 def _inputs(numbers: Array, setup: Setup) -> tuple[Array, Array]:
     """Return the transformed training inputs (B, 1), and those of all numbers (70, 1)."""
-    rows, table = (np.log(part + setup.offset)[:, None] for part in (numbers, NUMBERS))
-    mean, scale = rows.mean(), rows.std()
-    return (rows - mean) / scale, (table - mean) / scale
+    rows, every = (np.log(part + setup.offset)[:, None] for part in (numbers, NUMBERS))
+    return (rows - rows.mean()) / rows.std(), (every - rows.mean()) / rows.std()
 
 
-def logit(p: Array) -> Array:
-    """Return log(p / (1 - p)), of probabilities within 1e-12 of 0 or 1 that of 1e-12."""
-    p = np.clip(p, 1e-12, 1.0 - 1e-12)
-    return np.log(p) - np.log1p(-p)
+def _network(model: Model, weights: Array, every: Array, divergent: int = 0) -> Fitted:
+    """Return P(bin 1 | number, w) at `every` number for each row of the weights (S, P)."""
+    outputs = model.predict(np.ascontiguousarray(weights), every)
+    p = model.likelihood.mean({}, outputs)[..., 0]
+    return Fitted(p.mean(axis=0), p, weights, divergent)
 
 
 def _nuts(
     prior_scale: float, rows: data.Examples, seed: int, setup: Setup, layers: int = 1
 ) -> Fitted:
-    begin, model = perf_counter(), network(setup, prior_scale, layers)
-    x, table = _inputs(rows.number, setup)
+    model, (x, every) = network(setup, prior_scale, layers), _inputs(rows.number, setup)
     shape = (setup.chains, model.layout.size)
-    begin_at = setup.start * np.random.default_rng(seed).standard_normal(shape)
-    with warnings.catch_warnings():  # divergences are counted and told with the results
-        warnings.filterwarnings("ignore", ".*divergent transitions", UserWarning)
-        drawn = sample(
-            model,
-            x,
-            rows.label[:, None],
-            sampler=NUTS(max_depth=setup.max_depth),
-            target_accept=setup.target_accept,
-            chains=setup.chains,
-            groups=1,
-            draws=setup.draws,
-            warm_up=setup.warm_up,
-            start=begin_at,
-            seed=seed,
-            progress=False,
-        )
-    if not drawn.finished:
-        raise KeyboardInterrupt
-    used = perf_counter() - begin
-    p = _functions(model, drawn.flat, table)
-    return Fitted(p.mean(axis=0), used, p, drawn.flat, drawn.divergences)
-
-
-def _functions(model: Model, weights: Array, table: Array) -> Array:
-    """Return P(bin 1 | number, w) (S, 70) for every row of the weights (S, P)."""
-    outputs = model.predict(np.ascontiguousarray(weights), table)
-    return model.likelihood.mean({}, outputs)[..., 0]
+    drawn = draw(
+        model,
+        x,
+        rows.label[:, None],
+        max_depth=setup.max_depth,
+        target_accept=setup.target_accept,
+        chains=setup.chains,
+        draws=setup.draws,
+        warm_up=setup.warm_up,
+        start=setup.start * np.random.default_rng(seed).standard_normal(shape),
+        seed=seed,
+    )
+    return _network(model, drawn.flat, every, drawn.divergences)
 
 
 def _vi(prior_scale: float, rows: data.Examples, seed: int, setup: Setup) -> Fitted:
-    begin, rng = perf_counter(), np.random.default_rng(seed)
-    x, table = _inputs(rows.number, setup)
+    rng, (x, every) = np.random.default_rng(seed), _inputs(rows.number, setup)
     estimator = ClosedFormKL(network(setup, prior_scale), MeanField(0.5, -3.0))
     optimizer = Adam(setup.learning_rate, schedule=Cosine())
-    trained = fit(
-        estimator,
-        start(estimator, rng, optimizer),
-        x,
-        rows.label[:, None],
-        Recipe(optimizer=optimizer, epochs=setup.epochs, batch_size=len(x), samples=setup.samples),
-        rng=rng,
-        progress=False,
-    )
-    if trained.stopped == "interrupted":
-        raise KeyboardInterrupt
-    used = perf_counter() - begin
-    eps = estimator.draw_weights(rng, setup.functions)
-    weights = estimator.weights(trained.theta, eps)
-    p = _functions(estimator.model, weights, table)
-    return Fitted(p.mean(axis=0), used, p, weights)
+    recipe = Recipe(optimizer, setup.epochs, batch_size=len(x), samples=setup.samples)
+    theta = learn(estimator, x, rows.label[:, None], recipe, rng)
+    weights = estimator.weights(theta, estimator.draw_weights(rng, setup.functions))
+    return _network(estimator.model, weights, every)
 
 
-def _forest(rows: data.Examples, seed: int, setup: Setup) -> Fitted:
-    from sklearn.ensemble import RandomForestClassifier
-
-    return _sklearn(RandomForestClassifier(10, max_depth=5, random_state=seed), rows)
-
-
-def _boosted(rows: data.Examples, seed: int, setup: Setup) -> Fitted:
-    from sklearn.ensemble import AdaBoostClassifier
-
-    return _sklearn(AdaBoostClassifier(random_state=seed), rows)
+def _trees(make: Callable[[int], Any], rows: data.Examples, seed: int, setup: Setup) -> Fitted:
+    learner = make(seed).fit(rows.number[:, None], rows.label)
+    return Fitted(learner.predict_proba(NUMBERS[:, None])[:, 1])
 
 
 def _process(rows: data.Examples, seed: int, setup: Setup) -> Fitted:
@@ -179,37 +146,36 @@ def _process(rows: data.Examples, seed: int, setup: Setup) -> Fitted:
 
     The marginal likelihood of all rows costs a second or more for each of some twenty steps.
     """
-    from sklearn.gaussian_process import GaussianProcessClassifier
-    from sklearn.gaussian_process.kernels import RBF
-
-    begin = perf_counter()
     some = np.random.default_rng(seed).permutation(np.unique(rows.draw))[: setup.process_draws]
     few = np.isin(rows.draw, some)
     x = rows.number[:, None] / NUMBERS.std()
     first = GaussianProcessClassifier(1.0 * RBF(1.0)).fit(x[few], rows.label[few])
     whole = GaussianProcessClassifier(first.kernel_, optimizer=None).fit(x, rows.label)
-    p = whole.predict_proba(NUMBERS[:, None] / NUMBERS.std())[:, 1]
-    return Fitted(p, perf_counter() - begin)
+    return Fitted(whole.predict_proba(NUMBERS[:, None] / NUMBERS.std())[:, 1])
 
 
-def _sklearn(learner: Any, rows: data.Examples) -> Fitted:
-    begin = perf_counter()
-    learner.fit(rows.number[:, None], rows.label)
-    return Fitted(learner.predict_proba(NUMBERS[:, None])[:, 1], perf_counter() - begin)
-
-
-METHODS: dict[str, Callable[[data.Examples, int, Setup], Fitted]] = {
+METHODS: dict[str, Method] = {
     "NUTS, prior 1": partial(_nuts, 1.0),
     "NUTS, prior 4": partial(_nuts, 4.0),
     "VI, prior 1": partial(_vi, 1.0),
     "VI, prior 4": partial(_vi, 4.0),
     "NUTS, 1-5-5-1": partial(_nuts, 1.0, layers=2),
-    "random forest": _forest,
-    "AdaBoost": _boosted,
+    "random forest": partial(
+        _trees, lambda seed: RandomForestClassifier(10, max_depth=5, random_state=seed)
+    ),
+    "AdaBoost": partial(_trees, lambda seed: AdaBoostClassifier(random_state=seed)),
     "Gaussian process": _process,
 }
 COST = dict(zip(METHODS, (120, 120, 20, 20, 150, 1, 3, 24), strict=True))  # of a fit
 BAYESIAN = tuple(METHODS)[:4]  # 1-5-1: judged by their functions, too
+NETWORK = BAYESIAN[0]
+
+
+def train(name: str, rows: data.Examples, seed: int, setup: Setup) -> Fitted:
+    """Train one of `METHODS`, and say how long it took."""
+    begin = perf_counter()
+    found = METHODS[name](rows, seed, setup)
+    return found._replace(seconds=perf_counter() - begin)
 
 
 class Position(NamedTuple):
@@ -225,9 +191,10 @@ class Position(NamedTuple):
         return float(self.mass @ np.arange(len(self.mass)))
 
     @property
-    def error(self) -> float:
-        """The standard error of the mean that was seen, by the rules."""
-        return float(np.sqrt(dispersion(self.mass) * self.mean / len(self.seen)))
+    def off(self) -> float:
+        """The mean that was seen less that of the rules, in standard errors by the rules."""
+        error = np.sqrt(dispersion(self.mass) * self.mean / len(self.seen))
+        return float((self.seen.mean() - self.mean) / error)
 
 
 def dispersion(mass: Array) -> float:
@@ -243,75 +210,53 @@ def positions(draws: data.Draws, seed: int = 0) -> list[Position]:
     The order in which balls came is lost. As they are drawn without replacement all orders of a
     draw are equally likely, so that one at random has the distribution of the true one.
     """
+
+    def flat(balls: int) -> Array:
+        return np.append(0.0, np.full(balls, 1.0 / balls))
+
+    def position(name: str, seen: Any, urns: Any, mass: Callable[[int], Array]) -> Position:
+        total = np.zeros(urns.max() + 1)
+        for balls, count in zip(*np.unique(urns, return_counts=True), strict=True):
+            total[: balls + 1] += count / len(urns) * mass(int(balls))
+        return Position(name, seen, total)
+
     unsorted = np.random.default_rng(seed).permuted(draws.white, axis=1)
-    rows: list[tuple[str, Any, Any, Callable[[int], Array]]] = [
-        (f"unsorted, position {place}", unsorted[:, place - 1], draws.balls, _flat)
+    found = [
+        position(f"unsorted, position {place}", unsorted[:, place - 1], draws.balls, flat)
         for place in data.PLACES
     ]
     for place in range(1, data.WHITE + 1):
         mass = partial(data.mass_of_place, place=place)
-        rows.append((f"sorted, bin {place}", draws.white[:, place - 1], draws.balls, mass))
+        found.append(position(f"sorted, bin {place}", draws.white[:, place - 1], draws.balls, mass))
     if draws.red is not None:
-        rows.append(("Powerball", draws.red, data.urn(draws.days, data.REDS), _flat))
-    return [Position(name, seen, _mixed(urns, mass)) for name, seen, urns, mass in rows]
-
-
-def _flat(balls: int) -> Array:
-    return np.append(0.0, np.full(balls, 1.0 / balls))
-
-
-def _mixed(urns: NDArray[np.int_], mass: Callable[[int], Array]) -> Array:
-    total = np.zeros(urns.max() + 1)
-    for balls, count in zip(*np.unique(urns, return_counts=True), strict=True):
-        total[: balls + 1] += count / len(urns) * mass(int(balls))
-    return total
-
-
-RULE = "exact rule"
-CLIP = 1e-6  # log loss takes probabilities of 0 and 1 as this far from them
-
-
-class Interval(NamedTuple):
-    """A mean and its standard error, or for what has no noise the deviation between fits."""
-
-    mean: float
-    error: float
+        found.append(position("Powerball", draws.red, data.urn(draws.days, data.REDS), flat))
+    return found
 
 
 class Scores(NamedTuple):
     """What cross-validation says of one classifier."""
 
-    accuracy: Interval
-    above_rule: Interval  # accuracy minus that of the exact rule on the same balls
-    log_loss: Interval  # nats
-    true_accuracy: Interval  # expected under the rules, by their probabilities
-    true_log_loss: Interval
-    rmse: Interval  # of P(bin 1 | number) against the exact one, over the balls drawn
+    accuracy: Estimate
+    above_rule: Estimate  # accuracy minus that of the exact rule on the same balls
+    log_loss: Estimate  # nats
+    true_accuracy: Estimate  # by their probabilities under the rules, which have no noise: mean
+    true_log_loss: Estimate  # and standard deviation between fits
+    rmse: Estimate  # of P(bin 1 | number) against the exact one, over the balls drawn
     calibration_error: float  # of the held-out probabilities, first repeat
     wrong: tuple[float, float]  # of the bin-3 balls those called bin 1; the other way round
     seconds: float  # per fit
     divergent: int  # transitions in all fits
 
 
-def per_draw(scores: Array, draw: Array) -> Interval:
+def per_draw(scores: Array, draw: Array) -> Estimate:
     """Return the mean of held-out scores (M,), and its standard error over whole draws.
 
     All scores of one draw, its two balls in every repeat, are averaged first: only draws are
-    independent, so the error is the deviation of these averages over sqrt(draws). It is that of
-    new draws for given classifiers; how these vary with their training rows is measured apart,
-    without noise, by `under_the_rules`. `draw` (M,) says to which draw each belongs.
+    independent. The error is that of new draws for given classifiers; how these vary with their
+    training rows is measured apart, without noise, by `under_the_rules`. `draw` (M,) says to which
+    draw each belongs.
     """
-    of = np.bincount(draw, scores) / np.bincount(draw)
-    return Interval(float(of.mean()), float(of.std(ddof=1) / np.sqrt(len(of))))
-
-
-def folds(draws: int, count: int, rng: np.random.Generator) -> Iterator[Array]:
-    """Yield `count` parts of the draws, at random and of equal size: whole draws are held out."""
-    yield from np.array_split(rng.permutation(draws), count)
-
-
-def _take(rows: data.Examples, keep: Array) -> data.Examples:
-    return data.Examples._make(part[keep] for part in rows)
+    return estimate(np.bincount(draw, scores) / np.bincount(draw))
 
 
 def _log_losses(p: Array, label: Array) -> Array:
@@ -319,21 +264,22 @@ def _log_losses(p: Array, label: Array) -> Array:
     return -np.log(np.where(label == 1, p, 1.0 - p))
 
 
+def _padded(part: Array) -> Array:
+    """Return `part` for all 70 numbers, 0 where no ball can be."""
+    return np.pad(np.nan_to_num(part), (0, len(NUMBERS) - len(part)))
+
+
 def under_the_rules(p: Array, exact: data.Exact) -> dict[str, float]:
     """Return expected accuracy, log loss and RMSE of probabilities (70,) under the rules.
 
     No held-out rows are needed, so there is no noise of them.
     """
-    mass = np.zeros((2, len(NUMBERS)))
-    mass[:, : exact.mass.shape[1]] = exact.mass
-    total, right = mass.sum(axis=0), np.zeros(len(NUMBERS))
-    right[: exact.mass.shape[1]] = np.nan_to_num(exact.probability)
+    third, first = (_padded(mass) for mass in exact.mass)
+    losses = third @ _log_losses(p, np.zeros(70)) + first @ _log_losses(p, np.ones(70))
     return {
-        "accuracy": float(np.where(p > 0.5, mass[1], mass[0]).sum()),
-        "log loss": float(
-            sum(part @ _log_losses(p, np.full(p.shape, j)) for j, part in enumerate(mass))
-        ),
-        "rmse": float(np.sqrt(total @ (p - right) ** 2)),
+        "accuracy": float(np.where(p > 0.5, first, third).sum()),
+        "log loss": float(losses),
+        "rmse": float(np.sqrt((third + first) @ (p - _padded(exact.probability)) ** 2)),
     }
 
 
@@ -350,74 +296,44 @@ def cross_validate(
 
     There are `count` folds, and the draws are shuffled and parted anew `repeats` times.
     """
-    rng = np.random.default_rng(seed)
-    rule = np.pad(np.nan_to_num(exact.probability), (0, len(NUMBERS) - exact.mass.shape[1]))
-    fits: dict[str, list[Fitted]] = {name: [] for name in (*METHODS, RULE)}
-    parts = []
-    for repeat in range(repeats):
-        for fold, part in enumerate(folds(int(rows.draw.max()) + 1, count, rng)):
-            parts.append(np.isin(rows.draw, part))
-            for name in METHODS:
-                given = _take(rows, ~parts[-1])
-                fits[name].append(METHODS[name](given, seed + 1000 * repeat + fold, setup))
-                done(COST.get(name, 1))
-            fits[RULE].append(Fitted(rule, 0.0))
-    held = {
-        name: np.concatenate(
-            [fit.probability[rows.number[out]] for fit, out in zip(some, parts, strict=True)]
-        )
-        for name, some in fits.items()
-    }
-    label, draw = (
-        np.concatenate([column[out] for out in parts]) for column in (rows.label, rows.draw)
+    rng, draws = np.random.default_rng(seed), int(rows.draw.max()) + 1
+    parts = [fold for _ in range(repeats) for fold in np.array_split(rng.permutation(draws), count)]
+    sides = [np.isin(rows.draw, fold) for fold in parts]
+    fits: dict[str, list[Fitted]] = {name: [] for name in METHODS}
+    for i, held in enumerate(sides):
+        given = data.Examples._make(column[~held] for column in rows)
+        for name, some in fits.items():
+            some.append(train(name, given, seed + 1000 * (i // count) + i % count, setup))
+            done(COST.get(name, 1))
+    fits[RULE] = [Fitted(_padded(exact.probability))] * len(sides)
+    label, of = (
+        np.concatenate([column[held] for held in sides]) for column in (rows.label, rows.draw)
     )
-    best = (held[RULE] > 0.5) == (label == 1)
-    return {
-        name: _summary(fits[name], held[name], label, draw, best, exact, repeats)
-        for name in (*METHODS, RULE)
-    }
-
-
-def _summary(
-    fits: Sequence[Fitted],
-    p: Array,
-    label: Array,
-    draw: Array,
-    best: Array,
-    exact: data.Exact,
-    repeats: int,
-) -> Scores:
-    each = len(label) // repeats  # of the first repeat, every ball once
-    first, table = p > 0.5, reliability(p[:each], label[:each])
-    right = (first == (label == 1)).astype(float)
-    under = [under_the_rules(fit.probability, exact) for fit in fits]
-    of = {
-        key: Interval(
-            float(np.mean([row[key] for row in under])),
-            float(np.std([row[key] for row in under], ddof=1 if len(under) > 1 else 0)),
+    each, found, best = len(label) // repeats, {}, 0.0  # of the first repeat, every ball once
+    for name in (RULE, *METHODS):
+        some = fits[name]
+        p = np.concatenate(
+            [one.probability[rows.number[held]] for one, held in zip(some, sides, strict=True)]
         )
-        for key in under[0]
-    }
-    return Scores(
-        per_draw(right, draw),
-        per_draw(right - best, draw),
-        per_draw(_log_losses(p, label), draw),
-        of["accuracy"],
-        of["log loss"],
-        of["rmse"],
-        expected_calibration_error(table),
-        (float(first[label == 0].mean()), float((~first)[label == 1].mean())),
-        float(np.mean([fit.seconds for fit in fits])),
-        sum(fit.divergent for fit in fits),
-    )
+        first = p > 0.5
+        right = (first == (label == 1)).astype(float)
+        best = right if name == RULE else best
+        under = [under_the_rules(one.probability, exact) for one in some]
+        columns = (np.array([row[key] for row in under]) for key in under[0])
+        true = [Estimate(float(c.mean()), float(c.std(ddof=min(1, len(c) - 1)))) for c in columns]
+        found[name] = Scores(
+            per_draw(right, of), per_draw(right - best, of), per_draw(_log_losses(p, label), of),
+            true[0], true[1], true[2],
+            expected_calibration_error(reliability(p[:each], label[:each])),
+            (float(first[label == 0].mean()), float((~first)[label == 1].mean())),
+            float(np.mean([one.seconds for one in some])), sum(one.divergent for one in some),
+        )  # fmt: skip
+    return {name: found[name] for name in (*METHODS, RULE)}
 
 
-LEVEL = 0.95  # of credible intervals
-
-
-def intervals(functions: Array, level: float) -> tuple[Array, Array]:
-    """Return the ends of the central credible intervals of probabilities (S, 70), (70,) each."""
-    low, high = np.quantile(functions, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=0)
+def intervals(functions: Array) -> tuple[Array, Array]:
+    """Return the ends of the central 95 % intervals of probabilities (S, ...), (...) each."""
+    low, high = np.quantile(functions, [0.025, 0.975], axis=0)
     return low, high
 
 
@@ -427,15 +343,12 @@ def undecided(exact: data.Exact) -> NDArray[np.int_]:
     return np.flatnonzero((p > 0) & (p < 1))
 
 
-def play(shares: Mapping[int, float], draws: int, rng: np.random.Generator) -> data.Examples:
-    """Play the game: the rules one after the other, each for its share of the draws."""
-    ends = np.round(np.cumsum([0.0, *shares.values()]) * draws).astype(int)
-    balls = np.repeat(list(shares), np.diff(ends))
-    white = np.sort(
-        [rng.choice(np.arange(1, urn + 1), data.WHITE, replace=False) for urn in balls], axis=1
-    )
-    days = np.datetime64("2000-01-01") + np.arange(draws)
-    return data.examples(data.Draws(days, white, balls))
+def logit(p: Array) -> Array:
+    """Return log(p / (1 - p)), of probabilities within 1e-12 of 0 or 1 that of 1e-12."""
+    return np.asarray(special.logit(np.clip(p, 1e-12, 1.0 - 1e-12)))
+
+
+# Pictures.
 
 
 BALL = "number of the ball"
@@ -444,41 +357,50 @@ P_BIN_1 = "P(bin 1 | number)"
 
 def draw_frequencies(rows: data.Examples, exact: data.Exact) -> Figure:
     """Draw how often each number came in the two bins, and how often it should have."""
-    figure = Figure(figsize=(8.6, 4.0), layout="constrained")
-    ax = figure.subplots()
+    figure, ax = panels(8.6, 4.0)
     count = len(rows.number) // 2
-    for label, place, colour, style, mark in (
+    for label, place, colour, look, mark in (
         (1, 1, BLUE, "-", "o"),
         (0, 3, VERMILLION, "--", "s"),
     ):
         seen = np.bincount(rows.number[rows.label == label], minlength=len(NUMBERS))
         ax.plot(NUMBERS[1:], seen[1:], mark, color=colour, ms=4.5, label=f"bin {place}, seen")
-        wanted = 2 * count * exact.mass[label]
-        ax.plot(
-            np.arange(1, len(wanted)), wanted[1:], style, color=colour, label=f"bin {place}, exact"
-        )
+        right = 2 * count * exact.mass[label, 1:]
+        ax.plot(NUMBERS[1 : len(right) + 1], right, look, color=colour, label=f"bin {place}, exact")
     ax.axvline(exact.limit + 0.5, color=GREY, lw=1.0, ls=":", label="best boundary")
     ax.set(xlim=(0, 70), xlabel=BALL, ylabel=f"draws (of {count})")
     ax.set_ylim(bottom=0)
-    legend_above(ax, 5)
+    style.legend_above(ax, 5)
     return figure
+
+
+def _nine(names: Sequence[str], x_label: str, y_label: str) -> tuple[Figure, list[Axes]]:
+    """Return 3 x 3 panels with shared axes, titled; those without a name are empty."""
+    figure, grid = panels(9.0 if x_label == "called" else 13.0, 8.4, 3, 3, sharex=True, sharey=True)
+    axes = list(grid.ravel())
+    for ax, name in zip(axes, names, strict=False):
+        ax.set_title(name, fontsize="medium")
+    for ax in axes[len(names) :]:
+        ax.set_axis_off()
+    for ax in axes[len(names) - 3 : 6]:  # above an empty one
+        ax.tick_params(labelbottom=True)
+    figure.supxlabel(x_label)
+    figure.supylabel(y_label)
+    return figure, axes
 
 
 def draw_boundaries(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
     """Draw the probabilities of every classifier, and shade where it says bin 1."""
-    figure = Figure(figsize=(13.0, 8.4), layout="constrained")
-    panels = _draw_panels(figure, list(full))
-    for ax, fitted in zip(panels, full.values(), strict=False):
+    figure, axes = _nine(list(full), BALL, P_BIN_1)
+    for ax, fitted in zip(axes, full.values(), strict=False):
         p = fitted.probability
         says = np.where(p > 0.5, 2.0, -1.0)
         ax.stairs(says, np.arange(71) - 0.5, baseline=-1, fill=True, color=PALE, label="says bin 1")
         ax.plot(exact.probability, color=BLACK, lw=1.1, ls="--", label="exact")
         ax.step(NUMBERS, p, where="mid", color=BLUE, lw=1.6, label="classifier")
         ax.axvline(exact.limit + 0.5, color=GREY, lw=1.0, ls=":", label="best boundary")
-    panels[-1].legend(*panels[0].get_legend_handles_labels(), loc="center", frameon=False)
-    panels[0].set(xlim=(-0.5, 69.5), ylim=(-0.03, 1.03))
-    figure.supxlabel(BALL)
-    figure.supylabel(P_BIN_1)
+    axes[-1].legend(*axes[0].get_legend_handles_labels(), loc="center", frameon=False)
+    axes[0].set(xlim=(-0.5, 69.5), ylim=(-0.03, 1.03))
     return figure
 
 
@@ -487,65 +409,59 @@ def draw_uncertainty(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
 
     Left: probabilities, as in the paper. Right: their logits, where the ends can be seen.
     """
-    figure = Figure(figsize=(13.0, 3.1 * len(full)), layout="constrained")
-    panels = figure.subplots(len(full), 2, sharex=True, squeeze=False)
+    figure, axes = panels(13.0, 3.1 * len(full), len(full), 2, sharex=True, squeeze=False)
     where, truth = undecided(exact), exact.probability
-    for (name, fitted), (left, right) in zip(full.items(), panels, strict=True):
-        assert fitted.functions is not None  # as of every network
-        low, high = intervals(fitted.functions, 0.95)
+    for (name, fitted), (left, right) in zip(full.items(), axes, strict=True):
+        low, high = intervals(fitted.functions)
         holds = (low[where] <= truth[where]) & (truth[where] <= high[where])
-        others = np.setdiff1d(NUMBERS, where)
+        kinds = (
+            (where[holds], BLUE, "o", 4.0, "95 % interval, right"),
+            (where[~holds], VERMILLION, "X", 6.0, "95 % interval, wrong"),
+            (np.setdiff1d(NUMBERS, where), GREY, "d", 4.5, "no truth, or one of 0 or 1"),
+        )
         for ax, turn in ((left, np.asarray), (right, logit)):
-            for some, colour, mark, size, label in (
-                (where[holds], BLUE, "o", 4.0, "95 % interval, right"),
-                (where[~holds], VERMILLION, "X", 6.0, "95 % interval, wrong"),
-                (others, GREY, "d", 4.5, "no truth, or one of 0 or 1"),
-            ):
+            for some, colour, mark, size, label in kinds:
                 middle = turn(np.median(fitted.functions, axis=0)[some])
                 ends = [middle - turn(low[some]), turn(high[some]) - middle]
-                ax.errorbar(
-                    some, middle, ends, fmt=mark, color=colour, ms=size, lw=1.3, label=label
-                )
+                look = {"fmt": mark, "color": colour, "ms": size, "lw": 1.3, "label": label}
+                ax.errorbar(some, middle, ends, **look)
             ax.plot(where, turn(truth[where]), color=BLACK, lw=1.2, label="exact", zorder=5)
         left.set(ylim=(-0.03, 1.03), ylabel=f"{name}\n{P_BIN_1}")
         right.set(ylabel="its logit")
-    panels[-1, 0].set(xlim=(-1, 70), xlabel=BALL)
-    panels[-1, 1].set(xlabel=BALL)
-    legend_of_figure(figure, panels[0, 0], 4)
+    axes[-1, 0].set(xlim=(-1, 70), xlabel=BALL)
+    axes[-1, 1].set(xlabel=BALL)
+    style.legend_of_figure(figure, axes[0, 0], 4)
     return figure
 
 
 def draw_confusion(scores: Mapping[str, Scores]) -> Figure:
     """Draw the confusion matrix of every classifier, held out, in per cent of each bin."""
-    figure = Figure(figsize=(9.0, 8.4), layout="constrained")
-    for ax, found in zip(_draw_panels(figure, list(scores)), scores.values(), strict=False):
+    figure, axes = _nine(list(scores), "called", "is")
+    for ax, found in zip(axes, scores.values(), strict=False):
         third, first = found.wrong
         shares = 100 * np.array([[1 - first, first], [third, 1 - third]])
         ax.imshow(shares, cmap="Blues", vmin=0, vmax=100)
         for (row, column), share in np.ndenumerate(shares):
             colour = "white" if share > 55 else BLACK
             ax.text(column, row, f"{share:.1f} %", ha="center", va="center", color=colour)
-        ax.set(xticks=[0, 1], yticks=[0, 1], xticklabels=["bin 1", "bin 3"])
-        ax.set_yticklabels(["bin 1", "bin 3"])
-    figure.supxlabel("called")
-    figure.supylabel("is")
+        ax.set_xticks([0, 1], ["bin 1", "bin 3"])
+        ax.set_yticks([0, 1], ["bin 1", "bin 3"])
     return figure
 
 
 def draw_buckets(draws: data.Draws) -> Figure:
     """Draw how often each number came: at two unsorted positions, in six sorted buckets."""
-    figure = Figure(figsize=(13.0, 5.6), layout="constrained")
-    panels = figure.subplots(2, 4, sharex=True, sharey=True).T.ravel()
-    for ax, one in zip(panels, positions(draws), strict=True):
+    figure, axes = panels(13.0, 5.6, 2, 4, sharex=True, sharey=True)
+    for ax, one in zip(axes.T.ravel(), positions(draws), strict=True):
         number, seen = np.arange(1, len(one.mass)), np.bincount(one.seen, minlength=len(one.mass))
         ax.plot(number, seen[1:], ".", color=BLUE, ms=4.5, label="seen")
         ax.plot(number, len(one.seen) * one.mass[1:], color=BLACK, lw=1.2, label="by the rules")
         ax.set_title(one.name, fontsize="medium")
-    panels[0].set(xlim=(0, 70))
-    panels[0].set_ylim(bottom=0)
+    axes[0, 0].set(xlim=(0, 70))
+    axes[0, 0].set_ylim(bottom=0)
     figure.supxlabel("number")
     figure.supylabel(f"draws (of {len(draws.days)})")
-    legend_of_figure(figure, panels[0], 2)
+    style.legend_of_figure(figure, axes[0, 0], 2)
     return figure
 
 
@@ -555,70 +471,40 @@ def draw_weights(full: Mapping[str, Fitted], setup: Setup) -> Figure:
     Units can be exchanged, and the signs around one turned, without changing the function. So by
     the exact posterior the weights of a block are alike, which a chain in one mode, and VI, deny.
     """
-    figure = Figure(figsize=(13.0, 8.4), layout="constrained")
+    figure, axes = panels(13.0, 8.4, 4, 1)
     shown = (  # how many chains are left out between two draws
         ("NUTS, prior 1", "one chain", setup.chains, 1),
         ("NUTS, prior 1", "all chains", 1, 1),
         ("VI, prior 1", "", 1, 1),
         ("NUTS, 1-5-5-1", "one chain", setup.chains, 2),
     )
-    for ax, (name, which, every, layers) in zip(figure.subplots(4, 1), shown, strict=True):
-        layout = network(setup, 1.0, layers).layout
-        drawn = np.asarray(full[name].weights)[::every]
+    for ax, (name, which, every, layers) in zip(axes, shown, strict=True):
+        blocks = network(setup, 1.0, layers).layout.slices
+        drawn = full[name].weights[::every]
         parts = ax.violinplot(drawn, np.arange(drawn.shape[1]), showextrema=False, widths=0.9)
         for body in parts["bodies"]:
             body.set(facecolor=BLUE if name.startswith("VI") else VERMILLION, alpha=0.8)
         ax.plot(drawn.mean(axis=0), "_", color=BLACK, ms=6)
-        ends = np.array([place.stop for place in layout.slices.values()]) - 0.5
-        for line in ends[:-1]:
-            ax.axvline(line, color=GREY, lw=0.8)
-        middles = [(p.start + p.stop - 1) / 2 for p in layout.slices.values()]
-        ax.set_xticks(middles, list(layout.slices))
+        for block in list(blocks.values())[:-1]:
+            ax.axvline(block.stop - 0.5, color=GREY, lw=0.8)
+        ax.set_xticks([(b.start + b.stop - 1) / 2 for b in blocks.values()], list(blocks))
         ax.axhspan(-1.96, 1.96, color=PALE, zorder=0)
         ax.set(xlim=(-0.6, drawn.shape[1] - 0.4), ylim=(-5, 5), ylabel=f"{name}\n{which}")
     figure.supylabel("value of the weight (95 % of the prior shaded)")
     return figure
 
 
-def _draw_panels(figure: Figure, names: Sequence[str]) -> list[Axes]:
-    """Return the panels of a 3 x 3 grid with shared axes, titled; those without a name are empty.
-
-    Panels above an empty one show their numbers.
-    """
-    panels = list(figure.subplots(3, 3, sharex=True, sharey=True).ravel())
-    for ax, name in zip(panels, names, strict=False):
-        ax.set_title(name, fontsize="medium")
-    for ax in panels[len(names) :]:
-        ax.set_axis_off()
-    for ax in panels[len(names) - 3 : 6]:
-        ax.tick_params(labelbottom=True)
-    return panels
+# The whole study.
 
 
-SHOWN = (0, 1, 3, 5, 10, 14, 17, 18, 20, 25, 30, 40, 50, 60, 69)  # of the numbers
-CONFUSION = (0.26, 0.068)  # the paper's: bin-3 balls called bin 1, and the other way round
-
-UNTIL = "2017-12-31"  # the last day before the paper
 LONGER = 8  # times the work of a fit is that of NUTS on all rows
 OFFSETS = (1.0, 0.1, 0.001)  # added to the number before the logarithm
-NETWORK, UNITS = BAYESIAN[0], Setup().hidden
+SHOWN = (0, 1, 3, 5, 10, 14, 17, 18, 20, 25, 30, 40, 50, 60, 69)  # of the numbers
 
 
 def full(seed: int) -> dict[str, Any]:
     """Return the arguments of `reproduce` for twice the folds."""
     return {"seed": seed, "repeats": 2}
-
-
-def fit_all(rows: data.Examples, seed: int, setup: Setup, done: Done = unseen) -> dict[str, Fitted]:
-    """Train every classifier on all rows, with longer chains and paths of NUTS."""
-    longer = replace(
-        setup, warm_up=3 * setup.warm_up, draws=4 * setup.draws, max_depth=setup.max_depth + 1
-    )
-    fits = {}
-    for name in METHODS:
-        fits[name] = METHODS[name](rows, seed, longer)
-        done(COST[name] * (LONGER if name.startswith("NUTS") else 1))
-    return fits
 
 
 def reproduce(
@@ -632,20 +518,24 @@ def reproduce(
 ) -> str:
     """Run everything, write pictures and ``numbers.json`` into `out`, return the tables.
 
-    Shorter chains in `setup`; `folds` and `repeats` of the cross-validation. Without scikit-learn,
-    whose classifiers are compared: ModuleNotFoundError.
+    Shorter chains in `setup`; `folds` and `repeats` of the cross-validation.
     """
     setup = setup or Setup()
     draws = data.load(UNTIL)
-    rows, shares = data.examples(draws), data.rules(draws)
-    exact = data.exact(shares)
-    work = sum(COST[name] * (LONGER if name.startswith("NUTS") else 1) for name in METHODS)
-    work += folds * repeats * sum(COST.values()) + len(OFFSETS) * COST[NETWORK]
-    with steps(work, progress) as done:
-        fits = fit_all(rows, seed, setup, done)
+    rows, exact = data.examples(draws), data.exact(data.rules(draws))
+    longer = replace(
+        setup, warm_up=3 * setup.warm_up, draws=4 * setup.draws, max_depth=setup.max_depth + 1
+    )
+    work = {name: COST[name] * (LONGER if name.startswith("NUTS") else 1) for name in METHODS}
+    total = sum(work.values()) + folds * repeats * sum(COST.values()) + len(OFFSETS) * COST[NETWORK]
+    with steps(total, progress) as done:
+        fits = {}
+        for name in METHODS:
+            fits[name] = train(name, rows, seed, longer)
+            done(work[name])
         scores = cross_validate(rows, exact, setup, seed, folds, repeats, done)
         zero = {  # what P(bin 1 | 0) owes to the offset
-            offset: METHODS[NETWORK](rows, seed, replace(setup, offset=offset))
+            offset: train(NETWORK, rows, seed, replace(setup, offset=offset))
             for offset in counted(OFFSETS, done, COST[NETWORK])
         }
     pictures = {
@@ -667,19 +557,23 @@ def reproduce(
         "zero": {offset: _for_file(one) for offset, one in zero.items()},
     }
     write(out, pictures, {**sizes, "setup": setup, **numbers})
-    return lay_out(draws, exact, scores, fits, zero, setup, sizes)
+    return _tables(draws, exact, scores, fits, zero, setup, sizes)
 
 
 def _for_file(one: Fitted) -> dict[str, Any]:
     """Return the numbers of a fit; of draws of weights their standard deviations and intervals."""
     kept = {**one._asdict(), "functions": None, "weights": None}
-    if one.functions is not None and one.weights is not None:
-        low, high = intervals(one.functions, LEVEL)
+    if len(one.functions):
+        low, high = intervals(one.functions)
         kept |= {"low": low, "high": high, "weights": one.weights.std(axis=0)}
     return kept
 
 
-def lay_out(
+def _percent(value: float, digits: int = 2) -> str:
+    return f"{100 * value:.{digits}f}"
+
+
+def _tables(
     draws: data.Draws,
     exact: data.Exact,
     scores: Mapping[str, Scores],
@@ -691,10 +585,43 @@ def lay_out(
     """Return every number that is printed, and which claims of the paper hold."""
     asked = {f"{NETWORK}, log(v + {offset:g})": fitted for offset, fitted in zero.items()}
     asked |= {f"{name}, log(v + {setup.offset:g}), long": full[name] for name in BAYESIAN}
-    wide = widths(full[NETWORK], setup.chains)[0]
+    game = {
+        "draws, two balls of each": len(draws.days),
+        "first": draws.days[0],
+        "last": draws.days[-1],
+    }
+    for balls, share in exact.shares.items():
+        rule = data.exact(balls)
+        game |= {
+            f"{balls} balls: share of the draws, %": _percent(share, 1),
+            f"{balls} balls: ceiling of accuracy, %": _percent(rule.accuracy),
+            f"{balls} balls: bin 1 up to": rule.limit,
+        }
+    luck = exact.draw_deviation / len(draws.days) ** 0.5
+    game |= {
+        "not told which: ceiling of accuracy, %": _percent(exact.accuracy),
+        "not told which: bin 1 up to": exact.limit,
+        "not told which: least log loss, nats": f"{exact.log_loss:.4f}",
+        "luck of the perfect classifier, points": _percent(luck),
+        "numbers that either bin can hold": len(undecided(exact)),
+        "folds of the cross-validation": sizes["folds"],
+        "repeats of the cross-validation": sizes["repeats"],
+    }
+    widths = {}
+    for name, fitted in full.items():
+        if name.startswith("NUTS"):
+            widths[f"{name}, one chain"] = fitted.weights[:: setup.chains].std(axis=0)
+            widths[f"{name}, all chains"] = fitted.weights.std(axis=0)
+        elif len(fitted.weights):
+            widths[name] = fitted.weights.std(axis=0)
+
+    def largest(fitted: Fitted) -> str:
+        sd = fitted.functions.std(axis=0)[1:]
+        return f"{sd.max():.4f} at {1 + np.argmax(sd)}"
+
     return "\n\n".join(
         [
-            listed(
+            kit.listed(
                 "Where the numbers lie (unsorted: a random order, the file has sorted draws), and "
                 "by the rules.\nOf a Poisson distribution the variance over the mean is 1.",
                 "numbers",
@@ -702,180 +629,125 @@ def lay_out(
                 {
                     "mean": lambda one: f"{one.seen.mean():.2f}",
                     "by the rules": "{0.mean:.2f}",
-                    "s.e. off": lambda one: f"{(one.seen.mean() - one.mean) / one.error:+.1f}",
+                    "s.e. off": "{0.off:+.1f}",
                     "variance / mean": lambda one: f"{one.seen.var() / one.seen.mean():.1f}",
                     "of the rules": lambda one: f"{dispersion(one.mass):.1f}",
                 },
             ),
-            _game(draws, exact, sizes),
-            _accuracy(scores, exact.accuracy),
-            listed(
+            kit.values(
+                "Powerball: is a ball w1 (bin 1) or w3 (bin 3) of its draw? In brackets standard "
+                "errors.",
+                "the game",
+                game,
+            ),
+            kit.listed(
+                "Accuracy (%) held out by cross-validation over whole draws (standard error over "
+                "draws); less the exact\nrule's on the same balls; below the ceiling in standard "
+                "errors; in the\nlong run (standard deviation between fits).",
+                "accuracy, %",
+                ((name, (name, s)) for name, s in scores.items()),
+                {
+                    "printed": lambda of: _percent(PRINTED[of[0]]) if of[0] in PRINTED else "-",
+                    "held out": lambda of: bracketed(of[1].accuracy, 2, 100),
+                    "above rule": lambda of: (
+                        "-" if of[0] == RULE else bracketed(of[1].above_rule, 2, 100)
+                    ),
+                    "below ceiling": lambda of: (
+                        f"{(exact.accuracy - of[1].accuracy.mean) / of[1].accuracy.error:.1f}"
+                    ),
+                    "under the rules": lambda of: bracketed(of[1].true_accuracy, 3, 100),
+                    "s/fit": "{0[1].seconds:.2f}",
+                },
+            ),
+            kit.listed(
                 "Log loss in nats, probabilities kept 1e-6 from 0 and 1; RMSE of P(bin 1 | "
                 "number) over the balls as they\ncome; ECE: expected calibration error in ten "
                 "bins, of the exact rule by chance alone.",
                 "probabilities",
-                scores.items(),
+                scores,
                 {
-                    "log loss held out": "{0.log_loss.mean:.4f} ({0.log_loss.error:.4f})",
-                    "under the rules": "{0.true_log_loss.mean:.4f} ({0.true_log_loss.error:.4f})",
-                    "RMSE of p": "{0.rmse.mean:.4f} ({0.rmse.error:.4f})",
+                    "log loss held out": lambda s: bracketed(s.log_loss, 4),
+                    "under the rules": lambda s: bracketed(s.true_log_loss, 4),
+                    "RMSE of p": lambda s: bracketed(s.rmse, 4),
                     "ECE": "{0.calibration_error:.4f}",
                 },
             ),
             _numbers(full, exact),
-            _zero(asked),
-            _widths(full, setup.chains),
+            kit.listed(
+                "P(bin 1 | 0), with 95 % credible interval and standard deviation (sd); 'bin 3': "
+                "functions that say so at 0;\nlong: all draws.",
+                "number 0",
+                asked,
+                {
+                    "P(bin 1)": "{0.probability[0]:.4f}",
+                    "95 %": lambda one: "{:.4f} to {:.4f}".format(*intervals(one.functions[:, 0])),
+                    "sd": lambda one: f"{one.functions[:, 0].std():.4f}",
+                    "largest, 1-69": largest,
+                    "of logit": lambda one: f"{logit(one.functions[:, 0]).std():.2f}",
+                    "bin 3, %": lambda one: _percent((one.functions[:, 0] < 0.5).mean()),
+                },
+            ),
+            kit.listed(
+                "Standard deviations of single weights. Units can be exchanged: by the exact "
+                "posterior all weights of a block\nare equally wide, one chain need not have gone "
+                "round.",
+                "weights",
+                widths,
+                {
+                    "narrowest": lambda of: f"{of.min():.2f}",
+                    "widest": lambda of: f"{of.max():.2f}",
+                    "of W0": lambda of: (
+                        f"{of[: setup.hidden].min():.2f} to {of[: setup.hidden].max():.2f}"
+                    ),
+                },
+            ),
             claims(
                 "In brackets standard errors; s.e.: what is printed from held-out draws.",
                 "the paper",
-                claims_of_the_paper(exact, scores, asked, wide),
+                claims_of_the_paper(
+                    exact, scores, asked, widths[f"{NETWORK}, one chain"], setup.hidden
+                ),
             ),
         ]
     )
 
 
-def _percent(value: float, digits: int = 2) -> str:
-    return f"{100 * value:.{digits}f}"
-
-
-def _interval(part: Interval, digits: int = 2) -> str:
-    return f"{_percent(part.mean, digits)} ({_percent(part.error, digits)})"
-
-
-def _game(draws: data.Draws, exact: data.Exact, sizes: Mapping[str, int]) -> str:
-    count = len(draws.days)
-    rows = {
-        "draws, two balls of each": f"{count}",
-        "first": f"{draws.days[0]}",
-        "last": f"{draws.days[-1]}",
-    }
-    for balls, share in exact.shares.items():
-        rule = data.exact(balls)
-        rows |= {
-            f"{balls} balls: share of the draws, %": _percent(share, 1),
-            f"{balls} balls: ceiling of accuracy, %": _percent(rule.accuracy),
-            f"{balls} balls: bin 1 up to": f"{rule.limit}",
-        }
-    rows |= {
-        "not told which: ceiling of accuracy, %": _percent(exact.accuracy),
-        "not told which: bin 1 up to": f"{exact.limit}",
-        "not told which: least log loss, nats": f"{exact.log_loss:.4f}",
-        "luck of the perfect classifier, points": _percent(exact.draw_deviation / count**0.5),
-        "numbers that either bin can hold": f"{len(undecided(exact))}",
-        "folds of the cross-validation": f"{sizes['folds']}",
-        "repeats of the cross-validation": f"{sizes['repeats']}",
-    }
-    caption = "Powerball: is a ball w1 (bin 1) or w3 (bin 3) of its draw? In brackets standard "
-    return listed(f"{caption}errors.", "the game", rows.items(), {"value": str})
-
-
-def _accuracy(scores: Mapping[str, Scores], ceiling: float) -> str:
-    return listed(
-        "Accuracy (%) held out by cross-validation over whole draws (standard error over draws); "
-        "less the exact\nrule's on the same balls; below the ceiling in standard errors; in the "
-        "long run (deviation between fits).",
-        "accuracy, %",
-        ((name, (name, s)) for name, s in scores.items()),
-        {
-            "printed": lambda one: _percent(PRINTED[one[0]]) if one[0] in PRINTED else "-",
-            "held out": lambda one: _interval(one[1].accuracy),
-            "above rule": lambda one: "-" if one[0] == RULE else _interval(one[1].above_rule),
-            "below ceiling": lambda one: (
-                f"{(ceiling - one[1].accuracy.mean) / one[1].accuracy.error:.1f}"
-            ),
-            "under the rules": lambda one: _interval(one[1].true_accuracy, 3),
-            "s/fit": "{0[1].seconds:.2f}",
-        },
-    )
-
-
-def functions_of(fitted: Fitted) -> NDArray[Any]:
-    """Return the functions that every network has."""
-    assert fitted.functions is not None
-    return fitted.functions
-
-
 def _numbers(full: Mapping[str, Fitted], exact: data.Exact) -> str:
-    truth = dict(enumerate(exact.probability))
+    truth = np.append(exact.probability, np.full(70 - len(exact.probability), np.nan))
     columns: dict[str, Callable[[int], str]] = {
-        "exact": lambda v: "no ball" if np.isnan(truth.get(v, np.nan)) else f"{truth[v]:.4f}"
+        "exact": lambda v: "no ball" if np.isnan(truth[v]) else f"{truth[v]:.4f}"
     }
     for name in BAYESIAN[:3]:
-        found, ends = full[name].probability, intervals(functions_of(full[name]), LEVEL)
+        found, (low, high) = full[name].probability, intervals(full[name].functions)
 
-        def shown(v: int, found: Array = found, ends: tuple[Array, Array] = ends) -> str:
-            low, high, right = ends[0][v], ends[1][v], truth.get(v, np.nan)
-            mark = "right" if low <= right <= high else "WRONG"
-            mark = mark if 0 < right < 1 else "-"  # nan, too: no network says exactly 0 or 1
-            return f"{found[v]:.3f} [{low:.3f}, {high:.3f}] {mark:>5}"
+        def shown(v: int, p: Array = found, low: Array = low, high: Array = high) -> str:
+            mark = "right" if low[v] <= truth[v] <= high[v] else "WRONG"
+            mark = mark if 0 < truth[v] < 1 else "-"  # nan, too: no network says exactly 0 or 1
+            return f"{p[v]:.3f} [{low[v]:.3f}, {high[v]:.3f}] {mark:>5}"
 
         columns[name] = shown
     caption = "P(bin 1 | number) from all draws, with 95 % credible intervals, each marked."
-    return listed(caption, "number", ((f"{v}", v) for v in SHOWN), columns)
-
-
-def _zero(asked: Mapping[str, Fitted]) -> str:
-    def largest(fitted: Fitted) -> str:
-        deviation = functions_of(fitted).std(axis=0)[1:]
-        return f"{deviation.max():.4f} at {1 + np.argmax(deviation)}"
-
-    def ends(fitted: Fitted) -> str:
-        return "{:.4f} to {:.4f}".format(*intervals(functions_of(fitted)[:, 0], LEVEL))
-
-    return listed(
-        "P(bin 1 | 0), with 95 % credible interval and deviation; 'bin 3': functions that say so "
-        "at 0; long: all draws.",
-        "number 0",
-        asked.items(),
-        {
-            "P(bin 1)": "{0.probability[0]:.4f}",
-            "95 %": ends,
-            "deviation": lambda fitted: f"{functions_of(fitted)[:, 0].std():.4f}",
-            "largest, 1-69": largest,
-            "of logit": lambda fitted: f"{logit(functions_of(fitted)[:, 0]).std():.2f}",
-            "bin 3, %": lambda fitted: _percent((functions_of(fitted)[:, 0] < 0.5).mean()),
-        },
-    )
-
-
-def widths(fitted: Fitted, chains: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the deviation of every weight (P,): in the first chain, and over all of them."""
-    assert fitted.weights is not None  # as of every network
-    return fitted.weights[::chains].std(axis=0), fitted.weights.std(axis=0)
-
-
-def _widths(full: Mapping[str, Fitted], chains: int) -> str:
-    rows = {}
-    for name, fitted in full.items():
-        if name.startswith("NUTS"):
-            rows[f"{name}, one chain"], rows[f"{name}, all chains"] = widths(fitted, chains)
-        elif fitted.weights is not None:
-            rows[name] = fitted.weights.std(axis=0)
-    return listed(
-        "Deviations of single weights. Units can be exchanged: by the exact posterior all weights "
-        "of a block\nare equally wide, one chain need not have gone round.",
-        "weights",
-        rows.items(),
-        {
-            "narrowest": lambda of: f"{of.min():.2f}",
-            "widest": lambda of: f"{of.max():.2f}",
-            "of W0": lambda of: f"{of[:UNITS].min():.2f} to {of[:UNITS].max():.2f}",
-        },
-    )
+    return kit.listed(caption, "number", ((f"{v}", v) for v in SHOWN), columns)
 
 
 def claims_of_the_paper(
-    exact: data.Exact, scores: Mapping[str, Scores], asked: Mapping[str, Fitted], wide: NDArray[Any]
+    exact: data.Exact,
+    scores: Mapping[str, Scores],
+    asked: Mapping[str, Fitted],
+    wide: Array,
+    units: int,
 ) -> list[Claim]:
     """Judge the printed accuracies, the printed confusion, the sentences about 0 and the weights.
 
-    `asked` are the networks that are asked for number 0, `wide` the deviations of single weights.
+    `asked` are the networks that are asked for number 0, `wide` the standard deviations of single
+    weights, those of `units` inputs first.
     """
     found = []
     for name, printed in PRINTED.items():
         here = scores[name].accuracy
         off = abs(here.mean - printed) / here.error
-        found.append(Claim(f"accuracy of {name}, %", _percent(printed), _interval(here), off))
+        said = f"accuracy of {name}, %"
+        found.append(Claim(said, _percent(printed), bracketed(here, 2, 100), off))
     best, ceiling, network = max(PRINTED.values()), exact.accuracy, PRINTED[NETWORK]
     implied = 1.0 - sum(CONFUSION) / 2.0  # with as many balls of either bin, as there are
     share = (1.0 - network - CONFUSION[1]) / (CONFUSION[0] - CONFUSION[1])
@@ -885,22 +757,21 @@ def claims_of_the_paper(
         f"{_percent(one, 1)} and {_percent(other, 1)}"
         for one, other in (CONFUSION, (third[cut], 1.0 - first[cut]))
     )
-    deviations = [functions_of(fitted).std(axis=0) for fitted in asked.values()]
-    ratios = np.array([d[0] / d[1:].max() for d in deviations])
-    more, networks = int((ratios > 1).sum()), len(ratios)
+    sds = [fitted.functions.std(axis=0) for fitted in asked.values()]
+    more, networks = sum(int(sd[0] > sd[1:].max()) for sd in sds), len(sds)
     spread = [dispersion(2.0 * exact.mass[label]) for label in (1, 0)]  # a bin each
     above, same = _percent(best - ceiling), _percent(network) == _percent(implied)
-    rows = [
+    inputs = wide[:units].max() / wide[:units].min()
+    rows: list[tuple[str, str, str, bool]] = [
         (f"false positives and negatives, %; here bin 1 up to {cut}", shares, of_cut,
          cut == exact.limit),
         ("uncertainty at 0", "'extremely high'", f"largest in {more} of {networks} networks",
          more == networks),
-        ("weights, by their deviations", "'very narrow', 'wide'",
+        ("weights, by their standard deviations", "'very narrow', 'wide'",
          f"{wide.min():.2f} to {wide.max():.2f}", bool(wide.max() > 2.0 * wide.min())),
         ("bins 1 and 3", "'Poisson-like'", "variance / mean {:.1f}, {:.1f}".format(*spread),
          max(spread) < 2.0),
     ]  # fmt: skip
-    inputs = wide[:UNITS].max() / wide[:UNITS].min()
     ours = [
         ("input weights of units, widest over narrowest", "1", f"{inputs:.2f}", inputs < 1.2),
         ("the best printed accuracy, points above the ceiling", "<= 0", above, best <= ceiling),

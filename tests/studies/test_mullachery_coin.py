@@ -72,7 +72,7 @@ def test_closed_form_grid_and_chains_agree(reproduced):
         )
         chains = cell["metropolis"]
         assert abs(chains["mean"] - best["mean"]) < 4 * chains["mean_error"]
-        assert abs(chains["deviation"] - best["deviation"]) < 4 * chains["deviation_error"]
+        assert abs(chains["sd"] - best["sd"]) < 4 * chains["sd_error"]
 
 
 @pytest.mark.equation("M18")
@@ -83,7 +83,7 @@ def test_chains_that_are_given_p_find_2p(reproduced):
     assert one["grid"]["mean"] == pytest.approx(2 / 3, abs=1e-8)
     chains = one["metropolis"]
     assert abs(chains["mean"] - 2 / 3) < 4 * chains["mean_error"]
-    assert abs(chains["deviation"] - 18**-0.5) < 4 * chains["deviation_error"]
+    assert abs(chains["sd"] - 18**-0.5) < 4 * chains["sd_error"]
 
 
 @pytest.mark.parametrize(("heads", "tails"), [(0, 0), (1, 0), (6, 4)])

@@ -12,7 +12,6 @@ from bbb_studies.data import income_tax as data
 from bbb_studies.data.income_tax import AMOUNTS, COUNTS, INPUTS, LEAKS, folds
 from bbb_studies.data.locate import DamagedDataError, MissingDataError
 from bbb_studies.mullachery import income_tax
-from bbb_studies.mullachery import income_tax as scores
 from bbb_studies.mullachery.income_tax import MODELS, NUTS_NAME, Effort
 
 # So few draws may all diverge, which sampling says aloud.
@@ -119,23 +118,17 @@ def test_every_place_is_whole_and_tested_once():
         assert not set(place[train]) & set(place[test])
         assert len(train) + len(test) == 69
     assert (folds(place, 5, 3)[0][1] == found[0][1]).all()
-    assert (folds(place, 5, 4)[0][1] != found[0][1]).any()
-    # Planted: a split by rows tears places apart.
-    rows = np.arange(69) % 5 == 0
-    assert set(place[rows]) & set(place[~rows])
-    with pytest.raises(ValueError, match="from 2 to the 23 places; got 24"):
-        folds(place, 24)
 
 
 @pytest.mark.parametrize("name", list(MODELS))
 def test_predictions_of_a_fold_do_not_see_its_targets(name, cells):
     """Other tax in the tested places changes no bit of what is said of them."""
     only = {"linear regression": MODELS["linear regression"], name: MODELS[name]}
-    one = scores.cross_validate(cells, models=only, count=3, effort=QUICK)[name]
+    one = income_tax.cross_validate(cells, models=only, count=3, effort=QUICK)[name]
     tested = folds(cells.place, 3, 0)[1][1]
     y = cells.y.copy()
     y[tested] += np.random.default_rng(5).normal(0, 3, (len(tested), 1))
-    other = scores.cross_validate(cells._replace(y=y), models=only, count=3, effort=QUICK)[name]
+    other = income_tax.cross_validate(cells._replace(y=y), models=only, count=3, effort=QUICK)[name]
     assert (one.mean[tested] == other.mean[tested]).all()
     assert (one.noise[tested] == other.noise[tested]).all()
     assert (one.log_density[tested] != other.log_density[tested]).any()
@@ -155,31 +148,26 @@ def test_the_tables_say_what_the_numbers_say(cells, tmp_path):
         assert found[name][0] == f"{one['rmse']:.4f}"
         assert found[name][2] == "{:.3f} +- {:.3f}".format(*one["nll"])
         assert gained[name][0] == "{:.3f} +- {:.3f}".format(*one["nll_gained"])
-    notes = numbers[NUTS_NAME]["notes"]
-    largest, median = (
-        np.array([note[f"r-hat, {which}"] for note in notes]) for which in ("largest", "median")
-    )
-    assert (largest > median).all()
-    ends = (largest.max(), largest.min(), median.max(), median.min())
-    assert cells_of(text, "chains")[NUTS_NAME][1:] == [f"{end:.2f}" for end in ends]
+    largest = [note["r-hat, largest"] for note in numbers[NUTS_NAME]["notes"]]
+    assert cells_of(text, "chains")[NUTS_NAME][1] == f"{max(largest):.2f}"
 
 
 def test_missing_and_damaged_files_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("BBB_NUMPY_DATA", str(tmp_path))
     with pytest.raises(MissingDataError, match="irs_vermont"):
         data.load()
-    table = made_up(places=2)
-    for row in table:
-        del row["A06500"]
-    with pytest.raises(DamagedDataError, match="no column A06500"):
-        write(tmp_path, monkeypatch, table)
-    table = made_up(places=2)
-    table[3]["AGI_STUB"] = "7"
-    with pytest.raises(DamagedDataError, match="AGI_STUB must be 1 to 6"):
-        write(tmp_path, monkeypatch, table)
-    table[3]["AGI_STUB"] = "four"
-    with pytest.raises(DamagedDataError, match="finite number"):
-        write(tmp_path, monkeypatch, table)
+    for column, value, said in (
+        ("A06500", None, "no column A06500"),
+        ("AGI_STUB", "7", "AGI_STUB must be 1 to 6"),
+        ("AGI_STUB", "four", "finite number"),
+    ):
+        table = made_up(places=2)
+        for row in table:
+            row[column] = value
+            if value is None:
+                del row[column]
+        with pytest.raises(DamagedDataError, match=said):
+            write(tmp_path, monkeypatch, table)
 
 
 def need_data():
@@ -195,26 +183,11 @@ def test_the_file_is_the_one_described():
     assert list(cells.dropped.values()) == [12, 200, 15, 0]
 
 
-def test_the_leaks_are_leaks():
-    """On real data: what is left of one after subtracting another is the target."""
-    need_data()
-    with data.locate("irs_vermont", data.FILE).open() as file:
-        table = list(csv.DictReader(file))
-    before, credits, tax, total = (
-        np.array([float(row[name]) for row in table if row["ZIPCODE"] not in ("0", "99999")])
-        for name in ("A05800", "A07100", "A06500", "A10300")
-    )
-    shown = tax > 0
-    relative = np.abs(before - credits - tax)[shown] / tax[shown]
-    assert np.median(relative) < 0.004, "exact but for what the IRS hides of small groups"
-    assert np.corrcoef(np.log(total[shown]), np.log(tax[shown]))[0, 1] > 0.99
-
-
 @pytest.mark.long
 def test_noise_by_cell_beats_one_noise_on_the_real_cells():
     need_data()
     cells = data.load()
-    numbers = scores.measure(cells, scores.cross_validate(cells))
+    numbers = income_tax.measure(cells, income_tax.cross_validate(cells))
     best = numbers[NUTS_NAME]
     assert best["nll_gained"][0] > 4 * best["nll_gained"][1]
     assert best["squared_error_gained"][0] > 0
