@@ -15,17 +15,16 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from bbb_numpy.evaluation import predictive
-from bbb_numpy.evaluation.reliability import (
-    brier,
-    chance_calibration_error,
-    clustered_mean,
-    expected_calibration_error,
-    reliability,
-)
+from bbb_numpy.evaluation import reliability as scoring
+from bbb_numpy.evaluation.reliability import clustered_mean, reliability
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.joint import Model
 from bbb_numpy.numeric.standardisation import moments
@@ -36,14 +35,12 @@ from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish
 from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.sampling.draws import DrawnWeights
-from bbb_numpy.sampling.mcmc import NUTS
-from bbb_numpy.sampling.run import sample
 from bbb_numpy.training import Recipe
 from bbb_numpy.training.optimizers import Adam, Cosine
-from bbb_studies.comparing import learn
+from bbb_studies.comparing import draw, learn
 from bbb_studies.data import sp500 as data
 from bbb_studies.data.sp500 import Prices, Table
-from bbb_studies.kit import listed, plus_minus, write
+from bbb_studies.kit import listed, panels, plus_minus, values, write
 
 Array = NDArray[Any]
 NUTS_NAME, VI_NAME = "network, NUTS", "network, VI"
@@ -78,37 +75,32 @@ class Forecast(NamedTuple):
 
     proba: Array  # (M,)
     up: NDArray[np.bool_]  # (M,)
-    note: dict[str, float]
+    note: Mapping[str, float] = {}
 
 
 def climatology(task: Task) -> Forecast:
     """State the share of rises so far, for every row."""
-    share = float(task.y.mean())
-    proba = np.full(len(task.test), share)
-    return Forecast(proba, proba > 0.5, {})
+    proba = np.full(len(task.test), float(task.y.mean()))
+    return Forecast(proba, proba > 0.5)
 
 
 def last_value(task: Task) -> Forecast:
     """Say that tomorrow goes as today; the probability is how often that was so."""
     today, tests = task.x[:, 0] > 0, task.test[:, 0] > 0  # the first input is today's return
     after = [float(task.y[today == direction].mean()) for direction in (False, True)]
-    return Forecast(np.where(tests, after[1], after[0]), tests, {})
+    return Forecast(np.where(tests, after[1], after[0]), tests)
 
 
 def logistic(task: Task) -> Forecast:
     """Fit scikit-learn's logistic regression, all but unpenalised, to all training rows."""
-    from sklearn.linear_model import LogisticRegression  # the extra `learners`
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     regression = LogisticRegression(C=1e3, tol=1e-8, max_iter=10_000)
     fitted = make_pipeline(StandardScaler(), regression).fit(task.x, task.y[:, 0])
     proba = fitted.predict_proba(task.test)[:, 1]
-    return Forecast(proba, proba > 0.5, {})
+    return Forecast(proba, proba > 0.5)
 
 
 def _prepared(task: Task) -> tuple[Model, Array, Array, Array]:
-    """Return the model, and inputs standardised by the training rows alone."""
+    """Return the tanh network, and inputs standardised by the training rows alone."""
     mean, scale = moments(task.x, True)
     net = MLP((task.x.shape[1], task.effort.hidden, 1), "tanh")
     model = Model(net, GaussianPrior(task.effort.prior_scale), BernoulliLikelihood())
@@ -117,13 +109,12 @@ def _prepared(task: Task) -> tuple[Model, Array, Array, Array]:
 
 
 def nuts(task: Task) -> Forecast:
-    """Sample the posterior of a tanh network and average its probabilities."""
-    model, x, y, test = _prepared(task)
-    effort = task.effort
-    rng = np.random.default_rng([*task.seed, 1])
-    draws = sample(
-        model, x, y, sampler=NUTS(max_depth=6), chains=effort.chains, groups=1,
-        warm_up=effort.warm_up, draws=effort.draws, seed=rng, dtype="float32", progress=False,
+    """Sample the posterior of the network and average its probabilities."""
+    (model, x, y, test), effort = _prepared(task), task.effort
+    rng = _rng(task, 1)
+    draws = draw(
+        model, x, y, chains=effort.chains, warm_up=effort.warm_up, draws=effort.draws, seed=rng,
+        dtype="float32",
     )  # fmt: skip
     each = np.stack(
         [
@@ -132,7 +123,7 @@ def nuts(task: Task) -> Forecast:
         ]
     )  # (chains, M)
     note = {
-        "between chains": float(each.std(axis=0, ddof=1).mean()) if len(each) > 1 else 0.0,
+        "between chains": float(each.std(axis=0, ddof=1).mean()),
         "divergences": float(draws.divergences),
         "gradients": float(draws.stats["gradients"].sum()),
     }
@@ -143,21 +134,21 @@ def nuts(task: Task) -> Forecast:
 def variational(task: Task) -> Forecast:
     """Train a mean-field posterior of the same network on the same rows."""
     model, x, y, test = _prepared(task)
-    estimator, rng = (
-        ClosedFormKL(model, MeanField(0.1, -3.0)),
-        np.random.default_rng([*task.seed, 2]),
-    )
+    estimator, rng = ClosedFormKL(model, MeanField(0.1, -3.0)), _rng(task, 2)
     recipe = Recipe(Adam(1e-2, schedule=Cosine()), epochs=task.effort.epochs, batch_size=250)
     theta = learn(estimator, x, y, recipe, rng)
     proba = _proba(estimator, theta, test, rng, task.effort.samples)
-    return Forecast(proba, proba > 0.5, {})
+    return Forecast(proba, proba > 0.5)
+
+
+def _rng(task: Task, which: int) -> np.random.Generator:
+    return np.random.default_rng([*task.seed, which])
 
 
 def _proba(source: Any, theta: Array, x: Array, rng: np.random.Generator, samples: int) -> Array:
     """Return the predictive probability of a rise (M,), as float64."""
-    found = predictive.predict_classes(
-        source, np.ascontiguousarray(theta), x, rng=rng, samples=samples
-    )
+    theta = np.ascontiguousarray(theta)
+    found = predictive.predict_classes(source, theta, x, rng=rng, samples=samples)
     return np.asarray(found.proba[:, 1], float)
 
 
@@ -179,7 +170,7 @@ class Result(NamedTuple):
 
     proba: Array  # (M,)
     up: NDArray[np.bool_]  # (M,)
-    notes: list[dict[str, float]]  # of each year
+    notes: list[Mapping[str, float]]  # of each year
     seconds: float
 
 
@@ -208,36 +199,22 @@ def walk_forward(
     forecasts; those of a year do not depend on what comes after it. `done` is told of every
     forecast of a year.
     """
-    effort = effort or Effort()
-    tests: list[NDArray[np.intp]] = []
-    found: dict[str, list[Forecast]] = {name: [] for name in forecasters}
-    seconds = dict.fromkeys(forecasters, 0.0)
-    every = list(data.splits(rows, first))
-    for all_of_them, thinned in zip(every, data.splits(rows, first, thin), strict=True):
-        train, test = all_of_them.train, all_of_them.test
-        task = Task(
-            rows.x[train],
-            rows.y[train],
-            np.searchsorted(train, thinned.train),
-            rows.x[test],
-            (seed, int(all_of_them.name)),
-            effort,
-        )
+    found: dict[str, list[tuple[Forecast, float]]] = {name: [] for name in forecasters}
+    every, thin_ones = data.splits(rows, first), data.splits(rows, first, thin)
+    tests = []
+    for (tested, train, test), thinned in zip(every, data.splits(rows, first, thin), strict=True):
+        kept, key = np.searchsorted(train, thinned.train), (seed, int(tested))
+        task = Task(rows.x[train], rows.y[train], kept, rows.x[test], key, effort or Effort())
         tests.append(test)
         for name, forecaster in counted(forecasters.items(), done):
             began = perf_counter()
-            found[name].append(forecaster(task))
-            seconds[name] += perf_counter() - began
+            found[name].append((forecaster(task), perf_counter() - began))
+    results = {}
+    for name, some in found.items():
+        probas, ups, notes = zip(*(forecast for forecast, _ in some), strict=True)
+        seconds = sum(one for _, one in some)
+        results[name] = Result(np.concatenate(probas), np.concatenate(ups), list(notes), seconds)
     chosen = np.concatenate(tests)
-    results = {
-        name: Result(
-            np.concatenate([one.proba for one in some]),
-            np.concatenate([one.up for one in some]),
-            [one.note for one in some],
-            seconds[name],
-        )
-        for name, some in found.items()
-    }
     year = rows.known[chosen].astype("datetime64[Y]").astype(int) + 1970
     return Walk(results, rows.y[chosen, 0], rows.made[chosen], year)
 
@@ -263,32 +240,30 @@ def measure(walk: Walk) -> dict[str, dict[str, Any]]:
     Gains are over climatology on the same rows, positive where the forecaster is better; losses
     in nats.
     """
-    base = walk.results[BASE]
-    right_base, loss_base = base.up == walk.y, log_loss(base.proba, walk.y)
-    squares_base = brier(base.proba, walk.y)
-    out = {}
-    for name, result in walk.results.items():
-        right = (result.up == walk.y).astype(float)
-        loss, squares = log_loss(result.proba, walk.y), brier(result.proba, walk.y)
-        bins = reliability(result.proba, walk.y, 10, "equal mass")
-        found: dict[str, Any] = {
-            key: clustered_mean(values, walk.made)
-            for key, values in (
-                ("accuracy", right),
-                ("log_loss", loss),
-                ("accuracy_gained", right - right_base),
-                ("log_loss_gained", loss_base - loss),
-                ("brier_gained", squares_base - squares),
-            )
+
+    def of(result: Result) -> dict[str, Array]:
+        return {
+            "accuracy": (result.up == walk.y) * 1.0,
+            "log_loss": log_loss(result.proba, walk.y),
+            "brier": scoring.brier(result.proba, walk.y),
         }
+
+    base, out = of(walk.results[BASE]), {}
+    for name, result in walk.results.items():
+        own = of(result)
+        gained = {key: base[key] - values for key, values in own.items()}
+        gained["accuracy"] *= -1.0
+        bins = reliability(result.proba, walk.y, 10, "equal mass")
+        found = {key: clustered_mean(own[key], walk.made) for key in ("accuracy", "log_loss")}
+        found |= {f"{key}_gained": clustered_mean(some, walk.made) for key, some in gained.items()}
         years = {str(year): walk.year == year for year in np.unique(walk.year)}
         out[name] = found | {
             "years": {  # log loss gained
-                year: clustered_mean((loss_base - loss)[chosen], walk.made[chosen])
+                year: clustered_mean(gained["log_loss"][chosen], walk.made[chosen])
                 for year, chosen in years.items()
             },
-            "calibration_error": expected_calibration_error(bins),
-            "calibration_error_by_chance": chance_calibration_error(bins),
+            "calibration_error": scoring.expected_calibration_error(bins),
+            "calibration_error_by_chance": scoring.chance_calibration_error(bins),
             "seconds": result.seconds,
         }
     return out
@@ -349,7 +324,7 @@ def reproduce(
                 "second table baselines\nalone. +-: standard error, clustered by day; design "
                 "effect: its square over that of independent rows.",
                 "prices",
-                both.items(),
+                both,
                 {
                     "companies": "{0[companies]}",
                     "left out": "{0[dropped]}",
@@ -367,7 +342,7 @@ def reproduce(
                 "ECE: expected calibration error in ten bins of equal mass\n(that of right "
                 "probabilities by chance, if rows were independent).",
                 "forecaster",
-                scores.items(),
+                scores,
                 {
                     "accuracy %": lambda s: plus_minus(s["accuracy"], 2, 100),
                     "log loss": "{0[log_loss][0]:.4f}",
@@ -414,7 +389,7 @@ def _ratios(scores: Mapping[str, Mapping[str, Any]]) -> str:
         "Gained, in standard errors; without a real gain one number of the table exceeds 'of all' "
         "and one\nplanned ahead 'of one', up or down, with probability 5 % at most.",
         "gained, s.e.",
-        rows.items(),
+        rows,
         {"accuracy": "{0[0]}", "log loss": "{0[1]}", "Brier": "{0[2]}"},
     )
 
@@ -427,14 +402,13 @@ def _probabilities(walk: Walk, leaked: float) -> str:
         "last value, after a rise": f"{repeat.proba[repeat.up].mean():.3f}",
         "last value, after a fall": f"{repeat.proba[~repeat.up].mean():.3f}",
         "NUTS, mean": f"{sampled.proba.mean():.3f}",
-        "NUTS, deviation between rows": f"{sampled.proba.std():.3f}",
+        "NUTS, sd between rows": f"{sampled.proba.std():.3f}",
         "NUTS less VI, mean size": f"{gap:.3f}",
-        "NUTS, deviation between chains": f"{chains:.4f}",
+        "NUTS, sd between chains": f"{chains:.4f}",
         "NUTS, divergences": f"{sum(note['divergences'] for note in sampled.notes):.0f}",
         "accuracy of logistic regression, inputs one day too new, %": f"{100 * leaked:.1f}",
     }
-    caption = "Stated probabilities of a rise, and a planted leak."
-    return listed(caption, "probabilities", rows.items(), {"value": str})
+    return values("Stated probabilities of a rise, and a planted leak.", "probabilities", rows)
 
 
 STYLES = {
@@ -447,52 +421,25 @@ STYLES = {
 
 def draw_figure(walk: Walk, scores: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Draw gains by year, gains added up over days, and the reliability of the network."""
-    figure = Figure(figsize=(15.0, 4.8), layout="constrained")
-    a, b, c = figure.subplots(1, 3)
-    shown = {name: style for name, style in STYLES.items() if name in scores}
-    for place, (name, (colour, marker, style)) in enumerate(shown.items()):
+    figure, (a, b, c) = panels(15.0, 4.8, 1, 3)
+    days, order = np.unique(walk.made, return_inverse=True)
+    base, shown = log_loss(walk.results[BASE].proba, walk.y), [*STYLES]
+    for place, (name, (colour, marker, line)) in enumerate(STYLES.items()):
         years = scores[name]["years"]
         mean, error = 1e3 * np.array(list(years.values())).T
         at = np.array([int(year) for year in years]) + 0.12 * (place - 0.5 * (len(shown) - 1))
-        a.errorbar(
-            at, mean, yerr=1.96 * error, fmt=marker, color=colour, markersize=6, capsize=3,
-            label=name,
-        )  # fmt: skip
-        days, order = np.unique(walk.made, return_inverse=True)
-        gained = log_loss(walk.results[BASE].proba, walk.y)
-        gained = gained - log_loss(walk.results[name].proba, walk.y)
+        look = {"fmt": marker, "color": colour, "markersize": 6, "capsize": 3}
+        a.errorbar(at, mean, yerr=1.96 * error, label=name, **look)
+        gained = base - log_loss(walk.results[name].proba, walk.y)
         per_day = np.bincount(order, gained) / np.bincount(order)
-        b.plot(days, per_day.cumsum(), linestyle=style, color=colour, linewidth=1.6, label=name)
-        if name == NUTS_NAME:
-            cone = 1.96 * per_day.std() * np.sqrt(np.arange(1, len(days) + 1))
-            b.fill_between(
-                days, -cone, cone, color=GREY, alpha=0.18, linewidth=0,
-                label="95 % of chance, NUTS",
-            )  # fmt: skip
-    a.axhline(0.0, color=BLACK, linewidth=1.0)
+        b.plot(days, per_day.cumsum(), linestyle=line, color=colour, linewidth=1.6, label=name)
+    cone = 1.96 * per_day.std() * np.sqrt(np.arange(1, len(days) + 1))  # of the last, NUTS
+    chance = "95 % of chance, NUTS"
+    b.fill_between(days, -cone, cone, color=GREY, alpha=0.18, linewidth=0, label=chance)
     a.set_xticks(sorted({int(year) for year in walk.year}))
-    b.axhline(0.0, color=BLACK, linewidth=1.0)
-    lowest, highest = 1.0, 0.0
-    for name in (VI_NAME, NUTS_NAME):
-        colour, marker, style = STYLES[name]
-        proba = walk.results[name].proba
-        bins = reliability(proba, walk.y, 10, "equal mass")
-        inside = np.clip(np.searchsorted(bins.low, proba, side="right") - 1, 0, len(bins.low) - 1)
-        found = [
-            clustered_mean(walk.y[inside == k], walk.made[inside == k])
-            for k in range(len(bins.low))
-        ]
-        error = 1.96 * np.array([one[1] for one in found])
-        c.errorbar(
-            bins.stated, bins.seen, yerr=error, marker=marker, linestyle=style, color=colour,
-            markersize=6, capsize=3, linewidth=1.2, label=name,
-        )  # fmt: skip
-        lowest = min(lowest, bins.stated[0], (bins.seen - error).min())
-        highest = max(highest, bins.stated[-1], (bins.seen + error).max())
-    c.plot(
-        [lowest, highest], [lowest, highest], "--", color=BLACK, linewidth=1.0, label="calibrated"
-    )
-    c.axhline(walk.y.mean(), color=GREY, linestyle=":", linewidth=1.4, label="share of rises")
+    for ax in (a, b):
+        ax.axhline(0.0, color=BLACK, linewidth=1.0)
+    _draw_reliability(c, walk)
     clustered = "(95 %, clustered by day)"
     by_year = f"year forecast\n(a) against climatology {clustered}"
     finish(a, by_year, "log loss gained (1e-3 nats per forecast)", 2)
@@ -501,3 +448,25 @@ def draw_figure(walk: Walk, scores: Mapping[str, Mapping[str, Any]]) -> Figure:
     stated = "stated probability of a rise\n(c) reliability, ten bins of equal mass"
     finish(c, stated, f"share of rises {clustered}", 2)
     return figure
+
+
+def _draw_reliability(ax: Axes, walk: Walk) -> None:
+    ends = []
+    for name in (VI_NAME, NUTS_NAME):
+        (colour, marker, line), proba = STYLES[name], walk.results[name].proba
+        bins = reliability(proba, walk.y, 10, "equal mass")
+        inside = np.clip(np.searchsorted(bins.low, proba, side="right") - 1, 0, len(bins.low) - 1)
+        error = 1.96 * np.array(
+            [
+                clustered_mean(walk.y[inside == k], walk.made[inside == k])[1]
+                for k in range(len(bins.low))
+            ]
+        )
+        ax.errorbar(
+            bins.stated, bins.seen, yerr=error, marker=marker, linestyle=line, color=colour,
+            markersize=6, capsize=3, linewidth=1.2, label=name,
+        )  # fmt: skip
+        ends += [*bins.stated[[0, -1]], (bins.seen - error).min(), (bins.seen + error).max()]
+    diagonal = [min(ends), max(ends)]
+    ax.plot(diagonal, diagonal, "--", color=BLACK, linewidth=1.0, label="calibrated")
+    ax.axhline(walk.y.mean(), color=GREY, linestyle=":", linewidth=1.4, label="share of rises")
