@@ -202,7 +202,7 @@ def walk_forward(
     found: dict[str, list[tuple[Forecast, float]]] = {name: [] for name in forecasters}
     every, thin_ones = data.splits(rows, first), data.splits(rows, first, thin)
     tests = []
-    for (tested, train, test), thinned in zip(every, data.splits(rows, first, thin), strict=True):
+    for (tested, train, test), thinned in zip(every, thin_ones, strict=True):
         kept, key = np.searchsorted(train, thinned.train), (seed, int(tested))
         task = Task(rows.x[train], rows.y[train], kept, rows.x[test], key, effort or Effort())
         tests.append(test)
