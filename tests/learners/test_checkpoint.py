@@ -2,16 +2,15 @@
 
 import json
 import os
-from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
 from bbb_numpy.gradients.catalogue import ESTIMATORS, LIKELIHOODS, OBJECTIVES, PRIORS
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised
-from bbb_numpy.learners import checkpoint
 from bbb_numpy.learners.checkpoint import CheckpointError, load, save
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.inference import Sampling
@@ -116,19 +115,19 @@ def test_a_saved_model_predicts_and_goes_on_bit_identically(tmp_path, params):
     np.testing.assert_array_equal(*(one.fit(x, y).theta_ for one in (model, twin)))
 
 
-LABELS = {
-    "text": np.array(["no", "yes", "maybe"]),
-    "object": np.array(["no", "yes", "maybe"], object),
-    "int": np.array([3, -1, 2], np.int16),
-    "unsigned": np.array([2**64 - 1, 1, 2], np.uint64),
-    "float": np.array([3.0, -1.0, 2.0], np.float32),
-}
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
-def test_a_classifier_and_its_labels_come_back(tmp_path, labels, classes):
-    x, y = data()[0], labels[np.arange(10) % classes]
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["no", "yes"]),
+        np.array(["no", "yes", "maybe"], object),
+        np.array([3, -1, 2], np.int16),
+        np.array([2**64 - 1, 1], np.uint64),
+        np.array([3.0, -1.0, 2.0], np.float32),
+    ],
+    ids=lambda labels: labels.dtype.name,
+)
+def test_a_classifier_and_its_labels_come_back(tmp_path, labels):
+    x, y = data()[0], labels[np.arange(10) % len(labels)]
     model = BayesianMLPClassifier((3,), epochs=2, random_state=0, predict_samples=5).fit(x, y)
     save(model, tmp_path / "m")
     twin = load(tmp_path / "m")
@@ -154,30 +153,18 @@ def test_truth_values_come_back_and_dates_do_not(tmp_path):
         save(model.set_params(class_weight=None).fit(x, dates), tmp_path / "m")
 
 
-def test_feature_names_come_back(tmp_path):
-    pandas = pytest.importorskip("pandas")
+def test_arguments_set_after_fit_and_names_are_kept_beside_the_fitted_model(model, tmp_path):
     x, y = data()
-    model = BayesianMLPRegressor((3,), epochs=1).fit(pandas.DataFrame(x, columns=["a", "ü"]), y)
-    save(model, tmp_path / "m")
-    assert list(load(tmp_path / "m").feature_names_in_) == ["a", "ü"]
-    assert load(tmp_path / "m").feature_names_in_.dtype == object
-
-
-def test_arguments_set_after_fit_are_kept_beside_the_fitted_model(model, tmp_path):
+    model.fit(pd.DataFrame(x, columns=["a", "ü"]), y)
     model.set_params(prior=GaussianPrior(9.0), hidden_layer_sizes=7)
     save(model, tmp_path / "m")
     twin = load(tmp_path / "m")
+    assert list(twin.feature_names_in_) == ["a", "ü"]
+    assert twin.feature_names_in_.dtype == object
     assert twin.prior == GaussianPrior(9.0)
     assert twin.hidden_layer_sizes == 7
-    np.testing.assert_array_equal(twin.predict(data()[0]), model.predict(data()[0]))
-
-
-def test_the_file_is_plain_arrays_and_one_json_header(path):
-    with np.load(path, allow_pickle=False) as file:
-        header = json.loads(file["header"].tobytes())
-        assert all(file[name].dtype.kind in "fu" for name in file.files)
-    form = checkpoint.FORMAT
-    assert (header["format"], header["version"]) == (form.name, form.version)
+    frame = pd.DataFrame(x, columns=["a", "ü"])
+    np.testing.assert_array_equal(twin.predict(frame), model.predict(frame))
 
 
 # What cannot be saved
@@ -191,24 +178,12 @@ def test_unfitted_models_are_not_saved(tmp_path):
         save({}, tmp_path / "m")
 
 
-class OwnPrior(GaussianPrior):
-    pass
-
-
-class OwnEstimator(Reparameterised):
-    pass
-
-
-class OwnKernel(HMC):
-    pass
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("prior", OwnPrior()),
-        ("gradient_estimator", OwnEstimator),
-        ("inference", Sampling(OwnKernel())),
+        ("prior", type("Own", (GaussianPrior,), {})()),
+        ("gradient_estimator", type("Own", (Reparameterised,), {})),
+        ("inference", Sampling(type("Own", (HMC,), {})())),
         ("kl_weights", lambda sizes: np.full(len(sizes), 1 / len(sizes))),
         ("kl_warm_up", lambda epoch, epochs: 1.0),
         ("optimizer", Adam(schedule=lambda epoch, epochs: 1.0)),
@@ -224,23 +199,6 @@ def test_what_cannot_be_stored_is_named_and_no_file_is_touched(model, path, name
     assert os.listdir(path.parent) == [path.name]
 
 
-@pytest.mark.parametrize("failing", ["savez", "fsync", "replace"])
-@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
-def test_a_failed_save_leaves_the_older_file(model, path, monkeypatch, failing, error):
-    before = path.read_bytes()
-
-    def fail(*args, **kwargs):
-        if failing == "savez":
-            args[0].write(b"half of it")
-        raise error
-
-    monkeypatch.setattr(np if failing == "savez" else os, failing, fail)
-    with pytest.raises(type(error)):
-        save(model, path)
-    assert path.read_bytes() == before
-    assert os.listdir(path.parent) == [path.name]
-
-
 def test_missing_places_are_the_systems_own_errors(model, tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "absent.npz")
@@ -248,14 +206,6 @@ def test_missing_places_are_the_systems_own_errors(model, tmp_path):
         save(model, tmp_path / "absent" / "m.npz")
     with pytest.raises(OSError, match="irectory"):
         load(tmp_path)
-
-
-def test_saving_over_a_link_replaces_what_it_points_to(model, path):
-    link = path.with_name("link")
-    link.symlink_to(path)
-    save(model.partial_fit(*data()), link)
-    assert link.is_symlink()
-    assert load(path).n_iter_ == 3
 
 
 # What cannot be loaded
@@ -321,7 +271,7 @@ def test_foreign_files_are_refused_and_nothing_is_executed(path, write):
 
 def test_a_file_cut_anywhere_is_refused(path):
     whole = path.read_bytes()
-    for length in range(0, len(whole), 97):
+    for length in range(0, len(whole), 293):
         path.write_bytes(whole[:length])
         with pytest.raises(CheckpointError, match="cannot be read"):
             load(path)
@@ -331,7 +281,7 @@ def test_a_flipped_bit_is_refused_or_harmless(path, model):
     whole = bytearray(path.read_bytes())
     rng = np.random.default_rng(0)
     refused = 0
-    for place in rng.choice(len(whole), 200, replace=False):
+    for place in rng.choice(len(whole), 100, replace=False):
         damaged = whole.copy()
         damaged[place] ^= 1 << int(rng.integers(8))
         path.write_bytes(damaged)
@@ -341,9 +291,4 @@ def test_a_flipped_bit_is_refused_or_harmless(path, model):
             refused += 1
         else:  # a byte of the archive's own bookkeeping
             np.testing.assert_array_equal(twin.theta_, model.theta_)
-    assert refused > 100
-
-
-def test_loading_reads_any_path_like(path, model):
-    for place in (path, str(path), Path(os.path.relpath(path))):
-        np.testing.assert_array_equal(load(place).theta_, model.theta_)
+    assert refused > 50
