@@ -55,11 +55,10 @@ LIKELIHOODS = [
     ("prior", "recipe", "chains"),
     [
         (GaussianPrior(), SHORT, 3),
-        (GaussianPrior(), SHORT, 1),
-        (LaplacePrior(), SHORT, 2),
+        (LaplacePrior(), SHORT, 1),
         (GaussianPrior(), replace(SHORT, epochs=9, early_stopping=EarlyStopping(1, 1e9)), 2),
     ],
-    ids=["side by side", "one", "a prior without a scale to learn", "stopped early"],
+    ids=["some", "one, with a prior without a scale to learn", "stopped early"],
 )
 def test_each_member_is_what_training_makes_of_its_own_start(prior, recipe, chains):
     found = ensemble_starts(model(prior), X, Y, chains, seed=0, recipe=recipe)
@@ -93,9 +92,9 @@ def targets(likelihood):
     return (Y > 0).astype(float) if likelihood.target_kind != "real" else Y
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda one: type(one).__name__)
-def test_members_are_far_from_the_prior_and_the_chains_can_start_there(likelihood, dtype):
+def test_members_are_far_from_the_prior_and_the_chains_can_start_there(likelihood):
+    dtype = "float32"
     y = targets(likelihood)
     network = MLP((1, 4, likelihood.heads(y.shape[1] if y.shape[1] == 1 else 2)), "tanh")
     whole = Model(network, GaussianPrior(), likelihood)
@@ -139,20 +138,8 @@ def test_learned_scales_of_the_prior_start_where_the_model_was_made(prior):
     np.testing.assert_array_equal(weights, same[:, : weights.shape[1]])
 
 
-def test_the_same_seed_gives_the_same_members_and_another_others():
-    one, again, other = (
-        ensemble_starts(model(), X, Y, 2, seed=seed, recipe=SHORT) for seed in (0, 0, 1)
-    )
-    np.testing.assert_array_equal(one, again)
-    assert not np.any(one == other)
-
-
-@pytest.mark.parametrize(
-    ("likelihood", "at"),
-    [(LIKELIHOODS[0], 2), (LIKELIHOODS[1], 2), (LIKELIHOODS[1], 7)],
-    ids=["all at once", "the first of two", "the second of two"],
-)
-def test_ctrl_c_is_an_interrupt_as_any(likelihood, at):
+@pytest.mark.parametrize("at", [2, 7], ids=["the first of two", "the second of two"])
+def test_ctrl_c_is_an_interrupt_as_any(at):
     calls = [0]
 
     def pressed(epoch, epochs):
@@ -162,9 +149,7 @@ def test_ctrl_c_is_an_interrupt_as_any(likelihood, at):
         return 1.0
 
     with pytest.raises(KeyboardInterrupt):
-        ensemble_starts(
-            model(likelihood=likelihood), X, Y, 2, seed=0, recipe=Recipe(epochs=5, warm_up=pressed)
-        )
+        ensemble_starts(model(), X, Y, 2, seed=0, recipe=Recipe(epochs=5, warm_up=pressed))
 
 
 @pytest.mark.parametrize(
@@ -177,10 +162,7 @@ def test_ctrl_c_is_an_interrupt_as_any(likelihood, at):
         ({"dtype": "int"}, ValueError, "dtype must be"),
         ({"progress": 1}, TypeError, "progress must be"),
         ({"x": X[:, 0]}, ValueError, "x"),
-        ({"x": np.full_like(X, np.nan)}, ValueError, "x.* nan"),
-        ({"y": Y[1:]}, ValueError, "rows"),
         ({"x": X[:0], "y": Y[:0]}, ValueError, "rows"),
-        ({"x": 3.0}, ValueError, "x"),
         ({"y": "many"}, TypeError, "y must be"),
     ],
 )

@@ -1,6 +1,7 @@
 """training: one minibatch convention, reproducible to the bit, and nothing lost on failure."""
 
 import io
+import pickle
 import re
 import sys
 from dataclasses import replace
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import PAIRS, exact_posterior, linear_problem, problems
+from problems import exact_posterior, linear_problem, problems
 
 from bbb_numpy import (
     MLP,
@@ -31,8 +32,6 @@ from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
-from bbb_numpy.gradients.matrix import estimator as estimator_of
-from bbb_numpy.gradients.matrix import problem as problem_of
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.model.kl_weights import (
     CyclicalWarmUp,
@@ -41,7 +40,7 @@ from bbb_numpy.model.kl_weights import (
     geometric_kl_weights,
     proportional_kl_weights,
 )
-from bbb_numpy.model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi, free_energy
+from bbb_numpy.model.objectives import EUBO, MAP, MLE, Renyi, free_energy
 from bbb_numpy.numeric.elementary import softplus
 from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from bbb_numpy.parts.full_rank import FullRank
@@ -49,9 +48,8 @@ from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.progress import tqdm
 from bbb_numpy.training import Recipe, fit, loop, start
-from bbb_numpy.training.loop import Diverged, minimise
 from bbb_numpy.training.recipe import Rows
-from bbb_numpy.training.stopping import HeldOut, Watch, minibatches
+from bbb_numpy.training.stopping import Watch, minibatches
 
 
 def small(learn=True, hidden=(8,)):
@@ -94,14 +92,6 @@ def test_the_minibatch_costs_of_an_epoch_sum_to_the_full_data_cost(problem, batc
     assert np.all(np.abs(sum(g for _, g, _ in parts) - grad) <= 1e-11 * (sizes + 1e-12))
 
 
-@given(rows=st.integers(1, 200), batch_size=st.integers(1, 50))
-def test_minibatches_cover_every_row_once_and_only_the_last_is_short(rows, batch_size):
-    batches = minibatches(rows, batch_size)
-    covered = np.concatenate([np.arange(rows)[batch] for batch in batches])
-    assert np.array_equal(covered, np.arange(rows))
-    assert all(batch.stop - batch.start == batch_size for batch in batches[:-1])
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_same_seed_and_dtype_give_the_same_bits(dtype):
     first = train(*small(), dtype=dtype, epochs=5, batch_size=16, samples=2)
@@ -120,9 +110,7 @@ def test_two_halves_are_bit_for_bit_one_whole(optimizer):
     rng = np.random.default_rng(1)
     half = start(estimator, rng, optimizer)
     for _ in range(2):
-        half = fit(
-            estimator, half, x, y, Recipe(optimizer=optimizer, epochs=3, batch_size=20), rng=rng
-        )
+        half = fit(estimator, half, x, y, Recipe(optimizer, epochs=3, batch_size=20), rng=rng)
     assert np.array_equal(half.theta, whole.theta)
     assert half.optimizer_state.steps == whole.optimizer_state.steps == 18
     assert len(half.history) == 6
@@ -142,38 +130,17 @@ def test_training_lowers_the_free_energy_and_learns_the_noise():
     assert rates[-1] < 1e-6
 
 
-def test_early_stopping_waits_for_its_patience_and_says_so():
-    estimator, x, y = small()
-    stop = EarlyStopping(patience=3, min_delta=1e9)
-    training = train(estimator, x, y, epochs=100, early_stopping=stop)
-    assert len(training.history) == 4
-    assert training.stopped == "early stopping"
-
-
 def test_with_validation_rows_the_best_theta_comes_back():
     estimator, x, y = small(learn=False)
-    training = train(
-        estimator,
-        x[:30],
-        y[:30],
-        epochs=80,
-        optimizer=Adam(0.1),
-        early_stopping=EarlyStopping(patience=10),
-        validation=(x[30:], y[30:]),
-    )
+    options = {"optimizer": Adam(0.1), "validation": (x[30:], y[30:])}
+    stop = EarlyStopping(patience=10)
+    training = train(estimator, x[:30], y[:30], epochs=80, early_stopping=stop, **options)
     losses = training.column("validation")
     assert training.stopped == "early stopping"
     assert len(losses) < 80
-    for rule in (None, EarlyStopping(patience=10)):  # the last state, or the best: both that one
-        again = train(
-            estimator,
-            x[:30],
-            y[:30],
-            epochs=int(np.argmin(losses)) + 1,
-            optimizer=Adam(0.1),
-            early_stopping=rule,
-            validation=(x[30:], y[30:]),
-        )
+    for rule in (None, stop):  # the last state, or the best: both that one
+        options |= {"epochs": int(np.argmin(losses)) + 1, "early_stopping": rule}
+        again = train(estimator, x[:30], y[:30], **options)
         assert np.array_equal(again.theta, training.theta)
         assert again.stopped == ""
         for name, memory in training.optimizer_state.arrays.items():
@@ -184,16 +151,11 @@ def test_with_validation_rows_the_best_theta_comes_back():
     ("optimizer", "cause"),
     [(SGD(1e3), "lower the learning rate"), (SGD(1e308), "theta non-finite")],
 )
-def test_a_free_energy_that_blows_up_names_the_place_and_keeps_the_last_finite_state(
-    optimizer, cause
-):
+def test_a_free_energy_that_blows_up_names_the_place_and_keeps_a_finite_state(optimizer, cause):
     estimator, x, y = small(learn=False)
-    with pytest.raises(NonFiniteError, match=r"epoch \d+, step \d+") as caught:
+    with pytest.raises(NonFiniteError, match=rf"epoch \d+, step \d+.*{cause}") as caught:
         train(estimator, x, y, epochs=50, optimizer=optimizer)
-    assert cause in str(caught.value)
     kept = caught.value.training
-    assert np.isfinite(kept.theta).all()
-    assert np.isfinite(kept.column("objective")).all()
     noise = estimator.draw(np.random.default_rng(9), 1)
     assert np.isfinite(estimator.value_and_grad(kept.theta, noise, x, y)[0])
     recipe = Recipe(optimizer, epochs=0)
@@ -210,32 +172,19 @@ def test_a_free_energy_that_blows_up_names_the_place_and_keeps_the_last_finite_s
 )
 def test_the_likely_cause_is_the_term_that_is_not_finite(target, scale, cause):
     # the square of a residual of 1e200, or that of a weight in units of 1e-150 and more of them
-    weights = MeanField(1e10, -1.0, 1e10)
     model = Model(MLP((1, 1)), GaussianPrior(scale), GaussianLikelihood(1.0))
-    x, y = np.zeros((4, 1)), np.full((4, 1), target)
+    estimator = Reparameterised(model, MeanField(1e10, -1.0, 1e10))
     with pytest.raises(NonFiniteError, match=re.escape(f"Likely cause: {cause}")):
-        train(Reparameterised(model, weights), x, y, epochs=1)
+        train(estimator, np.zeros((4, 1)), np.full((4, 1), target), epochs=1)
 
 
-@pytest.mark.parametrize("epochs", [1, 3])
-def test_a_blow_up_in_the_last_update_is_found_and_the_state_before_it_is_kept(epochs):
-    # one step an epoch: theta of the last epoch is finite, its free energy is not
-    estimator, x, y = small(learn=False)
-    with pytest.raises(NonFiniteError) as caught:
-        train(estimator, x, y, epochs=epochs, batch_size=50, optimizer=SGD(1e200))
-    kept = caught.value.training
-    assert len(kept.history) == 0
-    noise = estimator.draw(np.random.default_rng(9), 1)
-    assert np.isfinite(estimator.value_and_grad(kept.theta, noise, x, y)[0])
-
-
-def test_who_trains_by_the_bare_loop_is_told_the_epoch_and_the_step():
-    estimator, x, y = small(learn=False)
-    recipe, rng = Recipe(SGD(1e200), epochs=5, batch_size=25), np.random.default_rng(0)
-    state = start(estimator, rng, recipe.optimizer)
-    with pytest.raises(Diverged) as caught:
-        minimise(estimator, state, Rows(x, y), recipe, rng)
-    assert str(caught.value) == "epoch 0, step 1", "after the first of two updates"
+def test_a_failure_in_another_process_arrives_with_its_state():
+    before = NonFiniteError("the value is nan", start(small()[0], np.random.default_rng(0), Adam()))
+    before.add_note("in a process that trains")
+    after = pickle.loads(pickle.dumps(before))
+    assert (type(after), str(after)) == (NonFiniteError, "the value is nan")
+    assert after.__notes__ == before.__notes__
+    assert np.array_equal(after.training.theta, before.training.theta)
 
 
 class InterruptedDraw(Reparameterised):
@@ -270,19 +219,13 @@ def test_the_bar_is_shown_only_to_a_person(monkeypatch):
         monkeypatch.setattr(sys, "stderr", stream)
         train(*small(), epochs=2)
         assert bool(stream.getvalue()) is shown
-    quiet = Terminal()
-    monkeypatch.setattr(sys, "stderr", quiet)
-    train(*small(), epochs=2, progress=False)
-    assert quiet.getvalue() == ""
 
 
 def test_the_bar_says_how_many_nats_a_row_costs(monkeypatch, capsys):
     monkeypatch.setattr(loop, "tqdm", partial(tqdm, mininterval=0))  # drawn in every epoch
     estimator, x, y = small()
-    trained = train(estimator, x, y, epochs=2, progress=True)
-    said = capsys.readouterr().err
-    for epoch in trained.history:
-        assert f"{epoch.objective / len(x):.4g} nats per row" in said
+    trained = train(estimator, x, y, epochs=1, progress=True)
+    assert f"{trained.history[0].objective / 50:.4g} nats per row" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("verbose", "told"), [(0, []), (1, [1, 2, 3, 4, 5]), (2, [2, 4])])
@@ -341,12 +284,9 @@ SHARES = "must return 4 shares >= 0 that sum to 1; got"
         ({"x": np.full((50, 2), 1e60), "dtype": np.float32}, "x contains .* as float32"),
         ({"validation": (np.zeros((3, 1)), np.zeros((3, 1)))}, r"validation x must have shape"),
         ({"kl_weights": lambda sizes: np.ones(len(sizes))}, SHARES),
-        ({"kl_weights": lambda sizes: [1.0]}, SHARES),
         ({"kl_weights": lambda sizes: [np.nan] * 4}, SHARES),
         ({"kl_weights": lambda sizes: [-1.0, 1.0, 0.5, 0.5]}, SHARES),
         ({"warm_up": lambda epoch, epochs: -5.0}, "value of warm_up"),
-        ({"warm_up": lambda epoch, epochs: np.nan}, "value of warm_up"),
-        ({"warm_up": lambda epoch, epochs: "x"}, "value of warm_up"),
         ({"warm_up": lambda epoch, epochs: None}, "value of warm_up"),
     ],
 )
@@ -355,27 +295,6 @@ def test_bad_input_is_refused_by_name(change, message):
     options = {"x": x, "y": y, "epochs": 1, "batch_size": 16, **change}
     with pytest.raises((TypeError, ValueError), match=message):
         train(estimator, **options)
-
-
-def test_a_theta_of_another_network_is_refused():
-    estimator, x, y = small()
-    begin = start(small(hidden=(4,))[0], np.random.default_rng(0), Adam())
-    with pytest.raises(ValueError, match=r"theta has shape \(35,\), the estimator needs \(67,\)"):
-        fit(estimator, begin, x, y, rng=np.random.default_rng(0))
-
-
-@pytest.mark.parametrize(("name", "wrong"), [("patience", 0), ("min_delta", -1.0)])
-def test_impossible_stopping_rules_are_refused(name, wrong):
-    with pytest.raises(ValueError, match=name):
-        EarlyStopping(**{name: wrong})
-
-
-def test_an_objective_on_the_estimator_is_what_training_minimises():
-    from bbb_numpy.model.objectives import likelihood_term
-
-    estimator, x, y = small()
-    training = train(replace(estimator, objective=likelihood_term), x, y, epochs=3)
-    assert np.allclose(training.column("objective"), training.column("nll"))
 
 
 @pytest.mark.equation("D6", "K43", "K44")
@@ -390,12 +309,8 @@ def test_fit_is_the_loop_written_out(dtype, shares, shuffle):
         estimator, x, y, dtype=dtype, optimizer=optimizer, epochs=epochs, batch_size=16,
         samples=2, shuffle=shuffle, kl_weights=shares,
     )  # fmt: skip
-    rng, x, y, pi = (
-        np.random.default_rng(1),
-        x.astype(dtype),
-        y.astype(dtype),
-        shares([16, 16, 16, 2]),
-    )
+    rng, pi = np.random.default_rng(1), shares([16, 16, 16, 2])
+    x, y = x.astype(dtype), y.astype(dtype)
     begin = start(estimator, rng, optimizer, dtype)
     theta, state = begin.theta, begin.optimizer_state
     for epoch in range(epochs):
@@ -437,7 +352,6 @@ def test_the_validation_loss_is_the_mean_nll_per_row_under_the_noise_drawn_first
         (0.0, (np.nan, np.nan), [False, True]),
         (0.0, (np.inf, 1.0, np.nan, np.nan), [False, False, False, True]),
     ],
-    ids=["falls", "the same", "nan", "infinity"],
 )
 def test_a_fall_that_counts_starts_the_waiting_anew(min_delta, values, stops):
     state = start(small()[0], np.random.default_rng(0), Adam())
@@ -445,11 +359,12 @@ def test_a_fall_that_counts_starts_the_waiting_anew(min_delta, values, stops):
     assert [watch.should_stop(value, state) for value in values] == stops
 
 
-@pytest.mark.parametrize(("fails_at", "kept_epochs"), [(8, 1), (9, 2), (11, 2)])
+@pytest.mark.parametrize(("fails_at", "kept_epochs"), [(8, 1), (9, 2), (20, 4)])
 def test_the_state_kept_is_the_last_whose_own_free_energy_was_seen_to_be_finite(
     fails_at, kept_epochs
 ):
-    # four steps an epoch: step 8 measures the state after two epochs, step 9 a later one
+    # four steps an epoch: step 8 measures the state after two epochs, step 9 a later one; step 20
+    # is the look at the last update
     estimator, x, y = small()
     calls = iter(range(100))
 
@@ -459,13 +374,9 @@ def test_the_state_kept_is_the_last_whose_own_free_energy_was_seen_to_be_finite(
 
     with pytest.raises(NonFiniteError) as caught:
         train(replace(estimator, objective=objective), x, y, epochs=5, batch_size=16)
-    calls = iter(range(100, 200))
-    kept, expected = (
-        caught.value.training,
-        train(estimator, x, y, epochs=kept_epochs, batch_size=16),
-    )
-    assert np.array_equal(kept.theta, expected.theta)
-    assert kept.history == expected.history or len(kept.history) == kept_epochs
+    expected = train(estimator, x, y, epochs=kept_epochs, batch_size=16)
+    assert np.array_equal(caught.value.training.theta, expected.theta)
+    assert len(caught.value.training.history) == kept_epochs
 
 
 @pytest.mark.equation("D24")
@@ -484,22 +395,6 @@ def test_an_epoch_in_its_warm_up_costs_beta_times_the_kl_and_all_of_the_likeliho
     kl, nll = training.column("kl"), training.column("nll")
     assert np.allclose(kl, kl[0], rtol=1e-9)  # at full weight, whatever the warm-up
     assert np.allclose(training.column("objective"), np.multiply(beta, kl) + nll, rtol=1e-12)
-
-
-@pytest.mark.equation("D24")
-def test_a_warm_up_trains_as_the_tempered_objective_does_at_each_beta():
-    estimator, x, y = small()
-    found = train(estimator, x, y, epochs=4, batch_size=50, warm_up=LinearWarmUp(1.0))
-    rng = np.random.default_rng(1)
-    state = start(estimator, rng, Adam(1e-2))
-    for beta in (0.25, 0.5, 0.75, 1.0):
-        tempered = replace(estimator, objective=FreeEnergy(beta))
-        state = fit(
-            tempered, state, x, y, Recipe(optimizer=Adam(1e-2), epochs=1, batch_size=50), rng=rng
-        )
-    assert np.allclose(found.theta, state.theta, rtol=1e-12)
-    plain = train(estimator, x, y, epochs=4, batch_size=50)
-    assert not np.allclose(found.theta, plain.theta, rtol=1e-6)
 
 
 NONLINEAR = [
@@ -527,7 +422,7 @@ def test_objectives_with_exponentials_refuse_weights_that_are_not_the_share_of_t
     with pytest.raises(ValueError, match=f"{type(objective).__name__} divides the log likelihood"):
         train(estimator, x, y, epochs=1, samples=2, **options)
     # nothing of that is wrong with the free energy, nor with plain weights
-    train(replace(small()[0]), x, y, epochs=1, samples=2, **options)
+    train(small()[0], x, y, epochs=1, samples=2, **options)
     plain = train(estimator, x, y, epochs=2, samples=4, batch_size=16, warm_up=NoWarmUp())
     assert np.isfinite(plain.column("objective")).all()
 
@@ -578,18 +473,15 @@ def test_training_starts_where_the_posterior_was_packed():
 def test_a_variational_start_replaces_the_posteriors_numbers_alone(dtype):
     model = Model(MLP((2, 1)), ScaleMixturePrior(learn=True), GaussianLikelihood(0.5, learn=True))
     estimator, mean, deviation = Reparameterised(model), np.arange(3.0), np.full(3, 0.25)
-    begin = start(
-        estimator, np.random.default_rng(0), Adam(), dtype, MeanField().pack(mean, deviation)
-    )
+    packed = MeanField().pack(mean, deviation)
+    begin = start(estimator, np.random.default_rng(0), Adam(), dtype, packed)
     plain = start(estimator, np.random.default_rng(0), Adam(), dtype)
     assert begin.theta.dtype == dtype
     assert np.allclose(begin.theta[:3], mean)
     assert np.allclose(softplus(begin.theta[3:6]), 0.25, rtol=1e-5)
     assert np.array_equal(begin.theta[6:], plain.theta[6:])
     for wrong in (np.zeros(10), np.zeros(5), np.zeros((6, 1))):
-        with pytest.raises(
-            ValueError, match=r"variational must have shape \(6,\) and be finite; got"
-        ):
+        with pytest.raises(ValueError, match=r"variational must have shape \(6,\) and be finite"):
             start(estimator, np.random.default_rng(0), Adam(), dtype, wrong)
 
 
@@ -602,7 +494,6 @@ def test_a_variational_start_replaces_the_posteriors_numbers_alone(dtype):
         (PoissonLikelihood(), -1.0, "whole numbers >= 0; got -1.0 at row 3, column 1"),
         (PoissonLikelihood(), 2.0**24 + 2, "counts above 16777216 are not exact in float32"),
     ],
-    ids=["Bernoulli", "categorical", "Poisson", "Poisson, large"],
 )
 def test_targets_that_the_likelihood_cannot_have_are_refused_before_training(
     likelihood, bad, message
@@ -616,17 +507,6 @@ def test_targets_that_the_likelihood_cannot_have_are_refused_before_training(
         train(estimator, x, wrong, epochs=1, dtype=np.float32)
     with pytest.raises(ValueError, match=message):
         train(estimator, x, y, epochs=1, dtype=np.float32, validation=(x, wrong))
-
-
-@pytest.mark.parametrize("which", PAIRS, ids=str)
-def test_every_kind_of_estimator_trains_reproducibly_in_single_precision(which):
-    case = problem_of(estimator_of(which), np.random.default_rng(0), rows=5)
-    options = {"epochs": 3, "batch_size": 2, "samples": 2, "dtype": np.float32}
-    first, second = (train(case.estimator, case.x, case.y, **options) for _ in range(2))
-    assert first.theta.dtype == np.float32
-    assert np.isfinite(first.theta).all()
-    assert np.array_equal(first.theta, second.theta)
-    assert np.isfinite(first.column("kl") + first.column("nll")).all()
 
 
 @pytest.mark.equation("D8", "D18", "D21", "D22", "D23", "W2")
@@ -664,22 +544,3 @@ def test_maximum_likelihood_finds_least_squares():
     design = np.hstack([x, np.ones((len(x), 1))])
     expected = np.linalg.lstsq(design, y[:, 0])[0]
     assert np.allclose(training.theta, expected, atol=1e-6)
-
-
-def test_the_validation_loss_takes_rows_in_blocks_that_fit_in_memory(monkeypatch):
-    rng = np.random.default_rng(0)
-    rows = Rows(rng.standard_normal((20, 2)), rng.standard_normal((20, 1)))
-    estimator = Reparameterised(Model(MLP((2, 4, 1))))
-    theta = estimator.init(rng)
-
-    def loss():
-        held_out = HeldOut(estimator, theta, rows, np.random.default_rng(1))
-        return len(held_out.blocks), held_out.loss(theta)
-
-    whole = loss()
-    monkeypatch.setattr(HeldOut, "NUMBERS", 3 * 4 * HeldOut.SAMPLES)
-    parts = loss()
-    monkeypatch.setattr(HeldOut, "NUMBERS", 1)  # fewer than one row has
-    single = loss()
-    assert (whole[0], parts[0], single[0]) == (1, 7, 20)
-    assert [parts[1], single[1]] == pytest.approx([whole[1]] * 2, rel=1e-12)

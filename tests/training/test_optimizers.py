@@ -133,16 +133,6 @@ def test_the_factor_of_the_schedule_scales_the_step(rule):
     assert np.array_equal(run(rule, grads, theta, [0.0])[0], theta)
 
 
-@pytest.mark.parametrize("rule", [Momentum(0.1), Adam(0.1)])
-def test_a_copied_state_goes_its_own_way(rule):
-    theta = np.ones(2)
-    state = rule.init(theta)
-    copy = state.copy()
-    rule.update(theta, np.ones(2), state, 1.0)
-    assert copy.steps == 0
-    assert all(not array.any() for array in copy.arrays.values())
-
-
 def test_schedules_begin_at_one_and_end_where_they_say():
     assert Constant()(7.5, 10) == 1.0
     assert Cosine(0.1)(0.0, 10) == 1.0
@@ -181,12 +171,6 @@ A_RULE = r"^optimizer must be .* such as Adam\(0.05\)"
 def test_impossible_settings_are_refused_by_name(make, error, message):
     with pytest.raises(error, match=message):
         make()
-
-
-@pytest.mark.parametrize("rule", [Momentum(0.1), Adam(0.1)])
-def test_the_memory_of_a_rule_has_the_dtype_of_theta(rule):
-    state = rule.init(np.ones(2, np.float32))
-    assert all(array.dtype == np.float32 for array in state.arrays.values())
 
 
 @pytest.mark.equation("K43", "D2", "D3")
