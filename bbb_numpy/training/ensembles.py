@@ -1,14 +1,13 @@
 """Members of a deep ensemble, as places where the chains of a sampler start.
 
-Draws from the prior lie far from the posterior's mass: the chains spend the warm-up on their way,
-and learn step size and metric there. A member of an ensemble (Lakshminarayanan et al. 2017), a
-network trained to MAP from a start of its own, lies in one of the modes. That the members are
-far apart is what R-hat needs of starts: chains that agree have forgotten them.
+Draws from the prior lie far from the posterior's mass: the chains spend the warm-up on their way.
+A member of an ensemble (Lakshminarayanan et al. 2017), a network trained to MAP from a start of its
+own, lies in one of the modes. That the members are far apart is what R-hat needs of starts: chains
+that agree have forgotten them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +22,6 @@ from ..parts.posteriors import PointMass
 from .loop import fit, start
 from .optimizers import Adam, Cosine
 from .recipe import Recipe
-from .state import Training
 
 __all__ = ["ensemble_starts"]
 
@@ -72,12 +70,8 @@ def ensemble_starts(
 
     Raises
     ------
-    TypeError, ValueError
-        For arguments that cannot be used; the message names them.
     NonFiniteError
         When the training of a member diverges.
-    KeyboardInterrupt
-        After Ctrl-C: half-trained members are of no use.
 
     Examples
     --------
@@ -103,31 +97,15 @@ def ensemble_starts(
     if getattr(held, "learn", False):
         held = replace(held, learn=False)
     member = Reparameterised(replace(model, prior=held), PointMass(SPREAD), MAP())
-    rngs = check_generator(seed, "seed").spawn(chains)
-    begin = [start(member, rng, recipe.optimizer, kind) for rng in rngs]
-    trained = _trained(member, begin, x, y, recipe, rngs, sample_weight, progress)
+    trained = []
+    for rng in check_generator(seed, "seed").spawn(chains):
+        begin = start(member, rng, recipe.optimizer, kind)
+        options: Any = {"sample_weight": sample_weight, "progress": progress}
+        trained.append(fit(member, begin, x, y, recipe, rng=rng, **options))
+        if trained[-1].stopped == "interrupted":  # half-trained members are of no use
+            raise KeyboardInterrupt
     size = model.layout.size
     scales: Array = model.prior.init(kind) if held is not model.prior else np.zeros(0, kind)
     return np.stack(
         [np.concatenate([one.theta[:size], scales, one.theta[size:]]) for one in trained]
     )
-
-
-def _trained(
-    member: Reparameterised,
-    begin: Sequence[Training],
-    x: Array,
-    y: Array,
-    recipe: Recipe,
-    rngs: Sequence[np.random.Generator],
-    sample_weight: Any,
-    progress: bool | None,
-) -> list[Training]:
-    """Train the members, one after the other."""
-    found = []
-    for one, rng in zip(begin, rngs, strict=True):
-        options: Any = {"sample_weight": sample_weight, "progress": progress}
-        found.append(fit(member, one, x, y, recipe, rng=rng, **options))
-        if found[-1].stopped == "interrupted":
-            raise KeyboardInterrupt
-    return found

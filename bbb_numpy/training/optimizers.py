@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from math import cos, pi, sqrt
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,22 +85,24 @@ class Memory:
         return Memory(self.steps, {name: array.copy() for name, array in self.arrays.items()})
 
 
-class Optimizer(Protocol):
-    """What training needs of an update rule."""
+class Optimizer:
+    """An update rule: a frozen dataclass of a learning rate, a schedule and what else it needs."""
 
-    @property
-    def learning_rate(self) -> float:
-        """Step size before the schedule."""
+    learning_rate: float
+    schedule: Schedule
+    moments: ClassVar[tuple[str, ...]] = ()  # what it remembers, arrays like theta
 
-    @property
-    def schedule(self) -> Schedule:
-        """Factor on the step size."""
+    def __post_init__(self) -> None:
+        positive("learning_rate", self.learning_rate)
+        SCHEDULE("schedule", self.schedule)
 
     def init(self, theta: Array) -> Memory:
         """Return the state before the first step."""
+        return Memory(0, {name: np.zeros_like(theta) for name in self.moments})
 
     def update(self, theta: Array, grad: Array, state: Memory, factor: float) -> None:
-        """Take one step in place; `grad` may be overwritten."""
+        """Take one step in place; `grad` is overwritten."""
+        raise NotImplementedError
 
 
 CLEAR_EVERY = 128  # steps
@@ -127,7 +129,7 @@ SCHEDULE = Like(
 
 
 @dataclass(frozen=True)
-class SGD:
+class SGD(Optimizer):
     """Plain gradient descent, theta <- theta - eta grad (K43 for mu, K44 for rho).
 
     Parameters
@@ -141,14 +143,6 @@ class SGD:
     learning_rate: float = 1e-3
     schedule: Schedule = Constant()
 
-    def __post_init__(self) -> None:
-        positive("learning_rate", self.learning_rate)
-        SCHEDULE("schedule", self.schedule)
-
-    def init(self, theta: Array) -> Memory:
-        """Return the state before the first step."""
-        return Memory()
-
     def update(self, theta: Array, grad: Array, state: Memory, factor: float) -> None:
         """Take one step in place; `grad` is overwritten."""
         state.steps += 1
@@ -157,21 +151,18 @@ class SGD:
 
 
 @dataclass(frozen=True)
-class Momentum:
+class Momentum(Optimizer):
     """Heavy ball: v <- momentum v + grad; theta <- theta - eta v (D2)."""
 
     learning_rate: float = 1e-3
     momentum: float = 0.9
     schedule: Schedule = Constant()
 
-    def __post_init__(self) -> None:
-        positive("learning_rate", self.learning_rate)
-        SCHEDULE("schedule", self.schedule)
-        fraction("momentum", self.momentum)
+    moments: ClassVar = ("velocity",)
 
-    def init(self, theta: Array) -> Memory:
-        """Return the state before the first step."""
-        return Memory(0, {"velocity": np.zeros_like(theta)})
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fraction("momentum", self.momentum)
 
     def update(self, theta: Array, grad: Array, state: Memory, factor: float) -> None:
         """Take one step in place; `grad` is overwritten."""
@@ -185,7 +176,7 @@ class Momentum:
 
 
 @dataclass(frozen=True)
-class Adam:
+class Adam(Optimizer):
     """Adam (Kingma and Ba 2015) with bias correction (D3).
 
     Parameters
@@ -206,16 +197,13 @@ class Adam:
     epsilon: float = 1e-8
     schedule: Schedule = Constant()
 
+    moments: ClassVar = ("m", "v")
+
     def __post_init__(self) -> None:
-        positive("learning_rate", self.learning_rate)
-        SCHEDULE("schedule", self.schedule)
+        super().__post_init__()
         positive("epsilon", self.epsilon)
         fraction("beta1", self.beta1)
         fraction("beta2", self.beta2)
-
-    def init(self, theta: Array) -> Memory:
-        """Return the state before the first step."""
-        return Memory(0, {"m": np.zeros_like(theta), "v": np.zeros_like(theta)})
 
     def update(self, theta: Array, grad: Array, state: Memory, factor: float) -> None:
         """Take one step in place; `grad` is overwritten."""

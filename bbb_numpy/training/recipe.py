@@ -78,11 +78,6 @@ class Recipe:
     warm_up : callable
         From (epoch, epochs) to the factor beta on all shares of that epoch (D24).
     early_stopping : EarlyStopping, optional
-
-    Raises
-    ------
-    TypeError, ValueError
-        On sizes below 1.
     """
 
     optimizer: Optimizer = Adam()
@@ -108,14 +103,7 @@ class Recipe:
         )
 
     def batches(self, estimator: Estimator, rows: int) -> tuple[list[slice], list[float]]:
-        """Return the minibatches of an epoch of `rows` rows, and their shares of the KL term.
-
-        Raises
-        ------
-        ValueError
-            If `kl_weights` returns no shares, or those with which the estimator's objective means
-            nothing.
-        """
+        """Return the minibatches of an epoch of `rows` rows, and their shares of the KL term."""
         batches = minibatches(rows, self.batch_size)
         return batches, self.shares(estimator, [batch.stop - batch.start for batch in batches])
 
@@ -125,27 +113,23 @@ class Recipe:
         Raises
         ------
         ValueError
-            As `batches`.
+            If `kl_weights` returns no shares, or those with which log P(w) - log q(w) +
+            log P(D_i|w) / pi_i, of which the objective takes exponentials, means nothing (D30).
         """
         pi = ANY_NUMBERS("what kl_weights returns", self.kl_weights(sizes)).astype(float)
         if pi.shape != (len(sizes),) or not abs(pi.sum() - 1.0) <= 1e-9 or not (pi >= 0).all():
             raise ValueError(
                 f"kl_weights must return {len(sizes)} shares >= 0 that sum to 1; got {pi}"
             )
-        if not is_linear(estimator.objective):
-            self._need_plain_weights(estimator, pi, sizes)
-        shares: list[float] = pi.tolist()
-        return shares
-
-    def _need_plain_weights(self, estimator: Estimator, pi: Array, sizes: Sequence[float]) -> None:
-        """Refuse weights with which log P(w) - log q(w) + log P(D_i|w) / pi_i is nothing (D30)."""
-        plain = proportional_kl_weights(sizes)
-        if not np.allclose(pi, plain, rtol=1e-9, atol=0) or self.warm_up != NoWarmUp():
+        plain = np.allclose(pi, proportional_kl_weights(sizes), rtol=1e-9, atol=0)
+        if not is_linear(estimator.objective) and not (plain and self.warm_up == NoWarmUp()):
             raise ValueError(
                 f"{type(estimator.objective).__name__} divides the log likelihood of a minibatch "
                 "by its KL weight, which must be its share B_i / N of the data; use "
                 "proportional_kl_weights without a warm-up, or FreeEnergy"
             )
+        shares: list[float] = pi.tolist()
+        return shares
 
 
 def checked_rows(
@@ -157,14 +141,7 @@ def checked_rows(
     *,
     which: str = "",
 ) -> Rows:
-    """Return rows and their weights, if any, in the dtype of theta, or say what does not fit.
-
-    Raises
-    ------
-    ValueError
-        For the wrong shapes or lengths, nan and infinity, and targets that the likelihood does
-        not know; `which` names the rows in the message.
-    """
+    """Return rows in the dtype of theta, or say what of the `which` rows does not fit."""
     if theta.shape != (estimator.layout.size,):
         raise ValueError(
             f"theta has shape {theta.shape}, the estimator needs ({estimator.layout.size},); "
