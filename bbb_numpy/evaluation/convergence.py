@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ __all__ = [
     "function_r_hats",
     "import_arviz",
     "model_of",
+    "of_targets",
 ]
 
 Array = NDArray[Any]
@@ -80,19 +82,26 @@ def blocks_of(joint: LogJoint, positions: Array) -> Iterator[slice]:
     return (slice(begin, begin + size) for begin in range(0, len(positions), size))
 
 
+def of_targets(
+    joint: LogJoint, positions: Array, found: Callable[[dict[str, Array], Array], Array]
+) -> Array:
+    """Return what `found(params, outputs)` says of all targets (S, N, K) at positions (S, D)."""
+    out = np.empty((len(positions), len(joint.x), joint.model.outputs), positions.dtype)
+    for rows in blocks_of(joint, positions):
+        some = positions[rows]
+        f = joint.model.predict(np.ascontiguousarray(joint.weights(some)), joint.x)
+        out[rows] = found(joint.params(some), f)
+    return out
+
+
 def _functions(model: Model, draws: Draws, x: Any) -> Array:
     """Return E[y|x, w] (T, S, N * K) of all draws at rows `x` (N, d_in)."""
     data = draws.target.x if isinstance(draws.target, LogJoint) else draws.positions
-    x = np.ascontiguousarray(
-        Numbers((None, model.network.sizes[0]), low=-1e100, high=1e100)("x", x), data.dtype
-    )
-    joint, positions = LogJoint(model, x, np.zeros((len(x), model.outputs), x.dtype)), draws.flat
-    out = np.empty((len(positions), len(x), model.outputs), positions.dtype)
-    for rows in blocks_of(joint, positions):
-        some = positions[rows]
-        f = model.predict(np.ascontiguousarray(joint.weights(some)), x)
-        out[rows] = model.likelihood.mean(joint.params(some), f)
-    return out.reshape(*draws.positions.shape[:2], -1)
+    limits = Numbers((None, model.network.sizes[0]), low=-1e100, high=1e100)
+    x = np.ascontiguousarray(limits("x", x), data.dtype)
+    joint = LogJoint(model, x, np.zeros((len(x), model.outputs), x.dtype))
+    found = of_targets(joint, draws.flat, model.likelihood.mean)
+    return found.reshape(*draws.positions.shape[:2], -1)
 
 
 @dataclass(frozen=True)
@@ -149,39 +158,30 @@ class Convergence:
             f"{self.chains} chains of {self.draws} draws; of each line the worst",
             f"{'':{width}} numbers   R-hat  bulk ESS  tail ESS",
         ]
-        space = ""
-        for line in self.lines:
-            if line.space != space:
-                space = line.space
-                out.append(space)
-            out.append(
+        for space, lines in groupby(self.lines, lambda line: line.space):
+            out += [space] + [
                 f"  {line.name:{width}}{line.count:6} {line.r_hat:7.3f} {line.bulk:9.0f} "
                 f"{line.tail:9.0f}"
-            )
-        out.append(
-            f"No lack of convergence is seen{' in these' if self.unseen else ''}."
-            if self.mixed
-            else f"Wanted are R-hat < {GOOD:g} and {ENOUGH} effective draws per chain: draw more."
-        )
+                for line in lines
+            ]
+        named = {(line.space, line.name) for line in self.lines}
+        wanted = f"Wanted are R-hat < {GOOD:g} and {ENOUGH} effective draws per chain: draw more."
+        seen = f"No lack of convergence is seen{' in these' if self.unseen else ''}."
+        out.append(seen if self.mixed else wanted)
         if self.divergent:
-            out.append(
-                f"{self.divergent} of {self.draws * self.chains} draws followed a divergence: "
-                "there may be a narrow place from which the chains\nturn away, all of them alike, "
-                "so that R-hat does not see it. Raise target_accept, or use\nanother prior or "
-                "parametrisation."
-            )
-        if self.unseen:
-            out.append(
-                "The functions E[y|x] are not judged, since stored draws come without the data of "
-                "fit:\ngive x, rows in the chains' units; for a learner (X - x_mean_) / x_scale_."
-            )
-        if any((line.space, line.name) == ("weights", "W1") for line in self.lines):
-            out.append(
-                "Weights are identified only up to the order of hidden units, and with tanh up to "
-                "their\nsigns: chains in different copies of one mode have a large R-hat of "
-                "weights and the same functions."
-            )
-        return "\n".join(out)
+            out.append(f"{self.divergent} of {self.draws * self.chains} draws followed {DIVERGED}")
+        out += [UNSEEN] if self.unseen else []
+        return "\n".join([*out, PERMUTED] if ("weights", "W1") in named else out)
+
+
+DIVERGED = """a divergence: there may be a narrow place from which the chains
+turn away, all of them alike, so that R-hat does not see it. Raise target_accept, or use
+another prior or parametrisation."""
+UNSEEN = """The functions E[y|x] are not judged, since stored draws come without the data of fit:
+give x, rows in the chains' units; for a learner (X - x_mean_) / x_scale_."""
+PERMUTED = """Weights are identified only up to the order of hidden units, and with tanh up to their
+signs: chains in different copies of one mode have a large R-hat of weights and the same functions.\
+"""
 
 
 def _r_hats(az: Any, values: Array) -> Array:
@@ -251,13 +251,6 @@ def convergence(draws: Any, x: Any = None, *, weights: bool = True) -> Convergen
         Printed, a small table. R-hat is split, of ranks and folded ranks, the sizes are bulk and
         tail (Vehtari et al. 2021). Divergences are told beneath it; what chains of MAMS and MCLMC
         miss, they do not tell.
-
-    Raises
-    ------
-    ImportError
-        Without ArviZ.
-    TypeError, ValueError
-        For too few chains or draws.
     """
     flag("weights", weights)
     az, found = import_arviz(), _judged(draws)
