@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.numeric.layout import Layout
-from bbb_numpy.training.loop import Diverged, minimise
+from bbb_numpy.training.loop import train
 from bbb_numpy.training.optimizers import Memory, Optimizer
 from bbb_numpy.training.recipe import Recipe
 from bbb_numpy.training.state import Epoch, NonFiniteError, Training
@@ -102,9 +102,12 @@ def fit_replicates(
     y = _rows(ys, "ys", model.outputs, dtype)
     before = [training.history for training in trainings]
     try:
-        found = minimise(together, state, RowsOfEach(x, y), recipe, rngs, progress=progress)
-    except Diverged as failure:
-        raise _failure(failure, _apart(single, failure.known, before)) from None
+        found = train(together, state, RowsOfEach(x, y), recipe, rngs, progress=progress)
+    except NonFiniteError as failure:
+        which = int(np.flatnonzero(~np.isfinite(failure.value))[0])
+        kept = _apart(single, failure.training, before)[which]
+        said = f"replicate {which} of these: {failure} Train the others without it"
+        raise NonFiniteError(said, kept, failure.value[which]) from None
     if found.stopped:  # half-trained replicates are of no use to anyone
         raise KeyboardInterrupt
     return _apart(single, found, before)
@@ -206,13 +209,3 @@ def _rows(given: Sequence[Array], name: str, width: int, dtype: Any) -> Array:
     if not np.isfinite(out).all():
         raise ValueError(f"{name} contain nan or infinity as {dtype}; remove or impute such rows")
     return out
-
-
-def _failure(failure: Diverged, known: list[Training]) -> NonFiniteError:
-    which = int(np.flatnonzero(~np.isfinite(failure.value))[0])
-    return NonFiniteError(
-        f"free energy of replicate {which} is {failure.value[which]} in epoch {failure.epoch}, "
-        f"step {failure.step} (all counted from 0); lower the learning rate, or train the others "
-        "without it and this one with training.fit, which says more",
-        known[which],
-    )

@@ -1,4 +1,4 @@
-"""Draws as ArviZ's InferenceData or DataTree, and `convergence`.
+"""Draws as ArviZ's InferenceData or DataTree.
 
 ArviZ is optional: extra `diagnostics`.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,51 +15,34 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.validation import MOST_SAMPLES, Numbers, Optional, flag, whole
+from ..numeric.validation import MOST_SAMPLES, Numbers, flag, whole
 from ..sampling.draws import Draws
 from ..sampling.mcmc import MetropolisHastings
 from ..version import __version__
-from .convergence import Convergence, Line, blocks_of, convergence, draws_of, import_arviz, model_of
+from .convergence import blocks_of, draws_of, import_arviz, model_of, of_targets
 
-__all__ = ["Convergence", "Line", "convergence", "to_arviz"]
+__all__ = ["to_arviz"]
 
 Array = NDArray[Any]
 
 
 def _joint(draws: Draws, x: Any, y: Any) -> LogJoint | None:
     """Return the density of the draws with its data, or with those given instead."""
-    rows, dtype = Optional(Numbers(low=-1e100, high=1e100)), draws.positions.dtype
-    given = {name: rows(name, value) for name, value in (("x", x), ("y", y)) if value is not None}
-    given = {name: np.asarray(value, dtype) for name, value in given.items()}
+    rows, dtype = Numbers(low=-1e100, high=1e100), draws.positions.dtype
+    given: dict[str, Any] = {
+        name: np.asarray(rows(name, value), dtype)
+        for name, value in (("x", x), ("y", y))
+        if value is not None
+    }
     if isinstance(draws.target, LogJoint):
         return replace(draws.target, **given)
-    if not given:
-        return None
     model = model_of(draws)
-    if model is None:
+    if given and (model is None or len(given) < 2):
         raise ValueError(
-            f"the model of these draws is not known, so that {' and '.join(given)} cannot be used"
+            "x and y make a density together, with a model: these draws come without data, "
+            f"{'and their model is not known' if model is None else 'so give both'}"
         )
-    if len(given) < 2:
-        raise ValueError(
-            f"these draws come without data; give x and y, not {' and '.join(given)} alone"
-        )
-    return LogJoint(model, given["x"], given["y"])
-
-
-def _rowwise(joint: LogJoint, positions: Array) -> Array:
-    """Return log P(y|x, w) (S, N) of positions (S, D): LOO leaves out a row, not its weight."""
-    return np.concatenate([joint.rowwise(positions[rows]) for rows in blocks_of(joint, positions)])
-
-
-def _targets(joint: LogJoint, positions: Array, rng: np.random.Generator) -> Array:
-    """Draw one data set of targets (S, N, K) for each of the positions (S, D)."""
-    out = np.empty((len(positions), len(joint.x), joint.model.outputs), positions.dtype)
-    for rows in blocks_of(joint, positions):
-        some = positions[rows]
-        f = joint.model.predict(np.ascontiguousarray(joint.weights(some)), joint.x)
-        out[rows] = joint.model.likelihood.draw(rng, joint.params(some), f)
-    return out
+    return LogJoint(model, given["x"], given["y"]) if model and given else None
 
 
 def _natural(blocks: dict[str, Array]) -> dict[str, Array]:
@@ -123,13 +107,6 @@ def to_arviz(
         constant_data. The energy is that of Hamiltonian kernels only. Without a `LogJoint`
         hyperpriors are not known: then a model that learns numbers has no prior groups.
 
-    Raises
-    ------
-    ImportError
-        Without ArviZ.
-    TypeError, ValueError
-        For arguments that cannot be used.
-
     Notes
     -----
     ``az.loo`` warns where one row changes the posterior so much that its importance weights have
@@ -166,21 +143,22 @@ def to_arviz(
         dims = _dims(known)
     if joint is not None:
         rng, lead = np.random.default_rng(seed), kept.shape[:2]
+        drawn = partial(joint.model.likelihood.draw, rng)
         shape = joint.y.shape if joint.model.outputs > 1 else joint.y.shape[:1]
         groups |= {"observed_data": {"y": joint.y.reshape(shape)}, "constant_data": {"x": joint.x}}
         if log_likelihood:
-            rowwise = _rowwise(joint, flat)
+            blocks = blocks_of(joint, flat)
+            rowwise = np.concatenate([joint.rowwise(flat[some]) for some in blocks])
             groups["log_likelihood"] = {"y": rowwise.reshape(*lead, len(joint.x))}  # (S, T, N)
         if predictive:
-            replicated = _targets(joint, flat, rng)
+            replicated = of_targets(joint, flat, drawn)
             groups["posterior_predictive"] = {"y": replicated.reshape(*lead, *shape)}
         if prior and (isinstance(found.target, LogJoint) or not names):
             before = joint.draw_prior(rng, prior, flat.dtype)
-            blocks = {name: b[None] for name, b in joint.layout.views(before).items()}
-            groups["prior"] = blocks | _natural({name: blocks[name] for name in names})
-            groups["prior_predictive"] = {
-                "y": _targets(joint, before, rng).reshape(1, prior, *shape)
-            }
+            numbers = {name: b[None] for name, b in joint.layout.views(before).items()}
+            groups["prior"] = numbers | _natural({name: numbers[name] for name in names})
+            replicated = of_targets(joint, before, drawn)
+            groups["prior_predictive"] = {"y": replicated.reshape(1, prior, *shape)}
     return _exported(az, groups, dims, attributes)
 
 

@@ -28,7 +28,7 @@ from .recipe import Recipe, Rows, checked_rows
 from .state import Epoch, NonFiniteError, Training
 from .stopping import HeldOut, Watch
 
-__all__ = ["Diverged", "fit", "minimise", "start", "train"]
+__all__ = ["fit", "start", "train"]
 
 Array = NDArray[Any]
 
@@ -116,10 +116,7 @@ def fit(
     InstanceOf(Recipe)("recipe", recipe)
     GENERATOR("rng", rng)
     Optional(flag)("progress", progress)
-    if (
-        recipe.optimizer.init(training.theta).arrays.keys()
-        != training.optimizer_state.arrays.keys()
-    ):
+    if {*recipe.optimizer.init(training.theta).arrays} != {*training.optimizer_state.arrays}:
         raise ValueError(
             "optimizer must be the rule that `training` was started with; "
             f"got {type(recipe.optimizer).__name__}"
@@ -133,58 +130,23 @@ def fit(
 
 
 def train(
-    estimator: Estimator,
-    training: Training,
-    data: Rows,
-    recipe: Recipe,
-    rng: np.random.Generator,
-    validation: Rows | None = None,
-    progress: bool | None = None,
-    verbose: int = 0,
-) -> Training:
-    """Do what `fit` does, on rows that have been checked; print every `verbose`-th epoch."""
-    held_out = None
-    if validation is not None:
-        held_out = HeldOut(estimator, training.theta, validation, rng)
-    try:
-        return minimise(estimator, training, data, recipe, rng, held_out, progress, verbose)
-    except Diverged as failure:
-        raise NonFiniteError(_diagnosis(failure), failure.known) from None
-
-
-class Diverged(ArithmeticError):
-    """A value is not finite at `state`; at `known` it was still seen to be."""
-
-    def __init__(
-        self, found: Evaluated, epoch: int, step: int, state: Training, known: Training
-    ) -> None:
-        super().__init__(f"epoch {epoch}, step {step}")
-        self.value, _, self.terms = found
-        self.epoch, self.step, self.state, self.known = epoch, step, state, known
-
-
-def minimise(
     estimator: Any,
     training: Training,
     data: Any,
     recipe: Recipe,
     rng: Any,
-    held_out: HeldOut | None = None,
+    validation: Rows | None = None,
     progress: bool | None = None,
     verbose: int = 0,
 ) -> Training:
-    """Train one problem, or several of one shape side by side.
+    """Do what `fit` does, on rows that have been checked; print every `verbose`-th epoch.
 
-    Several are to this loop what one is: `estimator` has `model`, `objective`, `noise_shape`,
-    `fill` and `value_and_grad`; `data`, as `Rows`, ``x`` (..., N, d_in), ``y`` (..., N, K),
-    `sample_weight`, `shuffled`, `finite` and `number`; both draw from `rng`. Minibatches of rows
-    with weights share the KL term of an epoch by these (D45). After Ctrl-C the state after the last
-    finished epoch is returned, as 'interrupted'.
-
-    Raises
-    ------
-    Diverged
+    Several problems of one shape are to this loop what one is: `estimator` has `model`,
+    `objective`, `noise_shape`, `fill` and `value_and_grad`; `data`, as `Rows`, ``x``
+    (..., N, d_in), ``y`` (..., N, K), `sample_weight`, `shuffled`, `finite` and `number`; both
+    draw from `rng`. Minibatches of rows with weights share the KL term of an epoch by these (D45).
     """
+    held_out = HeldOut(estimator, training.theta, validation, rng) if validation else None
     state, finite, number = training.copy(), data.finite, data.number
     state.stopped = ""
     batches, shares = recipe.batches(estimator, data.x.shape[-2])
@@ -216,7 +178,8 @@ def minimise(
                         state.theta, noise, x, y, weight, buffers.rewind(), v
                     )
                     if not finite(found.value):  # at step 0 it is `last` itself that fails
-                        raise Diverged(found, epoch, step, state, spare if step == 0 else last)
+                        kept = spare if step == 0 else last
+                        raise _failure(found, state.theta, epoch, step, kept)
                     value, grad, terms = found
                     factor = optimizer.schedule(epoch + step / len(batches), epochs)
                     optimizer.update(state.theta, grad, state.optimizer_state, factor)
@@ -242,7 +205,7 @@ def minimise(
                     state.theta, noise, x, y, weight, buffers.rewind(), v
                 )
                 if not finite(found.value):
-                    raise Diverged(found, epoch, step + 1, state, spare)
+                    raise _failure(found, state.theta, epoch, step + 1, spare)
     except KeyboardInterrupt:
         last.stopped = "interrupted"
         return last
@@ -256,17 +219,20 @@ def _bar(epochs: int, hidden: bool | None) -> Any:
     return tqdm(total=epochs, unit="epoch", leave=False, disable=hidden)
 
 
-def _diagnosis(failure: Diverged) -> str:
-    if not np.isfinite(failure.state.theta).all():
+def _failure(
+    found: Evaluated, theta: Array, epoch: int, step: int, kept: Training
+) -> NonFiniteError:
+    if not np.isfinite(theta).all():
         cause = "the previous update made theta non-finite: lower the learning rate"
-    elif not np.isfinite(failure.terms.likelihood).all():
+    elif not np.isfinite(found.terms.likelihood).all():
         cause = (
             "the likelihood overflowed: lower the learning rate, standardise x and y, "
             "or start with a larger noise scale"
         )
     else:
         cause = "log q(w) or log P(w) overflowed: lower the learning rate or widen the prior"
-    return (
-        f"free energy is {failure.value} in epoch {failure.epoch}, step {failure.step} (both "
-        f"counted from 0). Likely cause: {cause}. The last state with a finite free energy is kept."
+    message = (
+        f"free energy is {found.value} in epoch {epoch}, step {step} (both counted from 0). "
+        f"Likely cause: {cause}. The last state with a finite free energy is kept."
     )
+    return NonFiniteError(message, kept, found.value)

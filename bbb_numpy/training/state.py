@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import nan
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,11 +17,11 @@ Array = NDArray[Any]
 
 
 class NonFiniteError(ArithmeticError):
-    """The free energy became nan or infinite; `training` is the last finite state."""
+    """The free energy became a `value` nan or infinite; `training` is the last finite state."""
 
-    def __init__(self, message: str, training: Training) -> None:
+    def __init__(self, message: str, training: Training, value: Any = nan) -> None:
         super().__init__(message)
-        self.training = training
+        self.training, self.value = training, value
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Say how it is made again, in the process that asked for the training."""
