@@ -114,9 +114,8 @@ def check(
     Parameters
     ----------
     value_and_grad : callable
-        From a flat float64 (or, for the complex step, complex128) theta to a scalar and a
-        gradient of the same shape; what it returns after these two is not looked at. Any noise
-        in it must be fixed beforehand.
+        From a flat float64 (for the complex step, complex128) theta to a scalar and a gradient of
+        the same shape; what comes after these two is not looked at. Its noise is to be fixed.
     theta : ndarray (D,)
         The point, float64.
     method : {'complex', 'central'}

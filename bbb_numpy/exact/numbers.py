@@ -1,8 +1,9 @@
 """Numbers of a finite field, with derivatives: what exact proofs compute with (D44).
 
-A `Residue` is a number modulo a prime p that is drawn, with its derivative along one direction and
-a float that decides comparisons; `Laws` are exp, log and roots of them. A `Long` has sixty digits
-in the place of residues.
+A `Residue` is a number modulo a prime p of 61 bits that is drawn, with its derivative along one
+direction and a float that decides comparisons and nothing else. By its `Laws` exp of an argument of
+which nothing is known is a random residue, log the inverse of exp, both with their exact
+derivatives and ``exp(a + b) = exp(a) exp(b)``. A `Long` has sixty digits in the place of residues.
 """
 
 from __future__ import annotations
@@ -74,17 +75,9 @@ def _compared(operation: Callable[[float, float], bool]) -> Callable[[Any, Any],
 
 
 class Number:
-    """A number with its derivative along one direction; NumPy computes with arrays of them.
+    """A number with its derivative along one direction; NumPy computes with arrays of them."""
 
-    Parameters
-    ----------
-    a, b : int or Decimal
-        The number and its derivative.
-    v : float
-        Its size, for comparisons.
-    """
-
-    __slots__ = ("a", "b", "v")
+    __slots__ = ("a", "b", "v")  # number and derivative, int or Decimal; the size, for comparisons
     modulus: ClassVar[Any]
     known: ClassVar[dict[Any, Number]]  # constants that were met
     rounded: ClassVar[bool] = False

@@ -1,15 +1,10 @@
 """Prove a hand-written gradient in exact arithmetic (D44; of ours it imports `gradcheck`).
 
-`gradcheck` compares a gradient with measured slopes, to 1e-12. Here the same function runs on
-numbers of a finite field, where nothing is rounded and no step is taken:
-
-* every number is a residue modulo a prime p of 61 bits, which is drawn, at a random point, with its
-  derivative along a random direction, and a float that decides comparisons and nothing else;
-* exp of an argument of which nothing is known is a random residue, log the inverse of exp, both
-  with their exact derivatives and the laws ``exp(a + b) = exp(a) exp(b)``;
-* the gradient is *proved* if the derivative of the value equals ``grad . direction`` in the field,
-  at every point where the roots exist, and if at theta itself, with sixty digits, the value exists
-  and the two agree once more: the sign of a root has a meaning there.
+`gradcheck` compares a gradient with measured slopes, to 1e-12. Here the same function runs on the
+residues of `numbers`, where nothing is rounded and no step is taken, at a random point and with
+derivatives along a random direction. The gradient is *proved* if the derivative of the value is
+``grad . direction`` at every point where the roots exist, and if at theta itself, with sixty
+digits, the value exists and the two agree once more: the sign of a root has a meaning there.
 
 A difference of the two that is not zero everywhere is a rational function of the random numbers,
 and by the lemma of Schwartz and Zippel zero at a random point with a probability of at most its
@@ -33,6 +28,7 @@ refuted: 1 of 3 derivatives is wrong
 from __future__ import annotations
 
 import linecache
+import operator
 import random
 import re
 import traceback
@@ -245,11 +241,11 @@ def prove_same(
         with np.errstate(all="ignore"):
             return [_number(function(*_copied(at)), kind) for function in (first, second)]
 
-    def slopes(kind: type[Number]) -> list[Any]:
-        return [value.b for value in values(kind)]
+    def excess(kind: type[Number]) -> Any:
+        return operator.sub(*(value.b for value in values(kind)))
 
     try:
-        same, kind = _in_fields(slopes, seed)
+        same, kind = _in_fields(excess, seed)
         with localcontext(_context(DIGITS)):
             one, other = values(long(seed))
             pairs = (Wrong("value", one.a, other.a), Wrong("slope", one.b, other.b))
@@ -314,51 +310,54 @@ def _moved(theta: Array, draw: random.Random) -> Iterator[Array]:
         yield theta * np.exp(normal[3] / 2)
 
 
+class _Found(NamedTuple):
+    """What a function returns, and the terms of its gradient times the direction."""
+
+    value: Number
+    grad: list[Number]
+    terms: list[Any]
+
+    def numbers(self) -> list[Any]:
+        """Return value and gradient without their derivatives."""
+        return [self.value.a, *(g.a for g in self.grad)]
+
+    def excess(self) -> Any:
+        """Return the slope of the value along the direction less that of the gradient (D44)."""
+        return self.value.b - sum(self.terms)
+
+
 def _prove_at(asked: _Asked, theta: Array) -> tuple[Proof, Any]:
     """Return the proof on the path of one theta, and the laws that hold the path."""
-    sides = partial(_sides, asked, theta)
-    first = _at_point(sides, asked.seed, 0)
+    same, kind = _in_fields(partial(_excess, asked, theta), asked.seed)
     agree, digits = False, DIGITS
     for digits in (DIGITS, 5 * DIGITS):  # the more where most of sixty cancel
         with localcontext(_context(digits)):
-            value, grad, direction = _run(asked, theta, long(asked.seed))
-            terms = [g.a * d for g, d in zip(grad, direction, strict=True)]
-            apart, size = abs(value.b - sum(terms)), sum(map(abs, terms), abs(value.b))
-            exists = (value.a + size).is_finite()
-            agree = exists and apart <= SAME * size
+            found = _run(asked, theta, long(asked.seed))
+            size = sum(map(abs, found.terms), abs(found.value.b))
+            exists = (found.value.a + size).is_finite()
+            agree = exists and abs(found.excess()) <= SAME * size
         if agree:
             break
     if not exists:
         raise _Stopped("not proved", NOWHERE)
-    same, kind = _in_fields(sides, asked.seed, first) if agree else (False, first[0])
-    if same:
-        reason = _otherwise_in_floats(asked, theta, value, grad)
+    if same and agree:
+        reason = _otherwise_in_floats(asked, theta, found)
         proof = Proof("not proved" if reason else "proved", theta.size, reason=reason)
     else:
         proof = _amounts(asked, theta, kind, digits)
     return proof, kind.laws
 
 
-def _sides(asked: _Asked, theta: Array, kind: Any) -> list[Any]:
-    """Return the slope of the value along a random direction, and the gradient times it (D44)."""
-    value, grad, direction = _run(asked, theta, kind)
-    return [value.b, sum(g.a * d for g, d in zip(grad, direction, strict=True)) % kind.modulus]
+def _excess(asked: _Asked, theta: Array, kind: Any) -> Any:
+    return _run(asked, theta, kind).excess()
 
 
-def _at_point(sides: Callable[[Any], list[Any]], seed: int, point: int) -> tuple[Any, list[Any]]:
-    """Return the residues of one random point, and what is there."""
-    kind = untangled(seed * POINTS + point)
-    return kind, sides(kind)
-
-
-def _in_fields(
-    sides: Callable[[Any], list[Any]], seed: int, first: tuple[Any, list[Any]] | None = None
-) -> tuple[bool, Any]:
-    """Return whether two residues are the same, at all random points where their roots exist."""
+def _in_fields(excess: Callable[[Any], Any], seed: int) -> tuple[bool, Any]:
+    """Return whether an excess is 0 at all random points where its roots exist, and the last."""
     agreed = 0
     for point in range(POINTS):
-        kind, (one, other) = (point == 0 and first) or _at_point(sides, seed, point)
-        if one == other:
+        kind = untangled(seed * POINTS + point)
+        if excess(kind) % kind.modulus == 0:
             agreed += 1
         elif not kind.laws.loose:
             return False, kind
@@ -371,13 +370,13 @@ def _context(digits: int) -> Context:
     return Context(digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
-def _otherwise_in_floats(asked: _Asked, theta: Array, value: Number, grad: list[Number]) -> str:
+def _otherwise_in_floats(asked: _Asked, theta: Array, found: _Found) -> str:
     """Say that the function returns something else for floats than for exact numbers, if so."""
     try:
         with np.errstate(all="ignore"):
             floats = asked.value_and_grad(theta.copy(), *_copied(asked.arguments))[:2]
             ours = np.array([floats[0], *floats[1]], float)
-        right = np.array([value.a, *(g.a for g in grad)], float)
+        right = np.array(found.numbers(), float)
     except Exception:  # a function of exact numbers alone, or values beyond floats
         return ""
     if not np.isfinite([*ours, *right]).all():
@@ -437,10 +436,8 @@ def _same_numbers(one: Any, other: Any) -> bool:
     return True
 
 
-def _run(
-    asked: _Asked, theta: Array, kind: type[Number], direction: Any = None
-) -> tuple[Number, list[Number], list[Any]]:
-    """Return value, gradient and the direction along which theta moves, at random if not given."""
+def _run(asked: _Asked, theta: Array, kind: type[Number], direction: Any = None) -> _Found:
+    """Return what the function returns where theta moves in a direction, at random if not given."""
     direction = [kind.tangent() for _ in theta] if direction is None else direction
     given = exact(asked.arguments, kind) if asked.exact else _copied(asked.arguments)
     at = variables(theta, direction, kind), *given
@@ -456,7 +453,8 @@ def _run(
         raise _Stopped("not proved", reason)
     try:
         grad = [_number(one, kind) for one in np.asarray(returned[1], object)]
-        return _number(returned[0], kind), grad, direction
+        terms = [g.a * d for g, d in zip(grad, direction, strict=True)]
+        return _Found(_number(returned[0], kind), grad, terms)
     except Exception as error:
         raise _Stopped("not traceable", _where(error)) from error
 
@@ -468,26 +466,24 @@ def _amounts(asked: _Asked, theta: Array, kind: Any, digits: int) -> Proof:
         decimals = long(asked.seed)
         for j in range(theta.size):
             direction = [int(k == j) for k in range(theta.size)]
-            value, grad, _ = _run(asked, theta, decimals, direction)
-            hand.append(grad[j].a)
-            right.append(value.b)
+            found = _run(asked, theta, decimals, direction)
+            hand.append(found.grad[j].a)
+            right.append(found.value.b)
         again = _run(asked, theta, decimals, direction)
         size = max(map(abs, right))
-        pairs = list(enumerate(zip(hand, right, strict=True)))
         wrong = [
             Wrong(asked.name(j), h, r)
-            for j, (h, r) in pairs
+            for j, (h, r) in enumerate(zip(hand, right, strict=True))
             if not abs(h - r) <= SAME * max(abs(h), SMALL * size)
         ]
         worst = max((abs(one.by_hand - one.right) for one in wrong), default=Decimal(0))
         rounded = worst < ROUNDED * size
         if wrong and not rounded and worst < SHAKEN * max(size, Decimal(1)):
-            moves = [
-                _excess(asked, theta, shake) - _excess(asked, theta, 0) for shake in range(1, 7)
-            ]
-            rounded = worst < 1000 * max(map(abs, moves))
+            # along one direction, with floats shaken in their last digit
+            still, *shaken = (_excess(asked, theta, long(asked.seed, k)) for k in range(7))
+            rounded = worst < 1000 * max(abs(one - still) for one in shaken)
     reason = ""
-    if [value.a, *(g.a for g in grad)] != [again[0].a, *(g.a for g in again[1])]:
+    if found.numbers() != again.numbers():
         reason = (
             "two calls with the same numbers return different ones: something is kept from call "
             "to call, or noise is drawn inside. Pass it as an argument"
@@ -505,15 +501,9 @@ def _amounts(asked: _Asked, theta: Array, kind: Any, digits: int) -> Proof:
     return Proof("refuted", theta.size, tuple(wrong))
 
 
-def _excess(asked: _Asked, theta: Array, shake: int) -> Any:
-    """Return slope minus gradient along one direction, with floats shaken in their last digit."""
-    value, grad, direction = _run(asked, theta, long(asked.seed, shake))
-    return value.b - sum(g.a * d for g, d in zip(grad, direction, strict=True))
-
-
 def _why(asked: _Asked, theta: Array, kind: Any) -> str:
     """Say why the field does not agree where the digits do, and what to do."""
-    if _in_fields(partial(_sides, asked._replace(exact=False), theta), asked.seed)[0]:
+    if _in_fields(partial(_excess, asked._replace(exact=False), theta), asked.seed)[0]:
         return (
             "only for the arguments that are given: by what their values have in common, as "
             "weights that sum to 1 or rows with a single 1. Whole numbers are constants: pass such "
