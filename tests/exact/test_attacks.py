@@ -109,24 +109,16 @@ def gate(t, x):
     return (z * (z > 0)).sum(), x * (z > -0.1)
 
 
-def leaky(t):
-    return np.where(t > 0, t, 0.1 * t).sum(), np.where(t > 0, 1, 0.2)
-
-
-def largest(t):
-    return np.max(t), np.array([1, 0])
-
-
-def huber(t):
-    small = np.abs(t) < 1
-    return np.where(small, t * t / 2, np.abs(t) - 0.5).sum(), t
-
-
 PATHS = {
     "a gate that opens too early": (gate, (TWO, np.ones(2)), "refuted", "at another theta"),
-    "another slope on the other side": (leaky, (TWO,), "refuted", "at another theta"),
-    "the largest is the first": (largest, (TWO,), "refuted", "at another theta"),
-    "a parabola beyond its end": (huber, (TWO / 2,), "refuted", "at another theta"),
+    "another slope on the other side": (
+        lambda t: (np.where(t > 0, t, 0.1 * t).sum(), np.where(t > 0, 1, 0.2)),
+        (TWO,), "refuted", "at another theta"),
+    "the largest is the first": (
+        lambda t: (np.max(t), np.array([1, 0])), (TWO,), "refuted", "at another theta"),
+    "a parabola beyond its end": (
+        lambda t: (np.where(np.abs(t) < 1, t * t / 2, np.abs(t) - 0.5).sum(), t),
+        (TWO / 2,), "refuted", "at another theta"),
     "an identity at this theta alone": (
         lambda t: ((t**2).sum(), 2 * t * t.sum()), (np.array([0.25, 0.75]),), "refuted", "another"),
 }  # fmt: skip
@@ -349,26 +341,20 @@ RIGHT = {
     "|t| by a root and a sign": (lambda t: (np.sqrt(t * t).sum(), np.sign(t)), BELOW),
     "a power of 3/2 and |t|": (lambda t: (((t**2) ** 1.5).sum(), 3 * t * np.abs(t)), BELOW),
     "a product of roots": (
-        lambda t: (np.sqrt(t[0]) * np.sqrt(t[1]), 0.5 * np.sqrt(t[0] * t[1]) / t), TWO,
-    ),
+        lambda t: (np.sqrt(t[0]) * np.sqrt(t[1]), 0.5 * np.sqrt(t[0] * t[1]) / t), TWO),
     "a product of roots that are whole": (
-        lambda t: (np.sqrt(t[0] * t[1]), 0.5 * np.sqrt(t[::-1]) / np.sqrt(t)), TWO,
-    ),
+        lambda t: (np.sqrt(t[0] * t[1]), 0.5 * np.sqrt(t[::-1]) / np.sqrt(t)), TWO),
     "a branch that is not taken has no value": (
-        lambda t: (np.where(t > 0, np.log(np.abs(t)), t).sum(), np.where(t > 0, 1 / t, 1)), BELOW,
-    ),
+        lambda t: (np.where(t > 0, np.log(np.abs(t)), t).sum(), np.where(t > 0, 1 / t, 1)), BELOW),
     "a length": (lambda t: (np.sqrt((t * t).sum()), t / np.sqrt((t * t).sum())), TWO),
     "a length and its square": (
-        lambda t: (np.sqrt((t * t).sum()), t * np.sqrt((t * t).sum()) / (t * t).sum()), TWO,
-    ),
+        lambda t: (np.sqrt((t * t).sum()), t * np.sqrt((t * t).sum()) / (t * t).sum()), TWO),
     "a domain that is not left": (lambda t: (np.log(t).sum() + np.abs(t).sum(), 1 / t + 1), TWO),
     "beyond all floats": (lambda t: (np.exp(t).sum(), np.exp(t)), np.array([3e6])),
     "softplus far below": (
-        lambda t: (np.log1p(np.exp(t)).sum(), np.exp(t) / (1 + np.exp(t))), np.array([-700.0]),
-    ),
+        lambda t: (np.log1p(np.exp(t)).sum(), np.exp(t) / (1 + np.exp(t))), np.array([-700.0])),
     "digits that cancel": (
-        lambda t: (((1 + t * 2.0**-150) ** 2 - 1).sum(), 2.0**-149 * (1 + t * 2.0**-150)), TWO,
-    ),
+        lambda t: (((1 + t * 2.0**-150) ** 2 - 1).sum(), 2.0**-149 * (1 + t * 2.0**-150)), TWO),
     "whole numbers": (lambda t: ((t * np.array([2, 3])).sum(), np.array([2, 3])), TWO),
     "a constant": (lambda t: (1.5, np.zeros(2)), TWO),
 }  # fmt: skip
@@ -490,18 +476,8 @@ def test_the_root_of_a_computed_square_is_the_positive_one():
 # --- what no proof can see, as D44 says: each is called proved
 
 
-def branch_not_taken(t):  # wrong only where the sum is beyond 1e6, which no theta of this size is
-    return (t**2).sum(), np.where(t.sum() > 1e6, 0, 2 * t)
-
-
-def not_the_formula_meant(t):  # a prior of precision 1 instead of 2, with its own gradient
-    return (t**2 / 2).sum(), t
-
-
 def reads_the_digits(t):  # peeks at the float by its name
-    if hasattr(t[0], "v"):
-        return (t**2).sum(), 2 * t
-    return (t**2).sum(), 2 * t * (1 + 1e-6)
+    return (t**2).sum(), 2 * t if hasattr(t[0], "v") else 2 * t * (1 + 1e-6)
 
 
 def wrong_later():
@@ -514,20 +490,19 @@ def wrong_later():
     return program
 
 
-def overflows(t):  # right in exact arithmetic; inf and nan with floats
-    return np.log(np.exp(t).sum()), np.exp(t) / np.exp(t).sum()
+UNSEEN = {
+    "path: wrong where the sum is beyond 1e6, which no theta of this size is": (
+        lambda t: ((t**2).sum(), np.where(t.sum() > 1e6, 0, 2 * t)), TWO),
+    "formula: a prior of precision 1 instead of 2, with its own gradient": (
+        lambda t: ((t**2 / 2).sum(), t), TWO),
+    "floats": (reads_the_digits, TWO),
+    "state": (wrong_later(), TWO),
+    "overflow: inf and nan with floats": (
+        lambda t: (np.log(np.exp(t).sum()), np.exp(t) / np.exp(t).sum()), 1000 * TWO),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("program", "at"),
-    [
-        (branch_not_taken, TWO),
-        (not_the_formula_meant, TWO),
-        (reads_the_digits, TWO),
-        (wrong_later(), TWO),
-        (overflows, 1000 * TWO),
-    ],
-    ids=["path", "formula", "floats", "state", "overflow"],
-)
-def test_what_a_proof_cannot_see(program, at):
+@pytest.mark.parametrize("name", UNSEEN)
+def test_what_a_proof_cannot_see(name):
+    program, at = UNSEEN[name]
     assert prove(program, at)
