@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
-from bbb_numpy.numeric.threads import ONE_THREAD
+from bbb_studies.threads import ONE_THREAD
 
 from .exercise import Finding, Unusable, Verdict
 from .judging import judge

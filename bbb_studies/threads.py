@@ -8,9 +8,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from bbb_numpy.numeric.threads import ONE_THREAD
+__all__ = ["ONE_THREAD", "blas_kernels", "one_thread_later"]
 
-__all__ = ["blas_kernels", "one_thread_later"]
+LIBRARIES = ("OPENBLAS_NUM", "OMP_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM")
+# The environment of a process with one thread: read when a library is loaded
+ONE_THREAD = {f"{library}_THREADS": "1" for library in LIBRARIES}
 
 
 def blas_kernels() -> str:

@@ -9,11 +9,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-__all__ = ["ONE_THREAD", "one_blas_thread"]
-
-LIBRARIES = ("OPENBLAS_NUM", "OMP_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM")
-# The environment of a process with one thread: read when a library is loaded
-ONE_THREAD = {f"{library}_THREADS": "1" for library in LIBRARIES}
+__all__ = ["one_blas_thread"]
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

@@ -18,7 +18,7 @@ import threadpoolctl  # noqa: F401  numeric.threads does nothing without it
 from distributed import Client, Future, LocalCluster, Worker, WorkerPlugin, wait
 from distributed.utils import silence_logging_cmgr
 
-from bbb_numpy.numeric.threads import ONE_THREAD
+from bbb_studies.threads import ONE_THREAD
 
 __all__ = ["WorkersError", "cluster", "finished", "local"]
 

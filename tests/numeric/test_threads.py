@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from bbb_numpy.numeric.threads import ONE_THREAD, one_blas_thread
+from bbb_numpy.numeric.threads import one_blas_thread
+from bbb_studies.threads import ONE_THREAD
 
 COUNTED = """
 import numpy

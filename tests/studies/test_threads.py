@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from bbb_numpy.numeric.threads import ONE_THREAD
-from bbb_studies.threads import blas_kernels, one_thread_later
+from bbb_studies.threads import ONE_THREAD, blas_kernels, one_thread_later
 
 
 def test_the_environment_has_one_thread_in_the_block_and_is_as_before_after_it(monkeypatch):
