@@ -221,53 +221,42 @@ class Learner(Fitted):
         Warns
         -----
         UserWarning
-            After Ctrl-C, which ends training or sampling but not the program; when a learned
-            prior has collapsed; and when many draws diverged.
+            After Ctrl-C; when a learned prior has collapsed; and when many draws diverged.
         ConvergenceWarning
-            When the fit has failed: it names the likely cause and a remedy. `fit_report_` holds
-            what was measured.
+            When the fit has failed: it names the likely cause and a remedy, from `fit_report_`.
         """
-        plan = self._plan()
-        if self.warm_start and "estimator_" in self.__dict__:
-            before = self.__dict__.get("training_")  # None: draws, which are refused
-            recipe = plan.recipe(plan.parts["epochs"], anew=False, stops=True)
-            data = self._train_on(X, y, plan, recipe, "fit with warm_start=True", sample_weight)
-            return self._report(data, recipe, before)
-        fitted, data = self._begin(X, y, plan, sample_weight, self.validation_fraction)
+        plan, goes_on = self._plan(), self.warm_start and "estimator_" in self.__dict__
+        if goes_on:
+            fitted, data = self._go_on(X, y, plan, sample_weight, "fit with warm_start=True")
+        else:
+            fitted, data = self._begin(X, y, plan, sample_weight, self.validation_fraction)
         if plan.sampling is not None:
-            model = fitted["estimator_"].model
-            draws = plan.sampling.run(
-                model, *data.training, fitted["rng_"], plan.parts["dtype"], self.progress
-            )
+            model, dtype = fitted["estimator_"].model, plan.parts["dtype"]
+            draws = plan.sampling.run(model, *data.training, fitted["rng_"], dtype, self.progress)
             if self.verbose:
                 tqdm.write(draws.summary())
             self._take_over({**fitted, "draws_": draws})
             return self._report(data)
-        before = fitted["training_"]
-        recipe = plan.recipe(plan.parts["epochs"], anew=True, stops=True)
+        recipe = plan.recipe(plan.parts["epochs"], anew=not goes_on, stops=True)
         self._train(fitted, data, recipe)
-        return self._report(data, recipe, before)
+        return self._report(data, recipe, fitted["training_"])
 
     def _partial_fit(
         self: Self, X: Any, y: Any, epochs: int, sample_weight: Any, classes: Any = None
     ) -> Self:
         """Go on training; the first call begins as `fit` does."""
-        self._need_training("partial_fit")
-        plan = self._plan()
-        recipe = plan.recipe(whole("epochs", epochs, 1, MOST_STEPS), anew=False, stops=False)
-        if "training_" in self.__dict__:
-            self._train_on(X, y, plan, recipe, "partial_fit", sample_weight)
+        epochs, plan = whole("epochs", epochs, 1, MOST_STEPS), self._plan()
+        if "estimator_" in self.__dict__:
+            fitted, data = self._go_on(X, y, plan, sample_weight, "partial_fit")
         else:
             fitted, data = self._begin(X, y, plan, sample_weight, 0.0, classes)
-            self._train(fitted, data, recipe)
+        self._train(fitted, data, plan.recipe(epochs, anew=False, stops=False))
         return self
+
+    # What each learner says of its targets
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
         """Read the targets of a first fit."""
-        raise NotImplementedError
-
-    def _like_y(self, array: Array) -> Array:
-        """Return predictions (N, K, ...) with the axes of y, or for each of the classes."""
         raise NotImplementedError
 
     def _next_targets(self, y: Array, dtype: Any) -> Array:
@@ -278,40 +267,28 @@ class Learner(Fitted):
         """Return how often rows count (N,), or None: `y` as training gets them, (N, K)."""
         return weights
 
+    def _like_y(self, array: Array) -> Array:
+        """Return predictions (N, K, ...) with the axes of y, or for each of the classes."""
+        raise NotImplementedError
+
+    # How a fit comes about
+
     def _plan(self) -> Plan:
         return check_plan(self.get_params(deep=False), self.task)
 
-    def _need_training(self, caller: str) -> None:
-        if "draws_" in self.__dict__:
-            raise ValueError(
-                f"the model holds draws of its posterior, which {caller} cannot train further; "
-                "call fit to start anew"
-            )
-
     def _begin(
-        self,
-        X: Any,
-        y: Any,
-        plan: Plan,
-        sample_weight: Any,
-        fraction: float,
-        classes: Any = None,
+        self, X: Any, y: Any, plan: Plan, sample_weight: Any, fraction: float, classes: Any = None
     ) -> tuple[dict[str, Any], Prepared]:
         """Return the fitted attributes before the first epoch, and the rows, ready for training."""
         noted = type(self)()  # scikit-learn's notes on X, as long as nothing is trained
         x, given = check_pair(noted, X, y, first=True, labels=self.labels)
-        y, likelihood, fitted = self._first_targets(given, plan, classes)
-        weights = check_weights(sample_weight, x)
-        weights = self._class_weights(weights, y, fitted.get("classes_"))
-        if weights is not None:
-            counts = weights > 0  # the others are not there
-            x, y, weights = x[counts], y[counts], weights[counts]
-            warn_of_scale(weights, plan.parts["objective"])
-        estimator = plan.build(x.shape[1], y.shape[1], likelihood)
+        targets, likelihood, fitted = self._first_targets(given, plan, classes)
+        rows = self._counted(x, targets, sample_weight, fitted.get("classes_"), plan)
+        estimator = plan.build(x.shape[1], targets.shape[1], likelihood)
         rng, dtype = check_generator(self.random_state), plan.parts["dtype"]
         seed = int(rng.integers(2**63))
         real = self.standardize and likelihood.target_kind == "real"
-        data = prepared(x, y, fraction, rng, self.standardize, real, dtype, weights)
+        data = prepared(rows, fraction, rng, self.standardize, real, dtype)
         fitted |= {"predict_seed_": seed, "estimator_": estimator, "rng_": rng, **data.units}
         fitted |= {name: value for name, value in vars(noted).items() if name.endswith("_in_")}
         if not isinstance(estimator, DrawnWeights):
@@ -319,37 +296,40 @@ class Learner(Fitted):
             fitted["training_"] = Training(theta, plan.parts["optimizer"].init(theta))
         return fitted, data
 
-    def _train_on(
-        self, X: Any, y: Any, plan: Plan, recipe: Recipe, caller: str, sample_weight: Any
-    ) -> Prepared:
-        """Train further from where an earlier call ended; return the rows."""
-        self._need_training(caller)
-        x, targets = self._check_pair(X, y)
-        weights = check_weights(sample_weight, x)
-        weights = self._class_weights(weights, targets, self.__dict__.get("classes_"))
-        if weights is not None:
-            counts = weights > 0
-            x, targets, weights = x[counts], targets[counts], weights[counts]
-            warn_of_scale(weights, plan.parts["objective"])
-            weights = weights.astype(x.dtype)
-        data = Prepared(Rows(x, targets, weights), None, {})
-        fitted: dict[str, Any] = {
+    def _go_on(
+        self, X: Any, y: Any, plan: Plan, sample_weight: Any, caller: str
+    ) -> tuple[dict[str, Any], Prepared]:
+        """Return what training changes, as an earlier call left it, and the rows in its units."""
+        if "draws_" in self.__dict__:
+            raise ValueError(
+                f"the model holds draws of its posterior, which {caller} cannot train further; "
+                "call fit to start anew"
+            )
+        classes = self.__dict__.get("classes_")
+        rows = self._counted(*self._check_pair(X, y), sample_weight, classes, plan)
+        fitted = {
             "training_": self.training_,
             "estimator_": self._same_model(plan, caller),
             "rng_": copy.deepcopy(self.rng_),
         }
-        self._train(fitted, data, recipe)
-        return data
+        return fitted, Prepared(rows, None, {})
+
+    def _counted(self, x: Array, y: Array, sample_weight: Any, classes: Any, plan: Plan) -> Rows:
+        """Return the rows that count: those of weight 0 are not there (D45)."""
+        weights = self._class_weights(check_weights(sample_weight, x), y, classes)
+        if weights is None:
+            return Rows(x, y)
+        rows = Rows(x, y, weights.astype(x.dtype)).at(weights > 0)
+        warn_of_scale(weights[weights > 0], plan.parts["objective"])
+        return rows
 
     def _train(self, fitted: dict[str, Any], data: Prepared, recipe: Recipe) -> None:
         """Train from ``fitted['training_']`` on, then take over all of `fitted` at once."""
         before, failure = fitted["training_"], None
-        estimator, rng = fitted["estimator_"], fitted["rng_"]
+        estimator, rng, verbose = fitted["estimator_"], fitted["rng_"], int(self.verbose)
         rows, held_out = data.training, data.held_out
         try:
-            state: Training = train(
-                estimator, before, rows, recipe, rng, held_out, self.progress, int(self.verbose)
-            )
+            state = train(estimator, before, rows, recipe, rng, held_out, self.progress, verbose)
         except NonFiniteError as error:
             state, failure = error.training, error
         done = len(state.history) - len(before.history)
@@ -364,7 +344,7 @@ class Learner(Fitted):
                 UserWarning,
                 stacklevel=3,
             )
-        warn_of_collapse(fitted["estimator_"], state)
+        warn_of_collapse(estimator, state)
 
     def _report(
         self: Self, data: Prepared, recipe: Recipe | None = None, before: Training | None = None
@@ -377,29 +357,24 @@ class Learner(Fitted):
         if recipe is not None and before is not None:
             if self.training_.stopped == "interrupted":
                 return self
-            anew = not before.history
+            anew, whole = not before.history, not self.training_.stopped
             moved = float(np.abs(self.theta_ - before.theta).max()) if anew else nan
-            history, whole = self.history_[len(before.history) :], not self.training_.stopped
+            history = self.history_[len(before.history) :]
             trained = Trained(recipe.optimizer, history, recipe.samples, moved, whole)
-        self.fit_report_ = fit_report(
-            self.estimator_,
-            self.theta_,
-            data.typical(),
-            self.y_scale_,
-            self.standardize,
-            self.predict_seed_,
-            trained,
-        )
+        rows, units = data.typical(), (self.y_scale_, self.standardize)
+        fit, seed = (self.estimator_, self.theta_), self.predict_seed_
+        self.fit_report_ = fit_report(*fit, rows, *units, seed, trained)
         if not self.fit_report_.passed:
             warnings.warn(self.fit_report_.message, ConvergenceWarning, stacklevel=3)
         return self
 
     def _take_over(self, fitted: dict[str, Any]) -> None:
         """Replace what an earlier fit has left; what it measured of itself is void."""
-        self.__dict__.pop("fit_report_", None)
+        void = ["fit_report_"]
         if "x_mean_" in fitted:  # a new start: what is not replaced is void
-            for name in ("feature_names_in_", "training_", "draws_", "columns_"):
-                self.__dict__.pop(name, None)
+            void += ["feature_names_in_", "training_", "draws_", "columns_"]
+        for name in void:
+            self.__dict__.pop(name, None)
         self.__dict__.update(fitted)
 
     def _same_model(self, plan: Plan, caller: str) -> Estimator:
@@ -407,25 +382,24 @@ class Learner(Fitted):
         old: Any = self.estimator_
         likelihood = plan.parts["likelihood"] or old.model.likelihood
         new: Any = plan.build(self.n_features_in_, old.model.outputs, likelihood)
-        memory = plan.parts["optimizer"].init(self.theta_).arrays
-        pairs = {
-            "hidden_layer_sizes or activation": (new.model.network, old.model.network),
-            "prior": (new.model.prior, old.model.prior),
-            "likelihood": (new.model.likelihood, old.model.likelihood),
-            "inference": (type(new.posterior), type(old.posterior)),
-            "dtype": (plan.parts["dtype"], self.theta_.dtype),
-            "optimizer (its memory)": (
-                memory.keys(),
-                self.training_.optimizer_state.arrays.keys(),
-            ),
+        memory = plan.parts["optimizer"].init(self.theta_).arrays.keys()
+        changes = {
+            "hidden_layer_sizes or activation": new.model.network != old.model.network,
+            "prior": new.model.prior != old.model.prior,
+            "likelihood": new.model.likelihood != old.model.likelihood,
+            "inference": type(new.posterior) is not type(old.posterior),
+            "dtype": plan.parts["dtype"] != self.theta_.dtype,
+            "optimizer (its memory)": memory != self.training_.optimizer_state.arrays.keys(),
         }
-        changed = [name for name, (now, then) in pairs.items() if now != then]
-        if changed:
+        if any(changes.values()):
             raise ValueError(
-                f"{', '.join(changed)} changed since the model was fitted, so {caller} cannot "
-                "go on from it; set it back, or call fit to start anew"
+                f"{', '.join(name for name, changed in changes.items() if changed)} changed since "
+                f"the model was fitted, so {caller} cannot go on from it; set it back, or call fit "
+                "to start anew"
             )
         return new
+
+    # What is asked of a fitted learner
 
     def _check_rows(self, X: Any) -> Array:
         """Return `X` standardised as in `fit`."""

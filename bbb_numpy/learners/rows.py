@@ -178,21 +178,19 @@ class Prepared(NamedTuple):
 
 
 def prepared(
-    x: Array,
-    y: Array,
+    rows: Rows,
     fraction: float,
     rng: np.random.Generator,
     standardize_x: bool,
     standardize_y: bool,
     dtype: Any,
-    weights: Array | None = None,
 ) -> Prepared:
     """Hold rows out at random, and bring all to standard units by the moments of the others.
 
     Parameters
     ----------
-    x, y : ndarray (N, d_in), (N, K)
-        Checked, float64.
+    rows : Rows
+        Checked, float64; weights > 0.
     fraction : float
         Of the rows to hold out.
     rng : numpy.random.Generator
@@ -201,14 +199,13 @@ def prepared(
         Otherwise mean 0 and scale 1 are noted.
     dtype : dtype
         Of the result.
-    weights : ndarray (N,), optional
-        How often each row counts, > 0.
 
     Raises
     ------
     ValueError
         If no row would be left to train on, or a number is too large for `dtype`.
     """
+    x, y, weights = rows
     held_out = int(np.ceil(fraction * len(x)))
     if held_out >= len(x):
         raise ValueError(

@@ -216,12 +216,12 @@ def DTYPE(name: str, value: Any) -> np.dtype[Any]:
 # --- objects
 
 
-def _kind(holds: Callable[[Any], Any], wanted: str, got: Callable[[Any], str] = brief) -> Rule:
+def _kind(holds: Callable[[Any], Any], wanted: str) -> Rule:
     """Return a check for what `holds` is true of; all else is a TypeError."""
 
     def check(name: str, value: Any) -> Any:
         if not holds(value):
-            raise TypeError(f"{name} must be {wanted}; got {got(value)}")
+            raise TypeError(f"{name} must be {wanted}; got {brief(value)}")
         return value
 
     return check
@@ -229,19 +229,26 @@ def _kind(holds: Callable[[Any], Any], wanted: str, got: Callable[[Any], str] = 
 
 def InstanceOf(*kinds: type) -> Rule:
     """Return a check for an object of one of these classes."""
-    names = " or ".join(kind.__name__ for kind in kinds)
-    return _kind(lambda value: isinstance(value, kinds), f"an object of type {names}", instead)
+
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, kinds):
+            names = " or ".join(kind.__name__ for kind in kinds)
+            raise TypeError(f"{name} must be an object of type {names}; got {instead(value)}")
+        return value
+
+    return check
 
 
 def Like(example: str, *methods: str) -> Rule:
     """Return a check for an object with these methods: one such as the example, or one's own."""
 
-    def has(value: Any) -> bool:
-        if isinstance(value, type | ModuleType):  # np.random has methods, too
-            return False
-        return all(callable(getattr(value, method, None)) for method in methods)
+    def check(name: str, value: Any) -> Any:
+        # np.random has methods, too
+        if isinstance(value, type | ModuleType) or not set(methods) <= set(dir(value)):
+            raise TypeError(f"{name} must be an object such as {example}; got {instead(value)}")
+        return value
 
-    return _kind(has, f"an object such as {example}", instead)
+    return check
 
 
 def OneOf(*texts: str) -> Rule:
@@ -292,13 +299,21 @@ def Named(rule: Rule, example: str = "") -> Rule:
     return check
 
 
-FUNCTION = _kind(lambda value: callable(value) and not isinstance(value, type), "a function")
-# of a seed every call would draw the same
-GENERATOR = _kind(
-    lambda value: isinstance(value, np.random.Generator),
-    "a numpy.random.Generator, e.g. numpy.random.default_rng(0)",
-    repr,
-)
+def FUNCTION(name: str, value: Any) -> Any:
+    """Return a function, or raise."""
+    if not callable(value) or isinstance(value, type):
+        raise TypeError(f"{name} must be a function; got {brief(value)}")
+    return value
+
+
+def GENERATOR(name: str, value: Any) -> np.random.Generator:
+    """Return a generator, or raise: of a seed every call would draw the same."""
+    if not isinstance(value, np.random.Generator):
+        raise TypeError(
+            f"{name} must be a numpy.random.Generator, e.g. numpy.random.default_rng(0); "
+            f"got {value!r}"
+        )
+    return value
 
 
 def PATH(name: str, value: Any) -> Any:
@@ -320,11 +335,12 @@ def check_generator(random_state: Any, name: str = "random_state") -> np.random.
         return np.random.default_rng(random_state.integers(2**32, size=4))
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
+    if random_state is None or (type(random_state) is int and 0 <= random_state <= LARGEST):
+        return np.random.default_rng(random_state)
     try:
-        seed = Optional(partial(whole, least=0, most=None))(name, random_state)
+        return np.random.default_rng(whole(name, random_state, 0, None))
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} must be None, a whole number >= 0, a numpy.random.Generator or a "
             f"numpy.random.RandomState; got {str(error).partition('; got ')[2]}"
         ) from None
-    return np.random.default_rng(seed)

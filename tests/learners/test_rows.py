@@ -9,6 +9,7 @@ from sklearn.exceptions import DataConversionWarning
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.learners.rows import check_labels, check_pair, class_weights, prepared
+from bbb_numpy.training.recipe import Rows
 
 NAN, INF = float("nan"), float("inf")
 
@@ -114,7 +115,7 @@ def test_every_row_keeps_its_own_weight_when_rows_are_held_out_at_random(held_ou
     weights = np.arange(1.0, 13.0)  # each row holds its own
     x, y = np.c_[weights, -weights], 10 * weights[:, None]
     rng = np.random.default_rng(0)
-    data = prepared(x, y, held_out / 12, rng, False, False, np.float64, weights)
+    data = prepared(Rows(x, y, weights), held_out / 12, rng, False, False, np.float64)
     parts = [data.training]
     if held_out:
         parts.append(data.held_out)
@@ -130,7 +131,9 @@ def test_every_row_keeps_its_own_weight_when_rows_are_held_out_at_random(held_ou
 def test_units_are_those_of_the_rows_that_are_trained_on_each_with_its_own_weight():
     x = np.random.default_rng(1).standard_normal((12, 2))
     weights = np.arange(1.0, 13.0)
-    data = prepared(x, x[:, :1], 4 / 12, np.random.default_rng(0), True, True, np.float64, weights)
+    data = prepared(
+        Rows(x, x[:, :1], weights), 4 / 12, np.random.default_rng(0), True, True, np.float64
+    )
     *both, v = data.training
     for rows in both:
         assert np.allclose(np.average(rows, axis=0, weights=v), 0.0, atol=1e-14)
