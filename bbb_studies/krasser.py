@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import erf, sqrt
+from math import sqrt
 from pathlib import Path
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy.special import erf
 
 from bbb_numpy.evaluation.predictive import Predictive, sample_functions
 from bbb_numpy.gradients.reparameterised import Reparameterised
@@ -29,13 +30,14 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.parts.priors import Prior
 from bbb_numpy.plots import fits
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION, finish, plain_numbers
 from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.training import NonFiniteError, Recipe, Training, fit, start
 from bbb_numpy.training.optimizers import Adam
 from bbb_studies.data.toys import Toy, one_period
-from bbb_studies.kit import Claim, claims, listed, table, write
+from bbb_studies.kit import Claim, claims, listed, panels, write
 
 Array = NDArray[Any]
 DATA, PANEL = (-0.5, 0.5), (-1.5, 1.5)  # x of the data, x of the prediction
@@ -57,7 +59,7 @@ class Setting:
     def estimator(self) -> Reparameterised:
         """Return the post's network with this prior and likelihood.
 
-        It starts at mu ~ N(0, s^2) with s = 0.456 the deviation of the prior's starting values.
+        It starts at mu ~ N(0, s^2), s = 0.456 as of a weight under the prior's starting values.
         """
         posterior = MeanField(ScaleMixturePrior().deviation({}), self.rho, 0.0)
         model = Model(MLP((1, 20, 20, 1)), self.prior, self.likelihood)
@@ -75,15 +77,15 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Numbers:
-    """One run as numbers; deviations in units of y."""
+    """One run as numbers; standard deviations in units of y."""
 
     free_energy: float  # nats, KL at full weight; mean of the last tenth of training
     kl: float
     nll: float
     rmse: float  # of the predictive mean to the truth, inside the data
     rmse_of_means: float  # of the prediction from posterior means
-    coverage: float  # of new y inside, by mean +- 1.96 total deviations
-    coverage_epistemic: float  # of the same y by mean +- 1.96 epistemic deviations
+    coverage: float  # of new y inside, by mean +- 1.96 total standard deviations
+    coverage_epistemic: float  # of the same y by mean +- 1.96 epistemic ones
     epistemic_inside: float  # mean over the data range
     epistemic_outside: float  # mean over the rest of the panel
     pi: float
@@ -92,14 +94,13 @@ class Numbers:
     noise: float  # learned, or fixed
     gap: float  # E_q f(x, w) - f(x, E_q w), root mean square over the panel
     gap_error: float  # its Monte Carlo standard error, root mean square over the panel
-    gap_largest: float  # the gap that is most of its standard errors away from 0
     gap_seen: float  # share of the panel where the gap exceeds 4 standard errors
     seconds_training: float  # wall time
     seconds_functions: float  # wall time of 500 functions at 1000 points
 
     @property
     def ratio(self) -> float:
-        """Epistemic deviation outside the data over that inside."""
+        """Epistemic standard deviation outside the data over that inside."""
         return self.epistemic_outside / self.epistemic_inside
 
     @property
@@ -138,10 +139,8 @@ class Domain(NamedTuple):
 
     @property
     def left(self) -> int:
-        """How many seeds had pi outside (0, 1) or a deviation <= 0."""
-        bad = [(t.prior[:, 0] <= 0) | (t.prior[:, 0] >= 1) for t in self.traces]
-        sign = [(t.prior[:, 1:] <= 0).any(axis=1) for t in self.traces]
-        return sum(bool((b | s).any()) for b, s in zip(bad, sign, strict=True))
+        """How many seeds had pi outside (0, 1) or a scale <= 0."""
+        return sum(bool((t.prior <= 0).any() or (t.prior[:, 0] >= 1).any()) for t in self.traces)
 
     @property
     def swapped(self) -> int:
@@ -155,14 +154,9 @@ class Domain(NamedTuple):
 
 
 def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
-    """Draw data, train one of `SETTINGS`, predict and measure.
+    """Draw data, train one of `SETTINGS`, predict and measure; ValueError if there is none.
 
     The data of a seed are the same for all settings.
-
-    Raises
-    ------
-    ValueError
-        If there is no such setting.
     """
     setting = SETTINGS[OneOf(*SETTINGS)("name", name)]
     data_rng, train_rng, predict_rng = np.random.default_rng(seed).spawn(3)
@@ -204,10 +198,7 @@ def train(
 ) -> tuple[Training, Trace, bool]:
     """Train full batch, S = 1, and note the learned numbers every so many epochs.
 
-    Returns
-    -------
-    tuple of Training, Trace, bool
-        The last says whether every free energy was finite; training ends at the first that is not.
+    Say, too, whether every free energy was finite; training ends at the first that is not.
     """
     estimator, optimizer = setting.estimator(), Adam(setting.learning_rate)
     state, finite = start(estimator, rng, optimizer), True
@@ -255,7 +246,7 @@ def domains(
 
 
 def _errors(x: Array, p: Predictive, of_means: Array, data: Toy) -> dict[str, float]:
-    """Compare with the truth inside the data, and the epistemic deviations in and out."""
+    """Compare with the truth inside the data, and the epistemic standard deviations in and out."""
     inside = (x >= DATA[0]) & (x <= DATA[1])
     error = (p.mean - data.truth(x))[inside]
     return {
@@ -268,28 +259,24 @@ def _errors(x: Array, p: Predictive, of_means: Array, data: Toy) -> dict[str, fl
     }
 
 
-def _coverage(error: Array, deviation: Array) -> float:
-    """Return the probability that a new y, N(truth, NOISE^2), is within 1.96 deviations."""
-    reach = 1.96 * deviation
-    edges = np.stack([error + reach, error - reach]) / (NOISE * 2**0.5)
-    upper, lower = (np.array([erf(e) for e in edge]) for edge in edges)
+def _coverage(error: Array, sd: Array) -> float:
+    """Return the probability that a new y, N(truth, NOISE^2), is within 1.96 of these sd."""
+    upper, lower = (erf((error + reach) / (NOISE * 2**0.5)) for reach in (1.96 * sd, -1.96 * sd))
     return float(np.mean(0.5 * (upper - lower)))
 
 
 def _gap(p: Predictive, of_means: Array) -> dict[str, float]:
     """Measure E_q f(x, w) - f(x, E_q w) and its Monte Carlo standard error (R9)."""
     gap, error = p.mean - of_means, p.epistemic / FUNCTIONS**0.5
-    z = np.abs(gap) / error
     return {
         "gap": float(np.sqrt(np.mean(gap**2))),
         "gap_error": float(np.sqrt(np.mean(error**2))),
-        "gap_largest": float(gap.flat[z.argmax()]),
-        "gap_seen": float(np.mean(z > 4)),
+        "gap_seen": float(np.mean(np.abs(gap) / error > 4)),
     }
 
 
 @dataclass(frozen=True)
-class RawMixturePrior:
+class RawMixturePrior(Prior):
     """The prior *as the post programs it*, to show that it fails: never use it.
 
     The trained numbers are pi, sigma1 and sigma2 themselves, and the density is the logarithm
@@ -300,53 +287,35 @@ class RawMixturePrior:
     sigma1: float = 1.0
     sigma2: float = 0.1
 
-    kink: ClassVar[bool] = False
-
-    def for_network(self, sizes: tuple[int, ...]) -> RawMixturePrior:
-        """Return itself: it is the same for every network."""
-        return self
-
     def blocks(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Name the learned block: ``prior_raw`` (3,) = (pi, sigma1, sigma2)."""
         return (("prior_raw", (3,)),)
 
-    def init(self, dtype: Any) -> Array:
-        """Return the starting values."""
-        return np.array([self.pi, self.sigma1, self.sigma2], dtype)
+    def _starts(self) -> dict[str, float]:
+        return {"pi": self.pi, "sigma1": self.sigma1, "sigma2": self.sigma2}
 
     def values(self, params: dict[str, Array]) -> tuple[float, ...]:
         """Return pi, sigma1, sigma2 as they are now."""
         return tuple(float(v) for v in params["prior_raw"])
 
-    def deviation(self, params: dict[str, Array]) -> float:
-        """Return the standard deviation of one weight under the prior."""
-        pi, sigma1, sigma2 = self.values(params)
-        return sqrt(pi * sigma1**2 + (1.0 - pi) * sigma2**2)
-
-    def _densities(self, params: dict[str, Array], w: Array) -> list[Array]:
-        """Return N(w; 0, sigma_k^2) (S, P) of both components, nan for a negative sigma_k."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            sigmas = params["prior_raw"][1:]
-            return [np.exp(-0.5 * (w / s) ** 2 - np.log(s * sqrt(2.0 * np.pi))) for s in sigmas]
-
     def log_density(
         self, params: dict[str, Array], w: Array, buffers: Buffers
-    ) -> tuple[Array, tuple[Array, Array]]:
+    ) -> tuple[Array, tuple[Array, ...]]:
         """Return sum_j log[pi N1(w_j) + (1 - pi) N2(w_j)] (S,): -inf or nan where it fails."""
-        wide, narrow = self._densities(params, w)
-        pi = params["prior_raw"][0]
+        pi, *sigmas = raw = params["prior_raw"]
         with np.errstate(divide="ignore", invalid="ignore"):
+            wide, narrow = (
+                np.exp(-0.5 * (w / s) ** 2 - np.log(s * sqrt(2.0 * np.pi))) for s in sigmas
+            )
             value = np.log(pi * wide + (1.0 - pi) * narrow).sum(axis=-1)
-        return value, (params["prior_raw"], w)
+        return value, (raw, w, wide, narrow)
 
     def add_vjp(
-        self, saved: tuple[Array, Array], cotangent: Array, d_w: Array, d_params: dict[str, Array]
+        self, saved: tuple[Array, ...], cotangent: Array, d_w: Array, d_params: dict[str, Array]
     ) -> None:
         """Add cotangent (S,) times d log P/dw to `d_w`; write the gradient of the three."""
-        raw, w = saved
-        pi, s1, s2 = raw
+        (pi, s1, s2), w, wide, narrow = saved
         with np.errstate(divide="ignore", invalid="ignore"):
-            wide, narrow = self._densities({"prior_raw": raw}, w)
             total = pi * wide + (1.0 - pi) * narrow
             r1, r2 = pi * wide / total, (1.0 - pi) * narrow / total  # responsibilities (S, P)
             slopes = (
@@ -363,8 +332,7 @@ X = "x (dimensionless)"
 
 def draw_prediction(result: Result) -> Figure:
     """Draw (a) the post's picture with the total band, (b) and (c) R9's difference."""
-    figure = Figure(figsize=(13.0, 4.3), layout="constrained")
-    a, b, c = figure.subplots(1, 3)
+    figure, (a, b, c) = panels(13.0, 4.3, 1, 3)
     _draw_fit(result, a)
     a.set_xlabel(f"{X}\n(a) as in the post, with the total band")
 
@@ -382,32 +350,28 @@ def draw_prediction(result: Result) -> Figure:
     c.axhline(0.0, color=GREY, lw=0.7)
     finish(c, f"{X}\n(c) their difference", "difference (units of y)", 2)
     for ax in (b, c):
-        _draw_edges(ax)
+        ax.set_xlim(*PANEL)
+        for edge in DATA:
+            ax.axvline(edge, color="#8C8C8C", lw=0.7, ls=(0, (1, 2)), zorder=0.5)
     return figure
 
 
 def draw_priors(learned: Result, fixed: Result) -> Figure:
     """Draw the prior's numbers over epochs, learned and fixed, and what they do to the band."""
-    figure = Figure(figsize=(13.0, 4.3), layout="constrained")
-    a, b, c = figure.subplots(1, 3)
-    for ax, columns in ((a, (1, 2)), (b, (0,))):
-        for column in columns:
-            name = ("π", "σ₁", "σ₂")[column]
-            colour = BLUE if column == 1 else VERMILLION
-            epochs = learned.trace.epochs
-            ax.plot(
-                epochs,
-                learned.trace.prior[:, column],
-                color=colour,
-                lw=1.6,
-                label=f"{name}, learned",
-            )
-            values = fixed.trace.prior[:, column]
-            style = (0, (4, 2)) if column != 2 else (0, (1, 1.5))
-            ax.plot(epochs, values, ls=style, color=colour, lw=1.4, label=f"{name}, fixed")
+    figure, (a, b, c) = panels(13.0, 4.3, 1, 3)
+    epochs = learned.trace.epochs
+    for ax, column, name, colour, dashes in (
+        (a, 1, "σ₁", BLUE, (4, 2)),
+        (a, 2, "σ₂", VERMILLION, (1, 1.5)),
+        (b, 0, "π", VERMILLION, (4, 2)),
+    ):
+        values, constant = (one.trace.prior[:, column] for one in (learned, fixed))
+        ax.plot(epochs, values, color=colour, lw=1.6, label=f"{name}, learned")
+        ax.plot(epochs, constant, ls=(0, dashes), color=colour, lw=1.4, label=f"{name}, fixed")
         ax.set_ylim(bottom=0.0)
         ax.set_xlim(0, epochs[-1])
-    finish(a, "epoch\n(a) deviations of the two components", "deviation of a weight", 2)
+    components = "epoch\n(a) standard deviations of the two components"
+    finish(a, components, "standard deviation of a weight", 2)
     finish(b, "epoch\n(b) share of the wide component", "share π", 2)
     curves = {
         "prior learned": learned.predictive.epistemic,
@@ -415,7 +379,7 @@ def draw_priors(learned: Result, fixed: Result) -> Figure:
     }
     fits.deviations(learned.x, curves, ranges=dict.fromkeys(curves, DATA), ax=c)
     plain_numbers(c.yaxis, minor="123456789")
-    c.set_xlabel(f"{X}\n(c) epistemic deviation")
+    c.set_xlabel(f"{X}\n(c) epistemic standard deviation")
     return figure
 
 
@@ -431,45 +395,10 @@ def _draw_fit(result: Result, ax: Axes) -> None:
     ax.set_ylabel("y (dimensionless)")
 
 
-def _draw_edges(ax: Axes) -> None:
-    """Mark the range of the data."""
-    ax.set_xlim(-1.5, 1.5)
-    for edge in DATA:
-        ax.axvline(edge, color="#8C8C8C", lw=0.7, ls=(0, (1, 2)), zorder=0.5)
-
-
 SEEDS, FAST_SEEDS, FAST_EPOCHS = 8, 12, 150  # for what one seed cannot show
 MUCH = 1.5  # "much higher" is taken as at least this many times, in every seed
 
 Runs = Mapping[str, Sequence[Numbers]]  # of every setting, those of every seed
-
-
-@dataclass(frozen=True, eq=False)
-class Study:
-    """All runs; by setting, and at the raised learning rate by how the prior is trained."""
-
-    epochs: int
-    first: dict[str, Result]  # of the first seed
-    numbers: dict[str, list[Numbers]]  # of every seed
-    raised: dict[str, Domain]
-
-
-def measure(
-    seed: int, epochs: int, seeds: int, fast: tuple[int, int], done: Done = unseen
-) -> Study:
-    """Run all settings for `seeds` seeds from `seed` on; `fast` as for `reproduce`.
-
-    `done` is told the epochs of each training.
-    """
-    first = {name: run(name, seed, epochs) for name in counted(SETTINGS, done, epochs)}
-    later = range(seed + 1, seed + seeds)
-    numbers = {
-        name: [
-            one.numbers, *(run(name, k, epochs).numbers for k in counted(later, done, epochs))
-        ]
-        for name, one in first.items()
-    }  # fmt: skip
-    return Study(epochs, first, numbers, domains(seed, *fast, done))
 
 
 def reproduce(
@@ -486,26 +415,31 @@ def reproduce(
     The pictures and the first table are of `seed`, ranges of `seeds` from it on; `fast` are seeds
     and epochs at the raised learning rate.
     """
-    work = len(SETTINGS) * seeds * epochs + 2 * fast[0] * fast[1]
+    work, later = len(SETTINGS) * seeds * epochs + 2 * fast[0] * fast[1], range(1, seeds)
     with steps(work, progress) as done:
-        found = measure(seed, epochs, seeds, fast, done)
+        first = {name: run(name, seed, epochs) for name in counted(SETTINGS, done, epochs)}
+        numbers = {
+            name: [one.numbers, *(run(name, seed + k, epochs).numbers
+                                  for k in counted(later, done, epochs))]
+            for name, one in first.items()
+        }  # fmt: skip
+        raised = domains(seed, *fast, done)
+    left = {
+        name: {
+            "seeds": len(domain.traces),
+            "left": domain.left,
+            "swapped": domain.swapped,
+            "not finite": domain.finite.count(False),
+            "largest pi": domain.largest,
+        }
+        for name, domain in raised.items()
+    }
     pictures = {
-        "prediction": draw_prediction(found.first["post"]),
-        "prior": draw_priors(found.first["post"], found.first["fixed"]),
+        "prediction": draw_prediction(first["post"]),
+        "prior": draw_priors(first["post"], first["fixed"]),
     }
-    left = {name: _counts(domain) for name, domain in found.raised.items()}
-    write(out, pictures, {"settings": found.numbers, "domains": left})
-    return _tables(found)
-
-
-def _counts(domain: Domain) -> dict[str, float]:
-    return {
-        "seeds": len(domain.traces),
-        "left": domain.left,
-        "swapped": domain.swapped,
-        "not finite": domain.finite.count(False),
-        "largest pi": domain.largest,
-    }
+    write(out, pictures, {"settings": numbers, "domains": left})
+    return _tables(numbers, left, epochs)
 
 
 COLUMNS = {  # of the first table: number and format
@@ -525,16 +459,16 @@ RANGES = {  # setting, number and format; what is "above the post's" is in nats
     "training (s)": ("post", "seconds_training", ".2f"),
     f"{FUNCTIONS} functions at {POINTS} points (s)": ("post", "seconds_functions", ".2f"),
     "both (s)": ("post", "seconds", ".2f"),
-    "epistemic deviation, out / in": ("post", "ratio", ".2f"),
+    "epistemic sd, out / in": ("post", "ratio", ".2f"),
     "sigma2 (from 0.1)": ("post", "sigma2", ".2f"),
-    "new y within 1.96 epistemic deviations (R10)": ("post", "coverage_epistemic", ".1%"),
-    "new y within 1.96 total deviations": ("post", "coverage", ".1%"),
+    "new y within 1.96 epistemic sd (R10)": ("post", "coverage_epistemic", ".1%"),
+    "new y within 1.96 total sd": ("post", "coverage", ".1%"),
     "E f(w) - f(E w), root mean square (R9)": ("post", "gap", ".2f"),
     "its standard error": ("post", "gap_error", ".2f"),
     "share of x where it is beyond 4 of them": ("post", "gap_seen", ".0%"),
     "rmse, predictive mean": ("post", "rmse", ".2f"),
     "rmse, posterior means": ("post", "rmse_of_means", ".2f"),
-    "prior fixed: epistemic deviation, out / in": ("fixed", "ratio", ".2f"),
+    "prior fixed: epistemic sd, out / in": ("fixed", "ratio", ".2f"),
     "prior fixed: F above the post's": ("fixed", "free_energy", "+.0f"),
     f"noise learned (true: {NOISE:g})": ("noise", "noise", ".2f"),
     "noise learned: rmse": ("noise", "rmse", ".2f"),
@@ -543,51 +477,51 @@ RANGES = {  # setting, number and format; what is "above the post's" is in nats
     "noise learned: NLL above the post's": ("noise", "nll", "+.0f"),
     "KL x 0.1, rho from -4: noise": ("cold", "noise", ".2f"),
     "KL x 0.1, rho from -4: rmse": ("cold", "rmse", ".2f"),
-    "KL x 0.1, rho from -4: epistemic deviation, out / in": ("cold", "ratio", ".2f"),
+    "KL x 0.1, rho from -4: epistemic sd, out / in": ("cold", "ratio", ".2f"),
 }
 
 
-def _tables(found: Study) -> str:
-    domains = {
-        "seeds": lambda d: str(len(d.traces)),
-        "outside": lambda d: str(d.left),
-        "largest pi": lambda d: f"{d.largest:.3f}",
-        "cost nan": lambda d: str(d.finite.count(False)),
-        "sigma2 > sigma1": lambda d: str(d.swapped),
-    }
-    caption = f"Learning rate {FAST:g}: in how many seeds the prior's numbers went wrong."
-    judged = f"'Much' is {MUCH:g} times, 'equal' within 4 standard errors, in the worst seed."
-    return "\n\n".join(
-        [
-            _first(found.numbers, found.epochs),
-            _ranges(found.numbers),
-            listed(caption, "pi, sigma1, sigma2", found.raised.items(), domains),
-            claims(judged, "the post", claims_of_the_post(found.numbers)),
-        ]
-    )
-
-
-def _first(numbers: Runs, epochs: int) -> str:
-    caption = (
-        "32 points of 10 sin(2 pi x) + N(0, 1), 1-20-20-1 with ReLU; nats; rmse, y: in the data."
-    )
-    rows = [
-        [SETTINGS[name].title, *(f"{getattr(n, key):{how}}" for key, how in COLUMNS.values())]
-        for name, (n, *_) in numbers.items()
-    ]
-    return f"{caption}\n\n{table([f'{epochs} epochs', *COLUMNS], rows)}"
-
-
-def _ranges(numbers: Runs) -> str:
-    rows = []
+def _tables(numbers: Runs, left: Mapping[str, Mapping[str, float]], epochs: int) -> str:
+    ranges = {}
     for label, (name, key, how) in RANGES.items():
         values = np.array([getattr(n, key) for n in numbers[name]])
         if label.endswith("above the post's"):
             values -= [getattr(n, key) for n in numbers["post"]]
-        shown = (values[0], values.min(), values.max())
-        rows.append([label, *(f"{value:{how}}" for value in shown)])
-    seeds = f"{len(numbers['post'])} seeds"
-    return f"The first seed, and all.\n\n{table([seeds, 'first', 'least', 'most'], rows)}"
+        ranges[label] = [f"{value:{how}}" for value in (values[0], values.min(), values.max())]
+    return "\n\n".join(
+        [
+            listed(
+                "32 points of 10 sin(2 pi x) + N(0, 1), 1-20-20-1 with ReLU; nats; rmse, y: in the "
+                "data.",
+                f"{epochs} epochs",
+                ((SETTINGS[name].title, of_seeds[0]) for name, of_seeds in numbers.items()),
+                {head: f"{{0.{key}:{how}}}" for head, (key, how) in COLUMNS.items()},
+            ),
+            listed(
+                "The first seed, and all.",
+                f"{len(numbers['post'])} seeds",
+                ranges,
+                {"first": "{0[0]}", "least": "{0[1]}", "most": "{0[2]}"},
+            ),
+            listed(
+                f"Learning rate {FAST:g}: in how many seeds the prior's numbers went wrong.",
+                "pi, sigma1, sigma2",
+                left,
+                {
+                    "seeds": "{0[seeds]}",
+                    "outside": "{0[left]}",
+                    "largest pi": "{0[largest pi]:.3f}",
+                    "cost nan": "{0[not finite]}",
+                    "sigma2 > sigma1": "{0[swapped]}",
+                },
+            ),
+            claims(
+                f"'Much' is {MUCH:g} times, 'equal' within 4 standard errors, in the worst seed.",
+                "the post",
+                claims_of_the_post(numbers),
+            ),
+        ]
+    )
 
 
 def claims_of_the_post(numbers: Runs) -> list[Claim]:

@@ -1,7 +1,7 @@
 """Wu's second system: a radio field over a plane with buildings (W6), and his two questions.
 
 `compare` sets MLE, MAP and VI side by side. `WHY` asks why a large error does not come with a
-large deviation, `HOW` how to fit the simulated function exactly; both are lists of variants of
+large standard deviation, `HOW` how to fit the simulated function exactly; both are lists of variants of
 one base case, each measured on several data sets by `measure`.
 """
 
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
@@ -30,7 +29,17 @@ from bbb_numpy.progress import Done, counted, steps
 from bbb_studies.comparing import METHODS, Fitted, Setup, judge, train
 from bbb_studies.data import path_loss as data
 from bbb_studies.data.path_loss import Receivers, Scene
-from bbb_studies.kit import Claim, Estimate, average, claims, listed, write
+from bbb_studies.kit import (
+    Claim,
+    Estimate,
+    average,
+    bracketed,
+    claims,
+    listed,
+    panels,
+    values,
+    write,
+)
 
 Average = dict[str, Estimate]
 Array = NDArray[Any]
@@ -199,15 +208,14 @@ def measure(variant: Variant, seed: int) -> Measured:
     -------
     Measured
         The numbers are those of `judge` on fresh receivers over the whole plane, and of the map:
-        ``near`` and ``far``, RMSE within `EDGE` of a jump and elsewhere, in dB, and of the same
-        cells the mean ``epistemic`` and ``total`` deviation; ``rank epistemic`` and ``rank
-        total``, rank correlation of absolute error and deviation, and ``rank if right``, what
-        that of the epistemic one is on average when the truth is itself a function drawn from
-        the posterior; ``tenths``, RMSE in the tenth of the cells of largest total deviation over
-        that in the tenth of smallest; ``worst near``, the share near a jump of the cells of
+        ``near`` and ``far``, RMSE within `EDGE` of a jump and elsewhere, in dB, and there the mean
+        ``epistemic`` and ``total`` standard deviation; ``rank epistemic`` and ``rank total``, rank
+        correlation of absolute error and standard deviation, and ``rank if right``, what that of
+        the epistemic one is on average when the truth is itself a function drawn from the
+        posterior; ``tenths``, RMSE in the tenth of the cells of largest total standard deviation
+        over that in the tenth of smallest; ``worst near``, the share near a jump of the cells of
         largest error; ``corner error`` and ``corner epistemic``, of the corner that
-        `without_corner` leaves out. What is not defined, as a rank correlation of a point
-        estimate, is left out.
+        `without_corner` leaves out. What is not defined is left out.
     """
     scene = variant.scene
     rng = np.random.default_rng(seed)
@@ -235,7 +243,7 @@ def measure(variant: Variant, seed: int) -> Measured:
         "rank epistemic": rank_correlation(error, p.epistemic),
         "rank total": rank_correlation(error, p.total),
         "rank if right": float(np.mean(right)),
-        "rank if right, deviation": float(np.std(right)),
+        "rank if right, sd": float(np.std(right)),
         "epistemic near": mean(p.epistemic[near]),
         "epistemic far": mean(p.epistemic[~near]),
         "total near": mean(p.total[near]),
@@ -251,14 +259,11 @@ def measure(variant: Variant, seed: int) -> Measured:
 
 
 def bias_and_spread(runs: Sequence[Measured]) -> dict[str, tuple[float, float]]:
-    """Split the error of several data sets near jumps and elsewhere, in dB.
+    """Split the error of several data sets ``near`` jumps and ``far`` from them, in dB.
 
-    Returns
-    -------
-    dict
-        ``near`` and ``far``: root mean square over cells of the bias, the mean over data sets
-        less the truth (freed of the variance that this mean still has), and of the deviation
-        between data sets, which an epistemic deviation should equal.
+    Root mean square over cells of the bias, the mean over data sets less the truth (freed of the
+    variance that this mean still has), and of the standard deviation between data sets, which an
+    epistemic one should equal.
     """
     means = np.stack([run.predictive.mean for run in runs])  # (R, cells)
     variance = means.var(axis=0, ddof=1)
@@ -276,58 +281,57 @@ def compare(seed: int = 0, base: Variant = BASE) -> dict[str, Measured]:
 
 
 def draw_maps(methods: Mapping[str, Measured]) -> Figure:
-    """Draw truth, predicted maps, absolute errors and deviations of every method side by side.
+    """Draw truth, predicted maps, absolute errors and standard deviations of every method.
 
     `methods` are from `compare`; one of them is 'VI'.
     """
-    scene, shown = BASE.scene, list(methods.values())
-    errors = [np.abs(m.predictive.mean - m.truth) for m in shown]
-    columns = len(shown) + 1
-    figure = Figure(figsize=(3.3 * columns, 9.6), layout="constrained")
-    panels = figure.subplots(3, columns, sharex=True, sharey=True)
-    vi = methods["VI"]
-    rows = (
-        ("power (dBm)", "cividis", [vi.truth, *(m.predictive.mean for m in shown)]),
-        ("|error| (dB)", "inferno", [vi.near * 1.0, *errors]),
+    scene, vi, columns = BASE.scene, methods["VI"], len(methods) + 1
+    found = {name: m.predictive for name, m in methods.items()}
+    rows: list[tuple[str, str, dict[str, Array]]] = [
         (
-            "deviation (dB)",
-            "viridis",
-            [vi.predictive.epistemic, *(m.predictive.total for m in shown)],
+            "power (dBm)",
+            "cividis",
+            {"truth and receivers": vi.truth}
+            | {f"{name}, predicted": p.mean for name, p in found.items()},
         ),
-    )
-    titles = (
-        ["truth and receivers", *(f"{name}, predicted" for name in methods)],
-        [f"within {EDGE:g} m of a jump", *(f"{name}, |error|" for name in methods)],
-        ["VI, epistemic", *(f"{name}, total" for name in methods)],
-    )
+        (
+            "|error| (dB)",
+            "inferno",
+            {f"within {EDGE:g} m of a jump": vi.near * 1.0}
+            | {f"{name}, |error|": np.abs(p.mean - vi.truth) for name, p in found.items()},
+        ),
+        (
+            "standard deviation (dB)",
+            "viridis",
+            {"VI, epistemic": vi.predictive.epistemic}
+            | {f"{name}, total": p.total for name, p in found.items()},
+        ),
+    ]
+    figure, axes = panels(3.3 * columns, 9.6, 3, columns, sharex=True, sharey=True)
     for i, (label, colours, maps) in enumerate(rows):
-        lowest = min(values.min() for values in maps[i == 1 :])
-        highest = max(np.quantile(values, 0.995) for values in maps[i == 1 :])
-        for j, (ax, values) in enumerate(zip(panels[i], maps, strict=True)):
+        scaled = list(maps.values())[i == 1 :]  # a mask has no scale
+        lowest = min(one.min() for one in scaled)
+        highest = max(np.quantile(one, 0.995) for one in scaled)
+        for j, (ax, (title, shown)) in enumerate(zip(axes[i], maps.items(), strict=True)):
             mask = i == 1 and j == 0
             image = ax.imshow(
-                values.reshape(isqrt(values.size), -1),
+                shown.reshape(isqrt(shown.size), -1),
                 origin="lower",
                 extent=(0.0, scene.width, 0.0, scene.height),
                 cmap="Greys" if mask else colours,
                 vmin=0.0 if mask else lowest,
                 vmax=2.0 if mask else highest,
             )
-            _draw_furnish(ax, scene, "black" if mask else "white")
-            ax.set_title(titles[i][j], fontsize="medium")
-            ax.set_xlabel("x (m)" if i == 2 else "")
-            ax.set_ylabel("y (m)" if j == 0 else "")
-        figure.colorbar(image, ax=panels[i], label=label, shrink=0.9)
-    panels[0, 0].plot(*vi.receivers.places.T, ".", color="white", markersize=1.5)
+            colour = "black" if mask else "white"
+            for left, bottom, right, top, _ in scene.buildings:
+                size = right - left, top - bottom
+                ax.add_patch(Rectangle((left, bottom), *size, fill=False, edgecolor=colour))
+            ax.plot(*np.transpose(scene.transmitters), "^", color=colour, markeredgecolor="black")
+            ax.set_title(title, fontsize="medium")
+            ax.set(xlabel="x (m)" if i == 2 else "", ylabel="y (m)" if j == 0 else "")
+        figure.colorbar(image, ax=axes[i], label=label, shrink=0.9)
+    axes[0, 0].plot(*vi.receivers.places.T, ".", color="white", markersize=1.5)
     return figure
-
-
-def _draw_furnish(ax: Axes, scene: Scene, colour: str) -> None:
-    """Draw the buildings' walls and the transmitters."""
-    for left, bottom, right, top, _ in scene.buildings:
-        size = (right - left, top - bottom)
-        ax.add_patch(Rectangle((left, bottom), *size, fill=False, edgecolor=colour, linewidth=1.0))
-    ax.plot(*np.transpose(scene.transmitters), "^", color=colour, markeredgecolor="black")
 
 
 LARGE = 0.5  # a rank correlation that counts as "large where the error is large"
@@ -404,12 +408,12 @@ RANKS = {
     "rank epist.": "rank epistemic",
     "rank total": "rank total",
     "if right": "rank if right",
-    "its sd": "rank if right, deviation",
+    "its sd": "rank if right, sd",
     "tenths": "tenths",
     "edge share": "edge share",
     "worst near": "worst near",
 }
-DEVIATIONS = {
+NEAR_AND_FAR = {
     "RMSE near": "near",
     "RMSE far": "far",
     "total near": "total near",
@@ -426,28 +430,6 @@ PLACES = {
 
 
 def _tables(found: Study) -> str:
-    how = {"RMSE dB": "rmse", "near jumps": "near", "elsewhere": "far"}
-    side = "RMSE to the map without shadowing, new receivers; everywhere mean (standard error)."
-    ranks = "(a) Rank correlation of |error| and deviation; tenths: RMSE, least over most sure."
-    near = f"RMSE and mean deviations within {EDGE:g} m of a jump and elsewhere (dB)."
-    least = "(b) Least squares: one thing changed at a time, then several, then the inputs."
-    limit = f"noise limit: {BASE.scene.shadowing:g} sqrt({WEIGHTS}/{BASE.count}) dB."
-    judged = f"'Large' is a rank correlation of {LARGE:g}; {limit}"
-    return "\n\n".join(
-        [
-            _scene(found.repeats),
-            _averages(side, found.side, SIDE),
-            _averages(ranks, found.why, RANKS),
-            _averages(near, found.why, DEVIATIONS),
-            _places(found.why),
-            _split(found.split),
-            _averages(least, found.how, how),
-            claims(judged, "the slides", claims_of_the_slides(found)),
-        ]
-    )
-
-
-def _scene(repeats: int) -> str:
     scene, setup = BASE.scene, BASE.setup
     settings = {
         "transmitter (m)": scene.transmitters[0],
@@ -458,47 +440,52 @@ def _scene(repeats: int) -> str:
         "shadowing (dB)": scene.shadowing,
         "receivers": BASE.count,
         "hidden units": setup.hidden,
-        "prior deviation, standardised": setup.prior_scale,
+        "prior sd, standardised": setup.prior_scale,
         "epochs of Adam": setup.epochs,
-        "data sets": repeats,
+        "data sets": found.repeats,
     }
-    caption = f"A plane of {scene.width:g} m x {scene.height:g} m, and the base case."
-    return listed(caption, "setting", settings.items(), {"value": str})
 
+    def mean_of(key: str) -> Callable[[Average], str]:
+        return lambda numbers: bracketed(numbers[key], 2) if key in numbers else "-"
 
-def _averages(caption: str, found: Mapping[str, Average], columns: Mapping[str, str]) -> str:
-    """Lay out mean (standard error) of `columns`, number by title."""
-    return listed(caption, "", found.items(), {c: _average(key) for c, key in columns.items()})
+    def averages(
+        caption: str, some: Mapping[str, Average], columns: Mapping[str, str], **first: Any
+    ) -> str:
+        """Lay out mean (standard error) of `columns`, number by title."""
+        return listed(caption, "", some, first | {c: mean_of(key) for c, key in columns.items()})
 
-
-def _average(key: str) -> Callable[[Average], str]:
-    def shown(numbers: Average) -> str:
-        return "{:.2f} ({:.2f})".format(*numbers[key]) if key in numbers else "-"
-
-    return shown
-
-
-def _places(why: Mapping[str, Average]) -> str:
     def ratio(numbers: Average) -> str:
         if "total near" not in numbers:
             return "-"
-        return f"{numbers['total near'][0] / numbers['total far'][0]:.2f}"
+        return f"{numbers['total near'].mean / numbers['total far'].mean:.2f}"
 
-    caption = "Total deviation near jumps over elsewhere; plane, and corner x, y > 60 m (dB)."
-    columns = {column: _average(key) for column, key in PLACES.items()}
-    return listed(caption, "", why.items(), {"near / far": ratio, **columns})
-
-
-def _split(split: Mapping[str, tuple[float, float]]) -> str:
-    caption = "Bias of the mean of VI over data sets, and spread between its fits (dB)."
-    columns = {
-        "bias": lambda one: f"{one[0]:.2f}",
-        "spread": lambda one: f"{one[1]:.2f}",
-        "bias, of the squared error": lambda one: (
-            f"{one[0] ** 2 / (one[0] ** 2 + one[1] ** 2):.0%}"
-        ),
+    split: dict[str, Any] = {
+        "bias": "{0[0]:.2f}",
+        "spread": "{0[1]:.2f}",
+        "bias, of the squared error": lambda one: f"{one[0] ** 2 / np.sum(np.square(one)):.0%}",
     }
-    return listed(caption, "of a jump", split.items(), columns)
+    how = {"RMSE dB": "rmse", "near jumps": "near", "elsewhere": "far"}
+    side = "RMSE to the map without shadowing, new receivers; everywhere mean (standard error)."
+    ranks = "(a) Rank correlation of |error| and sd; tenths: RMSE, least over most sure."
+    near = f"RMSE and mean standard deviations within {EDGE:g} m of a jump and elsewhere (dB)."
+    corner = "Total sd near jumps over elsewhere; plane, and corner x, y > 60 m (dB)."
+    bias = "Bias of the mean of VI over data sets, and spread between its fits (dB)."
+    least = "(b) Least squares: one thing changed at a time, then several, then the inputs."
+    limit = f"noise limit: {BASE.scene.shadowing:g} sqrt({WEIGHTS}/{BASE.count}) dB."
+    judged = f"'Large' is a rank correlation of {LARGE:g}; {limit}"
+    plane = f"A plane of {scene.width:g} m x {scene.height:g} m, and the base case."
+    return "\n\n".join(
+        [
+            values(plane, "setting", settings),
+            averages(side, found.side, SIDE),
+            averages(ranks, found.why, RANKS),
+            averages(near, found.why, NEAR_AND_FAR),
+            averages(corner, found.why, PLACES, **{"near / far": ratio}),
+            listed(bias, "of a jump", found.split, split),
+            averages(least, found.how, how),
+            claims(judged, "the slides", claims_of_the_slides(found)),
+        ]
+    )
 
 
 def claims_of_the_slides(found: Study) -> list[Claim]:

@@ -241,7 +241,7 @@ def test_everything_is_written_and_every_number_in_the_tables_was_computed(tmp_p
     numbers = json.loads((tmp_path / "numbers.json").read_text())
     for group in ("methods", "why", "how"):
         for name, values in numbers[group].items():
-            mean, error = values["near" if "near" in values else "far"]
+            mean, error = values["near" if "near" in values else "far"].values()
             assert re.search(rf"{re.escape(name)} .*{mean:.2f} \({error:.2f}\)", printed), name
     assert set(numbers["why"]) == {variant.name for variant in WHY}
     assert "nan" not in printed
