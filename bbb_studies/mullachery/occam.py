@@ -33,8 +33,8 @@ from bbb_studies.kit import Claim, claims, listed, plus_minus, write
 
 Array = NDArray[Any]
 POINTS = 8
-PRIOR = 5.0  # deviation of every weight, logistic models
-ROWS, NOISE, WIDTH = 15, 0.3, 1.5  # regression: rows, deviations of noise and of every weight
+PRIOR = 5.0  # standard deviation of every weight, logistic models
+ROWS, NOISE, WIDTH = 15, 0.3, 1.5  # regression: rows, sd of noise and of every weight
 BLOCK = 20_000  # weight vectors in one pass
 
 
@@ -165,11 +165,17 @@ class Checked(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A data set and what every model says of it."""
+    """A data set, what every model says of it, and its source against the best other model."""
 
     source: str
     y: Array  # (N, 1)
     found: dict[str, Found]
+
+    @property
+    def factor(self) -> BayesFactor:
+        """The Bayes factor of the model that made the data against the best of the others."""
+        rivals = (one for name, one in self.found.items() if name != self.source)
+        return bayes_factor(self.found[self.source], max(rivals, key=lambda one: one.log_evidence))
 
 
 def divergences(models: Mapping[str, Labelled]) -> dict[str, dict[str, float]]:
@@ -225,14 +231,6 @@ def measure(rng: np.random.Generator, budget: Budget, done: Done = unseen) -> li
     return found
 
 
-def best_rival(measured: Measured) -> tuple[str, BayesFactor]:
-    """Return the best model but the source, and the Bayes factor of the source against it."""
-    own = measured.found[measured.source]
-    rivals = {name: one for name, one in measured.found.items() if name != measured.source}
-    rival = max(rivals, key=lambda name: rivals[name].log_evidence)
-    return rival, bayes_factor(own, rivals[rival])
-
-
 STYLES = {
     "line": (BLUE, "-", "o"),
     "parabola": (VERMILLION, "-", "s"),
@@ -253,35 +251,34 @@ def draw_razor(models: Mapping[str, Labelled], measured: Sequence[Measured]) -> 
     """Draw (a) P(D|m) of all label vectors, (b) by complexity, (c) evidence of regressions."""
     figure = Figure(figsize=(13.0, 9.0), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=(1.15, 1.0))  # type: ignore[misc]
-    _draw_all_data_sets(above.subplots(), models)
     left, right = below.subplots(1, 2, width_ratios=(1.0, 1.35))
-    _draw_by_complexity(left, models)
+    _draw_labels(above.subplots(), left, models)
     _draw_regressions(right, measured)
     return figure
 
 
-def _draw_all_data_sets(ax: Axes, models: Mapping[str, Labelled]) -> None:
-    complexity = changes(LABELS)
+def _draw_labels(top: Axes, left: Axes, models: Mapping[str, Labelled]) -> None:
+    complexity, kinds = changes(LABELS), np.arange(POINTS)
     order = np.lexsort((-models["parabola"].probability, complexity))
-    place = np.arange(len(order))
     for name, model in models.items():
-        if name == "network":
-            continue
-        colour, style, _ = STYLES[name]
-        ax.step(
-            place, model.probability[order], where="mid", color=colour, linestyle=style, lw=1.6,
-            label=TITLES[name],
-        )  # fmt: skip
-    starts = np.searchsorted(complexity[order], np.arange(POINTS)).tolist()
-    _draw_groups(ax, starts, len(order), [str(c) for c in range(POINTS)])
-    ax.set_yscale("log")
-    ax.set_xlim(-1, len(order))
-    ax.set_ylabel("evidence P(D|m)")
-    ax.set_xlabel(
+        colour, line, marker = STYLES[name]
+        look: Any = {"color": colour, "linestyle": line, "lw": 1.6, "label": TITLES[name]}
+        if name != "network":
+            top.step(np.arange(len(order)), model.probability[order], where="mid", **look)
+        mass = np.bincount(complexity, model.probability)
+        left.plot(kinds, mass, marker=marker, markersize=5.5, **look)
+    starts = np.searchsorted(complexity[order], kinds).tolist()
+    _draw_groups(top, starts, len(order), [str(c) for c in kinds])
+    top.set(yscale="log", xlim=(-1, len(order)), ylabel="evidence P(D|m)")
+    top.set_xlabel(
         f"all {len(order)} label vectors of {POINTS} points, by the number of label changes "
         "(simple data left, complex data right)\n(a) Occam's razor: each curve sums to 1"
     )
-    legend_above(ax, 3)
+    legend_above(top, 3)
+    left.set_xlabel("label changes in the data set\n(b) where each model spends its probability")
+    left.set_ylabel("total probability of such data")
+    left.set_ylim(bottom=0)
+    left.legend(frameon=False, loc="upper right")
 
 
 def _draw_groups(ax: Axes, starts: Sequence[int], end: int, names: Sequence[str]) -> None:
@@ -293,27 +290,11 @@ def _draw_groups(ax: Axes, starts: Sequence[int], end: int, names: Sequence[str]
     ax.tick_params(axis="x", length=0)
 
 
-def _draw_by_complexity(ax: Axes, models: Mapping[str, Labelled]) -> None:
-    complexity, kinds = changes(LABELS), np.arange(POINTS)
-    for name, model in models.items():
-        colour, style, marker = STYLES[name]
-        mass = [model.probability[complexity == c].sum() for c in kinds]
-        ax.plot(
-            kinds, mass, color=colour, linestyle=style, marker=marker, markersize=5.5, lw=1.6,
-            label=TITLES[name],
-        )  # fmt: skip
-    ax.set_xlabel("label changes in the data set\n(b) where each model spends its probability")
-    ax.set_ylabel("total probability of such data")
-    ax.set_ylim(bottom=0)
-    ax.legend(frameon=False, loc="upper right")
-
-
 def _draw_regressions(ax: Axes, measured: Sequence[Measured]) -> None:
     names, lowest = list(measured[0].found), -5.0
-    sources = [one.source for one in measured]
+    best = [max(f.log_evidence for f in one.found.values()) for one in measured]
     for shift, name in zip((-0.18, 0.0, 0.18), names, strict=True):
         colour, _, marker = STYLES[name]
-        best = [max(f.log_evidence for f in one.found.values()) for one in measured]
         values = [one.found[name].log_evidence - b for one, b in zip(measured, best, strict=True)]
         errors = [2.0 * one.found[name].error for one in measured]
         lowest = min(lowest, *values)
@@ -321,11 +302,12 @@ def _draw_regressions(ax: Axes, measured: Sequence[Measured]) -> None:
             np.arange(len(values)) + shift, values, errors, color=colour, marker=marker,
             markersize=7, linestyle="none", capsize=2, label=name,
         )  # fmt: skip
-    ax.set_yscale("symlog", linthresh=5.0)
     ticks = [0, -2, -5, -10, -20, -50, -100, -200, -500, -1000]
+    ax.set_yscale("symlog", linthresh=5.0)
     ax.set_yticks(ticks, [str(t).replace("-", "−") for t in ticks])
     ax.set_ylim(1.6 * lowest, 1.5)
     ax.axhline(0.0, color=GREY, lw=0.7, zorder=0)
+    sources = [one.source for one in measured]
     firsts = [sources.index(name) for name in names]
     _draw_groups(ax, firsts, len(sources), [f"from the {name}" for name in names])
     ax.set_ylabel("log P(D|m) − that of the best\n(nats, ± 2 s.e.)")
@@ -368,8 +350,10 @@ def _tables(
     simple = changes(LABELS) <= 1
     sizes, means = _by_changes(models)
     rows = zip(sizes, winners(means), *means.values(), strict=True)
-    factors = [best_rival(one)[1] for one in measured]
-    words = [in_words(f.log).split(",")[0].removeprefix("not worth more than a ") for f in factors]
+
+    def words(one: Measured) -> str:
+        return in_words(one.factor.log).split(",")[0].removeprefix("not worth more than a ")
+
     return "\n\n".join(
         [
             f"Occam's razor. (a) models of labels: {POINTS} points, {2**POINTS} label vectors, "
@@ -390,7 +374,7 @@ def _tables(
                 "Line, parabola: quadrature; degree 7: 2^-8; network 1-20-20-1: prior draws. "
                 "Simple: at most one change.",
                 "model",
-                models.items(),
+                models,
                 {
                     "weights": "{0.model.layout.size}",
                     "sum over all D, less 1": lambda m: f"{m.probability.sum() - 1.0:.0e}",
@@ -404,7 +388,7 @@ def _tables(
                 "On data from the model of the row, the model of the column loses on average "
                 "(KL, nats).",
                 "data from",
-                divergences(models).items(),
+                divergences(models),
                 {name: f"{{0[{name}]:.3f}}" for name in models},
             ),
             listed(
@@ -424,18 +408,13 @@ def _tables(
                 "1-20-20-1 by annealing;\nlog B: the model that made the data against the best "
                 "other; < 0: for the other.",
                 "data from",
-                (
-                    (one.source, (one.found, factor, word))
-                    for one, factor, word in zip(measured, factors, words, strict=True)
-                ),
+                ((one.source, one) for one in measured),
                 {
-                    "line": "{0[0][line].log_evidence:.1f}",
-                    **{
-                        name: f"{{0[0][{name}].log_evidence:.1f}} +- {{0[0][{name}].error:.1f}}"
-                        for name in ("small network", "large network")
-                    },
-                    "log B": "{0[1].log:+.1f} +- {0[1].error:.1f}",
-                    "evidence": "{0[2]}",
+                    "line": "{0.found[line].log_evidence:.1f}",
+                    "small network": lambda one: plus_minus(one.found["small network"][:2], 1),
+                    "large network": lambda one: plus_minus(one.found["large network"][:2], 1),
+                    "log B": "{0.factor.log:+.1f} +- {0.factor.error:.1f}",
+                    "evidence": words,
                 },
             ),
             claims(
@@ -468,7 +447,7 @@ def claims_of_the_paper(
     simple, complex_ = best[0], best[-1]
     middle = "parabola" if "parabola" in best[1:-1] else "none"
     lost = min(kl for m, row in divergences(models).items() for o, kl in row.items() if o != m)
-    wins, sets = sum(best_rival(one)[1].log > 0 for one in measured), len(measured)
+    wins, sets = sum(one.factor.log > 0 for one in measured), len(measured)
     return [
         Claim("probability that a model has", "'a total of 1'", f"off by {off:.0e}", off < 1e-12),
         Claim("on simple data wins (here the line)", "the simple", simple, simple == "line"),

@@ -1,8 +1,8 @@
 """Wu's second system: a radio field over a plane with buildings (W6), and his two questions.
 
 `compare` sets MLE, MAP and VI side by side. `WHY` asks why a large error does not come with a
-large standard deviation, `HOW` how to fit the simulated function exactly; both are lists of variants of
-one base case, each measured on several data sets by `measure`.
+large standard deviation, `HOW` how to fit the simulated function exactly; both are lists of
+variants of one base case, each measured on several data sets by `measure`.
 """
 
 from __future__ import annotations
