@@ -172,10 +172,6 @@ class Reweighted(NamedTuple):
         """Return the mean of `values` (S, ...) under the other posterior."""
         return np.tensordot(self.shares, values, axes=1)
 
-    def resample(self, rng: np.random.Generator, samples: int) -> Array:
-        """Return the indices (samples,) of equally weighted draws."""
-        return rng.choice(len(self.shares), size=samples, p=self.shares)
-
 
 @accepts(joint=InstanceOf(LogJoint), other=InstanceOf(LogJoint), positions=NUMBERS)
 def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:

@@ -14,24 +14,23 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from math import log
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.joint import Model
+from ..gradients.family import Family
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import logsumexp
-from ..numeric.layout import Layout
-from ..numeric.validation import FLOATS, GENERATOR, MATRIX, SAMPLES, Rule, accepts, brief
+from ..numeric.validation import FLOATS, GENERATOR, MATRIX, SAMPLES, InstanceOf, Rule, accepts
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
+from ..sampling.draws import DrawnWeights
 
 __all__ = [
     "BAND",
     "ClassPredictive",
     "Predictive",
     "Source",
-    "check_source",
     "covariance",
     "log_predictive_density",
     "mixture",
@@ -43,46 +42,14 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+Source = Family | DrawnWeights  # where weights come from
 Function = TypeVar("Function", bound=Callable[..., Any])
 BAND = 2.0  # bands are mean +- 2 standard deviations: 95.4 % of a Gaussian
 BLOCK_NUMBERS = 4_000_000  # at most about this many numbers in one block of activations
 
 
-class Source(Protocol):
-    """Where weights come from: a gradient estimator, or `bbb_numpy.sampling.draws.DrawnWeights`."""
-
-    @property
-    def model(self) -> Model:
-        """Network, prior and likelihood."""
-
-    @property
-    def layout(self) -> Layout:
-        """The blocks of what was learned, or of one draw."""
-
-    def noise_blocks(
-        self, rng: np.random.Generator, samples: int, block: int, dtype: Any
-    ) -> Iterator[Array]:
-        """Yield the noise of `samples` weight vectors, at most `block` at a time."""
-
-    def weights(self, theta: Array, eps: Array, buffers: Buffers | None) -> Array:
-        """Return the weights (S, P) that `theta` makes of it."""
-
-    def params(self, theta: Array, eps: Array) -> dict[str, Array]:
-        """Return the numbers that prior and likelihood learned, one set or S."""
-
-
-def check_source(name: str, value: Any) -> Any:
-    """Return what predictions can be made with, or raise TypeError."""
-    if isinstance(value, type) or not isinstance(getattr(value, "model", None), Model):
-        raise TypeError(
-            f"{name} must be a gradient estimator of a model, e.g. Reparameterised(model), or "
-            f"DrawnWeights(model); got {brief(value)}"
-        )
-    return value
-
-
 RULES: dict[str, Rule] = {
-    **{"estimator": check_source, "theta": FLOATS, "x": MATRIX},
+    **{"estimator": InstanceOf(Family, DrawnWeights), "theta": FLOATS, "x": MATRIX},
     **{"rng": GENERATOR, "samples": SAMPLES},
 }
 

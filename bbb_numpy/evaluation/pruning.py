@@ -6,8 +6,7 @@ with the lowest ratios (D36).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,6 @@ from ..numeric.elementary import softplus
 from ..numeric.layout import Layout
 from ..numeric.validation import (
     ANY_NUMBERS,
-    FUNCTION,
     NUMBERS,
     SMALLEST,
     InstanceOf,
@@ -29,30 +27,16 @@ from ..parts.posteriors import MeanField
 
 __all__ = [
     "REMOVED_RHO",
-    "SHARES",
-    "Step",
     "decibels",
     "lowest",
     "matrices",
     "prune",
     "signal_to_noise",
     "signal_to_noise_of",
-    "sweep",
 ]
 
 Array = NDArray[Any]
-SHARES = (0.0, 0.5, 0.75, 0.95, 0.98)  # those of the paper's table
-REAL = (-float("inf"), float("inf"), "a finite number")
 REMOVED_RHO = -1000.0  # softplus of it is exactly 0 in float32 and float64
-
-
-class Step(NamedTuple):
-    """One network of a sweep."""
-
-    share: float  # of the eligible weights that are removed
-    left: int  # weights that are not
-    threshold: float  # dB: the largest ratio that is removed, nan if none is
-    score: float  # what the caller's function says of it
 
 
 @accepts(mean=NUMBERS, deviation=Numbers(low=SMALLEST))
@@ -154,32 +138,3 @@ def prune(
     blocks["mu"][removed] = 0.0
     blocks["rho"][removed] = REMOVED_RHO
     return pruned
-
-
-@accepts(score=FUNCTION, shares=Numbers((None,)))
-def sweep(
-    family: Family,
-    theta: Array,
-    score: Callable[[Array], float],
-    shares: Sequence[float] = SHARES,
-    eligible: NDArray[np.bool_] | None = None,
-) -> list[Step]:
-    """Remove more and more weights of one trained `theta` and score every network.
-
-    Parameters
-    ----------
-    family, theta, eligible
-        As for `prune`.
-    score : callable
-        From a theta to a number, e.g. its error on test data; use the same noise every time.
-    shares : sequence of float
-        Default: 0 and the paper's 50, 75, 95 and 98 %.
-    """
-    ratio = signal_to_noise_of(family, theta)
-    steps = []
-    for share in shares:
-        removed = lowest(ratio, share, eligible)
-        threshold = float(decibels(ratio[removed].max())) if removed.any() else float("nan")
-        value = real("what score returns", score(prune(family, theta, share, eligible)), *REAL)
-        steps.append(Step(float(share), int((~removed).sum()), threshold, value))
-    return steps

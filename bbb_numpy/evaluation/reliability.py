@@ -28,7 +28,6 @@ __all__ = [
     "BINNINGS",
     "BrierParts",
     "Reliability",
-    "brier",
     "brier_parts",
     "chance_calibration_error",
     "clustered_mean",
@@ -199,23 +198,6 @@ def chance_calibration_error(table: Reliability) -> float:
     return float(table.rows @ chance / table.rows.sum())
 
 
-@accepts(proba=NUMBERS, y=NUMBERS)
-def brier(proba: Any, y: Any) -> Array:
-    """Return the Brier score of each row (N,); its mean is the score (D35).
-
-    ``(p - y)^2`` for probabilities (N,) of 1; for classes (N, K) with one-hot y the sum over
-    classes, which for two classes is twice that.
-    """
-    proba, y = np.asarray(proba, float), np.asarray(y, float)
-    if proba.shape != y.shape or proba.ndim not in (1, 2):
-        raise ValueError(
-            "proba and y must both be (rows,), or (rows, classes) with one-hot y; got shapes "
-            f"{proba.shape} and {y.shape}"
-        )
-    squares = (proba - y) ** 2
-    return squares if squares.ndim == 1 else squares.sum(axis=1)
-
-
 @accepts(proba=UNIT, y=ANY_NUMBERS, bins=BINS, binning=OneOf(*BINNINGS))
 def brier_parts(proba: Any, y: Any, bins: int = 10, binning: str = "equal width") -> BrierParts:
     """Split the Brier score of probabilities (N,) of 1 (Murphy 1973; D35).
@@ -229,7 +211,7 @@ def brier_parts(proba: Any, y: Any, bins: int = 10, binning: str = "equal width"
     place = _place(proba, np.append(table.low, table.high[-1]))
     stray = proba - table.stated[place]  # of which those in a bin sum to 0
     return BrierParts(
-        float(brier(proba, y).mean()),
+        float(np.mean((proba - y) ** 2)),
         float(share @ (table.stated - table.seen) ** 2),
         float(share @ (table.seen - base) ** 2),
         float(base * (1.0 - base)),

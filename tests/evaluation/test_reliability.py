@@ -7,7 +7,6 @@ import pytest
 
 from bbb_numpy.evaluation.reliability import (
     BINNINGS,
-    brier,
     brier_parts,
     chance_calibration_error,
     clustered_mean,
@@ -107,7 +106,6 @@ def test_top_label_gives_the_largest_probability_and_whether_it_was_right():
         (lambda: top_label([[0.5, 0.4]], [0]), "sum to 1"),
         (lambda: top_label([[0.5, 0.5]], [2]), "from 0 to 1, .*; got 2"),
         (lambda: top_label([0.5, 0.5], [0, 1]), "rows, classes"),
-        (lambda: brier([0.5], [[1.0]]), "one-hot"),
     ],
 )
 def test_errors_say_what_came_and_what_is_accepted(call, message):
