@@ -5,7 +5,7 @@ K44). `state`: what training changes and records. `stopping`: when it ends early
 starts for samplers.
 """
 
-from .loop import fit, start, train
+from .loop import fit, start
 from .recipe import Recipe
 from .state import Epoch, NonFiniteError, Training
 from .stopping import EarlyStopping
@@ -18,5 +18,4 @@ __all__ = [
     "Training",
     "fit",
     "start",
-    "train",
 ]

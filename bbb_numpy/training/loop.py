@@ -158,9 +158,10 @@ def train(
     shapes = {rows: estimator.noise_shape(samples, rows) for rows in sizes}
     noises = {rows: np.empty(shape, state.theta.dtype) for rows, shape in shapes.items()}
     last, spare = state.copy(), state.copy()  # two, so that Ctrl-C never finds half a copy
-    hidden = None if progress is None else not progress
+    hidden = None if progress is None else not progress  # None: shown only to a person
+    progress_bar = tqdm(total=epochs, unit="epoch", leave=False, disable=hidden)
     try:
-        with np.errstate(over="ignore", invalid="ignore"), _bar(epochs, hidden) as bar:
+        with np.errstate(over="ignore", invalid="ignore"), progress_bar as bar:
             for epoch in range(epochs):
                 beta = recipe.warm_up(epoch, epochs)
                 not_negative("the value of warm_up(epoch, epochs)", beta)
@@ -212,11 +213,6 @@ def train(
     if held_out and recipe.early_stopping:
         state.theta, state.optimizer_state = watch.best.theta, watch.best.optimizer_state
     return state
-
-
-def _bar(epochs: int, hidden: bool | None) -> Any:
-    """Return a progress bar on stderr; ``hidden=None`` shows it only to a person."""
-    return tqdm(total=epochs, unit="epoch", leave=False, disable=hidden)
 
 
 def _failure(

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+# Factor on the learning rate at an epoch (fractions count) of so many epochs
 Schedule = Callable[[float, int], float]
 
 
@@ -38,7 +39,7 @@ class Constant:
     """Factor 1 at every step."""
 
     def __call__(self, epoch: float, epochs: int) -> float:
-        """Return the factor on the learning rate at `epoch` (fractions count) of `epochs`."""
+        """Return the factor on the learning rate."""
         return 1.0
 
 
@@ -52,7 +53,7 @@ class Cosine:
         fraction("final", self.final)
 
     def __call__(self, epoch: float, epochs: int) -> float:
-        """Return the factor on the learning rate at `epoch` (fractions count) of `epochs`."""
+        """Return the factor on the learning rate."""
         wave = 0.5 * (1.0 + cos(pi * min(epoch / max(epochs, 1), 1.0)))
         return self.final + (1.0 - self.final) * wave
 
@@ -69,7 +70,7 @@ class StepDecay:
         positive("factor", self.factor)
 
     def __call__(self, epoch: float, epochs: int) -> float:
-        """Return the factor on the learning rate at `epoch` (fractions count) of `epochs`."""
+        """Return the factor on the learning rate."""
         return float(self.factor ** (int(epoch) // self.every))
 
 

@@ -10,7 +10,6 @@ from bbb_numpy import (
     MAP,
     MLP,
     BernoulliLikelihood,
-    CategoricalLikelihood,
     EarlyStopping,
     GaussianLikelihood,
     GaussianPrior,
@@ -19,9 +18,7 @@ from bbb_numpy import (
     LayerwiseGaussianPrior,
     Model,
     PointMass,
-    PoissonLikelihood,
     Reparameterised,
-    StudentTLikelihood,
     StudentTPrior,
     sample,
 )
@@ -39,16 +36,6 @@ def model(prior=None, likelihood=None):
     likelihood = likelihood or GaussianLikelihood(0.3, learn=True)
     sizes = (1, 4, likelihood.heads(1))
     return Model(MLP(sizes, "tanh"), prior or GaussianPrior(), likelihood)
-
-
-LIKELIHOODS = [
-    GaussianLikelihood(0.3, learn=True),
-    HeteroscedasticLikelihood(),
-    StudentTLikelihood(0.3, learn=True),
-    PoissonLikelihood(),
-    BernoulliLikelihood(),
-    CategoricalLikelihood(),
-]
 
 
 @pytest.mark.parametrize(
@@ -86,39 +73,30 @@ def test_left_to_itself_it_trains_1500_steps_of_32_rows(monkeypatch):
     assert {recipe.optimizer for recipe in recipes} == {Adam(1e-2, schedule=Cosine())}
 
 
-def targets(likelihood):
-    if isinstance(likelihood, CategoricalLikelihood):
-        return np.hstack([Y > 0, Y <= 0]).astype(float)
-    return (Y > 0).astype(float) if likelihood.target_kind != "real" else Y
-
-
-@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "likelihood",
+    [GaussianLikelihood(0.3, learn=True), HeteroscedasticLikelihood(), BernoulliLikelihood()],
+    ids=lambda one: type(one).__name__,
+)
 def test_members_are_far_from_the_prior_and_the_chains_can_start_there(likelihood):
-    dtype = "float32"
-    y = targets(likelihood)
-    network = MLP((1, 4, likelihood.heads(y.shape[1] if y.shape[1] == 1 else 2)), "tanh")
-    whole = Model(network, GaussianPrior(), likelihood)
-    recipe = Recipe(Adam(2e-2), epochs=60, batch_size=8)
-    found = ensemble_starts(whole, X, y, 4, seed=0, recipe=recipe, dtype=dtype)
-    joint = LogJoint(whole, X.astype(dtype), y.astype(dtype))
+    y = Y if likelihood.target_kind == "real" else (Y > 0).astype(float)
+    whole, recipe = model(likelihood=likelihood), Recipe(Adam(2e-2), epochs=60, batch_size=8)
+    found = ensemble_starts(whole, X, y, 4, seed=0, recipe=recipe, dtype="float32")
+    joint = LogJoint(whole, X.astype("float32"), y.astype("float32"))
     assert found.shape == (4, joint.layout.size)
-    assert found.dtype == dtype
-    prior = joint.draw_prior(np.random.default_rng(0), 4, dtype)
-    assert joint(found)[0].min() > joint(prior)[0].max()
-    untrained = ensemble_starts(whole, X, y, 4, seed=0, recipe=Recipe(epochs=0), dtype=dtype)
-    assert joint(found)[0].min() > joint(untrained)[0].max(), "it is the training that did it"
+    assert found.dtype == np.float32
+    prior = joint.draw_prior(np.random.default_rng(0), 4, np.float32)
+    untrained = ensemble_starts(whole, X, y, 4, seed=0, recipe=Recipe(epochs=0), dtype="float32")
+    for before in (prior, untrained):
+        assert joint(found)[0].min() > joint(before)[0].max()
     assert len(np.unique(found[:, 0])) == 4
-    draws = sample(whole, X, y, sampler="mh", start=found, draws=2, warm_up=2, dtype=dtype)
+    draws = sample(whole, X, y, sampler="mh", start=found, draws=2, warm_up=2, dtype="float32")
     assert np.isfinite(draws.log_density).all()
 
 
 @pytest.mark.parametrize(
     "prior",
-    [
-        GaussianPrior(0.7, learn=True),
-        LayerwiseGaussianPrior((0.5, 0.6), learn=True),
-        StudentTPrior(0.4, 5.0, learn=True),
-    ],
+    [LayerwiseGaussianPrior((0.5, 0.6), learn=True), StudentTPrior(0.4, 5.0, learn=True)],
     ids=lambda one: type(one).__name__,
 )
 def test_learned_scales_of_the_prior_start_where_the_model_was_made(prior):
