@@ -19,8 +19,6 @@ Array = NDArray[Any]
 COLLAPSED = 1e-3  # of its start: a learned prior this narrow has switched the network off
 NARROWEST = 1e-6
 LEAST_KL = 1.0  # nats: below, the data have told the weights next to nothing
-
-
 ORDINARY = 1e6  # standard deviations of X that alone make no prediction overflow
 
 
@@ -43,17 +41,16 @@ def need_finite(what: str, found: Array, x: Array) -> None:
         )
 
 
-def warn_of_scale(weights: Array | None, objective: Objective) -> None:
+def warn_of_scale(weights: Array, objective: Objective) -> None:
     """Say so when weights sum to 1, and a prior will outweigh all rows together (D45)."""
-    normalised = weights is not None and len(weights) > 1 and abs(weights.sum() - 1.0) < 1e-6
-    if weights is not None and normalised and not isinstance(objective, MLE):
+    normalised = len(weights) > 1 and abs(weights.sum() - 1.0) < 1e-6
+    if normalised and not isinstance(objective, MLE):
         warnings.warn(
             f"sample_weight sums to 1: all {len(weights)} rows together tell the posterior as much "
             "as one row. If only their ratios are meant, as by AdaBoostClassifier, use "
-            "inference='mle', which has no prior to weigh them against, or multiply them by the "
-            "number of rows",
+            "inference='mle', or multiply them by the number of rows",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

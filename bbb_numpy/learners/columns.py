@@ -28,16 +28,6 @@ MISSING = ("", "?", "NA", "N/A", "#N/A", "<NA>", "n/a", "NaN", "nan", "NULL", "n
 class Column:
     """A column of a table, and the features that stand for it.
 
-    Parameters
-    ----------
-    name : str
-    categories : tuple of str
-        Sorted and distinct, one feature of 0 and 1 for each; () for a column of numbers or dates.
-    date : bool
-        Whether it holds dates, whose feature is days since 1970-01-01.
-    fill : float or str, optional
-        In place of a missing value; None: missing values are refused.
-
     Raises
     ------
     ValueError
@@ -45,9 +35,9 @@ class Column:
     """
 
     name: str
-    categories: tuple[str, ...] = ()
-    date: bool = False
-    fill: float | str | None = None
+    categories: tuple[str, ...] = ()  # sorted and distinct, one feature each; () for one of numbers
+    date: bool = False  # whether it holds dates, whose feature is days since 1970-01-01
+    fill: float | str | None = None  # in place of a missing value; None: these are refused
 
     def __post_init__(self) -> None:
         if not self.name or "" in self.categories:

@@ -17,15 +17,8 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d, validat
 from ..numeric.standardisation import moments, standardised
 from ..training.recipe import Rows
 
-__all__ = [
-    "Prepared",
-    "check_inputs",
-    "check_labels",
-    "check_pair",
-    "check_weights",
-    "class_weights",
-    "prepared",
-]
+__all__ = ["check_inputs", "check_labels", "check_pair", "check_weights", "class_weights"]
+__all__ += ["Prepared", "prepared"]
 
 Array = NDArray[Any]
 
@@ -61,17 +54,9 @@ def check_inputs(owner: BaseEstimator, x: Any) -> Array:
 def check_pair(
     owner: BaseEstimator, x: Any, y: Any, *, first: bool, labels: bool
 ) -> tuple[Array, Array]:
-    """Return `x` as `check_inputs`, and numbers (N,) or (N, K), or labels (N,), in `y`.
+    """Return `x` as `check_inputs`, and in `y` numbers (N,) or (N, K), or labels (N,) as they are.
 
-    Parameters
-    ----------
-    owner : BaseEstimator
-        Whose number and names of features `x` must have.
-    x, y : array-like
-    first : bool
-        `owner` takes note of number and names instead.
-    labels : bool
-        Labels stay what they are: text, whole numbers or truth values.
+    The `first` time `owner` takes note of number and names of features.
 
     Raises
     ------
@@ -103,11 +88,9 @@ def _need_one_type(name: str, y: Any) -> None:
     if getattr(getattr(y, "dtype", None), "kind", "O") != "O":
         return
     labels = np.asarray(y, object).ravel()
-    missing = [
-        row for row, one in enumerate(labels) if one is None or type(one).__name__ == "NAType"
-    ]
-    if missing:
-        raise ValueError(f"{name} contains NaN or None at row {missing[0]}: a label is missing")
+    for row, one in enumerate(labels):
+        if one is None or type(one).__name__ == "NAType":
+            raise ValueError(f"{name} contains NaN or None at row {row}: a label is missing")
     if len({isinstance(one, str) for one in labels}) > 1:
         raise TypeError(f"{name} mixes text with other labels; convert them to one type")
 
@@ -185,20 +168,10 @@ def prepared(
     standardize_y: bool,
     dtype: Any,
 ) -> Prepared:
-    """Hold rows out at random, and bring all to standard units by the moments of the others.
+    """Hold a fraction of the rows out at random, and bring all to units of the others' moments.
 
-    Parameters
-    ----------
-    rows : Rows
-        Checked, float64; weights > 0.
-    fraction : float
-        Of the rows to hold out.
-    rng : numpy.random.Generator
-        Asked only if rows are held out.
-    standardize_x, standardize_y : bool
-        Otherwise mean 0 and scale 1 are noted.
-    dtype : dtype
-        Of the result.
+    The generator is asked only if rows are held out. Of what is not standardised, mean 0 and scale
+    1 are noted.
 
     Raises
     ------
