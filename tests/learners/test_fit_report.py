@@ -30,11 +30,7 @@ from bbb_numpy.cli.main import main
 from bbb_numpy.learners import fit_report
 from bbb_numpy.learners.fit_report import FitReport, Trained
 from bbb_numpy.learners.rows import Prepared
-from bbb_numpy.parts.discrete import (
-    BernoulliLikelihood,
-    CategoricalLikelihood,
-    PoissonLikelihood,
-)
+from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.training import EarlyStopping, Epoch
 from bbb_numpy.training.optimizers import Cosine
@@ -92,39 +88,29 @@ FAILURES = {
     "one row": (X[:1], Y[:1], {}, "too few rows"),
     "an outlier of 100 in y": (X, put(Y, 3, 100.0), {}, "student-t-learned"),
     "an outlier of 1e3 in X": (put(X, (3, 0), 1e3), Y, {}, "outliers in X"),
-    "noise of 1 %, not learned": (
+    "fixed noise of 1 %": (X, Y, {"likelihood": GaussianLikelihood(0.01)}, "gaussian-learned"),
+    "500 hidden units for 64 rows": (
         X,
         Y,
-        {"likelihood": GaussianLikelihood(0.01)},
-        "gaussian-learned",
+        {"hidden_layer_sizes": (500,), "epochs": 1000},
+        "1501 weights",
     ),
-    "500 hidden units for 64 rows": (X, Y, {"hidden_layer_sizes": (500,)}, "1501 weights"),
     "counts after one epoch": (X, COUNTS, {"likelihood": "poisson", "epochs": 1}, EPOCHS),
+    "classes after one epoch": (X, CLASSES, {"epochs": 1}, EPOCHS),
+    "classes, Adam(1e-8)": (X, CLASSES, {"optimizer": Adam(1e-8)}, SLOW),
+    "classes, Adam(10)": (X, CLASSES, {"optimizer": Adam(10.0)}, RATE),
+    "classes, X of size 1e12": (1e12 * X, CLASSES, RAW, UNITS),
 }
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_a_failed_regression_says_so_with_cause_and_remedy(name):
+def test_a_failed_fit_says_so_with_cause_and_remedy(name):
     x, y, params, cause = FAILURES[name]
-    model = regressor(**params)
+    model = (classifier if y is CLASSES else regressor)(**{"epochs": 400} | params)
     [message] = said(model, x, y)
     assert cause in message.split("Likely cause: ")[1]
     assert message == model.fit_report_.message
     assert not model.fit_report_.passed
-
-
-@pytest.mark.parametrize(
-    ("x", "params", "cause"),
-    [
-        (X, {"epochs": 1}, EPOCHS),
-        (X, {"optimizer": Adam(1e-8)}, SLOW),
-        (X, {"optimizer": Adam(10.0)}, RATE),
-        (1e12 * X, RAW, UNITS),
-    ],
-)
-def test_a_failed_classification_says_so(x, params, cause):
-    [message] = said(classifier(**params), x, CLASSES)
-    assert cause in message
 
 
 def test_training_that_ends_while_the_loss_falls_steeply_says_so_though_it_is_good_already():
@@ -144,8 +130,7 @@ def test_full_rank_steps_that_drown_in_their_own_noise_are_named_as_collapse():
     assert "where a straight line is" in message
     assert "collapsed to the prior" in message
     assert "inference='full-rank' with its short steps, or 'map'" in message
-    for remedy in ("full-rank", "map"):
-        assert not said(regressor(inference=remedy, epochs=200), x, y)
+    assert not said(regressor(inference="full-rank", epochs=200), x, y)
 
 
 def test_draws_that_never_left_their_start_are_named():
@@ -154,7 +139,11 @@ def test_draws_that_never_left_their_start_are_named():
     assert "worse than ignoring X" in message
     assert "chains that are not there yet; use a longer warm_up, more draws or 'hmc'" in message
     sampling = Sampling("hmc", chains=2, draws=10, warm_up=40)
-    assert not said(regressor(hidden_layer_sizes=(5,), inference=sampling), X, Y)
+    model = regressor(hidden_layer_sizes=(5,), inference=sampling)
+    assert not said(model, X, Y)
+    report = model.fit_report_
+    assert report.log_density > report.base
+    assert all(map(isnan, (report.slope, report.moved, report.kl, report.learning_rate)))
 
 
 NARROW = {
@@ -219,7 +208,7 @@ def test_a_prior_is_out_of_reach_when_all_rows_together_cannot_pay_for_it(reach,
 
 def toys():
     rng = np.random.default_rng(7)
-    for rows in (2, 3, 5, 10, 30, ROWS):
+    for rows in (3, 10, ROWS):
         x = rng.uniform(-3, 3, (rows, 1))
         noise = rng.standard_normal(rows)
         yield f"sine {rows}", regressor(), x, np.sin(2 * x[:, 0]) + 0.1 * noise
@@ -251,15 +240,6 @@ def test_the_defaults_are_silent_on_toys(name):
     assert said(model, x, y) == []
     assert model.fit_report_.passed
     assert model.fit_report_.message == ""
-
-
-def test_draws_of_a_posterior_are_silent_and_have_no_slope():
-    sampling = Sampling("hmc", chains=2, draws=50, warm_up=100)
-    model = regressor(hidden_layer_sizes=(), inference=sampling)
-    assert said(model, X, X[:, 0] + Y) == []
-    report = model.fit_report_
-    assert report.log_density > report.base + 0.5
-    assert all(map(isnan, (report.slope, report.moved, report.kl, report.learning_rate)))
 
 
 # --- what is measured
@@ -473,15 +453,3 @@ def test_a_fit_is_judged_on_rows_as_often_as_their_weights_ask_for():
     twice = Prepared(rows._replace(sample_weight=weights), None, {}).typical()
     assert twice.x[:, 0].tolist() == [0.0, 2.0, 2.0, 3.0]
     assert (twice.y == twice.x).all()
-
-
-def test_rows_without_weight_do_not_make_a_fit_fail():
-    rng = np.random.default_rng(0)
-    x = np.linspace(-1, 1, 60)[:, None]
-    y = x[:, 0] + 0.1 * rng.standard_normal(60)
-    y[::10] = 1e6
-    model = BayesianMLPRegressor(epochs=200, random_state=0)
-    with pytest.warns(ConvergenceWarning):
-        model.fit(x, y)
-    model.fit(x, y, sample_weight=np.where(y > 1e5, 0.0, 1.0))
-    assert model.fit_report_.passed

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from fits import numbers, regressor
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -23,16 +24,6 @@ from bbb_numpy.sampling.mcmc import NUTS
 from bbb_numpy.training.optimizers import SGD, Adam, Cosine, StepDecay
 
 pytestmark = pytest.mark.brief
-
-
-def data(rows=30):
-    rng = np.random.default_rng(5)
-    x = rng.standard_normal((rows, 2))
-    return x, np.sin(x[:, 0]) + 0.1 * rng.standard_normal(rows)
-
-
-def small(**params):
-    return BayesianMLPRegressor((3,), epochs=5, random_state=0, progress=False, **params)
 
 
 def test_the_fields_of_parts_are_listed_with_those_that_none_stands_for():
@@ -56,9 +47,8 @@ def test_the_fields_of_parts_are_listed_with_those_that_none_stands_for():
     assert not [name for name in shallow if "__" in name]
 
 
-@pytest.mark.parametrize(
-    ("given", "absent"),
-    [
+def test_what_stands_for_no_part_has_no_fields():
+    for given, absent in (
         ({"inference": "mle"}, "inference__mu_scale"),  # a posterior and an objective in one
         ({"inference": "nuts"}, "optimizer__learning_rate"),
         ({"inference": "nuts"}, "objective__beta"),
@@ -67,10 +57,11 @@ def test_the_fields_of_parts_are_listed_with_those_that_none_stands_for():
         ({"prior": GaussianPrior}, "prior__scale"),
         ({"prior": "unknown"}, "prior__scale"),
         ({"prior": 3.0, "inference": object(), "likelihood": {}}, "prior__scale"),
-    ],
-)
-def test_what_stands_for_no_part_has_no_fields(given, absent):
-    assert absent not in BayesianMLPRegressor(**given).get_params()
+    ):
+        assert absent not in BayesianMLPRegressor(**given).get_params()
+
+
+MIXTURE, SGD_STEPS = ScaleMixturePrior(0.25, 1.0, 0.1), {"optimizer__schedule": StepDecay()}
 
 
 @pytest.mark.parametrize(
@@ -78,47 +69,26 @@ def test_what_stands_for_no_part_has_no_fields(given, absent):
     [
         ({}, {"prior__scale": 2.0}, "prior", GaussianPrior(2.0)),
         ({"prior": "laplace"}, {"prior__scale": 2.0}, "prior", LaplacePrior(2.0)),
-        (
-            {"prior": GaussianPrior(3.0, learn=True)},
-            {"prior__scale": 2.0},
-            "prior",
-            GaussianPrior(2.0, learn=True),
-        ),
+        ({"prior": GaussianPrior(3.0, True)}, {"prior__scale": 2.0}, "prior",
+         GaussianPrior(2.0, True)),
         ({}, {"prior": "laplace", "prior__scale": 2.0}, "prior", LaplacePrior(2.0)),
         ({}, {"prior__scale": 2.0, "prior": "laplace"}, "prior", LaplacePrior(2.0)),
         ({}, {"likelihood__learn": False}, "likelihood", GaussianLikelihood(0.1)),
-        ({}, {"optimizer__learning_rate": 0.5}, "optimizer", Adam(0.5, schedule=Cosine())),
-        (
-            {},
-            {"optimizer__learning_rate": 0.5, "optimizer__schedule__final": 0.1},
-            "optimizer",
-            Adam(0.5, schedule=Cosine(0.1)),
-        ),
-        (
-            {"optimizer": SGD()},
-            {"optimizer__schedule": StepDecay(), "optimizer__schedule__every": 7},
-            "optimizer",
-            SGD(schedule=StepDecay(7)),
-        ),
+        ({}, {"optimizer__learning_rate": 0.5, "optimizer__schedule__final": 0.1}, "optimizer",
+         Adam(0.5, schedule=Cosine(0.1))),
+        ({"optimizer": SGD()}, SGD_STEPS | {"optimizer__schedule__every": 7}, "optimizer",
+         SGD(schedule=StepDecay(7))),
         ({}, {"objective__beta": 0.5}, "objective", FreeEnergy(0.5)),
         ({}, {"kl_warm_up__share": 0.25}, "kl_warm_up", LinearWarmUp(0.25)),
         ({"inference": "map"}, {"inference__mu_scale": 1.0}, "inference", PointMass(1.0)),
         ({"inference": "nuts"}, {"inference__chains": 2}, "inference", Sampling("nuts", 2)),
-        (
-            {"inference": "nuts"},
-            {"inference__sampler__max_depth": 3},
-            "inference",
-            Sampling(NUTS(max_depth=3)),
-        ),
+        ({"inference": "nuts"}, {"inference__sampler__max_depth": 3}, "inference",
+         Sampling(NUTS(max_depth=3))),
         # neither of the two is a mixture without the other
-        (
-            {"prior": ScaleMixturePrior(0.25, 1.0, 0.1)},
-            {"prior__sigma1": 9.0, "prior__sigma2": 5.0},
-            "prior",
-            ScaleMixturePrior(0.25, 9.0, 5.0),
-        ),
+        ({"prior": MIXTURE}, {"prior__sigma1": 9.0, "prior__sigma2": 5.0}, "prior",
+         ScaleMixturePrior(0.25, 9.0, 5.0)),
     ],
-)
+)  # fmt: skip
 def test_a_field_that_is_set_replaces_the_part(given, changes, name, wanted):
     model = BayesianMLPRegressor(**given)
     before = model.get_params(deep=False)
@@ -162,33 +132,29 @@ def test_nothing_changes_when_one_of_several_is_refused(changes, kind, message):
     assert model.get_params() == before
 
 
-def test_a_grid_over_fields_of_parts_fits_each_and_keeps_the_best():
-    x, y = data()
-    grid = {"prior__scale": [0.1, 1.0], "optimizer__learning_rate": [1e-3, 1e-2]}
-    search = GridSearchCV(small(), grid, cv=2).fit(x, y)
-    best = search.best_estimator_
-    assert best.estimator_.model.prior == GaussianPrior(search.best_params_["prior__scale"])
-    rates = {epoch.learning_rate for epoch in best.history_[:1]}
-    assert max(rates) <= search.best_params_["optimizer__learning_rate"]
+def test_a_grid_over_fields_of_parts_reaches_them_through_a_pipeline_too():
+    x, y = numbers(30, 2)
+    steps = make_pipeline(StandardScaler(), regressor(epochs=5))
+    name = "bayesianmlpregressor__"
+    grid = {f"{name}prior__scale": [0.1, 1.0], f"{name}optimizer__learning_rate": [1e-3, 1e-2]}
+    search = GridSearchCV(steps, grid, cv=2).fit(x, y)
+    best, found = search.best_estimator_[-1], search.best_params_
+    assert best.estimator_.model.prior == GaussianPrior(found[f"{name}prior__scale"])
+    assert best.history_[0].learning_rate <= found[f"{name}optimizer__learning_rate"]
+    assert steps.get_params()[f"{name}prior__scale"] == 0.5
     scores = search.cv_results_["mean_test_score"]
     assert len(set(scores)) == 4  # each was another fit
-    alone = GridSearchCV(small(), {"prior": [GaussianPrior(0.1), GaussianPrior(1.0)]}, cv=2)
-    tried = search.cv_results_["params"]
-    same = scores[[one["optimizer__learning_rate"] == 1e-2 for one in tried]]
-    np.testing.assert_array_equal(alone.fit(x, y).cv_results_["mean_test_score"], same)
-
-
-def test_fields_are_reached_through_a_pipeline():
-    x, y = data()
-    steps = make_pipeline(StandardScaler(), small())
-    steps.set_params(bayesianmlpregressor__prior__scale=0.25).fit(x, y)
-    assert steps[-1].estimator_.model.prior == GaussianPrior(0.25)
-    assert steps.get_params()["bayesianmlpregressor__prior__scale"] == 0.25
+    priors = {f"{name}prior": [GaussianPrior(0.1), GaussianPrior(1.0)]}
+    alone = GridSearchCV(steps, priors, cv=2).fit(x, y)
+    at_default = [
+        one[f"{name}optimizer__learning_rate"] == 1e-2 for one in search.cv_results_["params"]
+    ]
+    np.testing.assert_array_equal(alone.cv_results_["mean_test_score"], scores[at_default])
 
 
 def test_clones_and_pickles_keep_what_was_set():
     prior, schedule = GaussianPrior(3.0), Cosine()
-    model = small(prior=prior, optimizer=Adam(schedule=schedule))
+    model = regressor(prior=prior, optimizer=Adam(schedule=schedule))
     model.set_params(prior__scale=0.25, optimizer__schedule__final=0.5)
     assert (prior, schedule) == (GaussianPrior(3.0), Cosine())  # others may hold them
     for twin in (clone(model), pickle.loads(pickle.dumps(model))):
