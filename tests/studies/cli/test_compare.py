@@ -148,18 +148,6 @@ def test_a_trial_is_fitted_to_nine_tenths_and_scored_on_the_others(tmp_path):
     assert found["metrics"] == score(fit, scaled, x[test], y[test], trial)[0]
 
 
-def test_what_a_trial_computes_depends_on_its_rows_and_not_on_the_name_of_the_file(tmp_path):
-    digest = keep(tmp_path, *rows())
-    path = str(tmp_path / DATA)
-    one, other = (OwnTrial(name, "map", 0, digest, TINY) for name in ("a.csv", "b.csv"))
-    assert without_time(measure_own(path, one)) == without_time(measure_own(path, other))
-    x, y = rows()
-    y[0] += 1e-9
-    assert keep(tmp_path, x, y) != digest
-    seeds = {OwnTrial("a.csv", "map", split, digest, TINY).seed for split in range(9)}
-    assert len(seeds) == 9
-
-
 @pytest.mark.parametrize(
     ("source", "name"),
     [

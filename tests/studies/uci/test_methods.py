@@ -106,19 +106,6 @@ def test_samplers_return_all_draws_of_all_chains_and_how_they_went(method):
     assert 0 <= found.notes["acceptance"] <= 1
 
 
-@pytest.mark.parametrize("method", SAMPLERS)
-def test_every_chain_begins_at_a_point_estimate_of_its_own(monkeypatch, method):
-    begun = []
-    monkeypatch.setattr(
-        methods, "sample", lambda *args, **options: begun.append(options["start"]) or 1 / 0
-    )
-    with pytest.raises(ZeroDivisionError):
-        fit(*part(), method, [Candidate(1.0)], TINY, [7, 0])
-    (start,) = begun
-    assert start.shape == (TINY.chains, 26 if method in HETEROSCEDASTIC else 22)
-    assert np.abs(start[0] - start[1]).max() > 0.1
-
-
 def test_members_share_the_samples_and_a_point_needs_one():
     point = Reparameterised(methods.model(3, Candidate(1.0), TINY), PointMass(), MAP())
     spread = Reparameterised(methods.model(3, Candidate(1.0), TINY))

@@ -42,11 +42,6 @@ def test_each_trial_has_a_file_of_its_name_and_together_they_are_a_table_of_line
     assert read(folder) == read(tmp_path / "table.jsonl") == RECORDS
 
 
-def test_records_come_back_bit_for_bit():
-    for value in (0.1, 1e-320, -0.0, 2**53 + 1, 1.7976931348623157e308, 1 / 3):
-        assert repr(parse(line({"key": "a", "value": value}))) == repr({"key": "a", "value": value})
-
-
 @given(st.data())
 @settings(max_examples=100)
 def test_damage_anywhere_is_noticed(data):
@@ -79,12 +74,3 @@ def test_a_kill_while_a_file_is_written_leaves_the_one_before(tmp_path):
         done = subprocess.run([sys.executable, "-c", code, str(tmp_path), key], env=environment)
         assert done.returncode == -signal.SIGKILL
     assert read(folder) == RECORDS[:1]
-
-
-def test_what_is_set_aside_is_kept_beside_under_a_new_number(tmp_path):
-    folder = written(tmp_path)
-    for number, record in enumerate(RECORDS[:2], 1):
-        aside = records.set_aside(tmp_path, [path_of(tmp_path, record["key"])])
-        assert aside == tmp_path / f"records.previous-{number}"
-        assert read(aside) == [record]
-    assert read(folder) == RECORDS[2:]
