@@ -23,14 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special, stats
 
 from .tables import Records, frame, grid, known_first, label
 
-__all__ = ["Difference", "chance", "chances", "correlated", "differences", "markdown"]
+__all__ = ["Difference", "chance", "chances", "correlated", "markdown"]
 
 CORRELATION = 0.1  # a tenth of the rows is for testing
 SPREAD = 0.3  # of the half-Cauchy of tau, in nats or in units of log RMSE
@@ -83,29 +83,19 @@ def chance(sets: Sequence[Difference]) -> float:
     return float((weights * better).sum() / weights.sum())
 
 
-def differences(records: Records, one: str, other: str, metric: str) -> dict[str, Any]:
-    """Return the `Difference` one - other of each set with two splits of both at least.
-
-    RMSE is taken by its logarithm, so that units are no matter.
-    """
-    table = frame(records)
-    fine = table[table["status"] == "ok"].astype({"set": str, "method": str})
-    wide = fine.pivot_table(index=["set", "split"], columns="method", values=metric)
-    if one not in wide or other not in wide:
-        return {}
-    wide = np.log(wide) if metric == "rmse" else wide
-    grouped = (wide[one] - wide[other]).dropna().groupby(level="set")
-    return {name: correlated(values) for name, values in grouped if len(values) > 1}
-
-
 def chances(records: Records, metric: str) -> dict[tuple[str, str], float]:
     """Return for each two methods the chance that the first is better on another set.
 
-    Pairs with fewer than three sets in common, which say nothing of how sets differ, are left out.
+    RMSE is taken by its logarithm. Pairs with fewer than three sets in common, of two splits of
+    both at least, which say nothing of how sets differ, are left out.
     """
     table, found = frame(records), {}
-    for one, other in combinations(table["method"].cat.categories, 2):
-        sets = [*differences(table, one, other, metric).values()]
+    fine = table[table["status"] == "ok"].astype({"set": str, "method": str})
+    wide = fine.pivot_table(index=["set", "split"], columns="method", values=metric)
+    wide = np.log(wide) if metric == "rmse" else wide  # so that units are no matter
+    for one, other in combinations(known_first(wide.columns), 2):
+        gaps = (wide[one] - wide[other]).dropna().groupby(level="set")
+        sets = [correlated(values) for _, values in gaps if len(values) > 1]
         if len(sets) >= FEWEST_SETS:
             found[one, other] = chance(sets)
             found[other, one] = 1.0 - found[one, other]

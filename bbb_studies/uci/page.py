@@ -35,6 +35,7 @@ def _render(name: str, records: Iterable[Record], **more: Any) -> str:
         rows=rows,
         fine=tables.succeeded(rows),
         table=table,
+        cells=list(cells(table).values()),
         pairs=_pairs(table),
         fewer_rows=_fewer_rows(table),
         beyond=sorted({r["set"] for r in rows if r["split"] >= SPLITS.get(r["set"], 10**9)}),
@@ -71,7 +72,7 @@ def page(
         mixed=tables.mixing(table),
         complete=_complete(cells(table).values()),
         absent={name: methods for name, methods in absent.items() if methods},
-        ahead=verdicts.ahead(table),
+        ahead=verdicts.ahead(list(cells(table).values())),
         gaps=gap_section(gaps) if gaps else "",
     )
 
@@ -139,7 +140,7 @@ def write(out: Path, records: Iterable[Record], command: str) -> str:
     table = tables.frame(rows)
     lines = [_plain(table), "", _complete(cells(table).values())]
     for target in verdicts.TARGETS.values():
-        found = verdicts.against(table, target.rows, target.methods.__contains__)
+        found = verdicts.against(cells(table).values(), target.rows, target.methods.__contains__)
         if any(one.cell for one in found):
             lines.append(f"{target.short}: {verdicts.count(found)}")
     return "\n".join(lines)
@@ -184,7 +185,7 @@ def _save(
 
 def _plain(table: pd.DataFrame) -> str:
     """Return the results for a terminal: a block per set, a line per method."""
-    found, lines, name = cells(table), [""], ""
+    found, lines, name = cells(table), [], ""
     for cell in found.values():
         if cell.set != name:
             name = cell.set

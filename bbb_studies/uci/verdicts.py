@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from . import tables
 from .methods import SAMPLERS
-from .tables import COLUMNS, METRICS, Cell, Published, Records, cells, frame, grid, label, printed
+from .tables import COLUMNS, METRICS, Cell, Published, grid, label, printed
 
 __all__ = ["TARGETS", "Target", "Verdict", "against", "ahead", "alone", "count", "table"]
 
@@ -75,12 +75,12 @@ class Verdict:
 
 
 def against(
-    records: Records,
+    cells: Iterable[Cell],
     rows: Sequence[Published],
     may: Callable[[str], bool] = lambda method: True,
 ) -> list[Verdict]:
     """Return our cells, of the methods that `may`, beside the lowest of some published numbers."""
-    own = [cell for cell in cells(records).values() if may(cell.method)]
+    own = [cell for cell in cells if may(cell.method)]
     return [
         Verdict(name, metric, *bar, tables.leading((c for c in own if c.set == name), metric))
         for name in COLUMNS
@@ -89,28 +89,27 @@ def against(
     ]
 
 
-def alone(records: Records, target: Target) -> dict[str, int]:
+def alone(cells: Sequence[Cell], target: Target) -> dict[str, int]:
     """Return in how many cells each method, with all splits, reaches the target alone.
 
     Choosing the better of several methods cell by cell looks at test scores: these counts do not.
     """
-    table = frame(records)
     return {
-        method: sum(one.met and one.complete for one in against(table, target.rows, method.__eq__))
+        method: sum(one.met and one.complete for one in against(cells, target.rows, method.__eq__))
         for method in target.methods
-        if method in table["method"].cat.categories
+        if any(cell.method == method for cell in cells)
     }
 
 
-def ahead(records: Records) -> list[tuple[Verdict, Published]]:
+def ahead(cells: Sequence[Cell]) -> list[tuple[Verdict, Published]]:
     """Return who of all that is listed, networks or not, is below the lowest mean of ours.
 
     Cell by cell, the lowest first. Our mean is rounded as the other number is: what is printed as
     0.00 is not ahead of 0.001.
     """
-    own, found = frame(records), []
+    found = []
     for row in tables.PUBLISHED:
-        for one in against(own, [row]):
+        for one in against(cells, [row]):
             decimals = len(printed(one.bar).partition(".")[2])
             if one.cell and round(one.cell.scores[one.metric].mean, decimals) > one.bar:
                 found.append((one, row))

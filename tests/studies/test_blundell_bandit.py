@@ -8,7 +8,6 @@ import pytest
 
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_studies.blundell import bandit as models
-from bbb_studies.blundell import bandit as tables
 from bbb_studies.blundell.bandit import (
     AGENTS,
     Settings,
@@ -57,14 +56,6 @@ def test_an_agent_told_the_truth_has_no_regret():
     assert (regret(the, ~the.poisonous, realised=True) == 0).all()
 
 
-def test_every_mistake_has_its_price():
-    the = game(DATA.x, DATA.poisonous, 500, (0,))
-    assert (regret(the, the.poisonous) == np.where(the.poisonous, 15, 5)).all()
-    realised = regret(the, the.poisonous, realised=True)
-    assert set(np.unique(realised[the.poisonous])) == {-5, 35}
-    assert (realised[~the.poisonous] == 5).all()
-
-
 def test_expected_regret_is_the_mean_of_realised_regret_and_never_negative():
     the = game(DATA.x, DATA.poisonous, 100_000, (1,))
     ate = np.random.default_rng(2).random(100_000) < 0.4
@@ -73,15 +64,6 @@ def test_expected_regret_is_the_mean_of_realised_regret_and_never_negative():
     gap = realised - expected
     assert abs(gap.mean()) < 4 * gap.std() / np.sqrt(len(gap))
     assert gap.std() > 1
-
-
-def test_inputs_are_features_and_the_action_one_of_two():
-    the = game(DATA.x, DATA.poisonous, 10, (0,))
-    assert the.inputs.shape == (120, 9)
-    for mushroom in (0, 17, 59):
-        leave, eat = the.inputs[2 * mushroom], the.inputs[2 * mushroom + 1]
-        np.testing.assert_array_equal(leave, [*DATA.x[mushroom], 1, 0])
-        np.testing.assert_array_equal(eat, [*DATA.x[mushroom], 0, 1])
 
 
 # The players.
@@ -210,15 +192,3 @@ def test_numbers_count_the_mistakes_of_the_last_tenth():
     assert found["wrong"]["edible left in the last tenth"] == [20 - count for count in shown]
     expected = (15 * poisonous + 5 * ~poisonous).sum(axis=1).tolist()
     assert found["wrong"]["regret"] == expected
-
-
-def test_the_tables_hold_the_numbers_of_the_run():
-    games = [game(DATA.x, DATA.poisonous, 200, (0, run)) for run in (0, 1)]
-    poisonous = np.array([the.poisonous for the in games])
-    wrong = {THOMPSON.name: ~poisonous, "greedy": np.zeros_like(poisonous)}
-    found = measure(0, SMALL, DATA, wrong)
-    printed = " ".join(tables.lay_out(0, SMALL, found).split())
-    mean, error = tables.mean_and_error(found["greedy"]["regret"])
-    assert f"greedy +{mean:,.0f} +- {error:,.0f} " in printed
-    assert "0.00 % 0.00 %" in printed
-    assert "0.00 % 100.00 %" in printed

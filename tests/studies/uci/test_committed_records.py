@@ -64,9 +64,18 @@ def test_a_committed_trial_repeats_bit_for_bit(committed, key):
     assert changed({name: old[name] for name in told}, {name: new[name] for name in told}) == []
 
 
-@pytest.mark.long
-def test_the_committed_page_is_what_the_committed_records_say(committed):
+def without_chances(text):
+    """Leave out two tables of which the integrals take a minute."""
+    before, head, after = text.partition("Rankings by means forget both")
+    return before + head + after[after.index("## Methods compared") :]
+
+
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_the_committed_page_is_what_the_committed_records_say(committed, whole, monkeypatch):
     written = COMMITTED.with_name("uci.md").read_text(encoding="utf-8")
     command = written.rpartition("## To repeat it\n\n```\n")[2].partition("\n```")[0]
     beside = records.read(COMMITTED.with_name("uci_gap_records.jsonl"))
-    assert page.page(committed.values(), command, beside) == written
+    if not whole:
+        monkeypatch.setattr(page.hierarchy, "chances", lambda *_: {})
+    found = page.page(committed.values(), command, beside)
+    assert found == written if whole else without_chances(found) == without_chances(written)

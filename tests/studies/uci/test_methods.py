@@ -44,12 +44,6 @@ def test_candidates_fitted_together_are_those_fitted_alone_bit_for_bit(method, d
     assert bounds == pytest.approx([found.bound for found in alone], rel=1e-5)
 
 
-@pytest.mark.parametrize("other", [Candidate(1.0, 3e-3), Candidate(1.0, length=0.5)])
-def test_candidates_that_differ_in_more_than_the_prior_are_refused(other):
-    with pytest.raises(ValueError, match="may differ in their prior alone"):
-        fit(*part(), "map", [Candidate(1.0), other], TINY, [7, 0])
-
-
 @pytest.mark.parametrize("method", CHOOSING)
 def test_a_candidate_says_the_scales_of_the_layers_and_the_noise_is_learned(method):
     (found,) = fit(*part(), method, [Candidate(3.0)], TINY, [7, 0])
@@ -119,12 +113,9 @@ def test_members_share_the_samples_and_a_point_needs_one():
     ("changed", "message"),
     [
         ({"units": 0}, "units must be a whole number >= 1"),
-        ({"steps": 1.5}, "steps must be a whole number >= 1"),
-        ({"samples": 0}, "samples must be a whole number >= 1"),
         ({"seed": -1}, "seed must be a whole number >= 0"),
         ({"warm_up": -1}, "warm_up must be a whole number >= 0"),
         ({"folds": 6}, "folds must be .* <= 5; got 6"),
-        ({"path": 0.0}, "path must be"),
         ({"pilot": 2.0}, "pilot must be between 0.01 and 1"),
         ({"dtype": "float16"}, "dtype must be one of 'float32', 'float64'; got 'float16'"),
     ],

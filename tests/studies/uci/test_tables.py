@@ -10,7 +10,7 @@ import pytest
 from sample_records import failure, record, sample
 
 from bbb_studies.uci import page, tables, verdicts
-from bbb_studies.uci.tables import BASELINE, COLUMNS, METRICS, NETWORKS, PUBLISHED, lowest, printed
+from bbb_studies.uci.tables import BASELINE, COLUMNS, METRICS, NETWORKS, PUBLISHED, lowest
 from bbb_studies.uci.verdicts import TARGETS
 
 (SAGAR,) = (row for row in PUBLISHED if row.reported_false)
@@ -23,7 +23,12 @@ def trials(values, name="boston", method="hmc", metric="rmse"):
 
 def against(which, rows):
     target = TARGETS[which]
-    return verdicts.against(rows, target.rows, target.methods.__contains__)
+    found = tables.cells(rows).values()
+    return verdicts.against(found, target.rows, target.methods.__contains__)
+
+
+def ahead(rows):
+    return verdicts.ahead(list(tables.cells(rows).values()))
 
 
 def best(name, metric):
@@ -106,12 +111,12 @@ def test_a_few_easy_splits_do_not_lead_where_another_method_has_them_all():
     assert bold.startswith("| HMC ")
     (rmse, nll) = (v for v in against("best", rows) if v.set == "boston")
     assert (rmse.cell.method, nll.cell.method) == ("hmc", "hmc")
-    alone = verdicts.alone(rows, TARGETS["best"])
+    alone = verdicts.alone(list(tables.cells(rows).values()), TARGETS["best"])
     assert alone == {"hmc": sum(one.met for one in (rmse, nll)), "nuts": 0}
     assert "| boston | NUTS | HMC |" in page.page(rows, COMMAND)
     whole = [*rows, record("boston", "nuts", 19, 1.0, 1.0)]
     assert all(v.cell.method == "nuts" for v in against("best", whole) if v.set == "boston")
-    assert verdicts.alone(whole, TARGETS["best"])["nuts"] == 2
+    assert verdicts.alone(list(tables.cells(whole).values()), TARGETS["best"])["nuts"] == 2
 
 
 def test_paired_differences_use_the_splits_of_both():
@@ -185,39 +190,8 @@ def test_targets_ask_the_methods_that_they_name():
     assert {v.holder for v in found.values()} == {BASELINE.name}
     assert (found["rmse"].cell.method, found["nll"].cell.method) == ("renyi", "mean-field")
     assert verdicts.count(list(found.values())) == "2 of 2 cells, 2 of them with splits missing"
-    alone = verdicts.alone(rows, TARGETS["baseline"])
+    alone = verdicts.alone(list(tables.cells(rows).values()), TARGETS["baseline"])
     assert alone == {"mean-field": 0, "renyi": 0}, "one split of twenty reaches nothing"
-
-
-def test_the_page_follows_the_records():
-    rows = sample(("boston",), ("mean-field", "hmc"), 20)
-    text = page.page(rows, COMMAND)
-    hours = sum(row["seconds"]["cpu"] for row in rows) / 3600
-    assert f"{hours:.2f} processor hours" in text
-    assert "numpy 2.4.6" in text
-    assert "Still open, without a trial:" in text
-    assert "- boston: mean field by local reparam., full rank, " in text
-    assert "- kin8nm: mean field, mean field by local reparam., " in text
-    assert "`units` 50" in text
-    rows[0] = rows[0] | {"metrics": rows[0]["metrics"] | {"rmse": 99.0}}
-    assert page.page(rows, COMMAND) != text
-    rows[-1] = rows[-1] | {"rows": {"train": 100, "test": 51}}
-    assert "HMC on boston: trained on 100 of 455 rows." in page.page(rows, COMMAND)
-    with pytest.raises(ValueError, match="no record"):
-        page.page([], COMMAND)
-
-
-def test_settings_that_differ_are_told_by_set_or_by_method():
-    def units(row, value):
-        return row | {"settings": row["settings"] | {"units": value}}
-
-    rows = sample(("boston", "protein"), ("map", "hmc"), 2)
-    by_set = [units(row, 100 if row["set"] == "protein" else 50) for row in rows]
-    assert "- `units`: 50 (boston); 100 (protein)" in page.settings_table(by_set)
-    by_method = [units(row, 100 if row["method"] == "hmc" else 50) for row in rows]
-    assert "- `units`: 50 (map); 100 (hmc)" in page.settings_table(by_method)
-    mixed = [units(row, 100 if row["split"] else 50) for row in rows[:2]]
-    assert "- `units`: 50 (boston map); 100 (boston map)" in page.settings_table(mixed)
 
 
 def test_the_output_folder_holds_tables_and_pictures(tmp_path):
@@ -253,32 +227,9 @@ def test_small_numbers_keep_their_digits(mean, error, count, text):
     assert str(tables.Summary(mean, error, count)) == text
 
 
-def test_a_number_that_was_not_read_is_a_dash_and_no_bar():
-    mv = next(row for row in PUBLISHED if row.name == "PBP-MV")
-    assert (mv.score("kin8nm", "rmse"), mv.score("kin8nm", "nll")) == (None, -1.28)
-    assert BASELINE.score("yacht", "nll") is None
-    assert {v.set for v in against("baseline", [record()])} == {
-        *("boston", "concrete", "energy", "protein", "wine_red")
-    }
-    table = tables.markdown([record("kin8nm")])
-    assert any(
-        line.startswith("| published: PBP-MV") and "– / -1.28" in line
-        for line in table.splitlines()
-    )
-    assert lowest("yacht", "nll", [BASELINE, SAGAR]) is None
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(4.5, "4.50"), (0.079, "0.079"), (0.00074, "0.00074"), (-0.9, "-0.90"), (None, "–")],
-)
-def test_numbers_are_shown_with_the_digits_they_were_printed_with(value, text):
-    assert printed(value) == text
-
-
 def test_whoever_is_ahead_is_named_with_the_distance_and_what_differs():
     rows = [record("protein", "hmc", 0, 4.0, 2.8), record("protein", "map", 0, 4.5, 2.9)]
-    found = {(row.name, one.metric): one for one, row in verdicts.ahead(rows)}
+    found = {(row.name, one.metric): one for one, row in ahead(rows)}
     mv = found["PBP-MV", "nll"]
     assert (mv.cell.method, mv.margin) == ("hmc", pytest.approx(-0.03))
     assert ("NGBoost", "nll") not in found  # 2.81
@@ -287,26 +238,11 @@ def test_whoever_is_ahead_is_named_with_the_distance_and_what_differs():
     text = page.page(rows, COMMAND)
     assert "| protein, NLL | PBP-MV | 2.77 | 2.8 (HMC) | 0.03 |" in text
     assert "- PBP-MV: two hidden layers where the others and we have one" in text
-    beaten = verdicts.ahead([record("protein", "hmc", 0, 1.0, 1.0)])
+    beaten = ahead([record("protein", "hmc", 0, 1.0, 1.0)])
     assert [one for one, _ in beaten if one.metric == "rmse"] == []
     # printed as 0.00 is not ahead of what would be printed so
-    small = {row.name for _, row in verdicts.ahead([record("naval", "hmc", 0, 0.0004, -9.0)])}
+    small = {row.name for _, row in ahead([record("naval", "hmc", 0, 0.0004, -9.0)])}
     assert small == {"TabPFN"}  # 0.0001
-
-
-def test_goals_are_counted_from_the_records():
-    low = [record(name, "hmc", 0, 1e-6, -99.0) for name in COLUMNS]
-    assert "The goal was 16 of 18: reached." in page.page(low, COMMAND)
-    short = [*low[:7], *(record(name, "hmc", 0, 99.0, 99.0) for name in COLUMNS[7:])]
-    assert "The goal was 16 of 18: not reached." in page.page(short, COMMAND)
-    open_ = "The goal was 16 of 18: not reached, 2 cells not measured yet."
-    assert open_ in page.page(short[:8], COMMAND)
-    learner = [record(name, "default", 0, 1e-6, -99.0) for name in COLUMNS[:6]]
-    found = against("dropout", learner)
-    assert (len(found), sum(one.met for one in found)) == (18, 12)
-    assert "The goal was 12 of 18: reached, 6 cells not measured yet." in (
-        page.page(learner, COMMAND)
-    )
 
 
 def mixed(name, method, split, r_hat, size=300.0):

@@ -15,7 +15,6 @@ from bbb_numpy.model.objectives import MAP
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
-from bbb_studies.data.uci import standard_splits
 from bbb_studies.uci import trials
 from bbb_studies.uci.methods import METHODS, Fit, Settings
 from bbb_studies.uci.running import run
@@ -82,8 +81,8 @@ def measured(one):
     return without_time(measure(one))
 
 
-def test_another_process_gives_the_same_record_of_every_method(small, processes):
-    todo = [trial(method) for method in KINDS]
+def test_another_process_gives_the_same_record(small, processes):
+    todo = [trial(method) for method in ("map", "hmc")]
     with processes() as client:
         there = client.gather(client.map(measured, todo, pure=False))
     assert there == [without_time(measure(one)) for one in todo]
@@ -218,8 +217,7 @@ def test_samples_of_the_weights_come_to_the_integral_over_them():
     assert notes["nll_plug_in"] > right + 0.3  # too sure of its mean
 
 
-@pytest.mark.parametrize("shift", [0.0, -40.0])
-@pytest.mark.parametrize("unit", [0.01, 1000.0])
+@pytest.mark.parametrize(("unit", "shift"), [(0.01, -40.0), (1000.0, 0.0)])
 def test_another_unit_of_the_target_adds_its_log_to_nll_and_multiplies_rmse(unit, shift):
     x, y = rows()
     there = Scaled(UNITS.x_mean, UNITS.x_scale, shift + unit * UNITS.y_mean, unit * UNITS.y_scale)
@@ -253,22 +251,6 @@ def test_without_a_number_there_are_the_published_splits_and_more_go_on():
     assert count(7) == {**dict.fromkeys(SETS, 7), "protein": 5}
     assert count(50) == dict.fromkeys(SETS, 50)
     assert trials.trials(("boston",), ("map",), 50)[:20] == trials.trials(("boston",), ("map",), 20)
-
-
-def test_splits_beyond_the_published_ones_are_asked_of_the_data_fifty_at_a_time(monkeypatch):
-    asked = []
-
-    def asking(name, splits):
-        asked.append((name, splits))
-        return toy()._replace(test_rows=standard_splits(60, splits))
-
-    monkeypatch.setattr(trials, "_data", asking)
-    found = [measure(trial(split=k)) for k in (3, 25, 49, 50)]
-    measure(trial(split=3, name="protein"))
-    measure(trial(split=7, name="protein"))
-    boston = [("boston", count) for count in (20, 50, 50, 100)]
-    assert asked == [*boston, ("protein", 5), ("protein", 50)]
-    assert len({record["metrics"]["nll"] for record in found}) == 4
 
 
 def test_protein_has_the_hundred_units_of_the_literature_unless_told_otherwise():
