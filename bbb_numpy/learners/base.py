@@ -12,10 +12,16 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+
+try:  # first here, for all modules of the learners: whoever lacks it is told once
+    from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.validation import check_is_fitted
+except ImportError:
+    raise ImportError(
+        "the learners need scikit-learn; install it with: pip install 'bbb_numpy[learners]'"
+    ) from None
 
 from ..evaluation import predictive
 from ..gradients.catalogue import Estimator

@@ -12,16 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-try:  # first here, for all modules of the learners: whoever lacks it is told once
-    from sklearn import get_config
-    from sklearn.base import BaseEstimator
-    from sklearn.utils import estimator_html_repr
-    from sklearn.utils.validation import check_is_fitted
-except ImportError:
-    raise ImportError(
-        "the learners need scikit-learn; install it with: pip install 'bbb_numpy[learners]'"
-    ) from None
+from sklearn import get_config
+from sklearn.base import BaseEstimator
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.validation import check_is_fitted
 
 from ..evaluation.pruning import signal_to_noise_of
 from ..model.objectives import FreeEnergy
