@@ -32,9 +32,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plai
 
 from bbb_numpy import MLP, BernoulliLikelihood, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.sampling import Draws, sample_target
 from bbb_numpy.sampling.chains import usable
 from bbb_numpy.sampling.mcmc import HMC, NUTS, DiagonalMetric
-from bbb_numpy.sampling.run import Draws, sample_target
 from benchmarks import effective, results
 from benchmarks.effective import Clock
 from benchmarks.problems import Array

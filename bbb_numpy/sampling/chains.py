@@ -10,12 +10,12 @@ import copy
 import multiprocessing
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from .mcmc import Info, Kernel, Target
@@ -55,7 +55,7 @@ class Run(NamedTuple):
     """A group of chains between two steps."""
 
     state: Any
-    rng: np.random.Generator
+    rng: Generator
     adaptation: Any  # None: there is nothing to adapt
     steps: int  # of the warm-up and after
     harmless: int  # divergences in the warm-up
@@ -79,17 +79,9 @@ def usual_groups(chains: int, products: int, kernel: Any) -> int:
 
     Nothing of the machine decides, or draws would be others on another one. Measured: the step
     size and metric that two chains find serve them as well as those of four or eight, and a
-    gradient of two costs per chain what one of many costs, where the network and its data are
-    large enough for the way into NumPy's functions not to count. Smaller ones stay together.
-
-    Parameters
-    ----------
-    chains : int
-    products : int
-        Rows times weights, what one chain multiplies for its log density.
-    kernel : object
-        If its chains learn more from each other, its `together` says how many a group should
-        have at least.
+    gradient of two costs per chain what one of many costs, where a chain's `products`, rows times
+    weights, are many. A kernel whose chains learn from each other says with `together` how many a
+    group should have at least.
     """
     if products < LARGE:
         return 1
@@ -98,12 +90,11 @@ def usual_groups(chains: int, products: int, kernel: Any) -> int:
 
 def divided(chains: int, groups: int) -> list[slice]:
     """Split chains into groups of neighbours, as equal as they can be, the larger ones first."""
-    small, larger = divmod(chains, groups)
-    ends = np.cumsum([small + (group < larger) for group in range(groups)]).tolist()
-    return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+    ends = [0, *np.cumsum([len(part) for part in np.array_split(range(chains), groups)]).tolist()]
+    return [slice(*ends[group : group + 2]) for group in range(groups)]
 
 
-def begin(settings: Settings, rng: np.random.Generator, state: Any) -> Run:
+def begin(settings: Settings, rng: Generator, state: Any) -> Run:
     """Return the run of a group before its first step."""
     adaptation = None
     if settings.warm_up and hasattr(settings.kernel, "adapt"):
@@ -146,11 +137,8 @@ def go_on(settings: Settings, run: Run, seconds: float) -> Run:
             steps += settings.thin
         if time.monotonic() >= end:
             break
-    found = Run(state, rng, adaptation, steps, harmless)
-    if kept:
-        stretch = {name: np.array([one[name] for one in kept]) for name in kept[0]}
-        found = found._replace(draws=(stretch,))
-    return found
+    stretch = {name: np.array([one[name] for one in kept]) for name in (kept or [{}])[0]}
+    return Run(state, rng, adaptation, steps, harmless, (stretch,) if kept else ())
 
 
 def usable() -> int:
@@ -165,13 +153,7 @@ def usable() -> int:
 
 
 class Processes:
-    """Processes for groups of chains, by joblib, one core and one BLAS thread each.
-
-    Raises
-    ------
-    ImportError
-        Without joblib, which scikit-learn brings.
-    """
+    """Processes for groups of chains, by joblib, one core and one BLAS thread each."""
 
     def __init__(self, count: int) -> None:
         try:
@@ -182,21 +164,21 @@ class Processes:
                 "'bbb-numpy[learners]'; or use cores=1, for the same draws"
             ) from None
         self.joblib, self.count = joblib, count
-        with _without_ctrl_c():  # of the terminal, which reaches this process
+        if not hasattr(signal, "pthread_sigmask"):  # Windows
+            return
+        # Ctrl-C in a terminal reaches all processes: those that start here are not to hear it
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
             self._run([joblib.delayed(int)()] * count)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def go_on(self, settings: Settings, runs: Sequence[Run], seconds: float) -> list[Run]:
-        """Return what `go_on` returns for each run, in their order.
-
-        Raises
-        ------
-        ChildProcessError
-            If a process has ended, for example for lack of memory.
-        """
+        """Return what `go_on` returns for each run, in their order; or raise ChildProcessError."""
         bare = (run._replace(draws=()) for run in runs)
-        return self._run([self.joblib.delayed(go_on)(settings, run, seconds) for run in bare])
+        return self._run(self.joblib.delayed(go_on)(settings, run, seconds) for run in bare)
 
-    def _run(self, tasks: list[Any]) -> list[Any]:
+    def _run(self, tasks: Iterable[Any]) -> list[Any]:
         with self.joblib.parallel_config("loky", inner_max_num_threads=1):
             try:
                 found: list[Any] = self.joblib.Parallel(self.count, batch_size=1, max_nbytes=None)(
@@ -205,16 +187,3 @@ class Processes:
             except BrokenProcessPool as error:
                 raise ChildProcessError(str(error)) from error
         return found
-
-
-@contextmanager
-def _without_ctrl_c() -> Iterator[None]:
-    """Let processes that start in the block not hear Ctrl-C; here it is heard at the end of it."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..model.joint import Model
@@ -17,11 +18,9 @@ from ..numeric.validation import InstanceOf
 from .mcmc import Target
 from .mcmc.microcanonical import bias, energy_variance
 
-__all__ = ["STATISTICS", "DrawnWeights", "Draws"]
-
+__all__ = ["DrawnWeights", "Draws"]
 
 Array = NDArray[Any]
-STATISTICS = ("acceptance", "accepted", "divergent", "energy", "gradients", "depth")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,16 +156,14 @@ class DrawnWeights:
 
     def draw_weights(
         self,
-        rng: np.random.Generator,
+        rng: Generator,
         samples: int,
         dtype: Any = np.float64,
     ) -> Array:
         """Return numbers (S,) in [0, 1), evenly spread, each of which chooses a draw."""
         return rng.permutation((rng.random() + np.arange(samples)) / samples)
 
-    def noise_blocks(
-        self, rng: np.random.Generator, samples: int, block: int, dtype: Any
-    ) -> Iterator[Array]:
+    def noise_blocks(self, rng: Generator, samples: int, block: int, dtype: Any) -> Iterator[Array]:
         """Yield what `draw_weights` returns, at most `block` numbers at a time.
 
         All are drawn at once, so that as many samples as there are draws take each of them once.

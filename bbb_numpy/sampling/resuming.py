@@ -7,6 +7,7 @@ next step depends on. What such files look like is said in `numeric.storing`.
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,24 +19,16 @@ from numpy.typing import NDArray
 from ..model.log_joint import LogJoint
 from ..numeric.storing import CheckpointError, Format, read_state, write_state
 from ..numeric.validation import not_negative
-from .chains import Run
-from .mcmc import Adaptation, DenseMetric, DiagonalMetric, Kernel, Metric, State, Target
+from .chains import Run, Settings
+from .mcmc import Adaptation, DenseMetric, DiagonalMetric, State, Target
 from .mcmc.adaptation import DualAveraging, Moments
 from .mcmc.chees import Paced, PathLength
-from .mcmc.microcanonical import MicrocanonicalAdaptation
+from .mcmc.microcanonical import Decoherence
 from .mcmc.states import evaluate
 
 __all__ = ["Checkpoint"]
 
 Array = NDArray[Any]
-
-
-class Tuning(NamedTuple):
-    """What a warm-up has made of the kernel, which may be one's own and is not stored."""
-
-    step_size: float
-    metric: Metric
-    length: float | None  # of a path, where the warm-up learns it
 
 
 class Stored(NamedTuple):
@@ -45,23 +38,9 @@ class Stored(NamedTuple):
     run: Run
 
 
-FORMAT = Format(
-    "bbb_numpy.sampling",
-    3,
-    (
-        Run,
-        State,
-        Paced,
-        Adaptation,
-        MicrocanonicalAdaptation,
-        DualAveraging,
-        Moments,
-        PathLength,
-        Tuning,
-        DiagonalMetric,
-        DenseMetric,
-    ),
-)
+WARM_UPS = (Adaptation, DualAveraging, Moments, PathLength, Decoherence)
+KNOWN = (Run, State, Paced, *WARM_UPS, DiagonalMetric, DenseMetric)
+FORMAT = Format("bbb_numpy.sampling", 4, KNOWN)
 
 
 class Checkpoint:
@@ -72,18 +51,9 @@ class Checkpoint:
     folder : path
     every : float
         Seconds between two writes.
-    settings : dict
-        By which the same call is known again: whole numbers, floats, text and None.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For arguments of another kind.
-    NotADirectoryError
-        If there is a file of that name.
     """
 
-    def __init__(self, folder: str | Path, every: float, settings: dict[str, Any]) -> None:
+    def __init__(self, folder: Any, every: float) -> None:
         if not isinstance(folder, str | Path) or not str(folder):
             raise TypeError(f"checkpoint must name a folder; got {folder!r}")
         self.folder = Path(folder)
@@ -91,7 +61,7 @@ class Checkpoint:
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(f"checkpoint {self.folder} is a file; name a folder")
         self.written = time.monotonic()
-        self.settings = settings
+        self.settings: dict[str, Any] = {}  # by which the same call is known again
 
     def due(self) -> bool:
         """Whether it is time to write."""
@@ -102,80 +72,82 @@ class Checkpoint:
         self.written = time.monotonic()  # and not tried again at every step
         self.folder.mkdir(parents=True, exist_ok=True)
         for group, run in enumerate(runs):
+            adaptation = run.adaptation
+            if adaptation is not None:  # the kernel may be one's own: what was found is stored
+                adaptation = adaptation._replace(kernel=adaptation.kernel.tuning)
             draws = (run.joined(),) if run.draws else ()
-            stored = run._replace(draws=draws, adaptation=_without_kernel(run.adaptation))
-            write_state(self._file(group), Stored(self.settings, stored), FORMAT)
+            stored = Stored(self.settings, run._replace(draws=draws, adaptation=adaptation))
+            write_state(self._file(group), stored, FORMAT)
 
     def read(
-        self, groups: int, start: Array | None, target: Target, kernel: Kernel
+        self, settings: Settings, start: Array, groups: int, seed: int | None, known: bool
     ) -> list[Run] | None:
         """Return the stored run of every group, or None if not all of them are there.
 
         Parameters
         ----------
-        start : ndarray (S, D), optional
-            Where the chains begin; None if the same call would begin elsewhere.
+        start : ndarray (S, D)
+            Where the chains begin.
+        known : bool
+            Whether the same call would begin there again.
 
         Raises
         ------
         ValueError
             If it is the run of other settings, another start, model or data, or is damaged.
         """
-        begun = None if start is None else _sum(start)
-        self.settings |= {"groups": groups, "start": begun, **_described(target)}
-        found = [
-            self._read(group, target, kernel)
-            for group in range(groups)
-            if self._file(group).exists()
-        ]
+        self.settings = {
+            # without addresses in memory, by which no other process would know it again
+            "kernel": re.sub(" at 0x[0-9a-f]+", "", repr(settings.kernel)),
+            "warm_up": settings.warm_up,
+            "thin": settings.thin,
+            "metric": "dense" if settings.dense else "diagonal",
+            "target_accept": settings.target_accept,
+            "dtype": str(start.dtype),
+            "chains": len(start),
+            "seed": seed,
+            "groups": groups,
+            "start": _sum(start) if known else None,
+            **_described(settings.target),
+        }
+        there = [group for group in range(groups) if self._file(group).exists()]
+        found = [self._read(group, settings) for group in there]
         return found if len(found) == groups else None
 
     def _file(self, group: int) -> Path:
         return self.folder / f"group-{group}.npz"
 
-    def _read(self, group: int, target: Target, kernel: Kernel) -> Run:
+    def _read(self, group: int, settings: Settings) -> Run:
         path = self._file(group)
         try:
-            settings, run = read_state(path, Stored, FORMAT)
+            stored, run = read_state(path, Stored, FORMAT)
         except CheckpointError as error:
             raise ValueError(f"checkpoint {path} cannot be read: {error}") from None
         optional = ("start", "seed")  # not known before a run without a seed begins
         other = [
-            f"{name} {settings.get(name)} there, {value} here"
+            f"{name} {stored.get(name)} there, {value} here"
             for name, value in self.settings.items()
-            if settings.get(name) != value and not (name in optional and value is None)
+            if stored.get(name) != value and not (name in optional and value is None)
         ]
         if other:
             raise ValueError(
                 f"checkpoint {self.folder} belongs to another run ({'; '.join(other)}). Make the "
                 "same call, or name another folder"
             )
-        value, _ = evaluate(target, run.state.position)
+        value, _ = evaluate(settings.target, run.state.position)
         if not np.allclose(value, run.state.log_density, rtol=1e-4, atol=1e-4):
             raise ValueError(
                 f"checkpoint {self.folder} belongs to another target: where its chains stand, this "
                 f"one has the log densities {value}, not {run.state.log_density}. Name another "
                 "folder"
             )
-        self.settings = settings
-        adaptation = run.adaptation
-        if adaptation is not None:
-            *tuning, length = adaptation.kernel
-            tuned: Any = kernel.tuned(*tuning, *([] if length is None else [length]))  # type: ignore[attr-defined]
-            adaptation = adaptation._replace(kernel=tuned)
-        found: Run = run._replace(adaptation=adaptation)
+        self.settings = stored
+        if run.adaptation is not None:
+            kernel: Any = settings.kernel
+            tuned = kernel.tuned(*run.adaptation.kernel)
+            run = run._replace(adaptation=run.adaptation._replace(kernel=tuned))
+        found: Run = run
         return found
-
-
-def _without_kernel(adaptation: Any) -> Any:
-    """Return a warm-up with what it found in place of the kernel."""
-    if adaptation is None:
-        return None
-    kernel = adaptation.kernel
-    length = getattr(kernel, "decoherence_length", None)
-    if isinstance(getattr(adaptation, "length", None), PathLength):
-        length = kernel.path
-    return adaptation._replace(kernel=Tuning(kernel.step_size, kernel.metric, length))
 
 
 def _sum(array: Array) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
+import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,29 +40,10 @@ from .draws import Draws
 from .mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, Kernel, MetropolisHastings, Target
 from .resuming import Checkpoint
 
-__all__ = [
-    "METRICS",
-    "SAMPLERS",
-    "Draws",
-    "check_cores",
-    "check_sampler",
-    "sample",
-    "sample_target",
-]
+__all__ = ["SAMPLERS", "check_cores", "check_sampler", "sample", "sample_target"]
 
 Array = NDArray[Any]
 METRICS = ("diagonal", "dense")
-OPTIONS = (
-    "draws",
-    "warm_up",
-    "thin",
-    "metric",
-    "target_accept",
-    "cores",
-    "progress",
-    "checkpoint",
-    "checkpoint_every",
-)
 WARM_UP = 500  # draws, for a kernel that does not say what its usual warm-up is
 TRIED, PAYS = 1.0, 5.0  # seconds on one core after which, and seconds left for which, to use more
 TURN, TURN_THERE = 0.25, 1.0  # seconds of a group between two looks: here, and in other processes
@@ -81,19 +63,12 @@ MOST_DIVERGENT = 0.001
 
 
 def check_sampler(sampler: Any) -> Kernel:
-    """Return a kernel, given itself or its short name.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For anything else; the message says what is accepted.
-    """
+    """Return a kernel, given itself or its short name; else raise TypeError or ValueError."""
     if isinstance(sampler, str):
         return SAMPLERS[OneOf(*SAMPLERS)("sampler", sampler)]
     names = ", ".join(map(repr, SAMPLERS))
-    kernel: Kernel = Like(f"NUTS(max_depth=8), or one of {names}", "init", "step")(
-        "sampler", sampler
-    )
+    rule = Like(f"NUTS(max_depth=8), or one of {names}", "init", "step")
+    kernel: Kernel = rule("sampler", sampler)
     return kernel
 
 
@@ -126,8 +101,8 @@ def sample(
     x, y : array-like (N, d_in), (N, K)
         All the data; a sampler has no minibatches.
     sampler : {'hmc', 'nuts', 'chees', 'mams', 'mclmc', 'mh'} or kernel
-        As in `sample_target`. HMC's paths of fixed length draw several times as many effective
-        values of a network's function per second as NUTS, which turns where the weights turn.
+        HMC's paths of fixed length draw several times as many effective values of a network's
+        function per second as NUTS, which turns where the weights turn.
     chains : int
         S, run side by side in groups. Two at least, or convergence cannot be judged.
     sample_weight : array-like (N,), optional
@@ -137,27 +112,20 @@ def sample(
     start : ndarray (S, D), optional
         Where the chains begin; by default at draws from the prior.
     groups : int, optional
-        As in `sample_target`; by default pairs, and at most four groups, where rows times weights
-        are 100,000 or more, else one. So the draws depend on the number of chains, but not on
-        the machine's cores.
+        By default pairs, and at most four groups, where rows times weights are 100,000 or more,
+        else one: the draws depend on the number of chains, but not on the machine's cores.
     seed : None, int, numpy.random.Generator or numpy.random.RandomState
         With a whole number the same call gives the same draws, bit for bit on the same machine
         (processor and BLAS): elsewhere the last bits differ, and with them whole trajectories.
     dtype : {'float64', 'float32'}
         Of the chains and their gradients.
     **options
-        draws, warm_up, thin, metric, target_accept, cores, progress, checkpoint and
-        checkpoint_every, as in `sample_target`.
+        As in `sample_target`.
 
     Returns
     -------
     Draws
-        `bbb_numpy.sampling.draws.DrawnWeights` makes predictions of them.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For arguments that cannot be used; the message names them.
+        `DrawnWeights` makes predictions of them.
 
     Examples
     --------
@@ -170,12 +138,6 @@ def sample(
     >>> draws.positions.shape, draws.layout.size
     ((50, 2, 16), 16)
     """
-    unknown = sorted(set(options) - set(OPTIONS))
-    if unknown:
-        raise TypeError(
-            f"sample has no argument {unknown[0]!r}; besides those in its signature it has "
-            f"{', '.join(OPTIONS)}. Settings of a kernel go into it: sampler=NUTS(step_size=0.1)"
-        )
     kind = DTYPE("dtype", dtype)
     rows, scales = (_matrix("x", x, kind), _matrix("y", y, kind)), check_hyperpriors(hyperpriors)
     if sample_weight is not None:
@@ -183,31 +145,19 @@ def sample(
             Numbers((len(rows[0]),), low=0.0)("sample_weight", sample_weight), kind
         )
     target = LogJoint(model, *rows, scales, sample_weight=sample_weight)
-    rng = check_generator(seed, "seed")
     wanted = (SAMPLES("chains", chains), target.layout.size)
-    known = start is not None or isinstance(seed, Integral)
-    if start is None:
-        start = target.draw_prior(rng, wanted[0], kind)
-    elif np.shape(start) != wanted:
+    if start is not None and np.shape(start) != wanted:
         raise ValueError(
             f"start must have shape (chains, numbers) = {wanted}; got {np.shape(start)}"
         )
     if groups is None:
-        kernel = check_sampler(sampler)
-        groups = usual_groups(wanted[0], len(target.x) * model.layout.size, kernel)
-    options |= {"sampler": sampler, "layout": target.layout, "seed": seed, "groups": groups}
-    return _sampled(_begun(target, np.asarray(start, kind), rng, known, **options))
-
-
-class Job(NamedTuple):
-    """A run that has been checked and begun."""
-
-    settings: Settings
-    runs: list[Run]  # of all groups
-    layout: Layout
-    cores: int | None
-    store: Checkpoint | None
-    progress: bool | None
+        products = len(target.x) * model.layout.size
+        groups = usual_groups(chains, products, check_sampler(sampler))
+    place: Any = partial(target.draw_prior, chains=wanted[0], dtype=kind)
+    if start is not None:
+        place = np.asarray(start, kind)
+    options |= {"sampler": sampler, "layout": target.layout, "groups": groups, "seed": seed}
+    return sample_target(target, place, **options)
 
 
 def _matrix(name: str, values: Any, dtype: Any) -> Array:
@@ -220,7 +170,7 @@ def _matrix(name: str, values: Any, dtype: Any) -> Array:
 
 def sample_target(
     target: Target,
-    start: Array,
+    start: Array | Callable[[np.random.Generator], Array],
     *,
     sampler: Any = "nuts",
     draws: int = 1000,
@@ -242,17 +192,17 @@ def sample_target(
     ----------
     target : callable
         From positions (S, D) to log densities (S,) and gradients (S, D), all chains at once.
-    start : ndarray (S, D)
-        One row per chain, better too far apart than too close.
+    start : ndarray (S, D), or callable
+        One row per chain, better too far apart than too close; or what draws it, given the
+        generator of this run.
     sampler : {'nuts', 'chees', 'hmc', 'mams', 'mclmc', 'mh'} or kernel
         'chees' is HMC that finds the length of its path in the warm-up, from two chains at least.
         Of 'mclmc', which rejects nothing, draws are biased: `Draws.expected_bias`.
     draws : int
         To keep of each chain.
     warm_up : int, optional
-        Draws before them, from which step size and metric are learned; by default the kernel's
-        `usual_warm_up`, 4000 for HMC, ChEES and Metropolis-Hastings, whose steps are short, and
-        else 500.
+        Draws before them, from which step size and metric are learned; by default 4000 for HMC,
+        ChEES and Metropolis-Hastings, whose steps are short, and else 500.
     thin : int
         Steps per kept draw.
     metric : {'diagonal', 'dense'}
@@ -267,16 +217,15 @@ def sample_target(
         Chains of a group run side by side in one array, and learn step size and metric from each
         other, from a generator of their own; of other groups they know nothing.
     cores : int, optional
-        On how many cores groups run, each in a process of its own. **The draws are the same, bit
-        for bit**: they depend on `seed`, chains and `groups`, not on this. By default all that
-        the machine has (for a process of a pool one), as soon as a run is seen to last seconds.
-        More than one need joblib, which scikit-learn brings.
+        On how many cores groups run, each in a process of its own (by joblib, which scikit-learn
+        brings): **the draws are the same, bit for bit**. By default all that the machine has (for
+        a process of a pool one), as soon as a run is seen to last seconds.
     progress : bool, optional
         Show a progress bar; by default only in a terminal or notebook.
     checkpoint : path, optional
-        A folder. The run is stored there, and goes on from there when the same call is made
-        again: on the same machine the draws are those of an uninterrupted run, bit for bit. A
-        finished run is returned as it is, and goes on if more `draws` are asked for.
+        A folder, where the run is stored, and from where the same call goes on: on the same
+        machine with the draws of an uninterrupted run, bit for bit. A finished run is returned as
+        it is, and goes on if more `draws` are asked for.
     checkpoint_every : float
         Seconds between two writes, of all draws each time.
 
@@ -297,126 +246,52 @@ def sample_target(
     -----
     UserWarning
         After Ctrl-C, which returns the draws that all chains have made so far; when a checkpoint
-        cannot be written, as on a full disk; when more than 1 in 1,000 draws diverged: the
-        posterior has places that the chains do not reach; and when 'mclmc' makes variances off by
-        more than 6 %.
+        cannot be written; when more than 1 in 1,000 draws diverged: the posterior has places that
+        the chains do not reach; and when 'mclmc' makes variances off by more than 6 %.
 
     Notes
     -----
-    One group runs as many BLAS threads as NumPy has; several run one each. Here threadpoolctl
-    sees to that, which comes with scikit-learn; without, set ``OPENBLAS_NUM_THREADS=1``, or
-    the last bits of large products may depend on `cores`.
-    """
-    options = {
-        "sampler": sampler,
-        "draws": draws,
-        "warm_up": warm_up,
-        "thin": thin,
-        "metric": metric,
-        "target_accept": target_accept,
-        "seed": seed,
-        "layout": layout,
-        "groups": groups,
-        "cores": cores,
-        "progress": progress,
-        "checkpoint": checkpoint,
-        "checkpoint_every": checkpoint_every,
-    }
-    return _sampled(_begun(target, start, check_generator(seed, "seed"), True, **options))
-
-
-def _begun(
-    target: Target,
-    start: Array,
-    rng: np.random.Generator,
-    known: bool,
-    *,
-    seed: Any,
-    layout: Layout | None,
-    sampler: Any,
-    draws: int = 1000,
-    warm_up: int | None = None,
-    thin: int = 1,
-    metric: str = "diagonal",
-    target_accept: float | None = None,
-    groups: int = 1,
-    cores: int | None = None,
-    progress: bool | None = None,
-    checkpoint: str | Path | None = None,
-    checkpoint_every: float = 60.0,
-) -> Job:
-    """Check what `sample_target` is given, and begin.
-
-    `known`: whether the same call would have the same `start` again.
+    One group runs as many BLAS threads as NumPy has; several run one each, by threadpoolctl, which
+    scikit-learn brings. Without, set ``OPENBLAS_NUM_THREADS=1``, or the last bits of large products
+    may depend on `cores`.
     """
     FUNCTION("target", target)
     kernel = check_sampler(sampler)
     Optional(flag)("progress", progress)
     cores = check_cores("cores", cores)
-    draws = whole("draws", draws, 1, MOST_STEPS)
-    if warm_up is None:
-        warm_up = getattr(kernel, "usual_warm_up", WARM_UP)
-    warm_up = whole("warm_up", warm_up, 0, MOST_STEPS)
-    thin = whole("thin", thin, 1, MOST_STEPS)
-    OneOf(*METRICS)("metric", metric)
-    target_accept = Optional(proper_fraction)("target_accept", target_accept)
-    try:
-        start = np.array(start)
-    except ValueError:  # lists of several lengths
-        start = np.array("")
-    if start.ndim != 2 or not len(start) or start.dtype not in (np.float32, np.float64):
-        raise ValueError(
-            "start must be a matrix (chains, numbers) of float64 or float32; got "
-            f"shape {start.shape} of {start.dtype}"
+    usual = getattr(kernel, "usual_warm_up", WARM_UP)
+    settings = Settings(
+        target,
+        kernel,
+        whole("warm_up", usual if warm_up is None else warm_up, 0, MOST_STEPS),
+        whole("thin", thin, 1, MOST_STEPS),
+        whole("draws", draws, 1, MOST_STEPS),
+        OneOf(*METRICS)("metric", metric) == "dense",
+        Optional(proper_fraction)("target_accept", target_accept),
+    )
+    rng = check_generator(seed, "seed")
+    number = int(seed) if isinstance(seed, Integral) else None
+    known = not callable(start) or number is not None
+    place = _start(start(rng) if callable(start) else start)
+    groups = whole("groups", groups, 1, len(place))
+    with nullcontext() if groups == 1 else one_blas_thread():
+        store, runs = None, None
+        if checkpoint is not None:
+            store = Checkpoint(checkpoint, checkpoint_every)
+            runs = store.read(settings, place, groups, number, known)
+        runs = _begun(settings, place, groups, rng) if runs is None else runs
+        count, processes = min(groups, usable() if cores is None else cores), None
+        if cores is not None and count > 1:
+            processes = Processes(count)
+        began, before = time.monotonic(), sum(run.steps for run in runs)
+        finished = True
+        bar = tqdm(
+            total=settings.warm_up + settings.draws,
+            unit="draw",
+            leave=False,
+            disable=None if progress is None else not progress,
         )
-    if layout is None:
-        layout = Layout((("position", (start.shape[1],)),))
-    groups = whole("groups", groups, 1, len(start))
-    settings = Settings(target, kernel, warm_up, thin, draws, metric == "dense", target_accept)
-    store, runs = None, None
-    if checkpoint is not None:
-        described = {
-            # without addresses in memory, by which no other process would know it again
-            "kernel": re.sub(" at 0x[0-9a-f]+", "", repr(kernel)),
-            "warm_up": warm_up,
-            "thin": thin,
-            "metric": metric,
-            "target_accept": target_accept,
-            "dtype": str(start.dtype),
-            "chains": len(start),
-            "seed": int(seed) if isinstance(seed, Integral) else None,
-        }
-        store = Checkpoint(checkpoint, checkpoint_every, described)
-        runs = store.read(groups, start if known else None, target, kernel)
-    if runs is None:
-        with _threads(groups):
-            state = kernel.init(target, start)
-            rngs = [rng] if groups == 1 else rng.spawn(groups)
-            runs = [
-                begin(settings, own, type(state)._make(part[place] for part in state))
-                for own, place in zip(rngs, divided(len(start), groups), strict=True)
-            ]
-    return Job(settings, runs, layout, cores, store, progress)
-
-
-def _threads(groups: int) -> AbstractContextManager[Any]:
-    return nullcontext() if groups == 1 else one_blas_thread()
-
-
-def _sampled(job: Job) -> Draws:
-    """Sample until all groups have their draws, or until Ctrl-C."""
-    settings, runs, layout, cores, store, progress = job
-    count, processes = min(len(runs), usable() if cores is None else cores), None
-    if cores is not None and count > 1:
-        processes = Processes(count)
-    began, before = time.monotonic(), sum(run.steps for run in runs)
-    total, finished = settings.warm_up + settings.draws, True
-    hidden = None if progress is None else not progress
-    try:
-        with (
-            _threads(len(runs)),
-            tqdm(total=total, unit="draw", leave=False, disable=hidden) as bar,
-        ):
+        try:
             while left := [i for i, run in enumerate(runs) if run.steps < settings.steps]:
                 if processes is None:
                     for group in left:
@@ -425,30 +300,62 @@ def _sampled(job: Job) -> Draws:
                     found = processes.go_on(settings, [runs[group] for group in left], TURN_THERE)
                     for group, run in zip(left, found, strict=True):
                         runs[group] = runs[group].followed(run)
-                bar.update(sum(map(settings.done, runs)) // len(runs) - bar.n)
+                bar.update(sum(map(settings.done, runs)) // groups - bar.n)
                 if store is not None and store.due():
                     _write(store, runs)
                 passed, steps = time.monotonic() - began, sum(run.steps for run in runs)
-                more = passed * (len(runs) * settings.steps - steps) / (steps - before)
+                more = passed * (groups * settings.steps - steps) / (steps - before)
                 if processes is None and count > 1 and passed > TRIED and more > PAYS:
                     processes = Processes(count)
-    except KeyboardInterrupt:
-        finished = False
-        warnings.warn(
-            f"Sampling interrupted by user after {min(run.steps for run in runs)} steps; "
-            f"{min(map(settings.made, runs))} of {settings.draws} draws are returned"
-            + ("" if store is None else "; the same call goes on"),
-            UserWarning,
-            stacklevel=3,
-        )
-    except ChildProcessError as error:
-        goes_on = "begins anew" if store is None else "goes on from its checkpoint"
-        error.add_note(f"The same call {goes_on}; cores=1 needs no other process.")
-        raise
-    finally:
-        if store is not None:
-            _write(store, runs)
+        except KeyboardInterrupt:
+            finished = False
+            _warn(
+                f"Sampling interrupted by user after {min(run.steps for run in runs)} steps; "
+                f"{min(map(settings.made, runs))} of {settings.draws} draws are returned"
+                + ("" if store is None else "; the same call goes on")
+            )
+        except ChildProcessError as error:
+            goes_on = "begins anew" if store is None else "goes on from its checkpoint"
+            error.add_note(f"The same call {goes_on}; cores=1 needs no other process.")
+            raise
+        finally:
+            bar.close()
+            if store is not None:
+                _write(store, runs)
     return _result(runs, settings, layout, finished)
+
+
+def _start(start: Any) -> Array:
+    """Return where chains begin, as a matrix of floats."""
+    try:
+        found = np.array(start)
+    except ValueError:  # lists of several lengths
+        found = np.array("")
+    if found.ndim != 2 or not len(found) or found.dtype not in (np.float32, np.float64):
+        raise ValueError(
+            "start must be a matrix (chains, numbers) of float64 or float32; got "
+            f"shape {found.shape} of {found.dtype}"
+        )
+    return found
+
+
+def _begun(settings: Settings, start: Array, groups: int, rng: np.random.Generator) -> list[Run]:
+    """Return the runs of all groups before their first steps."""
+    state = settings.kernel.init(settings.target, start)
+    return [
+        begin(settings, own, type(state)._make(part[place] for part in state))
+        for own, place in zip(
+            [rng] if groups == 1 else rng.spawn(groups), divided(len(start), groups), strict=True
+        )
+    ]
+
+
+def _warn(text: str) -> None:
+    """Warn, as of the line outside of this file that has called it."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, UserWarning, stacklevel=level)
 
 
 def _write(store: Checkpoint, runs: Sequence[Run]) -> None:
@@ -456,52 +363,49 @@ def _write(store: Checkpoint, runs: Sequence[Run]) -> None:
     try:
         store.write(runs)
     except OSError as error:
-        warnings.warn(
+        _warn(
             f"the checkpoint could not be written: {error}. It stays as it was written before; "
-            "the draws are not lost, and are returned",
-            UserWarning,
-            stacklevel=4,
+            "the draws are not lost, and are returned"
         )
 
 
-def _result(runs: Sequence[Run], settings: Settings, layout: Layout, finished: bool) -> Draws:
+def _result(
+    runs: Sequence[Run], settings: Settings, layout: Layout | None, finished: bool
+) -> Draws:
     """Put the groups side by side, as far as all of them have come."""
     count = min(settings.draws, *map(settings.made, runs))
     parts = [run.joined() for run in runs]
     found = {
         name: np.concatenate([part[name][:count] for part in parts], axis=1) for name in parts[0]
     }
+    positions, size = found.pop("positions"), runs[0].state.position.shape[1]
     kernel, *others = (
         settings.kernel if run.adaptation is None else run.adaptation.kernel for run in runs
     )
     draws = Draws(
-        found.pop("positions"),
+        positions,
         found.pop("log_density"),
         found,
         kernel,
         settings.target,
-        layout,
+        Layout((("position", (size,)),)) if layout is None else layout,
         min(settings.warm_up, min(run.steps for run in runs)),
         sum(run.harmless for run in runs),
         finished,
         tuple(others),
     )
     if draws.divergences > MOST_DIVERGENT * draws.log_density.size:
-        warnings.warn(
+        _warn(
             f"{draws.divergences} divergent transitions among {draws.log_density.size} draws: the "
             "posterior has narrow places that the chains do not reach, and expectations are biased "
             "even where R-hat is 1. Raise target_accept (0.9, 0.95, 0.99), or use another prior or "
-            "hyperprior",
-            UserWarning,
-            stacklevel=4,
+            "hyperprior"
         )
     if draws.expected_bias > MOST_BIAS:
-        warnings.warn(
+        _warn(
             f"{type(kernel).__name__} is not adjusted, and its steps are large here: variances are "
             f"off by about {100 * draws.expected_bias:.2g} % if the posterior is a Gaussian (D50), "
             "more if it is far from one, and means may be off too. Give it a longer warm-up or a "
-            "smaller energy_variance, or use sampler='mams', which has no bias",
-            UserWarning,
-            stacklevel=4,
+            "smaller energy_variance, or use sampler='mams', which has no bias"
         )
     return draws

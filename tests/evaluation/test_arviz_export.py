@@ -18,8 +18,8 @@ from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.elementary import LOG_2PI
 from bbb_numpy.parts.hyperpriors import HalfNormal
 from bbb_numpy.parts.student_t import StudentTLikelihood
-from bbb_numpy.sampling.draws import STATISTICS, Draws
-from bbb_numpy.sampling.mcmc import NUTS
+from bbb_numpy.sampling.draws import Draws
+from bbb_numpy.sampling.mcmc import NUTS, Info
 from bbb_numpy.sampling.run import sample
 
 RNG = np.random.default_rng
@@ -52,7 +52,7 @@ def drawn(joint, positions):
     What an export holds does not depend on how the draws were made, and this takes no time.
     """
     log_density = joint(positions.reshape(-1, positions.shape[-1]))[0].reshape(positions.shape[:2])
-    stats = dict(zip(STATISTICS, RNG(0).uniform(1, 9, (6, *positions.shape[:2])), strict=True))
+    stats = dict(zip(Info._fields, RNG(0).uniform(1, 9, (6, *positions.shape[:2])), strict=True))
     stats["divergent"] = stats["divergent"] > 5
     stats["depth"] = np.floor(stats["depth"])
     return Draws(positions, log_density, stats, NUTS(0.2), joint, joint.layout, 60, 0, True)

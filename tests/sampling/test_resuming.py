@@ -98,7 +98,7 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_draws(tmp_path, monkeypatc
 def test_a_write_is_due_so_long_after_the_last_one_failed_or_not(tmp_path, monkeypatch):
     clock = [100.0]
     monkeypatch.setattr(resuming.time, "monotonic", lambda: clock[0])
-    found = Checkpoint(tmp_path / "run", 60.0, {})
+    found = Checkpoint(tmp_path / "run", 60.0)
     due = []
     for clock[0] in (100.0, 159.0, 160.0):
         due.append(found.due())
@@ -157,10 +157,10 @@ def test_everything_the_next_step_depends_on_is_read_back_bit_for_bit(
     here = begin(settings, rng, kernel.init(UNIT, START))
     while here.steps < 40:
         here = go_on(settings, here, 0.0)
-    store = Checkpoint(tmp_path, 60.0, {"a": 1})
-    assert store.read(1, START, UNIT, kernel) is None
+    store, call = Checkpoint(tmp_path, 60.0), (settings, START, 1, 0, True)
+    assert store.read(*call) is None
     store.write([here])
-    [there] = Checkpoint(tmp_path, 60.0, {"a": 1}).read(1, START, UNIT, kernel)
+    [there] = Checkpoint(tmp_path, 60.0).read(*call)
     assert (there.steps, there.harmless) == (here.steps, here.harmless)
     ends = [go_on(settings, one, 1e9) for one in (here, there)]
     for a, b in zip(*(one.joined().values() for one in ends), strict=True):

@@ -6,21 +6,24 @@ not leave the target as it is. All chains share what is learned from all of them
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from functools import partial
 from math import exp, log, sqrt
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ...numeric.validation import proper_fraction
+from ...numeric.validation import Optional, proper_fraction
 from .leapfrog import Phase, hamiltonian, leapfrog
-from .metrics import DenseMetric, DiagonalMetric, Metric, identity
+from .metrics import DenseMetric, DiagonalMetric, Metric, Scaled
 from .states import Info, State, Target, init
 
 __all__ = ["Adaptable", "Adaptation", "DualAveraging", "Moments", "first_step_size", "windows"]
 
 Array = NDArray[Any]
+Search = Callable[[float], float]
 
 
 class DualAveraging(NamedTuple):
@@ -125,7 +128,7 @@ def windows(warm_up: int) -> tuple[int, ...]:
 
 
 def first_step_size(
-    target: Target, rng: np.random.Generator, metric: Metric, state: State, step_size: float
+    target: Target, rng: Generator, metric: Metric, state: State, step_size: float
 ) -> float:
     """Double or halve `step_size` until one leapfrog step is accepted by 80 % on average (M11)."""
     momentum = metric.draw_momentum(rng, state.position)
@@ -149,103 +152,89 @@ class Adaptation(NamedTuple):
     kernel: Any  # as it is to be used for the next draw; after the last one: as found
     done: int
     warm_up: int
-    target_accept: float
+    target_accept: float | None  # None: everything is accepted
     averaging: DualAveraging
     moments: Moments
-    length: Any = None  # of a kernel that learns its path: `chees.PathLength`
+    length: Any  # of a path, where it is learned: `chees.PathLength`, `microcanonical.Decoherence`
 
-    def update(
-        self, target: Target, rng: np.random.Generator, state: Any, info: Info
-    ) -> Adaptation:
-        """Learn from one draw, `state`, whose step did what `info` says (M11, M12, D47)."""
+    def update(self, target: Target, rng: Generator, state: Any, info: Info) -> Adaptation:
+        """Learn from one draw, `state`, whose step did what `info` says (M11, M12, D47, D50)."""
         kernel, length, moments, done = self.kernel, self.length, self.moments, self.done + 1
         metric = kernel.metric
-        seen = kernel.mean_acceptance(info.acceptance)
-        averaging = self.averaging.update(self.target_accept - seen)
+        miss = kernel.miss(target, rng, state, info, self.target_accept)
+        averaging = self.averaging.update(miss)
         step_size = exp(averaging.log_step)
-        if length is not None:
-            length = length.learned(kernel, state, info, step_size)
         ends = windows(self.warm_up)
-        if ends and ends[0] < done <= ends[-1]:
+        inside = bool(ends) and ends[0] < done <= ends[-1]
+        if inside:
             moments = moments.update(state.position)
+        if length is not None:
+            length = length.learned(kernel, state, info, step_size, inside)
         if done in ends[1:]:
             metric = moments.metric(state.position.dtype)
-            moments = Moments.start(state.position, moments.squares.ndim == 2)
-            step_size = exp(averaging.log_mean)
-            step_size = kernel.first_step_size(target, rng, metric, state, step_size)
+            search = partial(first_step_size, target, rng, metric, state)
+            step_size = kernel.first_step_size(search, exp(averaging.log_mean), state)
             averaging = DualAveraging.start(step_size)
-            if length is not None and done < ends[-1]:  # D47: up from a short path, in new units
-                length = length.start(kernel.first_path(step_size))
-        path = None if length is None else exp(length.log_path)
-        if done == self.warm_up:
+            if length is not None:
+                edge = (done == ends[1], done == ends[-1])
+                length = length.renewed(kernel, moments, step_size, *edge)
+            moments = Moments.start(state.position, moments.squares.ndim == 2)
+        last = done == self.warm_up
+        if last:
             step_size = exp(averaging.log_mean)
-            path = None if length is None else exp(length.log_mean)
-        return self._replace(
-            kernel=kernel.tuned(step_size, metric, *([] if path is None else [path])),
-            done=done,
-            averaging=averaging,
-            moments=moments,
-            length=length,
-        )
+        found = () if length is None else (length.found(last),)
+        tuned = kernel.tuned(step_size, metric, *found)
+        return Adaptation(tuned, done, self.warm_up, self.target_accept, averaging, moments, length)
 
 
-class Adaptable:
+class Adaptable(Scaled):
     """What kernels with a step size and a metric have in common."""
 
-    step_size: float
-    metric: Metric | None
     target_accept: float | None
 
     def init(self, target: Target, position: Array) -> Any:
         """Return the state at `position` (S, D)."""
         return init(target, position)
 
-    def tuned(self, step_size: float, metric: Metric) -> Self:
-        """Return the kernel with another step size and metric."""
-        return replace(self, step_size=step_size, metric=metric)  # type: ignore[type-var]
-
     def adapt(
         self,
         target: Target,
-        rng: np.random.Generator,
+        rng: Generator,
         state: Any,
         warm_up: int,
         *,
         dense: bool = False,
         target_accept: float | None = None,
-    ) -> Any:
-        """Begin a warm-up of `warm_up` draws from `state`, or return None if nothing is to adapt.
+    ) -> Adaptation | None:
+        """Begin a warm-up of `warm_up` draws from `state`; None if there is nothing to adapt.
 
-        Parameters
-        ----------
-        dense : bool
-            Learn a full matrix instead of a diagonal.
-        target_accept : float, optional
-            Wanted mean acceptance, by default the kernel's own.
+        `dense` learns a full matrix instead of a diagonal; `target_accept` is by default the
+        kernel's own.
         """
         wanted = self.target_accept if target_accept is None else target_accept
-        metric = identity(state.position) if self.metric is None else self.metric
-        step_size = self.first_step_size(target, rng, metric, state, self.step_size)
-        return Adaptation(
-            self.tuned(step_size, metric),
-            0,
-            warm_up,
-            proper_fraction("target_accept", wanted),
-            DualAveraging.start(step_size),
+        wanted = Optional(proper_fraction)("target_accept", wanted)
+        metric = self.metric_for(state.position)
+        search = partial(first_step_size, target, rng, metric, state)
+        step_size = self.first_step_size(search, None, state)
+        length, *found = self.first_length(state, step_size)
+        kernel, moments = (
+            self.tuned(step_size, metric, *found),
             Moments.start(state.position, dense),
         )
+        averaging = DualAveraging.start(step_size)
+        return Adaptation(kernel, 0, warm_up, wanted, averaging, moments, length)
 
-    def first_step_size(
-        self,
-        target: Target,
-        rng: np.random.Generator,
-        metric: Metric,
-        state: State,
-        step_size: float,
-    ) -> float:
-        """Return where dual averaging begins, at first and under every new metric."""
-        return first_step_size(target, rng, metric, state, step_size)
+    def first_step_size(self, search: Search, begin: float | None, state: State) -> float:
+        """Return where dual averaging begins, at first (`begin` None) and under every new metric.
 
-    def mean_acceptance(self, acceptance: Array) -> float:
-        """Return of the acceptances (S,) of a draw what is to become `target_accept`."""
-        return float(np.mean(acceptance))
+        `search` is `first_step_size` of the state and the metric.
+        """
+        return search(self.step_size if begin is None else begin)
+
+    def first_length(self, state: Any, step_size: float) -> tuple[Any, ...]:
+        """Return what is to learn the length of paths, and the first one; None if it is not."""
+        return (None,)
+
+    def miss(self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any) -> float:
+        """Return what dual averaging is to bring to 0: positive if the step is too large (M11)."""
+        return float(wanted - float(np.mean(info.acceptance)))

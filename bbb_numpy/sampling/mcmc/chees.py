@@ -12,20 +12,20 @@ which the warm-up climbs by Adam; all chains share one length, and one number of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
-from math import isfinite, log, pi, sqrt
+from dataclasses import dataclass
+from math import exp, isfinite, log, pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ...numeric.elementary import inner
-from ...numeric.validation import MOST_STEPS, check_fields, positive, whole
-from .adaptation import Adaptable, Adaptation
+from ...numeric.validation import positive
+from .adaptation import Adaptable, Moments
 from .hmc import trajectory
 from .leapfrog import steps_for
-from .metrics import Metric, check_metric, identity
+from .metrics import Metric
 from .states import Info, State, Target, init
 
 __all__ = ["ChEES", "Paced", "PathLength", "criterion_slope", "halton", "mean_slope"]
@@ -145,10 +145,22 @@ class PathLength(NamedTuple):
         log_mean = share * log_path + (1.0 - share) * self.log_mean
         return PathLength(log_path, log_mean, square, count)
 
-    def learned(self, kernel: ChEES, state: Paced, info: Info, step_size: float) -> PathLength:
+    def learned(
+        self, kernel: ChEES, state: Paced, info: Info, step_size: float, inside: bool
+    ) -> PathLength:
         """Learn from one draw of the kernel (D47)."""
         slope = mean_slope(state.slope, info.acceptance)
         return self.update(slope, step_size, kernel.max_steps * step_size)
+
+    def renewed(
+        self, kernel: ChEES, moments: Moments, step_size: float, first: bool, last: bool
+    ) -> PathLength:
+        """Begin anew under a new metric, unless there is no time for it after the last (D47)."""
+        return self if last else PathLength.start(kernel.first_path(step_size))
+
+    def found(self, last: bool) -> float:
+        """Return the path of the next draw; after the last draw of a warm-up the mean."""
+        return exp(self.log_mean if last else self.log_path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,29 +168,17 @@ class ChEES(Adaptable):
     """Hamiltonian Monte Carlo whose warm-up finds the length of the path (D47).
 
     All chains take the same number of leapfrog steps, from path to path another one, and so no
-    chain waits for another. Afterwards step size, path and metric stay as they are.
+    chain waits for another. Afterwards step size, path and metric stay as they are. It goes on
+    from states of its own `init` alone, which know how many paths have been taken.
 
     Parameters
     ----------
-    step_size : float
-        eps > 0 of the leapfrog, in units of the metric.
+    step_size, metric, max_steps
+        As of `HMC`.
     path : float
-        Length of the longest trajectory in the same units, > 0. A warm-up begins here, or at 16
-        leapfrog steps if these are shorter, and learns it; it needs two chains at least.
-        The lengths of the paths are this times Halton's numbers 1/2, 1/4, 3/4, 1/8, ...
-    metric : DiagonalMetric or DenseMetric, optional
-        By default unit variances.
-    max_steps : int
-        Most leapfrog steps of a path, in the warm-up and after it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For numbers out of range, or a metric that is none.
-
-    Notes
-    -----
-    Its states are those of its own `init`: they know how many paths have been taken.
+        Length of the longest trajectory in units of the metric, > 0. A warm-up begins here, or at
+        16 leapfrog steps if these are shorter, and learns it; it needs two chains at least. The
+        lengths of the paths are this times Halton's numbers 1/2, 1/4, 3/4, 1/8, ...
     """
 
     step_size: float = 0.1
@@ -191,46 +191,15 @@ class ChEES(Adaptable):
     target_accept = 0.651
     usual_warm_up = 4000  # as HMC
     together = 4  # chains of a group at least: they learn the path from each other
+    learned = ("step_size", "metric", "path")
 
     def __post_init__(self) -> None:
-        positive("step_size", self.step_size)
+        super().__post_init__()
         positive("path", self.path)
-        check_metric(self.metric, "whiten")
-        check_fields(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
-
-    def length(self, turn: int) -> float:
-        """Return the length h T of path number 1, 2, ... (D47)."""
-        return halton(turn) * self.path
 
     def steps(self, turn: int) -> int:
-        """Return the leapfrog steps of path number 1, 2, ... (D47)."""
-        return steps_for(self.length(turn), self.step_size, self.max_steps)
-
-    def tuned(self, step_size: float, metric: Metric, path: float | None = None) -> ChEES:
-        """Return the kernel with another step size and metric, and another path if given."""
-        length = self.path if path is None else path
-        return replace(self, step_size=step_size, metric=metric, path=length)
-
-    def adapt(
-        self, target: Target, rng: np.random.Generator, state: Any, warm_up: int, **options: Any
-    ) -> Adaptation:
-        """Begin a warm-up; `target_accept` is of the harmonic mean over the chains.
-
-        Raises
-        ------
-        ValueError
-            If there is one chain alone.
-        """
-        if len(state.position) < 2:
-            raise ValueError(
-                "ChEES learns its path from the spread of the chains, of which it needs two at "
-                "least; got 1. Ask for chains=2 or more, or give the path: HMC(path=1.57)"
-            )
-        begun = super().adapt(target, rng, state, warm_up, **options)
-        path = self.first_path(begun.kernel.step_size)
-        kernel = begun.kernel.tuned(begun.kernel.step_size, begun.kernel.metric, path)
-        found: Adaptation = begun._replace(kernel=kernel, length=PathLength.start(path))
-        return found
+        """Return the leapfrog steps of path number 1, 2, ..., of length h T (D47)."""
+        return steps_for(halton(turn) * self.path, self.step_size, self.max_steps)
 
     def first_path(self, step_size: float) -> float:
         """Return the path from which the warm-up climbs, under every new metric (D47).
@@ -240,10 +209,20 @@ class ChEES(Adaptable):
         """
         return max(min(0.5 * pi, FIRST_STEPS * step_size), step_size)
 
-    def mean_acceptance(self, acceptance: Array) -> float:
-        """Return the harmonic mean over the chains; 0 if one of them is 0."""
-        with np.errstate(divide="ignore", over="ignore"):
-            return float(1.0 / np.mean(1.0 / acceptance))
+    def first_length(self, state: Any, step_size: float) -> tuple[PathLength, float]:
+        """Return what is to learn the path, and the first one; it takes two chains."""
+        if len(state.position) < 2:
+            raise ValueError(
+                "ChEES learns its path from the spread of the chains, of which it needs two at "
+                "least; got 1. Ask for chains=2 or more, or give the path: HMC(path=1.57)"
+            )
+        path = self.first_path(step_size)
+        return PathLength.start(path), path
+
+    def miss(self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any) -> float:
+        """Return the wanted acceptance less the harmonic mean over the chains (D47)."""
+        with np.errstate(divide="ignore", over="ignore"):  # 0 if one of them is 0
+            return float(wanted - float(1.0 / np.mean(1.0 / info.acceptance)))
 
     def init(self, target: Target, position: Array) -> Paced:
         """Return the state at `position` (S, D), before the first path."""
@@ -251,19 +230,18 @@ class ChEES(Adaptable):
         center = np.tile(position.mean(axis=0), (chains, 1))
         return Paced(*state, np.zeros(chains, int), np.zeros(chains), center)
 
-    def step(self, target: Target, rng: np.random.Generator, state: Any) -> tuple[Paced, Info]:
+    def step(self, target: Target, rng: Generator, state: Any) -> tuple[Paced, Info]:
         """Move every chain along one trajectory, or leave it where it is (D47, M7)."""
         if not isinstance(state, Paced):
             raise TypeError(
                 "ChEES goes on from states of its own init, which know how many paths have been "
                 f"taken; got a {type(state).__name__}"
             )
-        metric = identity(state.position) if self.metric is None else self.metric
+        metric = self.metric_for(state.position)
         momentum = metric.draw_momentum(rng, state.position)
         turn = int(state.turn[0]) + 1
-        place = State(state.position, state.log_density, state.gradient)
         new, info, end = trajectory(
-            target, rng, metric, place, momentum, self.step_size, self.steps(turn)
+            target, rng, metric, State(*state[:3]), momentum, self.step_size, self.steps(turn)
         )
         slope = criterion_slope(
             metric,
@@ -271,7 +249,7 @@ class ChEES(Adaptable):
             end.position - state.center,
             end.momentum,
             info.acceptance,  # 0 where divergent
-            self.length(turn),
+            halton(turn) * self.path,
         )
         share = 1.0 / min(turn, MEMORY)
         center = state.center + share * (new.position - state.center)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from math import ceil, pi
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ...numeric.validation import MOST_STEPS, check_fields, positive, real, whole
+from ...numeric.validation import positive, real
 from .adaptation import Adaptable
 from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog, steps_for
-from .metrics import Metric, check_metric, identity
+from .metrics import Metric
 from .states import Info, State, Target, select
 
 __all__ = ["HMC"]
@@ -45,11 +45,6 @@ class HMC(Adaptable):
         In [0, 1]. Share of the paths whose step size is drawn from 0 to step_size; their number
         of steps stays. Without them a chain that comes to a place where the leapfrog is not stable
         with step_size may be stuck there for thousands of draws.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For numbers out of range, or a metric that is none.
     """
 
     step_size: float = 0.1
@@ -63,26 +58,24 @@ class HMC(Adaptable):
     usual_warm_up = 4000  # its paths are short, and many lead to where the mass is
 
     def __post_init__(self) -> None:
-        positive("step_size", self.step_size)
+        super().__post_init__()
         positive("path", self.path)
-        check_metric(self.metric)
         for name in ("jitter", "small_steps"):
             real(name, getattr(self, name), 0.0, np.nextafter(1.0, np.inf), "between 0 and 1")
-        check_fields(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
 
     @property
     def steps(self) -> int:
         """Leapfrog steps of the longest path."""
         return steps_for(self.path, self.step_size, self.max_steps)
 
-    def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
+    def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
         r"""Move every chain along one trajectory, or leave it where it is (M7).
 
         Accepted with probability :math:`\min(1, e^{H_0 - H_1})`,
         :math:`H = -\log\pi(\theta) + \tfrac12 r^T M^{-1} r`. The new momentum would have to be
         negated for the proposal to be its own inverse; it is drawn afresh instead.
         """
-        metric = identity(state.position) if self.metric is None else self.metric
+        metric = self.metric_for(state.position)
         momentum = metric.draw_momentum(rng, state.position)
         # Both are drawn once for all chains
         steps = ceil(self.steps * (1.0 - self.jitter * rng.random()))
@@ -95,7 +88,7 @@ class HMC(Adaptable):
 
 def trajectory(
     target: Target,
-    rng: np.random.Generator,
+    rng: Generator,
     metric: Metric,
     state: State,
     momentum: Array,
@@ -114,7 +107,7 @@ def trajectory(
 
 
 def accept(
-    rng: np.random.Generator,
+    rng: Generator,
     error: Array,
     old: State,
     new: State,

@@ -7,49 +7,50 @@ The momentum is :math:`r \sim N(0, M)`, the kinetic energy :math:`\tfrac12 r^T M
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ...numeric.elementary import inner, symmetric
-from ...numeric.validation import Like, Optional, brief
+from ...numeric.validation import MOST_STEPS, Like, Optional, brief, check_fields, positive, whole
 
-__all__ = ["DenseMetric", "DiagonalMetric", "Metric", "check_metric", "identity"]
+__all__ = ["DenseMetric", "DiagonalMetric", "Metric", "Scaled", "identity"]
 
 Array = NDArray[Any]
 
 
-class Metric(Protocol):
-    """What a metric has: `DiagonalMetric`, `DenseMetric`, or one's own."""
+class Metric:
+    """A mass matrix M; one of one's own needs these methods, not this class."""
 
-    def draw_momentum(self, rng: np.random.Generator, like: Array) -> Array:
+    def draw_momentum(self, rng: Generator, like: Array) -> Array:
         """Draw momenta r ~ N(0, M), one for each row of `like` (S, D)."""
+        return self._momentum(rng.standard_normal(like.shape, like.dtype.type))
 
-    def draw_step(self, rng: np.random.Generator, like: Array) -> Array:
+    def draw_step(self, rng: Generator, like: Array) -> Array:
         """Draw steps ~ N(0, M^-1), one for each row of `like` (S, D)."""
+        return self._step(rng.standard_normal(like.shape, like.dtype.type))
 
     def velocity(self, momentum: Array) -> Array:
         """Return M^-1 r (S, D)."""
+        raise NotImplementedError
 
     def kinetic(self, momentum: Array) -> Array:
-        """Return the kinetic energies (S,)."""
+        """Return the kinetic energies r^T M^-1 r / 2 (S,)."""
+        return 0.5 * inner(momentum, self.velocity(momentum))
 
     def whiten(self, offset: Array) -> Array:
         """Return the offsets (S, D) in the coordinates where M = I: z with z^T z = u^T M u."""
+        raise NotImplementedError
 
+    def _momentum(self, z: Array) -> Array:
+        raise NotImplementedError
 
-def check_metric(metric: Any, *more: str) -> None:
-    """Raise TypeError unless `metric` is None or has what such a kernel uses, and `more`."""
-    example = "DiagonalMetric(variance) or DenseMetric(covariance), or None"
-    uses = ("draw_momentum", "velocity", "kinetic", *more)
-    Optional(Like(example, *uses))("metric", metric)
-
-
-def _normal(rng: np.random.Generator, like: Array) -> Array:
-    return rng.standard_normal(like.shape, like.dtype.type)
+    def _step(self, z: Array) -> Array:
+        raise NotImplementedError
 
 
 def _numbers(name: str, value: Any) -> Array:
@@ -64,47 +65,36 @@ def _numbers(name: str, value: Any) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class DiagonalMetric:
+class DiagonalMetric(Metric):
     """M^-1 = diag(variance).
 
     Parameters
     ----------
     variance : ndarray (D,)
-        Estimated variance of each coordinate, > 0.
-
-    Raises
-    ------
-    ValueError
-        Unless `variance` is a vector of finite positive numbers.
+        Estimated variance of each coordinate, finite and > 0.
     """
 
     variance: Array
 
     def __post_init__(self) -> None:
-        v = _numbers("variance", self.variance)
+        check_fields(self, variance=_numbers)
+        v = self.variance
         if v.ndim != 1 or not (np.isfinite(v).all() and (v > 0).all()):
             raise ValueError(f"variance must be a vector of finite numbers > 0; got {v}")
-        object.__setattr__(self, "variance", v)
 
     @cached_property
     def _deviation(self) -> Array:
         return np.sqrt(self.variance)
 
-    def draw_momentum(self, rng: np.random.Generator, like: Array) -> Array:
-        """Draw momenta r ~ N(0, M), one for each row of `like` (S, D)."""
-        return _normal(rng, like) / self._deviation
+    def _momentum(self, z: Array) -> Array:
+        return z / self._deviation
 
-    def draw_step(self, rng: np.random.Generator, like: Array) -> Array:
-        """Draw steps ~ N(0, M^-1), one for each row of `like` (S, D)."""
-        return _normal(rng, like) * self._deviation
+    def _step(self, z: Array) -> Array:
+        return z * self._deviation
 
     def velocity(self, momentum: Array) -> Array:
         """Return M^-1 r (S, D)."""
         return momentum * self.variance
-
-    def kinetic(self, momentum: Array) -> Array:
-        """Return the kinetic energies r^T M^-1 r / 2 (S,)."""
-        return 0.5 * inner(momentum, self.velocity(momentum))
 
     def whiten(self, offset: Array) -> Array:
         """Return z with z^T z = u^T M u, row by row (S, D)."""
@@ -112,29 +102,24 @@ class DiagonalMetric:
 
 
 @dataclass(frozen=True, eq=False)
-class DenseMetric:
+class DenseMetric(Metric):
     """M^-1 = covariance.
 
     Parameters
     ----------
     covariance : ndarray (D, D)
-        Symmetric, positive definite.
-
-    Raises
-    ------
-    ValueError
-        Unless `covariance` is finite, symmetric to 1e-5 and positive definite.
+        Finite, symmetric to 1e-5, positive definite.
     """
 
     covariance: Array
 
     def __post_init__(self) -> None:
-        c = _numbers("covariance", self.covariance)
+        check_fields(self, covariance=_numbers)
+        c = self.covariance
         if c.ndim != 2 or c.shape[0] != c.shape[1]:
             raise ValueError(f"covariance must be a symmetric matrix; got shape {c.shape}")
         if not (np.isfinite(c).all() and symmetric(c)):
             raise ValueError(f"covariance must be symmetric, of finite numbers; got {c}")
-        object.__setattr__(self, "covariance", c)
         try:
             self._factor  # noqa: B018
         except np.linalg.LinAlgError:
@@ -150,21 +135,15 @@ class DenseMetric:
         """C^-1: z^T C^-1 has covariance C^-T C^-1 = M."""
         return np.linalg.solve(self._factor, np.eye(len(self._factor), dtype=self._factor.dtype))
 
-    def draw_momentum(self, rng: np.random.Generator, like: Array) -> Array:
-        """Draw momenta r ~ N(0, M), one for each row of `like` (S, D)."""
-        return _normal(rng, like) @ self._inverse_factor
+    def _momentum(self, z: Array) -> Array:
+        return z @ self._inverse_factor
 
-    def draw_step(self, rng: np.random.Generator, like: Array) -> Array:
-        """Draw steps ~ N(0, M^-1), one for each row of `like` (S, D)."""
-        return _normal(rng, like) @ self._factor.T
+    def _step(self, z: Array) -> Array:
+        return z @ self._factor.T
 
     def velocity(self, momentum: Array) -> Array:
         """Return M^-1 r (S, D)."""
         return momentum @ self.covariance
-
-    def kinetic(self, momentum: Array) -> Array:
-        """Return the kinetic energies r^T M^-1 r / 2 (S,)."""
-        return 0.5 * inner(momentum, self.velocity(momentum))
 
     def whiten(self, offset: Array) -> Array:
         """Return z = C^-1 u with z^T z = u^T M u, row by row (S, D)."""
@@ -174,3 +153,39 @@ class DenseMetric:
 def identity(like: Array) -> DiagonalMetric:
     """Return the metric of unit variances for positions (S, D)."""
     return DiagonalMetric(np.ones(like.shape[1], like.dtype))
+
+
+class Scaled:
+    """What kernels and proposals with a step size and a metric have in common.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of range, or a metric that is none.
+    """
+
+    step_size: float
+    metric: Metric | None
+
+    learned: tuple[str, ...] = ("step_size", "metric")  # what a warm-up finds
+
+    def __post_init__(self) -> None:
+        positive("step_size", self.step_size)
+        example = "DiagonalMetric(variance) or DenseMetric(covariance), or None"
+        uses = ("draw_momentum", "draw_step", "velocity", "kinetic", "whiten")
+        Optional(Like(example, *uses))("metric", self.metric)
+        if hasattr(self, "max_steps"):
+            check_fields(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
+
+    def metric_for(self, like: Array) -> Metric:
+        """Return the metric for positions (S, D): by default unit variances."""
+        return identity(like) if self.metric is None else self.metric
+
+    @property
+    def tuning(self) -> tuple[Any, ...]:
+        """What `tuned` takes to make this of another of the same settings."""
+        return tuple(getattr(self, name) for name in self.learned)
+
+    def tuned(self, *tuning: Any) -> Self:
+        """Return the same with another step size and metric, and length if it learns one."""
+        return replace(self, **dict(zip(self.learned, tuning, strict=False)))  # type: ignore[type-var]

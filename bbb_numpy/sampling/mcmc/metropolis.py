@@ -13,15 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ...numeric.validation import FUNCTION, Like, positive
-from .adaptation import Adaptable
-from .metrics import Metric, check_metric, identity
-from .states import Info, State, Target, evaluate, select
+from ...numeric.validation import FUNCTION, Like, check_fields, positive
+from .adaptation import Adaptable, Search
+from .hmc import accept
+from .metrics import Metric, Scaled
+from .states import Info, State, Target, evaluate
 
 __all__ = [
     "GaussianWalk",
@@ -39,9 +41,7 @@ Array = NDArray[Any]
 class Proposal(Protocol):
     """What a proposal has."""
 
-    def propose(
-        self, target: Target, rng: np.random.Generator, state: State
-    ) -> tuple[State, Array]:
+    def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
         """Return candidates, and log q(old|new) - log q(new|old) (S,)."""
 
 
@@ -49,24 +49,23 @@ def _candidate(target: Target, position: Array) -> State:
     return State(position, *evaluate(target, position))
 
 
-class _Scaled:
-    """What proposals with a step size and a metric have in common."""
+class _Walk(Scaled):
+    """A proposal that is symmetric, so that q cancels (M6)."""
 
-    step_size: float
-    metric: Metric | None
+    def _step(self, rng: Generator, like: Array) -> Array:
+        return self.step_size * self.metric_for(like).draw_step(rng, like)
 
-    def __post_init__(self) -> None:
-        check_metric(self.metric, "draw_step")
-        positive("step_size", self.step_size)
-
-    def tuned(self, step_size: float, metric: Metric) -> Self:
-        """Return the proposal with another step size and metric."""
-        return replace(self, step_size=step_size, metric=metric)  # type: ignore[type-var]
+    def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
+        """Return candidates, and the log ratio 0 (S,)."""
+        with np.errstate(all="ignore"):  # few degrees: a step may be infinite, and is rejected
+            position = state.position + self._step(rng, state.position)
+        new = _candidate(target, position.astype(state.position.dtype, copy=False))
+        return new, np.zeros_like(new.log_density)
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianWalk(_Scaled):
-    """Propose x' ~ N(x, step_size^2 M^-1): symmetric, so q cancels (M6).
+class GaussianWalk(_Walk):
+    """Propose x' ~ N(x, step_size^2 M^-1) (M6).
 
     Parameters
     ----------
@@ -80,27 +79,18 @@ class GaussianWalk(_Scaled):
 
     target_accept = 0.234  # best for many dimensions (Roberts, Gelman and Gilks 1997)
 
-    def propose(
-        self, target: Target, rng: np.random.Generator, state: State
-    ) -> tuple[State, Array]:
-        """Return candidates, and the log ratio 0 (S,)."""
-        metric = self.metric or identity(state.position)
-        step = self.step_size * metric.draw_step(rng, state.position)
-        new = _candidate(target, state.position + step)
-        return new, np.zeros_like(new.log_density)
-
 
 @dataclass(frozen=True, eq=False)
-class StudentWalk(_Scaled):
+class StudentWalk(_Walk):
     """Propose x' = x + step_size t: a walk with rare long steps (M6).
 
     Parameters
     ----------
-    step_size : float
+    step_size, metric
+        As of `GaussianWalk`.
     degrees : float
         Degrees of freedom, > 0, of Student's t; 1 is a Cauchy walk. One length for all
         coordinates, whose directions are those of the metric.
-    metric : DiagonalMetric or DenseMetric, optional
     """
 
     step_size: float = 1.0
@@ -113,29 +103,18 @@ class StudentWalk(_Scaled):
         super().__post_init__()
         positive("degrees", self.degrees)
 
-    def propose(
-        self, target: Target, rng: np.random.Generator, state: State
-    ) -> tuple[State, Array]:
-        """Return candidates, and the log ratio 0 (S,)."""
-        metric = self.metric or identity(state.position)
-        step = self.step_size * metric.draw_step(rng, state.position)
-        with np.errstate(all="ignore"):  # few degrees: a step may be infinite, and is rejected
-            step *= np.sqrt(self.degrees / rng.chisquare(self.degrees, (len(step), 1)))
-            new = _candidate(target, (state.position + step).astype(state.position.dtype))
-        return new, np.zeros_like(new.log_density)
+    def _step(self, rng: Generator, like: Array) -> Array:
+        step = super()._step(rng, like)
+        step *= np.sqrt(self.degrees / rng.chisquare(self.degrees, (len(step), 1)))
+        return step
 
 
 @dataclass(frozen=True)
 class LogNormalWalk:
-    r"""Propose x' = x e^{s z}, z ~ N(0, 1), for positive numbers (M6).
+    r"""Propose x' = x e^{s z}, z ~ N(0, 1), with s > 0 the step size, for positive numbers (M6).
 
     Not symmetric: :math:`q(x'|x) = N(\log x'; \log x, s^2) / x'`, so that
     :math:`\log q(x|x') - \log q(x'|x) = \sum_d (\log x'_d - \log x_d)`.
-
-    Parameters
-    ----------
-    step_size : float
-        s > 0.
     """
 
     step_size: float = 1.0
@@ -143,9 +122,7 @@ class LogNormalWalk:
     def __post_init__(self) -> None:
         positive("step_size", self.step_size)
 
-    def propose(
-        self, target: Target, rng: np.random.Generator, state: State
-    ) -> tuple[State, Array]:
+    def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
         """Return candidates, and the log ratio (S,)."""
         noise = rng.standard_normal(state.position.shape, state.position.dtype.type)
         step = self.step_size * noise
@@ -154,16 +131,10 @@ class LogNormalWalk:
 
 
 @dataclass(frozen=True, eq=False)
-class Langevin(_Scaled):
+class Langevin(Scaled):
     r"""Propose x' ~ N(x + (s^2/2) M^-1 grad log pi(x), s^2 M^-1): uphill on average (M6).
 
-    The drift differs at the two ends, so q does not cancel.
-
-    Parameters
-    ----------
-    step_size : float
-        s > 0.
-    metric : DiagonalMetric or DenseMetric, optional
+    The drift differs at the two ends, so q does not cancel. s is the step size.
     """
 
     step_size: float = 1.0
@@ -171,15 +142,13 @@ class Langevin(_Scaled):
 
     target_accept = 0.574  # best for many dimensions (Roberts and Rosenthal 1998)
 
-    def propose(
-        self, target: Target, rng: np.random.Generator, state: State
-    ) -> tuple[State, Array]:
+    def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
         r"""Return candidates, and the log ratio (S,).
 
         The proposal is one leapfrog step from the momentum r, and r' that of the way back; q is a
         Gaussian in either, so that the ratio is a difference of kinetic energies.
         """
-        metric, s = self.metric or identity(state.position), self.step_size
+        metric, s = self.metric_for(state.position), self.step_size
         drawn = metric.draw_momentum(rng, state.position)
         with np.errstate(all="ignore"):  # far outside: rejected
             half = drawn + 0.5 * s * state.gradient
@@ -201,16 +170,13 @@ class Independent:
         Their log density (S,), up to a constant.
     """
 
-    draw: Callable[[np.random.Generator, tuple[int, ...]], Array]
+    draw: Callable[[Generator, tuple[int, ...]], Array]
     log_density: Callable[[Array], Array]
 
     def __post_init__(self) -> None:
-        FUNCTION("draw", self.draw)
-        FUNCTION("log_density", self.log_density)
+        check_fields(self, draw=FUNCTION, log_density=FUNCTION)
 
-    def propose(
-        self, target: Target, rng: np.random.Generator, state: State
-    ) -> tuple[State, Array]:
+    def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
         """Return candidates, and the log ratio log q(x) - log q(x') (S,)."""
         new = _candidate(target, self.draw(rng, state.position.shape))
         return new, self.log_density(state.position) - self.log_density(new.position)
@@ -223,11 +189,6 @@ class MetropolisHastings(Adaptable):
     Parameters
     ----------
     proposal : GaussianWalk, StudentWalk, LogNormalWalk, Langevin, Independent, or one's own
-
-    Raises
-    ------
-    TypeError
-        If `proposal` is something else.
     """
 
     proposal: Proposal = GaussianWalk()
@@ -253,29 +214,20 @@ class MetropolisHastings(Adaptable):
         """That of the proposal, if it can be adapted."""
         return getattr(self.proposal, "target_accept", None)
 
-    def tuned(self, step_size: float, metric: Metric) -> MetropolisHastings:
+    def tuned(self, *tuning: Any) -> MetropolisHastings:
         """Return the kernel with another step size and metric of its proposal."""
         proposal: Any = self.proposal
-        return replace(self, proposal=proposal.tuned(step_size, metric))
+        return replace(self, proposal=proposal.tuned(*tuning))
 
     def adapt(self, *arguments: Any, **options: Any) -> Any:
         """Begin a warm-up; None if the proposal has no method `tuned`."""
-        if not hasattr(self.proposal, "tuned"):
-            return None
-        return super().adapt(*arguments, **options)
+        return super().adapt(*arguments, **options) if hasattr(self.proposal, "tuned") else None
 
-    def first_step_size(
-        self,
-        target: Target,
-        rng: np.random.Generator,
-        metric: Metric,
-        state: State,
-        step_size: float,
-    ) -> float:
-        """Return `step_size`: the leapfrog says nothing about a proposal."""
-        return step_size
+    def first_step_size(self, search: Search, begin: float | None, state: State) -> float:
+        """Return the step size so far: the leapfrog says nothing about a proposal."""
+        return self.step_size if begin is None else begin
 
-    def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
+    def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
         r"""Move every chain, or leave it where it is.
 
         .. math:: \alpha(x, x') = \min\Big(1,
@@ -286,10 +238,7 @@ class MetropolisHastings(Adaptable):
         new, log_ratio = self.proposal.propose(target, rng, state)
         with np.errstate(invalid="ignore"):  # -inf and inf may meet far outside
             log_alpha = new.log_density - state.log_density + log_ratio  # M6
-        log_alpha = np.minimum(0.0, np.where(np.isnan(log_alpha), -np.inf, log_alpha))
-        accepted = -rng.standard_exponential(len(log_alpha)) < log_alpha  # log u < log alpha
-        state = select(accepted, new, state)  # M5
-        zeros = np.zeros(len(log_alpha), int)
-        return state, Info(
-            np.exp(log_alpha), accepted, zeros.astype(bool), -state.log_density, zeros + 1, zeros
-        )
+        miss = np.where(np.isnan(log_alpha), np.inf, -log_alpha)
+        energies = (-state.log_density, -new.log_density)
+        state, info = accept(rng, miss, state, new, energies, 1)  # M5
+        return state, info._replace(divergent=np.zeros(len(miss), bool))

@@ -12,33 +12,26 @@ directions. In one dimension there is no direction to turn: these kernels need t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from math import ceil, erfc, exp, sqrt
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ...numeric.elementary import inner
-from ...numeric.validation import (
-    MOST_STEPS,
-    Optional,
-    check_fields,
-    positive,
-    proper_fraction,
-    whole,
-)
-from .adaptation import DualAveraging, Moments, first_step_size, windows
+from ...numeric.validation import Optional, positive
+from .adaptation import Adaptable, Adaptation, Moments, Search
 from .hmc import accept
 from .leapfrog import DIVERGENT, Phase, steps_for
-from .metrics import Metric, check_metric, identity
+from .metrics import Metric
 from .states import Info, State, Target, evaluate, init, select
 
 __all__ = [
     "MAMS",
     "MCLMC",
-    "MicrocanonicalAdaptation",
+    "Decoherence",
     "bias",
     "energy_variance",
     "isokinetic",
@@ -51,7 +44,7 @@ DRAW = 2.0  # decoherence lengths between two draws; of MAMS, those of the longe
 SPACING = 0.4  # decoherence length, in lengths of path per effective draw (Robnik et al. 2023)
 
 
-def directions(metric: Metric, rng: np.random.Generator, like: Array) -> Array:
+def directions(metric: Metric, rng: Generator, like: Array) -> Array:
     """Draw momenta with r^T M^-1 r = 1, uniform over directions, for each row of `like` (S, D)."""
     return _unit(metric, metric.draw_momentum(rng, like))
 
@@ -115,7 +108,7 @@ def isokinetic(target: Target, metric: Metric, phase: Phase, step_size: Any) -> 
 
 
 def refreshed(
-    metric: Metric, rng: np.random.Generator, momentum: Array, step_size: float, length: float
+    metric: Metric, rng: Generator, momentum: Array, step_size: float, length: float
 ) -> Array:
     r"""Return directions that have partly forgotten the old ones (D48).
 
@@ -128,20 +121,69 @@ def refreshed(
     return _unit(metric, new)
 
 
-class _Microcanonical:
+class Decoherence(NamedTuple):
+    """What a warm-up learns of the decoherence length (D50).
+
+    It begins as sqrt(D), which is the root of the summed variances in units of the metric; at the
+    end of every window but the first it becomes 0.4 of the path per effective draw, but not more
+    than at first, and not less than half of it: the draws of a network are also correlated because
+    chains seldom change modes, which longer paths do not mend.
+    """
+
+    length: float
+    before: Array  # (S, D)  the draw before
+    jumps: Array  # (D,)  summed squares of the differences of successive draws of a window
+
+    def learned(
+        self, kernel: _Microcanonical, state: State, info: Info, step_size: float, inside: bool
+    ) -> Decoherence:
+        """Learn from one draw, `inside` of a window or not."""
+        jumps = self.jumps
+        if inside:
+            jumps = jumps + np.sum((state.position - self.before) ** 2, axis=0, dtype=float)
+        return self._replace(before=state.position, jumps=jumps)
+
+    def renewed(
+        self, kernel: _Microcanonical, moments: Moments, step_size: float, first: bool, last: bool
+    ) -> Decoherence:
+        """Learn from a whole window, the `moments` of its draws (D50).
+
+        With the correlation rho of successive draws, as if it fell geometrically from there, an
+        effective draw takes (1 + rho) / (1 - rho) draws.
+        """
+        size = len(self.jumps)
+        if first:
+            return self._replace(jumps=np.zeros(size))
+        squares = moments.squares if moments.squares.ndim == 1 else np.diag(moments.squares)
+        count = moments.draws * len(moments.mean)
+        with np.errstate(all="ignore"):
+            # jumps are 2 (1 - rho) variances
+            rho = 1.0 - 0.5 * (self.jumps / count) / (squares / (count - len(moments.mean)))
+        rho = np.clip(np.where(np.isfinite(rho), rho, 0.0), -0.5, 0.98)
+        way = min(DRAW * kernel.length(size), kernel.step_size * kernel.max_steps)
+        if not kernel.unadjusted:
+            way *= 0.5  # the mean path of MAMS
+        length = SPACING * way * float(np.mean((1.0 + rho) / (1.0 - rho)))
+        length = min(max(length, 0.5 * sqrt(size)), sqrt(size))  # D50
+        return self._replace(length=length, jumps=np.zeros(size))
+
+    def found(self, last: bool) -> float:
+        """Return the decoherence length."""
+        return self.length
+
+
+class _Microcanonical(Adaptable):
     """What the two kernels have in common."""
 
-    step_size: float
     decoherence_length: float | None
-    metric: Metric | None
     max_steps: int
+    unadjusted: bool
+
+    learned = ("step_size", "metric", "decoherence_length")
 
     def __post_init__(self) -> None:
-        positive("step_size", self.step_size)
-        if self.decoherence_length is not None:
-            positive("decoherence_length", self.decoherence_length)
-        check_metric(self.metric)
-        check_fields(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
+        super().__post_init__()
+        Optional(positive)("decoherence_length", self.decoherence_length)
 
     def length(self, size: int) -> float:
         """Return ell for `size` numbers: sqrt(D) unless it is given."""
@@ -151,19 +193,8 @@ class _Microcanonical:
         """Return the isokinetic steps of a path of two decoherence lengths."""
         return steps_for(DRAW * self.length(size), self.step_size, self.max_steps)
 
-    def tuned(self, step_size: float, metric: Metric, length: float | None = None) -> Self:
-        """Return the kernel with another step size and metric, and decoherence length if given."""
-        kept = self.decoherence_length if length is None else length
-        return replace(self, step_size=step_size, metric=metric, decoherence_length=kept)  # type: ignore[type-var]
-
     def init(self, target: Target, position: Array) -> State:
-        """Return the state at `position` (S, D).
-
-        Raises
-        ------
-        ValueError
-            As every kernel; and if D = 1.
-        """
+        """Return the state at `position` (S, D), of D > 1 numbers."""
         state = init(target, position)
         if position.shape[1] < 2:
             raise ValueError(
@@ -172,14 +203,19 @@ class _Microcanonical:
             )
         return state
 
-    def adapt(
-        self, target: Target, rng: np.random.Generator, state: State, draws: int, **options: Any
-    ) -> MicrocanonicalAdaptation:
-        """Begin a warm-up."""
-        return MicrocanonicalAdaptation.start(self, target, rng, state, draws, **options)
+    def first_step_size(self, search: Search, begin: float | None, state: State) -> float:
+        """Return sqrt(D) times the step of HMC."""
+        root = sqrt(state.position.shape[1])
+        return root * search(0.1 if begin is None else begin / root)
 
-    def _begin(self, rng: np.random.Generator, state: State) -> tuple[Metric, Phase]:
-        metric = identity(state.position) if self.metric is None else self.metric
+    def first_length(self, state: State, step_size: float) -> tuple[Decoherence, float]:
+        """Return what is to learn the decoherence length, and the first one."""
+        size = state.position.shape[1]
+        length = self.length(size)
+        return Decoherence(length, state.position, np.zeros(size)), length
+
+    def _begin(self, rng: Generator, state: State) -> tuple[Metric, Phase]:
+        metric = self.metric_for(state.position)
         momentum = directions(metric, rng, state.position)
         return metric, Phase(state.position, momentum, state.log_density, state.gradient)
 
@@ -212,11 +248,6 @@ class MCLMC(_Microcanonical):
     max_steps : int
         Most steps of a draw.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For numbers out of range, or a metric that is none.
-
     References
     ----------
     Robnik, De Luca, Silverstein and Seljak (2023), arXiv:2212.08549; Robnik and Seljak (2023),
@@ -236,7 +267,7 @@ class MCLMC(_Microcanonical):
         super().__post_init__()
         positive("energy_variance", self.energy_variance)
 
-    def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
+    def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
         """Move every chain by two decoherence lengths (D48, D49).
 
         A step whose energy error is not finite, or greater than `leapfrog.DIVERGENT`, is taken
@@ -270,16 +301,25 @@ class MCLMC(_Microcanonical):
             np.zeros(chains, int),
         )
 
-    def adapt(
-        self, target: Target, rng: np.random.Generator, state: State, draws: int, **options: Any
-    ) -> MicrocanonicalAdaptation:
+    def adapt(self, *arguments: Any, **options: Any) -> Adaptation | None:
         """Begin a warm-up."""
         if options.get("target_accept") is not None:
             raise ValueError(
                 "target_accept says nothing to MCLMC, which accepts everything; its steps become "
                 "smaller by MCLMC(energy_variance=1e-4)"
             )
-        return super().adapt(target, rng, state, draws, **options)
+        return super().adapt(*arguments, **options)
+
+    def miss(self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any) -> float:
+        """Return by how much the energy error of a trial step, squared, is above v (D50).
+
+        A tenth of its share: near its zero about as steep in log eps as an acceptance.
+        """
+        metric, phase = self._begin(rng, state)
+        new, work = isokinetic(target, metric, phase, self.step_size)
+        with np.errstate(invalid="ignore"):
+            errors = state.log_density - new.log_density + work
+        return 0.1 * (excess(errors, state.position.shape[1], self.energy_variance) - 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,20 +330,11 @@ class MAMS(_Microcanonical):
 
     Parameters
     ----------
-    step_size : float
-        eps > 0, a length in units of the metric: sqrt(D) times what it would be for HMC.
+    step_size, metric, max_steps
+        As of `MCLMC`.
     decoherence_length : float, optional
         ell > 0, in the same units: the mean length of a path, whose number of steps is drawn evenly
         from 1 to 2 ell / eps. By default sqrt(D), and learned in the warm-up.
-    metric : DiagonalMetric or DenseMetric, optional
-        By default unit variances.
-    max_steps : int
-        Most steps of a path.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For numbers out of range, or a metric that is none.
 
     References
     ----------
@@ -318,7 +349,7 @@ class MAMS(_Microcanonical):
     target_accept = 0.9
     unadjusted = False
 
-    def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
+    def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
         r"""Move every chain along one path, or leave it where it is (D49).
 
         Accepted with probability :math:`\min(1, e^{-\Delta})`,
@@ -371,120 +402,3 @@ def excess(errors: Array, size: int, wanted: float) -> float:
     with np.errstate(all="ignore"):
         ratio = float(np.mean(np.square(errors, dtype=float))) / (size * wanted)
     return ratio if ratio < 10.0 else 10.0
-
-
-class MicrocanonicalAdaptation(NamedTuple):
-    """A warm-up of MCLMC or MAMS under way (D50).
-
-    The metric is learned in the windows of M12. The step size: of MAMS by dual averaging of its
-    acceptance (M11); of MCLMC by the same of the energy error of a trial step from each draw,
-    squared. The decoherence length begins as sqrt(D), which is the root of the summed variances
-    in units of the metric; at the end of every window but the first it becomes 0.4 of the path
-    per effective draw, but not more than at first, and not less than half of it: the draws of a
-    network are also correlated because chains seldom change modes, which longer paths do not mend.
-    """
-
-    kernel: Any  # as it is to be used for the next draw; after the last one: as found
-    done: int
-    draws: int
-    target_accept: float | None
-    averaging: DualAveraging
-    moments: Moments
-    before: Array  # (S, D)  the draw before
-    jumps: Array  # (D,)  summed squares of the differences of successive draws of a window
-
-    @classmethod
-    def start(
-        cls,
-        kernel: Any,
-        target: Target,
-        rng: np.random.Generator,
-        state: State,
-        draws: int,
-        *,
-        dense: bool = False,
-        target_accept: float | None = None,
-    ) -> MicrocanonicalAdaptation:
-        """Begin."""
-        wanted = kernel.target_accept if target_accept is None else target_accept
-        Optional(proper_fraction)("target_accept", wanted)
-        metric = identity(state.position) if kernel.metric is None else kernel.metric
-        size = state.position.shape[1]
-        step_size = sqrt(size) * first_step_size(target, rng, metric, state, 0.1)
-        return cls(
-            kernel.tuned(step_size, metric, kernel.length(size)),
-            0,
-            draws,
-            wanted,
-            DualAveraging.start(step_size),
-            Moments.start(state.position, dense),
-            state.position,
-            np.zeros(size),
-        )
-
-    def _miss(self, target: Target, rng: np.random.Generator, state: State, info: Info) -> float:
-        """Return what dual averaging is to bring to 0: positive if the step is too large."""
-        if self.target_accept is not None:
-            return self.target_accept - float(np.mean(info.acceptance))
-        kernel = self.kernel
-        momentum = directions(kernel.metric, rng, state.position)
-        phase = Phase(state.position, momentum, state.log_density, state.gradient)
-        new, work = isokinetic(target, kernel.metric, phase, kernel.step_size)
-        with np.errstate(invalid="ignore"):
-            errors = state.log_density - new.log_density + work
-        # a tenth: near its zero about as steep in log eps as an acceptance
-        return 0.1 * (excess(errors, state.position.shape[1], kernel.energy_variance) - 1.0)
-
-    def update(
-        self, target: Target, rng: np.random.Generator, state: State, info: Info
-    ) -> MicrocanonicalAdaptation:
-        """Learn from one draw, `state`, whose step did what `info` says."""
-        done, kernel = self.done + 1, self.kernel
-        metric, length = kernel.metric, kernel.decoherence_length
-        averaging = self.averaging.update(self._miss(target, rng, state, info))
-        step_size = exp(averaging.log_step)
-        moments, jumps = self.moments, self.jumps
-        ends = windows(self.draws)
-        if ends and ends[0] < done <= ends[-1]:
-            jumps = jumps + np.sum((state.position - self.before) ** 2, axis=0, dtype=float)
-            moments = moments.update(state.position)
-        if done in ends[1:]:
-            if done != ends[1]:
-                length = self._length(moments, jumps)
-            metric = moments.metric(state.position.dtype)
-            moments = Moments.start(state.position, moments.squares.ndim == 2)
-            jumps = np.zeros_like(jumps)
-            size = state.position.shape[1]
-            step_size = sqrt(size) * first_step_size(
-                target, rng, metric, state, exp(averaging.log_mean) / sqrt(size)
-            )
-            averaging = DualAveraging.start(step_size)
-        if done == self.draws:
-            step_size = exp(averaging.log_mean)
-        return self._replace(
-            kernel=kernel.tuned(step_size, metric, length),
-            done=done,
-            averaging=averaging,
-            moments=moments,
-            before=state.position,
-            jumps=jumps,
-        )
-
-    def _length(self, moments: Moments, jumps: Array) -> float:
-        """Return 0.4 of the way per effective draw (D50).
-
-        With the correlation rho of successive draws, as if it fell geometrically from there, an
-        effective draw takes (1 + rho) / (1 - rho) draws.
-        """
-        size, kernel = len(jumps), self.kernel
-        squares = moments.squares if moments.squares.ndim == 1 else np.diag(moments.squares)
-        count = moments.draws * len(moments.mean)
-        with np.errstate(all="ignore"):
-            # jumps are 2 (1 - rho) variances
-            rho = 1.0 - 0.5 * (jumps / count) / (squares / (count - len(moments.mean)))
-        rho = np.clip(np.where(np.isfinite(rho), rho, 0.0), -0.5, 0.98)
-        way = min(DRAW * kernel.length(size), kernel.step_size * kernel.max_steps)
-        if self.target_accept is not None:
-            way *= 0.5  # the mean path of MAMS
-        found = SPACING * way * float(np.mean((1.0 + rho) / (1.0 - rho)))
-        return min(max(found, 0.5 * sqrt(size)), sqrt(size))  # D50

@@ -13,12 +13,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ...numeric.validation import check_fields, positive, whole
+from ...numeric.validation import check_fields, whole
 from .adaptation import Adaptable
 from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog
-from .metrics import Metric, check_metric, identity
+from .metrics import Metric
 from .states import Info, State, Target
 
 __all__ = ["NUTS", "Span", "join", "turned"]
@@ -104,17 +105,10 @@ class NUTS(Adaptable):
 
     Parameters
     ----------
-    step_size : float
-        eps > 0 of the leapfrog, in units of the metric.
-    metric : DiagonalMetric or DenseMetric, optional
-        By default unit variances.
+    step_size, metric
+        As of `HMC`.
     max_depth : int
         Most doublings, >= 1 and <= 30: at most 2^max_depth - 1 leapfrog steps.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For numbers out of range.
     """
 
     step_size: float = 0.1
@@ -124,19 +118,18 @@ class NUTS(Adaptable):
     target_accept = 0.8
 
     def __post_init__(self) -> None:
-        positive("step_size", self.step_size)
-        check_metric(self.metric)
+        super().__post_init__()
         check_fields(self, max_depth=partial(whole, least=1, most=30))
 
     @np.errstate(all="ignore")  # a leaf may have diverged; then the weights are of no account
-    def step(self, target: Target, rng: np.random.Generator, state: State) -> tuple[State, Info]:
+    def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
         """Move every chain to a point of its trajectory (M10).
 
         In every new half a point is drawn by weight exp(-H); the choice moves to it with
         probability min(1, W_new / W_old), which leaves these weights invariant and goes farther.
         """
         chains = len(state.position)
-        metric = identity(state.position) if self.metric is None else self.metric
+        metric = self.metric_for(state.position)
         momentum = metric.draw_momentum(rng, state.position)
         start = Phase(state.position, momentum, state.log_density, state.gradient)
         h0 = hamiltonian(metric, start)
@@ -184,7 +177,7 @@ class NUTS(Adaptable):
     def _subtree(
         self,
         target: Target,
-        rng: np.random.Generator,
+        rng: Generator,
         metric: Metric,
         phase: Phase,
         sign: Array,

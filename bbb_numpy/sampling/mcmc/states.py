@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 __all__ = ["Info", "Kernel", "State", "Target", "evaluate", "finite", "init", "select"]
@@ -43,7 +44,7 @@ class Kernel(Protocol):
     def init(self, target: Target, position: Array) -> Any:
         """Return the state at `position` (S, D)."""
 
-    def step(self, target: Target, rng: np.random.Generator, state: Any) -> tuple[Any, Info]:
+    def step(self, target: Target, rng: Generator, state: Any) -> tuple[Any, Info]:
         """Move every chain once."""
 
 
@@ -63,10 +64,7 @@ def finite(value: Array, gradient: Array) -> tuple[Array, Array]:
     inside = np.isfinite(sums)
     if inside.all():
         return value, gradient
-    outside = ~inside
-    value, gradient = np.where(outside, -np.inf, value), gradient.copy()
-    gradient[outside] = 0.0
-    return value, gradient
+    return np.where(inside, value, -np.inf), np.where(inside[:, None], gradient, 0.0)
 
 
 def init(target: Target, position: Array) -> State:
@@ -83,7 +81,14 @@ def init(target: Target, position: Array) -> State:
     position = position.copy()
     with np.errstate(all="ignore"):
         found = target(position) if callable(target) else None
-        _check_found(found, position)
+        wanted = (position.shape[:1], position.shape)
+        shapes = tuple(map(np.shape, found)) if isinstance(found, tuple) else None
+        if shapes != wanted:
+            given = type(found).__name__ if shapes is None else f"arrays of shapes {shapes}"
+            raise ValueError(
+                "a target must be a function of positions (S, D) that returns a pair, log "
+                f"densities (S,) and gradients (S, D), here of shapes {wanted}; got {given}"
+            )
         value, gradient = finite(*found)
     bad = np.flatnonzero(~np.isfinite(value))
     if bad.size:
@@ -93,18 +98,6 @@ def init(target: Target, position: Array) -> State:
             "target"
         )
     return State(position, value, gradient)
-
-
-def _check_found(found: Any, position: Array) -> None:
-    """Raise unless a target has returned log densities (S,) and gradients (S, D)."""
-    wanted = (position.shape[:1], position.shape)
-    shapes = tuple(np.shape(part) for part in found) if isinstance(found, tuple) else None
-    if shapes != wanted:
-        given = type(found).__name__ if shapes is None else f"arrays of shapes {shapes}"
-        raise ValueError(
-            "a target must be a function of positions (S, D) that returns a pair, log densities "
-            f"(S,) and gradients (S, D), here of shapes {wanted}; got {given}"
-        )
 
 
 def select(take: Array, new: State, old: State) -> State:

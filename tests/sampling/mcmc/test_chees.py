@@ -350,8 +350,9 @@ def test_all_is_learned_in_float32(chains):
 
 
 def test_the_harmonic_mean_is_nothing_where_one_chain_is_stuck():
-    assert ChEES().mean_acceptance(np.array([0.5, 1.0])) == pytest.approx(2 / 3)
-    assert ChEES().mean_acceptance(np.array([0.0, 1.0])) == 0.0
+    for acceptance, mean in (([0.5, 1.0], 2 / 3), ([0.0, 1.0], 0.0)):
+        told = Info(np.array(acceptance), *[np.zeros(2)] * 5)
+        assert ChEES().miss(None, None, None, told, 0.9) == pytest.approx(0.9 - mean)
 
 
 def test_one_chain_alone_is_sampled_with_a_path_that_is_given():

@@ -338,6 +338,16 @@ def test_the_warm_up_begins_at_root_d_times_the_step_of_hmc_and_learns_a_diagona
     assert mine.moments.squares.shape == (9,)
 
 
+def length_of(adaptation, moments, jumps):
+    """What the length would be after a window of these moments and jumps."""
+    length = adaptation.length._replace(jumps=jumps)
+    return length.renewed(adaptation.kernel, moments, None, False, False).length
+
+
+def miss_of(adaptation, target, rng, state, info):
+    return adaptation.kernel.miss(target, rng, state, info, adaptation.target_accept)
+
+
 @pytest.mark.equation("D50")
 @pytest.mark.parametrize(
     ("kernel", "correlation", "length"),
@@ -355,7 +365,7 @@ def test_the_length_is_two_fifths_of_the_way_per_effective_draw(kernel, correlat
     begun = kernel.adapt(target, rng, kernel.init(target, target.draw(rng, 8)), 40)
     variance, count = np.array([0.1, 1.0, 2.0, 30.0]), 30 * 8
     moments = begun.moments._replace(draws=30, squares=variance * (count - 8))
-    found = begun._length(moments, 2.0 * (1.0 - correlation) * variance * count)
+    found = length_of(begun, moments, 2.0 * (1.0 - correlation) * variance * count)
     assert found == pytest.approx(2.0 * length)
 
 
@@ -375,11 +385,11 @@ def test_no_direction_alone_decides_the_length_and_none_that_has_not_moved():
             ("most to the other side", np.where(np.arange(size) < 200, -0.9, 0.5), (1 / 3 + 3) / 2),
         ):
             moments = begun.moments._replace(draws=30, squares=np.full(size, 2.0 * (count - 8)))
-            found = begun._length(moments, 2.0 * (1.0 - rho) * 2.0 * count)
+            found = length_of(begun, moments, 2.0 * (1.0 - rho) * 2.0 * count)
             wanted[name] = min(max(0.4 * way * factor, 0.5), 1.0)
             assert found / sqrt(size) == pytest.approx(wanted[name]), name
         stuck = moments._replace(squares=np.zeros(size))
-        still = begun._length(stuck, np.zeros(size))
+        still = length_of(begun, stuck, np.zeros(size))
         assert still / sqrt(size) == pytest.approx(wanted["independent"])
         assert len(set(wanted.values())) > 1
 
@@ -401,7 +411,7 @@ def test_metric_length_and_step_are_renewed_at_the_ends_of_windows_from_their_dr
         one, two = copy.deepcopy(rng), copy.deepcopy(rng)
         found.append(old.update(target, rng, state, info))
         new = found[-1]
-        averaging = old.averaging.update(old._miss(target, one, state, info))
+        averaging = old.averaging.update(miss_of(old, target, one, state, info))
         if done in (100, 150):
             window = places[76:101] if done == 100 else places[101:151]
             seen = (len(window) - 1) * 4
@@ -409,7 +419,7 @@ def test_metric_length_and_step_are_renewed_at_the_ends_of_windows_from_their_dr
             within = (within + 5e-3 * np.eye(3)) / (seen + 5)
             inverse = new.kernel.metric.velocity(np.eye(3))
             np.testing.assert_allclose(inverse, within if dense else np.diag(np.diag(within)))
-            old._miss(target, two, state, info)  # takes what it takes of the generator
+            miss_of(old, target, two, state, info)  # takes what it takes of the generator
             step = first_step_size(
                 target, two, new.kernel.metric, state, np.exp(averaging.log_mean) / sqrt(3)
             )
@@ -424,7 +434,7 @@ def test_metric_length_and_step_are_renewed_at_the_ends_of_windows_from_their_dr
             assert new.kernel.step_size == pytest.approx(step, rel=1e-12)
         if done == 150:
             jumps = np.sum((places[101:151] - places[100:150]) ** 2, axis=(0, 1))
-            length = old._length(old.moments.update(places[150]), jumps)
+            length = length_of(old, old.moments.update(places[150]), jumps)
             assert new.kernel.decoherence_length == pytest.approx(length)
             assert 0.5 * sqrt(3) < length < sqrt(3)
         else:
@@ -444,7 +454,7 @@ def test_what_mclmc_learns_its_step_from_is_the_energy_error_of_a_trial_step():
     momentum = directions(kernel.metric, copy.deepcopy(rng), state.position)
     phase = Phase(state.position, momentum, *state[1:])
     errors = energy_errors(target, kernel.metric, phase, 0.4)
-    miss = begun._miss(target, rng, state, None)
+    miss = miss_of(begun, target, rng, state, None)
     assert miss == pytest.approx(0.1 * (np.mean(errors**2) / (3 * 2e-3) - 1.0))
     assert abs(miss) < 0.9
 
@@ -578,5 +588,5 @@ def test_a_way_out_exactly_against_a_strong_force_is_a_divergence_and_no_warning
     assert info.divergent.all()
     np.testing.assert_array_equal(info.acceptance, 0.0)
     begun = tried.adapt(slope, np.random.default_rng(0), state, 9)._replace(kernel=tried)
-    miss = begun._miss(slope, np.random.default_rng(0), state, info)
+    miss = miss_of(begun, slope, np.random.default_rng(0), state, info)
     assert miss == pytest.approx(0.9), "of an acceptance of 0.9, or 0.1 (10 - 1)"
