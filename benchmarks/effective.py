@@ -68,7 +68,7 @@ def ess(f: Array) -> float:
     return min(float(az.ess(f[..., row], method="bulk")) for row in range(f.shape[-1]))
 
 
-def rhat(f: Array) -> float:
+def _r_hat(f: Array) -> float:
     """Return the largest R-hat of functions (S, T, rows)."""
     return max(float(az.rhat(f[..., row])) for row in range(f.shape[-1]))
 
@@ -150,23 +150,24 @@ def race(
     return [
         Effective(
             *(name, start.dtype.name, len(start), one.name, one.warm_up),
-            *(np.array(rates[one.name]), rhat(np.concatenate(kept[one.name], axis=1))),
+            *(np.array(rates[one.name]), _r_hat(np.concatenate(kept[one.name], axis=1))),
         )
         for one in contestants
     ]
 
 
-def table(found: list[Effective], default: str) -> list[list[str]]:
-    """Return the rows of the printed table, header first."""
-    rows = [["posterior", "dtype", "S", "sampler", "warm-up s", "ESS/s", "R-hat", "ratio", "bar"]]
+def table(found: list[Effective], default: str) -> list[dict[str, str]]:
+    """Return the rows of the printed table."""
+    rows = []
     for one in found:
         ratio = one.median / rival(found, one).median
         judged = one.sampler == f"ours {default}"
-        verdict = f">= {BAR:g} {'met' if ratio >= BAR else 'MISSED'}" if judged else "-"
-        rows.append(
-            [one.posterior, one.dtype, str(one.chains), one.sampler, f"{one.warm_up:.1f}",
-             f"{one.median:.2f}", f"{one.rhat:.3f}", f"{ratio:.2f}", verdict]
-        )  # fmt: skip
+        rows.append({
+            "posterior": one.posterior, "dtype": one.dtype, "S": str(one.chains),
+            "sampler": one.sampler, "warm-up s": f"{one.warm_up:.1f}",
+            "ESS/s": f"{one.median:.2f}", "R-hat": f"{one.rhat:.3f}", "ratio": f"{ratio:.2f}",
+            "bar": f">= {BAR:g} {'met' if ratio >= BAR else 'MISSED'}" if judged else "-",
+        })  # fmt: skip
     return rows
 
 
@@ -182,7 +183,7 @@ def as_json(found: list[Effective]) -> list[dict[str, object]]:
         {
             **{"posterior": one.posterior, "dtype": one.dtype, "chains": one.chains},
             **{"sampler": one.sampler, "warm-up seconds": one.warm_up},
-            "ESS per second": [float(rate) for rate in one.per_second],
+            "ESS per second": one.per_second.tolist(),
             **{"median": one.median, "ratio": one.median / rival(found, one).median},
             "R-hat": one.rhat,
         }

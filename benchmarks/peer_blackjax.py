@@ -57,9 +57,8 @@ def gradient(target: LogJoint) -> Callable[[Array], Any]:
     return lambda q: jax.block_until_ready(both(q))
 
 
-def _block(kernel: Any, target: LogJoint, draws: int) -> Block:
+def _block(kernel: Any, draws: int) -> Block:
     """Return a function that runs `draws` steps of all chains: positions (T, S, D), gradients."""
-    log_density = log_joint(target)
     step = jax.vmap(lambda key, state: kernel.step(key, state))
 
     @jax.jit
@@ -76,7 +75,6 @@ def _block(kernel: Any, target: LogJoint, draws: int) -> Block:
         kept, gradients = jax.block_until_ready(run(jax.random.key(seed), position))
         return np.asarray(kept), int(np.sum(gradients))
 
-    assert log_density is not None
     return block
 
 
@@ -85,13 +83,13 @@ def nuts(target: LogJoint, step_size: float, variance: Array, depth: int, draws:
     kernel = blackjax.nuts(
         log_joint(target), step_size, jnp.asarray(variance), max_num_doublings=depth
     )
-    return _block(kernel, target, draws)
+    return _block(kernel, draws)
 
 
 def hmc(target: LogJoint, step_size: float, variance: Array, steps: int, draws: int) -> Block:
     """Return a block of HMC draws with paths of `steps` leapfrog steps."""
     kernel = blackjax.hmc(log_joint(target), step_size, jnp.asarray(variance), steps)
-    return _block(kernel, target, draws)
+    return _block(kernel, draws)
 
 
 def adapted_nuts(

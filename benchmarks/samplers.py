@@ -10,22 +10,17 @@ and effective samples per second, each sampler with its own. See README.md in th
 
 from __future__ import annotations
 
-import argparse
-import importlib
-import json
-import multiprocessing
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
-from types import ModuleType
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plain script
@@ -35,15 +30,15 @@ from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.sampling import Draws, sample_target
 from bbb_numpy.sampling.chains import usable
 from bbb_numpy.sampling.mcmc import HMC, NUTS, DiagonalMetric
-from benchmarks import effective, results
+from benchmarks import effective, racing
 from benchmarks.effective import Clock
 from benchmarks.problems import Array
-from benchmarks.round_robin import Spread, spread
+from benchmarks.racing import FOLDER, Spread, spread
 
-RESULTS = Path(__file__).resolve().parent / "results" / "samplers.json"
 BAR = 1.0  # our gradient rate over blackjax's
 LEAPFROGS = 32  # of an HMC path, on both sides, without jitter
 DEPTH = 6  # most doublings of NUTS, on both sides
+Block = Callable[[Array, int], tuple[Array, int]]  # of draws (T, S, D), and their gradients
 
 
 @dataclass(frozen=True)
@@ -56,21 +51,38 @@ class Posterior:
     y: Array
     draws: int  # of one timed block
 
+    def target(self, dtype: str) -> LogJoint:
+        """Return the log joint in a dtype, to which JAX is set too."""
+        import jax
+
+        jax.config.update("jax_enable_x64", dtype == "float64")
+        return LogJoint(self.model, self.x.astype(dtype), self.y.astype(dtype))
+
 
 @dataclass(frozen=True)
 class Timed:
     """One sampler on one posterior: rates of each round (rounds,), per contestant."""
 
-    posterior: str
-    sampler: str
-    dtype: str
-    chains: int
+    what: dict[str, Any]  # posterior, sampler, dtype, chains
     gradients: dict[str, Array]  # per second
 
     @property
     def ratio(self) -> Spread:
         """Quartiles of our gradient rate over the peer's, within a round."""
         return spread(self.gradients["ours"] / self.gradients["blackjax"])
+
+    def row(self) -> dict[str, str]:
+        """Return the cells of the table."""
+        rates = {f"{n} grad/s": f"{np.median(v):,.0f}" for n, v in self.gradients.items()}
+        ratio = self.ratio.median
+        judged = {"ratio": f"{ratio:.2f}", "met": "yes" if ratio >= BAR else "NO"}
+        return {**{name: str(one) for name, one in self.what.items()}, **rates, **judged}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything measured as plain numbers."""
+        rates = {name: spread(values)._asdict() for name, values in self.gradients.items()}
+        ratio = self.ratio._asdict()
+        return {**self.what, "ratio": ratio, "bar": BAR, "gradients per second": rates}
 
 
 def regression() -> Posterior:
@@ -104,40 +116,14 @@ CHAINS = (4, 16)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 even where a bar is missed: this measures, it judges not."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, help="turns of every contestant")
-    parser.add_argument("--quick", action="store_true", help="few, short rounds; saves nothing")
-    parser.add_argument("--only", choices=("gradients", "ess"), help="one of the two parts")
-    parser.add_argument("--posterior", choices=tuple(POSTERIORS), help="one of the two posteriors")
-    parser.add_argument("--dtype", choices=DTYPES, help="one of the two")
-    parser.add_argument("--chains", type=int, choices=CHAINS, help="one of the two numbers of them")
-    parser.add_argument(
-        "--samplers", default=",".join(effective.samplers()), help="ours in the race for ESS"
-    )
-    parser.add_argument("--default", default="hmc", help="the sampler that the ESS bar is for")
-    parser.add_argument("--seconds", type=float, help="of each run for ESS, of which it does three")
-    cores = {"type": int, "choices": range(1, usable() + 1), "metavar": "N"}
-    parser.add_argument("--cores", **cores, default=usable(), help="ours, of HMC and NUTS")
-    parser.add_argument(
-        "--peer-cores", **cores, help="JAX's; with 1 it is faster where threads wake slowly"
-    )
-    parser.add_argument(
-        "--cpu", action="store_true", help="processor time, all on one core: where others work"
-    )
-    parser.add_argument("--json", type=Path, help="where to save; default: results/samplers.json")
-    args = parser.parse_args(argv)
+    args = parse(argv)
     clock = perf_counter
     if args.cpu:
         clock, args.cores = process_time, 1
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         threadpool_limits(1, "blas")
-    names = [name for name in args.samplers.split(",") if name]
-    if unknown := set(names) - set(effective.samplers()):
-        parser.error(f"--samplers: {sorted(unknown)} are not among {effective.samplers()}")
-    try:
-        peer = started(args.peer_cores)
-    except ImportError as error:
-        print(f"needs blackjax: {error}; pip install 'bbb-numpy[bench]' brings it")
+    peer = started(args.peer_cores)
+    if peer is None:
         return 1
     posteriors = []
     for name in [args.posterior] if args.posterior else POSTERIORS:
@@ -150,60 +136,83 @@ def main(argv: Sequence[str] | None = None) -> int:
     timed: list[Timed] = []
     found: list[effective.Effective] = []
     settings = [
-        (dtype, chains)
+        (posterior, dtype, chains)
+        for posterior in posteriors
         for dtype in ([args.dtype] if args.dtype else DTYPES)
         for chains in ([args.chains] if args.chains else CHAINS)
     ]
-    rows = len(posteriors) * len(settings)
-    whole = not args.quick and args.only is None and rows == 8
-    path = args.json or (RESULTS if whole else None)
 
     def save(to: Path | None) -> None:
-        if to is None:
-            return
         about = {
-            "rounds": rounds,
-            "clock": clock.__name__,
-            "cores of ours": args.cores,
-            "cores of the peer": args.peer_cores or usable(),
+            **racing.machine(),
+            **{"peers": {"blackjax": peer.VERSION}, "rounds": rounds, "clock": clock.__name__},
+            **{"cores of ours": args.cores, "cores of the peer": args.peer_cores or usable()},
             "load before and after": [load, os.getloadavg()[0]],
         }
-        saved = as_json(timed, peer, about) | {"effective": effective.as_json(found)}
-        to.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+        parts = [one.as_json() for one in timed], effective.as_json(found)
+        racing.save(to, {"about": about, "results": parts[0], "effective": parts[1]})
 
     if args.only != "ess":
-        for posterior, warm in [(posterior, warmed_up(posterior)) for posterior in posteriors]:
-            for dtype, chains in settings:
-                timed += measure(posterior, warm, dtype, chains, rounds, args.cores, peer, clock)
+        warm = {posterior.name: warmed_up(posterior) for posterior in posteriors}
+        for posterior, dtype, chains in settings:
+            begun = warm[posterior.name], dtype, chains
+            timed += measure(posterior, *begun, rounds, args.cores, peer, clock)
+            if args.json:
                 save(args.json)  # of a run that is broken off, what it had is kept
-        print(results.aligned(table(timed)))
+        print(racing.aligned(one.row() for one in timed))
     if args.only != "gradients":
-        long: dict[str, Any] = {"warm_up": 50 if args.quick else None, "clock": clock}
-        long["runs"] = 1 if args.quick else 3
-        long["seconds"] = args.seconds or (1.0 if args.quick else 10.0)
-        for posterior in posteriors:
-            for dtype, chains in settings:
-                found += race_for_ess(posterior, dtype, chains, names, peer, long)
+        for posterior, dtype, chains in settings:
+            print(f"ESS on {posterior.name}, {dtype}, {chains} chains", file=sys.stderr)
+            target = posterior.target(dtype)
+            start = 0.3 * target.draw_prior(np.random.default_rng(1), chains, dtype)
+            found += effective.race(
+                *(target, posterior.name, start.astype(dtype), args.samplers, peer),
+                warm_up=50 if args.quick else None,
+                runs=1 if args.quick else 3,
+                seconds=args.seconds or (1.0 if args.quick else 10.0),
+                clock=clock,
+            )
+            if args.json:
                 save(args.json)
-        print(results.aligned(effective.table(found, args.default)))
-    save(path)
+        print(racing.aligned(effective.table(found, args.default)))
+    whole = not args.quick and args.only is None and len(settings) == 8
+    save(args.json or (FOLDER / "samplers.json" if whole else None))
     print(f"load of the machine before and after: {load:.1f}, {os.getloadavg()[0]:.1f}")
-    if not path:
-        print("partial run: nothing saved; name a file with --json to keep it")
     return 0
 
 
-def started(cores: int | None) -> ModuleType:
-    """Return the peer, whose threads, made when it starts, keep to so many cores; None: to all."""
-    import jax
+def parse(argv: Sequence[str] | None) -> Any:
+    """Read the arguments."""
+    parser = racing.parser(__doc__)
+    parser.add_argument("--only", choices=("gradients", "ess"), help="one of the two parts")
+    parser.add_argument("--posterior", choices=tuple(POSTERIORS), help="one of the two posteriors")
+    parser.add_argument("--dtype", choices=DTYPES, help="one of the two")
+    parser.add_argument("--chains", type=int, choices=CHAINS, help="one of the two numbers of them")
+    every = effective.samplers()
+    parser.add_argument("--samplers", default=",".join(every), help="ours in the race for ESS")
+    parser.add_argument("--default", default="hmc", help="the sampler that the ESS bar is for")
+    racing.add_seconds(parser, "of each run for ESS, of which it does three")
+    cores: dict[str, Any] = {"type": int, "choices": range(1, usable() + 1), "metavar": "N"}
+    parser.add_argument("--cores", **cores, default=usable(), help="ours, of HMC and NUTS")
+    text = "JAX's; with 1 it is faster where threads wake slowly"
+    parser.add_argument("--peer-cores", **cores, help=text)
+    text = "processor time, all on one core: where others work"
+    parser.add_argument("--cpu", action="store_true", help=text)
+    args = parser.parse_args(argv)
+    args.samplers = [name for name in args.samplers.split(",") if name]
+    if unknown := set(args.samplers) - set(every):
+        parser.error(f"--samplers: {sorted(unknown)} are not among {every}")
+    return args
 
-    before = os.sched_getaffinity(0) if cores else set()
-    if cores:
-        os.sched_setaffinity(0, sorted(before)[:cores])
-    peer = importlib.import_module("benchmarks.peer_blackjax")
-    jax.devices()
-    if cores:
-        os.sched_setaffinity(0, before)
+
+def started(cores: int | None) -> Any:
+    """Return the peer, whose threads, made when it starts, keep to so many cores; None: to all."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(before)[:cores])
+    peer = racing.peer("peer_blackjax", "blackjax")
+    if peer is not None:
+        peer.jax.devices()
+    os.sched_setaffinity(0, before)
     return peer
 
 
@@ -225,65 +234,38 @@ def measure(
     chains: int,
     rounds: int,
     cores: int,
-    peer: ModuleType,
+    peer: Any,
     clock: Clock = perf_counter,
 ) -> list[Timed]:
     """Race the samplers from the same warmed-up states, with the same step size and metric."""
-    target, begin = prepared(posterior, dtype), np.tile(warm.positions[:, 0], (chains, 1))
+    target, begin = posterior.target(dtype), np.tile(warm.positions[:, 0], (chains, 1))
     begin = begin[:chains].astype(dtype)
     print(f"timing {posterior.name}, {dtype}, {chains} chains", file=sys.stderr)
     variance, step = warm.kernel.metric.variance.astype(dtype), warm.kernel.step_size
     draws, metric = posterior.draws, DiagonalMetric(variance)
     hmc = HMC(step, LEAPFROGS * step, metric, jitter=0.0, small_steps=0.0)
     nuts = NUTS(step, metric, DEPTH)
-    with ExitStack() as stack:
-        pairs = {
-            "gradient alone": (_ours_gradient(target), _peer_gradient(target, peer)),
-            "HMC": (
-                stack.enter_context(_on_cores(target, hmc, draws, cores)),
-                peer.hmc(target, step, variance, LEAPFROGS, draws),
-            ),
-            "NUTS": (
-                stack.enter_context(_on_cores(target, nuts, draws, cores)),
-                peer.nuts(target, step, variance, DEPTH, draws),
-            ),
-        }
-        timed = []
-        for sampler, pair in pairs.items():
-            empty = Timed(posterior.name, sampler, dtype, chains, {})
-            timed.append(race(empty, begin, pair, rounds, clock))
-            print(f"  {sampler}: {timed[-1].ratio.median:.2f}", file=sys.stderr)
+    pairs = {
+        "gradient alone": (_calls(target), _calls(peer.gradient(target))),
+        "HMC": (
+            on_cores(target, hmc, draws, cores),
+            peer.hmc(target, step, variance, LEAPFROGS, draws),
+        ),
+        "NUTS": (
+            on_cores(target, nuts, draws, cores),
+            peer.nuts(target, step, variance, DEPTH, draws),
+        ),
+    }
+    timed = []
+    for sampler, pair in pairs.items():
+        what = {"posterior": posterior.name, "sampler": sampler, "dtype": dtype, "chains": chains}
+        timed.append(Timed(what, race(begin, pair, rounds, clock)))
+        print(f"  {sampler}: {timed[-1].ratio.median:.2f}", file=sys.stderr)
     return timed
 
 
-def prepared(posterior: Posterior, dtype: str) -> LogJoint:
-    """Return the log joint in a dtype, to which JAX is set too."""
-    import jax
-
-    jax.config.update("jax_enable_x64", dtype == "float64")
-    return LogJoint(posterior.model, posterior.x.astype(dtype), posterior.y.astype(dtype))
-
-
-def race_for_ess(
-    posterior: Posterior,
-    dtype: str,
-    chains: int,
-    names: list[str],
-    peer: ModuleType,
-    long: dict[str, Any],
-) -> list[effective.Effective]:
-    """Race samplers that have warmed up by themselves, from the same draws of the prior."""
-    print(f"ESS on {posterior.name}, {dtype}, {chains} chains", file=sys.stderr)
-    target = prepared(posterior, dtype)
-    start = 0.3 * target.draw_prior(np.random.default_rng(1), chains, dtype)
-    return effective.race(target, posterior.name, start.astype(dtype), names, peer, **long)
-
-
-Block = Callable[[Array, int], tuple[Array, int]]
-
-
-def race(empty: Timed, begin: Array, pair: tuple[Block, Block], rounds: int, clock: Clock) -> Timed:
-    """Run both in turn, each from where it was, and count gradients."""
+def race(begin: Array, pair: tuple[Block, Block], rounds: int, clock: Clock) -> dict[str, Array]:
+    """Run both in turn, each from where it was; return gradients per second in each round."""
     names = ("ours", "blackjax")
     places = dict.fromkeys(names, begin)
     rates: dict[str, list[float]] = {name: [] for name in names}
@@ -295,114 +277,48 @@ def race(empty: Timed, begin: Array, pair: tuple[Block, Block], rounds: int, clo
             places[name] = positions[-1]
             if turn >= 0:
                 rates[name].append(gradients / passed)
-    return Timed(
-        *(empty.posterior, empty.sampler, empty.dtype, empty.chains),
-        {name: np.array(rate) for name, rate in rates.items()},
-    )
+    return {name: np.array(rate) for name, rate in rates.items()}
 
 
-def _ours(target: LogJoint, kernel: HMC | NUTS, draws: int) -> Block:
-    def block(position: Array, seed: int) -> tuple[Array, int]:
-        rng = np.random.default_rng(seed)
-        state, kept, gradients = kernel.init(target, position), [], 0
-        for _ in range(draws):
-            state, info = kernel.step(target, rng, state)
-            kept.append(state.position)
-            gradients += int(info.gradients.sum())
-        return np.array(kept), gradients
+def draw(
+    target: LogJoint, kernel: HMC | NUTS, draws: int, position: Array, seed: int
+) -> tuple[Array, int]:
+    """Return draws (T, S, D) of chains from their positions (S, D), and how many gradients."""
+    rng = np.random.default_rng(seed)
+    state, kept, gradients = kernel.init(target, position), [], 0
+    for _ in range(draws):
+        state, info = kernel.step(target, rng, state)
+        kept.append(state.position)
+        gradients += int(info.gradients.sum())
+    return np.array(kept), gradients
 
-    return block
 
-
-@contextmanager
-def _on_cores(target: LogJoint, kernel: HMC | NUTS, draws: int, cores: int) -> Iterator[Block]:
-    """Run groups of chains in processes that stand ready, as `sample` does in long runs.
+def on_cores(target: LogJoint, kernel: HMC | NUTS, draws: int, cores: int) -> Block:
+    """Return a block that runs groups of chains in joblib's processes, which stand ready.
 
     JAX has its threads and its compiled code ready as well. With one core: in this process.
     """
-    if cores == 1:
-        yield _ours(target, kernel, draws)
-        return
-    spawn, limit = multiprocessing.get_context("spawn"), "OPENBLAS_NUM_THREADS"
-    pipes, before = [spawn.Pipe() for _ in range(cores)], os.environ.get(limit)
-    os.environ[limit] = "1"  # read by the processes when they import NumPy
-    processes = [spawn.Process(target=_serve, args=(pipe, target, kernel, draws), daemon=True)
-                 for _, pipe in pipes]  # fmt: skip
-    for process in processes:
-        process.start()
-    os.environ.pop(limit)
-    if before is not None:
-        os.environ[limit] = before
 
     def block(position: Array, seed: int) -> tuple[Array, int]:
-        parts = np.array_split(position, cores)
-        for index, (part, (pipe, _)) in enumerate(zip(parts, pipes, strict=True)):
-            pipe.send((part, cores * seed + index))
-        found = [pipe.recv() for pipe, _ in pipes]
+        if cores == 1:
+            return draw(target, kernel, draws, position, seed)
+        with parallel_config("loky", inner_max_num_threads=1):
+            found = Parallel(cores)(
+                delayed(draw)(target, kernel, draws, part, cores * seed + index)
+                for index, part in enumerate(np.array_split(position, cores))
+            )
         return np.concatenate([f[0] for f in found], axis=1), sum(f[1] for f in found)
 
-    try:
-        yield block
-    finally:
-        for pipe, _ in pipes:
-            pipe.send(None)
-        for process in processes:
-            process.join()
-
-
-def _serve(pipe: Any, target: LogJoint, kernel: HMC | NUTS, draws: int) -> None:
-    """Answer until None comes."""
-    block = _ours(target, kernel, draws)
-    while (question := pipe.recv()) is not None:
-        pipe.send(block(*question))
-
-
-def _ours_gradient(target: LogJoint) -> Block:
-    def block(position: Array, seed: int) -> tuple[Array, int]:
-        for _ in range(100):
-            target(position)
-        return position[None], 100 * len(position)
-
     return block
 
 
-def _peer_gradient(target: LogJoint, peer: ModuleType) -> Block:
-    call = peer.gradient(target)
-
+def _calls(gradient: Callable[[Array], Any]) -> Block:
     def block(position: Array, seed: int) -> tuple[Array, int]:
         for _ in range(100):
-            call(position)
+            gradient(position)
         return position[None], 100 * len(position)
 
     return block
-
-
-def table(timed: list[Timed]) -> list[list[str]]:
-    """Return the rows of the printed table, header first."""
-    head = ["posterior", "sampler", "dtype", "S", "ours grad/s", "blackjax grad/s", "ratio", "bar"]
-    rows = [[*head, "met"]]
-    for one in timed:
-        rate = {name: f"{np.median(values):,.0f}" for name, values in one.gradients.items()}
-        rows.append(
-            [one.posterior, one.sampler, one.dtype, str(one.chains), rate["ours"], rate["blackjax"],
-             f"{one.ratio.median:.2f}", f">= {BAR:g}", "yes" if one.ratio.median >= BAR else "NO"]
-        )  # fmt: skip
-    return rows
-
-
-def as_json(timed: list[Timed], peer: ModuleType, about: dict[str, Any]) -> dict[str, Any]:
-    """Return everything measured as plain numbers."""
-    return {
-        "about": {**results.machine(), "peers": {"blackjax": peer.VERSION}, **about},
-        "results": [
-            {
-                **{"posterior": one.posterior, "sampler": one.sampler, "dtype": one.dtype},
-                **{"chains": one.chains, "ratio": one.ratio._asdict(), "bar": BAR},
-                "gradients per second": {n: spread(v)._asdict() for n, v in one.gradients.items()},
-            }
-            for one in timed
-        ],
-    }
 
 
 if __name__ == "__main__":

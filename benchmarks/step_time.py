@@ -10,122 +10,114 @@ A step is: draw the noise, forward, backward, Adam; float32. See README.md in th
 from __future__ import annotations
 
 import argparse
-import importlib
-import json
 import sys
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plain script
 
-from benchmarks import floor, memory, ours, results
+from benchmarks import floor, problems, racing
 from benchmarks.problems import PROBLEMS, Problem, Step
-from benchmarks.round_robin import Pace, fastest, race
+from benchmarks.racing import FOLDER, Pace, Result, aligned, race
 
-RESULTS = Path(__file__).resolve().parent / "results" / "step_time.json"
 NAMES = ("ours", "floor", "torch", "jax", "sklearn")
 PEERS = {"torch": "PyTorch", "jax": "JAX", "sklearn": "scikit-learn"}
 FULL, QUICK = Pace(rounds=20, seconds=0.3), Pace(rounds=5, seconds=0.01)
+# Bars are for the usual form of a peer (one array per layer, default optimiser and generator);
+# beside it stands the fastest form that we found.
+PAIRS = {
+    "ours/floor": ("ours", "floor"),
+    "ours/tight": ("ours", "tight floor"),
+    "PyTorch/ours": ("PyTorch usual", "ours"),
+    "PyTorch fastest/ours": ("PyTorch", "ours"),
+    "JAX/ours": ("JAX usual", "ours"),
+    "JAX fastest/ours": ("JAX", "ours"),
+    "sklearn/ours": ("scikit-learn", "ours"),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 even where a bar is missed: this measures, it judges not."""
     args = parse(argv)
     if args.memory:
-        print(results.aligned(memory.table([memory.peak(p) for p in memory.GROWTH])))
+        print(aligned(peak(problem).row() for problem in GROWTH))
         return 0
-    peers = load(args.only)
-    pace = QUICK if args.quick else FULL
-    pace = pace._replace(rounds=args.rounds or pace.rounds, seconds=args.seconds or pace.seconds)
-    measured = []
+    asked = [name for name in PEERS if name in args.only]
+    peers = {name: racing.peer(f"peer_{name}", PEERS[name]) for name in asked}
+    peers = {name: module for name, module in peers.items() if module}
+    pace, measured = racing.paced(args, FULL, QUICK), []
     for problem in PROBLEMS:
         print(f"timing {problem.name}, {problem.rows} rows, S = {problem.samples}", file=sys.stderr)
         measured.append(measure(problem, args.only, peers, pace))
-    print(results.aligned(results.table(measured)))
+    print(aligned(result.row(("ours", "floor", "tight floor")) for result in measured))
     for result in measured:
-        for line in results.notes(result):
-            print(line)
-    path = args.json or (RESULTS if complete(args, peers) else None)
-    if path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        document = results.as_json(measured, about(peers, pace))
-        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    else:
-        print("partial run: nothing saved; name a file with --json to keep it")
+        print(notes(result))
+    versions = {PEERS[name]: module.VERSION for name, module in peers.items()}
+    threads = {"torch_threads": peers["torch"].threads()} if "torch" in peers else {}
+    about = {**racing.machine(), "dtype": "float32", **threads, "peers": versions, **pace._asdict()}
+    path = args.json or (FOLDER / "step_time.json" if complete(args, peers) else None)
+    racing.save(path, {"about": about, "results": [result.as_json() for result in measured]})
     return 0
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read the arguments."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=_positive(int), help="turns of every contestant")
-    parser.add_argument("--seconds", type=_positive(float), help="timed seconds of one turn")
-    parser.add_argument(
-        "--only", type=_names, default=NAMES, help=f"some of {','.join(NAMES)}, comma-separated"
-    )
-    parser.add_argument("--json", type=Path, help="where to save; default: results/step_time.json")
-    parser.add_argument("--quick", action="store_true", help="few, short rounds; saves nothing")
-    parser.add_argument("--memory", action="store_true", help="peak memory of a step instead")
-    return parser.parse_args(argv)
-
-
-def _positive(kind: Any) -> Any:
-    def convert(text: str) -> Any:
-        value = kind(text)
-        if not 0 < value < float("inf"):
-            raise argparse.ArgumentTypeError(f"must be positive; got {text}")
-        return value
-
-    return convert
+    made = racing.parser(__doc__)
+    racing.add_seconds(made)
+    text = f"some of {','.join(NAMES)}, comma-separated"
+    made.add_argument("--only", type=_names, default=NAMES, help=text)
+    made.add_argument("--memory", action="store_true", help="peak memory of a step instead")
+    return made.parse_args(argv)
 
 
 def _names(text: str) -> tuple[str, ...]:
     chosen = tuple(part.strip() for part in text.split(","))
     for name in chosen:
         if name not in NAMES:
-            raise argparse.ArgumentTypeError(
-                f"{name!r} is no contestant; choose from {','.join(NAMES)}"
-            )
+            accepted = ",".join(NAMES)
+            raise argparse.ArgumentTypeError(f"{name!r} is no contestant; choose from {accepted}")
     return chosen
 
 
-def load(names: Sequence[str]) -> dict[str, ModuleType]:
-    """Import the peers asked for; a missing one costs a line, not the run."""
-    modules = {}
-    for name, title in PEERS.items():
-        if name in names:
-            try:
-                modules[name] = importlib.import_module(f"benchmarks.peer_{name}")
-            except ImportError as error:
-                print(f"SKIPPED {title}: {error}; pip install 'bbb-numpy[bench]' brings it")
-    return modules
+def complete(args: argparse.Namespace, peers: dict[str, Any]) -> bool:
+    """Whether this run may replace the committed results: full length, nobody missing."""
+    return not args.quick and set(args.only) == set(NAMES) and set(peers) == set(PEERS)
 
 
-def measure(
-    problem: Problem, names: Sequence[str], peers: dict[str, ModuleType], pace: Pace
-) -> results.Result:
+def ours(problem: Problem) -> dict[str, Step]:
+    """Return the step early in training, and late, when some standard deviations have grown."""
+    early = problem.start().theta
+    late = early.copy()
+    rho = problem.estimator.layout.views(late)["rho"]
+    # Weights that the data leave free return to the prior, sigma = 1 at rho = 0.54: the two
+    # signs of rho in one array are the slow case of softplus.
+    rho[...] = np.random.default_rng(1).uniform(-5.0, 1.0, rho.shape)
+    return {"ours": problems.ours(problem, early), "ours late": problems.ours(problem, late)}
+
+
+def measure(problem: Problem, names: Sequence[str], peers: dict[str, Any], pace: Pace) -> Result:
     """Choose the fastest variant of each peer, then race everybody."""
-    contestants: dict[str, Step] = {}
+    contestants: dict[str, Step] = ours(problem) if "ours" in names else {}
+    if "floor" in names:
+        for name, tight in (("floor", False), ("tight floor", True)):
+            contestants[name] = floor.step(problem, tight)
+    heat = pace._replace(rounds=max(3, pace.rounds // 5))
     chosen: dict[str, str] = {}
     variants: dict[str, float] = {}
-    if "ours" in names:
-        contestants |= ours.contestants(problem)
-    if "floor" in names:
-        contestants |= floor.contestants(problem)
-    heat = pace._replace(rounds=max(3, pace.rounds // 5))
     finalists: dict[str, tuple[str, str]] = {}
     for name, module in peers.items():
-        title, steps = PEERS[name], module.contestants(problem)
+        steps = module.contestants(problem)
         if len(steps) == 1:
             contestants |= steps
             continue
-        best, medians = fastest(steps, heat)
+        medians = {name: float(np.median(times)) for name, times in race(steps, heat).items()}
+        best = min(medians, key=medians.__getitem__)
         usual = min((v for v in medians if module.USUAL in v), key=medians.__getitem__)
-        finalists[title] = (best, usual)
+        finalists[PEERS[name]] = (best, usual)
         contestants |= {variant: steps[variant] for variant in (best, usual)}
         variants |= medians
     times = race(contestants, pace)
@@ -135,19 +127,64 @@ def measure(
         chosen |= {title: winner, f"{title} usual": usual}
         times |= {title: times[winner], f"{title} usual": times[usual]}
     wanted = {v: t for v, t in times.items() if v not in variants}
-    return results.Result(problem, wanted, chosen, variants)
+    what = {"network": problem.name, "rows": problem.rows, "samples": problem.samples}
+    us = {name: 1e6 * median for name, median in variants.items()}
+    more = {"chosen": chosen, "variants_microseconds": us}
+    return Result(what, wanted, PAIRS, dict(problem.bars), more)
 
 
-def complete(args: argparse.Namespace, peers: dict[str, ModuleType]) -> bool:
-    """Whether this run may replace the committed results: full length, nobody missing."""
-    return not args.quick and set(args.only) == set(NAMES) and set(peers) == set(PEERS)
+def notes(result: Result) -> str:
+    """Return what the table leaves out: the forms of the peers, and ours late in training."""
+    facts = []
+    for title, variant in result.more["chosen"].items():
+        fact = f"{title}: {variant} {racing.microseconds(result.times[title])} us"
+        if "ours" in result.times:
+            ratio = racing.spread(result.times[title] / result.times["ours"]).median
+            fact += f", {ratio:.2f} x ours"
+        facts.append(fact)
+    if "ours late" in result.times:
+        facts.append(
+            f"ours with rho in (-5, 1) {racing.microseconds(result.times['ours late'])} us"
+        )
+    where = "{network}, {rows} rows, S = {samples}".format(**result.what)
+    return f"{where}: {'; '.join(facts)}"
 
 
-def about(peers: dict[str, ModuleType], pace: Pace) -> dict[str, Any]:
-    """Return what one must know to read the numbers."""
-    versions = {PEERS[name]: module.VERSION for name, module in peers.items()}
-    threads = {"torch_threads": peers["torch"].threads()} if "torch" in peers else {}
-    return {**results.machine(), **threads, "peers": versions, **pace._asdict()}
+# --- memory; one axis grows at a time: samples, rows, width
+
+GROWTH = (
+    *(Problem((8, 64, 64, 1), 64, samples) for samples in (1, 4, 16, 64)),
+    *(Problem((8, 64, 64, 1), rows, 16) for rows in (256, 1024, 4096)),
+    *(Problem((8, width, width, 1), 64, 16) for width in (128, 256, 512)),
+)
+
+
+class Peak(NamedTuple):
+    """Bytes that one step holds at its worst moment, and the unit they are judged in."""
+
+    problem: Problem
+    bytes: int
+    unit: int  # 4 S (P + B * sum of widths): one float32 copy of all weights and activations
+
+    def row(self) -> dict[str, str]:
+        """Return the cells of the table; the last is bounded, whatever grows."""
+        p = self.problem
+        where = {"network": p.name, "rows": str(p.rows), "S": str(p.samples)}
+        sizes = {"peak bytes": f"{self.bytes:,}", "4 S (P + B widths)": f"{self.unit:,}"}
+        return where | sizes | {"peak / that": f"{self.bytes / self.unit:.2f}"}
+
+
+def peak(problem: Problem) -> Peak:
+    """Measure the first step with fresh buffers; theta, Adam's memory and rows not counted."""
+    step = problems.ours(problem, problem.start().theta)
+    tracemalloc.start()
+    try:
+        step()
+        size = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    widths = sum(problem.sizes[1:])
+    return Peak(problem, size, 4 * problem.samples * (problem.weights + problem.rows * widths))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,239 @@
+"""Fair timing: contestants in turn, many rounds, ratios within each round; the table and file."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import platform
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter, sleep
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bbb_numpy.sampling.chains import usable
+
+from .problems import Array, Step
+
+FOLDER = Path(__file__).resolve().parent / "results"
+# Thread pools spin for up to 30 ms after their last work; a pause before each turn keeps
+# the threads of one contestant out of the time of the next.
+PAUSE = 0.05
+
+
+class Pace(NamedTuple):
+    """How long to measure."""
+
+    rounds: int  # turns of every contestant
+    seconds: float  # timed steps of one turn together
+
+
+class Spread(NamedTuple):
+    """Quartiles over the rounds."""
+
+    q1: float
+    median: float
+    q3: float
+
+
+def spread(values: Array) -> Spread:
+    """Return the quartiles of `values`."""
+    return Spread(*(float(q) for q in np.quantile(values, (0.25, 0.5, 0.75))))
+
+
+def in_turn(contestants: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, Array]:
+    """Return what each turn of a contestant says (rounds,).
+
+    The order changes from round to round, so that nobody always follows the same other; a round
+    before them brings caches and allocators up, and compiles.
+    """
+    order, shuffle = list(contestants), random.Random(0).shuffle
+    found: dict[str, list[float]] = {name: [] for name in order}
+    for turn in range(-1, rounds):
+        shuffle(order)
+        for name in order:
+            sleep(PAUSE)
+            said = contestants[name]()
+            if turn >= 0:
+                found[name].append(said)
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def race(contestants: Mapping[str, Step], pace: Pace) -> dict[str, Array]:
+    """Return the time of a step (seconds), one number per round (rounds,), per contestant.
+
+    It is the median of one turn of many steps, which begins with untimed ones that bring caches
+    and threads back.
+    """
+
+    def turn(step: Step) -> float:
+        _times(step, 0.2 * pace.seconds)
+        return float(np.median(_times(step, pace.seconds)))
+
+    steps = {name: lambda step=step: turn(step) for name, step in contestants.items()}
+    return in_turn(steps, pace.rounds)
+
+
+def _times(step: Step, seconds: float) -> list[float]:
+    times: list[float] = []
+    start = previous = perf_counter()
+    while len(times) < 3 or previous - start < seconds:
+        step()
+        now = perf_counter()
+        times.append(now - previous)
+        previous = now
+    return times
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one race gave.
+
+    Parameters
+    ----------
+    what : mapping
+        The first columns of the table.
+    times : mapping
+        Seconds in each round (rounds,), per contestant.
+    pairs : mapping of str to (str, str)
+        Ratios by name: above and below, of `times`.
+    bars : mapping of str to float
+        Of those ratios that have one.
+    more : mapping
+        Goes into the file.
+    """
+
+    what: Mapping[str, Any]
+    times: Mapping[str, Array]
+    pairs: Mapping[str, tuple[str, str]]
+    bars: Mapping[str, float] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    def ratios(self) -> dict[str, Spread]:
+        """Quartiles of the ratios, each taken within a round; only those that ran."""
+        return {
+            name: spread(self.times[above] / self.times[below])
+            for name, (above, below) in self.pairs.items()
+            if above in self.times and below in self.times
+        }
+
+    def met(self) -> dict[str, bool]:
+        """Whether the median ratio meets its bar, for every ratio that has one and ran.
+
+        Ours over something must not exceed the bar, others must reach it.
+        """
+        medians = {name: ratio.median for name, ratio in self.ratios().items()}
+        return {
+            name: medians[name] <= bar if name.startswith("ours/") else medians[name] >= bar
+            for name, bar in self.bars.items()
+            if name in medians
+        }
+
+    def row(self, shown: Sequence[str]) -> dict[str, str]:
+        """Return the cells of the table, with microseconds of the contestants in `shown`."""
+        cells = {name: str(value) for name, value in self.what.items()}
+        for name in shown:
+            cells[f"{name} us"] = microseconds(self.times[name]) if name in self.times else "-"
+        ratios, met = self.ratios(), self.met()
+        for name in self.pairs:
+            cells[name] = f"{ratios[name].median:.2f}" if name in ratios else "-"
+        signs = {name: "<=" if name.startswith("ours/") else ">=" for name in self.bars}
+        bars = (f"{n} {signs[n]} {b:g} {_said(met.get(n))}" for n, b in self.bars.items())
+        return {**cells, "bars": ", ".join(bars) or "-"}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything measured as plain numbers; times in microseconds."""
+        times = {name: spread(1e6 * one)._asdict() for name, one in self.times.items()}
+        ratios = {name: ratio._asdict() for name, ratio in self.ratios().items()}
+        told = {"microseconds": times, "ratios": ratios, "bars": dict(self.bars)}
+        return {**self.what, **told, "met": self.met(), **self.more}
+
+
+def _said(met: bool | None) -> str:
+    return {True: "met", False: "MISSED", None: "not run"}[met]
+
+
+def microseconds(times: Array) -> str:
+    """Return the median."""
+    return f"{1e6 * float(np.median(times)):.1f}"
+
+
+def aligned(rows: Iterable[Mapping[str, str]]) -> str:
+    """Return a table of text, a line for each row; '-' where nothing ran."""
+    return pd.DataFrame(list(rows)).fillna("-").to_string(index=False)
+
+
+def parser(doc: str | None) -> argparse.ArgumentParser:
+    """Return a parser with what all benchmarks have."""
+    made = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    made.add_argument("--rounds", type=_above_zero(int), help="turns of every contestant")
+    made.add_argument("--json", type=Path, help="where to save; a full run: in results/")
+    made.add_argument("--quick", action="store_true", help="few, short rounds; saves nothing")
+    return made
+
+
+def add_seconds(made: argparse.ArgumentParser, text: str = "timed seconds of one turn") -> None:
+    """Add the length of a turn."""
+    made.add_argument("--seconds", type=_above_zero(float), help=text)
+
+
+def _above_zero(kind: Callable[[str], Any]) -> Callable[[str], Any]:
+    def convert(text: str) -> Any:
+        value = kind(text)
+        if not 0 < value < float("inf"):
+            raise argparse.ArgumentTypeError(f"must be positive; got {text}")
+        return value
+
+    return convert
+
+
+def paced(args: argparse.Namespace, full: Pace, quick: Pace) -> Pace:
+    """Return how long to measure, as the arguments say."""
+    pace = quick if args.quick else full
+    return Pace(args.rounds or pace.rounds, args.seconds or pace.seconds)
+
+
+def peer(module: str, title: str) -> Any:
+    """Import a contestant; a missing one costs a line, not the run, and is None."""
+    try:
+        return importlib.import_module(f"benchmarks.{module}")
+    except ImportError as error:
+        print(f"SKIPPED {title}: {error}; pip install 'bbb-numpy[bench]' brings it")
+        return None
+
+
+def save(path: Path | None, document: Mapping[str, Any]) -> None:
+    """Write a document as JSON, or say that there is no path."""
+    if path is None:
+        print("partial run: nothing saved; name a file with --json to keep it")
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def machine() -> dict[str, Any]:
+    """Return versions, threads and the BLAS's kernels; neither names nor paths of the machine.
+
+    The kernels are those of a processor family, e.g. 'Haswell' or 'SkylakeX'; the variable
+    OPENBLAS_CORETYPE chooses others than the processor's own. Both are None without threadpoolctl.
+    """
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    pools: list[dict[str, Any]] = []
+    try:
+        every = importlib.import_module("threadpoolctl").threadpool_info()
+        pools = [pool for pool in every if pool["user_api"] == "blas"]
+    except ImportError:
+        pass
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "blas": f"{blas['name']} {blas['version']}",
+        "cores": usable(),
+        "blas_threads": max((pool["num_threads"] for pool in pools), default=None),
+        "blas_kernels": next((pool.get("architecture") for pool in pools), None),
+    }
