@@ -1,7 +1,6 @@
 """D18 to D28 and D30: estimators of the gradient and objectives, by algebra and exact moments.
 
-Expectations over noise are those of polynomials in standard normal numbers; where the shipped
-estimator is differentiated, its noise is a letter like any other.
+Expectations over noise are those of polynomials in standard normal numbers.
 """
 
 from itertools import product

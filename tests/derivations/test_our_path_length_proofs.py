@@ -69,7 +69,7 @@ def test_the_slope_of_the_criterion_and_its_jitter():
 
 
 @pytest.mark.equation("D47")
-def test_the_metric_cancels_and_the_shipped_slope_is_that_of_a_motion():
+def test_the_metric_cancels_and_the_slope_is_that_of_a_motion():
     # two numbers of a Gaussian whose precision is the metric M = C C^T: z = C^T u turns as above
     a, c = positives("a c")
     b = reals("b")

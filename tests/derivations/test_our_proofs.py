@@ -512,7 +512,7 @@ def test_the_logarithm_of_a_factorial():
     printed = [Rational(1, 12), Rational(-1, 360), Rational(1, 1260), Rational(-1, 1680),
                Rational(1, 1188), Rational(-691, 360360), Rational(1, 156)]  # fmt: skip
     assert found == printed
-    # the shift, and what is shipped
+    # the shift
     steps = sympy.prod(y_ + k for k in range(1, 9))
     assert sympy.simplify(sympy.gammasimp(gamma(y_ + 9) / gamma(y_ + 1)) - steps) == 0
 
