@@ -93,18 +93,6 @@ def linear():
 # What is in the groups
 
 
-def test_the_chain_comes_first_and_the_units_are_dimensions(exported, network):
-    posterior = exported.posterior
-    assert posterior.W0.dims == ("chain", "draw", "input", "unit_0")
-    assert posterior.b0.dims == ("chain", "draw", "unit_0")
-    assert posterior.W1.dims == ("chain", "draw", "unit_0", "output")
-    assert posterior.log_noise.dims == posterior.noise.dims == ("chain", "draw", "target")
-    for name in ("W0", "b0", "W1", "b1", "log_noise"):
-        found = posterior[name].values
-        np.testing.assert_array_equal(found.swapaxes(0, 1), network.block(name))
-    np.testing.assert_array_equal(posterior.noise, np.exp(posterior.log_noise))
-
-
 def test_the_statistics_have_the_names_that_arviz_knows(exported, network):
     stats = exported.sample_stats
     for name, ours in {
@@ -156,27 +144,30 @@ def test_the_weights_of_rows_are_left_out():
     assert groups_differ(found, to_arviz(drawn(plain, positions))) == ["sample_stats"]  # lp
 
 
-def test_the_axes_of_every_block_are_named_in_deep_networks_and_for_many_targets():
+def test_the_chain_comes_first_and_every_axis_is_named():
     """Each target has its noise; scales of the prior belong to no target."""
     rng = RNG(3)
     network = MLP((2, 3, 4, 2), "tanh")
     model = Model(network, GaussianPrior(1.0, learn=True), StudentTLikelihood(learn=True))
     joint = LogJoint(model, rng.standard_normal((5, 2)), rng.standard_normal((5, 2)))
-    posterior = to_arviz(drawn(joint, rng.standard_normal((9, 2, joint.layout.size)))).posterior
-    named = {name: block.dims[2:] for name, block in posterior.items()}
-    assert {name: named[name] for name in ("W0", "b0", "W1", "b1", "W2", "b2")} == {
+    draws = drawn(joint, rng.standard_normal((9, 2, joint.layout.size)))
+    posterior = to_arviz(draws).posterior
+    dims = {
         "W0": ("input", "unit_0"), "b0": ("unit_0",),
         "W1": ("unit_0", "unit_1"), "b1": ("unit_1",),
         "W2": ("unit_1", "output"), "b2": ("output",),
+        "log_noise": ("target",), "log_df": ("target",),
     }  # fmt: skip
-    logarithms = {name for name in named if "log_" in name}
-    assert logarithms == {"log_noise", "log_df", *(name for name, _ in model.prior.blocks())}
-    for name in logarithms:
-        natural = name.replace("log_", "")
-        np.testing.assert_array_equal(posterior[natural], np.exp(posterior[name]))
-        wanted = ("target",) if name in ("log_noise", "log_df") else (f"{natural}_dim_0",)
-        assert named[natural] == wanted
-    assert len(named) == 6 + 2 * len(logarithms)
+    for name, wanted in dims.items():
+        assert posterior[name].dims == ("chain", "draw", *wanted)
+    learned = {"log_noise", "log_df", *(name for name, _ in model.prior.blocks())}
+    for name in set(dims) | learned:
+        np.testing.assert_array_equal(posterior[name].values.swapaxes(0, 1), draws.block(name))
+    for name in learned:
+        natural = posterior[name.replace("log_", "")]
+        np.testing.assert_array_equal(natural, np.exp(posterior[name]))
+        assert natural.dims[2:] == dims.get(name, (f"{natural.name}_dim_0",))
+    assert len(posterior) == 6 + 2 * len(learned)
 
 
 def test_arviz_1_gets_all_groups_at_once_with_axes_and_attributes():
