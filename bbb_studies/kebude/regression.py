@@ -6,7 +6,7 @@ and problem 2 on three ranges, each in the settings that have it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import exp, log
 from typing import Any
@@ -84,8 +84,8 @@ SETTINGS = {
     "printed": PRINTED,
     "as-drawn": replace(PRINTED, title="as drawn", ranges=(4.0, 2.5, 1.0), as_drawn=True),
     "literal": replace(PRINTED, title="literally", ranges=(4.0,), literal=True),
-    # In standardised units, weights of prior deviation s make functions of variance
-    # 100 s^4 (1 + x^2) / 2 + s^2: a deviation of 1.6 at x = 1 for s = 0.4, but 10 for s = 1,
+    # In standardised units, weights of prior sd s make functions of variance
+    # 100 s^4 (1 + x^2) / 2 + s^2: an sd of 1.6 at x = 1 for s = 0.4, but 10 for s = 1,
     # which a mean field over 100 units cannot bring down where the data are few.
     "should-be": Setting(
         "as it should be",
@@ -102,27 +102,27 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Numbers:
-    """What Section 8 is about, as numbers; deviations in units of y."""
+    """What Section 8 is about, as numbers; standard deviations (sd) in units of y."""
 
     free_energy: float  # nats per example, of y in its own units; last tenth of training
     rmse: float  # of the predictive mean to the true curve, inside the data range
-    truth_sd: float  # deviation of the true curve there: the rmse of a constant
+    truth_sd: float  # of the true curve there: the rmse of a constant
     prior_scale: float  # standard deviation of a weight, in units of the network's weights
     noise_learned: float  # or fixed
     noise_true: float  # root mean square of fresh y around the true curve
     coverage: float  # of fresh y in the data range, by the central 95 % interval
     truth_in_epistemic: float  # share of the data range where truth is in mean +- 2 epistemic
-    truth_in_total: float  # the same with mean +- 2 total deviations
-    truth_left: float  # outside, the truth leaves mean +- 2 total deviations first here ...
+    truth_in_total: float  # the same with mean +- 2 total sd
+    truth_left: float  # outside, the truth leaves mean +- 2 total sd first here ...
     truth_right: float  # ... and here; the end of the panel if it does not
-    epistemic_inside: float  # mean epistemic deviation inside the data range
-    epistemic_left: float  # epistemic deviation at the left end of the panel
+    epistemic_inside: float  # mean epistemic sd inside the data range
+    epistemic_left: float  # epistemic sd at the left end of the panel
     epistemic_right: float
     ratio: float  # mean of the last two over epistemic_inside
-    misses: float  # |mean - truth| / total deviation at the ends of the panel, the larger
+    misses: float  # |mean - truth| / total sd at the ends of the panel, the larger
     bend_outside: float  # of the mean: 0 a straight line, 1 as bent as the truth
     bend_panel: float  # of the mean over the whole panel, on the same scale
-    sigma_start: float  # median deviation of the weights, in units of the network's weights
+    sigma_start: float  # median sd of the weights, in units of the network's weights
     sigma_end: float
     sigma_law: float | None  # sigma_start exp(learning rate * epochs), for plain SGD
     gradient_error: float  # largest relative error of all coordinates, by complex step
@@ -158,15 +158,20 @@ def run(
     rows: int | None = None,
     epochs: int | None = None,
 ) -> Result:
-    """Draw data, train, predict and measure.
+    """Draw data, train, predict and measure; same seed, same numbers.
 
     `problem` 1 or 2; `x_range`, by default the first that `CASES` has for the problem; `setting`,
     one of `SETTINGS`: as drawn epsilon is three times as large, and "epistemic" is `last_layer`;
-    else the data do not depend on it. Same seed, same numbers. `rows` and `epochs` instead of the
-    report's. ValueError if there is no such problem, range or setting.
+    else the data do not depend on it. `rows` and `epochs` instead of the report's. ValueError if
+    there is no such problem, range or setting.
     """
     how = SETTINGS[OneOf(*SETTINGS)("setting", setting)]
-    case = _case(problem, x_range)
+    ranges = [key[1] for key in CASES if key[0] == problem]
+    chosen = ranges[0] if ranges and x_range is None else x_range
+    if chosen not in ranges:
+        known = ", ".join(f"{key[0]} with {key[1]:g}" for key in CASES)
+        raise ValueError(f"problem and x_range must be one of {known}; got {problem}, {x_range}")
+    case = CASES[problem, float(chosen)]
     if case.x_range not in how.ranges:
         raise ValueError(
             f"setting {setting!r} has the ranges {how.ranges} of problem 2; got {case.x_range:g}"
@@ -183,20 +188,9 @@ def run(
     posterior = MeanField(0.01) if how.as_drawn else MeanField()
     estimator = Reparameterised(Model(MLP((1, 100, 1)), prior, how.likelihood), posterior)
     state = start(estimator, train_rng, how.optimizer)
-    trained = fit(
-        estimator,
-        state,
-        x,
-        y,
-        Recipe(
-            optimizer=how.optimizer,
-            epochs=how.epochs if epochs is None else epochs,
-            batch_size=how.batch_size,
-            samples=how.samples,
-        ),
-        rng=train_rng,
-    )
-
+    epochs = how.epochs if epochs is None else epochs
+    recipe = Recipe(how.optimizer, epochs, batch_size=how.batch_size, samples=how.samples)
+    trained = fit(estimator, state, x, y, recipe, rng=train_rng)
     if trained.stopped == "interrupted":
         raise KeyboardInterrupt  # numbers of half a training would look like those of a whole
 
@@ -205,7 +199,7 @@ def run(
     p = predict(estimator, trained.theta, everywhere, rng=predict_rng, samples=500)
     if how.as_drawn:
         p = p._replace(epistemic=last_layer(estimator, trained.theta, everywhere))
-    p = Predictive(y_mean + y_sd * p.mean, *(y_sd * deviation for deviation in p[1:]))
+    p = Predictive(y_mean + y_sd * p.mean, *(y_sd * sd for sd in p[1:]))
     on_panel = Predictive._make(m[: len(panel)] for m in p)
     on_fresh = Predictive._make(m[len(panel) :] for m in p)
 
@@ -215,6 +209,7 @@ def run(
     history = tuple(
         e._replace(objective=e.objective + shift, nll=e.nll + shift) for e in trained.history
     )
+    last = [e.objective for e in history[-max(1, len(history) // 10) :]]  # one epoch is noisy
     eps = estimator.draw(predict_rng, 2)
     gradient = check(
         lambda theta: estimator.value_and_grad(theta, eps, x[:8], y[:8], 8 / len(x)),
@@ -224,7 +219,7 @@ def run(
     before, blocks = (estimator.layout.views(t) for t in (state.theta, trained.theta))
     sigma_start, sigma_end = (float(np.median(softplus(b["rho"]))) for b in (before, blocks))
     numbers = Numbers(
-        free_energy=_last(history) / len(x),
+        free_energy=float(np.mean(last)) / len(x),
         prior_scale=prior.scale,
         noise_learned=float(y_sd[0] * how.likelihood.noise_scale(blocks, 1)[0]),
         noise_true=float(np.sqrt(np.mean((fresh.y - fresh.truth(fresh.x)) ** 2))),
@@ -253,20 +248,6 @@ def last_layer(estimator: Reparameterised, theta: Array, x: Array) -> Array:
     mu, sigma = net.views(q["mu"]), net.views(softplus(q["rho"]))
     a = np.maximum(x @ mu["W0"] + mu["b0"], 0.0)  # (N, H)
     return np.sqrt(a**2 @ sigma["W1"] ** 2 + sigma["b1"])
-
-
-def _case(problem: int, x_range: float | None) -> Case:
-    ranges = [key[1] for key in CASES if key[0] == problem]
-    chosen = ranges[0] if ranges and x_range is None else x_range
-    if chosen not in ranges:
-        known = ", ".join(f"{key[0]} with {key[1]:g}" for key in CASES)
-        raise ValueError(f"problem and x_range must be one of {known}; got {problem}, {x_range}")
-    return CASES[problem, float(chosen)]
-
-
-def _last(history: Sequence[Epoch]) -> float:
-    """Mean free energy of the last tenth of training: one epoch alone is noisy."""
-    return float(np.mean([e.objective for e in history[-max(1, len(history) // 10) :]]))
 
 
 def _inside_and_outside(case: Case, x: Array, p: Predictive, truth: Array) -> dict[str, float]:

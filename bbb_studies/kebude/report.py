@@ -21,6 +21,7 @@ from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.numeric.files import write_json
 from bbb_numpy.plots import fits
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above
+from bbb_studies.kit import panels, table
 
 from . import regression
 from .regression import CASES, SETTINGS, Numbers, Result
@@ -43,8 +44,8 @@ def run_all(
 
     Return the results by case as in `CASES`, as printed first. A selection, of `problem`,
     `x_range` (0.5, 1, 2.5 or 4) and `setting`, writes files of its own, such as
-    ``report-problem2-printed.txt``, and leaves those of all cases as they are. `rows` and `epochs`
-    instead of the report's, for a quick look. ValueError if nothing fits the selection.
+    ``report-problem2-printed.txt``. `rows` and `epochs` instead of the report's, for a quick look.
+    ValueError if nothing fits the selection.
     """
     chosen = [
         (*case, name)
@@ -65,12 +66,23 @@ def run_all(
     for which in chosen:
         results.append(regression.run(*which, seed=seed, rows=rows, epochs=epochs))
         _draw(results[-1], out / f"{results[-1].name}.png")
-    every = (problem, x_range, setting) == (None, None, None)
     names = [problem and f"problem{problem}", x_range and f"range{x_range:g}", setting]
-    part = "" if every else "-".join(["", *(name for name in names if name)])
+    part = "".join(f"-{name}" for name in names if name)
     if any(r.case.problem == 2 for r in results):
         _draw_deviations(results, out / f"epistemic{part}.png")
-    write_numbers(results, out / f"numbers{part}.json")
+    numbers = [
+        {
+            "problem": result.case.problem,
+            "x_range": result.case.x_range,
+            "setting": result.setting.title,
+            "seed": result.seed,
+            "rows": len(result.data.x),
+            "epochs": len(result.history),
+            **asdict(result.numbers),
+        }
+        for result in results
+    ]
+    write_json(out / f"numbers{part}.json", numbers)
     (out / f"report{part}.txt").write_text(summarise(results) + "\n", encoding="utf-8")
     return results
 
@@ -84,8 +96,8 @@ def band(path: Path) -> str:
     theta = plain.fit(net, plain.init(net, rng), x, y, 1.0, 0.3, 2e-3, 300, 10, 1, rng)
     mean, epistemic, _ = plain.predict(net, theta, line, 0.3, 1000, rng)
     predictive = Predictive(mean, epistemic, np.full_like(mean, 0.3))
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
-    ax = fits.fit(line, predictive, data=(x, y), truth=np.square, ax=figure.subplots())
+    figure, axes = panels(7.2, 4.2)
+    ax = fits.fit(line, predictive, data=(x, y), truth=np.square, ax=axes)
     ax.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")
     figure.savefig(path, dpi=100)
     text = "The example of plain.py: y = x^2 + N(0, 0.3^2) at x from -2 to 2, sigma from 0.13 on."
@@ -96,27 +108,9 @@ def band(path: Path) -> str:
     return f"{text}\npicture: {path}"
 
 
-def write_numbers(results: Sequence[Result], path: Path) -> None:
-    """Write case, setting, seed and `Numbers` of every result as JSON."""
-    rows = [
-        {
-            "problem": result.case.problem,
-            "x_range": result.case.x_range,
-            "setting": result.setting.title,
-            "seed": result.seed,
-            "rows": len(result.data.x),
-            "epochs": len(result.history),
-            **asdict(result.numbers),
-        }
-        for result in results
-    ]
-    write_json(path, rows)
-
-
 def _figure_beside(result: Result) -> Figure:
     """Draw the two panels of the report's figure, to be laid beside it."""
-    figure = Figure(figsize=(11.0, 4.4), layout="constrained")
-    a, b = figure.subplots(1, 2)
+    figure, (a, b) = panels(11.0, 4.4, 1, 2)
     a.plot(np.arange(len(result.history)), _losses(result), color=BLACK, label="Loss")
     level = LEVELS[result.case.x_range]
     a.axhline(level, ls="--", color=GREY, label=f"where the report's ends: {level:g}")
@@ -175,12 +169,11 @@ def _draw(result: Result, path: Path) -> None:
 
 
 def _draw_deviations(results: Sequence[Result], path: Path) -> None:
-    """Draw problem 2's epistemic deviations of all ranges together, a panel per setting."""
+    """Draw problem 2's epistemic standard deviations of all ranges together, a panel per setting."""
     cubic = [r for r in results if r.case.problem == 2]
     titles = list(_cubic(results) or dict.fromkeys(r.setting.title for r in cubic))
-    figure = Figure(figsize=(4.8 * len(titles), 4.2), layout="constrained")
-    panels = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
-    for ax, letter, title in zip(panels, "abc", titles, strict=False):
+    figure, grid = panels(4.8 * len(titles), 4.2, 1, len(titles), sharey=True, squeeze=False)
+    for ax, letter, title in zip(grid[0], "abc", titles, strict=False):
         own = {f"data in {r.case.interval}": r for r in cubic if r.setting.title == title}
         fits.deviations(
             next(iter(own.values())).x,
@@ -261,8 +254,8 @@ def _settings_text(results: Sequence[Result]) -> str:
             f"{how.title}: {type(how.optimizer).__name__}, learning rate "
             f"{how.optimizer.learning_rate:g}, {len(own[0].history)} epochs, "
             f"{how.batch_size} row(s) and {how.samples} weight sample(s) per step,\n"
-            f"  noise deviation {'learned' if noise.learn else f'fixed at {noise.scale:g}'}, "
-            f"x and y {'standardised' if how.standardise else 'as they are'}, prior deviation "
+            f"  noise sd {'learned' if noise.learn else f'fixed at {noise.scale:g}'}, "
+            f"x and y {'standardised' if how.standardise else 'as they are'}, prior sd "
             + ", ".join(dict.fromkeys(f"{r.numbers.prior_scale:.3g}" for r in own))
             + ("." if how.prior_scale else f" (that of {'y' if how.literal else 'the noise'}).")
         )
@@ -282,26 +275,17 @@ def _settings_text(results: Sequence[Result]) -> str:
 
 def _table(title: str, results: Sequence[Result], columns: Mapping[str, str]) -> str:
     """Lay out a row for each result; a column is a format of its `Numbers`."""
-    cells = [("problem", "setting", *columns)]
-    cells += [
-        (_title(r), r.setting.title, *(form.format(r.numbers) for form in columns.values()))
+    rows = [
+        [_title(r), r.setting.title, *(form.format(r.numbers) for form in columns.values())]
         for r in results
     ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if i < 2 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in cells
-    ]
-    return "\n".join([title, lines[0], "-" * len(lines[0]), *lines[1:]])
+    return f"{title}\n{table(['problem', 'setting', *columns], rows, left=2)}"
 
 
 INSIDE = (
-    "Inside the data range: error to the true curve and its deviation, noise deviation\n"
-    "learned or fixed, share of fresh y in the 95% interval, share of the truth in mean +- 2\n"
-    "epistemic deviations, free energy",
+    "Inside the data range: error to the true curve and its standard deviation (sd), sd of the\n"
+    "noise learned or fixed, share of fresh y in the 95% interval, share of the truth in mean\n"
+    "+- 2 epistemic sd, free energy",
     {
         "RMSE": "{0.rmse:.3g}",
         "sd(truth)": "{0.truth_sd:.3g}",
@@ -313,10 +297,10 @@ INSIDE = (
     },
 )
 OUTSIDE = (
-    "Epistemic deviation inside the data and at the ends of the panel (x = -6, 6; as drawn\n"
-    "-7.5, 7.5; problem 1 -0.5, 1); error of the mean at the ends in total deviations; bend\n"
+    "Epistemic sd inside the data and at the ends of the panel (x = -6, 6; as drawn\n"
+    "-7.5, 7.5; problem 1 -0.5, 1); error of the mean at the ends in total sd; bend\n"
     "of the mean outside the data, and over the panel (0 straight, 1 as the truth); where,\n"
-    "outside the data, the truth leaves mean +- 2 total deviations (the panel's end if never)",
+    "outside the data, the truth leaves mean +- 2 total sd (the panel's end if never)",
     {
         "inside": "{0.epistemic_inside:.2g}",
         "at ends": "{0.epistemic_left:.2g}, {0.epistemic_right:.2g}",
@@ -338,21 +322,20 @@ def _holds(claim: bool) -> str:
 
 def _claims(cubic: Sequence[Result]) -> list[str]:
     """Judge Section 8 on three results of one setting, widest range first."""
-    wide, middle, narrow = (r.numbers for r in cubic)
+    wide, middle, narrow = all_three = [r.numbers for r in cubic]
     end = f"+-{cubic[0].x[-1, 0]:g}"
-    all_three = (wide, middle, narrow)
-    rise = [0.5 * (n.epistemic_left + n.epistemic_right) - n.epistemic_inside for n in all_three]
     ends = [0.5 * (n.epistemic_left + n.epistemic_right) for n in all_three]
+    rise = [there - n.epistemic_inside for there, n in zip(ends, all_three, strict=True)]
     return [
-        f"  'wider where there is no data': at x = {end} the epistemic deviation is "
+        f"  'wider where there is no data': at x = {end} the epistemic sd is "
         + ", ".join(f"{n.ratio:.1f}" for n in all_three)
         + f"\n    times that inside: {_holds(min(n.ratio for n in all_three) > 1)}.",
         f"  'a smaller increase beyond [-2.5, 2.5]' than beyond [-4, 4]: {rise[1]:.2g} against "
         f"{rise[0]:.2g}: {_holds(rise[1] < rise[0])}.",
-        f"  'the belief in its correctness increases' on [-1, 1]: deviation at {end} {ends[2]:.2g} "
+        f"  'the belief in its correctness increases' on [-1, 1]: sd at {end} {ends[2]:.2g} "
         f"against {ends[1]:.2g}\n    and {ends[0]:.2g}: {_holds(ends[2] < min(ends[:2]))}. "
         f"The mean is wrong there by {narrow.misses:.0f}, {middle.misses:.0f} and "
-        f"{wide.misses:.0f} total deviations.",
+        f"{wide.misses:.0f} total sd.",
         f"  'the linearity of the fit increases' on [-1, 1]: bend over the panel "
         f"{narrow.bend_panel:.3f} against\n    {middle.bend_panel:.3f} and {wide.bend_panel:.3f}: "
         f"{_holds(narrow.bend_panel < min(middle.bend_panel, wide.bend_panel))}. Outside the data "
