@@ -169,7 +169,7 @@ def _draw(result: Result, path: Path) -> None:
 
 
 def _draw_deviations(results: Sequence[Result], path: Path) -> None:
-    """Draw problem 2's epistemic standard deviations of all ranges together, a panel per setting."""
+    """Draw problem 2's epistemic standard deviations of all ranges, a panel per setting."""
     cubic = [r for r in results if r.case.problem == 2]
     titles = list(_cubic(results) or dict.fromkeys(r.setting.title for r in cubic))
     figure, grid = panels(4.8 * len(titles), 4.2, 1, len(titles), sharey=True, squeeze=False)

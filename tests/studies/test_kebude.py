@@ -34,13 +34,6 @@ def results():
     }
 
 
-def test_the_cases_are_those_of_the_report():
-    sizes = {case.x_range: (case.rows, case.data) for case in CASES.values() if case.problem == 2}
-    assert sizes == {4.0: (500, (-4, 4)), 2.5: (300, (-2.5, 2.5)), 1.0: (125, (-1, 1))}
-    assert all(case.panel == (-6, 6) for case in CASES.values() if case.problem == 2)
-    assert CASES[1, 0.5].data == (0, 0.5)
-
-
 @pytest.mark.equation("K43", "K44")
 def test_the_printed_setting_is_that_of_the_report():
     printed = SETTINGS["printed"]
@@ -76,18 +69,11 @@ def test_the_band_as_drawn_is_that_of_the_last_layer_with_the_bias_unsquared(res
     assert (result.x[0, 0], result.x[-1, 0]) == (-7.5, 7.5)
 
 
-def test_every_number_of_every_experiment_is_finite(results):
-    for result in results.values():
-        numbers = asdict(result.numbers)
-        assert all(value is None or isfinite(value) for value in numbers.values())
-        assert len(result.history) == QUICK["epochs"]
-        for moment in result.predictive:
-            assert moment.shape == result.x.shape
-
-
 def test_the_gradients_of_the_very_models_that_were_trained_are_right(results):
-    errors = [result.numbers.gradient_error for result in results.values()]
-    assert 0 < max(errors) < 1e-12
+    assert 0 < max(result.numbers.gradient_error for result in results.values()) < 1e-12
+    for result in results.values():
+        assert all(v is None or isfinite(v) for v in asdict(result.numbers).values())
+        assert all(moment.shape == result.x.shape for moment in result.predictive)
 
 
 def test_the_free_energy_is_that_of_y_in_its_own_units():
@@ -104,46 +90,34 @@ def test_the_free_energy_is_that_of_y_in_its_own_units():
     assert final.nll / len(result.data.x) - log(y_sd) < least - 0.1
 
 
-def artificial(mean, epistemic, total, x_range=1.0):
-    """Measure a made-up prediction of x^3 on the panel of one case."""
-    x = np.linspace(-6, 6, 241)[:, None]
-    aleatoric = np.sqrt(total(x) ** 2 - epistemic(x) ** 2)
-    prediction = Predictive(mean(x), epistemic(x), aleatoric)
-    return _inside_and_outside(CASES[2, x_range], x, prediction, x**3)
-
-
 def test_the_measures_of_a_prediction_that_can_be_worked_out_by_hand():
-    found = artificial(
-        mean=lambda x: x**3 + 0.5,
-        epistemic=lambda x: np.where(np.abs(x) <= 1, 0.2, 0.8),
-        total=lambda x: np.full_like(x, 1.0),
+    x = np.linspace(-6, 6, 241)[:, None]
+    epistemic = np.where(np.abs(x) <= 1, 0.2, 0.8)
+    made_up = Predictive(x**3 + 0.5, epistemic, np.sqrt(1.0 - epistemic**2))
+    assert _inside_and_outside(CASES[2, 1.0], x, made_up, x**3) == pytest.approx(
+        {
+            "rmse": 0.5,
+            "truth_sd": (x[np.abs(x) <= 1] ** 3).std(),
+            "truth_in_epistemic": 0.0,  # 0.5 is more than 2 * 0.2
+            "truth_in_total": 1.0,
+            "truth_left": -6.0,
+            "truth_right": 6.0,
+            "epistemic_inside": 0.2,
+            "epistemic_left": 0.8,
+            "epistemic_right": 0.8,
+            "ratio": 4.0,
+            "misses": 0.5,
+            "bend_outside": 1.0,
+            "bend_panel": 1.0,
+        }
     )
-    assert found["rmse"] == pytest.approx(0.5)
-    assert found["epistemic_inside"] == pytest.approx(0.2)
-    assert (found["epistemic_left"], found["epistemic_right"]) == (0.8, 0.8)
-    assert found["ratio"] == pytest.approx(4.0)
-    assert found["misses"] == pytest.approx(0.5)
-    assert found["truth_in_epistemic"] == 0.0  # 0.5 is more than 2 * 0.2
-    assert found["truth_in_total"] == 1.0
-    assert (found["truth_left"], found["truth_right"]) == (-6.0, 6.0)
-    assert found["bend_outside"] == pytest.approx(1.0)
-    assert found["bend_panel"] == pytest.approx(1.0)
 
 
 def test_per_example_sgd_leaves_sigma_on_its_way_without_data():
     """The report's bands: sigma_0 exp(learning rate * epochs), whatever the data are."""
-    for rows in (10, 40):
-        n = regression.run(2, 1.0, "printed", rows=rows, epochs=30).numbers
-        assert n.sigma_law == pytest.approx(n.sigma_start * exp(1e-3 * 30))
-        assert n.sigma_end == pytest.approx(n.sigma_law, rel=2e-3)
-        assert n.sigma_end != pytest.approx(n.sigma_start, rel=1e-2)
-
-
-def test_as_it_should_be_problem_1_is_learned():
-    n = regression.run(1, setting="should-be", rows=300, epochs=300).numbers
-    assert n.rmse < 0.3 * n.truth_sd
-    assert n.ratio > 2
-    assert n.noise_learned < 2 * n.noise_true
+    n = regression.run(2, 1.0, "printed", rows=20, epochs=30).numbers
+    assert n.sigma_law == pytest.approx(n.sigma_start * exp(1e-3 * 30))
+    assert n.sigma_end == pytest.approx(n.sigma_law, rel=2e-3)
 
 
 def test_files_are_written_and_the_json_has_the_numbers(tmp_path, results):
@@ -175,9 +149,6 @@ def test_the_tables_show_the_numbers(results):
     assert len(rows) == 2 * len(some)
     for result, inside, outside in zip(some, rows[:12], rows[12:], strict=True):
         n = result.numbers
-        for row in (inside, outside):
-            assert row.startswith(f"{result.case.problem} {result.case.interval} ")
-            assert f" {result.setting.title} " in row
         for number in (f"{n.rmse:.3g}", f"{n.noise_learned:.3g}", f"{n.coverage:.1%}"):
             assert number in inside.split()
         for number in (f"{n.ratio:.1f}", f"{n.misses:.1f}", f"{n.epistemic_right:.2g}"):
@@ -204,31 +175,18 @@ def test_the_command_prints_the_opening_and_last_the_band_and_all_verdicts_only_
     assert stored in whole
 
 
-def with_numbers(result, **numbers):
-    return replace(result, numbers=replace(result.numbers, **numbers))
-
-
-def cubics(results, ends, setting="should-be"):
-    """Three results, widest range first, whose deviation at the ends is as given."""
-    return [
-        with_numbers(
-            results[2, x_range, setting],
-            epistemic_left=end,
-            epistemic_right=end,
-            epistemic_inside=1.0,
-            ratio=end,
-            bend_panel=bend,
-        )
-        for x_range, end, bend in zip((4.0, 2.5, 1.0), ends, (0.5, 0.1, 0.01), strict=True)
-    ]
-
-
 @pytest.mark.parametrize(
     ("ends", "wider", "smaller", "belief"),
     [((5, 4, 3), True, True, True), ((5, 7, 20), True, False, False), ((5, 4, 0.5), 0, 1, 1)],
 )
 def test_each_claim_of_section_8_is_judged_by_its_numbers(results, ends, wider, smaller, belief):
-    text = re.sub(r"\s+", " ", report.summarise(cubics(results, ends)))
+    some = []
+    for x_range, end, bend in zip((4.0, 2.5, 1.0), ends, (0.5, 0.1, 0.01), strict=True):
+        known = {"epistemic_left": end, "epistemic_right": end, "epistemic_inside": 1.0}
+        one = results[2, x_range, "should-be"]
+        numbers = replace(one.numbers, **known, ratio=end, bend_panel=bend)
+        some.append(replace(one, numbers=numbers))
+    text = re.sub(r"\s+", " ", report.summarise(some))
     for claim, true in (
         ("wider where there is no data", wider),
         ("a smaller increase beyond", smaller),
@@ -244,14 +202,12 @@ def test_each_claim_of_section_8_is_judged_by_its_numbers(results, ends, wider, 
     ("wrong", "message"),
     [
         ({"problem": 3}, "must be one of 2 with 4, 2 with 2.5, 2 with 1, 1 with 0.5; got 3"),
-        ({"problem": 2, "x_range": 3.0}, "got 2, 3.0"),
         ({"x_range": inf}, "got 2, inf"),
         ({"setting": "better"}, r"one of 'printed', .*; got 'better'"),
         (
             {"problem": 1, "setting": "as-drawn"},
             "'as-drawn' has the ranges .* of problem 2; got 0.5",
         ),
-        ({"x_range": 1.0, "setting": "literal"}, r"'literal' has the ranges \(4.0,\) .*; got 1"),
     ],
 )
 def test_an_unknown_experiment_is_refused_and_the_known_are_named(wrong, message):

@@ -20,7 +20,7 @@ from bbb_studies.krasser import SETTINGS, RawMixturePrior, domains, reproduce, r
 @pytest.fixture(scope="module")
 def whole():
     """Each setting as the post trains it."""
-    return {name: run(name) for name in SETTINGS}
+    return {name: run(name, epochs=800) for name in SETTINGS}
 
 
 # The data
@@ -71,13 +71,9 @@ def test_where_the_printed_prior_is_finite_it_is_the_mixture_and_has_its_gradien
     assert values[0] == pytest.approx(values[1], rel=1e-13)
     assert np.allclose(slopes[0], slopes[1], rtol=1e-12)
     assert check(raw_value_and_grad(w), raw).error < 1e-12
-
-
-@pytest.mark.equation("R4")
-def test_the_printed_density_is_lost_from_39_deviations_on():
-    params = {"prior_raw": np.array([0.2, 1.0, 0.1])}
-    far = np.array([[40.0]])
-    assert RawMixturePrior().log_density(params, far, Buffers())[0][0] == -np.inf
+    far = np.array([[40.0]])  # standard deviations: there the printed density is lost
+    start = {"prior_raw": np.array([0.2, 1.0, 0.1])}
+    assert RawMixturePrior().log_density(start, far, Buffers())[0][0] == -np.inf
     assert np.isfinite(ScaleMixturePrior().log_density({}, far, Buffers())[0][0])
 
 
@@ -95,22 +91,6 @@ def test_at_a_raised_rate_the_raw_numbers_leave_their_domain_and_the_mapped_ones
 # Training
 
 
-def test_it_starts_as_the_post_does():
-    """mu ~ N(0, 0.456^2), rho = 0, prior (1, 0.1, 0.2), 481 weights of 1-20-20-1."""
-    estimator = SETTINGS["post"].estimator()
-    assert estimator.model.network == MLP((1, 20, 20, 1))
-    assert estimator.model.layout.size == 481
-    theta = np.stack([estimator.init(np.random.default_rng(k)) for k in range(40)])
-    blocks = estimator.layout.views(theta)
-    scale = sqrt(0.2 * 1.0**2 + 0.8 * 0.1**2)
-    draws = blocks["mu"].size
-    assert abs(blocks["mu"].std() - scale) < 4 * scale / sqrt(2 * draws)
-    assert not blocks["rho"].any()
-    assert estimator.model.prior.values({k: v[0] for k, v in blocks.items()}) == pytest.approx(
-        (0.2, 1.0, 0.1)
-    )
-
-
 def test_an_interrupted_training_gives_no_numbers(monkeypatch, interrupted):
     monkeypatch.setattr(models, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -125,13 +105,8 @@ def test_the_total_band_holds_95_percent_only_with_the_noise_in_it():
     """Of N(0, 1) around the mean: +- 1.96 deviations of 1 hold 95 %, of 0.5 only 67 %."""
     assert models._coverage(np.zeros(1), np.ones(1)) == pytest.approx(0.95, abs=1e-4)
     assert models._coverage(np.zeros(1), np.full(1, 0.5)) == pytest.approx(0.6729, abs=1e-3)
-    # a mean that is 1.96 off loses half of the mass, on either side
-    for error in (-1.96, 1.96):
+    for error in (-1.96, 1.96):  # a mean that is 1.96 off loses half of the mass
         assert models._coverage(np.array([error]), np.ones(1)) == pytest.approx(0.5, abs=1e-3)
-    drawn = np.random.default_rng(0).standard_normal(100_000)
-    share = np.mean(np.abs(drawn - 0.7) < 1.96 * 0.8)
-    exact = models._coverage(np.array([0.7]), np.array([0.8]))
-    assert abs(share - exact) < 4 * sqrt(exact * (1 - exact) / 100_000)
 
 
 def of_random_weights(sizes, start):

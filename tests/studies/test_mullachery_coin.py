@@ -9,13 +9,13 @@ import pytest
 from tables import cells_of, check_picture
 
 from bbb_studies.mullachery import coin as scores
-from bbb_studies.mullachery.coin import STAGES, claims_of_the_paper, reproduce
+from bbb_studies.mullachery.coin import STAGES, reproduce
 
 
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
     out = tmp_path_factory.mktemp("coin") / "new"
-    text = reproduce(out, 0, budget=(100, 400, 100))
+    text = reproduce(out, 0, budget=(60, 300, 100))
     return text, out, json.loads((out / "coin.json").read_text())
 
 
@@ -37,13 +37,6 @@ def test_the_printed_numbers_are_those_of_the_file(reproduced):
         assert (line[2], line[4]) == (f"{best['mean']:.5f}", f"{best['log_evidence']:.4f}")
         assert line[6] == f"{cell['metropolis']['mean']:.5f}"
         assert (line[5] == "no formula") == ("closed form" not in cell)
-
-
-def test_the_claims_are_judged_by_the_numbers():
-    single = scores.measure(scores.PRIORS[0], 1, 0, np.random.default_rng(0), (20, 50, 10))
-    area, formula, mean = claims_of_the_paper(single)
-    assert (area.here, area.holds, formula.holds) == ("integral 0.500000", False, True)
-    assert mean.holds == pytest.approx(abs(single.sampled.mean - 2 / 3) / single.sampled.mean_error)
 
 
 def grid_error(cell):
@@ -111,9 +104,6 @@ def test_densities_integrate_to_one_and_slopes_are_theirs(prior):
     slope = target(places)[1][:, 0]
     rise = (target(places + step)[0] - target(places - step)[0]) / (2 * step)
     assert np.allclose(slope, rise, rtol=1e-6, atol=1e-6)
-
-
-def test_outside_zero_to_one_the_density_is_zero():
-    value, slope = scores.Coin(scores.PRIORS[0], 3, 5)(np.array([[-0.1], [0.0], [1.0], [1.7]]))
-    assert np.array_equal(value, [-np.inf] * 4)
+    value, slope = target(np.array([[-0.1], [0.0], [1.0], [1.7]]))
+    assert (value == -np.inf).all()
     assert not slope.any()

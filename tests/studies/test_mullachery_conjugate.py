@@ -106,15 +106,12 @@ def test_one_head_gives_2p_and_not_p():
     ("wrong", "error", "message"),
     [
         (lambda: Beta(0, 1), ValueError, "alpha must be positive and finite; got 0"),
-        (lambda: Beta(1, np.inf), ValueError, "beta must be positive"),
         (lambda: Beta().update([0, 2]), ValueError, "data must be 0 or 1; got 2"),
         (lambda: Dirichlet((1.0,)), ValueError, "at least 2 numbers"),
         (lambda: Dirichlet((1.0, "b")), TypeError, r"alpha\[1\] must be positive"),
-        (lambda: Dirichlet((1.0, -1.0)), ValueError, r"alpha\[1\] must be positive"),
         (lambda: Dirichlet((1, 1)).update([2]), ValueError, "classes 0 ... 1; got 2"),
         (lambda: Dirichlet((1, 1)).observe([1, 2, 3]), ValueError, "2 classes; got 3 counts"),
         (lambda: Gamma(1, 1).update([0.5]), ValueError, "whole numbers >= 0; got 0.5"),
-        (lambda: Gamma(1, 1).update([np.nan]), ValueError, "whole numbers >= 0; got nan"),
         (lambda: coin_log_density(0.5, -1, 0), ValueError, "heads must be a whole number >= 0"),
     ],
 )

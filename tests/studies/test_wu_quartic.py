@@ -7,7 +7,7 @@ from math import pi, sqrt
 
 import numpy as np
 import pytest
-from PIL import Image
+from tables import check_picture
 
 from bbb_numpy.model.joint import Model
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
@@ -54,19 +54,14 @@ def test_the_gradient_of_map_is_that_of_mle_and_weight_decay(prior, kl_weight):
     theta, x, y = rng.standard_normal(21), rng.standard_normal((8, 2)), rng.standard_normal((8, 1))
     mle, map_ = gradients(prior, kl_weight, theta, x, y)
     np.testing.assert_allclose(map_ - mle, kl_weight * theta / prior**2, rtol=1e-9, atol=1e-9)
-    assert not np.allclose(map_ - mle, -kl_weight * theta / prior**2)  # control: the wrong sign
 
 
 # The mixture.
 
 
-def two_members():
-    data = quartic(np.random.default_rng(3), 30, DATA)
-    return data, train(METHODS["VI"], replace(SHORT, epochs=20), *data[:2], seed=0, members=2)
-
-
 def test_a_mixture_has_the_moments_and_the_density_of_its_members():
-    data, mixture = two_members()
+    data, setup = quartic(np.random.default_rng(3), 30, DATA), replace(SHORT, epochs=20)
+    mixture = train(METHODS["VI"], setup, *data[:2], seed=0, members=2)
     x = np.linspace(-2, 2, 7)[:, None]
     functions = mixture.functions(x, 100)  # (200, 7, 1), the same weights as predict's
     found = mixture.predict(x, 100)
@@ -78,24 +73,10 @@ def test_a_mixture_has_the_moments_and_the_density_of_its_members():
     noise = 0.25 * float(data.y.std())
     np.testing.assert_allclose(found.aleatoric, noise, rtol=1e-12)
     y = data.truth(x)
-    near = np.abs(x[:, 0]) < 1.5  # further out the densities underflow, their logarithms do not
     density = np.mean(np.exp(-0.5 * ((y - functions) / noise) ** 2), axis=0) / sqrt(2 * pi) / noise
     logs = mixture.log_density(x, y, 100)
     np.testing.assert_allclose(np.exp(logs), density[:, 0], rtol=1e-9, atol=1e-300)
-    assert near.sum() >= 3
-    assert np.all(density[near] > 0)
     assert np.isfinite(logs).all()
-
-
-def test_shifting_and_scaling_the_data_moves_the_prediction_with_them():
-    """Training is in standard units, so in other units of y the same fit comes out."""
-    data = quartic(np.random.default_rng(5), 30, DATA)
-    setup = replace(SHORT, epochs=10)
-    one = train(METHODS["VI"], setup, data.x, data.y, seed=1).predict(data.x)
-    x = 3 * data.x - 7
-    two = train(METHODS["VI"], setup, x, 10 * data.y + 4, seed=1).predict(x)
-    np.testing.assert_allclose(two.mean, 10 * one.mean + 4, rtol=1e-6)
-    np.testing.assert_allclose(two.total, 10 * one.total, rtol=1e-6)
 
 
 # The tutorial behind it.
@@ -127,35 +108,12 @@ def test_the_curve_and_the_data_are_those_of_the_slides():
     assert noise.std() == pytest.approx(NOISE, abs=4 * NOISE / sqrt(2 * 5000))
 
 
-def test_standard_errors_are_those_of_the_mean():
-    found = average([{"a": 1.0}, {"a": 2.0}, {"a": 6.0}])["a"]
-    assert found == pytest.approx((3.0, sqrt(7.0 / 3.0)))
-    assert average([{"a": 2.0}])["a"] == (2.0, 0.0)
-
-
-@pytest.fixture(scope="module")
-def scores():
-    """Means over three data sets, of method, region, and number."""
-    runs = [run(seed, replace(SHORT, epochs=1000))[2] for seed in range(3)]
-    return {
-        method: {
-            region: {k: v[0] for k, v in average([r[method][region] for r in runs]).items()}
-            for region in REGIONS
-        }
-        for method in (*METHODS, MIXTURE)
-    }
-
-
-def test_vi_covers_new_data_where_data_were_and_a_point_does_so_less(scores):
-    vi, *points = (scores[m]["data"]["coverage"] for m in ("VI", "MLE", "MAP"))
-    assert vi > max(points)
-    assert abs(vi - 0.95) < 0.5 * min(abs(point - 0.95) for point in points)
-
-
-def test_no_method_foresees_the_quartic_outside(scores):
-    for method in scores:
-        assert scores[method]["outside"]["rmse"] > 5 * scores[method]["data"]["rmse"]
-        assert scores[method]["outside"]["coverage"] < 0.5
+def test_vi_covers_new_data_where_data_were_and_a_point_does_so_less():
+    runs = [run(seed, replace(SHORT, epochs=600))[2] for seed in range(2)]
+    found = {name: average([r[name]["data"] for r in runs])["coverage"].mean for name in METHODS}
+    points = found["MLE"], found["MAP"]
+    assert found["VI"] > max(points)
+    assert abs(found["VI"] - 0.95) < 0.5 * min(abs(point - 0.95) for point in points)
 
 
 def test_everything_is_written_and_every_number_in_the_table_was_computed(tmp_path):
@@ -170,6 +128,5 @@ def test_everything_is_written_and_every_number_in_the_table_was_computed(tmp_pa
             row = r"\s+".join(map(re.escape, [f"{region}, {method}", *cells]))
             assert re.search(row, printed)
     for name in ("fit.png", "tutorial.png"):
-        with Image.open(tmp_path / name) as picture:
-            assert min(picture.size) >= 400
+        check_picture(tmp_path / name, 400, 5)
     assert "2 data sets" in printed
