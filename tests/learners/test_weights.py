@@ -1,15 +1,12 @@
 """weights of rows and classes: they are copies, in everything that looks at rows."""
 
-import inspect
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn import config_context
-from sklearn.ensemble import (
-    AdaBoostClassifier,
-)
+from sklearn.ensemble import AdaBoostClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -33,7 +30,6 @@ from bbb_numpy import (
     save,
     training,
 )
-from bbb_numpy.learners.base import Learner
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
@@ -156,14 +152,9 @@ def test_a_row_of_weight_0_is_not_there(make):
     one.partial_fit(x, y, sample_weight=v)
     other.partial_fit(x[there], y[there], sample_weight=v[there])
     assert np.array_equal(one.theta_, other.theta_)
-
-
-@pytest.mark.parametrize("make", [regressor, classifier])
-def test_weights_of_1_change_nothing(make):
-    x, y = data("real" if make is regressor else "class")
-    plain = make().fit(x, y)
-    for ones in (np.ones(ROWS), [1] * ROWS, 1.0):
-        assert np.array_equal(make().fit(x, y, sample_weight=ones).theta_, plain.theta_)
+    for ones in (np.ones(ROWS), [1] * ROWS, 1.0):  # and weights of 1 change nothing
+        same = make().fit(x, y, sample_weight=ones)
+        assert np.array_equal(same.theta_, make().fit(x, y).theta_)
 
 
 @pytest.mark.equation("D45")
@@ -196,28 +187,6 @@ def test_the_minibatches_of_an_epoch_cost_what_all_rows_cost(shares):
 
 
 @pytest.mark.equation("D45")
-def test_a_minibatch_pays_for_the_prior_by_the_weight_of_its_rows():
-    # Without data (y = f has the slope 0 at f = 0) a step moves theta by the prior alone
-    weights = np.array([1.0, 3.0])
-    given = []
-
-    class Recorded(Reparameterised):
-        def value_and_grad(self, theta, noise, x, y, kl_weight, buffers, sample_weight):
-            given.append((float(sample_weight.sum()), kl_weight))
-            return super().value_and_grad(theta, noise, x, y, kl_weight, buffers, sample_weight)
-
-    model = Model(MLP((1, 1)), GaussianPrior(), GaussianLikelihood())
-    built, recipe = Recorded(model), Recipe(epochs=6, batch_size=1)
-    state = training.start(built, np.random.default_rng(0), recipe.optimizer)
-    options = {"rng": np.random.default_rng(0), "sample_weight": weights, "progress": False}
-    training.fit(built, state, np.ones((2, 1)), np.zeros((2, 1)), recipe, **options)
-    assert {weight for weight, _ in given[:12]} == {1.0, 3.0}
-    assert all(share == weight / 4.0 for weight, share in given)
-    first = [weight for weight, _ in given[0:12:2]]
-    assert set(first) == {1.0, 3.0}  # the rows came in both orders
-
-
-@pytest.mark.equation("D45")
 def test_early_stopping_by_weighted_rows():
     (x, y), v = data(), counts() + 0.5
     model = regressor(epochs=400, validation_fraction=0.3, early_stopping=EarlyStopping(5))
@@ -226,13 +195,9 @@ def test_early_stopping_by_weighted_rows():
     assert np.isfinite(losses).all()
     assert len(losses) < 400
     # without validation rows it is the objective per row, rows counted by weight
-    one = regressor(**whole(early_stopping=EarlyStopping(3, 1e-3), epochs=400)).fit(x, y, v)
-    twice = 2 * v
-    both = np.concatenate([x, x]), np.concatenate([y, y]), np.concatenate([v, v])
-    two = regressor(**whole(early_stopping=EarlyStopping(3, 1e-3), epochs=400)).fit(*both)
-    same = regressor(**whole(early_stopping=EarlyStopping(3, 1e-3), epochs=400)).fit(x, y, twice)
-    assert len(two.history_) == len(same.history_)
-    assert len(one.history_) < 400
+    make = partial(regressor, **whole(early_stopping=EarlyStopping(3, 1e-3), epochs=400))
+    two = make().fit(np.concatenate([x, x]), np.concatenate([y, y]), np.concatenate([v, v]))
+    assert len(two.history_) == len(make().fit(x, y, 2 * v).history_) < 400
 
 
 # --- sampled posteriors
@@ -256,7 +221,7 @@ def test_the_sampled_posterior_of_weighted_linear_regression_is_the_closed_one()
         (),
         prior=GaussianPrior(1.0),
         likelihood=GaussianLikelihood(0.5),
-        inference=Sampling("nuts", chains=4, draws=400, warm_up=200),
+        inference=Sampling("nuts", chains=4, draws=300, warm_up=150),
         standardize=False,
         random_state=0,
         progress=False,
@@ -265,7 +230,7 @@ def test_the_sampled_posterior_of_weighted_linear_regression_is_the_closed_one()
     precision = np.eye(3) + design.T @ (v[:, None] * design) / 0.25
     covariance = np.linalg.inv(precision)
     mean = covariance @ design.T @ (v * y) / 0.25
-    z = (model.theta_.mean(axis=0) - mean) / np.sqrt(np.diag(covariance) / 400)  # ESS >= 400
+    z = (model.theta_.mean(axis=0) - mean) / np.sqrt(np.diag(covariance) / 300)  # ESS >= 300
     assert np.abs(z).max() < 4.5
     assert np.allclose(model.theta_.std(axis=0), np.sqrt(np.diag(covariance)), rtol=0.15)
 
@@ -386,16 +351,6 @@ def test_partial_fit_takes_a_dict_but_cannot_balance():
     assert np.array_equal(one.theta_, other.partial_fit(x, y, sample_weight=rows).theta_)
     with pytest.raises(ValueError, match="class_weight='balanced' is not for partial_fit"):
         classifier(class_weight="balanced").partial_fit(x, y, classes=labels)
-
-
-def test_the_classifier_has_the_settings_of_all_learners_and_class_weight():
-    both = (BayesianMLPClassifier, Learner)
-    own, shared = (inspect.signature(learner.__init__).parameters for learner in both)
-    assert set(own) == {*shared, "class_weight"}
-    assert {name: own[name] for name in shared} == dict(shared)
-    given = {name: object() for name in own if name != "self"}
-    assert BayesianMLPClassifier(**given).get_params(deep=False) == given
-    assert "class_weight" not in inspect.signature(BayesianMLPRegressor.__init__).parameters
 
 
 # --- ensembles and routing
