@@ -238,7 +238,7 @@ class Learner(Fitted):
             fitted, data = self._begin(X, y, plan, sample_weight, self.validation_fraction)
         if plan.sampling is not None:
             model, dtype = fitted["estimator_"].model, plan.parts["dtype"]
-            draws = plan.sampling.run(model, *data.training, fitted["rng_"], dtype, self.progress)
+            draws = plan.sampling.run(model, data.training, fitted["rng_"], dtype, self.progress)
             if self.verbose:
                 tqdm.write(draws.summary())
             self._take_over({**fitted, "draws_": draws})
@@ -367,9 +367,7 @@ class Learner(Fitted):
             moved = float(np.abs(self.theta_ - before.theta).max()) if anew else nan
             history = self.history_[len(before.history) :]
             trained = Trained(recipe.optimizer, history, recipe.samples, moved, whole)
-        rows, units = data.typical(), (self.y_scale_, self.standardize)
-        fit, seed = (self.estimator_, self.theta_), self.predict_seed_
-        self.fit_report_ = fit_report(*fit, rows, *units, seed, trained)
+        self.fit_report_ = fit_report(self, data.typical(), trained)
         if not self.fit_report_.passed:
             warnings.warn(self.fit_report_.message, ConvergenceWarning, stacklevel=3)
         return self

@@ -19,7 +19,6 @@ Array = NDArray[Any]
 COLLAPSED = 1e-3  # of its start: a learned prior this narrow has switched the network off
 NARROWEST = 1e-6
 LEAST_KL = 1.0  # nats: below, the data have told the weights next to nothing
-ORDINARY = 1e6  # standard deviations of X that alone make no prediction overflow
 
 
 def need_finite(what: str, found: Array, x: Array) -> None:
@@ -28,16 +27,12 @@ def need_finite(what: str, found: Array, x: Array) -> None:
     if not finite.all():
         row = int(np.argmin(finite))
         column = int(np.argmax(np.abs(x[row])))
-        if np.abs(x[row, column]) < ORDINARY:
-            raise ValueError(
-                f"{what} overflows {x.dtype} at row {row}, where X is ordinary: the fitted weights "
-                "or the noise are too large. Fit again, with standardize=True or y in other units, "
-                "and see whether the sampler's draws or the training converge"
-            )
         raise ValueError(
             f"{what} overflows {x.dtype} at row {row}: X there is as far as {x[row, column]:.3g} "
             f"standard deviations from its mean (column {column}; with standardize=False: in its "
-            "own units). Check that row; it may be in other units than the rows of fit"
+            "own units). Check that row; it may be in other units than the rows of fit. If it is "
+            "ordinary, the fitted weights or the noise are too large: fit again, with "
+            "standardize=True or y in other units, and see whether training or sampling converge"
         )
 
 

@@ -133,26 +133,19 @@ class Trained(NamedTuple):
     whole: bool  # whether it went on to the last epoch
 
 
-def fit_report(
-    source: Source,
-    theta: Array,
-    data: Rows,
-    y_scale: Array,
-    standardize: bool,
-    seed: int,
-    trained: Trained | None,
-) -> FitReport:
-    """Measure a fit, `theta` and its `source`, on its training rows in their units, and judge it.
+def fit_report(learner: Any, data: Rows, trained: Trained | None) -> FitReport:
+    """Measure a fit on its training rows in training's units, and judge it.
 
     It costs less than about a tenth of the training, or next to nothing; for very large networks
-    after very short training, 32 weight samples at a hundred rows. These are drawn with `seed`; no
-    other generator is used. `y_scale` (K,) are the units of y; `trained` is None after sampling.
+    after very short training, 32 weight samples at a hundred rows. No generator of the learner is
+    used. `trained` is None after sampling.
     """
+    source, theta, seed = learner.estimator_, learner.theta_, learner.predict_seed_
     rows, likelihood = len(data.x), source.model.likelihood
     looked_at, samples = _effort(source, theta, rows, trained)
     chosen = np.linspace(0, rows - 1, looked_at).astype(int)
     x, y = data.x[chosen], data.y[chosen]
-    rng, units = np.random.default_rng(seed), float(np.log(y_scale).sum())
+    rng, units = np.random.default_rng(seed), float(np.log(learner.y_scale_).sum())
     last = trained.history[-1] if trained else None
     with np.errstate(all="ignore"):
         fit = log_predictive_density(source, theta, x, y, rng=rng, samples=samples)
@@ -184,7 +177,7 @@ def fit_report(
             reach=_reach(source, x, y, seed) if poor else nan,
         )
     found = _findings(report, source, trained)
-    causes = _causes(report, set(found), source, trained, standardize) if found else []
+    causes = _causes(report, set(found), source, trained, learner.standardize) if found else []
     return replace(report, findings=tuple(found.values()), causes=tuple(causes))
 
 

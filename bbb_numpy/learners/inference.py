@@ -27,6 +27,7 @@ from ..parts.posteriors import PointMass
 from ..sampling.draws import Draws
 from ..sampling.run import METRICS, check_cores, check_sampler, sample
 from ..training.ensembles import ensemble_starts
+from ..training.recipe import Rows
 
 __all__ = ["INFERENCES", "SAMPLED", "STARTS", "Sampling", "is_sampled"]
 
@@ -98,17 +99,8 @@ class Sampling:
         )
         check_fields(self, groups=Optional(partial(whole, least=1, most=self.chains)))
 
-    def run(
-        self,
-        model: Model,
-        x: Array,
-        y: Array,
-        sample_weight: Array | None,
-        seed: Any,
-        dtype: Any,
-        progress: bool | None,
-    ) -> Draws:
-        """Draw from the posterior of `model` given `x` (N, d_in), `y` (N, K) and weights (N,).
+    def run(self, model: Model, data: Rows, seed: Any, dtype: Any, progress: Any) -> Draws:
+        """Draw from the posterior of `model` given `data`.
 
         A checkpoint is told the `seed` as a whole number: of a generator it could not know
         whether it is that of the run on disk. The draws are the same either way.
@@ -118,7 +110,8 @@ class Sampling:
         KeyboardInterrupt
             After Ctrl-C before the first draw; later, the draws so far are returned.
         """
-        common = {"dtype": dtype, "progress": progress}
+        x, y, weights = data
+        common = {"sample_weight": weights, "dtype": dtype, "progress": progress}
         settings = {one.name: getattr(self, one.name) for one in fields(self)}
         noise = {name: NOISE[name] for name, _ in model.learned() if name in NOISE}
         settings["hyperpriors"] = noise | dict(self.hyperpriors or {})
@@ -128,11 +121,8 @@ class Sampling:
             seed = sum(word << 32 * place for place, word in enumerate(words))
         if ensemble:
             rng = np.random.default_rng(None if seed is None else [seed, 1])  # another than chains'
-            settings["start"] = ensemble_starts(
-                model, x, y, self.chains, sample_weight=sample_weight, seed=rng, **common
-            )
-        rows = {"sample_weight": sample_weight, "seed": seed}
-        draws = sample(model, x, y, **rows, **settings, **common)
+            settings["start"] = ensemble_starts(model, x, y, self.chains, seed=rng, **common)
+        draws = sample(model, x, y, seed=seed, **settings, **common)
         if not len(draws.positions):
             raise KeyboardInterrupt("sampling was interrupted before the first draw")
         target: Any = draws.target

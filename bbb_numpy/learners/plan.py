@@ -77,14 +77,7 @@ TABLES: dict[str, Mapping[str, Any]] = {
     "sampler": SAMPLERS,
 }
 # Arguments that only training has
-TRAINING = [
-    "gradient_estimator",
-    "objective",
-    "kl_weights",
-    "kl_warm_up",
-    "optimizer",
-    "early_stopping",
-]
+TRAINING = ("gradient_estimator", "objective", "kl_weights", "kl_warm_up", "optimizer")
 
 
 def _part(table: Mapping[str, Any]) -> list[Any]:
@@ -272,7 +265,8 @@ def _check_together(plan: Plan) -> None:
 def _check_sampling(params: Mapping[str, Any], sampling: Sampling) -> None:
     """Refuse what says nothing to a sampler, rather than ignore it."""
     unused = [name for name in TRAINING if params[name] is not None]
-    unused += [name for name in ("validation_fraction", "warm_start") if params[name]]
+    others = ("early_stopping", "validation_fraction", "warm_start")
+    unused += [name for name in others if params[name]]
     if unused:
         given = ", ".join(f"{name}={params[name]!r}" for name in unused)
         raise ValueError(

@@ -5,7 +5,6 @@ What scikit-learn lets pass is refused here: masked cells, dates, labels of seve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +16,14 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d, validat
 from ..numeric.standardisation import moments, standardised
 from ..training.recipe import Rows
 
-__all__ = ["check_inputs", "check_labels", "check_pair", "check_weights", "class_weights"]
-__all__ += ["Prepared", "prepared"]
+__all__ = [
+    "check_inputs",
+    "check_labels",
+    "check_pair",
+    "check_weights",
+    "class_weights",
+    "prepared",
+]
 
 Array = NDArray[Any]
 
@@ -129,13 +134,14 @@ def class_weights(class_weight: Any, classes: Array, counts: Array) -> Array:
         occurs = counts > 0
         equal = counts.sum() / np.count_nonzero(occurs)
         return np.divide(equal, counts, out=np.ones(len(counts)), where=occurs)
-    given: Mapping[Any, Any] = class_weight
     labels = classes.tolist()
-    if not given.keys() <= set(labels):
-        raise ValueError(f"class_weight names other labels than the classes {labels}: {given}")
-    weights = np.array([given.get(label, 1.0) for label in labels])
+    if not class_weight.keys() <= set(labels):
+        raise ValueError(
+            f"class_weight names other labels than the classes {labels}: {class_weight}"
+        )
+    weights = np.array([class_weight.get(label, 1.0) for label in labels])
     if weights.dtype.kind not in "biuf" or not (np.isfinite(weights) & (weights >= 0)).all():
-        raise ValueError(f"class_weight must hold finite numbers >= 0; got {given}")
+        raise ValueError(f"class_weight must hold finite numbers >= 0; got {class_weight}")
     return weights.astype(np.float64)
 
 

@@ -26,9 +26,8 @@ def test_finite_results_pass():
 def test_the_row_and_its_largest_input_are_named(value):
     found = np.zeros((2, 3))
     found[1, 2] = value
-    with pytest.raises(
-        ValueError, match=r"prediction overflows float64 at row 1: .*-1e\+300.*mn 1"
-    ):
+    message = r"prediction overflows float64 at row 1: .*-1e\+300.*mn 1.* If it is ordinary, the fi"
+    with pytest.raises(ValueError, match=message):
         need_finite("the prediction", found, X)
 
 
@@ -74,9 +73,3 @@ def test_other_priors_are_left_alone(prior, learned, kl):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_collapse(*after(prior, learned, kl))
-
-
-def test_an_ordinary_row_is_not_blamed_for_weights_that_have_run_away():
-    found = np.array([[1.0], [np.inf]])
-    with pytest.raises(ValueError, match=r"at row 1, where X is ordinary: the fitted weights or"):
-        need_finite("the prediction", found, np.array([[1e300], [999.0]]))
