@@ -1,8 +1,7 @@
 """Exploration by weight uncertainty: the mushroom bandit (Blundell et al. 2015, Section 5.3).
 
-Every agent plays every run, several at a time in processes of joblib's. The state is stored after
-every slice of a run, so that a command that was killed goes on where it was and ends with the same
-numbers.
+Every agent plays every run, several at a time in processes of joblib's. What it ate is stored when
+the run is over, so that a command that was killed goes on with the others.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import MLE
 from bbb_numpy.numeric.buffers import Buffers
-from bbb_numpy.numeric.files import write_json, write_text
-from bbb_numpy.numeric.storing import Format, read_state, write_state
+from bbb_numpy.numeric.files import write_arrays, write_json, write_text
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
@@ -36,8 +34,8 @@ from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish
 from bbb_numpy.progress import counted, steps
 from bbb_numpy.training import start
-from bbb_numpy.training.optimizers import Adam, Memory
-from bbb_numpy.training.state import Epoch, Training
+from bbb_numpy.training.optimizers import Adam
+from bbb_numpy.training.state import Training
 from bbb_studies.data import mushroom
 from bbb_studies.data.mushroom import Mushrooms
 from bbb_studies.kit import Claim, claims, estimate, listed, panels, values
@@ -365,75 +363,33 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
     return rows
 
 
-SLICE = 40_000  # minibatches: half a minute at most, which is what a kill loses
-FORMAT = Format("bbb_numpy.bandit", 1, (State, Training, Memory, Epoch))
-
-
-class Stored(NamedTuple):
-    """The file of one agent in one run."""
-
-    key: str  # says what it belongs to
-    seconds: float  # of processor time
-    state: State
-
-
 def full(seed: int) -> dict[str, Any]:
     """Return the arguments of `reproduce` for training after every mushroom, as in the paper."""
     every = Settings().interactions
     return {"seed": seed, "settings": Settings(dense=every, sparse=1), "agents": FULL}
 
 
-def slices(settings: Settings) -> list[int]:
-    """Return the interactions after which a slice ends, the last one included."""
-    ends: list[int] = []
-    work = 0
-    for played in range(1, settings.interactions):
-        work += training_steps(settings, played)
-        if work >= SLICE:
-            ends, work = [*ends, played], 0
-    return [*ends, settings.interactions]
-
-
-def path_of(out: Path, agent: Agent, run: int) -> Path:
-    """Return where the state of one agent in one run lies."""
-    return out / f"{agent.name.replace(' %', '').replace(' ', '-')}-{run}.npz"
-
-
-def key_of(seed: int, settings: Settings, data: Mushrooms, *more: Any) -> str:
+def key_of(seed: int, settings: Settings, data: Mushrooms, agents: Sequence[Agent]) -> str:
     """Return all that the numbers depend on, as text."""
     mark = crc32(np.packbits(data.x > 0).tobytes() + data.poisonous.tobytes())
-    return json.dumps([FORMAT.version, seed, asdict(settings), mark, *more])
+    return json.dumps([seed, asdict(settings), mark, [asdict(agent) for agent in agents]])
 
 
-def advance(
-    out: Path, seed: int, settings: Settings, data: Mushrooms, agent: Agent, run: int,
-    ends: Sequence[int],
-) -> Stored:  # fmt: skip
-    """Play one run on to the last of `ends`, from and to its file, which is written at each.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged or belongs to something else.
-    """
-    path, key = path_of(out, agent, run), key_of(seed, settings, data, asdict(agent), run)
-    the = game(data.x, data.poisonous, settings.interactions, (seed, run))
+def whole_run(
+    out: Path, seed: int, settings: Settings, data: Mushrooms, agent: Agent, run: int
+) -> dict[str, Array]:
+    """Return what an agent ate in one run (T,), and its seconds; from its file, if it is there."""
+    path = out / f"{agent.name.replace(' %', '').replace(' ', '-')}-{run}.npz"
     if path.exists():
-        stored: Stored = read_state(path, Stored, FORMAT)
-        if stored.key != key:
-            raise ValueError(
-                f"{path} belongs to another agent, seed, data or settings. Use another folder"
-            )
-    else:  # a seed that does not depend on which other agents play
-        own = (seed, run, crc32(agent.name.encode()))
-        stored = Stored(key, 0.0, begin(agent, settings, the.inputs.shape[1], own))
-    for end in ends:
-        if stored.state.played < end:
-            started = process_time()
-            play(the, agent, settings, stored.state, end)
-            stored = stored._replace(seconds=stored.seconds + process_time() - started)
-            write_state(path, stored, FORMAT)
-    return stored
+        with np.load(path, allow_pickle=False) as kept:
+            return dict(kept)
+    the, began = game(data.x, data.poisonous, settings.interactions, (seed, run)), process_time()
+    own = (seed, run, crc32(agent.name.encode()))  # does not depend on which other agents play
+    state = begin(agent, settings, the.inputs.shape[1], own)
+    play(the, agent, settings, state, settings.interactions)
+    found = {"ate": state.ate, "seconds": np.array(process_time() - began)}
+    write_arrays(path, found)
+    return found
 
 
 def _fast(ate: NDArray[np.bool_]) -> tuple[int, int]:
@@ -506,7 +462,7 @@ def reproduce(
     settings = settings or Settings()
     data = mushrooms or mushroom.load()
     out.mkdir(parents=True, exist_ok=True)
-    key = key_of(seed, settings, data, [asdict(agent) for agent in agents])
+    key = key_of(seed, settings, data, agents)
     text_file, settings_file = out / "bandit.txt", out / "settings.json"
     if settings_file.exists():
         if settings_file.read_text("utf-8") != key:
@@ -518,15 +474,14 @@ def reproduce(
             return text_file.read_text("utf-8").removesuffix("\n")
     write_text(settings_file, key)
     chains = [(agent, run) for agent in agents for run in range(settings.runs)]
-    ends, stored = slices(settings), []
     played = Parallel(n_jobs=jobs, return_as="generator")(
-        delayed(advance)(out, seed, settings, data, *chain, ends) for chain in chains
+        delayed(whole_run)(out, seed, settings, data, *chain) for chain in chains
     )
     with steps(len(chains), progress) as done:
         stored = list(counted(played, done))
     by_agent = {a.name: stored[i * settings.runs :][: settings.runs] for i, a in enumerate(agents)}
-    ate = {name: np.array([one.state.ate for one in some]) for name, some in by_agent.items()}
-    seconds = {name: sum(one.seconds for one in some) for name, some in by_agent.items()}
+    ate = {name: np.array([one["ate"] for one in some]) for name, some in by_agent.items()}
+    seconds = {name: float(sum(one["seconds"] for one in some)) for name, some in by_agent.items()}
     numbers = measure(seed, settings, data, ate)
     draw_figure(settings, _games(seed, settings, data), ate).savefig(out / "bandit.png", dpi=100)
     found = {"seed": seed, "settings": asdict(settings), "agents": numbers, "seconds": seconds}
