@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Evaluation, Joint, Model, Prior
-from bbb_numpy.model.objectives import LINEAR
+from bbb_numpy.model.objectives import Linear
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts import network
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
-from bbb_numpy.parts.posteriors import MeanField, MeanFieldSample, PointMass, PointSample
+from bbb_numpy.parts.posteriors import GaussianSample, MeanField, PointMass, PointSample
 from bbb_numpy.parts.priors import GaussianPrior
 
 __all__ = ["ReplicatedModel", "replicated"]
@@ -243,7 +243,7 @@ class _MeanFields(MeanField):
 
     replicates: int = field(kw_only=True)
 
-    def log_density(self, sample: MeanFieldSample) -> Array:
+    def log_density(self, sample: GaussianSample) -> Array:
         """Return log q of each sample and replicate (S, R)."""
         samples, count = len(sample.eps), self.replicates
         log_sigma = sample.parts.log_softplus.reshape(count, -1).T  # (P, R)
@@ -285,7 +285,7 @@ def replicated(estimators: Sequence[Reparameterised]) -> Reparameterised:
             f"estimators must be one Reparameterised for each replicate, at least one; got {kinds}"
         )
     first = estimators[0]
-    if not isinstance(first.objective, LINEAR):
+    if not isinstance(first.objective, Linear):
         raise ValueError(
             f"{type(first.objective).__name__} of several replicates is not the sum of theirs; "
             "use FreeEnergy, MLE or MAP, or train one at a time"

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..model.objectives import FreeEnergy, LogDensities, free_energy
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import add_scaled
+from ..numeric.layout import Array, Params
 from ..parts.posteriors import MeanField
 from ..parts.priors import ClosedFormPrior
 from .family import Density, Evaluated, Family, closed_form_prior, need_density, need_linear
@@ -24,16 +24,14 @@ from .reparameterised import Sampled
 
 __all__ = ["ClosedFormKL", "add_kl", "exact_terms", "need_closed_form"]
 
-Array = NDArray[Any]
-
 
 def add_kl(
     posterior: Density,
     prior: ClosedFormPrior,
-    blocks: dict[str, Array],
+    blocks: Params,
     parts: Any,
     weight: float,
-    d_blocks: dict[str, Array],
+    d_blocks: Params,
 ) -> Any:
     """Return KL(q || P(w)) and add `weight` times its gradient to `d_blocks` (D18, D19).
 

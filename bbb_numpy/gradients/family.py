@@ -12,22 +12,21 @@ from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..model.joint import Joint, Model
 from ..model.objectives import (
-    LINEAR,
     MAP,
     MLE,
     Cotangents,
     FreeEnergy,
+    Linear,
     LogDensities,
     Objective,
     free_energy,
 )
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
-from ..numeric.layout import Layout
+from ..numeric.layout import Array, Layout, Params
 from ..numeric.validation import InstanceOf, Like, brief
 from ..parts import network
 from ..parts.full_rank import FullRank
@@ -45,7 +44,6 @@ __all__ = [
     "need_linear",
 ]
 
-Array = NDArray[Any]
 MODEL = InstanceOf(Model)
 POSTERIOR = Like("MeanField(), FullRank() or PointMass()", "pull_back")
 OBJECTIVE = Like("FreeEnergy(), a function of log densities", "__call__")
@@ -63,9 +61,9 @@ class Unpacked(NamedTuple):
     """Theta and its gradient by blocks, and the buffers of the step."""
 
     buffers: Buffers
-    blocks: dict[str, Array]  # of theta
+    blocks: Params  # of theta
     grad: Array  # uninitialised
-    d_blocks: dict[str, Array]  # of the gradient
+    d_blocks: Params  # of the gradient
 
 
 class Step(NamedTuple):
@@ -77,7 +75,7 @@ class Step(NamedTuple):
     sample: Any  # of the posterior
     joint: Joint
     grad: Array  # to be filled, by
-    d_blocks: dict[str, Array]  # its blocks
+    d_blocks: Params  # its blocks
     buffers: Buffers
 
 
@@ -218,7 +216,7 @@ class Family:
         buffers = Buffers() if buffers is None else buffers
         return self.posterior.sample(self.layout.views(theta), eps, buffers).w
 
-    def params(self, theta: Array, eps: Array) -> dict[str, Array]:
+    def params(self, theta: Array, eps: Array) -> Params:
         """View the numbers that prior and likelihood learned: one set, whatever the weights."""
         return self.layout.views(theta)
 
@@ -306,7 +304,7 @@ class Family:
             + ", ".join(f"{name}: {brief(value)}" for name, value in came if value is not None)
         )
 
-    def gates(self, theta: Array, noise: Array, x: Array) -> NDArray[np.bool_]:
+    def gates(self, theta: Array, noise: Array, x: Array) -> Array:
         """Return what changes at the kinks of the objective, one flat bool array.
 
         Which ReLU units are on and, for a prior with a kink at 0, the signs of the weights.
@@ -348,4 +346,4 @@ def closed_form_prior(model: Model, estimator: str = "this") -> ClosedFormPrior:
 
 def is_linear(objective: Objective) -> bool:
     """Whether the minibatch costs of an epoch are unbiased for the cost of all data (D30)."""
-    return isinstance(objective, LINEAR) or not hasattr(objective, "__dataclass_fields__")
+    return isinstance(objective, Linear) or not hasattr(objective, "__dataclass_fields__")

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
+from ..numeric.layout import Array
 from ..parts.network import activate
 from ..parts.products import Layer
 from .rowwise import Rowwise, sum_outer
 
 __all__ = ["Flipout"]
-
-Array = NDArray[Any]
 
 
 class Flips(NamedTuple):

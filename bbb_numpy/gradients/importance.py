@@ -9,18 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import NDArray
-
 from ..model.objectives import EUBO, Renyi
 from ..numeric.buffers import Buffers
+from ..numeric.layout import Array
 from ..numeric.validation import brief
 from ..parts.posteriors import MeanField
 from .family import Density, Evaluated, need_density
 from .reparameterised import Sampled
 
 __all__ = ["DoublyReparameterised", "SelfNormalised"]
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

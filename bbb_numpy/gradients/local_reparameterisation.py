@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import TINY
+from ..numeric.layout import Array
 from ..parts.network import activate
 from .rowwise import Rowwise, sum_outer
 
 __all__ = ["LocalReparameterisation"]
-
-Array = NDArray[Any]
 
 
 class OutputTape(NamedTuple):

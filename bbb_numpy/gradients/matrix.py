@@ -13,11 +13,11 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..exact import Proof, prove, still
 from ..gradcheck import Report, check
 from ..model.joint import Model
+from ..numeric.layout import Array
 from ..parts.network import MLP
 from .catalogue import (
     CHECKED_LIKELIHOODS,
@@ -44,7 +44,6 @@ __all__ = [
     "prove_case",
 ]
 
-Array = NDArray[Any]
 SURROGATES = StickingTheLanding | DoublyReparameterised | SelfNormalised
 
 

@@ -15,18 +15,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..model.objectives import EUBO, FreeEnergy, LogDensities, free_energy
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
+from ..numeric.layout import Array
 from ..numeric.validation import flag
 from ..parts.posteriors import MeanField, PointMass
 from .family import Density, Evaluated, Family, need_density, need_linear
 
 __all__ = ["Reparameterised", "Sampled", "StickingTheLanding"]
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

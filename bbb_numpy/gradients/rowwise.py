@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..model.objectives import FreeEnergy, free_energy
 from ..numeric.buffers import Buffers
+from ..numeric.layout import Array
 from ..parts.network import open_gates
 from ..parts.posteriors import MeanField
 from .closed_form import add_kl, exact_terms, need_closed_form
 from .family import Evaluated, Family, closed_form_prior
 
 __all__ = ["Rowwise", "sum_outer"]
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ class Rowwise(Family):
     ) -> None:
         raise NotImplementedError
 
-    def gates(self, theta: Array, noise: Array, x: Array) -> NDArray[np.bool_]:
+    def gates(self, theta: Array, noise: Array, x: Array) -> Array:
         """Return which ReLU units are on, for every sample and row."""
         blocks, buffers = self.layout.views(theta), Buffers()
         sigma = self.posterior.factor(blocks, buffers).softplus

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from numpy.typing import NDArray
-
 from ..numeric.buffers import Buffers
-from ..numeric.layout import Layout
+from ..numeric.layout import Array, Blocks, Layout, Params
 from ..numeric.validation import InstanceOf, Like
 from ..parts import network
 from ..parts.likelihoods import GaussianLikelihood, Likelihood, Summed
@@ -17,7 +15,6 @@ from ..parts.priors import GaussianPrior, Prior
 
 __all__ = ["Evaluation", "Joint", "Likelihood", "Model", "Prior"]
 
-Array = NDArray[Any]
 PRIOR = Like("GaussianPrior()", "for_network", "log_density")
 NETWORK = InstanceOf(MLP)
 LIKELIHOOD = Like("GaussianLikelihood()", "targets", "log_density")
@@ -83,14 +80,14 @@ class Model:
         """Number of target columns K."""
         return self.likelihood.targets(self.network.sizes[-1])
 
-    def learned(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    def learned(self) -> Blocks:
         """Name the numbers that prior and likelihood learn, in the order of theta."""
         return self.prior.blocks() + self.likelihood.blocks(self.outputs)
 
     def evaluate(
         self,
         w: Array,
-        params: dict[str, Array],
+        params: Params,
         x: Array,
         y: Array,
         buffers: Buffers,
@@ -104,7 +101,7 @@ class Model:
     def forward(
         self,
         w: Array,
-        params: dict[str, Array],
+        params: Params,
         x: Array,
         y: Array,
         buffers: Buffers,
@@ -116,11 +113,7 @@ class Model:
         return Joint(log_prior, found.log_likelihood, found, saved)
 
     def likelihood_vjp(
-        self,
-        found: Evaluation,
-        d_log_likelihood: Array,
-        d_params: dict[str, Array],
-        buffers: Buffers,
+        self, found: Evaluation, d_log_likelihood: Array, d_params: Params, buffers: Buffers
     ) -> Array:
         """Pull a cotangent (S,) of the log likelihood back to the weights (K37-K42).
 
@@ -137,7 +130,7 @@ class Model:
         joint: Joint,
         d_log_prior: Array,
         d_log_likelihood: Array,
-        d_params: dict[str, Array],
+        d_params: Params,
         buffers: Buffers,
     ) -> Array:
         """Pull cotangents (S,) of the two log densities back to the weights.

@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..numeric.layout import Array
 from ..numeric.validation import Numbers, accepts, check_fields, real, whole
 
 __all__ = [
@@ -26,7 +27,6 @@ __all__ = [
     "proportional_kl_weights",
 ]
 
-Array = NDArray[Any]
 Shares = Callable[[Any], Array]
 WarmUp = Callable[[int, int], float]
 

@@ -12,10 +12,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numeric.buffers import EachThreadsBuffers
-from ..numeric.layout import Layout
+from ..numeric.layout import Array, Layout, Params
 from ..numeric.validation import (
     DTYPE,
     FLOATS,
@@ -33,7 +32,6 @@ from .joint import Model
 
 __all__ = ["LogJoint"]
 
-Array = NDArray[Any]
 DEFAULT = LogNormal()
 BLOCK = 2**16  # numbers of a layer, of one chain, that are evaluated together: 0.5 MB in float64
 
@@ -108,7 +106,7 @@ class LogJoint:
         return Layout(self.model.learned())
 
     @cached_property
-    def _start(self) -> dict[str, Array]:
+    def _start(self) -> Params:
         """The learned numbers that the model was made with."""
         model = self.model
         flat = (model.prior.init(np.float64), model.likelihood.init(model.outputs, np.float64))
@@ -151,7 +149,7 @@ class LogJoint:
         """View the weights (..., P) of positions (..., D)."""
         return position[..., : self.model.layout.size]
 
-    def params(self, position: Array) -> dict[str, Array]:
+    def params(self, position: Array) -> Params:
         """View the learned numbers of positions (..., D), by block."""
         return self._learned.views(position[..., self.model.layout.size :])
 

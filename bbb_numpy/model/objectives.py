@@ -18,30 +18,25 @@ from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numeric.elementary import log1p, logsumexp
+from ..numeric.layout import Array
 from ..numeric.validation import not_negative, real
 
 __all__ = [
     "EUBO",
-    "LINEAR",
     "MAP",
     "MLE",
     "TERMS",
     "Cotangents",
     "FreeEnergy",
+    "Linear",
     "LogDensities",
     "Objective",
     "Renyi",
     "free_energy",
-    "likelihood_term",
     "log_weights",
-    "posterior_term",
-    "prior_term",
 ]
-
-Array = NDArray[Any]
 
 
 class LogDensities(NamedTuple):
@@ -63,21 +58,34 @@ class Cotangents(NamedTuple):
 Objective = Callable[[LogDensities, float], tuple[Any, Cotangents]]
 
 
-def _weighted_means(
-    terms: LogDensities, weights: tuple[float, float, float]
-) -> tuple[Any, Cotangents]:
-    """Return sum_t weight_t mean_s(term_t), and weight_t / S for every sample."""
-    samples = len(terms.prior)
-    each = np.full(samples, 1.0 / samples, terms.prior.real.dtype)
-    posterior, prior, likelihood = (weight * each for weight in weights)
-    value = posterior.dot(terms.posterior)  # as @, in half the time
-    value += prior.dot(terms.prior)
-    value += likelihood.dot(terms.likelihood)
-    return value, Cotangents(posterior, prior, likelihood)
+class Linear:
+    """An objective that is a weighted sum of the means of the three terms over samples (D30)."""
+
+    def weights(self, kl_weight: float) -> tuple[float, float, float]:
+        """Return the weights of the terms when the minibatch pays this share of the KL term."""
+        raise NotImplementedError
+
+    def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
+        """Return sum_t weight_t mean_s(term_t), and the cotangents weight_t / S.
+
+        Parameters
+        ----------
+        terms : LogDensities
+            Three arrays (S,); the likelihood is summed over the rows of the minibatch.
+        kl_weight : float
+            The share pi_i of the KL term that this minibatch pays, see `kl_weights`.
+        """
+        samples = len(terms.prior)
+        each = np.full(samples, 1.0 / samples, terms.prior.real.dtype)
+        posterior, prior, likelihood = (weight * each for weight in self.weights(kl_weight))
+        value = posterior.dot(terms.posterior)  # as @, in half the time
+        value += prior.dot(terms.prior)
+        value += likelihood.dot(terms.likelihood)
+        return value, Cotangents(posterior, prior, likelihood)
 
 
 @dataclass(frozen=True)
-class FreeEnergy:
+class FreeEnergy(Linear):
     r"""Variational free energy F = -ELBO, in nats (K5, K17, K18 corrected, D8, R1-R3).
 
     .. math:: F = \frac1S \sum_s \beta \pi_i [\log q(w_s|\theta) - \log P(w_s)] - \log P(D_i|w_s)
@@ -100,39 +108,54 @@ class FreeEnergy:
     def __post_init__(self) -> None:
         not_negative("beta", self.beta)
 
-    def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-        """Return value and cotangents ``beta pi_i / S``, ``-beta pi_i / S`` and ``-1 / S``.
-
-        Parameters
-        ----------
-        terms : LogDensities
-            Three arrays (S,); the likelihood is summed over the rows of the minibatch.
-        kl_weight : float
-            The share pi_i of the KL term that this minibatch pays, see `kl_weights`.
-        """
+    def weights(self, kl_weight: float) -> tuple[float, float, float]:
+        """Return beta pi_i, -beta pi_i and -1."""
         weight = self.beta * kl_weight  # D24
-        return _weighted_means(terms, (weight, -weight, -1.0))  # K17, R1-R3, D8
+        return weight, -weight, -1.0  # K17, R1-R3, D8
 
 
 free_energy = FreeEnergy()
 
 
 @dataclass(frozen=True)
-class MLE:
+class MLE(Linear):
     """Maximum likelihood, -log P(D|w): the point estimate without a prior (W1)."""
 
-    def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-        """Return value and cotangents ``0``, ``0`` and ``-1 / S``."""
-        return _weighted_means(terms, (0.0, 0.0, -1.0))  # W1
+    def weights(self, kl_weight: float) -> tuple[float, float, float]:
+        """Return 0, 0 and -1."""
+        return 0.0, 0.0, -1.0  # W1
 
 
 @dataclass(frozen=True)
-class MAP:
+class MAP(Linear):
     """Maximum a posteriori, -log P(D|w) - log P(w): the point estimate with a prior (W2)."""
 
-    def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-        """Return value and cotangents ``0``, ``-pi_i / S`` and ``-1 / S``."""
-        return _weighted_means(terms, (0.0, -kl_weight, -1.0))  # W2
+    def weights(self, kl_weight: float) -> tuple[float, float, float]:
+        """Return 0, -pi_i and -1."""
+        return 0.0, -kl_weight, -1.0  # W2
+
+
+@dataclass(frozen=True)
+class Term(Linear):
+    """One of the three terms of K5 alone, for gradient checks."""
+
+    number: int
+
+    def weights(self, kl_weight: float) -> tuple[float, float, float]:
+        """Return 0 but for its own: pi_i of log q, -pi_i of log P(w), -1 of log P(D|w)."""
+        own = (kl_weight, -kl_weight, -1.0)
+        posterior, prior, likelihood = (
+            w if place == self.number else 0.0 for place, w in enumerate(own)
+        )
+        return posterior, prior, likelihood
+
+
+TERMS: dict[str, Objective] = {
+    "posterior": Term(0),
+    "prior": Term(1),
+    "likelihood": Term(2),
+    "free energy": free_energy,
+}
 
 
 def log_weights(terms: LogDensities, kl_weight: float) -> Array:
@@ -213,29 +236,3 @@ class EUBO:
         seen = np.where(share > 0, logs, 0.0)  # a sample of density 0 has share 0: 0 (-inf) = 0
         cotangents = Cotangents(-kl_weight * share, -kl_weight * share, -share)  # G4
         return kl_weight * (share @ seen), cotangents  # G2, G6
-
-
-LINEAR = (FreeEnergy, MLE, MAP)
-
-
-def posterior_term(terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-    """Return the first term of K5 alone, pi_i mean log q(w|theta); for gradient checks."""
-    return _weighted_means(terms, (kl_weight, 0.0, 0.0))
-
-
-def prior_term(terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-    """Return the second term of K5 alone, -pi_i mean log P(w); for gradient checks."""
-    return _weighted_means(terms, (0.0, -kl_weight, 0.0))
-
-
-def likelihood_term(terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
-    """Return the third term of K5 alone, -mean log P(D|w); for gradient checks."""
-    return _weighted_means(terms, (0.0, 0.0, -1.0))
-
-
-TERMS: dict[str, Objective] = {
-    "posterior": posterior_term,
-    "prior": prior_term,
-    "likelihood": likelihood_term,
-    "free energy": free_energy,
-}

@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Layout"]
+__all__ = ["Array", "Blocks", "Layout", "Params"]
+
+Array = NDArray[Any]
+Params = dict[str, Array]  # blocks by name
+Blocks = tuple[tuple[str, tuple[int, ...]], ...]  # their names and shapes
 
 
 @dataclass(frozen=True)
 class Layout:
     """The names and shapes of the blocks that share one flat vector, as they lie in memory."""
 
-    blocks: tuple[tuple[str, tuple[int, ...]], ...]
+    blocks: Blocks
 
     @cached_property
     def slices(self) -> dict[str, slice]:
@@ -33,7 +37,7 @@ class Layout:
         """Length of the flat vector."""
         return sum([prod(shape) for _, shape in self.blocks])
 
-    def views(self, flat: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    def views(self, flat: Array) -> Params:
         """Return every block of `flat` (..., size) as a view (..., *shape); nothing is copied."""
         if flat.shape[-1] != self.size:
             raise ValueError(

@@ -7,16 +7,14 @@ a'(z). All are complex-safe, and only ReLU has a kink.
 from __future__ import annotations
 
 from math import pi, sqrt
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numeric.elementary import erfc, logistic, sech_squared, softplus_parts
+from ..numeric.layout import Array
 
 __all__ = ["ACTIVATIONS"]
 
-Array = NDArray[Any]
 ROOT_HALF = sqrt(0.5)
 ERF_SLOPE = 2.0 / sqrt(pi)  # of erf at 0
 RATE, CUBIC = sqrt(8.0 / pi), 0.044715  # the tanh form's v = RATE (z + CUBIC z^3)

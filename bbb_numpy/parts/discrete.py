@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numeric.elementary import for_outputs, inner, log_factorial, log_softmax, softplus_parts
+from ..numeric.layout import Array, Params
 from .likelihoods import Likelihood, check_shape
 
 __all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "PoissonLikelihood"]
 
-Array = NDArray[Any]
 MOST_LOG_RATE = 43.6  # of the largest rate that NumPy draws counts for, 9e18
 
 
@@ -29,11 +28,11 @@ class _Discrete(Likelihood):
 
     target_kind: ClassVar[str] = "class"
 
-    def vjp(self, saved: Array, cotangent: Array, d_params: dict[str, Array]) -> Array:
+    def vjp(self, saved: Array, cotangent: Array, d_params: Params) -> Array:
         """Pull a cotangent, (S,) or (S, B), back to f: times `saved`, y minus its mean."""
         return np.multiply(saved, for_outputs(cotangent), out=np.empty_like(saved))
 
-    def variance(self, params: dict[str, Array], f: Array) -> Array:
+    def variance(self, params: Params, f: Array) -> Array:
         """Return the aleatoric variance p (1 - p) (S, B, K) of what is 1 with probability p."""
         p = self.mean(params, f)
         return p * (1.0 - p)
@@ -56,7 +55,7 @@ class BernoulliLikelihood(_Discrete):
         """Raise ValueError unless every number of `y` (B, K) is 0 or 1."""
         _refuse(y, (y == 0) | (y == 1), "targets of a Bernoulli likelihood must be 0 or 1")
 
-    def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Array]:
+    def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k [y_k z_k - softplus(z_k)] (D13).
 
         And its slope d log P/dz = y - sigmoid(z) (S, B, K), for logits z = `f`.
@@ -66,11 +65,11 @@ class BernoulliLikelihood(_Discrete):
         rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(parts.softplus, axis=-1)
         return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)  # D13
 
-    def mean(self, params: dict[str, Array], f: Array) -> Array:
+    def mean(self, params: Params, f: Array) -> Array:
         """Return the probabilities of 1 (S, B, K)."""
         return softplus_parts(f).sigmoid
 
-    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
+    def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
         """Draw targets (S, B, K), 0 or 1."""
         return (rng.random(f.shape) < self.mean(params, f)).astype(f.dtype)
 
@@ -92,7 +91,7 @@ class CategoricalLikelihood(_Discrete):
                 f"{wrong[0]} sums to {y[wrong[0]].sum():g}. Encode labels: np.eye(K)[labels]"
             )
 
-    def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Array]:
+    def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k y_k log softmax(z)_k (D14).
 
         And its slope d log P/dz = y - softmax(z) (S, B, K), for logits z = `f`.
@@ -102,12 +101,11 @@ class CategoricalLikelihood(_Discrete):
         rowwise = inner(logs, np.broadcast_to(y, f.shape))
         return rowwise, np.subtract(y, np.exp(logs, out=logs), out=logs)  # D14
 
-    def mean(self, params: dict[str, Array], f: Array) -> Array:
+    def mean(self, params: Params, f: Array) -> Array:
         """Return the class probabilities (S, B, K)."""
         return np.exp(log_softmax(f))
 
-    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
-        """Draw one-hot targets (S, B, K)."""
+    def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
         edges = np.cumsum(self.mean(params, f), axis=-1)
         below = (rng.random(f.shape[:-1])[..., None] * edges[..., -1:] >= edges).sum(axis=-1)
         return np.eye(f.shape[-1], dtype=f.dtype)[below]
@@ -126,7 +124,7 @@ class PoissonLikelihood(_Discrete):
         what = f"counts above {exact:.0f} are not exact in {np.dtype(dtype)}; count in larger units"
         _refuse(y, y <= exact, what)
 
-    def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Array]:
+    def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k [y_k f_k - e^f_k - log y_k!] (D15, D31).
 
         And its slope d log P/df = y - e^f (S, B, K), for log rates `f`.
@@ -137,11 +135,11 @@ class PoissonLikelihood(_Discrete):
         rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(rate, axis=-1) - constant
         return rowwise, np.subtract(y, rate, out=rate)  # D15
 
-    def mean(self, params: dict[str, Array], f: Array) -> Array:
+    def mean(self, params: Params, f: Array) -> Array:
         """Return the rates (S, B, K)."""
         return np.exp(f)
 
-    def variance(self, params: dict[str, Array], f: Array) -> Array:
+    def variance(self, params: Params, f: Array) -> Array:
         """Return the aleatoric variance (S, B, K): of a Poisson count, its rate."""
         return np.exp(f)
 
@@ -151,7 +149,7 @@ class PoissonLikelihood(_Discrete):
         found = (special.pdtrc if upper else special.pdtr)(np.maximum(np.floor(y), 0.0), rate)
         return np.where(y < 0, float(upper), found)
 
-    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
+    def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
         """Draw counts (S, B, K).
 
         Raises

@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
@@ -23,13 +22,12 @@ from ..numeric.elementary import (
     sums_of_squares,
     symmetric,
 )
-from ..numeric.validation import positive, real, spread, standard_deviation
-from .posteriors import Density, Entropy, near_zero
+from ..numeric.layout import Array, Blocks, Params
+from ..numeric.validation import positive, standard_deviation
+from .posteriors import Entropy, GaussianPosterior, GaussianSample
 
-__all__ = ["Factor", "FullRank", "FullRankSample"]
+__all__ = ["Factor", "FullRank"]
 
-Array = NDArray[Any]
-Blocks = tuple[tuple[str, tuple[int, ...]], ...]
 COPIES = 12  # of 8 P^2 bytes at the peak of a fit with Adam, measured
 
 
@@ -40,16 +38,8 @@ class Factor(NamedTuple):
     diagonal: SoftplusParts  # (P,) each: C_jj, s(rho), log C_jj, s(rho) / C_jj
 
 
-class FullRankSample(NamedTuple):
-    """S weight samples and what their pull-back needs."""
-
-    w: Array  # (S, P)  mu + C eps
-    eps: Array  # (S, P)
-    parts: Factor
-
-
 @dataclass(frozen=True)
-class FullRank(Density):
+class FullRank(GaussianPosterior):
     """One Gaussian with all correlations, q(w|theta) = N(w; mu, C C^T) (M1).
 
     theta holds mu (P,), rho (P,) with ``C_jj = softplus(rho_j)``, and the strict lower triangle
@@ -57,34 +47,22 @@ class FullRank(Density):
 
     Parameters
     ----------
-    mu_scale : float
-        Initial mu ~ N(0, mu_scale^2).
-    rho_offset, rho_halfwidth : float
-        Initial rho ~ U(offset - halfwidth, offset + halfwidth); the strict lower triangle
-        starts at 0, without correlations. `pack` starts anywhere else.
+    mu_scale, rho_offset, rho_halfwidth : float
+        As of `MeanField`. The strict lower triangle starts at 0, without correlations; `pack`
+        starts anywhere else.
     unit : float
         C_jk = unit * lower_jk below the diagonal, > 0. Adam moves every number of theta by about
         its learning rate; a row of C has up to P - 1 of them, which together would drown the
         data. A small unit lets correlations grow slowly, and changes no optimum.
     limit_gib : float
         Refuse networks whose training would need more memory than this, in GiB.
-
-    Raises
-    ------
-    ValueError
-        If a scale is negative or a number is not finite.
     """
 
-    mu_scale: float = 0.1
-    rho_offset: float = -5.0
-    rho_halfwidth: float = 0.01
     unit: float = 1.0
     limit_gib: float = 4.0
 
     def __post_init__(self) -> None:
-        spread("mu_scale", self.mu_scale)
-        spread("rho_halfwidth", self.rho_halfwidth)
-        real("rho_offset", self.rho_offset, -1e150, 1e150, "between -1e150 and 1e150")
+        super().__post_init__()
         standard_deviation("unit", self.unit)
         positive("limit_gib", self.limit_gib)
 
@@ -100,23 +78,12 @@ class FullRank(Density):
             )
 
     def blocks(self, size: int) -> Blocks:
-        """Name the blocks of theta for `size` weights (M1)."""
-        return (("mu", (size,)), ("rho", (size,)), ("lower", (size * (size - 1) // 2,)))
-
-    def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
-        """Draw the starting theta: mu, rho, and zeros."""
-        zeros = np.zeros(size * (size - 1) // 2)
-        return np.concatenate([*near_zero(self, rng, size), zeros]).astype(dtype)
+        return (*super().blocks(size), ("lower", (size * (size - 1) // 2,)))  # M1
 
     def pack(self, mean: Array, covariance: Array) -> Array:
         """Return the theta of the Gaussian with this mean (P,) and covariance (P, P).
 
-        Raises
-        ------
-        ValueError
-            If the shapes do not fit or the covariance is not symmetric.
-        numpy.linalg.LinAlgError
-            If it is not positive definite.
+        Raises ValueError, or numpy.linalg.LinAlgError where it is not positive definite.
         """
         size, covariance = len(mean), np.asarray(covariance)
         if covariance.shape != (size, size) or not symmetric(covariance):
@@ -128,7 +95,7 @@ class FullRank(Density):
         lower = factor[_strict(len(mean))] / self.unit
         return np.concatenate([mean, inverse_softplus(np.diag(factor)), lower])
 
-    def factor(self, blocks: dict[str, Array], buffers: Buffers) -> Factor:
+    def factor(self, blocks: Params, buffers: Buffers) -> Factor:
         """Return C (P, P), its diagonal softplus(rho), and that one's companions (M1)."""
         rho, lower = blocks["rho"], blocks["lower"]
         size, parts = len(rho), softplus_parts(rho, buffers.softplus_parts(rho))
@@ -138,20 +105,19 @@ class FullRank(Density):
         factor.flat[:: size + 1] = parts.softplus
         return Factor(factor, parts)
 
-    def sample(self, blocks: dict[str, Array], eps: Array, buffers: Buffers) -> FullRankSample:
+    def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> GaussianSample:
         """Turn noise (S, P) into weights w = mu + C eps (M1)."""
         factor = self.factor(blocks, buffers)
         w = buffers.array(eps.shape, np.result_type(factor.lower, eps))
         np.matmul(eps, factor.lower.T, out=w)  # M1
         w += blocks["mu"]
-        return FullRankSample(w, eps, factor)
+        return GaussianSample(w, eps, factor)
 
-    def at(self, blocks: dict[str, Array], w: Array, buffers: Buffers) -> FullRankSample:
-        """Return given weights (S, P) as a sample of this q, with eps = C^-1 (w - mu)."""
+    def at(self, blocks: Params, w: Array, buffers: Buffers) -> GaussianSample:
         factor = self.factor(blocks, buffers)
-        return FullRankSample(w, _solve(factor.lower, w - blocks["mu"]), factor)
+        return GaussianSample(w, _solve(factor.lower, w - blocks["mu"]), factor)
 
-    def log_density(self, sample: FullRankSample) -> Array:
+    def log_density(self, sample: GaussianSample) -> Array:
         r"""Return log q(w|theta) (S,), constants kept (M1).
 
         :math:`-\sum_j \log C_{jj} - \tfrac12 |\epsilon|^2 - \tfrac P2 \log 2\pi`, since
@@ -161,7 +127,7 @@ class FullRank(Density):
         return -0.5 * sums_of_squares(sample.eps) - logs - 0.5 * LOG_2PI * sample.eps.shape[-1]
 
     def pull_back(
-        self, sample: FullRankSample, d_w: Array, d_log_q: Array | None, d_theta: dict[str, Array]
+        self, sample: GaussianSample, d_w: Array, d_log_q: Array | None, d_theta: Params
     ) -> None:
         """Write the gradient for mu and C, given cotangents of w (S, P) and of log q (S,).
 
@@ -176,13 +142,11 @@ class FullRank(Density):
         if d_log_q is not None:
             d_theta["rho"] -= np.add.reduce(d_log_q) * diagonal.ratio
 
-    def add_density_slope(self, sample: FullRankSample, cotangent: Array, d_w: Array) -> None:
+    def add_density_slope(self, sample: GaussianSample, cotangent: Array, d_w: Array) -> None:
         """Add cotangent (S,) times d log q/dw = -C^-T eps, theta fixed, to `d_w` (W3, D20)."""
         d_w -= cotangent[:, None] * _solve(sample.parts.lower, sample.eps, transposed=True)
 
-    def pull_back_direct(
-        self, sample: FullRankSample, d_log_q: Array, d_theta: dict[str, Array]
-    ) -> None:
+    def pull_back_direct(self, sample: GaussianSample, d_log_q: Array, d_theta: Params) -> None:
         """Write the direct partials of log q for mu and C, w held fixed (W4, W5, G8).
 
         With u = C^-T eps, ``d log q/d mu = u`` and ``d log q/dC = tril(u eps^T) - diag(1/C_jj)``.
@@ -191,10 +155,7 @@ class FullRank(Density):
         self.pull_back(sample, u, d_log_q, d_theta)
 
     def entropy(self, factor: Factor, starts: tuple[int, ...] | None = None) -> Entropy:
-        r"""Return :math:`\sum_j \log C_{jj} + \tfrac P2 (1 + \log 2\pi)` (M4, D19).
-
-        With `starts`, where groups of weights begin, variances are summed by group.
-        """
+        r"""Return :math:`\sum_j \log C_{jj} + \tfrac P2 (1 + \log 2\pi)` (M4, D19)."""
         constant = 0.5 * (1.0 + LOG_2PI) * len(factor.lower)
         value = np.add.reduce(factor.diagonal.log_softplus) + constant  # M4
         squares = factor.lower * factor.lower  # (P, P); Var w_j is the sum of row j
@@ -203,12 +164,11 @@ class FullRank(Density):
         return Entropy(value, np.add.reduceat(np.add.reduce(squares, axis=1), starts))
 
     def add_entropy_vjp(
-        self, factor: Factor, d_entropy: float, d_variance: Any, d_theta: dict[str, Array]
+        self, factor: Factor, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
         """Add the gradient of entropy and variances for C (D19).
 
         ``d H/dC = diag(1/C_jj)`` and ``d Var w_j/dC = 2 C`` on row j of the lower triangle.
-        `d_variance` is one number for all weights, or (P,).
         """
         parts, strict = factor.diagonal, _strict(len(factor.lower))
         if np.ndim(d_variance):
@@ -241,7 +201,7 @@ def _substituted(lower: Array, rows: Array, transposed: bool) -> Array:
 
 
 @lru_cache(maxsize=4)
-def _strict(size: int) -> NDArray[np.bool_]:
+def _strict(size: int) -> Array:
     """Return the mask of the strict lower triangle (P, P)."""
     mask = np.tri(size, k=-1, dtype=bool)
     mask.flags.writeable = False

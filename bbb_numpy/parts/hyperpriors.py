@@ -16,14 +16,12 @@ from math import log
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numeric.elementary import LOG_2PI
+from ..numeric.layout import Array
 from ..numeric.validation import Like, Named, standard_deviation
 
 __all__ = ["HalfCauchy", "HalfNormal", "Hyperprior", "LogNormal", "check_hyperpriors"]
-
-Array = NDArray[Any]
 
 
 class Hyperprior(Protocol):

@@ -10,7 +10,6 @@ from math import log
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numeric.elementary import (
     LOG_2PI,
@@ -20,12 +19,10 @@ from ..numeric.elementary import (
     softplus_parts,
     write_gradient,
 )
+from ..numeric.layout import Array, Blocks, Params
 from ..numeric.validation import flag, standard_deviation
 
 __all__ = ["GaussianLikelihood", "HeteroscedasticLikelihood", "Likelihood"]
-
-Array = NDArray[Any]
-Blocks = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 def check_shape(f: Array, y: Array) -> None:
@@ -78,7 +75,7 @@ class Likelihood:
         """Return the starting values of the learned blocks, one flat vector."""
         return np.repeat(np.array([*self._starts().values()], dtype), outputs)
 
-    def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Any]:
+    def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
         """Return log P(y|x, w) (S, B) of every row, constants kept, and what `vjp` needs.
 
         Parameters
@@ -97,7 +94,7 @@ class Likelihood:
         """
         raise NotImplementedError
 
-    def vjp(self, saved: Any, cotangent: Array, d_params: dict[str, Array]) -> Array:
+    def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
         """Pull a cotangent back to the outputs (S, B, heads); write that of the learned blocks.
 
         It is (S,), of the sum over rows, or (S, B), one for each row (D45).
@@ -105,7 +102,7 @@ class Likelihood:
         raise NotImplementedError
 
     def log_likelihood(
-        self, params: dict[str, Array], f: Array, y: Array, sample_weight: Array | None = None
+        self, params: Params, f: Array, y: Array, sample_weight: Array | None = None
     ) -> tuple[Array, Summed]:
         """Return log P(D|w) (S,), the sum over rows, and what `log_likelihood_vjp` needs.
 
@@ -117,27 +114,25 @@ class Likelihood:
             rowwise = rowwise * sample_weight  # D45
         return np.add.reduce(rowwise, axis=1), Summed(saved, sample_weight)
 
-    def log_likelihood_vjp(
-        self, saved: Summed, cotangent: Array, d_params: dict[str, Array]
-    ) -> Array:
+    def log_likelihood_vjp(self, saved: Summed, cotangent: Array, d_params: Params) -> Array:
         """Pull a cotangent (S,) of the sum back, to each row that times its weight (D45)."""
         if saved.sample_weight is not None:
             cotangent = cotangent[:, None] * saved.sample_weight  # D45
         return self.vjp(saved.rows, cotangent, d_params)
 
-    def mean(self, params: dict[str, Array], f: Array) -> Array:
+    def mean(self, params: Params, f: Array) -> Array:
         """Return E[y|x, w] (S, B, K): the outputs themselves."""
         return f
 
-    def variance(self, params: dict[str, Array], f: Array) -> Array:
+    def variance(self, params: Params, f: Array) -> Array:
         """Return Var[y|x, w], broadcastable to (S, B, K); infinite where there is none."""
         raise NotImplementedError
 
-    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
+    def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
         """Draw targets (S, B, K) of the dtype of `f`."""
         raise NotImplementedError
 
-    def noise_scale(self, params: dict[str, Array], outputs: int) -> Array:
+    def noise_scale(self, params: Params, outputs: int) -> Array:
         """Return the scale of the noise of each output, (K,) or (S, K), in units of y.
 
         Learned as ``log_noise``, or the field `scale`; only where there is a `noise_name`.
@@ -146,7 +141,7 @@ class Likelihood:
             return np.exp(params["log_noise"])
         return np.full(outputs, self.scale)
 
-    def components(self, params: dict[str, Array], f: Array) -> tuple[Array, ...]:
+    def components(self, params: Params, f: Array) -> tuple[Array, ...]:
         """Return what `cdf` needs, each array broadcastable to (S, B, K).
 
         Of real targets first location and scale, which say where quantiles are looked for; of
@@ -209,11 +204,6 @@ class GaussianLikelihood(_Gaussian):
         learned.
     learn : bool
         Learn one ``log_noise = log sigma_y`` per output, by its own gradient (D1).
-
-    Raises
-    ------
-    ValueError
-        If `scale` is not between 1e-150 and 1e150.
     """
 
     scale: float = 1.0
@@ -228,9 +218,7 @@ class GaussianLikelihood(_Gaussian):
     def _starts(self) -> dict[str, float]:
         return {"log_noise": log(self.scale)} if self.learn else {}
 
-    def log_density(
-        self, params: dict[str, Array], f: Array, y: Array
-    ) -> tuple[Array, GaussianResiduals]:
+    def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, GaussianResiduals]:
         r"""Return log P(y|x, w) (S, B) of every row, summed over outputs, constants kept.
 
         :math:`\sum_k [-\tfrac12\log 2\pi - \log\sigma_k - (y_k-f_k)^2/(2\sigma_k^2)]`
@@ -252,7 +240,7 @@ class GaussianLikelihood(_Gaussian):
         rowwise -= log_scales + 0.5 * LOG_2PI * f.shape[-1]  # K14-K16
         return rowwise, GaussianResiduals(residual, scaled)
 
-    def vjp(self, saved: GaussianResiduals, cotangent: Array, d_params: dict[str, Array]) -> Array:
+    def vjp(self, saved: GaussianResiduals, cotangent: Array, d_params: Params) -> Array:
         """Pull a cotangent (S,) of the summed rows, or (S, B), back to the outputs and the noise.
 
         ``d log P/df = (y - f) / sigma_y^2``, which with sigma_y = 1 and the minus sign of
@@ -269,12 +257,10 @@ class GaussianLikelihood(_Gaussian):
         d_f = np.empty_like(saved.scaled)
         return np.multiply(saved.scaled, for_outputs(cotangent), out=d_f)
 
-    def variance(self, params: dict[str, Array], f: Array) -> Array:
-        """Return the aleatoric variance, broadcastable to outputs `f` (S, B, K)."""
+    def variance(self, params: Params, f: Array) -> Array:
         return self.noise_scale(params, f.shape[-1])[..., None, :] ** 2
 
-    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
-        """Draw targets (S, B, K) around the outputs `f`."""
+    def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
         noise = rng.standard_normal(f.shape, f.dtype.type)
         scale = self.noise_scale(params, f.shape[-1])[..., None, :]  # (1, K) or (S, 1, K)
         return f + scale.astype(f.dtype) * noise
@@ -300,11 +286,6 @@ class HeteroscedasticLikelihood(_Gaussian):
     floor : float
         Smallest standard deviation of the noise, > 0, in units of y. It bounds the density, which
         a network that passes through a data point could otherwise make infinite.
-
-    Raises
-    ------
-    ValueError
-        If `floor` is not between 1e-150 and 1e150.
     """
 
     floor: float = 1e-3
@@ -338,7 +319,7 @@ class HeteroscedasticLikelihood(_Gaussian):
         return f[..., :outputs], parts.softplus + self.floor, parts
 
     def log_density(
-        self, params: dict[str, Array], f: Array, y: Array
+        self, params: Params, f: Array, y: Array
     ) -> tuple[Array, HeteroscedasticResiduals]:
         r"""Return log P(y|x, w) (S, B) of every row, summed over targets, constants kept (D12).
 
@@ -354,9 +335,7 @@ class HeteroscedasticLikelihood(_Gaussian):
         rowwise -= 0.5 * LOG_2PI * y.shape[-1]
         return rowwise, HeteroscedasticResiduals(residual, sigma, parts.sigmoid)
 
-    def vjp(
-        self, saved: HeteroscedasticResiduals, cotangent: Array, d_params: dict[str, Array]
-    ) -> Array:
+    def vjp(self, saved: HeteroscedasticResiduals, cotangent: Array, d_params: Params) -> Array:
         """Pull a cotangent (S,) of the summed rows, or (S, B), back to both heads (D12).
 
         ``d log P/dm = (y - m) / sigma^2`` and
@@ -367,15 +346,14 @@ class HeteroscedasticLikelihood(_Gaussian):
         d_raw = (r * r - 1.0) / sigma * slope
         return np.concatenate([d_mean, d_raw], axis=-1) * for_outputs(cotangent)
 
-    def mean(self, params: dict[str, Array], f: Array) -> Array:
+    def mean(self, params: Params, f: Array) -> Array:
         """Return E[y|x, w] (S, B, K): the first head."""
         return f[..., : f.shape[-1] // 2]
 
-    def variance(self, params: dict[str, Array], f: Array) -> Array:
+    def variance(self, params: Params, f: Array) -> Array:
         """Return the aleatoric variance (S, B, K), from the second head."""
         return self._heads(f)[1] ** 2
 
-    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
-        """Draw targets (S, B, K) around the means."""
+    def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
         mean, sigma, _ = self._heads(f)
         return mean + sigma * rng.standard_normal(mean.shape, f.dtype.type)

@@ -7,7 +7,6 @@ from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
@@ -21,14 +20,13 @@ from ..numeric.elementary import (
     softplus_parts,
     write_gradient,
 )
+from ..numeric.layout import Array, Blocks, Params
 from ..numeric.validation import flag, fraction, standard_deviation
 from .priors import Prior
 
 __all__ = ["ScaleMixturePrior"]
 
-Array = NDArray[Any]
 SMALLEST = 1e-6  # learned standard deviation of the narrow component of a mixture
-Blocks = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 class _Components(NamedTuple):
@@ -113,19 +111,18 @@ class ScaleMixturePrior(Prior):
         raw = inverse_softplus([self.sigma1 - self.sigma2, self.sigma2 - SMALLEST])
         return np.array([*raw, log(self.pi) - log(1.0 - self.pi)], dtype)
 
-    def values(self, params: dict[str, Array]) -> tuple[float, float, float]:
+    def values(self, params: Params) -> tuple[float, float, float]:
         """Return pi, sigma1, sigma2 as they are now."""
         if not self.learn:
             return self.pi, self.sigma1, self.sigma2
         c = self._components(params)
         return float(c.slopes[2]), float(c.sigma[0]), float(c.sigma[1])
 
-    def deviation(self, params: dict[str, Array]) -> float:
-        """Return the standard deviation of one weight under the prior."""
+    def deviation(self, params: Params) -> float:
         pi, sigma1, sigma2 = self.values(params)
         return (pi * sigma1**2 + (1.0 - pi) * sigma2**2) ** 0.5
 
-    def _components(self, params: dict[str, Array]) -> _Components:
+    def _components(self, params: Params) -> _Components:
         if not self.learn:
             sigma = (self.sigma1, self.sigma2)
             shares = (log(self.pi), log(1.0 - self.pi))
@@ -145,7 +142,7 @@ class ScaleMixturePrior(Prior):
         )
 
     def log_density(
-        self, params: dict[str, Array], w: Array, buffers: Buffers
+        self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Responsibilities]:
         r"""Return log P(w) (S,) of weights (S, P) by logsumexp over the two components (R4).
 
@@ -166,7 +163,7 @@ class ScaleMixturePrior(Prior):
         return value, Responsibilities(w, square, np.exp(logs, out=logs), c)
 
     def add_vjp(
-        self, saved: Responsibilities, cotangent: Array, d_w: Array, d_params: dict[str, Array]
+        self, saved: Responsibilities, cotangent: Array, d_w: Array, d_params: Params
     ) -> None:
         r"""Add cotangent (S,) times d log P/dw to `d_w`, and write the prior's own gradient.
 
@@ -197,9 +194,7 @@ class ScaleMixturePrior(Prior):
             precision *= w[block]  # R5
             add_scaled(d_w[block], precision, -cotangent[:, None])
 
-    def draw(
-        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
-    ) -> Array:
+    def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
         """Draw weights (S, P) from the prior: a component each, then a Gaussian number."""
         c = self._components(params)
         wide = np.log(rng.random(shape)) < c.log_share[0]

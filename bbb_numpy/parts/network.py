@@ -9,20 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numeric.buffers import Buffers
-from ..numeric.layout import Layout
+from ..numeric.layout import Array, Layout
 from ..numeric.validation import OneOf, whole
 from .activations import ACTIVATIONS
 from .products import Delta, Layer, affine, affine_vjp, gated, with_ones
 
 __all__ = ["MLP", "Tape", "activate", "forward", "gates", "open_gates", "vjp"]
 
-Array = NDArray[Any]
 ACTIVATION = OneOf(*ACTIVATIONS)
 MOST_WEIGHTS = 10**9  # 8 GB of float64
 
@@ -175,7 +173,7 @@ def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
     return d_w
 
 
-def gates(net: MLP, w: Array, x: Array) -> NDArray[np.bool_]:
+def gates(net: MLP, w: Array, x: Array) -> Array:
     """Return which ReLU units are on, one flat bool array; empty for other activations.
 
     A finite difference across a change of these compares two different linear pieces, so
@@ -184,7 +182,7 @@ def gates(net: MLP, w: Array, x: Array) -> NDArray[np.bool_]:
     return open_gates(net, forward(net, w, x, Buffers())[1].slopes)
 
 
-def open_gates(net: MLP, slopes: list[Array]) -> NDArray[np.bool_]:
+def open_gates(net: MLP, slopes: list[Array]) -> Array:
     """Return the `gates` of a forward pass that left these slopes."""
     on = [slope.ravel() != 0 for slope in slopes if net.activation == "relu"]
     return np.concatenate([*on, np.zeros(0, bool)])

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
@@ -26,29 +25,28 @@ from ..numeric.elementary import (
     softplus_parts,
     sums_of_squares,
 )
+from ..numeric.layout import Array, Blocks, Layout, Params
 from ..numeric.validation import real, spread
 
 __all__ = [
     "Density",
     "Entropy",
+    "GaussianSample",
     "MeanField",
-    "MeanFieldSample",
     "PointMass",
     "PointSample",
     "Posterior",
 ]
 
-Array = NDArray[Any]
-Blocks = tuple[tuple[str, tuple[int, ...]], ...]
 Starts = tuple[int, ...] | None
 
 
-class MeanFieldSample(NamedTuple):
+class GaussianSample(NamedTuple):
     """S weight samples and what their pull-back needs."""
 
-    w: Array  # (S, P)  mu + sigma eps
+    w: Array  # (S, P)  mu + sigma eps, or mu + C eps
     eps: Array  # (S, P)
-    parts: SoftplusParts  # (P,) each: sigma, s(rho), log sigma, s(rho) / sigma
+    parts: Any  # of `factor`
 
 
 class Entropy(NamedTuple):
@@ -78,7 +76,7 @@ class Posterior:
         """Return how many numbers eps ~ N(0, 1) make a weight vector: one per weight (K1, D11)."""
         return size
 
-    def sample(self, blocks: dict[str, Array], eps: Array, buffers: Buffers) -> Any:
+    def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> Any:
         """Turn noise (S, P) into weights (S, P), with what the pull-back needs."""
         raise NotImplementedError
 
@@ -86,9 +84,7 @@ class Posterior:
         """Return log q(w|theta) (S,), constants kept."""
         raise NotImplementedError
 
-    def pull_back(
-        self, sample: Any, d_w: Array, d_log_q: Array | None, d_theta: dict[str, Array]
-    ) -> None:
+    def pull_back(self, sample: Any, d_w: Array, d_log_q: Array | None, d_theta: Params) -> None:
         """Write the gradient for theta into `d_theta`, given cotangents of w and of log q.
 
         `d_w` (S, P) is that of the weights, of everything but log q; `d_log_q` (S,) is None where
@@ -100,11 +96,11 @@ class Posterior:
 class Density(Posterior):
     """What a posterior with a density has as well: `MeanField` and `FullRank`."""
 
-    def factor(self, blocks: dict[str, Array], buffers: Buffers) -> Any:
+    def factor(self, blocks: Params, buffers: Buffers) -> Any:
         """Return the standard deviations, or the Cholesky factor, and their companions."""
         raise NotImplementedError
 
-    def at(self, blocks: dict[str, Array], w: Array, buffers: Buffers) -> Any:
+    def at(self, blocks: Params, w: Array, buffers: Buffers) -> Any:
         """Return given weights (S, P) as a sample."""
         raise NotImplementedError
 
@@ -112,48 +108,27 @@ class Density(Posterior):
         """Add cotangent (S,) times d log q/dw, theta fixed, to `d_w` (S, P)."""
         raise NotImplementedError
 
-    def pull_back_direct(self, sample: Any, d_log_q: Array, d_theta: dict[str, Array]) -> None:
+    def pull_back_direct(self, sample: Any, d_log_q: Array, d_theta: Params) -> None:
         """Write the direct partials of log q for theta, w fixed."""
         raise NotImplementedError
 
     def entropy(self, parts: Any, starts: Starts = None) -> Entropy:
-        """Return the entropy, and the variances summed, by group if `starts`, from `factor`."""
+        """Return the entropy, and the variances summed, from `factor`.
+
+        With `starts`, where groups of weights begin, they are summed by group.
+        """
         raise NotImplementedError
 
     def add_entropy_vjp(
-        self, parts: Any, d_entropy: float, d_variance: Any, d_theta: dict[str, Array]
+        self, parts: Any, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
         """Add the gradient of both; `d_variance` is one number for all weights, or (P,)."""
         raise NotImplementedError
 
 
-def near_zero(start: Any, rng: np.random.Generator, size: int) -> tuple[Array, Array]:
-    """Draw starting mu and rho (P,) as the fields of a posterior say."""
-    mu = start.mu_scale * rng.standard_normal(size)
-    width = start.rho_halfwidth
-    return mu, rng.uniform(-width, width, size) + start.rho_offset
-
-
 @dataclass(frozen=True)
-class MeanField(Density):
-    """Independent Gaussians, q(w|theta) = prod_j N(w_j; mu_j, softplus(rho_j)^2) (K2, K3).
-
-    The parameters are the starting values of the report's Section 7; `pack` makes a theta
-    that starts anywhere else.
-
-    Parameters
-    ----------
-    mu_scale : float
-        Initial mu ~ N(0, mu_scale^2). The report: variance 0.01, so 0.1.
-    rho_offset, rho_halfwidth : float
-        Initial rho ~ U(offset - halfwidth, offset + halfwidth). The report: -5 and 0.01,
-        which starts every sigma between 0.00665 and 0.00678.
-
-    Raises
-    ------
-    ValueError
-        If a scale is negative or a number is not finite.
-    """
+class GaussianPosterior(Density):
+    """A Gaussian whose theta begins with mu (P,) and rho (P,), for scales softplus(rho)."""
 
     mu_scale: float = 0.1
     rho_offset: float = -5.0
@@ -165,21 +140,34 @@ class MeanField(Density):
         real("rho_offset", self.rho_offset, -1e150, 1e150, "between -1e150 and 1e150")
 
     def blocks(self, size: int) -> Blocks:
-        """Name the blocks of theta for `size` weights (K2)."""
-        return (("mu", (size,)), ("rho", (size,)))
+        return (("mu", (size,)), ("rho", (size,)))  # K2
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
-        """Draw the starting theta (2 * size,): all mu, then all rho (report, Section 7)."""
-        return np.concatenate(near_zero(self, rng, size)).astype(dtype)
+        """Draw the starting theta: mu, rho, and zeros for what else there is."""
+        theta = np.zeros(Layout(self.blocks(size)).size, dtype)
+        theta[:size] = self.mu_scale * rng.standard_normal(size)
+        width = self.rho_halfwidth
+        theta[size : 2 * size] = rng.uniform(-width, width, size) + self.rho_offset
+        return theta
+
+
+@dataclass(frozen=True)
+class MeanField(GaussianPosterior):
+    """Independent Gaussians, q(w|theta) = prod_j N(w_j; mu_j, softplus(rho_j)^2) (K2, K3).
+
+    The parameters are the starting values of the report's Section 7; `pack` starts anywhere else.
+
+    Parameters
+    ----------
+    mu_scale : float
+        Initial mu ~ N(0, mu_scale^2). The report: variance 0.01, so 0.1.
+    rho_offset, rho_halfwidth : float
+        Initial rho ~ U(offset - halfwidth, offset + halfwidth). The report: -5 and 0.01,
+        which starts every sigma between 0.00665 and 0.00678.
+    """
 
     def pack(self, mean: Array, deviation: Array) -> Array:
-        """Return the theta (2P,) of the Gaussian with this mean (P,) and deviation (P,) > 0.
-
-        Raises
-        ------
-        ValueError
-            If a deviation is not positive, or the two are not vectors of one length.
-        """
+        """Return the theta (2P,) of the Gaussian with this mean (P,) and deviation (P,) > 0."""
         if np.ndim(mean) != 1 or np.shape(mean) != np.shape(deviation):
             raise ValueError(
                 f"mean and deviation must be vectors of one length; got shapes {np.shape(mean)} "
@@ -189,25 +177,24 @@ class MeanField(Density):
             raise ValueError(f"deviations must be positive; got {np.min(deviation):g}")
         return np.concatenate([mean, inverse_softplus(deviation)])
 
-    def factor(self, blocks: dict[str, Array], buffers: Buffers) -> SoftplusParts:
+    def factor(self, blocks: Params, buffers: Buffers) -> SoftplusParts:
         """Return sigma = softplus(rho) and its companions (P,) (K3)."""
         rho = blocks["rho"]
         return softplus_parts(rho, buffers.softplus_parts(rho))
 
-    def sample(self, blocks: dict[str, Array], eps: Array, buffers: Buffers) -> MeanFieldSample:
+    def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> GaussianSample:
         """Turn noise (S, P) into weights: sigma = softplus(rho), w = mu + sigma eps (K3, K4)."""
         mu, parts = blocks["mu"], self.factor(blocks, buffers)
         w = buffers.array(eps.shape, np.result_type(mu, eps))  # (S, P)
         np.multiply(eps, parts.softplus[None], out=w)
         w += mu[None]  # K4
-        return MeanFieldSample(w, eps, parts)
+        return GaussianSample(w, eps, parts)
 
-    def at(self, blocks: dict[str, Array], w: Array, buffers: Buffers) -> MeanFieldSample:
-        """Return given weights (S, P) as a sample of this q, with eps = (w - mu) / sigma."""
+    def at(self, blocks: Params, w: Array, buffers: Buffers) -> GaussianSample:
         parts = self.factor(blocks, buffers)
-        return MeanFieldSample(w, (w - blocks["mu"]) / parts.softplus, parts)
+        return GaussianSample(w, (w - blocks["mu"]) / parts.softplus, parts)
 
-    def log_density(self, sample: MeanFieldSample) -> Array:
+    def log_density(self, sample: GaussianSample) -> Array:
         r"""Return log q(w|theta) of each sample (S,), constants kept (K6-K10).
 
         As a function of theta with eps held fixed,
@@ -218,7 +205,7 @@ class MeanField(Density):
         return -0.5 * sums_of_squares(sample.eps) - constant  # K6-K10
 
     def pull_back(
-        self, sample: MeanFieldSample, d_w: Array, d_log_q: Array | None, d_theta: dict[str, Array]
+        self, sample: GaussianSample, d_w: Array, d_log_q: Array | None, d_theta: Params
     ) -> None:
         """Write the gradient for (mu, rho), given cotangents of w (S, P) and of log q (S,)."""
         d_mu, d_rho = d_theta["mu"], d_theta["rho"]
@@ -235,13 +222,11 @@ class MeanField(Density):
         if d_log_q is not None:
             add_scaled(d_rho, sample.parts.ratio, -np.add.reduce(d_log_q))
 
-    def add_density_slope(self, sample: MeanFieldSample, cotangent: Array, d_w: Array) -> None:
+    def add_density_slope(self, sample: GaussianSample, cotangent: Array, d_w: Array) -> None:
         """Add cotangent (S,) times d log q/dw = -eps / sigma, theta fixed, to `d_w` (W3, D20)."""
         d_w -= cotangent[:, None] * sample.eps / sample.parts.softplus  # W3
 
-    def pull_back_direct(
-        self, sample: MeanFieldSample, d_log_q: Array, d_theta: dict[str, Array]
-    ) -> None:
+    def pull_back_direct(self, sample: GaussianSample, d_log_q: Array, d_theta: Params) -> None:
         """Write the direct partials of log q for (mu, rho), w held fixed (W4, W5, G8).
 
         ``d log q/d mu = eps / sigma`` and ``d log q/d rho = (eps^2 - 1) s(rho) / sigma``.
@@ -251,10 +236,7 @@ class MeanField(Density):
         np.multiply(d_log_q @ (eps * eps - 1.0), parts.ratio, out=d_theta["rho"])  # W5
 
     def entropy(self, parts: SoftplusParts, starts: Starts = None) -> Entropy:
-        r"""Return :math:`\sum_j \log\sigma_j + \tfrac P2 (1 + \log 2\pi)`, from `spread` (D18).
-
-        With `starts`, where groups of weights begin, variances are summed by group.
-        """
+        r"""Return :math:`\sum_j \log\sigma_j + \tfrac P2 (1 + \log 2\pi)` (D18)."""
         sigma = parts.softplus
         value = np.add.reduce(parts.log_softplus) + 0.5 * (1.0 + LOG_2PI) * len(sigma)
         if starts is None:
@@ -262,14 +244,9 @@ class MeanField(Density):
         return Entropy(value, np.add.reduceat(sigma * sigma, starts))
 
     def add_entropy_vjp(
-        self, parts: SoftplusParts, d_entropy: float, d_variance: Any, d_theta: dict[str, Array]
+        self, parts: SoftplusParts, d_entropy: float, d_variance: Any, d_theta: Params
     ) -> None:
-        """Add the gradient of entropy and variances for rho (D18).
-
-        `d_variance` is one number for all weights, or (P,).
-
-        ``d H/d rho = s(rho) / sigma`` and ``d sigma^2/d rho = 2 sigma s(rho)``.
-        """
+        """Add that for rho: d H/d rho = s(rho) / sigma, d sigma^2/d rho = 2 sigma s(rho) (D18)."""
         sigma, slope, d_rho = parts.softplus, parts.sigmoid, d_theta["rho"]
         add_scaled(d_rho, parts.ratio, d_entropy)
         d_rho += sigma * slope * (2.0 * d_variance)
@@ -297,11 +274,9 @@ class PointMass(Posterior):
         spread("mu_scale", self.mu_scale)
 
     def blocks(self, size: int) -> Blocks:
-        """Name the blocks of theta for `size` weights."""
         return (("mu", (size,)),)
 
     def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
-        """Draw the starting theta (size,)."""
         return (self.mu_scale * rng.standard_normal(size)).astype(dtype)
 
     def pack(self, mean: Array) -> Array:
@@ -309,11 +284,9 @@ class PointMass(Posterior):
         return np.array(mean)
 
     def noise_size(self, size: int) -> int:
-        """Return how many numbers of noise a point needs: none."""
         return 0
 
-    def sample(self, blocks: dict[str, Array], eps: Array, buffers: Buffers) -> PointSample:
-        """Return the one weight vector for every sample, (S, P)."""
+    def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> PointSample:
         mu = blocks["mu"]
         w = buffers.array((len(eps), len(mu)), mu.dtype)
         w[...] = mu
@@ -324,7 +297,6 @@ class PointMass(Posterior):
         return np.zeros(len(sample.w), sample.w.dtype)
 
     def pull_back(
-        self, sample: PointSample, d_w: Array, d_log_q: Array | None, d_theta: dict[str, Array]
+        self, sample: PointSample, d_w: Array, d_log_q: Array | None, d_theta: Params
     ) -> None:
-        """Write the gradient for mu: the sum of `d_w` (S, P) over samples."""
         np.add.reduce(d_w, axis=0, out=d_theta["mu"])

@@ -8,11 +8,11 @@ from math import log
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import LOG_2PI, add_scaled, columns, sums_of_squares, write_gradient
-from ..numeric.validation import flag, standard_deviation, whole
+from ..numeric.layout import Array, Blocks, Params
+from ..numeric.validation import flag, standard_deviation
 
 __all__ = [
     "ClosedFormPrior",
@@ -23,16 +23,14 @@ __all__ = [
     "Prior",
 ]
 
-Array = NDArray[Any]
-Blocks = tuple[tuple[str, tuple[int, ...]], ...]
 Self = TypeVar("Self", bound="Prior")
 
 
 class Prior:
     """What a prior has; a new one writes what raises NotImplementedError here.
 
-    A frozen dataclass, of which every field has a default and is checked when it is made. The
-    contract of its methods:
+    A frozen dataclass, of which every field has a default and is checked when it is made: scales
+    are between 1e-150 and 1e150, or ValueError. The contract of its methods:
 
     - *Arguments are not written to*, `w` and what `log_density` returns least of all: the same
       weights go into the likelihood, and a backward pass may be repeated. The exceptions are
@@ -75,23 +73,19 @@ class Prior:
         """Return the starting values of the learned blocks, one flat vector."""
         return np.array([*self._starts().values()], dtype)
 
-    def deviation(self, params: dict[str, Array]) -> float:
+    def deviation(self, params: Params) -> float:
         """Return the standard deviation of one weight; infinite where it has none."""
         raise NotImplementedError
 
-    def log_density(
-        self, params: dict[str, Array], w: Array, buffers: Buffers
-    ) -> tuple[Array, Any]:
+    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Any]:
         """Return log P(w) (S,) of weights (S, P), constants kept, and what `add_vjp` needs."""
         raise NotImplementedError
 
-    def add_vjp(self, saved: Any, cotangent: Array, d_w: Array, d_params: dict[str, Array]) -> None:
+    def add_vjp(self, saved: Any, cotangent: Array, d_w: Array, d_params: Params) -> None:
         """Add cotangent (S,) times d log P/dw to `d_w`; write the learned blocks' gradient."""
         raise NotImplementedError
 
-    def draw(
-        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
-    ) -> Array:
+    def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
         """Draw weights (S, P), float64."""
         raise NotImplementedError
 
@@ -100,7 +94,7 @@ class ClosedFormPrior(Prior):
     """A prior of which E_q[log P(w)] follows from the mean and variances of q (D18, D19, D39)."""
 
     def expected_log_density(
-        self, params: dict[str, Array], mean: Array, total_variance: Any, d_params: dict[str, Array]
+        self, params: Params, mean: Array, total_variance: Any, d_params: Params
     ) -> ExpectedLogPrior:
         """Return it for q of mean (P,) and variances summed by group; write `d_params`."""
         raise NotImplementedError
@@ -135,11 +129,6 @@ class GaussianPrior(ClosedFormPrior):
         Standard deviation, > 0; the starting value when it is learned.
     learn : bool
         Learn ``prior_log_scale = log scale`` by its own gradient (D17).
-
-    Raises
-    ------
-    ValueError
-        If `scale` is not between 1e-150 and 1e150.
     """
 
     scale: float = 1.0
@@ -152,20 +141,17 @@ class GaussianPrior(ClosedFormPrior):
     def _starts(self) -> dict[str, float]:
         return {"prior_log_scale": log(self.scale)} if self.learn else {}
 
-    def deviation(self, params: dict[str, Array]) -> float:
-        """Return the standard deviation of one weight under the prior."""
+    def deviation(self, params: Params) -> float:
         return float(np.exp(params["prior_log_scale"][0])) if self.learn else self.scale
 
-    def _precision(self, params: dict[str, Array]) -> tuple[Any, Any]:
+    def _precision(self, params: Params) -> tuple[Any, Any]:
         """Return 1 / scale^2 and log scale."""
         if not self.learn:
             return self.scale**-2, log(self.scale)
         log_scale = params["prior_log_scale"][..., 0]  # () or (S,)
         return np.exp(-2.0 * log_scale), log_scale
 
-    def log_density(
-        self, params: dict[str, Array], w: Array, buffers: Buffers
-    ) -> tuple[Array, Weighed]:
+    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Weighed]:
         r"""Return log P(w) (S,) of weights (S, P), constants kept (K12).
 
         :math:`\sum_j [-\log\sigma_{data} - \tfrac12\log 2\pi - w_j^2 / (2\sigma_{data}^2)]`;
@@ -176,9 +162,7 @@ class GaussianPrior(ClosedFormPrior):
         saved = Weighed(w, precision, sums_of_squares(w))
         return -0.5 * precision * saved.squares - constants, saved  # K11-K13
 
-    def add_vjp(
-        self, saved: Weighed, cotangent: Array, d_w: Array, d_params: dict[str, Array]
-    ) -> None:
+    def add_vjp(self, saved: Weighed, cotangent: Array, d_w: Array, d_params: Params) -> None:
         """Add cotangent (S,) times d log P(w)/dw = -w / scale^2 to `d_w` (S, P) (K19, K26).
 
         For a learned scale, d log P / d log scale = sum_j w_j^2 / scale^2 - P (D17).
@@ -189,15 +173,12 @@ class GaussianPrior(ClosedFormPrior):
             write_gradient(d_params["prior_log_scale"], cotangent, slope[:, None])
         add_scaled(d_w, w, (-cotangent * precision)[:, None])  # K19, K26
 
-    def draw(
-        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
-    ) -> Array:
-        """Draw weights (S, P) from the prior."""
+    def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
         scale = np.exp(params["prior_log_scale"]) if self.learn else self.scale
         return rng.standard_normal(shape) * scale
 
     def expected_log_density(
-        self, params: dict[str, Array], mean: Array, total_variance: Any, d_params: dict[str, Array]
+        self, params: Params, mean: Array, total_variance: Any, d_params: Params
     ) -> ExpectedLogPrior:
         r"""Return E_q[log P(w)] for q of mean (P,) and summed variance (D18, D19).
 
@@ -220,11 +201,6 @@ class LaplacePrior(Prior):
     ----------
     scale : float
         Mean of abs(w), > 0; the standard deviation is sqrt(2) scale.
-
-    Raises
-    ------
-    ValueError
-        If `scale` is not between 1e-150 and 1e150.
     """
 
     scale: float = 1.0
@@ -234,21 +210,16 @@ class LaplacePrior(Prior):
     def __post_init__(self) -> None:
         standard_deviation("scale of the prior", self.scale)
 
-    def deviation(self, params: dict[str, Array]) -> float:
-        """Return the standard deviation of one weight under the prior."""
+    def deviation(self, params: Params) -> float:
         return self.scale * 2.0**0.5
 
-    def log_density(
-        self, params: dict[str, Array], w: Array, buffers: Buffers
-    ) -> tuple[Array, Array]:
+    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Array]:
         """Return log P(w) (S,) of weights (S, P): sum_j [-log 2 scale - abs(w_j) / scale] (D16)."""
         size = np.multiply(w, np.sign(w.real), out=buffers.like(w))
         constant = w.shape[-1] * log(2.0 * self.scale)
         return np.add.reduce(size, axis=-1) * (-1.0 / self.scale) - constant, w  # D16
 
-    def add_vjp(
-        self, saved: Array, cotangent: Array, d_w: Array, d_params: dict[str, Array]
-    ) -> None:
+    def add_vjp(self, saved: Array, cotangent: Array, d_w: Array, d_params: Params) -> None:
         """Add cotangent (S,) times d log P(w)/dw = -sign(w) / scale to `d_w` (S, P) (D16).
 
         At w = 0, where the density has a kink, the slope is taken as 0.
@@ -257,10 +228,7 @@ class LaplacePrior(Prior):
         for block in columns(saved):
             d_w[block] += np.sign(saved[block].real) * slope
 
-    def draw(
-        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
-    ) -> Array:
-        """Draw weights (S, P) from the prior."""
+    def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
         return rng.laplace(0.0, self.scale, shape)
 
 
@@ -282,12 +250,6 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         Learn ``prior_log_scale = log scale`` (L,).
     sizes : tuple of int, optional
         Widths of the network, which `Model` fills in.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a scale is not a number between 1e-150 and 1e150, or their number is not that of the
-        layers.
     """
 
     scales: tuple[float, ...] | None = None
@@ -296,35 +258,29 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
 
     def __post_init__(self) -> None:
         flag("learn", self.learn)
-        if self.sizes is not None:
-            object.__setattr__(self, "sizes", _widths(self.sizes))
-        if self.scales is None:
-            if self.sizes is not None:
-                scales = (1.0, *(size**-0.5 for size in self.sizes[1:-1]))
-                object.__setattr__(self, "scales", scales)
-            return
-        given: Any = self.scales
-        each = () if isinstance(given, str) or not np.iterable(given) else tuple(given)
-        if not each:
-            raise ValueError(
-                f"scales must be one number for each layer, e.g. (1.0, 0.1); got {given!r}"
-            )
-        each = tuple(standard_deviation("every scale of the prior", scale) for scale in each)
-        object.__setattr__(self, "scales", each)
-        if self.sizes is not None and len(each) != len(self.sizes) - 1:
-            raise ValueError(
-                f"scales has {len(each)} numbers, the network of sizes {self.sizes} has "
-                f"{len(self.sizes) - 1} layers; give one scale for each"
-            )
+        scales: Any = self.scales
+        if self.sizes is not None and scales is None:
+            scales = (1.0, *(size**-0.5 for size in self.sizes[1:-1]))
+        elif scales is not None:
+            if isinstance(scales, str) or not np.iterable(scales) or not tuple(scales):
+                raise ValueError(
+                    f"scales must be one number for each layer, e.g. (1.0, 0.1); got {scales!r}"
+                )
+            scales = tuple(standard_deviation("every scale of the prior", one) for one in scales)
+            if self.sizes is not None and len(scales) != len(self.sizes) - 1:
+                raise ValueError(
+                    f"scales has {len(scales)} numbers, the network of sizes {self.sizes} has "
+                    f"{len(self.sizes) - 1} layers; give one scale for each"
+                )
+        object.__setattr__(self, "scales", scales)
 
     def for_network(self, sizes: tuple[int, ...]) -> LayerwiseGaussianPrior:
-        """Return the prior for a network of these widths."""
-        if self.sizes not in (None, tuple(sizes)):
+        if self.sizes not in (None, sizes):
             raise ValueError(
                 f"the prior is for a network of sizes {self.sizes}; got {sizes}. Give each model "
                 "a prior of its own, without sizes"
             )
-        return replace(self, sizes=tuple(sizes))
+        return replace(self, sizes=sizes)
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
@@ -350,18 +306,16 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         ]
 
     def blocks(self) -> Blocks:
-        """Name the learned blocks: ``prior_log_scale`` (L,) or none."""
         return (("prior_log_scale", (len(self.counts),)),) if self.learn else ()
 
     def init(self, dtype: Any) -> Array:
-        """Return the starting values of the learned blocks, one flat vector."""
         return np.array([log(s) for s in self.scales or ()] if self.learn else [], dtype)
 
-    def deviation(self, params: dict[str, Array]) -> float:
+    def deviation(self, params: Params) -> float:
         """Return the smallest standard deviation of a layer's weights."""
         return float(np.min(np.exp(self._log_scales(params, np.float64))))
 
-    def _log_scales(self, params: dict[str, Array], dtype: Any) -> Array:
+    def _log_scales(self, params: Params, dtype: Any) -> Array:
         """Return log scale of each layer, (L,) or (S, L)."""
         if self.learn:
             return params["prior_log_scale"]
@@ -372,9 +326,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         """Return sum_j w_j^2 of each layer (S, L)."""
         return np.stack([sums_of_squares(part) for part in self._layers(w)], axis=-1)
 
-    def log_density(
-        self, params: dict[str, Array], w: Array, buffers: Buffers
-    ) -> tuple[Array, Weighed]:
+    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Weighed]:
         r"""Return log P(w) (S,) of weights (S, P), constants kept (D39).
 
         :math:`\sum_l [-P_l (\log s_l + \tfrac12\log 2\pi) - |w_l|^2 / (2 s_l^2)]` with P_l
@@ -382,15 +334,12 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         """
         log_scales = self._log_scales(params, w.real.dtype)
         counts = np.array(self.counts, w.real.dtype)
-        precision = np.exp(-2.0 * log_scales)  # (L,) or (S, L)
-        squares = self._squares(w)
+        precision, squares = np.exp(-2.0 * log_scales), self._squares(w)  # (L,) or (S, L)
         terms = -0.5 * precision * squares  # (S, L)
         terms -= counts * (log_scales + 0.5 * LOG_2PI)  # D39
         return np.add.reduce(terms, axis=-1), Weighed(w, precision, squares)
 
-    def add_vjp(
-        self, saved: Weighed, cotangent: Array, d_w: Array, d_params: dict[str, Array]
-    ) -> None:
+    def add_vjp(self, saved: Weighed, cotangent: Array, d_w: Array, d_params: Params) -> None:
         """Add cotangent (S,) times d log P(w)/dw = -w / scale_l^2 to `d_w` (S, P) (D39).
 
         For learned scales, d log P / d log scale_l = |w_l|^2 / scale_l^2 - P_l.
@@ -403,15 +352,12 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         for layer, part in enumerate(self._layers(w)):
             add_scaled(self._layers(d_w)[layer], part, factors[:, layer, None])
 
-    def draw(
-        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
-    ) -> Array:
-        """Draw weights (S, P) from the prior."""
+    def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
         scales = np.exp(self._log_scales(params, np.float64))
         return rng.standard_normal(shape) * np.repeat(scales, self.counts, axis=-1)
 
     def expected_log_density(
-        self, params: dict[str, Array], mean: Array, total_variance: Any, d_params: dict[str, Array]
+        self, params: Params, mean: Array, total_variance: Any, d_params: Params
     ) -> ExpectedLogPrior:
         r"""Return E_q[log P(w)] for q of mean (P,) and variances summed by layer (L,) (D39).
 
@@ -427,12 +373,3 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         value = np.add.reduce(-0.5 * precision * squares - counts * (log_scales + 0.5 * LOG_2PI))
         each = np.repeat(precision, self.counts)  # (P,)
         return ExpectedLogPrior(value, -each * mean, -0.5 * each)
-
-
-def _widths(given: Any) -> tuple[int, ...]:
-    """Return the widths of a network, or raise."""
-    if isinstance(given, str) or not np.iterable(given) or len(each := tuple(given)) < 2:
-        raise ValueError(
-            f"sizes of the prior must be the widths of its network, e.g. (1, 100, 1); got {given!r}"
-        )
-    return tuple(whole("every size of the prior's network", size, 1) for size in each)

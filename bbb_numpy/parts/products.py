@@ -17,16 +17,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numeric.buffers import Buffers
+from ..numeric.layout import Array
 
 __all__ = ["Delta", "Layer", "affine", "affine_vjp", "gated", "with_ones"]
-
-Array = NDArray[Any]
 
 
 class Layer(NamedTuple):

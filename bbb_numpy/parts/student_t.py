@@ -12,7 +12,6 @@ from math import inf, log
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
@@ -24,13 +23,13 @@ from ..numeric.elementary import (
     log1p,
     write_gradient,
 )
+from ..numeric.layout import Array, Params
 from ..numeric.validation import flag, real, standard_deviation
 from .likelihoods import Likelihood, check_shape
 from .priors import Prior
 
 __all__ = ["StudentTLikelihood", "StudentTPrior"]
 
-Array = NDArray[Any]
 FEWEST, MOST = 1e-3, 1e9  # degrees of freedom: all mass in the tails, and a Gaussian
 
 
@@ -52,24 +51,10 @@ class Tails(NamedTuple):
     numbers: Numbers
 
 
-def _degrees(value: Any) -> float:
-    wanted = f">= {FEWEST:g} and < {MOST:g} (for more use a Gaussian)"
-    return real("df, the degrees of freedom,", value, FEWEST, MOST, wanted)
-
-
 def _numbers(nu: Any, scale: Any, log_scale: Any) -> Numbers:
     step: HalfStep = gamma_half_step(nu)
     constant = step.value - 0.5 * LOG_2PI - log_scale
     return Numbers(nu, 1.0 / (nu * scale * scale), constant, step.slope)
-
-
-def _fixed(df: float, scale: float) -> Numbers:
-    """Return the numbers as floats, which leave single precision as it is."""
-    return Numbers._make(float(number) for number in _numbers(df, scale, log(scale)))
-
-
-def _learned(log_df: Array, log_scale: Array) -> Numbers:
-    return _numbers(np.exp(log_df), np.exp(log_scale), log_scale)
 
 
 def _slopes(numbers: Numbers, count: int, logs: Array, shares: Array) -> tuple[Array, Array]:
@@ -87,7 +72,37 @@ def _deviation(scale: Any, nu: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class StudentTPrior(Prior):
+class _StudentT:
+    """The numbers that a prior and a likelihood share, and under which names they learn them."""
+
+    scale: float = 1.0
+    df: float = 4.0
+    learn: bool = False
+
+    _names: ClassVar[tuple[str, str]]
+    _what: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        standard_deviation(f"scale of the {self._what}", self.scale)
+        wanted = f">= {FEWEST:g} and < {MOST:g} (for more use a Gaussian)"
+        real("df, the degrees of freedom,", self.df, FEWEST, MOST, wanted)
+        flag("learn", self.learn)
+
+    def _starts(self) -> dict[str, float]:
+        logs = log(self.scale), log(self.df)
+        return dict(zip(self._names, logs, strict=True)) if self.learn else {}
+
+    def _numbers(self, params: Params, where: Any) -> Numbers:
+        """Return the density's numbers, learned ones as they lie at `where` in their blocks."""
+        if not self.learn:  # as floats, which leave single precision as it is
+            fixed = _numbers(self.df, self.scale, log(self.scale))
+            return Numbers._make(float(number) for number in fixed)
+        log_scale, log_df = (params[name][where] for name in self._names)
+        return _numbers(np.exp(log_df), np.exp(log_scale), log_scale)
+
+
+@dataclass(frozen=True)
+class StudentTPrior(_StudentT, Prior):
     """P(w) = prod_j t(w_j; nu, 0, scale): most weights small, a few as large as they like (D42).
 
     Parameters
@@ -99,48 +114,24 @@ class StudentTPrior(Prior):
         Degrees of freedom nu, between 1e-3 and 1e9; the starting value when they are learned.
     learn : bool
         Learn ``prior_log_scale = log scale`` and ``prior_log_df = log nu`` (D42).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `scale` is not between 1e-150 and 1e150, or `df` out of its range.
     """
 
-    scale: float = 1.0
-    df: float = 4.0
-    learn: bool = False
+    _names: ClassVar[tuple[str, str]] = "prior_log_scale", "prior_log_df"
+    _what: ClassVar[str] = "prior"
 
-    def __post_init__(self) -> None:
-        standard_deviation("scale of the prior", self.scale)
-        _degrees(self.df)
-        flag("learn", self.learn)
-
-    def _starts(self) -> dict[str, float]:
-        log_scale, log_df = log(self.scale), log(self.df)
-        return {"prior_log_scale": log_scale, "prior_log_df": log_df} if self.learn else {}
-
-    def deviation(self, params: dict[str, Array]) -> float:
-        """Return the standard deviation of one weight under the prior; infinite for nu <= 2."""
+    def deviation(self, params: Params) -> float:
         if not self.learn:
             return float(_deviation(self.scale, self.df))
         log_scale, log_df = params["prior_log_scale"][0], params["prior_log_df"][0]
         return float(_deviation(np.exp(log_scale), np.exp(log_df)))
 
-    def _numbers(self, params: dict[str, Array]) -> Numbers:
-        """Return the density's numbers: floats, () for all samples, or (S,), one per sample."""
-        if not self.learn:
-            return _fixed(self.df, self.scale)
-        return _learned(params["prior_log_df"][..., 0], params["prior_log_scale"][..., 0])
-
-    def log_density(
-        self, params: dict[str, Array], w: Array, buffers: Buffers
-    ) -> tuple[Array, Tails]:
+    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Tails]:
         r"""Return log P(w) (S,) of weights (S, P), constants kept (D42).
 
         :math:`\sum_j [c_\nu - \log s - \tfrac{\nu+1}2 \log(1 + w_j^2 / (\nu s^2))]` with s the
         scale. As log(1 + chi) it neither overflows before w^2 does nor rounds small weights away.
         """
-        numbers = self._numbers(params)
+        numbers = self._numbers(params, (..., 0))  # () for all samples, or (S,)
         ratio = np.multiply(w, w, out=buffers.like(w))
         ratio *= np.asarray(numbers.precision, ratio.dtype)[..., None]
         logs = log1p(ratio, out=buffers.like(w))
@@ -148,9 +139,7 @@ class StudentTPrior(Prior):
         value = value - 0.5 * (numbers.nu + 1.0) * np.add.reduce(logs, axis=-1)
         return value, Tails(w, ratio, logs, numbers)
 
-    def add_vjp(
-        self, saved: Tails, cotangent: Array, d_w: Array, d_params: dict[str, Array]
-    ) -> None:
+    def add_vjp(self, saved: Tails, cotangent: Array, d_w: Array, d_params: Params) -> None:
         """Add cotangent (S,) times d log P/dw to `d_w` (S, P); write that of the learned numbers.
 
         With chi = w^2 / (nu s^2), and c_nu the constant, whose slope is that of D41 ::
@@ -170,10 +159,7 @@ class StudentTPrior(Prior):
         for block in columns(w):
             d_w[block] += w[block] / (1.0 + ratio[block]) * factor
 
-    def draw(
-        self, rng: np.random.Generator, params: dict[str, Array], shape: tuple[int, int]
-    ) -> Array:
-        """Draw weights (S, P) from the prior."""
+    def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
         if not self.learn:
             return rng.standard_t(self.df, shape) * self.scale
         scale, nu = np.exp(params["prior_log_scale"]), np.exp(params["prior_log_df"])
@@ -181,7 +167,7 @@ class StudentTPrior(Prior):
 
 
 @dataclass(frozen=True)
-class StudentTLikelihood(Likelihood):
+class StudentTLikelihood(_StudentT, Likelihood):
     """P(D|w) = prod over rows and outputs of t(y; nu, f(x, w), scale): noise with outliers (D43).
 
     The pull of a row on the network, which under Gaussian noise grows with its distance, is
@@ -200,49 +186,28 @@ class StudentTLikelihood(Likelihood):
         Degrees of freedom nu, between 1e-3 and 1e9; the starting value when they are learned.
     learn : bool
         Learn ``log_noise = log scale`` and ``log_df = log nu``, one each per output (D43).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `scale` is not between 1e-150 and 1e150, or `df` out of its range.
     """
 
-    scale: float = 1.0
-    df: float = 4.0
-    learn: bool = False
-
+    _names: ClassVar[tuple[str, str]] = "log_noise", "log_df"
+    _what: ClassVar[str] = "noise"
     heavy_tails: ClassVar[bool] = True
     noise_name: ClassVar[str] = "noise scale"
 
-    def __post_init__(self) -> None:
-        standard_deviation("scale of the noise", self.scale)
-        _degrees(self.df)
-        flag("learn", self.learn)
-
-    def _starts(self) -> dict[str, float]:
-        return {"log_noise": log(self.scale), "log_df": log(self.df)} if self.learn else {}
-
-    def _numbers(self, params: dict[str, Array]) -> Numbers:
-        """Return the density's numbers: floats, (1, K) for all samples, or (S, 1, K)."""
-        if not self.learn:
-            return _fixed(self.df, self.scale)
-        return _learned(params["log_df"][..., None, :], params["log_noise"][..., None, :])
-
-    def log_density(self, params: dict[str, Array], f: Array, y: Array) -> tuple[Array, Tails]:
+    def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Tails]:
         r"""Return log P(y|x, w) (S, B) of every row, summed over outputs, constants kept (D43).
 
         :math:`\sum_k [c_{\nu_k} - \log s_k - \tfrac{\nu_k+1}2
         \log(1 + (y_k - f_k)^2 / (\nu_k s_k^2))]` with s the scale.
         """
         check_shape(f, y)
-        numbers = self._numbers(params)
+        numbers = self._numbers(params, (..., None, slice(None)))  # (1, K) or (S, 1, K)
         residual = np.subtract(y, f, out=np.empty_like(f))
         ratio = residual * residual * numbers.precision
         logs = log1p(ratio)
         rowwise = np.add.reduce(numbers.constant - 0.5 * (numbers.nu + 1.0) * logs, axis=-1)
         return rowwise, Tails(residual, ratio, logs, numbers)
 
-    def vjp(self, saved: Tails, cotangent: Array, d_params: dict[str, Array]) -> Array:
+    def vjp(self, saved: Tails, cotangent: Array, d_params: Params) -> Array:
         """Pull a cotangent (S,) of the summed rows, or (S, B), back to outputs and learned numbers.
 
         With chi = (y - f)^2 / (nu s^2), and c_nu the constant, whose slope is that of D41 ::
@@ -267,12 +232,12 @@ class StudentTLikelihood(Likelihood):
         d_f *= for_outputs(cotangent)
         return d_f
 
-    def variance(self, params: dict[str, Array], f: Array) -> Array:
+    def variance(self, params: Params, f: Array) -> Array:
         """Return the aleatoric variance, broadcastable to outputs `f`; infinite for nu <= 2."""
         _, scale, nu = self.components(params, f)
         return np.asarray(_deviation(scale, nu) ** 2)
 
-    def components(self, params: dict[str, Array], f: Array) -> tuple[Array, ...]:
+    def components(self, params: Params, f: Array) -> tuple[Array, ...]:
         """Return location (S, B, K), scale and degrees of freedom, (1, K) or (S, 1, K)."""
         scale = self.noise_scale(params, f.shape[-1])[..., None, :]
         nu = np.exp(params["log_df"][..., None, :]) if self.learn else np.full_like(scale, self.df)
@@ -285,8 +250,7 @@ class StudentTLikelihood(Likelihood):
         found: Array = special.stdtr(nu, -z if upper else z)
         return found
 
-    def draw(self, rng: np.random.Generator, params: dict[str, Array], f: Array) -> Array:
-        """Draw targets (S, B, K) around the outputs `f`."""
+    def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
         _, scale, nu = self.components(params, f)
         noise = rng.standard_t(np.broadcast_to(nu, f.shape))
         return f + (scale * noise).astype(f.dtype)
