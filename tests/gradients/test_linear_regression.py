@@ -77,35 +77,6 @@ def test_the_gradient_vanishes_in_expectation_at_the_mean_field_optimum_and_not_
     assert mean_over_errors(beside).min() > 4
 
 
-@pytest.mark.equation("D8")
-def test_training_ends_at_the_posterior_mean_and_one_over_root_diagonal_precision():
-    estimator, x, y = linear_problem()
-    exact = exact_posterior(estimator, x, y)
-    ends = []
-    for seed in range(6):
-        rng, optimizer = np.random.default_rng(seed), Adam(2e-2, schedule=Cosine())
-        training = fit(
-            estimator,
-            start(estimator, rng, optimizer),
-            x,
-            y,
-            Recipe(optimizer=optimizer, epochs=2500, batch_size=len(x), samples=8),
-            rng=rng,
-        )
-        ends.append(training.theta)
-    mu, sigma = np.split(np.array(ends), 2, axis=1)
-    sigma = softplus(sigma)
-    best = 1 / np.sqrt(np.diag(exact.precision))
-    # every run ends within a fifth of the posterior's own deviation; over runs there is no bias
-    assert np.abs((mu - exact.mean) / best).max() < 0.2
-    assert np.abs(sigma / best - 1).max() < 0.2
-    assert np.abs((mu.mean(axis=0) - exact.mean) / best).max() < 0.03
-    assert np.abs(sigma.mean(axis=0) / best - 1).max() < 0.03
-    for found, target in ((mu, exact.mean), (sigma, best)):
-        error = found.std(axis=0, ddof=1) / np.sqrt(len(ends))
-        assert np.all(np.abs(found.mean(axis=0) - target) < 6 * error)
-
-
 # --- D28: where every objective leads, and the order of the bounds -----------------------------
 
 COUNTS = (1, 2, 5, 10, 50, 200)

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import textbook
 from exact_cases import Exact
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
-from problems import COMPLEX_STEP
 
 from bbb_numpy import MLP
 from bbb_numpy.exact import prove, prove_same
@@ -82,20 +81,6 @@ def test_values_and_slopes_are_those_of_the_formula_to_rounding(name, z):
     assert a == pytest.approx(value, rel=share, abs=1e-300)
     # slopes of z g(z) change their sign, so their error is one of the terms g and z g'
     assert slope == pytest.approx(right, rel=share, abs=(name in GATED) * 1e-15 + 1e-300)
-
-
-@pytest.mark.equation("D51", "D10")
-@pytest.mark.parametrize("name", ACTIVATIONS)
-@given(z=REAL, other=REAL)
-@example(z=0.0, other=1.0)
-def test_a_complex_step_through_an_activation_gives_its_slope(name, z, other):
-    at = np.array([z, other])
-    if name == "relu":
-        at = np.where(at == 0, 1.0, at)  # its kink
-    stepped = activated(name, at + 1j * COMPLEX_STEP)[0]
-    a, slope = activated(name, at)
-    assert stepped.real == pytest.approx(a, rel=1e-13, abs=COMPLEX_STEP**2)
-    assert stepped.imag / COMPLEX_STEP == pytest.approx(slope, rel=1e-12, abs=2e-15)
 
 
 @pytest.mark.equation("D51")

@@ -7,7 +7,7 @@ import pytest
 import textbook
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import complex_gradient, relative_error, seeds
+from problems import relative_error, seeds
 
 from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 
@@ -30,20 +30,6 @@ def log_density(likelihood, f, y):
     return likelihood.log_density({}, f, y)[0]
 
 
-def density_error(likelihood, seed=0):
-    f, y, _ = case(likelihood, seed)
-    expected = [textbook.log_likelihood(likelihood, {}, each, y).sum(axis=1) for each in f]
-    return relative_error(log_density(likelihood, f, y), expected)
-
-
-def gradient_error(likelihood, seed=0):
-    f, y, cotangent = case(likelihood, seed)
-    _, saved = likelihood.log_density({}, f, y)
-    d_f = likelihood.vjp(saved, cotangent, {})
-    slope = complex_gradient(lambda v: cotangent @ log_density(likelihood, v, y).sum(axis=1), f)
-    return relative_error(d_f, slope)
-
-
 # every possible target of one output (for counts: all but 1e-15 of the mass)
 OUTCOMES = {
     BERNOULLI: np.arange(2.0)[:, None],
@@ -56,14 +42,9 @@ OUTCOMES = {
 @pytest.mark.parametrize("likelihood", ALL, ids=NAMES)
 @given(seed=seeds)
 def test_each_row_has_the_probability_of_the_definition(likelihood, seed):
-    assert density_error(likelihood, seed) <= 1e-12
-
-
-@pytest.mark.equation("D13", "D14", "D15")
-@pytest.mark.parametrize("likelihood", ALL, ids=NAMES)
-@given(seed=seeds)
-def test_vjp_is_the_derivative_for_the_outputs(likelihood, seed):
-    assert gradient_error(likelihood, seed) <= 1e-12
+    f, y, _ = case(likelihood, seed)
+    expected = [textbook.log_likelihood(likelihood, {}, each, y).sum(axis=1) for each in f]
+    assert relative_error(log_density(likelihood, f, y), expected) <= 1e-12
 
 
 @pytest.mark.equation("D13", "D14", "D15", "D31")

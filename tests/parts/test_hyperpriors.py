@@ -6,8 +6,7 @@ from problems import complex_gradient, exact_posterior, linear_problem, relative
 from scipy import stats
 
 from bbb_numpy import GaussianLikelihood, GaussianPrior, Model, Reparameterised
-from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal, check_hyperpriors
+from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 
 START = np.log([0.3, 2.0])
 CASES = {
@@ -110,45 +109,3 @@ def test_under_a_flat_density_the_log_scale_of_the_prior_has_no_posterior():
         proper.append(np.mean(values * np.exp(log_density)) * (length - 20))
     np.testing.assert_allclose(masses, floor * np.array([30.0, 80.0, 180.0]), rtol=1e-6)
     assert max(proper) < 1e-50 * masses[0]
-
-
-@pytest.mark.equation("D32", "D33")
-def test_the_log_joint_of_weights_that_shrink_with_their_scale_says_the_same():
-    """Along w = e^u z the volume e^(P u) makes up for the density: a constant is left."""
-    estimator, x, y = linear_problem(rows=10)
-    model = Model(estimator.model.network, GaussianPrior(learn=True), GaussianLikelihood(0.3))
-    target = LogJoint(model, x, y)
-    u, size = np.array([-20.0, -40.0, -80.0]), model.layout.size
-    z = np.array([0.3, -1.0, 0.5])
-    position = np.concatenate([np.exp(u)[:, None] * z, u[:, None]], axis=1)
-    hyperprior = LogNormal().log_density(u[:, None], np.zeros(1))[:, 0]
-    flat = target(position)[0] - hyperprior + size * u
-    np.testing.assert_allclose(flat, flat[0], rtol=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: LogNormal(width=0.0), "width of the hyperprior must be positive"),
-        (lambda: LogNormal(median=-1.0), "median of the hyperprior must be positive"),
-        (lambda: HalfNormal(np.inf), "scale of the hyperprior must be positive"),
-        (lambda: HalfCauchy(0.0), "scale of the hyperprior must be positive .* got 0.0"),
-    ],
-)
-def test_scales_that_are_none_are_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (3, "hyperpriors must be a mapping .*; got 3"),
-        (HalfNormal(), "hyperpriors must be a mapping"),
-        ({"log_noise": 5}, r"hyperpriors\['log_noise'\] must be an object .*; got 5"),
-        ({"log_noise": HalfNormal}, r"hyperpriors\['log_noise'\] must be an object"),
-    ],
-)
-def test_what_is_no_hyperprior_is_refused(given, message):
-    with pytest.raises(TypeError, match=message):
-        check_hyperpriors(given)

@@ -1,15 +1,13 @@
-"""likelihoods: exact densities and slopes, draws that agree with them, and planted errors."""
+"""likelihoods: exact densities and slopes, and draws that agree with them."""
 
 from functools import partial
 from math import log
-from statistics import NormalDist
 
 import numpy as np
 import pytest
 import textbook
 from hypothesis import given
-from hypothesis import strategies as st
-from problems import complex_gradient, relative_error, scales, seeds
+from problems import relative_error, seeds
 from scipy import stats
 from scipy.integrate import cumulative_trapezoid
 
@@ -39,60 +37,14 @@ def case(likelihood, seed, targets=3):
     return f, rng.standard_normal((4, targets)), params, rng.standard_normal(2)
 
 
-def density_error(likelihood, seed=0):
-    f, y, params, _ = case(likelihood, seed)
-    found, _ = likelihood.log_density(params, f, y)
-    expected = [textbook.log_likelihood(likelihood, params, each, y).sum(axis=1) for each in f]
-    return relative_error(found, expected)
-
-
-def gradient_error(likelihood, seed=0):
-    """Largest error of the gradients for outputs and learned numbers, by the complex step."""
-    f, y, params, cotangent = case(likelihood, seed)
-    d_params = {name: np.full(block.shape, np.nan) for name, block in params.items()}
-    _, saved = likelihood.log_density(params, f, y)
-    d_f = likelihood.vjp(saved, cotangent, d_params)
-
-    def total(f, params):
-        return cotangent @ likelihood.log_density(params, f, y)[0].sum(axis=1)
-
-    errors = [relative_error(d_f, complex_gradient(lambda v: total(v, params), f))]
-    for name, block in params.items():
-        slope = complex_gradient(
-            lambda v, name=name: total(f.astype(complex), params | {name: v}), block
-        )
-        errors.append(relative_error(d_params[name], slope))
-    return max(errors)
-
-
 @pytest.mark.equation("K15", "D1", "D12", "D41", "D43")
 @pytest.mark.parametrize("name", LIKELIHOODS)
 @given(seed=seeds)
 def test_each_row_has_the_density_of_independent_targets(name, seed):
-    assert density_error(LIKELIHOODS[name], seed) <= 1e-11
-
-
-@pytest.mark.equation("K37", "D1", "D12", "D43")
-@pytest.mark.parametrize("name", LIKELIHOODS)
-@given(seed=seeds)
-def test_vjp_is_the_derivative_for_outputs_and_noise(name, seed):
-    assert gradient_error(LIKELIHOODS[name], seed) <= 1e-12
-
-
-@pytest.mark.equation("K14", "K15", "D1")
-@given(seed=seeds, scale=scales, learn=st.booleans())
-def test_the_density_is_exact_for_any_scale(seed, scale, learn):
-    f, y, _ = draw(seed)
-    y = f[0] + scale * y  # within reach of the density for every scale
-    f = f[:1]
-    likelihood = GaussianLikelihood(scale, learn)
-    params = {"log_noise": likelihood.init(3, np.float64)} if learn else {}
-    value, _ = likelihood.log_density(params, f, y)
-    expected = [
-        sum(log(NormalDist(m, scale).pdf(t)) for m, t in zip(f[0, b], y[b], strict=True))
-        for b in range(4)
-    ]
-    assert np.allclose(value[0], expected, rtol=1e-9, atol=1e-9)
+    likelihood = LIKELIHOODS[name]
+    f, y, params, _ = case(likelihood, seed)
+    expected = [textbook.log_likelihood(likelihood, params, each, y).sum(axis=1) for each in f]
+    assert relative_error(likelihood.log_density(params, f, y)[0], expected) <= 1e-11
 
 
 STRETCHED = np.linspace(-30.0, 30.0, 40_001)
@@ -120,14 +72,6 @@ def test_unit_variance_without_the_constant_is_the_report():
     value, _ = GaussianLikelihood(1.0).log_density({}, f, y)
     k16 = -0.5 * ((y - f) ** 2).sum(axis=2)
     assert np.allclose(value, k16 - 1.5 * np.log(2 * np.pi), rtol=1e-13)
-
-
-@pytest.mark.equation("K37")
-def test_unit_variance_gives_the_reports_minus_y_minus_yhat_for_the_loss():
-    f, y, _ = draw(0)
-    _, saved = GaussianLikelihood(1.0).log_density({}, f, y)
-    d_f = GaussianLikelihood(1.0).vjp(saved, np.full(2, -1.0), {})
-    assert np.allclose(d_f, -(y - f), rtol=1e-14)
 
 
 @pytest.mark.equation("D1")
@@ -189,14 +133,6 @@ def test_two_heads_for_each_target_means_first():
         likelihood.targets(3)
 
 
-@pytest.mark.parametrize("name", LIKELIHOODS)
-def test_targets_of_another_shape_are_refused(name):
-    likelihood = LIKELIHOODS[name]
-    f, _, params, _ = case(likelihood, 0)
-    with pytest.raises(ValueError, match=r"y must have shape .* = \(4, 3\); got \(4, 2\)"):
-        likelihood.log_density(params, f, np.zeros((4, 2)))
-
-
 @pytest.mark.parametrize("learn", [False, True])
 def test_targets_of_their_own_give_each_sample_what_it_has_alone(learn):
     likelihood = GaussianLikelihood(0.8, learn)
@@ -221,24 +157,3 @@ def test_fixed_noise_has_no_learned_block():
     start = GaussianLikelihood(2.0, learn=True).init(3, np.float32)
     assert start.dtype == np.float32
     assert np.allclose(start, np.log(2.0))
-
-
-def test_whether_the_noise_is_learned_is_said_by_a_truth_value():
-    with pytest.raises(TypeError, match="learn must be True or False; got 'no'"):
-        GaussianLikelihood(learn="no")
-
-
-# --- planted errors: each wrong formula is refused by the check that the right one passes
-
-
-@pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan, 1e-200, 1e200])
-def test_impossible_scales_are_refused_with_the_value(scale):
-    with pytest.raises(ValueError, match="scale of the noise must be positive") as caught:
-        GaussianLikelihood(scale)
-    assert str(caught.value).endswith(f"got {scale}")
-
-
-@pytest.mark.parametrize("floor", [0.0, -1e-9, np.inf, np.nan])
-def test_impossible_floors_are_refused_with_the_value(floor):
-    with pytest.raises(ValueError, match=f"floor must be positive and finite.*got {floor}"):
-        HeteroscedasticLikelihood(floor)

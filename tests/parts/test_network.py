@@ -88,43 +88,12 @@ def test_vjp_is_the_adjoint_of_the_forward_pass(shape):
     assert np.all(np.abs(left - right) <= 1e-14 * len(x) * (1 + size))
 
 
-def test_the_elementwise_reading_of_k40_has_the_right_shape_and_wrong_values():
-    # one row, equal widths: -(y - yhat) w_n [z > 0] a elementwise conforms, and is wrong
-    rng = np.random.default_rng(3)
-    net, w, x = MLP((3, 3, 3)), rng.uniform(0.5, 2, (1, 24)), rng.uniform(0.5, 2, (1, 3))
-    buffers = Buffers()
-    f, tape = forward(net, w, x, buffers)
-    d_f, gate = rng.standard_normal(f.shape), tape.slopes[0].copy()
-    d_w = net.layers(vjp(net, tape, d_f.copy(), buffers))[0][0][0]
-    printed = d_f[0] * net.layers(w)[1][0][0] * gate[0] * x
-    assert printed.shape == d_w.shape
-    assert np.abs(printed - d_w).max() > 0.1 * np.abs(d_w).max() > 0
-
-
 def test_gates_change_exactly_where_a_pre_activation_changes_sign():
     net, x = MLP((1, 1, 1)), np.ones((1, 1))
     on, off = np.array([[1.0, 0.5, 1.0, 0.0]]), np.array([[1.0, -1.5, 1.0, 0.0]])
     assert gates(net, on, x).tolist() == [True]
     assert gates(net, off, x).tolist() == [False]
     assert gates(MLP((1, 1, 1), "tanh"), on, x).size == 0
-
-
-@pytest.mark.parametrize("sizes", [(3,), (), (2, 0, 1), (2, -1)])
-def test_impossible_sizes_are_refused(sizes):
-    with pytest.raises(ValueError, match="sizes must be at least two whole numbers"):
-        MLP(sizes)
-
-
-def test_an_unknown_activation_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"'relu', 'tanh'.*'gelu-tanh'.*got 'swish'"):
-        MLP((1, 1), "swish")
-
-
-def test_a_network_whose_activation_was_changed_to_an_unknown_one_computes_nothing():
-    net = MLP((1, 1, 1))
-    object.__setattr__(net, "activation", "swish")
-    with pytest.raises(ValueError, match=r"activation must be .*got 'swish'"):
-        forward(net, np.ones((1, 4)), np.ones((1, 1)), Buffers())
 
 
 @pytest.mark.equation("K32", "K34", "K39", "K41")
@@ -139,9 +108,3 @@ def test_a_unit_exactly_at_zero_is_off():
     assert tape.slopes[0].item() == 0
     assert gates(net, w, x).tolist() == [False]
     assert vjp(net, tape, np.ones((1, 1, 1)), buffers).tolist() == [[0.0, 0.0, 0.0, 1.0]]
-
-
-def test_a_network_has_at_most_a_thousand_million_weights():
-    assert MLP((10**6 - 1, 1000)).sizes == (10**6 - 1, 1000)  # 1000 (10^6 - 1) + 1000, biases too
-    with pytest.raises(ValueError, match="make 1000001000 weights; accepted are 1000000000"):
-        MLP((10**6, 1000))

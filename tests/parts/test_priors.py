@@ -1,8 +1,7 @@
-"""priors: exact densities for any scale and any weight, their gradients, and planted errors."""
+"""priors: exact densities for any scale and any weight, and their gradients."""
 
 from functools import partial
 from math import log, pi
-from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from problems import (
 from scipy import stats
 from scipy.integrate import cumulative_trapezoid
 
-from bbb_numpy import Adam, GaussianPrior, StudentTPrior
+from bbb_numpy import Adam, GaussianPrior
 from bbb_numpy.gradients.catalogue import CHECKED_PRIORS
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import LOG_2PI
@@ -49,34 +48,24 @@ def gradient_error(prior, seed=0):
     return max(errors)
 
 
-def density_error(prior, seed=0):
-    """Largest error of the log density against the definition, within reach of the latter."""
-    w = 2.0 * np.random.default_rng(seed).standard_normal((3, 7))
-    expected = [textbook.log_prior(prior, params_of(prior), row).sum() for row in w]
-    return relative_error(log_density(prior, w), expected)
-
-
 @pytest.mark.equation("K11", "K12", "R4", "D16", "D17", "D39", "D41", "D42", "R8")
 @pytest.mark.parametrize("name", PRIORS)
 @given(seed=seeds)
 def test_log_density_is_that_of_the_definition(name, seed):
-    assert density_error(PRIORS[name], seed) <= 1e-12
+    prior, w = PRIORS[name], 2.0 * np.random.default_rng(seed).standard_normal((3, 7))
+    expected = [textbook.log_prior(prior, params_of(prior), row).sum() for row in w]
+    assert relative_error(log_density(prior, w), expected) <= 1e-12
 
 
-@pytest.mark.equation("K11", "K12")
+@pytest.mark.equation("K11", "K12", "D16")
+@pytest.mark.parametrize(
+    ("make", "known"), [(GaussianPrior, stats.norm), (LaplacePrior, stats.laplace)]
+)
 @given(scale=scales, seed=seeds)
-def test_the_gaussian_is_exact_for_any_scale(scale, seed):
+def test_the_density_is_exact_for_any_scale(make, known, scale, seed):
     w = scale * np.random.default_rng(seed).standard_normal((3, 5))
-    expected = [sum(log(NormalDist(0, scale).pdf(value)) for value in row) for row in w]
-    assert np.allclose(log_density(GaussianPrior(scale), w), expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.equation("D16")
-@given(scale=scales, seed=seeds)
-def test_laplace_is_exact_for_any_scale(scale, seed):
-    w = scale * np.random.default_rng(seed).standard_normal((3, 5))
-    expected = stats.laplace.logpdf(w, scale=scale).sum(axis=1)
-    assert np.allclose(log_density(LaplacePrior(scale), w), expected, rtol=1e-12, atol=1e-12)
+    expected = known.logpdf(w, scale=scale).sum(axis=1)
+    assert np.allclose(log_density(make(scale), w), expected, rtol=1e-12, atol=1e-12)
 
 
 # wide enough for every tail, a point on the kink of Laplace's density at 0
@@ -159,31 +148,20 @@ def test_far_out_the_mixture_is_its_wide_component_where_the_printed_form_is_min
     assert np.allclose(d_w, -w, rtol=1e-14)  # slope of the wide component, sigma1 = 1
 
 
-@pytest.mark.equation("R4")
-def test_far_out_in_single_precision_too():
-    prior, w = ScaleMixturePrior(0.25, 1.0, 0.1), np.full((1, 1), 30, np.float32)
-    value = log_density(prior, w)
-    assert value.dtype == np.float32
-    assert value[0] == pytest.approx(log(0.25) - 0.5 * LOG_2PI - 450, rel=1e-6)
-
-
 @pytest.mark.equation("R8")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("seed", range(2))
-def test_five_thousand_huge_random_gradient_steps_never_leave_the_domain(seed, dtype):
+def test_two_thousand_huge_random_gradient_steps_never_leave_the_domain(dtype):
     # Krasser's raw sigma1, sigma2, pi left it at a learning rate of 0.1 (ERRATA): here 1.0, with
     # weights whose size changes a thousandfold from step to step
-    prior, rng = ScaleMixturePrior(0.3, 1.2, 0.25, learn=True), np.random.default_rng(seed)
+    prior, rng = ScaleMixturePrior(0.3, 1.2, 0.25, learn=True), np.random.default_rng(0)
     block, optimizer, buffers = prior.init(dtype), Adam(1.0), Buffers()
     state, seen = optimizer.init(block), []
-    for _ in range(5_000):
+    for _ in range(2_000):
         w = (10 ** rng.uniform(-1.5, 1.5) * rng.standard_normal((1, 20))).astype(dtype)
         value, saved = prior.log_density({"prior_mixture": block}, w, buffers.rewind())
         d_block, d_w = np.empty(3, dtype), np.zeros_like(w)
         prior.add_vjp(saved, -np.ones(1, dtype), d_w, {"prior_mixture": d_block})
-        assert np.isfinite(value).all()
-        assert np.isfinite(d_w).all()
-        assert np.isfinite(d_block).all()
+        assert all(np.isfinite(one).all() for one in (value, d_w, d_block))
         optimizer.update(block, d_block, state, 1.0)
         share, wide, narrow = prior.values({"prior_mixture": block})
         assert wide > narrow > 0
@@ -203,9 +181,7 @@ def test_a_collapsed_mixture_still_has_a_finite_density_and_gradient(which, raw,
     value, saved = prior.log_density({"prior_mixture": block}, w, Buffers())
     d_w, d_block = np.zeros_like(w), np.empty(3, dtype)
     prior.add_vjp(saved, np.ones(1, dtype), d_w, {"prior_mixture": d_block})
-    assert np.isfinite(value).all()
-    assert np.isfinite(d_w).all()
-    assert np.isfinite(d_block).all()
+    assert all(np.isfinite(one).all() for one in (value, d_w, d_block))
 
 
 @pytest.mark.equation("D18", "D19", "D17")
@@ -238,54 +214,10 @@ def test_the_expected_gaussian_density_follows_from_the_first_two_moments(learn,
         assert d_params[name] == pytest.approx(slope, rel=1e-12)
 
 
-@pytest.mark.equation("D17")
-def test_the_gradient_of_a_learned_scale_vanishes_at_the_root_mean_square_weight():
-    w = np.random.default_rng(0).standard_normal((1, 7))
-    best = GaussianPrior(float(np.sqrt((w**2).mean())), learn=True)
-    assert abs(gradients(best, w, np.ones(1))[1].item()) < 1e-12
-
-
 @pytest.mark.equation("D16")
 def test_laplace_has_slope_zero_at_the_kink_and_one_over_scale_beside_it():
     w = np.array([[0.0, 1e-300, -1e-300]])
     assert gradients(LaplacePrior(0.5), w, np.ones(1))[0].tolist() == [[0.0, -2.0, 2.0]]
-
-
-# --- planted errors: each wrong formula is refused by the check that the right one passes
-
-
-@pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan, 1e-200, 1e200])
-@pytest.mark.parametrize("make", [GaussianPrior, LaplacePrior, StudentTPrior])
-def test_impossible_scales_are_refused_with_the_value(make, scale):
-    with pytest.raises(ValueError, match="scale of the prior must be positive") as caught:
-        make(scale)
-    assert str(caught.value).endswith(f"got {scale}")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0.0, 1.0, 0.1), "pi must be > 0 and < 1; got 0"),
-        ((1.0, 1.0, 0.1), "pi must be a number >= 0 and < 1; got 1.0"),
-        ((np.nan, 1.0, 0.1), "pi must be"),
-        ((0.2, np.inf, 0.1), "sigma1 of the prior must be positive"),
-        ((0.2, 1.0, 0.0), "sigma2 of the prior must be positive"),
-        ((0.2, 0.1, 1.0), "sigma1 must be larger than sigma2; got 0.1 and 1. Swap them"),
-        ((0.2, 1.0, 1.0), "sigma1 must be larger than sigma2"),
-    ],
-)
-def test_impossible_mixtures_are_refused_by_name(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        ScaleMixturePrior(*arguments)
-
-
-def test_a_learned_mixture_that_starts_collapsed_is_refused():
-    with pytest.raises(ValueError, match="a learned sigma2 must start above 2e-06; got 1e-06"):
-        ScaleMixturePrior(0.2, 1.0, 1e-6, learn=True)
-    with pytest.raises(ValueError, match="a learned sigma2 must start above 2e-06; got 2e-06"):
-        ScaleMixturePrior(0.2, 1.0, 2e-6, learn=True)
-    assert np.isfinite(ScaleMixturePrior(0.2, 1.0, 2.1e-6, learn=True).init(np.float64)).all()
-    assert np.isfinite(log_density(ScaleMixturePrior(0.2, 1.0, 1e-6), np.ones((1, 1)))).all()
 
 
 @pytest.mark.parametrize("name", PRIORS)
