@@ -15,7 +15,7 @@ import os
 import textwrap
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -129,7 +129,8 @@ def _packed(place: str, value: Any, form: Format, arrays: dict[str, Array]) -> A
     if kind is np.random.Generator and value.bit_generator.state["bit_generator"] in GENERATORS:
         return {"generator": value.bit_generator.state}
     if form.names.get(label) is kind:
-        named = {name: pack(f"{place}.{name}", getattr(value, name)) for name in _fields(kind)}
+        names = kind.__match_args__  # the fields of a dataclass or named tuple
+        named = {name: pack(f"{place}.{name}", getattr(value, name)) for name in names}
         return {label: named if is_dataclass(kind) else list(named.values())}
     if form.names.get(name := getattr(value, "__name__", "")) is value:
         return {"name": name}
@@ -157,15 +158,7 @@ def _read(value: Any, form: Format, arrays: dict[str, Array]) -> Any:
     if label in MAKERS:
         return MAKERS[label](_read(inside, form, arrays))
     kind = form.names[label]
-    _fields(kind)  # a class of these: no function is called
+    names = kind.__match_args__  # a class of these: no function is called
     if isinstance(inside, list):
-        return kind(*_read(inside, form, arrays))
+        inside = dict(zip(names, inside, strict=True))
     return kind(**{name: _read(one, form, arrays) for name, one in inside.items()})
-
-
-def _fields(kind: Any) -> tuple[str, ...]:
-    """Return the names of the fields of a dataclass or named tuple."""
-    if is_dataclass(kind):
-        return tuple(field.name for field in fields(kind))
-    names: tuple[str, ...] = kind._fields
-    return names
