@@ -56,6 +56,9 @@ CONSTANTS = {
         lambda t: (t.sum(), np.ones_like(t) + (2**31 - 1)), (TWO,), "refuted", "2147483648"),
     "a whole number beyond floats": (
         lambda t: (t.sum(), np.ones_like(t) * (2.0**61 * 2.0**61)), (TWO,), "refuted", "2 of 2"),
+    "constants that are rounded differently": (
+        lambda t: ((t**2 / (2 * 0.7**2)).sum(), t * (1 / 0.7**2)),
+        (TWO,), "not proved", "rounding of a float constant"),
     "one part in 10^30": (
         lambda t: ((t**2).sum(), 2 * t * (1 + t * 1e-30)),
         (TWO,), "not proved", "rounding of a float"),
@@ -355,6 +358,10 @@ RIGHT = {
         lambda t: (np.log1p(np.exp(t)).sum(), np.exp(t) / (1 + np.exp(t))), np.array([-700.0])),
     "digits that cancel": (
         lambda t: (((1 + t * 2.0**-150) ** 2 - 1).sum(), 2.0**-149 * (1 + t * 2.0**-150)), TWO),
+    "constants that are passed": (
+        lambda t, s: ((t**2 / (2 * s**2)).sum(), t * (1 / s**2)), (TWO, 0.7)),
+    "a root whose square matters": (
+        lambda t: (np.sqrt(t).sum(), np.sqrt(t) / (2 * t)), np.array([0.7])),
     "whole numbers": (lambda t: ((t * np.array([2, 3])).sum(), np.array([2, 3])), TWO),
     "a constant": (lambda t: (1.5, np.zeros(2)), TWO),
 }  # fmt: skip
@@ -364,7 +371,7 @@ RIGHT = {
 def test_a_right_program_is_proved(name):
     program, at = RIGHT[name]
     for seed in range(6):
-        assert prove(program, at, seed=seed)
+        assert prove(program, *(at if isinstance(at, tuple) else (at,)), seed=seed)
 
 
 # --- paths
