@@ -413,15 +413,6 @@ def test_draws_and_settings_come_back(number, tmp_path):
     assert twin.fit(X, y).theta_.tobytes() == model.theta_.tobytes()
 
 
-def test_pickles_predict_the_same_and_leave_buffers_out():
-    model = regressor().fit(X, Y)
-    twin = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(twin.predict(X), model.predict(X))
-    assert "_works" not in vars(model.draws_.target)
-    value, _ = twin.draws_.target(twin.draws_.positions[-1])
-    np.testing.assert_allclose(value, twin.draws_.log_density[-1], rtol=1e-12)
-
-
 # The command line
 
 
@@ -488,10 +479,16 @@ def test_ctrl_c_while_sampling_stores_the_draws_if_there_are_any(
     assert (tmp_path / "m.npz").exists() is (step > 30)  # the warm-up
 
 
-def test_clones_and_grids_take_settings():
+def test_clones_pickles_and_grids_take_settings():
     twin = clone(regressor())
     assert repr(twin.inference) == repr(SHORT)
-    assert twin.fit(X, Y).theta_.tobytes() == regressor().fit(X, Y).theta_.tobytes()
+    model = regressor().fit(X, Y)
+    assert twin.fit(X, Y).theta_.tobytes() == model.theta_.tobytes()
+    assert "_works" not in vars(model.draws_.target)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+    value, _ = copy.draws_.target(copy.draws_.positions[-1])
+    np.testing.assert_allclose(value, copy.draws_.log_density[-1], rtol=1e-12)
     grid = {"inference": ["map", SHORT, replace(SHORT, sampler="hmc")]}
     search = GridSearchCV(regressor(), grid, cv=2).fit(X, Y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()

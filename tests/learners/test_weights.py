@@ -16,16 +16,12 @@ from sklearn.utils.estimator_checks import (
 )
 
 from bbb_numpy import (
-    EUBO,
     MAP,
     MLP,
     GaussianLikelihood,
     GaussianPrior,
-    MeanField,
     Model,
-    Renyi,
     Reparameterised,
-    SelfNormalised,
     load,
     save,
     training,
@@ -115,30 +111,6 @@ def test_scikit_learns_check_of_copies_passes_where_no_noise_and_no_order_of_row
 
 
 @pytest.mark.equation("D45")
-@pytest.mark.parametrize(
-    ("make", "objective"),
-    [(Reparameterised, None), (Reparameterised, Renyi(0.5)), (SelfNormalised, EUBO())],
-)
-def test_with_the_noise_of_each_weight_sample_training_on_all_rows_is_that_on_copies(
-    make, objective
-):
-    (x, y), v = data(), counts()
-    parts = {} if objective is None else {"objective": objective}
-    model = Model(MLP((2, 4, 1)), GaussianPrior(), GaussianLikelihood(0.5, learn=True))
-    recipe = Recipe(epochs=30, batch_size=1000, samples=3, shuffle=False)
-
-    def theta(x, y, v=None):
-        built, rng = make(model, MeanField(), **parts), np.random.default_rng(0)
-        state = training.start(built, rng, recipe.optimizer)
-        options = {"rng": rng, "sample_weight": v, "progress": False}
-        return training.fit(built, state, x, y, recipe, **options).theta
-
-    weighted = theta(x, y[:, None], v)
-    copies = theta(np.repeat(x, v, axis=0), np.repeat(y, v)[:, None])
-    assert np.allclose(weighted, copies, rtol=1e-8, atol=1e-9)
-
-
-@pytest.mark.equation("D45")
 @pytest.mark.parametrize("make", [regressor, classifier])
 def test_a_row_of_weight_0_is_not_there(make):
     x, y = data("real" if make is regressor else "class")
@@ -212,27 +184,6 @@ def test_chains_see_copies_in_weights():
     copies = make().fit(np.repeat(x, v, axis=0), np.repeat(y, v))
     assert np.allclose(weighted.draws_.log_density, copies.draws_.log_density, rtol=1e-9)
     assert np.allclose(weighted.theta_, copies.theta_, rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.equation("D45")
-def test_the_sampled_posterior_of_weighted_linear_regression_is_the_closed_one():
-    (x, y), v = data(), np.random.default_rng(1).uniform(0.2, 2.0, ROWS)
-    model = BayesianMLPRegressor(
-        (),
-        prior=GaussianPrior(1.0),
-        likelihood=GaussianLikelihood(0.5),
-        inference=Sampling("nuts", chains=4, draws=300, warm_up=150),
-        standardize=False,
-        random_state=0,
-        progress=False,
-    ).fit(x, y, sample_weight=v)
-    design = np.column_stack([x, np.ones(ROWS)])
-    precision = np.eye(3) + design.T @ (v[:, None] * design) / 0.25
-    covariance = np.linalg.inv(precision)
-    mean = covariance @ design.T @ (v * y) / 0.25
-    z = (model.theta_.mean(axis=0) - mean) / np.sqrt(np.diag(covariance) / 300)  # ESS >= 300
-    assert np.abs(z).max() < 4.5
-    assert np.allclose(model.theta_.std(axis=0), np.sqrt(np.diag(covariance)), rtol=0.15)
 
 
 # --- what is kept
