@@ -251,19 +251,6 @@ def test_the_transformed_joint_integrates_to_the_evidence_and_has_the_posterior_
     assert abs(average - mean) < 1e-9
 
 
-@pytest.mark.equation("M14")
-@pytest.mark.parametrize("case", ["poisson, log", "poisson, softplus", "coin, logit"])
-def test_log_q_is_a_density_of_theta(case):
-    problem = problem_of(case)
-    found = fit(problem, rng=np.random.default_rng(0), steps=200, progress=False)
-    spacing = 1e-4 if case == "coin, logit" else 1e-3
-    theta = np.arange(spacing / 2, 1.0 if case == "coin, logit" else 30.0, spacing)[:, None]
-    density = np.exp(found.log_density(theta))
-    assert abs(density.sum() * spacing - 1) < 1e-6
-    mean, draws = (density @ theta[:, 0]) * spacing, found.draw(np.random.default_rng(1), 20_000)
-    assert abs(draws.mean() - mean) < 4 * draws.std() / np.sqrt(len(draws))
-
-
 # --- M16: elliptical standardisation
 
 

@@ -17,17 +17,15 @@ from bbb_numpy import (
     Reparameterised,
 )
 from bbb_numpy.exact import prove
-from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.model.kl_weights import LinearWarmUp, geometric_kl_weights
 from bbb_numpy.model.objectives import MAP, FreeEnergy, Renyi, free_energy
-from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import LaplacePrior, LayerwiseGaussianPrior
 from bbb_numpy.training import Recipe, fit, start
 from bbb_studies.replicated import replicated
-from bbb_studies.replicates import fit_replicates, stack, unstack
+from bbb_studies.replicates import fit_replicates, stack
 
 R, ROWS = 3, 21
 LEARNED = GaussianLikelihood(0.3, learn=True)
@@ -170,25 +168,6 @@ def test_the_gradient_of_the_sum_over_replicates_is_proved(samples, learn):
     assert proof.proved, proof
 
 
-def test_every_replicate_has_its_own_value_and_gradient():
-    built, together, theta, noise, xs, ys = joint_case()
-    values, grad, _ = together.value_and_grad(theta, noise, xs, ys, 0.7)
-    layout, size = built[0].layout, built[0].model.layout.size
-    thetas, grads = unstack(layout, theta, R), unstack(layout, grad, R)
-    for r, one in enumerate(built):
-        eps = noise[:, r * size : (r + 1) * size]
-        value, alone, _ = one.value_and_grad(thetas[r], eps, xs[r], ys[r], 0.7)
-        assert values[r] == pytest.approx(value, rel=1e-14)
-        np.testing.assert_allclose(grads[r], alone, rtol=1e-12, atol=1e-13)
-
-
-def test_stacking_and_unstacking_are_inverse():
-    layout, rng = estimators()[0].layout, np.random.default_rng(0)
-    vectors = list(rng.standard_normal((R, layout.size)))
-    back = unstack(layout, stack(layout, vectors), R)
-    np.testing.assert_array_equal(back, vectors)
-
-
 def test_a_replicate_that_diverges_is_named_and_its_last_finite_state_kept():
     built = estimators(likelihood=GaussianLikelihood(1.0))
     xs, ys = data(built)
@@ -236,10 +215,7 @@ MIXED = (GaussianPrior(0.7), GaussianPrior(0.7, learn=True), GaussianPrior(0.7))
 @pytest.mark.parametrize(
     ("built", "error", "message"),
     [
-        ([], TypeError, "at least one; got"),
-        ([StickingTheLanding(estimators()[0].model)], TypeError, "StickingTheLanding"),
         (estimators(objective=Renyi(0.5)), ValueError, "Renyi of several .* one at a time"),
-        (estimators(posterior=FullRank()), TypeError, "MeanField or PointMass; got FullRank"),
         (
             estimators((2, 3, 2), likelihood=HeteroscedasticLikelihood()),
             TypeError,

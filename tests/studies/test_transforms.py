@@ -166,14 +166,6 @@ def test_far_out_nothing_overflows_and_slopes_have_their_limits(transform, far):
 
 
 @pytest.mark.equation("M15")
-@given(seed=seeds, low=st.floats(-3, 3), width=st.floats(1e-3, 1e3))
-def test_bounds_are_never_passed_by_rounding(seed, low, width):
-    transform = Logit(low, low + width)
-    theta = transform.inverse(60.0 * np.random.default_rng(seed).standard_normal((1, 50)))
-    assert np.all((theta >= transform.low) & (theta <= transform.high))
-
-
-@pytest.mark.equation("M15")
 def test_small_numbers_keep_their_digits_near_the_lower_bound_and_the_upper_one_at_zero():
     zeta = np.array([-200.0])
     assert np.isclose(Logit().inverse(zeta)[0], np.exp(-200.0), rtol=1e-12)
@@ -183,20 +175,6 @@ def test_small_numbers_keep_their_digits_near_the_lower_bound_and_the_upper_one_
 
 
 # --- blocks
-
-
-@pytest.mark.equation("M15")
-def test_blocks_are_transformed_one_by_one_and_their_log_determinants_add():
-    zeta = real_numbers(MIXED, 6)
-    blocks, theta = MIXED.layout.views(zeta), MIXED.layout.views(MIXED.inverse(zeta))
-    total = 0.0
-    for name, shape, part in MIXED.parts:
-        rows = blocks[name].reshape(-1, shape[-1] if shape else 1)
-        assert np.array_equal(theta[name], part.inverse(rows).reshape(shape))
-        total += part.log_det(rows).sum()
-    assert np.isclose(MIXED.log_det(zeta), total, rtol=1e-13)
-    assert np.all(np.diff(theta["cuts"], axis=-1) > 0)
-    assert theta["level"].shape == ()
 
 
 # --- refusals
