@@ -36,7 +36,7 @@ __all__ = ["ADVI", "Approximation", "Estimate", "Transformed", "fit"]
 
 Array = NDArray[Any]
 LogDensity = Callable[[Array], tuple[Array, Array]]  # positions (S, K) -> (S,), (S, K)
-START = MeanField(0.1, -1.0, 0.01)  # deviations of 0.31: within a factor 10 of most in real space
+START = MeanField(0.1, -1.0, 0.01)  # sds of 0.31: within a factor 10 of most in real space
 RULE = Adam(0.05, schedule=Cosine())
 
 

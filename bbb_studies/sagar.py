@@ -154,30 +154,7 @@ class Path(NamedTuple):
     theta: Array  # after the last step
 
 
-class WeightRow(NamedTuple):
-    """Three shifts of the log weights for one size of the data."""
-
-    rows: int
-    low: float  # smallest and largest log weight
-    high: float
-    effective: dict[str, float | None]  # effective samples of each shift; None: nan weights
-
-
-class BySamples(NamedTuple):
-    """Training with M samples per step, several runs."""
-
-    samples: int
-    excess: list[float]  # nats
-    ratios: Array  # (P,)  deviation over that of the posterior's marginal, mean over runs
-    share: float  # effective samples over M, at the end
-
-
-class ByBatch(NamedTuple):
-    """Training with minibatches of S rows: the bias's deviation and what it should tend to."""
-
-    batch: int
-    found: float
-    predicted: float
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,9 +168,9 @@ class Study:
     of_regression: dict[str, Path]
     apart: dict[str, float]  # how far a path moves with the data
     slopes: dict[str, tuple[float, float]]  # with standard errors
-    by_batch: list[ByBatch]
-    by_samples: list[BySamples]
-    weights: list[WeightRow]
+    by_batch: list[Row]  # minibatches of S rows: standard deviation of the bias, and its limit
+    by_samples: list[Row]  # M samples per step
+    weights: list[Row]  # three shifts of the log weights, for growing data
 
 
 def gaussian_mean(rng: np.random.Generator, rows: int = 20, noise: float = 1.6) -> Regression:
@@ -287,7 +264,7 @@ def effective_share(
 
 
 def minibatch_fixed_point(problem: Regression, batch: int) -> tuple[float, float]:
-    """Return mean and deviation that `gaussian_mean` tends to with minibatches of S rows (D30).
+    """Return mean and sd that `gaussian_mean` tends to with minibatches of S rows (D30).
 
     On minibatch i the weights are those of N(m_i, v), the posterior had its rows been seen
     N / S times: v is the posterior's variance, and m_i scatters with the minibatch mean. Moments
@@ -315,22 +292,25 @@ def _prior(problem: Regression) -> Array:
 
 def train_with(
     samples: int, problem: Regression, rng: np.random.Generator, steps: int, runs: int
-) -> BySamples:
-    """Train the corrected algorithm `runs` times with so many samples per step."""
+) -> Row:
+    """Train the corrected algorithm `runs` times with so many samples per step.
+
+    Ratios are of the standard deviations to those of the posterior's marginals, means over runs.
+    """
     variant = Variant(f"M = {samples}", samples=samples)
     paths = [follow(variant, problem, own, steps) for own in rng.spawn(runs)]
     marginal = exactly.inclusive_optimum(exactly.exact(problem)).deviation
-    return BySamples(
-        samples,
-        [excess(problem, path.last) for path in paths],
-        np.mean([path.last.deviation / marginal for path in paths], axis=0),
-        float(np.mean([effective_share(path, problem, rng, samples) for path in paths])),
-    )
+    return {
+        "samples": samples,
+        "excess": [excess(problem, path.last) for path in paths],  # nats
+        "ratios": np.mean([path.last.deviation / marginal for path in paths], axis=0),
+        "share": float(np.mean([effective_share(path, problem, rng, samples) for path in paths])),
+    }
 
 
-def weight_rows(rng: np.random.Generator, samples: int = 200) -> list[WeightRow]:
+def weight_rows(rng: np.random.Generator, samples: int = 200) -> list[Row]:
     """Normalise the weights of the prior as q for growing data, with three shifts (G7)."""
-    out = []
+    out: list[Row] = []
     for rows in (20, 200, 2000):
         log_w = _log_weights_of_the_prior(gaussian_mean(rng, rows), rng, samples)
         zero, low, high = np.zeros(samples), float(log_w.min()), float(log_w.max())
@@ -343,7 +323,7 @@ def weight_rows(rng: np.random.Generator, samples: int = 200) -> list[WeightRow]
             name: 1.0 / float(np.sum(w**2)) if np.isfinite(w).all() else None
             for name, w in shares.items()
         }
-        out.append(WeightRow(rows, low, high, effective))
+        out.append({"rows": rows, "low": low, "high": high, "effective": effective})
     return out
 
 
@@ -384,7 +364,7 @@ SHADES = ((BLUE, "o"), (VERMILLION, "s"), (GREEN, "^"))
 def draw_trajectories(
     mean: Regression, paths: Mapping[str, Path], regression: Regression, corrected: Path
 ) -> Figure:
-    """Draw mean and deviation of the Gaussian mean, and the regression's deviations, by step."""
+    """Draw mean and sd of q for the Gaussian mean, and the sds for the regression, by step."""
     figure, (a, b, c) = panels(13.5, 4.6, 1, 3)
     best = exactly.inclusive_optimum(exactly.exact(mean))
     for name, path in paths.items():
@@ -426,7 +406,7 @@ ON_REGRESSION, APART = ("corrected", "through", "equation 5"), ("corrected", "th
 BATCHES = (1, 2, 5, 10, 20)
 ROUNDING = 1e-9  # of a path
 NEAR = 0.01  # nats of KL(posterior || q) above the least that count as "reached"
-CLOSE = 0.05  # relative; a deviation this near the posterior's counts as right
+CLOSE = 0.05  # relative; a standard deviation this near the posterior's counts as right
 
 
 def measure(
@@ -450,25 +430,16 @@ def measure(
         name: distance(VARIANTS[name], mean, moved, seed, steps) for name in counted(APART, done, 2)
     }
     slopes = slopes_of_rho(mean, next(rngs), max(samples))
-    by_batch = []
+    by_batch: list[Row] = []
     for batch in counted(BATCHES, done):
         path = follow(Variant("", batch_size=batch), mean, next(rngs), steps)
-        predicted = minibatch_fixed_point(mean, batch)[1]
-        by_batch.append(ByBatch(batch, float(path.deviations[-1, -1]), predicted))
-    return Study(
-        steps=steps,
-        mean=mean,
-        regression=regression,
-        paths=paths,
-        of_regression=of_regression,
-        apart=apart,
-        slopes=slopes,
-        by_batch=by_batch,
-        by_samples=[
-            train_with(m, regression, next(rngs), steps, runs) for m in counted(samples, done, runs)
-        ],
-        weights=weight_rows(next(rngs)),
-    )
+        ends = float(path.deviations[-1, -1]), minibatch_fixed_point(mean, batch)[1]
+        by_batch.append({"batch": batch, "found": ends[0], "predicted": ends[1]})
+    by_samples = [
+        train_with(m, regression, next(rngs), steps, runs) for m in counted(samples, done, runs)
+    ]
+    given = mean, regression, paths, of_regression, apart, slopes, by_batch, by_samples
+    return Study(steps, *given, weight_rows(next(rngs)))
 
 
 def reproduce(
@@ -527,8 +498,8 @@ def lay_out(found: Study) -> str:
             listed(
                 "(d) N/S inside exp (D30): standard deviation of q, Gaussian mean (units of y).",
                 "S",
-                ((str(row.batch), row) for row in found.by_batch),
-                {"found": "{0.found:.4f}", "predicted, sqrt(v + Var m_i)": "{0.predicted:.4f}"},
+                ((str(row["batch"]), row) for row in found.by_batch),
+                {"found": "{0[found]:.4f}", "predicted, sqrt(v + Var m_i)": "{0[predicted]:.4f}"},
             ),
             listed(
                 "(e) dU/d rho of the bias where q is N(1, 0.5^2) (nats).",
@@ -555,7 +526,10 @@ def _one_mean(found: Study) -> str:
         "Gaussian mean: 20 values, prior N(0, 1); q after training (units of y).",
         f"{found.steps} steps, M = {VARIANTS['corrected'].samples}, all rows",
         ({"exact posterior": best} | _ends(found.paths)).items(),
-        {"mean": lambda q: f"{q.mean[-1]:.4f}", "deviation": lambda q: f"{q.deviation[-1]:.4g}"},
+        {
+            "mean": lambda q: f"{q.mean[-1]:.4f}",
+            "standard deviation": lambda q: f"{q.deviation[-1]:.4g}",
+        },
     )
 
 
@@ -580,8 +554,8 @@ def _weights(found: Study) -> str:
     caption = "(a) Weights of 200 samples of the prior (G7): effective samples after each shift."
     rows = []
     for row in found.weights:
-        effective = ["nan" if e is None else f"{e:.1f}" for e in row.effective.values()]
-        rows.append([str(row.rows), f"{row.low:.0f}", f"{row.high:.0f}", *effective])
+        effective = ["nan" if e is None else f"{e:.1f}" for e in row["effective"].values()]
+        rows.append([str(row["rows"]), *(f"{row[end]:.0f}" for end in ("low", "high")), *effective])
     head = ("values", "log w from (nats)", "to", "+ min (printed)", "- min", "- max")
     return f"{caption}\n\n{table(head, rows)}"
 
@@ -594,16 +568,16 @@ def _samples(found: Study) -> str:
         "Corrected, regression: KL above its least (nats); sd over marginal sd; effective samples,"
         f"\nof many at the optimum {limit:.1%}.",
         "M",
-        ((str(row.samples), row) for row in found.by_samples),
+        ((str(row["samples"]), row) for row in found.by_samples),
         {
-            "median": lambda row: f"{np.median(row.excess):.2g}",
-            "worst": lambda row: f"{max(row.excess):.2g}",
-            f"<= {NEAR:g}": lambda row: "yes" if max(row.excess) <= NEAR else "no",
-            "sd 1": "{0.ratios[0]:.3f}",
-            "sd 2": "{0.ratios[1]:.3f}",
-            "of bias": "{0.ratios[2]:.3f}",
-            "effective": lambda row: f"{row.share * row.samples:.1f}",
-            "of M": "{0.share:.1%}",
+            "median": lambda row: f"{np.median(row['excess']):.2g}",
+            "worst": lambda row: f"{max(row['excess']):.2g}",
+            f"<= {NEAR:g}": lambda row: "yes" if max(row["excess"]) <= NEAR else "no",
+            "sd 1": "{0[ratios][0]:.3f}",
+            "sd 2": "{0[ratios][1]:.3f}",
+            "of bias": "{0[ratios][2]:.3f}",
+            "effective": lambda row: f"{row['share'] * row['samples']:.1f}",
+            "of M": "{0[share]:.1%}",
         },
     )
 
@@ -611,7 +585,7 @@ def _samples(found: Study) -> str:
 def claims_of_the_paper(found: Study) -> list[Claim]:
     """Judge the printed lines one by one."""
     best = exactly.inclusive_optimum(exactly.exact(found.mean)).deviation[-1]
-    lost = [row.rows for row in found.weights if row.effective["+ min"] is None]
+    lost = [row["rows"] for row in found.weights if row["effective"]["+ min"] is None]
     rows = [
         Claim("(a) weights exp(log w + min log w)", "finite", f"nan of {lost} values", not lost)
     ]
@@ -627,7 +601,7 @@ def claims_of_the_paper(found: Study) -> list[Claim]:
         ("equation 5", "(e) Equation 5"),
     ):
         ratio = float(found.paths[name].deviations[-1, -1] / best)
-        rows.append(Claim(said, "deviation x 1", f"x {ratio:.1g}", abs(ratio - 1) <= CLOSE))
+        rows.append(Claim(said, "its sd x 1", f"x {ratio:.1g}", abs(ratio - 1) <= CLOSE))
     exact, (value, error) = found.slopes["exact"][0], found.slopes["Equation 5 as printed"]
     off = abs(value - exact) / error
     return [*rows, Claim("(e) Equation 5 is dU/d rho", f"{exact:.4f}", f"{value:.4f}", off)]

@@ -47,7 +47,7 @@ Array = NDArray[Any]
 METHODS = ("SGD", "MAP", "BBB")
 # The paper's choices of pi, -log sigma1 and -log sigma2
 GRID = ((0.25, 0.5, 0.75), (0, 1, 2), (6, 7, 8))
-START = 0.05  # deviation of the first weights: sqrt(2 / 784), of a ReLU layer that keeps its scale
+START = 0.05  # standard deviation of the first weights: sqrt(2 / 784), as ReLU keeps its scale
 KL_SHARES: dict[str, Shares] = {
     "proportional": proportional_kl_weights,
     "geometric": geometric_kl_weights,

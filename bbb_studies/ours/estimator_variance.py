@@ -169,7 +169,7 @@ class Spot(NamedTuple):
 
     samples: int
     bias: float  # |mean gradient - true gradient|
-    error: float  # of the bias: deviation / sqrt(number of gradients)
+    error: float  # of the bias: standard deviation / sqrt(number of gradients)
     deviation: float  # root of the summed variance
     effective: float  # mean effective number of samples, 1 / sum of squared shares
 
