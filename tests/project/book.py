@@ -174,6 +174,7 @@ def tags_in(text: str, families: Iterable[str]) -> set[str]:
     return found
 
 
+@cache
 def prose(source: str) -> str:
     """Return the docstrings and comments of Python `source`, without code, quotes, directives."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

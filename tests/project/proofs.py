@@ -10,6 +10,7 @@ import re
 import sys
 import textwrap
 import tokenize
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,7 +105,8 @@ def tagged_line(segment: str, tag: str) -> str:
     return ""
 
 
-def code_of(entry: Entry, root: Path = ROOT) -> Code | None:
+@cache
+def code_of(entry: Entry) -> Code | None:
     """Return the first linked definition with a line that has the tag behind it.
 
     Or the first that names the tag in prose, or whose class or module does; None without any.
@@ -112,7 +114,7 @@ def code_of(entry: Entry, root: Path = ROOT) -> Code | None:
     found = []
     last = re.split(r"\nCode:\s", entry.body, maxsplit=1)[-1]
     for link in links(re.split(r"\bTest:\s", last)[0]):
-        path = root / link.target
+        path = ROOT / link.target
         if path.suffix != ".py" or not path.is_file():
             continue
         source, label = path.read_text("utf-8"), link.text.strip("`")
@@ -124,6 +126,7 @@ def code_of(entry: Entry, root: Path = ROOT) -> Code | None:
     return next((code for code in found if code.line), found[0] if found else None)
 
 
+@cache
 def proofs() -> dict[str, list[Proof]]:
     """Return the proofs of each equation: those of derivations/ first."""
     found: dict[str, list[Proof]] = {tag: [] for tag in DEFINED}
