@@ -30,19 +30,17 @@ from bbb_numpy import (
 from bbb_numpy.evaluation.predictive import sample_functions
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.flipout import Flipout
-from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.model.kl_weights import (
     CyclicalWarmUp,
     LinearWarmUp,
-    NoWarmUp,
     geometric_kl_weights,
     proportional_kl_weights,
 )
-from bbb_numpy.model.objectives import EUBO, MAP, MLE, Renyi, free_energy
+from bbb_numpy.model.objectives import MAP, MLE, free_energy
 from bbb_numpy.numeric.elementary import softplus
-from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+from bbb_numpy.parts.discrete import CategoricalLikelihood
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
@@ -397,31 +395,6 @@ def test_an_epoch_in_its_warm_up_costs_beta_times_the_kl_and_all_of_the_likeliho
     assert np.allclose(training.column("objective"), np.multiply(beta, kl) + nll, rtol=1e-12)
 
 
-NONLINEAR = [
-    (Reparameterised, Renyi(0.5)), (Reparameterised, Renyi(0.0)),
-    (DoublyReparameterised, Renyi(0.0)), (SelfNormalised, EUBO()),
-]  # fmt: skip
-
-
-@pytest.mark.equation("D30")
-@pytest.mark.parametrize(("make", "objective"), NONLINEAR)
-@pytest.mark.parametrize(
-    "options",
-    [{"kl_weights": geometric_kl_weights, "batch_size": 16}, {"warm_up": LinearWarmUp(0.5)}],
-)
-def test_objectives_with_exponentials_refuse_weights_that_are_not_the_share_of_the_rows(
-    make, objective, options
-):
-    estimator, x, y = small()
-    estimator = make(estimator.model, estimator.posterior, objective)
-    with pytest.raises(ValueError, match=f"{type(objective).__name__} divides the log likelihood"):
-        train(estimator, x, y, epochs=1, samples=2, **options)
-    # nothing of that is wrong with the free energy, nor with plain weights
-    train(small()[0], x, y, epochs=1, samples=2, **options)
-    plain = train(estimator, x, y, epochs=2, samples=4, batch_size=16, warm_up=NoWarmUp())
-    assert np.isfinite(plain.column("objective")).all()
-
-
 @pytest.mark.equation("D45")
 def test_minibatches_of_rows_with_weights_share_the_prior_by_their_weights():
     # three minibatches of two rows each, their weights 3, 5 and 4
@@ -480,28 +453,16 @@ def test_a_variational_start_replaces_the_posteriors_numbers_alone(dtype):
             start(estimator, np.random.default_rng(0), Adam(), dtype, wrong)
 
 
-@pytest.mark.equation("D13", "D14", "D15")
-@pytest.mark.parametrize(
-    ("likelihood", "bad", "message"),
-    [
-        (BernoulliLikelihood(), 2.0, "must be 0 or 1; got 2.0 at row 3, column 1"),
-        (CategoricalLikelihood(), 1.0, "row 3 sums to 2"),
-        (PoissonLikelihood(), -1.0, "whole numbers >= 0; got -1.0 at row 3, column 1"),
-        (PoissonLikelihood(), 2.0**24 + 2, "counts above 16777216 are not exact in float32"),
-    ],
-)
-def test_targets_that_the_likelihood_cannot_have_are_refused_before_training(
-    likelihood, bad, message
-):
-    estimator = Reparameterised(Model(MLP((2, 2)), likelihood=likelihood))
+@pytest.mark.equation("D14")
+def test_targets_that_the_likelihood_cannot_have_are_refused_before_training():
+    estimator = Reparameterised(Model(MLP((2, 2)), likelihood=CategoricalLikelihood()))
     x, y = np.zeros((6, 2)), np.eye(2)[np.zeros(6, int)]
-    train(estimator, x, y, epochs=1, dtype=np.float32)
     wrong = y.copy()
-    wrong[3, 1] = bad
-    with pytest.raises(ValueError, match=message):
-        train(estimator, x, wrong, epochs=1, dtype=np.float32)
-    with pytest.raises(ValueError, match=message):
-        train(estimator, x, y, epochs=1, dtype=np.float32, validation=(x, wrong))
+    wrong[3, 1] = 1.0
+    with pytest.raises(ValueError, match="row 3 sums to 2"):
+        train(estimator, x, wrong, epochs=1)
+    with pytest.raises(ValueError, match="row 3 sums to 2"):
+        train(estimator, x, y, epochs=1, validation=(x, wrong))
 
 
 @pytest.mark.equation("D8", "D18", "D21", "D22", "D23", "W2")
