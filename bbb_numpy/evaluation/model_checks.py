@@ -24,6 +24,7 @@ from ..numeric.validation import (
     SAMPLES,
     InstanceOf,
     Named,
+    Numbers,
     Optional,
     accepts,
 )
@@ -69,11 +70,10 @@ def predicted(
     """Return functions and drawn targets of positions (S, D), at `x` or the rows of the data."""
     _check_positions(joint, positions)
     width = joint.model.network.sizes[0]
-    if x is not None and (np.ndim(x) != 2 or np.shape(x)[1] != width):
-        raise ValueError(f"x must have shape (rows, {width}); got {np.shape(x)}")
+    x = joint.x if x is None else Numbers((None, width))("x", x)
     likelihood, params = joint.model.likelihood, joint.params(positions)
     w = np.ascontiguousarray(joint.weights(positions))
-    f = joint.model.predict(w, joint.x if x is None else x)
+    f = joint.model.predict(w, x)
     mean = likelihood.mean(params, f).copy()
     deviation = np.broadcast_to(np.sqrt(likelihood.variance(params, f)), mean.shape)
     return Predicted(mean, deviation, likelihood.draw(rng, params, f))

@@ -22,7 +22,16 @@ from numpy.typing import NDArray
 from ..gradients.family import Family
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import logsumexp
-from ..numeric.validation import FLOATS, GENERATOR, MATRIX, SAMPLES, InstanceOf, Rule, accepts
+from ..numeric.validation import (
+    FLOATS,
+    GENERATOR,
+    MATRIX,
+    SAMPLES,
+    InstanceOf,
+    Numbers,
+    Rule,
+    accepts,
+)
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from ..sampling.draws import DrawnWeights
 
@@ -112,9 +121,8 @@ def outputs(
     estimator: Source, theta: Array, x: Array, rng: np.random.Generator, samples: int
 ) -> Iterator[tuple[slice, slice, Array, dict[str, Array]]]:
     """Yield (samples, rows, outputs (S_b, B, K), learned numbers) until all S x N are covered."""
-    x = np.ascontiguousarray(x, theta.dtype)
-    width = estimator.model.network.sizes[0]
-    if x.ndim != 2 or x.shape[1] != width:
+    x, width = np.ascontiguousarray(x, theta.dtype), estimator.model.network.sizes[0]
+    if x.shape[1] != width:
         raise ValueError(f"x must have shape (rows, {width}); got {x.shape}")
     size = estimator.layout.size
     if theta.ndim == 0 or theta.shape[-1] != size:

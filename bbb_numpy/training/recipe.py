@@ -121,8 +121,10 @@ class Recipe:
             raise ValueError(
                 f"kl_weights must return {len(sizes)} shares >= 0 that sum to 1; got {pi}"
             )
-        plain = np.allclose(pi, proportional_kl_weights(sizes), rtol=1e-9, atol=0)
-        if not is_linear(estimator.objective) and not (plain and self.warm_up == NoWarmUp()):
+        if not is_linear(estimator.objective) and not (
+            self.warm_up == NoWarmUp()
+            and np.allclose(pi, proportional_kl_weights(sizes), rtol=1e-9, atol=0)
+        ):
             raise ValueError(
                 f"{type(estimator.objective).__name__} divides the log likelihood of a minibatch "
                 "by its KL weight, which must be its share B_i / N of the data; use "
@@ -147,24 +149,18 @@ def checked_rows(
             f"theta has shape {theta.shape}, the estimator needs ({estimator.layout.size},); "
             "start with training.start(estimator, ...)"
         )
-    sizes, arrays = estimator.model.network.sizes, []
-    widths = {f"{which}x": sizes[0], f"{which}y": estimator.model.outputs}
-    for (name, width), given in zip(widths.items(), (x, y), strict=True):
+    arrays, widths = [], (estimator.model.network.sizes[0], estimator.model.outputs)
+    for name, given, width in zip((f"{which}x", f"{which}y"), (x, y), widths, strict=True):
+        rows = Numbers((None, width), finite=False, least=1)(name, given)
         with np.errstate(over="ignore"):
-            array = np.ascontiguousarray(ANY_NUMBERS(name, given), theta.dtype)
-        if np.ndim(given) != 2 or array.shape[1] != width:
-            raise ValueError(
-                f"{name} must have shape (rows, {width}) for a network of sizes {sizes}; "
-                f"got {np.shape(given)}"
-            )
-        if not np.isfinite(array).all():
+            arrays.append(np.ascontiguousarray(rows, theta.dtype))
+        if not np.isfinite(arrays[-1]).all():
             raise ValueError(
                 f"{name} contains nan or infinity as {theta.dtype}; remove or impute such rows"
             )
-        arrays.append(array)
-    if len(x) != len(y) or len(x) == 0:
+    if len(x) != len(y):
         raise ValueError(
-            f"{which}x and y must have the same number of rows, >= 1; got {len(x)}, {len(y)}"
+            f"{which}x and y must have the same number of rows; got {len(x)}, {len(y)}"
         )
     estimator.model.likelihood.check_targets(np.asarray(y), theta.dtype)
     if sample_weight is not None:

@@ -114,7 +114,7 @@ def test_the_same_prior_changes_nothing_and_a_distant_one_warns(problem):
         (lambda j: prior_predictive(j, 0), TypeError, r"numpy.random.default_rng\(0\); got 0"),
         (
             lambda j: prior_predictive(j, RNG(0), 5, np.ones((3, 7))),
-            *(ValueError, r"x must have shape \(rows, 2\); got \(3, 7\)"),
+            *(ValueError, r"x must have shape \(any, 2\); got \(3, 7\)"),
         ),
         (
             lambda j: posterior_check(j, np.zeros((5, 4, 3)), RNG(0)),
