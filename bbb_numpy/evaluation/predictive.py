@@ -22,16 +22,7 @@ from numpy.typing import NDArray
 from ..gradients.family import Family
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import logsumexp
-from ..numeric.validation import (
-    FLOATS,
-    GENERATOR,
-    MATRIX,
-    SAMPLES,
-    InstanceOf,
-    Numbers,
-    Rule,
-    accepts,
-)
+from ..numeric.validation import FLOATS, GENERATOR, MATRIX, SAMPLES, InstanceOf, Rule, accepts
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from ..sampling.draws import DrawnWeights
 
