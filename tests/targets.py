@@ -210,3 +210,20 @@ def check_refused(kernel):
     assert not info.accepted.any()
     assert np.all(info.acceptance == 0)
     assert np.all(np.isfinite(info.energy))
+
+
+def same_bits(a, b):
+    """Assert that two `Draws` are the same, bit for bit."""
+    assert a.positions.tobytes() == b.positions.tobytes()
+    assert a.log_density.tobytes() == b.log_density.tobytes()
+    assert a.stats.keys() == b.stats.keys()
+    for name in a.stats:
+        assert a.stats[name].tobytes() == b.stats[name].tobytes(), name
+    for mine, other in zip(a.kernels, b.kernels, strict=True):
+        sizes = [getattr(kernel, "step_size", np.nan) for kernel in (mine, other)]
+        np.testing.assert_array_equal(*sizes)
+        if getattr(mine, "metric", None) is not None:
+            like = np.eye(a.positions.shape[2])
+            np.testing.assert_array_equal(mine.metric.velocity(like), other.metric.velocity(like))
+    ends = [(one.finished, one.warm_up, one.warm_up_divergent) for one in (a, b)]
+    assert ends[0] == ends[1]

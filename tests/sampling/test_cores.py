@@ -10,11 +10,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from targets import Elsewhere, correlated
+from targets import Elsewhere, correlated, same_bits
 
 import bbb_numpy
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
-from bbb_numpy.progress import tqdm
 from bbb_numpy.sampling import chains
 from bbb_numpy.sampling import run as running
 from bbb_numpy.sampling.chains import Settings, begin, divided, go_on, usual_groups
@@ -38,20 +37,6 @@ def hill(target=HILL, **options):
     return sample_target(target, START, **{**settings, **options})
 
 
-def same(a, b):
-    """Bit for bit."""
-    assert a.positions.tobytes() == b.positions.tobytes()
-    assert a.log_density.tobytes() == b.log_density.tobytes()
-    assert a.stats.keys() == b.stats.keys()
-    for name in a.stats:
-        assert a.stats[name].tobytes() == b.stats[name].tobytes(), name
-    for mine, other in zip(a.kernels, b.kernels, strict=True):
-        assert mine.step_size == other.step_size
-        assert mine.metric.variance.tobytes() == other.metric.variance.tobytes()
-    ends = [(one.finished, one.warm_up, one.warm_up_divergent, one.step_size) for one in (a, b)]
-    assert ends[0] == ends[1]
-
-
 # --- groups ----------------------------------------------------------------------------------
 
 
@@ -70,13 +55,6 @@ def test_large_networks_run_in_pairs_small_ones_together():
     assert usual_groups(100, 99_999, HMC()) == 1
     together = SimpleNamespace(together=4)
     assert [usual_groups(chains, 100_000, together) for chains in (4, 8, 16)] == [1, 2, 4]
-
-
-def test_each_group_has_its_own_kernel_and_the_step_size_is_their_mean():
-    found = hill()
-    sizes = [kernel.step_size for kernel in found.kernels]
-    assert len(set(sizes)) == 2
-    assert found.step_size == np.mean(sizes)
 
 
 # --- a group's way on ------------------------------------------------------------------------
@@ -138,7 +116,7 @@ def test_a_run_and_its_generator_stay_as_they_are():
 @pytest.mark.parametrize("cores", [2, 3])
 def test_draws_are_the_same_bits_on_one_two_and_three_cores(cores):
     options = {"thin": 2, "dtype": "float32"} if cores == 2 else {}
-    same(network(cores=cores, **options), network(cores=1, **options))
+    same_bits(network(cores=cores, **options), network(cores=1, **options))
 
 
 def test_a_long_run_moves_to_other_cores_without_changing_a_bit(monkeypatch):
@@ -150,19 +128,12 @@ def test_a_long_run_moves_to_other_cores_without_changing_a_bit(monkeypatch):
 
     monkeypatch.setattr(chains.Processes, "go_on", go_on)
     monkeypatch.setattr(running, "usable", lambda: 2)
-    same(network(), one)
+    same_bits(network(), one)
     assert not moved, "a short run starts no process"
     for name in ("TRIED", "PAYS", "TURN"):
         monkeypatch.setattr(running, name, 0.0)
-    same(network(), one)
+    same_bits(network(), one)
     assert moved[0] == 2, "as many as the machine has"
-
-
-def test_functions_of_a_script_and_lambdas_are_sampled_on_several_cores():
-    options = {"groups": 2, "draws": 5, "warm_up": 5, "seed": 0}
-    unit = lambda p: (-0.5 * (p**2).sum(axis=1), -p)  # noqa: E731
-    one, two = (sample_target(unit, START, cores=cores, **options) for cores in (1, 2))
-    assert one.positions.tobytes() == two.positions.tobytes()
 
 
 def test_a_process_of_a_pool_keeps_to_one_core_and_so_does_python_without_joblib(monkeypatch):
@@ -178,21 +149,6 @@ def test_a_process_of_a_pool_keeps_to_one_core_and_so_does_python_without_joblib
 
 
 # --- progress, interruption, resumption ------------------------------------------------------
-
-
-@pytest.mark.parametrize("cores", [1, 2])
-def test_the_bar_ends_at_the_steps_of_one_chain(cores, monkeypatch):
-    ends = []
-
-    class Recorded(tqdm):
-        def close(self):
-            if not self.disable:
-                ends.append((self.n, self.total))
-            super().close()
-
-    monkeypatch.setattr(running, "tqdm", Recorded)
-    hill(cores=cores, progress=True)
-    assert ends[0] == (50, 50)
 
 
 def interrupting(monkeypatch, where, name, when):
@@ -216,7 +172,7 @@ def test_draws_that_only_some_groups_have_are_left_out_and_kept_on_disk(tmp_path
         with pytest.warns(UserWarning, match="after 31 steps; 1 of 20 draws"):
             part = hill(cores=1, checkpoint=tmp_path)
     np.testing.assert_array_equal(part.positions, whole.positions[:1])
-    same(hill(cores=1, checkpoint=tmp_path), whole)
+    same_bits(hill(cores=1, checkpoint=tmp_path), whole)
 
 
 @pytest.mark.parametrize(("first", "then"), [(1, 2), (2, 1)])
@@ -231,21 +187,16 @@ def test_a_run_resumes_bit_for_bit_on_another_number_of_cores(first, then, tmp_p
             part = hill(cores=first, draws=200, checkpoint=tmp_path)
     assert not part.finished
     assert sorted(path.name for path in tmp_path.iterdir()) == ["group-0.npz", "group-1.npz"]
-    same(hill(cores=then, draws=200, checkpoint=tmp_path), whole)
-
-
-def test_groups_of_which_one_has_not_been_written_begin_anew(tmp_path):
-    """The process was killed between the first writes of two groups."""
-    whole = hill(checkpoint=tmp_path, cores=1)
-    (tmp_path / "group-1.npz").unlink()
-    same(hill(checkpoint=tmp_path, cores=1), whole)
+    same_bits(hill(cores=then, draws=200, checkpoint=tmp_path), whole)
 
 
 SCRIPT = """
 import os, signal, sys, threading, time
 import numpy as np
 from targets import correlated
-from bbb_numpy.sampling.run import sample_target
+from bbb_numpy.sampling import run
+
+run.TURN_THERE = 0.1
 
 def interrupt():
     while not os.path.exists(sys.argv[1] + "/group-1.npz"):
@@ -255,8 +206,8 @@ def interrupt():
 
 threading.Thread(target=interrupt, daemon=True).start()
 start = np.random.default_rng(0).standard_normal((5, 3))
-draws = sample_target(correlated(0.5), start, groups=2, draws=10**6, warm_up=30, sampler="hmc",
-                      seed=0, cores=2, checkpoint=sys.argv[1], checkpoint_every=0.0)
+draws = run.sample_target(correlated(0.5), start, groups=2, draws=10**6, warm_up=30, sampler="hmc",
+                          seed=0, cores=2, checkpoint=sys.argv[1], checkpoint_every=0.0)
 print(len(draws.positions), draws.finished)
 """
 
@@ -281,7 +232,7 @@ def test_a_run_that_is_interrupted_or_killed_resumes_on_one_core(end, tmp_path):
         assert printed.endswith("False\n")
         assert "interrupted by user" in errors
         assert "Traceback" not in errors
-    same(hill(draws=50, checkpoint=tmp_path, cores=1), hill(draws=50, cores=1))
+    same_bits(hill(draws=50, checkpoint=tmp_path, cores=1), hill(draws=50, cores=1))
 
 
 # --- what goes wrong -------------------------------------------------------------------------
@@ -295,7 +246,7 @@ def test_the_death_of_a_process_is_an_error_and_the_same_call_goes_on(tmp_path):
         sample_target(target, START, cores=2, **options)
     assert error.value.__notes__[0].startswith("The same call goes on from its checkpoint")
     found = sample_target(target, START, cores=1, **options)
-    same(found, sample_target(target, START, **{**options, "checkpoint": None}))
+    same_bits(found, sample_target(target, START, **{**options, "checkpoint": None}))
 
 
 def test_an_error_of_the_target_is_raised_here_with_the_lines_where_it_was():

@@ -7,13 +7,9 @@ from targets import Gaussian
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.sampling.draws import Draws
 from bbb_numpy.sampling.mcmc import (
-    HMC,
     MCLMC,
     NUTS,
-    GaussianWalk,
-    Independent,
     Info,
-    MetropolisHastings,
 )
 from bbb_numpy.sampling.mcmc.microcanonical import bias, energy_variance
 
@@ -59,20 +55,6 @@ def test_divergences_are_counted_per_draw():
     draws.stats["divergent"][2, 0] = 3  # of several thinned steps
     assert draws.divergences == 2
     assert made().divergences == 0
-
-
-@pytest.mark.parametrize(
-    ("kernel", "size"),
-    [
-        (NUTS(0.25), 0.25),
-        (HMC(0.5), 0.5),
-        (MetropolisHastings(GaussianWalk(2.0)), 2.0),
-        (MetropolisHastings(Independent(min, min)), np.nan),
-        (object(), np.nan),
-    ],
-)
-def test_the_step_size_is_the_kernel_s_or_its_proposal_s(kernel, size):
-    np.testing.assert_equal(made(kernel=kernel).step_size, size)
 
 
 @pytest.mark.equation("D50")

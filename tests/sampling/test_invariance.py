@@ -8,12 +8,10 @@ acceptance. Then long chains from elsewhere, judged by the scatter of their mean
 import numpy as np
 import pytest
 from problems import exact_posterior, linear_problem
-from scipy import stats
 from targets import (
     Banana,
     Funnel,
     Gammas,
-    Gaussian,
     chain_means,
     change,
     correlated,
@@ -24,8 +22,6 @@ from bbb_numpy.sampling.mcmc import (
     MAMS,
     NUTS,
     ChEES,
-    DenseMetric,
-    DiagonalMetric,
     GaussianWalk,
     Independent,
     Langevin,
@@ -37,8 +33,6 @@ from bbb_numpy.sampling.run import sample, sample_target
 
 LIMIT = 4.5  # z-score of the worst of a dozen statistics; a right kernel passes it once in 1e4
 GAUSSIAN = correlated()
-DENSE = DenseMetric(GAUSSIAN.covariance)
-DIAGONAL = DiagonalMetric(np.diag(GAUSSIAN.covariance).copy())
 TARGETS = {"gaussian": GAUSSIAN, "funnel": Funnel(), "banana": Banana(), "gammas": Gammas()}
 KERNELS = {
     "walk": MetropolisHastings(GaussianWalk(0.7)),
@@ -58,21 +52,6 @@ KERNELS = {
     "mams": MAMS(0.4),
     "mams, large steps": MAMS(0.9, 2.0),
 }
-WITH_METRIC = {
-    "walk": MetropolisHastings(GaussianWalk(1.0, DENSE)),
-    "student": MetropolisHastings(StudentWalk(1.0, 2.0, DENSE)),
-    "langevin": MetropolisHastings(Langevin(0.9, DENSE)),
-    "langevin, diagonal": MetropolisHastings(Langevin(0.5, DIAGONAL)),
-    "hmc": HMC(0.4, metric=DENSE),
-    "hmc, near the limit 2": HMC(1.9, path=6.0, metric=DENSE),
-    "hmc, diagonal": HMC(0.3, metric=DIAGONAL),
-    "chees": ChEES(0.4, metric=DENSE),
-    "nuts": NUTS(0.3, DENSE),
-    "nuts, near the limit 2": NUTS(1.95, DENSE),
-    "nuts, diagonal": NUTS(0.5, DIAGONAL),
-    "mams": MAMS(1.5, metric=DENSE),
-    "mams, diagonal": MAMS(0.6, metric=DIAGONAL),
-}
 
 
 @pytest.mark.equation("M5", "M6", "M7", "M10")
@@ -81,12 +60,6 @@ WITH_METRIC = {
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_exact_draws_stay_exact_draws(kernel, target, draws):
     assert change(KERNELS[kernel], TARGETS[target], draws) < LIMIT
-
-
-@pytest.mark.equation("M6", "M7", "M10", "M12")
-@pytest.mark.parametrize("kernel", WITH_METRIC)
-def test_exact_draws_stay_exact_draws_with_any_metric(kernel):
-    assert change(WITH_METRIC[kernel], GAUSSIAN) < LIMIT
 
 
 @pytest.mark.equation("M6")
@@ -121,12 +94,11 @@ SAMPLERS = {
 
 
 @pytest.mark.equation("M7", "M10", "M11", "M12")
-@pytest.mark.parametrize("metric", ["diagonal", "dense"])
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_adapted_chains_find_the_moments_of_a_correlated_gaussian(name, metric):
+def test_adapted_chains_find_the_moments_of_a_correlated_gaussian(name):
     target = correlated(0.8, (1.0, 0.3, 3.0), mean=2.0)
     start = 5.0 * np.random.default_rng(0).standard_normal((32, 3))
-    options = {"warm_up": 400, "seed": 1, "metric": metric}
+    options = {"warm_up": 400, "seed": 1, "metric": "dense"}
     draws = sample_target(target, start, **SAMPLERS[name], **options)
     z = target.standardise(draws.flat).reshape(draws.positions.shape)
     products = np.einsum("tsi,tsj->tsij", z, z)
@@ -144,46 +116,3 @@ def test_chains_find_the_exact_posterior_of_linear_regression(name):
     z = (draws.positions - exact.mean) @ factor  # standard normal under the posterior
     assert compared(z, 0.0).max() < LIMIT
     assert compared(np.einsum("tsi,tsj->tsij", z, z), np.eye(3)).max() < LIMIT
-
-
-def off_in_the_neck(kernel):
-    """Draws of the funnel, the error of E[v] = 0 in standard errors, and the share of v < -4.
-
-    They begin in the wide part and are as many as one would keep.
-    """
-    start = np.random.default_rng(0).standard_normal((32, 5)) + 2.0 * np.eye(5)[0]
-    draws = sample_target(Funnel(5), start, sampler=kernel, draws=600, warm_up=0, seed=0)
-    v = draws.positions[..., 0]
-    return draws, compared(v, 0.0), np.mean(v < -4)
-
-
-@pytest.mark.equation("M10", "D49")
-def test_hmc_tells_that_it_misses_the_neck_of_a_funnel_and_mams_cannot():
-    exact = stats.norm.cdf(-4 / 3)
-    with pytest.warns(UserWarning, match=r"divergent transitions among 19200.*R-hat is 1"):
-        draws, off, low = off_in_the_neck(HMC(0.5, 4.0, small_steps=0.0))
-    assert 0 < draws.divergences < 0.01 * draws.log_density.size, "few, and worth a line"
-    assert "divergent (narrow places may be missed" in draws.summary()
-    assert off > 2.5
-    assert low < 0.6 * exact
-    draws, off, low = off_in_the_neck(MAMS(2.0, 4.0))  # any warning is an error
-    assert draws.divergences == 0
-    assert off > 4.0
-    assert low < 0.3 * exact
-
-
-@pytest.mark.equation("M10")
-def test_the_centred_funnel_is_reported_and_its_non_centred_form_is_sampled():
-    funnel, start = Funnel(), np.random.default_rng(3).standard_normal((32, 3))
-    with pytest.warns(UserWarning, match="divergent transitions"):
-        centred = sample_target(funnel, start, draws=200, warm_up=200, target_accept=0.6, seed=4)
-    assert centred.divergences > 0
-    plain = sample_target(Gaussian(np.eye(3)), start, draws=200, warm_up=200, seed=4)
-    assert plain.divergences == 0
-    v, x, _ = np.moveaxis(funnel.place(plain.positions), -1, 0)
-    assert compared(v, 0.0) < LIMIT
-    assert compared(v**2, funnel.width**2) < LIMIT
-    assert compared(np.arctan(x), 0.0) < LIMIT
-    # chains that are stuck above the neck, and say so
-    low = np.mean(funnel.place(plain.positions)[..., 0] < -6)
-    assert np.mean(centred.positions[..., 0] < -6) < 0.8 * low

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from targets import Gaussian, correlated
+from targets import Gaussian, same_bits
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model, Sampling
-from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.parts.hyperpriors import HalfNormal, LogNormal
 from bbb_numpy.sampling import chains
 from bbb_numpy.sampling import run as running
@@ -19,8 +18,6 @@ from bbb_numpy.sampling.draws import Draws
 from bbb_numpy.sampling.mcmc import (
     HMC,
     NUTS,
-    DenseMetric,
-    DiagonalMetric,
     Independent,
     Info,
     Langevin,
@@ -59,25 +56,12 @@ def data(rows=8):
     return x, np.sin(3 * x)
 
 
+QUICK = {"chains": 2, "draws": 6, "warm_up": 20, "sampler": NUTS(max_depth=4)}
+
+
 def quick(seed=0, **options):
     """A short run on a network."""
-    settings = {"chains": 2, "draws": 12, "warm_up": 30, "sampler": NUTS(max_depth=4)}
-    return sample(network(), *data(), **{**settings, "seed": seed, **options})
-
-
-def same(a, b):
-    """Bit for bit."""
-    assert a.positions.tobytes() == b.positions.tobytes()
-    assert a.log_density.tobytes() == b.log_density.tobytes()
-    assert a.stats.keys() == b.stats.keys()
-    for name in a.stats:
-        assert a.stats[name].tobytes() == b.stats[name].tobytes(), name
-    assert a.step_size == b.step_size or (np.isnan(a.step_size) and np.isnan(b.step_size))
-    assert (a.finished, a.warm_up, a.warm_up_divergent) == (
-        b.finished,
-        b.warm_up,
-        b.warm_up_divergent,
-    )
+    return sample(network(), *data(), **{**QUICK, "seed": seed, **options})
 
 
 # --- what comes out --------------------------------------------------------------------------
@@ -107,32 +91,14 @@ def test_every_sampler_metric_and_dtype_gives_draws_of_the_asked_shape(sampler, 
     np.testing.assert_allclose(draws.log_density.ravel(), value, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_a_network_is_sampled_with_its_scales(dtype):
-    draws = quick(dtype=dtype)
-    assert draws.positions.dtype == dtype
-    assert draws.layout.size == network().layout.size + 2
-    assert draws.block("log_noise").shape == (12, 2, 1)
-    assert draws.target.x.dtype == dtype
-
-
 def test_the_same_seed_gives_the_same_draws_and_another_seed_others():
-    same(quick(0), quick(0))
+    same_bits(quick(0), quick(0))
     assert not np.array_equal(quick(0).positions, quick(1).positions)
     rng = np.random.default_rng(5)
     first = quick(rng)
     assert not np.array_equal(first.positions, quick(rng).positions), "a generator moves on"
-    same(first, quick(np.random.default_rng(5)))
+    same_bits(first, quick(np.random.default_rng(5)))
     quick(np.random.RandomState(0))
-
-
-def test_thinning_keeps_every_so_manieth_step():
-    every = sample_target(UNIT, START, sampler="hmc", draws=12, warm_up=10, seed=0)
-    third = sample_target(UNIT, START, sampler="hmc", draws=4, warm_up=10, thin=3, seed=0)
-    np.testing.assert_array_equal(third.positions, every.positions[2::3])
-    np.testing.assert_array_equal(third.stats["energy"], every.stats["energy"][2::3])
-    summed = every.stats["gradients"].reshape(4, 3, 2).sum(axis=1)
-    np.testing.assert_array_equal(third.stats["gradients"], summed)
 
 
 @pytest.mark.parametrize("places", [[slice(0, 5)], [slice(0, 3), slice(3, 5)]])
@@ -204,18 +170,6 @@ def test_one_divergence_in_a_thousand_draws_is_no_warning_two_are():
         walk((7, 9), draws=250)
 
 
-def test_the_metric_is_of_the_kind_that_was_asked_for():
-    for name, kind in (("diagonal", DiagonalMetric), ("dense", DenseMetric)):
-        found = sample_target(UNIT, START, metric=name, draws=1, warm_up=60, seed=0)
-        assert type(found.kernel.metric) is kind
-
-
-def test_without_a_layout_the_numbers_of_a_draw_are_one_block():
-    found = sample_target(correlated(), np.zeros((2, 3)), draws=4, warm_up=0, seed=0)
-    assert found.layout.size == 3
-    np.testing.assert_array_equal(found.block("position"), found.positions)
-
-
 def test_large_networks_run_in_groups_by_rows_times_weights(monkeypatch):
     """8 rows times 10 weights; the scales are not multiplied with the data."""
     for large, groups in ((80, 2), (81, 1)):
@@ -275,13 +229,6 @@ def test_the_progress_bar_shows_when_asked(progress, capsys):
     sample_target(UNIT, START, draws=5, warm_up=5, seed=0, progress=progress)
     shown = "draw/s" in capsys.readouterr().err
     assert shown == (progress is True), "not in a terminal here: None is no"
-
-
-@pytest.mark.parametrize(("sampler", "warm_up"), [("mh", 4000), ("hmc", 4000), ("nuts", 500)])
-def test_without_a_wish_a_thousand_draws_follow_the_usual_warm_up_of_the_kernel(sampler, warm_up):
-    found = sample_target(UNIT, START, sampler=sampler, seed=0)
-    assert found.positions.shape == (1000, *START.shape)
-    assert found.warm_up == warm_up
 
 
 def test_a_network_is_sampled_by_hmc_and_any_other_density_by_nuts():
@@ -360,30 +307,13 @@ def resumed(folder, when, **options):
 
 @pytest.mark.parametrize("metric", ["diagonal", "dense"])
 @pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("when", [15, 30, 50])
+@pytest.mark.parametrize("when", [15, 50])
 def test_a_resumed_run_is_the_uninterrupted_one_bit_for_bit(
     sampler, metric, when, tmp_path, every_step
 ):
     options = {"sampler": SAMPLERS[sampler], "metric": metric, "thin": 2}
     whole = sample_target(UNIT, START, draws=15, warm_up=30, seed=3, **options)
-    same(resumed(tmp_path / "run", when, **options), whole)
-
-
-def test_a_network_in_float32_resumes_bit_for_bit(tmp_path, monkeypatch, every_step):
-    whole = quick(dtype="float32", metric="dense")
-    calls, original = [], LogJoint.__call__
-
-    def counted(self, position):
-        calls.append(0)
-        if len(calls) == 100:
-            raise KeyboardInterrupt
-        return original(self, position)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(LogJoint, "__call__", counted)
-        with pytest.warns(UserWarning, match="interrupted"):
-            quick(dtype="float32", metric="dense", checkpoint=tmp_path)
-    same(quick(dtype="float32", metric="dense", checkpoint=tmp_path), whole)
+    same_bits(resumed(tmp_path / "run", when, **options), whole)
 
 
 def test_a_run_without_a_seed_goes_on_too(tmp_path):
@@ -391,7 +321,7 @@ def test_a_run_without_a_seed_goes_on_too(tmp_path):
     longer = quick(None, checkpoint=tmp_path, draws=9)
     np.testing.assert_array_equal(longer.positions[:5], first.positions)
     again = quick(None, checkpoint=tmp_path, draws=9)
-    same(again, longer)
+    same_bits(again, longer)
 
 
 # --- refusals --------------------------------------------------------------------------------
@@ -408,7 +338,7 @@ def begun(tmp_path_factory):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"warm_up": 31}, "warm_up 30 there, 31 here"),
+        ({"warm_up": 31}, "warm_up 20 there, 31 here"),
         ({"thin": 2}, "thin 1 there, 2 here"),
         ({"metric": "dense"}, "metric diagonal there, dense here"),
         ({"target_accept": 0.9}, "target_accept None there, 0.9 here"),
@@ -431,21 +361,11 @@ def test_a_checkpoint_of_another_call_is_refused_with_what_differs(change, words
     assert before == sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("seed", [None, 0])
-def test_a_checkpoint_of_another_start_is_refused(seed, tmp_path):
-    options = {"sampler": "mh", "draws": 1, "warm_up": 0, "seed": seed, "checkpoint": tmp_path}
-    sample_target(UNIT, START, **options)
-    with pytest.raises(ValueError, match=r"another run \(start [0-9a-f]{16} there, [0-9a-f]{16} "):
-        sample_target(UNIT, 2.0 * START, **options)
-
-
 def test_a_checkpoint_of_other_data_or_another_model_is_refused(tmp_path):
-    x, y = data()
-    arguments = {"chains": 2, "draws": 2, "warm_up": 2, "seed": 0, "sampler": "mh"}
-    sample(network(), x, y, checkpoint=tmp_path, **arguments)
-    for model, targets in ((network(), y + 1e-9), (network(learn=False), y)):
+    quick(checkpoint=tmp_path)
+    for model, targets in ((network(), data()[1] + 1e-9), (network(learn=False), data()[1])):
         with pytest.raises(ValueError, match=r"belongs to another run .*(y|model) "):
-            sample(model, x, targets, checkpoint=tmp_path, **arguments)
+            sample(model, data()[0], targets, **{**QUICK, "seed": 0, "checkpoint": tmp_path})
 
 
 def target_with(target=UNIT, start=START, **change):
@@ -463,81 +383,59 @@ OUTSIDE = np.array([[0.0, 0.0], [np.nan, 0.0]])
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
+    ("call", "message"),
     [
-        (target_with(draws=0), ValueError, "draws must be a whole number >= 1; got 0"),
-        (target_with(draws=2.5), ValueError, "draws must be a whole number >= 1; got 2.5"),
-        (target_with(draws="many"), TypeError, "draws must be a whole number >= 1; got 'many'"),
-        (target_with(warm_up=-1), ValueError, "warm_up must be a whole number >= 0; got -1"),
-        (target_with(thin=0), ValueError, "thin must be a whole number >= 1; got 0"),
-        (target_with(metric="full"), ValueError, "metric must be .* 'dense'; got 'full'"),
-        (target_with(groups=0), ValueError, "groups must be a whole number >= 1; got 0"),
-        (target_with(groups=3), ValueError, "groups must be .* >= 1 and <= 2; got 3"),
-        (target_with(cores=0), ValueError, "cores must be a whole number >= 1; got 0"),
-        (target_with(progress="yes"), TypeError, "progress must be True or False; got 'yes'"),
-        (target_with(target_accept=1.0), ValueError, "target_accept must be .* got 1.0"),
-        (target_with(target_accept=0), ValueError, "target_accept must be > 0 and < 1; got 0"),
-        (target_with(seed=-1), ValueError, "seed must be None, a whole number >= 0, .* got -1"),
-        (target_with(seed="x"), TypeError, "seed must be None, a whole number >= 0, .* got 'x'"),
-        (target_with(sampler="gibbs"), ValueError, "sampler must be one of .*'mh'; got 'gibbs'"),
-        (target_with(sampler=NUTS), TypeError, "sampler must be .* 'nuts', .* the class NUTS"),
-        (target_with(sampler=3), TypeError, "sampler must be an object such as .* got 3"),
-        (target_with(sampler=Langevin()), TypeError, "sampler must be an object .* got Langevin"),
-        (target_with(float), TypeError, "target must be a function; got <class 'float'>"),
-        (target_with(start=np.zeros(3)), ValueError, MATRIX),
-        (target_with(start=np.zeros((0, 2))), ValueError, MATRIX),
-        (target_with(start=np.zeros((2, 2), int)), ValueError, MATRIX),
-        (target_with(start=[[1, 2]]), ValueError, MATRIX),
-        (target_with(start="here"), ValueError, MATRIX),
-        (target_with(start=OUTSIDE), ValueError, r"not finite where chains \[1\] start"),
-        (network_with(chains=0), ValueError, "chains must be a whole number >= 1; got 0"),
-        (network_with(dtype="int32"), ValueError, "dtype must be 'float64' or .* got 'int32'"),
-        (network_with(start=START), ValueError, r"start must have shape .* = \(2, 12\)"),
+        (target_with(draws=0), "draws must be a whole number >= 1; got 0"),
+        (target_with(draws=2.5), "draws must be a whole number >= 1; got 2.5"),
+        (target_with(draws="many"), "draws must be a whole number >= 1; got 'many'"),
+        (target_with(warm_up=-1), "warm_up must be a whole number >= 0; got -1"),
+        (target_with(thin=0), "thin must be a whole number >= 1; got 0"),
+        (target_with(metric="full"), "metric must be .* 'dense'; got 'full'"),
+        (target_with(groups=0), "groups must be a whole number >= 1; got 0"),
+        (target_with(groups=3), "groups must be .* >= 1 and <= 2; got 3"),
+        (target_with(cores=0), "cores must be a whole number >= 1; got 0"),
+        (target_with(progress="yes"), "progress must be True or False; got 'yes'"),
+        (target_with(target_accept=1.0), "target_accept must be .* got 1.0"),
+        (target_with(target_accept=0), "target_accept must be > 0 and < 1; got 0"),
+        (target_with(seed=-1), "seed must be None, a whole number >= 0, .* got -1"),
+        (target_with(seed="x"), "seed must be None, a whole number >= 0, .* got 'x'"),
+        (target_with(sampler="gibbs"), "sampler must be one of .*'mh'; got 'gibbs'"),
+        (target_with(sampler=NUTS), "sampler must be .* 'nuts', .* the class NUTS"),
+        (target_with(sampler=3), "sampler must be an object such as .* got 3"),
+        (target_with(sampler=Langevin()), "sampler must be an object .* got Langevin"),
+        (target_with(float), "target must be a function; got <class 'float'>"),
+        (target_with(start=np.zeros(3)), MATRIX),
+        (target_with(start=np.zeros((0, 2))), MATRIX),
+        (target_with(start=np.zeros((2, 2), int)), MATRIX),
+        (target_with(start=[[1, 2]]), MATRIX),
+        (target_with(start="here"), MATRIX),
+        (target_with(start=OUTSIDE), r"not finite where chains \[1\] start"),
+        (network_with(chains=0), "chains must be a whole number >= 1; got 0"),
+        (network_with(dtype="int32"), "dtype must be 'float64' or .* got 'int32'"),
+        (network_with(start=START), r"start must have shape .* = \(2, 12\)"),
         (
             network_with(hyperpriors={"log_nose": LogNormal()}),
-            ValueError,
             "hyperpriors names 'log_nose'",
         ),
-        (network_with(x="text"), ValueError, "x must be an array of real numbers; got 'text'"),
+        (network_with(x="text"), "x must be an array of real numbers; got 'text'"),
         (
             network_with(x=np.zeros((8, 1), complex)),
-            ValueError,
             "x must be an array of real numbers",
         ),
-        (network_with(x=np.zeros(8)), ValueError, r"x must have shape \(any, any\); got \(8,\)"),
-        (network_with(x=np.zeros((0, 1))), ValueError, "x must hold 1 or more rows"),
-        (network_with(y=np.full((8, 1), np.nan)), ValueError, "y holds nan or infinity"),
+        (network_with(x=np.zeros(8)), r"x must have shape \(any, any\); got \(8,\)"),
+        (network_with(x=np.zeros((0, 1))), "x must hold 1 or more rows"),
+        (network_with(y=np.full((8, 1), np.nan)), "y holds nan or infinity"),
         (
             network_with(y=np.zeros((7, 1))),
-            ValueError,
             r"y must have shape \(rows, targets\) = \(8, 1\); got \(7, 1\)",
         ),
-        (lambda: sample("a net", *data()), TypeError, r"model must be .*Model.* got 'a net'"),
+        (lambda: sample("a net", *data()), r"model must be .*Model.* got 'a net'"),
         (
             network_with(step_size=0.1),
-            TypeError,
             "unexpected keyword argument 'step_size'",
         ),
     ],
 )
-def test_wrong_arguments_are_refused(call, error, message):
-    with pytest.raises(error, match=message):
+def test_wrong_arguments_are_refused(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
         call()
-
-
-def test_numpy_numbers_are_numbers(tmp_path):
-    draws = sample_target(
-        UNIT, START, draws=np.int64(3), warm_up=np.int32(2), thin=np.int64(1), seed=np.int64(0),
-        target_accept=np.float32(0.7), checkpoint=tmp_path,
-    )  # fmt: skip
-    assert len(draws.positions) == 3
-
-
-def test_draws_of_a_correlated_gaussian_in_float32_have_its_moments():
-    target = correlated(0.5, (1.0, 0.3))
-    start = np.zeros((32, 2), np.float32)
-    draws = sample_target(target, start, draws=200, warm_up=150, seed=0)
-    z = target.standardise(draws.flat.astype(float)).reshape(200, 32, 2)
-    each = z.mean(axis=0)
-    assert np.all(np.abs(each.mean(axis=0)) < 4.5 * each.std(axis=0) / np.sqrt(32))
-    np.testing.assert_allclose(np.var(z, axis=(0, 1)), 1.0, atol=0.15)

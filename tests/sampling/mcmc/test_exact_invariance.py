@@ -10,11 +10,13 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+import sympy
 from enumeration import (
     AllPaths,
     Answering,
     Dealer,
     OneChainForEachLeaf,
+    Orbit,
     exponential,
     normals_of,
     orbit,
@@ -143,12 +145,6 @@ def test_a_comparison_has_its_probability(limit):
     assert chance(lambda e: -e < limit, exponential) == right(stats.expon.sf(-limit), abs=1e-15)
 
 
-@pytest.mark.equation("M6")
-def test_nothing_is_less_than_what_is_no_number():
-    for comparison in (lambda e: -e < np.nan, lambda e: np.array(np.nan) < e):
-        assert chance(comparison, exponential) == 0.0
-
-
 # --- NUTS: the points of one orbit are the states ------------------------------------------------
 
 STARTS = {
@@ -237,12 +233,6 @@ def test_nuts_of_four_doublings_leaves_every_orbit_invariant():
         assert (doublings, "cut", True) in ends, "a divergence in the last half"
 
 
-@pytest.mark.equation("M10")
-@pytest.mark.parametrize("name", list(STARTS)[:2])
-def test_nuts_of_five_doublings_leaves_orbits_invariant(name):
-    check(STARTS[name], 5, OneChainForEachLeaf)
-
-
 def shares(start, kernel, k, forwards, dealer):
     """Probability of each place of the orbit after a step from `k` in these directions."""
     points = start.orbit(2 ** len(forwards) - 1)
@@ -254,12 +244,10 @@ def shares(start, kernel, k, forwards, dealer):
 
 
 @pytest.mark.equation("M10")
-@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+@pytest.mark.parametrize("depth", [1, 2, 3])
 def test_one_chain_for_each_leaf_sums_all_paths(depth):
-    """Of four doublings there are 2^15 paths, so one trajectory must do."""
     start, middle = STARTS["small steps"], 2**depth - 1
-    ways = [(True, False, True, False)] if depth == 4 else product((False, True), repeat=depth)
-    for forwards in ways:
+    for forwards in product((False, True), repeat=depth):
         both = [
             shares(start, kernel(start.eps, start.metric, depth), middle, forwards, dealer)
             for kernel, dealer in (
@@ -298,50 +286,40 @@ def hmc_of(start, jitter, small_steps=0.0, spread=0.0):
     return hmc.HMC(eps, STEPS * eps * 0.99, start.metric, jitter, small_steps=small_steps)
 
 
+def check_there_and_back(target, points, normals, weights, moves):
+    """Assert sum_z w_z P(z -> point 0) = w_0, where z is a point of the orbit or its reverse.
+
+    Orbits of one step size: `moves` are the shares of kernels, their uniform numbers and starts.
+    """
+    inflow, yes = 0.0, np.array([True, False])
+    for k, sign, (share, kernel, spread, begin) in product(
+        np.flatnonzero(weights), (1.0, -1.0), moves
+    ):
+        rng = Answering(np.repeat(sign * normals[[k]], 2, axis=0), yes, spread=spread)
+        new, info = kernel.step(target, rng, begin(chains_at(points, k, 2)))
+        there = points.find(new.position) == points.reach
+        inflow += 0.5 * weights[k] * share * rng.chances[there].sum()
+        check_answers(target, rng, new, info)
+    assert abs(inflow - 1.0) < EXACT
+
+
+def as_it_is(state):
+    return state
+
+
 @pytest.mark.equation("M7", "M8", "M12")
 @pytest.mark.parametrize("small_steps", [0.0, 1.0])
 @pytest.mark.parametrize("jitter", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("name", HMC_STARTS)
 def test_hmc_leaves_every_orbit_and_its_reverse_invariant(name, jitter, small_steps):
-    """sum_z w_z P(z -> point 0) = w_0, where z is a point of the orbit or its reverse.
-
-    Orbits of one step size: it is known before the path, as the number of steps is.
-    """
     start = HMC_STARTS[name]
-    lengths, points = path_lengths(hmc_of(start, jitter)), start.orbit(STEPS)
-    normals, weights = weighed(points, start.metric)
-    inflow, yes = 0.0, np.array([True, False])
-    for k, sign, (low, high) in product(np.flatnonzero(weights), (1.0, -1.0), lengths):
-        spread = 0.5 * (low + high)
-        rng = Answering(np.repeat(sign * normals[[k]], 2, axis=0), yes, spread=spread)
-        kernel = hmc_of(start, jitter, small_steps, spread)
-        new, info = kernel.step(start.target, rng, chains_at(points, k, 2))
-        there = points.find(new.position) == points.reach
-        inflow += 0.5 * weights[k] * (high - low) * rng.chances[there].sum()
-        check_answers(start.target, rng, new, info)
-    assert abs(inflow - 1.0) < EXACT
-
-
-@pytest.mark.equation("M7")
-@pytest.mark.parametrize("jitter", [0.0, 0.3, 0.6, 1.0])
-def test_within_an_interval_of_the_uniform_number_the_path_is_the_same(jitter):
-    start = HMC_STARTS["dense metric"]
-    kernel = hmc_of(start, jitter)
-    points, seen = start.orbit(STEPS), []
-    for low, high in path_lengths(kernel):
-        near = 1e-9 * (high - low)
-        found = set()
-        for spread in (low + near, 0.5 * (low + high), high - near):
-            rng = Answering(np.zeros((1, 2)), np.array([True]), spread=spread)
-            _, info = kernel.step(start.target, rng, chains_at(points, STEPS, 1))
-            found.add(int(info.gradients[0]))
-        assert len(found) == 1
-        seen += found
-    assert sorted(set(seen)) == sorted(seen)
-    assert max(seen) == STEPS
-
-
-# --- ChEES: every path of Halton's sequence by itself --------------------------------------------
+    points = start.orbit(STEPS)
+    moves = [
+        (high - low, hmc_of(start, jitter, small_steps, spread), spread, as_it_is)
+        for low, high in path_lengths(hmc_of(start, jitter))
+        for spread in [0.5 * (low + high)]
+    ]
+    check_there_and_back(start.target, points, *weighed(points, start.metric), moves)
 
 
 @pytest.mark.equation("D47", "M8")
@@ -351,19 +329,15 @@ def test_every_path_of_chees_leaves_every_orbit_and_its_reverse_invariant(name, 
     """The number of steps is known before the path, so no average over numbers is needed."""
     start = HMC_STARTS[name]
     kernel = chees.ChEES(start.eps, STEPS * start.eps * 0.99, start.metric)
+    assert kernel.steps(turn) == int(np.ceil(0.99 * STEPS * chees.halton(turn)))
+
+    def begun(state):
+        begun = kernel.init(start.target, state.position)
+        return begun._replace(turn=begun.turn + turn - 1)
+
     points = start.orbit(STEPS)
-    normals, weights = weighed(points, start.metric)
-    inflow, yes = 0.0, np.array([True, False])
-    for k, sign in product(np.flatnonzero(weights), (1.0, -1.0)):
-        rng = Answering(np.repeat(sign * normals[[k]], 2, axis=0), yes)
-        state = kernel.init(start.target, points.positions[[k, k]])
-        new, info = kernel.step(start.target, rng, state._replace(turn=state.turn + turn - 1))
-        there = points.find(new.position) == points.reach
-        inflow += 0.5 * weights[k] * rng.chances[there].sum()
-        check_answers(start.target, rng, new, info)
-        assert new.turn.tolist() == [turn, turn]
-        assert info.gradients.tolist() == [int(np.ceil(0.99 * STEPS * chees.halton(turn)))] * 2
-    assert abs(inflow - 1.0) < EXACT
+    moves = [(1.0, kernel, None, begun)]
+    check_there_and_back(start.target, points, *weighed(points, start.metric), moves)
 
 
 # --- MAMS: the points of one orbit, there and back, weighted by the volume around them ----------
@@ -434,18 +408,11 @@ def test_mams_leaves_every_orbit_and_its_reverse_invariant(name):
     value, gradient = start.target(positions)
     log_weight = value + volumes
     weights = np.exp(log_weight - log_weight[STEPS])
-    inflow, yes = 0.0, np.array([True, False])
-    for k, sign, m in product(np.flatnonzero(weights), (1.0, -1.0), range(STEPS)):
-        # any length of the normal numbers: the metric makes r of them, the kernel a direction.
-        # A diagonal or a dense metric makes C^-T z of z, in coordinates of unit metric z itself
-        normals = np.repeat(sign * 1.7 * u[[k]], 2, axis=0)
-        rng = Answering(normals, yes, spread=(m + 0.5) / STEPS)
-        state = State(*(np.repeat(part[[k]], 2, axis=0) for part in (positions, value, gradient)))
-        new, info = kernel.step(start.target, rng, state)
-        there = np.abs(new.position - positions[STEPS]).max(axis=1) < 1e-9
-        inflow += weights[k] * rng.chances[there].sum() / (2.0 * STEPS)
-        check_answers(start.target, rng, new, info)
-    assert abs(inflow - 1.0) < EXACT
+    # any length of the normal numbers: the metric makes r of them, the kernel a direction.
+    # A diagonal or a dense metric makes C^-T z of z, in coordinates of unit metric z itself
+    points, normals = Orbit(positions, u, value, gradient), 1.7 * u
+    moves = [(1.0 / STEPS, kernel, (m + 0.5) / STEPS, as_it_is) for m in range(STEPS)]
+    check_there_and_back(start.target, points, normals, weights, moves)
 
 
 @pytest.mark.equation("M12")
@@ -762,22 +729,6 @@ def polynomial(position):
     return value - np.add.reduce(0.09375 * mixed * mixed, axis=1), gradient
 
 
-def determinant(matrix):
-    """Of a matrix of fractions, by elimination."""
-    rows, found = [list(row) for row in matrix], Fraction(1)
-    while rows:
-        pivot = next((row for row in rows if row[0] != 0), None)
-        if pivot is None:
-            return Fraction(0)
-        found *= pivot[0] * (-1) ** rows.index(pivot)
-        rest = [row for row in rows if row is not pivot]
-        rows = [
-            [a - row[0] / pivot[0] * b for a, b in zip(row[1:], pivot[1:], strict=True)]
-            for row in rest
-        ]
-    return found
-
-
 def numbers_of(phase):
     return [*phase.position.ravel(), *phase.momentum.ravel()]
 
@@ -798,7 +749,7 @@ def test_the_leapfrog_preserves_volume_and_undoes_itself_without_any_rounding(me
     start = phase = Phase(position, momentum, *polynomial(position))
     for _ in range(2):
         phase = leapfrog(polynomial, metric, phase, eps)
-    assert determinant([number.slopes for number in numbers_of(phase)]) == 1
+    assert sympy.Matrix([number.slopes for number in numbers_of(phase)]).det() == 1
     for _ in range(2):
         phase = leapfrog(polynomial, metric, phase, -eps)
     assert numbers_of(phase) == numbers_of(start)

@@ -2,18 +2,16 @@
 
 import numpy as np
 import pytest
-from targets import Banana, Gaussian, check_refused, correlated, departure, moved, negate, path
+from targets import Banana, Gaussian, check_refused, departure, moved, path
 
 from bbb_numpy.sampling.mcmc import (
     HMC,
     MAMS,
     ChEES,
-    DenseMetric,
     DiagonalMetric,
     Phase,
     hamiltonian,
 )
-from bbb_numpy.sampling.mcmc.metrics import identity
 
 PERIOD = 12
 FULL_CIRCLE = 2 * np.sin(np.pi / PERIOD)  # the step size with which PERIOD steps are a whole turn
@@ -45,32 +43,6 @@ def test_the_acceptance_is_exp_of_minus_the_energy_error_of_the_path():
     np.testing.assert_array_equal(info.gradients, 8)
 
 
-@pytest.mark.equation("M7")
-def test_with_negated_momentum_the_proposal_is_its_own_inverse():
-    target, rng = Banana(), np.random.default_rng(1)
-    start = target.draw(rng, 20)
-    state = HMC().init(target, start)
-    begin = Phase(state.position, rng.standard_normal(start.shape), *state[1:])
-    metric = identity(start)
-    end = negate(path(target, metric, begin, 0.1, 15))
-    back = negate(path(target, metric, end, 0.1, 15))
-    np.testing.assert_allclose(back.position, start, atol=1e-11)
-    np.testing.assert_allclose(back.momentum, begin.momentum, atol=1e-11)
-    assert np.abs(path(target, metric, negate(end), 0.1, 15).position - start).max() > 0.1
-
-
-@pytest.mark.equation("M7")
-def test_the_energy_reported_is_that_of_the_new_state():
-    target, rng = correlated(), np.random.default_rng(2)
-    kernel = HMC(0.3)
-    state = kernel.init(target, target.draw(rng, 4000))
-    new, info = kernel.step(target, rng, state)
-    kinetic = info.energy + new.log_density
-    assert np.all(kinetic >= 0)
-    # position and momentum are independent: three squares of standard normal numbers, halved
-    assert abs(kinetic.mean() - 1.5) < 4.5 * kinetic.std() / np.sqrt(len(kinetic))
-
-
 def whole_turn(jitter):
     """A path of a whole period, at most."""
     return HMC(FULL_CIRCLE, (PERIOD - 1e-6) * FULL_CIRCLE, jitter=jitter, small_steps=0.0)
@@ -91,7 +63,7 @@ def test_without_jitter_a_periodic_path_never_leaves_its_start():
 
 
 @pytest.mark.equation("M7")
-@pytest.mark.parametrize("jitter", [0.5, 0.99, 1.0])
+@pytest.mark.parametrize("jitter", [0.5, 1.0])
 def test_jitter_mends_it(jitter):
     # the energy error of so large a step is small: 40 steps are enough to forget the start
     assert departure(spread_after(jitter)) < 4.5
@@ -121,21 +93,6 @@ def test_a_chain_leaves_a_place_where_the_leapfrog_is_not_stable_with_the_step_s
         assert (end == start).all(axis=1).sum() == staying
 
 
-@pytest.mark.equation("M7", "M12")
-def test_with_the_covariance_as_metric_a_quarter_period_forgets_the_start():
-    target = correlated()
-    still = {"path": np.pi / 2, "jitter": 0.0, "small_steps": 0.0}
-    kernel = HMC(0.05, metric=DenseMetric(target.covariance), **still)
-    rng = np.random.default_rng(4)
-    start = target.draw(rng, 4000)
-    end = moved(kernel, target, start, rng, 1)
-    z = [target.standardise(p) for p in (start, end)]
-    assert np.abs(np.mean(z[0] * z[1], axis=0)).max() < 4.5 / np.sqrt(4000)
-    poor = HMC(0.05, metric=DiagonalMetric(np.full(3, 0.01)), **still)
-    far = target.standardise(moved(poor, target, start, rng, 1))
-    assert np.mean(z[0] * far) > 0.3
-
-
 @pytest.mark.equation("M7")
 def test_a_trajectory_that_explodes_is_refused_and_reported():
     check_refused(HMC(1e3, path=1e4))
@@ -159,25 +116,3 @@ def test_a_path_has_one_step_at_least_and_max_steps_at_most(kernel):
     assert steps(1e10, 1e-320) == 1
     assert steps(5e-324, 1.0) == 1000
     assert steps(5e-324, 1.0, max_steps=7) == 7
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"step_size": 0.0}, ValueError, "step_size must be positive and finite; got 0.0"),
-        ({"step_size": "small"}, TypeError, "step_size must be positive and finite; got 'small'"),
-        ({"path": -1.0}, ValueError, "path must be positive"),
-        ({"jitter": 2}, ValueError, "jitter must be between 0 and 1; got 2"),
-        ({"metric": 3}, TypeError, r"DiagonalMetric\(variance\) or DenseMetric\(c.*; got 3"),
-        ({"jitter": np.nextafter(1.0, 2.0)}, ValueError, "jitter must be between 0 and 1"),
-        ({"jitter": -0.1}, ValueError, "jitter must be"),
-        ({"small_steps": 1.1}, ValueError, "small_steps must be between 0 and 1; got 1.1"),
-        ({"small_steps": -0.1}, ValueError, "small_steps must be"),
-        ({"small_steps": None}, TypeError, "small_steps must be between 0 and 1; got None"),
-        ({"max_steps": 0}, ValueError, "max_steps must be a whole number >= 1; got 0"),
-        ({"max_steps": 10**9 + 1}, ValueError, "max_steps must be .* <= 1000000000; got"),
-    ],
-)
-def test_numbers_out_of_range_are_refused(arguments, error, message):
-    with pytest.raises(error, match=message):
-        HMC(**arguments)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from targets import correlated
 
 from bbb_numpy.sampling.mcmc import (
     HMC,
@@ -12,10 +13,14 @@ from bbb_numpy.sampling.mcmc import (
     DenseMetric,
     DiagonalMetric,
     GaussianWalk,
+    Independent,
     Langevin,
+    LogNormalWalk,
+    MetropolisHastings,
     StudentWalk,
 )
 from bbb_numpy.sampling.mcmc.metrics import identity
+from bbb_numpy.sampling.run import sample_target
 
 COVARIANCE = np.array([[2.0, 0.6, 0.0], [0.6, 0.5, -0.2], [0.0, -0.2, 1.5]])
 METRICS = {
@@ -44,16 +49,6 @@ def test_whitened_offsets_have_the_length_that_the_mass_matrix_gives_them(kind):
     np.testing.assert_allclose(np.sum(white * white, axis=1), expected, rtol=1e-12)
 
 
-def test_a_dense_metric_without_covariances_is_the_diagonal_one():
-    variance = np.array([0.3, 2.0])
-    dense, diagonal = DenseMetric(np.diag(variance)), DiagonalMetric(variance)
-    like = np.ones((4, 2))
-    for name in ("draw_momentum", "draw_step"):
-        drawn = [getattr(m, name)(np.random.default_rng(0), like) for m in (dense, diagonal)]
-        np.testing.assert_allclose(drawn[0], drawn[1], rtol=1e-14)
-    np.testing.assert_allclose(dense.kinetic(like), diagonal.kinetic(like))
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_dtype_is_that_of_the_chains(dtype):
     like = np.ones((2, 3), dtype)
@@ -69,54 +64,61 @@ def test_the_dtype_is_that_of_the_chains(dtype):
         assert metric.kinetic(like).dtype == dtype
 
 
-VARIANCE = "variance must be a vector of finite numbers > 0; got"
-NUMBERS = "must be an array of numbers; got"
-SYMMETRIC = "symmetric, of finite numbers; got"
+# --- what is refused: metrics, and all that kernels and proposals are made with ------------------
+
+METRIC = r"metric must be an object such as DiagonalMetric\(variance\) or .*, or None; got "
+SCALED = (HMC, NUTS, ChEES, MAMS, MCLMC, GaussianWalk, StudentWalk, Langevin)
+LONG = (HMC, ChEES, MAMS, MCLMC)
+ONE, THREE = np.zeros((4, 1)), np.zeros((2, 3))
+GAUSSIAN = correlated()
 
 
+def sampled(start, sampler, wanted=None):
+    target = correlated(deviations=np.ones(start.shape[1]))
+    sample_target(target, start, sampler=sampler, target_accept=wanted, draws=5)
+
+
+@pytest.mark.equation("D48")
 @pytest.mark.parametrize(
-    ("make", "given", "error", "message"),
+    ("make", "given", "message"),
     [
-        (DiagonalMetric, np.array([1.0, 0.0]), ValueError, VARIANCE),
-        (DiagonalMetric, np.array([1.0, -1.0]), ValueError, VARIANCE),
-        (DiagonalMetric, np.array([1.0, np.nan]), ValueError, VARIANCE),
-        (DiagonalMetric, np.array([np.inf]), ValueError, VARIANCE),
-        (DiagonalMetric, np.array([[1.0]]), ValueError, VARIANCE),
-        (DiagonalMetric, np.arange(3).astype("M8[D]"), TypeError, f"variance {NUMBERS}"),
-        (DiagonalMetric, [[1.0], 2.0], TypeError, f"variance {NUMBERS}"),
-        (DenseMetric, ["a"], TypeError, f"covariance {NUMBERS}"),
-        (DenseMetric, [None], TypeError, f"covariance {NUMBERS}"),
-        (DenseMetric, np.ones((2, 3)), ValueError, r"symmetric matrix; got shape \(2, 3\)"),
-        (DenseMetric, np.ones(2), ValueError, r"symmetric matrix; got shape \(2,\)"),
-        (DenseMetric, np.array([[1.0, 0.5], [0.4, 1.0]]), ValueError, SYMMETRIC),
-        (DenseMetric, np.array([[1e-9, 1e-10], [5e-10, 1e-9]]), ValueError, SYMMETRIC),
-        (DenseMetric, np.array([[1.0, 0.0], [0.0, np.inf]]), ValueError, SYMMETRIC),
-        (DenseMetric, np.array([[1.0, np.nan], [np.nan, 1.0]]), ValueError, SYMMETRIC),
-        (DenseMetric, np.array([[1.0, 2.0], [2.0, 1.0]]), ValueError, "positive definite"),
-        (DenseMetric, np.zeros((2, 2)), ValueError, "positive definite"),
+        (DiagonalMetric, [np.array([1.0, 0.0])], "variance must be a vector of finite .* > 0; got"),
+        (DiagonalMetric, [np.array([1.0, np.nan])], "variance must be a vector of finite numbers"),
+        (DiagonalMetric, [np.array([np.inf])], "variance must be a vector of finite numbers > 0"),
+        (DiagonalMetric, [np.array([[1.0]])], "variance must be a vector of finite numbers > 0"),
+        (DiagonalMetric, [[[1.0], 2.0]], "variance must be an array of numbers; got"),
+        (DenseMetric, [[None]], "covariance must be an array of numbers; got"),
+        (DenseMetric, [np.ones((2, 3))], r"symmetric matrix; got shape \(2, 3\)"),
+        (DenseMetric, [np.ones(2)], r"symmetric matrix; got shape \(2,\)"),
+        (DenseMetric, [np.array([[1.0, 0.5], [0.4, 1.0]])], "symmetric, of finite numbers; got"),
+        (DenseMetric, [np.array([[1e-9, 1e-10], [5e-10, 1e-9]])], "symmetric, of finite numbers"),
+        (DenseMetric, [np.array([[1.0, 0.0], [0.0, np.inf]])], "symmetric, of finite numbers; got"),
+        (DenseMetric, [np.array([[1.0, 2.0], [2.0, 1.0]])], "positive definite"),
+        *((kind, {"metric": np.ones(3)}, METRIC + "an array") for kind in SCALED),
+        *((kind, {"metric": DiagonalMetric}, METRIC + "the class Diag") for kind in SCALED),
+        *((kind, [0.0], "step_size must be positive and finite; got 0.0") for kind in SCALED),
+        *((kind, ["a"], "step_size must be positive and finite; got 'a'") for kind in SCALED),
+        *((kind, {"max_steps": 0}, "max_steps must be a whole number >= 1") for kind in LONG),
+        *((kind, {"max_steps": 10**10}, "max_steps must be .* <= 1000000000") for kind in LONG),
+        *((kind, {"path": -1.0}, "path must be positive") for kind in (HMC, ChEES)),
+        (HMC, {"jitter": np.nextafter(1.0, 2.0)}, "jitter must be between 0 and 1"),
+        (HMC, {"small_steps": -0.1}, "small_steps must be between 0 and 1; got -0.1"),
+        (NUTS, {"max_depth": 0}, "max_depth must be a whole number >= 1; got 0"),
+        (NUTS, {"max_depth": 31}, "max_depth must be .* <= 30; got 31"),
+        (MAMS, {"decoherence_length": -1.0}, "decoherence_length must be positive"),
+        (MCLMC, {"energy_variance": 0.0}, "energy_variance must be positive"),
+        (LogNormalWalk, [np.inf], "step_size must be positive"),
+        (StudentWalk, [1.0, 0.0], "degrees must be positive"),
+        (Independent, [3, np.sum], "^draw must be"),
+        (Independent, [np.sum, "q"], "^log_density must be"),
+        (MetropolisHastings, ["gaussian"], "^proposal must be an object such as"),
+        (MetropolisHastings, [GaussianWalk], "^proposal must be an object such as"),
+        (ChEES().step, [GAUSSIAN, None, HMC().init(GAUSSIAN, THREE)], "own init.*got a State"),
+        (sampled, [THREE[:1], "chees"], r"two at least; got 1.*chains=2 or more.*HMC\(path"),
+        (sampled, [ONE, "mams"], "a single number has none to turn.*Use 'nuts'"),
+        (sampled, [THREE, "mclmc", 0.9], "says nothing to MCLMC.*energy_variance"),
     ],
 )
-def test_what_is_no_variance_or_covariance_is_refused(make, given, error, message):
-    with pytest.raises(error, match=message):
-        make(given)
-
-
-@pytest.mark.parametrize(
-    "kernel", [HMC, NUTS, ChEES, MAMS, MCLMC, GaussianWalk, StudentWalk, Langevin]
-)
-@pytest.mark.parametrize(
-    ("metric", "given"),
-    [
-        *((3, "3"), ("dense", "'dense'"), (np.ones(3), r"an array of shape \(3,\)")),
-        (DiagonalMetric, "the class DiagonalMetric"),
-    ],
-)
-def test_what_is_no_metric_is_refused_at_once(kernel, metric, given):
-    wanted = r"metric must be an object such as DiagonalMetric\(variance\) or .*, or None; got "
-    with pytest.raises(TypeError, match=f"{wanted}{given}"):
-        kernel(metric=metric)
-
-
-@pytest.mark.parametrize("units", [1e-9, 1e9])
-def test_a_covariance_may_miss_symmetry_by_rounding_in_any_units(units):
-    DenseMetric(units * np.array([[1.0, 1e-8], [3e-8, 1.0]]))
+def test_wrong_arguments_are_refused(make, given, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        make(**given) if isinstance(given, dict) else make(*given)

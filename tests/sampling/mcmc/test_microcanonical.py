@@ -6,25 +6,20 @@ from math import exp, sqrt
 
 import numpy as np
 import pytest
-from problems import COMPLEX_STEP
 from scipy import integrate, optimize, stats
 from targets import (
     Banana,
     Gaussian,
     check_refused,
     correlated,
-    moved,
 )
 
 from bbb_numpy.sampling.mcmc import (
-    HMC,
     MAMS,
     MCLMC,
-    DenseMetric,
     DiagonalMetric,
     Phase,
 )
-from bbb_numpy.sampling.mcmc.adaptation import DualAveraging, first_step_size
 from bbb_numpy.sampling.mcmc.metrics import identity
 from bbb_numpy.sampling.mcmc.microcanonical import (
     bias,
@@ -36,13 +31,6 @@ from bbb_numpy.sampling.mcmc.microcanonical import (
     refreshed,
 )
 from bbb_numpy.sampling.run import sample_target
-
-COVARIANCE = np.array([[1.0, 0.5, 0.1], [0.5, 0.8, 0.0], [0.1, 0.0, 0.3]])
-METRICS = {
-    "unit": identity(np.zeros((1, 3))),
-    "diagonal": DiagonalMetric(np.array([0.5, 1.6, 0.2])),
-    "dense": DenseMetric(COVARIANCE),
-}
 
 
 def phases(target, metric, size, chains=20, seed=0, spread=1.0):
@@ -75,43 +63,6 @@ def test_the_kick_solves_its_differential_equation(size):
         end, work = kick(metric, begin, gradient, time)
         np.testing.assert_allclose(end[0], exact[:-1], atol=1e-8)
         np.testing.assert_allclose(work, exact[-1], atol=1e-7)
-
-
-def jacobian_determinant(step, metric, phase):
-    """log |det| of a map of positions and directions, by the complex step.
-
-    The map is continued to momenta of any length, which it keeps; then the determinant in all
-    2 D coordinates is that on the sphere of directions.
-    """
-    size = phase.position.shape[1]
-    columns = []
-    for j in range(2 * size):
-        shift = np.zeros(2 * size, complex)
-        shift[j] = 1j * COMPLEX_STEP
-        momentum = phase.momentum + shift[size:]
-        length = np.sqrt(2.0 * metric.kinetic(momentum))[:, None]
-        position, turned = step(phase.position + shift[:size], momentum / length)
-        columns.append(np.hstack([position, turned * length]).imag / COMPLEX_STEP)
-    return np.linalg.slogdet(np.stack(columns, axis=2))[1]
-
-
-@pytest.mark.equation("D49")
-@pytest.mark.parametrize("name", METRICS)
-def test_the_work_is_minus_the_log_determinant_of_the_step(name):
-    """In three dimensions, with any metric; far out too, where a kick turns by much."""
-    metric, target = METRICS[name], Gaussian(COVARIANCE)
-    for spread, eps in ((1.0, 0.4), (5.0, 1.0)):
-        phase = phases(target, metric, 3, spread=spread)
-
-        def step(position, momentum, eps=eps):
-            begin = Phase(position, momentum, *target(position))
-            return isokinetic(target, metric, begin, eps)[0][:2]
-
-        _, work = isokinetic(target, metric, phase, eps)
-        assert np.abs(work).max() > 0.3
-        np.testing.assert_allclose(
-            -jacobian_determinant(step, metric, phase), work, rtol=1e-8, atol=1e-10
-        )
 
 
 @pytest.mark.equation("D49")
@@ -154,24 +105,6 @@ def test_the_variance_of_the_energy_error_is_proportional_to_eps_to_the_sixth():
     np.testing.assert_allclose(slopes, 6.0, atol=0.1)
 
 
-@pytest.mark.equation("D49")
-@pytest.mark.parametrize("size", [2, 3, 8])
-def test_the_leading_error_of_a_gaussian(size):
-    """eps^3 [(u H g - a u H u) / 4k - a (|g|^2 - a^2) / 12k^2], a = u.g, k = D - 1."""
-    rng = np.random.default_rng(size)
-    factor = rng.standard_normal((size, size))
-    target = Gaussian(factor @ factor.T / size + np.eye(size))
-    metric = identity(np.zeros((1, size)))
-    phase = phases(target, metric, size)
-    u, g, k = phase.momentum, phase.gradient, size - 1
-    a, curved = np.sum(u * g, axis=1), -u @ target.precision
-    leading = np.sum(curved * g, axis=1) - a * np.sum(curved * u, axis=1)
-    leading = leading / (4 * k) - a * (np.sum(g * g, axis=1) - a**2) / (12 * k**2)
-    eps = 1e-3  # forwards minus backwards: the term in eps^4 cancels
-    error = sum(energy_errors(target, metric, phase, e) / e**3 for e in (eps, -eps)) / 2
-    np.testing.assert_allclose(error, leading, atol=1e-4 * np.abs(leading).max())
-
-
 @pytest.mark.equation("D48")
 def test_refreshed_directions_forget_by_1_over_e_in_a_length_l_and_stay_uniform():
     size, rng = 40, np.random.default_rng(0)
@@ -192,28 +125,6 @@ def test_refreshed_directions_forget_by_1_over_e_in_a_length_l_and_stay_uniform(
 # --- MAMS ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.equation("D49")
-def test_the_steps_of_mams_are_drawn_evenly_up_to_two_lengths():
-    target, kernel, rng = Gaussian(np.eye(4)), MAMS(0.5), np.random.default_rng(0)
-    state, steps = kernel.init(target, target.draw(rng, 2)), []
-    for _ in range(400):
-        state, info = kernel.step(target, rng, state)
-        assert info.gradients[0] == info.gradients[1]
-        steps.append(info.gradients[0])
-    counts = np.bincount(steps, minlength=9)[1:]
-    assert len(counts) == kernel.steps(4) == 8
-    assert stats.chisquare(counts).pvalue > 1e-3
-
-
-@pytest.mark.parametrize("kernel", [MAMS(0.5), MCLMC(0.5)])
-def test_the_energy_is_minus_the_log_density_where_a_chain_is_then(kernel):
-    """The speed is always 1, so that there is no kinetic energy to count."""
-    target, rng = correlated(), np.random.default_rng(0)
-    new, info = kernel.step(target, rng, kernel.init(target, target.draw(rng, 50)))
-    np.testing.assert_allclose(info.energy, -target(new.position)[0], rtol=1e-12)
-    np.testing.assert_array_equal(info.depth, 0)
-
-
 # --- MCLMC: bias ---------------------------------------------------------------------------------
 
 
@@ -223,32 +134,17 @@ def stationary_variance(h):
 
 
 @pytest.mark.equation("D50")
-def test_narrow_directions_become_wider_and_wide_ones_narrower():
-    """V_i / sigma_i^2 - 1 = (h^2 / 4) (1 / sigma_i^2 - (2 / 3) mean(1 / sigma^2))."""
-    size, h = 100, 0.7
-    scales = np.repeat([1.0, 4.0], size // 2)  # variances
-    target, rng = Gaussian(np.diag(scales)), np.random.default_rng(0)
-    start = rng.standard_normal((2000, size)) * np.sqrt(scales)
-    end = moved(MCLMC(h * sqrt(size)), target, start, rng, 12)
-    found = np.mean(end**2, axis=0) / scales
-    mean = np.mean(1 / scales)
-    for part in (slice(None, size // 2), slice(size // 2, None)):
-        wanted = 0.25 * h * h * (1 / scales[part][0] - 2 / 3 * mean)
-        assert found[part].mean() - 1 == pytest.approx(wanted, abs=0.012)
-
-
-@pytest.mark.equation("D50")
 def test_the_energy_variance_of_a_gaussian_is_h_to_the_sixth_over_144():
     size, h = 400, 0.5
     target, metric = Gaussian(np.eye(size)), identity(np.zeros((1, size)))
-    phase = phases(target, metric, size, 8000)
+    phase = phases(target, metric, size, 2000)
     errors = energy_errors(target, metric, phase, h * sqrt(size))
     assert np.var(errors) / size == pytest.approx(h**6 / 144, rel=0.1)
     # so that the bias h^2 / 12 is (v / 12)^(1/3)
     assert bias(np.var(errors) / size) == pytest.approx(h * h / 12, rel=0.05)
     assert bias(5e-4) == pytest.approx(0.0347, abs=1e-4)
     # these began in the target, where E e^-error is 1 and the mean is half of the variance
-    assert np.mean(errors) == pytest.approx(np.var(errors) / 2, abs=4 * errors.std() / 8000**0.5)
+    assert np.mean(errors) == pytest.approx(np.var(errors) / 2, abs=4 * errors.std() / 2000**0.5)
     assert energy_variance(1.0, 3) == 0.0
     for acceptance in (0.0, 0.4, 0.511, np.nan):
         assert energy_variance(acceptance, 3) == np.inf
@@ -267,7 +163,7 @@ def mean_and_error(values):
 @pytest.mark.equation("D50")
 @pytest.mark.parametrize(
     ("size", "chains", "h"),
-    [(100, 400, 0.645), (100, 400, 0.95), (1000, 50, 0.645), (1000, 50, 0.95)],
+    [(100, 400, 0.645), (1000, 50, 0.95)],
 )
 def test_the_acceptance_and_the_bias_of_a_chain_are_those_that_are_told(size, chains, h):
     """In standard errors.
@@ -291,18 +187,6 @@ def test_the_acceptance_and_the_bias_of_a_chain_are_those_that_are_told(size, ch
     assert abs(told + 0.6 * told**2 - bias_seen) < 4 * error
 
 
-@pytest.mark.equation("D50")
-@pytest.mark.parametrize("seed", range(3))
-def test_the_share_of_the_mean_bias_is_bounded_by_the_energy_variance(seed):
-    """Whatever the scales: mean of b_i <= (v / 12)^(1/3), b_i the share of coordinate i."""
-    a = np.exp(2.0 * np.random.default_rng(seed).standard_normal(50))  # h^2 / sigma_i^2
-    b = (a - 2 / 3 * a.mean()) / 4
-    v = np.mean(a * b**2)
-    assert b.mean() <= bias(v)
-    assert b.min() >= -2.0 * bias(v)
-    assert np.isclose(np.mean(np.full(5, 0.3) / 12), bias(0.3**3 / 144))
-
-
 # --- MCLMC: tuning -------------------------------------------------------------------------------
 
 
@@ -312,9 +196,8 @@ def adapted(target, size, kernel, draws=60, warm_up=200, dtype=float, seed=0):
 
 
 @pytest.mark.equation("D50")
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_warm_up_finds_step_metric_and_length(dtype):
-    size = 50
+def test_the_warm_up_finds_step_metric_and_length():
+    size, dtype = 50, np.float32
     scales = np.geomspace(0.01, 100.0, size)
     found = adapted(Gaussian(np.diag(scales)), size, "mclmc", dtype=dtype)
     kernel = found.kernel
@@ -325,17 +208,6 @@ def test_the_warm_up_finds_step_metric_and_length(dtype):
     assert found.expected_bias == pytest.approx(bias(5e-4), rel=0.2)
     assert found.positions.dtype == dtype
     assert found.divergences == 0
-
-
-@pytest.mark.equation("D50")
-@pytest.mark.parametrize("kernel", [MAMS(), MCLMC()])
-def test_the_warm_up_begins_at_root_d_times_the_step_of_hmc_and_learns_a_diagonal(kernel):
-    target = correlated(0.3, np.linspace(0.5, 4.0, 9))
-    state = kernel.init(target, target.draw(np.random.default_rng(0), 8))
-    mine = kernel.adapt(target, np.random.default_rng(1), state, 40)
-    hmc = HMC().adapt(target, np.random.default_rng(1), state, 40)
-    assert mine.kernel.step_size == pytest.approx(3.0 * hmc.kernel.step_size)
-    assert mine.moments.squares.shape == (9,)
 
 
 def length_of(adaptation, moments, jumps):
@@ -370,76 +242,22 @@ def test_the_length_is_two_fifths_of_the_way_per_effective_draw(kernel, correlat
 
 
 @pytest.mark.equation("D50")
-def test_no_direction_alone_decides_the_length_and_none_that_has_not_moved():
-    """Correlations of successive draws count from -0.5 to 0.98, and as 0 where there is none."""
-    size, rng, target = 400, np.random.default_rng(0), standard
-    for kernel, way in ((MCLMC(), 2.0), (MCLMC(max_steps=2), None), (MAMS(), 1.0)):
-        begun = kernel.adapt(target, rng, kernel.init(target, rng.standard_normal((8, size))), 40)
-        if way is None:  # in units of root D, as all that follows; few steps reach no farther
-            way = 2 * begun.kernel.step_size / sqrt(size)
-            assert 0.5 < way < 2.0
-        count, wanted = 30 * 8, {}
-        for name, rho, factor in (
-            ("independent", np.zeros(size), 1.0),
-            ("one that hardly moves", np.where(np.arange(size) == 3, 0.9999, 0.0), 1.0 + 98 / size),
-            ("most to the other side", np.where(np.arange(size) < 200, -0.9, 0.5), (1 / 3 + 3) / 2),
-        ):
-            moments = begun.moments._replace(draws=30, squares=np.full(size, 2.0 * (count - 8)))
-            found = length_of(begun, moments, 2.0 * (1.0 - rho) * 2.0 * count)
-            wanted[name] = min(max(0.4 * way * factor, 0.5), 1.0)
-            assert found / sqrt(size) == pytest.approx(wanted[name]), name
-        stuck = moments._replace(squares=np.zeros(size))
-        still = length_of(begun, stuck, np.zeros(size))
-        assert still / sqrt(size) == pytest.approx(wanted["independent"])
-        assert len(set(wanted.values())) > 1
-
-
-@pytest.mark.equation("D50")
-@pytest.mark.parametrize("kernel", [MAMS(), MCLMC()])
-@pytest.mark.parametrize("dense", [True, False])
-def test_metric_length_and_step_are_renewed_at_the_ends_of_windows_from_their_draws(kernel, dense):
-    """Each by hand from the draws of its window: 75 to 100 the first, 100 to 150 the second."""
-    target, rng = correlated(0.3), np.random.default_rng(0)
+def test_the_length_is_renewed_at_the_end_of_every_window_but_the_first_from_its_draws():
+    """By hand from draws 101 to 150, the second window; the other ends at 100."""
+    target, rng, kernel = correlated(0.3), np.random.default_rng(0), MAMS()
     places = target.draw(rng, 201 * 4).reshape(201, 4, 3)
-    if isinstance(kernel, MAMS):  # so that neither length is at a bound
-        places[1:] += 0.3 * places[:-1]
-    found = [kernel.adapt(target, rng, kernel.init(target, places[0]), 200, dense=dense)]
+    places[1:] += 0.3 * places[:-1]  # so that the length is at neither bound
+    found = [kernel.adapt(target, rng, kernel.init(target, places[0]), 200)]
     info = kernel.step(target, rng, kernel.init(target, places[0]))[1]
-    info = info._replace(acceptance=np.array([0.8, 0.9, 0.9, 0.95]))
-    for done in range(1, 201):
-        old, state = found[-1], kernel.init(target, places[done])
-        one, two = copy.deepcopy(rng), copy.deepcopy(rng)
-        found.append(old.update(target, rng, state, info))
-        new = found[-1]
-        averaging = old.averaging.update(miss_of(old, target, one, state, info))
-        if done in (100, 150):
-            window = places[76:101] if done == 100 else places[101:151]
-            seen = (len(window) - 1) * 4
-            within = sum(np.cov(window[:, s].T) * (len(window) - 1) for s in range(4))
-            within = (within + 5e-3 * np.eye(3)) / (seen + 5)
-            inverse = new.kernel.metric.velocity(np.eye(3))
-            np.testing.assert_allclose(inverse, within if dense else np.diag(np.diag(within)))
-            miss_of(old, target, two, state, info)  # takes what it takes of the generator
-            step = first_step_size(
-                target, two, new.kernel.metric, state, np.exp(averaging.log_mean) / sqrt(3)
-            )
-            assert new.kernel.step_size == pytest.approx(sqrt(3) * step, rel=1e-12)
-            assert new.averaging == DualAveraging.start(new.kernel.step_size)
-            assert new.moments.draws == 0
-        else:
-            assert new.kernel.metric is old.kernel.metric
-            assert new.averaging == averaging
-            last = done == 200
-            step = np.exp(averaging.log_mean if last else averaging.log_step)
-            assert new.kernel.step_size == pytest.approx(step, rel=1e-12)
-        if done == 150:
-            jumps = np.sum((places[101:151] - places[100:150]) ** 2, axis=(0, 1))
-            length = length_of(old, old.moments.update(places[150]), jumps)
-            assert new.kernel.decoherence_length == pytest.approx(length)
-            assert 0.5 * sqrt(3) < length < sqrt(3)
-        else:
-            assert new.kernel.decoherence_length == old.kernel.decoherence_length
-    assert [found[k].moments.draws for k in (75, 76, 99, 101, 149, 151)] == [0, 1, 24, 1, 49, 0]
+    info = info._replace(acceptance=np.full(4, 0.9))
+    for place in places[1:]:
+        found.append(found[-1].update(target, rng, kernel.init(target, place), info))
+    lengths = [one.kernel.decoherence_length for one in found]
+    assert [k for k in range(1, 201) if lengths[k] != lengths[k - 1]] == [150]
+    jumps = np.sum((places[101:151] - places[100:150]) ** 2, axis=(0, 1))
+    moments = found[149].moments.update(places[150])
+    assert lengths[150] == pytest.approx(length_of(found[149], moments, jumps))
+    assert 0.5 * sqrt(3) < lengths[150] < sqrt(3)
 
 
 @pytest.mark.equation("D50")
@@ -491,8 +309,7 @@ def test_an_error_that_is_no_number_makes_the_step_smaller_and_harms_nothing():
 def test_a_bias_of_a_tenth_of_a_deviation_is_told():
     """Curved, and too large a step: a mean is wrong by more than that, and it says so."""
     target, rng = Banana(), np.random.default_rng(0)
-    exact = target.draw(rng, 100_000)
-    mean, deviation = exact.mean(axis=0), exact.std(axis=0)
+    mean, deviation = np.array([0.0, 1.0]), np.array([1.0, sqrt(2.0 + 0.5**2)])
     start = target.draw(rng, 300)
 
     def off(found):
@@ -511,48 +328,6 @@ def test_a_bias_of_a_tenth_of_a_deviation_is_told():
 
 
 # --- what is refused -----------------------------------------------------------------------------
-
-
-def made(**options):
-    return lambda kernel: kernel(**options)
-
-
-@pytest.mark.equation("D48")
-@pytest.mark.parametrize("kernel", [MAMS, MCLMC])
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (made(step_size=0.0), ValueError, "step_size must be positive"),
-        (made(decoherence_length=-1.0), ValueError, "decoherence_length must be positive"),
-        (made(metric=3), TypeError, "metric must be an object such as"),
-        (made(max_steps=0), ValueError, "max_steps must be a whole number >= 1"),
-        (made(max_steps=10**10), ValueError, "max_steps must be .* <= 1000000000; got"),
-        (lambda kernel: MCLMC(energy_variance=0.0), ValueError, "energy_variance must be positive"),
-        (
-            lambda kernel: sample_target(
-                Gaussian(np.eye(1)), np.zeros((4, 1)), sampler=kernel(), draws=5
-            ),
-            ValueError,
-            "a single number has none to turn.*Use 'nuts'",
-        ),
-        (
-            lambda kernel: sample_target(
-                correlated(), np.zeros((2, 3)), sampler="mclmc", draws=5, target_accept=0.9
-            ),
-            ValueError,
-            "says nothing to MCLMC.*energy_variance",
-        ),
-    ],
-)
-def test_wrong_arguments_are_refused(kernel, call, error, message):
-    with pytest.raises(error, match=message):
-        call(kernel)
-
-
-def test_an_acceptance_can_be_asked_of_mams_and_two_numbers_have_a_direction():
-    options = {"draws": 5, "sampler": "mams", "warm_up": 150, "target_accept": 0.9}
-    found = sample_target(Gaussian(np.eye(2)), np.zeros((8, 2)), **options)
-    assert found.kernel.target_accept == 0.9
 
 
 @pytest.mark.equation("D49")
