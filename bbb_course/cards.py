@@ -1,8 +1,8 @@
 """Bug x detector: which test sees which mistake? The key is computed by running them.
 
 One small program, Bayesian linear regression by Bayes by Backprop with minibatches, whose exact
-answers are known (D8); mistakes from published papers and code, planted as edits of its source; six
-detectors. `DETECTORS` runs them; the table of what each saw is ``cards.json``.
+answers are known (D8); mistakes from published papers and code, planted as edits of its source
+(``bugs.json``); six detectors. `DETECTORS` runs them; what each saw is in ``cards.json``.
 """
 
 from __future__ import annotations
@@ -84,84 +84,8 @@ class Bug(NamedTuple):
 
 
 BUGS: Mapping[str, Bug] = {
-    "sign of log prior": Bug(
-        "the value has - log(prior) where + belongs",
-        "printed in K18",
-        (("+ np.log(PRIOR) -", "- np.log(PRIOR) -"),),
-    ),
-    "plus one over sigma": Bug(
-        "the slope of -log sigma has the other sign", "K30", (("- pi / sigma", "+ pi / sigma"),)
-    ),
-    "no eps": Bug("d_rho lacks the factor eps", "K28", (("d_w * eps", "d_w"),)),
-    "score counted twice": Bug(
-        "the direct partial derivatives of log q are added to the total ones",
-        "Wu's split form, W4 and W5, added to K21 and K30",
-        (
-            ("d_mu = d_w.mean(axis=-2)", "d_mu = (d_w + pi * eps / sigma).mean(axis=-2)"),
-            ("- pi / sigma)", "- pi / sigma + pi * (eps**2 - 1) / sigma)"),
-        ),
-    ),
-    "mean frozen in log q": Bug(
-        "log q is taken at a copy of mu that is no parameter (detached)",
-        "the tutorial behind Wu's quartic (D20)",
-        (("d_mu = d_w.mean(axis=-2)", "d_mu = (d_w - pi * eps / sigma).mean(axis=-2)"),),
-    ),
-    "softplus without its derivative": Bug(
-        "the slope for sigma is used as that for rho", "K23", ((" / (1 + np.exp(-rho))\n", "\n"),)
-    ),
-    "likelihood divided by n": Bug(
-        "the mean over rows stands in place of the sum, in value and gradient",
-        "K18 with a mean squared error",
-        (
-            ("nll = np.sum(", "nll = 1 / len(x) * np.sum("),
-            ("- r @ x / NOISE**2", "- r @ x / NOISE**2 / len(x)"),
-        ),
-    ),
-    "whole KL in every minibatch": Bug(
-        "each minibatch pays the complexity of the data set",
-        "published code",
-        (("return rows / total", "return 1.0"),),
-    ),
-    "KL divided by layers": Bug(
-        "the complexity is averaged over weight matrix and bias",
-        "published code",
-        (("return rows / total", "return rows / total / 2"),),
-    ),
-    "KL divided by weights": Bug(
-        "the complexity is averaged over the weights",
-        "published code",
-        (("return rows / total", "return rows / total / 3"),),
-    ),
-    "KL divided by batch and data set": Bug(
-        "the complexity is divided by the rows of the batch and of the data set",
-        "published code",
-        (("return rows / total", "return 1 / (rows * total)"),),
-    ),
-    "noise other than the gradient's": Bug(
-        "the gradient for rho uses other noise than the weights did",
-        "the program published beside the report",
-        (("d_w * eps", "d_w * np.roll(eps, 1, axis=-2)"),),
-    ),
-    "sigma of the bias unsquared": Bug(
-        "the variance of the bias is taken to be sigma",
-        "the program published beside the report",
-        (("+ sigma * eps", "+ np.where(np.arange(3) == 0, np.sqrt(sigma), sigma) * eps"),),
-    ),
-    "bands of fifty": Bug(
-        "the band is 3 times 50 epistemic deviations",
-        "the program published beside the report",
-        (("1.96 * np.sqrt(epistemic**2 + NOISE**2)", "3 * 50 * epistemic"),),
-    ),
-    "band without noise": Bug(
-        "the band of the mean is shown as that of new targets",
-        "Krasser's figures (R10)",
-        (("np.sqrt(epistemic**2 + NOISE**2)", "epistemic"),),
-    ),
-    "uniform noise": Bug(
-        "eps is uniform between -1 and 1",
-        "K1",
-        (("rng.standard_normal(shape)", "rng.uniform(-1.0, 1.0, shape)"),),
-    ),
+    name: Bug(one["what"], one["seen"], tuple(map(tuple, one["edits"])))
+    for name, one in json.loads(TABLE.with_name("bugs.json").read_text(encoding="utf-8")).items()
 }
 
 

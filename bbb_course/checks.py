@@ -6,7 +6,7 @@ programs. A check that refuses everything finds all errors, and nobody would kee
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -30,15 +30,9 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Check(Exercise):
-    """An exercise whose answer is a check: true for what is right.
+    """An exercise whose answer is a check: true for what is right."""
 
-    Attributes
-    ----------
-    subjects : callable
-        Makes right and wrong ones.
-    """
-
-    subjects: Callable[[], list[Subject]]
+    subjects: Callable[[], list[Subject]]  # makes right and wrong ones
 
     def judge(self, answer: Any) -> Verdict:
         """Try the answer on all subjects."""
@@ -68,6 +62,11 @@ class Check(Exercise):
         )
         passed = killed == wrong and not alarms
         return Verdict(self.name, passed, "scored", head, tuple(findings), score=score)
+
+
+def _subjects(right: Mapping[str, Any], wrong: Mapping[str, Any]) -> list[Subject]:
+    shown = ((True, right), (False, wrong))
+    return [Subject(what, kind, one) for kind, some in shown for what, one in some.items()]
 
 
 # --- gradients
@@ -100,37 +99,32 @@ def _gradients() -> list[Subject]:
     def entry(i: int, factor: float) -> Callable[[Array, Array], Array]:
         return lambda grad, theta: grad * np.where(np.arange(grad.size) == i, factor, 1.0)
 
-    return [
-        Subject("a right gradient", True, (_cost, theta)),
-        Subject("a right gradient near 0", True, (_cost, 1e-3 * theta)),
-        Subject("a right gradient of a cost of a million", True, (made(factor=1e6), theta)),
-        Subject("a right gradient of a cost of a millionth", True, (made(factor=1e-6), theta)),
-        Subject("a right gradient of a cost with a large constant", True, (made(shift=1e4), theta)),
-        Subject("a right gradient in one dimension", True, (_cost, theta[:1])),
-        Subject("the sign of the whole gradient", False, (made(lambda g, t: -g), theta)),
-        Subject("a gradient of twice the size", False, (made(lambda g, t: 2 * g), theta)),
-        Subject("one derivative that is 0", False, (made(entry(2, 0.0)), theta)),
-        Subject("the sign of the last derivative", False, (made(entry(-1 + 5, -1.0)), theta)),
-        Subject(
-            "one derivative too large by 1/1000 of itself", False, (made(entry(1, 1.001)), theta)
+    right = {
+        "a right gradient": (_cost, theta),
+        "a right gradient near 0": (_cost, 1e-3 * theta),
+        "a right gradient of a cost of a million": (made(factor=1e6), theta),
+        "a right gradient of a cost of a millionth": (made(factor=1e-6), theta),
+        "a right gradient of a cost with a large constant": (made(shift=1e4), theta),
+        "a right gradient in one dimension": (_cost, theta[:1]),
+    }
+    wrong = {
+        "the sign of the whole gradient": made(lambda g, t: -g),
+        "a gradient of twice the size": made(lambda g, t: 2 * g),
+        "one derivative that is 0": made(entry(2, 0.0)),
+        "the sign of the last derivative": made(entry(-1 + 5, -1.0)),
+        "one derivative too large by 1/1000 of itself": made(entry(1, 1.001)),
+        "two errors that cancel in the sum of the derivatives": made(
+            lambda g, t: g + np.array([0.5, -0.5, 0, 0, 0])
         ),
-        Subject(
-            "two errors that cancel in the sum of the derivatives",
-            False,
-            (made(lambda g, t: g + np.array([0.5, -0.5, 0, 0, 0])), theta),
+        "an error that is wrong only where theta is negative": made(
+            lambda g, t: g + 0.3 * (t.real < -1)
         ),
-        Subject(
-            "an error that is wrong only where theta is negative",
-            False,
-            (made(lambda g, t: g + 0.3 * (t.real < -1)), theta),
+        "a gradient of a cost of a millionth, too large by 1/1000 of itself": made(
+            lambda g, t: 1.001 * g, 1e-6
         ),
-        Subject(
-            "a gradient of a cost of a millionth, too large by 1/1000 of itself",
-            False,
-            (made(lambda g, t: 1.001 * g, 1e-6), theta),
-        ),
-        Subject("a gradient that is nan", False, (made(lambda g, t: g * np.nan), theta)),
-    ]
+        "a gradient that is nan": made(lambda g, t: g * np.nan),
+    }
+    return _subjects(right, {what: (one, theta) for what, one in wrong.items()})
 
 
 # --- kernels of chains on a few states
@@ -170,32 +164,26 @@ def _kernels() -> list[Subject]:
     pairs = np.zeros((4, 4))  # period 2: from {0, 3} to {1, 2} and back, which weigh the same
     pairs[np.ix_([0, 3], [1, 2])] = p[[1, 2]] / 0.5
     pairs[np.ix_([1, 2], [0, 3])] = p[[0, 3]] / 0.5
-    return [
-        Subject("Metropolis and Hastings with a lopsided proposal", True, (right, p)),
-        Subject("Metropolis with a symmetric proposal", True, (_metropolis(p, symmetric), p)),
-        Subject("independent draws from p", True, (np.tile(p, (4, 1)), p)),
-        Subject("Barker's rule", True, (barker, p)),
-        Subject(
-            "a kernel with a current in a circle, without detailed balance", True, (round_about, p)
-        ),
-        Subject(
-            "a slow chain that moves once in a hundred steps",
-            True,
-            (0.99 * np.eye(4) + 0.01 * right, p),
-        ),
-        Subject("the proposal in place of the kernel", False, (q, p)),
-        Subject("the proposal's ratio forgotten", False, (_metropolis(p, q, ratio=False), p)),
-        Subject("refused steps that are lost", False, (_metropolis(p, q, rest=False), p)),
-        Subject("a kernel for another p", False, (_metropolis(p[::-1].copy(), symmetric), p)),
-        Subject("two blocks that no step connects, each with its part of p", False, (blocks, p)),
-        Subject("a chain of period 2 that has p as its stationary distribution", False, (pairs, p)),
-        Subject("a chain that never moves", False, (np.eye(4), p)),
-        Subject(
-            "rows that add up to 1, one of their numbers negative",
-            False,
-            ((flow + 5 * current * turned) / p[:, None], p),
-        ),
-    ]
+    right_ones = {
+        "Metropolis and Hastings with a lopsided proposal": right,
+        "Metropolis with a symmetric proposal": _metropolis(p, symmetric),
+        "independent draws from p": np.tile(p, (4, 1)),
+        "Barker's rule": barker,
+        "a kernel with a current in a circle, without detailed balance": round_about,
+        "a slow chain that moves once in a hundred steps": 0.99 * np.eye(4) + 0.01 * right,
+    }
+    wrong = {
+        "the proposal in place of the kernel": q,
+        "the proposal's ratio forgotten": _metropolis(p, q, ratio=False),
+        "refused steps that are lost": _metropolis(p, q, rest=False),
+        "a kernel for another p": _metropolis(p[::-1].copy(), symmetric),
+        "two blocks that no step connects, each with its part of p": blocks,
+        "a chain of period 2 that has p as its stationary distribution": pairs,
+        "a chain that never moves": np.eye(4),
+        "rows that add up to 1, one of their numbers negative": (flow + 5 * current * turned)
+        / p[:, None],
+    }
+    return _subjects(*({what: (k, p) for what, k in some.items()} for some in (right_ones, wrong)))
 
 
 # --- predictive distributions
@@ -205,14 +193,8 @@ def _predictions() -> list[Subject]:
     rows, draws = 500, 200
 
     def made(
-        what: str,
-        right: bool,
-        seed: int,
-        spread: float = 1.0,
-        shift: float = 0.0,
-        skew: bool = False,
-        edge: float = 1.0,
-    ) -> Subject:
+        seed: int, spread: float = 1.0, shift: float = 0.0, skew: bool = False, edge: float = 1.0
+    ) -> tuple[Array, Array]:
         rng = np.random.default_rng(seed)
         centre, scale = 5 * rng.standard_normal(rows), np.exp(rng.standard_normal(rows))
 
@@ -222,30 +204,26 @@ def _predictions() -> list[Subject]:
 
         y = centre + scale * noise((rows,))
         wide = spread * np.where(np.arange(rows) % 4 == 0, edge, 1.0)
-        x = centre + shift * scale + wide * scale * noise((draws, rows))
-        return Subject(what, right, (x, y))
+        return centre + shift * scale + wide * scale * noise((draws, rows)), y
 
-    return [
-        made("a right predictive distribution", True, 1),
-        made("another right one", True, 2),
-        made("a third right one", True, 3),
-        made("a right one with a long right tail", True, 4, skew=True),
-        made("another with a long right tail", True, 5, skew=True),
-        made("bands too narrow by half: the noise is missing", False, 6, spread=0.5),
-        made("bands too narrow by a fifth", False, 7, spread=0.8),
-        made("bands twice as wide", False, 8, spread=2.0),
-        made("bands of fifty standard deviations", False, 9, spread=50.0),
-        made("a mean that is half a standard deviation too large", False, 10, shift=0.5),
-        made("a mean that is too small by half a standard deviation", False, 11, shift=-0.5),
-        made("too narrow in a quarter of the rows, by nine tenths", False, 12, edge=0.1),
-        made(
-            "too wide in most rows and far too narrow in the others",
-            False,
-            13,
-            spread=3.0,
-            edge=0.17,
-        ),
-    ]
+    right = {
+        "a right predictive distribution": made(1),
+        "another right one": made(2),
+        "a third right one": made(3),
+        "a right one with a long right tail": made(4, skew=True),
+        "another with a long right tail": made(5, skew=True),
+    }
+    wrong = {
+        "bands too narrow by half: the noise is missing": made(6, spread=0.5),
+        "bands too narrow by a fifth": made(7, spread=0.8),
+        "bands twice as wide": made(8, spread=2.0),
+        "bands of fifty standard deviations": made(9, spread=50.0),
+        "a mean that is half a standard deviation too large": made(10, shift=0.5),
+        "a mean that is too small by half a standard deviation": made(11, shift=-0.5),
+        "too narrow in a quarter of the rows, by nine tenths": made(12, edge=0.1),
+        "too wide in most rows and far too narrow in the others": made(13, spread=3.0, edge=0.17),
+    }
+    return _subjects(right, wrong)
 
 
 CHECK_A_GRADIENT = Check(name="check_a_gradient", tags=("D9", "D44"), subjects=_gradients)

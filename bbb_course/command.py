@@ -66,11 +66,8 @@ def _files(given: list[str]) -> list[Path]:
     for text in given:
         path = Path(text)
         if path.is_dir():
-            inside = [
-                one
-                for one in sorted(path.rglob("*.py"))
-                if "solutions" not in one.relative_to(path).parts[:-1] and one.name[0].isdigit()
-            ]
+            numbered = sorted(one for one in path.rglob("*.py") if one.name[0].isdigit())
+            inside = [one for one in numbered if "solutions" not in one.relative_to(path).parts]
             if not inside:
                 raise ValueError(f"there is no answer in {path}: none of its files is numbered")
             found += inside
@@ -93,15 +90,10 @@ def add_parsers(commands: Commands) -> None:
     parser.add_argument("answers", nargs="*", metavar="FILE", help="files, or folders of them")
     parser.add_argument("--list", action="store_true", help="show all exercises")
     parser.add_argument("--json", action="store_true", help="print verdicts for programs")
-    parser.add_argument(
-        "--seconds", type=above_zero, default=20.0, help="time limit for each answer"
-    )
-    parser.add_argument(
-        "--megabytes", type=at_least_one, default=1024, help="memory limit for each answer"
-    )
-    parser.add_argument(
-        "--export",
-        choices=FORMATS,
-        help="instead of grading, write tests for Otter-Grader, or source notebooks for nbgrader",
-    )
+    text = "time limit for each answer"
+    parser.add_argument("--seconds", type=above_zero, default=20.0, help=text)
+    text = "memory limit for each answer"
+    parser.add_argument("--megabytes", type=at_least_one, default=1024, help=text)
+    text = "instead of grading, write tests for Otter-Grader, or source notebooks for nbgrader"
+    parser.add_argument("--export", choices=FORMATS, help=text)
     parser.add_argument("--out", help="folder of the export")

@@ -12,24 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Argument",
-    "Exercise",
-    "Finding",
-    "Formula",
-    "Unusable",
-    "Verdict",
-    "Wrong",
-    "ask",
-    "count",
-    "given",
-    "label",
-    "positive",
-    "real",
-    "unit",
-    "whole",
-    "zero_one",
-]
+__all__ = ["Argument", "Exercise", "Finding", "Formula", "Unusable", "Verdict", "Wrong", "ask",
+           "count", "given", "label", "positive", "real", "unit", "whole", "zero_one"]  # fmt: skip
 
 Array = NDArray[Any]
 Answer = Callable[..., Any]
@@ -38,17 +22,8 @@ Sizes = Mapping[str, int]
 # What a letter in a shape stands for, and how large it is in a proof. Powers of two where one
 # divides by it: 1/2 and 1/4 are exact in floats as well.
 SIZES = {"S": 2, "B": 4, "N": 4, "P": 3, "I": 2, "H": 3, "K": 2, "C": 3, "T": 4}
-NAMES = {
-    "S": "weight samples",
-    "B": "rows",
-    "N": "examples",
-    "P": "weights",
-    "I": "inputs",
-    "H": "hidden units",
-    "K": "outputs",
-    "C": "classes",
-    "T": "draws",
-}
+NAMES = {"S": "weight samples", "B": "rows", "N": "examples", "P": "weights", "I": "inputs",
+         "H": "hidden units", "K": "outputs", "C": "classes", "T": "draws"}  # fmt: skip
 SMALL = {  # that the smallest failing case is made of, the simplest first
     "real": (0.0, 1.0, -1.0, 2.0, 0.5),
     "positive": (1.0, 2.0, 0.5, 3.0),
@@ -59,17 +34,10 @@ SMALL = {  # that the smallest failing case is made of, the simplest first
 
 
 class Argument(NamedTuple):
-    """One argument of the function that the student writes.
+    """One argument of the function that the student writes: its kind, and an axis a letter.
 
-    Attributes
-    ----------
-    kind : {'real', 'positive', 'unit', 'zero-one', 'label', 'count', 'given'}
-        What its numbers may be; *unit* is between 0 and 1, *label* 0 to C - 1, *given* one of
-        some values.
-    shape : str
-        Letters of `SIZES`, one for each axis; empty for one number.
-    values : tuple
-        What is given: the simplest first.
+    *real*, *positive*, *unit* (between 0 and 1), *zero-one*, *label* (0 to C - 1), *count*, or
+    *given*: one of some values, the simplest first.
     """
 
     kind: str
@@ -78,21 +46,18 @@ class Argument(NamedTuple):
 
     def draw(self, rng: np.random.Generator, sizes: Sizes) -> Any:
         """Return random numbers, for proofs."""
-        shape = tuple(sizes[letter] for letter in self.shape)
         if self.kind == "given":
             return self.values[rng.integers(len(self.values))]
-        if self.kind == "real":
-            drawn: Any = rng.standard_normal(shape)
-        elif self.kind == "positive":
-            drawn = np.exp(0.4 * rng.standard_normal(shape))
-        elif self.kind == "unit":
-            drawn = 1 / (1 + np.exp(-rng.standard_normal(shape)))
-        elif self.kind == "zero-one":
-            return rng.integers(0, 2, shape)
-        elif self.kind == "label":
-            return rng.integers(0, sizes["C"], shape)
-        else:
+        shape = tuple(sizes[letter] for letter in self.shape)
+        if self.kind == "count":
             return rng.poisson(2.0, shape)
+        if self.kind in ("zero-one", "label"):
+            return rng.integers(0, 2 if self.kind == "zero-one" else sizes["C"], shape)
+        drawn: Any = rng.standard_normal(shape)
+        if self.kind == "positive":
+            drawn = np.exp(0.4 * drawn)
+        elif self.kind == "unit":
+            drawn = 1 / (1 + np.exp(-drawn))
         return np.asarray(drawn) if self.shape else float(drawn)
 
     def small(self, rng: np.random.Generator, sizes: Sizes, among: int) -> Any:
@@ -166,23 +131,10 @@ class Finding(NamedTuple):
 class Verdict:
     """What the grader says of one answer.
 
-    Attributes
-    ----------
-    exercise : str
-        Its name.
-    passed : bool
-    verdict : str
-        ``proved``, ``right`` (all but proved: the headline says how), ``known mistake``,
-        ``wrong``, ``not answered``, ``unusable`` (it raises, or returns another shape),
-        ``stopped`` (by a limit), ``scored``.
-    headline : str
-        One sentence.
-    findings : tuple of Finding
-        By block, what is wrong.
-    cases : dict
-        By block the smallest case that fails: arguments, what the answer gives, what is right.
-    score : dict
-        Numbers of the exercises that are scored.
+    `verdict` is ``proved``, ``right`` (all but proved: the headline says how), ``known mistake``,
+    ``wrong``, ``not answered``, ``unusable`` (it raises, or returns another shape), ``stopped`` (by
+    a limit) or ``scored``. `findings` say what is wrong, by block; `cases` have the smallest that
+    fails: arguments, what the answer gives, what is right. `score` is of those that are scored.
     """
 
     exercise: str
@@ -215,18 +167,10 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Exercise:
-    """What all exercises have.
+    """What all exercises have."""
 
-    Attributes
-    ----------
-    name : str
-        Of the function, or the table, that the student writes.
-    tags : tuple of str
-        The entries of the book that it is about.
-    """
-
-    name: str
-    tags: tuple[str, ...]
+    name: str  # of the function, or the table, that the student writes
+    tags: tuple[str, ...]  # the entries of the book that it is about
 
     patience: ClassVar[float] = 1.0  # time limits are this much longer: some run an answer often
 
@@ -237,31 +181,16 @@ class Exercise:
 
 @dataclass(frozen=True, kw_only=True)
 class Formula(Exercise):
-    """An exercise whose answer is a function that can be compared exactly.
+    """An exercise whose answer is a function that can be compared exactly."""
 
-    Attributes
-    ----------
-    right : callable
-        The right answer, from the arguments to a block or a tuple of blocks.
-    arguments : mapping of str to Argument
-    returns : tuple of str
-        Names of the blocks.
-    slopes : mapping of str to str
-        Blocks that must be derivatives of the first block, and by which argument.
-    wrong : tuple of Wrong
-    sizes : mapping of str to int
-        What the letters of the shapes are in the proofs.
-    extremes : tuple of tuple
-        Arguments at which floats overflow unless one takes care; the last entry of each is what
-        is right there.
-    """
-
-    right: Answer
+    right: Answer  # from the arguments to a block or a tuple of blocks
     arguments: Mapping[str, Argument]
-    returns: tuple[str, ...]
+    returns: tuple[str, ...]  # names of the blocks
+    # blocks that must be derivatives of the first block, and by which argument
     slopes: Mapping[str, str] = field(default_factory=dict)
     wrong: tuple[Wrong, ...] = ()
-    sizes: Mapping[str, int] = field(default_factory=lambda: SIZES)
+    sizes: Mapping[str, int] = field(default_factory=lambda: SIZES)  # of the letters, in proofs
+    # arguments at which floats overflow unless one takes care; the last entry is what is right
     extremes: tuple[tuple[Any, ...], ...] = ()
 
     @cached_property

@@ -46,25 +46,12 @@ print(verdict)"""
 
 
 def export(form: str, paths: Sequence[Path], folder: Path) -> list[Path]:
-    """Write the tests of exercises for another grader.
-
-    Parameters
-    ----------
-    form : {'otter', 'nbgrader'}
-    paths : sequence of Path
-        Files named as their exercises; solutions, for nbgrader, which makes the students' notebooks
-        of them itself.
-    folder : Path
-        Where to write.
-
-    Returns
-    -------
-    list of Path
+    """Write the tests of exercises, or for nbgrader of their solutions, into a folder.
 
     Raises
     ------
     ValueError
-        If a file has no marked solution, for nbgrader.
+        If a file has no marked solution, for nbgrader, which makes the students' notebooks itself.
     """
     written = []
     for path in paths:
@@ -93,27 +80,13 @@ def _notebook(path: Path, name: str) -> dict[str, Any]:
     statement = ast.get_docstring(tree) or name
     code = "".join(text.splitlines(keepends=True)[tree.body[0].end_lineno :]).strip()
     marks = {"schema_version": 3, "task": False}
+    answer = {"grade": False, "solution": True, "locked": False, "grade_id": name, **marks}
+    tests = {"grade": True, "solution": False, "locked": True, "points": 1}
+    tests |= {"grade_id": f"{name}-tests", **marks}
     cells = [
         _cell("markdown", f"statement-{name}", statement, {}),
-        _cell(
-            "code",
-            f"answer-{name}",
-            code,
-            {"grade": False, "solution": True, "locked": False, "grade_id": name, **marks},
-        ),
-        _cell(
-            "code",
-            f"tests-{name}",
-            TESTS.format(name=name),
-            {
-                "grade": True,
-                "solution": False,
-                "locked": True,
-                "points": 1,
-                "grade_id": f"{name}-tests",
-                **marks,
-            },
-        ),
+        _cell("code", f"answer-{name}", code, answer),
+        _cell("code", f"tests-{name}", TESTS.format(name=name), tests),
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return {

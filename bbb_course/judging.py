@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import random
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -284,20 +284,17 @@ def _overflow(exercise: Formula, answer: Answer) -> Verdict | None:
     return None
 
 
-def _listed(names: tuple[str, ...] | list[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     *first, last = names
-    verb = "are" if first else "is"
-    return f"{', '.join(first)} and {last} {verb} right" if first else f"{last} {verb} right"
+    return f"{', '.join(first)} and {last} are right" if first else f"{last} is right"
 
 
 def _what_is_right(exercise: Formula, answer: Answer, found: list[Found]) -> str:
     right = [name for name, one in zip(exercise.returns, found, strict=True) if one.same]
     wrong = [name for name, one in zip(exercise.returns, found, strict=True) if not one.same]
-    verb = "are" if len(wrong) > 1 else "is"
     parts = [_listed(right)] if right else []
-    parts.append(f"{', '.join(wrong)} {verb} wrong")
-    slopes = set(exercise.slopes)
-    if slopes and exercise.returns[0] in wrong and _slopes_proved(exercise, answer)[0]:
+    parts.append(f"{', '.join(wrong)} {'are' if len(wrong) > 1 else 'is'} wrong")
+    if exercise.slopes and exercise.returns[0] in wrong and _slopes_proved(exercise, answer)[0]:
         parts.append("the derivatives are exactly those of this other value")
     return "; ".join(parts)
 
@@ -390,21 +387,15 @@ def _simpler(
     """Return arguments that fail as well, with as many zeros and ones as there can be."""
     best = list(arguments)
     for i, one in enumerate(exercise.arguments.values()):
-        if one.kind == "given":
-            continue
-        for index in np.ndindex(np.shape(best[i])):
-            for simple in (0.0, 1.0) if one.kind == "real" else (1.0,):
-                tried = list(best)
-                if one.shape:
-                    tried[i] = np.copy(best[i])
-                    tried[i][index] = simple
-                else:
-                    tried[i] = simple
-                if one.kind in ("real", "positive") and _fails(
-                    exercise, answer, tuple(tried), block, shapes
-                ):
-                    best = tried
-                    break
+        simplest = {"real": (0.0, 1.0), "positive": (1.0,)}.get(one.kind, ())
+        for index, simple in itertools.product(np.ndindex(np.shape(best[i])), simplest):
+            now = np.array(best[i])
+            if now[index] in simplest[: simplest.index(simple)]:
+                continue  # it is as simple as can be
+            now[index] = simple
+            tried = [*best[:i], now if one.shape else now.item(), *best[i + 1 :]]
+            if _fails(exercise, answer, tuple(tried), block, shapes):
+                best = tried
     return tuple(best)
 
 
@@ -433,12 +424,9 @@ def _fails(
         return {**shown, "yours": str(error)} if shapes else {}
     name, found, expected = exercise.returns[block], ours[block], right[block]
     if np.shape(found) != np.shape(expected):
-        wrong_shape = {
-            **shown,
-            f"your {name}": f"of shape {np.shape(found)}",
-            f"right {name}": f"of shape {np.shape(expected)}",
-        }
-        return wrong_shape if shapes else {}
+        case = {f"your {name}": found, f"right {name}": expected}
+        said = {whose: f"of shape {np.shape(value)}" for whose, value in case.items()}
+        return {**shown, **said} if shapes else {}
     mine, theirs = np.asarray(found, float), np.asarray(expected, float)
     scale = max(np.max(np.abs(theirs), initial=0.0), 1.0)
     if np.allclose(mine, theirs, rtol=0, atol=ROUNDING * scale):

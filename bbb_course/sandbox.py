@@ -40,15 +40,9 @@ def grade_files(
 ) -> Iterator[Verdict]:
     """Grade files, each in a process of its own; yield the verdicts in the order of the files.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        Named as the exercises.
-    seconds : float
-        Time for each file. Exercises that are scored by running the answer often have
-        more: a multiple that they say.
-    megabytes : int
-        Memory beyond what the grader itself holds, where the system can limit it.
+    Files are named as their exercises, and have so many seconds each, those that run an answer
+    often a multiple that they say; megabytes are those beyond what the grader itself holds, where
+    the system can limit them.
     """
     running: set[subprocess.Popen[bytes]] = set()
 
@@ -147,18 +141,7 @@ def _limit(seconds: float, megabytes: int) -> None:
 
 
 def grade_file(path: Path) -> Verdict:
-    """Grade one file in this process, without limits.
-
-    Parameters
-    ----------
-    path : Path
-        Named as the exercise, digits before it aside; it defines a function, or a table, of the
-        exercise's name.
-
-    Returns
-    -------
-    Verdict
-    """
+    """Grade one file in this process, without limits: a function, or a table, of its name."""
     name = name_of(path)
     find(name)
     try:
