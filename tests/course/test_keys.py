@@ -2,18 +2,17 @@
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bbb_course import judge
-from bbb_course.exercise import Formula, Verdict, Wrong
+from bbb_course.exercise import Formula, Verdict
 from bbb_course.judging import judge_formula
-from bbb_course.keys import chapters, exercises, find, name_of
+from bbb_course.keys import chapters, exercises, find
 from bbb_course.keys.making import formula
-from bbb_numpy import Adam, ScaleMixturePrior, plain, prove_same
+from bbb_numpy import Adam, ScaleMixturePrior, plain
 from bbb_numpy.evaluation.calibration import crps_draws
 from bbb_numpy.numeric.buffers import Buffers
 
@@ -45,13 +44,6 @@ def test_every_right_answer_is_proved_and_its_slopes_are_derivatives_of_its_valu
     else:
         assert verdict.verdict == "proved", verdict
         assert ("derivatives" in verdict.headline) == bool(exercise.slopes)
-
-
-def test_a_planted_error_in_the_slopes_of_a_key_would_be_seen():
-    exercise = FORMULAS["gaussian_prior"]
-    wrong = exercise.edited(exercise.wrong[5])
-    assert "derivatives" not in judge_formula(replace(exercise, right=wrong), wrong).headline
-    assert "derivatives" in judge_formula(exercise, exercise.right).headline
 
 
 def test_the_answers_are_those_of_the_library():
@@ -90,14 +82,6 @@ def test_the_answers_are_those_of_the_library():
         )
         adam.update(theta, grad, state, 1.0)
     assert np.allclose(theta, key, rtol=1e-12)
-
-
-def test_the_kernel_of_the_key_leaves_p_as_it_is():
-    rng = np.random.default_rng(0)
-    p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4), 4)
-    kernel = find("transition_matrix").right(p, q)
-    assert np.allclose(p @ kernel, p)
-    assert not np.allclose(p @ q, p)
 
 
 @formula(returns="value half", tags="K1", mu=FORMULAS["softplus"].arguments["rho"],
@@ -155,42 +139,6 @@ def test_an_unknown_mistake_gets_the_smallest_case_with_numbers():
     assert verdict.cases["cost"]["your cost"] == verdict.cases["cost"]["right cost"] + 0.1
 
 
-def test_all_that_does_not_matter_in_the_smallest_case_is_zero_or_one():
-    right = FORMULAS["value_and_gradient"].right
-
-    def answer(mu, rho, eps, x, y, prior, noise, pi):
-        value, d_mu, d_rho = right(mu, rho, eps, x, y, prior, noise, pi)
-        return value + 0.3 * np.log(noise) ** 2, d_mu, d_rho
-
-    case = dict(judge("value_and_gradient", answer).cases["value"])
-    assert case.pop("noise") in (0.5, 2.0)
-    assert case.pop("your value") != case.pop("right value")
-    assert case == {
-        "mu": [0.0], "rho": [0.0], "eps": [[0.0]], "x": [[0.0]], "y": [0.0], "prior": 1.0,
-        "pi": 1.0,
-    }  # fmt: skip
-
-
-def test_wrong_numbers_are_shown_before_another_shape():
-    right = FORMULAS["backward_pass"].right
-
-    def answer(x, W0, b0, W1, b1, y):
-        value, d_W0, d_b0, d_W1, d_b1 = right(x, W0, b0, W1, b1, y)
-        return value, d_W0.T + 0.1 * x, d_b0, d_W1, d_b1
-
-    case = judge("backward_pass", answer).cases["d_W0"]
-    assert isinstance(case["your d_W0"], list)
-
-    def of_one_shape(rho):
-        return np.log(1 + np.exp(rho)) if len(rho) == 3 else np.zeros(7)
-
-    verdict = judge("softplus", of_one_shape)  # the proofs have three weights
-    assert not verdict.passed
-    assert verdict.cases["sigma"]["your sigma"] == "of shape (7,)"
-    case = judge("softplus", lambda rho: 2.5 * of_one_shape(rho)).cases["sigma"]
-    assert len(case["rho"]) == 3
-
-
 def test_an_answer_for_four_rows_alone_does_not_pass():
     assert not judge("coverage", lambda low, high, y: np.sum((low <= y) & (y <= high)) / 16).passed
     right = FORMULAS["mean_and_variances"].right
@@ -199,18 +147,6 @@ def test_an_answer_for_four_rows_alone_does_not_pass():
         return right(f.reshape(4, 4), noise)
 
     assert not judge("mean_and_variances", raises).passed
-
-
-def test_blocks_are_judged_alone_one_by_a_name_and_one_by_a_case():
-    right = FORMULAS["gaussian_likelihood"].right
-
-    def answer(f, y, noise):
-        value, d_f = right(f, y, noise)
-        return value * noise, -d_f
-
-    verdict = judge("gaussian_likelihood", answer)
-    assert set(verdict.cases) == {"value"}
-    assert [finding.block for finding in verdict.findings] == ["d_f"]
 
 
 def test_an_error_that_floats_do_not_see_is_refuted():
@@ -236,26 +172,14 @@ def test_another_value_with_its_own_right_gradient_is_called_that():
     assert "other value" not in wrong.headline
 
 
-def test_a_right_formula_written_otherwise_is_proved():
-    def answer(mu, rho, eps):
-        return mu + (rho + np.log(1 + np.exp(-rho))) * eps
-
-    assert judge("from_noise_to_weights", answer).passed
-
-
 def test_what_cannot_be_traced_is_compared_in_floats_and_is_told_so():
     verdict = judge("softplus", lambda rho: np.logaddexp(0, rho))
     assert verdict.passed
     assert verdict.verdict == "right"
     assert "not proved, as np.logaddexp" in verdict.headline
+    assert not judge("softplus", lambda rho: np.logaddexp(0, rho) + 1e-7).passed
     verdict = judge("softplus", lambda rho: np.logaddexp(0, -rho))
     assert "the sign of rho" in verdict.findings[0].says
-
-
-def test_where_only_floats_are_compared_an_error_of_a_ten_millionth_is_an_error():
-    verdict = judge("softplus", lambda rho: np.logaddexp(0, rho) + 1e-7)
-    assert not verdict.passed
-    assert verdict.cases
 
 
 def test_an_answer_that_is_wrong_on_another_path_than_the_proof_took_is_noticed():
@@ -274,6 +198,8 @@ def test_an_answer_that_is_wrong_on_another_path_than_the_proof_took_is_noticed(
         (lambda rho: rho @ np.ones(4), "raises ValueError in line"),
         (lambda: 0, "raises TypeError"),
         (lambda rho: rho * 1j, "must be real numbers"),
+        (lambda rho: rho.fill(0) or rho, "changes its argument rho in place"),
+        (lambda rho: np.linalg.solve(np.ones((2, 3)), rho), "raises LinAlgError in line .* `"),
         (3, "must be a function"),
     ],
 )
@@ -284,14 +210,6 @@ def test_what_cannot_be_graded_says_why_in_one_line(answer, says):
     assert "\n" not in str(verdict)
 
 
-def test_an_error_inside_numpy_is_shown_where_the_answer_called_it():
-    def answer(rho):
-        return np.linalg.solve(np.ones((2, 3)), rho)
-
-    assert "raises LinAlgError in line" in judge("softplus", answer).headline
-    assert "`return np.linalg.solve(" in judge("softplus", answer).headline
-
-
 def test_numbers_that_are_not_finite_are_texts_or_null_in_json():
     exercise = FORMULAS["gaussian_prior"]
     verdict = judge("gaussian_prior", lambda w, prior: (np.inf, exercise.right(w, prior)[1]))
@@ -299,16 +217,6 @@ def test_numbers_that_are_not_finite_are_texts_or_null_in_json():
     nan = Verdict("x", False, "scored", "", score={"bias": np.nan})
     for one in (verdict, nan):
         json.dumps(one.as_dict(), allow_nan=False)
-
-
-def test_changed_arguments_and_missing_blocks_are_named():
-    def in_place(w, prior):
-        w /= prior
-        return np.sum(w), w
-
-    assert "changes its argument w in place" in judge("gaussian_prior", in_place).headline
-    one = judge("gaussian_prior", lambda w, prior: np.sum(w)).headline
-    assert "returns one thing; asked for are value, d_w" in one
 
 
 def test_a_formula_that_overflows_is_right_and_does_not_pass():
@@ -321,12 +229,6 @@ def test_a_formula_that_overflows_is_right_and_does_not_pass():
     assert cancels.cases["sigma"]["your sigma"] == [0.0]
 
 
-def test_an_edit_that_does_not_fit_is_no_variant():
-    exercise = FORMULAS["softplus"]
-    assert exercise.edited(Wrong("np.tan", "np.sin", "")) is None
-    assert exercise.edited(Wrong("rho", "r", "")) is None  # it stands there twice
-
-
 def test_every_tag_is_an_entry_of_the_book_and_every_chapter_has_three_to_six_exercises():
     pages = [ROOT / "derivations.md", *(ROOT / "derivations").glob("*.md")]
     entries = {
@@ -336,16 +238,3 @@ def test_every_tag_is_an_entry_of_the_book_and_every_chapter_has_three_to_six_ex
         assert one.tags
         assert set(one.tags) <= entries, one.name
     assert [len(some) in range(3, 7) for some in chapters().values()] == 12 * [True]
-
-
-def test_an_unknown_exercise_is_refused():
-    with pytest.raises(ValueError, match="no exercise is called 'softplos'"):
-        judge("softplos", None)
-    assert name_of(Path("x/3_leapfrog.py")) == name_of(Path("leapfrog.py")) == "leapfrog"
-
-
-def test_what_is_said_of_a_mistake_is_a_proof():
-    exercise = FORMULAS["softplus"]
-    arguments = exercise.draw(1)
-    variant = exercise.edited(exercise.wrong[0])
-    assert prove_same(lambda rho: variant(rho)[0], lambda rho: np.exp(rho)[0], *arguments).proved
