@@ -81,12 +81,11 @@ def _notebook(path: Path, name: str) -> dict[str, Any]:
     code = "".join(text.splitlines(keepends=True)[tree.body[0].end_lineno :]).strip()
     marks = {"schema_version": 3, "task": False}
     answer = {"grade": False, "solution": True, "locked": False, "grade_id": name, **marks}
-    tests = {"grade": True, "solution": False, "locked": True, "points": 1}
-    tests |= {"grade_id": f"{name}-tests", **marks}
+    tests = {"grade": True, "solution": False, "locked": True, "grade_id": f"{name}-tests", **marks}
     cells = [
         _cell("markdown", f"statement-{name}", statement, {}),
         _cell("code", f"answer-{name}", code, answer),
-        _cell("code", f"tests-{name}", TESTS.format(name=name), tests),
+        _cell("code", f"tests-{name}", TESTS.format(name=name), {**tests, "points": 1}),
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return {

@@ -16,7 +16,6 @@ The defaults were chosen on the splits of seeds 0 to 7. The seeds here are other
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 import warnings
@@ -37,8 +36,10 @@ from sklearn.preprocessing import StandardScaler
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plain script
 
 from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
+from bbb_numpy.cli.options import at_least_two, at_least_zero
+from benchmarks import racing
 
-RESULTS = Path(__file__).resolve().parent / "results" / "defaults.json"
+RESULTS = racing.FOLDER / "defaults.json"
 SETS = {
     "diabetes": load_diabetes,
     "breast_cancer": load_breast_cancer,
@@ -148,21 +149,19 @@ def regressors(data: Split, seed: int) -> dict[str, float]:
 
 def _mean(values: Array) -> tuple[float, float]:
     """Return mean and standard error."""
-    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return float(values.mean()), float(error)
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def table(compared: dict[str, Comparison]) -> str:
     """Lay the comparisons out: nats per held-out row, with standard errors."""
-    head = f"{'data set':<14}{'ours':>17}{'scikit-learn':>18}  {'its better form':<19}"
-    lines = [head + f"{'ours - theirs':>18}  {'verdict':<11}{'fit, s':>7}"]
+    rows = []
     for name, c in compared.items():
-        ours, theirs = _mean(c.ours), _mean(c.peers[c.best])
-        line = f"{name:<14}{ours[0]:>9.4f} +- {ours[1]:.4f}{theirs[0]:>9.4f} +- {theirs[1]:.4f}"
-        line += f"  {c.best:<19}{c.difference[0]:>+9.4f} +- {c.difference[1]:.4f}"
-        lines.append(line + f"  {c.verdict:<11}{np.median(c.seconds):>7.1f}")
-    lines.insert(1, "-" * max(map(len, lines)))
-    return "\n".join(lines)
+        cells = (_mean(c.ours), _mean(c.peers[c.best]), c.difference)
+        ours, theirs, off = (f"{mean:.4f} +- {error:.4f}" for mean, error in cells)
+        row = {"data set": name, "ours": ours, "scikit-learn": theirs, "its better form": c.best}
+        row |= {"ours - theirs": off, "verdict": c.verdict}
+        rows.append({**row, "fit, s": f"{np.median(c.seconds):.1f}"})
+    return racing.aligned(rows)
 
 
 def as_json(compared: dict[str, Comparison], seeds: Sequence[int]) -> dict[str, Any]:
@@ -192,26 +191,18 @@ def as_json(compared: dict[str, Comparison], seeds: Sequence[int]) -> dict[str, 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 even where we fall short: this measures, it judges not."""
     parser = argparse.ArgumentParser(description="Compare defaults on held-out log likelihood.")
-    parser.add_argument("--splits", type=int, default=SPLITS, help="number of random splits")
-    parser.add_argument("--seed", type=int, default=FIRST_SEED, help="of the first split")
+    parser.add_argument("--splits", type=at_least_two, default=SPLITS, help="random ones")
+    parser.add_argument("--seed", type=at_least_zero, default=FIRST_SEED, help="of the first split")
     parser.add_argument("--only", nargs="+", choices=SETS, default=list(SETS), help="data sets")
     parser.add_argument("--json", type=Path, help="where to save; default: only a full run, here")
     args = parser.parse_args(argv)
-    if args.splits < 2:
-        parser.error("--splits must be at least 2: one split has no standard error")
-    if args.seed < 0:
-        parser.error("--seed must be at least 0")
     seeds = range(args.seed, args.seed + args.splits)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # scikit-learn's own default of epochs
         compared = {name: compare(name, seeds) for name in args.only}
     print(table(compared))
     full = (args.splits, args.seed, args.only) == (SPLITS, FIRST_SEED, list(SETS))
-    path = args.json or (RESULTS if full else None)
-    if path:
-        path.write_text(json.dumps(as_json(compared, seeds), indent=1) + "\n", encoding="utf-8")
-    else:
-        print("partial run: nothing saved; name a file with --json to keep it")
+    racing.save(args.json or (RESULTS if full else None), as_json(compared, seeds))
     return 0
 
 

@@ -141,29 +141,30 @@ class Judge:
         self.connection, self.calls = connection, Calls(home)
         self.calls.start()  # all that comes before the tests is done once, at import
         self.tests: dict[tuple[str, str], list[tuple[float, pytest.Function]]] = {}
-        self.fair: set[tuple[str, str]] = set()  # functions of which no test fails without a mutant
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Run every test once, then answer until there is no question."""
+        """Run every test once, and alone, then answer until there is no question."""
         self.at_import = self.calls.stop()
         gc.unfreeze()  # tests/conftest.py hides what was there before them
         objects = gc.get_objects()
         self.caches = [one for one in objects if isinstance(one, functools._lru_cache_wrapper)]
         gc.freeze()  # or each fork would copy what its collector touches
-        passed = []
+        usable = 0
         for item in session.items:
             began = time.process_time()
             self.calls.start()
             fine = passes(item)
-            functions = self.calls.stop()
-            if fine:
-                passed.append((time.process_time() - began, item, functions))
-        # what fails when it is run again, without any change, can judge nothing
-        _, again = in_a_fork(lambda: (SURVIVED, [passes(item) for _, item, _ in passed]), 3600)
-        for (seconds, item, functions), fine in zip(passed, again, strict=True):
-            for function in functions if fine else ():
+            functions, seconds = self.calls.stop(), time.process_time() - began
+            # what fails alone, without any change, can judge nothing
+            if (
+                not fine
+                or self.alone(lambda item=item: (SURVIVED, passes(item)), 600)[1] is not True
+            ):
+                continue
+            usable += 1
+            for function in functions:
                 self.tests.setdefault(function, []).append((seconds, item))
-        self.connection.send((len(session.items), sum(again)))
+        self.connection.send((len(session.items), usable))
         while (question := self.connection.recv()) is not None:
             self.connection.send(self.fates(*question))
         return True
@@ -186,34 +187,8 @@ class Judge:
 
         return in_a_fork(forgetful, 15 + 2 * round(most))
 
-    def failing(self, function: tuple[str, str], mirror: str, most: float) -> str | None:
-        """Name the first test of a function that fails in this process."""
-        chosen = self.chosen(function, mirror, most)
-        return next((item.nodeid for item in chosen if not passes(item)), None)
-
-    def notices(self, path: str, place: str, name: str, mirror: str, most: float) -> bool:
-        """Whether a test that failed beside a mutant passes without; else it is not asked again.
-
-        Alone in a process a test may fail that passed after others. All tests of the function are
-        run in their order, once for all its mutants.
-        """
-        function = path, place
-        while function not in self.fair:
-            status, failed = self.alone(lambda: (0, self.failing(function, mirror, most)), most)
-            unfair = failed if status == 0 else name  # or it was stopped
-            if unfair is None:
-                self.fair.add(function)
-                break
-            known = self.tests[function]
-            self.tests[function] = [one for one in known if one[1].nodeid != unfair]
-            if unfair == name:
-                return False
-        return True
-
-    def fate(
-        self, module: str, key: str, proofs: Combinations, most: float
-    ) -> tuple[int, tuple[str, str, str, str] | None]:
-        """Change this process; return which oracle notices, or NOT_HERE, and the test."""
+    def fate(self, module: str, key: str, proofs: Combinations, most: float) -> tuple[int, None]:
+        """Change this process; return which oracle notices, or NOT_HERE."""
         path, tree = tree_of(module)
         function = swap(
             keyed(tree)[key],
@@ -230,8 +205,8 @@ class Judge:
             return PROOF, None
         folder, _, name = module.rpartition("/")
         place, mirror = (str(path), function), f"{folder}/test_{name}.py"
-        if (noticed := self.failing(place, mirror, most)) is not None:
-            return TESTS, (*place, noticed, mirror)
+        if not all(map(passes, self.chosen(place, mirror, most))):
+            return TESTS, None
         here = place not in self.at_import and place in self.tests
         return SURVIVED if here else NOT_HERE, None
 
@@ -239,10 +214,7 @@ class Judge:
         """Return the fate of mutants of a module."""
         found = {}
         for key, proofs in asked.items():
-            work = functools.partial(self.fate, module, key, proofs, most)
-            status, noticed = self.alone(work, most)
-            while status == TESTS and not self.notices(*noticed, most):
-                status, noticed = self.alone(work, most)
+            status, _ = self.alone(functools.partial(self.fate, module, key, proofs, most), most)
             found[key] = {None: STOPPED, 1: NOT_HERE}.get(status, status)  # 1: it raised
         return found
 
