@@ -32,7 +32,7 @@ class Gaussian(NamedTuple):
 
     @property
     def deviation(self) -> Array:
-        """Marginal deviation of every weight (P,)."""
+        """Marginal standard deviation of every weight (P,)."""
         return np.sqrt(np.diag(self.covariance))
 
 
@@ -76,15 +76,11 @@ def draw(
 def exact(problem: Regression, prior_scale: float | None = None) -> Exact:
     """Return posterior and log evidence, the latter as a Gaussian density of y (D8).
 
-    `prior_scale` instead of the prior's own, for instance a learned one. TypeError if prior or
-    likelihood is no Gaussian.
+    `prior_scale` instead of the prior's own, for instance a learned one.
     """
     prior, likelihood = problem.model.prior, problem.model.likelihood
-    if not isinstance(prior, GaussianPrior) or not isinstance(likelihood, GaussianLikelihood):
-        raise TypeError(
-            "the closed form needs GaussianPrior and GaussianLikelihood; "
-            f"got {type(prior).__name__} and {type(likelihood).__name__}"
-        )
+    assert isinstance(prior, GaussianPrior)
+    assert isinstance(likelihood, GaussianLikelihood)
     s, sigma = prior.scale if prior_scale is None else prior_scale, likelihood.scale
     y = problem.y[:, 0]
     design = np.column_stack([problem.x, np.ones(len(y))])  # (N, P)
@@ -160,11 +156,6 @@ def eubo(truth: Exact, q: Gaussian) -> float:
 def renyi(truth: Exact, q: Gaussian, alpha: float) -> float:
     """Return Renyi's bound of infinitely many samples, log P(D) - D_alpha(q || posterior)."""
     return truth.log_evidence - renyi_divergence(alpha, q, truth.posterior)
-
-
-def exact_noise(size: int) -> Array:
-    """Return noise (2P, P) of mean 0 and covariance I: exact for what is quadratic in it (D8)."""
-    return np.sqrt(size) * np.concatenate([np.eye(size), -np.eye(size)])
 
 
 def log_densities(

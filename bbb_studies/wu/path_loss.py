@@ -172,18 +172,6 @@ class Measured(NamedTuple):
     numbers: dict[str, float]
 
 
-@dataclass(frozen=True, eq=False)
-class Study:
-    """All that is trained and measured: mean and standard error over the data sets, by variant."""
-
-    repeats: int
-    methods: dict[str, Measured]  # on the first data set
-    side: dict[str, Average]  # MLE, MAP and VI
-    why: dict[str, Average]
-    how: dict[str, Average]
-    split: dict[str, tuple[float, float]]  # from `bias_and_spread`; empty of one data set
-
-
 def mean(values: Array) -> float:
     """Return the mean, nan of nothing."""
     return float(values.mean()) if len(values) else nan
@@ -349,8 +337,13 @@ def updates(variant: Variant) -> float:
     return setup.epochs * variant.members * ceil(variant.count / setup.batch_size)
 
 
-def measure_all(seed: int, repeats: int, effort: float, progress: bool | None = None) -> Study:
-    """Train and measure every variant; arguments as for `reproduce`."""
+def reproduce(
+    out: Path, seed: int = 0, repeats: int = 2, effort: float = 1.0, progress: bool | None = None
+) -> str:
+    """Run everything; write ``maps.png`` and ``numbers.json``.
+
+    `repeats` data sets, from which every standard error comes; `effort`, a factor on all epochs.
+    """
     seeds, whole = range(seed, seed + repeats), len(METHODS) * updates(BASE)
     work = repeats * (whole + sum(map(updates, (*WHY[1:], *HOW))))
 
@@ -361,39 +354,20 @@ def measure_all(seed: int, repeats: int, effort: float, progress: bool | None = 
         here = counted(seeds, done, updates(variant))
         return [measure(shorter(variant), which) for which in here]
 
+    def averages(runs: Mapping[str, Sequence[Measured]]) -> dict[str, Average]:
+        return {name: average([one.numbers for one in some]) for name, some in runs.items()}
+
     with steps(work, progress) as done:
         pairs = [compare(which, shorter(BASE)) for which in counted(seeds, done, whole)]
-        runs = {BASE.name: [pair[BASE.name] for pair in pairs]}
-        runs |= {variant.name: each(variant, done) for variant in WHY[1:]}
-        how = {variant.name: [run.numbers for run in each(variant, done)] for variant in HOW}
-    return Study(
-        repeats=repeats,
-        methods=pairs[0],
-        side={name: average([pair[name].numbers for pair in pairs]) for name in METHODS},
-        why={name: average([run.numbers for run in measured]) for name, measured in runs.items()},
-        how={name: average(numbers) for name, numbers in how.items()},
-        split=bias_and_spread(runs[BASE.name]) if repeats > 1 else {},
-    )
-
-
-def reproduce(
-    out: Path, seed: int = 0, repeats: int = 2, effort: float = 1.0, progress: bool | None = None
-) -> str:
-    """Run everything; write ``maps.png`` and ``numbers.json``.
-
-    `repeats` data sets, from which every standard error comes; `effort`, a factor on all epochs.
-    """
-    found = measure_all(seed, repeats, effort, progress)
-    numbers = {
-        "seed": seed,
-        "repeats": repeats,
-        "methods": found.side,
-        "why": found.why,
-        "how": found.how,
-        "bias and spread": found.split,
-    }
-    write(out, {"maps": draw_maps(found.methods)}, numbers)
-    return _tables(found)
+        base = {name: [pair[name] for pair in pairs] for name in METHODS}
+        why = {BASE.name: base[BASE.name]}
+        why |= {variant.name: each(variant, done) for variant in WHY[1:]}
+        how = {variant.name: each(variant, done) for variant in HOW}
+    split = bias_and_spread(why[BASE.name]) if repeats > 1 else {}
+    found = {"methods": averages(base), "why": averages(why), "how": averages(how)}
+    numbers = {"seed": seed, "repeats": repeats, **found, "bias and spread": split}
+    write(out, {"maps": draw_maps(pairs[0])}, numbers)
+    return _tables(found, split, repeats)
 
 
 SIDE = {
@@ -429,7 +403,9 @@ PLACES = {
 }
 
 
-def _tables(found: Study) -> str:
+def _tables(
+    found: Mapping[str, Mapping[str, Average]], split: Mapping[str, Any], repeats: int
+) -> str:
     scene, setup = BASE.scene, BASE.setup
     settings = {
         "transmitter (m)": scene.transmitters[0],
@@ -442,7 +418,7 @@ def _tables(found: Study) -> str:
         "hidden units": setup.hidden,
         "prior sd, standardised": setup.prior_scale,
         "epochs of Adam": setup.epochs,
-        "data sets": found.repeats,
+        "data sets": repeats,
     }
 
     def mean_of(key: str) -> Callable[[Average], str]:
@@ -459,7 +435,7 @@ def _tables(found: Study) -> str:
             return "-"
         return f"{numbers['total near'].mean / numbers['total far'].mean:.2f}"
 
-    split: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "bias": "{0[0]:.2f}",
         "spread": "{0[1]:.2f}",
         "bias, of the squared error": lambda one: f"{one[0] ** 2 / np.sum(np.square(one)):.0%}",
@@ -477,25 +453,24 @@ def _tables(found: Study) -> str:
     return "\n\n".join(
         [
             values(plane, "setting", settings),
-            averages(side, found.side, SIDE),
-            averages(ranks, found.why, RANKS),
-            averages(near, found.why, NEAR_AND_FAR),
-            averages(corner, found.why, PLACES, **{"near / far": ratio}),
-            listed(bias, "of a jump", found.split, split),
-            averages(least, found.how, how),
-            claims(judged, "the slides", claims_of_the_slides(found)),
+            averages(side, found["methods"], SIDE),
+            averages(ranks, found["why"], RANKS),
+            averages(near, found["why"], NEAR_AND_FAR),
+            averages(corner, found["why"], PLACES, **{"near / far": ratio}),
+            listed(bias, "of a jump", split, columns),
+            averages(least, found["how"], how),
+            claims(judged, "the slides", claims_of_the_slides(found["why"], found["how"])),
         ]
     )
 
 
-def claims_of_the_slides(found: Study) -> list[Claim]:
+def claims_of_the_slides(why: Mapping[str, Average], how: Mapping[str, Average]) -> list[Claim]:
     """Judge both wishes: of the base case, of the best that is told x and y, of the rest."""
 
     def best_of(variants: tuple[Variant, ...], among: Mapping[str, Average], key: str) -> list[str]:
         names = [v.name for v in variants if v.inputs is places_alone and v.name in among]
         return sorted(names, key=lambda name: among[name][key][0])
 
-    why, how = found.why, found.how
     rows = []
     for name in (BASE.name, best_of(WHY, why, "rank total")[-1]):
         rank = why[name]["rank total"][0]

@@ -6,8 +6,8 @@ slides refer to in `tutorial`. How the methods train and are judged is `studies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from bbb_numpy.gradients.reparameterised import Reparameterised
-from bbb_numpy.numeric.files import write_json
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.plots import fits as plots
@@ -25,11 +24,20 @@ from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.training.optimizers import Constant
 from bbb_studies.comparing import METHODS, Fitted, Setup, judge, train
 from bbb_studies.data import Toy
-from bbb_studies.kit import Claim, Estimate, average, claims, listed
+from bbb_studies.kit import (
+    Claim,
+    Estimate,
+    average,
+    bracketed,
+    claims,
+    listed,
+    panels,
+    write,
+)
 
 Array = NDArray[Any]
 
-NOISE = 0.2  # deviation of y around the curve
+NOISE = 0.2  # standard deviation of y around the curve
 ROWS = 40
 DATA = ((-1.5, -0.6), (0.2, 1.5))  # where the training data lie
 REGIONS = {
@@ -70,7 +78,7 @@ def run(
 ) -> tuple[Toy, dict[str, Fitted], dict[str, dict[str, dict[str, float]]]]:
     """Draw data, train every method, and judge each in every region.
 
-    With `setup` left out the noise deviation of the data is given to the model; then the
+    With `setup` left out the noise of the data is given to the model; then the
     likelihood is bounded, which it is not when an interpolating network learns it (W1). Return the
     data, the fits by method, and the scores of `judge` by method and region.
     """
@@ -100,37 +108,6 @@ def tutorial(seed: int = 0, setup: Setup = TUTORIAL) -> Fitted:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Study:
-    """Several data sets: mean and standard error of every number, and the fits to the first."""
-
-    repeats: int
-    scores: dict[str, dict[str, dict[str, Estimate]]]  # of method, region, `judge`
-    data: Toy
-    fits: dict[str, Fitted]
-
-    def growth(self, method: str) -> list[float]:
-        """Return the epistemic deviation in the gap and outside over that within the data."""
-        inside, *others = (self.scores[method][region]["epistemic"][0] for region in REGIONS)
-        return [other / inside for other in others]
-
-
-def measure(
-    seed: int, repeats: int, setup: Setup | None = None, progress: bool | None = None
-) -> Study:
-    """Run the experiment `repeats` times, from `seed` on."""
-    with steps(repeats * (len(METHODS) + MEMBERS), progress) as done:
-        runs = [run(seed + repeat, setup, done) for repeat in range(repeats)]
-    data, fits, _ = runs[0]
-    scores = {
-        method: {
-            region: average([scores[method][region] for _, _, scores in runs]) for region in REGIONS
-        }
-        for method in fits
-    }
-    return Study(repeats, scores, data, fits)
-
-
 def reproduce(
     out: Path,
     seed: int = 0,
@@ -143,46 +120,52 @@ def reproduce(
     `repeats` data sets, each with starts of its own, of which the first, of `seed`, is in the
     picture; `setup` instead of the default, for a quick look. Return the tables.
     """
-    found = measure(seed, repeats, setup, progress)
-    _draw(found.data, found.fits, out / "fit.png")
-    epochs = setup.epochs if setup else TUTORIAL.epochs
-    fits = [tutorial(seed + i, replace(TUTORIAL, epochs=epochs)) for i in range(repeats)]
-    _draw_tutorial(fits[0], out / "tutorial.png")
-    said, off = claims_of_the_tutorial(fits)
-    numbers = {"seed": seed, "repeats": repeats, "mean and standard error": found.scores}
-    numbers["tutorial"] = [claim._asdict() for claim in said]
-    write_json(out / "numbers.json", numbers)
-    what = f"As in the tutorial. (At 0, between its rows, the curve is {off:.0f} sd off.)"
-    return f"{_tables(found)}\n\n{claims(what, 'the tutorial', said)}"
-
-
-def _tables(found: Study) -> str:
-    intervals = " and ".join(f"[{low:g}, {high:g}]" for low, high in DATA)
+    with steps(repeats * (len(METHODS) + MEMBERS), progress) as done:
+        runs = [run(seed + repeat, setup, done) for repeat in range(repeats)]
+    data, fits, _ = runs[0]
     scores = {
-        f"{region}, {method}": found.scores[method][region]
-        for region in REGIONS
-        for method in found.scores
-    }
+        method: {region: average([found[method][region] for *_, found in runs])
+                 for region in REGIONS}
+        for method in fits
+    }  # fmt: skip
+    epochs = setup.epochs if setup else TUTORIAL.epochs
+    again = [tutorial(seed + i, replace(TUTORIAL, epochs=epochs)) for i in range(repeats)]
+    said, off = claims_of_the_tutorial(again)
+    numbers = {"seed": seed, "repeats": repeats, "mean and standard error": scores}
+    pictures = {"fit": _draw(data, fits), "tutorial": _draw_tutorial(again[0])}
+    write(out, pictures, {**numbers, "tutorial": said})
+    what = f"As in the tutorial. (At 0, between its rows, the curve is {off:.0f} sd off.)"
+    return f"{_tables(scores, repeats)}\n\n{claims(what, 'the tutorial', said)}"
+
+
+def _tables(scores: Mapping[str, Mapping[str, Mapping[str, Estimate]]], repeats: int) -> str:
+    intervals = " and ".join(f"[{low:g}, {high:g}]" for low, high in DATA)
+    rows = {f"{region}, {name}": of[region] for region in REGIONS for name, of in scores.items()}
+
+    def cell(name: str) -> Callable[[Mapping[str, Estimate]], str]:
+        return lambda numbers: bracketed(numbers[name], 3)
+
+    def growth(method: str) -> list[float]:
+        """Return the epistemic sd in the gap and outside over that within the data."""
+        inside, *others = (scores[method][region]["epistemic"].mean for region in REGIONS)
+        return [other / inside for other in others]
+
     return "\n\n".join(
         [
             listed(
                 f"-x^4 + 3x^2 + 1 + N(0, {NOISE:g}^2), {ROWS} rows; net 1-20-1; nats; mean (s.e.).",
-                f"{found.repeats} data sets",
-                scores.items(),
-                {name: _cell(name) for name in scores["data, VI"]},
+                f"{repeats} data sets",
+                rows,
+                {name: cell(name) for name in rows["data, VI"]},
             ),
             listed(
-                f"Epistemic deviation over that within the data, x in {intervals}.",
+                f"Epistemic standard deviation over that within the data, x in {intervals}.",
                 "",
-                ((name, found.growth(name)) for name in ("VI", MIXTURE)),
-                {"in the gap": lambda g: f"{g[0]:.1f}", "outside": lambda g: f"{g[1]:.1f}"},
+                {name: growth(name) for name in ("VI", MIXTURE)},
+                {"in the gap": "{0[0]:.1f}", "outside": "{0[1]:.1f}"},
             ),
         ]
     )
-
-
-def _cell(name: str) -> Callable[[dict[str, Estimate]], str]:
-    return lambda numbers: f"{numbers[name][0]:.3f} ({numbers[name][1]:.3f})"
 
 
 def claims_of_the_tutorial(fits: Sequence[Fitted]) -> tuple[list[Claim], float]:
@@ -206,29 +189,27 @@ def claims_of_the_tutorial(fits: Sequence[Fitted]) -> tuple[list[Claim], float]:
     ], float(off)
 
 
-def _draw(data: Toy, fits: dict[str, Fitted], path: Path) -> None:
-    figure = Figure(figsize=(14.0, 4.2), layout="constrained")
-    panels = figure.subplots(1, len(fits), sharey=True)
+def _draw(data: Toy, fits: Mapping[str, Fitted]) -> Figure:
+    figure, axes = panels(14.0, 4.2, 1, len(fits), sharey=True)
     x = np.linspace(*PANEL, 301)[:, None]
-    for ax, (name, fitted) in zip(panels, fits.items(), strict=True):
+    for ax, (name, fitted) in zip(axes, fits.items(), strict=True):
         shown = fitted.predict(x, 500)
         plots.fit(x, shown, data=data[:2], truth=data.truth, y_limits=(-3.0, 5.0), ax=ax)
         ax.axvspan(DATA[0][1], DATA[1][0], color="#EEEEEE", zorder=0, label="gap in the data")
         ax.legend().remove()  # one for all panels
-        ax.set_xlabel(f"x (dimensionless)\n{name}")
-        ax.set_ylabel("")
-    panels[0].set_ylabel("y (dimensionless)")
-    legend_of_figure(figure, panels[0], 6)
-    figure.savefig(path, dpi=100)
+        ax.set(xlabel=f"x (dimensionless)\n{name}", ylabel="")
+    axes[0].set_ylabel("y (dimensionless)")
+    legend_of_figure(figure, axes[0], 6)
+    return figure
 
 
-def _draw_tutorial(fitted: Fitted, path: Path) -> None:
-    figure = Figure(figsize=(10.0, 4.0), layout="constrained")
-    for ax, far in zip(figure.subplots(1, 2), (5.0, 100.0), strict=True):
+def _draw_tutorial(fitted: Fitted) -> Figure:
+    figure, axes = panels(10.0, 4.0, 1, 2)
+    for ax, far in zip(axes, (5.0, 100.0), strict=True):
         x = np.linspace(-far, far, 401)[:, None]
         shown, rows = fitted.predict(x, 1000), (SIX, quartic_curve(SIX))
         plots.fit(x, shown, data=rows, truth=quartic_curve, y_limits=(-20.0, 8.0), ax=ax)
         ax.lines[0].set(markersize=7, color=BLACK)
         legend_above(ax, 3)
         ax.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")
-    figure.savefig(path, dpi=100)
+    return figure

@@ -18,6 +18,11 @@ from bbb_studies import linear_gaussian as closed
 from bbb_studies.ours.evidence_bounds import bound, draw, draw_posterior, place
 
 
+def exact_noise(size):
+    """Noise (2P, P) of mean 0 and covariance I: exact for what is quadratic in it (D8)."""
+    return np.sqrt(size) * np.concatenate([np.eye(size), -np.eye(size)])
+
+
 def sampled_free_energy(estimator, theta, x, y, samples=40_000, seed=0):
     """Mean and standard error of F over weight samples, from value_and_grad's own terms."""
     noise = estimator.draw(np.random.default_rng(seed), samples)
@@ -143,7 +148,7 @@ def test_at_the_posterior_minus_f_is_the_log_evidence_for_every_sample(regressio
         assert abs(value + truth.log_evidence) < 1e-10
     # ClosedFormKL replaces log q - log P by its mean, so it needs the mean of the rest as well
     estimator = ClosedFormKL(problem.model, FullRank())
-    noise = closed.exact_noise(len(truth.precision))
+    noise = exact_noise(len(truth.precision))
     value, grad, _ = estimator.value_and_grad(theta, noise, problem.x, problem.y)
     assert abs(value + truth.log_evidence) < 1e-10
     assert np.abs(grad).max() < 1e-9
@@ -156,7 +161,7 @@ def test_full_rank_training_ends_at_the_log_evidence_to_1e_6(regression):
     theta = train(estimator, problem).theta
     q = closed.gaussian(estimator, theta)
     assert closed.kl(q, truth.posterior) < 1e-6
-    exact_mean = closed.exact_noise(len(truth.precision))  # of F, which is quadratic in the noise
+    exact_mean = exact_noise(len(truth.precision))  # of F, which is quadratic in the noise
     value, _, _ = estimator.value_and_grad(theta, exact_mean, problem.x, problem.y)
     assert abs(value + truth.log_evidence) < 1e-6
     assert np.abs(q.mean - truth.posterior.mean).max() < 1e-3 * truth.posterior.deviation.max()
@@ -181,7 +186,7 @@ def test_closed_form_kl_leads_to_the_same_optima(regression):
 
 def averaged(self, theta, noise, *batch):
     """`ClosedFormKL.value_and_grad` averaged over its noise, of which only the size counts."""
-    return ClosedFormKL.value_and_grad(self, theta, closed.exact_noise(noise.shape[1]), *batch)
+    return ClosedFormKL.value_and_grad(self, theta, exact_noise(noise.shape[1]), *batch)
 
 
 @pytest.mark.equation("G4", "G6", "G8", "D28")
@@ -300,7 +305,7 @@ def test_a_learned_prior_scale_ends_at_the_mean_square_of_the_weights(regression
     variance = np.exp(2.0 * theta[-1])
     assert variance == pytest.approx(mean_square, rel=5e-3)
     # there, and only there, the slope is 0: exactly, as the complexity cost has no noise
-    noise = closed.exact_noise(len(q.mean))
+    noise = exact_noise(len(q.mean))
     for factor, zero in ((1.0, True), (1.1, False)):
         there = theta.copy()
         there[-1] = 0.5 * np.log(factor * mean_square)
@@ -323,7 +328,7 @@ def test_a_tempered_optimum_is_the_posterior_of_a_tempered_prior(regression):
     mean = np.linalg.solve(precision, data @ np.linalg.solve(data, truth.precision)
                            @ truth.posterior.mean / beta)  # fmt: skip
     theta = FullRank().pack(mean, np.linalg.inv(precision))
-    noise = closed.exact_noise(3)
+    noise = exact_noise(3)
     estimator = ClosedFormKL(problem.model, FullRank(), FreeEnergy(beta))
     _, grad, _ = estimator.value_and_grad(theta, noise, problem.x, problem.y)
     assert np.abs(grad).max() < 1e-8

@@ -124,7 +124,9 @@ def test_everything_is_written_and_every_number_in_the_table_was_computed(tmp_pa
         assert re.search(rf"{re.escape(said['said'])} .*{re.escape(said['here'])}", printed)
     for method in (*METHODS, MIXTURE):
         for region in REGIONS:
-            cells = [f"{m:.3f} ({e:.3f})" for m, e in stored[method][region].values()]
+            cells = [
+                f"{m:.3f} ({e:.3f})" for m, e in map(dict.values, stored[method][region].values())
+            ]
             row = r"\s+".join(map(re.escape, [f"{region}, {method}", *cells]))
             assert re.search(row, printed)
     for name in ("fit.png", "tutorial.png"):
