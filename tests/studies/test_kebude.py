@@ -120,27 +120,6 @@ def test_per_example_sgd_leaves_sigma_on_its_way_without_data():
     assert n.sigma_end == pytest.approx(n.sigma_law, rel=2e-3)
 
 
-def test_files_are_written_and_the_json_has_the_numbers(tmp_path, results):
-    out = tmp_path / "new" / "folder"
-    found = report.run_all(2, 1.0, out=out, **QUICK)
-    part = "-problem2-range1"
-    settings = ("printed", "as-drawn", "should-be")
-    figures = {f"epistemic{part}.png", *(f"{part[1:]}-{name}.png" for name in settings)}
-    written = {f"report{part}.txt", f"numbers{part}.json"}  # those of all cases stay as they are
-    assert {path.name for path in out.iterdir()} == figures | written
-    for name in figures:
-        check_picture(out / name, 400, 5)
-    rows = json.loads((out / f"numbers{part}.json").read_text(encoding="utf-8"))
-    titles = ["as printed", "as drawn", "as it should be"]
-    assert [row["setting"] for row in rows] == titles
-    for row, result in zip(rows, found, strict=True):
-        assert row | asdict(result.numbers) == row
-        assert (row["problem"], row["x_range"], row["rows"], row["epochs"]) == (2, 1.0, 40, 3)
-    assert (out / f"report{part}.txt").read_text(encoding="utf-8") == report.summarise(found) + "\n"
-    key = (2, 1.0, "printed")
-    assert asdict(found[0].numbers) == asdict(results[key].numbers)
-
-
 def test_the_tables_show_the_numbers(results):
     some = list(results.values())
     text = report.summarise(some)
@@ -157,22 +136,28 @@ def test_the_tables_show_the_numbers(results):
     assert f"all 12 trained models: {worst:.1e}" in text
 
 
-def test_the_command_prints_the_opening_and_last_the_band_and_all_verdicts_only_when_asked(
+def test_the_command_writes_files_and_prints_the_opening_or_all_and_last_the_band(
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(report, "run_all", partial(report.run_all, **QUICK))
-    typed = ["report", "--problem", "2", "--range", "1", "--out", str(tmp_path)]
-    assert main(typed) == 0
-    brief = capsys.readouterr().out
-    assert main([*typed, "--details"]) == 0
-    whole = capsys.readouterr().out
-    for text in (brief, whole):
-        assert text.startswith("Bayes by Backprop on the problems of Kebude's report")
-        assert text.endswith(f"picture: {tmp_path / 'band.png'}\n")
+    typed = ["report", "--problem", "2", "--range", "1", "--setting", "printed", "--out"]
+    assert main([*typed, str(tmp_path)]) == 0
+    brief, part = capsys.readouterr().out, "problem2-range1-printed"
+    assert brief.startswith("Bayes by Backprop on the problems of Kebude's report")
     assert "--details" in brief
-    assert len(brief.splitlines()) < 25 < len(whole.splitlines())
-    stored = (tmp_path / "report-problem2-range1.txt").read_text(encoding="utf-8")
-    assert stored in whole
+    assert brief.endswith(f"picture: {tmp_path / 'band.png'}\n")
+    pictures = {f"epistemic-{part}.png", f"{part}.png", "band.png"}
+    written = {f"report-{part}.txt", f"numbers-{part}.json"}
+    assert {path.name for path in tmp_path.iterdir()} == pictures | written
+    for name in pictures:
+        check_picture(tmp_path / name, 400, 5)
+    (row,) = json.loads((tmp_path / f"numbers-{part}.json").read_text(encoding="utf-8"))
+    numbers = asdict(regression.run(2, 1.0, "printed", **QUICK).numbers)
+    assert row | numbers == row
+    assert (row["problem"], row["x_range"], row["rows"], row["epochs"]) == (2, 1.0, 40, 3)
+    whole = (tmp_path / f"report-{part}.txt").read_text(encoding="utf-8")
+    assert len(brief.splitlines()) < 25
+    assert f"{numbers['rmse']:.3g}" in whole
 
 
 @pytest.mark.parametrize(

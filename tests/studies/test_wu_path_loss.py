@@ -136,52 +136,14 @@ def test_receivers_stay_where_they_may_be():
 # The experiments, shorter.
 
 
-@pytest.fixture(scope="module")
-def by_name():
-    """Every variant that the tests ask for, a quarter as long, on the same two data sets."""
-    known = {variant.name: variant for variant in (*WHY, *HOW)}
-    done = {}
-
-    def get(name):
-        if name not in done:
-            variant = known[name]
-            shorter = variant.but(name, epochs=max(1, variant.setup.epochs // 4))
-            done[name] = [measure(shorter, seed) for seed in range(2)]
-        return done[name]
-
-    return get
-
-
-def both(runs, key):
-    return float(np.mean([run.numbers[key] for run in runs]))
-
-
-def test_the_errors_are_at_the_jumps_and_the_deviation_is_not(by_name):
-    vi = by_name("VI")
-    assert both(vi, "near") > 1.3 * both(vi, "far")
-    assert both(vi, "worst near") > 1.7 * both(vi, "edge share")
-    assert both(vi, "epistemic near") < 1.15 * both(vi, "epistemic far")
-    assert abs(both(vi, "rank epistemic")) < 0.3
-
-
-def test_a_noise_head_with_many_receivers_sees_where_the_errors_are(by_name):
-    heads, plain = by_name("VI, noise head, 1600"), by_name("VI, 1600 receivers")
-    assert both(heads, "rank total") > both(plain, "rank total") + 0.1
-    assert both(heads, "rank total") > both(heads, "rank epistemic")
-
-
-def test_an_empty_corner_is_seen_by_the_epistemic_deviation(by_name):
-    empty, full = by_name("VI, empty corner"), by_name("VI")
-    assert both(empty, "corner epistemic") > 1.1 * both(full, "corner epistemic")
-
-
-def test_more_receivers_and_less_noise_help_and_the_right_inputs_end_it(by_name):
-    start = both(by_name(HOW[0].name), "rmse")
-    # over other data 0.86 times, with a deviation of 0.04
-    assert both(by_name("1600 receivers"), "rmse") < start
-    assert both(by_name("100 receivers"), "rmse") > start
-    assert both(by_name("6 dB"), "rmse") > start
-    assert both(by_name("log10 d, walls of each; 32-32"), "rmse") < 0.5 * start
+def test_the_errors_are_at_the_jumps_and_the_deviation_is_not():
+    (vi,) = (variant for variant in WHY if variant.name == "VI")
+    runs = [measure(vi.but("VI", epochs=125), seed).numbers for seed in range(2)]
+    found = {key: np.mean([run[key] for run in runs]) for key in runs[0]}
+    assert found["near"] > 1.3 * found["far"]
+    assert found["worst near"] > 1.7 * found["edge share"]
+    assert found["epistemic near"] < 1.15 * found["epistemic far"]
+    assert abs(found["rank epistemic"]) < 0.3
 
 
 @pytest.mark.equation("W1")

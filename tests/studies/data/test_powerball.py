@@ -72,17 +72,6 @@ def test_the_deviation_of_a_draw_counts_both_of_its_balls():
     assert found.draw_deviation == pytest.approx(right.std(), rel=1e-12)
 
 
-@pytest.mark.equation("D37")
-def test_a_classifier_that_knows_the_rule_is_not_worse():
-    shares = {59: 0.7, 69: 0.3}
-    knows = sum(share * exact(balls).accuracy for balls, share in shares.items())
-    assert exact(shares).accuracy <= knows
-    knows = sum(share * exact(balls).log_loss for balls, share in shares.items())
-    assert exact(shares).log_loss >= knows
-    assert exact(shares).mass.sum() == pytest.approx(1.0)
-    assert exact({59: 1.0, 69: 0.0}).accuracy == pytest.approx(exact(59).accuracy, rel=1e-15)
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
