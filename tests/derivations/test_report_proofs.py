@@ -369,7 +369,6 @@ def test_what_is_printed_of_the_gradients_and_the_boxed_form():
     nll = sympy.Function("nll")(w)
     equal(diff(exp(-nll), w), -exp(-nll) * diff(nll, w))
     off_by_the_likelihood(G)
-    off_by_the_likelihood(along_rho(G))
 
 
 @pytest.mark.equation("K30")

@@ -90,13 +90,11 @@ TREES = st.recursive(
         | st.lists(inner, max_size=3).map(tuple)
         | st.dictionaries(NAMES, inner, max_size=3)
     ),
-    max_leaves=6,
+    max_leaves=4,
 )
 
 
-@settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tree=TREES)
 def test_every_tree_comes_back_as_it_was(tmp_path, tree):
     write_state(tmp_path / "t.npz", Tree(tree), FORM)
