@@ -3,8 +3,6 @@
 That every gradient is right is proved in `test_exact`; here is what rounding does to it.
 """
 
-from itertools import product
-
 import numpy as np
 import pytest
 from covering import covering, parts_that_meet
@@ -15,21 +13,16 @@ from problems import CHECKED, INVALID, PAIRS, SHAPES, VALID, examples, small_cas
 from bbb_numpy.gradients import matrix
 from bbb_numpy.gradients.catalogue import (
     CHECKED_PRIORS,
-    ESTIMATORS,
     LIKELIHOODS,
-    OBJECTIVES,
-    POSTERIORS,
     PRIORS,
 )
 from bbb_numpy.gradients.matrix import (
     Combination,
     check_case,
-    combinations,
     estimator,
     problem,
     prove_case,
 )
-from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.activations import ACTIVATIONS
 from bbb_numpy.parts.posteriors import MeanField
 
@@ -157,33 +150,6 @@ def classes(names):
     return dict.fromkeys(type(CHECKED_PRIORS[name]).__name__ for name in names)
 
 
-def makes_sense(which):
-    """The rules of the matrix, written once more from the mathematics."""
-    posterior, prior, _, by, objective = which
-    if posterior == "point":  # a density or a noise to mirror it has not
-        return (objective in ("mle", "map") and by == "reparameterised") and not learns(prior)
-    if objective in ("mle", "map"):
-        return False
-    rowwise = by in ("local-reparameterisation", "flipout")
-    if by.startswith("closed-form-kl") or rowwise:
-        closed = has_closed_form(prior) and "elbo" in objective
-        return closed and not (rowwise and posterior == "full-rank")
-    wanted = {
-        "sticking-the-landing": ("elbo", "tempered-elbo"),
-        "doubly-reparameterised": ("iwae",),
-        "self-normalised": ("eubo",),
-    }
-    return objective in wanted.get(by, ("elbo", "tempered-elbo", "iwae", "renyi"))
-
-
-def test_the_matrix_has_every_combination_once_and_the_valid_ones_are_those_that_make_sense():
-    tables = (POSTERIORS, PRIORS, LIKELIHOODS, ESTIMATORS, OBJECTIVES)
-    everything = [Combination(*names) for names in product(*tables)]
-    assert list(combinations()) == everything
-    assert len(VALID) + len(INVALID) == len(everything) == np.prod([len(t) for t in tables])
-    assert set(VALID) == {which for which in everything if makes_sense(which)}
-
-
 # one line for each reason; the classes that do not go together stand in it
 REASONS = (
     *(f"{name} estimates one weight vector" for name in ("MLE", "MAP")),
@@ -221,25 +187,6 @@ def test_every_invalid_combination_says_why_naming_what_does_not_go_together():
         assert any(word in message for word in ADVICE), message
         used.update(reasons)
     assert used == set(REASONS)
-
-
-@pytest.mark.parametrize("which", PAIRS, ids=str)
-def test_single_precision_stays_single_precision_throughout(which):
-    rng = np.random.default_rng(0)
-    built = estimator(which)
-    case = problem(built, rng)
-    single = [np.asarray(a, np.float32) for a in (case.theta, case.noise, case.x, case.y)]
-    buffers = Buffers()
-    value, grad, terms = built.value_and_grad(*single, 0.7, buffers)
-    assert grad.dtype == np.float32
-    assert value.dtype == np.float32
-    assert {array.dtype for array in buffers._arrays} == {np.dtype(np.float32)}
-    assert {term.dtype for term in terms} == {np.dtype(np.float32)}
-    # a float64 share of the KL term changes nothing of that
-    assert built.value_and_grad(*single, np.float64(0.7))[1].dtype == np.float32
-    exact_value, exact, _ = built.value_and_grad(*case[1:5], 0.7)
-    assert value == pytest.approx(exact_value, rel=1e-4, abs=1e-4)
-    assert np.abs(grad - exact).max() <= 1e-3 * np.abs(exact).max()
 
 
 def test_the_matrix_is_printed_with_a_column_for_each_likelihood_and_a_dash_for_what_is_missing():

@@ -193,65 +193,6 @@ def test_overflow_gives_no_number_and_no_exception():
     assert np.isfinite(value[1:]).all()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"x": np.zeros((7, 3))}, r"x must have shape \(rows, 2\); got \(7, 3\)"),
-        ({"x": np.zeros(7)}, r"x must have shape \(rows, 2\); got \(7,\)"),
-        ({"y": np.zeros((6, 2))}, r"y must have shape \(rows, targets\) = \(7, 2\); got \(6, 2\)"),
-        ({"hyperpriors": {"noise": LogNormal()}}, "names 'noise'; .* prior_log_scale, log_noise"),
-        ({"power": 1.5}, "power must be between 0 and 1; got 1.5"),
-        ({"power": np.nan}, "power must be between 0 and 1"),
-    ],
-)
-def test_what_does_not_fit_is_refused(change, message):
-    target, _ = problem()
-    with pytest.raises(ValueError, match=message):
-        replace(target, **change)
-
-
-@pytest.mark.equation("D33")
-def test_blocks_with_the_same_hyperprior_are_one_and_each_keeps_its_median():
-    """Two scales that start elsewhere: one call for both, or one for each, with the same result."""
-    target, position = problem("student-t-learned", "gaussian-learned", named=False)
-    apart = replace(target, hyperpriors={name: LogNormal() for name, _ in target._learned.blocks})
-    assert len(target._hyperpriors) == 1 < len(apart._hyperpriors)
-    starts = np.concatenate(list(target._start.values()))
-    assert len(set(starts.tolist())) > 1
-    for one, other in zip(target(position), apart(position), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-14)
-    shared = LogNormal(width=0.5)  # side by side or not: only neighbours are put together
-    names = [name for name, _ in target._learned.blocks]
-    mixed = replace(target, hyperpriors={names[0]: shared, names[-1]: shared})
-    assert len(names) == 3 == len(mixed._hyperpriors)
-    places = [where for _, where, _ in mixed._hyperpriors]
-    assert [p.start for p in places[1:]] == [p.stop for p in places[:-1]]
-    assert places[-1].stop == position.shape[1]
-
-
-def test_a_hyperprior_for_nothing_is_refused():
-    target, _ = problem("gaussian", "gaussian")
-    with pytest.raises(ValueError, match="none: nothing is learned"):
-        replace(target, hyperpriors={"log_noise": LogNormal()})
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"model": MLP((2, 1))}, "model must be an object of type Model"),
-        ({"x": [[0.0, 1.0]] * 7}, "x must be an "),
-        ({"x": np.zeros((7, 2), int)}, "x must be of dtype float64 or float32; got int64"),
-        ({"y": np.zeros((7, 2), int)}, "y must be of dtype float64 or float32; got int64"),
-        ({"hyperpriors": [LogNormal()]}, "hyperpriors must be a mapping"),
-        ({"hyperpriors": {"log_noise": 5}}, r"hyperpriors\['log_noise'\] must be an object"),
-    ],
-)
-def test_an_argument_of_another_type_is_refused_by_name(change, message):
-    target, _ = problem()
-    with pytest.raises(TypeError, match=message):
-        replace(target, **change)
-
-
 @pytest.mark.parametrize(("copies", "evaluated"), [(1, 7), (1.5, 10), (2, 7), (5, 7)])
 def test_equal_rows_are_evaluated_once_if_that_halves_them(copies, evaluated):
     target, _ = problem("gaussian", "gaussian")
@@ -277,18 +218,32 @@ def test_a_copy_of_a_used_target_has_the_same_values_and_no_memory_of_its_own():
     assert "buffers" not in repr(target)
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (lambda position: position[0], r"an array of shape \(25,\)"),
-        (lambda position: position[:, :-1], r"an array of shape \(4, 24\)"),
-        (lambda position: position[None], r"an array of shape \(1, 4, 25\)"),
-        (lambda position: position[:2].tolist(), r"\[\["),
-        (lambda position: 3.0, r"3\.0"),
-    ],
-)
-def test_positions_of_another_shape_are_refused_with_the_one_that_is_wanted(given, said):
+NONE = problem("gaussian", "gaussian")[0]
+REFUSED = [
+    ({"x": np.zeros((7, 3))}, r"x must have shape \(rows, 2\); got \(7, 3\)"),
+    ({"x": np.zeros(7)}, r"x must have shape \(rows, 2\); got \(7,\)"),
+    ({"y": np.zeros((6, 2))}, r"y must have shape \(rows, targets\) = \(7, 2\); got \(6, 2\)"),
+    ({"hyperpriors": {"noise": LogNormal()}}, "names 'noise'; .* prior_log_scale, log_noise"),
+    ({"power": 1.5}, "power must be between 0 and 1; got 1.5"),
+    ({"power": np.nan}, "power must be between 0 and 1"),
+    ({"model": MLP((2, 1))}, "model must be an object of type Model"),
+    ({"x": [[0.0, 1.0]] * 7}, "x must be an "),
+    ({"y": np.zeros((7, 2), int)}, "y must be of dtype float64 or float32; got int64"),
+    ({"hyperpriors": [LogNormal()]}, "hyperpriors must be a mapping"),
+    ({"model": NONE.model, "hyperpriors": {"log_noise": LogNormal()}}, "none: nothing is learned"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), REFUSED)
+def test_what_does_not_fit_is_refused_by_name(change, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        replace(problem()[0], **change)
+
+
+@pytest.mark.parametrize("given", [lambda at: at[0], lambda at: at[:, :-1], lambda at: at.tolist()])
+def test_positions_of_another_shape_are_refused_with_the_one_that_is_wanted(given):
     target, position = problem()
-    message = r"position must be an array of shape \(chains, 25\); got " + said
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(
+        ValueError, match=r"position must be an array of shape \(chains, 25\); got "
+    ):
         target(given(position))
