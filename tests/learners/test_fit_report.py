@@ -147,9 +147,7 @@ def test_draws_that_never_left_their_start_are_named():
 
 
 NARROW = {
-    "a line": (X, X[:, 0], {}),
     "a sine, which no line describes": (X, Y, {}),
-    "too few epochs for any prior": (X, Y, {"epochs": 50}),
     "two layers": (X, Y, {"hidden_layer_sizes": (20, 20)}),
     "Laplace": (X, Y, {"prior": LaplacePrior(1e-3)}),
     "no hidden layer": (X, X[:, 0] + Y, {"hidden_layer_sizes": ()}),

@@ -96,10 +96,7 @@ def test_each_name_chooses_posterior_and_objective():
         ({"inference": "map", "objective": "mle"}, "contradicts objective=MLE"),
         ({"inference": "mle", "objective": MAP()}, "contradicts objective=MAP"),
         ({"inference": PointMass(), "objective": "iwae"}, "single value.*contradicts obj.*=Renyi"),
-        ({"inference": MeanField(), "objective": MAP()}, "contradicts objective=MAP"),
         ({"objective": "map"}, "'mean-field' trains a distribution of each weight, .*=MAP.*'map'"),
-        ({"inference": "mh"}, "The 'inference' parameter of BayesianMLPRegressor must be"),
-        ({"inference": "map", "objective": "mpa"}, "The 'objective' parameter"),
         ({"inference": "mle", "kl_warm_up": "linear"}, "MLE has no prior term for kl_warm_up"),
         ({"inference": "mle", "kl_weights": "geometric"}, "no prior term for kl_weights"),
         ({"inference": "nuts", "objective": "map"}, "cannot use objective='map'"),
@@ -108,22 +105,14 @@ def test_each_name_chooses_posterior_and_objective():
             "cannot use gradient_estimator='flipout'",
         ),
         ({"inference": "hmc", "optimizer": Adam()}, "trains nothing.*optimizer=Adam"),
-        ({"inference": SHORT, "kl_weights": "geometric"}, "kl_weights='geometric'"),
         ({"inference": "nuts", "early_stopping": EarlyStopping()}, "early_stopping=Early"),
         ({"inference": "nuts", "validation_fraction": 0.2}, "validation_fraction=0.2"),
-        ({"inference": "nuts", "kl_warm_up": 200}, "The 'kl_warm_up' parameter"),
         ({"inference": Sampling(checkpoint="run")}, "random_state must be a whole number"),
     ],
 )
 def test_contradictions_are_errors_that_say_so(params, message):
     with pytest.raises(ValueError, match=message):
         plan(**params)
-
-
-@pytest.mark.parametrize("value", [None, Sampling, PointMass, NUTS(), 4, ["nuts"]])
-def test_what_inference_may_be(value):
-    with pytest.raises(TypeError, match=r"The 'inference' parameter .*'nuts'.*Sampling'"):
-        plan(inference=value)
 
 
 @pytest.mark.parametrize(
@@ -190,26 +179,21 @@ def test_a_linear_model_is_sampled_from_its_exact_posterior(sampler):
 
 def test_predictions_are_those_of_the_draws():
     model = regressor().fit(X, Y)
-    drawn, draws = DrawnWeights(model.draws_.target.model), model.draws_.flat
-    x = (X - model.x_mean_) / model.x_scale_
     shift, scale = model.y_mean_[0], model.y_scale_[0]
-    options = {"samples": 20}
+    x, y = (X - model.x_mean_) / model.x_scale_, (Y[:, None] - shift) / scale
 
-    def rng():
-        return np.random.default_rng(model.predict_seed_)
+    def asked(function, *rows):
+        rng = np.random.default_rng(model.predict_seed_)
+        drawn = DrawnWeights(model.draws_.target.model)
+        return function(drawn, model.draws_.flat, *rows, rng=rng, samples=20)
 
-    expected = predictive.predict(drawn, draws, x, rng=rng(), **options)
-    found = model.predict_distribution(X)
+    expected, found = asked(predictive.predict, x), model.predict_distribution(X)
     np.testing.assert_array_equal(found.mean, expected.mean[:, 0] * scale + shift)
     np.testing.assert_array_equal(found.epistemic, expected.epistemic[:, 0] * scale)
-    functions = predictive.sample_functions(drawn, draws, x, rng=rng(), **options)
-    np.testing.assert_array_equal(
-        model.sample_functions(X, 20), functions[:, :, 0].T * scale + shift
-    )
-    density = predictive.log_predictive_density(
-        drawn, draws, x, (Y[:, None] - shift) / scale, rng=rng(), **options
-    )
-    np.testing.assert_array_equal(model.log_predictive_density(X, Y), density - np.log(scale))
+    functions = asked(predictive.sample_functions, x)[:, :, 0].T * scale + shift
+    np.testing.assert_array_equal(model.sample_functions(X, 20), functions)
+    density = asked(predictive.log_predictive_density, x, y) - np.log(scale)
+    np.testing.assert_array_equal(model.log_predictive_density(X, Y), density)
     assert model.sample_y(X, 3).shape == (30, 3)
     assert model.score(X, Y) > 0.5
 

@@ -8,6 +8,7 @@ from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.family import Family
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.learners.plan import (
     CLASSIFICATION,
     OF_CLASSES,
@@ -121,7 +122,7 @@ BAD = {
     "kl_weights": [[1.0], "equal"],
     "kl_warm_up": [0.5, "slow", LinearWarmUp],
     "likelihood": [GaussianPrior()],
-    "inference": [None, "mcmc"],
+    "inference": [None, "mcmc", "mh", Sampling, PointMass, 4, ["nuts"]],
     "optimizer": [Adam, "adam", Cosine()],
     "epochs": [0, "100"],
     "batch_size": [0, -3, None],
