@@ -164,38 +164,6 @@ def test_a_score_has_two_digits_of_its_error(score, text):
     assert str(score) == text
 
 
-@pytest.mark.parametrize(
-    ("target", "words", "message"),
-    [
-        ("kin", (), "no column 'kin'; did you mean 'kind'?"),
-        ("kind", ("--folds", "60"), "rows; 60 are needed"),
-        ("y", ("--folds", "90"), "80 rows are too few; at least 90"),
-        ("y", ("--plot", "x.doc"), "the ending must be one of"),
-        ("y", ("--json", "d.csv"), "would replace another file"),
-        ("y", ("--chains", "3"), "--chains belong to a sampler"),
-        ("kind", ("--task", "counts"), "is no number, as the target of counts must be"),
-    ],
-)
-def test_what_cannot_be_evaluated_is_said_in_one_line(target, words, message, table, capsys):
-    assert evaluate(target, *words) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert message in said.err
-    assert len(said.err.splitlines()) == 1
-
-
-def test_few_rows_and_a_target_that_is_always_the_same_are_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for text, message in (
-        ("a,b,y\n" + "1,2,3\n2,3,4\n" * 4, "8 rows are too few; at least 10"),
-        ("a,b,y\n" + "1,2,3\n2,3,3\n" * 6, "the target 'y' is the same in all rows"),
-        ("a,b,y\n" + "1,2,u\n" * 10 + "1,2,v\n", "the class 'v' has 1 rows; 2 are needed"),
-    ):
-        (tmp_path / "d.csv").write_text(text)
-        assert evaluate("y") == 2
-        assert message in capsys.readouterr().err
-
-
 @pytest.mark.filterwarnings("default:Training interrupted:UserWarning")
 @pytest.mark.usefixtures("table")
 def test_ctrl_c_evaluates_nothing(monkeypatch, capsys):

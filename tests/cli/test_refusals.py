@@ -1,0 +1,99 @@
+"""What cannot be done is one line on standard error, status 2, and no file that was not there."""
+
+import numpy as np
+import pytest
+
+from bbb_numpy import BayesianMLPClassifier, save
+from bbb_numpy.cli.main import main
+
+pytestmark = pytest.mark.brief
+HOUSES = "size,kind,same,price\n" + "1,a,1,3\n2,b,1,5\n3,a,1,7\n4,b,1,8\n" * 5
+FIT = ["fit", "d.csv", "--target", "price"]
+KIND = ["fit", "d.csv", "--target", "kind"]
+EVALUATE = ["evaluate", "d.csv", "--target"]
+TYPED = [
+    (["fit", "d.csv", "--target", "prise"], "no column 'prise'; did you mean 'price'? It has 'si"),
+    ([*FIT, "--inputs", "siz"], "no column 'siz'; did you mean 'size'?"),
+    ([*FIT, "--leave-out", "knd"], "no column 'knd'; did you mean 'kind'?"),
+    ([*FIT, "--categories", "x"], "no column 'x'; it has"),
+    ([*FIT, "--leave-out", "size", "kind", "same"], "leaves no input beside the target"),
+    ([*FIT, "--inputs", "price"], "cannot be one of the inputs"),
+    ([*FIT, "--separator", "tab"], "no column 'price'"),
+    ([*FIT, "--class-weight", "balanced"], "--class-weight is for classification, not for regr"),
+    ([*FIT, "--task", "regression", "--likelihood", "poisson"], "is not for regr"),
+    ([*FIT, "--plot", "a.png"], "--plot draws one input column; there are 4 (size, kind=a, kind=b"),
+    ([*FIT, "--plot", "a.doc", "--inputs", "size"], "the ending must be one of"),
+    ([*FIT, "--model", "d.csv"], "would replace another file"),
+    ([*FIT, "--model", "."], "is no regular file"),
+    ([*FIT, "--model", "no/m.npz"], "the folder of no/m.npz does not exist"),
+    ([*FIT, "--prior", "laplace", "--estimator", "flipout"], "Flipout needs KL(q || prior) in"),
+    ([*FIT, "--prior", "laplace", "--prior-scale", "1"], "exclude each other"),
+    ([*FIT, "--decimal", ".", "--thousands", "."], "cannot have '.' as --decimal and --thousands"),
+    ([*KIND, "--task", "regression"], "'a' is no number, as the target of regression must be; for"),
+    ([*KIND, "--likelihood", "student-t"], "student-t is not for classification"),
+    ([*KIND, "--plot", "a.png"], "--plot draws numbers, and the target holds cla"),
+    (["fit", "d.csv", "--target", "same", "--task", "classification"], "only one class, '1'"),
+    (["fit", "none.csv", "--target", "price"], "fit: none.csv: No such file or directory\n"),
+    (["predict", "none.npz", "d.csv"], "predict: none.npz: No such file or directory\n"),
+    (["predict", "d.csv", "d.csv"], "d.csv"),
+    (["predict", "of an array.npz", "d.csv"], "was fitted without column names; use it from"),
+    (["predict", "of classes.npz", "d.csv", "--interval", "0.8"], "probabilities and no interval"),
+    (["predict", "d.csv", "of classes.npz"], "the model comes first, then the data: bbb-numpy pr"),
+    (["gradcheck", "--layers", "3"], "sizes must be at least two whole numbers"),
+    (["gradcheck", "--plain", "--all"], "leave out --all, --activation"),
+    (["gradcheck", "--exact", "--method", "complex"], "leave out --method, --most"),
+    (["gradcheck", "--all", "--layers", "3", "2", "--rho", "3"], "leave out --layers, --rho"),
+    ([*EVALUATE, "kin"], "no column 'kin'; did you mean 'kind'?"),
+    ([*EVALUATE, "kind", "--folds", "15"], "the class 'a' has 10 rows; 15 are needed"),
+    ([*EVALUATE, "price", "--folds", "90"], "20 rows are too few; at least 90"),
+    ([*EVALUATE, "same"], "the target 'same' is the same in all rows"),
+    ([*EVALUATE, "price", "--plot", "x.doc"], "the ending must be one of"),
+    ([*EVALUATE, "price", "--json", "d.csv"], "would replace another file"),
+    ([*EVALUATE, "price", "--chains", "3"], "--chains belong to a sampler"),
+]
+CELLS = [
+    (
+        "x,y\n1,2\n2,-3\n3,1\n",
+        ["--task", "counts"],
+        "line 3, column 'y': counts must be whole numb",
+    ),
+    ("x,y\n1,2\n2,-3\n3,1\n", ["--likelihood", "poisson"], "numbers >= 0; got -3"),
+    ("x,y\n1,2\n2,NA\n", ["--fill", "median"], "line 3, column 'y': a value of the target is miss"),
+    ("x,y\n1,2\n,3\n", [], "line 3, column 'x': a value is missing; fill it in"),
+    ("x,y\n1_0,2\n2,3\n3,4\n", [], "line 2, column 'x': '1_0' is no number; mend the cell"),
+    ("x,y\n" + "".join(f"person {k},{k}\n" for k in range(101)), [], "holds 101 different texts"),
+]
+
+
+@pytest.fixture
+def refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def command(words, message, text):
+        (tmp_path / "d.csv").write_text(text)
+        capsys.readouterr()
+        before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        assert main(words) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert message in said.err
+        assert len(said.err.splitlines()) == 1
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+    return command
+
+
+@pytest.mark.parametrize(("words", "message"), TYPED)
+def test_what_is_typed_wrongly_is_answered_in_one_line(words, message, refused, tmp_path):
+    if "predict" in words and "npz" in " ".join(words) and "none.npz" not in words:
+        x = np.linspace(-1, 1, 20)[:, None]
+        learner = BayesianMLPClassifier((3,), epochs=2, random_state=0).fit(x, x[:, 0] > 0)
+        save(learner, tmp_path / "of an array.npz")
+        learner.feature_names_in_ = np.array(["size"], object)
+        save(learner, tmp_path / "of classes.npz")
+    refused(words, message, HOUSES)
+
+
+@pytest.mark.parametrize(("text", "words", "message"), CELLS)
+def test_a_cell_that_cannot_be_used_is_named_by_line_and_column(text, words, message, refused):
+    refused(["fit", "d.csv", "--target", "y", *words], message, text)
