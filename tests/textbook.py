@@ -41,7 +41,7 @@ class Numpy:
 
     @staticmethod
     def half_step(nu):
-        """log Gamma((nu + 1)/2) - log Gamma(nu/2) - log(nu/2)/2 (D41)."""
+        """log Gamma((nu + 1)/2) - log Gamma(nu/2) - log(nu/2)/2."""
         return special.gammaln((nu + 1) / 2) - special.gammaln(nu / 2) - 0.5 * np.log(nu / 2)
 
 
@@ -60,11 +60,13 @@ def student(like, value, location, scale, nu):
 
 
 def gaussian_prior(like, prior, params, w):
+    """K11, D17."""
     scale = like.exp(params["prior_log_scale"]) if prior.learn else np.array([prior.scale])
     return normal(like, w, 0.0, scale)
 
 
 def layerwise_prior(like, prior, params, w):
+    """D39."""
     counts = [d_in * d_out + d_out for d_in, d_out in pairwise(prior.sizes)]
     of_layer = np.repeat(np.eye(len(counts)), counts, axis=0)  # (P, L)
     scales = like.exp(params["prior_log_scale"]) if prior.learn else np.array(prior.scales)
@@ -72,10 +74,12 @@ def layerwise_prior(like, prior, params, w):
 
 
 def laplace_prior(like, prior, params, w):
+    """D16."""
     return -np.log(2 * prior.scale) - like.abs(w) / prior.scale
 
 
 def student_prior(like, prior, params, w):
+    """D42."""
     if not prior.learn:
         return student(like, w, 0.0, np.array(prior.scale), np.array(prior.df))
     scale, nu = like.exp(params["prior_log_scale"]), like.exp(params["prior_log_df"])
@@ -83,6 +87,7 @@ def student_prior(like, prior, params, w):
 
 
 def mixture_prior(like, prior, params, w):
+    """R4, R8."""
     if prior.learn:
         t1, t2, a = (params["prior_mixture"][i] for i in range(3))
         narrow = 1e-6 + like.log(1 + like.exp(t2))
@@ -106,31 +111,37 @@ PRIORS = {
 
 
 def gaussian_likelihood(like, likelihood, params, f, y):
+    """K14, K15, D1."""
     noise = like.exp(params["log_noise"]) if likelihood.learn else np.array([likelihood.scale])
     return normal(like, y, f, noise)
 
 
 def heteroscedastic_likelihood(like, likelihood, params, f, y):
+    """D12."""
     half = f.shape[1] // 2
     return normal(like, y, f[:, :half], likelihood.floor + like.log(1 + like.exp(f[:, half:])))
 
 
 def student_likelihood(like, likelihood, params, f, y):
+    """D43."""
     if not likelihood.learn:
         return student(like, y, f, np.array(likelihood.scale), np.array(likelihood.df))
     return student(like, y, f, like.exp(params["log_noise"]), like.exp(params["log_df"]))
 
 
 def bernoulli_likelihood(like, likelihood, params, f, y):
+    """D13."""
     p = 1 / (1 + like.exp(-f))
     return y * like.log(p) + (1 - y) * like.log(1 - p)
 
 
 def categorical_likelihood(like, likelihood, params, f, y):
+    """D14."""
     return y * like.log(like.exp(f) / like.exp(f).sum(axis=1).reshape((-1, 1)))
 
 
 def poisson_likelihood(like, likelihood, params, f, y):
+    """D15."""
     return y * f - like.exp(f) - special.gammaln(y + 1)
 
 
@@ -203,7 +214,7 @@ def activated(like, network, z):
 
 
 def outputs(like, w, x, network):
-    """The network's outputs for one weight vector, layer by layer."""
+    """The network's outputs for one weight vector, layer by layer (K31-K36)."""
     a = x
     for layer, (weight, bias) in enumerate(layers_of(w, network)):
         a = activated(like, network, a) if layer else a
@@ -236,7 +247,7 @@ def log_densities(like, case, parts, w, f):
 
 
 def sampled_loss(like, theta, case):
-    """The loss of any posterior, prior, likelihood and objective that samples weights."""
+    """The loss of any objective that samples weights (K18, W1, W2, D24, D25, G2)."""
     estimator, pi, samples = case.estimator, case.kl_weight, len(case.noise)
     parts, objective = blocks_of(theta, estimator.layout), case.estimator.objective
     log_data, log_prior, log_weight = [], [], []
@@ -268,7 +279,7 @@ def sampled_loss(like, theta, case):
 
 
 def divergence(like, case, parts):
-    """KL(q || P(w)) of Gaussians: sum of log(S/L_jj) + (Var w_j + mu_j^2) / (2 S^2) - 1/2 (D18)."""
+    """KL(q || P(w)): sum of log(S/L_jj) + (Var w_j + mu_j^2) / (2 S^2) - 1/2 (D18, D19)."""
     prior, size = case.estimator.model.prior, case.estimator.model.layout.size
     sigma = like.log(1 + like.exp(parts["rho"]))
     scale = like.exp(parts["prior_log_scale"]) if prior.learn else None

@@ -137,9 +137,8 @@ def proofs() -> dict[str, list[Proof]]:
                 found.setdefault(tag, []).append(Proof("algebra", where, test))
     exactly = {**EXACT_ARITHMETIC, **ENUMERATION}
     places = {tag: place for tag, (_, place) in NOT_ALGEBRA.items() if tag not in exactly}
-    for tag in textbook_tags():  # of a part that no algebra follows: proved with the catalogue
-        if tag not in places and not found.setdefault(tag, []):
-            found[tag].append(Proof("exact arithmetic", *VALUES.split("::")))
+    for tag in sorted(textbook_tags() - set(EXACT_ARITHMETIC)):  # proved with the catalogue
+        found.setdefault(tag, []).append(Proof("exact arithmetic", *VALUES.split("::")))
     for kind, tests in (
         ("exact arithmetic", EXACT_ARITHMETIC),
         ("enumeration", ENUMERATION),
