@@ -50,6 +50,11 @@ def values(caption: str, head: str, found: Mapping[str, Any]) -> str:
     return listed(caption, head, found, {"value": str})
 
 
+def text(*parts: str) -> str:
+    """Return the parts of a study's text, an empty line between them."""
+    return "\n\n".join(parts)
+
+
 class Claim(NamedTuple):
     """What a source says, beside what was found here; or what it does not say: `ours`."""
 

@@ -37,7 +37,7 @@ from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.training import NonFiniteError, Recipe, Training, fit, start
 from bbb_numpy.training.optimizers import Adam
 from bbb_studies.data.toys import Toy, one_period
-from bbb_studies.kit import Claim, claims, listed, panels, write
+from bbb_studies.kit import Claim, claims, listed, panels, text, write
 
 Array = NDArray[Any]
 DATA, PANEL = (-0.5, 0.5), (-1.5, 1.5)  # x of the data, x of the prediction
@@ -488,39 +488,37 @@ def _tables(numbers: Runs, left: Mapping[str, Mapping[str, float]], epochs: int)
         if label.endswith("above the post's"):
             values -= [getattr(n, key) for n in numbers["post"]]
         ranges[label] = [f"{value:{how}}" for value in (values[0], values.min(), values.max())]
-    return "\n\n".join(
-        [
-            listed(
-                "32 points of 10 sin(2 pi x) + N(0, 1), 1-20-20-1 with ReLU; nats; rmse, y: in the "
-                "data.",
-                f"{epochs} epochs",
-                ((SETTINGS[name].title, of_seeds[0]) for name, of_seeds in numbers.items()),
-                {head: f"{{0.{key}:{how}}}" for head, (key, how) in COLUMNS.items()},
-            ),
-            listed(
-                "The first seed, and all.",
-                f"{len(numbers['post'])} seeds",
-                ranges,
-                {"first": "{0[0]}", "least": "{0[1]}", "most": "{0[2]}"},
-            ),
-            listed(
-                f"Learning rate {FAST:g}: in how many seeds the prior's numbers went wrong.",
-                "pi, sigma1, sigma2",
-                left,
-                {
-                    "seeds": "{0[seeds]}",
-                    "outside": "{0[left]}",
-                    "largest pi": "{0[largest pi]:.3f}",
-                    "cost nan": "{0[not finite]}",
-                    "sigma2 > sigma1": "{0[swapped]}",
-                },
-            ),
-            claims(
-                f"'Much' is {MUCH:g} times, 'equal' within 4 standard errors, in the worst seed.",
-                "the post",
-                claims_of_the_post(numbers),
-            ),
-        ]
+    return text(
+        listed(
+            "32 points of 10 sin(2 pi x) + N(0, 1), 1-20-20-1 with ReLU; nats; rmse, y: in the "
+            "data.",
+            f"{epochs} epochs",
+            ((SETTINGS[name].title, of_seeds[0]) for name, of_seeds in numbers.items()),
+            {head: f"{{0.{key}:{how}}}" for head, (key, how) in COLUMNS.items()},
+        ),
+        listed(
+            "The first seed, and all.",
+            f"{len(numbers['post'])} seeds",
+            ranges,
+            {"first": "{0[0]}", "least": "{0[1]}", "most": "{0[2]}"},
+        ),
+        listed(
+            f"Learning rate {FAST:g}: in how many seeds the prior's numbers went wrong.",
+            "pi, sigma1, sigma2",
+            left,
+            {
+                "seeds": "{0[seeds]}",
+                "outside": "{0[left]}",
+                "largest pi": "{0[largest pi]:.3f}",
+                "cost nan": "{0[not finite]}",
+                "sigma2 > sigma1": "{0[swapped]}",
+            },
+        ),
+        claims(
+            f"'Much' is {MUCH:g} times, 'equal' within 4 standard errors, in the worst seed.",
+            "the post",
+            claims_of_the_post(numbers),
+        ),
     )
 
 

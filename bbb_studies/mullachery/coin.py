@@ -38,7 +38,7 @@ from bbb_numpy.numeric.validation import check_fields, positive, whole
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION, density_of_draws
 from bbb_numpy.progress import counted, steps
 from bbb_numpy.sampling.mcmc import GaussianWalk, MetropolisHastings
-from bbb_studies.kit import Claim, claims, estimate, listed, panels, plus_minus, write
+from bbb_studies.kit import Claim, claims, estimate, listed, panels, plus_minus, text, write
 
 Array = NDArray[Any]
 TRUTH = 0.7  # probability of a head of the coin that is tossed
@@ -384,38 +384,36 @@ def _tables(cells: Sequence[Cell], single: Cell, budget: tuple[int, int, int]) -
     exact = [c for c in cells if c.exact]
     off = max(abs(c.off(part)) for c in cells for part in ("mean", "sd"))
     evidence = max(abs(c.grid.log_evidence - c.best.log_evidence) for c in exact)
-    return "\n\n".join(
-        [
-            f"A coin with P(head) {TRUTH:g}: grid of {CELLS} cells, Metropolis-Hastings (MH) of "
-            f"{budget[0]} chains with {budget[1]} draws.",
-            listed(
-                "Posteriors of r after h heads and t tails, in closed form or else by the grid; "
-                "log P(D) in nats;\nz: MH less it, in standard errors of MH.",
-                "prior",
-                ((c.prior.title, c) for c in cells),
-                {
-                    "h": "{0.heads}",
-                    "t": "{0.tails}",
-                    "mean": "{0.best.mean:.5f}",
-                    "sd": "{0.best.sd:.5f}",
-                    "log P(D)": "{0.best.log_evidence:.4f}",
-                    "grid off": lambda c: (
-                        f"{abs(c.grid.mean - c.exact.mean):.0e}" if c.exact else "no formula"
-                    ),
-                    "MH mean": "{0.sampled.mean:.5f}",
-                    "z": lambda c: f"{c.off('mean'):+.1f}",
-                    "MH sd": "{0.sampled.sd:.5f}",
-                    "z of sd": lambda c: f"{c.off('sd'):+.1f}",
-                },
-            ),
-            f"Grid less closed form: at most {evidence:.0e} nats of log P(D); MH less the others: "
-            f"at most {off:.1f} standard errors in {2 * len(cells)}.",
-            claims(
-                "M18, one head under the uniform prior; +- is a standard error.",
-                "the paper",
-                claims_of_the_paper(single),
-            ),
-        ]
+    return text(
+        f"A coin with P(head) {TRUTH:g}: grid of {CELLS} cells, Metropolis-Hastings (MH) of "
+        f"{budget[0]} chains with {budget[1]} draws.",
+        listed(
+            "Posteriors of r after h heads and t tails, in closed form or else by the grid; "
+            "log P(D) in nats;\nz: MH less it, in standard errors of MH.",
+            "prior",
+            ((c.prior.title, c) for c in cells),
+            {
+                "h": "{0.heads}",
+                "t": "{0.tails}",
+                "mean": "{0.best.mean:.5f}",
+                "sd": "{0.best.sd:.5f}",
+                "log P(D)": "{0.best.log_evidence:.4f}",
+                "grid off": lambda c: (
+                    f"{abs(c.grid.mean - c.exact.mean):.0e}" if c.exact else "no formula"
+                ),
+                "MH mean": "{0.sampled.mean:.5f}",
+                "z": lambda c: f"{c.off('mean'):+.1f}",
+                "MH sd": "{0.sampled.sd:.5f}",
+                "z of sd": lambda c: f"{c.off('sd'):+.1f}",
+            },
+        ),
+        f"Grid less closed form: at most {evidence:.0e} nats of log P(D); MH less the others: "
+        f"at most {off:.1f} standard errors in {2 * len(cells)}.",
+        claims(
+            "M18, one head under the uniform prior; +- is a standard error.",
+            "the paper",
+            claims_of_the_paper(single),
+        ),
     )
 
 

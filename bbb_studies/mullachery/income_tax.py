@@ -39,7 +39,7 @@ from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies.comparing import draw, learn
 from bbb_studies.data import income_tax as data
 from bbb_studies.data.income_tax import CLASSES, Cells
-from bbb_studies.kit import listed, panels, plus_minus, values, write
+from bbb_studies.kit import listed, panels, plus_minus, text, values, write
 
 Array = NDArray[Any]
 
@@ -277,70 +277,68 @@ def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
     def r_hat(which: str, of_folds: Callable[[Any], float]) -> Callable[[Any], str]:
         return lambda notes: f"{of_folds(note[f'r-hat, {which}'] for note in notes):.2f}"
 
-    return "\n\n".join(
-        [
-            values(
-                "Income tax per return, Vermont 2016, by cell: ZIP code x class of income. Target: "
-                "its logarithm.\nFive folds, every ZIP code whole.",
-                "the data",
-                rows,
-            ),
-            listed(
-                "RMSE, CRPS: of the logarithm; median: of the absolute relative error; NLL: nats "
-                "per cell; +- standard error\nby ZIP code; 50, 90, 99 %: coverage; KS: "
-                "Kolmogorov's distance of the PIT x sqrt(cells), at 5 % 1.36.",
-                "model",
-                scores,
-                {
-                    "RMSE": "{0[rmse]:.4f}",
-                    "median": "{0[median_relative_error]:.1%}",
-                    "NLL": lambda s: plus_minus(s["nll"], 3),
-                    "CRPS 1e-3": lambda s: plus_minus(s["crps"], 1, 1e3),
-                    "50 %": "{0[coverage][0]:.1%}",
-                    "90 %": "{0[coverage][1]:.1%}",
-                    "99 %": "{0[coverage][2]:.1%}",
-                    "KS": "{0[kolmogorov]:.1f}",
-                },
-            ),
-            listed(
-                "Gained over linear regression, +- standard error by ZIP code.",
-                "gained",
-                scores,
-                {
-                    "NLL, nats": lambda s: plus_minus(s["nll_gained"], 3),
-                    "CRPS, 1e-3": lambda s: plus_minus(s["crps_gained"], 1, 1e3),
-                    "squared error, 1e-3": lambda s: plus_minus(s["squared_error_gained"], 2, 1e3),
-                },
-            ),
-            listed(
-                "By size of the cell: 90 % coverage; RMSE; learned noise (median). Epistemic: "
-                "median standard deviation.",
-                "small, large cells",
-                scores,
-                {
-                    "90 %, small": "{0[small][coverage]:.0%}",
-                    "large": "{0[large][coverage]:.0%}",
-                    "RMSE, small": "{0[small][rmse]:.3f}",
-                    "large ": "{0[large][rmse]:.3f}",
-                    "noise, small": "{0[small][noise]:.3f}",
-                    "large  ": "{0[large][noise]:.3f}",
-                    "epistemic, all": "{0[epistemic]:.4f}",
-                },
-            ),
-            listed(
-                "Chains of NUTS: R-hat in function space (rank-normalised, of halved chains) over "
-                "the cells of a fold.",
-                "chains",
-                chains,
-                {
-                    "divergences": lambda some: f"{sum(n['divergences'] for n in some):.0f}",
-                    "largest R-hat: worst fold": r_hat("largest", max),
-                    "best": r_hat("largest", min),
-                    "median R-hat: worst": r_hat("median", max),
-                    "best ": r_hat("median", min),
-                },
-            ),
-        ]
+    return text(
+        values(
+            "Income tax per return, Vermont 2016, by cell: ZIP code x class of income. Target: "
+            "its logarithm.\nFive folds, every ZIP code whole.",
+            "the data",
+            rows,
+        ),
+        listed(
+            "RMSE, CRPS: of the logarithm; median: of the absolute relative error; NLL: nats "
+            "per cell; +- standard error\nby ZIP code; 50, 90, 99 %: coverage; KS: "
+            "Kolmogorov's distance of the PIT x sqrt(cells), at 5 % 1.36.",
+            "model",
+            scores,
+            {
+                "RMSE": "{0[rmse]:.4f}",
+                "median": "{0[median_relative_error]:.1%}",
+                "NLL": lambda s: plus_minus(s["nll"], 3),
+                "CRPS 1e-3": lambda s: plus_minus(s["crps"], 1, 1e3),
+                "50 %": "{0[coverage][0]:.1%}",
+                "90 %": "{0[coverage][1]:.1%}",
+                "99 %": "{0[coverage][2]:.1%}",
+                "KS": "{0[kolmogorov]:.1f}",
+            },
+        ),
+        listed(
+            "Gained over linear regression, +- standard error by ZIP code.",
+            "gained",
+            scores,
+            {
+                "NLL, nats": lambda s: plus_minus(s["nll_gained"], 3),
+                "CRPS, 1e-3": lambda s: plus_minus(s["crps_gained"], 1, 1e3),
+                "squared error, 1e-3": lambda s: plus_minus(s["squared_error_gained"], 2, 1e3),
+            },
+        ),
+        listed(
+            "By size of the cell: 90 % coverage; RMSE; learned noise (median). Epistemic: "
+            "median standard deviation.",
+            "small, large cells",
+            scores,
+            {
+                "90 %, small": "{0[small][coverage]:.0%}",
+                "large": "{0[large][coverage]:.0%}",
+                "RMSE, small": "{0[small][rmse]:.3f}",
+                "large ": "{0[large][rmse]:.3f}",
+                "noise, small": "{0[small][noise]:.3f}",
+                "large  ": "{0[large][noise]:.3f}",
+                "epistemic, all": "{0[epistemic]:.4f}",
+            },
+        ),
+        listed(
+            "Chains of NUTS: R-hat in function space (rank-normalised, of halved chains) over "
+            "the cells of a fold.",
+            "chains",
+            chains,
+            {
+                "divergences": lambda some: f"{sum(n['divergences'] for n in some):.0f}",
+                "largest R-hat: worst fold": r_hat("largest", max),
+                "best": r_hat("largest", min),
+                "median R-hat: worst": r_hat("median", max),
+                "best ": r_hat("median", min),
+            },
+        ),
     )
 
 

@@ -29,7 +29,7 @@ from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above
 from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_studies import linear_gaussian
 from bbb_studies.annealing import Annealed, BayesFactor, bayes_factor, evidence, in_words
-from bbb_studies.kit import Claim, claims, listed, plus_minus, write
+from bbb_studies.kit import Claim, claims, listed, plus_minus, text, write
 
 Array = NDArray[Any]
 POINTS = 8
@@ -354,75 +354,73 @@ def _tables(
     def words(one: Measured) -> str:
         return in_words(one.factor.log).split(",")[0].removeprefix("not worth more than a ")
 
-    return "\n\n".join(
-        [
-            f"Occam's razor. (a) models of labels: {POINTS} points, {2**POINTS} label vectors, "
-            f"logistic weights N(0, {PRIOR:g}^2);\nannealing of {2 * budget.chains} chains, "
-            f"{budget.steps // 2} powers. (b) of regressions: {ROWS} rows, noise {NOISE:g}, "
-            f"weights N(0, {WIDTH:g}^2);\n{budget.chains} chains, {budget.steps} powers.",
-            listed(
-                "(a) P(D|m) of one data set, on average, by the label changes along the line.",
-                "changes",
-                ((f"{count}", row) for count, row in enumerate(rows)),
-                {
-                    "sets": "{0[0]}",
-                    **{name: f"{{0[{2 + k}]:.2e}}" for k, name in enumerate(means)},
-                    "best but the network": "{0[1]}",
-                },
-            ),
-            listed(
-                "Line, parabola: quadrature; degree 7: 2^-8; network 1-20-20-1: prior draws. "
-                "Simple: at most one change.",
-                "model",
-                models,
-                {
-                    "weights": "{0.model.layout.size}",
-                    "sum over all D, less 1": lambda m: f"{m.probability.sum() - 1.0:.0e}",
-                    "largest s.e., %": lambda m: f"{100 * np.max(m.error / m.probability):.0f}",
-                    f"P of the {simple.sum()} simple D, %": lambda m: (
-                        f"{100 * m.probability[simple].sum():.0f}"
-                    ),
-                },
-            ),
-            listed(
-                "On data from the model of the row, the model of the column loses on average "
-                "(KL, nats).",
-                "data from",
-                divergences(models),
-                {name: f"{{0[{name}]:.3f}}" for name in models},
-            ),
-            listed(
-                "Annealed importance sampling of some log P(D|m), nats; z: less the value of "
-                "above, in standard\nerrors of both.",
-                "model",
-                ((c.model, c) for c in checks),
-                {
-                    "changes": lambda c: f"{changes(LABELS)[c.labels]}",
-                    "above": "{0.known:.3f}",
-                    "annealed": lambda c: plus_minus((c.run.log_evidence, c.run.error), 3),
-                    "z": "{0.off:+.1f}",
-                },
-            ),
-            listed(
-                "(b) log P(D|m), nats +- standard error: line 1-1 exactly, networks 1-3-1 and "
-                "1-20-20-1 by annealing;\nlog B: the model that made the data against the best "
-                "other; < 0: for the other.",
-                "data from",
-                ((one.source, one) for one in measured),
-                {
-                    "line": "{0.found[line].log_evidence:.1f}",
-                    "small network": lambda one: plus_minus(one.found["small network"][:2], 1),
-                    "large network": lambda one: plus_minus(one.found["large network"][:2], 1),
-                    "log B": "{0.factor.log:+.1f} +- {0.factor.error:.1f}",
-                    "evidence": words,
-                },
-            ),
-            claims(
-                "Figure 6 as drawn by hand, and the numbers of (a); the last line: (b).",
-                "the paper",
-                claims_of_the_paper(models, measured),
-            ),
-        ]
+    return text(
+        f"Occam's razor. (a) models of labels: {POINTS} points, {2**POINTS} label vectors, "
+        f"logistic weights N(0, {PRIOR:g}^2);\nannealing of {2 * budget.chains} chains, "
+        f"{budget.steps // 2} powers. (b) of regressions: {ROWS} rows, noise {NOISE:g}, "
+        f"weights N(0, {WIDTH:g}^2);\n{budget.chains} chains, {budget.steps} powers.",
+        listed(
+            "(a) P(D|m) of one data set, on average, by the label changes along the line.",
+            "changes",
+            ((f"{count}", row) for count, row in enumerate(rows)),
+            {
+                "sets": "{0[0]}",
+                **{name: f"{{0[{2 + k}]:.2e}}" for k, name in enumerate(means)},
+                "best but the network": "{0[1]}",
+            },
+        ),
+        listed(
+            "Line, parabola: quadrature; degree 7: 2^-8; network 1-20-20-1: prior draws. "
+            "Simple: at most one change.",
+            "model",
+            models,
+            {
+                "weights": "{0.model.layout.size}",
+                "sum over all D, less 1": lambda m: f"{m.probability.sum() - 1.0:.0e}",
+                "largest s.e., %": lambda m: f"{100 * np.max(m.error / m.probability):.0f}",
+                f"P of the {simple.sum()} simple D, %": lambda m: (
+                    f"{100 * m.probability[simple].sum():.0f}"
+                ),
+            },
+        ),
+        listed(
+            "On data from the model of the row, the model of the column loses on average "
+            "(KL, nats).",
+            "data from",
+            divergences(models),
+            {name: f"{{0[{name}]:.3f}}" for name in models},
+        ),
+        listed(
+            "Annealed importance sampling of some log P(D|m), nats; z: less the value of "
+            "above, in standard\nerrors of both.",
+            "model",
+            ((c.model, c) for c in checks),
+            {
+                "changes": lambda c: f"{changes(LABELS)[c.labels]}",
+                "above": "{0.known:.3f}",
+                "annealed": lambda c: plus_minus((c.run.log_evidence, c.run.error), 3),
+                "z": "{0.off:+.1f}",
+            },
+        ),
+        listed(
+            "(b) log P(D|m), nats +- standard error: line 1-1 exactly, networks 1-3-1 and "
+            "1-20-20-1 by annealing;\nlog B: the model that made the data against the best "
+            "other; < 0: for the other.",
+            "data from",
+            ((one.source, one) for one in measured),
+            {
+                "line": "{0.found[line].log_evidence:.1f}",
+                "small network": lambda one: plus_minus(one.found["small network"][:2], 1),
+                "large network": lambda one: plus_minus(one.found["large network"][:2], 1),
+                "log B": "{0.factor.log:+.1f} +- {0.factor.error:.1f}",
+                "evidence": words,
+            },
+        ),
+        claims(
+            "Figure 6 as drawn by hand, and the numbers of (a); the last line: (b).",
+            "the paper",
+            claims_of_the_paper(models, measured),
+        ),
     )
 
 

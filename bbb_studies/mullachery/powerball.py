@@ -38,7 +38,7 @@ from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies import kit
 from bbb_studies.comparing import draw, learn
 from bbb_studies.data import powerball as data
-from bbb_studies.kit import Claim, Estimate, bracketed, claims, estimate, panels, write
+from bbb_studies.kit import Claim, Estimate, bracketed, claims, estimate, panels, text, write
 
 Array = NDArray[Any]
 NUMBERS = np.arange(70)  # 0 is no ball; 69 is the largest there ever was
@@ -619,96 +619,94 @@ def _tables(
         sd = fitted.functions.std(axis=0)[1:]
         return f"{sd.max():.4f} at {1 + np.argmax(sd)}"
 
-    return "\n\n".join(
-        [
-            kit.listed(
-                "Where the numbers lie (unsorted: a random order, the file has sorted draws), and "
-                "by the rules.\nOf a Poisson distribution the variance over the mean is 1.",
-                "numbers",
-                ((one.name, one) for one in positions(draws)),
-                {
-                    "mean": lambda one: f"{one.seen.mean():.2f}",
-                    "by the rules": "{0.mean:.2f}",
-                    "s.e. off": "{0.off:+.1f}",
-                    "variance / mean": lambda one: f"{one.seen.var() / one.seen.mean():.1f}",
-                    "of the rules": lambda one: f"{dispersion(one.mass):.1f}",
-                },
-            ),
-            kit.values(
-                "Powerball: is a ball w1 (bin 1) or w3 (bin 3) of its draw? In brackets standard "
-                "errors.",
-                "the game",
-                game,
-            ),
-            kit.listed(
-                "Accuracy (%) held out by cross-validation over whole draws (standard error over "
-                "draws); less the exact\nrule's on the same balls; below the ceiling in standard "
-                "errors; in the\nlong run (standard deviation between fits).",
-                "accuracy, %",
-                ((name, (name, s)) for name, s in scores.items()),
-                {
-                    "printed": lambda of: _percent(PRINTED[of[0]]) if of[0] in PRINTED else "-",
-                    "held out": lambda of: bracketed(of[1].accuracy, 2, 100),
-                    "above rule": lambda of: (
-                        "-" if of[0] == RULE else bracketed(of[1].above_rule, 2, 100)
-                    ),
-                    "below ceiling": lambda of: (
-                        f"{(exact.accuracy - of[1].accuracy.mean) / of[1].accuracy.error:.1f}"
-                    ),
-                    "under the rules": lambda of: bracketed(of[1].true_accuracy, 3, 100),
-                    "s/fit": "{0[1].seconds:.2f}",
-                },
-            ),
-            kit.listed(
-                "Log loss in nats, probabilities kept 1e-6 from 0 and 1; RMSE of P(bin 1 | "
-                "number) over the balls as they\ncome; ECE: expected calibration error in ten "
-                "bins, of the exact rule by chance alone.",
-                "probabilities",
-                scores,
-                {
-                    "log loss held out": lambda s: bracketed(s.log_loss, 4),
-                    "under the rules": lambda s: bracketed(s.true_log_loss, 4),
-                    "RMSE of p": lambda s: bracketed(s.rmse, 4),
-                    "ECE": "{0.calibration_error:.4f}",
-                },
-            ),
-            _numbers(full, exact),
-            kit.listed(
-                "P(bin 1 | 0), with 95 % credible interval and standard deviation (sd); 'bin 3': "
-                "functions that say so at 0;\nlong: all draws.",
-                "number 0",
-                asked,
-                {
-                    "P(bin 1)": "{0.probability[0]:.4f}",
-                    "95 %": lambda one: "{:.4f} to {:.4f}".format(*intervals(one.functions[:, 0])),
-                    "sd": lambda one: f"{one.functions[:, 0].std():.4f}",
-                    "largest, 1-69": largest,
-                    "of logit": lambda one: f"{logit(one.functions[:, 0]).std():.2f}",
-                    "bin 3, %": lambda one: _percent((one.functions[:, 0] < 0.5).mean()),
-                },
-            ),
-            kit.listed(
-                "Standard deviations of single weights. Units can be exchanged: by the exact "
-                "posterior all weights of a block\nare equally wide, one chain need not have gone "
-                "round.",
-                "weights",
-                widths,
-                {
-                    "narrowest": lambda of: f"{of.min():.2f}",
-                    "widest": lambda of: f"{of.max():.2f}",
-                    "of W0": lambda of: (
-                        f"{of[: setup.hidden].min():.2f} to {of[: setup.hidden].max():.2f}"
-                    ),
-                },
-            ),
-            claims(
-                "In brackets standard errors; s.e.: what is printed from held-out draws.",
-                "the paper",
-                claims_of_the_paper(
-                    exact, scores, asked, widths[f"{NETWORK}, one chain"], setup.hidden
+    return text(
+        kit.listed(
+            "Where the numbers lie (unsorted: a random order, the file has sorted draws), and "
+            "by the rules.\nOf a Poisson distribution the variance over the mean is 1.",
+            "numbers",
+            ((one.name, one) for one in positions(draws)),
+            {
+                "mean": lambda one: f"{one.seen.mean():.2f}",
+                "by the rules": "{0.mean:.2f}",
+                "s.e. off": "{0.off:+.1f}",
+                "variance / mean": lambda one: f"{one.seen.var() / one.seen.mean():.1f}",
+                "of the rules": lambda one: f"{dispersion(one.mass):.1f}",
+            },
+        ),
+        kit.values(
+            "Powerball: is a ball w1 (bin 1) or w3 (bin 3) of its draw? In brackets standard "
+            "errors.",
+            "the game",
+            game,
+        ),
+        kit.listed(
+            "Accuracy (%) held out by cross-validation over whole draws (standard error over "
+            "draws); less the exact\nrule's on the same balls; below the ceiling in standard "
+            "errors; in the\nlong run (standard deviation between fits).",
+            "accuracy, %",
+            ((name, (name, s)) for name, s in scores.items()),
+            {
+                "printed": lambda of: _percent(PRINTED[of[0]]) if of[0] in PRINTED else "-",
+                "held out": lambda of: bracketed(of[1].accuracy, 2, 100),
+                "above rule": lambda of: (
+                    "-" if of[0] == RULE else bracketed(of[1].above_rule, 2, 100)
                 ),
+                "below ceiling": lambda of: (
+                    f"{(exact.accuracy - of[1].accuracy.mean) / of[1].accuracy.error:.1f}"
+                ),
+                "under the rules": lambda of: bracketed(of[1].true_accuracy, 3, 100),
+                "s/fit": "{0[1].seconds:.2f}",
+            },
+        ),
+        kit.listed(
+            "Log loss in nats, probabilities kept 1e-6 from 0 and 1; RMSE of P(bin 1 | "
+            "number) over the balls as they\ncome; ECE: expected calibration error in ten "
+            "bins, of the exact rule by chance alone.",
+            "probabilities",
+            scores,
+            {
+                "log loss held out": lambda s: bracketed(s.log_loss, 4),
+                "under the rules": lambda s: bracketed(s.true_log_loss, 4),
+                "RMSE of p": lambda s: bracketed(s.rmse, 4),
+                "ECE": "{0.calibration_error:.4f}",
+            },
+        ),
+        _numbers(full, exact),
+        kit.listed(
+            "P(bin 1 | 0), with 95 % credible interval and standard deviation (sd); 'bin 3': "
+            "functions that say so at 0;\nlong: all draws.",
+            "number 0",
+            asked,
+            {
+                "P(bin 1)": "{0.probability[0]:.4f}",
+                "95 %": lambda one: "{:.4f} to {:.4f}".format(*intervals(one.functions[:, 0])),
+                "sd": lambda one: f"{one.functions[:, 0].std():.4f}",
+                "largest, 1-69": largest,
+                "of logit": lambda one: f"{logit(one.functions[:, 0]).std():.2f}",
+                "bin 3, %": lambda one: _percent((one.functions[:, 0] < 0.5).mean()),
+            },
+        ),
+        kit.listed(
+            "Standard deviations of single weights. Units can be exchanged: by the exact "
+            "posterior all weights of a block\nare equally wide, one chain need not have gone "
+            "round.",
+            "weights",
+            widths,
+            {
+                "narrowest": lambda of: f"{of.min():.2f}",
+                "widest": lambda of: f"{of.max():.2f}",
+                "of W0": lambda of: (
+                    f"{of[: setup.hidden].min():.2f} to {of[: setup.hidden].max():.2f}"
+                ),
+            },
+        ),
+        claims(
+            "In brackets standard errors; s.e.: what is printed from held-out draws.",
+            "the paper",
+            claims_of_the_paper(
+                exact, scores, asked, widths[f"{NETWORK}, one chain"], setup.hidden
             ),
-        ]
+        ),
     )
 
 

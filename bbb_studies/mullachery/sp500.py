@@ -40,7 +40,7 @@ from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies.comparing import draw, learn
 from bbb_studies.data import sp500 as data
 from bbb_studies.data.sp500 import Prices, Table
-from bbb_studies.kit import listed, panels, plus_minus, values, write
+from bbb_studies.kit import listed, panels, plus_minus, text, values, write
 
 Array = NDArray[Any]
 NUTS_NAME, VI_NAME = "network, NUTS", "network, VI"
@@ -317,43 +317,41 @@ def reproduce(
         "forecasters of the second table": other_scores,
     }
     write(out, {"forecasts": draw_figure(walk, scores)}, found)
-    return "\n\n".join(
-        [
-            listed(
-                "S&P 500, next-day direction, refitted every year on all that was known; on the "
-                "second table baselines\nalone. +-: standard error, clustered by day; design "
-                "effect: its square over that of independent rows.",
-                "prices",
-                both,
-                {
-                    "companies": "{0[companies]}",
-                    "left out": "{0[dropped]}",
-                    "days": "{0[days]}",
-                    "forecast": "{0[years][0]} to {0[years][1]}",
-                    "rows": "{0[rows_tested]}",
-                    "on days": "{0[days_tested]}",
-                    "rises, %": lambda f: plus_minus(f["rises"], 2, 100),
-                    "if independent": lambda f: f"{100 * f['naive_error']:.2f}",
-                    "design effect": "{0[design_effect]:.1f}",
-                    "worth rows": lambda f: f"{f['rows_tested'] / f['design_effect']:.0f}",
-                },
-            ),
-            listed(
-                "ECE: expected calibration error in ten bins of equal mass\n(that of right "
-                "probabilities by chance, if rows were independent).",
-                "forecaster",
-                scores,
-                {
-                    "accuracy %": lambda s: plus_minus(s["accuracy"], 2, 100),
-                    "log loss": "{0[log_loss][0]:.4f}",
-                    "ECE": "{0[calibration_error]:.3f} ({0[calibration_error_by_chance]:.3f})",
-                },
-            ),
-            _gains("Gained over climatology on the same rows.", scores),
-            _ratios(scores),
-            _probabilities(walk, leaked),
-            _gains("Second table: gained over climatology.", other_scores),
-        ]
+    return text(
+        listed(
+            "S&P 500, next-day direction, refitted every year on all that was known; on the "
+            "second table baselines\nalone. +-: standard error, clustered by day; design "
+            "effect: its square over that of independent rows.",
+            "prices",
+            both,
+            {
+                "companies": "{0[companies]}",
+                "left out": "{0[dropped]}",
+                "days": "{0[days]}",
+                "forecast": "{0[years][0]} to {0[years][1]}",
+                "rows": "{0[rows_tested]}",
+                "on days": "{0[days_tested]}",
+                "rises, %": lambda f: plus_minus(f["rises"], 2, 100),
+                "if independent": lambda f: f"{100 * f['naive_error']:.2f}",
+                "design effect": "{0[design_effect]:.1f}",
+                "worth rows": lambda f: f"{f['rows_tested'] / f['design_effect']:.0f}",
+            },
+        ),
+        listed(
+            "ECE: expected calibration error in ten bins of equal mass\n(that of right "
+            "probabilities by chance, if rows were independent).",
+            "forecaster",
+            scores,
+            {
+                "accuracy %": lambda s: plus_minus(s["accuracy"], 2, 100),
+                "log loss": "{0[log_loss][0]:.4f}",
+                "ECE": "{0[calibration_error]:.3f} ({0[calibration_error_by_chance]:.3f})",
+            },
+        ),
+        _gains("Gained over climatology on the same rows.", scores),
+        _ratios(scores),
+        _probabilities(walk, leaked),
+        _gains("Second table: gained over climatology.", other_scores),
     )
 
 

@@ -37,6 +37,7 @@ from bbb_studies.kit import (
     claims,
     listed,
     panels,
+    text,
     values,
     write,
 )
@@ -450,17 +451,15 @@ def _tables(
     limit = f"noise limit: {BASE.scene.shadowing:g} sqrt({WEIGHTS}/{BASE.count}) dB."
     judged = f"'Large' is a rank correlation of {LARGE:g}; {limit}"
     plane = f"A plane of {scene.width:g} m x {scene.height:g} m, and the base case."
-    return "\n\n".join(
-        [
-            values(plane, "setting", settings),
-            averages(side, found["methods"], SIDE),
-            averages(ranks, found["why"], RANKS),
-            averages(near, found["why"], NEAR_AND_FAR),
-            averages(corner, found["why"], PLACES, **{"near / far": ratio}),
-            listed(bias, "of a jump", split, columns),
-            averages(least, found["how"], how),
-            claims(judged, "the slides", claims_of_the_slides(found["why"], found["how"])),
-        ]
+    return text(
+        values(plane, "setting", settings),
+        averages(side, found["methods"], SIDE),
+        averages(ranks, found["why"], RANKS),
+        averages(near, found["why"], NEAR_AND_FAR),
+        averages(corner, found["why"], PLACES, **{"near / far": ratio}),
+        listed(bias, "of a jump", split, columns),
+        averages(least, found["how"], how),
+        claims(judged, "the slides", claims_of_the_slides(found["why"], found["how"])),
     )
 
 

@@ -32,6 +32,7 @@ from bbb_studies.kit import (
     claims,
     listed,
     panels,
+    text,
     write,
 )
 
@@ -150,21 +151,19 @@ def _tables(scores: Mapping[str, Mapping[str, Mapping[str, Estimate]]], repeats:
         inside, *others = (scores[method][region]["epistemic"].mean for region in REGIONS)
         return [other / inside for other in others]
 
-    return "\n\n".join(
-        [
-            listed(
-                f"-x^4 + 3x^2 + 1 + N(0, {NOISE:g}^2), {ROWS} rows; net 1-20-1; nats; mean (s.e.).",
-                f"{repeats} data sets",
-                rows,
-                {name: cell(name) for name in rows["data, VI"]},
-            ),
-            listed(
-                f"Epistemic standard deviation over that within the data, x in {intervals}.",
-                "",
-                {name: growth(name) for name in ("VI", MIXTURE)},
-                {"in the gap": "{0[0]:.1f}", "outside": "{0[1]:.1f}"},
-            ),
-        ]
+    return text(
+        listed(
+            f"-x^4 + 3x^2 + 1 + N(0, {NOISE:g}^2), {ROWS} rows; net 1-20-1; nats; mean (s.e.).",
+            f"{repeats} data sets",
+            rows,
+            {name: cell(name) for name in rows["data, VI"]},
+        ),
+        listed(
+            f"Epistemic standard deviation over that within the data, x in {intervals}.",
+            "",
+            {name: growth(name) for name in ("VI", MIXTURE)},
+            {"in the gap": "{0[0]:.1f}", "outside": "{0[1]:.1f}"},
+        ),
     )
 
 
