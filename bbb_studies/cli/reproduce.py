@@ -78,15 +78,15 @@ def report(args: argparse.Namespace) -> int:
 def reproduce(args: argparse.Namespace) -> int:
     """Repeat an experiment of the sources, print what happened, write pictures and numbers."""
     study = STUDIES[args.experiment]
-    module = import_module(f"bbb_studies.{study.module}")
     longer = args.full and study.full
-    given = module.full(args.seed) if longer else {"seed": args.seed}
     out = Path(args.out or f"reproduced/{args.experiment}{'-full' if longer else ''}")
     if out.exists() and not out.is_dir():
         raise OSError(f"{out} is a file; name a folder with --out")
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     out.mkdir(parents=True, exist_ok=True)
     try:
+        module = import_module(f"bbb_studies.{study.module}")
+        given = module.full(args.seed) if longer else {"seed": args.seed}
         with ExitStack() as limits:
             if args.experiment != LARGE:
                 limits.enter_context(one_blas_thread())
