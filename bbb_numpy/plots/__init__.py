@@ -1,4 +1,4 @@
 """Pictures: every function draws on the Axes that it is given, and returns it.
 
-`fits`: fits and loss curves. `calibration`, `weights`. `style`: what all have in common.
+`fits`, `calibration`, and what moves, `moving`. `style`: what all have in common.
 """

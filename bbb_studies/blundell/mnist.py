@@ -34,7 +34,6 @@ from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish, plain_numbers
-from bbb_numpy.plots.weights import ratios
 from bbb_numpy.progress import tqdm
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Memory, Optimizer
@@ -42,6 +41,8 @@ from bbb_numpy.training.state import Epoch, Training
 from bbb_studies.data import mnist as data
 from bbb_studies.data.mnist import MNIST
 from bbb_studies.kit import Claim, claims, listed, panels, plain, values
+
+from .ratios import ratios
 
 Array = NDArray[Any]
 METHODS = ("SGD", "MAP", "BBB")

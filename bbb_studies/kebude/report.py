@@ -24,6 +24,7 @@ from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above
 from bbb_studies.kit import panels, table
 
 from . import regression
+from .figure import report_figure
 from .regression import CASES, SETTINGS, Numbers, Result
 
 LEVELS = {4.0: 41.0, 2.5: 48.0, 1.0: 59.5}  # where the loss of the report's Figures 1 to 3 ends
@@ -156,7 +157,7 @@ def _draw(result: Result, path: Path) -> None:
     if result.setting.as_drawn:
         _figure_beside(result).savefig(path, dpi=100)
         return
-    axes = fits.report_figure(
+    axes = report_figure(
         result.history,
         result.x,
         result.predictive,

@@ -5,12 +5,10 @@ import pytest
 
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.plots import fits as plots
-from bbb_numpy.training import Epoch
 
 X = np.linspace(-2.0, 2.0, 9)
 PREDICTION = Predictive(X**2, 0.1 + np.abs(X), np.full(9, 0.5))
 DATA = (np.array([-1.0, 0.5, 1.0]), np.array([0.9, 0.3, 7.0]))
-HISTORY = [Epoch(9.0 - e, 3.0, 6.0 - e, 1e-2, np.nan) for e in range(4)]
 
 
 def lines(ax):
@@ -23,23 +21,6 @@ def edges(ax, label):
     vertices = band.get_paths()[0].vertices
     at = [vertices[vertices[:, 0] == x, 1] for x in X]
     return np.array([v.min() for v in at]), np.array([v.max() for v in at])
-
-
-def test_the_loss_shows_the_free_energy_and_both_its_parts_from_epoch_1():
-    shown = lines(plots.loss(HISTORY, rows=2))
-    assert np.array_equal(shown["free energy"].get_xdata(), [1, 2, 3, 4])
-    assert np.array_equal(shown["free energy"].get_ydata(), [4.5, 4.0, 3.5, 3.0])
-    assert np.array_equal(shown["KL(q, prior)"].get_ydata(), [1.5] * 4)
-    assert np.array_equal(shown["−log likelihood"].get_ydata(), [3.0, 2.5, 2.0, 1.5])
-
-
-@pytest.mark.parametrize(
-    ("objectives", "scale"),
-    [((9.0, 1.0), "log"), ((9.0, 4.0), "linear"), ((9.0, -1.0), "linear"), ((9.0, 0.0), "linear")],
-)
-def test_the_loss_is_logarithmic_only_where_that_is_possible_and_useful(objectives, scale):
-    history = [Epoch(value, 4.0, 5.0, 1e-2, np.nan) for value in objectives]
-    assert plots.loss(history).get_yscale() == scale
 
 
 def test_the_bands_are_two_unscaled_deviations_to_each_side():
@@ -80,17 +61,3 @@ def test_an_infinite_deviation_is_said_and_not_drawn():
     assert np.isfinite(ax.get_ylim()).all()
     low, high = edges(ax, "epistemic")
     np.testing.assert_allclose(high - low, 4 * PREDICTION.epistemic)
-
-
-def test_the_figure_of_the_report_has_loss_then_fit():
-    a, b, c = plots.report_figure(
-        HISTORY, X, PREDICTION, data=DATA, truth=np.square, y_limits=(-9, 9), title="title"
-    )
-    assert a.figure is b.figure is c.figure
-    assert "free energy" in lines(a)
-    assert a.get_ylabel() == "nats per training example"
-    assert np.array_equal(lines(b)["predictive mean"].get_ydata(), X**2)
-    assert b.get_ylim() == (-9, 9)
-    assert c.get_xlim() == (-1, 1)
-    assert np.array_equal(lines(c)["truth"].get_ydata(), np.zeros(5))
-    assert [ax.get_xlabel().split("\n")[1][:3] for ax in (a, b, c)] == ["(a)", "(b)", "(c)"]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from ..evaluation.pruning import decibels
-from .style import BLACK, BLUE, GREY, PALE, VERMILLION, axes_or_new, finish
+from bbb_numpy.evaluation.pruning import decibels
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, PALE, VERMILLION, axes_or_new, finish
 
 __all__ = ["ratios"]
 
