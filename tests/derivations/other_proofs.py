@@ -28,7 +28,7 @@ NOT_ALGEBRA = {
 
 # Gradients and values that are proved in exact arithmetic on the shipped code, too.
 VALUES = "tests/gradients/test_exact.py::test_every_value_is_the_textbook_formula_exactly"
-MAPS = "tests/exact/test_proofs.py::test_the_maps_of_advi_and_their_jacobians_are_proved"
+MAPS = "tests/studies/test_transforms.py::test_the_maps_and_their_jacobians_are_proved"
 EXACT_ARITHMETIC = {
     "K5": VALUES,
     "K17": VALUES,

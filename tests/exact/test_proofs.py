@@ -6,7 +6,6 @@ import pytest
 import bbb_numpy
 from bbb_numpy import plain
 from bbb_numpy.exact import Proof, prove, prove_same
-from bbb_studies.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
 
 POINT = np.array([0.3, -0.7, 1.9])
 
@@ -122,30 +121,6 @@ def test_the_report_on_one_screen_is_proved(rho, net):
         return plain.value_and_grad(net, theta, *arguments)
 
     assert prove(value_and_grad, theta, eps, x, y, 0.7, 0.3, 0.25).proved
-
-
-TRANSFORMS = Blockwise(
-    (
-        ("level", (), Identity()),
-        ("rate", (2,), Log()),
-        ("scale", (2,), Softplus()),
-        ("cuts", (2, 3), Ordered(3)),
-        ("share", (2,), Logit(-1.0, 3.0)),
-    )
-)
-
-
-@pytest.mark.equation("M14", "M15", "M17")
-@pytest.mark.parametrize("seed", range(5))
-def test_the_maps_of_advi_and_their_jacobians_are_proved(seed):
-    zeta = 2.0 * np.random.default_rng(seed).standard_normal(TRANSFORMS.layout.size)
-    assert prove(lambda z: (TRANSFORMS.log_det(z), TRANSFORMS.log_det_slope(z)), zeta).proved
-
-    def pulled_back(zeta, weights):  # of a function that is linear in theta: every column of J
-        theta = TRANSFORMS.inverse(zeta)
-        return (weights * theta).sum(), TRANSFORMS.pull_back(zeta, weights)
-
-    assert prove(pulled_back, zeta, np.random.default_rng(seed).standard_normal(len(zeta))).proved
 
 
 def square(theta):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import seeds
 
+from bbb_numpy.exact import prove
 from bbb_studies.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
 
 SIZE = 3
@@ -216,3 +217,15 @@ def test_numbers_out_of_range_are_refused_and_named(transform, theta, said):
 def test_impossible_transforms_are_refused(make, said):
     with pytest.raises(ValueError, match=said):
         make()
+
+
+@pytest.mark.equation("M14", "M15", "M17")
+@pytest.mark.parametrize("seed", range(5))
+def test_the_maps_and_their_jacobians_are_proved(seed):
+    zeta = real_numbers(MIXED, seed)
+    assert prove(lambda z: (MIXED.log_det(z), MIXED.log_det_slope(z)), zeta).proved
+
+    def pulled_back(zeta, weights):  # of a function that is linear in theta: every column of J
+        return (weights * MIXED.inverse(zeta)).sum(), MIXED.pull_back(zeta, weights)
+
+    assert prove(pulled_back, zeta, np.random.default_rng(seed).standard_normal(len(zeta))).proved
