@@ -64,18 +64,8 @@ class Targets(NamedTuple):
     fitted: dict[str, Any]  # attributes that describe them
 
 
-def _is_trained(learner: Any) -> bool:
-    """Whether a learner trains, or raise AttributeError that says why it cannot go on."""
-    if is_sampled(learner.inference):
-        raise AttributeError(
-            f"{type(learner).__name__} has no partial_fit with inference={learner.inference!r}: "
-            "draws of one posterior cannot go on to that of other rows. Call fit with all rows, "
-            "or use inference='mean-field'"
-        )
-    return True
-
-
-trains = available_if(_is_trained)
+# Draws of one posterior cannot go on to that of other rows
+trains = available_if(lambda learner: not is_sampled(learner.inference))
 
 
 @dataclass(eq=False, repr=False)
