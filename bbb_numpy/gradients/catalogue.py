@@ -8,10 +8,11 @@ A new one comes from its module, which lists it in a table NAMED (CONTRIBUTING.m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import parts
 from ..model.kl_weights import (
@@ -34,6 +35,7 @@ from ..parts.posteriors import MeanField, PointMass, Posterior
 from ..parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior, Prior
 from ..parts.student_t import StudentTLikelihood, StudentTPrior
 from .closed_form import ClosedFormKL
+from .family import Family
 from .flipout import Flipout
 from .importance import DoublyReparameterised, SelfNormalised
 from .local_reparameterisation import LocalReparameterisation
@@ -57,71 +59,58 @@ __all__ = [
 ]
 
 
-class Entry(NamedTuple):
-    """A part by its short name."""
+Parts = dict[str, Any]
 
-    part: Any  # with the numbers that learners and command line start from
-    checked: Any  # with those that gradient checks and tests start from
+
+def _named(kind: type, pairs: dict[str, tuple[Any, Any]]) -> tuple[Parts, Parts]:
+    """Return by name the parts that learners and command line start from, and those to check.
+
+    Modules of `parts` list more in a table NAMED of their own. What can learn is there twice.
+    """
+    for one in iter_modules(parts.__path__):
+        more = getattr(import_module(f"{parts.__name__}.{one.name}"), "NAMED", {})
+        pairs |= {name: pair for name, pair in more.items() if isinstance(pair[0], kind)}
+    usual, checked = {}, {}
+    for name, pair in pairs.items():
+        usual[name], checked[name] = pair
+        if hasattr(pair[0], "learn"):
+            learned = f"{name}-learned"
+            usual[learned], checked[learned] = (replace(part, learn=True) for part in pair)
+    return usual, checked
 
 
 # To be checked: wide posteriors, priors and noise of about unit size. The log densities and their
 # slopes are then of the size of the gradient, which a check to 1e-12 needs where exponentials of
 # them enter and samples cancel (Renyi, EUBO, antithetic noise).
-_POSTERIORS = {
-    "mean-field": Entry(MeanField(rho_offset=-4.0), MeanField(0.3, -0.5, 0.5)),
-    "full-rank": Entry(FullRank(rho_offset=-4.0, unit=0.01), FullRank(0.3, -0.5, 0.5)),
-    "point": Entry(PointMass(), PointMass(0.3)),
-}
-_PRIORS = {
-    "gaussian": Entry(GaussianPrior(0.5), GaussianPrior(0.5)),
-    "gaussian-learned": Entry(GaussianPrior(0.5, learn=True), GaussianPrior(0.5, learn=True)),
-    "layerwise": Entry(LayerwiseGaussianPrior(), LayerwiseGaussianPrior()),
-    "layerwise-learned": Entry(
-        LayerwiseGaussianPrior(learn=True), LayerwiseGaussianPrior(learn=True)
-    ),
-    "laplace": Entry(LaplacePrior(0.35), LaplacePrior(0.25)),
-    "student-t": Entry(StudentTPrior(0.35, 4.0), StudentTPrior(0.5, 4.0)),
-    "student-t-learned": Entry(
-        StudentTPrior(0.35, 4.0, learn=True), StudentTPrior(0.5, 4.0, learn=True)
-    ),
-    "mixture": Entry(ScaleMixturePrior(), ScaleMixturePrior(0.25, 1.0, 0.25)),
-    "mixture-learned": Entry(
-        ScaleMixturePrior(learn=True), ScaleMixturePrior(0.25, 1.0, 0.25, learn=True)
-    ),
-}
-_LIKELIHOODS = {
-    "gaussian": Entry(GaussianLikelihood(0.1), GaussianLikelihood(0.5)),
-    "gaussian-learned": Entry(
-        GaussianLikelihood(0.1, learn=True), GaussianLikelihood(0.5, learn=True)
-    ),
-    "student-t": Entry(StudentTLikelihood(0.1, 4.0), StudentTLikelihood(0.5, 4.0)),
-    "student-t-learned": Entry(
-        StudentTLikelihood(0.1, 4.0, learn=True), StudentTLikelihood(0.5, 4.0, learn=True)
-    ),
-    "heteroscedastic": Entry(HeteroscedasticLikelihood(), HeteroscedasticLikelihood()),
-    "bernoulli": Entry(BernoulliLikelihood(), BernoulliLikelihood()),
-    "categorical": Entry(CategoricalLikelihood(), CategoricalLikelihood()),
-    "poisson": Entry(PoissonLikelihood(), PoissonLikelihood()),
-}
-
-
-def _found(kind: type) -> dict[str, Entry]:
-    """Return the parts of one kind that modules of `parts` list in a table NAMED of their own."""
-    modules = [
-        import_module(f"{parts.__name__}.{one.name}") for one in iter_modules(parts.__path__)
-    ]
-    named = [pair for module in modules for pair in getattr(module, "NAMED", {}).items()]
-    return {name: Entry(*pair) for name, pair in named if isinstance(pair[0], kind)}
-
-
-for _entries, _kind in ((_POSTERIORS, Posterior), (_PRIORS, Prior), (_LIKELIHOODS, Likelihood)):
-    _entries |= _found(_kind)
-POSTERIORS: dict[str, Any] = {name: entry.part for name, entry in _POSTERIORS.items()}
-PRIORS: dict[str, Any] = {name: entry.part for name, entry in _PRIORS.items()}
-LIKELIHOODS: dict[str, Any] = {name: entry.part for name, entry in _LIKELIHOODS.items()}
-CHECKED_POSTERIORS: dict[str, Any] = {name: one.checked for name, one in _POSTERIORS.items()}
-CHECKED_PRIORS: dict[str, Any] = {name: one.checked for name, one in _PRIORS.items()}
-CHECKED_LIKELIHOODS: dict[str, Any] = {name: one.checked for name, one in _LIKELIHOODS.items()}
+POSTERIORS, CHECKED_POSTERIORS = _named(
+    Posterior,
+    {
+        "mean-field": (MeanField(rho_offset=-4.0), MeanField(0.3, -0.5, 0.5)),
+        "full-rank": (FullRank(rho_offset=-4.0, unit=0.01), FullRank(0.3, -0.5, 0.5)),
+        "point": (PointMass(), PointMass(0.3)),
+    },
+)
+PRIORS, CHECKED_PRIORS = _named(
+    Prior,
+    {
+        "gaussian": (GaussianPrior(0.5), GaussianPrior(0.5)),
+        "layerwise": (LayerwiseGaussianPrior(), LayerwiseGaussianPrior()),
+        "laplace": (LaplacePrior(0.35), LaplacePrior(0.25)),
+        "student-t": (StudentTPrior(0.35, 4.0), StudentTPrior(0.5, 4.0)),
+        "mixture": (ScaleMixturePrior(), ScaleMixturePrior(0.25, 1.0, 0.25)),
+    },
+)
+LIKELIHOODS, CHECKED_LIKELIHOODS = _named(
+    Likelihood,
+    {
+        "gaussian": (GaussianLikelihood(0.1), GaussianLikelihood(0.5)),
+        "student-t": (StudentTLikelihood(0.1, 4.0), StudentTLikelihood(0.5, 4.0)),
+        "heteroscedastic": (HeteroscedasticLikelihood(), HeteroscedasticLikelihood()),
+        "bernoulli": (BernoulliLikelihood(), BernoulliLikelihood()),
+        "categorical": (CategoricalLikelihood(), CategoricalLikelihood()),
+        "poisson": (PoissonLikelihood(), PoissonLikelihood()),
+    },
+)
 ESTIMATORS: dict[str, Callable[..., Any]] = {
     "reparameterised": Reparameterised,
     "antithetic": partial(Reparameterised, antithetic=True),
@@ -163,12 +152,4 @@ def kinds(table: Mapping[str, Any]) -> tuple[type, ...]:
     return tuple(dict.fromkeys(type(entry) for entry in table.values()))
 
 
-Estimator = (
-    Reparameterised
-    | StickingTheLanding
-    | DoublyReparameterised
-    | SelfNormalised
-    | ClosedFormKL
-    | LocalReparameterisation
-    | Flipout
-)
+Estimator = Family

@@ -9,7 +9,7 @@ build on it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,10 +19,10 @@ from ..numeric.elementary import add_scaled
 from ..numeric.layout import Array, Params
 from ..parts.posteriors import MeanField
 from ..parts.priors import ClosedFormPrior
-from .family import Density, Evaluated, Family, closed_form_prior, need_density, need_linear
+from .family import Density, Evaluated
 from .reparameterised import Sampled
 
-__all__ = ["ClosedFormKL", "add_kl", "exact_terms", "need_closed_form"]
+__all__ = ["ClosedFormKL", "add_kl", "exact_terms"]
 
 
 def add_kl(
@@ -52,13 +52,6 @@ def exact_terms(kl: Any, log_likelihood: Array) -> LogDensities:
     return LogDensities(each, np.zeros_like(each), log_likelihood)
 
 
-def need_closed_form(estimator: str, family: Family) -> None:
-    """Raise unless the free energy of `family` has a KL term in closed form."""
-    need_density(estimator, family.posterior)
-    need_linear(estimator, family.objective)
-    closed_form_prior(family.model, estimator)
-
-
 @dataclass(frozen=True)
 class ClosedFormKL(Sampled):
     """Sample the likelihood alone; KL(q || P(w)) by its formula (D18, D19, R1)."""
@@ -66,9 +59,7 @@ class ClosedFormKL(Sampled):
     posterior: Density = MeanField()
     objective: FreeEnergy = free_energy
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        need_closed_form("ClosedFormKL", self)
+    needs: ClassVar[frozenset[str]] = frozenset({"density", "linear", "closed form"})
 
     def value_and_grad(
         self,
@@ -80,10 +71,7 @@ class ClosedFormKL(Sampled):
         buffers: Buffers | None = None,
         sample_weight: Array | None = None,
     ) -> Evaluated:
-        """Return the free energy on one minibatch and its gradient for theta.
-
-        Arguments and results as `Reparameterised.value_and_grad`.
-        """
+        """Return the free energy on one minibatch and its gradient for theta (D18, D19)."""
         buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers, sample_weight)
         weight = self.objective.beta * kl_weight
 
@@ -92,7 +80,7 @@ class ClosedFormKL(Sampled):
         each = np.full(len(sample.w), -1.0 / len(sample.w), theta.real.dtype)
         d_w = self.model.likelihood_vjp(found, each, d_blocks, buffers)  # (S, P)
         self.posterior.pull_back(sample, d_w, None, d_blocks)
-        prior = closed_form_prior(self.model)
+        prior: Any = self.model.prior
         kl = add_kl(self.posterior, prior, blocks, sample.parts, weight, d_blocks)
         value = weight * kl + each @ found.log_likelihood  # D18, D19
         return Evaluated(value, grad, exact_terms(kl, found.log_likelihood))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -31,17 +31,13 @@ from ..numeric.validation import InstanceOf, Like, brief
 from ..parts import network
 from ..parts.full_rank import FullRank
 from ..parts.posteriors import Density, MeanField, PointMass, Posterior
-from ..parts.priors import ClosedFormPrior
 
 __all__ = [
     "Density",
     "Evaluated",
     "Family",
     "Posterior",
-    "closed_form_prior",
     "is_linear",
-    "need_density",
-    "need_linear",
 ]
 
 MODEL = InstanceOf(Model)
@@ -100,6 +96,9 @@ class Family:
     posterior: Posterior = MeanField()
     objective: Objective = free_energy
 
+    # what an estimator needs: a density, an objective linear in log q, KL(q || prior) by formula
+    needs: ClassVar[frozenset[str]] = frozenset()
+
     def __post_init__(self) -> None:
         MODEL("model", self.model)
         POSTERIOR("posterior", self.posterior)
@@ -123,6 +122,19 @@ class Family:
             )
         if isinstance(self.posterior, FullRank):
             self.posterior.check_size(self.model.layout.size)
+        name = type(self).__name__
+        if "density" in self.needs and point:
+            raise ValueError(f"{name} needs a posterior with a density; use Reparameterised")
+        if "linear" in self.needs and not isinstance(self.objective, FreeEnergy):
+            raise ValueError(
+                f"{name} needs for its objective one that is linear in log q, FreeEnergy; got "
+                f"{_name(self.objective)}. Use Reparameterised, which differentiates any of them"
+            )
+        if "closed form" in self.needs and not hasattr(prior, "expected_log_density"):
+            raise ValueError(
+                f"{name} needs KL(q || prior) in closed form, and there is none for a Gaussian q "
+                f"and {_name(prior)}. Use GaussianPrior, or Reparameterised, which samples it"
+            )
 
     @cached_property
     def layout(self) -> Layout:
@@ -235,6 +247,35 @@ class Family:
         w = self.posterior.sample(blocks, eps, buffers).w
         return self.model.evaluate(w, blocks, x, y, buffers, sample_weight).log_likelihood
 
+    def value_and_grad(
+        self,
+        theta: Array,
+        noise: Array,
+        x: Array,
+        y: Array,
+        kl_weight: float = 1.0,
+        buffers: Buffers | None = None,
+        sample_weight: Array | None = None,
+    ) -> Evaluated:
+        """Return the objective on one minibatch and its gradient for theta.
+
+        Parameters
+        ----------
+        theta : ndarray
+            Flat, as `layout` names it. Real, or complex for a complex step.
+        noise : ndarray (S, ...)
+            From `draw`, for as many rows as `x` has.
+        x, y : ndarray (B, d_in), (B, K)
+            One minibatch; B may be 0.
+        kl_weight : float
+            This minibatch's share pi_i of the KL term.
+        buffers : Buffers, optional
+            Reuses the memory of the previous call, the returned gradient included.
+        sample_weight : ndarray (B,), optional
+            How often each row counts (D45).
+        """
+        raise NotImplementedError
+
     def forward(
         self,
         theta: Array,
@@ -317,31 +358,6 @@ class Family:
 
 def _name(part: Any) -> str:
     return getattr(part, "__name__", type(part).__name__)
-
-
-def need_linear(estimator: str, objective: Objective) -> None:
-    """Raise unless the objective is the (tempered) free energy."""
-    if not isinstance(objective, FreeEnergy):
-        raise ValueError(
-            f"{estimator} needs for its objective one that is linear in log q, FreeEnergy; got "
-            f"{_name(objective)}. Use Reparameterised, which differentiates any of them"
-        )
-
-
-def need_density(estimator: str, posterior: Posterior) -> None:
-    """Raise for a point mass."""
-    if isinstance(posterior, PointMass):
-        raise ValueError(f"{estimator} needs a posterior with a density; use Reparameterised")
-
-
-def closed_form_prior(model: Model, estimator: str = "this") -> ClosedFormPrior:
-    """Return the prior if KL(q || prior) has a closed form, or raise."""
-    if not hasattr(model.prior, "expected_log_density"):
-        raise ValueError(
-            f"{estimator} needs KL(q || prior) in closed form, and there is none for a Gaussian "
-            f"q and {_name(model.prior)}. Use GaussianPrior, or Reparameterised, which samples it"
-        )
-    return cast(ClosedFormPrior, model.prior)
 
 
 def is_linear(objective: Objective) -> bool:

@@ -7,14 +7,14 @@ only right ones.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ..model.objectives import EUBO, Renyi
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Array
 from ..numeric.validation import brief
 from ..parts.posteriors import MeanField
-from .family import Density, Evaluated, need_density
+from .family import Density, Evaluated
 from .reparameterised import Sampled
 
 __all__ = ["DoublyReparameterised", "SelfNormalised"]
@@ -31,9 +31,10 @@ class DoublyReparameterised(Sampled):
 
     posterior: Density = MeanField()
 
+    needs: ClassVar[frozenset[str]] = frozenset({"density"})
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        need_density("DoublyReparameterised", self.posterior)
         if not isinstance(self.objective, Renyi) or self.objective.alpha != 0.0:
             raise ValueError(
                 "the objective of DoublyReparameterised must be IWAE, Renyi(0.0); got "
@@ -61,8 +62,7 @@ class DoublyReparameterised(Sampled):
 
         .. math:: -\sum_s u_s^2 \log w(w_s(\theta); \text{frozen}) - \sum_s u_s \log P(D, w_s)
 
-        in whose second part only the numbers of prior and likelihood move. Arguments and results
-        as `Reparameterised.value_and_grad`.
+        in whose second part only the numbers of prior and likelihood move.
         """
         step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)
         c = step.cotangents
@@ -106,9 +106,10 @@ class SelfNormalised(Sampled):
 
     posterior: Density = MeanField()
 
+    needs: ClassVar[frozenset[str]] = frozenset({"density"})
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        need_density("SelfNormalised", self.posterior)
         if not isinstance(self.objective, EUBO):
             raise ValueError(
                 f"the objective of SelfNormalised must be EUBO(); got {brief(self.objective)}. "
@@ -129,8 +130,7 @@ class SelfNormalised(Sampled):
 
         .. math:: -\sum_s \hat w_s [\log q(w_s; \theta) + \log P(D, w_s)]
 
-        with the weights and their shares :math:`\hat w` frozen. Arguments and results as
-        `Reparameterised.value_and_grad`.
+        with the weights and their shares :math:`\hat w` frozen.
         """
         step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)
         c = step.cotangents

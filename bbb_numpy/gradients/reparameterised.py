@@ -12,7 +12,7 @@ differentiates it around the theta at which it is frozen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array
 from ..numeric.validation import flag
 from ..parts.posteriors import MeanField, PointMass
-from .family import Density, Evaluated, Family, need_density, need_linear
+from .family import Density, Evaluated, Family
 
 __all__ = ["Reparameterised", "Sampled", "StickingTheLanding"]
 
@@ -106,30 +106,6 @@ class Reparameterised(Sampled):
             \partial F/\partial\rho &= \Big[\pi_i \Big(-\frac1\sigma
                 + \frac{w}{\sigma_{data}^2}\epsilon\Big) + g_w \epsilon\Big]
                 \frac{1}{1 + e^{-\rho}}                                             && (K30)
-
-        Parameters
-        ----------
-        theta : ndarray
-            Flat, as `layout` names it. Real, or complex for a complex step.
-        noise : ndarray (S, P)
-            From `draw`.
-        x, y : ndarray (B, d_in), (B, K)
-            One minibatch; B may be 0.
-        kl_weight : float
-            This minibatch's share pi_i of the KL term.
-        buffers : Buffers, optional
-            Reuses the memory of the previous call, the returned gradient included.
-        sample_weight : ndarray (B,), optional
-            How often each row counts (D45).
-
-        Returns
-        -------
-        value : scalar
-            In nats.
-        grad : ndarray
-            Shape and dtype of `theta`.
-        terms : LogDensities
-            What the value is made of.
         """
         step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)  # K1-K18
         c = step.cotangents
@@ -152,10 +128,7 @@ class StickingTheLanding(Sampled):
     posterior: Density = MeanField()
     objective: FreeEnergy = free_energy
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        need_density("StickingTheLanding", self.posterior)
-        need_linear("StickingTheLanding", self.objective)
+    needs: ClassVar[frozenset[str]] = frozenset({"density", "linear"})
 
     def value_and_grad(
         self,
@@ -167,10 +140,7 @@ class StickingTheLanding(Sampled):
         buffers: Buffers | None = None,
         sample_weight: Array | None = None,
     ) -> Evaluated:
-        """Return the objective and the gradient of its surrogate (D20).
-
-        Arguments and results as `Reparameterised.value_and_grad`.
-        """
+        """Return the objective and the gradient of its surrogate (D20)."""
         step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)
         c = step.cotangents
         # d_w = pi d(-log P(w))/dw + g_w + pi d log q(w; frozen)/dw, the last one -pi eps / sigma

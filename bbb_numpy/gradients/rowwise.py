@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -12,8 +12,9 @@ from ..numeric.buffers import Buffers
 from ..numeric.layout import Array
 from ..parts.network import open_gates
 from ..parts.posteriors import MeanField
-from .closed_form import add_kl, exact_terms, need_closed_form
-from .family import Evaluated, Family, closed_form_prior
+from ..parts.priors import ClosedFormPrior
+from .closed_form import add_kl, exact_terms
+from .family import Evaluated, Family
 
 __all__ = ["Rowwise", "sum_outer"]
 
@@ -29,14 +30,14 @@ class Rowwise(Family):
     posterior: MeanField = MeanField()
     objective: FreeEnergy = free_energy
 
+    needs: ClassVar[frozenset[str]] = frozenset({"density", "linear", "closed form"})
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        name = type(self).__name__
-        need_closed_form(name, self)
         if not isinstance(self.posterior, MeanField):
             raise ValueError(
-                f"the posterior of {name} must have independent weights, MeanField; got "
-                f"{type(self.posterior).__name__}. Use ClosedFormKL"
+                f"the posterior of {type(self).__name__} must have independent weights, MeanField; "
+                f"got {type(self.posterior).__name__}. Use ClosedFormKL"
             )
 
     def value_and_grad(
@@ -49,13 +50,9 @@ class Rowwise(Family):
         buffers: Buffers | None = None,
         sample_weight: Array | None = None,
     ) -> Evaluated:
-        """Return the free energy on one minibatch and its gradient for theta (D21, D22).
-
-        Arguments and results as `Reparameterised.value_and_grad`; `noise` from this class's
-        `draw`, for as many rows as `x` has.
-        """
+        """Return the free energy on one minibatch and its gradient for theta (D21, D22)."""
         buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers, sample_weight)
-        likelihood, prior = self.model.likelihood, closed_form_prior(self.model)
+        likelihood, prior = self.model.likelihood, cast(ClosedFormPrior, self.model.prior)
         weight, parts = self.objective.beta * kl_weight, self.posterior.factor(blocks, buffers)
 
         z, tape = self._forward(blocks["mu"], parts.softplus, noise, x, buffers)
