@@ -124,7 +124,7 @@ def test_log_likelihood_and_priors_add_up_to_the_log_density_of_the_chain(export
 
 @pytest.mark.equation("D32")
 def test_the_prior_group_is_drawn_from_prior_and_hyperprior(network):
-    prior = to_arviz(network, prior=20_000, predictive=False, log_likelihood=False).prior
+    prior = to_arviz(network, prior=5_000, predictive=False, log_likelihood=False).prior
     assert prior.W0.dims == ("chain", "draw", "input", "unit_0")
     squares = prior.W0.values**2 / 0.7**2
     assert abs(squares.mean() - 1) < 4 * (2 / squares.size) ** 0.5

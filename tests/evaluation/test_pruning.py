@@ -76,7 +76,7 @@ def test_a_trained_network_keeps_its_error_without_the_weights_it_does_not_need(
     model = Model(MLP((8, 12, 1), "tanh"), GaussianPrior(1.0), GaussianLikelihood(0.1))
     family = ClosedFormKL(model, MeanField(0.2, -3.0))
     optimizer = Adam(2e-2)
-    recipe = Recipe(optimizer, epochs=1500, batch_size=50)
+    recipe = Recipe(optimizer, epochs=800, batch_size=50)
     trained = fit(family, start(family, rng, optimizer), x, y, recipe, rng=rng)
     fresh = rng.standard_normal((500, 8))
 
