@@ -49,11 +49,6 @@ def judge(name: str, answer: Any) -> Verdict:
     name : str
         Of the exercise.
     answer : callable, or mapping for the exercise ``which_detector_sees_it``
-        What the student wrote.
-
-    Returns
-    -------
-    Verdict
 
     Raises
     ------

@@ -9,52 +9,38 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 
 from ..exercise import Exercise
 
 __all__ = ["CHAPTERS", "chapters", "exercises", "find", "name_of"]
 
-# chapter, as its folder is called: its module here
-CHAPTERS = MappingProxyType(
-    {
-        "01_a_distribution_over_weights": "weights",
-        "02_free_energy": "free_energy",
-        "03_training": "training",
-        "04_prediction": "prediction",
-        "05_priors": "priors",
-        "06_likelihoods": "likelihoods",
-        "07_estimators": "estimators",
-        "08_bounds": "bounds",
-        "09_correlated_posteriors": "correlated",
-        "10_samplers": "samplers",
-        "11_model_checking": "checking",
-        "12_what_can_go_wrong": "going_wrong",
-    }
-)
+CHAPTERS = {  # chapter, as its folder is called: its module here
+    "01_a_distribution_over_weights": "weights",
+    "02_free_energy": "free_energy",
+    "03_training": "training",
+    "04_prediction": "prediction",
+    "05_priors": "priors",
+    "06_likelihoods": "likelihoods",
+    "07_estimators": "estimators",
+    "08_bounds": "bounds",
+    "09_correlated_posteriors": "correlated",
+    "10_samplers": "samplers",
+    "11_model_checking": "checking",
+    "12_what_can_go_wrong": "going_wrong",
+}
 
 
 @cache
-def chapters() -> MappingProxyType[str, tuple[Exercise, ...]]:
+def chapters() -> dict[str, tuple[Exercise, ...]]:
     """Return the exercises of each chapter, both in the order of the book."""
-    return MappingProxyType(
-        {
-            folder: import_module(f".{module}", __package__).EXERCISES
-            for folder, module in CHAPTERS.items()
-        }
-    )
+    modules = {name: import_module(f".{one}", __package__) for name, one in CHAPTERS.items()}
+    return {name: module.EXERCISES for name, module in modules.items()}
 
 
 @cache
-def exercises() -> MappingProxyType[str, Exercise]:
+def exercises() -> dict[str, Exercise]:
     """Return all exercises by name, in the order of the book."""
-    found: dict[str, Exercise] = {}
-    for some in chapters().values():
-        for one in some:
-            if one.name in found:
-                raise ValueError(f"two exercises are called {one.name}")
-            found[one.name] = one
-    return MappingProxyType(found)
+    return {one.name: one for some in chapters().values() for one in some}
 
 
 def find(name: str) -> Exercise:

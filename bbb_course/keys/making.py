@@ -19,22 +19,10 @@ def formula(
     extremes: Sequence[tuple[Any, ...]] = (),
     **arguments: Argument,
 ) -> Callable[[Callable[..., Any]], Formula]:
-    """Make an exercise of its right answer.
+    """Make an exercise of its right answer; the arguments are named as the function names them.
 
-    Parameters
-    ----------
-    returns : str
-        Names of the blocks that it returns.
-    tags : str
-        Entries of the book.
-    slopes : dict, optional
-        Blocks that are derivatives of the first, and by which argument.
-    wrong : mapping of old to mapping of new to what is said, optional
-        Known mistakes: edits of the source, where each `old` stands once.
-    sizes, extremes
-        As in `Formula`.
-    **arguments
-        By the names that the function gives them.
+    `returns` are names of blocks, `tags` entries of the book, `wrong` known mistakes: edits of the
+    source, each old text there once, to new ones and what is said of them; others: `Formula`
     """
 
     def made(function: Callable[..., Any]) -> Formula:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..numeric.validation import positive
 
-__all__ = ["Commands", "above_zero", "add_command", "add_run_options", "at_least_one",
+__all__ = ["Commands", "above_zero", "add_command", "at_least_one",
            "at_least_two", "at_least_zero", "option", "share"]  # fmt: skip
 
 Commands = Any  # what `ArgumentParser.add_subparsers` returns; argparse has no public name for it
@@ -34,20 +34,6 @@ def add_command(
     )
     parser.set_defaults(run=run, parser=parser)
     return parser
-
-
-def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Add what all commands that run trials have."""
-    parser.add_argument("--seed", type=at_least_zero, default=0)
-    parser.add_argument("--quick", action="store_true", help="try it: short runs, useless numbers")
-    failed = "run trials again that are recorded as failed"
-    parser.add_argument("--retry-failed", action="store_true", help=failed)
-    for name, default, text in (
-        ("--resume", True, "go on from what is recorded; without, earlier records are set aside"),
-        ("--progress", None, "show what is done and the time left (to a person)"),
-    ):
-        action = argparse.BooleanOptionalAction
-        parser.add_argument(name, action=action, default=default, help=text)
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):

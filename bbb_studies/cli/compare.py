@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from bbb_numpy.cli.options import Commands, add_command, add_run_options, at_least_one, at_least_two
+from bbb_numpy.cli.options import Commands, add_command, at_least_one, at_least_two
 from bbb_numpy.cli.problem import add_data_options, read_problem
 
 from ..uci.methods import METHODS, Settings
-from .uci import as_typed, changed_settings, check_packages
+from .uci import add_run_options, as_typed, changed_settings, check_packages
 
 __all__ = ["add_parsers", "compare"]
 

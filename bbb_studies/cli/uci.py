@@ -9,13 +9,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bbb_numpy.cli.options import Commands, add_command, add_run_options, at_least_one
+from bbb_numpy.cli.options import Commands, add_command, at_least_one, at_least_zero
 
 from ..data import uci as sets
 from ..uci.methods import METHODS, SAMPLERS
 from ..uci.trials import SETS, measure, trials
 
-__all__ = ["add_parsers", "as_typed", "changed_settings", "check_packages", "uci"]
+__all__ = [
+    "add_parsers",
+    "add_run_options",
+    "as_typed",
+    "changed_settings",
+    "check_packages",
+    "uci",
+]
 
 # Settings of --quick: everything runs, nothing converges
 QUICK = {
@@ -23,6 +30,20 @@ QUICK = {
     **{"members": 2, "chains": 2, "warm_up": 20, "draws": 50, "thin": 1, "start_steps": 200},
     **{"leaps": 10, "depth": 3},
 }
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Add what all commands that run trials have."""
+    parser.add_argument("--seed", type=at_least_zero, default=0)
+    parser.add_argument("--quick", action="store_true", help="try it: short runs, useless numbers")
+    failed = "run trials again that are recorded as failed"
+    parser.add_argument("--retry-failed", action="store_true", help=failed)
+    for name, default, text in (
+        ("--resume", True, "go on from what is recorded; without, earlier records are set aside"),
+        ("--progress", None, "show what is done and the time left (to a person)"),
+    ):
+        action = argparse.BooleanOptionalAction
+        parser.add_argument(name, action=action, default=default, help=text)
 
 
 def changed_settings(args: argparse.Namespace) -> dict[str, Any]:

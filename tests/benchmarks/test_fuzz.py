@@ -29,45 +29,6 @@ def test_all_that_the_package_exports_is_called():
     assert len(done) > 50
 
 
-def endless(**_):
-    while True:
-        pass
-
-
-def warns(**_):
-    code = compile("np.float64(1) / np.float64(0)", "bbb_numpy/planted.py", "exec")
-    exec(code, {"np": np, "__name__": "bbb_numpy.planted"})
-
-
-@pytest.mark.parametrize(
-    ("function", "error"),
-    [(lambda x: [][x], IndexError), (endless, fuzz.Hang), (warns, RuntimeWarning)],
-)
-def test_a_defect_is_found(function, error, monkeypatch):
-    monkeypatch.setattr(fuzz, "SECONDS", 1)
-    monkeypatch.setattr(fuzz, "REFUSALS", (TypeError, ValueError))
-    with pytest.raises(error):
-        fuzz.call("f(x=0)", {**fuzz.names(), "f": function})
-
-
-def test_a_learner_that_a_failed_call_has_changed_is_found(monkeypatch):
-    def spoil(self, x):
-        self.x_mean_ = self.x_mean_ + 1.0
-        raise ValueError("x")
-
-    monkeypatch.setattr(type(fuzz.names()["regressor"]), "spoil", spoil, raising=False)
-    with pytest.raises(AssertionError, match="the learner has changed"):
-        fuzz.call("regressor.spoil(x=0)")
-
-
-def test_a_model_that_is_read_as_another_is_found(monkeypatch):
-    whole, _ = fuzz.saved()
-    assert fuzz.read(whole) == "done"
-    monkeypatch.setattr(fuzz.bbb_numpy, "load", lambda path: fuzz.names()["classifier"])
-    with pytest.raises(AssertionError, match="another model"):
-        fuzz.read(whole)
-
-
 @pytest.mark.long
 def test_killed_and_interrupted_processes_lose_nothing():
     fuzz.run("kills", 500, 0)
