@@ -95,13 +95,6 @@ def test_the_formula_of_the_coin_is_the_posterior_of_a_uniform_prior(heads, tail
     assert np.allclose(found[1:-1], Beta().observe(heads, tails).log_density(r)[1:-1], atol=1e-10)
 
 
-@pytest.mark.equation("M18")
-def test_one_head_gives_2p_and_not_p():
-    p = np.linspace(0.0, 1.0, 101)
-    assert np.allclose(np.exp(coin_log_density(p, 1, 0)), 2 * p, atol=1e-14)
-    assert np.exp(Beta().log_evidence([1])) == pytest.approx(0.5)
-
-
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [

@@ -175,14 +175,6 @@ def need_data():
         pytest.skip("BBB_NUMPY_DATA is not set: no income tax statistics")
 
 
-def test_the_file_is_the_one_described():
-    need_data()
-    cells = data.load()
-    assert len(cells.y) == 1249
-    assert len(np.unique(cells.place)) == 244
-    assert list(cells.dropped.values()) == [12, 200, 15, 0]
-
-
 @pytest.mark.long
 def test_noise_by_cell_beats_one_noise_on_the_real_cells():
     need_data()

@@ -1,7 +1,6 @@
 """Forecasts of next-day directions use the past alone, and are judged by errors that are right."""
 
 import json
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -147,26 +146,6 @@ def test_what_can_be_predicted_is_found(name):
     assert 0.65 < accuracy < 0.5 + np.arcsin(0.8) / np.pi + 4 * error
 
 
-def test_scores_and_their_errors():
-    y = np.array([1.0, 0.0, 1.0, 1.0])
-    assert sp500.log_loss(np.array([0.5, 0.2, 0.9, 1.0]), y) == pytest.approx(
-        -np.log([0.5, 0.8, 0.9, 1.0])
-    )
-    prices = made_up(companies=10)
-    same = prices._replace(close=np.repeat(prices.close[:, :1], 10, axis=1))
-    effects = []
-    for one in (prices, same):
-        walk = sp500.walk_forward(
-            rows(one), first=2011, effort=QUICK,
-            forecasters={"climatology": sp500.climatology},
-        )  # fmt: skip
-        effects.append(sp500.facts(one, walk)["design_effect"])
-        numbers = sp500.measure(walk)["climatology"]
-        assert numbers["accuracy_gained"] == (0.0, 0.0)
-    assert effects[1] == pytest.approx(10.0, rel=0.01), "ten copies are worth one"
-    assert 1.5 < effects[0] < 6
-
-
 def test_the_tables_say_what_the_numbers_say(tmp_path, monkeypatch):
     tables = {data.FILE: made_up(days=900), sp500.SECOND: made_up(7, 900, 6, start="2013-02-08")}
     monkeypatch.setattr(data, "load", lambda file=data.FILE: tables[file])
@@ -199,8 +178,7 @@ def test_damaged_tables_and_impossible_years_are_refused(tmp_path, monkeypatch):
         return data.load()
 
     good = load("date,A,B,C\n2010-01-04,1,2,\n2010-01-05,1.5,2,3\n")
-    assert good.symbols == ("A", "B")
-    assert good.dropped == ("C",), "a company that lacks a day is left out, visibly"
+    assert (good.symbols, good.dropped) == (("A", "B"), ("C",)), "left out, visibly"
     assert good.close.tolist() == [[1.0, 2.0], [1.5, 2.0]]
     for text, message in (
         ("day,A\n2010-01-04,1\n", "must begin with the line date,SYMBOL"),
@@ -213,20 +191,3 @@ def test_damaged_tables_and_impossible_years_are_refused(tmp_path, monkeypatch):
             load(text)
     with pytest.raises(ValueError, match="first must be a year after"):
         list(splits(rows(made_up(days=60)), 2010))
-
-
-def need_data():
-    if not os.environ.get("BBB_NUMPY_DATA"):
-        pytest.skip("BBB_NUMPY_DATA is not set: no price tables")
-
-
-def test_the_tables_are_those_described():
-    need_data()
-    prices = data.load()
-    assert prices.close.shape == (1762, 20)
-    assert not prices.dropped
-    assert str(prices.dates[0]) == "2010-01-04"
-    assert str(prices.dates[-1]) == "2016-12-30"
-    large = data.load("close_505_2013_2018.csv.gz")
-    assert large.close.shape == (1259, 470)
-    assert len(large.dropped) == 35

@@ -31,18 +31,6 @@ def test_the_mass_of_a_place_counts_all_draws(balls):
 
 
 @pytest.mark.equation("D37")
-@pytest.mark.parametrize("balls", [59, 69])
-def test_the_odds_are_a_ratio_of_two_products(balls):
-    v = np.arange(3, balls - 1)
-    odds = (balls - v - 2) * (balls - v - 3) / (6 * (v - 1) * (v - 2))
-    p = exact(balls).probability
-    np.testing.assert_allclose(p[3 : balls - 1], odds / (1 + odds), rtol=1e-12)
-    assert (p[1:3] == 1).all()  # no ball below them for bin 3 to be third
-    assert np.isnan(p[[0, balls - 1, balls]]).all()  # neither bin can hold these
-    assert (np.diff(p[1 : balls - 1]) <= 0).all()
-
-
-@pytest.mark.equation("D37")
 @pytest.mark.parametrize(("balls", "percent", "limit"), [(59, 84.60, 17), (69, 84.43, 20)])
 def test_the_ceiling_is_the_one_of_the_rules(balls, percent, limit):
     found = exact(balls)
