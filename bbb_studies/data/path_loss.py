@@ -41,41 +41,17 @@ class Scene:
     .. math:: y^{[\ell]} = P_T - P_0 - 10 \lambda \log_{10} \frac{d(p, p_a^{[\ell]})}{d_0}
               - \sum_j \varphi_{c_j}(p) + \eta^{[\ell]}
 
-    Parameters
-    ----------
-    width, height : float
-        The plane is [0, width] x [0, height], in m.
-    transmitters : tuple of (float, float)
-        Their places p_a, in m; one column of y each.
-    power : float
-        Transmitted power P_T, in dBm.
-    reference_loss : float
-        Loss P_0 at the reference distance, in dB; 40 dB is free space at 2.4 GHz and 1 m.
-    exponent : float
-        Path-loss exponent lambda > 0; 2 is free space.
-    reference_distance : float
-        d_0 > 0, in m. Smaller distances count as d_0, where the model would diverge.
-    buildings : tuple of Building
-        phi is `wall_loss` times the walls on the straight line: 2 behind a building, 1 in it.
-    shadowing : float
-        Standard deviation >= 0 of eta, in dB.
-    correlation : float
-        Distance >= 0 in m over which the correlation of eta falls to 1/e, exponentially
-        (Gudmundson 1991); 0: independent.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of its range, a building has no area, or there is no transmitter.
+    ValueError if a number is out of its range, a building has no area, or there is no transmitter.
     """
 
-    width: float = 100.0
-    height: float = 100.0
-    transmitters: tuple[tuple[float, float], ...] = ((42.0, 42.0),)
-    power: float = 20.0
-    reference_loss: float = 40.0
-    exponent: float = 2.5
-    reference_distance: float = 1.0
+    width: float = 100.0  # m; the plane is [0, width] x [0, height]
+    height: float = 100.0  # m
+    transmitters: tuple[tuple[float, float], ...] = ((42.0, 42.0),)  # p_a, m; a column of y each
+    power: float = 20.0  # P_T, dBm
+    reference_loss: float = 40.0  # P_0, dB, at d_0: free space at 2.4 GHz and 1 m
+    exponent: float = 2.5  # lambda > 0; 2 is free space
+    reference_distance: float = 1.0  # d_0 > 0, m; smaller ones count as d_0: the model diverges
+    # phi is `wall_loss` times the walls on the straight line: 2 behind a building, 1 in it
     buildings: tuple[Building, ...] = (
         Building(12.0, 55.0, 34.0, 75.0, 6.0),
         Building(48.0, 58.0, 62.0, 88.0, 5.0),
@@ -83,8 +59,8 @@ class Scene:
         Building(74.0, 50.0, 90.0, 66.0, 4.0),
         Building(14.0, 8.0, 26.0, 22.0, 5.0),
     )
-    shadowing: float = 2.0
-    correlation: float = 0.0
+    shadowing: float = 2.0  # standard deviation of eta, dB
+    correlation: float = 0.0  # m over which that of eta falls to 1/e (Gudmundson 1991); 0: none
 
     def __post_init__(self) -> None:
         check_fields(
