@@ -202,17 +202,11 @@ class Gamma(Conjugate):
 
 
 class Prior(NamedTuple):
-    """A density of r on (0, 1), its slope, and the object in closed form if it is conjugate."""
+    """A density of r on (0, 1), and the object in closed form if it is conjugate."""
 
     title: str
     log_density: Callable[[Array], Array]
-    slope: Callable[[Array], Array]
     conjugate: Beta | None = None
-
-
-def _beta(prior: Beta, title: str) -> Prior:
-    a, b = prior.alpha - 1.0, prior.beta - 1.0
-    return Prior(title, prior.log_density, lambda r: a / r - b / (1.0 - r), prior)
 
 
 def _logit_density(r: Array) -> Array:
@@ -220,20 +214,18 @@ def _logit_density(r: Array) -> Array:
     return stats.norm.logpdf(special.logit(r)) - np.log(r) - np.log1p(-r)
 
 
-TRIANGULAR = Prior(  # 4 min(r, 1 - r): fair coins are likeliest, and there is a kink
-    "triangular",
-    lambda r: log(4.0) + np.log(np.minimum(r, 1.0 - r)),
-    lambda r: np.where(r < 0.5, 1.0 / r, -1.0 / (1.0 - r)),
-)
+def _triangular(r: Array) -> Array:
+    """Return the log of 4 min(r, 1 - r): fair coins are likeliest, and there is a kink."""
+    return log(4.0) + np.log(np.minimum(r, 1.0 - r))
+
+
+FLAT, INFORMATIVE = Beta(1.0, 1.0), Beta(20.0, 20.0)
+TRIANGULAR = Prior("triangular", _triangular)
 PRIORS = (
-    _beta(Beta(1.0, 1.0), "uniform, Beta(1, 1)"),
-    _beta(Beta(20.0, 20.0), "informative, Beta(20, 20)"),
+    Prior("uniform, Beta(1, 1)", FLAT.log_density, FLAT),
+    Prior("informative, Beta(20, 20)", INFORMATIVE.log_density, INFORMATIVE),
     TRIANGULAR,
-    Prior(
-        "logistic-normal",
-        _logit_density,
-        lambda r: (2.0 * r - 1.0 - special.logit(r)) / (r * (1.0 - r)),
-    ),
+    Prior("logistic-normal", _logit_density),
 )
 
 
@@ -246,12 +238,11 @@ class Coin:
     tails: int
 
     def __call__(self, position: Array) -> tuple[Array, Array]:
-        """Return the log density (S,) and its slope (S, 1) at r = position (S, 1)."""
+        """Return the log density (S,) at r = position (S, 1), and no slope: no walk asks for it."""
         inside = (position > 0.0) & (position < 1.0)
         r = np.where(inside, position, 0.5)
         value = self.heads * np.log(r) + self.tails * np.log1p(-r) + self.prior.log_density(r)
-        slope = self.heads / r - self.tails / (1.0 - r) + self.prior.slope(r)
-        return np.where(inside, value, -np.inf)[:, 0], np.where(inside, slope, 0.0)
+        return np.where(inside, value, -np.inf)[:, 0], np.zeros_like(position)
 
 
 class Found(NamedTuple):
