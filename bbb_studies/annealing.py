@@ -20,18 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.numeric.elementary import logsumexp, sigmoid
-from bbb_numpy.numeric.validation import OneOf, proper_fraction, whole
+from bbb_numpy.numeric.elementary import logsumexp
+from bbb_numpy.numeric.validation import proper_fraction, whole
 from bbb_numpy.sampling.mcmc import HMC, DiagonalMetric, Kernel, State, Target
 from bbb_numpy.sampling.mcmc.adaptation import first_step_size
 from bbb_numpy.sampling.mcmc.states import evaluate
 
-__all__ = ["SCHEDULES", "Annealed", "BayesFactor", "Path", "Pilot", "anneal", "bayes_factor"]
+__all__ = ["Annealed", "BayesFactor", "Path", "Pilot", "anneal", "bayes_factor"]
 __all__ += ["between", "equalised", "evidence", "in_words", "pilot", "powers"]
 
 Array = NDArray[Any]
 Path = Callable[[float], Target]
-SCHEDULES = ("geometric", "sigmoidal")
 
 
 GAIN = 0.5  # of log step size per temperature, for each unit of acceptance missed
@@ -80,31 +79,14 @@ class Pilot(NamedTuple):
     spread: Array  # (T,)  standard deviation of log f_t - log f_(t-1), per unit of power
 
 
-def powers(steps: int, kind: str = "geometric", first: float = 1e-4) -> Array:
-    """Return powers (T + 1,) that rise from 0 to 1.
+def powers(steps: int, first: float = 1e-4) -> Array:
+    """Return powers (T + 1,): 0, then first^(1 - t/T), by equal factors up to 1.
 
-    Parameters
-    ----------
-    steps : int
-    kind : {'geometric', 'sigmoidal'}
-        Geometric: 0, then first^(1 - t/T), by equal factors up to 1: where prior and posterior
-        are far apart a tiny power already matters. Sigmoidal: s(8 t/T - 4), stretched to [0, 1].
-    first : float
-        Of a geometric schedule, above 0 and below 1.
-
-    Raises
-    ------
-    ValueError
-        For an unknown `kind`, or numbers out of range.
+    Where prior and posterior are far apart a tiny power, above 0 and below 1, already matters.
     """
-    steps = whole("steps", steps, 1, 10**8)
-    OneOf(*SCHEDULES)("kind", kind)
-    place = np.arange(steps + 1) / steps
-    if kind == "geometric":
-        proper_fraction("first", first)
-        return np.concatenate([[0.0], first ** (1.0 - place[1:])])
-    curve = sigmoid(8.0 * place - 4.0)
-    return (curve - curve[0]) / (curve[-1] - curve[0])
+    whole("steps", steps, 1)
+    proper_fraction("first", first)
+    return np.concatenate([[0.0], first ** (1.0 - np.arange(1, steps + 1) / steps)])
 
 
 def equalised(schedule: Array, spread: Array, steps: int) -> Array:
@@ -328,7 +310,7 @@ def evidence(
         start = joint.draw_prior(rng, pilot_chains)
         with np.errstate(all="ignore"):  # draws of a wide prior may overflow
             scatter = np.nan_to_num(joint.log_likelihood(start).std(), nan=np.inf)
-        rough = powers(steps, "geometric", float(1.0 / scatter.clip(10.0, 1e12)))
+        rough = powers(steps, float(1.0 / scatter.clip(10.0, 1e12)))
         found = pilot(path, start, kernel, rough, rng, sweeps)
         if not np.isfinite(found.spread).all():
             raise ValueError(

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, prod
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,25 +31,6 @@ from bbb_numpy.numeric.validation import real
 __all__ = ["Blockwise", "Identity", "Log", "Logit", "Ordered", "Softplus", "Transform"]
 
 Array = NDArray[Any]
-
-
-class Transform(Protocol):
-    """What every transform has: those below, or one's own."""
-
-    def forward(self, theta: Array) -> Array:
-        """Return zeta = T(theta) (..., K), or raise ValueError if theta is out of range."""
-
-    def inverse(self, zeta: Array) -> Array:
-        """Return theta = T^-1(zeta) (..., K)."""
-
-    def log_det(self, zeta: Array) -> Array:
-        """Return log |det dT^-1/dzeta| (...)."""
-
-    def log_det_slope(self, zeta: Array) -> Array:
-        """Return the gradient of `log_det` for zeta (..., K)."""
-
-    def pull_back(self, zeta: Array, d_theta: Array) -> Array:
-        """Return the gradient for zeta (..., K), given that for theta: J^T d_theta."""
 
 
 class _Elementwise:
@@ -232,6 +213,9 @@ class Ordered:
     def _steps(self, zeta: Array, first: Array) -> Array:
         """Return (first, e^zeta_2, ..., e^zeta_K)."""
         return np.concatenate([first, np.exp(self._check(zeta)[..., 1:])], axis=-1)
+
+
+Transform: TypeAlias = "Identity | Log | Softplus | Logit | Ordered | Blockwise"
 
 
 @dataclass(frozen=True)
