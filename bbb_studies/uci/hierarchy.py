@@ -28,9 +28,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special, stats
 
-from .tables import Records, frame, grid, known_first, label
+from .tables import Records, frame, known_first
 
-__all__ = ["Difference", "chance", "chances", "correlated", "markdown"]
+__all__ = ["Difference", "chance", "chances", "correlated"]
 
 CORRELATION = 0.1  # a tenth of the rows is for testing
 SPREAD = 0.3  # of the half-Cauchy of tau, in nats or in units of log RMSE
@@ -100,16 +100,3 @@ def chances(records: Records, metric: str) -> dict[tuple[str, str], float]:
             found[one, other] = chance(sets)
             found[other, one] = 1.0 - found[one, other]
     return found
-
-
-def markdown(records: Records, metric: str) -> str:
-    """Return a table, in percent: the method of the row better than that of the column."""
-    found = chances(records, metric)
-    methods = known_first(method for pair in found for method in pair)
-    if not methods:
-        return f"No two methods share {FEWEST_SETS} sets of two splits yet."
-    rows = [
-        [label(a), *(f"{100 * found[a, b]:.0f}" if (a, b) in found else "–" for b in methods)]
-        for a in methods
-    ]
-    return grid([metric.upper(), *map(label, methods)], rows)

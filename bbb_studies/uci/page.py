@@ -11,7 +11,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
@@ -89,7 +88,8 @@ def gap_section(records: Iterable[Record], prefix: str = "uci_") -> str:
     text = TEMPLATES.get_template("gaps.md.j2").render(
         rows=rows,
         failed=sum(one["status"] != "ok" for one in rows),
-        table=_gap_grid(table),
+        table=table,
+        level=pictures.LEVEL,
         methods=list(table.groupby("method", observed=True, sort=False)),
         open=_open_gaps(table),
         gap_sets=GAP_SETS,
@@ -99,19 +99,8 @@ def gap_section(records: Iterable[Record], prefix: str = "uci_") -> str:
 
 
 def _gap_grid(table: pd.DataFrame) -> str:
-    """Return a Markdown table: a line for each set and method, outside → inside."""
-    lines = [
-        [
-            *(one.set, label(one.method), one.gaps),
-            f"{one.nll_outside:.2f} → {one.nll_inside:.2f}",
-            f"{one.rmse_outside:.2f} → {one.rmse_inside:.2f}",
-            f"{one.coverage_outside:.0%} → {one.coverage_inside:.0%}",
-            "–" if np.isnan(one.growth) else f"× {one.growth:.2f}",
-        ]
-        for one in table.itertuples()
-    ]
-    header = ["set", "method", "gaps", "NLL", "RMSE"]
-    return grid([*header, f"coverage of {pictures.LEVEL:.0%}", "deviation"], lines)
+    grid = TEMPLATES.get_template("macros.md.j2").module.gap_grid  # type: ignore[attr-defined]
+    return str(grid(table, pictures.LEVEL)).rstrip()
 
 
 def _open_gaps(table: pd.DataFrame) -> dict[str, list[str]]:
@@ -302,24 +291,6 @@ def _show(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def machine_time(table: pd.DataFrame) -> str:
-    """Return the sums of processor and wall seconds of the finished trials, by method."""
-    fine = table[table["status"] == "ok"]
-    groups = [(label(str(m)), group) for m, group in fine.groupby("method", observed=True)]
-    lines = []
-    for name, group in [*groups, ("**all**", fine)] if len(fine) else []:
-        cpu, wall = (group[f"{clock}_seconds"].sum() / 3600 for clock in ("cpu", "wall"))
-        each = group["wall_seconds"].median()
-        lines.append([name, len(group), f"{cpu:.2f}", f"{wall:.2f}", f"{each:.1f}"])
-    header = ["method", "trials", "processor hours", "wall hours", "median seconds of a trial"]
-    total = fine["cpu_seconds"].sum() / 3600
-    return (
-        f"{total:.2f} processor hours in all for the {len(fine)} finished trials. Wall hours are "
-        "the sum over trials: with several workers less time passes on the clock.\n\n"
-        + grid(header, lines)
-    )
-
-
 def versions(rows: Sequence[Record]) -> str:
     """Return the versions with which the trials were run; a line for each combination."""
     seen = Counter(
@@ -353,7 +324,6 @@ TEMPLATES = Environment(  # Markdown: nothing to escape
 TEMPLATES.filters.update(label=label, signed=_signed, spread=_spread)
 TEMPLATES.globals.update(
     hierarchy=hierarchy,
-    machine_time=machine_time,
     settings_table=settings_table,
     splits=SPLITS,
     tables=tables,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from . import tables
 from .methods import SAMPLERS
-from .tables import COLUMNS, METRICS, Cell, Published, grid, label, printed
+from .tables import COLUMNS, METRICS, Cell, Published, printed
 
-__all__ = ["TARGETS", "Target", "Verdict", "against", "ahead", "alone", "count", "table"]
+__all__ = ["TARGETS", "Target", "Verdict", "against", "ahead", "alone", "count"]
 
 
 @dataclass(frozen=True)
@@ -115,25 +115,6 @@ def ahead(cells: Sequence[Cell]) -> list[tuple[Verdict, Published]]:
                 found.append((one, row))
     order = [(name, metric) for name in COLUMNS for metric in METRICS]
     return sorted(found, key=lambda pair: (order.index((pair[0].set, pair[0].metric)), pair[0].bar))
-
-
-def table(verdicts: Sequence[Verdict]) -> str:
-    """Return a Markdown table, a line per cell."""
-    rows = []
-    for one in verdicts:
-        where = f"{one.set}, {one.metric.upper()}"
-        bar = f"{printed(one.bar)} ({one.holder})"
-        if one.cell is None:
-            rows.append([where, bar, "–", "–", "no result"])
-            continue
-        score = one.cell.scores[one.metric]
-        digits = 4 if one.bar >= 0.05 or one.bar < 0 else 6
-        by = f"{one.margin:+.{digits}f}"
-        by += f" ± {score.error:.{digits}f}" if score.count > 1 else ""
-        so_far = "" if one.complete else f", on {score.count} splits so far"
-        ours = f"{score.mean:.{digits}f} ({label(one.cell.method)})"
-        rows.append([where, bar, ours, by, ("yes" if one.met else "**no**") + so_far])
-    return grid(["cell", "to get below", "ours", "below by", "met"], rows)
 
 
 def count(verdicts: Sequence[Verdict]) -> str:

@@ -75,16 +75,7 @@ def test_chances_pair_the_splits_of_both_and_need_three_sets():
     assert found["hmc", "eubo"] > 0.7
     assert found["hmc", "eubo"] + found["eubo", "hmc"] == 1.0
     assert hierarchy.chances(rows[:24], "nll") == {}  # two sets
-    assert "share 3 sets" in hierarchy.markdown(rows[:24], "nll")
     one_split = [
         record(name, m, 0) for name in ("boston", "energy", "yacht") for m in ("map", "hmc")
     ]
     assert hierarchy.chances(one_split, "nll") == {}
-
-
-def test_the_table_has_a_row_and_a_column_for_each_method():
-    lines = hierarchy.markdown(sample(("boston", "energy", "yacht"), ("map", "hmc"), 4), "rmse")
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines.splitlines()]
-    assert cells[0] == ["RMSE", "MAP", "HMC"]
-    assert cells[2][:2] == ["MAP", "–"]
-    assert int(cells[2][2]) + int(cells[3][1]) == 100
