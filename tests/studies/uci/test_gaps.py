@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from uci_trials import TINY, toy
 
-from bbb_studies.uci import gaps, page, pictures
+from bbb_studies.uci import gaps, pictures
 from bbb_studies.uci.gaps import GapTrial, gap, measure
 from bbb_studies.uci.trials import Trial
 
@@ -85,23 +85,14 @@ def test_rows_in_the_gap_and_beside_it_cannot_influence_a_fit(monkeypatch, metho
 
 def made(name, method, place, outside, inside, deviations, coverage=(0.9, 0.5)):
     """Return a record of a gap."""
-    levels = np.arange(1, 20) / 20
-    metrics = {
-        where: {
-            "nll": nll,
-            "rmse": 2.0 * nll,
-            "coverage": [0.0 if level < 0.89 else share for level in levels],
-            "epistemic": deviation,
-        }
-        for where, nll, deviation, share in zip(
-            ("outside", "inside"), (outside, inside), deviations, coverage, strict=True
-        )
-    }
-    key = f"{name}/{method}/{place:02d}"
-    return {
-        **{"key": key, "set": name, "method": method, "input": place, "status": "ok"},
-        **{"error": None, "metrics": metrics},
-    }
+    parts = {}
+    for where, nll, deviation, share in zip(
+        ("outside", "inside"), (outside, inside), deviations, coverage, strict=True
+    ):
+        levels = [0.0 if level < 0.89 else share for level in np.arange(1, 20) / 20]
+        parts[where] = {"nll": nll, "rmse": 2.0 * nll, "coverage": levels, "epistemic": deviation}
+    one = {"key": f"{name}/{method}/{place:02d}", "set": name, "method": method}
+    return one | {"status": "ok", "metrics": parts}
 
 
 ROWS = [
@@ -125,31 +116,16 @@ def test_means_are_over_gaps_and_the_growth_is_geometric():
     assert (boston.nll_outside, boston.nll_inside) == (7.0, 8.0)
 
 
-def test_the_section_follows_the_records():
-    text = page.gap_section([*ROWS, ROWS[0] | {"key": "x", "status": "failed", "metrics": None}])
-    assert "| yacht | HMC | 2 | 1.50 → 3.50 | 3.00 → 7.00 | 85% → 40% | × 4.00 |" in text
-    assert "| yacht | MAP | 1 | 1.00 → 9.00 | 2.00 → 18.00 | 90% → 50% | – |" in text
-    said = "- HMC, in 2 of 4 sets: deviation × 1.00 to 4.00; coverage -45 to -40 points, NLL +"
-    assert said in text
-    assert "5 trials, 1 failed" in text
-    assert "- concrete: all methods." in text
-    assert ", MAP 1 of 2 gaps." in text
-
-
 def test_the_picture_has_a_column_for_each_set():
     figure = pictures.gaps(ROWS)
     figure.canvas.draw()
     assert [ax.get_title() for ax in figure.axes[:2]] == ["boston", "yacht"]
     with pytest.raises(ValueError, match="no trial has finished"):
         pictures.gaps([])
-    alone = pictures.gaps([replace_nll(ROWS[0], 1e4), *ROWS[1:]])
+    far = made("yacht", "hmc", 0, 1.0, 1e4, (0.1, 0.2))
+    alone = pictures.gaps([far, *ROWS[1:]])
     assert any("→" in text.get_text() for text in alone.axes[1].texts)
     assert alone.axes[1].get_xlim()[1] < 100
-
-
-def replace_nll(row, value):
-    inside = row["metrics"]["inside"] | {"nll": value}
-    return row | {"metrics": row["metrics"] | {"inside": inside}}
 
 
 def test_a_gap_has_other_random_numbers_than_the_split_with_its_key():
