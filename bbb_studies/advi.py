@@ -236,16 +236,7 @@ def fit(
     progress : bool, optional
         Show a progress bar; by default only in a terminal or notebook.
 
-    Returns
-    -------
-    Approximation
-
-    Raises
-    ------
-    ValueError
-        If `start` does not fit.
-    FloatingPointError
-        When the ELBO or its gradient is nan or infinite.
+    Raises FloatingPointError when the ELBO or its gradient is nan or infinite.
     """
     steps = whole("steps", steps, 1, MOST_STEPS)
     phi = problem.init(rng) if start is None else np.array(start, np.result_type(start, np.float32))

@@ -92,14 +92,9 @@ def powers(steps: int, first: float = 1e-4) -> Array:
 def equalised(schedule: Array, spread: Array, steps: int) -> Array:
     """Return T powers between which log f_t - log f_(t-1) scatters alike (M20).
 
-    The variance of a log weight is about the sum of those of its T terms, each the square of
-    spread times step; for a given T the sum is least where all are equal.
-
-    Parameters
-    ----------
-    schedule, spread : ndarray (T' + 1,), (T',)
-        Of a pilot, and what it found.
-    steps : int
+    `schedule` (T' + 1,) is that of a pilot, `spread` (T',) what it found. The variance of a log
+    weight is about the sum of those of its T terms, each the square of spread times step; for a
+    given T the sum is least where all are equal.
     """
     if len(schedule) != len(spread) + 1 or (np.diff(schedule) <= 0).any():
         raise ValueError(
@@ -155,11 +150,6 @@ def anneal(
     -------
     Annealed
         Weighted by Z(last power) / Z(first power).
-
-    Raises
-    ------
-    ValueError
-        If there are not as many kernels as steps of the schedule.
     """
     steps = len(schedule) - 1
     if len(kernels) != steps:
@@ -216,18 +206,9 @@ def pilot(
     and the step size that the acceptances up to there led to: from each power to the next its
     logarithm rises by half of what the acceptance exceeds the wanted one.
 
-    Parameters
-    ----------
-    path, start, schedule, sweeps
-        As for `anneal`; `start` independent of the chains that will be weighted.
-    kernel : HMC, NUTS, or MetropolisHastings with a walk or Langevin
-    target_accept : float, optional
-        Wanted mean acceptance, by default the kernel's own.
-
-    Raises
-    ------
-    TypeError
-        If the kernel has nothing to tune.
+    Arguments as for `anneal`; `start` independent of the chains that will be weighted; `kernel` one
+    with something to tune, HMC, NUTS, or MetropolisHastings with a walk or Langevin, to its own
+    mean acceptance or `target_accept`.
     """
     if getattr(kernel, "unadjusted", False):
         raise ValueError(

@@ -80,8 +80,6 @@ def fit_replicates(
 
     Raises
     ------
-    TypeError, ValueError
-        On replicates that differ in shape or parts, see `replicated`.
     NonFiniteError
         When the free energy of a replicate is nan or infinite; names the replicate and carries
         its last state known to be finite. The others are unharmed: train them again without it.

@@ -170,16 +170,8 @@ class Spot(NamedTuple):
     samples: int
     bias: float  # |mean gradient - true gradient|
     error: float  # of the bias: standard deviation / sqrt(number of gradients)
-    deviation: float  # root of the summed variance
+    deviation: float  # standard deviation, root of the summed variance
     effective: float  # mean effective number of samples, 1 / sum of squared shares
-
-
-@dataclass(frozen=True)
-class Study:
-    """All that is measured."""
-
-    noises: dict[str, dict[str, Noise]]  # of place and estimator; the last two places are linear
-    spots: dict[str, list[Spot]]  # from `curves`
 
 
 def measure(place: Place, seed: int, steps: int = STEPS) -> dict[str, Noise]:
@@ -307,10 +299,9 @@ def draw_variances(
     found: Mapping[str, Mapping[str, Noise]],
     spots: Mapping[str, Sequence[Spot]],
     names: Sequence[str],
-    figure: Figure | None = None,
 ) -> Figure:
     """Draw ratios of variances at every place, and the noise of IWAE and EUBO against samples."""
-    figure = figure or Figure(figsize=(13.0, 7.6), layout="constrained")
+    figure = Figure(figsize=(13.0, 7.6), layout="constrained")
     above, below = cast(Any, figure.subfigures(2, 1, height_ratios=(1.15, 1.0)))
     panels = above.subplots(1, len(found), sharey=True)
     for ax, letter, (place, rows) in zip(panels, "abcde", found.items(), strict=True):
@@ -378,16 +369,16 @@ def _draw_ratios(ax: Axes, names: Sequence[str], rows: Mapping[str, Noise]) -> N
         ax.axhline(place + 0.5, color="#E0E0E0", linewidth=0.6)
 
 
-def lay_out(found: Study) -> str:
+def lay_out(noises: dict[str, dict[str, Noise]], curves: dict[str, list[Spot]]) -> str:
     """Return every number that is printed, and which results of the derivations are seen."""
-    end, posterior = found.noises["network, end"], found.noises["linear, full rank"]
+    end, posterior = noises["network, end"], noises["linear, full rank"]
     best_first = sorted(end.items(), key=lambda item: item[1].cost.mean)
-    spots = zip(*found.spots.values(), strict=True)
+    spots = zip(*curves.values(), strict=True)
     return "\n\n".join(
         [
             f"Network 13-50-1, 32 rows of 256; linear regression, 40 rows; variance of {STEPS} "
             f"gradients\nof {SAMPLES} weight samples, relative (error of last digits).",
-            ratios(found.noises),
+            ratios(noises),
             listed(
                 "Linear regression at the full-rank optimum, where q is the posterior.",
                 "estimator",
@@ -431,18 +422,13 @@ def ratios(found: dict[str, dict[str, Noise]]) -> str:
     return table(["estimator", *head], rows)
 
 
-def measure_all(seed: int, progress: bool | None = None) -> Study:
-    """Train the network and measure every estimator at every place."""
+def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
+    """Measure, write ``estimator-variance.png`` and ``.json``, and return the tables."""
     places = [*network_places(seed), *linear_places(seed)]
     with steps(len(places) + len(COUNTS), progress) as done:
         noises = {place.name: measure(place, seed + 1) for place in counted(places, done)}
-        return Study(noises, curves(seed, done=done))
-
-
-def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
-    """Measure, write ``estimator-variance.png`` and ``.json``, and return the tables."""
-    found = measure_all(seed, progress)
-    figure = draw_variances(found.noises, found.spots, order(found.noises["network, end"]))
-    rows = {"relative to the reparameterised": found.noises, "against samples": found.spots}
+        spots = curves(seed, done=done)
+    figure = draw_variances(noises, spots, order(noises["network, end"]))
+    rows = {"relative to the reparameterised": noises, "against samples": spots}
     write(out, {"estimator-variance": figure}, rows, "estimator-variance")
-    return lay_out(found)
+    return lay_out(noises, spots)

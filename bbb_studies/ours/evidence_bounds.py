@@ -7,7 +7,6 @@ self-normalised estimate of the evidence upper bound, all against the number of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,15 +86,6 @@ class Case(NamedTuple):
     sampled_eubo: Estimate
 
 
-@dataclass(frozen=True)
-class Study:
-    """The regression, and every q from the prior to the posterior."""
-
-    data: Regression
-    log_evidence: float
-    cases: list[Case]
-
-
 def draw(
     data: Regression,
     q: Gaussian,
@@ -168,11 +158,10 @@ def measure(
     )
 
 
-STYLES = {"IWAE": (BLUE, "o", "-"), "Renyi 1/2": (GREEN, "^", "--"), "EUBO": (VERMILLION, "s", ":")}
-LABELS = {
-    "IWAE": "importance-weighted bound",
-    "Renyi 1/2": "Rényi bound, α = 1/2",
-    "EUBO": "self-normalised EUBO",
+STYLES = {  # colour, marker, line, name
+    "IWAE": (BLUE, "o", "-", "importance-weighted bound"),
+    "Renyi 1/2": (GREEN, "^", "--", "Rényi bound, α = 1/2"),
+    "EUBO": (VERMILLION, "s", ":", "self-normalised EUBO"),
 }
 
 
@@ -194,12 +183,12 @@ def _draw_panel(ax: Axes, case: Case, counts: Sequence[int]) -> None:
     ax.axhline(0.0, color=BLACK, linewidth=1.2, label="log evidence")
     ax.axhline(case.elbo, color=GREY, linewidth=1.4, linestyle=(0, (1, 1.5)), label="exact ELBO")
     ax.axhline(case.eubo, color=GREY, linewidth=1.4, linestyle=(0, (6, 2)), label="exact EUBO")
-    for kind, (colour, marker, style) in STYLES.items():
+    for kind, (colour, marker, style, label) in STYLES.items():
         means = [b.mean for b in case.bounds[kind]]
         errors = [2.0 * b.error for b in case.bounds[kind]]
         ax.errorbar(
             counts, means, errors, color=colour, marker=marker, linestyle=style, markersize=4.5,
-            linewidth=1.3, capsize=2, label=LABELS[kind],
+            linewidth=1.3, capsize=2, label=label,
         )  # fmt: skip
     ax.set_xscale("log")
     plain_numbers(ax.xaxis)
@@ -220,13 +209,13 @@ def _draw_panel(ax: Axes, case: Case, counts: Sequence[int]) -> None:
 EQUAL = 1e-9  # nats: where q is the posterior all bounds are the log evidence
 
 
-def lay_out(found: Study) -> str:
+def lay_out(data: Regression, log_evidence: float, cases: Sequence[Case]) -> str:
     """Return every number that is printed, and which results of the derivations are seen."""
-    rows, d_in = found.data.x.shape
+    rows, d_in = data.x.shape
     exact = listed(
         f"Exact, less log evidence (nats); below, {REPEATS} sets of {COUNTS[-1]} samples.",
-        f"{rows} rows, {d_in} inputs, a bias; log evidence {found.log_evidence:.4f}",
-        ((f"q: {case.name}", case) for case in found.cases),
+        f"{rows} rows, {d_in} inputs, a bias; log evidence {log_evidence:.4f}",
+        ((f"q: {case.name}", case) for case in cases),
         {
             "ELBO": lambda case: f"{case.elbo + 0.0:+.4f}",
             "Renyi 1/2": lambda case: f"{case.renyi + 0.0:+.4f}",
@@ -234,7 +223,7 @@ def lay_out(found: Study) -> str:
             "variance of weights": lambda case: "finite" if case.finite else "infinite",
         },
     )
-    bounds = [_bounds(case) for case in found.cases if case.eubo > EQUAL]
+    bounds = [_bounds(case) for case in cases if case.eubo > EQUAL]
     return "\n\n".join(
         [exact, *bounds, "'EUBO' is the self-normalised estimate from samples of q."]
     )
@@ -249,8 +238,8 @@ def _bounds(case: Case) -> str:
     return f"{caption}\n\n{table(('k', *KINDS, 'EUBO below its limit'), rows)}"
 
 
-def measure_all(seed: int, progress: bool | None = None) -> Study:
-    """Draw the regression and measure every q."""
+def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
+    """Measure every q, write ``evidence-bounds.png`` and ``.json``, and return the tables."""
     data_rng_seed, *seeds = np.random.SeedSequence(seed).spawn(6)
     data = problem(int(data_rng_seed.generate_state(1)[0]))
     truth = exact.exact(data)
@@ -258,12 +247,6 @@ def measure_all(seed: int, progress: bool | None = None) -> Study:
     asked = list(zip(choices(truth, 1.0).items(), rngs, strict=True))
     with steps(len(asked), progress) as done:
         cases = [measure(data, name, q, truth, rng) for (name, q), rng in counted(asked, done)]
-    return Study(data, truth.log_evidence, cases)
-
-
-def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
-    """Measure, write ``evidence-bounds.png`` and ``.json``, and return the tables."""
-    found = measure_all(seed, progress)
-    stored = {"log_evidence": found.log_evidence, "counts": COUNTS, "cases": found.cases}
-    write(out, {"evidence-bounds": draw_bounds(found.cases, COUNTS)}, stored, "evidence-bounds")
-    return lay_out(found)
+    stored = {"log_evidence": truth.log_evidence, "counts": COUNTS, "cases": cases}
+    write(out, {"evidence-bounds": draw_bounds(cases, COUNTS)}, stored, "evidence-bounds")
+    return lay_out(data, truth.log_evidence, cases)
