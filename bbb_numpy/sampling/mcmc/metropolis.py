@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from ...numeric.validation import FUNCTION, Like, check_fields, positive
 from .adaptation import Adaptable, Search
-from .hmc import accept
 from .metrics import Metric, Scaled
-from .states import Info, State, Target, evaluate
+from .states import Info, State, Target, evaluate, select
 
 __all__ = [
     "GaussianWalk",
@@ -57,9 +56,7 @@ class _Walk(Scaled):
 
     def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
         """Return candidates, and the log ratio 0 (S,)."""
-        with np.errstate(all="ignore"):  # few degrees: a step may be infinite, and is rejected
-            position = state.position + self._step(rng, state.position)
-        new = _candidate(target, position.astype(state.position.dtype, copy=False))
+        new = _candidate(target, state.position + self._step(rng, state.position))
         return new, np.zeros_like(new.log_density)
 
 
@@ -105,7 +102,8 @@ class StudentWalk(_Walk):
 
     def _step(self, rng: Generator, like: Array) -> Array:
         step = super()._step(rng, like)
-        step *= np.sqrt(self.degrees / rng.chisquare(self.degrees, (len(step), 1)))
+        with np.errstate(all="ignore"):  # few degrees: a step may be infinite, and is rejected
+            step *= np.sqrt(self.degrees / rng.chisquare(self.degrees, (len(step), 1)))
         return step
 
 
@@ -238,7 +236,10 @@ class MetropolisHastings(Adaptable):
         new, log_ratio = self.proposal.propose(target, rng, state)
         with np.errstate(invalid="ignore"):  # -inf and inf may meet far outside
             log_alpha = new.log_density - state.log_density + log_ratio  # M6
-        miss = np.where(np.isnan(log_alpha), np.inf, -log_alpha)
-        energies = (-state.log_density, -new.log_density)
-        state, info = accept(rng, miss, state, new, energies, 1)  # M5
-        return state, info._replace(divergent=np.zeros(len(miss), bool))
+        log_alpha = np.minimum(0.0, np.where(np.isnan(log_alpha), -np.inf, log_alpha))
+        accepted = -rng.standard_exponential(len(log_alpha)) < log_alpha  # log u < log alpha
+        state = select(accepted, new, state)  # M5
+        zeros = np.zeros(len(log_alpha), int)
+        return state, Info(
+            np.exp(log_alpha), accepted, zeros.astype(bool), -state.log_density, zeros + 1, zeros
+        )

@@ -122,9 +122,6 @@ def test_refreshed_directions_forget_by_1_over_e_in_a_length_l_and_stay_uniform(
     assert stats.kstest(angle, "uniform").pvalue > 1e-4
 
 
-# --- MAMS ----------------------------------------------------------------------------------------
-
-
 # --- MCLMC: bias ---------------------------------------------------------------------------------
 
 
