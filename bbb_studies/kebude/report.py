@@ -194,8 +194,8 @@ def opening(results: Sequence[Result]) -> str:
     def each(measured: Callable[[Numbers], float], form: str) -> str:
         """Return the smallest and the largest number of every setting."""
         said = []
-        for title in dict.fromkeys(r.setting.title for r in results):
-            own = [measured(r.numbers) for r in results if r.setting.title == title]
+        for title, runs in _by_setting(results).items():
+            own = [measured(r.numbers) for r in runs]
             ends = dict.fromkeys(format(value, form) for value in (min(own), max(own)))
             said.append(f"{' to '.join(ends)} {title}")
         return ", ".join(said)
@@ -220,11 +220,16 @@ def opening(results: Sequence[Result]) -> str:
     return "\n".join([what, "", *(fill(line, 100) for line in found)])
 
 
+def _by_setting(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """Return the results of each setting by its title, in the order of `SETTINGS`."""
+    own = {h.title: [r for r in results if r.setting == h] for h in SETTINGS.values()}
+    return {title: found for title, found in own.items() if found}
+
+
 def _cubic(results: Sequence[Result]) -> dict[str, list[Result]]:
     """Return problem 2's results by setting, widest range first, where all three are there."""
     cubic = sorted((r for r in results if r.case.problem == 2), key=lambda r: -r.case.x_range)
-    own = {h.title: [r for r in cubic if r.setting == h] for h in SETTINGS.values()}
-    return {title: found for title, found in own.items() if len(found) == 3}
+    return {title: found for title, found in _by_setting(cubic).items() if len(found) == 3}
 
 
 def summarise(results: Sequence[Result]) -> str:
@@ -234,25 +239,20 @@ def summarise(results: Sequence[Result]) -> str:
     """
     cubic, parts = _cubic(results), [opening(results), _settings_text(results)]
     parts += [_table(title, results, columns) for title, columns in (INSIDE, OUTSIDE)]
-    for how in SETTINGS.values():
-        own = [r for r in results if r.setting == how]
-        if own:
-            lines = _claims(cubic[how.title]) if how.title in cubic else []
-            lines += [f"  {line}" for line in (_beside(own) if how.as_drawn else [])]
-            if lines:
-                parts.append("\n".join([f"{how.title.capitalize()}:", *lines]))
+    for title, own in _by_setting(results).items():
+        lines = _claims(cubic[title]) if title in cubic else []
+        lines += [f"  {line}" for line in (_beside(own) if own[0].setting.as_drawn else [])]
+        if lines:
+            parts.append("\n".join([f"{title.capitalize()}:", *lines]))
     return "\n\n".join(parts)
 
 
 def _settings_text(results: Sequence[Result]) -> str:
     lines = ["Network 1-100-1, ReLU; mean-field posterior started as in the report's Section 7."]
-    for how in SETTINGS.values():
-        own = [r for r in results if r.setting == how]
-        if not own:
-            continue
-        noise = how.likelihood
+    for title, own in _by_setting(results).items():
+        how, noise = own[0].setting, own[0].setting.likelihood
         lines.append(
-            f"{how.title}: {type(how.optimizer).__name__}, learning rate "
+            f"{title}: {type(how.optimizer).__name__}, learning rate "
             f"{how.optimizer.learning_rate:g}, {len(own[0].history)} epochs, "
             f"{how.batch_size} row(s) and {how.samples} weight sample(s) per step,\n"
             f"  noise sd {'learned' if noise.learn else f'fixed at {noise.scale:g}'}, "
