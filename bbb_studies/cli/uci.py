@@ -93,12 +93,8 @@ def uci(args: argparse.Namespace) -> int:
     if args.gap and args.splits is not None:
         raise ValueError("--gap has a split for each input, --splits none to count; leave one out")
     args.data = tuple(dict.fromkeys(args.data or (gaps.GAP_SETS if args.gap else SETS)))
-    others = [name for name in args.data if args.gap and name not in gaps.GAP_SETS]
-    if others:
-        raise ValueError(
-            f"--gap is for {', '.join(gaps.GAP_SETS)}; there are no gap splits of "
-            f"{', '.join(others)}"
-        )
+    if args.gap and not set(args.data) <= set(gaps.GAP_SETS):
+        raise ValueError(f"--gap is for {', '.join(gaps.GAP_SETS)} alone")
     for name in args.data:
         sets.load(name)  # what is missing is said before any work
     changed = changed_settings(args)

@@ -131,7 +131,7 @@ def test_gap_splits_have_records_and_a_page_of_their_own(small, out, monkeypatch
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--gap", "--data", "protein"], "there are no gap splits of protein"),
+        (["--gap", "--data", "protein"], "--gap is for boston, concrete, energy, yacht alone"),
         (["--gap", "--splits", "3"], "--splits none to count"),
     ],
 )

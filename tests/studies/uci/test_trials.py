@@ -161,8 +161,7 @@ OTHER = (-0.8, 0.3, 0.5, 1.1)
 
 
 @pytest.mark.equation("D5")
-@pytest.mark.parametrize("scaled", [ONES, UNITS], ids=["standard", "own units"])
-@pytest.mark.parametrize("parts", [(ONE,), (ONE, OTHER)], ids=["one", "mixture"])
+@pytest.mark.parametrize(("scaled", "parts"), [(ONES, (ONE,)), (UNITS, (ONE, OTHER))])
 def test_rmse_and_nll_are_those_computed_by_hand(parts, scaled):
     x, y = rows()
     metrics, notes = score(known(*parts), scaled, x, y, trial())
