@@ -235,7 +235,8 @@ def _check_together(plan: Plan) -> None:
         return
     kind = params["gradient_estimator"]
     own = isinstance(kind, type)
-    if own and not (issubclass(kind, Family) and hasattr(kind, "value_and_grad")):
+    has_gradient = own and getattr(kind, "value_and_grad", None) is not Family.value_and_grad
+    if own and not (issubclass(kind, Family) and has_gradient):
         raise TypeError(
             f"gradient_estimator must be a class such as Reparameterised, or its name; got {kind}"
         )
