@@ -75,19 +75,6 @@ def begun(warm_up, thin, draws=4):
     return settings, begin(settings, np.random.default_rng(0), state)
 
 
-def test_a_draw_is_the_last_of_its_steps_and_the_sum_of_their_costs():
-    settings, run = begun(2, 3, draws=2)
-    assert (settings.steps, settings.made(run), settings.done(run)) == (8, 0, 0)
-    found = go_on(settings, run, 1e9)
-    assert (found.steps, settings.made(found), settings.done(found)) == (8, 2, 4)
-    assert found.harmless == 2, "one for each chain in the warm-up"
-    draws = found.joined()
-    assert draws["positions"][:, 0, 0].tolist() == [5.0, 8.0]
-    assert draws["gradients"].tolist() == [[3 + 4 + 5] * 2, [6 + 7 + 8] * 2]
-    assert draws["divergent"].tolist() == [[1, 1], [0, 0]]
-    assert draws["energy"].tolist() == [[50.0] * 2, [80.0] * 2]
-
-
 def test_in_no_time_one_step_is_made_and_nothing_is_done_twice(monkeypatch):
     settings, run = begun(2, 1)
     places = []

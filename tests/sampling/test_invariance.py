@@ -85,11 +85,11 @@ def compared(found, exact):
 
 
 SAMPLERS = {
-    "mh": {"sampler": "mh", "draws": 1500, "thin": 8},
-    "langevin": {"sampler": MetropolisHastings(Langevin(0.5)), "draws": 1000, "thin": 4},
+    "mh": {"sampler": "mh", "draws": 1000, "thin": 8},
+    "langevin": {"sampler": MetropolisHastings(Langevin(0.5)), "draws": 700, "thin": 4},
     "hmc": {"sampler": "hmc", "draws": 400},
-    "nuts": {"sampler": "nuts", "draws": 400},
-    "mams": {"sampler": "mams", "draws": 400},
+    "nuts": {"sampler": "nuts", "draws": 200},
+    "mams": {"sampler": "mams", "draws": 300},
 }
 
 
@@ -98,7 +98,7 @@ SAMPLERS = {
 def test_adapted_chains_find_the_moments_of_a_correlated_gaussian(name):
     target = correlated(0.8, (1.0, 0.3, 3.0), mean=2.0)
     start = 5.0 * np.random.default_rng(0).standard_normal((32, 3))
-    options = {"warm_up": 400, "seed": 1, "metric": "dense"}
+    options = {"warm_up": 200, "seed": 1, "metric": "dense"}
     draws = sample_target(target, start, **SAMPLERS[name], **options)
     z = target.standardise(draws.flat).reshape(draws.positions.shape)
     products = np.einsum("tsi,tsj->tsij", z, z)
@@ -111,7 +111,7 @@ def test_adapted_chains_find_the_moments_of_a_correlated_gaussian(name):
 def test_chains_find_the_exact_posterior_of_linear_regression(name):
     estimator, x, y = linear_problem()
     exact = exact_posterior(estimator, x, y)
-    draws = sample(estimator.model, x, y, chains=16, warm_up=400, seed=2, **SAMPLERS[name])
+    draws = sample(estimator.model, x, y, chains=16, warm_up=200, seed=2, **SAMPLERS[name])
     factor = np.linalg.cholesky(exact.precision)
     z = (draws.positions - exact.mean) @ factor  # standard normal under the posterior
     assert compared(z, 0.0).max() < LIMIT

@@ -221,7 +221,7 @@ def test_nuts_leaves_every_orbit_invariant_all_paths_of_decisions_counted(name):
 def test_nuts_of_four_doublings_leaves_every_orbit_invariant():
     """And trajectories end in every way that there is, or it would not be about them."""
     ends = set()
-    for start in STARTS.values():
+    for start in (*list(STARTS.values())[:7], STARTS["small steps"]):
         for rng, info in check(start, 4, OneChainForEachLeaf):
             kept = bool(rng.arrived[rng.level == rng.used - 1].all())
             ends.add((rng.used, "kept" if kept else "cut", bool(info.divergent[0])))
