@@ -115,12 +115,9 @@ class Model:
     def likelihood_vjp(
         self, found: Evaluation, d_log_likelihood: Array, d_params: Params, buffers: Buffers
     ) -> Array:
-        """Pull a cotangent (S,) of the log likelihood back to the weights (K37-K42).
+        """Pull a cotangent (S,) of the log likelihood back to the weights, (S, P) (K37-K42).
 
-        Returns
-        -------
-        d_w : ndarray (S, P)
-            `d_params` receives the gradient of the likelihood's own numbers.
+        `d_params` receives the gradient of the likelihood's own numbers.
         """
         d_f = self.likelihood.log_likelihood_vjp(found.residuals, d_log_likelihood, d_params)
         return network.vjp(self.network, found.tape, d_f, buffers)
@@ -133,13 +130,10 @@ class Model:
         d_params: Params,
         buffers: Buffers,
     ) -> Array:
-        """Pull cotangents (S,) of the two log densities back to the weights.
+        """Pull cotangents (S,) of the two log densities back to the weights, (S, P).
 
-        Returns
-        -------
-        d_w : ndarray (S, P)
-            The likelihood by backpropagation (K37-K42), the prior in closed form (K19).
-            `d_params` receives the gradient of the numbers that both learn.
+        The likelihood by backpropagation (K37-K42), the prior in closed form (K19). `d_params`
+        receives the gradient of the numbers that both learn.
         """
         d_w = self.likelihood_vjp(joint.evaluation, d_log_likelihood, d_params, buffers)
         self.prior.add_vjp(joint.prior, d_log_prior, d_w, d_params)

@@ -29,11 +29,11 @@ class _Discrete(Likelihood):
     target_kind: ClassVar[str] = "class"
 
     def vjp(self, saved: Array, cotangent: Array, d_params: Params) -> Array:
-        """Pull a cotangent, (S,) or (S, B), back to f: times `saved`, y minus its mean."""
+        """Return the cotangent times `saved`, which is y minus its mean."""
         return np.multiply(saved, for_outputs(cotangent), out=np.empty_like(saved))
 
     def variance(self, params: Params, f: Array) -> Array:
-        """Return the aleatoric variance p (1 - p) (S, B, K) of what is 1 with probability p."""
+        """Return p (1 - p), of what is 1 with probability p."""
         p = self.mean(params, f)
         return p * (1.0 - p)
 
@@ -66,11 +66,9 @@ class BernoulliLikelihood(_Discrete):
         return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)  # D13
 
     def mean(self, params: Params, f: Array) -> Array:
-        """Return the probabilities of 1 (S, B, K)."""
         return softplus_parts(f).sigmoid
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw targets (S, B, K), 0 or 1."""
         return (rng.random(f.shape) < self.mean(params, f)).astype(f.dtype)
 
 
@@ -102,7 +100,6 @@ class CategoricalLikelihood(_Discrete):
         return rowwise, np.subtract(y, np.exp(logs, out=logs), out=logs)  # D14
 
     def mean(self, params: Params, f: Array) -> Array:
-        """Return the class probabilities (S, B, K)."""
         return np.exp(log_softmax(f))
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
@@ -136,11 +133,9 @@ class PoissonLikelihood(_Discrete):
         return rowwise, np.subtract(y, rate, out=rate)  # D15
 
     def mean(self, params: Params, f: Array) -> Array:
-        """Return the rates (S, B, K)."""
         return np.exp(f)
 
     def variance(self, params: Params, f: Array) -> Array:
-        """Return the aleatoric variance (S, B, K): of a Poisson count, its rate."""
         return np.exp(f)
 
     def cdf(self, special: Any, y: Array, *components: Array, upper: bool = False) -> Array:
@@ -150,13 +145,7 @@ class PoissonLikelihood(_Discrete):
         return np.where(y < 0, float(upper), found)
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw counts (S, B, K).
-
-        Raises
-        ------
-        ValueError
-            For a rate above 9e18.
-        """
+        """Draw counts (S, B, K); ValueError for a rate above 9e18."""
         if f.size and f.max() > MOST_LOG_RATE:
             raise ValueError(
                 f"cannot draw counts of log rate {f.max():g}; at most {MOST_LOG_RATE} is possible. "

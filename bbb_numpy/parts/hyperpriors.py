@@ -63,11 +63,6 @@ class LogNormal:
         Of the scale, > 0. By default the value that the prior or likelihood was made with.
     width : float
         Deviation of u, > 0: with 1, two thirds of the mass within a factor of e.
-
-    Raises
-    ------
-    ValueError
-        If a number is not between 1e-150 and 1e150.
     """
 
     median: float | None = None
@@ -91,7 +86,6 @@ class LogNormal:
         return -(u - self._centre(start)) / self.width**2  # D32
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, int], start: Array) -> Array:
-        """Draw learned numbers (S, K)."""
         return self._centre(start) + self.width * rng.standard_normal(shape)
 
 
@@ -125,7 +119,6 @@ class HalfNormal(_OfAScale):
         return 1.0 - np.exp(self._log_ratio(u)) ** 2
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, int], start: Array) -> Array:
-        """Draw learned numbers (S, K)."""
         return np.log(np.abs(rng.standard_normal(shape))) + log(self.scale)
 
 
@@ -147,5 +140,4 @@ class HalfCauchy(_OfAScale):
         return -np.tanh(self._log_ratio(u))
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, int], start: Array) -> Array:
-        """Draw learned numbers (S, K)."""
         return np.log(np.tan(0.5 * np.pi * rng.random(shape))) + log(self.scale)

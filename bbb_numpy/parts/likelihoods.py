@@ -78,19 +78,7 @@ class Likelihood:
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
         """Return log P(y|x, w) (S, B) of every row, constants kept, and what `vjp` needs.
 
-        Parameters
-        ----------
-        params : dict
-            The learned blocks.
-        f : ndarray (S, B, heads)
-            Network outputs.
-        y : ndarray (B, K)
-            Targets.
-
-        Raises
-        ------
-        ValueError
-            If `y` and `f` do not fit.
+        For network outputs `f` (S, B, heads) and targets `y` (B, K): ValueError if they do not fit.
         """
         raise NotImplementedError
 
@@ -155,16 +143,8 @@ class Likelihood:
     def cdf(self, special: Any, y: Array, *components: Array, upper: bool = False) -> Array:
         """Return the probability of a target <= y, or with `upper` of one > y, all digits kept.
 
-        Parameters
-        ----------
-        special : module
-            `scipy.special`, for those who ask; this floor imports NumPy alone.
-        y : ndarray, broadcasting with `components`
-
-        Raises
-        ------
-        TypeError
-            For a likelihood that has none.
+        `y` broadcasts with `components`. `special` is `scipy.special`, for those who ask: this
+        floor imports NumPy alone. TypeError for a likelihood that has none.
         """
         raise TypeError(
             f"the distribution function of {type(self).__name__} is not known: write its method "
@@ -176,7 +156,6 @@ class _Gaussian(Likelihood):
     """The distribution function of Gaussian noise."""
 
     def cdf(self, special: Any, y: Array, *components: Array, upper: bool = False) -> Array:
-        """Return Phi((y - m) / sigma), or with `upper` 1 - Phi."""
         mean, sigma = components
         z = (y - mean) / sigma
         found: Array = special.ndtr(-z if upper else z)
@@ -294,17 +273,10 @@ class HeteroscedasticLikelihood(_Gaussian):
         standard_deviation("floor", self.floor)
 
     def heads(self, targets: int) -> int:
-        """Return how many network outputs `targets` target columns need: two each."""
         return 2 * targets
 
     def targets(self, heads: int) -> int:
-        """Return how many target columns K belong to `heads` network outputs.
-
-        Raises
-        ------
-        ValueError
-            If `heads` is odd.
-        """
+        """Return half of them; ValueError if they are odd."""
         if heads % 2:
             raise ValueError(
                 "a heteroscedastic likelihood needs two network outputs for each target, a mean "
@@ -347,11 +319,9 @@ class HeteroscedasticLikelihood(_Gaussian):
         return np.concatenate([d_mean, d_raw], axis=-1) * for_outputs(cotangent)
 
     def mean(self, params: Params, f: Array) -> Array:
-        """Return E[y|x, w] (S, B, K): the first head."""
         return f[..., : f.shape[-1] // 2]
 
     def variance(self, params: Params, f: Array) -> Array:
-        """Return the aleatoric variance (S, B, K), from the second head."""
         return self._heads(f)[1] ** 2
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:

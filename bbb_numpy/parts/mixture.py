@@ -68,12 +68,8 @@ class ScaleMixturePrior(Prior):
     learn : bool
         Learn all three, shared by all layers; the arguments are the starting values.
 
-    Raises
-    ------
-    ValueError
-        If pi is not strictly between 0 and 1, a standard deviation is out of range, or
-        sigma1 <= sigma2 (equal components would have one gradient and never part), or a
-        learned sigma2 would start as good as collapsed.
+    Equal components would have one gradient and never part; a learned sigma2 must not start as
+    good as collapsed.
     """
 
     pi: float = 0.2
@@ -101,11 +97,9 @@ class ScaleMixturePrior(Prior):
             )
 
     def blocks(self) -> Blocks:
-        """Name the learned blocks: ``prior_mixture`` (3,) = (t1, t2, a), or none."""
         return (("prior_mixture", (3,)),) if self.learn else ()
 
     def init(self, dtype: Any) -> Array:
-        """Return the starting values of the learned blocks, one flat vector (R8)."""
         if not self.learn:
             return np.zeros(0, dtype)
         raw = inverse_softplus([self.sigma1 - self.sigma2, self.sigma2 - SMALLEST])

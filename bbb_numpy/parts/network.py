@@ -100,7 +100,7 @@ class Tape(NamedTuple):
 
 
 def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape]:
-    """Run `x` through the network with every weight sample at once (K31-K36).
+    """Return the outputs (S, B, K) for every weight sample at once, and the tape (K31-K36).
 
     Parameters
     ----------
@@ -110,11 +110,6 @@ def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape
     x : ndarray (B, d_in) or (S, B, d_in)
         Rows; B may be 0. The same for all samples, or each sample has its own.
     buffers : Buffers
-
-    Returns
-    -------
-    f : ndarray (S, B, K)
-    tape : Tape
     """
     layers, inputs, slopes, a = buffers.views(w, net.layers), [], [], x
     if net.bias_as_weight:
@@ -130,8 +125,6 @@ def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape
 
 def activate(net: MLP, z: Array, slope: Array) -> Array:
     """Replace `z` by its activation and fill `slope`, which is returned, with the derivative."""
-    if net.activation not in ACTIVATIONS:  # of a network that was not made by its constructor
-        OneOf(*ACTIVATIONS)("activation", net.activation)
     ACTIVATIONS[net.activation](z, slope)
     return slope
 
@@ -147,18 +140,7 @@ def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
 
     The report prints the factors in an order that does not conform as matrices; read
     elementwise, K40 has the right shape and wrong values for one row and equal widths.
-
-    Parameters
-    ----------
-    tape : Tape
-        From `forward`.
-    d_f : ndarray (S, B, K)
-        Cotangent of the outputs.
-    buffers : Buffers
-
-    Returns
-    -------
-    d_w : ndarray (S, P)
+    For the tape of `forward` and a cotangent `d_f` (S, B, K), d_w is (S, P).
     """
     w, layers, inputs, slopes = tape
     d_w = buffers.like(w)

@@ -280,7 +280,7 @@ class PointMass(Posterior):
         return (self.mu_scale * rng.standard_normal(size)).astype(dtype)
 
     def pack(self, mean: Array) -> Array:
-        """Return the theta (P,) of the point `mean`."""
+        """Return the theta (P,) of the point `mean`, a copy."""
         return np.array(mean)
 
     def noise_size(self, size: int) -> int:

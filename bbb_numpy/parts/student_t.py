@@ -233,18 +233,15 @@ class StudentTLikelihood(_StudentT, Likelihood):
         return d_f
 
     def variance(self, params: Params, f: Array) -> Array:
-        """Return the aleatoric variance, broadcastable to outputs `f`; infinite for nu <= 2."""
         _, scale, nu = self.components(params, f)
         return np.asarray(_deviation(scale, nu) ** 2)
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
-        """Return location (S, B, K), scale and degrees of freedom, (1, K) or (S, 1, K)."""
         scale = self.noise_scale(params, f.shape[-1])[..., None, :]
         nu = np.exp(params["log_df"][..., None, :]) if self.learn else np.full_like(scale, self.df)
         return f, scale, nu
 
     def cdf(self, special: Any, y: Array, *components: Array, upper: bool = False) -> Array:
-        """Return that of Student's t at (y - f) / scale; or with `upper` the rest."""
         location, scale, nu = components
         z = (y - location) / scale
         found: Array = special.stdtr(nu, -z if upper else z)

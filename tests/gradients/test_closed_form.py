@@ -10,7 +10,6 @@ from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, 
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
-from bbb_numpy.model.objectives import FreeEnergy
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.network import forward
@@ -29,38 +28,6 @@ def theta_of(built, seed):
         lower = built.layout.views(theta)["lower"]
         lower[...] = 0.2 * rng.standard_normal(lower.shape)
     return theta, rng
-
-
-@pytest.mark.equation("D18", "D19", "R1")
-@pytest.mark.parametrize("posterior", POSTERIORS, ids=str)
-@given(seed=seeds, beta=st.sampled_from([1.0, 0.2]))
-def test_without_rows_the_value_is_the_textbook_kl_of_two_gaussians(posterior, seed, beta):
-    built = ClosedFormKL(model_of(), posterior, FreeEnergy(beta))
-    theta, rng = theta_of(built, seed)
-    blocks, size = built.layout.views(theta), built.model.layout.size
-    scale = np.exp(blocks["prior_log_scale"][0])
-    factor = np.diag(np.log1p(np.exp(blocks["rho"])))
-    if "lower" in blocks:
-        factor[np.tri(size, k=-1, dtype=bool)] = blocks["lower"]
-    covariance = factor @ factor.T
-    kl = 0.5 * (
-        np.trace(covariance) / scale**2
-        + blocks["mu"] @ blocks["mu"] / scale**2
-        - size
-        + 2 * size * np.log(scale)
-        - np.linalg.slogdet(covariance)[1]
-    )
-    noise = built.draw(rng, 1)
-    none = np.zeros((0, 2)), np.zeros((0, 1))
-    value, _, terms = built.value_and_grad(theta, noise, *none, 0.3)
-    assert value == pytest.approx(0.3 * beta * kl, rel=1e-11)
-    assert (terms.posterior - terms.prior)[0] == pytest.approx(kl, rel=1e-11)
-    if isinstance(posterior, MeanField):
-        for make in (LocalReparameterisation, Flipout):
-            rowwise = make(built.model, posterior, FreeEnergy(beta))
-            noise = rowwise.draw(rng, 1)
-            again = rowwise.value_and_grad(theta, noise, *none, 0.3).value
-            assert again == pytest.approx(value, rel=1e-12)
 
 
 @pytest.mark.equation("D18", "D19", "R1")

@@ -5,6 +5,8 @@ gates and its branches of stable formulas. Fixed scales are powers of two: other
 rounded, in a value and in its formula perhaps differently.
 """
 
+from itertools import islice
+
 import pytest
 from covering import covering
 from exact_cases import FAR_LEFT, numbered_case, prove_gradient, prove_value
@@ -33,16 +35,10 @@ def case_of(which, far_left):
 # --- gradients
 
 
-def unproved_gradients(combinations):
+def unproved(proofs):
     """What is not proved, by name: the first three."""
-    found = {}
-    for which in combinations:
-        if len(found) == 3:
-            break
-        proof = prove_gradient(VALID.index(which), which)
-        if not proof.proved:
-            found[str(which)] = str(proof)
-    return found
+    found = ((str(which), str(proof)) for which, proof in proofs if not proof.proved)
+    return dict(islice(found, 3))
 
 
 @pytest.mark.equation("D44")
@@ -51,7 +47,7 @@ def unproved_gradients(combinations):
 def test_every_gradient_is_that_of_its_value_exactly(posterior, likelihood):
     own = [w for w in CHECKED if (w.posterior, w.likelihood) == (posterior, likelihood)]
     assert own
-    assert unproved_gradients(own) == {}
+    assert unproved((which, prove_gradient(VALID.index(which), which)) for which in own) == {}
 
 
 def test_far_left_the_slope_of_q_at_fixed_weights_is_rounded_and_not_called_proved():
@@ -64,23 +60,13 @@ def test_far_left_the_slope_of_q_at_fixed_weights_is_rounded_and_not_called_prov
 # --- values
 
 
-def unproved_values(combinations):
-    found = {}
-    for which in combinations:
-        if len(found) == 3:
-            break
-        proof = prove_value(case_of(which, far_left=-4.0), VALID.index(which))
-        if not proof.proved:
-            found[str(which)] = str(proof)
-    return found
-
-
 @pytest.mark.equation("D44", "K5", "K17", "K18")
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_every_value_is_the_textbook_formula_exactly(likelihood):
     own = [which for which in VALUES if which.likelihood == likelihood]
     assert own
-    assert unproved_values(own) == {}
+    proofs = ((w, prove_value(case_of(w, far_left=-4.0), VALID.index(w))) for w in own)
+    assert unproved(proofs) == {}
 
 
 def test_the_values_proved_are_few_and_of_every_kind():

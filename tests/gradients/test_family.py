@@ -41,18 +41,6 @@ def test_theta_holds_the_posteriors_blocks_then_the_priors_then_the_likelihoods(
     assert model.prior.values(blocks) == pytest.approx((0.2, 1.0, 0.1), rel=1e-5)
 
 
-def test_coordinates_are_named_down_to_the_layer_and_learned_numbers_by_their_block():
-    model = Model(NET, GaussianPrior(learn=True), GaussianLikelihood(learn=True))
-    family, size = Reparameterised(model, FullRank()), NET.layout.size
-    assert family.coordinate(0) == "mu W0[0, 0]"
-    assert family.coordinate(size + 1) == "rho W0[0, 1]"
-    assert family.coordinate(2 * size + 3) == "lower[3]"
-    assert family.coordinate(family.layout.size - 3) == "prior_log_scale[0]"
-    assert family.coordinate(family.layout.size - 1) == "log_noise[1]"
-    with pytest.raises(IndexError):
-        family.coordinate(family.layout.size)
-
-
 @pytest.mark.parametrize("which", PAIRS, ids=str)
 def test_log_likelihood_and_weights_are_those_of_the_model(which):
     rng = np.random.default_rng(0)
@@ -123,22 +111,6 @@ def test_the_gates_of_local_reparameterisation_are_those_of_the_drawn_outputs():
     found = case.estimator.gates(case.theta, zeta, x)
     assert np.array_equal(found, expected.ravel())
     assert not np.array_equal(found, case.estimator.gates(case.theta, 100.0 * zeta, x))
-
-
-@pytest.mark.equation("K18")
-@pytest.mark.parametrize("which", {which.estimator: which for which in PAIRS}.values(), ids=str)
-def test_where_no_share_is_given_the_rows_are_all_and_bear_the_whole_kl_term(which):
-    case = problem(estimator(which), np.random.default_rng(0))
-    at = (case.theta, case.noise, case.x, case.y)
-    found, whole = case.estimator.value_and_grad(*at), case.estimator.value_and_grad(*at, 1.0)
-    assert found.value == whole.value
-    assert np.array_equal(found.grad, whole.grad)
-    assert found.value != case.estimator.value_and_grad(*at, 0.5).value
-    if hasattr(case.estimator, "surrogate"):
-        theta, *rest = at
-        surrogate = case.estimator.surrogate(theta, theta, *rest)
-        assert surrogate == case.estimator.surrogate(theta, theta, *rest, 1.0)
-        assert surrogate != case.estimator.surrogate(theta, theta, *rest, 0.5)
 
 
 @pytest.mark.equation("D30")

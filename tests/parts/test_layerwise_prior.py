@@ -4,32 +4,18 @@ from functools import partial
 
 import numpy as np
 import pytest
-from problems import relative_error
 
 from bbb_numpy import (
     MLP,
-    ClosedFormKL,
-    Flipout,
-    GaussianLikelihood,
     GaussianPrior,
     LayerwiseGaussianPrior,
-    LocalReparameterisation,
-    MeanField,
     Model,
 )
 from bbb_numpy.numeric.buffers import Buffers
-from bbb_numpy.parts.full_rank import FullRank
 
 SIZES, SCALES = (2, 3, 1), (1.3, 0.4)
 SHAPES = {(2, 3, 1): (1.3, 0.4), (3, 2): (0.6,), (1, 2, 3, 2): (0.3, 2.0, 0.9)}
 LEARN = pytest.mark.parametrize("learn", [False, True])
-POSTERIORS = [MeanField(0.5, -0.5, 1.0), FullRank(0.5, -0.5, 1.0)]
-CLOSED = [
-    (ClosedFormKL, POSTERIORS[0]),
-    (ClosedFormKL, POSTERIORS[1]),
-    (LocalReparameterisation, POSTERIORS[0]),
-    (Flipout, POSTERIORS[0]),
-]
 
 
 def bound(sizes=SIZES, learn=False):
@@ -109,47 +95,6 @@ def test_with_equal_scales_it_is_the_gaussian_prior(learn):
 
 
 # --- the KL divergence in closed form
-
-
-def case(make, posterior, prior, sizes=SIZES, rows=4, seed=0):
-    """An estimator, theta with correlated weights, noise, and data."""
-    model = Model(MLP(sizes, "tanh"), prior, GaussianLikelihood(0.6, learn=True))
-    built, rng = make(model, posterior), np.random.default_rng(seed)
-    theta = built.init(rng)
-    views = built.layout.views(theta)
-    if "lower" in views:
-        views["lower"][...] = 0.2 * rng.standard_normal(views["lower"].shape)
-    if "prior_log_scale" in views:
-        views["prior_log_scale"] += 0.3 * rng.standard_normal(len(sizes) - 1)
-    noise = built.draw(rng, 2, rows=rows)
-    return built, theta, noise, rng.standard_normal((rows, sizes[0])), np.ones((rows, sizes[-1]))
-
-
-def kl_error(make, posterior, prior, sizes=SIZES):
-    """Error of the KL term against that of two Gaussians with full covariances."""
-    built, theta, noise, x, y = case(make, posterior, prior, sizes, rows=0)
-    blocks = built.layout.views(theta)
-    scales = np.exp(blocks["prior_log_scale"]) if prior.learn else built.model.prior.scales
-    factor = np.diag(np.log1p(np.exp(blocks["rho"])))
-    if "lower" in blocks:
-        factor[np.tri(len(factor), k=-1, dtype=bool)] = blocks["lower"]
-    covariance, mu = factor @ factor.T, blocks["mu"]
-    of_prior = np.diag(scale_of_each_weight(sizes, scales) ** 2)
-    logs = np.linalg.slogdet(of_prior)[1] - np.linalg.slogdet(covariance)[1]
-    square = mu @ np.linalg.solve(of_prior, mu)
-    exact = 0.5 * (np.trace(np.linalg.solve(of_prior, covariance)) + square - len(mu) + logs)
-    return relative_error(built.value_and_grad(theta, noise, x, y)[0], exact)
-
-
-@pytest.mark.equation("D39", "D18", "D19")
-@LEARN
-@pytest.mark.parametrize("sizes", SHAPES)
-@pytest.mark.parametrize(("make", "posterior"), CLOSED)
-def test_without_rows_the_free_energy_is_the_textbook_kl_of_two_gaussians(
-    make, posterior, sizes, learn
-):
-    prior = LayerwiseGaussianPrior(SHAPES[sizes], learn)
-    assert kl_error(make, posterior, prior, sizes) <= 1e-12
 
 
 # --- what it does to functions
