@@ -10,17 +10,20 @@ and effective samples per second, each sampler with its own. See README.md in th
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plain script
@@ -245,22 +248,21 @@ def measure(
     draws, metric = posterior.draws, DiagonalMetric(variance)
     hmc = HMC(step, LEAPFROGS * step, metric, jitter=0.0, small_steps=0.0)
     nuts = NUTS(step, metric, DEPTH)
-    pairs = {
-        "gradient alone": (_calls(target), _calls(peer.gradient(target))),
-        "HMC": (
-            on_cores(target, hmc, draws, cores),
-            peer.hmc(target, step, variance, LEAPFROGS, draws),
-        ),
-        "NUTS": (
-            on_cores(target, nuts, draws, cores),
-            peer.nuts(target, step, variance, DEPTH, draws),
-        ),
-    }
     timed = []
-    for sampler, pair in pairs.items():
-        what = {"posterior": posterior.name, "sampler": sampler, "dtype": dtype, "chains": chains}
-        timed.append(Timed(what, race(begin, pair, rounds, clock)))
-        print(f"  {sampler}: {timed[-1].ratio.median:.2f}", file=sys.stderr)
+    with ExitStack() as stack:
+        hmcs, nutses = (
+            stack.enter_context(on_cores(target, kernel, draws, cores)) for kernel in (hmc, nuts)
+        )
+        pairs = {
+            "gradient alone": (_calls(target), _calls(peer.gradient(target))),
+            "HMC": (hmcs, peer.hmc(target, step, variance, LEAPFROGS, draws)),
+            "NUTS": (nutses, peer.nuts(target, step, variance, DEPTH, draws)),
+        }
+        for sampler, pair in pairs.items():
+            what: dict[str, Any] = {"posterior": posterior.name, "sampler": sampler}
+            what |= {"dtype": dtype, "chains": chains}
+            timed.append(Timed(what, race(begin, pair, rounds, clock)))
+            print(f"  {sampler}: {timed[-1].ratio.median:.2f}", file=sys.stderr)
     return timed
 
 
@@ -293,23 +295,36 @@ def draw(
     return np.array(kept), gradients
 
 
-def on_cores(target: LogJoint, kernel: HMC | NUTS, draws: int, cores: int) -> Block:
-    """Return a block that runs groups of chains in joblib's processes, which stand ready.
+HELD: list[Any] = []  # in a process of `on_cores`: target, kernel, draws
+
+
+def _hold(*how: Any) -> None:
+    threadpool_limits(1, "blas")
+    HELD[:] = how
+
+
+def _draw_held(position: Array, seed: int) -> tuple[Array, int]:
+    return draw(*HELD, position, seed)
+
+
+@contextmanager
+def on_cores(target: LogJoint, kernel: HMC | NUTS, draws: int, cores: int) -> Iterator[Block]:
+    """Run groups of chains in processes that stand ready, as `sample` does in long runs.
 
     JAX has its threads and its compiled code ready as well. With one core: in this process.
     """
+    if cores == 1:
+        yield partial(draw, target, kernel, draws)
+        return
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(cores, spawn, _hold, (target, kernel, draws)) as pool:
 
-    def block(position: Array, seed: int) -> tuple[Array, int]:
-        if cores == 1:
-            return draw(target, kernel, draws, position, seed)
-        with parallel_config("loky", inner_max_num_threads=1):
-            found = Parallel(cores)(
-                delayed(draw)(target, kernel, draws, part, cores * seed + index)
-                for index, part in enumerate(np.array_split(position, cores))
-            )
-        return np.concatenate([f[0] for f in found], axis=1), sum(f[1] for f in found)
+        def block(position: Array, seed: int) -> tuple[Array, int]:
+            parts = np.array_split(position, cores)
+            found = list(pool.map(_draw_held, parts, range(cores * seed, cores * (seed + 1))))
+            return np.concatenate([f[0] for f in found], axis=1), sum(f[1] for f in found)
 
-    return block
+        yield block
 
 
 def _calls(gradient: Callable[[Array], Any]) -> Block:

@@ -50,14 +50,18 @@ def test_a_block_of_either_side_counts_the_gradients_of_all_chains():
     position = 0.1 * CLASSES.draw_prior(np.random.default_rng(1), 3)
     variance = np.ones(CLASSES.layout.size)
     kernel = samplers.HMC(0.01, 0.05, samplers.DiagonalMetric(variance), jitter=0.0)
-    two = samplers.on_cores(CLASSES, kernel, 4, 2)
-    one = samplers.on_cores(CLASSES, kernel, 4, 1)
-    for block in (one, two, peer.hmc(CLASSES, 0.01, variance, 5, 4)):
-        positions, gradients = block(position, 0)
-        assert positions.shape == (4, 3, CLASSES.layout.size)
-        assert gradients == 4 * 3 * 5
-    np.testing.assert_array_equal(two(position, 0)[0], two(position, 0)[0])
-    assert np.ptp(two(position, 0)[0], axis=1).min() > 0, "every chain goes a way of its own"
+    theirs = peer.hmc(CLASSES, 0.01, variance, 5, 4)
+    with (
+        samplers.on_cores(CLASSES, kernel, 4, 2) as two,
+        samplers.on_cores(CLASSES, kernel, 4, 1) as one,
+    ):
+        for block in (one, two, theirs):
+            positions, gradients = block(position, 0)
+            assert positions.shape == (4, 3, CLASSES.layout.size)
+            assert gradients == 4 * 3 * 5
+        positions, again = two(position, 0)[0], two(position, 0)[0]
+    np.testing.assert_array_equal(positions, again)
+    assert np.ptp(positions, axis=1).min() > 0, "every chain goes a way of its own"
 
 
 def test_all_contestants_for_effective_samples_warm_up_and_run():
