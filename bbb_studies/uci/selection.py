@@ -72,20 +72,42 @@ def select_and_fit(
     order = np.random.default_rng([seed, 2]).permutation(len(x))
     held_out = max(1, int(HELD_OUT * len(x)))
     folds = [order[k * held_out : (k + 1) * held_out] for k in range(settings.folds)]
+    pilot = replace(  # shorter runs
+        settings,
+        warm_up=ceil(settings.pilot * settings.warm_up),
+        draws=ceil(settings.pilot * settings.draws),
+        members=min(2, settings.members),
+        chains=min(2, settings.chains),
+    )
+
+    def together(rows: tuple[Array, Array], some: list[Candidate], size: Settings, own: int) -> Any:
+        """Fit candidates; None for one that diverges, which the others do not feel."""
+        try:
+            return fit(*rows, method, some, size, [seed, own])
+        except ArithmeticError:
+            alone = len(some) == 1
+            return [None] if alone else [together(rows, [one], size, own)[0] for one in some]
+
+    def losses(some: list[Candidate], out: Array) -> list[float]:
+        """Fit candidates to all rows but `out`, and return their loss there."""
+        rest = np.ones(len(x), bool)
+        rest[out] = False
+        fits = together((x[rest], y[rest]), some, pilot, 3)
+        return [inf if one is None else _loss(one, x[~rest], y[~rest], seed) for one in fits]
+
     tried: dict[Candidate, float] = {}
-    fits: dict[Candidate, Fit | None] = {}  # to all training rows, of those compared by their bound
+    fits: dict[Candidate, Any] = {}  # to all training rows, of those compared by their bound
 
     def compare(some: Sequence[Candidate]) -> Candidate:
         for _, group in groupby(some, lambda candidate: candidate[1:]):
             alike = list(group)  # they differ in their prior alone
             if by == "bound":
-                found = _fits(x, y, method, alike, settings, [seed, 0])
+                found = together((x, y), alike, settings, 0)
                 fits.update(zip(alike, found, strict=True))
-                losses = [inf if one is None or one.bound is None else one.bound for one in found]
+                tried.update({c: inf if fits[c] is None else fits[c].bound for c in alike})
             else:
-                each = [_losses(x, y, method, alike, settings, seed, out) for out in folds]
-                losses = np.mean(each, axis=0).tolist()
-            tried.update(zip(alike, losses, strict=True))
+                each = [losses(alike, out) for out in folds]
+                tried.update(zip(alike, np.mean(each, axis=0).tolist(), strict=True))
         finite = {candidate: value for candidate, value in tried.items() if isfinite(value)}
         if not finite:
             raise ArithmeticError(f"every candidate diverged: {', '.join(map(_label, tried))}")
@@ -100,46 +122,6 @@ def select_and_fit(
         "by": by,
         "tried": {_label(c): v if isfinite(v) else None for c, v in tried.items()},
     }
-
-
-def _fits(
-    x: Array,
-    y: Array,
-    method: str,
-    batch: Sequence[Candidate],
-    settings: Settings,
-    seed: Sequence[int],
-) -> list[Fit | None]:
-    """Fit candidates together; None for one that diverges, which the others do not feel."""
-    try:
-        return [*fit(x, y, method, batch, settings, seed)]
-    except ArithmeticError:
-        if len(batch) == 1:
-            return [None]
-        return [_fits(x, y, method, [one], settings, seed)[0] for one in batch]
-
-
-def _losses(
-    x: Array,
-    y: Array,
-    method: str,
-    batch: Sequence[Candidate],
-    settings: Settings,
-    seed: int,
-    out: Array,
-) -> list[float]:
-    """Fit candidates, in shorter runs, to all rows but `out`, and return their loss there."""
-    pilot = replace(
-        settings,
-        warm_up=ceil(settings.pilot * settings.warm_up),
-        draws=ceil(settings.pilot * settings.draws),
-        members=min(2, settings.members),
-        chains=min(2, settings.chains),
-    )
-    rest = np.ones(len(x), bool)
-    rest[out] = False
-    fits = _fits(x[rest], y[rest], method, batch, pilot, [seed, 3])
-    return [inf if one is None else _loss(one, x[~rest], y[~rest], seed) for one in fits]
 
 
 def _loss(found: Fit, x: Array, y: Array, seed: int) -> float:
