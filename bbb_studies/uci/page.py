@@ -19,7 +19,7 @@ from bbb_numpy.numeric.files import naming, write_text
 
 from . import hierarchy, pictures, tables, verdicts
 from .gaps import GAP_SETS
-from .tables import COLUMNS, LABELS, METRICS, SPLITS, Cell, Record, cells, current, grid, label
+from .tables import COLUMNS, LABELS, METRICS, SPLITS, Cell, Record, cells, current, label
 
 __all__ = ["gap_section", "own_page", "page", "write", "write_gaps", "write_own"]
 
@@ -228,26 +228,16 @@ def _fewer_rows(table: pd.DataFrame) -> list[tuple[str, str, int, int]]:
 # What a run used: settings, seeds, hyperparameters, time, versions
 
 
-def settings_table(rows: Sequence[Record]) -> str:
-    """Return the settings common to all trials, then what differs, then what was chosen."""
+def settings_of(rows: Sequence[Record]) -> dict[str, Any]:
+    """Return the settings common to all trials, lines on those that differ, and the seeds."""
     settings = [row.get("settings") or {} for row in rows]
     names = list(dict.fromkeys(name for one in settings for name in one))
     common = [name for name in names if len({_show(one.get(name)) for one in settings}) == 1]
-    said = ", ".join(f"`{name}` {_show(settings[0].get(name))}" for name in common) or "nothing"
-    seeds = {row["seed"] for row in rows if row.get("seed") is not None}
-    return "\n".join(
-        [
-            f"In all trials: {said}.",
-            "",
-            *(_varied(rows, name) for name in names if name not in common),
-            "",
-            f"Seeds: {len(seeds)} different ones in {len(rows)} trials, each in its record.",
-            "",
-            "Chosen inside the training parts, over the splits:",
-            "",
-            _chosen(rows),
-        ]
-    )
+    return {
+        "common": [f"`{name}` {_show(settings[0].get(name))}" for name in common],
+        "varied": [_varied(rows, name) for name in names if name not in common],
+        "seeds": {row["seed"] for row in rows if row.get("seed") is not None},
+    }
 
 
 def _varied(rows: Sequence[Record], name: str) -> str:
@@ -262,18 +252,18 @@ def _varied(rows: Sequence[Record], name: str) -> str:
     return f"- `{name}`: " + "; ".join(f"{v} ({', '.join(who)})" for v, who in found.items())
 
 
-def _chosen(rows: Sequence[Record]) -> str:
+def chosen(rows: Sequence[Record]) -> list[tuple[str, str, str]]:
+    """Return for each set and method the hyperparameters chosen over the splits."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         if row.get("chosen"):
             groups.setdefault((row["set"], row["method"]), []).append(row["chosen"])
     lines = []
-    for (name, method), found in groups.items():
+    for where, found in groups.items():
         # what else was tried, a table in itself, stays in the records
         keys = dict.fromkeys(k for one in found for k, v in one.items() if not isinstance(v, dict))
-        text = "; ".join(f"{k}: {_values(one.get(k) for one in found)}" for k in keys)
-        lines.append([name, label(method), text])
-    return grid(["set", "method", "chosen"], lines) if lines else "nothing."
+        lines.append((*where, "; ".join(f"{k}: {_values(o.get(k) for o in found)}" for k in keys)))
+    return lines
 
 
 def _values(values: Iterable[Any]) -> str:
@@ -291,14 +281,10 @@ def _show(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def versions(rows: Sequence[Record]) -> str:
-    """Return the versions with which the trials were run; a line for each combination."""
-    seen = Counter(
-        ", ".join(f"{name} {value}" for name, value in row["versions"].items())
-        for row in rows
-        if row.get("versions")
-    )
-    return "\n".join(f"- {text}: {count} trials" for text, count in seen.items()) or "Not recorded."
+def versions(rows: Sequence[Record]) -> Counter[str]:
+    """Return how many trials were run with each combination of versions."""
+    said = (row["versions"].items() for row in rows if row.get("versions"))
+    return Counter(", ".join(f"{name} {value}" for name, value in one) for one in said)
 
 
 def _signed(gap: tables.Summary) -> str:
@@ -324,7 +310,8 @@ TEMPLATES = Environment(  # Markdown: nothing to escape
 TEMPLATES.filters.update(label=label, signed=_signed, spread=_spread)
 TEMPLATES.globals.update(
     hierarchy=hierarchy,
-    settings_table=settings_table,
+    chosen=chosen,
+    settings_of=settings_of,
     splits=SPLITS,
     tables=tables,
     verdicts=verdicts,

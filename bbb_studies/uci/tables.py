@@ -227,12 +227,9 @@ def mixing(records: Records) -> dict[tuple[str, str], pd.DataFrame]:
     return {key: group[MIXING] for key, group in fine.groupby(["set", "method"], observed=True)}
 
 
-def grid(header: Sequence[str], rows: Iterable[Sequence[object]], aligned: bool = False) -> str:
-    """Return a Markdown table; `aligned` in plain text, too."""
-    lines = [list(header), *([str(cell) for cell in row] for row in rows)]
-    if not aligned:
-        text = [f"| {' | '.join(line)} |" for line in lines]
-        return "\n".join([text[0], "|" + "---|" * len(header), *text[1:]])
+def grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table, aligned in plain text, too."""
+    lines = [list(header), *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = [[cell.ljust(w) for cell, w in zip(line, widths, strict=True)] for line in lines]
     text = [f"| {' | '.join(line)} |" for line in padded]
@@ -281,7 +278,7 @@ def markdown(records: Records, published: bool = True) -> str:
         rows.append([f"{slant}{text}{slant}" for text in (f"published: {name}", *numbers)])
     failed = failures(found.values())
     below = ["", "Failed trials:", "", *(f"- {line}" for line in failed)] if failed else []
-    return "\n".join([grid(["RMSE / NLL", *sets], rows, aligned=True), *below])
+    return "\n".join([grid(["RMSE / NLL", *sets], rows), *below])
 
 
 def _r_hat(mixed: pd.DataFrame) -> str:
