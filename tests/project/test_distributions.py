@@ -88,7 +88,11 @@ def packaged():
     packages = [path.name for path in ROOT.glob("bbb_*")]
     assert len(packages) == 3
     typed = {f"{package}/py.typed" for package in packages}
-    return set.union(*map(sources, packages)) | typed | {"bbb_course/cards.json"}
+    return (
+        set.union(*map(sources, packages))
+        | typed
+        | {"bbb_course/bugs.json", "bbb_course/cards.json"}
+    )
 
 
 def test_the_wheel_holds_the_packages_and_nothing_else(built):
