@@ -172,26 +172,13 @@ class Family:
         return samples, self.noise_per_sample + rows * self.noise_per_row
 
     def draw(
-        self,
-        rng: np.random.Generator,
-        samples: int,
-        rows: int = 0,
-        dtype: Any = np.float64,
-        out: Array | None = None,
+        self, rng: np.random.Generator, samples: int, rows: int = 0, dtype: Any = np.float64
     ) -> Array:
-        """Draw the noise of one step (K1).
+        """Draw the noise of one step, of `noise_shape` (K1).
 
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        samples, rows : int
-            Weight samples S; rows B of the minibatch, which those estimators need that give each
-            row noise of its own.
-        dtype : dtype
-        out : ndarray of `noise_shape`, optional
-            Where to write it.
+        It needs the number of rows where an estimator gives each row noise of its own.
         """
-        noise = np.empty(self.noise_shape(samples, rows), dtype) if out is None else out
+        noise = np.empty(self.noise_shape(samples, rows), dtype)
         self.fill(rng, noise)
         return noise
 

@@ -68,15 +68,8 @@ class Sampled(Family):
 class Reparameterised(Sampled):
     """The report's estimator: differentiate through w = mu + sigma eps (K19-K30).
 
-    Parameters
-    ----------
-    model : Model
-    posterior : MeanField, FullRank or PointMass
-    objective : callable
-        From log densities to a value and cotangents; `free_energy` trains, the single
-        terms of `bbb_numpy.model.objectives` are for gradient checks.
-    antithetic : bool
-        Draw samples in pairs eps, -eps (D23).
+    Its parameters are those of `Family`, and `antithetic` of `Sampled`. The objective is any: the
+    single terms of `bbb_numpy.model.objectives` are for gradient checks.
     """
 
     def __post_init__(self) -> None:

@@ -88,7 +88,7 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
     far_left = _FAR_LEFT[real.dtype]
     if not lowest >= far_left:
         tail = np.less(real, far_left)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             np.log(sp, out=log_sp)
             np.divide(s, sp, out=ratio)
         np.copyto(log_sp, x, where=tail)

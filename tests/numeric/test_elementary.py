@@ -179,6 +179,13 @@ def test_logsumexp_and_log_softmax_are_those_of_scipy(x):
     np.testing.assert_allclose(found, special.log_softmax(x), rtol=1e-13, atol=1e-15)
 
 
+@pytest.mark.parametrize("x", [-742.7, -744.9, -746.0, -4343.0])
+def test_a_complex_step_where_softplus_is_subnormal_warns_of_nothing(x):
+    parts = numerics.softplus_parts(np.array([x + 1e-31j, 424.0]))
+    assert parts.ratio[0] == 1.0
+    assert parts.log_softplus[0] == x + 1e-31j
+
+
 def test_logsumexp_of_impossible_events_is_minus_infinity_not_nan():
     assert numerics.logsumexp(np.array([-np.inf, -np.inf])) == -np.inf
     assert numerics.logsumexp(np.array([[0.0, -np.inf]]), axis=1).tolist() == [0.0]
