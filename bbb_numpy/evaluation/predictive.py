@@ -201,7 +201,7 @@ def _of_components(
 ) -> list[Array]:
     """Return 'mean' or 'variance' of y given each weight sample, (S, N, K) each."""
     shape = (samples, len(x), estimator.model.outputs)
-    found = [np.empty(shape, theta.dtype) for _ in moments]
+    found: list[Array] = [np.empty(shape, theta.dtype) for _ in moments]
     for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
         for moment, out in zip(moments, found, strict=True):
             # the variance first: the mean may be written over the outputs

@@ -88,8 +88,8 @@ def fit(
     widest = BAND * np.fmax(total, epistemic)
     visible = [mean - widest, mean + widest]
     if data is not None:
-        x_data, y_data = np.ravel(data[0]), np.ravel(data[1])
-        y_data = y_data - subtract(x_data)
+        x_data = np.ravel(data[0])
+        y_data = np.ravel(data[1]) - subtract(x_data)
         visible.append(y_data)
         ax.plot(x_data, y_data, ".", color=GREY, markersize=2.5, label="data", zorder=1.4)
         for edge in (x_data.min(), x_data.max()):
