@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.validation import MOST_SAMPLES, Numbers, flag, whole
+from ..numeric.validation import MOST_SAMPLES, Numbers, accepts, flag, whole
 from ..sampling.draws import Draws
 from ..sampling.mcmc import MetropolisHastings
 from ..version import __version__
-from .convergence import blocks_of, draws_of, import_arviz, model_of, of_targets
+from .convergence import draws_of, import_arviz, model_of, of_positions
 
 __all__ = ["to_arviz"]
 
@@ -69,6 +69,13 @@ def _dims(model: Model) -> dict[str, list[str]]:
     return dims
 
 
+@accepts(
+    log_likelihood=flag,
+    predictive=flag,
+    prior=partial(whole, least=0, most=MOST_SAMPLES),
+    thin=partial(whole, least=1),
+    seed=partial(whole, least=0, most=None),
+)
 def to_arviz(
     draws: Any,
     x: Any = None,
@@ -116,23 +123,16 @@ def to_arviz(
     A learner's chains saw standardised targets: in units of y the log likelihood of a row is
     ``log(y_scale_)`` lower, summed over the targets.
     """
-    prior, thin = whole("prior", prior, 0, MOST_SAMPLES), whole("thin", thin, 1)
-    seed = whole("seed", seed, 0, None)
-    flag("log_likelihood", log_likelihood), flag("predictive", predictive)
     az, found = import_arviz(), draws_of(draws)
     joint = _joint(found, x, y)
     kept = found.positions[::thin].swapaxes(0, 1)  # (S, T, D): the chain first
     flat = kept.reshape(-1, kept.shape[-1])
-    kernel = found.kernel
-    part = getattr(kernel, "proposal", kernel)
     attributes = {
         "inference_library": "bbb_numpy",
         "inference_library_version": __version__,
-        "sampler": type(kernel).__name__,
+        "sampler": type(found.kernel).__name__,
         "tuning_steps": found.warm_up,
     }
-    if part is not kernel:
-        attributes["proposal"] = type(part).__name__
     posterior = dict(found.layout.views(kept))
     groups = {"posterior": posterior, "sample_stats": _statistics(found, thin)}
     dims = {}
@@ -143,21 +143,23 @@ def to_arviz(
         dims = _dims(known)
     if joint is not None:
         rng, lead = np.random.default_rng(seed), kept.shape[:2]
-        drawn = partial(joint.model.likelihood.draw, rng)
+        likelihood = joint.model.likelihood
+        drawn = partial(likelihood.draw, rng)
         shape = joint.y.shape if joint.model.outputs > 1 else joint.y.shape[:1]
         groups |= {"observed_data": {"y": joint.y.reshape(shape)}, "constant_data": {"x": joint.x}}
         if log_likelihood:
-            blocks = blocks_of(joint, flat)
-            rowwise = np.concatenate([joint.rowwise(flat[some]) for some in blocks])
+            rowwise = of_positions(
+                joint, flat, lambda params, f: likelihood.log_density(params, f, joint.y)[0]
+            )
             groups["log_likelihood"] = {"y": rowwise.reshape(*lead, len(joint.x))}  # (S, T, N)
         if predictive:
-            replicated = of_targets(joint, flat, drawn)
+            replicated = of_positions(joint, flat, drawn)
             groups["posterior_predictive"] = {"y": replicated.reshape(*lead, *shape)}
         if prior and (isinstance(found.target, LogJoint) or not names):
             before = joint.draw_prior(rng, prior, flat.dtype)
             numbers = {name: b[None] for name, b in joint.layout.views(before).items()}
             groups["prior"] = numbers | _natural({name: numbers[name] for name in names})
-            replicated = of_targets(joint, before, drawn)
+            replicated = of_positions(joint, before, drawn)
             groups["prior_predictive"] = {"y": replicated.reshape(1, prior, *shape)}
     return _exported(az, groups, dims, attributes)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from ..numeric.validation import GENERATOR, NUMBERS, Numbers, accepts, flag
+from ..numeric.validation import GENERATOR, Each, Numbers, accepts, flag, proper_fraction
 from .reliability import top_label, wilson
 
 __all__ = [
@@ -63,21 +63,21 @@ def pit(means: Any, scales: Any, y: Any) -> Array:
     return ndtr((y - means) / scales).mean(axis=0)  # D35
 
 
-@accepts(proba=NUMBERS, labels=NUMBERS, rng=GENERATOR)
+@accepts(rng=GENERATOR)
 def class_pit(proba: Any, labels: Any, rng: np.random.Generator) -> Array:
     """Return the randomised PIT (N,) of class probabilities (N, K) (D35).
 
     ``F(y - 1) + v p(y)`` with v uniform: uniform if the probabilities are right. For classes
     without an order it depends on the order of the columns, not so its uniformity.
     """
-    proba, labels = np.asarray(proba, float), np.asarray(labels)
     top_label(proba, labels)  # for its checks
-    rows, place = np.arange(len(labels)), labels.astype(int)
+    proba, place = np.asarray(proba, float), np.asarray(labels).astype(int)
+    rows = np.arange(len(place))
     below = np.where(place > 0, proba.cumsum(axis=1)[rows, place - 1], 0.0)
-    return np.minimum(below + rng.random(len(labels)) * proba[rows, place], 1.0)
+    return np.minimum(below + rng.random(len(place)) * proba[rows, place], 1.0)
 
 
-@accepts(pits=Numbers(low=0.0, high=1.0, least=1), levels=Numbers((None,)))
+@accepts(pits=Numbers(low=0.0, high=1.0, least=1), levels=Each(proper_fraction))
 def coverage(pits: Any, levels: Any = LEVELS) -> Coverage:
     """Return the coverage of the central intervals with the given `levels` (D35).
 
@@ -85,8 +85,6 @@ def coverage(pits: Any, levels: Any = LEVELS) -> Coverage:
     that y lies between these quantiles, which therefore need not be computed.
     """
     pits, levels = np.ravel(np.asarray(pits, float)), np.asarray(levels, float)
-    if not np.all((levels > 0) & (levels < 1)):
-        raise ValueError(f"levels must be numbers between 0 and 1; got {levels}")
     inside = (np.abs(pits[:, None] - 0.5) <= 0.5 * levels).sum(axis=0)
     return Coverage(levels, inside / pits.size, *wilson(inside, pits.size))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -21,17 +21,7 @@ from ..numeric.validation import Numbers, flag
 from ..sampling.draws import DrawnWeights, Draws
 from .predictive import BLOCK_NUMBERS
 
-__all__ = [
-    "Convergence",
-    "Line",
-    "blocks_of",
-    "convergence",
-    "draws_of",
-    "function_r_hats",
-    "import_arviz",
-    "model_of",
-    "of_targets",
-]
+__all__ = ["Convergence", "Line", "convergence", "function_r_hats"]
 
 Array = NDArray[Any]
 GOOD = 1.01  # R-hat below which Vehtari et al. (2021) call chains mixed
@@ -75,23 +65,16 @@ def model_of(draws: Draws) -> Model | None:
     return None
 
 
-def blocks_of(joint: LogJoint, positions: Array) -> Iterator[slice]:
-    """Cut positions (S, D) so that the activations of a block take bounded memory."""
-    numbers = max(1, len(joint.x)) * max(joint.model.network.sizes)
-    size = max(1, BLOCK_NUMBERS // numbers)
-    return (slice(begin, begin + size) for begin in range(0, len(positions), size))
-
-
-def of_targets(
+def of_positions(
     joint: LogJoint, positions: Array, found: Callable[[dict[str, Array], Array], Array]
 ) -> Array:
-    """Return what `found(params, outputs)` says of all targets (S, N, K) at positions (S, D)."""
-    out = np.empty((len(positions), len(joint.x), joint.model.outputs), positions.dtype)
-    for rows in blocks_of(joint, positions):
-        some = positions[rows]
+    """Return what `found(params, outputs)` says of positions (S, D), in bounded memory."""
+    step = max(1, BLOCK_NUMBERS // (max(1, len(joint.x)) * max(joint.model.network.sizes)))
+    out = []
+    for some in np.split(positions, range(step, len(positions), step)):
         f = joint.model.predict(np.ascontiguousarray(joint.weights(some)), joint.x)
-        out[rows] = found(joint.params(some), f)
-    return out
+        out.append(found(joint.params(some), f))
+    return np.concatenate(out)
 
 
 def _functions(model: Model, draws: Draws, x: Any) -> Array:
@@ -100,7 +83,7 @@ def _functions(model: Model, draws: Draws, x: Any) -> Array:
     limits = Numbers((None, model.network.sizes[0]), low=-1e100, high=1e100)
     x = np.ascontiguousarray(limits("x", x), data.dtype)
     joint = LogJoint(model, x, np.zeros((len(x), model.outputs), x.dtype))
-    found = of_targets(joint, draws.flat, model.likelihood.mean)
+    found = of_positions(joint, draws.flat, model.likelihood.mean)
     return found.reshape(*draws.positions.shape[:2], -1)
 
 
@@ -146,10 +129,10 @@ class Convergence:
 
         Of what was judged: where `unseen`, of the log density and the learned numbers alone.
         """
-        judged = [line for line in self.lines if line.space != "weights"]
         return all(
             line.r_hat < GOOD and min(line.bulk, line.tail) >= ENOUGH * self.chains
-            for line in judged
+            for line in self.lines
+            if line.space != "weights"
         )
 
     def __str__(self) -> str:

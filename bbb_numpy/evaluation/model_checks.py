@@ -17,17 +17,7 @@ from numpy.typing import NDArray
 
 from ..model.log_joint import LogJoint
 from ..numeric.elementary import logsumexp
-from ..numeric.validation import (
-    FUNCTION,
-    GENERATOR,
-    NUMBERS,
-    SAMPLES,
-    InstanceOf,
-    Named,
-    Numbers,
-    Optional,
-    accepts,
-)
+from ..numeric.validation import FUNCTION, GENERATOR, InstanceOf, Named, Numbers, accepts
 
 __all__ = [
     "QUANTITIES",
@@ -53,22 +43,12 @@ class Predicted(NamedTuple):
     targets: Array  # (S, N, K)  one draw of y for each position
 
 
-def _check_positions(joint: LogJoint, positions: Array) -> None:
-    wanted = joint.layout.size
-    if np.ndim(positions) != 2 or np.shape(positions)[1] != wanted:
-        hint = "" if np.ndim(positions) < 3 else "; of several chains give draws.flat"
-        raise ValueError(
-            f"positions must have shape (draws, numbers) = (S, {wanted}); got shape "
-            f"{np.shape(positions)}{hint}"
-        )
-
-
-@accepts(joint=InstanceOf(LogJoint), positions=NUMBERS, rng=GENERATOR, x=Optional(NUMBERS))
+@accepts(joint=InstanceOf(LogJoint), rng=GENERATOR)
 def predicted(
     joint: LogJoint, positions: Array, rng: np.random.Generator, x: Array | None = None
 ) -> Predicted:
     """Return functions and drawn targets of positions (S, D), at `x` or the rows of the data."""
-    _check_positions(joint, positions)
+    positions = Numbers((None, joint.layout.size))("positions", positions)
     width = joint.model.network.sizes[0]
     x = joint.x if x is None else Numbers((None, width))("x", x)
     likelihood, params = joint.model.likelihood, joint.params(positions)
@@ -79,7 +59,7 @@ def predicted(
     return Predicted(mean, deviation, likelihood.draw(rng, params, f))
 
 
-@accepts(joint=InstanceOf(LogJoint), rng=GENERATOR, samples=SAMPLES, x=Optional(NUMBERS))
+@accepts(joint=InstanceOf(LogJoint))
 def prior_predictive(
     joint: LogJoint, rng: np.random.Generator, samples: int = 100, x: Array | None = None
 ) -> Predicted:
@@ -130,7 +110,7 @@ class Check(NamedTuple):
         return float(np.mean(above + 0.5 * (self.replicated == self.observed)))
 
 
-@accepts(joint=InstanceOf(LogJoint), positions=NUMBERS, rng=GENERATOR, quantities=Named(FUNCTION))
+@accepts(joint=InstanceOf(LogJoint), quantities=Named(FUNCTION))
 def posterior_check(
     joint: LogJoint,
     positions: Array,
@@ -173,7 +153,7 @@ class Reweighted(NamedTuple):
         return np.tensordot(self.shares, values, axes=1)
 
 
-@accepts(joint=InstanceOf(LogJoint), other=InstanceOf(LogJoint), positions=NUMBERS)
+@accepts(joint=InstanceOf(LogJoint), other=InstanceOf(LogJoint))
 def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
     """Ask what other priors would have made of the data, without sampling again (M22).
 
@@ -190,7 +170,7 @@ def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
             "both models must have the same network and learned numbers; got "
             f"{joint.layout.blocks} and {other.layout.blocks}"
         )
-    _check_positions(joint, positions)
+    positions = Numbers((None, joint.layout.size))("positions", positions)
     rise = other(positions)[0] - joint(positions)[0]
     total = float(logsumexp(rise))
     shares = np.exp(rise - total)

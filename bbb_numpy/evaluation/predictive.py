@@ -192,20 +192,9 @@ def sample_functions(
     One weight sample serves all rows, so each [s] is one function, not pointwise noise. For
     classes and counts these are probabilities and rates.
     """
-    (found,) = _of_components(estimator, theta, x, rng, samples, "mean")
-    return found
-
-
-def _of_components(
-    estimator: Source, theta: Array, x: Array, rng: np.random.Generator, samples: int, *moments: str
-) -> list[Array]:
-    """Return 'mean' or 'variance' of y given each weight sample, (S, N, K) each."""
-    shape = (samples, len(x), estimator.model.outputs)
-    found: list[Array] = [np.empty(shape, theta.dtype) for _ in moments]
+    found = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
     for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
-        for moment, out in zip(moments, found, strict=True):
-            # the variance first: the mean may be written over the outputs
-            out[which, rows] = getattr(estimator.model.likelihood, moment)(params, f)
+        found[which, rows] = estimator.model.likelihood.mean(params, f)
     return found
 
 
@@ -218,7 +207,11 @@ def mixture(
     ``P(y|x, D) = mean over s of N(y; means[s], deviations[s]^2)`` for a Gaussian likelihood, both
     (S, N, K).
     """
-    variances, means = _of_components(estimator, theta, x, rng, samples, "variance", "mean")
+    means, variances = np.empty((2, samples, len(x), estimator.model.outputs), theta.dtype)
+    for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
+        # first: the mean may be written over the outputs
+        variances[which, rows] = estimator.model.likelihood.variance(params, f)
+        means[which, rows] = estimator.model.likelihood.mean(params, f)
     return means, np.sqrt(variances)
 
 

@@ -6,6 +6,7 @@ with the lowest ratios (D36).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,28 +15,13 @@ from numpy.typing import NDArray
 from ..gradients.family import Family
 from ..numeric.elementary import softplus
 from ..numeric.layout import Layout
-from ..numeric.validation import (
-    ANY_NUMBERS,
-    NUMBERS,
-    SMALLEST,
-    InstanceOf,
-    Numbers,
-    accepts,
-    real,
-)
+from ..numeric.validation import NUMBERS, SMALLEST, InstanceOf, Numbers, accepts, brief, real
 from ..parts.posteriors import MeanField
 
-__all__ = [
-    "REMOVED_RHO",
-    "decibels",
-    "lowest",
-    "matrices",
-    "prune",
-    "signal_to_noise",
-    "signal_to_noise_of",
-]
+__all__ = ["decibels", "lowest", "matrices", "prune", "signal_to_noise", "signal_to_noise_of"]
 
 Array = NDArray[Any]
+SHARE = partial(real, low=0.0, high=float(np.nextafter(1.0, 2.0)), wanted="between 0 and 1")
 REMOVED_RHO = -1000.0  # softplus of it is exactly 0 in float32 and float64
 
 
@@ -46,7 +32,7 @@ def signal_to_noise(mean: Any, deviation: Any) -> Array:
         return np.abs(np.asarray(mean, float)) / np.asarray(deviation, float)  # D36
 
 
-@accepts(family=InstanceOf(Family), theta=NUMBERS)
+@accepts(family=InstanceOf(Family))
 def signal_to_noise_of(family: Family, theta: Array) -> Array:
     """Return the ratio (P,) of every weight and bias of a mean-field `theta`.
 
@@ -60,11 +46,7 @@ def signal_to_noise_of(family: Family, theta: Array) -> Array:
             "pruning by signal-to-noise needs independent weights, a MeanField posterior; got "
             f"{type(family.posterior).__name__}"
         )
-    if theta.shape != (family.layout.size,):
-        raise ValueError(
-            f"theta must have shape ({family.layout.size},), as the estimator's; got {theta.shape}"
-        )
-    blocks = family.layout.views(theta)
+    blocks = family.layout.views(Numbers((family.layout.size,))("theta", theta))
     return signal_to_noise(blocks["mu"], softplus(np.asarray(blocks["rho"], float)))
 
 
@@ -87,7 +69,7 @@ def matrices(layout: Layout) -> NDArray[np.bool_]:
     return chosen
 
 
-@accepts(ratio=ANY_NUMBERS)
+@accepts(ratio=Numbers((None,), low=0.0, finite=False), share=SHARE)
 def lowest(
     ratio: Any, share: float, eligible: NDArray[np.bool_] | None = None
 ) -> NDArray[np.bool_]:
@@ -102,13 +84,11 @@ def lowest(
     eligible : ndarray (P,) of bool, optional
         Default: all. `matrices` leaves the biases alone.
     """
-    ratio = np.asarray(ratio, float)
-    share = real("share", share, 0.0, float(np.nextafter(1.0, 2.0)), "between 0 and 1")
-    eligible = np.ones(ratio.shape, bool) if eligible is None else eligible
-    if ratio.ndim != 1 or eligible.shape != ratio.shape or np.isnan(ratio).any():
+    eligible = np.ones(len(ratio), bool) if eligible is None else np.asarray(eligible)
+    if eligible.shape != ratio.shape or eligible.dtype != bool:
         raise ValueError(
-            "ratio must be a vector without nan, and eligible a vector of truth values like it; "
-            f"got shapes {ratio.shape} and {eligible.shape}"
+            f"eligible must hold one truth value for each of {len(ratio)} ratios; "
+            f"got {brief(eligible)}"
         )
     order = np.flatnonzero(eligible)[np.argsort(ratio[eligible], kind="stable")]
     removed = np.zeros(len(ratio), bool)

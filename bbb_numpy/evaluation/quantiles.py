@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.validation import ANY_NUMBERS, MATRIX, Numbers, accepts, real
+from ..numeric.validation import ANY_NUMBERS, MATRIX, Numbers, accepts
 from ..parts.likelihoods import Likelihood
 from . import predictive
 from .predictive import Source, outputs
@@ -23,7 +22,6 @@ from .predictive import Source, outputs
 __all__ = ["check_levels", "distribution_function", "likely_classes", "quantiles"]
 
 Array = NDArray[Any]
-ABOVE_1 = float(np.nextafter(1.0, 2.0))
 BLOCK = 4_000_000  # at most about this many numbers of components at once
 # In scales, from 2 to where squares would overflow
 WIDTHS = (*(2.0 ** (2**k) for k in range(9)), 2.0**511)
@@ -42,7 +40,7 @@ def check_levels(name: str, value: Any) -> Array:
 RULES = predictive.RULES | {"theta": ANY_NUMBERS}  # of which infinite ones make quantiles nan
 
 
-@accepts(**RULES, y=Numbers((None, None), finite=False))
+@accepts(**RULES)
 def distribution_function(
     estimator: Source,
     theta: Array,
@@ -59,10 +57,8 @@ def distribution_function(
     """
     from scipy import special  # the learners' extra
 
-    likelihood, wanted = estimator.model.likelihood, (len(x), estimator.model.outputs)
-    if y.shape != wanted:
-        raise ValueError(f"y must have shape (rows, targets) = {wanted}; got {y.shape}")
-    total = np.zeros(wanted)
+    likelihood, shape = estimator.model.likelihood, (len(x), estimator.model.outputs)
+    y, total = Numbers(shape, finite=False)("y", y), np.zeros(shape)
     for _, rows, f, params in outputs(estimator, theta, x, rng, samples):
         parts = _components(likelihood, params, f)
         total[rows] += likelihood.cdf(special, y[rows].astype(np.float64), *parts).sum(axis=0)
@@ -98,7 +94,7 @@ def quantiles(
     return out
 
 
-@accepts(proba=MATRIX, coverage=partial(real, low=0.0, high=ABOVE_1, wanted="between 0 and 1"))
+@accepts(proba=MATRIX, coverage=Numbers((), low=0.0, high=1.0))
 def likely_classes(proba: Array, coverage: float) -> Array:
     """Return the smallest sets of classes that hold `coverage` of the probability, bool (N, C).
 

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numeric.validation import (
-    ANY_NUMBERS,
+    MATRIX,
     MOST_SAMPLES,
-    NUMBERS,
     InstanceOf,
     Numbers,
     OneOf,
+    Rule,
     accepts,
     proper_fraction,
     whole,
@@ -39,10 +39,12 @@ __all__ = [
 
 Array = NDArray[Any]
 BINNINGS = ("equal width", "equal mass")
-COUNTS = Numbers(low=1 - 2**53, high=2**53 - 1, whole=True)  # those that float64 tells apart
-UNIT = Numbers(finite=False, low=0.0, high=1.0)
-BINS = partial(whole, least=1, most=MOST_SAMPLES)
-LEVEL = partial(proper_fraction, low=1e-9)
+COUNTS = Numbers(low=0, high=2**53 - 1, whole=True)  # those that float64 tells apart
+BINNED: dict[str, Rule] = {
+    "proba": Numbers((None,), finite=False, low=0.0, high=1.0, least=1),
+    "bins": partial(whole, least=1, most=MOST_SAMPLES),
+    "binning": OneOf(*BINNINGS),
+}
 
 
 class Reliability(NamedTuple):
@@ -68,7 +70,7 @@ class BrierParts(NamedTuple):
     within: float  # what binning hides: variance less twice the covariance inside bins
 
 
-@accepts(successes=COUNTS, trials=COUNTS, level=LEVEL)
+@accepts(successes=COUNTS, trials=COUNTS, level=partial(proper_fraction, low=1e-9))
 def wilson(successes: Any, trials: Any, level: float = 0.95) -> tuple[Array, Array]:
     r"""Return the interval of Wilson (1927) for a share, elementwise (D35).
 
@@ -78,7 +80,7 @@ def wilson(successes: Any, trials: Any, level: float = 0.95) -> tuple[Array, Arr
     from scipy.special import ndtri  # the learners' extra
 
     ones, rows = np.broadcast_arrays(np.asarray(successes, int), np.asarray(trials, int))
-    if not (np.all(rows >= 1) and np.all((ones >= 0) & (ones <= rows))):
+    if not np.all((rows >= 1) & (ones <= rows)):
         raise ValueError("wilson needs 0 <= successes <= trials and trials >= 1")
     z2 = float(ndtri(0.5 + 0.5 * level)) ** 2
     half = np.sqrt(z2 * (ones * (rows - ones) / rows + 0.25 * z2))
@@ -86,7 +88,7 @@ def wilson(successes: Any, trials: Any, level: float = 0.95) -> tuple[Array, Arr
     return np.where(ones == 0, 0.0, low), np.where(ones == rows, 1.0, high)
 
 
-@accepts(values=NUMBERS)
+@accepts(values=Numbers((None,)))
 def clustered_mean(values: Any, groups: Any) -> tuple[float, float]:
     r"""Return the mean of `values` (N,) and its standard error when groups hang together (D35).
 
@@ -95,11 +97,8 @@ def clustered_mean(values: Any, groups: Any) -> tuple[float, float]:
     in any way, groups may not. With one row per group it is the usual standard error.
     """
     values, groups = np.asarray(values, float), np.asarray(groups)
-    if values.ndim != 1 or values.shape != groups.shape:
-        raise ValueError(
-            "values and groups must be vectors of one length; got shapes "
-            f"{values.shape} and {groups.shape}"
-        )
+    if values.shape != groups.shape:
+        raise ValueError(f"groups must have shape {values.shape}, as values; got {groups.shape}")
     names, place = np.unique(groups, return_inverse=True)
     count, mean = len(names), values.mean()
     if count < 2:
@@ -109,7 +108,7 @@ def clustered_mean(values: Any, groups: Any) -> tuple[float, float]:
     return float(mean), float(np.sqrt(variance) / len(values))
 
 
-@accepts(proba=NUMBERS, labels=NUMBERS)
+@accepts(proba=MATRIX)
 def top_label(proba: Any, labels: Any) -> tuple[Array, Array]:
     """Return the largest probability of each row and whether its class came, (N,) each.
 
@@ -120,25 +119,15 @@ def top_label(proba: Any, labels: Any) -> tuple[Array, Array]:
     labels : ndarray (N,)
         Whole numbers 0, ..., K - 1.
     """
-    proba, labels = np.asarray(proba, float), np.asarray(labels)
-    if proba.ndim != 2 or labels.shape != proba.shape[:1]:
-        raise ValueError(
-            f"proba must be (rows, classes) and labels (rows,); got {proba.shape} and "
-            f"{labels.shape}"
-        )
-    wrong = ~np.isin(labels, np.arange(proba.shape[1]))
-    if wrong.any():
-        raise ValueError(
-            f"labels must be whole numbers from 0 to {proba.shape[1] - 1}, as proba has columns; "
-            f"got {labels[wrong][0]}"
-        )
+    proba, (rows, classes) = np.asarray(proba, float), proba.shape
+    labels = Numbers((rows,), low=0, high=classes - 1, whole=True)("labels", labels)
     if not np.all(np.abs(proba.sum(axis=1) - 1.0) < 1e-6):
         raise ValueError("the rows of proba must sum to 1; divide each by its sum")
     best = proba.argmax(axis=1)
-    return proba[np.arange(len(proba)), best], (best == labels).astype(float)
+    return proba[np.arange(rows), best], (best == labels).astype(float)
 
 
-@accepts(proba=UNIT, y=ANY_NUMBERS, bins=BINS, binning=OneOf(*BINNINGS))
+@accepts(**BINNED)
 def reliability(proba: Any, y: Any, bins: int = 10, binning: str = "equal width") -> Reliability:
     """Sort rows into bins of their stated probability and count what happened (D35).
 
@@ -198,7 +187,7 @@ def chance_calibration_error(table: Reliability) -> float:
     return float(table.rows @ chance / table.rows.sum())
 
 
-@accepts(proba=UNIT, y=ANY_NUMBERS, bins=BINS, binning=OneOf(*BINNINGS))
+@accepts(**BINNED)
 def brier_parts(proba: Any, y: Any, bins: int = 10, binning: str = "equal width") -> BrierParts:
     """Split the Brier score of probabilities (N,) of 1 (Murphy 1973; D35).
 
@@ -225,12 +214,5 @@ def _place(proba: Array, edges: Array) -> NDArray[np.intp]:
 
 
 def _pairs(proba: Any, y: Any) -> tuple[Array, Array]:
-    proba, y = np.asarray(proba, float), np.asarray(y, float)
-    if proba.ndim != 1 or proba.shape != y.shape or not proba.size:
-        raise ValueError(
-            "proba and y must be vectors of one length >= 1; got shapes "
-            f"{proba.shape} and {y.shape}. For several classes see top_label"
-        )
-    if not np.all((y == 0) | (y == 1)):
-        raise ValueError(f"y must be 0 or 1; got {y[(y != 0) & (y != 1)][0]:g}")
-    return proba, y
+    y = Numbers(proba.shape, low=0.0, high=1.0, whole=True)("y", y)
+    return proba.astype(float), y.astype(float)

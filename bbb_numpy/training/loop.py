@@ -13,11 +13,12 @@ from ..gradients.family import Evaluated, Family
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout
 from ..numeric.validation import (
-    ANY_NUMBERS,
     DTYPE,
     GENERATOR,
     InstanceOf,
+    Numbers,
     Optional,
+    accepts,
     brief,
     flag,
     not_negative,
@@ -26,13 +27,14 @@ from ..progress import tqdm
 from .optimizers import OPTIMIZER, Optimizer
 from .recipe import Recipe, Rows, checked_rows
 from .state import Epoch, NonFiniteError, Training
-from .stopping import HeldOut, Watch
+from .stopping import HeldOut, Watch, minibatches
 
 __all__ = ["fit", "start", "train"]
 
 Array = NDArray[Any]
 
 
+@accepts(estimator=InstanceOf(Family), rng=GENERATOR, optimizer=OPTIMIZER, dtype=DTYPE)
 def start(
     estimator: Estimator,
     rng: np.random.Generator,
@@ -44,19 +46,10 @@ def start(
 
     `variational`, from the posterior's `pack`, replaces its random start.
     """
-    InstanceOf(Family)("estimator", estimator)
-    GENERATOR("rng", rng)
-    OPTIMIZER("optimizer", optimizer)
-    theta = estimator.init(rng, DTYPE("dtype", dtype))
+    theta = estimator.init(rng, dtype)
     if variational is not None:
-        variational = ANY_NUMBERS("variational", variational)
         size = theta.size - Layout(estimator.model.learned()).size
-        if np.shape(variational) != (size,) or not np.isfinite(variational).all():
-            raise ValueError(
-                f"variational must have shape ({size},) and be finite; got shape "
-                f"{np.shape(variational)}. Make it with the posterior's pack(mean, ...)"
-            )
-        theta[:size] = variational
+        theta[:size] = Numbers((size,))("variational", variational)
     return Training(theta, optimizer.init(theta))
 
 
@@ -149,7 +142,8 @@ def train(
     held_out = HeldOut(estimator, training.theta, validation, rng) if validation else None
     state, finite, number = training.copy(), data.finite, data.number
     state.stopped = ""
-    batches, shares = recipe.batches(estimator, data.x.shape[-2])
+    batches = minibatches(data.x.shape[-2], recipe.batch_size)
+    shares = recipe.shares(estimator, [batch.stop - batch.start for batch in batches])
     epochs, samples, optimizer = recipe.epochs, recipe.samples, recipe.optimizer
     watch = Watch(recipe.early_stopping, state)
     buffers, v, weighted = Buffers(), None, data.sample_weight is not None

@@ -27,7 +27,7 @@ from ..numeric.validation import (
     whole,
 )
 from .optimizers import OPTIMIZER, Adam, Optimizer
-from .stopping import EarlyStopping, minibatches
+from .stopping import EarlyStopping
 
 __all__ = ["Recipe", "Rows", "checked_rows"]
 
@@ -102,11 +102,6 @@ class Recipe:
             early_stopping=STOPPING,
         )
 
-    def batches(self, estimator: Estimator, rows: int) -> tuple[list[slice], list[float]]:
-        """Return the minibatches of an epoch of `rows` rows, and their shares of the KL term."""
-        batches = minibatches(rows, self.batch_size)
-        return batches, self.shares(estimator, [batch.stop - batch.start for batch in batches])
-
     def shares(self, estimator: Estimator, sizes: Sequence[float]) -> list[float]:
         """Return the shares of minibatches of these sizes: numbers of rows, or sums of weights.
 
@@ -144,24 +139,17 @@ def checked_rows(
     which: str = "",
 ) -> Rows:
     """Return rows in the dtype of theta, or say what of the `which` rows does not fit."""
-    if theta.shape != (estimator.layout.size,):
-        raise ValueError(
-            f"theta has shape {theta.shape}, the estimator needs ({estimator.layout.size},); "
-            "start with training.start(estimator, ...)"
-        )
-    arrays, widths = [], (estimator.model.network.sizes[0], estimator.model.outputs)
+    estimator.layout.views(theta)  # or it is another estimator's
+    arrays: list[Array] = []
+    widths = (estimator.model.network.sizes[0], estimator.model.outputs)
     for name, given, width in zip((f"{which}x", f"{which}y"), (x, y), widths, strict=True):
-        rows = Numbers((None, width), finite=False, least=1)(name, given)
+        rows = Numbers((len(x) if arrays else None, width), finite=False, least=1)(name, given)
         with np.errstate(over="ignore"):
             arrays.append(np.ascontiguousarray(rows, theta.dtype))
         if not np.isfinite(arrays[-1]).all():
             raise ValueError(
                 f"{name} contains nan or infinity as {theta.dtype}; remove or impute such rows"
             )
-    if len(x) != len(y):
-        raise ValueError(
-            f"{which}x and y must have the same number of rows; got {len(x)}, {len(y)}"
-        )
     estimator.model.likelihood.check_targets(np.asarray(y), theta.dtype)
     if sample_weight is not None:
         name = f"{which}sample_weight"

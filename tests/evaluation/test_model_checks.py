@@ -118,14 +118,10 @@ def test_the_same_prior_changes_nothing_and_a_distant_one_warns(problem):
         ),
         (
             lambda j: posterior_check(j, np.zeros((5, 4, 3)), RNG(0)),
-            *(ValueError, r"\(S, 3\); got shape \(5, 4, 3\); of several chains give draws.flat"),
-        ),
-        (
-            lambda j: posterior_check(j, np.zeros((5, 2)), RNG(0)),
-            *(ValueError, r"positions must have shape .* \(S, 3\); got shape \(5, 2\)$"),
+            *(ValueError, r"positions must have shape \(any, 3\); got \(5, 4, 3\)"),
         ),
         (lambda j: posterior_check(j, np.zeros((5, 3)), None), TypeError, "rng must be a numpy"),
-        (lambda j: reweight(j, j, np.zeros((5, 4, 3))), ValueError, "give draws.flat"),
+        (lambda j: reweight(j, j, np.zeros((5, 2))), ValueError, r"got \(5, 2\)"),
     ],
 )
 def test_what_makes_no_sense_is_refused(call, error, message, problem):

@@ -274,8 +274,8 @@ SHARES = "must return 4 shares >= 0 that sum to 1; got"
     ("change", "message"),
     [
         ({"x": np.zeros((50, 3))}, r"x must have shape \(any, 2\)"),
-        ({"y": np.zeros(50)}, r"y must have shape \(any, 1\); got \(50,\)"),
-        ({"y": np.zeros((49, 1))}, "same number of rows"),
+        ({"y": np.zeros(50)}, r"y must have shape \(50, 1\); got \(50,\)"),
+        ({"y": np.zeros((49, 1))}, r"y must have shape \(50, 1\); got \(49, 1\)"),
         ({"x": np.zeros((0, 2)), "y": np.zeros((0, 1))}, "x must hold 1 or more rows"),
         ({"x": np.full((50, 2), np.nan)}, "x contains nan or infinity"),
         ({"y": np.full((50, 1), np.inf)}, "y contains nan or infinity"),
@@ -449,7 +449,7 @@ def test_a_variational_start_replaces_the_posteriors_numbers_alone(dtype):
     assert np.allclose(softplus(begin.theta[3:6]), 0.25, rtol=1e-5)
     assert np.array_equal(begin.theta[6:], plain.theta[6:])
     for wrong in (np.zeros(10), np.zeros(5), np.zeros((6, 1))):
-        with pytest.raises(ValueError, match=r"variational must have shape \(6,\) and be finite"):
+        with pytest.raises(ValueError, match=r"variational must have shape \(6\)"):
             start(estimator, np.random.default_rng(0), Adam(), dtype, wrong)
 
 
