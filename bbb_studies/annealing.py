@@ -21,13 +21,9 @@ from numpy.typing import NDArray
 
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.elementary import logsumexp
-from bbb_numpy.numeric.validation import proper_fraction, whole
 from bbb_numpy.sampling.mcmc import HMC, DiagonalMetric, Kernel, State, Target
 from bbb_numpy.sampling.mcmc.adaptation import first_step_size
 from bbb_numpy.sampling.mcmc.states import evaluate
-
-__all__ = ["Annealed", "BayesFactor", "Path", "Pilot", "anneal", "bayes_factor"]
-__all__ += ["between", "equalised", "evidence", "in_words", "pilot", "powers"]
 
 Array = NDArray[Any]
 Path = Callable[[float], Target]
@@ -53,23 +49,15 @@ class Annealed(NamedTuple):
     def error(self) -> float:
         """Standard error of `log_evidence`: relative standard error of the mean weight (M20).
 
-        Trust it where `effective_chains` is a large share of all, and `lower` not far below.
+        Trust it where `lower` is not far below, and few weights do not make up the mean.
         """
-        shares = self._shares() * len(self.log_weights)
+        shares = np.exp(self.log_weights - logsumexp(self.log_weights)) * len(self.log_weights)
         return float(shares.std(ddof=1) / len(shares) ** 0.5)
-
-    @property
-    def effective_chains(self) -> float:
-        """1 / sum of squared shares: chains of equal weight that would do as well."""
-        return float(1.0 / np.sum(self._shares() ** 2))
 
     @property
     def lower(self) -> float:
         """Mean of the log weights: below log Z on average, by Jensen's inequality (M20)."""
         return float(np.mean(self.log_weights))
-
-    def _shares(self) -> Array:
-        return np.exp(self.log_weights - logsumexp(self.log_weights))
 
 
 class Pilot(NamedTuple):
@@ -84,8 +72,6 @@ def powers(steps: int, first: float = 1e-4) -> Array:
 
     Where prior and posterior are far apart a tiny power, above 0 and below 1, already matters.
     """
-    whole("steps", steps, 1)
-    proper_fraction("first", first)
     return np.concatenate([[0.0], first ** (1.0 - np.arange(1, steps + 1) / steps)])
 
 
@@ -96,11 +82,6 @@ def equalised(schedule: Array, spread: Array, steps: int) -> Array:
     weight is about the sum of those of its T terms, each the square of spread times step; for a
     given T the sum is least where all are equal.
     """
-    if len(schedule) != len(spread) + 1 or (np.diff(schedule) <= 0).any():
-        raise ValueError(
-            "schedule must rise, with one number more than spread; got lengths "
-            f"{len(schedule)} and {len(spread)}"
-        )
     spread = spread + 1e-6 * spread.mean() + 1e-300  # rising strictly, even without data
     length = np.concatenate([[0.0], np.cumsum(spread * np.diff(schedule))])
     found = np.interp(np.linspace(0.0, length[-1], steps + 1), length, schedule)
@@ -151,13 +132,10 @@ def anneal(
     Annealed
         Weighted by Z(last power) / Z(first power).
     """
-    steps = len(schedule) - 1
-    if len(kernels) != steps:
-        raise ValueError(f"{steps} steps of the schedule need {steps} kernels; got {len(kernels)}")
     state = State(start, *evaluate(path(float(schedule[0])), start))
-    log_weights, acceptance = np.zeros(len(start)), np.empty(steps)
-    for t, kernel in enumerate(kernels):
-        target = path(float(schedule[t + 1]))
+    log_weights, acceptance = np.zeros(len(start)), np.empty(len(kernels))
+    for t, (kernel, power) in enumerate(zip(kernels, schedule[1:], strict=True)):
+        target = path(float(power))
         state, rise = _reweight(target, state)  # M20
         log_weights += rise
         for _ in range(sweeps):
@@ -198,7 +176,6 @@ def pilot(
     schedule: Array,
     rng: np.random.Generator,
     sweeps: int = 1,
-    target_accept: float | None = None,
 ) -> Pilot:
     """Tune `kernel` to every power, with chains that are thrown away (M20).
 
@@ -207,21 +184,9 @@ def pilot(
     logarithm rises by half of what the acceptance exceeds the wanted one.
 
     Arguments as for `anneal`; `start` independent of the chains that will be weighted; `kernel` one
-    with something to tune, HMC, NUTS, or MetropolisHastings with a walk or Langevin, to its own
-    mean acceptance or `target_accept`.
+    with something to tune to its `target_accept`, HMC, NUTS, or MetropolisHastings with a walk or
+    Langevin. Without Metropolis' correction no density is left as it is.
     """
-    if getattr(kernel, "unadjusted", False):
-        raise ValueError(
-            "kernel must leave each density as it is, and MCLMC is biased; use MAMS, HMC or NUTS"
-        )
-    if getattr(kernel, "target_accept", None) is None:
-        raise TypeError(
-            "a pilot tunes kernels that have step_size and tuned(step_size, metric); got "
-            f"{getattr(kernel, 'proposal', kernel)!r}. Pass one kernel for each step of the "
-            "schedule to anneal instead"
-        )
-    wanted = kernel.target_accept if target_accept is None else target_accept
-    proper_fraction("target_accept", wanted)
     state = State(start, *evaluate(path(float(schedule[0])), start))
     step_size, tuned, spread = kernel.step_size, [], np.empty(len(schedule) - 1)
     for t, power in enumerate(schedule[1:]):
@@ -236,7 +201,7 @@ def pilot(
         tuned.append(full)
         for _ in range(sweeps):
             state, info = full.step(target, rng, state)
-        step_size *= exp(GAIN * (float(info.acceptance.mean()) - wanted))
+        step_size *= exp(GAIN * (float(info.acceptance.mean()) - kernel.target_accept))
     return Pilot(tuple(tuned), spread)
 
 
@@ -245,16 +210,13 @@ def evidence(
     *,
     chains: int = 100,
     steps: int = 200,
-    schedule: Array | None = None,
-    kernel: Any = None,
-    sweeps: int = 1,
     pilot_chains: int = 50,
     seed: Any = None,
 ) -> Annealed:
     """Estimate the log evidence of a model by annealing from its prior (M20).
 
-    Pilots come first, and are thrown away: one along a geometric schedule, to find the powers if
-    none are given, and one along these powers, to tune the kernel.
+    Pilots come first, and are thrown away: one along a geometric schedule, to find `equalised`
+    powers, and one along these powers, to tune HMC.
 
     Parameters
     ----------
@@ -264,12 +226,6 @@ def evidence(
         Independent weights S >= 2.
     steps : int
         T. Twice the steps halve the variance of the log weights, if the chains keep up.
-    schedule : ndarray (T + 1,), optional
-        Powers from 0 to 1, see `powers`; by default `equalised`.
-    kernel : HMC, NUTS or MetropolisHastings, optional
-        By default ``HMC(small_steps=0.0)``.
-    sweeps : int
-        Moves at each power.
     pilot_chains : int
         S of each pilot.
     seed : int, SeedSequence or Generator, optional
@@ -280,31 +236,19 @@ def evidence(
     and its `error` does not know: compare a run of several times the steps.
     """
     rng = np.random.default_rng(seed)
-    # Every density has one path only: none of them is wasted on small steps
-    kernel = HMC(small_steps=0.0) if kernel is None else kernel
-    whole("chains", chains, 2)
+    kernel = HMC(small_steps=0.0)  # every density has one path only: none is wasted on small steps
 
     def path(power: float) -> Target:
         return replace(joint, power=power)
 
-    if schedule is None:
-        start = joint.draw_prior(rng, pilot_chains)
-        with np.errstate(all="ignore"):  # draws of a wide prior may overflow
-            scatter = np.nan_to_num(joint.log_likelihood(start).std(), nan=np.inf)
-        rough = powers(steps, float(1.0 / scatter.clip(10.0, 1e12)))
-        found = pilot(path, start, kernel, rough, rng, sweeps)
-        if not np.isfinite(found.spread).all():
-            raise ValueError(
-                "the log likelihoods of draws from the prior lie too far apart (1e154 nats) to "
-                "choose powers; narrow the prior, bring x and y to standard units, or give a "
-                "schedule"
-            )
-        schedule = equalised(rough, found.spread, steps)
-    elif schedule[0] != 0.0 or schedule[-1] != 1.0:
-        raise ValueError(f"schedule must rise from 0, the prior, to 1; got {schedule}")
     start = joint.draw_prior(rng, pilot_chains)
-    kernels = pilot(path, start, kernel, schedule, rng, sweeps).kernels
-    return anneal(path, joint.draw_prior(rng, chains), kernels, schedule, rng, sweeps)
+    with np.errstate(all="ignore"):  # draws of a wide prior may overflow
+        scatter = np.nan_to_num(joint.log_likelihood(start).std(), nan=np.inf)
+    rough = powers(steps, float(1.0 / scatter.clip(10.0, 1e12)))
+    schedule = equalised(rough, pilot(path, start, kernel, rough, rng).spread, steps)
+    start = joint.draw_prior(rng, pilot_chains)
+    kernels = pilot(path, start, kernel, schedule, rng).kernels
+    return anneal(path, joint.draw_prior(rng, chains), kernels, schedule, rng)
 
 
 class BayesFactor(NamedTuple):

@@ -33,21 +33,48 @@ def listed(
     caption: str,
     head: str,
     items: Mapping[str, Any] | Iterable[tuple[str, Any]],
-    columns: Mapping[str, Callable[[Any], str] | str],
+    row: Callable[[Any], str] | str | Mapping[str, Callable[[Any], str] | str],
 ) -> str:
     """Lay out one row for each named item, under a caption.
 
-    A column is a function of an item, or a format such as ``"{0.mean:.2f}"``.
+    The head and each row are written as in Markdown, ``"name | mean | error"``. A row is a
+    function of an item, or a format such as ``"{0.mean:.2f} | {0.error:.2f}"``; or its columns
+    are, by their heads.
     """
+    if isinstance(row, Mapping):
+        head, cells = " | ".join([head, *row]), list(row.values())
+        return listed(
+            caption,
+            head,
+            items,
+            lambda item: " | ".join(
+                cell(item) if callable(cell) else cell.format(item) for cell in cells
+            ),
+        )
     named = items.items() if isinstance(items, Mapping) else items
-    cells = [cell if callable(cell) else cell.format for cell in columns.values()]
-    rows = [[name, *(cell(item) for cell in cells)] for name, item in named]
-    return f"{caption}\n\n{table([head, *columns], rows)}"
+    written = row if callable(row) else row.format
+    rows = [[name, *written(item).split(" | ")] for name, item in named]
+    return f"{caption}\n\n{table(head.split(' | '), rows)}"
 
 
 def values(caption: str, head: str, found: Mapping[str, Any]) -> str:
     """Lay out one value for each name, under a caption."""
-    return listed(caption, head, found, {"value": str})
+    return listed(caption, f"{head} | value", found, str)
+
+
+def by_key(caption: str, columns: str, items: Mapping[str, Mapping[str, Any]]) -> str:
+    """Lay out the numbers of every item that the columns name, ``"model | rmse | nll"``.
+
+    A mean with its standard error is shown as both, what an item does not have as a dash.
+    """
+
+    def cell(value: Any) -> str:
+        if isinstance(value, tuple):
+            return f"{value[0]:.4g} +- {value[1]:.2g}"
+        return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    _, *keys = columns.split(" | ")
+    return listed(caption, columns, items, lambda of: " | ".join(cell(of.get(k)) for k in keys))
 
 
 def text(*parts: str) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +24,6 @@ from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import FreeEnergy
 from bbb_numpy.numeric.buffers import Buffers
-from bbb_numpy.numeric.validation import OneOf
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.network import MLP
@@ -75,8 +73,7 @@ SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
-class Numbers:
+class Numbers(NamedTuple):
     """One run as numbers; standard deviations in units of y."""
 
     free_energy: float  # nats, KL at full weight; mean of the last tenth of training
@@ -95,18 +92,11 @@ class Numbers:
     gap: float  # E_q f(x, w) - f(x, E_q w), root mean square over the panel
     gap_error: float  # its Monte Carlo standard error, root mean square over the panel
     gap_seen: float  # share of the panel where the gap exceeds 4 standard errors
-    seconds_training: float  # wall time
-    seconds_functions: float  # wall time of 500 functions at 1000 points
 
     @property
     def ratio(self) -> float:
         """Epistemic standard deviation outside the data over that inside."""
         return self.epistemic_outside / self.epistemic_inside
-
-    @property
-    def seconds(self) -> float:
-        """Wall time of training and prediction."""
-        return self.seconds_training + self.seconds_functions
 
 
 class Trace(NamedTuple):
@@ -154,43 +144,42 @@ class Domain(NamedTuple):
 
 
 def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
-    """Draw data, train one of `SETTINGS`, predict and measure; ValueError if there is none.
+    """Draw data, train one of `SETTINGS`, predict and measure.
 
     The data of a seed are the same for all settings.
     """
-    setting = SETTINGS[OneOf(*SETTINGS)("name", name)]
+    setting = SETTINGS[name]
     data_rng, train_rng, predict_rng = np.random.default_rng(seed).spawn(3)
     data = one_period(data_rng, noise=NOISE)
-    began = perf_counter()
     training, trace, finite = train(setting, data, train_rng, epochs)
-    trained = perf_counter()
     if not finite:
         raise ArithmeticError(f"{setting.title}: the free energy became nan")
     estimator = setting.estimator()
     x = np.linspace(*PANEL, POINTS)[:, None]
     functions = sample_functions(estimator, training.theta, x, rng=predict_rng, samples=FUNCTIONS)
-    predicted = perf_counter()
 
     blocks = estimator.layout.views(training.theta)
     noise = np.full((POINTS, 1), trace.noise[-1])
-    predictive = Predictive(functions.mean(axis=0), functions.std(axis=0, ddof=1), noise)
+    p = Predictive(functions.mean(axis=0), functions.std(axis=0, ddof=1), noise)
     of_means = estimator.model.predict(blocks["mu"][None], x)[0]
     last = training.history[-max(1, epochs // 10) :]
-    pi, sigma1, sigma2 = map(float, trace.prior[-1])
+    inside = (x >= DATA[0]) & (x <= DATA[1])
+    error = (p.mean - data.truth(x))[inside]
     numbers = Numbers(
-        free_energy=float(np.mean([e.kl + e.nll for e in last])),
-        kl=float(np.mean([e.kl for e in last])),
-        nll=float(np.mean([e.nll for e in last])),
-        **_errors(x, predictive, of_means, data),
-        pi=pi,
-        sigma1=sigma1,
-        sigma2=sigma2,
+        float(np.mean([e.kl + e.nll for e in last])),
+        float(np.mean([e.kl for e in last])),
+        float(np.mean([e.nll for e in last])),
+        rmse=float(np.sqrt(np.mean(error**2))),
+        rmse_of_means=float(np.sqrt(np.mean((of_means - data.truth(x))[inside] ** 2))),
+        coverage=_coverage(error, p.total[inside]),
+        coverage_epistemic=_coverage(error, p.epistemic[inside]),
+        epistemic_inside=float(p.epistemic[inside].mean()),
+        epistemic_outside=float(p.epistemic[~inside].mean()),
+        **dict(zip(("pi", "sigma1", "sigma2"), map(float, trace.prior[-1]), strict=True)),
         noise=float(trace.noise[-1]),
-        **_gap(predictive, of_means),
-        seconds_training=trained - began,
-        seconds_functions=predicted - trained,
+        **_gap(p, of_means),
     )
-    return Result(setting, data, training, trace, x, predictive, of_means, numbers)
+    return Result(setting, data, training, trace, x, p, of_means, numbers)
 
 
 def train(
@@ -243,20 +232,6 @@ def domains(
             finite.append(good)
         found[name] = Domain(traces, finite)
     return found
-
-
-def _errors(x: Array, p: Predictive, of_means: Array, data: Toy) -> dict[str, float]:
-    """Compare with the truth inside the data, and the epistemic standard deviations in and out."""
-    inside = (x >= DATA[0]) & (x <= DATA[1])
-    error = (p.mean - data.truth(x))[inside]
-    return {
-        "rmse": float(np.sqrt(np.mean(error**2))),
-        "rmse_of_means": float(np.sqrt(np.mean((of_means - data.truth(x))[inside] ** 2))),
-        "coverage": _coverage(error, p.total[inside]),
-        "coverage_epistemic": _coverage(error, p.epistemic[inside]),
-        "epistemic_inside": float(p.epistemic[inside].mean()),
-        "epistemic_outside": float(p.epistemic[~inside].mean()),
-    }
 
 
 def _coverage(error: Array, sd: Array) -> float:
@@ -330,7 +305,7 @@ class RawMixturePrior(Prior):
 X = "x (dimensionless)"
 
 
-def draw_prediction(result: Result) -> Figure:
+def _draw_prediction(result: Result) -> Figure:
     """Draw (a) the post's picture with the total band, (b) and (c) R9's difference."""
     figure, (a, b, c) = panels(13.0, 4.3, 1, 3)
     _draw_fit(result, a)
@@ -356,7 +331,7 @@ def draw_prediction(result: Result) -> Figure:
     return figure
 
 
-def draw_priors(learned: Result, fixed: Result) -> Figure:
+def _draw_priors(learned: Result, fixed: Result) -> Figure:
     """Draw the prior's numbers over epochs, learned and fixed, and what they do to the band."""
     figure, (a, b, c) = panels(13.0, 4.3, 1, 3)
     epochs = learned.trace.epochs
@@ -435,84 +410,49 @@ def reproduce(
         for name, domain in raised.items()
     }
     pictures = {
-        "prediction": draw_prediction(first["post"]),
-        "prior": draw_priors(first["post"], first["fixed"]),
+        "prediction": _draw_prediction(first["post"]),
+        "prior": _draw_priors(first["post"], first["fixed"]),
     }
     write(out, pictures, {"settings": numbers, "domains": left})
     return _tables(numbers, left, epochs)
 
 
-COLUMNS = {  # of the first table: number and format
-    "F": ("free_energy", ".1f"),
-    "KL": ("kl", ".1f"),
-    "NLL": ("nll", ".1f"),
-    "rmse": ("rmse", ".2f"),
-    "y in": ("coverage", ".1%"),
-    "sd in": ("epistemic_inside", ".2f"),
-    "sd out": ("epistemic_outside", ".2f"),
-    "noise": ("noise", ".2f"),
-    "pi": ("pi", ".3f"),
-    "s1": ("sigma1", ".3f"),
-    "s2": ("sigma2", ".3f"),
-}
-RANGES = {  # setting, number and format; what is "above the post's" is in nats
-    "training (s)": ("post", "seconds_training", ".2f"),
-    f"{FUNCTIONS} functions at {POINTS} points (s)": ("post", "seconds_functions", ".2f"),
-    "both (s)": ("post", "seconds", ".2f"),
-    "epistemic sd, out / in": ("post", "ratio", ".2f"),
-    "sigma2 (from 0.1)": ("post", "sigma2", ".2f"),
-    "new y within 1.96 epistemic sd (R10)": ("post", "coverage_epistemic", ".1%"),
-    "new y within 1.96 total sd": ("post", "coverage", ".1%"),
-    "E f(w) - f(E w), root mean square (R9)": ("post", "gap", ".2f"),
-    "its standard error": ("post", "gap_error", ".2f"),
-    "share of x where it is beyond 4 of them": ("post", "gap_seen", ".0%"),
-    "rmse, predictive mean": ("post", "rmse", ".2f"),
-    "rmse, posterior means": ("post", "rmse_of_means", ".2f"),
-    "prior fixed: epistemic sd, out / in": ("fixed", "ratio", ".2f"),
-    "prior fixed: F above the post's": ("fixed", "free_energy", "+.0f"),
-    f"noise learned (true: {NOISE:g})": ("noise", "noise", ".2f"),
-    "noise learned: rmse": ("noise", "rmse", ".2f"),
-    "noise learned: F above the post's": ("noise", "free_energy", "+.0f"),
-    "noise learned: KL above the post's": ("noise", "kl", "+.0f"),
-    "noise learned: NLL above the post's": ("noise", "nll", "+.0f"),
-    "KL x 0.1, rho from -4: noise": ("cold", "noise", ".2f"),
-    "KL x 0.1, rho from -4: rmse": ("cold", "rmse", ".2f"),
-    "KL x 0.1, rho from -4: epistemic sd, out / in": ("cold", "ratio", ".2f"),
-}
+TABLES = (  # caption, digits, numbers
+    ("Nats; the KL term at full weight.", 1, "free_energy | kl | nll"),
+    ("Units of y, in the data; y within 1.96 total or epistemic sd (R10).", 2,
+     "rmse | rmse_of_means | coverage | coverage_epistemic"),
+    ("Epistemic sd in and out of the data, and out over in.", 2,
+     "epistemic_inside | epistemic_outside | ratio | noise"),
+    ("The prior's numbers.", 3, "pi | sigma1 | sigma2"),
+    ("E f(w) - f(E w) (R9), root mean square; share of x beyond 4 s.e.", 2,
+     "gap | gap_error | gap_seen"),
+)  # fmt: skip
 
 
 def _tables(numbers: Runs, left: Mapping[str, Mapping[str, float]], epochs: int) -> str:
-    ranges = {}
-    for label, (name, key, how) in RANGES.items():
-        values = np.array([getattr(n, key) for n in numbers[name]])
-        if label.endswith("above the post's"):
-            values -= [getattr(n, key) for n in numbers["post"]]
-        ranges[label] = [f"{value:{how}}" for value in (values[0], values.min(), values.max())]
+    titled = {SETTINGS[name].title: of_seeds for name, of_seeds in numbers.items()}
+    head = f"{len(numbers['post'])} seeds"
+
+    def ranges(caption: str, digits: int, columns: str) -> str:
+        """Lay out numbers of the first seed, and in brackets the least and the most of all."""
+
+        def row(of_seeds: Sequence[Numbers]) -> str:
+            found = [np.array([getattr(n, key) for n in of_seeds]) for key in columns.split(" | ")]
+            return " | ".join(
+                f"{n[0]:.{digits}f} [{n.min():.{digits}f}, {n.max():.{digits}f}]" for n in found
+            )
+
+        return listed(caption, f"{head} | {columns}", titled, row)
+
     return text(
-        listed(
-            "32 points of 10 sin(2 pi x) + N(0, 1), 1-20-20-1 with ReLU; nats; rmse, y: in the "
-            "data.",
-            f"{epochs} epochs",
-            ((SETTINGS[name].title, of_seeds[0]) for name, of_seeds in numbers.items()),
-            {head: f"{{0.{key}:{how}}}" for head, (key, how) in COLUMNS.items()},
-        ),
-        listed(
-            "The first seed, and all.",
-            f"{len(numbers['post'])} seeds",
-            ranges,
-            {"first": "{0[0]}", "least": "{0[1]}", "most": "{0[2]}"},
-        ),
+        f"32 points of 10 sin(2 pi x) + N(0, 1), 1-20-20-1 with ReLU, {epochs} epochs: of the "
+        "first seed [least, most of all].",
+        *(ranges(*shown) for shown in TABLES),
         listed(
             f"Learning rate {FAST:g}: in how many seeds the prior's numbers went wrong.",
-            "pi, sigma1, sigma2",
+            "pi, sigma1, sigma2 | seeds | outside | largest pi | cost nan | sigma2 > sigma1",
             left,
-            {
-                "seeds": "{0[seeds]}",
-                "outside": "{0[left]}",
-                "largest pi": "{0[largest pi]:.3f}",
-                "cost nan": "{0[not finite]}",
-                "sigma2 > sigma1": "{0[swapped]}",
-            },
+            "{0[seeds]} | {0[left]} | {0[largest pi]:.3f} | {0[not finite]} | {0[swapped]}",
         ),
         claims(
             f"'Much' is {MUCH:g} times, 'equal' within 4 standard errors, in the worst seed.",

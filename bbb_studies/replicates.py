@@ -27,8 +27,6 @@ from bbb_numpy.training.recipe import Recipe
 from bbb_numpy.training.state import Epoch, NonFiniteError, Training
 from bbb_studies.replicated import replicated
 
-__all__ = ["fit_replicates", "stack", "unstack"]
-
 Array = NDArray[Any]
 
 

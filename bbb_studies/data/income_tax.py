@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from .locate import SETS, DamagedDataError, locate, numbers, read
 
-__all__ = ["AMOUNTS", "CLASSES", "COUNTS", "FILE", "INPUTS", "LEAKS", "Cells", "folds", "load"]
-
 Array = NDArray[Any]
 Int = NDArray[np.intp]
 FILE: str = SETS["irs_vermont"]["file"]
@@ -77,8 +75,6 @@ def load() -> Cells:
     column = {name: values[kept] for name, values in column.items()}
     income, returns = column["A00100"], column["N1"]
     income_class = column["AGI_STUB"].astype(int) - 1
-    if not np.isin(income_class, range(len(CLASSES))).all():
-        raise DamagedDataError(f"{FILE}: AGI_STUB must be 1 to {len(CLASSES)}")
     x = [
         np.log(income / returns) - TYPICAL[income_class],
         *(column[name] / income for name in AMOUNTS),

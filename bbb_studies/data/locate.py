@@ -21,20 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "ENVIRONMENT",
-    "SETS",
-    "DamagedDataError",
-    "MissingDataError",
-    "check_content",
-    "download",
-    "find",
-    "increasing_days",
-    "locate",
-    "numbers",
-    "read",
-]
-
 Array = NDArray[Any]
 ENVIRONMENT = "BBB_NUMPY_DATA"
 SETS: dict[str, dict[str, Any]] = json.loads((files(__package__) / "sets.json").read_text("utf-8"))
@@ -49,24 +35,17 @@ class DamagedDataError(ValueError):
     """A data file is there, but is not what its name says."""
 
 
-def _folder() -> Path | None:
-    """Return the folder that BBB_NUMPY_DATA names; None when it is not set or empty."""
-    given = os.environ.get(ENVIRONMENT, "")
-    root = Path(given).expanduser() if given else None
-    if root and not root.is_dir():
-        raise MissingDataError(
-            f"{ENVIRONMENT} is set to {given!r}, which is "
-            f"{'not a folder' if root.exists() else 'not there'}. Set it to the folder that holds "
-            "one folder per data set, or unset it"
-        )
-    return root
-
-
 def find(name: str, file: str) -> Path | None:
     """Return the path of ``NAME/FILE`` in the data folder, or None if it is not there."""
-    root = _folder()
-    path = root / name / file if root else None
-    return path if path and path.is_file() else None
+    given = os.environ.get(ENVIRONMENT, "")
+    root = Path(given).expanduser()
+    if given and not root.is_dir():
+        raise MissingDataError(
+            f"{ENVIRONMENT} is set to {given!r}, which is no folder. Set it to one that holds a "
+            "folder for each data set, or unset it"
+        )
+    path = root / name / file
+    return path if given and path.is_file() else None
 
 
 def locate(name: str, file: str = "") -> Path:
@@ -85,12 +64,11 @@ def locate(name: str, file: str = "") -> Path:
 
 
 def _missing(name: str, file: str, why: str = "") -> MissingDataError:
-    known, root = SETS[name], _folder()
-    put = root / name / file if root else f"FOLDER/{name}/{file}"
-    then = "" if root else f" and set {ENVIRONMENT}=FOLDER in the environment"
+    known, root = SETS[name], os.environ.get(ENVIRONMENT) or "FOLDER"
     return MissingDataError(
         f"the file {file} of the data set {name!r} is missing{why}. Get it from "
-        f"{known['source']}; put it at {put} ({known.get('format', FORMAT)}){then}"
+        f"{known['source']}; put it at {Path(root, name, file)} ({known.get('format', FORMAT)}) "
+        f"and set {ENVIRONMENT}={root} in the environment"
     )
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from .locate import SETS, DamagedDataError, check_content, locate
 
-__all__ = ["CLASSES", "FILES", "MNIST", "SIDE", "load"]
-
 Bytes = NDArray[np.uint8]
 SIDE, CLASSES = 28, 10
 FILES = tuple(SETS["mnist"]["sha256"])  # training images and labels, then those of the test

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from .locate import SETS, check_content, locate, read
 
-__all__ = ["LETTERS", "Mushrooms", "load"]
-
 FILE = SETS["mushroom"]["file"]
 LETTERS: dict[str, str] = SETS["mushroom"]["letters"]  # that occur, by column, in their order
 

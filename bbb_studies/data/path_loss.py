@@ -8,19 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.validation import Numbers, check_fields, not_negative, positive, real, whole
-
-__all__ = ["Building", "Receivers", "Scene", "features", "field", "grid", "near_edge", "receivers",
-           "walls"]  # fmt: skip
-
 Array = NDArray[Any]
-LOSS = partial(real, low=-1e6, high=1e6)
 MOST_DRAWS = 1000  # rounds of rejection before an area counts as empty
 
 
@@ -40,8 +33,6 @@ class Scene:
 
     .. math:: y^{[\ell]} = P_T - P_0 - 10 \lambda \log_{10} \frac{d(p, p_a^{[\ell]})}{d_0}
               - \sum_j \varphi_{c_j}(p) + \eta^{[\ell]}
-
-    ValueError if a number is out of its range, a building has no area, or there is no transmitter.
     """
 
     width: float = 100.0  # m; the plane is [0, width] x [0, height]
@@ -61,20 +52,6 @@ class Scene:
     )
     shadowing: float = 2.0  # standard deviation of eta, dB
     correlation: float = 0.0  # m over which that of eta falls to 1/e (Gudmundson 1991); 0: none
-
-    def __post_init__(self) -> None:
-        check_fields(
-            self,
-            **dict.fromkeys(("width", "height", "exponent", "reference_distance"), positive),
-            **dict.fromkeys(("shadowing", "correlation"), not_negative),
-            **dict.fromkeys(("power", "reference_loss"), LOSS),
-        )
-        Numbers((None, 2))("transmitters", self.transmitters)
-        for building in self.buildings:
-            left, bottom, right, top, loss = Numbers((5,))("buildings: each", building).tolist()
-            if not (left < right and bottom < top):
-                raise ValueError(f"a building needs left < right and bottom < top; got {building}")
-            not_negative("wall_loss", loss)
 
 
 class Receivers(NamedTuple):
@@ -165,7 +142,6 @@ def receivers(
     `area` says which of the places (n, 2) are allowed; ValueError if (almost) none is. `rng` draws
     all places first, then all shadowing.
     """
-    whole("count", count, 1, 10_000)  # their covariance is a matrix
     size = (scene.width, scene.height)
     places: Array = np.empty((0, 2))
     for _ in range(MOST_DRAWS):

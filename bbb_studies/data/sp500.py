@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 
 from .locate import SETS, DamagedDataError, increasing_days, locate, numbers, read
 
-__all__ = ["FILE", "HISTORY", "INPUTS", "Prices", "Split", "Table", "inputs", "load", "rows",
-           "splits"]  # fmt: skip
-
 Array = NDArray[Any]
 Days = NDArray[np.datetime64]
 FILE: str = SETS["sp500"]["file"]

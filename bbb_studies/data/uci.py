@@ -12,11 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.numeric.validation import MOST_SAMPLES, brief, whole
-
 from .locate import SETS, DamagedDataError, download, find, numbers, read
-
-__all__ = ["NAMES", "UCISet", "load", "published_splits", "standard_splits"]
 
 Array = NDArray[Any]
 NAMES = tuple(name for name, known in SETS.items() if "splits" in known)
@@ -40,15 +36,9 @@ class UCISet(NamedTuple):
         return np.flatnonzero(rest)
 
 
-def _known(name: str) -> dict[str, Any]:
-    if name not in NAMES:
-        raise ValueError(f"name: there is no UCI set {brief(name)}; there are {', '.join(NAMES)}")
-    return SETS[name]
-
-
 def published_splits(name: str) -> int:
     """Return the number of published splits of a set: 20, and 5 for protein."""
-    return int(_known(name)["splits"])
+    return int(SETS[name]["splits"])
 
 
 def standard_splits(rows: int, splits: int = 20) -> tuple[NDArray[np.int_], ...]:
@@ -57,8 +47,6 @@ def standard_splits(rows: int, splits: int = 20) -> tuple[NDArray[np.int_], ...]
     Nine tenths of the rows, rounded, are for training. Splits beyond 20 (for ``protein``: 5)
     continue the published recipe, but are not published.
     """
-    rows = whole("rows", rows, 2, 10**8)
-    splits = whole("splits", splits, 1, MOST_SAMPLES)
     state = np.random.RandomState(1)
     end = round(rows * 9.0 / 10)
     return tuple(state.choice(range(rows), rows, replace=False)[end:] for _ in range(splits))
@@ -69,14 +57,12 @@ def load(name: str, splits: int | None = None) -> UCISet:
 
     Raises
     ------
-    ValueError
-        If there is no such set.
     MissingDataError
         If it is in neither place; says where to get it and where to put it.
     DamagedDataError
         If what is there is not the published set in the published order.
     """
-    known = _known(name)
+    known = SETS[name]
     columns, path = known["columns"], find(name, known["file"])
     if path is None:
         table, found = download(name, columns), f"OpenML's copy of {name}"

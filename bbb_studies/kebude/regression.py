@@ -27,7 +27,7 @@ from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.training import Epoch, Recipe, fit, start
 from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Optimizer
-from bbb_studies.data import Toy, cubic, sine
+from bbb_studies.data.toys import Toy, cubic, sine
 
 Array = NDArray[Any]
 

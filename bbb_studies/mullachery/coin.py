@@ -34,7 +34,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 from bbb_numpy.numeric.elementary import log_factorial
-from bbb_numpy.numeric.validation import check_fields, positive, whole
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION, density_of_draws
 from bbb_numpy.progress import counted, steps
 from bbb_numpy.sampling.mcmc import GaussianWalk, MetropolisHastings
@@ -54,7 +53,6 @@ def coin_log_density(r: ArrayLike, heads: int, tails: int) -> Array:
     :math:`\frac{(h + t + 1)!}{h!\, t!} r^h (1 - r)^t`, elementwise for r in [0, 1]; -inf elsewhere.
     One head and no tail give 2r: "p * 1" is this without its factor.
     """
-    heads, tails = whole("heads", heads, 0), whole("tails", tails, 0)
     factor = log_factorial(heads + tails + 1) - log_factorial(heads) - log_factorial(tails)
     return factor + _powers(r, heads, tails)  # M18
 
@@ -67,34 +65,8 @@ def _powers(r: ArrayLike, above: float, below: float) -> Array:
     return np.where((r < 0) | (r > 1), -np.inf, value)
 
 
-def _counts(data: ArrayLike, what: str, most: float = np.inf) -> Array:
-    """Return `data` as one flat float array, or raise unless whole numbers from 0 to `most`."""
-    flat = np.atleast_1d(np.asarray(data, float)).ravel()
-    wrong = flat[~((flat >= 0) & (flat <= most) & (flat == np.floor(flat)) & (flat < np.inf))]
-    if wrong.size:
-        raise ValueError(f"data must be {what}; got {wrong[0]:g}")
-    return flat
-
-
-class Conjugate:
-    """What all rows share: the evidence from their normalisers and base measures (M19)."""
-
-    @property
-    def log_normaliser(self) -> float:
-        """A, the logarithm of the integral of the kernel."""
-        raise NotImplementedError
-
-    def update(self, data: ArrayLike) -> Self:
-        """Return the posterior."""
-        raise NotImplementedError
-
-    def log_evidence(self, data: ArrayLike) -> float:
-        """Return log P(data) in nats, the observations in their order."""
-        return self.update(data).log_normaliser - self.log_normaliser
-
-
 @dataclass(frozen=True)
-class Beta(Conjugate):
+class Beta:
     """P(p) proportional to p^(alpha - 1) (1 - p)^(beta - 1), the prior of a probability (M19).
 
     Like alpha - 1 successes and beta - 1 failures seen from a uniform prior: what the paper's
@@ -104,17 +76,9 @@ class Beta(Conjugate):
     alpha: float = 1.0
     beta: float = 1.0
 
-    def __post_init__(self) -> None:
-        check_fields(self, alpha=positive, beta=positive)
-
     def observe(self, successes: float, failures: float) -> Self:
         """Return the posterior Beta(alpha + successes, beta + failures) (M19)."""
         return type(self)(self.alpha + successes, self.beta + failures)  # M19
-
-    def update(self, data: ArrayLike) -> Self:
-        """Return the posterior after `data`, each 0 or 1."""
-        flat = _counts(data, "0 or 1", 1)
-        return self.observe(float(flat.sum()), float(len(flat) - flat.sum()))
 
     @property
     def log_normaliser(self) -> float:
@@ -132,29 +96,14 @@ class Beta(Conjugate):
 
 
 @dataclass(frozen=True)
-class Dirichlet(Conjugate):
+class Dirichlet:
     """P(p) proportional to prod_k p_k^(alpha_k - 1), the prior of K >= 2 probabilities (M19)."""
 
     alpha: tuple[float, ...]
 
-    def __post_init__(self) -> None:
-        alpha = tuple(positive(f"alpha[{k}]", a) for k, a in enumerate(self.alpha))
-        if len(alpha) < 2:
-            raise ValueError(f"alpha needs at least 2 numbers, one for each class; got {alpha}")
-        object.__setattr__(self, "alpha", alpha)
-
     def observe(self, counts: ArrayLike) -> Self:
         """Return the posterior Dirichlet(alpha_k + c_k): counts (K,) by class, not summed (M19)."""
-        counts = _counts(counts, "whole numbers >= 0")
-        if len(counts) != len(self.alpha):
-            raise ValueError(f"there are {len(self.alpha)} classes; got {len(counts)} counts")
         return type(self)(tuple(np.add(self.alpha, counts)))
-
-    def update(self, data: ArrayLike) -> Self:
-        """Return the posterior after `data`, each a class 0 ... K - 1."""
-        classes = len(self.alpha)
-        flat = _counts(data, f"classes 0 ... {classes - 1}", classes - 1)
-        return self.observe(np.bincount(flat.astype(int), minlength=classes))
 
     @property
     def log_normaliser(self) -> float:
@@ -168,7 +117,7 @@ class Dirichlet(Conjugate):
 
 
 @dataclass(frozen=True)
-class Gamma(Conjugate):
+class Gamma:
     """P(rate) proportional to rate^(shape - 1) e^(-rate * b), the prior of a Poisson rate (M19).
 
     Both numbers are positive; the field `rate` is b, one over the scale. Like `shape` events in
@@ -178,17 +127,9 @@ class Gamma(Conjugate):
     shape: float
     rate: float
 
-    def __post_init__(self) -> None:
-        check_fields(self, shape=positive, rate=positive)
-
-    def update(self, data: ArrayLike) -> Self:
+    def observe(self, counts: Sequence[int]) -> Self:
         """Return the posterior Gamma(shape + sum x, rate + N) after counts (M19)."""
-        flat = _counts(data, "whole numbers >= 0")
-        return type(self)(self.shape + float(flat.sum()), self.rate + len(flat))
-
-    def log_evidence(self, data: ArrayLike) -> float:
-        """Return log P(data) in nats: also -sum log x!, of the base measure."""
-        return super().log_evidence(data) - float(log_factorial(_counts(data, "counts")).sum())
+        return type(self)(self.shape + sum(counts), self.rate + len(counts))
 
     @property
     def log_normaliser(self) -> float:
@@ -220,11 +161,10 @@ def _triangular(r: Array) -> Array:
 
 
 FLAT, INFORMATIVE = Beta(1.0, 1.0), Beta(20.0, 20.0)
-TRIANGULAR = Prior("triangular", _triangular)
 PRIORS = (
     Prior("uniform, Beta(1, 1)", FLAT.log_density, FLAT),
     Prior("informative, Beta(20, 20)", INFORMATIVE.log_density, INFORMATIVE),
-    TRIANGULAR,
+    Prior("triangular", _triangular),
     Prior("logistic-normal", _logit_density),
 )
 
@@ -294,9 +234,8 @@ class Cell(NamedTuple):
         """The closed form if there is one, else the grid."""
         return self.exact or self.grid
 
-    @property
     def numbers(self) -> dict[str, Any]:
-        """What is written of it."""
+        """Return what is written of it."""
         ways = {"closed form": self.exact, "grid": self.grid, "metropolis": self.sampled}
         kept = {way: found for way, found in ways.items() if found is not None}
         return {"prior": self.prior.title, "heads": self.heads, "tails": self.tails, **kept}
@@ -355,11 +294,11 @@ def reproduce(
     every = [cell for row in cells.values() for cell in row]
     paths = {prior.title: _path(prior, tosses) for prior in PRIORS}
     pictures = {
-        "coin-posteriors": draw_posteriors(cells, TRUTH),
-        "coin-one-head": draw_one_head(single, paths, TRUTH),
+        "coin-posteriors": _draw_posteriors(cells),
+        "coin-one-head": _draw_one_head(single, paths),
     }
-    numbers = [cell.numbers for cell in every]
-    found = {"tosses": tosses, "cells": numbers, "one head": single.numbers}
+    numbers = [cell.numbers() for cell in every]
+    found = {"tosses": tosses, "cells": numbers, "one head": single.numbers()}
     write(out, pictures, found, "coin")
     return _tables(every, single, budget)
 
@@ -375,28 +314,22 @@ def _tables(cells: Sequence[Cell], single: Cell, budget: tuple[int, int, int]) -
     exact = [c for c in cells if c.exact]
     off = max(abs(c.off(part)) for c in cells for part in ("mean", "sd"))
     evidence = max(abs(c.grid.log_evidence - c.best.log_evidence) for c in exact)
+
+    def row(c: Cell) -> str:
+        apart = f"{abs(c.grid.mean - c.exact.mean):.0e}" if c.exact else "no formula"
+        best = f"{c.best.mean:.5f} | {c.best.sd:.5f} | {c.best.log_evidence:.4f} | {apart}"
+        sampled = f"{c.sampled.mean:.5f} | {c.off('mean'):+.1f} | {c.sampled.sd:.5f}"
+        return f"{c.heads} | {c.tails} | {best} | {sampled} | {c.off('sd'):+.1f}"
+
     return text(
         f"A coin with P(head) {TRUTH:g}: grid of {CELLS} cells, Metropolis-Hastings (MH) of "
         f"{budget[0]} chains with {budget[1]} draws.",
         listed(
             "Posteriors of r after h heads and t tails, in closed form or else by the grid; "
             "log P(D) in nats;\nz: MH less it, in standard errors of MH.",
-            "prior",
+            "prior | h | t | mean | sd | log P(D) | grid off | MH mean | z | MH sd | z of sd",
             ((c.prior.title, c) for c in cells),
-            {
-                "h": "{0.heads}",
-                "t": "{0.tails}",
-                "mean": "{0.best.mean:.5f}",
-                "sd": "{0.best.sd:.5f}",
-                "log P(D)": "{0.best.log_evidence:.4f}",
-                "grid off": lambda c: (
-                    f"{abs(c.grid.mean - c.exact.mean):.0e}" if c.exact else "no formula"
-                ),
-                "MH mean": "{0.sampled.mean:.5f}",
-                "z": lambda c: f"{c.off('mean'):+.1f}",
-                "MH sd": "{0.sampled.sd:.5f}",
-                "z of sd": lambda c: f"{c.off('sd'):+.1f}",
-            },
+            row,
         ),
         f"Grid less closed form: at most {evidence:.0e} nats of log P(D); MH less the others: "
         f"at most {off:.1f} standard errors in {2 * len(cells)}.",
@@ -426,7 +359,7 @@ def claims_of_the_paper(single: Cell) -> list[Claim]:
 R = "r, probability of a head"
 
 
-def draw_posteriors(cells: Mapping[str, Sequence[Cell]], truth: float) -> Figure:
+def _draw_posteriors(cells: Mapping[str, Sequence[Cell]]) -> Figure:
     """Draw prior, likelihood, posterior and draws, a row for each prior."""
     stages = len(next(iter(cells.values())))
     rows, height = len(cells), 2.5 * len(cells) + 0.6
@@ -446,7 +379,7 @@ def draw_posteriors(cells: Mapping[str, Sequence[Cell]], truth: float) -> Figure
             ax.plot(r, prior, "--", color=VERMILLION, lw=1.5, label="prior")
             scaled = "likelihood, scaled to area 1"
             ax.plot(r, likelihood / likelihood.mean(), ":", color=BLACK, lw=1.8, label=scaled)
-            ax.axvline(truth, color=GREY, lw=0.8, label="truth")
+            ax.axvline(TRUTH, color=GREY, lw=0.8, label="truth")
             ax.set(xlim=(0, 1), ylim=(0, None))
             ax.set_title(f"heads: {cell.heads}, tails: {cell.tails}", fontsize=9, pad=3)
         row[0].set_ylabel(f"density\n({title})", fontsize=9)
@@ -457,7 +390,7 @@ def draw_posteriors(cells: Mapping[str, Sequence[Cell]], truth: float) -> Figure
     return figure
 
 
-def draw_one_head(single: Cell, paths: Mapping[str, Array], truth: float) -> Figure:
+def _draw_one_head(single: Cell, paths: Mapping[str, Array]) -> Figure:
     """Draw (a) p, 2p and the draws after one head (M18), (b) posterior means toss by toss."""
     figure, (a, b) = panels(11.5, 4.3, 1, 2)
     density_of_draws(
@@ -478,7 +411,7 @@ def draw_one_head(single: Cell, paths: Mapping[str, Array], truth: float) -> Fig
     shade = partial(b.fill_between, color=SKY, alpha=0.5, lw=0, zorder=0)
     label = "uniform prior, ± 1 standard deviation"
     shade(np.arange(len(flat)), flat[:, 0] - flat[:, 1], flat.sum(axis=1), label=label)
-    b.axhline(truth, color=GREY, lw=0.8)
+    b.axhline(TRUTH, color=GREY, lw=0.8)
     b.set(xlim=(0, len(flat) - 1), ylim=(0.2, 1.0), ylabel=R)
     b.set_xlabel("tosses seen\n(b) posterior mean of r")
     b.legend(loc="lower right", frameon=False, ncols=2)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +38,7 @@ from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies.comparing import draw, learn
 from bbb_studies.data import income_tax as data
 from bbb_studies.data.income_tax import CLASSES, Cells
-from bbb_studies.kit import listed, panels, plus_minus, text, values, write
+from bbb_studies.kit import by_key, panels, text, values, write
 
 Array = NDArray[Any]
 
@@ -153,6 +152,7 @@ MODELS: dict[str, Callable[[Task], Mixture]] = {
 
 
 FOLDS, FOR_CRPS = 5, 100
+COVERED = {"50 %": 0.5, "90 %": 0.9, "99 %": 0.99}  # central intervals
 SMALL, LARGE = 50.0, 200.0  # returns of a cell
 BASE = "linear regression"
 
@@ -168,7 +168,6 @@ class Result:
     pit: Array  # (N,)
     crps: Array  # (N,)
     notes: list[Mapping[str, Any]] = field(default_factory=list)  # of each fold
-    seconds: float = 0.0
 
 
 def log_density(found: Mixture, y: Array) -> Array:
@@ -195,9 +194,7 @@ def cross_validate(
         task = Task(*known, cells.x[test], cells.income_class[test], (seed, fold), effort)
         y = cells.y[test]
         for name, model in counted(models.items(), done):
-            began, one = perf_counter(), out[name]
-            found = model(task)
-            one.seconds += perf_counter() - began
+            one, found = out[name], model(task)
             some = np.linspace(0, len(found.means) - 1, min(len(found.means), FOR_CRPS)).astype(int)
             one.mean[test] = found.means.mean(axis=0)[:, 0]
             one.epistemic[test] = found.means.std(axis=0)[:, 0]
@@ -231,7 +228,7 @@ def measure(cells: Cells, results: Mapping[str, Result]) -> dict[str, dict[str, 
             "rmse": float(np.sqrt(np.mean(error**2))),
             "median_relative_error": float(np.expm1(np.median(np.abs(error)))),
             **{key: clustered_mean(values, cells.place) for key, values in pairs.items()},
-            "coverage": coverage(one.pit, (0.5, 0.9, 0.99)).share.tolist(),
+            "coverage": coverage(one.pit, tuple(COVERED.values())).share.tolist(),
             "kolmogorov": kolmogorov(one.pit),
             "epistemic": float(np.median(one.epistemic)),
             **{
@@ -243,7 +240,6 @@ def measure(cells: Cells, results: Mapping[str, Result]) -> dict[str, dict[str, 
                 for size, of in sizes.items()
             },
             "notes": one.notes,  # of each fold
-            "seconds": one.seconds,
         }
     return out
 
@@ -257,7 +253,7 @@ def reproduce(
         results = cross_validate(cells, effort=effort, seed=seed, done=done)
     scores = measure(cells, results)
     found = {"seed": seed, "dropped": cells.dropped, "models": scores}
-    write(out, {"tax": draw_figure(cells, results)}, found)
+    write(out, {"tax": _draw(cells, results)}, found)
     return _tables(cells, scores)
 
 
@@ -272,11 +268,11 @@ def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
         f"large cells, more than {LARGE:g}": (cells.returns > LARGE).sum(),
         **{f"left out: {reason}": count for reason, count in cells.dropped.items()},
     }
-    chains = {name: one["notes"] for name, one in scores.items() if any(one["notes"])}
-
-    def r_hat(which: str, of_folds: Callable[[Any], float]) -> Callable[[Any], str]:
-        return lambda notes: f"{of_folds(note[f'r-hat, {which}'] for note in notes):.2f}"
-
+    chains = {}
+    for name, one in scores.items():
+        if any(one["notes"]):
+            keys = "divergences", "r-hat, largest", "r-hat, median"
+            chains[name] = {key: max(note[key] for note in one["notes"]) for key in keys}
     return text(
         values(
             "Income tax per return, Vermont 2016, by cell: ZIP code x class of income. Target: "
@@ -284,60 +280,33 @@ def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
             "the data",
             rows,
         ),
-        listed(
-            "RMSE, CRPS: of the logarithm; median: of the absolute relative error; NLL: nats "
-            "per cell; +- standard error\nby ZIP code; 50, 90, 99 %: coverage; KS: "
-            "Kolmogorov's distance of the PIT x sqrt(cells), at 5 % 1.36.",
-            "model",
-            scores,
+        by_key(
+            "RMSE, CRPS: of the logarithm; NLL: nats per cell; +- standard error by ZIP code; 50, "
+            "90, 99 %: coverage;\nKolmogorov: distance of the PIT x sqrt(cells), at 5 % 1.36.",
+            "model | rmse | median_relative_error | nll | crps | kolmogorov | 50 % | 90 % | 99 %",
             {
-                "RMSE": "{0[rmse]:.4f}",
-                "median": "{0[median_relative_error]:.1%}",
-                "NLL": lambda s: plus_minus(s["nll"], 3),
-                "CRPS 1e-3": lambda s: plus_minus(s["crps"], 1, 1e3),
-                "50 %": "{0[coverage][0]:.1%}",
-                "90 %": "{0[coverage][1]:.1%}",
-                "99 %": "{0[coverage][2]:.1%}",
-                "KS": "{0[kolmogorov]:.1f}",
+                name: {**one, **dict(zip(COVERED, one["coverage"], strict=True))}
+                for name, one in scores.items()
             },
         ),
-        listed(
+        by_key(
             "Gained over linear regression, +- standard error by ZIP code.",
-            "gained",
+            "gained | nll_gained | crps_gained | squared_error_gained",
             scores,
-            {
-                "NLL, nats": lambda s: plus_minus(s["nll_gained"], 3),
-                "CRPS, 1e-3": lambda s: plus_minus(s["crps_gained"], 1, 1e3),
-                "squared error, 1e-3": lambda s: plus_minus(s["squared_error_gained"], 2, 1e3),
-            },
         ),
-        listed(
-            "By size of the cell: 90 % coverage; RMSE; learned noise (median). Epistemic: "
-            "median standard deviation.",
-            "small, large cells",
-            scores,
-            {
-                "90 %, small": "{0[small][coverage]:.0%}",
-                "large": "{0[large][coverage]:.0%}",
-                "RMSE, small": "{0[small][rmse]:.3f}",
-                "large ": "{0[large][rmse]:.3f}",
-                "noise, small": "{0[small][noise]:.3f}",
-                "large  ": "{0[large][noise]:.3f}",
-                "epistemic, all": "{0[epistemic]:.4f}",
-            },
+        *(
+            by_key(
+                f"{size.capitalize()} cells: 90 % coverage; RMSE; learned noise (median).",
+                f"{size} cells | coverage | rmse | noise",
+                {name: one[size] for name, one in scores.items()},
+            )
+            for size in ("small", "large")
         ),
-        listed(
-            "Chains of NUTS: R-hat in function space (rank-normalised, of halved chains) over "
-            "the cells of a fold.",
-            "chains",
+        by_key(
+            "Chains of NUTS, worst fold: R-hat in function space (rank-normalised, of halved "
+            "chains) over its cells.",
+            "chains | divergences | r-hat, largest | r-hat, median",
             chains,
-            {
-                "divergences": lambda some: f"{sum(n['divergences'] for n in some):.0f}",
-                "largest R-hat: worst fold": r_hat("largest", max),
-                "best": r_hat("largest", min),
-                "median R-hat: worst": r_hat("median", max),
-                "best ": r_hat("median", min),
-            },
         ),
     )
 
@@ -347,7 +316,7 @@ SHADES = ("#000000", "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00")
 LEVELS = np.linspace(0.02, 0.98, 49)
 
 
-def draw_figure(cells: Cells, results: Mapping[str, Result]) -> Figure:
+def _draw(cells: Cells, results: Mapping[str, Result]) -> Figure:
     """Draw predictions, calibration and the learned noise of the last model against others."""
     figure, (a, b, c) = panels(15.0, 4.8, 1, 3)
     _draw_predictions(a, cells, results[NUTS_NAME].mean)

@@ -29,7 +29,7 @@ from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above
 from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_studies import linear_gaussian
 from bbb_studies.annealing import Annealed, BayesFactor, bayes_factor, evidence, in_words
-from bbb_studies.kit import Claim, claims, listed, plus_minus, text, write
+from bbb_studies.kit import Claim, by_key, claims, listed, plus_minus, text, write
 
 Array = NDArray[Any]
 POINTS = 8
@@ -247,7 +247,7 @@ TITLES = {
 }
 
 
-def draw_razor(models: Mapping[str, Labelled], measured: Sequence[Measured]) -> Figure:
+def _draw_razor(models: Mapping[str, Labelled], measured: Sequence[Measured]) -> Figure:
     """Draw (a) P(D|m) of all label vectors, (b) by complexity, (c) evidence of regressions."""
     figure = Figure(figsize=(13.0, 9.0), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=(1.15, 1.0))  # type: ignore[misc]
@@ -337,7 +337,7 @@ def reproduce(
         "divergences": divergences(models),
         "regressions": regressions,
     }
-    write(out, {"occam": draw_razor(models, regressions)}, numbers, "occam")
+    write(out, {"occam": _draw_razor(models, regressions)}, numbers, "occam")
     return _tables(models, checks, regressions, budget)
 
 
@@ -351,8 +351,20 @@ def _tables(
     sizes, means = _by_changes(models)
     rows = zip(sizes, winners(means), *means.values(), strict=True)
 
-    def words(one: Measured) -> str:
-        return in_words(one.factor.log).split(",")[0].removeprefix("not worth more than a ")
+    def evidences(one: Measured) -> str:
+        words = in_words(one.factor.log).split(",")[0].removeprefix("not worth more than a ")
+        nets = [plus_minus(one.found[name][:2], 1) for name in ("small network", "large network")]
+        by_annealing = " | ".join([*nets, f"{one.factor.log:+.1f} +- {one.factor.error:.1f}"])
+        return f"{one.found['line'].log_evidence:.1f} | {by_annealing} | {words}"
+
+    def annealed(c: Checked) -> str:
+        found = plus_minus((c.run.log_evidence, c.run.error), 3)
+        return f"{changes(LABELS)[c.labels]} | {c.known:.3f} | {found} | {c.off:+.1f}"
+
+    def spent(m: Labelled) -> str:
+        off, error = m.probability.sum() - 1.0, np.max(m.error / m.probability)
+        on_simple = m.probability[simple].sum()
+        return f"{m.model.layout.size} | {off:.0e} | {100 * error:.0f} | {100 * on_simple:.0f}"
 
     return text(
         f"Occam's razor. (a) models of labels: {POINTS} points, {2**POINTS} label vectors, "
@@ -361,60 +373,38 @@ def _tables(
         f"weights N(0, {WIDTH:g}^2);\n{budget.chains} chains, {budget.steps} powers.",
         listed(
             "(a) P(D|m) of one data set, on average, by the label changes along the line.",
-            "changes",
+            " | ".join(["changes", "sets", *means, "best but the network"]),
             ((f"{count}", row) for count, row in enumerate(rows)),
-            {
-                "sets": "{0[0]}",
-                **{name: f"{{0[{2 + k}]:.2e}}" for k, name in enumerate(means)},
-                "best but the network": "{0[1]}",
-            },
+            lambda row: " | ".join([f"{row[0]}", *(f"{p:.2e}" for p in row[2:]), row[1]]),
         ),
         listed(
             "Line, parabola: quadrature; degree 7: 2^-8; network 1-20-20-1: prior draws. "
             "Simple: at most one change.",
-            "model",
+            "model | weights | sum over all D, less 1 | largest s.e., % | "
+            f"P of the {simple.sum()} simple D, %",
             models,
-            {
-                "weights": "{0.model.layout.size}",
-                "sum over all D, less 1": lambda m: f"{m.probability.sum() - 1.0:.0e}",
-                "largest s.e., %": lambda m: f"{100 * np.max(m.error / m.probability):.0f}",
-                f"P of the {simple.sum()} simple D, %": lambda m: (
-                    f"{100 * m.probability[simple].sum():.0f}"
-                ),
-            },
+            spent,
         ),
-        listed(
+        by_key(
             "On data from the model of the row, the model of the column loses on average "
             "(KL, nats).",
-            "data from",
+            " | ".join(["data from", *models]),
             divergences(models),
-            {name: f"{{0[{name}]:.3f}}" for name in models},
         ),
         listed(
             "Annealed importance sampling of some log P(D|m), nats; z: less the value of "
             "above, in standard\nerrors of both.",
-            "model",
+            "model | changes | above | annealed | z",
             ((c.model, c) for c in checks),
-            {
-                "changes": lambda c: f"{changes(LABELS)[c.labels]}",
-                "above": "{0.known:.3f}",
-                "annealed": lambda c: plus_minus((c.run.log_evidence, c.run.error), 3),
-                "z": "{0.off:+.1f}",
-            },
+            annealed,
         ),
         listed(
             "(b) log P(D|m), nats +- standard error: line 1-1 exactly, networks 1-3-1 and "
             "1-20-20-1 by annealing;\nlog B: the model that made the data against the best "
             "other; < 0: for the other.",
-            "data from",
+            "data from | line | small network | large network | log B | evidence",
             ((one.source, one) for one in measured),
-            {
-                "line": "{0.found[line].log_evidence:.1f}",
-                "small network": lambda one: plus_minus(one.found["small network"][:2], 1),
-                "large network": lambda one: plus_minus(one.found["large network"][:2], 1),
-                "log B": "{0.factor.log:+.1f} +- {0.factor.error:.1f}",
-                "evidence": words,
-            },
+            evidences,
         ),
         claims(
             "Figure 6 as drawn by hand, and the numbers of (a); the last line: (b).",

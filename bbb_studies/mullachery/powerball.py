@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,10 +34,20 @@ from bbb_numpy.plots.style import BLACK, BLUE, GREY, PALE, VERMILLION
 from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.training import Recipe
 from bbb_numpy.training.optimizers import Adam, Cosine
-from bbb_studies import kit
 from bbb_studies.comparing import draw, learn
 from bbb_studies.data import powerball as data
-from bbb_studies.kit import Claim, Estimate, bracketed, claims, estimate, panels, text, write
+from bbb_studies.kit import (
+    Claim,
+    Estimate,
+    bracketed,
+    claims,
+    estimate,
+    listed,
+    panels,
+    text,
+    values,
+    write,
+)
 
 Array = NDArray[Any]
 NUMBERS = np.arange(70)  # 0 is no ball; 69 is the largest there ever was
@@ -81,7 +90,6 @@ class Fitted(NamedTuple):
     functions: Array = np.empty((0, 70))  # (S, 70)  P(bin 1 | number, w); S = 0: no network
     weights: Array = np.empty((0, 0))  # (S, P)
     divergent: int = 0
-    seconds: float = 0.0
 
 
 Method = Callable[[data.Examples, int, Setup], Fitted]
@@ -166,35 +174,8 @@ METHODS: dict[str, Method] = {
     "AdaBoost": partial(_trees, lambda seed: AdaBoostClassifier(random_state=seed)),
     "Gaussian process": _process,
 }
-COST = dict(zip(METHODS, (120, 120, 20, 20, 150, 1, 3, 24), strict=True))  # of a fit
 BAYESIAN = tuple(METHODS)[:4]  # 1-5-1: judged by their functions, too
 NETWORK = BAYESIAN[0]
-
-
-def train(name: str, rows: data.Examples, seed: int, setup: Setup) -> Fitted:
-    """Train one of `METHODS`, and say how long it took."""
-    begin = perf_counter()
-    found = METHODS[name](rows, seed, setup)
-    return found._replace(seconds=perf_counter() - begin)
-
-
-class Position(NamedTuple):
-    """The numbers at one position of all draws, and how the rules spread them."""
-
-    name: str
-    seen: NDArray[np.int_]  # (L,)
-    mass: Array  # (N + 1,)  P(number), over the rules of these draws
-
-    @property
-    def mean(self) -> float:
-        """The mean number by the rules."""
-        return float(self.mass @ np.arange(len(self.mass)))
-
-    @property
-    def off(self) -> float:
-        """The mean that was seen less that of the rules, in standard errors by the rules."""
-        error = np.sqrt(dispersion(self.mass) * self.mean / len(self.seen))
-        return float((self.seen.mean() - self.mean) / error)
 
 
 def dispersion(mass: Array) -> float:
@@ -204,57 +185,40 @@ def dispersion(mass: Array) -> float:
     return float(mass @ (number - mean) ** 2 / mean)
 
 
-def positions(draws: data.Draws, seed: int = 0) -> list[Position]:
-    """Return all positions: two unsorted ones, the five bins, and the Powerball if there is one.
+def positions(draws: data.Draws, seed: int = 0) -> dict[str, tuple[Any, Array]]:
+    """Return the numbers (L,) at every position of all draws, and P(number) (N + 1,) by the rules.
 
-    The order in which balls came is lost. As they are drawn without replacement all orders of a
-    draw are equally likely, so that one at random has the distribution of the true one.
+    Two unsorted positions, five bins, and the Powerball. The order in which balls came is lost.
+    As they are drawn without replacement all orders of a draw are equally likely, so that one at
+    random has the distribution of the true one.
     """
 
     def flat(balls: int) -> Array:
         return np.append(0.0, np.full(balls, 1.0 / balls))
 
-    def position(name: str, seen: Any, urns: Any, mass: Callable[[int], Array]) -> Position:
+    def mixed(urns: Any, mass: Callable[[int], Array]) -> Array:
         total = np.zeros(urns.max() + 1)
         for balls, count in zip(*np.unique(urns, return_counts=True), strict=True):
             total[: balls + 1] += count / len(urns) * mass(int(balls))
-        return Position(name, seen, total)
+        return total
 
     unsorted = np.random.default_rng(seed).permuted(draws.white, axis=1)
-    found = [
-        position(f"unsorted, position {place}", unsorted[:, place - 1], draws.balls, flat)
-        for place in data.PLACES
-    ]
+    found: dict[str, tuple[Any, Array]] = {}
+    for place in data.PLACES:
+        mass = mixed(draws.balls, flat)
+        found[f"unsorted, position {place}"] = unsorted[:, place - 1], mass
     for place in range(1, data.WHITE + 1):
-        mass = partial(data.mass_of_place, place=place)
-        found.append(position(f"sorted, bin {place}", draws.white[:, place - 1], draws.balls, mass))
-    if draws.red is not None:
-        found.append(position("Powerball", draws.red, data.urn(draws.days, data.REDS), flat))
-    return found
-
-
-class Scores(NamedTuple):
-    """What cross-validation says of one classifier."""
-
-    accuracy: Estimate
-    above_rule: Estimate  # accuracy minus that of the exact rule on the same balls
-    log_loss: Estimate  # nats
-    true_accuracy: Estimate  # by their probabilities under the rules, which have no noise: mean
-    true_log_loss: Estimate  # and standard deviation between fits
-    rmse: Estimate  # of P(bin 1 | number) against the exact one, over the balls drawn
-    calibration_error: float  # of the held-out probabilities, first repeat
-    wrong: tuple[float, float]  # of the bin-3 balls those called bin 1; the other way round
-    seconds: float  # per fit
-    divergent: int  # transitions in all fits
+        mass = mixed(draws.balls, partial(data.mass_of_place, place=place))
+        found[f"sorted, bin {place}"] = draws.white[:, place - 1], mass
+    return found | {"Powerball": (draws.red, mixed(data.urn(draws.days, data.REDS), flat))}
 
 
 def per_draw(scores: Array, draw: Array) -> Estimate:
     """Return the mean of held-out scores (M,), and its standard error over whole draws.
 
-    All scores of one draw, its two balls in every repeat, are averaged first: only draws are
-    independent. The error is that of new draws for given classifiers; how these vary with their
-    training rows is measured apart, without noise, by `under_the_rules`. `draw` (M,) says to which
-    draw each belongs.
+    `draw` (M,) says to which draw each belongs. All scores of one draw, its two balls in every
+    repeat, are averaged first: only draws are independent. The error is that of new draws for
+    given classifiers; how these vary with their training rows `under_the_rules` measures.
     """
     return estimate(np.bincount(draw, scores) / np.bincount(draw))
 
@@ -291,10 +255,14 @@ def cross_validate(
     count: int,
     repeats: int,
     done: Done = unseen,
-) -> dict[str, Scores]:
+) -> dict[str, dict[str, Any]]:
     """Judge all classifiers and the exact rule by repeated cross-validation over whole draws.
 
-    There are `count` folds, and the draws are shuffled and parted anew `repeats` times.
+    There are `count` folds, and the draws are shuffled and parted anew `repeats` times. Scores
+    held out have standard errors over draws; the ``true`` ones, and the error ``rmse`` of
+    P(bin 1 | number) over the balls drawn, are those under the rules, without noise: mean and
+    standard deviation between fits. ``wrong``: of the bin-3 balls those called bin 1, and the
+    other way round.
     """
     rng, draws = np.random.default_rng(seed), int(rows.draw.max()) + 1
     parts = [fold for _ in range(repeats) for fold in np.array_split(rng.permutation(draws), count)]
@@ -302,9 +270,8 @@ def cross_validate(
     fits: dict[str, list[Fitted]] = {name: [] for name in METHODS}
     for i, held in enumerate(sides):
         given = data.Examples._make(column[~held] for column in rows)
-        for name, some in fits.items():
-            some.append(train(name, given, seed + 1000 * (i // count) + i % count, setup))
-            done(COST.get(name, 1))
+        for name, method in counted(METHODS.items(), done):
+            fits[name].append(method(given, seed + 1000 * (i // count) + i % count, setup))
     fits[RULE] = [Fitted(_padded(exact.probability))] * len(sides)
     label, of = (
         np.concatenate([column[held] for held in sides]) for column in (rows.label, rows.draw)
@@ -321,13 +288,15 @@ def cross_validate(
         under = [under_the_rules(one.probability, exact) for one in some]
         columns = (np.array([row[key] for row in under]) for key in under[0])
         true = [Estimate(float(c.mean()), float(c.std(ddof=min(1, len(c) - 1)))) for c in columns]
-        found[name] = Scores(
-            per_draw(right, of), per_draw(right - best, of), per_draw(_log_losses(p, label), of),
-            true[0], true[1], true[2],
-            expected_calibration_error(reliability(p[:each], label[:each])),
-            (float(first[label == 0].mean()), float((~first)[label == 1].mean())),
-            float(np.mean([one.seconds for one in some])), sum(one.divergent for one in some),
-        )  # fmt: skip
+        found[name] = {
+            "accuracy": per_draw(right, of),
+            "above_rule": per_draw(right - best, of),
+            "log_loss": per_draw(_log_losses(p, label), of),  # nats
+            **dict(zip(("true_accuracy", "true_log_loss", "rmse"), true, strict=True)),
+            "calibration_error": expected_calibration_error(reliability(p[:each], label[:each])),
+            "wrong": (float(first[label == 0].mean()), float((~first)[label == 1].mean())),
+            "divergent": sum(one.divergent for one in some),  # transitions in all fits
+        }
     return {name: found[name] for name in (*METHODS, RULE)}
 
 
@@ -337,28 +306,23 @@ def intervals(functions: Array) -> tuple[Array, Array]:
     return low, high
 
 
-def undecided(exact: data.Exact) -> NDArray[np.int_]:
+def _undecided(exact: data.Exact) -> NDArray[np.int_]:
     """Return the numbers that either bin can hold: elsewhere it is 0 or 1, or no ball."""
-    p = exact.probability
-    return np.flatnonzero((p > 0) & (p < 1))
+    return np.flatnonzero((exact.probability > 0) & (exact.probability < 1))
 
 
-def logit(p: Array) -> Array:
-    """Return log(p / (1 - p)), of probabilities within 1e-12 of 0 or 1 that of 1e-12."""
+def _logit(p: Array) -> Array:
     return np.asarray(special.logit(np.clip(p, 1e-12, 1.0 - 1e-12)))
-
-
-# Pictures.
 
 
 BALL = "number of the ball"
 P_BIN_1 = "P(bin 1 | number)"
 
 
-def draw_frequencies(rows: data.Examples, exact: data.Exact) -> Figure:
+def _draw_frequencies(rows: data.Examples, exact: data.Exact) -> Figure:
     """Draw how often each number came in the two bins, and how often it should have."""
     figure, ax = panels(8.6, 4.0)
-    count = len(rows.number) // 2
+    count, numbers = len(rows.number) // 2, NUMBERS[1 : exact.mass.shape[1]]
     for label, place, colour, look, mark in (
         (1, 1, BLUE, "-", "o"),
         (0, 3, VERMILLION, "--", "s"),
@@ -366,7 +330,7 @@ def draw_frequencies(rows: data.Examples, exact: data.Exact) -> Figure:
         seen = np.bincount(rows.number[rows.label == label], minlength=len(NUMBERS))
         ax.plot(NUMBERS[1:], seen[1:], mark, color=colour, ms=4.5, label=f"bin {place}, seen")
         right = 2 * count * exact.mass[label, 1:]
-        ax.plot(NUMBERS[1 : len(right) + 1], right, look, color=colour, label=f"bin {place}, exact")
+        ax.plot(numbers, right, look, color=colour, label=f"bin {place}, exact")
     ax.axvline(exact.limit + 0.5, color=GREY, lw=1.0, ls=":", label="best boundary")
     ax.set(xlim=(0, 70), xlabel=BALL, ylabel=f"draws (of {count})")
     ax.set_ylim(bottom=0)
@@ -389,7 +353,7 @@ def _nine(names: Sequence[str], x_label: str, y_label: str) -> tuple[Figure, lis
     return figure, axes
 
 
-def draw_boundaries(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
+def _draw_boundaries(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
     """Draw the probabilities of every classifier, and shade where it says bin 1."""
     figure, axes = _nine(list(full), BALL, P_BIN_1)
     for ax, fitted in zip(axes, full.values(), strict=False):
@@ -404,13 +368,13 @@ def draw_boundaries(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
     return figure
 
 
-def draw_uncertainty(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
+def _draw_uncertainty(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
     """Draw a credible interval at every number, marked right or wrong.
 
     Left: probabilities, as in the paper. Right: their logits, where the ends can be seen.
     """
     figure, axes = panels(13.0, 3.1 * len(full), len(full), 2, sharex=True, squeeze=False)
-    where, truth = undecided(exact), exact.probability
+    where, truth = _undecided(exact), exact.probability
     for (name, fitted), (left, right) in zip(full.items(), axes, strict=True):
         low, high = intervals(fitted.functions)
         holds = (low[where] <= truth[where]) & (truth[where] <= high[where])
@@ -419,7 +383,7 @@ def draw_uncertainty(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
             (where[~holds], VERMILLION, "X", 6.0, "95 % interval, wrong"),
             (np.setdiff1d(NUMBERS, where), GREY, "d", 4.5, "no truth, or one of 0 or 1"),
         )
-        for ax, turn in ((left, np.asarray), (right, logit)):
+        for ax, turn in ((left, np.asarray), (right, _logit)):
             for some, colour, mark, size, label in kinds:
                 middle = turn(np.median(fitted.functions, axis=0)[some])
                 ends = [middle - turn(low[some]), turn(high[some]) - middle]
@@ -434,11 +398,11 @@ def draw_uncertainty(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
     return figure
 
 
-def draw_confusion(scores: Mapping[str, Scores]) -> Figure:
+def _draw_confusion(scores: Mapping[str, Any]) -> Figure:
     """Draw the confusion matrix of every classifier, held out, in per cent of each bin."""
     figure, axes = _nine(list(scores), "called", "is")
     for ax, found in zip(axes, scores.values(), strict=False):
-        third, first = found.wrong
+        third, first = found["wrong"]
         shares = 100 * np.array([[1 - first, first], [third, 1 - third]])
         ax.imshow(shares, cmap="Blues", vmin=0, vmax=100)
         for (row, column), share in np.ndenumerate(shares):
@@ -449,14 +413,14 @@ def draw_confusion(scores: Mapping[str, Scores]) -> Figure:
     return figure
 
 
-def draw_buckets(draws: data.Draws) -> Figure:
+def _draw_buckets(draws: data.Draws) -> Figure:
     """Draw how often each number came: at two unsorted positions, in six sorted buckets."""
     figure, axes = panels(13.0, 5.6, 2, 4, sharex=True, sharey=True)
-    for ax, one in zip(axes.T.ravel(), positions(draws), strict=True):
-        number, seen = np.arange(1, len(one.mass)), np.bincount(one.seen, minlength=len(one.mass))
-        ax.plot(number, seen[1:], ".", color=BLUE, ms=4.5, label="seen")
-        ax.plot(number, len(one.seen) * one.mass[1:], color=BLACK, lw=1.2, label="by the rules")
-        ax.set_title(one.name, fontsize="medium")
+    for ax, (name, (seen, mass)) in zip(axes.T.ravel(), positions(draws).items(), strict=True):
+        number, times = np.arange(1, len(mass)), np.bincount(seen, minlength=len(mass))
+        ax.plot(number, times[1:], ".", color=BLUE, ms=4.5, label="seen")
+        ax.plot(number, len(seen) * mass[1:], color=BLACK, lw=1.2, label="by the rules")
+        ax.set_title(name, fontsize="medium")
     axes[0, 0].set(xlim=(0, 70))
     axes[0, 0].set_ylim(bottom=0)
     figure.supxlabel("number")
@@ -465,7 +429,7 @@ def draw_buckets(draws: data.Draws) -> Figure:
     return figure
 
 
-def draw_weights(full: Mapping[str, Fitted], setup: Setup) -> Figure:
+def _draw_weights(full: Mapping[str, Fitted], setup: Setup) -> Figure:
     """Draw the density of every weight by itself: one chain, all chains, VI, and the prior.
 
     Units can be exchanged, and the signs around one turned, without changing the function. So by
@@ -494,12 +458,7 @@ def draw_weights(full: Mapping[str, Fitted], setup: Setup) -> Figure:
     return figure
 
 
-# The whole study.
-
-
-LONGER = 8  # times the work of a fit is that of NUTS on all rows
 OFFSETS = (1.0, 0.1, 0.001)  # added to the number before the logarithm
-SHOWN = (0, 1, 3, 5, 10, 14, 17, 18, 20, 25, 30, 40, 50, 60, 69)  # of the numbers
 
 
 def full(seed: int) -> dict[str, Any]:
@@ -526,25 +485,20 @@ def reproduce(
     longer = replace(
         setup, warm_up=3 * setup.warm_up, draws=4 * setup.draws, max_depth=setup.max_depth + 1
     )
-    work = {name: COST[name] * (LONGER if name.startswith("NUTS") else 1) for name in METHODS}
-    total = sum(work.values()) + folds * repeats * sum(COST.values()) + len(OFFSETS) * COST[NETWORK]
-    with steps(total, progress) as done:
-        fits = {}
-        for name in METHODS:
-            fits[name] = train(name, rows, seed, longer)
-            done(work[name])
+    with steps((1 + folds * repeats) * len(METHODS) + len(OFFSETS), progress) as done:
+        fits = {name: method(rows, seed, longer) for name, method in counted(METHODS.items(), done)}
         scores = cross_validate(rows, exact, setup, seed, folds, repeats, done)
         zero = {  # what P(bin 1 | 0) owes to the offset
-            offset: train(NETWORK, rows, seed, replace(setup, offset=offset))
-            for offset in counted(OFFSETS, done, COST[NETWORK])
+            offset: METHODS[NETWORK](rows, seed, replace(setup, offset=offset))
+            for offset in counted(OFFSETS, done)
         }
     pictures = {
-        "data": draw_frequencies(rows, exact),
-        "buckets": draw_buckets(draws),
-        "boundaries": draw_boundaries(fits, exact),
-        "uncertainty": draw_uncertainty({name: fits[name] for name in BAYESIAN[:3]}, exact),
-        "confusion": draw_confusion(scores),
-        "weights": draw_weights(fits, setup),
+        "data": _draw_frequencies(rows, exact),
+        "buckets": _draw_buckets(draws),
+        "boundaries": _draw_boundaries(fits, exact),
+        "uncertainty": _draw_uncertainty({name: fits[name] for name in BAYESIAN[:3]}, exact),
+        "confusion": _draw_confusion(scores),
+        "weights": _draw_weights(fits, setup),
     }
     sizes = {"seed": seed, "folds": folds, "repeats": repeats}
     numbers = {
@@ -576,7 +530,7 @@ def _percent(value: float, digits: int = 2) -> str:
 def _tables(
     draws: data.Draws,
     exact: data.Exact,
-    scores: Mapping[str, Scores],
+    scores: Mapping[str, Mapping[str, Any]],
     full: Mapping[str, Fitted],
     zero: Mapping[float, Fitted],
     setup: Setup,
@@ -603,134 +557,91 @@ def _tables(
         "not told which: bin 1 up to": exact.limit,
         "not told which: least log loss, nats": f"{exact.log_loss:.4f}",
         "luck of the perfect classifier, points": _percent(luck),
-        "numbers that either bin can hold": len(undecided(exact)),
+        "numbers that either bin can hold": len(_undecided(exact)),
         "folds of the cross-validation": sizes["folds"],
         "repeats of the cross-validation": sizes["repeats"],
     }
-    widths = {}
-    for name, fitted in full.items():
-        if name.startswith("NUTS"):
-            widths[f"{name}, one chain"] = fitted.weights[:: setup.chains].std(axis=0)
-            widths[f"{name}, all chains"] = fitted.weights.std(axis=0)
-        elif len(fitted.weights):
-            widths[name] = fitted.weights.std(axis=0)
 
-    def largest(fitted: Fitted) -> str:
-        sd = fitted.functions.std(axis=0)[1:]
-        return f"{sd.max():.4f} at {1 + np.argmax(sd)}"
+    def place(of: tuple[NDArray[np.int_], Array]) -> str:
+        seen, mass = of
+        mean, spread = mass @ np.arange(len(mass)), dispersion(mass)
+        off = (seen.mean() - mean) / np.sqrt(spread * mean / len(seen))
+        ratio = seen.var() / seen.mean()
+        return f"{seen.mean():.2f} | {mean:.2f} | {off:+.1f} | {ratio:.1f} | {spread:.1f}"
+
+    def accuracy(name: str) -> str:
+        one, held = scores[name], scores[name]["accuracy"]
+        printed = _percent(PRINTED[name]) if name in PRINTED else "-"
+        above = "-" if name == RULE else bracketed(one["above_rule"], 2, 100)
+        below = (exact.accuracy - held.mean) / held.error
+        held, true = bracketed(held, 2, 100), bracketed(one["true_accuracy"], 3, 100)
+        return f"{printed} | {held} | {above} | {below:.1f} | {true}"
+
+    def probabilities(one: Mapping[str, Any]) -> str:
+        found = [bracketed(one[key], 4) for key in ("log_loss", "true_log_loss", "rmse")]
+        return " | ".join([*found, f"{one['calibration_error']:.4f}"])
+
+    def zero_of(one: Fitted) -> str:
+        at, sd = one.functions[:, 0], one.functions.std(axis=0)
+        low, high = intervals(at)
+        found = f"{one.probability[0]:.4f} | {low:.4f} to {high:.4f} | {sd[0]:.4f}"
+        largest = f"{sd[1:].max():.4f} at {1 + np.argmax(sd[1:])}"
+        return f"{found} | {largest} | {_logit(at).std():.2f} | {_percent((at < 0.5).mean())}"
 
     return text(
-        kit.listed(
+        listed(
             "Where the numbers lie (unsorted: a random order, the file has sorted draws), and "
             "by the rules.\nOf a Poisson distribution the variance over the mean is 1.",
-            "numbers",
-            ((one.name, one) for one in positions(draws)),
-            {
-                "mean": lambda one: f"{one.seen.mean():.2f}",
-                "by the rules": "{0.mean:.2f}",
-                "s.e. off": "{0.off:+.1f}",
-                "variance / mean": lambda one: f"{one.seen.var() / one.seen.mean():.1f}",
-                "of the rules": lambda one: f"{dispersion(one.mass):.1f}",
-            },
+            "numbers | mean | by the rules | s.e. off | variance / mean | of the rules",
+            positions(draws),
+            place,
         ),
-        kit.values(
+        values(
             "Powerball: is a ball w1 (bin 1) or w3 (bin 3) of its draw? In brackets standard "
             "errors.",
             "the game",
             game,
         ),
-        kit.listed(
+        listed(
             "Accuracy (%) held out by cross-validation over whole draws (standard error over "
             "draws); less the exact\nrule's on the same balls; below the ceiling in standard "
             "errors; in the\nlong run (standard deviation between fits).",
-            "accuracy, %",
-            ((name, (name, s)) for name, s in scores.items()),
-            {
-                "printed": lambda of: _percent(PRINTED[of[0]]) if of[0] in PRINTED else "-",
-                "held out": lambda of: bracketed(of[1].accuracy, 2, 100),
-                "above rule": lambda of: (
-                    "-" if of[0] == RULE else bracketed(of[1].above_rule, 2, 100)
-                ),
-                "below ceiling": lambda of: (
-                    f"{(exact.accuracy - of[1].accuracy.mean) / of[1].accuracy.error:.1f}"
-                ),
-                "under the rules": lambda of: bracketed(of[1].true_accuracy, 3, 100),
-                "s/fit": "{0[1].seconds:.2f}",
-            },
+            "accuracy, % | printed | held out | above rule | below ceiling | under the rules",
+            dict(zip(scores, scores, strict=True)),
+            accuracy,
         ),
-        kit.listed(
+        listed(
             "Log loss in nats, probabilities kept 1e-6 from 0 and 1; RMSE of P(bin 1 | "
             "number) over the balls as they\ncome; ECE: expected calibration error in ten "
             "bins, of the exact rule by chance alone.",
-            "probabilities",
+            "probabilities | log loss held out | under the rules | RMSE of p | ECE",
             scores,
-            {
-                "log loss held out": lambda s: bracketed(s.log_loss, 4),
-                "under the rules": lambda s: bracketed(s.true_log_loss, 4),
-                "RMSE of p": lambda s: bracketed(s.rmse, 4),
-                "ECE": "{0.calibration_error:.4f}",
-            },
+            probabilities,
         ),
-        _numbers(full, exact),
-        kit.listed(
+        listed(
             "P(bin 1 | 0), with 95 % credible interval and standard deviation (sd); 'bin 3': "
             "functions that say so at 0;\nlong: all draws.",
-            "number 0",
+            "number 0 | P(bin 1) | 95 % | sd | largest, 1-69 | of logit | bin 3, %",
             asked,
-            {
-                "P(bin 1)": "{0.probability[0]:.4f}",
-                "95 %": lambda one: "{:.4f} to {:.4f}".format(*intervals(one.functions[:, 0])),
-                "sd": lambda one: f"{one.functions[:, 0].std():.4f}",
-                "largest, 1-69": largest,
-                "of logit": lambda one: f"{logit(one.functions[:, 0]).std():.2f}",
-                "bin 3, %": lambda one: _percent((one.functions[:, 0] < 0.5).mean()),
-            },
-        ),
-        kit.listed(
-            "Standard deviations of single weights. Units can be exchanged: by the exact "
-            "posterior all weights of a block\nare equally wide, one chain need not have gone "
-            "round.",
-            "weights",
-            widths,
-            {
-                "narrowest": lambda of: f"{of.min():.2f}",
-                "widest": lambda of: f"{of.max():.2f}",
-                "of W0": lambda of: (
-                    f"{of[: setup.hidden].min():.2f} to {of[: setup.hidden].max():.2f}"
-                ),
-            },
+            zero_of,
         ),
         claims(
             "In brackets standard errors; s.e.: what is printed from held-out draws.",
             "the paper",
             claims_of_the_paper(
-                exact, scores, asked, widths[f"{NETWORK}, one chain"], setup.hidden
+                exact,
+                scores,
+                asked,
+                full[NETWORK].weights[:: setup.chains].std(axis=0),
+                setup.hidden,
             ),
         ),
     )
 
 
-def _numbers(full: Mapping[str, Fitted], exact: data.Exact) -> str:
-    truth = np.append(exact.probability, np.full(70 - len(exact.probability), np.nan))
-    columns: dict[str, Callable[[int], str]] = {
-        "exact": lambda v: "no ball" if np.isnan(truth[v]) else f"{truth[v]:.4f}"
-    }
-    for name in BAYESIAN[:3]:
-        found, (low, high) = full[name].probability, intervals(full[name].functions)
-
-        def shown(v: int, p: Array = found, low: Array = low, high: Array = high) -> str:
-            mark = "right" if low[v] <= truth[v] <= high[v] else "WRONG"
-            mark = mark if 0 < truth[v] < 1 else "-"  # nan, too: no network says exactly 0 or 1
-            return f"{p[v]:.3f} [{low[v]:.3f}, {high[v]:.3f}] {mark:>5}"
-
-        columns[name] = shown
-    caption = "P(bin 1 | number) from all draws, with 95 % credible intervals, each marked."
-    return kit.listed(caption, "number", ((f"{v}", v) for v in SHOWN), columns)
-
-
 def claims_of_the_paper(
     exact: data.Exact,
-    scores: Mapping[str, Scores],
+    scores: Mapping[str, Mapping[str, Any]],
     asked: Mapping[str, Fitted],
     wide: Array,
     units: int,
@@ -742,7 +653,7 @@ def claims_of_the_paper(
     """
     found = []
     for name, printed in PRINTED.items():
-        here = scores[name].accuracy
+        here = scores[name]["accuracy"]
         off = abs(here.mean - printed) / here.error
         said = f"accuracy of {name}, %"
         found.append(Claim(said, _percent(printed), bracketed(here, 2, 100), off))

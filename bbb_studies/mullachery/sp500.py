@@ -11,11 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
@@ -23,8 +21,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bbb_numpy.evaluation import predictive
-from bbb_numpy.evaluation import reliability as scoring
-from bbb_numpy.evaluation.reliability import clustered_mean, reliability
+from bbb_numpy.evaluation.reliability import (
+    chance_calibration_error,
+    clustered_mean,
+    expected_calibration_error,
+    reliability,
+)
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.joint import Model
 from bbb_numpy.numeric.standardisation import moments
@@ -32,6 +34,7 @@ from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
+from bbb_numpy.plots.calibration import reliability_diagram
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish
 from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.sampling.draws import DrawnWeights
@@ -40,7 +43,7 @@ from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies.comparing import draw, learn
 from bbb_studies.data import sp500 as data
 from bbb_studies.data.sp500 import Prices, Table
-from bbb_studies.kit import listed, panels, plus_minus, text, values, write
+from bbb_studies.kit import by_key, listed, panels, text, values, write
 
 Array = NDArray[Any]
 NUTS_NAME, VI_NAME = "network, NUTS", "network, VI"
@@ -171,7 +174,6 @@ class Result(NamedTuple):
     proba: Array  # (M,)
     up: NDArray[np.bool_]  # (M,)
     notes: list[Mapping[str, float]]  # of each year
-    seconds: float
 
 
 class Walk(NamedTuple):
@@ -199,7 +201,7 @@ def walk_forward(
     forecasts; those of a year do not depend on what comes after it. `done` is told of every
     forecast of a year.
     """
-    found: dict[str, list[tuple[Forecast, float]]] = {name: [] for name in forecasters}
+    found: dict[str, list[Forecast]] = {name: [] for name in forecasters}
     every, thin_ones = data.splits(rows, first), data.splits(rows, first, thin)
     tests = []
     for (tested, train, test), thinned in zip(every, thin_ones, strict=True):
@@ -207,13 +209,11 @@ def walk_forward(
         task = Task(rows.x[train], rows.y[train], kept, rows.x[test], key, effort or Effort())
         tests.append(test)
         for name, forecaster in counted(forecasters.items(), done):
-            began = perf_counter()
-            found[name].append((forecaster(task), perf_counter() - began))
+            found[name].append(forecaster(task))
     results = {}
     for name, some in found.items():
-        probas, ups, notes = zip(*(forecast for forecast, _ in some), strict=True)
-        seconds = sum(one for _, one in some)
-        results[name] = Result(np.concatenate(probas), np.concatenate(ups), list(notes), seconds)
+        probas, ups, notes = zip(*some, strict=True)
+        results[name] = Result(np.concatenate(probas), np.concatenate(ups), list(notes))
     chosen = np.concatenate(tests)
     year = rows.known[chosen].astype("datetime64[Y]").astype(int) + 1970
     return Walk(results, rows.y[chosen, 0], rows.made[chosen], year)
@@ -262,9 +262,8 @@ def measure(walk: Walk) -> dict[str, dict[str, Any]]:
                 year: clustered_mean(gained["log_loss"][chosen], walk.made[chosen])
                 for year, chosen in years.items()
             },
-            "calibration_error": scoring.expected_calibration_error(bins),
-            "calibration_error_by_chance": scoring.chance_calibration_error(bins),
-            "seconds": result.seconds,
+            "calibration_error": expected_calibration_error(bins),
+            "calibration_error_by_chance": chance_calibration_error(bins),
         }
     return out
 
@@ -316,79 +315,51 @@ def reproduce(
         "forecasters": scores,
         "forecasters of the second table": other_scores,
     }
-    write(out, {"forecasts": draw_figure(walk, scores)}, found)
+    write(out, {"forecasts": _draw(walk, scores)}, found)
+
+    gains = " | ".join(["gained", *GAINS])
     return text(
-        listed(
+        by_key(
             "S&P 500, next-day direction, refitted every year on all that was known; on the "
             "second table baselines\nalone. +-: standard error, clustered by day; design "
             "effect: its square over that of independent rows.",
-            "prices",
+            "prices | companies | dropped | days | rows_tested | days_tested | rises | naive_error "
+            "| design_effect",
             both,
-            {
-                "companies": "{0[companies]}",
-                "left out": "{0[dropped]}",
-                "days": "{0[days]}",
-                "forecast": "{0[years][0]} to {0[years][1]}",
-                "rows": "{0[rows_tested]}",
-                "on days": "{0[days_tested]}",
-                "rises, %": lambda f: plus_minus(f["rises"], 2, 100),
-                "if independent": lambda f: f"{100 * f['naive_error']:.2f}",
-                "design effect": "{0[design_effect]:.1f}",
-                "worth rows": lambda f: f"{f['rows_tested'] / f['design_effect']:.0f}",
-            },
         ),
-        listed(
+        by_key(
             "ECE: expected calibration error in ten bins of equal mass\n(that of right "
             "probabilities by chance, if rows were independent).",
-            "forecaster",
+            "forecaster | accuracy | log_loss | calibration_error | calibration_error_by_chance",
             scores,
-            {
-                "accuracy %": lambda s: plus_minus(s["accuracy"], 2, 100),
-                "log loss": "{0[log_loss][0]:.4f}",
-                "ECE": "{0[calibration_error]:.3f} ({0[calibration_error_by_chance]:.3f})",
-            },
         ),
-        _gains("Gained over climatology on the same rows.", scores),
+        by_key("Gained over climatology on the same rows; nats.", gains, scores),
         _ratios(scores),
         _probabilities(walk, leaked),
-        _gains("Second table: gained over climatology.", other_scores),
+        by_key("Second table: gained over climatology.", gains, other_scores),
     )
-
-
-def _gains(caption: str, scores: Mapping[str, Mapping[str, Any]]) -> str:
-    return listed(
-        caption,
-        "gained",
-        [(name, one) for name, one in scores.items() if name != BASE],
-        {
-            "accuracy %": lambda s: plus_minus(s["accuracy_gained"], 2, 100),
-            "log loss 1e-3 nats": lambda s: plus_minus(s["log_loss_gained"], 2, 1e3),
-            "Brier 1e-3": lambda s: plus_minus(s["brier_gained"], 2, 1e3),
-        },
-    )
-
-
-def limit(comparisons: int) -> float:
-    """Return the size that one of so many exceeds by chance with probability 5 % (D38)."""
-    return NormalDist().inv_cdf(1.0 - 0.025 / comparisons)
 
 
 def _ratios(scores: Mapping[str, Mapping[str, Any]]) -> str:
-    """Lay out all gains over climatology in their standard errors, and their limits."""
+    """Lay out all gains over climatology in their standard errors, and their limits.
+
+    One of so many exceeds its limit by chance with probability 5 % (D38).
+    """
     rows = {
         name: [f"{one[gain][0] / one[gain][1]:+.1f}" for gain in GAINS]
         for name, one in scores.items()
         if name != BASE
     }
     count = len(GAINS) * len(rows)
-    rows[f"limit of all {count}"] = [f"{limit(count):.2f}"] * len(GAINS)
-    rows["limit of one"] = [f"{limit(1):.2f}"] * len(GAINS)
+    for name, compared in ((f"limit of all {count}", count), ("limit of one", 1)):
+        limit = NormalDist().inv_cdf(1.0 - 0.025 / compared)  # D38
+        rows[name] = [f"{limit:.2f}"] * len(GAINS)
     return listed(
         "Gained, in standard errors; without a real gain one number of the table exceeds 'of all' "
         "and one\nplanned ahead 'of one', up or down, with probability 5 % at most.",
-        "gained, s.e.",
+        "gained, s.e. | accuracy | log loss | Brier",
         rows,
-        {"accuracy": "{0[0]}", "log loss": "{0[1]}", "Brier": "{0[2]}"},
+        " | ".join,
     )
 
 
@@ -417,7 +388,7 @@ STYLES = {
 }
 
 
-def draw_figure(walk: Walk, scores: Mapping[str, Mapping[str, Any]]) -> Figure:
+def _draw(walk: Walk, scores: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Draw gains by year, gains added up over days, and the reliability of the network."""
     figure, (a, b, c) = panels(15.0, 4.8, 1, 3)
     days, order = np.unique(walk.made, return_inverse=True)
@@ -437,34 +408,15 @@ def draw_figure(walk: Walk, scores: Mapping[str, Mapping[str, Any]]) -> Figure:
     a.set_xticks(sorted({int(year) for year in walk.year}))
     for ax in (a, b):
         ax.axhline(0.0, color=BLACK, linewidth=1.0)
-    _draw_reliability(c, walk)
+    tables = {
+        name: reliability(walk.results[name].proba, walk.y, 10, "equal mass")
+        for name in (VI_NAME, NUTS_NAME)
+    }
+    reliability_diagram(tables, ax=c)
+    c.set_xlabel("stated probability of a rise\n(c) reliability (95 %, were rows independent)")
     clustered = "(95 %, clustered by day)"
     by_year = f"year forecast\n(a) against climatology {clustered}"
     finish(a, by_year, "log loss gained (1e-3 nats per forecast)", 2)
     added = "log loss gained, daily means added up (nats)"
     finish(b, "day of the forecast\n(b) the same, added up", added, 2)
-    stated = "stated probability of a rise\n(c) reliability, ten bins of equal mass"
-    finish(c, stated, f"share of rises {clustered}", 2)
     return figure
-
-
-def _draw_reliability(ax: Axes, walk: Walk) -> None:
-    ends = []
-    for name in (VI_NAME, NUTS_NAME):
-        (colour, marker, line), proba = STYLES[name], walk.results[name].proba
-        bins = reliability(proba, walk.y, 10, "equal mass")
-        inside = np.clip(np.searchsorted(bins.low, proba, side="right") - 1, 0, len(bins.low) - 1)
-        error = 1.96 * np.array(
-            [
-                clustered_mean(walk.y[inside == k], walk.made[inside == k])[1]
-                for k in range(len(bins.low))
-            ]
-        )
-        ax.errorbar(
-            bins.stated, bins.seen, yerr=error, marker=marker, linestyle=line, color=colour,
-            markersize=6, capsize=3, linewidth=1.2, label=name,
-        )  # fmt: skip
-        ends += [*bins.stated[[0, -1]], (bins.seen - error).min(), (bins.seen + error).max()]
-    diagonal = [min(ends), max(ends)]
-    ax.plot(diagonal, diagonal, "--", color=BLACK, linewidth=1.0, label="calibrated")
-    ax.axhline(walk.y.mean(), color=GREY, linestyle=":", linewidth=1.4, label="share of rises")

@@ -1,6 +1,6 @@
 """Wu's second system: a radio field over a plane with buildings (W6), and his two questions.
 
-`compare` sets MLE, MAP and VI side by side. `WHY` asks why a large error does not come with a
+MLE, MAP and VI are set side by side. `WHY` asks why a large error does not come with a
 large standard deviation, `HOW` how to fit the simulated function exactly; both are lists of
 variants of one base case, each measured on several data sets by `measure`.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, inf, isfinite, isqrt, nan, sqrt
+from math import inf, isfinite, isqrt, nan, sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.joint import Model
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
-from bbb_numpy.progress import Done, counted, steps
+from bbb_numpy.progress import counted, steps
 from bbb_studies.comparing import METHODS, Fitted, Setup, judge, train
 from bbb_studies.data import path_loss as data
 from bbb_studies.data.path_loss import Receivers, Scene
@@ -33,12 +33,11 @@ from bbb_studies.kit import (
     Claim,
     Estimate,
     average,
-    bracketed,
+    by_key,
     claims,
     listed,
     panels,
     text,
-    values,
     write,
 )
 
@@ -102,7 +101,6 @@ class Variant:
 BASE = Variant()
 NOISE_HEAD = HeteroscedasticLikelihood(0.05)
 MANY = {"count": 1600, "batch_size": 100}
-SMOOTH, EXACT = "VI, no buildings", "full rank, right inputs"
 WEIGHTS = 2 + len(BASE.scene.buildings)  # in which the field is linear: lambda, phi_j, constant
 NOISE_LIMIT = BASE.scene.shadowing * sqrt(WEIGHTS / BASE.count)  # dB, of least squares in them
 
@@ -128,10 +126,12 @@ WHY = (
     BASE.but(
         "5 MAP, noise head, 1600", build=METHODS["MAP"], members=5, likelihood=NOISE_HEAD, **MANY
     ),
-    BASE.but(SMOOTH, scene=Scene(buildings=())),
+    BASE.but("VI, no buildings", scene=Scene(buildings=())),
     BASE.but("VI, empty corner", area=without_corner),
     BASE.but("5 MAP, empty corner", build=METHODS["MAP"], members=5, area=without_corner),
-    BASE.but(EXACT, build=full_rank, hidden=(), inputs=data.features, samples=4),
+    BASE.but(
+        "full rank, right inputs", build=full_rank, hidden=(), inputs=data.features, samples=4
+    ),
 )
 
 LEAST_SQUARES = BASE.but(
@@ -173,14 +173,12 @@ class Measured(NamedTuple):
     numbers: dict[str, float]
 
 
-def mean(values: Array) -> float:
-    """Return the mean, nan of nothing."""
+def _mean(values: Array) -> float:
     return float(values.mean()) if len(values) else nan
 
 
-def rms(values: Array) -> float:
-    """Return the root mean square."""
-    return sqrt(mean(values**2)) if len(values) else nan
+def _rms(values: Array) -> float:
+    return sqrt(_mean(values**2))
 
 
 def rank_correlation(one: Array, other: Array) -> float:
@@ -227,21 +225,21 @@ def measure(variant: Variant, seed: int) -> Measured:
     tenths = np.array_split(np.argsort(p.total), 10)
     corner = ~without_corner(cells)
     numbers |= {
-        "near": rms(error[near]),
-        "far": rms(error[~near]),
+        "near": _rms(error[near]),
+        "far": _rms(error[~near]),
         "rank epistemic": rank_correlation(error, p.epistemic),
         "rank total": rank_correlation(error, p.total),
         "rank if right": float(np.mean(right)),
         "rank if right, sd": float(np.std(right)),
-        "epistemic near": mean(p.epistemic[near]),
-        "epistemic far": mean(p.epistemic[~near]),
-        "total near": mean(p.total[near]),
-        "total far": mean(p.total[~near]),
-        "tenths": rms(error[tenths[-1]]) / rms(error[tenths[0]]) if np.ptp(p.total) else nan,
+        "epistemic near": _mean(p.epistemic[near]),
+        "epistemic far": _mean(p.epistemic[~near]),
+        "total near": _mean(p.total[near]),
+        "total far": _mean(p.total[~near]),
+        "tenths": _rms(error[tenths[-1]]) / _rms(error[tenths[0]]) if np.ptp(p.total) else nan,
         "worst near": float(near[worst].mean()),
         "edge share": float(near.mean()),
-        "corner error": rms(error[corner]),
-        "corner epistemic": mean(p.epistemic[corner]),
+        "corner error": _rms(error[corner]),
+        "corner epistemic": _mean(p.epistemic[corner]),
     }
     numbers = {name: value for name, value in numbers.items() if isfinite(value)}
     return Measured(known, fitted, truth[:, 0], p, near, numbers)
@@ -259,66 +257,54 @@ def bias_and_spread(runs: Sequence[Measured]) -> dict[str, tuple[float, float]]:
     squared = (means.mean(axis=0) - runs[0].truth) ** 2 - variance / len(runs)
     near = runs[0].near
     return {
-        name: (sqrt(max(mean(squared[chosen]), 0.0)), sqrt(mean(variance[chosen])))
+        name: (sqrt(max(_mean(squared[chosen]), 0.0)), sqrt(_mean(variance[chosen])))
         for name, chosen in (("near", near), ("far", ~near))
     }
 
 
-def compare(seed: int = 0, base: Variant = BASE) -> dict[str, Measured]:
-    """Train every one of `METHODS` on the same receivers, and measure."""
-    return {name: measure(base.but(name, build=METHODS[name]), seed) for name in METHODS}
-
-
-def draw_maps(methods: Mapping[str, Measured]) -> Figure:
-    """Draw truth, predicted maps, absolute errors and standard deviations of every method.
-
-    `methods` are from `compare`; one of them is 'VI'.
-    """
+def _draw_maps(methods: Mapping[str, Measured]) -> Figure:
+    """Draw truth, predicted maps, absolute errors and standard deviations of every method."""
     scene, vi, columns = BASE.scene, methods["VI"], len(methods) + 1
-    found = {name: m.predictive for name, m in methods.items()}
-    rows: list[tuple[str, str, dict[str, Array]]] = [
-        (
-            "power (dBm)",
-            "cividis",
-            {"truth and receivers": vi.truth}
-            | {f"{name}, predicted": p.mean for name, p in found.items()},
-        ),
-        (
-            "|error| (dB)",
-            "inferno",
-            {f"within {EDGE:g} m of a jump": vi.near * 1.0}
-            | {f"{name}, |error|": np.abs(p.mean - vi.truth) for name, p in found.items()},
-        ),
-        (
-            "standard deviation (dB)",
-            "viridis",
-            {"VI, epistemic": vi.predictive.epistemic}
-            | {f"{name}, total": p.total for name, p in found.items()},
-        ),
-    ]
+    mask = f"within {EDGE:g} m of a jump"
+    power, error, deviation = (
+        {"truth and receivers": vi.truth},
+        {mask: vi.near * 1.0},
+        {"VI, epistemic": vi.predictive.epistemic},
+    )
+    for name, method in methods.items():
+        power[f"{name}, predicted"] = method.predictive.mean
+        error[f"{name}, |error|"] = np.abs(method.predictive.mean - vi.truth)
+        deviation[f"{name}, total"] = method.predictive.total
     figure, axes = panels(3.3 * columns, 9.6, 3, columns, sharex=True, sharey=True)
-    for i, (label, colours, maps) in enumerate(rows):
-        scaled = list(maps.values())[i == 1 :]  # a mask has no scale
-        lowest = min(one.min() for one in scaled)
-        highest = max(np.quantile(one, 0.995) for one in scaled)
-        for j, (ax, (title, shown)) in enumerate(zip(axes[i], maps.items(), strict=True)):
-            mask = i == 1 and j == 0
+    for row, label, colours, maps in (
+        (axes[0], "power (dBm)", "cividis", power),
+        (axes[1], "|error| (dB)", "inferno", error),
+        (axes[2], "standard deviation (dB)", "viridis", deviation),
+    ):
+        scaled = [shown for title, shown in maps.items() if title != mask]
+        scale = {
+            "cmap": colours,
+            "vmin": min(shown.min() for shown in scaled),
+            "vmax": max(np.quantile(shown, 0.995) for shown in scaled),
+        }
+        for ax, (title, shown) in zip(row, maps.items(), strict=True):
+            binary = {"cmap": "Greys", "vmin": 0.0, "vmax": 2.0}
             image = ax.imshow(
                 shown.reshape(isqrt(shown.size), -1),
                 origin="lower",
                 extent=(0.0, scene.width, 0.0, scene.height),
-                cmap="Greys" if mask else colours,
-                vmin=0.0 if mask else lowest,
-                vmax=2.0 if mask else highest,
+                **(binary if title == mask else scale),
             )
-            colour = "black" if mask else "white"
+            colour = "black" if title == mask else "white"
             for left, bottom, right, top, _ in scene.buildings:
                 size = right - left, top - bottom
                 ax.add_patch(Rectangle((left, bottom), *size, fill=False, edgecolor=colour))
             ax.plot(*np.transpose(scene.transmitters), "^", color=colour, markeredgecolor="black")
             ax.set_title(title, fontsize="medium")
-            ax.set(xlabel="x (m)" if i == 2 else "", ylabel="y (m)" if j == 0 else "")
-        figure.colorbar(image, ax=axes[i], label=label, shrink=0.9)
+        row[0].set_ylabel("y (m)")
+        figure.colorbar(image, ax=row, label=label, shrink=0.9)
+    for ax in axes[-1]:
+        ax.set_xlabel("x (m)")
     axes[0, 0].plot(*vi.receivers.places.T, ".", color="white", markersize=1.5)
     return figure
 
@@ -332,12 +318,6 @@ def full(seed: int) -> dict[str, Any]:
     return {"seed": seed, "repeats": 4}
 
 
-def updates(variant: Variant) -> float:
-    """Return how many minibatches a variant trains on, all its members together."""
-    setup = variant.setup
-    return setup.epochs * variant.members * ceil(variant.count / setup.batch_size)
-
-
 def reproduce(
     out: Path, seed: int = 0, repeats: int = 2, effort: float = 1.0, progress: bool | None = None
 ) -> str:
@@ -345,121 +325,68 @@ def reproduce(
 
     `repeats` data sets, from which every standard error comes; `effort`, a factor on all epochs.
     """
-    seeds, whole = range(seed, seed + repeats), len(METHODS) * updates(BASE)
-    work = repeats * (whole + sum(map(updates, (*WHY[1:], *HOW))))
-
-    def shorter(variant: Variant) -> Variant:
-        return variant.but(variant.name, epochs=max(1, round(effort * variant.setup.epochs)))
-
-    def each(variant: Variant, done: Done) -> list[Measured]:
-        here = counted(seeds, done, updates(variant))
-        return [measure(shorter(variant), which) for which in here]
-
-    def averages(runs: Mapping[str, Sequence[Measured]]) -> dict[str, Average]:
-        return {name: average([one.numbers for one in some]) for name, some in runs.items()}
-
-    with steps(work, progress) as done:
-        pairs = [compare(which, shorter(BASE)) for which in counted(seeds, done, whole)]
-        base = {name: [pair[name] for pair in pairs] for name in METHODS}
-        why = {BASE.name: base[BASE.name]}
-        why |= {variant.name: each(variant, done) for variant in WHY[1:]}
-        how = {variant.name: each(variant, done) for variant in HOW}
-    split = bias_and_spread(why[BASE.name]) if repeats > 1 else {}
-    found = {"methods": averages(base), "why": averages(why), "how": averages(how)}
+    methods = [BASE.but(name, build=build) for name, build in METHODS.items()]
+    groups = {"methods": methods, "why": WHY[1:], "how": HOW}
+    runs: dict[str, dict[str, list[Measured]]] = {group: {} for group in groups}
+    with steps(repeats * sum(map(len, groups.values())), progress) as done:
+        for group, variants in groups.items():
+            for one in variants:
+                shorter = one.but(one.name, epochs=max(1, round(effort * one.setup.epochs)))
+                seeds = counted(range(seed, seed + repeats), done)
+                runs[group][one.name] = [measure(shorter, which) for which in seeds]
+    runs["why"] = {BASE.name: runs["methods"]["VI"], **runs["why"]}
+    found = {
+        group: {name: average([one.numbers for one in some]) for name, some in of.items()}
+        for group, of in runs.items()
+    }
+    split = bias_and_spread(runs["why"][BASE.name]) if repeats > 1 else {}
     numbers = {"seed": seed, "repeats": repeats, **found, "bias and spread": split}
-    write(out, {"maps": draw_maps(pairs[0])}, numbers)
+    first = {name: some[0] for name, some in runs["methods"].items()}
+    write(out, {"maps": _draw_maps(first)}, numbers)
     return _tables(found, split, repeats)
-
-
-SIDE = {
-    "RMSE dB": "rmse",
-    "near jumps": "near",
-    "elsewhere": "far",
-    "nats/row": "log density",
-    "in 95%": "coverage",
-    "epistemic dB": "epistemic",
-}
-RANKS = {
-    "rank epist.": "rank epistemic",
-    "rank total": "rank total",
-    "if right": "rank if right",
-    "its sd": "rank if right, sd",
-    "tenths": "tenths",
-    "edge share": "edge share",
-    "worst near": "worst near",
-}
-NEAR_AND_FAR = {
-    "RMSE near": "near",
-    "RMSE far": "far",
-    "total near": "total near",
-    "total far": "total far",
-    "epist. near": "epistemic near",
-    "epist. far": "epistemic far",
-}
-PLACES = {
-    "RMSE": "rmse",
-    "epistemic": "epistemic",
-    "RMSE corner": "corner error",
-    "epist. corner": "corner epistemic",
-}
 
 
 def _tables(
     found: Mapping[str, Mapping[str, Average]], split: Mapping[str, Any], repeats: int
 ) -> str:
-    scene, setup = BASE.scene, BASE.setup
-    settings = {
-        "transmitter (m)": scene.transmitters[0],
-        "P_T (dBm)": scene.power,
-        "P_0 (dB), at (m)": (scene.reference_loss, scene.reference_distance),
-        "lambda": scene.exponent,
-        "loss of each wall, by building (dB)": [b.wall_loss for b in scene.buildings],
-        "shadowing (dB)": scene.shadowing,
-        "receivers": BASE.count,
-        "hidden units": setup.hidden,
-        "prior sd, standardised": setup.prior_scale,
-        "epochs of Adam": setup.epochs,
-        "data sets": repeats,
-    }
+    def share(one: tuple[float, float]) -> str:
+        return f"{one[0]:.2f} | {one[1]:.2f} | {one[0] ** 2 / np.sum(np.square(one)):.0%}"
 
-    def mean_of(key: str) -> Callable[[Average], str]:
-        return lambda numbers: bracketed(numbers[key], 2) if key in numbers else "-"
-
-    def averages(
-        caption: str, some: Mapping[str, Average], columns: Mapping[str, str], **first: Any
-    ) -> str:
-        """Lay out mean (standard error) of `columns`, number by title."""
-        return listed(caption, "", some, first | {c: mean_of(key) for c, key in columns.items()})
-
-    def ratio(numbers: Average) -> str:
-        if "total near" not in numbers:
-            return "-"
-        return f"{numbers['total near'].mean / numbers['total far'].mean:.2f}"
-
-    columns: dict[str, Any] = {
-        "bias": "{0[0]:.2f}",
-        "spread": "{0[1]:.2f}",
-        "bias, of the squared error": lambda one: f"{one[0] ** 2 / np.sum(np.square(one)):.0%}",
-    }
-    how = {"RMSE dB": "rmse", "near jumps": "near", "elsewhere": "far"}
-    side = "RMSE to the map without shadowing, new receivers; everywhere mean (standard error)."
-    ranks = "(a) Rank correlation of |error| and sd; tenths: RMSE, least over most sure."
-    near = f"RMSE and mean standard deviations within {EDGE:g} m of a jump and elsewhere (dB)."
-    corner = "Total sd near jumps over elsewhere; plane, and corner x, y > 60 m (dB)."
-    bias = "Bias of the mean of VI over data sets, and spread between its fits (dB)."
-    least = "(b) Least squares: one thing changed at a time, then several, then the inputs."
-    limit = f"noise limit: {BASE.scene.shadowing:g} sqrt({WEIGHTS}/{BASE.count}) dB."
-    judged = f"'Large' is a rank correlation of {LARGE:g}; {limit}"
-    plane = f"A plane of {scene.width:g} m x {scene.height:g} m, and the base case."
+    head = f"{repeats} data sets"
     return text(
-        values(plane, "setting", settings),
-        averages(side, found["methods"], SIDE),
-        averages(ranks, found["why"], RANKS),
-        averages(near, found["why"], NEAR_AND_FAR),
-        averages(corner, found["why"], PLACES, **{"near / far": ratio}),
-        listed(bias, "of a jump", split, columns),
-        averages(least, found["how"], how),
-        claims(judged, "the slides", claims_of_the_slides(found["why"], found["how"])),
+        by_key(
+            "RMSE (dB) to the map without shadowing, near jumps and far from them; nats a row and "
+            "share in 95 %\nof new receivers; epistemic sd (dB). Always mean +- standard error.",
+            f"{head} | rmse | near | far | log density | coverage | epistemic",
+            found["methods"],
+        ),
+        by_key(
+            "(a) Rank correlation of |error| and sd; tenths: RMSE, least over most sure.",
+            f"{head} | rank epistemic | rank total | rank if right | tenths | worst near",
+            found["why"],
+        ),
+        by_key(
+            f"RMSE and mean standard deviations within {EDGE:g} m of a jump and elsewhere (dB).",
+            f"{head} | near | far | total near | total far | epistemic near | epistemic far",
+            found["why"],
+        ),
+        listed(
+            "Bias of the mean of VI over data sets, and spread between its fits (dB).",
+            "of a jump | bias | spread | bias, of the squared error",
+            split,
+            share,
+        ),
+        by_key(
+            "(b) Least squares: one thing changed at a time, then several, then the inputs.",
+            f"{head} | rmse | near | far",
+            found["how"],
+        ),
+        claims(
+            f"'Large' is a rank correlation of {LARGE:g}; noise limit: "
+            f"{BASE.scene.shadowing:g} sqrt({WEIGHTS}/{BASE.count}) dB.",
+            "the slides",
+            claims_of_the_slides(found["why"], found["how"]),
+        ),
     )
 
 
@@ -473,20 +400,15 @@ def claims_of_the_slides(why: Mapping[str, Average], how: Mapping[str, Average])
     rows = []
     for name in (BASE.name, best_of(WHY, why, "rank total")[-1]):
         rank = why[name]["rank total"][0]
-        rows.append(
-            Claim(f"large error, 'large variance': {name}", "large", f"{rank:.2f}", rank >= LARGE)
-        )
+        said = f"large error, 'large variance': {name}"
+        rows.append(Claim(said, "large", f"{rank:.2f}", rank >= LARGE))
     *_, right, silent = how
     for name in (best_of(HOW, how, "rmse")[0], right, silent):
         rmse = how[name]["rmse"][0]
         shown = f"{rmse:.2f} dB" if rmse > EXACTLY else f"{rmse:.1e} dB"
-        rows.append(
-            Claim(
-                f"approximates the simulated function: {name}", "'perfectly'", shown, rmse < EXACTLY
-            )
-        )
+        said = f"approximates the simulated function: {name}"
+        rows.append(Claim(said, "'perfectly'", shown, rmse < EXACTLY))
     rmse, error = how[right]["rmse"]
     away = abs(rmse - NOISE_LIMIT) / error if error else inf
     limit = f"{NOISE_LIMIT:.2f} dB"
-    rows.append(Claim("noise limit, the same inputs", limit, f"{rmse:.2f} dB", away, True))
-    return rows
+    return [*rows, Claim("noise limit, the same inputs", limit, f"{rmse:.2f} dB", away, True)]

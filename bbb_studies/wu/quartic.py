@@ -6,7 +6,7 @@ slides refer to in `tutorial`. How the methods train and are judged is `studies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,12 @@ from bbb_numpy.plots.style import BLACK, legend_above, legend_of_figure
 from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.training.optimizers import Constant
 from bbb_studies.comparing import METHODS, Fitted, Setup, judge, train
-from bbb_studies.data import Toy
+from bbb_studies.data.toys import Toy
 from bbb_studies.kit import (
     Claim,
     Estimate,
     average,
-    bracketed,
+    by_key,
     claims,
     listed,
     panels,
@@ -143,26 +143,22 @@ def _tables(scores: Mapping[str, Mapping[str, Mapping[str, Estimate]]], repeats:
     intervals = " and ".join(f"[{low:g}, {high:g}]" for low, high in DATA)
     rows = {f"{region}, {name}": of[region] for region in REGIONS for name, of in scores.items()}
 
-    def cell(name: str) -> Callable[[Mapping[str, Estimate]], str]:
-        return lambda numbers: bracketed(numbers[name], 3)
-
     def growth(method: str) -> list[float]:
         """Return the epistemic sd in the gap and outside over that within the data."""
         inside, *others = (scores[method][region]["epistemic"].mean for region in REGIONS)
         return [other / inside for other in others]
 
     return text(
-        listed(
-            f"-x^4 + 3x^2 + 1 + N(0, {NOISE:g}^2), {ROWS} rows; net 1-20-1; nats; mean (s.e.).",
-            f"{repeats} data sets",
+        by_key(
+            f"-x^4 + 3x^2 + 1 + N(0, {NOISE:g}^2), {ROWS} rows; net 1-20-1; nats; mean +- s.e.",
+            " | ".join([f"{repeats} data sets", *rows["data, VI"]]),
             rows,
-            {name: cell(name) for name in rows["data, VI"]},
         ),
         listed(
             f"Epistemic standard deviation over that within the data, x in {intervals}.",
-            "",
+            " | in the gap | outside",
             {name: growth(name) for name in ("VI", MIXTURE)},
-            {"in the gap": "{0[0]:.1f}", "outside": "{0[1]:.1f}"},
+            "{0[0]:.1f} | {0[1]:.1f}",
         ),
     )
 

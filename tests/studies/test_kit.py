@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from tables import cells_of
 
-from bbb_studies.kit import Claim, claims, plain, plus_minus, write
+from bbb_studies.kit import Claim, by_key, claims, listed, plain, plus_minus, write
 
 
 def test_a_claim_holds_or_not_or_is_some_errors_off():
@@ -46,3 +46,13 @@ def test_numbers_of_all_kinds_are_written_as_tables_and_lists(tmp_path):
 
 def test_a_mean_and_its_error_are_scaled_together():
     assert plus_minus((0.51234, 0.0071), 2, 100) == "51.23 +- 0.71"
+
+
+def test_tables_show_what_their_columns_name():
+    items = {"a b": {"rmse": 0.123456, "nll": (1.5, 0.0321)}, "c": {"rmse": 2.0, "cells": 3}}
+    assert cells_of(by_key("Caption.", "model | nll | cells | rmse", items), "model") == {
+        "a b": ["1.5 +- 0.032", "-", "0.1235"],
+        "c": ["-", "3", "2"],
+    }
+    found = listed("Caption.", "model | rmse | twice", items, "{0[rmse]:.1f} | {0[rmse]:.0%}")
+    assert cells_of(found, "model") == {"a b": ["0.1", "12%"], "c": ["2.0", "200%"]}

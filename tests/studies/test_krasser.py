@@ -1,11 +1,9 @@
 """Krasser's system: its data, the prior as the post programs it, and what the post claims."""
 
-import json
 from math import sqrt
 
 import numpy as np
 import pytest
-from tables import check_picture
 
 from bbb_numpy import MLP, GaussianPrior, MeanField, Model, Reparameterised, check
 from bbb_numpy.evaluation.predictive import Predictive, sample_functions
@@ -14,7 +12,7 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_studies import krasser as models
 from bbb_studies.data.toys import one_period, ten_sine
-from bbb_studies.krasser import SETTINGS, RawMixturePrior, domains, reproduce, run
+from bbb_studies.krasser import RawMixturePrior, domains, run
 
 # The data
 
@@ -149,28 +147,3 @@ def test_the_learned_prior_widens_its_narrow_half_and_with_it_the_band_outside()
     assert post.epistemic_outside > 1.1 * fixed.epistemic_outside
     # both have learned the curve: a constant has 7.1; over other data at most 2.3, of 0.4
     assert max(post.rmse, fixed.rmse) < 0.6 * 10 / sqrt(2)
-
-
-def test_pictures_tables_and_numbers_are_written(tmp_path):
-    out = tmp_path / "new" / "folder"
-    printed = reproduce(out, seed=3, epochs=20, seeds=2, fast=(2, 5)).splitlines()
-    pictures = {"prediction.png", "prior.png"}
-    assert {path.name for path in out.iterdir()} == pictures | {"numbers.json"}
-    for name in pictures:
-        check_picture(out / name, 900, 5)
-    numbers = json.loads((out / "numbers.json").read_text(encoding="utf-8"))
-    assert {name: len(rows) for name, rows in numbers["settings"].items()} == dict.fromkeys(
-        SETTINGS, 2
-    )
-    assert numbers["domains"]["as the post trains it"]["seeds"] == 2
-    assert max(map(len, printed)) <= 100
-    first, second = numbers["settings"]["post"]
-    again = run("post", 3, epochs=20).numbers
-    for name in ("free_energy", "rmse", "coverage", "sigma2", "gap", "epistemic_outside"):
-        assert first[name] == getattr(again, name)
-    row = next(line for line in printed if line.startswith("as in the post"))
-    for shown in (f"{again.free_energy:.1f}", f"{again.rmse:.2f}", f"{again.sigma2:.3f}"):
-        assert shown in row.split()
-    both = [n["seconds_training"] + n["seconds_functions"] for n in (first, second)]
-    row = next(line for line in printed if line.startswith("both (s)"))
-    assert row.split()[2:] == [f"{s:.2f}" for s in (both[0], min(both), max(both))]

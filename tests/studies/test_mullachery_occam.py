@@ -1,50 +1,19 @@
 """Occam's razor: evidence of all data sets, exactly; what it spends here it lacks there."""
 
-import json
-
 import numpy as np
 import pytest
-from tables import cells_of, check_picture
 
 from bbb_numpy import GaussianPrior, Model
 from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_studies.mullachery import occam
-from bbb_studies.mullachery.occam import reproduce
 
 RNG = np.random.default_rng
-SMALL = occam.Budget(side=31, draws=3000, chains=10, steps=24, sets=1, checked=2)
 
 
 @pytest.fixture(scope="module")
 def models():
     return occam.label_models(RNG(0), occam.Budget(side=61, draws=20_000))
-
-
-@pytest.fixture(scope="module")
-def reproduced(tmp_path_factory):
-    out = tmp_path_factory.mktemp("occam") / "new"
-    text = reproduce(out, 0, budget=SMALL)
-    return text, out, json.loads((out / "occam.json").read_text())
-
-
-def test_it_writes_numbers_and_a_picture(reproduced):
-    text, out, numbers = reproduced
-    assert max(map(len, text.splitlines())) <= 110
-    assert len(numbers["regressions"]) == 3
-    check_picture(out / "occam.png", 1000, 10)
-
-
-def test_the_printed_numbers_are_those_of_the_file(reproduced):
-    text, _, numbers = reproduced
-    found = cells_of(text, "data from      ")
-    for one in numbers["regressions"]:
-        line, _, large, *_ = found[one["source"]]
-        assert line == f"{one['found']['line']['log_evidence']:.1f}"
-        assert large.endswith(f"+- {one['found']['large network']['error']:.1f}")
-    found = cells_of(text, "data from  ")
-    for model, row in numbers["divergences"].items():
-        assert found[model] == [f"{value:.3f}" for value in row.values()]
 
 
 @pytest.mark.equation("M20", "M21")

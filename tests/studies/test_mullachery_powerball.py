@@ -1,13 +1,11 @@
 """Powerball's experiment: whole draws held out, judged by the rules, and what it then says."""
 
-import json
 import os
-from dataclasses import replace
 from math import sqrt
 
 import numpy as np
 import pytest
-from tables import cells_of, check_picture
+from made_up import draws
 
 from bbb_studies.data import powerball as data
 from bbb_studies.data.locate import ENVIRONMENT
@@ -22,7 +20,6 @@ from bbb_studies.mullachery.powerball import (
     network,
     per_draw,
     positions,
-    reproduce,
     under_the_rules,
 )
 
@@ -34,14 +31,6 @@ EXACT = data.exact(SHARES)
 RIGHT = np.pad(np.nan_to_num(EXACT.probability), (0, len(NUMBERS) - len(EXACT.probability)))
 QUICK = Setup(chains=2, warm_up=60, draws=40, max_depth=4, epochs=600, functions=200,
               process_draws=60)  # fmt: skip
-
-
-def some_draws(count, seed=0):
-    """Play the game: the rules one after the other, each for its share of the draws."""
-    rng, balls = np.random.default_rng(seed), np.repeat([59, 69], [3 * count // 4, count // 4])
-    white = [np.sort(rng.choice(urn, 5, replace=False)) + 1 for urn in balls]
-    days = np.datetime64("2000-01-01") + np.arange(count)
-    return data.examples(data.Draws(days, np.array(white), balls))
 
 
 def test_the_standard_error_is_over_draws_not_over_balls():
@@ -56,7 +45,7 @@ def test_the_standard_error_is_over_draws_not_over_balls():
 
 
 def test_no_draw_is_on_both_sides_of_a_split(monkeypatch):
-    rows, seen = some_draws(40), []
+    rows, seen = data.examples(draws(40)), []
 
     def spy(given, seed, setup):
         seen.append(given)
@@ -64,7 +53,7 @@ def test_no_draw_is_on_both_sides_of_a_split(monkeypatch):
 
     monkeypatch.setattr(powerball, "METHODS", {"spy": spy})
     found = cross_validate(rows, EXACT, QUICK, 0, count=4, repeats=3)
-    assert found["spy"].above_rule == (0.0, 0.0)
+    assert found["spy"]["above_rule"] == (0.0, 0.0)
     assert len(seen) == 12
     held_out = np.zeros(40, int)
     for given in seen:
@@ -92,7 +81,7 @@ def test_the_exact_rule_is_the_best_under_the_rules():
 @pytest.mark.equation("D37")
 @pytest.mark.parametrize("name", METHODS)
 def test_every_classifier_learns_the_game(name):
-    rows = some_draws(400, 5)
+    rows = data.examples(draws(400, 5))
     fitted = METHODS[name](rows, 0, QUICK)
     found = under_the_rules(fitted.probability, EXACT)
     trees = name in ("random forest", "AdaBoost")
@@ -108,48 +97,12 @@ def test_every_classifier_learns_the_game(name):
         np.testing.assert_allclose(fitted.functions, p, rtol=1e-9)
 
 
-def test_everything_is_written_and_every_number_in_the_tables_was_computed(tmp_path, monkeypatch):
-    rng, lines = np.random.default_rng(4), [",".join(data.COLUMNS)]
-    for i in range(140):
-        day = np.datetime64("2014-12-03") + (i // 2) * 7 + (3 if i % 2 else 0)
-        urn, reds = (59, 35) if day < np.datetime64("2015-10-07") else (69, 26)
-        white = sorted(rng.choice(np.arange(1, urn + 1), 5, replace=False))
-        lines.append(",".join(map(str, [day, *white, rng.integers(1, reds + 1), ""])))
-    (tmp_path / "powerball").mkdir()
-    (tmp_path / "powerball" / data.FILE).write_text("\n".join(lines) + "\n")
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
-    out = tmp_path / "new" / "out"
-    setup = replace(QUICK, warm_up=10, draws=10, max_depth=3, epochs=50, process_draws=10)
-    text = reproduce(out, seed=1, setup=setup, folds=2, repeats=1)
-    numbers = json.loads((out / "numbers.json").read_text())
-
-    def of(part, digits=2, scale=100):
-        return f"{scale * part['mean']:.{digits}f} ({scale * part['error']:.{digits}f})"
-
-    assert cells_of(text, "the game")["first"] == ["2014-12-03"]
-    accuracy, probabilities = cells_of(text, "accuracy, %"), cells_of(text, "probabilities")
-    for name, score in numbers["scores"].items():
-        held, rules = score["accuracy"], score["true_accuracy"]
-        assert (accuracy[name][1], accuracy[name][4]) == (of(held), of(rules, 3))
-        assert probabilities[name][0] == of(score["log_loss"], 4, 1)
-    above = numbers["printed"]["Gaussian process"] - numbers["ceiling"]
-    said = "the best printed accuracy, points above the ceiling"
-    assert cells_of(text, "ours")[said] == ["<= 0", f"{100 * above:.2f}", "no"]
-    widths = numbers["all draws"]["NUTS, 1-5-5-1"]["weights"]
-    shown = cells_of(text, "weights")["NUTS, 1-5-5-1, all chains"]
-    assert shown[:2] == [f"{min(widths):.2f}", f"{max(widths):.2f}"]
-    assert "nan" not in text
-    assert max(map(len, text.split("\n"))) <= 120
-    for name in ("data", "buckets", "boundaries", "uncertainty", "confusion", "weights"):
-        check_picture(out / f"{name}.png", 390, 10)
-
-
 def test_the_powerball_is_from_the_urn_of_its_day():
     days = np.array(["2011-01-01", "2014-01-01", "2014-01-04", "2016-01-02"], "M8[D]")
     white = np.tile(np.arange(1, 6), (4, 1))
-    *_, red = positions(data.Draws(days, white, np.full(4, 59), np.array([39, 35, 1, 26])))
-    assert red.name == "Powerball"
-    assert red.mass[26:28] == pytest.approx([(1 / 39 + 2 / 35 + 1 / 26) / 4, (1 / 39 + 2 / 35) / 4])
+    found = positions(data.Draws(days, white, np.full(4, 59), np.array([39, 35, 1, 26])))
+    _, mass = found["Powerball"]
+    assert mass[26:28] == pytest.approx([(1 / 39 + 2 / 35 + 1 / 26) / 4, (1 / 39 + 2 / 35) / 4])
 
 
 @needs_data
@@ -157,11 +110,12 @@ def test_the_powerball_is_from_the_urn_of_its_day():
 @pytest.mark.equation("D37")
 def test_the_network_reaches_the_ceiling_on_the_real_draws(monkeypatch):
     """In the long run, by NUTS and by VI; and on held-out draws as near as the exact rule."""
-    draws = data.load(powerball.UNTIL)
-    rows, exact = data.examples(draws), data.exact(data.rules(draws))
+    played = data.load(powerball.UNTIL)
+    rows, exact = data.examples(played), data.exact(data.rules(played))
     monkeypatch.setattr(powerball, "METHODS", {name: METHODS[name] for name in BAYESIAN})
     for name, found in cross_validate(rows, exact, Setup(), 0, 5, 1).items():
-        assert exact.accuracy - found.true_accuracy.mean < 5e-4, name  # of an error of 8e-3
-        assert abs(found.accuracy.mean - exact.accuracy) < 2 * found.accuracy.error
-        assert abs(found.above_rule.mean) <= 2 * found.above_rule.error
-        assert found.rmse.mean < 0.03
+        held, above = found["accuracy"], found["above_rule"]
+        assert exact.accuracy - found["true_accuracy"].mean < 5e-4, name  # of an error of 8e-3
+        assert abs(held.mean - exact.accuracy) < 2 * held.error
+        assert abs(above.mean) <= 2 * above.error
+        assert found["rmse"].mean < 0.03

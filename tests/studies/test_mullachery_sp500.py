@@ -1,31 +1,18 @@
 """Forecasts of next-day directions use the past alone, and are judged by errors that are right."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from tables import cells_of
+from made_up import prices
 
 from bbb_studies.data import sp500 as data
 from bbb_studies.data.locate import DamagedDataError, MissingDataError
-from bbb_studies.data.sp500 import HISTORY, INPUTS, Prices, inputs, rows, splits
+from bbb_studies.data.sp500 import HISTORY, INPUTS, inputs, rows, splits
 from bbb_studies.mullachery import sp500
 from bbb_studies.mullachery.sp500 import FORECASTERS, NUTS_NAME, Effort
 
 QUICK = Effort(hidden=2, chains=2, warm_up=6, draws=5, epochs=2, samples=10)
-
-
-def made_up(seed=0, days=700, companies=4, momentum=0.0, start="2010-01-04"):
-    """Random walks that share a market; with momentum, a change carries over to the next day."""
-    rng = np.random.default_rng(seed)
-    change = 0.006 * rng.standard_normal((days, 1)) + 0.01 * rng.standard_normal((days, companies))
-    for day in range(1, days):
-        change[day] += momentum * change[day - 1]
-    first = np.datetime64(start)
-    dates = np.busday_offset(first, np.arange(days), roll="forward")
-    symbols = tuple(f"C{i}" for i in range(companies))
-    return Prices(dates, symbols, 50.0 * np.exp(change.cumsum(axis=0)))
 
 
 def with_another_future(prices, day, seed=99):
@@ -39,22 +26,22 @@ def with_another_future(prices, day, seed=99):
 @pytest.mark.equation("D38")
 @pytest.mark.parametrize("companies", [1, 4, 20])
 def test_inputs_of_a_day_do_not_change_by_one_bit_with_later_prices(companies):
-    prices = made_up(companies=companies)
-    known = inputs(prices.close)
+    given = prices(companies=companies)
+    known = inputs(given.close)
     for day in (HISTORY - 1, HISTORY, 57, 63, 64, 311, 698):
         kept = day - (HISTORY - 1) + 1
-        changed = inputs(with_another_future(prices, day).close)
+        changed = inputs(with_another_future(given, day).close)
         assert (changed[:kept] == known[:kept]).all()
-        assert (inputs(prices.close[: day + 1])[:kept] == known[:kept]).all()
+        assert (inputs(given.close[: day + 1])[:kept] == known[:kept]).all()
         if len(known) > kept:
             assert (changed[kept:] != known[kept:]).any(), "the change of the future shows"
 
 
 @pytest.mark.equation("D38")
 def test_inputs_are_what_their_names_say():
-    prices = made_up(days=40, companies=3)
-    change = np.diff(np.log(prices.close), axis=0)
-    found = inputs(prices.close)
+    given = prices(days=40, companies=3)
+    change = np.diff(np.log(given.close), axis=0)
+    found = inputs(given.close)
     assert found.shape == (40 - 20, 3, len(INPUTS))
     day, company = 33, 1
     past = change[day - 20 : day]  # ends with the change from day - 1 to day
@@ -71,29 +58,29 @@ def test_inputs_are_what_their_names_say():
         np.log(all_volatility),
     ]
     assert found[day - 20, company] == pytest.approx(expected, rel=1e-3)
-    adjusted = inputs(prices.close * [1000.0, 0.5, 3.0])
+    adjusted = inputs(given.close * [1000.0, 0.5, 3.0])
     assert adjusted == pytest.approx(found, rel=1e-6, abs=1e-9), "later dividends drop out"
 
 
 @pytest.mark.equation("D38")
 def test_the_target_of_a_row_is_the_next_day_and_no_other():
-    prices = made_up(days=60)
-    table = rows(prices)
+    given = prices(days=60)
+    table = rows(given)
     assert len(table.y) == (60 - HISTORY) * 4
     for i in (0, 7, 101, len(table.y) - 1):
         day, company = table.day[i], table.company[i]
-        assert table.y[i, 0] == (prices.close[day + 1, company] > prices.close[day, company])
-        assert table.made[i] == prices.dates[day]
-        assert table.known[i] == prices.dates[day + 1]
-        assert (table.x[i] == inputs(prices.close)[day - HISTORY + 1, company]).all()
-    flat = rows(prices._replace(close=np.full((60, 4), 7.0)))
+        assert table.y[i, 0] == (given.close[day + 1, company] > given.close[day, company])
+        assert table.made[i] == given.dates[day]
+        assert table.known[i] == given.dates[day + 1]
+        assert (table.x[i] == inputs(given.close)[day - HISTORY + 1, company]).all()
+    flat = rows(given._replace(close=np.full((60, 4), 7.0)))
     assert (flat.y == 0).all(), "no rise if the price stands still"
     assert np.isfinite(flat.x).all()
 
 
 @pytest.mark.equation("D38")
 def test_what_trains_was_known_when_the_year_began():
-    table = rows(made_up())
+    table = rows(prices())
     found = list(splits(table, 2011))
     assert [split.name for split in found] == ["2011", "2012"]
     for split in found:
@@ -113,14 +100,14 @@ def test_what_trains_was_known_when_the_year_began():
 @pytest.mark.equation("D38")
 @pytest.mark.parametrize("name", list(FORECASTERS))
 def test_forecasts_of_a_year_do_not_change_by_one_bit_with_later_prices(name):
-    prices = made_up()
-    table = rows(prices)
+    given = prices()
+    table = rows(given)
     options = {"forecasters": {name: FORECASTERS[name]}, "first": 2011, "effort": QUICK}
     walk = sp500.walk_forward(table, **options)
     for day in (350, 521, 600):  # within 2011, at the turn of the year, within 2012
-        other = rows(with_another_future(prices, day))
+        other = rows(with_another_future(given, day))
         again = sp500.walk_forward(other, **options)
-        past = walk.made <= prices.dates[day]
+        past = walk.made <= given.dates[day]
         assert past.any()
         assert (walk.results[name].proba[past] == again.results[name].proba[past]).all()
         assert (walk.results[name].up[past] == again.results[name].up[past]).all()
@@ -134,7 +121,7 @@ def test_what_can_be_predicted_is_found(name):
     1/2 + arcsin(0.8) / pi = 0.795 of the cases. On other prices gains were 12 to 19 of their
     errors.
     """
-    table = rows(made_up(days=800, momentum=0.8))
+    table = rows(prices(days=800, momentum=0.8))
     effort = replace(QUICK, hidden=3, chains=2, warm_up=40, draws=30, epochs=40, samples=60)
     walk = sp500.walk_forward(
         table, first=2012, effort=effort,
@@ -144,26 +131,6 @@ def test_what_can_be_predicted_is_found(name):
     assert gained["log_loss_gained"][0] > 4 * gained["log_loss_gained"][1]
     accuracy, error = gained["accuracy"]
     assert 0.65 < accuracy < 0.5 + np.arcsin(0.8) / np.pi + 4 * error
-
-
-def test_the_tables_say_what_the_numbers_say(tmp_path, monkeypatch):
-    tables = {data.FILE: made_up(days=900), sp500.SECOND: made_up(7, 900, 6, start="2013-02-08")}
-    monkeypatch.setattr(data, "load", lambda file=data.FILE: tables[file])
-    text = sp500.reproduce(tmp_path, effort=QUICK)
-    assert (tmp_path / "forecasts.png").stat().st_size > 10_000
-    assert max(map(len, text.splitlines())) < 125
-    numbers = json.loads((tmp_path / "numbers.json").read_text())
-    found, ratios = cells_of(text, "forecaster"), cells_of(text, "gained, s.e.")
-    for name, one in numbers["forecasters"].items():
-        assert found[name][:2] == [
-            "{:.2f} +- {:.2f}".format(*(100 * value for value in one["accuracy"])),
-            f"{one['log_loss'][0]:.4f}",
-        ]
-        if name != "climatology":
-            gain, error = one["log_loss_gained"]
-            assert ratios[name][1] == f"{gain / error:+.1f}"
-    assert list(found) == list(FORECASTERS)
-    assert cells_of(text, "prices")["second"][0] == "6"
 
 
 def test_damaged_tables_and_impossible_years_are_refused(tmp_path, monkeypatch):
@@ -190,4 +157,4 @@ def test_damaged_tables_and_impossible_years_are_refused(tmp_path, monkeypatch):
         with pytest.raises(DamagedDataError, match=message):
             load(text)
     with pytest.raises(ValueError, match="first must be a year after"):
-        list(splits(rows(made_up(days=60)), 2010))
+        list(splits(rows(prices(days=60)), 2010))

@@ -1,23 +1,18 @@
 """Wu's radio field: exact geometry, the laws of the model, and what the experiments claim."""
 
-import json
-import re
 from dataclasses import replace
 from math import log10, sqrt
 
 import numpy as np
 import pytest
-from tables import check_picture
 
 from bbb_studies.data import path_loss as data
 from bbb_studies.data.path_loss import Building, Scene, field, receivers, walls
-from bbb_studies.wu import path_loss as study
 from bbb_studies.wu.path_loss import (
     HOW,
     NOISE_LIMIT,
     WHY,
     measure,
-    reproduce,
 )
 
 ONE = (Building(2.0, -1.0, 4.0, 1.0, 5.0),)
@@ -122,15 +117,8 @@ def test_receivers_stay_where_they_may_be():
     right = receivers(scene, rng, 300, lambda places: places[:, 0] > 80.0)
     assert len(right.places) == 300
     assert (right.places[:, 0] > 80.0).all()
-    for wrong, message in (
-        (lambda: receivers(scene, rng, 3, lambda p: np.zeros(len(p), bool)), "almost no place"),
-        (lambda: Scene(exponent=0.0), "exponent must be positive"),
-        (lambda: Scene(shadowing=-1.0), "shadowing must be finite and >= 0"),
-        (lambda: Scene(transmitters=()), "transmitters must have shape"),
-        (lambda: Scene(buildings=(Building(2, 0, 1, 1, 5),)), "needs left < right"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            wrong()
+    with pytest.raises(ValueError, match="almost no place"):
+        receivers(scene, rng, 3, lambda p: np.zeros(len(p), bool))
 
 
 # The experiments, shorter.
@@ -162,19 +150,3 @@ def test_least_squares_in_the_right_inputs_reaches_the_limit_of_the_noise():
         np.testing.assert_allclose(fitted, exact, atol=0.02)  # dB
     limit = NOISE_LIMIT**2
     assert np.mean(squares) == pytest.approx(limit, abs=4 * limit * sqrt(2 / 7 / 6))
-
-
-def test_everything_is_written_and_every_number_in_the_tables_was_computed(tmp_path, monkeypatch):
-    monkeypatch.setattr(study, "CELLS", 16)
-    monkeypatch.setattr(study, "FRESH", 100)
-    monkeypatch.setattr(study, "HOW", [v for v in HOW if v.count < 1000])
-    printed = reproduce(tmp_path, seed=3, repeats=2, effort=0.004)
-    numbers = json.loads((tmp_path / "numbers.json").read_text())
-    for group in ("methods", "why", "how"):
-        for name, values in numbers[group].items():
-            mean, error = values["near" if "near" in values else "far"].values()
-            assert re.search(rf"{re.escape(name)} .*{mean:.2f} \({error:.2f}\)", printed), name
-    assert set(numbers["why"]) == {variant.name for variant in WHY}
-    assert "nan" not in printed
-    assert max(map(len, printed.split("\n"))) <= 120
-    check_picture(tmp_path / "maps.png", 400, 10)

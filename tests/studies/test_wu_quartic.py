@@ -1,13 +1,10 @@
 """Wu's quartic, and the exact ends of the family that it compares: MLE (W1) and MAP (W2)."""
 
-import json
-import re
 from dataclasses import replace
 from math import pi, sqrt
 
 import numpy as np
 import pytest
-from tables import check_picture
 
 from bbb_numpy.model.joint import Model
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
@@ -17,14 +14,11 @@ from bbb_studies.comparing import METHODS, Setup, train
 from bbb_studies.kit import average
 from bbb_studies.wu.quartic import (
     DATA,
-    MIXTURE,
     NOISE,
-    REGIONS,
     SIX,
     TUTORIAL,
     quartic,
     quartic_curve,
-    reproduce,
     run,
     tutorial,
 )
@@ -114,21 +108,3 @@ def test_vi_covers_new_data_where_data_were_and_a_point_does_so_less():
     points = found["MLE"], found["MAP"]
     assert found["VI"] > max(points)
     assert abs(found["VI"] - 0.95) < 0.5 * min(abs(point - 0.95) for point in points)
-
-
-def test_everything_is_written_and_every_number_in_the_table_was_computed(tmp_path):
-    printed = reproduce(tmp_path, seed=2, repeats=2, setup=replace(SHORT, epochs=3))
-    numbers = json.loads((tmp_path / "numbers.json").read_text())
-    stored = numbers["mean and standard error"]
-    for said in numbers["tutorial"]:
-        assert re.search(rf"{re.escape(said['said'])} .*{re.escape(said['here'])}", printed)
-    for method in (*METHODS, MIXTURE):
-        for region in REGIONS:
-            cells = [
-                f"{m:.3f} ({e:.3f})" for m, e in map(dict.values, stored[method][region].values())
-            ]
-            row = r"\s+".join(map(re.escape, [f"{region}, {method}", *cells]))
-            assert re.search(row, printed)
-    for name in ("fit.png", "tutorial.png"):
-        check_picture(tmp_path / name, 400, 5)
-    assert "2 data sets" in printed

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bbb_studies.data import Toy, cubic, sine, sine_curve
+from bbb_studies.data.toys import Toy, cubic, sine, sine_curve
 
 PROBLEMS = {"sine": (sine, 0.0, 0.5, 0.02), "cubic": (cubic, -4.0, 4.0, 3.0)}
 problems = pytest.mark.parametrize(
@@ -55,18 +55,3 @@ def test_the_scatter_of_the_sine_problem_is_the_slope_times_eps():
 def test_without_noise_y_is_the_true_curve(draw, low, high, noise):
     data = draw(np.random.default_rng(7), 50, noise=0.0)
     assert np.array_equal(data.y, data.truth(data.x))
-
-
-@problems
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"rows": 0}, "rows must be a whole number >= 1; got 0"),
-        ({"low": 1.0, "high": 1.0}, "low < high; got 1, 1"),
-        ({"high": float("inf")}, "high must be finite"),
-        ({"noise": -1.0}, "noise must be finite and >= 0, .*got -1.0"),
-    ],
-)
-def test_a_wrong_argument_is_named(draw, low, high, noise, wrong, message):
-    with pytest.raises(ValueError, match=message):
-        draw(np.random.default_rng(0), **wrong)
