@@ -85,20 +85,13 @@ def fit_replicates(
     recipe = Recipe() if recipe is None else recipe
     if recipe.early_stopping is not None:
         raise ValueError("replicates end together: early_stopping needs a training.fit for each")
-    together, count = SideBySide(estimators), len(estimators)
-    if not len(trainings) == len(xs) == len(ys) == len(rngs) == count:
-        lengths = [len(part) for part in (estimators, trainings, xs, ys, rngs)]
-        raise ValueError(
-            f"estimators, trainings, xs, ys and rngs must have one entry each; got {lengths}"
-        )
-    single, model = estimators[0].layout, estimators[0].model
+    together = SideBySide(estimators)
+    single = estimators[0].layout
     state = _together(single, trainings, recipe.optimizer)
-    dtype = state.theta.dtype
-    x = _rows(xs, "xs", model.network.sizes[0], dtype)
-    y = _rows(ys, "ys", model.outputs, dtype)
+    rows = RowsOfEach(*(np.array(given, state.theta.dtype) for given in (xs, ys)))
     before = [training.history for training in trainings]
     try:
-        found = train(together, state, RowsOfEach(x, y), recipe, rngs, progress=progress)
+        found = train(together, state, rows, recipe, rngs, progress=progress)
     except NonFiniteError as failure:
         which = int(np.flatnonzero(~np.isfinite(failure.value))[0])
         kept = _apart(single, failure.training, before)[which]
@@ -159,14 +152,9 @@ def _together(single: Layout, trainings: Sequence[Training], optimizer: Optimize
     """Return one state of all replicates, with an empty history."""
     first = trainings[0]
     names = optimizer.init(first.theta).arrays.keys()
-    for r, one in enumerate(trainings):
-        if one.optimizer_state.steps != first.optimizer_state.steps:
-            raise ValueError(
-                f"replicate {r} was trained for {one.optimizer_state.steps} steps, replicate 0 for "
-                f"{first.optimizer_state.steps}; all must be equally far"
-            )
+    (steps,) = {training.optimizer_state.steps for training in trainings}  # all are equally far
     memory = Memory(
-        first.optimizer_state.steps,
+        steps,
         {
             name: stack(single, [t.optimizer_state.arrays[name] for t in trainings])
             for name in names
@@ -188,20 +176,4 @@ def _apart(single: Layout, state: Training, before: list[list[Epoch]]) -> list[T
             for e in recorded
         ]
         out.append(Training(thetas[r], Memory(memory.steps, mine), before[r] + epochs))
-    return out
-
-
-def _rows(given: Sequence[Array], name: str, width: int, dtype: Any) -> Array:
-    """Return the rows of all replicates (R, N, width) in `dtype`, or say what does not fit."""
-    shapes = {np.shape(rows) for rows in given}
-    shape = shapes.pop()
-    if shapes or len(shape) != 2 or shape[1] != width or shape[0] == 0:
-        raise ValueError(
-            f"{name} must hold arrays of one shape (rows, {width}), rows >= 1; got "
-            f"{sorted({shape} | shapes)}. Train sets of another size in another call"
-        )
-    with np.errstate(over="ignore"):
-        out = np.array(given, dtype)
-    if not np.isfinite(out).all():
-        raise ValueError(f"{name} contain nan or infinity as {dtype}; remove or impute such rows")
     return out

@@ -9,7 +9,7 @@ on data drawn from each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,9 +26,9 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above
-from bbb_numpy.progress import Done, counted, steps, unseen
+from bbb_numpy.progress import Done, steps, unseen
 from bbb_studies import linear_gaussian
-from bbb_studies.annealing import Annealed, BayesFactor, bayes_factor, evidence, in_words
+from bbb_studies.annealing import BayesFactor, bayes_factor, evidence, in_words
 from bbb_studies.kit import Claim, by_key, claims, listed, plus_minus, text, write
 
 Array = NDArray[Any]
@@ -46,7 +46,6 @@ class Budget(NamedTuple):
     chains: int = 50  # of annealed importance sampling
     steps: int = 150
     sets: int = 3  # regressions drawn from each model
-    checked: int = 3  # label vectors checked by annealing
 
 
 class Labelled(NamedTuple):
@@ -148,22 +147,6 @@ class Found(NamedTuple):
     lower: float  # mean log weight, below on average
 
 
-class Checked(NamedTuple):
-    """A log evidence of a label vector found once more, by annealing."""
-
-    model: str
-    labels: int  # index in `LABELS`
-    known: float  # nats
-    known_error: float  # 0 by quadrature
-    run: Annealed
-
-    @property
-    def off(self) -> float:
-        """Annealing less the known value, in standard errors of both."""
-        error = np.hypot(self.run.error, self.known_error)
-        return float((self.run.log_evidence - self.known) / error)
-
-
 class Measured(NamedTuple):
     """A data set, what every model says of it, and its source against the best other model."""
 
@@ -189,27 +172,6 @@ def divergences(models: Mapping[str, Labelled]) -> dict[str, dict[str, float]]:
     }
 
 
-def check_labels(
-    models: Mapping[str, Labelled], rng: np.random.Generator, budget: Budget
-) -> Iterator[Checked]:
-    """Anneal on label vectors of growing complexity."""
-    asked = np.linspace(0, POINTS - 2, budget.checked).astype(int)
-    by_changes = [np.flatnonzero(changes(LABELS) == c) for c in asked]
-    for which in (int(rng.choice(some)) for some in by_changes):
-        y = LABELS[which][:, None].astype(float)
-        for name in ("line", "parabola", "degree 7", "network"):
-            model = models[name]
-            known = model.probability[which]
-            run = evidence(
-                LogJoint(model.model, model.x, y),
-                chains=2 * budget.chains,
-                steps=budget.steps // 2,
-                seed=rng,
-            )
-            error = float(model.error[which] / known)
-            yield Checked(name, which, float(np.log(known)), error, run)
-
-
 def measure(rng: np.random.Generator, budget: Budget, done: Done = unseen) -> list[Measured]:
     """Draw regressions from every model, and find every model's evidence of each."""
     models, x = regression_models(), np.linspace(-2.0, 2.0, ROWS)[:, None]
@@ -227,7 +189,7 @@ def measure(rng: np.random.Generator, budget: Budget, done: Done = unseen) -> li
                 )  # fmt: skip
                 row[name] = Found(run.log_evidence, run.error, run.lower)
             found.append(Measured(source, y, row))
-            done(4)  # as long as all checks of one label vector
+            done(1)
     return found
 
 
@@ -323,30 +285,20 @@ def reproduce(
 ) -> str:
     """Compute, write ``occam.png`` and ``occam.json`` into `out`, return the tables."""
     budget = budget or Budget()
-    first, second, third = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
-    with steps(4 * budget.checked + 3 * 4 * budget.sets, progress) as done:
+    first, _, third = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
+    with steps(3 * budget.sets, progress) as done:
         models = label_models(first, budget)
-        checks = list(counted(check_labels(models, second, budget), done))
         regressions = measure(third, budget, done)
     numbers = {
         "labels": {m: {"probability": x.probability, "error": x.error} for m, x in models.items()},
-        "checks": [
-            {**check._asdict(), "run": [check.run.log_evidence, check.run.error]}
-            for check in checks
-        ],
         "divergences": divergences(models),
         "regressions": regressions,
     }
     write(out, {"occam": _draw_razor(models, regressions)}, numbers, "occam")
-    return _tables(models, checks, regressions, budget)
+    return _tables(models, regressions, budget)
 
 
-def _tables(
-    models: Mapping[str, Labelled],
-    checks: Sequence[Checked],
-    measured: Sequence[Measured],
-    budget: Budget,
-) -> str:
+def _tables(models: Mapping[str, Labelled], measured: Sequence[Measured], budget: Budget) -> str:
     simple = changes(LABELS) <= 1
     sizes, means = _by_changes(models)
     rows = zip(sizes, winners(means), *means.values(), strict=True)
@@ -357,10 +309,6 @@ def _tables(
         by_annealing = " | ".join([*nets, f"{one.factor.log:+.1f} +- {one.factor.error:.1f}"])
         return f"{one.found['line'].log_evidence:.1f} | {by_annealing} | {words}"
 
-    def annealed(c: Checked) -> str:
-        found = plus_minus((c.run.log_evidence, c.run.error), 3)
-        return f"{changes(LABELS)[c.labels]} | {c.known:.3f} | {found} | {c.off:+.1f}"
-
     def spent(m: Labelled) -> str:
         off, error = m.probability.sum() - 1.0, np.max(m.error / m.probability)
         on_simple = m.probability[simple].sum()
@@ -368,9 +316,8 @@ def _tables(
 
     return text(
         f"Occam's razor. (a) models of labels: {POINTS} points, {2**POINTS} label vectors, "
-        f"logistic weights N(0, {PRIOR:g}^2);\nannealing of {2 * budget.chains} chains, "
-        f"{budget.steps // 2} powers. (b) of regressions: {ROWS} rows, noise {NOISE:g}, "
-        f"weights N(0, {WIDTH:g}^2);\n{budget.chains} chains, {budget.steps} powers.",
+        f"logistic weights N(0, {PRIOR:g}^2).\n(b) of regressions: {ROWS} rows, noise {NOISE:g}, "
+        f"weights N(0, {WIDTH:g}^2); annealing of {budget.chains} chains, {budget.steps} powers.",
         listed(
             "(a) P(D|m) of one data set, on average, by the label changes along the line.",
             " | ".join(["changes", "sets", *means, "best but the network"]),
@@ -390,13 +337,6 @@ def _tables(
             "(KL, nats).",
             " | ".join(["data from", *models]),
             divergences(models),
-        ),
-        listed(
-            "Annealed importance sampling of some log P(D|m), nats; z: less the value of "
-            "above, in standard\nerrors of both.",
-            "model | changes | above | annealed | z",
-            ((c.model, c) for c in checks),
-            annealed,
         ),
         listed(
             "(b) log P(D|m), nats +- standard error: line 1-1 exactly, networks 1-3-1 and "

@@ -323,10 +323,7 @@ def _draw_frequencies(rows: data.Examples, exact: data.Exact) -> Figure:
     """Draw how often each number came in the two bins, and how often it should have."""
     figure, ax = panels(8.6, 4.0)
     count, numbers = len(rows.number) // 2, NUMBERS[1 : exact.mass.shape[1]]
-    for label, place, colour, look, mark in (
-        (1, 1, BLUE, "-", "o"),
-        (0, 3, VERMILLION, "--", "s"),
-    ):
+    for label, place, colour, look, mark in ((1, 1, BLUE, "-", "o"), (0, 3, VERMILLION, "--", "s")):
         seen = np.bincount(rows.number[rows.label == label], minlength=len(NUMBERS))
         ax.plot(NUMBERS[1:], seen[1:], mark, color=colour, ms=4.5, label=f"bin {place}, seen")
         right = 2 * count * exact.mass[label, 1:]

@@ -29,17 +29,7 @@ from bbb_numpy.progress import counted, steps
 from bbb_studies.comparing import METHODS, Fitted, Setup, judge, train
 from bbb_studies.data import path_loss as data
 from bbb_studies.data.path_loss import Receivers, Scene
-from bbb_studies.kit import (
-    Claim,
-    Estimate,
-    average,
-    by_key,
-    claims,
-    listed,
-    panels,
-    text,
-    write,
-)
+from bbb_studies.kit import Claim, Estimate, average, by_key, claims, listed, panels, text, write
 
 Average = dict[str, Estimate]
 Array = NDArray[Any]

@@ -24,17 +24,7 @@ from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.training.optimizers import Constant
 from bbb_studies.comparing import METHODS, Fitted, Setup, judge, train
 from bbb_studies.data.toys import Toy
-from bbb_studies.kit import (
-    Claim,
-    Estimate,
-    average,
-    by_key,
-    claims,
-    listed,
-    panels,
-    text,
-    write,
-)
+from bbb_studies.kit import Claim, Estimate, average, by_key, claims, listed, panels, text, write
 
 Array = NDArray[Any]
 

@@ -199,16 +199,6 @@ def test_ctrl_c_reaches_the_caller(monkeypatch):
     assert len(done) == 5
 
 
-def call(built, change=lambda arguments: None):
-    xs, ys = data(built)
-    rngs = [np.random.default_rng(r) for r in range(len(built))]
-    states = [start(one, rng, Adam()) for one, rng in zip(built, rngs, strict=True)]
-    arguments = {"trainings": states, "xs": list(xs), "ys": list(ys), "rngs": rngs}
-    arguments |= {"estimators": built, "recipe": Recipe(epochs=1)}
-    change(arguments)
-    return fit_replicates(**arguments)
-
-
 MIXED = (GaussianPrior(0.7), GaussianPrior(0.7, learn=True), GaussianPrior(0.7))
 
 
@@ -231,33 +221,3 @@ MIXED = (GaussianPrior(0.7), GaussianPrior(0.7, learn=True), GaussianPrior(0.7))
 def test_what_cannot_be_replicated_is_refused_with_the_reason(built, error, message):
     with pytest.raises(error, match=message):
         replicated(built)
-
-
-def _other_rows(arguments):
-    arguments["xs"][1] = arguments["xs"][1][:-1]
-
-
-def _missing(arguments):
-    arguments["xs"][2][0, 0] = np.nan
-
-
-def _one_generator(arguments):
-    arguments["rngs"] = arguments["rngs"][:1]
-
-
-def _further(arguments):
-    arguments["trainings"][1].optimizer_state.steps = 7
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (_other_rows, r"xs must hold arrays of one shape \(rows, 4\).*\(20, 4\), \(21, 4\)"),
-        (_missing, "xs contain nan or infinity as float64"),
-        (_one_generator, r"one entry each; got \[3, 3, 3, 3, 1\]"),
-        (_further, "replicate 1 was trained for 7 steps"),
-    ],
-)
-def test_replicates_that_do_not_fit_together_are_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        call(estimators(), change)

@@ -26,7 +26,7 @@ SHORT = {
     "wu-path-loss": {"repeats": 2, "effort": 0.004},
     "coin": {"budget": (60, 300, 100)},
     "occam": {
-        "budget": occam.Budget(side=31, draws=3000, chains=10, steps=24, sets=1, checked=2)
+        "budget": occam.Budget(side=31, draws=3000, chains=10, steps=24, sets=1)
     },
     "powerball": {
         "setup": powerball.Setup(

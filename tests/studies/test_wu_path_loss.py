@@ -8,12 +8,7 @@ import pytest
 
 from bbb_studies.data import path_loss as data
 from bbb_studies.data.path_loss import Building, Scene, field, receivers, walls
-from bbb_studies.wu.path_loss import (
-    HOW,
-    NOISE_LIMIT,
-    WHY,
-    measure,
-)
+from bbb_studies.wu.path_loss import HOW, NOISE_LIMIT, WHY, measure
 
 ONE = (Building(2.0, -1.0, 4.0, 1.0, 5.0),)
 

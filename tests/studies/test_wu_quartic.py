@@ -12,16 +12,7 @@ from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_studies.comparing import METHODS, Setup, train
 from bbb_studies.kit import average
-from bbb_studies.wu.quartic import (
-    DATA,
-    NOISE,
-    SIX,
-    TUTORIAL,
-    quartic,
-    quartic_curve,
-    run,
-    tutorial,
-)
+from bbb_studies.wu.quartic import DATA, NOISE, SIX, TUTORIAL, quartic, quartic_curve, run, tutorial
 
 SHORT = Setup(epochs=300, likelihood=GaussianLikelihood(0.25))
 
