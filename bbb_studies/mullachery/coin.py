@@ -10,8 +10,8 @@ The paper's table of conjugate priors, corrected (M19):
 data                   prior                    posterior
 =====================  =======================  ==========================================
 Bernoulli p            `Beta` (a, b)            Beta(a + sum x, b + N - sum x)
-categorical p          `Dirichlet` (a_k)        Dirichlet(a_k + c_k), c_k rows of class k
-Poisson rate           `Gamma` (a, rate b)      Gamma(a + sum x, b + N)
+categorical p          Dirichlet (a_k)          Dirichlet(a_k + c_k), c_k rows of class k
+Poisson rate           Gamma (a, rate b)        Gamma(a + sum x, b + N)
 =====================  =======================  ==========================================
 
 Every prior is proportional to exp(<eta, T>) with log normaliser A(eta); the data add their
@@ -93,53 +93,6 @@ class Beta:
     def mean(self) -> float:
         """The ratio alpha / (alpha + beta), also the predictive probability of a success."""
         return self.alpha / (self.alpha + self.beta)
-
-
-@dataclass(frozen=True)
-class Dirichlet:
-    """P(p) proportional to prod_k p_k^(alpha_k - 1), the prior of K >= 2 probabilities (M19)."""
-
-    alpha: tuple[float, ...]
-
-    def observe(self, counts: ArrayLike) -> Self:
-        """Return the posterior Dirichlet(alpha_k + c_k): counts (K,) by class, not summed (M19)."""
-        return type(self)(tuple(np.add(self.alpha, counts)))
-
-    @property
-    def log_normaliser(self) -> float:
-        """The difference sum_k log Gamma(alpha_k) - log Gamma(sum_k alpha_k)."""
-        return float(special.gammaln(self.alpha).sum() - special.gammaln(sum(self.alpha)))
-
-    @property
-    def mean(self) -> Array:
-        """The ratios alpha_k / sum alpha (K,), also the predictive probabilities."""
-        return np.asarray(self.alpha) / sum(self.alpha)
-
-
-@dataclass(frozen=True)
-class Gamma:
-    """P(rate) proportional to rate^(shape - 1) e^(-rate * b), the prior of a Poisson rate (M19).
-
-    Both numbers are positive; the field `rate` is b, one over the scale. Like `shape` events in
-    `rate` intervals: what the paper's table prints as the *posterior*.
-    """
-
-    shape: float
-    rate: float
-
-    def observe(self, counts: Sequence[int]) -> Self:
-        """Return the posterior Gamma(shape + sum x, rate + N) after counts (M19)."""
-        return type(self)(self.shape + sum(counts), self.rate + len(counts))
-
-    @property
-    def log_normaliser(self) -> float:
-        """The difference log Gamma(shape) - shape log rate."""
-        return float(special.gammaln(self.shape) - self.shape * np.log(self.rate))
-
-    @property
-    def mean(self) -> float:
-        """Shape / rate."""
-        return self.shape / self.rate
 
 
 class Prior(NamedTuple):

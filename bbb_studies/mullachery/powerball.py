@@ -40,12 +40,12 @@ from bbb_studies.kit import (
     Claim,
     Estimate,
     bracketed,
+    by_key,
     claims,
     estimate,
     listed,
     panels,
     text,
-    values,
     write,
 )
 
@@ -508,7 +508,11 @@ def reproduce(
         "zero": {offset: _for_file(one) for offset, one in zero.items()},
     }
     write(out, pictures, {**sizes, "setup": setup, **numbers})
-    return _tables(draws, exact, scores, fits, zero, setup, sizes)
+    asked = {f"{NETWORK}, log(v + {offset:g})": fitted for offset, fitted in zero.items()}
+    asked |= {f"{name}, log(v + {setup.offset:g}), long": fits[name] for name in BAYESIAN}
+    wide = fits[NETWORK].weights[:: setup.chains].std(axis=0)  # of one chain
+    said = claims_of_the_paper(exact, scores, asked, wide, setup.hidden)
+    return _tables(draws, exact, scores, asked, said)
 
 
 def _for_file(one: Fitted) -> dict[str, Any]:
@@ -528,57 +532,20 @@ def _tables(
     draws: data.Draws,
     exact: data.Exact,
     scores: Mapping[str, Mapping[str, Any]],
-    full: Mapping[str, Fitted],
-    zero: Mapping[float, Fitted],
-    setup: Setup,
-    sizes: Mapping[str, int],
+    asked: Mapping[str, Fitted],
+    found: Sequence[Claim],
 ) -> str:
-    """Return every number that is printed, and which claims of the paper hold."""
-    asked = {f"{NETWORK}, log(v + {offset:g})": fitted for offset, fitted in zero.items()}
-    asked |= {f"{name}, log(v + {setup.offset:g}), long": full[name] for name in BAYESIAN}
-    game = {
-        "draws, two balls of each": len(draws.days),
-        "first": draws.days[0],
-        "last": draws.days[-1],
-    }
-    for balls, share in exact.shares.items():
-        rule = data.exact(balls)
-        game |= {
-            f"{balls} balls: share of the draws, %": _percent(share, 1),
-            f"{balls} balls: ceiling of accuracy, %": _percent(rule.accuracy),
-            f"{balls} balls: bin 1 up to": rule.limit,
-        }
+    rules = {f"{balls} balls": data.exact(balls) for balls in exact.shares}
     luck = exact.draw_deviation / len(draws.days) ** 0.5
-    game |= {
-        "not told which: ceiling of accuracy, %": _percent(exact.accuracy),
-        "not told which: bin 1 up to": exact.limit,
-        "not told which: least log loss, nats": f"{exact.log_loss:.4f}",
-        "luck of the perfect classifier, points": _percent(luck),
-        "numbers that either bin can hold": len(_undecided(exact)),
-        "folds of the cross-validation": sizes["folds"],
-        "repeats of the cross-validation": sizes["repeats"],
-    }
 
-    def place(of: tuple[NDArray[np.int_], Array]) -> str:
+    def place(of: tuple[Any, Array]) -> str:
         seen, mass = of
         mean, spread = mass @ np.arange(len(mass)), dispersion(mass)
         off = (seen.mean() - mean) / np.sqrt(spread * mean / len(seen))
         ratio = seen.var() / seen.mean()
         return f"{seen.mean():.2f} | {mean:.2f} | {off:+.1f} | {ratio:.1f} | {spread:.1f}"
 
-    def accuracy(name: str) -> str:
-        one, held = scores[name], scores[name]["accuracy"]
-        printed = _percent(PRINTED[name]) if name in PRINTED else "-"
-        above = "-" if name == RULE else bracketed(one["above_rule"], 2, 100)
-        below = (exact.accuracy - held.mean) / held.error
-        held, true = bracketed(held, 2, 100), bracketed(one["true_accuracy"], 3, 100)
-        return f"{printed} | {held} | {above} | {below:.1f} | {true}"
-
-    def probabilities(one: Mapping[str, Any]) -> str:
-        found = [bracketed(one[key], 4) for key in ("log_loss", "true_log_loss", "rmse")]
-        return " | ".join([*found, f"{one['calibration_error']:.4f}"])
-
-    def zero_of(one: Fitted) -> str:
+    def zero(one: Fitted) -> str:
         at, sd = one.functions[:, 0], one.functions.std(axis=0)
         low, high = intervals(at)
         found = f"{one.probability[0]:.4f} | {low:.4f} to {high:.4f} | {sd[0]:.4f}"
@@ -586,6 +553,18 @@ def _tables(
         return f"{found} | {largest} | {_logit(at).std():.2f} | {_percent((at < 0.5).mean())}"
 
     return text(
+        f"Powerball: is a ball w1 (bin 1) or w3 (bin 3) of its draw? {len(draws.days)} draws, two "
+        f"balls of each,\n{draws.days[0]} to {draws.days[-1]}. Luck of the perfect classifier: "
+        f"{_percent(luck)} points.",
+        listed(
+            "The ceiling of accuracy, by calling bin 1 up to a number; the least log loss, nats.",
+            "rules | share of the draws | ceiling, % | bin 1 up to | log loss",
+            rules | {"not told which": exact},
+            lambda one: (
+                f"{sum(exact.shares[balls] for balls in one.shares):.1%} | {_percent(one.accuracy)}"
+                f" | {one.limit} | {one.log_loss:.4f}"
+            ),
+        ),
         listed(
             "Where the numbers lie (unsorted: a random order, the file has sorted draws), and "
             "by the rules.\nOf a Poisson distribution the variance over the mean is 1.",
@@ -593,45 +572,31 @@ def _tables(
             positions(draws),
             place,
         ),
-        values(
-            "Powerball: is a ball w1 (bin 1) or w3 (bin 3) of its draw? In brackets standard "
-            "errors.",
-            "the game",
-            game,
-        ),
-        listed(
-            "Accuracy (%) held out by cross-validation over whole draws (standard error over "
-            "draws); less the exact\nrule's on the same balls; below the ceiling in standard "
-            "errors; in the\nlong run (standard deviation between fits).",
-            "accuracy, % | printed | held out | above rule | below ceiling | under the rules",
-            dict(zip(scores, scores, strict=True)),
-            accuracy,
-        ),
-        listed(
-            "Log loss in nats, probabilities kept 1e-6 from 0 and 1; RMSE of P(bin 1 | "
-            "number) over the balls as they\ncome; ECE: expected calibration error in ten "
-            "bins, of the exact rule by chance alone.",
-            "probabilities | log loss held out | under the rules | RMSE of p | ECE",
+        by_key(
+            "Accuracy held out by cross-validation over whole draws +- standard error over draws; "
+            "less the exact\nrule's on the same balls; in the long run, +- standard deviation "
+            "between fits.",
+            "accuracy | accuracy | above_rule | true_accuracy",
             scores,
-            probabilities,
+        ),
+        by_key(
+            "Log loss in nats, probabilities kept 1e-6 from 0 and 1; RMSE of P(bin 1 | "
+            "number) over the balls as they\ncome; expected calibration error in ten "
+            "bins, of the exact rule by chance alone.",
+            "probabilities | log_loss | true_log_loss | rmse | calibration_error",
+            scores,
         ),
         listed(
             "P(bin 1 | 0), with 95 % credible interval and standard deviation (sd); 'bin 3': "
             "functions that say so at 0;\nlong: all draws.",
             "number 0 | P(bin 1) | 95 % | sd | largest, 1-69 | of logit | bin 3, %",
             asked,
-            zero_of,
+            zero,
         ),
         claims(
             "In brackets standard errors; s.e.: what is printed from held-out draws.",
             "the paper",
-            claims_of_the_paper(
-                exact,
-                scores,
-                asked,
-                full[NETWORK].weights[:: setup.chains].std(axis=0),
-                setup.hidden,
-            ),
+            found,
         ),
     )
 
@@ -668,20 +633,22 @@ def claims_of_the_paper(
     spread = [dispersion(2.0 * exact.mass[label]) for label in (1, 0)]  # a bin each
     above, same = _percent(best - ceiling), _percent(network) == _percent(implied)
     inputs = wide[:units].max() / wide[:units].min()
-    rows: list[tuple[str, str, str, bool]] = [
-        (f"false positives and negatives, %; here bin 1 up to {cut}", shares, of_cut,
-         cut == exact.limit),
-        ("uncertainty at 0", "'extremely high'", f"largest in {more} of {networks} networks",
-         more == networks),
-        ("weights, by their standard deviations", "'very narrow', 'wide'",
-         f"{wide.min():.2f} to {wide.max():.2f}", bool(wide.max() > 2.0 * wide.min())),
-        ("bins 1 and 3", "'Poisson-like'", "variance / mean {:.1f}, {:.1f}".format(*spread),
-         max(spread) < 2.0),
+    return [
+        *found,
+        Claim(f"false positives and negatives, %; here bin 1 up to {cut}", shares, of_cut,
+              cut == exact.limit),
+        Claim("uncertainty at 0", "'extremely high'", f"largest in {more} of {networks} networks",
+              more == networks),
+        Claim("weights, by their standard deviations", "'very narrow', 'wide'",
+              f"{wide.min():.2f} to {wide.max():.2f}", bool(wide.max() > 2.0 * wide.min())),
+        Claim("bins 1 and 3", "'Poisson-like'", "variance / mean {:.1f}, {:.1f}".format(*spread),
+              max(spread) < 2.0),
+        Claim("input weights of units, widest over narrowest", "1", f"{inputs:.2f}", inputs < 1.2,
+              True),
+        Claim("the best printed accuracy, points above the ceiling", "<= 0", above,
+              best <= ceiling, True),
+        Claim("the network's accuracy by its confusion, %", _percent(network), _percent(implied),
+              same, True),
+        Claim("for that: held-out balls in bin 3, %", "50", _percent(share, 0),
+              abs(share - 0.5) < 0.01, True),
     ]  # fmt: skip
-    ours = [
-        ("input weights of units, widest over narrowest", "1", f"{inputs:.2f}", inputs < 1.2),
-        ("the best printed accuracy, points above the ceiling", "<= 0", above, best <= ceiling),
-        ("the network's accuracy by its confusion, %", _percent(network), _percent(implied), same),
-        ("for that: held-out balls in bin 3, %", "50", _percent(share, 0), abs(share - 0.5) < 0.01),
-    ]
-    return [*found, *(Claim(*row) for row in rows), *(Claim(*row, True) for row in ours)]

@@ -78,7 +78,7 @@ class Forecast(NamedTuple):
 
     proba: Array  # (M,)
     up: NDArray[np.bool_]  # (M,)
-    note: Mapping[str, float] = {}
+    note: Any = None  # of all years a list
 
 
 def climatology(task: Task) -> Forecast:
@@ -114,7 +114,7 @@ def _prepared(task: Task) -> tuple[Model, Array, Array, Array]:
 def nuts(task: Task) -> Forecast:
     """Sample the posterior of the network and average its probabilities."""
     (model, x, y, test), effort = _prepared(task), task.effort
-    rng = _rng(task, 1)
+    rng = np.random.default_rng([*task.seed, 1])
     draws = draw(
         model, x, y, chains=effort.chains, warm_up=effort.warm_up, draws=effort.draws, seed=rng,
         dtype="float32",
@@ -137,15 +137,12 @@ def nuts(task: Task) -> Forecast:
 def variational(task: Task) -> Forecast:
     """Train a mean-field posterior of the same network on the same rows."""
     model, x, y, test = _prepared(task)
-    estimator, rng = ClosedFormKL(model, MeanField(0.1, -3.0)), _rng(task, 2)
+    estimator = ClosedFormKL(model, MeanField(0.1, -3.0))
+    rng = np.random.default_rng([*task.seed, 2])
     recipe = Recipe(Adam(1e-2, schedule=Cosine()), epochs=task.effort.epochs, batch_size=250)
     theta = learn(estimator, x, y, recipe, rng)
     proba = _proba(estimator, theta, test, rng, task.effort.samples)
     return Forecast(proba, proba > 0.5)
-
-
-def _rng(task: Task, which: int) -> np.random.Generator:
-    return np.random.default_rng([*task.seed, which])
 
 
 def _proba(source: Any, theta: Array, x: Array, rng: np.random.Generator, samples: int) -> Array:
@@ -168,18 +165,10 @@ FIRST, THIN = 2012, 5
 BASE = "climatology"
 
 
-class Result(NamedTuple):
-    """All forecasts of one forecaster, in the order of the test rows."""
-
-    proba: Array  # (M,)
-    up: NDArray[np.bool_]  # (M,)
-    notes: list[Mapping[str, float]]  # of each year
-
-
 class Walk(NamedTuple):
     """Forecasts of the same M rows by every forecaster, and what happened."""
 
-    results: dict[str, Result]
+    results: dict[str, Forecast]
     y: Array  # (M,)
     made: NDArray[np.datetime64]  # (M,)  day of the forecast
     year: NDArray[np.int_]  # (M,)
@@ -213,7 +202,7 @@ def walk_forward(
     results = {}
     for name, some in found.items():
         probas, ups, notes = zip(*some, strict=True)
-        results[name] = Result(np.concatenate(probas), np.concatenate(ups), list(notes))
+        results[name] = Forecast(np.concatenate(probas), np.concatenate(ups), list(notes))
     chosen = np.concatenate(tests)
     year = rows.known[chosen].astype("datetime64[Y]").astype(int) + 1970
     return Walk(results, rows.y[chosen, 0], rows.made[chosen], year)
@@ -241,7 +230,7 @@ def measure(walk: Walk) -> dict[str, dict[str, Any]]:
     in nats.
     """
 
-    def of(result: Result) -> dict[str, Array]:
+    def of(result: Forecast) -> dict[str, Array]:
         return {
             "accuracy": (result.up == walk.y) * 1.0,
             "log_loss": log_loss(result.proba, walk.y),
@@ -366,7 +355,7 @@ def _ratios(scores: Mapping[str, Mapping[str, Any]]) -> str:
 def _probabilities(walk: Walk, leaked: float) -> str:
     repeat, sampled = walk.results["last value"], walk.results[NUTS_NAME]
     gap = np.abs(sampled.proba - walk.results[VI_NAME].proba).mean()
-    chains = np.mean([note["between chains"] for note in sampled.notes])
+    chains = np.mean([note["between chains"] for note in sampled.note])
     rows = {
         "last value, after a rise": f"{repeat.proba[repeat.up].mean():.3f}",
         "last value, after a fall": f"{repeat.proba[~repeat.up].mean():.3f}",
@@ -374,7 +363,7 @@ def _probabilities(walk: Walk, leaked: float) -> str:
         "NUTS, sd between rows": f"{sampled.proba.std():.3f}",
         "NUTS less VI, mean size": f"{gap:.3f}",
         "NUTS, sd between chains": f"{chains:.4f}",
-        "NUTS, divergences": f"{sum(note['divergences'] for note in sampled.notes):.0f}",
+        "NUTS, divergences": f"{sum(note['divergences'] for note in sampled.note):.0f}",
         "accuracy of logistic regression, inputs one day too new, %": f"{100 * leaked:.1f}",
     }
     return values("Stated probabilities of a rise, and a planted leak.", "probabilities", rows)

@@ -6,9 +6,10 @@ from math import factorial
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from bbb_studies.mullachery import coin as scores
-from bbb_studies.mullachery.coin import reproduce
+from bbb_studies.mullachery.coin import Beta, reproduce
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +82,30 @@ def test_densities_integrate_to_one_and_are_zero_outside(prior):
     assert np.mean(np.exp(prior.log_density(r))) == pytest.approx(1.0, abs=1e-6)
     value, _ = scores.Coin(prior, 3, 5)(np.array([[-0.1], [0.0], [1.0], [1.7]]))
     assert (value == -np.inf).all()
+
+
+@pytest.mark.equation("M19")
+@pytest.mark.parametrize(
+    ("prior", "heads", "tails"), [(Beta(2.0, 5.0), 5, 2), (Beta(0.5, 0.5), 1, 2), (Beta(), 0, 0)]
+)
+def test_beta_is_bayes_rule_on_a_grid(prior, heads, tails):
+    z = np.linspace(-150.0, 150.0, 60_001)  # p = sigmoid(z), where sums are exact to rounding
+    p = 1.0 / (1.0 + np.exp(-z))
+    width = p * np.exp(-z) * p * (z[1] - z[0])
+    joint = np.exp(prior.log_density(p) + scores._powers(p, heads, tails))
+    joint = np.where(np.isfinite(joint), joint, 0.0)
+    evidence, posterior = np.sum(joint * width), prior.observe(heads, tails)
+    middle = (p > 0.01) & (p < 0.99)
+    known = stats.beta(posterior.alpha, posterior.beta)
+    assert np.abs(known.pdf(p) - joint / evidence)[middle].max() < 1e-10
+    found = posterior.log_normaliser - prior.log_normaliser
+    assert found == pytest.approx(np.log(evidence), abs=1e-11)
+    assert posterior.mean == pytest.approx(np.sum(p * joint * width) / evidence, rel=1e-11)
+
+
+@pytest.mark.equation("M18")
+@pytest.mark.parametrize(("heads", "tails"), [(0, 0), (1, 0), (3, 4), (7, 2), (300, 200)])
+def test_the_formula_of_the_coin_is_the_posterior_of_a_uniform_prior(heads, tails):
+    r = np.linspace(0.0, 1.0, 1001)
+    found = scores.coin_log_density(r, heads, tails)
+    assert np.allclose(found[1:-1], Beta().observe(heads, tails).log_density(r)[1:-1], atol=1e-10)
