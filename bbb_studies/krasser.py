@@ -450,7 +450,7 @@ def _tables(numbers: Runs, left: Mapping[str, Mapping[str, float]], epochs: int)
         *(ranges(*shown) for shown in TABLES),
         listed(
             f"Learning rate {FAST:g}: in how many seeds the prior's numbers went wrong.",
-            "pi, sigma1, sigma2 | seeds | outside | largest pi | cost nan | sigma2 > sigma1",
+            "pi, sigma1, sigma2 | seeds | outside | largest pi | not finite | sigma2 > sigma1",
             left,
             "{0[seeds]} | {0[left]} | {0[largest pi]:.3f} | {0[not finite]} | {0[swapped]}",
         ),
