@@ -160,12 +160,6 @@ def plus_minus(pair: Sequence[float], digits: int, scale: float = 1.0) -> str:
     return f"{scale * mean:.{digits}f} +- {scale * error:.{digits}f}"
 
 
-def bracketed(pair: Sequence[float], digits: int, scale: float = 1.0) -> str:
-    """Return a mean and its standard error, both times `scale`, as 1.23 (0.04)."""
-    mean, error = pair
-    return f"{scale * mean:.{digits}f} ({scale * error:.{digits}f})"
-
-
 def concise(value: float, error: float, most: int = 9) -> str:
     """Return ``value(error)``, the error in units of the last digit: 0.123(4) is 0.123 +- 0.004.
 

@@ -39,12 +39,12 @@ from bbb_studies.data import powerball as data
 from bbb_studies.kit import (
     Claim,
     Estimate,
-    bracketed,
     by_key,
     claims,
     estimate,
     listed,
     panels,
+    plus_minus,
     text,
     write,
 )
@@ -594,7 +594,7 @@ def _tables(
             zero,
         ),
         claims(
-            "In brackets standard errors; s.e.: what is printed from held-out draws.",
+            "+- a standard error; s.e.: what is printed from held-out draws.",
             "the paper",
             found,
         ),
@@ -618,7 +618,7 @@ def claims_of_the_paper(
         here = scores[name]["accuracy"]
         off = abs(here.mean - printed) / here.error
         said = f"accuracy of {name}, %"
-        found.append(Claim(said, _percent(printed), bracketed(here, 2, 100), off))
+        found.append(Claim(said, _percent(printed), plus_minus(here, 2, 100), off))
     best, ceiling, network = max(PRINTED.values()), exact.accuracy, PRINTED[NETWORK]
     implied = 1.0 - sum(CONFUSION) / 2.0  # with as many balls of either bin, as there are
     share = (1.0 - network - CONFUSION[1]) / (CONFUSION[0] - CONFUSION[1])

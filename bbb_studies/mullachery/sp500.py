@@ -43,7 +43,7 @@ from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies.comparing import draw, learn
 from bbb_studies.data import sp500 as data
 from bbb_studies.data.sp500 import Prices, Table
-from bbb_studies.kit import by_key, listed, panels, text, values, write
+from bbb_studies.kit import by_key, panels, text, values, write
 
 Array = NDArray[Any]
 NUTS_NAME, VI_NAME = "network, NUTS", "network, VI"
@@ -306,7 +306,8 @@ def reproduce(
     }
     write(out, {"forecasts": _draw(walk, scores)}, found)
 
-    gains = " | ".join(["gained", *GAINS])
+    gains, count = " | ".join(["gained", *GAINS]), len(GAINS) * (len(FORECASTERS) - 1)
+    limits = [NormalDist().inv_cdf(1.0 - 0.025 / compared) for compared in (count, 1)]  # D38
     return text(
         by_key(
             "S&P 500, next-day direction, refitted every year on all that was known; on the "
@@ -322,33 +323,15 @@ def reproduce(
             "forecaster | accuracy | log_loss | calibration_error | calibration_error_by_chance",
             scores,
         ),
-        by_key("Gained over climatology on the same rows; nats.", gains, scores),
-        _ratios(scores),
+        by_key(
+            "Gained over climatology on the same rows; nats. Without a real gain one of the "
+            f"{count} exceeds\n{limits[0]:.2f} of its standard errors, and one planned ahead "
+            f"{limits[1]:.2f}, up or down, with probability 5 % at most.",
+            gains,
+            scores,
+        ),
         _probabilities(walk, leaked),
         by_key("Second table: gained over climatology.", gains, other_scores),
-    )
-
-
-def _ratios(scores: Mapping[str, Mapping[str, Any]]) -> str:
-    """Lay out all gains over climatology in their standard errors, and their limits.
-
-    One of so many exceeds its limit by chance with probability 5 % (D38).
-    """
-    rows = {
-        name: [f"{one[gain][0] / one[gain][1]:+.1f}" for gain in GAINS]
-        for name, one in scores.items()
-        if name != BASE
-    }
-    count = len(GAINS) * len(rows)
-    for name, compared in ((f"limit of all {count}", count), ("limit of one", 1)):
-        limit = NormalDist().inv_cdf(1.0 - 0.025 / compared)  # D38
-        rows[name] = [f"{limit:.2f}"] * len(GAINS)
-    return listed(
-        "Gained, in standard errors; without a real gain one number of the table exceeds 'of all' "
-        "and one\nplanned ahead 'of one', up or down, with probability 5 % at most.",
-        "gained, s.e. | accuracy | log loss | Brier",
-        rows,
-        " | ".join,
     )
 
 
@@ -359,8 +342,6 @@ def _probabilities(walk: Walk, leaked: float) -> str:
     rows = {
         "last value, after a rise": f"{repeat.proba[repeat.up].mean():.3f}",
         "last value, after a fall": f"{repeat.proba[~repeat.up].mean():.3f}",
-        "NUTS, mean": f"{sampled.proba.mean():.3f}",
-        "NUTS, sd between rows": f"{sampled.proba.std():.3f}",
         "NUTS less VI, mean size": f"{gap:.3f}",
         "NUTS, sd between chains": f"{chains:.4f}",
         "NUTS, divergences": f"{sum(note['divergences'] for note in sampled.note):.0f}",
