@@ -88,7 +88,8 @@ def fit_replicates(
     together = SideBySide(estimators)
     single = estimators[0].layout
     state = _together(single, trainings, recipe.optimizer)
-    rows = RowsOfEach(*(np.array(given, state.theta.dtype) for given in (xs, ys)))
+    dtype = state.theta.dtype
+    rows = RowsOfEach(np.array(xs, dtype), np.array(ys, dtype))
     before = [training.history for training in trainings]
     try:
         found = train(together, state, rows, recipe, rngs, progress=progress)

@@ -380,7 +380,7 @@ def _draw(walk: Walk, scores: Mapping[str, Mapping[str, Any]]) -> Figure:
         ax.axhline(0.0, color=BLACK, linewidth=1.0)
     tables = {
         name: reliability(walk.results[name].proba, walk.y, 10, "equal mass")
-        for name in (VI_NAME, NUTS_NAME)
+        for name in (NUTS_NAME, VI_NAME)  # the colours of (a) and (b)
     }
     reliability_diagram(tables, ax=c)
     c.set_xlabel("stated probability of a rise\n(c) reliability (95 %, were rows independent)")
