@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 Shares = Callable[[Any], Array]
-WarmUp = Callable[[int, int], float]
+WarmUp = Callable[[int, int], float]  # beta of an epoch, counted from 0, and their number
 
 
 def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
@@ -62,7 +62,6 @@ class NoWarmUp:
     """No warm-up: factor 1 in every epoch."""
 
     def __call__(self, epoch: int, epochs: int) -> float:
-        """Return beta in `epoch` (counted from 0) of `epochs`."""
         return 1.0
 
 
@@ -84,7 +83,6 @@ class LinearWarmUp:
         real("share", self.share, 1e-12, 1.0 + 1e-12, "a number > 0 and <= 1")
 
     def __call__(self, epoch: int, epochs: int) -> float:
-        """Return beta in `epoch` (counted from 0) of `epochs`."""
         return min((epoch + 1) / max(self.share * epochs, 1.0), 1.0)
 
 
@@ -108,7 +106,6 @@ class CyclicalWarmUp:
         real("share", self.share, 1e-12, 1.0 + 1e-12, "a number > 0 and <= 1")
 
     def __call__(self, epoch: int, epochs: int) -> float:
-        """Return beta in `epoch` (counted from 0) of `epochs`."""
         length = max(epochs // self.cycles, 1)
         inside = epoch - length * min(epoch // length, self.cycles - 1)
         return LinearWarmUp(self.share)(inside, length)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -118,15 +119,13 @@ class LogJoint:
 
         Blocks side by side with the same hyperprior are one: it looks at each number alone.
         """
-        found: list[tuple[Hyperprior, slice, Array]] = []
-        end = self.model.layout.size
-        for name, start in self._start.items():
-            one, where = self.hyperpriors.get(name, DEFAULT), slice(end, end + len(start))
-            if found and found[-1][0] is one:
-                _, before, others = found.pop()
-                where, start = slice(before.start, where.stop), np.concatenate([others, start])
-            found.append((one, where, start))
-            end = where.stop
+        found, end = [], self.model.layout.size
+        own = {name: self.hyperpriors.get(name, DEFAULT) for name in self._start}
+        for _, names in groupby(own, lambda name: id(own[name])):
+            first, *others = names
+            start = np.concatenate([self._start[name] for name in (first, *others)])
+            found.append((own[first], slice(end, end + len(start)), start))
+            end += len(start)
         return found
 
     @cached_property

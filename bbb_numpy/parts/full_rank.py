@@ -24,7 +24,7 @@ from ..numeric.elementary import (
 )
 from ..numeric.layout import Array, Blocks, Params
 from ..numeric.validation import positive, standard_deviation
-from .posteriors import Entropy, GaussianPosterior, GaussianSample
+from .posteriors import Density, Entropy, GaussianSample
 
 __all__ = ["Factor", "FullRank"]
 
@@ -39,7 +39,7 @@ class Factor(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FullRank(GaussianPosterior):
+class FullRank(Density):
     """One Gaussian with all correlations, q(w|theta) = N(w; mu, C C^T) (M1).
 
     theta holds mu (P,), rho (P,) with ``C_jj = softplus(rho_j)``, and the strict lower triangle
@@ -182,22 +182,17 @@ class FullRank(GaussianPosterior):
 
 def _solve(lower: Array, rows: Array, transposed: bool = False) -> Array:
     """Return C^-1, or C^-T, of each row; nan where a standard deviation has underflowed to 0."""
-    if lower.dtype == object:
-        return _substituted(lower, rows, transposed)
+    triangle = lower.T if transposed else lower
+    if lower.dtype == object:  # exact numbers, which LAPACK does not know: one after the other
+        out, order = rows.copy(), list(range(len(lower)))[:: -1 if transposed else 1]
+        for done, j in enumerate(order):
+            known = order[:done]
+            out[:, j] = (rows[:, j] - out[:, known] @ triangle[j, known]) / triangle[j, j]
+        return out
     try:
-        return np.linalg.solve(lower.T if transposed else lower, rows.T).T
+        return np.linalg.solve(triangle, rows.T).T
     except np.linalg.LinAlgError:
         return np.full(rows.shape, np.nan, np.result_type(lower, rows))
-
-
-def _substituted(lower: Array, rows: Array, transposed: bool) -> Array:
-    """Return the same of exact numbers, which LAPACK does not know, one entry after the other."""
-    triangle = lower.T if transposed else lower
-    out, places = rows.copy(), list(range(len(lower)))
-    for done, j in enumerate(places[::-1] if transposed else places):
-        before = slice(len(lower) - done, None) if transposed else slice(done)
-        out[:, j] = (rows[:, j] - out[:, before] @ triangle[j, before]) / triangle[j, j]
-    return out
 
 
 @lru_cache(maxsize=4)

@@ -26,8 +26,8 @@ __all__ = ["GaussianLikelihood", "HeteroscedasticLikelihood", "Likelihood"]
 
 
 def check_shape(f: Array, y: Array) -> None:
-    """Raise unless `y` (B, K) fits the outputs `f` (S, B, K)."""
-    if y.shape != f.shape[1:]:
+    """Raise unless `y` fits the outputs `f` (S, B, K): (B, K), or of each sample its own."""
+    if y.shape not in (f.shape[1:], f.shape):
         raise ValueError(f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}")
 
 
@@ -153,7 +153,14 @@ class Likelihood:
 
 
 class _Gaussian(Likelihood):
-    """The distribution function of Gaussian noise."""
+    """Gaussian noise of which `components` are the mean and the standard deviation."""
+
+    def variance(self, params: Params, f: Array) -> Array:
+        return self.components(params, f)[1] ** 2
+
+    def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
+        mean, sigma = self.components(params, f)
+        return mean + sigma.astype(f.dtype) * rng.standard_normal(mean.shape, f.dtype.type)
 
     def cdf(self, special: Any, y: Array, *components: Array, upper: bool = False) -> Array:
         mean, sigma = components
@@ -204,8 +211,7 @@ class GaussianLikelihood(_Gaussian):
         (K15, D1). With sigma_y = 1 and without the constant this is K16. Targets `y` may be
         (S, B, K) as well: each sample has its own.
         """
-        if y.shape not in (f.shape[1:], f.shape):
-            raise ValueError(f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}")
+        check_shape(f, y)
         precision: Any
         if self.learn:
             log_noise = params["log_noise"][..., None, :]  # (1, K), or (S, 1, K): one per sample
@@ -236,13 +242,8 @@ class GaussianLikelihood(_Gaussian):
         d_f = np.empty_like(saved.scaled)
         return np.multiply(saved.scaled, for_outputs(cotangent), out=d_f)
 
-    def variance(self, params: Params, f: Array) -> Array:
-        return self.noise_scale(params, f.shape[-1])[..., None, :] ** 2
-
-    def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        noise = rng.standard_normal(f.shape, f.dtype.type)
-        scale = self.noise_scale(params, f.shape[-1])[..., None, :]  # (1, K) or (S, 1, K)
-        return f + scale.astype(f.dtype) * noise
+    def components(self, params: Params, f: Array) -> tuple[Array, ...]:
+        return f, self.noise_scale(params, f.shape[-1])[..., None, :]  # (1, K) or (S, 1, K)
 
 
 class HeteroscedasticResiduals(NamedTuple):
@@ -298,10 +299,8 @@ class HeteroscedasticLikelihood(_Gaussian):
         :math:`\sum_k [-\tfrac12\log 2\pi - \log\sigma_k - (y_k - m_k)^2 / (2\sigma_k^2)]`, for
         outputs `f` (S, B, 2K): means, then raw numbers.
         """
-        wanted = (f.shape[1], f.shape[2] // 2)
-        if y.shape != wanted:
-            raise ValueError(f"y must have shape (rows, targets) = {wanted}; got {y.shape}")
         mean, sigma, parts = self._heads(f)
+        check_shape(mean, y)
         residual = (y - mean) / sigma
         rowwise = -0.5 * inner(residual, residual) - np.add.reduce(np.log(sigma), axis=-1)  # D12
         rowwise -= 0.5 * LOG_2PI * y.shape[-1]
@@ -321,9 +320,5 @@ class HeteroscedasticLikelihood(_Gaussian):
     def mean(self, params: Params, f: Array) -> Array:
         return f[..., : f.shape[-1] // 2]
 
-    def variance(self, params: Params, f: Array) -> Array:
-        return self._heads(f)[1] ** 2
-
-    def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        mean, sigma, _ = self._heads(f)
-        return mean + sigma * rng.standard_normal(mean.shape, f.dtype.type)
+    def components(self, params: Params, f: Array) -> tuple[Array, ...]:
+        return self._heads(f)[:2]

@@ -93,8 +93,32 @@ class Posterior:
         raise NotImplementedError
 
 
+@dataclass(frozen=True)
 class Density(Posterior):
-    """What a posterior with a density has as well: `MeanField` and `FullRank`."""
+    """A Gaussian with a density: theta begins with mu (P,) and rho (P,), for scales softplus(rho).
+
+    What `MeanField` and `FullRank` write is below what they share.
+    """
+
+    mu_scale: float = 0.1
+    rho_offset: float = -5.0
+    rho_halfwidth: float = 0.01
+
+    def __post_init__(self) -> None:
+        spread("mu_scale", self.mu_scale)
+        spread("rho_halfwidth", self.rho_halfwidth)
+        real("rho_offset", self.rho_offset, -1e150, 1e150, "between -1e150 and 1e150")
+
+    def blocks(self, size: int) -> Blocks:
+        return (("mu", (size,)), ("rho", (size,)))  # K2
+
+    def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
+        """Draw the starting theta: mu, rho, and zeros for what else there is."""
+        theta = np.zeros(Layout(self.blocks(size)).size, dtype)
+        theta[:size] = self.mu_scale * rng.standard_normal(size)
+        width = self.rho_halfwidth
+        theta[size : 2 * size] = rng.uniform(-width, width, size) + self.rho_offset
+        return theta
 
     def factor(self, blocks: Params, buffers: Buffers) -> Any:
         """Return the standard deviations, or the Cholesky factor, and their companions."""
@@ -127,32 +151,7 @@ class Density(Posterior):
 
 
 @dataclass(frozen=True)
-class GaussianPosterior(Density):
-    """A Gaussian whose theta begins with mu (P,) and rho (P,), for scales softplus(rho)."""
-
-    mu_scale: float = 0.1
-    rho_offset: float = -5.0
-    rho_halfwidth: float = 0.01
-
-    def __post_init__(self) -> None:
-        spread("mu_scale", self.mu_scale)
-        spread("rho_halfwidth", self.rho_halfwidth)
-        real("rho_offset", self.rho_offset, -1e150, 1e150, "between -1e150 and 1e150")
-
-    def blocks(self, size: int) -> Blocks:
-        return (("mu", (size,)), ("rho", (size,)))  # K2
-
-    def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
-        """Draw the starting theta: mu, rho, and zeros for what else there is."""
-        theta = np.zeros(Layout(self.blocks(size)).size, dtype)
-        theta[:size] = self.mu_scale * rng.standard_normal(size)
-        width = self.rho_halfwidth
-        theta[size : 2 * size] = rng.uniform(-width, width, size) + self.rho_offset
-        return theta
-
-
-@dataclass(frozen=True)
-class MeanField(GaussianPosterior):
+class MeanField(Density):
     """Independent Gaussians, q(w|theta) = prod_j N(w_j; mu_j, softplus(rho_j)^2) (K2, K3).
 
     The parameters are the starting values of the report's Section 7; `pack` starts anywhere else.

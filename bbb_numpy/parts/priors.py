@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from math import log
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -12,7 +13,7 @@ import numpy as np
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import LOG_2PI, add_scaled, columns, sums_of_squares, write_gradient
 from ..numeric.layout import Array, Blocks, Params
-from ..numeric.validation import flag, standard_deviation
+from ..numeric.validation import Numbers, flag, standard_deviation
 
 __all__ = [
     "ClosedFormPrior",
@@ -259,19 +260,12 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
     def __post_init__(self) -> None:
         flag("learn", self.learn)
         scales: Any = self.scales
-        if self.sizes is not None and scales is None:
+        if scales is not None:
+            layers = None if self.sizes is None else len(self.sizes) - 1
+            scales = Numbers((layers,), low=1e-150, high=1e150, least=1)("scales", scales)
+            scales = tuple(scales.astype(float).tolist())
+        elif self.sizes is not None:
             scales = (1.0, *(size**-0.5 for size in self.sizes[1:-1]))
-        elif scales is not None:
-            if isinstance(scales, str) or not np.iterable(scales) or not tuple(scales):
-                raise ValueError(
-                    f"scales must be one number for each layer, e.g. (1.0, 0.1); got {scales!r}"
-                )
-            scales = tuple(standard_deviation("every scale of the prior", one) for one in scales)
-            if self.sizes is not None and len(scales) != len(self.sizes) - 1:
-                raise ValueError(
-                    f"scales has {len(scales)} numbers, the network of sizes {self.sizes} has "
-                    f"{len(self.sizes) - 1} layers; give one scale for each"
-                )
         object.__setattr__(self, "scales", scales)
 
     def for_network(self, sizes: tuple[int, ...]) -> LayerwiseGaussianPrior:
@@ -290,8 +284,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
                 "a LayerwiseGaussianPrior has to know its network: make a Model of both, or use "
                 "for_network(sizes)"
             )
-        pairs = zip(self.sizes[:-1], self.sizes[1:], strict=True)
-        return tuple((d_in + 1) * d_out for d_in, d_out in pairs)
+        return tuple((d_in + 1) * d_out for d_in, d_out in pairwise(self.sizes))
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
@@ -300,10 +293,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
 
     def _layers(self, w: Array) -> list[Array]:
         """View each layer's part of `w` (..., P)."""
-        return [
-            w[..., start : start + count]
-            for start, count in zip(self.starts, self.counts, strict=True)
-        ]
+        return np.split(w, self.starts[1:], axis=-1)
 
     def blocks(self) -> Blocks:
         return (("prior_log_scale", (len(self.counts),)),) if self.learn else ()
@@ -349,8 +339,8 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
             slope = precision * squares - np.array(self.counts, w.real.dtype)  # (S, L)
             write_gradient(d_params["prior_log_scale"], cotangent, slope)
         factors = -cotangent[:, None] * precision  # (S, L)
-        for layer, part in enumerate(self._layers(w)):
-            add_scaled(self._layers(d_w)[layer], part, factors[:, layer, None])
+        for layer, (into, part) in enumerate(zip(self._layers(d_w), self._layers(w), strict=True)):
+            add_scaled(into, part, factors[:, layer, None])
 
     def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
         scales = np.exp(self._log_scales(params, np.float64))

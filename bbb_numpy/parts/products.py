@@ -32,9 +32,7 @@ class Layer(NamedTuple):
 
     weight: Array  # (S, d_in, d_out)
     bias: Array  # (S, 1, d_out)
-    both: (
-        Array | None
-    )  # (S, d_in + 1, d_out)  one above the other, where inputs have a 1 at their end
+    both: Array | None  # (S, d_in + 1, d_out)  one above the other, where inputs end with a 1
 
 
 class Delta(NamedTuple):

@@ -16,7 +16,6 @@ import numpy as np
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import (
     LOG_2PI,
-    HalfStep,
     columns,
     for_outputs,
     gamma_half_step,
@@ -49,12 +48,6 @@ class Tails(NamedTuple):
     ratio: Array  # chi = distance^2 / (nu scale^2)
     logs: Array  # log(1 + chi)
     numbers: Numbers
-
-
-def _numbers(nu: Any, scale: Any, log_scale: Any) -> Numbers:
-    step: HalfStep = gamma_half_step(nu)
-    constant = step.value - 0.5 * LOG_2PI - log_scale
-    return Numbers(nu, 1.0 / (nu * scale * scale), constant, step.slope)
 
 
 def _slopes(numbers: Numbers, count: int, logs: Array, shares: Array) -> tuple[Array, Array]:
@@ -92,13 +85,21 @@ class _StudentT:
         logs = log(self.scale), log(self.df)
         return dict(zip(self._names, logs, strict=True)) if self.learn else {}
 
-    def _numbers(self, params: Params, where: Any) -> Numbers:
-        """Return the density's numbers, learned ones as they lie at `where` in their blocks."""
-        if not self.learn:  # as floats, which leave single precision as it is
-            fixed = _numbers(self.df, self.scale, log(self.scale))
-            return Numbers._make(float(number) for number in fixed)
+    def _scale_and_df(self, params: Params, where: Any) -> tuple[Any, Any]:
+        """Return both, learned ones as they lie at `where` in their blocks."""
+        if not self.learn:
+            return self.scale, self.df
         log_scale, log_df = (params[name][where] for name in self._names)
-        return _numbers(np.exp(log_df), np.exp(log_scale), log_scale)
+        return np.exp(log_scale), np.exp(log_df)
+
+    def _numbers(self, params: Params, where: Any) -> Numbers:
+        """Return the density's numbers, which fixed leave single precision as it is."""
+        scale, nu = self._scale_and_df(params, where)
+        log_scale = params[self._names[0]][where] if self.learn else log(scale)
+        step = gamma_half_step(nu)
+        constant = step.value - 0.5 * LOG_2PI - log_scale
+        found = Numbers(nu, 1.0 / (nu * scale * scale), constant, step.slope)
+        return found if self.learn else Numbers._make(float(number) for number in found)
 
 
 @dataclass(frozen=True)
@@ -120,10 +121,7 @@ class StudentTPrior(_StudentT, Prior):
     _what: ClassVar[str] = "prior"
 
     def deviation(self, params: Params) -> float:
-        if not self.learn:
-            return float(_deviation(self.scale, self.df))
-        log_scale, log_df = params["prior_log_scale"][0], params["prior_log_df"][0]
-        return float(_deviation(np.exp(log_scale), np.exp(log_df)))
+        return float(_deviation(*self._scale_and_df(params, 0)))
 
     def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Tails]:
         r"""Return log P(w) (S,) of weights (S, P), constants kept (D42).
@@ -160,9 +158,7 @@ class StudentTPrior(_StudentT, Prior):
             d_w[block] += w[block] / (1.0 + ratio[block]) * factor
 
     def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
-        if not self.learn:
-            return rng.standard_t(self.df, shape) * self.scale
-        scale, nu = np.exp(params["prior_log_scale"]), np.exp(params["prior_log_df"])
+        scale, nu = self._scale_and_df(params, ...)
         return rng.standard_t(np.broadcast_to(nu, shape)) * scale
 
 
@@ -237,9 +233,8 @@ class StudentTLikelihood(_StudentT, Likelihood):
         return np.asarray(_deviation(scale, nu) ** 2)
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
-        scale = self.noise_scale(params, f.shape[-1])[..., None, :]
-        nu = np.exp(params["log_df"][..., None, :]) if self.learn else np.full_like(scale, self.df)
-        return f, scale, nu
+        scale, nu = self._scale_and_df(params, (..., None, slice(None)))  # (1, K) or (S, 1, K)
+        return f, np.asarray(scale), np.asarray(nu)
 
     def cdf(self, special: Any, y: Array, *components: Array, upper: bool = False) -> Array:
         location, scale, nu = components
