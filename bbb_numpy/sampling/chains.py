@@ -10,17 +10,20 @@ import copy
 import multiprocessing
 import signal
 import time
-from collections.abc import Iterable, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from multiprocessing import resource_tracker
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from ..numeric.threads import one_blas_thread
 from .mcmc import Info, Kernel, Target
 
-__all__ = ["Processes", "Run", "Settings", "begin", "divided", "go_on", "usable", "usual_groups"]
+__all__ = ["Run", "Settings", "begun", "go_on", "processes", "usable", "usual_groups"]
 
 Array = NDArray[Any]
 LARGE = 100_000  # products from which on a chain's gradient takes longer than the calls, 50 us
@@ -46,10 +49,6 @@ class Settings(NamedTuple):
         """Return the draws that a run holds of each chain."""
         return max(0, run.steps - self.warm_up) // self.thin
 
-    def done(self, run: Run) -> int:
-        """Return the steps of the warm-up and the draws that a run has made."""
-        return min(run.steps, self.warm_up) + self.made(run)
-
 
 class Run(NamedTuple):
     """A group of chains between two steps."""
@@ -60,10 +59,6 @@ class Run(NamedTuple):
     steps: int  # of the warm-up and after
     harmless: int  # divergences in the warm-up
     draws: tuple[dict[str, Array], ...] = ()  # one stretch after the other, (T, S, ...) each
-
-    def followed(self, new: Run) -> Run:
-        """Return what `go_on` has made of this run, with all draws."""
-        return new._replace(draws=self.draws + new.draws)
 
     def joined(self) -> dict[str, Array]:
         """Return positions (T, S, D), log densities and statistics (T, S) of all draws."""
@@ -88,25 +83,27 @@ def usual_groups(chains: int, products: int, kernel: Any) -> int:
     return max(1, min(chains // int(getattr(kernel, "together", 2)), 4))
 
 
-def divided(chains: int, groups: int) -> list[slice]:
-    """Split chains into groups of neighbours, as equal as they can be, the larger ones first."""
-    ends = [0, *np.cumsum([len(part) for part in np.array_split(range(chains), groups)]).tolist()]
-    return [slice(*ends[group : group + 2]) for group in range(groups)]
+def begun(settings: Settings, start: Array, groups: int, rng: Generator) -> list[Run]:
+    """Return the runs of all groups, neighbours and as equal as can be, before their first steps.
 
-
-def begin(settings: Settings, rng: Generator, state: Any) -> Run:
-    """Return the run of a group before its first step."""
-    adaptation = None
-    if settings.warm_up and hasattr(settings.kernel, "adapt"):
-        adaptation = settings.kernel.adapt(
-            settings.target,
-            rng,
-            state,
-            settings.warm_up,
-            dense=settings.dense,
-            target_accept=settings.target_accept,
-        )
-    return Run(state, rng, adaptation, 0, 0)
+    One group has the generator itself, several have its children.
+    """
+    whole = settings.kernel.init(settings.target, start)
+    parts = zip(*(np.array_split(field, groups) for field in whole), strict=True)
+    runs = []
+    for own, part in zip([rng] if groups == 1 else rng.spawn(groups), parts, strict=True):
+        state, adaptation = type(whole)._make(part), None
+        if settings.warm_up and hasattr(settings.kernel, "adapt"):
+            adaptation = settings.kernel.adapt(
+                settings.target,
+                own,
+                state,
+                settings.warm_up,
+                dense=settings.dense,
+                target_accept=settings.target_accept,
+            )
+        runs.append(Run(state, own, adaptation, 0, 0))
+    return runs
 
 
 def go_on(settings: Settings, run: Run, seconds: float) -> Run:
@@ -152,38 +149,57 @@ def usable() -> int:
     return int(cpu_count())
 
 
-class Processes:
-    """Processes for groups of chains, by joblib, one core and one BLAS thread each."""
+@contextmanager
+def processes(count: int) -> Iterator[Callable[..., Iterable[Run]]]:
+    """Yield a `map` over so many processes, of one BLAS thread each; over this one if it is one."""
+    if count == 1:
+        yield map
+        return
+    executor = _executor(count)
 
-    def __init__(self, count: int) -> None:
-        try:
-            import joblib
-        except ImportError:
-            raise ImportError(
-                f"cores={count} needs joblib, which scikit-learn brings: pip install "
-                "'bbb-numpy[learners]'; or use cores=1, for the same draws"
-            ) from None
-        self.joblib, self.count = joblib, count
-        if not hasattr(signal, "pthread_sigmask"):  # Windows
-            return
-        # Ctrl-C in a terminal reaches all processes: those that start here are not to hear it
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            self._run([joblib.delayed(int)()] * count)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    def each(function: Callable[..., Run], *arguments: Iterable[Any]) -> Iterable[Run]:
+        with _deaf():  # the first call starts all processes, a later one those that have ended
+            futures = [executor.submit(function, *given) for given in zip(*arguments, strict=True)]
+        return (future.result() for future in futures)
 
-    def go_on(self, settings: Settings, runs: Sequence[Run], seconds: float) -> list[Run]:
-        """Return what `go_on` returns for each run, in their order; or raise ChildProcessError."""
-        bare = (run._replace(draws=()) for run in runs)
-        return self._run(self.joblib.delayed(go_on)(settings, run, seconds) for run in bare)
+    try:
+        yield each
+    except BaseException:
+        executor.shutdown(kill_workers=True)
+        _executor.cache_clear()
+        raise
 
-    def _run(self, tasks: Iterable[Any]) -> list[Any]:
-        with self.joblib.parallel_config("loky", inner_max_num_threads=1):
-            try:
-                found: list[Any] = self.joblib.Parallel(self.count, batch_size=1, max_nbytes=None)(
-                    tasks
-                )
-            except BrokenProcessPool as error:
-                raise ChildProcessError(str(error)) from error
-        return found
+
+@cache
+def _executor(count: int) -> Any:
+    """Return a pool whose processes serve the next run too, and end after 5 minutes of none."""
+    try:
+        from joblib.externals.loky import ProcessPoolExecutor
+    except ImportError:
+        raise ImportError(
+            f"cores={count} needs joblib, which scikit-learn brings: pip install "
+            "'bbb-numpy[learners]'; or use cores=1, for the same draws"
+        ) from None
+    return ProcessPoolExecutor(count, timeout=300, initializer=_begin_process)
+
+
+def _begin_process() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    one_blas_thread()
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Let processes that start here not hear Ctrl-C, which a terminal sends to all of them.
+
+    They, and the thread that starts others in their place, inherit the mask of this thread.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # later it would unblock the signal as it starts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
 from functools import partial
+from itertools import repeat
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from ..numeric.validation import (
 )
 from ..parts.hyperpriors import Hyperprior, check_hyperpriors
 from ..progress import tqdm
-from .chains import Processes, Run, Settings, begin, divided, go_on, usable, usual_groups
+from .chains import Run, Settings, begun, go_on, processes, usable, usual_groups
 from .draws import Draws
 from .mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, Kernel, MetropolisHastings, Target
 from .resuming import Checkpoint
@@ -45,8 +46,7 @@ __all__ = ["SAMPLERS", "check_cores", "check_sampler", "sample", "sample_target"
 Array = NDArray[Any]
 METRICS = ("diagonal", "dense")
 WARM_UP = 500  # draws, for a kernel that does not say what its usual warm-up is
-TRIED, PAYS = 1.0, 5.0  # seconds on one core after which, and seconds left for which, to use more
-TURN, TURN_THERE = 0.25, 1.0  # seconds of a group between two looks: here, and in other processes
+TURN = 1.0  # seconds of a group between two looks at all of them
 MOST_CORES = 1024
 SAMPLERS: dict[str, Kernel] = {
     "nuts": NUTS(),
@@ -218,8 +218,8 @@ def sample_target(
         other, from a generator of their own; of other groups they know nothing.
     cores : int, optional
         On how many cores groups run, each in a process of its own (by joblib, which scikit-learn
-        brings): **the draws are the same, bit for bit**. By default all that the machine has (for
-        a process of a pool one), as soon as a run is seen to last seconds.
+        brings): **the draws are the same, bit for bit**. By default all that the machine has; for
+        a process of a pool one.
     progress : bool, optional
         Show a progress bar; by default only in a terminal or notebook.
     checkpoint : path, optional
@@ -274,39 +274,30 @@ def sample_target(
     known = not callable(start) or number is not None
     place = _start(start(rng) if callable(start) else start)
     groups = whole("groups", groups, 1, len(place))
-    with nullcontext() if groups == 1 else one_blas_thread():
+    count = min(groups, usable() if cores is None else cores)
+    with nullcontext() if groups == 1 else one_blas_thread(), processes(count) as each:
         store, runs = None, None
         if checkpoint is not None:
             store = Checkpoint(checkpoint, checkpoint_every)
             runs = store.read(settings, place, groups, number, known)
-        runs = _begun(settings, place, groups, rng) if runs is None else runs
-        count, processes = min(groups, usable() if cores is None else cores), None
-        if cores is not None and count > 1:
-            processes = Processes(count)
-        began, before = time.monotonic(), sum(run.steps for run in runs)
+        if runs is None:
+            runs = begun(settings, place, groups, rng)
         finished = True
         bar = tqdm(
-            total=settings.warm_up + settings.draws,
-            unit="draw",
+            total=settings.steps,
+            unit="step",
             leave=False,
             disable=None if progress is None else not progress,
         )
         try:
             while left := [i for i, run in enumerate(runs) if run.steps < settings.steps]:
-                if processes is None:
-                    for group in left:
-                        runs[group] = runs[group].followed(go_on(settings, runs[group], TURN))
-                else:
-                    found = processes.go_on(settings, [runs[group] for group in left], TURN_THERE)
-                    for group, run in zip(left, found, strict=True):
-                        runs[group] = runs[group].followed(run)
-                bar.update(sum(map(settings.done, runs)) // groups - bar.n)
+                bare = [runs[group]._replace(draws=()) for group in left]
+                moved = each(go_on, repeat(settings, len(left)), bare, repeat(TURN, len(left)))
+                for group, run in zip(left, moved, strict=True):
+                    runs[group] = run._replace(draws=runs[group].draws + run.draws)
+                bar.update(sum(run.steps for run in runs) // groups - bar.n)
                 if store is not None and store.due():
                     _write(store, runs)
-                passed, steps = time.monotonic() - began, sum(run.steps for run in runs)
-                more = passed * (groups * settings.steps - steps) / (steps - before)
-                if processes is None and count > 1 and passed > TRIED and more > PAYS:
-                    processes = Processes(count)
         except KeyboardInterrupt:
             finished = False
             _warn(
@@ -314,10 +305,11 @@ def sample_target(
                 f"{min(map(settings.made, runs))} of {settings.draws} draws are returned"
                 + ("" if store is None else "; the same call goes on")
             )
-        except ChildProcessError as error:
+        except BrokenProcessPool as error:
             goes_on = "begins anew" if store is None else "goes on from its checkpoint"
-            error.add_note(f"The same call {goes_on}; cores=1 needs no other process.")
-            raise
+            raise ChildProcessError(
+                f"{error} The same call {goes_on}; cores=1 needs no other process."
+            ) from error
         finally:
             bar.close()
             if store is not None:
@@ -337,17 +329,6 @@ def _start(start: Any) -> Array:
             f"shape {found.shape} of {found.dtype}"
         )
     return found
-
-
-def _begun(settings: Settings, start: Array, groups: int, rng: np.random.Generator) -> list[Run]:
-    """Return the runs of all groups before their first steps."""
-    state = settings.kernel.init(settings.target, start)
-    return [
-        begin(settings, own, type(state)._make(part[place] for part in state))
-        for own, place in zip(
-            [rng] if groups == 1 else rng.spawn(groups), divided(len(start), groups), strict=True
-        )
-    ]
 
 
 def _warn(text: str) -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ import bbb_numpy
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.sampling import chains
 from bbb_numpy.sampling import run as running
-from bbb_numpy.sampling.chains import Settings, begin, divided, go_on, usual_groups
+from bbb_numpy.sampling.chains import Settings, begun, go_on, usual_groups
 from bbb_numpy.sampling.mcmc import HMC, NUTS, Info, State
 from bbb_numpy.sampling.run import sample, sample_target
 
@@ -40,15 +41,6 @@ def hill(target=HILL, **options):
 # --- groups ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("chains", "groups", "sizes"), [(4, 1, [4]), (4, 2, [2, 2]), (5, 3, [2, 2, 1]), (2, 2, [1, 1])]
-)
-def test_groups_are_neighbours_of_nearly_equal_number(chains, groups, sizes):
-    places = divided(chains, groups)
-    assert [place.stop - place.start for place in places] == sizes
-    assert [c for place in places for c in range(chains)[place]] == list(range(chains))
-
-
 def test_large_networks_run_in_pairs_small_ones_together():
     large = [usual_groups(chains, 100_000, HMC()) for chains in (1, 2, 3, 4, 6, 8, 16, 100)]
     assert large == [1, 1, 1, 2, 3, 4, 4, 4]
@@ -68,29 +60,33 @@ def right(target, rng, state):
     return state, Info(here, here > 0, diverged, 10 * here, here.astype(int), 0 * here)
 
 
-def begun(warm_up, thin, draws=4):
-    kernel = SimpleNamespace(step=right)
-    settings = Settings(correlated(), kernel, warm_up, thin, draws, False, None)
-    state = State(np.zeros((2, 3)), *correlated()(np.zeros((2, 3))))
-    return settings, begin(settings, np.random.default_rng(0), state)
+@dataclass(frozen=True)
+class Right:
+    """A kernel of one's own."""
+
+    step = staticmethod(right)
+
+    def init(self, target, position):
+        return State(position, *target(position))
 
 
 def test_in_no_time_one_step_is_made_and_nothing_is_done_twice(monkeypatch):
-    settings, run = begun(2, 1)
-    places = []
-    while run.steps < settings.steps:
-        run = run.followed(go_on(settings, run, 0.0))
-        places.append(run.steps)
-    assert places == [1, 2, 3, 4, 5, 6]
-    assert run.joined()["positions"][:, 0, 0].tolist() == [3.0, 4.0, 5.0, 6.0]
+    settings = Settings(correlated(), Right(), 2, 1, 4, False, None)
+    [first] = begun(settings, np.zeros((2, 3)), 1, np.random.default_rng(0))
+    run, draws = first, []
+    for steps in range(1, 7):
+        run = go_on(settings, run, 0.0)
+        assert run.steps == steps
+        draws += run.draws
+    assert [one["positions"][0, 0, 0] for one in draws] == [3.0, 4.0, 5.0, 6.0]
     clock = iter(np.arange(0.0, 9.0))
     monkeypatch.setattr(chains.time, "monotonic", lambda: next(clock))
-    assert go_on(settings, begun(2, 1)[1], 2.5).steps == 3
+    assert go_on(settings, first, 2.5).steps == 3
 
 
 def test_a_run_and_its_generator_stay_as_they_are():
     settings = Settings(HILL, HMC(0.3), 5, 1, 5, False, None)
-    run = begin(settings, np.random.default_rng(0), HMC().init(HILL, START))
+    [run] = begun(settings, START, 1, np.random.default_rng(0))
     before = run.rng.bit_generator.state
     one, other = go_on(settings, run, 1e9), go_on(settings, run, 1e9)
     assert run.rng.bit_generator.state == before != one.rng.bit_generator.state
@@ -106,21 +102,13 @@ def test_draws_are_the_same_bits_on_one_two_and_three_cores(cores):
     same_bits(network(cores=cores, **options), network(cores=1, **options))
 
 
-def test_a_long_run_moves_to_other_cores_without_changing_a_bit(monkeypatch):
-    one, moved, there = network(cores=1), [], chains.Processes.go_on
-
-    def go_on(self, *arguments):
-        moved.append(self.count)
-        return there(self, *arguments)
-
-    monkeypatch.setattr(chains.Processes, "go_on", go_on)
+def test_as_many_processes_as_the_machine_has_are_the_default_for_several_groups(monkeypatch):
+    asked, there = [], running.processes
     monkeypatch.setattr(running, "usable", lambda: 2)
-    same_bits(network(), one)
-    assert not moved, "a short run starts no process"
-    for name in ("TRIED", "PAYS", "TURN"):
-        monkeypatch.setattr(running, name, 0.0)
-    same_bits(network(), one)
-    assert moved[0] == 2, "as many as the machine has"
+    monkeypatch.setattr(running, "processes", lambda count: asked.append(count) or there(count))
+    same_bits(network(), network(cores=1))
+    hill(groups=1)
+    assert asked == [2, 1, 1]
 
 
 def test_a_process_of_a_pool_keeps_to_one_core_and_so_does_python_without_joblib(monkeypatch):
@@ -129,7 +117,9 @@ def test_a_process_of_a_pool_keeps_to_one_core_and_so_does_python_without_joblib
         pooled = SimpleNamespace(name="LokyProcess-1")
         patch.setattr(chains.multiprocessing, "current_process", lambda: pooled)
         assert chains.usable() == 1
-    monkeypatch.setitem(sys.modules, "joblib", None)
+    for name in ("joblib", "joblib.externals.loky"):
+        monkeypatch.setitem(sys.modules, name, None)
+    chains._executor.cache_clear()
     assert chains.usable() == 1
     with pytest.raises(ImportError, match=r"cores=2 needs joblib.*bbb-numpy\[learners\]"):
         hill(cores=2)
@@ -155,7 +145,7 @@ def test_draws_that_only_some_groups_have_are_left_out_and_kept_on_disk(tmp_path
     whole = hill(cores=1)
     with monkeypatch.context() as patch:  # both groups have a draw, the first a second one
         patch.setattr(running, "TURN", 0.0)
-        interrupting(patch, running, "go_on", 2 * 30 + 4)
+        interrupting(patch, chains.copy, "deepcopy", 2 * 30 + 4)
         with pytest.warns(UserWarning, match="after 31 steps; 1 of 20 draws"):
             part = hill(cores=1, checkpoint=tmp_path)
     np.testing.assert_array_equal(part.positions, whole.positions[:1])
@@ -166,10 +156,8 @@ def test_draws_that_only_some_groups_have_are_left_out_and_kept_on_disk(tmp_path
 def test_a_run_resumes_bit_for_bit_on_another_number_of_cores(first, then, tmp_path, monkeypatch):
     whole = hill(cores=1, draws=200)
     with monkeypatch.context() as patch:
-        for name in ("TURN", "TURN_THERE"):
-            patch.setattr(running, name, 0.01)
-        place = (running, "go_on") if first == 1 else (chains.Processes, "go_on")
-        interrupting(patch, *place, 3)
+        patch.setattr(running, "TURN", 0.01)
+        interrupting(patch, *((chains.copy, "deepcopy") if first == 1 else (chains, "_deaf")), 3)
         with pytest.warns(UserWarning, match="the same call goes on"):
             part = hill(cores=first, draws=200, checkpoint=tmp_path)
     assert not part.finished
@@ -183,7 +171,7 @@ import numpy as np
 from targets import correlated
 from bbb_numpy.sampling import run
 
-run.TURN_THERE = 0.1
+run.TURN = 0.1
 
 def interrupt():
     while not os.path.exists(sys.argv[1] + "/group-1.npz"):
@@ -199,16 +187,20 @@ print(len(draws.positions), draws.finished)
 """
 
 
+def started(script, *arguments):
+    """A Python of its own, in a group of processes of its own."""
+    roots = [str(Path(bbb_numpy.__file__).parents[1]), str(Path(__file__).parents[1])]
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(roots)},
+        start_new_session=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
 @pytest.mark.skipif(not hasattr(os, "setsid"), reason="needs process groups")
 @pytest.mark.parametrize("end", ["ctrl-c", "kill"])
 def test_a_run_that_is_interrupted_or_killed_resumes_on_one_core(end, tmp_path):
-    roots = [str(Path(bbb_numpy.__file__).parents[1]), str(Path(__file__).parents[1])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(roots)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(tmp_path), end],
-        env=environment, start_new_session=True, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    process = started(SCRIPT, tmp_path, end)
     if end == "kill":
         deadline = time.monotonic() + 60
         while not (tmp_path / "group-1.npz").exists() and time.monotonic() < deadline:
@@ -222,6 +214,31 @@ def test_a_run_that_is_interrupted_or_killed_resumes_on_one_core(end, tmp_path):
     same_bits(hill(draws=50, checkpoint=tmp_path, cores=1), hill(draws=50, cores=1))
 
 
+DEAF = """
+import os, signal, time
+from bbb_numpy.sampling import chains
+
+def hears(_):
+    os.kill(os.getpid(), signal.SIGINT)
+    return os.getpid(), signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+chains._executor(2)._timeout = 0.2  # of no work, after which a process ends
+with chains.processes(2) as each:
+    first = dict(each(hears, range(4)))
+    time.sleep(1.5)
+    later = dict(each(hears, range(4)))
+assert not first.keys() & later.keys(), "others have been started in their place"
+print(all(first.values()) and all(later.values()), signal.pthread_sigmask(signal.SIG_BLOCK, []))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs masks of signals")
+def test_no_process_hears_ctrl_c_from_its_start_on_nor_those_started_in_its_place():
+    """In a new Python, whose first process starts a tracker of resources, which unblocks it."""
+    printed, errors = started(DEAF).communicate(timeout=60)
+    assert (printed, errors) == ("True set()\n", "")
+
+
 # --- what goes wrong -------------------------------------------------------------------------
 
 
@@ -231,9 +248,9 @@ def test_the_death_of_a_process_is_an_error_and_the_same_call_goes_on(tmp_path):
     options = {"draws": 20, "warm_up": 30, "seed": 0, "groups": 2, "checkpoint": tmp_path}
     with pytest.raises(ChildProcessError, match="unexpectedly terminated") as error:
         sample_target(target, START, cores=2, **options)
-    assert error.value.__notes__[0].startswith("The same call goes on from its checkpoint")
+    error.match("The same call goes on from its checkpoint; cores=1 needs no other process")
     found = sample_target(target, START, cores=1, **options)
-    same_bits(found, sample_target(target, START, **{**options, "checkpoint": None}))
+    same_bits(found, sample_target(target, START, cores=1, **{**options, "checkpoint": None}))
 
 
 def test_an_error_of_the_target_is_raised_here_with_the_lines_where_it_was():

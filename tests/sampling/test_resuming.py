@@ -8,7 +8,7 @@ from targets import Gaussian
 
 from bbb_numpy.sampling import resuming
 from bbb_numpy.sampling import run as running
-from bbb_numpy.sampling.chains import Run, Settings, begin, go_on
+from bbb_numpy.sampling.chains import Run, Settings, begun, go_on
 from bbb_numpy.sampling.mcmc import (
     HMC,
     MAMS,
@@ -154,7 +154,7 @@ def test_everything_the_next_step_depends_on_is_read_back_bit_for_bit(
 ):
     kernel, rng = KERNELS[name], np.random.Generator(generator(3))
     settings = Settings(UNIT, kernel, 60, 1, 20, dense, None)
-    here = begin(settings, rng, kernel.init(UNIT, START))
+    [here] = begun(settings, START, 1, rng)
     while here.steps < 40:
         here = go_on(settings, here, 0.0)
     store, call = Checkpoint(tmp_path, 60.0), (settings, START, 1, 0, True)

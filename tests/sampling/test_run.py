@@ -227,7 +227,7 @@ def test_a_kernel_of_one_s_own_needs_two_methods():
 @pytest.mark.parametrize("progress", [True, False, None])
 def test_the_progress_bar_shows_when_asked(progress, capsys):
     sample_target(UNIT, START, draws=5, warm_up=5, seed=0, progress=progress)
-    shown = "draw/s" in capsys.readouterr().err
+    shown = "step/s" in capsys.readouterr().err
     assert shown == (progress is True), "not in a terminal here: None is no"
 
 

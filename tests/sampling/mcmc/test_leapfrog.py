@@ -17,7 +17,6 @@ from bbb_numpy.sampling.mcmc import (
     Phase,
     hamiltonian,
     init,
-    leapfrog,
 )
 
 NETWORK = network_target()
@@ -55,15 +54,6 @@ class TestEveryTarget:
         assert gap(negate(path(target, metric, negate(end), 0.02, 40)), start) < 1e-11
         assert gap(path(target, metric, end, -0.02, 40), start) < 1e-11
         np.testing.assert_array_equal(negate(negate(end)).momentum, end.momentum)
-
-    def test_a_step_for_each_chain_is_that_chains_step(self, name, kind):
-        target, metric = TARGETS[name], metrics(SIZES[name])[kind]
-        start = beginning(target, metric, SIZES[name])
-        each = np.array([0.01, -0.02, 0.03, -0.04, 0.05])
-        together = leapfrog(target, metric, start, each[:, None])
-        for s, eps in enumerate(each):
-            alone = leapfrog(target, metric, Phase(*(a[[s]] for a in start)), eps)
-            assert gap(alone, Phase(*(a[[s]] for a in together))) < 1e-13
 
     def test_its_energy_error_is_of_order_two(self, name, kind):
         target, metric = TARGETS[name], metrics(SIZES[name])[kind]

@@ -5,7 +5,7 @@ import pytest
 from targets import Gammas, Gaussian, correlated
 
 from bbb_numpy.sampling.mcmc import HMC, NUTS, Langevin, MetropolisHastings, State, init
-from bbb_numpy.sampling.mcmc.states import evaluate, select
+from bbb_numpy.sampling.mcmc.states import evaluate
 
 KERNELS = [NUTS(), HMC(), MetropolisHastings(), MetropolisHastings(Langevin())]
 
@@ -61,14 +61,6 @@ def test_what_is_not_finite_is_outside(value, gradient):
     found = evaluate(target, np.zeros((2, 2)))
     np.testing.assert_array_equal(found[0], [1.0, -np.inf])
     np.testing.assert_array_equal(found[1], [[2.0, 3.0], [0.0, 0.0]])
-
-
-def test_select_takes_whole_chains():
-    old = State(np.zeros((2, 3)), np.zeros(2), np.zeros((2, 3)))
-    new = State(np.ones((2, 3)), np.ones(2), np.ones((2, 3)))
-    for array in select(np.array([True, False]), new, old):
-        np.testing.assert_array_equal(array[0], 1.0)
-        np.testing.assert_array_equal(array[1], 0.0)
 
 
 THREE, ROWS = np.zeros((4, 3)), np.arange(4)[:, None] == 2
