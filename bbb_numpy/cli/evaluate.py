@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..learners.columns import encoded, shown
+from ..learners.columns import encoded
 from ..numeric.files import write_text
 from .fit import check_outputs, interrupted, save_picture
 from .modelling import add_model_options, learner
 from .options import Commands, add_command, at_least_two, share
 from .problem import Problem, add_data_options, filled, read_problem
-from .tables import TableError
 
 __all__ = ["add_parsers", "evaluate"]
 
@@ -47,10 +46,9 @@ NOTES = {
 
 def evaluate(args: argparse.Namespace) -> int:
     """Measure a model on rows held out of a table, beside scikit-learn's and the base rate."""
-    to_screen = args.json == "-"
-    check_outputs([args.data], None if to_screen else args.json, args.plot, picture=args.plot)
+    check_outputs([args.data], args.json, args.plot, picture=args.plot)
     problem = read_problem(args)
-    learner(args, problem.task)  # what is missing or does not fit is said before any work
+    model = learner(args, problem.task)  # what is missing is said before any work
     from .rivals import Forecast, of_model, of_rival, rivals, scores
 
     splits = _splits(problem, args)
@@ -61,8 +59,7 @@ def evaluate(args: argparse.Namespace) -> int:
         if args.fill:  # by what the training rows show
             columns = filled(problem.columns, problem.table.iloc[train])
             x = encoded(problem.table, columns)
-        model = learner(args, problem.task).fit(x.iloc[train], y[train])
-        if interrupted(model):
+        if interrupted(model.fit(x.iloc[train], y[train])):
             print("nothing is evaluated", file=sys.stderr)
             return 130
         found.setdefault(args.inference, []).append(of_model(model, x.iloc[test], y[test], rng))
@@ -79,7 +76,7 @@ def evaluate(args: argparse.Namespace) -> int:
         _picture(forecasts, target, args.plot)
     if args.json:
         text = json.dumps(_report(problem, args, len(target), forecasts, scored), indent=1)
-        if to_screen:
+        if args.json == "-":
             print(text)
             return 0
         write_text(Path(args.json), text + "\n")
@@ -97,7 +94,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
 
 def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Array]]:
-    """Return row numbers for training and testing; every class is in both."""
+    """Return row numbers for training and testing; every class is in the test rows."""
     from sklearn.model_selection import (
         KFold,
         ShuffleSplit,
@@ -105,36 +102,25 @@ def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Arr
         StratifiedShuffleSplit,
     )
 
-    y, folds = problem.y, args.folds
+    y, folds, seed = problem.y, args.folds, args.seed % 2**32
     problem.check(max(FEWEST, folds or 0), folds or 2)
-    labels = np.unique(y) if problem.task == "classification" else np.zeros(1)
-    stratified, seed = len(labels) > 1, args.seed % 2**32
+    classes = len(np.unique(y)) if problem.task == "classification" else 0
     if folds:
-        kind: Any = StratifiedKFold if stratified else KFold
-        cut = kind(folds, shuffle=True, random_state=seed)
+        cut: Any = StratifiedKFold if classes else KFold
+        splits = cut(folds, shuffle=True, random_state=seed)
     else:
-        kind = StratifiedShuffleSplit if stratified else ShuffleSplit
-        size = max(round(args.held_out * len(y)), len(labels))
-        size = min(size, len(y) - max(len(labels), 5))
-        cut = kind(1, test_size=size, random_state=seed)
-    splits = list(cut.split(np.zeros(len(y)), y))
-    for train, _ in splits if stratified else ():
-        absent = np.setdiff1d(labels, y[train])
-        if len(absent):
-            raise TableError(
-                f"{problem.source}: the class {shown(absent[0])} is in no row of the training "
-                "part; hold out fewer rows, or leave such rows out"
-            )
-    return splits
+        cut = StratifiedShuffleSplit if classes else ShuffleSplit
+        size = min(max(round(args.held_out * len(y)), classes, 1), len(y) - max(classes, 5))
+        splits = cut(1, test_size=size, random_state=seed)
+    return list(splits.split(np.zeros(len(y)), y))
 
 
 def _table(scored: dict[str, Any]) -> str:
-    rows = [[name, *map(str, one.values())] for name, one in scored.items()]
-    rows.insert(0, ["", *(HEADS[metric] for metric in next(iter(scored.values())))])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
-    )
+    from pandas import DataFrame
+
+    rows = {name: list(map(str, own.values())) for name, own in scored.items()}
+    heads = [HEADS[metric] for metric in next(iter(scored.values()))]
+    return DataFrame.from_dict(rows, orient="index", columns=heads).to_string()
 
 
 def _report(
@@ -145,13 +131,11 @@ def _report(
     scored: dict[str, Any],
 ) -> dict[str, Any]:
     """Return all numbers as JSON has them."""
-    from ..evaluation.calibration import coverage
-
     models: dict[str, Any] = {}
     for name, own in scored.items():
         models[name] = {metric: score._asdict() for metric, score in own.items()}
         if forecasts[name].pit is not None:
-            shares = coverage(forecasts[name].pit, LEVELS).share
+            shares = _coverage(forecasts[name]).share
             models[name]["coverage_curve"] = {"level": LEVELS.tolist(), "share": shares.tolist()}
     return {
         "source": problem.source,
@@ -166,16 +150,21 @@ def _report(
     }
 
 
+def _coverage(forecast: Any) -> Any:
+    from ..evaluation.calibration import coverage
+
+    return coverage(forecast.pit, LEVELS)
+
+
 def _picture(forecasts: dict[str, Any], y: Array, path: str) -> None:
     """Draw the coverage of intervals, of classes the reliability of the most probable one."""
-    from ..evaluation.calibration import coverage
     from ..plots.calibration import coverage_curve, reliability_diagram
     from .rivals import bins
 
     if next(iter(forecasts.values())).proba is not None:
         ax = reliability_diagram({name: bins(one, y) for name, one in forecasts.items()})
     else:
-        ax = coverage_curve({name: coverage(f.pit, LEVELS) for name, f in forecasts.items()})
+        ax = coverage_curve({name: _coverage(one) for name, one in forecasts.items()})
     save_picture(ax, path)
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..learners.columns import Column, encoded, pick
+from ..evaluation.convergence import GOOD, convergence
+from ..learners.columns import Column, encoded, pick, some
 from ..model.objectives import FreeEnergy
 from ..numeric.files import replacing
 from .modelling import add_model_options, learner
@@ -45,8 +46,7 @@ def fit(args: argparse.Namespace) -> int:
     problem = read_problem(args)
     model, inputs = learner(args, problem.task), problem.inputs
     if args.plot:
-        advice = "Leave it out, or fit with one column: --inputs NAME"
-        _check_plot(list(inputs.columns), problem.task == "classification", advice)
+        _check_plot(list(inputs.columns), problem.task == "classification")
     model.fit(inputs, problem.y)
     model.columns_ = problem.columns
     if interrupted(model):
@@ -59,8 +59,7 @@ def fit(args: argparse.Namespace) -> int:
     _print_fit(args, model, inputs, problem)
     print(f"stored in {args.model}")
     if args.plot:
-        labels = problem.columns[0].name, args.target
-        _plot(model, inputs, (inputs.to_numpy(), problem.y), labels, args.plot)
+        _plot(model, inputs, args.target, args.plot, problem.y)
         print(f"picture in {args.plot}")
     return 0
 
@@ -95,8 +94,9 @@ def _print_fit(args: argparse.Namespace, model: Any, inputs: DataFrame, problem:
     y, draws = problem.y, getattr(model, "draws_", None)
     if draws:
         print(f"posterior          {draws.summary()}")
-        for r_hat in _r_hats(draws):
-            line("R-hat of means", *r_hat)
+        for one in _convergence(draws):
+            if one.name.startswith("E[y|x]"):
+                line("R-hat of means", one.r_hat, f"(the largest; wanted is < {GOOD:g})")
     else:
         elbo = getattr(model.estimator_, "objective", None) == FreeEnergy()
         cost = "free energy" if elbo else f"{args.objective or args.inference} (minimised)"
@@ -114,24 +114,22 @@ def _print_fit(args: argparse.Namespace, model: Any, inputs: DataFrame, problem:
     line("log density", density, "nats per row, on these rows")
 
 
-def _r_hats(draws: Any) -> list[tuple[float, str]]:
-    """Return R-hat of the means and what is wanted; none without ArviZ, or of too few draws."""
-    from ..evaluation.convergence import GOOD, convergence
-
-    try:
-        with warnings.catch_warnings():  # of short runs, about which R-hat says enough
-            warnings.simplefilter("ignore")
-            lines = convergence(draws, weights=False).lines
-    except (ImportError, ValueError):
-        return []
-    wanted = f"(the largest; wanted is < {GOOD:g})"
-    return [(one.r_hat, wanted) for one in lines if one.name.startswith("E[y|x]")]
+def _convergence(draws: Any) -> Sequence[Any]:
+    """Return what `convergence` says of predictions; nothing without ArviZ, or of too few draws."""
+    with warnings.catch_warnings():  # of short runs, about which R-hat says enough
+        warnings.simplefilter("ignore")
+        try:
+            return convergence(draws, weights=False).lines
+        except (ImportError, ValueError):
+            return ()
 
 
 def predict(args: argparse.Namespace) -> int:
     """Predict every row of a table with a stored model."""
+    from ..learners.checkpoint import load
+
     check_outputs([args.model, args.data], args.output, args.plot, picture=args.plot)
-    model = _loaded(args)
+    model = load(args.model)
     names = getattr(model, "feature_names_in_", None)
     if names is None:  # of a learner that was fitted to an array in Python
         raise TableError(
@@ -146,38 +144,17 @@ def predict(args: argparse.Namespace) -> int:
             "--interval out"
         )
     if args.plot:
-        _check_plot(list(names), classes, "Leave it out, or fit a model with one column")
+        _check_plot(list(names), classes)
     table = read(args)
-    kept = {name: pick(table, name) for name in args.keep}
-    rows = complete(table, [one.name for one in columns]) if args.drop_missing else table
-    if len(rows) < len(table):
-        missing = len(table) - len(rows)
-        print(f"{missing} of {len(table)} rows get no prediction", file=sys.stderr)
+    kept = type(table)({name: pick(table, name) for name in args.keep}, table.index)
+    rows = complete(table, [one.name for one in columns], args)
     inputs = encoded(with_numbers(rows, columns, args), columns, args.unknown)
     found = _classes(model, inputs) if classes else _moments(model, inputs, args.interval)
-    for name in kept.keys() & found.keys():
-        raise TableError(f"--keep {name}: predictions have a column of this name; rename it")
     made = type(table)(found, rows.index).astype(object)  # a whole number beside a gap stays one
-    write_csv(args.output, made.reindex(table.index).assign(**kept)[[*kept, *found]])
+    write_csv(args.output, kept.join(made))
     if args.plot:
-        _plot(model, inputs, None, (names[0], "prediction"), args.plot)
+        _plot(model, inputs, "prediction", args.plot)
     return 0
-
-
-def _loaded(args: argparse.Namespace) -> Any:
-    """Return the model, or say that it stands where the data should."""
-    from zipfile import is_zipfile
-
-    from ..learners.checkpoint import load
-
-    try:
-        return load(args.model)
-    except ValueError:
-        if is_zipfile(args.data) and not is_zipfile(args.model):
-            raise TableError(
-                f"the model comes first, then the data: bbb-numpy predict {args.data} {args.model}"
-            ) from None
-        raise
 
 
 def _moments(model: Any, inputs: DataFrame, coverage: float | None) -> dict[str, Array]:
@@ -201,13 +178,7 @@ def _classes(model: Any, inputs: DataFrame) -> dict[str, Array]:
     return {**columns, "epistemic": found.epistemic, "entropy": found.total}
 
 
-def _plot(
-    model: Any,  # BayesianMLPRegressor
-    inputs: DataFrame,
-    data: tuple[Any, Any] | None,
-    labels: tuple[str, str],
-    path: str,
-) -> None:
+def _plot(model: Any, inputs: DataFrame, label: str, path: str, y: Array | None = None) -> None:
     """Draw mean and bands over the range of the one input column, a tenth wider on each side."""
     from ..plots import fits
 
@@ -215,9 +186,9 @@ def _plot(
     low, high = column.min(), column.max()
     margin = 0.1 * (high - low) or 1.0
     grid = np.linspace(low - margin, high + margin, 300)[:, None]
-    wide = type(inputs)(grid, columns=inputs.columns)
-    ax = fits.fit(grid, model.predict_distribution(wide), data=data)
-    ax.set(xlabel=labels[0], ylabel=labels[1])
+    predicted = model.predict_distribution(type(inputs)(grid, columns=inputs.columns))
+    ax = fits.fit(grid, predicted, data=None if y is None else (column, y))
+    ax.set(xlabel=inputs.columns[0], ylabel=label)
     save_picture(ax, path)
 
 
@@ -229,18 +200,15 @@ def save_picture(ax: Any, path: str) -> None:
 
 def check_outputs(inputs: Sequence[str], *outputs: str | None, picture: str | None) -> None:
     """Refuse outputs that cannot be written, or would replace an input, before any work."""
-    taken = {Path(path).resolve() for path in inputs if path != "-"}
+    taken = [Path(path).resolve() for path in inputs]
     for path in outputs:
-        if not path or path == "-":
-            continue
-        place = Path(path).resolve()
-        if not place.parent.is_dir():
-            raise TableError(f"the folder of {path} does not exist; make it first")
-        if place.exists() and not place.is_file():
-            raise TableError(f"{path} is no regular file; name a file to write")
-        if place in taken:
-            raise TableError(f"{path} would replace another file of this command; name another")
-        taken.add(place)
+        if path and path != "-":
+            place = Path(path).resolve()
+            if not place.parent.is_dir() or (place.exists() and not place.is_file()):
+                raise TableError(f"{path} cannot be written: name a file in a folder that exists")
+            if place in taken:
+                raise TableError(f"{path} would replace another file of this command; name another")
+            taken.append(place)
     if picture:
         from matplotlib.backend_bases import FigureCanvasBase
 
@@ -249,14 +217,13 @@ def check_outputs(inputs: Sequence[str], *outputs: str | None, picture: str | No
             raise TableError(f"--plot {picture}: the ending must be one of {', '.join(kinds)}")
 
 
-def _check_plot(names: Sequence[str], classes: bool, advice: str) -> None:
+def _check_plot(names: Sequence[str], classes: bool) -> None:
     """Refuse a picture that cannot be drawn before any work is done."""
-    if classes:
-        raise TableError("--plot draws numbers, and the target holds classes; leave it out")
-    if len(names) != 1:
-        listed = ", ".join(names[:20])
+    if classes or len(names) != 1:
+        found = "the target holds classes" if classes else f"there are {some(names, 20)}"
         raise TableError(
-            f"--plot draws one input column; there are {len(names)} ({listed}). {advice}"
+            f"--plot draws a number against one input column; {found}. Leave it out, or fit with "
+            "--inputs NAME"
         )
 
 

@@ -33,14 +33,9 @@ SAMPLING: dict[str, tuple[Any, str]] = {
     "cores": (at_least_one, "with the same draws (all)"),
     "checkpoint": (str, "folder from which to go on"),
 }
-PARTS: dict[str, tuple[Any, str]] = {
-    name: (list(table), "(that of the Python class)")
-    for name, table in (
-        ("prior", PRIORS),
-        ("likelihood", LIKELIHOODS),
-        ("estimator", ESTIMATORS),
-        ("objective", OBJECTIVES),
-    )
+PARTS = {
+    **{"prior": PRIORS, "likelihood": LIKELIHOODS},
+    **{"estimator": ESTIMATORS, "objective": OBJECTIVES},
 }
 
 
@@ -57,8 +52,6 @@ def learner(args: argparse.Namespace, task: str) -> Any:
     from ..learners.classifier import BayesianMLPClassifier
     from ..learners.regressor import BayesianMLPRegressor
 
-    if args.prior and args.prior_scale is not None:
-        raise ValueError("--prior and --prior-scale exclude each other; leave one out")
     likelihood = args.likelihood or ("poisson" if task == "counts" else None)
     if likelihood and likelihood not in LIKELIHOODS_OF[task]:
         accepted = ", ".join(LIKELIHOODS_OF[task])
@@ -89,33 +82,26 @@ def learner(args: argparse.Namespace, task: str) -> Any:
 def _inference(args: argparse.Namespace) -> str | Sampling:
     """Return the learner's `inference`, with the settings of a sampler."""
 
-    def typed(names: Any) -> dict[str, Any]:
+    def typed(*names: str) -> dict[str, Any]:
         given = {name: getattr(args, name, None) for name in names}
         return {name: value for name, value in given.items() if value is not None}
 
-    settings, unused = typed(SAMPLING), typed((*TRAINING, "estimator", "objective"))
-    if args.inference in SAMPLED:
-        if unused:
-            raise ValueError(
-                f"--inference {args.inference} draws from the posterior and trains nothing; leave "
-                f"{', '.join(map(option, unused))} out"
-            )
-        return Sampling(args.inference, **settings)
-    if settings:
-        raise ValueError(
-            f"{', '.join(map(option, settings))} belong to a sampler: add --inference nuts or hmc, "
-            "or leave them out"
-        )
-    return str(args.inference)
+    sampled, settings = args.inference in SAMPLED, typed(*SAMPLING)
+    unused = typed(*TRAINING, "estimator", "objective") if sampled else settings
+    if unused:
+        listed = ", ".join(map(option, unused))
+        other = "leave them out" if sampled else "name a sampler, as --inference nuts"
+        raise ValueError(f"--inference {args.inference} has no {listed}; {other}")
+    return Sampling(args.inference, **settings) if sampled else str(args.inference)
 
 
 def add_model_options(parser: argparse.ArgumentParser, checkpoint: bool = True) -> None:
     """Add the options of network, training, sampling and parts."""
     group = parser.add_argument_group("the model")
 
-    def add(name: str, kind: Any, text: str, **more: Any) -> None:
+    def add(name: str, kind: Any, text: str, to: Any = group, **more: Any) -> None:
         how = {"type": kind} if callable(kind) else {"choices": kind}
-        group.add_argument(option(name), help=text, **how, **more)
+        to.add_argument(option(name), help=text, **how, **more)
 
     add("hidden", at_least_one, "hidden widths (20; for classes 50)", nargs="*")
     group.add_argument("--activation", choices=ACTIVATIONS, default="relu")
@@ -127,7 +113,8 @@ def add_model_options(parser: argparse.ArgumentParser, checkpoint: bool = True) 
     for name, (kind, text) in SAMPLING.items():
         if name != "checkpoint" or checkpoint:
             add(name, kind, f"of hmc and nuts, {text}")
-    add("prior_scale", above_zero, "of a Gaussian prior (0.5; for classes 1.5)")
-    for name, (kind, text) in PARTS.items():
-        add(name, kind, text)
+    one = group.add_mutually_exclusive_group()
+    add("prior_scale", above_zero, "of a Gaussian prior (0.5; for classes 1.5)", one)
+    for name, table in PARTS.items():
+        add(name, list(table), "(that of the Python class)", one if name == "prior" else group)
     group.add_argument("--seed", type=at_least_zero, default=0)

@@ -6,8 +6,6 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from ..numeric.validation import positive
-
 __all__ = ["Commands", "above_zero", "add_command", "at_least_one",
            "at_least_two", "at_least_zero", "option", "share"]  # fmt: skip
 
@@ -49,32 +47,23 @@ def option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _at_least(least: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        """Read a whole number >= `least`."""
-        digits = text.strip().removeprefix("-").isdecimal()
-        if not digits or int(text) < least:
-            got = text if digits else repr(text)
-            raise argparse.ArgumentTypeError(f"must be a whole number >= {least}; got {got}")
-        return int(text)
+def _reader(kind: type, accepted: Callable[[Any], bool], what: str) -> Callable[[str], Any]:
+    """Return what reads a number, and says what is accepted."""
+
+    def read(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not accepted(value):
+            raise argparse.ArgumentTypeError(f"must be {what}; got {text!r}")
+        return value
 
     return read
 
 
-at_least_zero, at_least_one, at_least_two = map(_at_least, (0, 1, 2))
-
-
-def above_zero(text: str) -> float:
-    """Read a finite number > 0."""
-    try:
-        return positive("value", float(text))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number > 0; got {text!r}") from None
-
-
-def share(text: str) -> float:
-    """Read a number between 0 and 1, both excluded."""
-    value = above_zero(text)
-    if value >= 1.0:
-        raise argparse.ArgumentTypeError(f"must be below 1; got {text}")
-    return value
+at_least_zero = _reader(int, lambda value: value >= 0, "a whole number >= 0")
+at_least_one = _reader(int, lambda value: value >= 1, "a whole number >= 1")
+at_least_two = _reader(int, lambda value: value >= 2, "a whole number >= 2")
+above_zero = _reader(float, lambda value: 0.0 < value < float("inf"), "a number > 0")
+share = _reader(float, lambda value: 0.0 < value < 1.0, "a number between 0 and 1")

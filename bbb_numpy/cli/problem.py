@@ -14,20 +14,19 @@ from numpy.typing import NDArray
 
 from ..gradients.catalogue import LIKELIHOODS
 from ..learners.columns import MOST_CATEGORIES, Column, encoded, missing, pick, place, shown
-from .tables import SEPARATORS, TableError, number_pattern, read_csv
+from .tables import SEPARATORS, SPACES, TableError, numbers, read_csv
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 __all__ = ["LIKELIHOODS_OF", "Problem", "add_data_options", "add_reading_options", "complete",
-           "filled", "parsed", "read", "read_problem", "with_numbers"]  # fmt: skip
+           "filled", "read", "read_problem", "with_numbers"]  # fmt: skip
 
 Array = NDArray[Any]
 LIKELIHOODS_OF = {
     task: [name for name, one in LIKELIHOODS.items() if one.target_kind == kind]
     for task, kind in (("regression", "real"), ("classification", "class"), ("counts", "count"))
 }
-SPACES = str.maketrans("\u00a0\u202f\u2009", "   ")
 DATE = re.compile(
     r"(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3(\d{4}|\d\d))([T ].*)?"
     r"|\d{1,2}:\d\d(:\d.*)?",
@@ -68,19 +67,18 @@ class Problem(NamedTuple):
     def check(self, fewest: int, of_class: int) -> None:
         """Raise TableError for rows that cannot be split, or a target of one value."""
         labels, counts = np.unique(self.y, return_counts=True)
+        wrong = ""
         if len(self.y) < fewest:
-            raise TableError(
-                f"{self.source}: {len(self.y)} rows are too few; at least {fewest} are needed"
+            wrong = f"{len(self.y)} rows are too few; at least {fewest} are needed"
+        elif len(labels) < 2:
+            wrong = f"the target {shown(self.target)} is the same in all rows"
+        elif self.task == "classification" and counts.min() < of_class:
+            wrong = (
+                f"the class {shown(labels[np.argmin(counts)])} has {counts.min()} rows; {of_class} "
+                "are needed. Leave such rows out, or join it with another class"
             )
-        if len(labels) < 2:
-            raise TableError(
-                f"{self.source}: the target {shown(self.target)} is the same in all rows"
-            )
-        if self.task == "classification" and counts.min() < of_class:
-            raise TableError(
-                f"{self.source}: the class {shown(labels[np.argmin(counts)])} has {counts.min()} "
-                f"rows; {of_class} are needed. Leave such rows out, or join it with another class"
-            )
+        if wrong:
+            raise TableError(f"{self.source}: {wrong}")
 
 
 def read(args: argparse.Namespace) -> DataFrame:
@@ -106,30 +104,26 @@ def read_problem(args: argparse.Namespace) -> Problem:
         raise TableError(f"the target {target!r} cannot be one of the inputs")
     if not names:
         raise TableError(f"{source} leaves no input beside the target {target!r}")
-    if args.drop_missing:
-        every, table = len(table), complete(table, [*names, target])
-        if len(table) < every:
-            said = f"{every - len(table)} of {every} rows are left out: a value is missing"
-            print(said, file=sys.stderr)
-    numbers = parsed(pick(table, target), args)
-    task, why = _task(table, args, numbers)
-    y = _target(table, args, task, numbers)
-    columns, cells = zip(*(_column(table, name, args) for name in names), strict=True)
-    table = table.assign(**dict(zip(names, cells, strict=True)))
-    if args.fill:
-        columns = filled(columns, table)
-    features = [feature for column in columns for feature in column.features]
-    if len(set(features)) < len(features):
-        twice = next(one for one in features if features.count(one) > 1)
-        raise TableError(f"{source}: two inputs would be {shown(twice)}; rename a column")
-    return Problem(source, target, task, why, columns, table, y)
+    table = complete(table, [*names, target], args)
+    task, why = _task(table, args)
+    y = _target(table, args, task)
+    columns = tuple(_column(table, name, args) for name in names)
+    table = with_numbers(table, columns, args)
+    return Problem(
+        source, target, task, why, filled(columns, table) if args.fill else columns, table, y
+    )
 
 
-def complete(table: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Return the rows in which no value of the named columns is missing."""
+def complete(table: DataFrame, names: Sequence[str], args: argparse.Namespace) -> DataFrame:
+    """Return the rows in which no value of the named columns is missing, with --drop-missing."""
+    if not args.drop_missing:
+        return table
     gaps = np.any([missing(pick(table, name)) for name in names], axis=0)
     if gaps.all():
         raise TableError(f"{table.attrs['source']}: a value is missing in every row")
+    if gaps.any():
+        said = f"{gaps.sum()} of {len(table)} rows are left out: a value is missing"
+        print(said, file=sys.stderr)
     return table[~gaps]
 
 
@@ -150,42 +144,24 @@ def with_numbers(
 ) -> DataFrame:
     """Return a table whose columns of numbers are so, read as --decimal and --thousands say."""
     names = [one.name for one in columns if not (one.categories or one.date)]
-    found = {name: _numbers(table, name, parsed(pick(table, name), args)) for name in names}
-    return table.assign(**found)
-
-
-def parsed(cells: Series, args: argparse.Namespace) -> Series:
-    """Return the numbers in cells, not finite where there is none."""
-    import pandas as pd
-
-    decimal, thousands = args.decimal or ".", args.thousands or ""
-    if thousands or decimal != ".":
-        pattern = number_pattern(decimal, thousands)
-
-        def plain(cell: str) -> str:
-            cell = cell.translate(SPACES)
-            known = pattern.fullmatch(cell) is not None
-            return cell.replace(thousands, "").replace(decimal, ".") if known else ""
-
-        cells = cells.map(plain)
-    return pd.to_numeric(cells, errors="coerce").astype(float)
+    return table.assign(**{name: _numbers(table, name, args) for name in names})
 
 
 def _numbers(
-    table: DataFrame, name: str, numbers: Series, advice: str = "; mend the cell"
+    table: DataFrame, name: str, args: argparse.Namespace, advice: str = "; mend the cell"
 ) -> Series:
     """Return the numbers of a column, NaN where a value is missing."""
-    cells, wrong = pick(table, name), ~np.isfinite(numbers)
-    if wrong.any():
-        wrong &= ~missing(cells)
+    cells = pick(table, name)
+    found = numbers(cells, args.decimal, args.thousands)
+    wrong = ~np.isfinite(found) & ~missing(cells)
     if wrong.any():
         cell = cells[wrong].iloc[0]
         hint = "; see --decimal and --thousands" if NUMERIC.fullmatch(cell) else ""
         raise TableError(f"{place(table, name, wrong)}: {shown(cell)} is no number{advice}{hint}")
-    return numbers
+    return found
 
 
-def _is_text(table: DataFrame, name: str, numbers: Series) -> bool:
+def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
     """Whether a column holds labels rather than numbers, of which a few cells may be spoilt.
 
     Raises
@@ -193,12 +169,10 @@ def _is_text(table: DataFrame, name: str, numbers: Series) -> bool:
     TableError
         If it holds dates, or numbers in another way of writing, or with units.
     """
-    if 2 * numbers.notna().sum() >= len(numbers):
-        return False
     cells = pick(table, name)
     gaps = missing(cells)
     given = cells[~gaps]
-    if 2 * numbers.notna().sum() >= len(given):
+    if 2 * numbers(given, args.decimal, args.thousands).notna().sum() >= len(given):
         return False
     first, distinct = f"{place(table, name, ~gaps)}: {shown(given.iloc[0])}", given.unique()
     if all(map(DATE.fullmatch, distinct)):
@@ -215,15 +189,13 @@ def _is_text(table: DataFrame, name: str, numbers: Series) -> bool:
     return True
 
 
-def _column(table: DataFrame, name: str, args: argparse.Namespace) -> tuple[Column, Series]:
-    """Return what a column is, and its cells: text, and what --categories names, is one-hot."""
-    cells = pick(table, name)
+def _column(table: DataFrame, name: str, args: argparse.Namespace) -> Column:
+    """Return what a column is: dates as named; text, and what --categories names, is one-hot."""
     if name in args.dates:
-        return Column(name, date=True), cells
-    numbers = parsed(cells, args)
-    if name in args.categories or _is_text(table, name, numbers):
-        return Column(name, _categories(table, name)), cells
-    return Column(name), _numbers(table, name, numbers)
+        return Column(name, date=True)
+    if name in args.categories or _is_text(table, name, args):
+        return Column(name, _categories(table, name))
+    return Column(name)
 
 
 def _categories(table: DataFrame, name: str) -> tuple[str, ...]:
@@ -239,14 +211,14 @@ def _categories(table: DataFrame, name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _task(table: DataFrame, args: argparse.Namespace, numbers: Series) -> tuple[str, str]:
+def _task(table: DataFrame, args: argparse.Namespace) -> tuple[str, str]:
     """Return the task and how it was chosen: text is classes, numbers are numbers."""
     if args.task is not None:
         return args.task, ""
     for task in ("classification", "counts"):
         if args.likelihood in LIKELIHOODS_OF[task]:
             return task, f" (the likelihood is {args.likelihood})"
-    if args.target in args.categories or _is_text(table, args.target, numbers):
+    if args.target in args.categories or _is_text(table, args.target, args):
         return "classification", " (the target is text)"
     cells = pick(table, args.target).unique()
     few = len(cells) <= 10 and all(map(str.isdigit, cells))
@@ -254,7 +226,7 @@ def _task(table: DataFrame, args: argparse.Namespace, numbers: Series) -> tuple[
     return "regression", f" (the target is a number{hint})"
 
 
-def _target(table: DataFrame, args: argparse.Namespace, task: str, numbers: Series) -> Array:
+def _target(table: DataFrame, args: argparse.Namespace, task: str) -> Array:
     """Return numbers or classes: whole numbers if all are, text otherwise."""
     name, cells = args.target, pick(table, args.target)
     gaps = missing(cells)
@@ -264,51 +236,24 @@ def _target(table: DataFrame, args: argparse.Namespace, task: str, numbers: Seri
             "with --drop-missing"
         )
     if task == "classification":
-        found = _categories(table, name)
-        if len(found) < 2:
-            raise TableError(
-                f"{table.attrs['source']}: column {shown(name)} has only one class, "
-                f"{shown(found[0])}; there is nothing to learn"
-            )
-        whole = all(re.fullmatch("-?[0-9]{1,15}", cell) for cell in found)
-        return cells.to_numpy(str).astype(int) if whole else cells.to_numpy(str)
-    advice = f", as the target of {task} must be"
-    if cells.nunique() <= MOST_CATEGORIES:
-        advice += "; for classes: --task classification"
-    y: Array = _numbers(table, name, numbers, advice).to_numpy()
-    wrong = (y < 0) | (y != np.floor(y))
-    if task == "counts" and wrong.any():
-        raise TableError(
-            f"{place(table, name, wrong)}: counts must be whole numbers >= 0; got "
-            f"{y[np.argmax(wrong)]:g}"
-        )
+        labels = cells.to_numpy(str)
+        whole = all(re.fullmatch("-?[0-9]{1,15}", cell) for cell in _categories(table, name))
+        return labels.astype(int) if whole else labels
+    advice = f", as the target of {task} must be; for classes: --task classification"
+    y: Array = _numbers(table, name, args, advice).to_numpy()
     return y
-
-
-def _separator(text: str) -> str:
-    text = text.replace("\\t", "\t")
-    if text not in SEPARATORS and (len(text) != 1 or text in '"\r\n' or text.isalnum()):
-        raise argparse.ArgumentTypeError(
-            f"must be one character, or {', '.join(SEPARATORS)}; got {text!r}"
-        )
-    return text
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a file is written."""
     group = parser.add_argument_group("how the file is written")
-    group.add_argument(
-        "--separator",
-        type=_separator,
-        help=f"of columns: a character, or {', '.join(SEPARATORS)} (found from the file)",
-    )
-    group.add_argument("--decimal", choices=".,", metavar="SIGN", help="decimal sign, . or , (.)")
-    group.add_argument(
-        "--thousands",
-        choices=(",", ".", "'", " "),
-        metavar="SIGN",
-        help="between groups of three digits: , . ' or a space (nothing)",
-    )
+    text = f"of columns: {', '.join(SEPARATORS)}, or the sign itself (found from the file)"
+    signs = [*SEPARATORS, *SEPARATORS.values()]
+    group.add_argument("--separator", choices=signs, metavar="SIGN", help=text)
+    text = "decimal sign, . or , (.)"
+    group.add_argument("--decimal", choices=tuple(".,"), metavar="SIGN", help=text)
+    text = "between groups of three digits: , . ' or a space (nothing)"
+    group.add_argument("--thousands", choices=tuple(",.' "), metavar="SIGN", help=text)
     group.add_argument("--encoding", help="where there is no byte order mark (utf-8)")
 
 

