@@ -89,10 +89,10 @@ BUGS: Mapping[str, Bug] = {
 }
 
 
-def program(edits: tuple[tuple[str, str], ...] = ()) -> SimpleNamespace:
-    """Return the program with some edits, each of which must fit once."""
+def program(which: str = "") -> SimpleNamespace:
+    """Return the program with the edits of a bug, each of which must fit once."""
     text = "\n".join(inspect.getsource(part) for part in PARTS)
-    for old, new in edits:
+    for old, new in BUGS[which].edits if which else ():
         if text.count(old) != 1:
             raise ValueError(f"{old!r} occurs {text.count(old)} times")
         text = text.replace(old, new)
@@ -203,7 +203,7 @@ def invariance(one: SimpleNamespace) -> tuple[bool, float]:
 @cache
 def _trained(which: str) -> tuple[Array, Array, Array, Array]:
     """Train on 300 data sets side by side; return weights, targets, and theta."""
-    one = program(BUGS[which].edits if which else ())
+    one = program(which)
     rng = np.random.default_rng(5)
     w, y = _data(rng, 300)
     theta = np.zeros((2, *w.shape))
@@ -237,7 +237,7 @@ def _convergence(which: str) -> tuple[bool, float]:
 
 def _coverage(which: str) -> tuple[bool, float]:
     """Count new targets inside the bands that shall hold 95 %."""
-    one = program(BUGS[which].edits if which else ())
+    one = program(which)
     w, _, mu, rho = _trained(which)
     rng = np.random.default_rng(6)
     f = one.weights(mu, rho, one.draw(rng, (len(w), 200, 3))) @ X.T
@@ -253,7 +253,7 @@ Detector = Callable[[str], tuple[bool, float]]
 
 
 def _on(detector: Callable[[SimpleNamespace], tuple[bool, float]]) -> Detector:
-    return lambda which: detector(program(BUGS[which].edits if which else ()))
+    return lambda which: detector(program(which))
 
 
 DETECTORS: Mapping[str, Detector] = {

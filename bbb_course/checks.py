@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .exercise import Exercise, Finding, Verdict, ask
 
-__all__ = ["CHECK_A_GRADIENT", "CHECK_A_SAMPLER", "CHECK_CALIBRATION", "Check", "Subject"]
+__all__ = ["Check", "Subject", "gradients", "kernels", "predictions"]
 
 Array = NDArray[Any]
 
@@ -40,7 +40,7 @@ class Check(Exercise):
         subjects = self.subjects()
         for what, right, arguments in subjects:
             copies = tuple(np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments)
-            accepts = ask(lambda *given: bool(answer(*given)), *copies, about=f" on {what}")
+            accepts = ask(lambda *given: bool(answer(*given)), *copies, about=f" (on {what})")
             if right and not accepts:
                 alarms += 1
                 findings.append(Finding("false alarm", f"{what} is right, and is refused"))
@@ -82,7 +82,8 @@ def _cost(theta: Array) -> tuple[Any, Array]:
     return value, slope + 3 * theta**2 / 10
 
 
-def _gradients() -> list[Subject]:
+def gradients() -> list[Subject]:
+    """Return functions with right and wrong gradients."""
     theta = np.array([0.7, -1.2, 0.4, 1.1, -0.3])
 
     def made(
@@ -143,7 +144,8 @@ def _metropolis(p: Array, q: Array, *, ratio: bool = True, rest: bool = True) ->
     return kernel
 
 
-def _kernels() -> list[Subject]:
+def kernels() -> list[Subject]:
+    """Return right and wrong kernels of chains, each with p."""
     rng = np.random.default_rng(3)
     p = np.array([0.1, 0.2, 0.3, 0.4])
     q = rng.dirichlet(np.ones(4), 4)
@@ -189,7 +191,8 @@ def _kernels() -> list[Subject]:
 # --- predictive distributions
 
 
-def _predictions() -> list[Subject]:
+def predictions() -> list[Subject]:
+    """Return draws (T, N) from right and wrong predictive distributions, each with y (N,)."""
     rows, draws = 500, 200
 
     def made(
@@ -224,8 +227,3 @@ def _predictions() -> list[Subject]:
         "too wide in most rows and far too narrow in the others": made(13, spread=3.0, edge=0.17),
     }
     return _subjects(right, wrong)
-
-
-CHECK_A_GRADIENT = Check(name="check_a_gradient", tags=("D9", "D44"), subjects=_gradients)
-CHECK_A_SAMPLER = Check(name="check_a_sampler", tags=("M5", "M6"), subjects=_kernels)
-CHECK_CALIBRATION = Check(name="check_calibration", tags=("D35",), subjects=_predictions)

@@ -19,21 +19,15 @@ def grade(args: argparse.Namespace) -> int:
     from .sandbox import grade_files
 
     if args.list:
-        if args.answers or args.export:
-            raise ValueError("--list shows all exercises; leave out the rest")
         return _list()
     if not args.answers:
         raise ValueError(
             "name a file or a folder of answers, for instance exercises/02_free_energy"
         )
-    if args.out and not args.export:
-        raise ValueError("--out is the folder of --export")
     paths = _files(args.answers)
     for path in paths:
         find(name_of(path))
     if args.export:
-        if args.json:
-            raise ValueError("--json is for verdicts; leave it out with --export")
         for written in export(args.export, paths, Path(args.out or f"{args.export}_export")):
             print(f"wrote {written}")
         return 0
@@ -88,12 +82,13 @@ def add_parsers(commands: Commands) -> None:
         "time and memory, which are against accidents and no jail."
     )
     parser.add_argument("answers", nargs="*", metavar="FILE", help="files, or folders of them")
-    parser.add_argument("--list", action="store_true", help="show all exercises")
-    parser.add_argument("--json", action="store_true", help="print verdicts for programs")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--list", action="store_true", help="show all exercises")
+    what.add_argument("--json", action="store_true", help="print verdicts for programs")
     text = "time limit for each answer"
     parser.add_argument("--seconds", type=above_zero, default=20.0, help=text)
     text = "memory limit for each answer"
     parser.add_argument("--megabytes", type=at_least_one, default=1024, help=text)
     text = "instead of grading, write tests for Otter-Grader, or source notebooks for nbgrader"
-    parser.add_argument("--export", choices=FORMATS, help=text)
-    parser.add_argument("--out", help="folder of the export")
+    what.add_argument("--export", choices=FORMATS, help=text)
+    parser.add_argument("--out", help="folder of the export (otter_export, nbgrader_export)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
@@ -12,8 +13,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Argument", "Exercise", "Finding", "Formula", "Unusable", "Verdict", "Wrong", "ask",
-           "count", "given", "label", "positive", "real", "unit", "whole", "zero_one"]  # fmt: skip
+__all__ = ["Argument", "Exercise", "Finding", "Formula", "Unusable", "Verdict", "Wrong",
+           "ask", "count", "formula", "given", "label", "positive", "real", "unit",
+           "zero_one"]  # fmt: skip
 
 Array = NDArray[Any]
 Answer = Callable[..., Any]
@@ -76,14 +78,12 @@ real, positive, unit, zero_one, count, label = (
 )
 
 
-def whole(*values: int) -> Argument:
-    """Return an argument that is one of some whole numbers; the first is that of the proofs."""
+def given(*values: Any) -> Argument:
+    """Return an argument that is one of some values, the first being that of the proofs.
+
+    Whole numbers, or one that is the same in all cases, a function for instance.
+    """
     return Argument("given", values=values)
-
-
-def given(value: Any) -> Argument:
-    """Return an argument that is the same in all cases, a function for instance."""
-    return Argument("given", values=(value,))
 
 
 class Unusable(Exception):
@@ -91,7 +91,7 @@ class Unusable(Exception):
 
 
 def ask(answer: Answer, *arguments: Any, about: str = "", blocks: int = 0) -> Any:
-    """Return what an answer returns, if asked for as so many arrays of floats.
+    """Return what an answer returns, or so many arrays of floats.
 
     Raises
     ------
@@ -104,12 +104,15 @@ def ask(answer: Answer, *arguments: Any, about: str = "", blocks: int = 0) -> An
         if blocks:
             returned = tuple(np.asarray(one, float) for one in returned)
             if len(returned) != blocks:
-                raise ValueError(f"returns {len(returned)} things; asked for are {blocks}")
+                raise Unusable(f"it returns {len(returned)} things; asked for are {blocks}")
         return returned
-    except (NotImplementedError, MemoryError):
+    except (NotImplementedError, MemoryError, Unusable):
         raise
     except Exception as error:
-        raise Unusable(f"it raises {type(error).__name__}{about}: {error}") from None
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [one for one in frames if not one.filename.startswith((np.__path__[0], __file__))]
+        place = "".join(f" in line {one.lineno}, `{one.line}`" for one in own[-1:] if one.line)
+        raise Unusable(f"it raises {type(error).__name__}{place}: {error}{about}") from None
 
 
 class Wrong(NamedTuple):
@@ -148,8 +151,7 @@ class Verdict:
     def __str__(self) -> str:
         lines = [f"{self.exercise}: {'PASSED' if self.passed else 'not yet'}, {self.headline}"]
         for finding in self.findings:
-            where = f"{finding.block}: " if finding.block else ""
-            lines += textwrap.wrap(f"{where}{finding.says}", 94)
+            lines += textwrap.wrap(f"{finding.block}: {finding.says}", 94)
         for block, case in self.cases.items():
             lines.append(f"the smallest case in which {block} is wrong:")
             lines += [f"  {name} = {value}" for name, value in case.items()]
@@ -187,11 +189,11 @@ class Formula(Exercise):
     arguments: Mapping[str, Argument]
     returns: tuple[str, ...]  # names of the blocks
     # blocks that must be derivatives of the first block, and by which argument
-    slopes: Mapping[str, str] = field(default_factory=dict)
-    wrong: tuple[Wrong, ...] = ()
-    sizes: Mapping[str, int] = field(default_factory=lambda: SIZES)  # of the letters, in proofs
+    slopes: Mapping[str, str]
+    wrong: tuple[Wrong, ...]
+    sizes: Mapping[str, int]  # of the letters, in proofs
     # arguments at which floats overflow unless one takes care; the last entry is what is right
-    extremes: tuple[tuple[Any, ...], ...] = ()
+    extremes: tuple[tuple[Any, ...], ...]
 
     @cached_property
     def source(self) -> str:
@@ -222,16 +224,44 @@ class Formula(Exercise):
         return tuple(one.draw(rng, self.sizes) for one in self.arguments.values())
 
     def blocks(self, returned: Any) -> tuple[Any, ...]:
-        """Return what a function returned, block by block.
-
-        Raises
-        ------
-        ValueError
-            If it has not as many blocks.
-        """
+        """Return what a function returned, block by block; Unusable if it has not as many."""
         if len(self.returns) == 1:
             return (returned,)
         if not isinstance(returned, Sequence) or len(returned) != len(self.returns):
             found = f"{len(returned)} things" if isinstance(returned, Sequence) else "one thing"
-            raise ValueError(f"returns {found}; asked for are {', '.join(self.returns)}")
+            raise Unusable(f"it returns {found}; asked for are {', '.join(self.returns)}")
         return tuple(returned)
+
+
+def formula(
+    returns: str,
+    tags: str,
+    wrong: Mapping[str, Mapping[str, str]] | None = None,
+    slopes: Mapping[str, str] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    extremes: Sequence[tuple[Any, ...]] = (),
+    **arguments: Argument,
+) -> Callable[[Answer], Formula]:
+    """Make an exercise of its right answer; the arguments are named as the function names them.
+
+    `returns` are names of blocks, `tags` entries of the book, `wrong` known mistakes: edits of the
+    source, each old text there once, to new ones and what is said of them; others: `Formula`
+    """
+    mistakes = tuple(
+        Wrong(old, new, says) for old, edits in (wrong or {}).items() for new, says in edits.items()
+    )
+
+    def made(function: Answer) -> Formula:
+        return Formula(
+            name=function.__name__,
+            tags=tuple(tags.split()),
+            right=function,
+            arguments=arguments,
+            returns=tuple(returns.split()),
+            slopes=slopes or {},
+            wrong=mistakes,
+            sizes={**SIZES, **(sizes or {})},
+            extremes=tuple(extremes),
+        )
+
+    return made

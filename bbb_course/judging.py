@@ -8,8 +8,8 @@ compared in floats, and so are those of exercises with whole numbers only.
 from __future__ import annotations
 
 import itertools
+import operator
 import random
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bbb_numpy.exact import prove, prove_same
 
-from .exercise import NAMES, Answer, Finding, Formula, Unusable, Verdict
+from .exercise import NAMES, Answer, Finding, Formula, Unusable, Verdict, ask
 from .keys import find
 
 __all__ = ["judge", "judge_formula"]
@@ -70,8 +70,10 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
     """Grade a function that can be compared exactly."""
     _check_shapes(exercise, answer)
     found = [
-        _compare(exercise, answer, exercise.right, i) if general.same else general
-        for i, general in enumerate(_of_other_sizes(exercise, answer))
+        _compare(exercise, answer, exercise.right, i)
+        if _right_for_more(exercise, answer, i)
+        else Found(False, reason="it is wrong where there is more of something")
+        for i in range(len(exercise.returns))
     ]
     wrong = [i for i, one in enumerate(found) if not one.same]
     if not wrong:
@@ -104,28 +106,16 @@ def _run(exercise: Formula, answer: Answer, arguments: tuple[Any, ...]) -> tuple
         If it raises, other than NotImplementedError, or returns too few or too many blocks.
     """
     copies = tuple(np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments)
-    try:
-        with np.errstate(all="ignore"):
-            blocks = exercise.blocks(answer(*copies))
-    except (NotImplementedError, MemoryError):
-        raise
-    except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [one for one in frames if not one.filename.startswith(np.__path__[0])][-1]
-        place = f" in line {own.lineno}, `{own.line}`" if own.line else ""
-        shapes = ", ".join(
-            f"{name} {np.shape(value)}"
-            for name, value in zip(exercise.arguments, arguments, strict=True)
-            if not callable(value)
-        )
-        raise Unusable(
-            f"it raises {type(error).__name__}{place}: {error} (for arguments of the shapes "
-            f"{shapes})"
-        ) from None
+    shapes = ", ".join(
+        f"{name} {np.shape(value)}"
+        for name, value in zip(exercise.arguments, arguments, strict=True)
+        if not callable(value)
+    )
+    returned = ask(answer, *copies, about=f" (for arguments of the shapes {shapes})")
     for name, before, after in zip(exercise.arguments, arguments, copies, strict=True):
         if isinstance(before, np.ndarray) and not np.array_equal(before, after):
             raise Unusable(f"it changes its argument {name} in place; work on a copy")
-    return blocks
+    return exercise.blocks(returned)
 
 
 def _check_shapes(exercise: Formula, answer: Answer) -> None:
@@ -157,18 +147,14 @@ def _projected(exercise: Formula, answer: Answer, block: int) -> Answer:
     return number
 
 
-def _of_other_sizes(exercise: Formula, answer: Answer) -> list[Found]:
-    """Compare all blocks with what is right, in floats, where there is one more of everything."""
+def _right_for_more(exercise: Formula, answer: Answer, block: int) -> bool:
+    """Compare a block with what is right, in floats, where there is one more of everything."""
     larger = replace(exercise, sizes={letter: n + 1 for letter, n in exercise.sizes.items()})
-    found = []
-    for block in range(len(exercise.returns)):
-        try:
-            at = [larger.draw(seed) for seed in PATHS[:2]]
-            same = all(_close(exercise, answer, exercise.right, block, one) for one in at)
-        except (Unusable, NotImplementedError):
-            same = False
-        found.append(Found(same, reason="it is wrong where there is more of something"))
-    return found
+    try:
+        cases = [larger.draw(seed) for seed in PATHS[:2]]
+        return all(_close(exercise, answer, exercise.right, block, one) for one in cases)
+    except (Unusable, NotImplementedError):
+        return False
 
 
 def _compare(exercise: Formula, answer: Answer, other: Answer, block: int) -> Found:
@@ -208,10 +194,12 @@ def _close(
     ours = np.asarray(_run(exercise, answer, arguments)[block], float)
     with np.errstate(all="ignore"):
         theirs = np.asarray(exercise.blocks(other(*arguments))[block], float)
-    if ours.shape != theirs.shape:
-        return False
-    scale = np.max(np.abs(theirs), initial=0.0, where=np.isfinite(theirs))
-    return bool(np.allclose(ours, theirs, rtol=0, atol=ROUNDING * max(scale, 1.0), equal_nan=True))
+    return ours.shape == theirs.shape and _agree(ours, theirs)
+
+
+def _agree(ours: Array, theirs: Array) -> bool:
+    scale = np.max(np.abs(theirs), initial=1.0, where=np.isfinite(theirs))
+    return bool(np.allclose(ours, theirs, rtol=0, atol=ROUNDING * scale, equal_nan=True))
 
 
 # --- what is right
@@ -319,10 +307,6 @@ def _edited(exercise: Formula, number: int) -> Iterator[tuple[str, Answer]]:
             yield " And: ".join(one.says for one in mistakes), variant
 
 
-def _times(right: Any, by: Any) -> Any:
-    return right * by
-
-
 def _generic(exercise: Formula) -> Iterator[tuple[str, Callable[[Any], Any]]]:
     yield "its sign is the other way round", lambda right: -right
     yield "it is half of what is right", lambda right: right / 2
@@ -331,8 +315,8 @@ def _generic(exercise: Formula) -> Iterator[tuple[str, Callable[[Any], Any]]]:
         size = exercise.sizes[letter]
         if size > 2:
             what = f"the number of {NAMES[letter]} {letter}"
-            yield f"it is divided by {what}, once too often", partial(_times, by=1 / size)
-            yield f"it is multiplied by {what}, once too often", partial(_times, by=size)
+            yield f"it is divided by {what}, once too often", partial(operator.mul, 1 / size)
+            yield f"it is multiplied by {what}, once too often", partial(operator.mul, size)
     yield "it is transposed", lambda right: right.T
     yield "it is the square of what is right", lambda right: right * right
     yield "it is one over what is right", lambda right: 1 / right
@@ -423,8 +407,7 @@ def _fails(
         said = {whose: f"of shape {np.shape(value)}" for whose, value in case.items()}
         return {**shown, **said} if shapes else {}
     mine, theirs = np.asarray(found, float), np.asarray(expected, float)
-    scale = max(np.max(np.abs(theirs), initial=0.0), 1.0)
-    if np.allclose(mine, theirs, rtol=0, atol=ROUNDING * scale):
+    if _agree(mine, theirs):
         return {}
     return {**shown, f"your {name}": _shown(mine), f"right {name}": _shown(theirs)}
 

@@ -1,7 +1,8 @@
 """The keys: the right answer of each exercise, and the mistakes that are known by name.
 
-One module for each chapter of the book, in its order. A right answer is written from the equation
-alone; a known mistake is an edit of its source, so that what is said of it can be proved.
+One module for each chapter of the book, with its exercises in their order. A right answer is
+written from the equation alone; a known mistake is an edit of its source, so that what is said of
+it can be proved.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ CHAPTERS = {  # chapter, as its folder is called: its module here
 def chapters() -> dict[str, tuple[Exercise, ...]]:
     """Return the exercises of each chapter, both in the order of the book."""
     modules = {name: import_module(f".{one}", __package__) for name, one in CHAPTERS.items()}
-    return {name: module.EXERCISES for name, module in modules.items()}
+    return {
+        name: tuple(one for one in vars(module).values() if isinstance(one, Exercise))
+        for name, module in modules.items()
+    }
 
 
 @cache

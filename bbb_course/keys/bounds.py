@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exercise import positive, real
-from .making import formula
-
-__all__ = ["EXERCISES"]
+from ..exercise import formula, positive, real
 
 
 @formula(
@@ -144,11 +141,3 @@ def doubly_reparameterised(log_weights: Any, d_w: Any, eps: Any, sigma: Any) -> 
     share = np.exp(log_weights) / np.sum(np.exp(log_weights))
     path = d_w - eps / sigma
     return share**2 @ path, share**2 @ (path * eps)
-
-
-EXERCISES = (
-    importance_weighted_bound,
-    renyi_bound,
-    gradient_of_the_upper_bound,
-    doubly_reparameterised,
-)

@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import CHECK_CALIBRATION
-from ..exercise import real, whole
+from ..checks import Check, predictions
+from ..exercise import formula, given, real
 from ..lottery import Lottery
-from .making import formula
-
-__all__ = ["EXERCISES"]
 
 
 @formula(
@@ -73,8 +70,8 @@ def coverage(low: Any, high: Any, y: Any) -> Any:
 
 
 @formula(
-    heads=whole(5, 0, 1, 2),
-    tails=whole(3, 0, 1, 2),
+    heads=given(5, 0, 1, 2),
+    tails=given(3, 0, 1, 2),
     returns="log_bayes_factor",
     tags="M18 M20 M21",
     wrong={
@@ -112,10 +109,5 @@ def occams_razor(heads: Any, tails: Any) -> Any:
     return above - below - (heads + tails) * np.log(0.5)
 
 
-EXERCISES = (
-    crps_of_draws,
-    coverage,
-    occams_razor,
-    CHECK_CALIBRATION,
-    Lottery(name="powerball", tags=("D37", "D35")),
-)
+check_calibration = Check(name="check_calibration", tags=("D35",), subjects=predictions)
+powerball = Lottery(name="powerball", tags=("D37", "D35"))

@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exercise import positive, real, unit
-from .making import formula
-
-__all__ = ["EXERCISES"]
+from ..exercise import formula, positive, real, unit
 
 
 @formula(
@@ -165,12 +162,3 @@ def log_joint_in_real_coordinates(zeta: Any, a: Any, b: Any) -> Any:
 def price_of_mean_field(r: Any) -> Any:
     """Variances by reverse and inclusive KL for correlation r, and the gap."""
     return 1 - r**2, 1 + 0 * r, -np.log(1 - r**2) / 2
-
-
-EXERCISES = (
-    weights_that_hang_together,
-    gradient_for_the_factor,
-    entropy_of_full_rank,
-    log_joint_in_real_coordinates,
-    price_of_mean_field,
-)

@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exercise import positive, real
-from .making import formula
-
-__all__ = ["EXERCISES"]
+from ..exercise import formula, positive, real
 
 
 @formula(
@@ -376,13 +373,3 @@ def backward_pass(x: Any, W0: Any, b0: Any, W1: Any, b1: Any, y: Any) -> Any:
         a0.T @ delta1,
         delta1.sum(axis=0),
     )
-
-
-EXERCISES = (
-    softplus,
-    from_noise_to_weights,
-    log_posterior_of_the_noise,
-    free_energy,
-    value_and_gradient,
-    backward_pass,
-)

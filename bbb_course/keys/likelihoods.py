@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exercise import count, label, positive, real, zero_one
-from .making import formula
-
-__all__ = ["EXERCISES"]
+from ..exercise import count, formula, label, positive, real, zero_one
 
 
 @formula(
@@ -210,13 +207,3 @@ def counts(z: Any, y: Any) -> Any:
     """Minus the log likelihood of counts with log rates z, without log y!, and its slope."""
     slope = np.exp(z) - y
     return np.sum(np.exp(z) - y * z), slope
-
-
-EXERCISES = (
-    gaussian_likelihood,
-    learned_noise,
-    noise_that_depends_on_the_input,
-    two_classes,
-    several_classes,
-    counts,
-)

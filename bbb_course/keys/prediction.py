@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exercise import positive, real
-from .making import formula
-
-__all__ = ["EXERCISES"]
+from ..exercise import formula, positive, real
 
 
 @formula(
@@ -143,11 +140,3 @@ def entropy_of_a_class(p: Any) -> Any:
     total = -np.sum(mean * np.log(mean))
     aleatoric = -np.mean(np.sum(p * np.log(p), axis=1))
     return total, aleatoric, total - aleatoric
-
-
-EXERCISES = (
-    mean_and_variances,
-    log_predictive_density,
-    mean_of_functions,
-    entropy_of_a_class,
-)

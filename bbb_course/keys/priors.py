@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exercise import positive, real
-from .making import formula
-
-__all__ = ["EXERCISES"]
+from ..exercise import formula, positive, real
 
 
 @formula(
@@ -150,6 +147,3 @@ def learned_prior_scale(w: Any, t: Any) -> Any:
     """Minus the log density of N(0, exp(2 t)), without its constant, and its slopes."""
     d_t = len(w) - np.sum(w**2) * np.exp(-2 * t)
     return np.sum(t + w**2 / 2 * np.exp(-2 * t)), w * np.exp(-2 * t), d_t
-
-
-EXERCISES = (gaussian_prior, laplace_prior, scale_mixture_prior, learned_prior_scale)

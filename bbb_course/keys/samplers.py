@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..checks import CHECK_A_SAMPLER
-from ..exercise import given, positive, real
-from .making import formula
-
-__all__ = ["EXERCISES"]
+from ..checks import Check, kernels
+from ..exercise import formula, given, positive, real
 
 
 @formula(
@@ -192,11 +189,4 @@ def u_turn(left: Any, right: Any, r_left: Any, r_right: Any) -> Any:
     return (right - left) @ r_left, (right - left) @ r_right
 
 
-EXERCISES = (
-    acceptance_probability,
-    transition_matrix,
-    leapfrog,
-    log_acceptance_of_hmc,
-    u_turn,
-    CHECK_A_SAMPLER,
-)
+check_a_sampler = Check(name="check_a_sampler", tags=("M5", "M6"), subjects=kernels)

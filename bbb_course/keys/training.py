@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exercise import positive, real, unit, whole
-from .making import formula
-
-__all__ = ["EXERCISES"]
+from ..exercise import formula, given, positive, real, unit
 
 
 @formula(
@@ -44,7 +41,7 @@ def step_of_descent(mu: Any, rho: Any, d_mu: Any, d_rho: Any, eta: Any) -> Any:
 @formula(
     complexity=real(),
     nll=real("B"),
-    total=whole(8, 4, 16),
+    total=given(8, 4, 16),
     returns="cost",
     tags="K18 D6",
     wrong={
@@ -82,7 +79,7 @@ def cost_of_a_minibatch(complexity: Any, nll: Any, total: Any) -> Any:
 
 
 @formula(
-    parts=whole(4, 1, 2, 3),
+    parts=given(4, 1, 2, 3),
     returns="shares",
     tags="D6 D24",
     wrong={
@@ -111,7 +108,7 @@ def geometric_shares(parts: Any) -> Any:
     m=real("P"),
     v=positive("P"),
     grad=real("P"),
-    t=whole(4, 1, 2),
+    t=given(4, 1, 2),
     eta=positive(),
     beta1=unit(),
     beta2=unit(),
@@ -149,11 +146,3 @@ def adam_step(
     m_hat = new_m / (1 - beta1**t)
     v_hat = new_v / (1 - beta2**t)
     return theta - eta * m_hat / (v_hat**0.5 + tiny), new_m, new_v
-
-
-EXERCISES = (
-    step_of_descent,
-    cost_of_a_minibatch,
-    geometric_shares,
-    adam_step,
-)

@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exercise import positive, real, zero_one
-from .making import formula
-
-__all__ = ["EXERCISES"]
+from ..exercise import formula, positive, real, zero_one
 
 
 @formula(
@@ -178,12 +175,3 @@ def kl_of_two_normals(mean: Any, deviation: Any, prior_mean: Any, prior: Any) ->
     return (
         np.log(prior / deviation) + (deviation**2 + (mean - prior_mean) ** 2) / (2 * prior**2) - 0.5
     )
-
-
-EXERCISES = (
-    completing_the_square,
-    posterior_predictive,
-    evidence_of_one_datum,
-    conjugate_coin,
-    kl_of_two_normals,
-)

@@ -65,9 +65,6 @@ def test_the_list_has_every_exercise_and_where_it_stands(capsys):
         (["nothing_here.py"], "there is no file or folder nothing_here.py"),
         (["{}/notes.py"], "no exercise is called 'notes'"),
         (["{}/solutions"], "no exercise is called 'nothing'"),
-        (["--list", "{}"], "--list shows all exercises"),
-        (["{}", "--out", "x"], "--out is the folder of --export"),
-        (["{}", "--export", "otter", "--json"], "--json is for verdicts"),
         (["{}", "--export", "nbgrader"], "has no solution between its marks"),
     ],
 )

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from bbb_course import judge
-from bbb_course.exercise import Formula, Verdict
+from bbb_course.exercise import Formula, Verdict, formula
 from bbb_course.judging import judge_formula
 from bbb_course.keys import chapters, exercises, find
-from bbb_course.keys.making import formula
 from bbb_numpy import Adam, ScaleMixturePrior, plain
 from bbb_numpy.evaluation.calibration import crps_draws
 from bbb_numpy.numeric.buffers import Buffers

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from bbb_course import cards, judge, lottery, variance
-from bbb_course.checks import CHECK_A_GRADIENT, CHECK_A_SAMPLER, CHECK_CALIBRATION
+from bbb_course.checks import gradients, kernels
+from bbb_course.keys import find
 from bbb_numpy.gradcheck import check
 from bbb_studies.data import powerball
 
 SOLUTIONS = Path(__file__).resolve().parents[2] / "exercises" / "solutions"
-CHECKS = (CHECK_A_GRADIENT, CHECK_A_SAMPLER, CHECK_CALIBRATION)
+CHECKS = tuple(map(find, ("check_a_gradient", "check_a_sampler", "check_calibration")))
 
 
 def solution(name):
@@ -53,7 +54,7 @@ def test_a_check_for_detailed_balance_alone_raises_false_alarms_and_misses_chain
 
 
 def test_the_right_kernels_leave_p_and_the_wrong_ones_are_wrong():
-    for what, right, (kernel, p) in CHECK_A_SAMPLER.subjects():
+    for what, right, (kernel, p) in kernels():
         far = np.linalg.matrix_power(kernel, 100_000)
         negative = "negative" in what  # all but that is right
         assert np.allclose(far, p, atol=1e-9) == (right or negative), what
@@ -62,7 +63,7 @@ def test_the_right_kernels_leave_p_and_the_wrong_ones_are_wrong():
 
 @pytest.mark.equation("D9")
 def test_the_gradients_shown_are_right_and_wrong_as_they_claim():
-    for what, right, (value_and_grad, theta) in CHECK_A_GRADIENT.subjects():
+    for what, right, (value_and_grad, theta) in gradients():
         assert check(value_and_grad, theta).passed == right, what
 
 
