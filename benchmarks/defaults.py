@@ -16,14 +16,16 @@ The defaults were chosen on the splits of seeds 0 to 7. The seeds here are other
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import sklearn
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
@@ -37,9 +39,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plai
 
 from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
 from bbb_numpy.cli.options import at_least_two, at_least_zero
-from benchmarks import racing
+from benchmarks.racing import FOLDER, aligned
 
-RESULTS = racing.FOLDER / "defaults.json"
+RESULTS = FOLDER / "defaults.json"
 SETS = {
     "diabetes": load_diabetes,
     "breast_cancer": load_breast_cancer,
@@ -47,75 +49,35 @@ SETS = {
     "digits": load_digits,
 }
 FIRST_SEED, SPLITS = 100, 20
-Array = NDArray[Any]
-
-
-class Split(NamedTuple):
-    """Rows to train on and rows held out."""
-
-    x: Array
-    x_out: Array
-    y: Array
-    y_out: Array
-
-
-class Comparison(NamedTuple):
-    """Held-out log likelihoods per row, one number for each split."""
-
-    ours: Array
-    peers: dict[str, Array]
-    seconds: Array  # of one fit of ours
-
-    @property
-    def best(self) -> str:
-        """The form of the peer that is best on average."""
-        return max(self.peers, key=lambda name: float(self.peers[name].mean()))
-
-    @property
-    def difference(self) -> tuple[float, float]:
-        """Mean and standard error of ours minus the best peer, split by split."""
-        return _mean(self.ours - self.peers[self.best])
-
-    @property
-    def verdict(self) -> str:
-        """'beats', 'matches' or 'falls short', at two standard errors."""
-        mean, error = self.difference
-        if abs(mean) <= 2.0 * error:
-            return "matches"
-        return "beats" if mean > 0 else "falls short"
+OURS, SECONDS = "ours", "seconds"  # columns beside those of the peer's forms
+Split = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]  # x, x held out, y, y
 
 
 def split(name: str, seed: int) -> Split:
     """Hold out a quarter of the rows of a data set."""
-    x, y = SETS[name](return_X_y=True)
-    x, x_out, y, y_out = train_test_split(x, y, test_size=0.25, random_state=seed)
-    return Split(x, x_out, y, y_out)
+    data = train_test_split(*SETS[name](return_X_y=True), test_size=0.25, random_state=seed)
+    return tuple(data)  # type: ignore[return-value]
 
 
-def compare(name: str, seeds: Sequence[int]) -> Comparison:
-    """Fit everything on every split."""
-    peers = regressors if name == "diabetes" else classifiers
-    ours: list[tuple[float, float]] = []
-    theirs: list[dict[str, float]] = []
+def compare(name: str, seeds: Sequence[int]) -> pd.DataFrame:
+    """Return held-out log likelihoods per row of all on every split, and seconds of our fit."""
+    real, rows = name == "diabetes", []
     for seed in seeds:
         print(f"{name}, split {seed}", file=sys.stderr)
         data = split(name, seed)
-        ours.append(our_score(name, data, seed))
-        theirs.append(peers(data, seed))
-    scores, seconds = np.array(ours).T
-    return Comparison(
-        scores, {form: np.array([row[form] for row in theirs]) for form in theirs[0]}, seconds
-    )
+        rows.append(ours(data, seed, real) | (regressors if real else classifiers)(data, seed))
+    return pd.DataFrame(rows, seeds)
 
 
-def our_score(name: str, data: Split, seed: int) -> tuple[float, float]:
+def ours(data: Split, seed: int, real: bool) -> dict[str, float]:
     """Return our log likelihood per held-out row, and the seconds of the fit."""
-    make: Any = BayesianMLPRegressor if name == "diabetes" else BayesianMLPClassifier
+    x, x_out, y, y_out = data
+    make: Any = BayesianMLPRegressor if real else BayesianMLPClassifier
     model = make(random_state=seed, progress=False)
     start = time.perf_counter()
-    model.fit(data.x, data.y)
+    model.fit(x, y)
     seconds = time.perf_counter() - start
-    return float(model.log_predictive_density(data.x_out, data.y_out).mean()), seconds
+    return {OURS: float(model.log_predictive_density(x_out, y_out).mean()), SECONDS: seconds}
 
 
 def forms(make: Callable[[], Any]) -> dict[str, Any]:
@@ -125,67 +87,51 @@ def forms(make: Callable[[], Any]) -> dict[str, Any]:
 
 def classifiers(data: Split, seed: int) -> dict[str, float]:
     """Return the log likelihood per held-out row of both forms of MLPClassifier."""
+    x, x_out, y, y_out = data
     found = {}
     for form, model in forms(lambda: MLPClassifier(random_state=seed)).items():
-        p = model.fit(data.x, data.y).predict_proba(data.x_out)
-        p = p[np.arange(len(data.y_out)), data.y_out]
+        p = model.fit(x, y).predict_proba(x_out)[np.arange(len(y_out)), y_out]
         found[form] = float(np.log(np.clip(p, np.finfo(float).eps, None)).mean())
     return found
 
 
 def regressors(data: Split, seed: int) -> dict[str, float]:
     """Return the log likelihood per held-out row of four forms of MLPRegressor."""
-    units = {"raw y": (0.0, 1.0), "scaled y": (data.y.mean(), data.y.std())}
+    x, x_out, y, y_out = data
+    units = {"raw y": (0.0, 1.0), "scaled y": (y.mean(), y.std())}
     found = {}
     for target, (shift, scale) in units.items():
         for form, model in forms(lambda: MLPRegressor(random_state=seed)).items():
-            model.fit(data.x, (data.y - shift) / scale)
-            variance = np.mean((data.y - shift - scale * model.predict(data.x)) ** 2)
-            error = data.y_out - shift - scale * model.predict(data.x_out)
+            model.fit(x, (y - shift) / scale)
+            variance = np.mean((y - shift - scale * model.predict(x)) ** 2)
+            error = y_out - shift - scale * model.predict(x_out)
             density = -0.5 * (error**2 / variance + np.log(2.0 * np.pi * variance))
             found[f"{form}, {target}"] = float(density.mean())
     return found
 
 
-def _mean(values: Array) -> tuple[float, float]:
-    """Return mean and standard error."""
-    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
-
-
-def table(compared: dict[str, Comparison]) -> str:
-    """Lay the comparisons out: nats per held-out row, with standard errors."""
-    rows = []
-    for name, c in compared.items():
-        cells = (_mean(c.ours), _mean(c.peers[c.best]), c.difference)
-        ours, theirs, off = (f"{mean:.4f} +- {error:.4f}" for mean, error in cells)
-        row = {"data set": name, "ours": ours, "scikit-learn": theirs, "its better form": c.best}
-        row |= {"ours - theirs": off, "verdict": c.verdict}
-        rows.append({**row, "fit, s": f"{np.median(c.seconds):.1f}"})
-    return racing.aligned(rows)
-
-
-def as_json(compared: dict[str, Comparison], seeds: Sequence[int]) -> dict[str, Any]:
-    """Return everything measured as plain numbers."""
+def judged(scores: pd.DataFrame) -> dict[str, Any]:
+    """Judge ours against the peer's form that is best on average, at two standard errors."""
+    peers = scores.drop(columns=[OURS, SECONDS])
+    best = peers.mean().idxmax()
+    difference = scores[OURS] - peers[best]
+    mean, error = float(difference.mean()), float(difference.sem())
+    verdict = "beats" if mean > 0 else "falls short"
     return {
-        "about": {
-            "unit": "nats per held-out row",
-            "held out": 0.25,
-            "seeds": list(seeds),
-            "numpy": np.__version__,
-            "scikit-learn": sklearn.__version__,
-        },
-        "results": {
-            name: {
-                "ours": c.ours.tolist(),
-                "peers": {form: scores.tolist() for form, scores in c.peers.items()},
-                "best peer": c.best,
-                "difference": dict(zip(("mean", "standard error"), c.difference, strict=True)),
-                "verdict": c.verdict,
-                "median seconds of a fit": float(np.median(c.seconds)),
-            }
-            for name, c in compared.items()
-        },
+        **{"ours": scores[OURS].tolist(), "peers": peers.to_dict("list"), "best peer": best},
+        "difference": {"mean": mean, "standard error": error},
+        "verdict": "matches" if abs(mean) <= 2.0 * error else verdict,
+        "median seconds of a fit": float(scores[SECONDS].median()),
     }
+
+
+def row(name: str, found: dict[str, Any]) -> dict[str, str]:
+    """Return the cells of the table: nats per held-out row, with standard errors."""
+    ours, theirs = pd.Series(found["ours"]), pd.Series(found["peers"][found["best peer"]])
+    numbers = {"ours": ours, "scikit-learn": theirs, "ours - theirs": ours - theirs}
+    cells = {what: f"{each.mean():.4f} +- {each.sem():.4f}" for what, each in numbers.items()}
+    told = {"its better form": found["best peer"], "verdict": found["verdict"]}
+    return {"data set": name, **cells, **told, "fit, s": f"{found['median seconds of a fit']:.1f}"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -196,13 +142,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=SETS, default=list(SETS), help="data sets")
     parser.add_argument("--json", type=Path, help="where to save; default: only a full run, here")
     args = parser.parse_args(argv)
-    seeds = range(args.seed, args.seed + args.splits)
+    seeds = list(range(args.seed, args.seed + args.splits))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # scikit-learn's own default of epochs
-        compared = {name: compare(name, seeds) for name in args.only}
-    print(table(compared))
+        results = {name: judged(compare(name, seeds)) for name in args.only}
+    print(aligned(row(name, found) for name, found in results.items()))
+    about = {"unit": "nats per held-out row", "held out": 0.25, "seeds": seeds}
+    about |= {"numpy": np.__version__, "scikit-learn": sklearn.__version__}
     full = (args.splits, args.seed, args.only) == (SPLITS, FIRST_SEED, list(SETS))
-    racing.save(args.json or (RESULTS if full else None), as_json(compared, seeds))
+    if path := args.json or (RESULTS if full else None):
+        path.write_text(json.dumps({"about": about, "results": results}, indent=1) + "\n", "utf-8")
     return 0
 
 

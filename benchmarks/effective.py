@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import Any
 
 import arviz as az
 import numpy as np
 
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.sampling.run import SAMPLERS, sample
+from bbb_numpy.sampling.run import sample
 from benchmarks.problems import Array
+from benchmarks.racing import Result
 
 BAR = 2.0  # the default sampler over blackjax's NUTS
 PEER = "blackjax NUTS"
@@ -21,38 +22,6 @@ ROWS = 20  # the function's values at so many of the data's inputs are judged
 
 Clock = Callable[[], float]  # seconds, passed or of processor time
 Continue = Callable[[float], Array]  # draws (T, S, D) of about so many seconds, from where it is
-
-
-@dataclass(frozen=True)
-class Contestant:
-    """One sampler on one posterior, after its warm-up."""
-
-    name: str
-    warm_up: float  # seconds
-    more: Continue
-
-
-@dataclass(frozen=True)
-class Effective:
-    """One sampler's runs on one posterior."""
-
-    posterior: str
-    dtype: str
-    chains: int
-    sampler: str
-    warm_up: float  # seconds
-    per_second: Array  # (runs,)  bulk ESS of the worst row over the seconds of the run
-    rhat: float  # of the worst row, over all runs
-
-    @property
-    def median(self) -> float:
-        """Median over the runs."""
-        return float(np.median(self.per_second))
-
-
-def samplers() -> list[str]:
-    """Return the short names of our samplers that follow a gradient."""
-    return [name for name in SAMPLERS if name != "mh"]
 
 
 def values(target: LogJoint, positions: Array) -> Array:
@@ -63,20 +32,20 @@ def values(target: LogJoint, positions: Array) -> Array:
     return f.reshape(draws, chains, -1).swapaxes(0, 1)
 
 
-def ess(f: Array) -> float:
-    """Return the least bulk effective sample size of functions (S, T, rows)."""
-    return min(float(az.ess(f[..., row], method="bulk")) for row in range(f.shape[-1]))
+def dataset(f: Array) -> Any:
+    """Return functions (S, T, rows) in ArviZ's container."""
+    return az.convert_to_dataset({"f": f})
 
 
-def _r_hat(f: Array) -> float:
-    """Return the largest R-hat of functions (S, T, rows)."""
-    return max(float(az.rhat(f[..., row])) for row in range(f.shape[-1]))
+def ess(runs: Sequence[Array]) -> Array:
+    """Return the bulk effective sample size of the worst row of functions, of each run."""
+    return np.array([float(az.ess(dataset(f), method="bulk")["f"].min()) for f in runs])
 
 
 def ours(
     target: LogJoint, start: Array, sampler: str, warm_up: int | None, folder: str, clock: Clock
-) -> Contestant:
-    """Warm one of our samplers up by the call that a user makes; later calls continue it.
+) -> tuple[float, Continue]:
+    """Warm one of our samplers up by the call that a user makes; return its seconds, and more.
 
     `sample` with its defaults: how chains are grouped and how many cores work is its business, and
     starting processes, reading and writing the checkpoint count as sampling.
@@ -108,21 +77,22 @@ def ours(
         rate = size / (clock() - began)
         return new
 
-    return Contestant(f"ours {sampler}", passed, more)
+    return passed, more
 
 
 def race(
     target: LogJoint,
-    name: str,
+    what: dict[str, Any],
     start: Array,
     names: list[str],
     peer: ModuleType,
     *,
+    default: str,
     warm_up: int | None,
     runs: int,
     seconds: float,
     clock: Clock,
-) -> list[Effective]:
+) -> list[Result]:
     """Warm all up from the same start, then let them run in turn, `runs` times each.
 
     Without `warm_up` ours take their own, and the peer 500 steps, which are enough for it.
@@ -130,62 +100,28 @@ def race(
     short: of many short calls each would begin on one core, before it starts the processes.
     """
     with tempfile.TemporaryDirectory() as folder:
-        contestants = [
-            *(ours(target, start, one, warm_up, f"{folder}/{one}", clock) for one in names),
-            Contestant(PEER, *peer.adapted_nuts(target, start, warm_up or 500, clock)),
-        ]
-        kept: dict[str, list[Array]] = {one.name: [] for one in contestants}
-        rates: dict[str, list[float]] = {one.name: [] for one in contestants}
-        for one in contestants:
-            for share in (0.1, 1.0, 1.0):  # finds how many draws a run takes
-                one.more(share * seconds)
-        for _ in range(runs):
-            for one in contestants:
-                began, parts = clock(), []
-                while (passed := clock() - began) < seconds:
-                    parts.append(one.more(1.1 * (seconds - passed)))
-                f = values(target, np.concatenate(parts))
-                kept[one.name].append(f)
-                rates[one.name].append(ess(f) / passed)
-    return [
-        Effective(
-            *(name, start.dtype.name, len(start), one.name, one.warm_up),
-            *(np.array(rates[one.name]), _r_hat(np.concatenate(kept[one.name], axis=1))),
-        )
-        for one in contestants
-    ]
-
-
-def table(found: list[Effective], default: str) -> list[dict[str, str]]:
-    """Return the rows of the printed table."""
-    rows = []
-    for one in found:
-        ratio = one.median / rival(found, one).median
-        judged = one.sampler == f"ours {default}"
-        rows.append({
-            "posterior": one.posterior, "dtype": one.dtype, "S": str(one.chains),
-            "sampler": one.sampler, "warm-up s": f"{one.warm_up:.1f}",
-            "ESS/s": f"{one.median:.2f}", "R-hat": f"{one.rhat:.3f}", "ratio": f"{ratio:.2f}",
-            "bar": f">= {BAR:g} {'met' if ratio >= BAR else 'MISSED'}" if judged else "-",
-        })  # fmt: skip
-    return rows
-
-
-def rival(found: list[Effective], one: Effective) -> Effective:
-    """Return the peer's runs on the same posterior, with as many chains in the same dtype."""
-    key = (one.posterior, one.dtype, one.chains)
-    return next(o for o in found if (o.posterior, o.dtype, o.chains) == key and o.sampler == PEER)
-
-
-def as_json(found: list[Effective]) -> list[dict[str, object]]:
-    """Return everything measured as plain numbers."""
-    return [
-        {
-            **{"posterior": one.posterior, "dtype": one.dtype, "chains": one.chains},
-            **{"sampler": one.sampler, "warm-up seconds": one.warm_up},
-            "ESS per second": one.per_second.tolist(),
-            **{"median": one.median, "ratio": one.median / rival(found, one).median},
-            "R-hat": one.rhat,
+        contestants: dict[str, tuple[float, Continue]] = {
+            one: ours(target, start, one, warm_up, f"{folder}/{one}", clock) for one in names
         }
-        for one in found
-    ]
+        contestants[PEER] = peer.adapted_nuts(target, start, warm_up or 500, clock)
+        functions: dict[str, list[Array]] = {one: [] for one in contestants}
+        passed: dict[str, list[float]] = {one: [] for one in contestants}
+        for _, more in contestants.values():
+            for share in (0.1, 1.0, 1.0):  # finds how many draws a run takes
+                more(share * seconds)
+        for _ in range(runs):
+            for one, (_, more) in contestants.items():
+                began, parts = clock(), []
+                while (gone := clock() - began) < seconds:
+                    parts.append(more(1.1 * (seconds - gone)))
+                functions[one].append(values(target, np.concatenate(parts)))
+                passed[one].append(gone)
+    rates = {one: ess(f) / np.array(passed[one]) for one, f in functions.items()}
+    found = []
+    for one, (warmed, _) in contestants.items():
+        r_hat = az.rhat(dataset(np.concatenate(functions[one], axis=1)))["f"].max()
+        told = {"sampler": one, "warm-up s": f"{warmed:.1f}", "R-hat": f"{float(r_hat):.3f}"}
+        bars = {"ratio": BAR} if one == default else {}
+        both = {"sampler": rates[one], PEER: rates[PEER]}
+        found.append(Result(what | told, both, {"ratio": ("sampler", PEER)}, bars, "ESS/s"))
+    return found

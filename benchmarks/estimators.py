@@ -29,9 +29,7 @@ PAIRS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 even where a bar is missed: this measures, it judges not."""
-    made = racing.parser(__doc__)
-    racing.add_seconds(made)
-    args = made.parse_args(argv)
+    args = racing.parser(__doc__).parse_args(argv)
     torch, pace = racing.peer("peer_torch", "PyTorch"), racing.paced(args, FULL, QUICK)
     measured: list[Result] = []
     for problem in PROBLEMS:
@@ -39,9 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         measured += measure(problem, torch, pace)
     print(aligned(result.row(("ours",)) for result in measured))
     peers = {"PyTorch": torch.VERSION} if torch else {}
-    about = {**racing.machine(), "dtype": "float32", "peers": peers, **pace._asdict()}
     path = args.json or (FOLDER / "estimators.json" if torch and not args.quick else None)
-    racing.save(path, {"about": about, "results": [result.as_json() for result in measured]})
+    about = {"dtype": "float32", "peers": peers, **pace._asdict()}
+    racing.save(path, about, results=measured)
     return 0
 
 

@@ -43,6 +43,7 @@ from bbb_numpy.cli.main import main as command
 SECONDS = 30  # that one call may take
 REFUSALS = (
     TypeError, ValueError, KeyError, AttributeError, OSError, ArithmeticError, MemoryError,
+    RuntimeError,
 )  # fmt: skip
 # Names of which calls are made
 START = """

@@ -3,7 +3,7 @@
 In two forms, one tensor per weight matrix and bias, the usual one, or two long vectors; and with
 each implementation of Adam. The other estimators have the usual form, with the surrogates of the
 literature where the gradient is not that of the value; the full-rank factor is one square matrix,
-of which ``torch.tril`` takes the strict lower triangle. `Trials` are whole trainings.
+of which ``torch.tril`` takes the strict lower triangle.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch.nn import functional
-
-from bbb_numpy import Reparameterised
-from bbb_numpy.training.stopping import minibatches
 
 from .problems import KL_WEIGHT, LEARNING_RATE, Array, Problem, Step
 
@@ -36,7 +33,7 @@ Pair = tuple[torch.Tensor, torch.Tensor]  # value, and the loss whose gradient t
 def contestants(problem: Problem) -> dict[str, Step]:
     """Return one step for each form and each implementation of Adam."""
     return {
-        f"PyTorch {form} {adam}": Sampled(problem, form=form, adam=adam).step
+        f"PyTorch {form} {adam}": Peer(problem, form=form, adam=adam).step
         for form in ("layers", "flat")
         for adam in ADAMS
     }
@@ -44,7 +41,7 @@ def contestants(problem: Problem) -> dict[str, Step]:
 
 def step(case: Problem) -> Step:
     """Return one training step of the case's estimator: draw, forward, backward, Adam."""
-    return PEERS.get(case.kind, Sampled)(case).step
+    return PEERS.get(case.kind, Peer)(case).step
 
 
 def threads() -> int:
@@ -71,16 +68,8 @@ def outputs(blocks: Tensors, a: torch.Tensor) -> torch.Tensor:
     return a
 
 
-def complexity(sigma: Tensors, w: Tensors, noise: Tensors, samples: int) -> torch.Tensor:
-    """Return the mean of log q - log P for N(0, 1), with the noise itself for (w - mu) / sigma."""
-    kl = torch.zeros((), dtype=noise[0].dtype)
-    for s, v, e in zip(sigma, w, noise, strict=True):
-        kl = kl - s.log().sum() + (v.square().sum() - e.square().sum()) * (0.5 / samples)
-    return kl
-
-
 class Peer:
-    """Parameters, optimizer and rows of one network; subclasses have `draw`, `noise`, `losses`."""
+    """Parameters, optimizer and rows of one network: the plain estimator, which others change."""
 
     def __init__(
         self, case: Problem, dtype: Any = np.float32, form: str = "layers", adam: str = "loop"
@@ -97,9 +86,9 @@ class Peer:
 
     def make(self, theta: torch.Tensor) -> Tensors:
         """Return the tensors to train."""
-        mu, rho = theta.chunk(2, dim=-1)
         self.mu, self.rho = (
-            [block.clone().requires_grad_() for block in self.blocks(part)] for part in (mu, rho)
+            [block.clone().requires_grad_() for block in self.blocks(part)]
+            for part in theta.chunk(2)
         )
         return [*self.mu, *self.rho]
 
@@ -108,20 +97,31 @@ class Peer:
         return cut(flat, self.shapes) if self.form == "layers" else [flat]
 
     def draw(self) -> Any:
-        """Draw the noise of one step."""
-        raise NotImplementedError
+        """Draw the noise of one step: here one number for every weight."""
+        return [torch.randn((*self.lead, *mu.shape), dtype=self.dtype) for mu in self.mu]
 
     def noise(self, ours: Array) -> Any:
-        """Take the noise that our estimator draws."""
-        raise NotImplementedError
+        """Take the noise that our estimator draws: here (S, P)."""
+        return self.blocks(torch.from_numpy(ours).reshape(*self.lead, -1))
 
     def losses(self, noise: Any) -> Pair:
-        """Return the value, and the loss to differentiate."""
-        raise NotImplementedError
+        """Return the value, and the loss to differentiate: here the free energy, twice."""
+        sigma, samples = self.sigma(), self.case.samples
+        w = self.weights(noise, sigma)
+        kl = torch.zeros((), dtype=self.dtype)  # with the noise itself for (w - mu) / sigma
+        for s, v, e in zip(sigma, w, noise, strict=True):
+            kl = kl - s.log().sum() + (v.square().sum() - e.square().sum()) * (0.5 / samples)
+        squares = (self.y - self.forward(w)).square().sum()
+        nll = squares * (0.5 / samples) + 0.5 * LOG_2PI * self.y.numel()
+        return (KL_WEIGHT * kl + nll,) * 2
 
     def sigma(self) -> Tensors:
         """Return all standard deviations."""
         return [functional.softplus(rho) for rho in self.rho]
+
+    def weights(self, noise: Tensors, sigma: Tensors) -> Tensors:
+        """Return mu + sigma eps."""
+        return [m + s * e for m, s, e in zip(self.mu, sigma, noise, strict=True)]
 
     def forward(self, w: Tensors) -> torch.Tensor:
         """Return the outputs (S, B, K), or (B, K) for one sample."""
@@ -131,6 +131,27 @@ class Peer:
     def log_likelihood(self, f: torch.Tensor) -> torch.Tensor:
         """Return log P(D|w), (S,) or a scalar."""
         return -0.5 * (self.y - f).square().sum((-2, -1)) - 0.5 * LOG_2PI * self.y.numel()
+
+    def flat(self, parts: Tensors) -> torch.Tensor:
+        """Sum every tensor but for its axis S, and add them up: (S,) or a scalar."""
+        total = torch.zeros((), dtype=self.dtype)
+        for part in parts:
+            total = total + part.flatten(1 if self.lead else 0).sum(-1)
+        return total
+
+    def log_prior(self, w: Tensors) -> torch.Tensor:
+        """Return log P(w) for the prior N(0, 1), without its constant."""
+        return -0.5 * self.flat([v.square() for v in w])
+
+    def log_q(self, w: Tensors, mu: Tensors, sigma: Tensors) -> torch.Tensor:
+        """Return log q(w), the constant left out that `log_prior` leaves out too."""
+        squares = [((v - m) / s).square() for v, m, s in zip(w, mu, sigma, strict=True)]
+        logs = torch.stack([s.log().sum() for s in sigma]).sum()
+        return -0.5 * self.flat(squares) - logs
+
+    def detached(self, w: Tensors, sigma: Tensors) -> torch.Tensor:
+        """Return log q(w) with parameters that are not differentiated."""
+        return self.log_q(w, [m.detach() for m in self.mu], [s.detach() for s in sigma])
 
     def kl(self, sigma: Tensors) -> torch.Tensor:
         """Return KL(q || N(0, 1)) in closed form."""
@@ -164,76 +185,28 @@ class Peer:
         return self.ordered([p.grad for p in self.parameters if p.grad is not None])
 
 
-class Sampled(Peer):
-    """Weights drawn once per sample: log q and log P by their densities."""
-
-    def draw(self) -> Tensors:
-        """Draw one number for every weight."""
-        return [torch.randn((*self.lead, *mu.shape), dtype=self.dtype) for mu in self.mu]
-
-    def noise(self, ours: Array) -> Tensors:
-        """Cut (S, P)."""
-        return self.blocks(torch.from_numpy(ours).reshape(*self.lead, -1))
-
-    def flat(self, parts: Tensors) -> torch.Tensor:
-        """Sum every tensor but for its axis S, and add them up: (S,) or a scalar."""
-        total = torch.zeros((), dtype=self.dtype)
-        for part in parts:
-            total = total + part.flatten(1 if self.lead else 0).sum(-1)
-        return total
-
-    def log_q(self, w: Tensors, mu: Tensors, sigma: Tensors) -> torch.Tensor:
-        """Return log q(w), the constant left out that `log_prior` leaves out too."""
-        squares = [((v - m) / s).square() for v, m, s in zip(w, mu, sigma, strict=True)]
-        logs = torch.stack([s.log().sum() for s in sigma]).sum()
-        return -0.5 * self.flat(squares) - logs
-
-    def detached(self, w: Tensors, sigma: Tensors) -> torch.Tensor:
-        """Return log q(w) with parameters that are not differentiated."""
-        return self.log_q(w, [m.detach() for m in self.mu], [s.detach() for s in sigma])
-
-    def log_prior(self, w: Tensors) -> torch.Tensor:
-        """Return log P(w) for the prior N(0, 1)."""
-        return -0.5 * self.flat([v.square() for v in w])
-
-    def weights(self, noise: Tensors, sigma: Tensors) -> Tensors:
-        """Return mu + sigma eps."""
-        return [m + s * e for m, s, e in zip(self.mu, sigma, noise, strict=True)]
-
-    def losses(self, noise: Tensors) -> Pair:
-        """Return the free energy, twice."""
-        sigma, samples = self.sigma(), self.case.samples
-        w = self.weights(noise, sigma)
-        squares = (self.y - self.forward(w)).square().sum()
-        nll = squares * (0.5 / samples) + 0.5 * LOG_2PI * self.y.numel()
-        return (KL_WEIGHT * complexity(sigma, w, noise, samples) + nll,) * 2
-
-
-class Antithetic(Sampled):
+class Antithetic(Peer):
     """Noise in pairs."""
 
     def draw(self) -> Tensors:
-        """Draw half of the noise and mirror it."""
         half = self.case.samples // 2
         drawn = [torch.randn((half, *mu.shape), dtype=self.dtype) for mu in self.mu]
         return [torch.cat([eps, -eps]) for eps in drawn]
 
 
-class ClosedForm(Sampled):
+class ClosedForm(Peer):
     """The KL divergence by its formula."""
 
     def losses(self, noise: Tensors) -> Pair:
-        """Return the free energy, twice."""
         sigma = self.sigma()
         log_likelihood = self.log_likelihood(self.forward(self.weights(noise, sigma)))
         return (KL_WEIGHT * self.kl(sigma) - log_likelihood.mean(),) * 2
 
 
-class Sticking(Sampled):
+class Sticking(Peer):
     """log q with detached parameters."""
 
     def losses(self, noise: Tensors) -> Pair:
-        """Return the free energy, twice."""
         sigma = self.sigma()
         w = self.weights(noise, sigma)
         log_q = self.detached(w, sigma)
@@ -241,11 +214,10 @@ class Sticking(Sampled):
         return (terms.mean(),) * 2
 
 
-class Doubly(Sampled):
+class Doubly(Peer):
     """IWAE: detached log q, and the self-normalised weights squared."""
 
     def losses(self, noise: Tensors) -> Pair:
-        """Return the bound, and the surrogate."""
         sigma = self.sigma()
         w = self.weights(noise, sigma)
         log_q = self.detached(w, sigma)
@@ -255,11 +227,10 @@ class Doubly(Sampled):
         return bound, -KL_WEIGHT * (share.square() * logs).sum()
 
 
-class SelfNormalised(Sampled):
+class SelfNormalised(Peer):
     """EUBO: samples and weights held fixed, log q differentiated by its parameters alone."""
 
     def losses(self, noise: Tensors) -> Pair:
-        """Return the EUBO, and the surrogate."""
         with torch.no_grad():
             w = self.weights(noise, self.sigma())
             log_joint = self.log_prior(w) + self.log_likelihood(self.forward(w)) / KL_WEIGHT
@@ -273,17 +244,14 @@ class Local(Peer):
     """Local reparameterisation: each layer's outputs are sampled."""
 
     def draw(self) -> Tensors:
-        """Draw one number for every output of every layer and row."""
         widths, rows = self.case.sizes[1:], self.case.rows
         return [torch.randn((*self.lead, rows, width), dtype=self.dtype) for width in widths]
 
     def noise(self, ours: Array) -> Tensors:
-        """Cut (S, rows * widths)."""
         shapes = [(self.case.rows, width) for width in self.case.sizes[1:]]
         return cut(torch.from_numpy(ours).reshape(*self.lead, -1), shapes)
 
     def losses(self, noise: Tensors) -> Pair:
-        """Return the free energy, twice."""
         sigma, a = self.sigma(), self.x
         for layer, zeta in enumerate(noise):
             mean, bias = self.mu[2 * layer : 2 * layer + 2]
@@ -305,7 +273,6 @@ class Flipped(Peer):
         return shapes
 
     def draw(self) -> tuple[Tensors, Tensors]:
-        """Draw the perturbation and the signs."""
         eps = [torch.randn((*self.lead, *mu.shape), dtype=self.dtype) for mu in self.mu]
         signs = [
             torch.empty(shape, dtype=self.dtype).uniform_(-1, 1).sign() for shape in self.signs()
@@ -313,14 +280,12 @@ class Flipped(Peer):
         return eps, signs
 
     def noise(self, ours: Array) -> tuple[Tensors, Tensors]:
-        """Cut (S, P + signs)."""
         flat, shapes = torch.from_numpy(ours), self.signs()
         size = sum(prod(shape) for shape in self.shapes)
         eps = self.blocks(flat[:, :size].reshape(*self.lead, -1))
         return eps, cut(flat[:, size:].reshape(*self.lead, -1), shapes)
 
     def losses(self, noise: tuple[Tensors, Tensors]) -> Pair:
-        """Return the free energy, twice."""
         sigma, a = self.sigma(), self.x
         push = [s * e for s, e in zip(sigma, noise[0], strict=True)]
         for layer in range(len(self.case.sizes) - 1):
@@ -348,15 +313,12 @@ class Full(Peer):
         return [p.requires_grad_() for p in (self.mean, self.diagonal, self.square)]
 
     def draw(self) -> torch.Tensor:
-        """Draw one number for every weight."""
         return torch.randn((self.case.samples, self.case.weights), dtype=self.dtype)
 
     def noise(self, ours: Array) -> torch.Tensor:
-        """Take (S, P) as it is."""
         return torch.from_numpy(ours)
 
     def losses(self, noise: torch.Tensor) -> Pair:
-        """Return the free energy, twice."""
         diagonal = functional.softplus(self.diagonal)
         factor = torch.tril(self.square, -1) + torch.diag(diagonal)
         w = self.mean + noise @ factor.T
@@ -382,73 +344,3 @@ PEERS: dict[str, type[Peer]] = {
     "self-normalised": SelfNormalised,
     "full rank": Full,
 }
-
-
-class Trials(Sampled):
-    """R trainings of one shape: mean field, prior N(0, 1), Gaussian noise that is learned.
-
-    Every parameter has R as its first axis: all networks are one batched product. They begin at
-    `thetas`, (2 P + 1,) each: mu, rho, log_noise; rows are (R, N, d_in) and (R, N, 1).
-    """
-
-    def __init__(
-        self,
-        estimator: Reparameterised,
-        thetas: Sequence[Array],
-        rows: tuple[Array, Array],
-        samples: int,
-        batch_size: int,
-        learning_rate: float,
-        form: str = "layers",
-        adam: str = "loop",
-    ) -> None:
-        self.form, self.samples = form, samples
-        self.shapes = [shape for _, shape in estimator.model.layout.blocks]
-        self.x, self.y = map(torch.from_numpy, rows)
-        self.batches = minibatches(self.x.shape[1], batch_size)
-        start = torch.from_numpy(np.stack(thetas))  # (R, 2 P + 1)
-        self.dtype, self.lead = start.dtype, (samples,)
-        self.log_noise = start[:, -1:].clone().requires_grad_()  # (R, 1)
-        self.parameters = [*self.make(start[:, :-1]), self.log_noise]
-        self.optimizer = torch.optim.Adam(
-            self.parameters, lr=learning_rate, eps=1e-8, **ADAMS[adam]
-        )
-
-    def noise(self, ours: Array) -> Tensors:
-        """Cut (S, R, P)."""
-        return self.blocks(torch.from_numpy(ours))
-
-    def batch(self, x: torch.Tensor, y: torch.Tensor, share: float) -> None:
-        """Set the minibatch (R, B, ...) of the next step, and its share of the complexity."""
-        self.now = x, y, share
-
-    def losses(self, noise: Tensors) -> Pair:
-        """Return the free energy of the minibatch, summed over the R networks, twice."""
-        x, y, share = self.now
-        sigma = self.sigma()
-        w = self.weights(noise, sigma)  # (S, R, ...)
-        blocks = w if self.form == "layers" else cut(w[0], self.shapes)
-        blocks = [block.flatten(0, 1) for block in blocks]  # (S R, ...): one batched product
-        a = x.expand(self.samples, *x.shape).flatten(0, 1)  # (S R, B, d_in)
-        if len(a) == 1:
-            blocks, a = [block[0] for block in blocks], a[0]
-        residual = y - outputs(blocks, a).view(self.samples, *y.shape)  # (S, R, B, 1)
-        squares = residual.square().sum(dim=(0, 2)) * (0.5 / self.samples)  # (R, 1)
-        rows = y.shape[1]
-        nll = (torch.exp(-2.0 * self.log_noise) * squares + rows * self.log_noise).sum()
-        constant = 0.5 * LOG_2PI * rows * len(y)
-        return (share * complexity(sigma, w, noise, self.samples) + nll + constant,) * 2
-
-    def fit(self, epochs: int) -> None:
-        """Train: a new row order for every network in every epoch, minibatch after minibatch."""
-        count, rows = self.x.shape[:2]
-        for _ in range(epochs):
-            order = torch.stack([torch.randperm(rows) for _ in range(count)])
-            x, y = (part[torch.arange(count)[:, None], order] for part in (self.x, self.y))
-            for batch in self.batches:
-                self.batch(x[:, batch], y[:, batch], (batch.stop - batch.start) / rows)
-                self.step()
-
-    def ordered(self, parts: Tensors) -> Array:
-        """Return the same of each network, (R, 2 P + 1)."""
-        return np.asarray(torch.cat([part.flatten(1) for part in parts], dim=1).numpy())

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_info
 
+from bbb_numpy.cli.options import above_zero, at_least_one
 from bbb_numpy.sampling.chains import usable
 
 from .problems import Array, Step
@@ -65,7 +67,7 @@ def in_turn(contestants: Mapping[str, Callable[[], float]], rounds: int) -> dict
 
 
 def race(contestants: Mapping[str, Step], pace: Pace) -> dict[str, Array]:
-    """Return the time of a step (seconds), one number per round (rounds,), per contestant.
+    """Return the time of a step in microseconds, one number per round (rounds,), per contestant.
 
     It is the median of one turn of many steps, which begins with untimed ones that bring caches
     and threads back.
@@ -73,7 +75,7 @@ def race(contestants: Mapping[str, Step], pace: Pace) -> dict[str, Array]:
 
     def turn(step: Step) -> float:
         _times(step, 0.2 * pace.seconds)
-        return float(np.median(_times(step, pace.seconds)))
+        return 1e6 * float(np.median(_times(step, pace.seconds)))
 
     steps = {name: lambda step=step: turn(step) for name, step in contestants.items()}
     return in_turn(steps, pace.rounds)
@@ -98,35 +100,35 @@ class Result:
     ----------
     what : mapping
         The first columns of the table.
-    times : mapping
-        Seconds in each round (rounds,), per contestant.
+    values : mapping
+        What was measured in each round (rounds,), per contestant.
     pairs : mapping of str to (str, str)
-        Ratios by name: above and below, of `times`.
+        Ratios by name: above and below, of `values`.
     bars : mapping of str to float
-        Of those ratios that have one.
+        Of those ratios that have one: "ours/..." must not exceed it, others must reach it.
+    unit : str
+        Of `values`.
     more : mapping
         Goes into the file.
     """
 
     what: Mapping[str, Any]
-    times: Mapping[str, Array]
+    values: Mapping[str, Array]
     pairs: Mapping[str, tuple[str, str]]
     bars: Mapping[str, float] = field(default_factory=dict)
+    unit: str = "microseconds"
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def ratios(self) -> dict[str, Spread]:
         """Quartiles of the ratios, each taken within a round; only those that ran."""
         return {
-            name: spread(self.times[above] / self.times[below])
+            name: spread(self.values[above] / self.values[below])
             for name, (above, below) in self.pairs.items()
-            if above in self.times and below in self.times
+            if above in self.values and below in self.values
         }
 
     def met(self) -> dict[str, bool]:
-        """Whether the median ratio meets its bar, for every ratio that has one and ran.
-
-        Ours over something must not exceed the bar, others must reach it.
-        """
+        """Whether the median ratio meets its bar, for every ratio that has one and ran."""
         medians = {name: ratio.median for name, ratio in self.ratios().items()}
         return {
             name: medians[name] <= bar if name.startswith("ours/") else medians[name] >= bar
@@ -135,32 +137,24 @@ class Result:
         }
 
     def row(self, shown: Sequence[str]) -> dict[str, str]:
-        """Return the cells of the table, with microseconds of the contestants in `shown`."""
+        """Return the cells of the table, with the values of the contestants in `shown`."""
         cells = {name: str(value) for name, value in self.what.items()}
-        for name in shown:
-            cells[f"{name} us"] = microseconds(self.times[name]) if name in self.times else "-"
-        ratios, met = self.ratios(), self.met()
-        for name in self.pairs:
-            cells[name] = f"{ratios[name].median:.2f}" if name in ratios else "-"
+        unit = self.unit.replace("microseconds", "us")
+        ran = [name for name in shown if name in self.values]
+        cells |= {f"{name} {unit}": f"{np.median(self.values[name]):,.1f}" for name in ran}
+        cells |= {name: f"{ratio.median:.2f}" for name, ratio in self.ratios().items()}
+        met = self.met()
         signs = {name: "<=" if name.startswith("ours/") else ">=" for name in self.bars}
-        bars = (f"{n} {signs[n]} {b:g} {_said(met.get(n))}" for n, b in self.bars.items())
+        said = {True: "met", False: "MISSED", None: "not run"}
+        bars = (f"{n} {signs[n]} {bar:g} {said[met.get(n)]}" for n, bar in self.bars.items())
         return {**cells, "bars": ", ".join(bars) or "-"}
 
     def as_json(self) -> dict[str, Any]:
-        """Return everything measured as plain numbers; times in microseconds."""
-        times = {name: spread(1e6 * one)._asdict() for name, one in self.times.items()}
+        """Return everything measured as plain numbers."""
+        values = {name: spread(one)._asdict() for name, one in self.values.items()}
         ratios = {name: ratio._asdict() for name, ratio in self.ratios().items()}
-        told = {"microseconds": times, "ratios": ratios, "bars": dict(self.bars)}
+        told = {self.unit: values, "ratios": ratios, "bars": dict(self.bars)}
         return {**self.what, **told, "met": self.met(), **self.more}
-
-
-def _said(met: bool | None) -> str:
-    return {True: "met", False: "MISSED", None: "not run"}[met]
-
-
-def microseconds(times: Array) -> str:
-    """Return the median."""
-    return f"{1e6 * float(np.median(times)):.1f}"
 
 
 def aligned(rows: Iterable[Mapping[str, str]]) -> str:
@@ -168,28 +162,14 @@ def aligned(rows: Iterable[Mapping[str, str]]) -> str:
     return pd.DataFrame(list(rows)).fillna("-").to_string(index=False)
 
 
-def parser(doc: str | None) -> argparse.ArgumentParser:
+def parser(doc: str | None, seconds: str = "timed seconds of one turn") -> argparse.ArgumentParser:
     """Return a parser with what all benchmarks have."""
     made = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
-    made.add_argument("--rounds", type=_above_zero(int), help="turns of every contestant")
+    made.add_argument("--rounds", type=at_least_one, help="turns of every contestant")
     made.add_argument("--json", type=Path, help="where to save; a full run: in results/")
     made.add_argument("--quick", action="store_true", help="few, short rounds; saves nothing")
+    made.add_argument("--seconds", type=above_zero, help=seconds)
     return made
-
-
-def add_seconds(made: argparse.ArgumentParser, text: str = "timed seconds of one turn") -> None:
-    """Add the length of a turn."""
-    made.add_argument("--seconds", type=_above_zero(float), help=text)
-
-
-def _above_zero(kind: Callable[[str], Any]) -> Callable[[str], Any]:
-    def convert(text: str) -> Any:
-        value = kind(text)
-        if not 0 < value < float("inf"):
-            raise argparse.ArgumentTypeError(f"must be positive; got {text}")
-        return value
-
-    return convert
 
 
 def paced(args: argparse.Namespace, full: Pace, quick: Pace) -> Pace:
@@ -207,28 +187,24 @@ def peer(module: str, title: str) -> Any:
         return None
 
 
-def save(path: Path | None, document: Mapping[str, Any]) -> None:
-    """Write a document as JSON, or say that there is no path."""
+def save(path: Path | None, about: Mapping[str, Any], **parts: Iterable[Result]) -> None:
+    """Write results and the machine they are of as JSON, or say that there is no path."""
     if path is None:
         print("partial run: nothing saved; name a file with --json to keep it")
         return
+    document = {name: [result.as_json() for result in results] for name, results in parts.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps({"about": machine() | about} | document, indent=1) + "\n", "utf-8")
 
 
 def machine() -> dict[str, Any]:
     """Return versions, threads and the BLAS's kernels; neither names nor paths of the machine.
 
     The kernels are those of a processor family, e.g. 'Haswell' or 'SkylakeX'; the variable
-    OPENBLAS_CORETYPE chooses others than the processor's own. Both are None without threadpoolctl.
+    OPENBLAS_CORETYPE chooses others than the processor's own.
     """
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    pools: list[dict[str, Any]] = []
-    try:
-        every = importlib.import_module("threadpoolctl").threadpool_info()
-        pools = [pool for pool in every if pool["user_api"] == "blas"]
-    except ImportError:
-        pass
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,

@@ -1,6 +1,6 @@
-"""Time whole trials: one after the other, as replicates of one computation, and in PyTorch.
+"""Time whole trials: one after the other, and as replicates of one computation.
 
-    python benchmarks/replicates.py            # everything, about ten minutes
+    python benchmarks/replicates.py            # everything, some minutes
     python benchmarks/replicates.py --quick    # a look, a minute
     python benchmarks/replicates.py --cpu      # processor time, where others work too
 
@@ -24,14 +24,14 @@ from threadpoolctl import threadpool_limits
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plain script
 
 from bbb_numpy import MLP, Adam, GaussianLikelihood, GaussianPrior, Model, Reparameterised
-from bbb_numpy.training import Recipe, fit, start
+from bbb_numpy.training import Recipe, Training, fit, start
 from bbb_studies.replicates import fit_replicates
 from benchmarks import racing
-from benchmarks.problems import Array
-from benchmarks.racing import FOLDER, Result, spread
+from benchmarks.racing import FOLDER, Result
 
-ALONE, USUAL, FAST = "one at a time", "PyTorch layers loop", "PyTorch flat fused"
-REPLICATES = (5, 20)
+ALONE = "one at a time"
+TOGETHER = (5, 20)
+DTYPES = ("float32", "float64")
 BATCH = 32
 OPTIMIZER = Adam(1e-2)
 
@@ -46,86 +46,33 @@ class Shape:
     dtype: str
     epochs: int
 
-    @property
-    def estimator(self) -> Reparameterised:
-        """The estimator of every trial."""
-        likelihood = GaussianLikelihood(0.5, learn=True)
-        return Reparameterised(Model(MLP(self.sizes), GaussianPrior(1.0), likelihood))
-
-    @property
-    def recipe(self) -> Recipe:
-        """What both ways of ours are told."""
-        return Recipe(OPTIMIZER, epochs=self.epochs, batch_size=BATCH, samples=self.samples)
-
-    def data(self, count: int) -> tuple[Array, Array]:
-        """Return the rows of `count` trials, (R, N, d_in) and (R, N, 1)."""
-        noisy = (self.rows, self.sizes[0] + 1)  # each trial its own, whatever `count`
-        draws = [np.random.default_rng(trial).standard_normal(noisy) for trial in range(count)]
-        x, noise = np.stack(draws)[..., :-1], np.stack(draws)[..., -1:]
-        y = np.sin(x[..., :1]) + 0.3 * noise
-        return x.astype(self.dtype), y.astype(self.dtype)
-
-    def begin(self, count: int) -> tuple[list[np.random.Generator], list[Any]]:
-        """Return generators and starting states of `count` trials."""
-        rngs = [np.random.default_rng(seed) for seed in range(count)]
-        return rngs, [start(self.estimator, rng, OPTIMIZER, self.dtype) for rng in rngs]
+    def trials(self, count: int) -> list[Training]:
+        """Do `count` trials: one by `training.fit`, several by `fit_replicates`."""
+        model = Model(MLP(self.sizes), GaussianPrior(1.0), GaussianLikelihood(0.5, learn=True))
+        estimator, rngs = Reparameterised(model), [np.random.default_rng(i) for i in range(count)]
+        states = [start(estimator, rng, OPTIMIZER, self.dtype) for rng in rngs]
+        xs, ys = [], []
+        for trial in range(count):  # each its own, whatever `count`
+            noisy = np.random.default_rng(trial).standard_normal((self.rows, self.sizes[0] + 1))
+            xs.append(noisy[:, :-1].astype(self.dtype))
+            ys.append((np.sin(noisy[:, :1]) + 0.3 * noisy[:, -1:]).astype(self.dtype))
+        recipe = Recipe(OPTIMIZER, epochs=self.epochs, batch_size=BATCH, samples=self.samples)
+        if count == 1:
+            return [fit(estimator, states[0], xs[0], ys[0], recipe, rng=rngs[0], progress=False)]
+        estimators = [estimator] * count
+        return fit_replicates(estimators, states, xs, ys, recipe, rngs=rngs, progress=False)
 
 
-Trial = tuple[int, Callable[[], Any]]  # how many trials a call makes, and the call
+def rates(shape: Shape, rounds: int, clock: Callable[[], float]) -> dict[str, Any]:
+    """Return the trials per second in each round (rounds,), alone and together."""
 
-
-def contestants(shape: Shape, peer: Any) -> dict[str, Trial]:
-    """Return everybody who can do trials of this shape."""
-    out: dict[str, Trial] = {ALONE: (1, partial(alone, shape))}
-    for count in REPLICATES:
-        out[f"{count} together"] = (count, partial(together, shape, count))
-    if peer is not None:
-        for name in (USUAL, FAST):
-            out[name] = (1, partial(torch_trials, peer, shape, 1, name))
-        for count in REPLICATES:
-            batched = partial(torch_trials, peer, shape, count, FAST)
-            out[f"PyTorch, {count} batched"] = (count, batched)
-    return out
-
-
-def alone(shape: Shape) -> Any:
-    """Do one trial by `training.fit`."""
-    (rng,), (state,) = shape.begin(1)
-    x, y = shape.data(1)
-    return fit(shape.estimator, state, x[0], y[0], shape.recipe, rng=rng, progress=False)
-
-
-def together(shape: Shape, count: int) -> Any:
-    """Do `count` trials by `fit_replicates`."""
-    rngs, states = shape.begin(count)
-    x, y = shape.data(count)
-    rows, estimators = (list(x), list(y)), [shape.estimator] * count
-    return fit_replicates(estimators, states, *rows, shape.recipe, rngs=rngs, progress=False)
-
-
-def torch_trials(peer: Any, shape: Shape, count: int, name: str) -> Any:
-    """Do `count` trials in PyTorch, as one batched computation."""
-    _, states = shape.begin(count)
-    _, form, adam = name.split()
-    trials = peer.Trials(
-        *(shape.estimator, [state.theta for state in states], shape.data(count)),
-        *(shape.samples, BATCH, OPTIMIZER.learning_rate, form, adam),
-    )
-    trials.fit(shape.epochs)
-    return trials
-
-
-def race(
-    entrants: dict[str, Trial], rounds: int, clock: Callable[[], float] = perf_counter
-) -> dict[str, Array]:
-    """Return the seconds of one trial in each round (rounds,), per contestant."""
-
-    def turn(count: int, call: Callable[[], Any]) -> float:
+    def turn(count: int) -> float:
         before = clock()
-        call()
-        return (clock() - before) / count
+        shape.trials(count)
+        return count / (clock() - before)
 
-    return racing.in_turn({name: partial(turn, *who) for name, who in entrants.items()}, rounds)
+    turns = {f"{count} together": partial(turn, count) for count in TOGETHER}
+    return racing.in_turn({ALONE: partial(turn, 1)} | turns, rounds)
 
 
 def shapes(epochs: int, dtypes: Sequence[str]) -> list[Shape]:
@@ -138,48 +85,30 @@ def shapes(epochs: int, dtypes: Sequence[str]) -> list[Shape]:
     ]
 
 
-def row(result: Result) -> dict[str, str]:
-    """Return the cells of the table: trials per second, and speed-up in brackets."""
-    ups = {name: f" ({up.median:.2f}x)" for name, up in result.ratios().items()}
-    rates = {
-        name: f"{1.0 / float(np.median(seconds)):.2f}{ups.get(name, '')}"
-        for name, seconds in result.times.items()
-    }
-    return {name: str(value) for name, value in result.what.items()} | rates
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = racing.parser(__doc__)
     parser.add_argument("--epochs", type=int, help="epochs of a trial; default 40")
-    parser.add_argument("--dtypes", nargs="+", choices=("float32", "float64"))
+    parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES)
     text = "count processor time, for a busy machine"
     parser.add_argument("--cpu", action="store_true", help=text)
     args = parser.parse_args(argv)
-    rounds, epochs = (
-        args.rounds or (2 if args.quick else 7),
-        args.epochs or (2 if args.quick else 40),
-    )
-    peer = racing.peer("peer_torch", "PyTorch")
-    if peer:
-        peer.torch.set_num_threads(1)
+    rounds = args.rounds or (2 if args.quick else 7)
+    epochs = args.epochs or (2 if args.quick else 40)
     clock, measured = process_time if args.cpu else perf_counter, []
     with threadpool_limits(1, "blas"):
-        about = {**racing.machine(), "threads": 1, "rounds": rounds, "clock": clock.__name__}
-        for shape in shapes(epochs, args.dtypes or ("float32", "float64")):
+        for shape in shapes(epochs, args.dtypes):
             what = {"network": "-".join(map(str, shape.sizes)), "rows": shape.rows}
             what |= {"samples": shape.samples, "dtype": shape.dtype, "epochs": epochs}
             print(f"timing {what}", file=sys.stderr)
-            times = race(contestants(shape, peer), rounds, clock)
-            pairs = {name: (ALONE, name) for name in times if name != ALONE}
-            rates = {name: spread(1.0 / seconds)._asdict() for name, seconds in times.items()}
-            measured.append(Result(what, times, pairs, more={"trials_per_second": rates}))
-    if peer:
-        about["peers"] = {"PyTorch": peer.VERSION}
-    print(racing.aligned(map(row, measured)))
-    full = peer and not args.quick and not args.dtypes
-    path = args.json or (FOLDER / "replicates.json" if full else None)
-    racing.save(path, {"about": about, "results": [result.as_json() for result in measured]})
+            found = rates(shape, rounds, clock)
+            pairs = {f"{name} / {ALONE}": (name, ALONE) for name in found if name != ALONE}
+            measured.append(Result(what, found, pairs, unit="trials/s"))
+        about = {"rounds": rounds, "clock": clock.__name__}
+        print(racing.aligned(one.row((ALONE,)) for one in measured))
+        full = not args.quick and args.dtypes == DTYPES
+        path = args.json or (FOLDER / "replicates.json" if full else None)
+        racing.save(path, about, results=measured)
     return 0
 
 

@@ -33,11 +33,13 @@ from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.sampling import Draws, sample_target
 from bbb_numpy.sampling.chains import usable
 from bbb_numpy.sampling.mcmc import HMC, NUTS, DiagonalMetric
+from bbb_numpy.sampling.run import SAMPLERS
 from benchmarks import effective, racing
 from benchmarks.effective import Clock
 from benchmarks.problems import Array
-from benchmarks.racing import FOLDER, Spread, spread
+from benchmarks.racing import FOLDER, Result
 
+PEERS = ("ours", "blackjax")
 BAR = 1.0  # our gradient rate over blackjax's
 LEAPFROGS = 32  # of an HMC path, on both sides, without jitter
 DEPTH = 6  # most doublings of NUTS, on both sides
@@ -60,32 +62,6 @@ class Posterior:
 
         jax.config.update("jax_enable_x64", dtype == "float64")
         return LogJoint(self.model, self.x.astype(dtype), self.y.astype(dtype))
-
-
-@dataclass(frozen=True)
-class Timed:
-    """One sampler on one posterior: rates of each round (rounds,), per contestant."""
-
-    what: dict[str, Any]  # posterior, sampler, dtype, chains
-    gradients: dict[str, Array]  # per second
-
-    @property
-    def ratio(self) -> Spread:
-        """Quartiles of our gradient rate over the peer's, within a round."""
-        return spread(self.gradients["ours"] / self.gradients["blackjax"])
-
-    def row(self) -> dict[str, str]:
-        """Return the cells of the table."""
-        rates = {f"{n} grad/s": f"{np.median(v):,.0f}" for n, v in self.gradients.items()}
-        ratio = self.ratio.median
-        judged = {"ratio": f"{ratio:.2f}", "met": "yes" if ratio >= BAR else "NO"}
-        return {**{name: str(one) for name, one in self.what.items()}, **rates, **judged}
-
-    def as_json(self) -> dict[str, Any]:
-        """Return everything measured as plain numbers."""
-        rates = {name: spread(values)._asdict() for name, values in self.gradients.items()}
-        ratio = self.ratio._asdict()
-        return {**self.what, "ratio": ratio, "bar": BAR, "gradients per second": rates}
 
 
 def regression() -> Posterior:
@@ -135,49 +111,47 @@ def main(argv: Sequence[str] | None = None) -> int:
         except FileNotFoundError as error:
             print(f"SKIPPED {name}: {error}")
     rounds = args.rounds or (2 if args.quick else 8)
-    load = os.getloadavg()[0]
-    timed: list[Timed] = []
-    found: list[effective.Effective] = []
+    found: dict[str, list[Result]] = {"results": [], "effective": []}
     settings = [
         (posterior, dtype, chains)
         for posterior in posteriors
         for dtype in ([args.dtype] if args.dtype else DTYPES)
         for chains in ([args.chains] if args.chains else CHAINS)
     ]
+    about = {
+        **{"peers": {"blackjax": peer.VERSION}, "rounds": rounds, "clock": clock.__name__},
+        **{"cores of ours": args.cores, "cores of the peer": args.peer_cores or usable()},
+    }
+    load = os.getloadavg()[0]
 
-    def save(to: Path | None) -> None:
-        about = {
-            **racing.machine(),
-            **{"peers": {"blackjax": peer.VERSION}, "rounds": rounds, "clock": clock.__name__},
-            **{"cores of ours": args.cores, "cores of the peer": args.peer_cores or usable()},
-            "load before and after": [load, os.getloadavg()[0]],
-        }
-        parts = [one.as_json() for one in timed], effective.as_json(found)
-        racing.save(to, {"about": about, "results": parts[0], "effective": parts[1]})
+    def save(path: Path | None) -> None:
+        loads = {"load before and after": [load, os.getloadavg()[0]]}
+        racing.save(path, about | loads, **found)
 
-    if args.only != "ess":
-        warm = {posterior.name: warmed_up(posterior) for posterior in posteriors}
+    warm = {one.name: warmed_up(one) for one in posteriors if args.only != "ess"}
+    parts = {"gradients": ("results", "ours"), "ess": ("effective", "sampler")}
+    for part in [args.only] if args.only else parts:
+        name, shown = parts[part]
         for posterior, dtype, chains in settings:
-            begun = warm[posterior.name], dtype, chains
-            timed += measure(posterior, *begun, rounds, args.cores, peer, clock)
+            what = {"posterior": posterior.name, "dtype": dtype, "chains": chains}
+            print(f"timing {part}: {', '.join(map(str, what.values()))}", file=sys.stderr)
+            if part == "gradients":
+                begun = posterior, warm[posterior.name], what
+                found[name] += measure(*begun, rounds, args.cores, peer, clock)
+            else:
+                target = posterior.target(dtype)
+                start = 0.3 * target.draw_prior(np.random.default_rng(1), chains, dtype)
+                found[name] += effective.race(
+                    *(target, what, start.astype(dtype), args.samplers, peer),
+                    default=args.default,
+                    warm_up=50 if args.quick else None,
+                    runs=1 if args.quick else 3,
+                    seconds=args.seconds or (1.0 if args.quick else 10.0),
+                    clock=clock,
+                )
             if args.json:
                 save(args.json)  # of a run that is broken off, what it had is kept
-        print(racing.aligned(one.row() for one in timed))
-    if args.only != "gradients":
-        for posterior, dtype, chains in settings:
-            print(f"ESS on {posterior.name}, {dtype}, {chains} chains", file=sys.stderr)
-            target = posterior.target(dtype)
-            start = 0.3 * target.draw_prior(np.random.default_rng(1), chains, dtype)
-            found += effective.race(
-                *(target, posterior.name, start.astype(dtype), args.samplers, peer),
-                warm_up=50 if args.quick else None,
-                runs=1 if args.quick else 3,
-                seconds=args.seconds or (1.0 if args.quick else 10.0),
-                clock=clock,
-            )
-            if args.json:
-                save(args.json)
-        print(racing.aligned(effective.table(found, args.default)))
+        print(racing.aligned(one.row((shown, "blackjax")) for one in found[name]))
     whole = not args.quick and args.only is None and len(settings) == 8
     save(args.json or (FOLDER / "samplers.json" if whole else None))
     print(f"load of the machine before and after: {load:.1f}, {os.getloadavg()[0]:.1f}")
@@ -186,15 +160,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parse(argv: Sequence[str] | None) -> Any:
     """Read the arguments."""
-    parser = racing.parser(__doc__)
+    parser = racing.parser(__doc__, "of each run for ESS, of which it does three")
     parser.add_argument("--only", choices=("gradients", "ess"), help="one of the two parts")
     parser.add_argument("--posterior", choices=tuple(POSTERIORS), help="one of the two posteriors")
     parser.add_argument("--dtype", choices=DTYPES, help="one of the two")
     parser.add_argument("--chains", type=int, choices=CHAINS, help="one of the two numbers of them")
-    every = effective.samplers()
+    every = [name for name in SAMPLERS if name != "mh"]  # those that follow a gradient
     parser.add_argument("--samplers", default=",".join(every), help="ours in the race for ESS")
     parser.add_argument("--default", default="hmc", help="the sampler that the ESS bar is for")
-    racing.add_seconds(parser, "of each run for ESS, of which it does three")
     cores: dict[str, Any] = {"type": int, "choices": range(1, usable() + 1), "metavar": "N"}
     parser.add_argument("--cores", **cores, default=usable(), help="ours, of HMC and NUTS")
     text = "JAX's; with 1 it is faster where threads wake slowly"
@@ -233,22 +206,22 @@ def warmed_up(posterior: Posterior) -> Draws:
 def measure(
     posterior: Posterior,
     warm: Draws,
-    dtype: str,
-    chains: int,
+    what: dict[str, Any],
     rounds: int,
     cores: int,
     peer: Any,
     clock: Clock = perf_counter,
-) -> list[Timed]:
+) -> list[Result]:
     """Race the samplers from the same warmed-up states, with the same step size and metric."""
-    target, begin = posterior.target(dtype), np.tile(warm.positions[:, 0], (chains, 1))
-    begin = begin[:chains].astype(dtype)
-    print(f"timing {posterior.name}, {dtype}, {chains} chains", file=sys.stderr)
-    variance, step = warm.kernel.metric.variance.astype(dtype), warm.kernel.step_size
+    target, begin = (
+        posterior.target(what["dtype"]),
+        np.resize(warm.flat, (what["chains"], warm.layout.size)),
+    )
+    begin = begin.astype(what["dtype"])
+    variance, step = warm.kernel.metric.variance.astype(begin.dtype), warm.kernel.step_size
     draws, metric = posterior.draws, DiagonalMetric(variance)
     hmc = HMC(step, LEAPFROGS * step, metric, jitter=0.0, small_steps=0.0)
-    nuts = NUTS(step, metric, DEPTH)
-    timed = []
+    nuts, found = NUTS(step, metric, DEPTH), []
     with ExitStack() as stack:
         hmcs, nutses = (
             stack.enter_context(on_cores(target, kernel, draws, cores)) for kernel in (hmc, nuts)
@@ -259,20 +232,18 @@ def measure(
             "NUTS": (nutses, peer.nuts(target, step, variance, DEPTH, draws)),
         }
         for sampler, pair in pairs.items():
-            what: dict[str, Any] = {"posterior": posterior.name, "sampler": sampler}
-            what |= {"dtype": dtype, "chains": chains}
-            timed.append(Timed(what, race(begin, pair, rounds, clock)))
-            print(f"  {sampler}: {timed[-1].ratio.median:.2f}", file=sys.stderr)
-    return timed
+            rates = race(begin, pair, rounds, clock)
+            told = what | {"sampler": sampler}
+            found.append(Result(told, rates, {"ratio": PEERS}, {"ratio": BAR}, "gradients/s"))
+    return found
 
 
 def race(begin: Array, pair: tuple[Block, Block], rounds: int, clock: Clock) -> dict[str, Array]:
     """Run both in turn, each from where it was; return gradients per second in each round."""
-    names = ("ours", "blackjax")
-    places = dict.fromkeys(names, begin)
-    rates: dict[str, list[float]] = {name: [] for name in names}
+    places = dict.fromkeys(PEERS, begin)
+    rates: dict[str, list[float]] = {name: [] for name in PEERS}
     for turn in range(-1, rounds):  # the first turn compiles
-        for name, block in zip(names, pair, strict=True):
+        for name, block in zip(PEERS, pair, strict=True):
             before = clock()
             positions, gradients = block(places[name], turn + 1)
             passed = clock() - before

@@ -1,6 +1,6 @@
 """Time one training step of bbb_numpy against its floor and its peers, in one run.
 
-    python benchmarks/step_time.py            # everything, about eight minutes
+    python benchmarks/step_time.py            # everything, a quarter of an hour
     python benchmarks/step_time.py --quick    # a look, a few seconds per network
     python benchmarks/step_time.py --memory   # peak memory instead of time
 
@@ -28,7 +28,7 @@ NAMES = ("ours", "floor", "torch", "jax", "sklearn")
 PEERS = {"torch": "PyTorch", "jax": "JAX", "sklearn": "scikit-learn"}
 FULL, QUICK = Pace(rounds=20, seconds=0.3), Pace(rounds=5, seconds=0.01)
 # Bars are for the usual form of a peer (one array per layer, default optimiser and generator);
-# beside it stands the fastest form that we found.
+# beside it stands the fastest form.
 PAIRS = {
     "ours/floor": ("ours", "floor"),
     "ours/tight": ("ours", "tight floor"),
@@ -58,29 +58,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(notes(result))
     versions = {PEERS[name]: module.VERSION for name, module in peers.items()}
     threads = {"torch_threads": peers["torch"].threads()} if "torch" in peers else {}
-    about = {**racing.machine(), "dtype": "float32", **threads, "peers": versions, **pace._asdict()}
     path = args.json or (FOLDER / "step_time.json" if complete(args, peers) else None)
-    racing.save(path, {"about": about, "results": [result.as_json() for result in measured]})
+    about = {"dtype": "float32", **threads, "peers": versions, **pace._asdict()}
+    racing.save(path, about, results=measured)
     return 0
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read the arguments."""
     made = racing.parser(__doc__)
-    racing.add_seconds(made)
     text = f"some of {','.join(NAMES)}, comma-separated"
-    made.add_argument("--only", type=_names, default=NAMES, help=text)
+    made.add_argument("--only", default=",".join(NAMES), help=text)
     made.add_argument("--memory", action="store_true", help="peak memory of a step instead")
-    return made.parse_args(argv)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    chosen = tuple(part.strip() for part in text.split(","))
-    for name in chosen:
-        if name not in NAMES:
-            accepted = ",".join(NAMES)
-            raise argparse.ArgumentTypeError(f"{name!r} is no contestant; choose from {accepted}")
-    return chosen
+    args = made.parse_args(argv)
+    args.only = args.only.split(",")
+    if unknown := set(args.only) - set(NAMES):
+        made.error(f"--only: {sorted(unknown)} are no contestants; choose from {','.join(NAMES)}")
+    return args
 
 
 def complete(args: argparse.Namespace, peers: dict[str, Any]) -> bool:
@@ -100,52 +94,35 @@ def ours(problem: Problem) -> dict[str, Step]:
 
 
 def measure(problem: Problem, names: Sequence[str], peers: dict[str, Any], pace: Pace) -> Result:
-    """Choose the fastest variant of each peer, then race everybody."""
+    """Race everybody, every variant of each peer too, and name its usual and its fastest one."""
     contestants: dict[str, Step] = ours(problem) if "ours" in names else {}
     if "floor" in names:
         for name, tight in (("floor", False), ("tight floor", True)):
             contestants[name] = floor.step(problem, tight)
-    heat = pace._replace(rounds=max(3, pace.rounds // 5))
-    chosen: dict[str, str] = {}
-    variants: dict[str, float] = {}
-    finalists: dict[str, tuple[str, str]] = {}
-    for name, module in peers.items():
-        steps = module.contestants(problem)
-        if len(steps) == 1:
-            contestants |= steps
-            continue
-        medians = {name: float(np.median(times)) for name, times in race(steps, heat).items()}
-        best = min(medians, key=medians.__getitem__)
-        usual = min((v for v in medians if module.USUAL in v), key=medians.__getitem__)
-        finalists[PEERS[name]] = (best, usual)
-        contestants |= {variant: steps[variant] for variant in (best, usual)}
-        variants |= medians
-    times = race(contestants, pace)
-    for title, (best, usual) in finalists.items():
-        # The short race may have been close; the long one decides between its two finalists.
-        winner = min((best, usual), key=lambda variant: float(np.median(times[variant])))
-        chosen |= {title: winner, f"{title} usual": usual}
-        times |= {title: times[winner], f"{title} usual": times[usual]}
-    wanted = {v: t for v, t in times.items() if v not in variants}
+    for module in peers.values():
+        contestants |= module.contestants(problem)
+    values, chosen = race(contestants, pace), {}
+    medians = {name: float(np.median(times)) for name, times in values.items()}
+    for name, title in PEERS.items():
+        if variants := [one for one in medians if one.startswith(f"{title} ")]:
+            chosen[title] = min(variants, key=medians.__getitem__)
+            chosen[f"{title} usual"] = f"{title} {peers[name].USUAL}"
+    values |= {title: values[variant] for title, variant in chosen.items()}
     what = {"network": problem.name, "rows": problem.rows, "samples": problem.samples}
-    us = {name: 1e6 * median for name, median in variants.items()}
-    more = {"chosen": chosen, "variants_microseconds": us}
-    return Result(what, wanted, PAIRS, dict(problem.bars), more)
+    return Result(what, values, PAIRS, dict(problem.bars), more={"chosen": chosen})
 
 
 def notes(result: Result) -> str:
     """Return what the table leaves out: the forms of the peers, and ours late in training."""
     facts = []
     for title, variant in result.more["chosen"].items():
-        fact = f"{title}: {variant} {racing.microseconds(result.times[title])} us"
-        if "ours" in result.times:
-            ratio = racing.spread(result.times[title] / result.times["ours"]).median
+        fact = f"{title}: {variant} {np.median(result.values[title]):.1f} us"
+        if "ours" in result.values:
+            ratio = np.median(result.values[title] / result.values["ours"])
             fact += f", {ratio:.2f} x ours"
         facts.append(fact)
-    if "ours late" in result.times:
-        facts.append(
-            f"ours with rho in (-5, 1) {racing.microseconds(result.times['ours late'])} us"
-        )
+    if "ours late" in result.values:
+        facts.append(f"ours with rho in (-5, 1) {np.median(result.values['ours late']):.1f} us")
     where = "{network}, {rows} rows, S = {samples}".format(**result.what)
     return f"{where}: {'; '.join(facts)}"
 

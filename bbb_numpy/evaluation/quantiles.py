@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.validation import ANY_NUMBERS, MATRIX, Numbers, accepts
+from ..numeric.validation import ANY_NUMBERS, Numbers, accepts
 from ..parts.likelihoods import Likelihood
 from . import predictive
 from .predictive import Source, outputs
@@ -94,7 +94,7 @@ def quantiles(
     return out
 
 
-@accepts(proba=MATRIX, coverage=Numbers((), low=0.0, high=1.0))
+@accepts(proba=Numbers((None, None), least=1), coverage=Numbers((), low=0.0, high=1.0))
 def likely_classes(proba: Array, coverage: float) -> Array:
     """Return the smallest sets of classes that hold `coverage` of the probability, bool (N, C).
 

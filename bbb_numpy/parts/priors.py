@@ -13,7 +13,7 @@ import numpy as np
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import LOG_2PI, add_scaled, columns, sums_of_squares, write_gradient
 from ..numeric.layout import Array, Blocks, Params
-from ..numeric.validation import Numbers, flag, standard_deviation
+from ..numeric.validation import Numbers, Optional, flag, standard_deviation
 
 __all__ = [
     "ClosedFormPrior",
@@ -259,6 +259,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
 
     def __post_init__(self) -> None:
         flag("learn", self.learn)
+        Optional(Numbers((None,), low=1, whole=True))("sizes", self.sizes)
         scales: Any = self.scales
         if scales is not None:
             layers = None if self.sizes is None else len(self.sizes) - 1

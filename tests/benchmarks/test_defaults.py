@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("sklearn")
@@ -11,23 +12,19 @@ from benchmarks import defaults
 RNG = np.random.default_rng(0)
 
 
-def comparison(shift, spread):
-    peer = RNG.normal(size=20)
-    noise = RNG.normal(size=20)
-    noise = (noise - noise.mean()) / noise.std(ddof=1)  # exactly mean 0, deviation 1
-    peers = {"raw X": peer - 1.0, "scaled X": peer}
-    return defaults.Comparison(peer + shift + spread * noise, peers, np.ones(20))
-
-
 @pytest.mark.parametrize(
     ("shift", "verdict"),
     [(0.3, "matches"), (-0.3, "matches"), (0.6, "beats"), (-0.6, "falls short")],
 )
 def test_the_verdict_is_at_two_paired_standard_errors_from_the_better_peer(shift, verdict):
-    found = comparison(shift, spread=1.0)  # standard error 1 / sqrt(20) = 0.224
-    assert found.best == "scaled X"
-    assert found.difference == pytest.approx((shift, 20**-0.5), rel=1e-9)
-    assert found.verdict == verdict
+    peer, noise = RNG.normal(size=(2, 20))
+    noise = (noise - noise.mean()) / noise.std(ddof=1)  # exactly mean 0, deviation 1
+    scores = {"raw X": peer - 1.0, "scaled X": peer, "ours": peer + shift + noise, "seconds": 1.0}
+    found = defaults.judged(pd.DataFrame(scores))
+    assert found["best peer"] == "scaled X"
+    expected = {"mean": shift, "standard error": 20**-0.5}
+    assert found["difference"] == pytest.approx(expected, rel=1e-9)
+    assert found["verdict"] == verdict
 
 
 def test_the_peers_density_is_that_of_a_gaussian_with_the_training_residuals(monkeypatch):
@@ -41,10 +38,11 @@ def test_the_peers_density_is_that_of_a_gaussian_with_the_training_residuals(mon
 
     monkeypatch.setattr(defaults, "forms", lambda make: {"raw X": Mean()})
     data = defaults.split("diabetes", 0)
-    assert (len(data.x), len(data.x_out)) == (331, 111)
+    x, x_out, y, y_out = data
+    assert (len(x), len(x_out)) == (331, 111)
     found = defaults.regressors(data, 0)
-    z = (data.y_out - data.y.mean()) / data.y.std()
-    expected = np.mean(-0.5 * z**2 - np.log(data.y.std()) - 0.5 * np.log(2 * np.pi))
+    z = (y_out - y.mean()) / y.std()
+    expected = np.mean(-0.5 * z**2 - np.log(y.std()) - 0.5 * np.log(2 * np.pi))
     assert found == pytest.approx({"raw X, raw y": expected, "raw X, scaled y": expected}, rel=1e-9)
 
 

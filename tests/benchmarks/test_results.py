@@ -64,7 +64,7 @@ def test_pytorch_takes_the_same_step_as_ours(kind, samples, form, adam):
     from benchmarks import peer_torch
 
     case = replace(SMALL, samples=samples, kind=kind)
-    peer = peer_torch.PEERS.get(kind, peer_torch.Sampled)(case, np.float64, form, adam)
+    peer = peer_torch.PEERS.get(kind, peer_torch.Peer)(case, np.float64, form, adam)
 
     def advance(noise):
         return float(peer.advance(peer.noise(noise)).detach()), peer.gradient()

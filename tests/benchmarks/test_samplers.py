@@ -67,15 +67,15 @@ def test_a_block_of_either_side_counts_the_gradients_of_all_chains():
 def test_all_contestants_for_effective_samples_warm_up_and_run():
     start = 0.3 * CLASSES.draw_prior(np.random.default_rng(1), 4)
     found = effective.race(
-        *(CLASSES, "classes", start, ["hmc"], peer),
-        **{"warm_up": 30, "runs": 2, "seconds": 0.2, "clock": perf_counter},
+        *(CLASSES, {"posterior": "classes"}, start, ["hmc"], peer),
+        **{"default": "hmc", "warm_up": 30, "runs": 2, "seconds": 0.2, "clock": perf_counter},
     )
-    assert [one.sampler for one in found] == ["ours hmc", effective.PEER]
-    for one in found:
-        assert one.per_second.shape == (2,)
-        assert np.all(one.per_second > 0)
-        assert one.warm_up > 0
-    rows = effective.table(found, "hmc")
-    verdict = "met" if found[0].median >= 2 * found[1].median else "MISSED"
-    assert [row["bar"] for row in rows] == [f">= 2 {verdict}", "-"]
-    assert effective.as_json(found)[1]["ratio"] == 1.0
+    rows = [one.row(("sampler",)) for one in found]
+    assert [row["sampler"] for row in rows] == ["hmc", effective.PEER]
+    for one, row in zip(found, rows, strict=True):
+        assert one.values["sampler"].shape == (2,)
+        assert np.all(one.values["sampler"] > 0)
+        assert float(row["warm-up s"]) > 0
+    verdict = "met" if found[0].ratios()["ratio"].median >= 2 else "MISSED"
+    assert [row["bars"] for row in rows] == [f"ratio >= 2 {verdict}", "-"]
+    assert rows[1]["ratio"] == "1.00"
