@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
-from bbb_numpy.evaluation import predictive
 from bbb_numpy.evaluation.pruning import (
     decibels,
     lowest,
@@ -12,11 +11,8 @@ from bbb_numpy.evaluation.pruning import (
     signal_to_noise,
     signal_to_noise_of,
 )
-from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.numeric.elementary import inverse_softplus
 from bbb_numpy.parts.full_rank import FullRank
-from bbb_numpy.training import Recipe, fit, start
-from bbb_numpy.training.optimizers import Adam
 
 MODEL = Model(MLP((3, 6, 1), "tanh"), GaussianPrior(1.0), GaussianLikelihood(0.3, learn=True))
 
@@ -61,35 +57,6 @@ def test_removed_weights_are_exactly_zero_in_every_sample_and_others_untouched(s
     assert (theta == before).all(), "the theta passed in is never changed"
     assert pruned.dtype == dtype
     assert (pruned[2 * size :] == theta[2 * size :]).all(), "learned noise is no weight"
-
-
-@pytest.mark.equation("D36")
-def test_a_trained_network_keeps_its_error_without_the_weights_it_does_not_need():
-    """Two units with four weights are all the truth has, and training finds them: what is kept."""
-    rng = np.random.default_rng(6)
-
-    def truth(x):  # six of the eight inputs are irrelevant
-        return np.tanh(2 * x[:, :1]) - np.tanh(2 * x[:, 1:2])
-
-    x = rng.standard_normal((200, 8))
-    y = truth(x) + 0.1 * rng.standard_normal((200, 1))
-    model = Model(MLP((8, 12, 1), "tanh"), GaussianPrior(1.0), GaussianLikelihood(0.1))
-    family = ClosedFormKL(model, MeanField(0.2, -3.0))
-    optimizer = Adam(2e-2)
-    recipe = Recipe(optimizer, epochs=800, batch_size=50)
-    trained = fit(family, start(family, rng, optimizer), x, y, recipe, rng=rng)
-    fresh = rng.standard_normal((500, 8))
-
-    def rmse(theta):
-        p = predictive.predict(family, theta, fresh, rng=np.random.default_rng(7), samples=50)
-        return np.sqrt(np.mean((p.mean - truth(fresh)) ** 2))
-
-    pruned = {share: prune(family, trained.theta, share) for share in (0.5, 0.98)}
-    whole = rmse(trained.theta)
-    # 121 free weights would cost a mean square of 0.1^2 * 121 / 200, give or take 13 %
-    assert whole < 0.1
-    assert rmse(pruned[0.5]) < 1.3 * whole
-    assert rmse(pruned[0.98]) > 3 * whole
 
 
 @pytest.mark.parametrize(

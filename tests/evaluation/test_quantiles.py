@@ -105,15 +105,14 @@ def test_the_quantile_of_zeros_and_ones_is_one_of_them():
     assert found.tolist() == [0, 0, 1, 1]
 
 
-def test_blocks_of_rows_and_samples_change_nothing(monkeypatch):
-    for name in ("heteroscedastic", "poisson", "student-t-learned"):
-        built, theta, x = model_of(CHECKED_LIKELIHOODS[name])
-        whole = quantiles(built, theta, x, LEVELS, rng=rng(), samples=40)
-        monkeypatch.setattr(module, "BLOCK", 170)
-        monkeypatch.setattr("bbb_numpy.evaluation.predictive.BLOCK_NUMBERS", 700)
-        cut = quantiles(built, theta, x, LEVELS, rng=rng(), samples=40)
-        assert np.allclose(cut, whole, rtol=1e-12)
-        monkeypatch.undo()
+@pytest.mark.parametrize("name", ["heteroscedastic", "poisson", "student-t-learned"])
+def test_blocks_of_rows_and_samples_change_nothing(name, monkeypatch):
+    built, theta, x = model_of(CHECKED_LIKELIHOODS[name])
+    whole = quantiles(built, theta, x, LEVELS, rng=rng(), samples=40)
+    monkeypatch.setattr(module, "BLOCK", 170)
+    monkeypatch.setattr("bbb_numpy.evaluation.predictive.BLOCK_NUMBERS", 700)
+    cut = quantiles(built, theta, x, LEVELS, rng=rng(), samples=40)
+    assert np.allclose(cut, whole, rtol=1e-12)
 
 
 class Gumbel(GaussianLikelihood):

@@ -9,9 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from problems import exact_posterior, linear_problem, problems
+from problems import exact_posterior, linear_problem
 
 from bbb_numpy import (
     MLP,
@@ -29,8 +27,6 @@ from bbb_numpy import (
 )
 from bbb_numpy.evaluation.predictive import sample_functions
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.gradients.flipout import Flipout
-from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.model.kl_weights import (
     CyclicalWarmUp,
@@ -38,16 +34,15 @@ from bbb_numpy.model.kl_weights import (
     geometric_kl_weights,
     proportional_kl_weights,
 )
-from bbb_numpy.model.objectives import MAP, MLE, free_energy
+from bbb_numpy.model.objectives import free_energy
 from bbb_numpy.numeric.elementary import softplus
 from bbb_numpy.parts.discrete import CategoricalLikelihood
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.mixture import ScaleMixturePrior
-from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.progress import tqdm
 from bbb_numpy.training import Recipe, fit, loop, start
 from bbb_numpy.training.recipe import Rows
-from bbb_numpy.training.stopping import Watch, minibatches
+from bbb_numpy.training.stopping import Watch
 
 
 def small(learn=True, hidden=(8,)):
@@ -68,26 +63,6 @@ def train(estimator, x, y, *, seed=1, dtype=np.float64, optimizer=None, **option
     names = {"validation", "progress", "sample_weight"} & options.keys()
     others = {name: options.pop(name) for name in names}
     return fit(estimator, begin, x, y, Recipe(optimizer, **options), rng=rng, **others)
-
-
-@pytest.mark.equation("D6", "K18")
-@given(
-    problem=problems(rows=st.integers(1, 9)),
-    batch_size=st.integers(1, 10),
-    shares=st.sampled_from([proportional_kl_weights, geometric_kl_weights]),
-)
-def test_the_minibatch_costs_of_an_epoch_sum_to_the_full_data_cost(problem, batch_size, shares):
-    # contract 5, for values and gradients, a ragged last minibatch included
-    p, batches = problem, minibatches(len(problem.x), batch_size)
-    pi = shares([batch.stop - batch.start for batch in batches])
-    parts = [
-        p.estimator.value_and_grad(p.theta, p.noise, p.x[b], p.y[b], share)
-        for b, share in zip(batches, pi, strict=True)
-    ]
-    value, grad, _ = p.estimator.value_and_grad(p.theta, p.noise, p.x, p.y, 1.0)
-    assert sum(v for v, _, _ in parts) == pytest.approx(value, rel=1e-11, abs=1e-10)
-    sizes = sum(np.abs(g) for _, g, _ in parts)
-    assert np.all(np.abs(sum(g for _, g, _ in parts) - grad) <= 1e-11 * (sizes + 1e-12))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -463,40 +438,3 @@ def test_targets_that_the_likelihood_cannot_have_are_refused_before_training():
         train(estimator, x, wrong, epochs=1)
     with pytest.raises(ValueError, match="row 3 sums to 2"):
         train(estimator, x, y, epochs=1, validation=(x, wrong))
-
-
-@pytest.mark.equation("D8", "D18", "D21", "D22", "D23", "W2")
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda model: LocalReparameterisation(model),
-        lambda model: Flipout(model),
-        lambda model: ClosedFormKL(model, antithetic=True),
-        lambda model: StickingTheLanding(model),
-        lambda model: Reparameterised(model, PointMass(), MAP()),
-    ],
-    ids=["local", "Flipout", "closed-form, antithetic", "sticking", "MAP"],
-)
-def test_every_way_of_training_finds_the_posterior_mean_of_linear_regression(make):
-    plain, x, y = linear_problem()
-    exact = exact_posterior(plain, x, y)
-    estimator = make(plain.model)
-    training = train(
-        estimator, x, y, epochs=800, batch_size=40, samples=4,
-        optimizer=Adam(3e-2, schedule=Cosine()),
-    )  # fmt: skip
-    blocks = estimator.layout.views(training.theta)
-    assert np.abs(blocks["mu"] - exact.mean).max() < 0.02
-    if "rho" in blocks:  # D8: the mean-field optimum
-        ratio = softplus(blocks["rho"]) * np.sqrt(np.diag(exact.precision))
-        assert np.abs(ratio - 1).max() < 0.1
-
-
-@pytest.mark.equation("W1")
-def test_maximum_likelihood_finds_least_squares():
-    plain, x, y = linear_problem()
-    estimator = Reparameterised(Model(plain.model.network, GaussianPrior(1e-3)), PointMass(), MLE())
-    training = train(estimator, x, y, epochs=1500, batch_size=40, optimizer=Adam(3e-2))
-    design = np.hstack([x, np.ones((len(x), 1))])
-    expected = np.linalg.lstsq(design, y[:, 0])[0]
-    assert np.allclose(training.theta, expected, atol=1e-6)

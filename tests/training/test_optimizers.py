@@ -171,12 +171,3 @@ A_RULE = r"^optimizer must be .* such as Adam\(0.05\)"
 def test_impossible_settings_are_refused_by_name(make, error, message):
     with pytest.raises(error, match=message):
         make()
-
-
-@pytest.mark.equation("K43", "D2", "D3")
-@pytest.mark.parametrize(("rule", "first"), [(SGD, -2e-3), (Momentum, -2e-3), (Adam, -1e-2)])
-def test_the_first_step_of_each_rule_as_it_comes(rule, first):
-    # eta times the gradient of 2; Adam's is eta times its sign (D3)
-    optimizer, theta = rule(), np.zeros(1)
-    optimizer.update(theta, np.array([2.0]), optimizer.init(theta), 1.0)
-    assert theta.item() == pytest.approx(first, rel=1e-6)
