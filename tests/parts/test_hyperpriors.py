@@ -9,59 +9,35 @@ from bbb_numpy import GaussianLikelihood, GaussianPrior, Model, Reparameterised
 from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 
 START = np.log([0.3, 2.0])
-CASES = {
-    "log-normal": (LogNormal(), lambda s, k: stats.lognorm.pdf(s, 1.0, scale=np.exp(START[k]))),
-    "log-normal, median": (LogNormal(0.7, 0.4), lambda s, k: stats.lognorm.pdf(s, 0.4, scale=0.7)),
-    "half-normal": (HalfNormal(0.6), lambda s, k: stats.halfnorm.pdf(s, scale=0.6)),
-    "half-Cauchy": (HalfCauchy(2.5), lambda s, k: stats.halfcauchy.pdf(s, scale=2.5)),
+CASES = {  # with the distribution of the scale of each number
+    "log-normal": (LogNormal(), lambda k: stats.lognorm(1.0, scale=np.exp(START[k]))),
+    "log-normal, median": (LogNormal(0.7, 0.4), lambda k: stats.lognorm(0.4, scale=0.7)),
+    "half-normal": (HalfNormal(0.6), lambda k: stats.halfnorm(scale=0.6)),
+    "half-Cauchy": (HalfCauchy(2.5), lambda k: stats.halfcauchy(scale=2.5)),
 }
-GRID = np.linspace(-40.0, 40.0, 80_001)
-
-
-def density(hyperprior, u):
-    """p(u) of both numbers at every u, (S, 2)."""
-    return np.exp(hyperprior.log_density(np.repeat(u[:, None], 2, axis=1), START))
-
-
-def integral(values):
-    return np.sum(0.5 * (values[1:] + values[:-1]), axis=0) * (GRID[1] - GRID[0])
 
 
 @pytest.mark.equation("D32")
 @pytest.mark.parametrize("name", CASES)
 class TestEveryHyperprior:
-    def test_it_integrates_to_one_over_the_logarithm(self, name):
-        with np.errstate(over="ignore"):
-            values = density(CASES[name][0], GRID)
-        np.testing.assert_allclose(integral(values), 1.0, atol=1e-9)
-
     def test_it_is_the_density_of_the_scale_times_the_scale(self, name):
-        hyperprior, pdf = CASES[name]
-        u = np.linspace(-5.0, 3.0, 50)
-        expected = np.stack([pdf(np.exp(u), k) * np.exp(u) for k in range(2)], axis=1)
-        np.testing.assert_allclose(density(hyperprior, u), expected, rtol=1e-12)
+        hyperprior, scale_of = CASES[name]
+        u = np.linspace(-5.0, 3.0, 50)[:, None] + np.zeros(2)
+        expected = np.stack([scale_of(k).logpdf(np.exp(u[:, k])) + u[:, k] for k in range(2)], 1)
+        np.testing.assert_allclose(hyperprior.log_density(u, START), expected, rtol=1e-12)
+
+    def test_draws_follow_it(self, name):
+        hyperprior, scale_of = CASES[name]
+        drawn = hyperprior.draw(np.random.default_rng(1), (20_000, 2), START)
+        assert drawn.shape == (20_000, 2)
+        for k in range(2):
+            assert stats.kstest(np.exp(drawn[:, k]), scale_of(k).cdf).pvalue > 1e-3
 
     def test_its_slope_is_its_derivative(self, name):
         hyperprior = CASES[name][0]
         u = np.random.default_rng(0).uniform(-4.0, 2.0, (7, 2))
         exact = complex_gradient(lambda v: hyperprior.log_density(v, START).sum(), u)
         assert relative_error(hyperprior.slope(u, START), exact) < 1e-13
-
-    def test_draws_follow_it(self, name):
-        hyperprior = CASES[name][0]
-        drawn = hyperprior.draw(np.random.default_rng(1), (20_000, 2), START)
-        assert drawn.shape == (20_000, 2)
-        with np.errstate(over="ignore"):
-            values = density(hyperprior, GRID)
-        steps = 0.5 * (values[1:] + values[:-1]) * (GRID[1] - GRID[0])
-        cdf = np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])
-        for k in range(2):
-
-            def function(u, k=k):
-                return np.interp(u, GRID, cdf[:, k])
-
-            assert stats.kstest(drawn[:, k], function).pvalue > 1e-3
-            assert stats.kstest(drawn[:, k] + 0.1, function).pvalue < 1e-6
 
 
 @pytest.mark.equation("D32")

@@ -6,8 +6,6 @@ from math import log
 import numpy as np
 import pytest
 import textbook
-from hypothesis import given
-from problems import relative_error, seeds
 from scipy import stats
 from scipy.integrate import cumulative_trapezoid
 
@@ -35,16 +33,6 @@ def case(likelihood, seed, targets=3):
     learned += 0.2 * rng.standard_normal(learned.shape)
     params = Layout(likelihood.blocks(targets)).views(learned)
     return f, rng.standard_normal((4, targets)), params, rng.standard_normal(2)
-
-
-@pytest.mark.equation("K15", "D1", "D12", "D41", "D43")
-@pytest.mark.parametrize("name", LIKELIHOODS)
-@given(seed=seeds)
-def test_each_row_has_the_density_of_independent_targets(name, seed):
-    likelihood = LIKELIHOODS[name]
-    f, y, params, _ = case(likelihood, seed)
-    expected = [textbook.log_likelihood(likelihood, params, each, y).sum(axis=1) for each in f]
-    assert relative_error(likelihood.log_density(params, f, y)[0], expected) <= 1e-11
 
 
 STRETCHED = np.linspace(-30.0, 30.0, 40_001)

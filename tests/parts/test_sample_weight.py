@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from exact_cases import FAR_LEFT, numbered_case
-from hypothesis import given
-from problems import VALID, complex_gradient, relative_error, seeds
+from problems import VALID
 
 from bbb_numpy import (
     MLP,
@@ -16,7 +15,6 @@ from bbb_numpy import (
     sample,
     training,
 )
-from bbb_numpy.exact import prove
 from bbb_numpy.gradients.catalogue import CHECKED_LIKELIHOODS, ESTIMATORS
 from bbb_numpy.gradients.matrix import prove_case
 from bbb_numpy.model.log_joint import LogJoint
@@ -32,27 +30,6 @@ def case(likelihood, seed, samples=2, rows=4, targets=3, each=False):
     params = Layout(likelihood.blocks(targets)).views(learned)
     first = {name: block[:1] if each else block for name, block in params.items()}
     return f, likelihood.draw(rng, first, f[:1])[0], params, rng
-
-
-@pytest.mark.equation("D45")
-@pytest.mark.parametrize("name", CHECKED_LIKELIHOODS)
-@given(seed=seeds)
-def test_with_a_cotangent_for_each_row_vjp_is_the_derivative(name, seed):
-    likelihood = CHECKED_LIKELIHOODS[name]
-    f, y, params, rng = case(likelihood, seed)
-    cotangent = rng.standard_normal(f.shape[:2])
-    d_params = {name: np.full(block.shape, np.nan) for name, block in params.items()}
-    d_f = likelihood.vjp(likelihood.log_density(params, f, y)[1], cotangent, d_params)
-
-    def total(f, params):
-        return (cotangent * likelihood.log_density(params, f, y)[0]).sum()
-
-    assert relative_error(d_f, complex_gradient(lambda v: total(v, params), f)) <= 1e-12
-    for block, at in params.items():
-        slope = complex_gradient(
-            lambda v, block=block: total(f.astype(complex), params | {block: v}), at
-        )
-        assert relative_error(d_params[block], slope) <= 1e-11
 
 
 @pytest.mark.equation("D45")
@@ -98,21 +75,6 @@ def test_with_weights_every_gradient_is_that_of_its_value_exactly(likelihood):
         weights = np.random.default_rng(number).uniform(0.1, 3.0, len(plain.x))
         proof = prove_case(plain._replace(sample_weight=weights), number)
         assert proof.proved, f"{which}: {proof}"
-
-
-@pytest.mark.equation("D45")
-def test_copies_are_weights_exactly():
-    # in exact arithmetic: the value of the copies, with the gradient of the weights
-    number, which = next(iter(first_of("gaussian-learned")))
-    plain = numbered_case(number, which, FAR_LEFT)
-    counts = np.arange(len(plain.x)) % 3 + 1
-    copied, estimate = np.repeat(np.arange(len(plain.x)), counts), plain.estimator.value_and_grad
-
-    def mixed(theta, noise, x, y):
-        value = estimate(theta, noise, x[copied], y[copied]).value
-        return value, estimate(theta, noise, x, y, sample_weight=counts).grad
-
-    assert prove(mixed, plain.theta, plain.noise, plain.x, plain.y).proved
 
 
 @pytest.mark.equation("D33", "D45")
