@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from inspect import cleandoc
-from math import nan
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,21 +25,21 @@ except ImportError:
 from ..evaluation import predictive
 from ..gradients.catalogue import Estimator
 from ..model.joint import Likelihood
+from ..model.objectives import MLE
 from ..numeric.standardisation import standardised
 from ..numeric.validation import MOST_SAMPLES, MOST_STEPS, check_generator, whole
 from ..parts.posteriors import PointMass
 from ..progress import tqdm
 from ..sampling.draws import DrawnWeights
-from ..training import NonFiniteError, Recipe, Training
+from ..training import Epoch, NonFiniteError, Recipe, Training
 from ..training.loop import train
 from ..training.recipe import Rows
-from .cautions import need_finite, warn_of_collapse, warn_of_scale
 from .columns import encoded
-from .fit_report import Trained, fit_report
+from .fit_report import fit_report
 from .inference import is_sampled
 from .plan import REGRESSION, Plan, Task, check_plan, updated, with_fields
 from .representation import Fitted
-from .rows import Prepared, check_inputs, check_pair, check_weights, prepared
+from .rows import Prepared, check_inputs, check_pair, check_weights, need_finite, prepared
 
 __all__ = [
     "ClassifierMixin",
@@ -217,7 +216,7 @@ class Learner(Fitted):
         Warns
         -----
         UserWarning
-            After Ctrl-C; when a learned prior has collapsed; and when many draws diverged.
+            After Ctrl-C, and when many draws diverged.
         ConvergenceWarning
             When the fit has failed: it names the likely cause and a remedy, from `fit_report_`.
         """
@@ -232,10 +231,11 @@ class Learner(Fitted):
             if self.verbose:
                 tqdm.write(draws.summary())
             self._take_over({**fitted, "draws_": draws})
-            return self._report(data)
-        recipe = plan.recipe(plan.parts["epochs"], anew=not goes_on, stops=True)
-        self._train(fitted, data, recipe)
-        return self._report(data, recipe, fitted["training_"])
+            return self._report(data, plan, [])
+        self._train(fitted, data, plan.recipe(plan.parts["epochs"], anew=not goes_on, stops=True))
+        if self.training_.stopped == "interrupted":  # whoever did it knows that it is not finished
+            return self
+        return self._report(data, plan, self.history_[len(fitted["training_"].history) :])
 
     def _partial_fit(
         self: Self, X: Any, y: Any, epochs: int, sample_weight: Any, classes: Any = None
@@ -315,9 +315,17 @@ class Learner(Fitted):
         weights = self._class_weights(check_weights(sample_weight, x), y, classes)
         if weights is None:
             return Rows(x, y)
-        rows = Rows(x, y, weights.astype(x.dtype)).at(weights > 0)
-        warn_of_scale(weights[weights > 0], plan.parts["objective"])
-        return rows
+        count = np.count_nonzero(weights)
+        one = count > 1 and abs(weights.sum() - 1.0) < 1e-6
+        if one and not isinstance(plan.parts["objective"], MLE):
+            warnings.warn(
+                f"sample_weight sums to 1: all {count} rows together tell the posterior as much "
+                "as one row. If only their ratios are meant, as by AdaBoostClassifier, use "
+                "inference='mle', or multiply them by the number of rows",
+                UserWarning,
+                stacklevel=4,
+            )
+        return Rows(x, y, weights.astype(x.dtype)).at(weights > 0)
 
     def _train(self, fitted: dict[str, Any], data: Prepared, recipe: Recipe) -> None:
         """Train from ``fitted['training_']`` on, then take over all of `fitted` at once."""
@@ -340,24 +348,10 @@ class Learner(Fitted):
                 UserWarning,
                 stacklevel=3,
             )
-        warn_of_collapse(estimator, state)
 
-    def _report(
-        self: Self, data: Prepared, recipe: Recipe | None = None, before: Training | None = None
-    ) -> Self:
-        """Keep what `fit` has measured of itself, and warn if it has failed.
-
-        After Ctrl-C nothing is said: whoever pressed it knows that the fit is not finished.
-        """
-        trained = None
-        if recipe is not None and before is not None:
-            if self.training_.stopped == "interrupted":
-                return self
-            anew, whole = not before.history, not self.training_.stopped
-            moved = float(np.abs(self.theta_ - before.theta).max()) if anew else nan
-            history = self.history_[len(before.history) :]
-            trained = Trained(recipe.optimizer, history, recipe.samples, moved, whole)
-        self.fit_report_ = fit_report(self, data.typical(), trained)
+    def _report(self: Self, data: Prepared, plan: Plan, history: list[Epoch]) -> Self:
+        """Keep what `fit` has measured of itself, and warn if it has failed."""
+        self.fit_report_ = fit_report(self, data.typical(), plan.parts, history)
         if not self.fit_report_.passed:
             warnings.warn(self.fit_report_.message, ConvergenceWarning, stacklevel=3)
         return self

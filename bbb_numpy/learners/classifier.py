@@ -15,9 +15,8 @@ from ..model.joint import Likelihood
 from ..numeric.validation import brief
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from .base import ClassifierMixin, Learner, Targets, trains
-from .cautions import need_finite
 from .plan import CLASSIFICATION, Plan, Task
-from .rows import check_labels, check_weights, class_weights
+from .rows import check_labels, check_weights, class_weights, need_finite
 
 __all__ = ["BayesianMLPClassifier"]
 

@@ -7,10 +7,10 @@ it was trained on. Every threshold has a reason, which stands with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan, log, nan
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,11 @@ from ..numeric.elementary import LOG_2PI
 from ..numeric.layout import Layout
 from ..numeric.standardisation import moments
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
-from ..parts.full_rank import FullRank
 from ..parts.posteriors import PointMass
 from ..training import Epoch
-from ..training.optimizers import Adam
 from ..training.recipe import Rows
 
-__all__ = ["FitReport", "Trained", "fit_report"]
+__all__ = ["FitReport", "fit_report"]
 
 Array = NDArray[Any]
 
@@ -37,20 +35,15 @@ VERY_STRONG = 5.0  # nats of evidence in all rows: odds of 150 to 1 (Kass and Ra
 NARROW = (2 * VERY_STRONG) ** -0.5
 NEGLIGIBLE = 0.05  # nats per row: what a standard deviation that is a quarter off costs
 CERTAIN = 3.0  # standard errors
-GROSS = 1.0  # nats per row: a density less than 1/e of what another has
-BULK = 0.95  # share of the rows that outliers are measured against
-FEWEST = 10  # rows among which one can be told from the others
-# Standard deviations: differences of inputs that no weight of a usual size brings out, and those
-# that take weights of 20, where those of priors are 0.5 or 1.5
-SQUEEZED, HIDDEN = 1e-4, 0.05
-STARTED = 0.1  # standard deviation of the means with which a posterior starts unless told otherwise
+BULK, FEWEST = 0.95, 10  # share of the rows that outliers are measured against, and least of them
+HIDDEN = 0.1  # standard deviations: differences that only large weights, or little noise, bring out
 UNIT = 10.0  # training starts with numbers between 1 / UNIT and it
 FAST, SLOW = 0.1, 1e-3  # learning rates that are suspect where a fit has failed
 NOISE_TO_UNIT = 2.3  # from log 0.1, where the noise starts, to log 1, that of what ignores X
 LAST = 4  # epochs: the loss is watched over their last quarter, and so many at least
 LEAST_KL = 1.0  # nats: below, the data have told the weights next to nothing
-ROWS, SAMPLES = (100, 1000), (32, 100)  # least and most that are looked at
-FREE = 2e8  # multiplications, a few hundredths of a second, that are no matter
+COLLAPSED, NARROWEST = 1e-3, 1e-6  # of its start, at all: so narrow a prior turns the network off
+ROWS, SAMPLES = 1000, (32, 100)  # most rows, least and most samples that are looked at
 
 # What targets of one kind are compared with, what functions have to vary by (a logit of 3 is a
 # probability of 95 %), and the name of that
@@ -77,14 +70,13 @@ class FitReport:
     line: float  # of a least-squares line, less what it costs; nan where the fit beats the base
     slope: float  # of a row's NLL in as many epochs again, if it went on as in the last quarter
     slope_error: float  # its standard error
-    moved: float  # largest change of a learned number; nan if training did not start anew
-    learning_rate: float  # of the last step
     kl: float  # of the last epoch, nats
+    prior_start: float  # standard deviation of a weight under a prior that is learned
+    prior_end: float  # after training
     largest_x: float  # magnitude that the network was given
     largest_y: float  # and was to find
     spread_x: float  # smallest standard deviation of the bulk of a column, in units of the column's
     spread_y: float
-    bulk_gap: float  # by which the bulk is described worse than by N(its mean, its variance)
     reach: float = nan  # how much functions under the prior vary over the rows, of `KINDS`
     findings: tuple[str, ...] = ()  # what is wrong; empty for a fit that passes
     causes: tuple[str, ...] = ()  # likely ones, each with its remedy
@@ -113,7 +105,6 @@ class FitReport:
             "without X": self.base,
             "of a line": self.line,
             "slope of the loss": self.slope,
-            "moved": self.moved,
             "KL": self.kl,
             "largest |X|": self.largest_x,
             "largest |y|": self.largest_y,
@@ -123,31 +114,27 @@ class FitReport:
         return "\n".join([*lines, self.message or "nothing is wrong on these rows"])
 
 
-class Trained(NamedTuple):
-    """How a fit came about, where it was trained and not sampled."""
-
-    optimizer: Any
-    history: Sequence[Epoch]  # of this call
-    samples: int  # per step
-    moved: float  # largest change of a learned number; nan if it did not start anew
-    whole: bool  # whether it went on to the last epoch
-
-
-def fit_report(learner: Any, data: Rows, trained: Trained | None) -> FitReport:
+def fit_report(
+    learner: Any, data: Rows, parts: Mapping[str, Any], history: Sequence[Epoch]
+) -> FitReport:
     """Measure a fit on its training rows in training's units, and judge it.
 
-    It costs less than about a tenth of the training, or next to nothing; for very large networks
-    after very short training, 32 weight samples at a hundred rows. No generator of the learner is
-    used. `trained` is None after sampling.
+    It costs as much as a prediction for as many rows. No generator of the learner is used. The
+    history is that of this call, by the parts of its plan; it is empty after sampling.
     """
     source, theta, seed = learner.estimator_, learner.theta_, learner.predict_seed_
-    rows, likelihood = len(data.x), source.model.likelihood
-    looked_at, samples = _effort(source, theta, rows, trained)
-    chosen = np.linspace(0, rows - 1, looked_at).astype(int)
+    rows, model = len(data.x), source.model
+    likelihood, prior = model.likelihood, model.prior
+    chosen = np.linspace(0, rows - 1, min(rows, ROWS)).astype(int)
     x, y = data.x[chosen], data.y[chosen]
-    rng, units = np.random.default_rng(seed), float(np.log(learner.y_scale_).sum())
-    last = trained.history[-1] if trained else None
+    units = float(np.log(learner.y_scale_).sum())
+    # A quarter of the passes that training has made, each of which went forward and back
+    passes = len(history) * rows * parts["samples"] / 4 if history else np.inf
+    samples = int(np.clip(passes / len(x), *SAMPLES))
+    if isinstance(getattr(source, "posterior", None), PointMass):
+        samples = 1
     with np.errstate(all="ignore"):
+        rng = np.random.default_rng(seed)
         fit = log_predictive_density(source, theta, x, y, rng=rng, samples=samples)
         fit = np.where(np.isfinite(fit), fit, -np.inf).astype(np.float64)
         x, y = x.astype(np.float64), y.astype(np.float64)
@@ -156,8 +143,10 @@ def fit_report(learner: Any, data: Rows, trained: Trained | None) -> FitReport:
         chance = max(NEGLIGIBLE, (VERY_STRONG + 0.5 * free) / rows)
         if len(x) < rows and np.isfinite(fit).all():  # the rows themselves are a sample
             chance += CERTAIN * float((fit - ignorant).std()) / len(x) ** 0.5
-        poor, real = not density > base + NEGLIGIBLE, likelihood.target_kind == "real"
-        slope, slope_error = _slope(trained, rows)
+        poor = not density > base + NEGLIGIBLE
+        unfinished = not history or learner.training_.stopped
+        slope, slope_error = (nan, nan) if unfinished else _slope(history, rows)
+        learns = history and prior.blocks()
         report = FitReport(
             rows=rows,
             log_density=density - units,
@@ -166,35 +155,21 @@ def fit_report(learner: Any, data: Rows, trained: Trained | None) -> FitReport:
             line=base + _gain_of_line(x, y) - units if poor else nan,
             slope=slope,
             slope_error=slope_error,
-            moved=trained.moved if trained else nan,
-            learning_rate=last.learning_rate if last else nan,
-            kl=last.kl if last else nan,
+            kl=history[-1].kl if history else nan,
+            prior_start=prior.deviation(_start(prior)) if learns else nan,
+            prior_end=prior.deviation(source.layout.views(theta)) if learns else nan,
             largest_x=float(np.abs(data.x).max()),
             largest_y=float(np.abs(data.y).max()),
             spread_x=_spread(data.x, x),
-            spread_y=_spread(data.y, y) if real else nan,
-            bulk_gap=_bulk_gap(y, fit) if real else nan,
+            spread_y=_spread(data.y, y) if likelihood.target_kind == "real" else nan,
             reach=_reach(source, x, y, seed) if poor else nan,
         )
-    found = _findings(report, source, trained)
-    causes = _causes(report, set(found), source, trained, learner.standardize) if found else []
-    return replace(report, findings=tuple(found.values()), causes=tuple(causes))
+    found = _findings(report, likelihood.target_kind, len(history))
+    causes = _causes(report, set(found), source, parts, history)
+    return replace(report, findings=tuple(found.values()), causes=tuple(causes if found else ()))
 
 
 # What is measured.
-
-
-def _effort(source: Source, theta: Array, rows: int, trained: Trained | None) -> tuple[int, int]:
-    """Return how many rows are looked at, and with how many weight vectors."""
-    most = min(rows, ROWS[1])
-    if trained is None:
-        return most, min(SAMPLES[1], len(theta))
-    if isinstance(getattr(source, "posterior", None), PointMass):
-        return most, 1
-    passes = len(trained.history) * rows * trained.samples  # each forward, and twice that back
-    allowed = max(passes / 4, FREE / max(source.model.layout.size, 1))
-    looked_at = int(np.clip(allowed // SAMPLES[0], min(ROWS[0], rows), most))
-    return looked_at, int(np.clip(allowed // looked_at, *SAMPLES))
 
 
 def _base(likelihood: Likelihood, y: Array, chosen: Array) -> tuple[Array, int]:
@@ -204,27 +179,14 @@ def _base(likelihood: Likelihood, y: Array, chosen: Array) -> tuple[Array, int]:
     """
     outputs = y.shape[1]
     if likelihood.target_kind == "real":
-        return _normal(chosen, *moments(y.astype(np.float64), True)), 2 * outputs
+        mean, scale = moments(y.astype(np.float64), True)
+        z = (chosen - mean) / scale
+        return -0.5 * (z * z + LOG_2PI).sum(axis=1) - np.log(scale).sum(), 2 * outputs
     total = y.sum(axis=0, dtype=np.float64) + 0.5
     others = len(y) - total + 1.0 if isinstance(likelihood, BernoulliLikelihood) else len(y)
     constant = np.broadcast_to(np.log(total / others), (1, *chosen.shape)).copy()
     found, _ = likelihood.log_density({}, constant, chosen)
     return found[0], outputs - isinstance(likelihood, CategoricalLikelihood)
-
-
-def _normal(y: Array, mean: Array, scale: Array) -> Array:
-    """Return the log density (n,) of `y` (n, K) under independent Gaussians."""
-    z = (y - mean) / scale
-    return -0.5 * (z * z + LOG_2PI).sum(axis=1) - np.log(scale).sum()
-
-
-def _bulk_gap(y: Array, fit: Array) -> float:
-    """Return what all rows but those furthest from the medians lose by the `fit` (n,)."""
-    if len(y) < FEWEST:
-        return nan
-    distance = (np.abs(y - np.median(y, axis=0)) / moments(y, True)[1]).max(axis=1)
-    bulk = np.argsort(distance, kind="stable")[: int(BULK * len(y))]
-    return float((_normal(y[bulk], *moments(y[bulk], True)) - fit[bulk]).mean())
 
 
 def _spread(everything: Array, some: Array) -> float:
@@ -270,7 +232,7 @@ def _reach(source: Source, x: Array, y: Array, seed: int) -> float:
     if isinstance(getattr(source, "objective", None), MLE):
         return nan
     w = prior.draw(np.random.default_rng(seed), _start(prior), (SAMPLES[0], model.layout.size))
-    f = model.predict(w, x[:: max(1, len(x) // ROWS[0])])[..., : model.outputs]
+    f = model.predict(w, x[:: max(1, len(x) // SAMPLES[1])])[..., : model.outputs]
     kind = model.likelihood.target_kind
     unit = moments(y, True)[1] if kind == "real" else KINDS[kind][1]
     return float(np.median(f.std(axis=1) / unit))
@@ -280,16 +242,16 @@ def _start(prior: Prior) -> dict[str, Array]:
     return Layout(prior.blocks()).views(prior.init(np.float64))
 
 
-def _slope(trained: Trained | None, rows: int) -> tuple[float, float]:
+def _slope(history: Sequence[Epoch], rows: int) -> tuple[float, float]:
     """Return the change of the loss per row in as many epochs again, and its standard error.
 
     The loss is the likelihood's part: the other is changed by warm-up, and falls for long without
     consequence where standard deviations still grow towards the prior's.
     """
-    if trained is None or not trained.whole or len(trained.history) < LAST:
+    epochs = len(history)
+    if epochs < LAST:
         return nan, nan
-    epochs = len(trained.history)
-    loss = np.array([epoch.nll for epoch in trained.history[-max(LAST, epochs // 4) :]]) / rows
+    loss = np.array([epoch.nll for epoch in history[-max(LAST, epochs // 4) :]]) / rows
     (slope, _), covariance = np.polyfit(np.arange(len(loss)), loss, 1, cov=True)
     return float(slope * epochs), float(covariance[0, 0] ** 0.5 * epochs)
 
@@ -297,27 +259,29 @@ def _slope(trained: Trained | None, rows: int) -> tuple[float, float]:
 # What is concluded.
 
 
-def _findings(report: FitReport, source: Source, trained: Trained | None) -> dict[str, str]:
+def _findings(report: FitReport, kind: str, epochs: int) -> dict[str, str]:
     """Return what is wrong, by a name of its kind."""
     found: dict[str, str] = {}
-    density, spread, prior = report.log_density, report.spread_y, source.model.prior
-    poor = not isnan(report.line)
+    density, line = report.log_density, report.line
+    no_better = "the fit is no better than ignoring X, "
     if report.rows == 1:
         found["rows"] = "there is one row to train on, which shows no spread and no dependence"
     elif not density >= report.least:
-        poor = True
         found["worse"] = (
             "the fit is worse than ignoring X: the mean log density of its training rows is "
-            f"{density:.4g} nats, that of {KINDS[source.model.likelihood.target_kind][0]} "
-            f"{report.base:.4g}"
+            f"{density:.4g} nats, that of {KINDS[kind][0]} {report.base:.4g}"
         )
-    elif report.line - density > max(2 * NEGLIGIBLE, VERY_STRONG / report.rows):
+    elif line - density > max(2 * NEGLIGIBLE, VERY_STRONG / report.rows):
         found["nothing"] = (
-            "the fit is no better than ignoring X, where a straight line is: the mean log density "
-            f"of the training rows is {density:.4g} nats, that of the line {report.line:.4g}"
+            f"{no_better}where a straight line is: the mean log density of the training rows is "
+            f"{density:.4g} nats, that of the line {line:.4g}"
         )
     elif report.out_of_reach:
-        found["narrow"] = "the fit is no better than ignoring X, and its prior does not let it be"
+        found["narrow"] = f"{no_better}and its prior does not let it be"
+    elif not isnan(line) and 0 < epochs < LAST:
+        found["early"] = f"{no_better}after so few epochs"
+    elif not isnan(line) and (report.spread_x < HIDDEN or report.spread_y < HIDDEN):
+        found["outliers"] = f"{no_better}and a few rows are far from all others"
     # Steep is a pace not below the average one, by which the fit has left the base behind
     fall, gain = -report.slope, density - report.base
     if fall > max(CERTAIN * report.slope_error, NEGLIGIBLE, VERY_STRONG / report.rows, gain):
@@ -325,42 +289,54 @@ def _findings(report: FitReport, source: Source, trained: Trained | None) -> dic
             f"the loss was still falling steeply when training ended, by {fall:.3g} nats per row "
             "in as many epochs again"
         )
-    if trained and isinstance(trained.optimizer, Adam):
-        widest = min(prior.deviation(_start(prior)), 1.0)
-        if report.learning_rate >= widest:
-            found["restless"] = (
-                f"the last steps still moved every weight by {report.learning_rate:.3g}, where "
-                f"the prior's standard deviation is {widest:.3g}"
-            )
-    if report.moved < STARTED:
-        found["idle"] = (
-            f"no number that is learned has moved by more than {report.moved:.2g}, less than the "
-            f"{STARTED:g} by which weights differ at the start"
-        )
-    wasted = -log(spread) - 0.5 * (1 - spread**2) if spread > 0 else nan
-    if min(report.bulk_gap, wasted) > GROSS:
-        found["outliers in y"] = (
-            f"most rows are described worse, by {report.bulk_gap:.3g} nats, than by a Gaussian of "
-            "their own"
-        )
-    if report.spread_x < (HIDDEN if poor else SQUEEZED):
-        found["outliers in X"] = (
-            f"in a column of X most rows differ by only {report.spread_x:.2g} of its "
-            f"standard deviation, and a row is {report.largest_x:.3g} away"
+    # Narrow alone is no fault; but where the posterior is the prior, the data rule nothing
+    start, end = report.prior_start, report.prior_end
+    nothing_learned = end < start and report.kl < LEAST_KL
+    if (np.isfinite(start) and end < COLLAPSED * start) or end < NARROWEST or nothing_learned:
+        found["collapsed"] = (
+            f"the learned prior has collapsed: the standard deviation of a weight under it fell "
+            f"from {start:.3g} to {end:.3g}, the KL term to {report.kl:.2g} nats, so that "
+            "predictions hardly depend on X"
         )
     return found
 
 
 def _causes(
-    report: FitReport, found: set[str], source: Source, trained: Trained | None, standardize: bool
+    report: FitReport,
+    found: set[str],
+    source: Source,
+    parts: Mapping[str, Any],
+    history: Sequence[Epoch],
 ) -> list[str]:
     """Return likely causes with their remedies: those in the data, else in the model or training.
 
-    Where none of them is plain, what is left: short chains, or too few rows.
+    Where none of them is plain, what is left: short chains, or too many weights.
     """
     model, likelihood, rows = source.model, source.model.likelihood, report.rows
     real = likelihood.target_kind == "real"
-    causes = list(_causes_in_data(report, found, real, standardize))
+    if "rows" in found:
+        return ["too few rows; give more of them"]
+    causes = []
+    sizes = {"X": report.largest_x, "y": report.largest_y if real else 1.0}
+    far = [
+        f"{name} reaches {size:.3g}"
+        for name, size in sizes.items()
+        if size and not 1 / UNIT < size < UNIT
+    ]
+    if "worse" in found and far and not parts["standardize"]:
+        where = ", ".join(far)
+        causes.append(f"units far from 1, in which training starts ({where}); use standardize=True")
+    if found - {"falling", "collapsed"}:
+        remedy = "correct or leave out those rows, or"
+        if report.spread_y < HIDDEN:
+            causes.append(f"outliers in y; {remedy} use likelihood='student-t-learned'")
+        if report.spread_x < HIDDEN:
+            causes.append(f"outliers in X; {remedy} transform the column")
+    if "collapsed" in found:
+        causes.append(
+            "a prior that the data do not need; fix it (learn=False), train for fewer epochs, or "
+            "use more data or a smaller network"
+        )
     if causes:
         return causes
     noise_is_fixed = likelihood.noise_name and not likelihood.blocks(model.outputs)
@@ -378,52 +354,18 @@ def _causes(
             f"{report.reach:.2g} of {KINDS[likelihood.target_kind][2]}; use one about {times:.3g} "
             "times as wide"
         )
-    if trained is not None and not report.out_of_reach:
-        rate = trained.optimizer.learning_rate
-        short = report.moved < NOISE_TO_UNIT and "worse" in found
-        unfinished = short or found & {"idle", "falling"}
-        if rate >= FAST:
-            remedy = "try optimizer=Adam(1e-2, schedule=Cosine())"
-            causes.append(f"a learning rate that is too high, {rate:g}; {remedy}")
-        elif unfinished and rate < SLOW:
-            causes.append(f"a learning rate that is too low, {rate:g}; try optimizer=Adam(1e-2)")
-        elif unfinished:
-            remedy = "train for more, or with smaller batches"
-            causes.append(f"too few epochs, {len(trained.history)}; {remedy}")
+    if history and not report.out_of_reach:
+        rate = parts["optimizer"].learning_rate
+        if "falling" in found or len(history) < LAST or not SLOW <= rate < FAST:
+            causes.append(
+                f"{len(history)} epochs with a learning rate of {rate:g}; train for more, or with "
+                "optimizer=Adam(1e-2, schedule=Cosine())"
+            )
     if causes:
         return causes
-    if trained is None:
+    if not history:
         return ["chains that are not there yet; use a longer warm_up, more draws or 'hmc'"]
-    if report.kl < LEAST_KL or "nothing" in found or model.layout.size > rows:
-        own = isinstance(getattr(source, "posterior", None), FullRank)
-        remedy = "'full-rank' with its short steps, or 'map'" if own else "'map'"
-        return [
-            f"the posterior has collapsed to the prior: {rows} rows do not hold "
-            f"{model.layout.size} weights; use fewer or narrower layers, more rows, or "
-            f"inference={remedy}"
-        ]
-    return ["none that is known; try more epochs, another learning rate, or another prior"]
-
-
-def _causes_in_data(
-    report: FitReport, found: set[str], real: bool, standardize: bool
-) -> Iterator[str]:
-    if "rows" in found:
-        yield "too few rows; give more of them"
-        return
-    sizes = {"X": report.largest_x, "y": report.largest_y if real else 1.0}
-    far = [
-        f"{name} reaches {size:.3g}"
-        for name, size in sizes.items()
-        if size and not 1 / UNIT < size < UNIT
+    return [
+        f"a posterior that keeps to its prior, {rows} rows for {model.layout.size} weights; use "
+        "fewer or narrower layers, more rows, another prior, or inference='map'"
     ]
-    if "worse" in found and far and not standardize:
-        where = ", ".join(far)
-        yield f"units far from 1, in which training starts ({where}); use standardize=True"
-    if "outliers in y" in found:
-        yield (
-            "outliers in y; correct or leave out those rows, or if they are real use "
-            "likelihood='student-t-learned'"
-        )
-    if "outliers in X" in found:
-        yield "outliers in X; correct or leave out those rows, or transform the column"

@@ -15,8 +15,8 @@ from ..evaluation.predictive import Predictive, covariance
 from ..evaluation.quantiles import check_levels, quantiles
 from ..numeric.standardisation import standardised
 from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
-from .cautions import need_finite
 from .plan import Plan
+from .rows import need_finite
 
 __all__ = ["BayesianMLPRegressor"]
 

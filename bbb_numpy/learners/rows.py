@@ -22,6 +22,7 @@ __all__ = [
     "check_pair",
     "check_weights",
     "class_weights",
+    "need_finite",
     "prepared",
 ]
 
@@ -204,3 +205,18 @@ def prepared(
         rows.at(validation) if held_out else None,
         {"x_mean_": x_mean, "x_scale_": x_scale, "y_mean_": y_mean, "y_scale_": y_scale},
     )
+
+
+def need_finite(what: str, found: Array, x: Array) -> None:
+    """Raise ValueError unless `found` (N, ...) is finite, naming the row of `x` that is not."""
+    finite = np.isfinite(found).reshape(len(found), -1).all(axis=1)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        column = int(np.argmax(np.abs(x[row])))
+        raise ValueError(
+            f"{what} overflows {x.dtype} at row {row}: X there is as far as {x[row, column]:.3g} "
+            f"standard deviations from its mean (column {column}; with standardize=False: in its "
+            "own units). Check that row; it may be in other units than the rows of fit. If it is "
+            "ordinary, the fitted weights or the noise are too large: fit again, with "
+            "standardize=True or y in other units, and see whether training or sampling converge"
+        )

@@ -17,7 +17,6 @@ from bbb_numpy import (
     Adam,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
-    FullRank,
     GaussianLikelihood,
     GaussianPrior,
     LaplacePrior,
@@ -28,7 +27,7 @@ from bbb_numpy import (
 )
 from bbb_numpy.cli.main import main
 from bbb_numpy.learners import fit_report
-from bbb_numpy.learners.fit_report import FitReport, Trained
+from bbb_numpy.learners.fit_report import FitReport
 from bbb_numpy.learners.rows import Prepared
 from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from bbb_numpy.sampling.draws import DrawnWeights
@@ -62,7 +61,7 @@ def said(model, x, y):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         model.fit(x, y)
-    assert all(issubclass(one.category, ConvergenceWarning) for one in found)
+    found = [one for one in found if issubclass(one.category, ConvergenceWarning)]
     assert all(Path(one.filename) == Path(__file__) for one in found)  # the line that called fit
     return [str(one.message) for one in found]
 
@@ -70,12 +69,7 @@ def said(model, x, y):
 # --- fits that fail
 
 RAW = {"standardize": False}
-UNITS, RATE, SLOW, EPOCHS = (
-    "standardize=True",
-    "learning rate that is too high",
-    "learning rate that is too low",
-    "too few epochs",
-)
+UNITS, RATE, EPOCHS = "standardize=True", "with a learning rate of 1", "1 epochs with"
 FAILURES = {
     "y of size 1e12, not standardised": (X, 1e12 * Y, RAW, UNITS),
     "y far from 0, not standardised": (X, 1e3 + Y, RAW, UNITS),
@@ -83,21 +77,15 @@ FAILURES = {
     "X of size 1e12, not standardised": (1e12 * X, Y, RAW, UNITS),
     "Adam(1)": (X, Y, {"optimizer": Adam(1.0)}, RATE),
     "Adam(10), cosine": (X, Y, {"optimizer": Adam(10.0, schedule=Cosine())}, RATE),
-    "Adam(1e-8)": (X, Y, {"optimizer": Adam(1e-8)}, SLOW),
+    "Adam(1e-8)": (X, Y, {"optimizer": Adam(1e-8)}, RATE),
     "one epoch": (X, Y, {"epochs": 1}, EPOCHS),
     "one row": (X[:1], Y[:1], {}, "too few rows"),
     "an outlier of 100 in y": (X, put(Y, 3, 100.0), {}, "student-t-learned"),
     "an outlier of 1e3 in X": (put(X, (3, 0), 1e3), Y, {}, "outliers in X"),
     "fixed noise of 1 %": (X, Y, {"likelihood": GaussianLikelihood(0.01)}, "gaussian-learned"),
-    "500 hidden units for 64 rows": (
-        X,
-        Y,
-        {"hidden_layer_sizes": (500,), "epochs": 1000},
-        "1501 weights",
-    ),
+    "500 units": (X, Y, {"hidden_layer_sizes": (500,), "epochs": 1000}, "1501 weights"),
     "counts after one epoch": (X, COUNTS, {"likelihood": "poisson", "epochs": 1}, EPOCHS),
     "classes after one epoch": (X, CLASSES, {"epochs": 1}, EPOCHS),
-    "classes, Adam(1e-8)": (X, CLASSES, {"optimizer": Adam(1e-8)}, SLOW),
     "classes, Adam(10)": (X, CLASSES, {"optimizer": Adam(10.0)}, RATE),
     "classes, X of size 1e12": (1e12 * X, CLASSES, RAW, UNITS),
 }
@@ -119,18 +107,7 @@ def test_training_that_ends_while_the_loss_falls_steeply_says_so_though_it_is_go
     report = model.fit_report_
     assert report.log_density > report.base + 0.2
     assert message.startswith("the loss was still falling steeply")
-    assert EPOCHS in message
-
-
-def test_full_rank_steps_that_drown_in_their_own_noise_are_named_as_collapse():
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((200, 3))
-    y = np.sin(2 * x[:, 0]) + x[:, 1] + 0.1 * rng.standard_normal(200)
-    [message] = said(regressor(inference=FullRank(rho_offset=-4.0), epochs=200), x, y)
-    assert "where a straight line is" in message
-    assert "collapsed to the prior" in message
-    assert "inference='full-rank' with its short steps, or 'map'" in message
-    assert not said(regressor(inference="full-rank", epochs=200), x, y)
+    assert "100 epochs with" in message
 
 
 def test_draws_that_never_left_their_start_are_named():
@@ -143,7 +120,7 @@ def test_draws_that_never_left_their_start_are_named():
     assert not said(model, X, Y)
     report = model.fit_report_
     assert report.log_density > report.base
-    assert all(map(isnan, (report.slope, report.moved, report.kl, report.learning_rate)))
+    assert all(map(isnan, (report.slope, report.kl)))
 
 
 NARROW = {
@@ -194,11 +171,7 @@ def test_the_reach_of_a_relu_network_is_a_power_of_the_width_of_its_prior(sizes)
 @pytest.mark.parametrize(("reach", "beyond"), [(1e-3, True), (0.046, True), (0.047, False)])
 def test_a_prior_is_out_of_reach_when_all_rows_together_cannot_pay_for_it(reach, beyond):
     """100 rows gain at most log 10 each, and r times as large a function costs r^2 / 2."""
-    source = regressor()._plan().build(1, 1, GaussianLikelihood())
-    trained = Trained(Adam(), history([1.0]), 1, 1.0, True)
-    report = replace(GOOD, log_density=-1.0, reach=reach)
-    found = fit_report._findings(report, source, trained)
-    assert ("narrow" in found) == beyond
+    assert replace(GOOD, reach=reach).out_of_reach == beyond
 
 
 # --- fits that do not
@@ -244,7 +217,7 @@ def test_the_defaults_are_silent_on_toys(name):
 
 
 def test_the_density_is_that_of_the_training_rows_and_the_base_knows_no_x():
-    model = regressor(epochs=200).fit(X, 5 * Y)
+    model = regressor(epochs=400).fit(X, 5 * Y)
     report = model.fit_report_
     density = model.log_predictive_density(X, 5 * Y).mean()
     assert report.log_density == pytest.approx(density, rel=1e-12)
@@ -280,13 +253,11 @@ def test_the_slope_is_that_of_the_last_quarter_and_its_error_that_of_a_line():
     time = np.arange(400)
     noise = 0.01 * np.random.default_rng(0).standard_normal(400)
     losses = np.where(time < 300, 50.0 - time, -0.001 * time) + noise
-    trained = Trained(Adam(), history(losses), 1, 1.0, True)
-    slope, error = fit_report._slope(trained, 100)
+    slope, error = fit_report._slope(history(losses), 100)
     line = stats.linregress(time[300:], losses[300:])
     assert slope == pytest.approx(400 * line.slope)
     assert error == pytest.approx(400 * line.stderr)
-    assert all(map(isnan, fit_report._slope(trained._replace(whole=False), 100)))
-    assert all(map(isnan, fit_report._slope(trained._replace(history=history([1.0] * 3)), 100)))
+    assert all(map(isnan, fit_report._slope(history([1.0] * 3), 100)))
 
 
 def test_columns_are_squeezed_by_extreme_rows_and_by_nothing_else():
@@ -308,18 +279,6 @@ def test_many_rows_cost_no_more_and_an_outlier_among_those_not_looked_at_is_foun
     model = regressor(epochs=10, batch_size=200)
     assert "outliers in X" in said(model, x, np.sin(np.arange(20_000)))[0]
     assert model.fit_report_.rows == 20_000
-
-
-def test_the_effort_is_bounded_by_that_of_training():
-    for hidden, epochs, effort in [
-        ((5,), 1, (1000, 50)),  # costs next to nothing
-        ((400, 400), 1, (100, 32)),  # 3,200 passes forward; 10,000 forward and back in training
-        ((400, 400), 10, (781, 32)),
-        ((400, 400), 100, (1000, 100)),
-    ]:
-        source = regressor(hidden_layer_sizes=hidden)._plan().build(784, 1, GaussianLikelihood())
-        trained = Trained(Adam(), history([1.0] * epochs), 1, 1.0, True)
-        assert fit_report._effort(source, np.zeros(1), 10_000, trained) == effort
 
 
 @pytest.mark.parametrize("rows", [1, 40])
@@ -366,14 +325,13 @@ GOOD = FitReport(
     line=nan,
     slope=0.0,
     slope_error=0.01,
-    moved=2.0,
-    learning_rate=0.0,
     kl=50.0,
+    prior_start=0.5,
+    prior_end=0.4,
     largest_x=2.0,
     largest_y=2.0,
     spread_x=0.9,
     spread_y=0.9,
-    bulk_gap=-1.0,
 )
 
 
@@ -391,23 +349,22 @@ GOOD = FitReport(
         ({"slope": -0.9}, None),  # slower than the 1 nat that it has gained
         ({"slope": -0.9, "log_density": -0.5}, "the loss was still falling steeply"),
         ({"slope": -0.04, "slope_error": 0.0, "log_density": -1.0}, None),
-        ({"learning_rate": 0.49}, None),
-        ({"learning_rate": 0.5}, "the last steps still moved every weight by 0.5"),
-        ({"moved": 0.1}, None),
-        ({"moved": 0.09}, "no number that is learned has moved by more than 0.09"),
-        ({"spread_y": 0.1}, None),
-        ({"bulk_gap": 1.1}, None),
-        ({"bulk_gap": 1.1, "spread_y": 0.1}, "most rows are described worse, by 1.1 nats"),
-        ({"spread_x": 1e-3}, None),
-        ({"spread_x": 1e-5}, "in a column of X most rows differ by only 1e-05"),
-        ({"spread_x": 1e-3, "line": -1.0}, "in a column of X most rows differ by only 0.001"),
+        ({"spread_y": 0.01}, None),
+        ({"spread_y": 0.09, "line": -1.0}, "the fit is no better than ignoring X, and a few rows"),
+        ({"spread_x": 0.09, "line": -1.0}, "the fit is no better than ignoring X, and a few rows"),
+        ({"spread_x": 0.11, "line": -1.0}, None),
+        ({"prior_end": 0.49e-3}, "the learned prior has collapsed"),
+        ({"prior_start": 1e-5, "prior_end": 0.9e-6}, "the learned prior has collapsed"),
+        ({"prior_end": 0.1, "kl": 0.5}, "the learned prior has collapsed"),  # it is the posterior
+        ({"prior_start": np.inf, "prior_end": 2.5, "kl": 0.5}, "the learned prior has collapsed"),
+        ({"prior_start": np.inf, "prior_end": 2.5}, None),
+        ({"prior_end": 2.0, "kl": 0.5}, None),  # wider than at the start
+        ({"prior_start": nan, "prior_end": nan, "kl": 0.0}, None),  # it learns nothing
         ({"rows": 1}, "there is one row"),
     ],
 )
 def test_each_finding_has_a_threshold_of_its_own(measured, finding):
-    source = regressor()._plan().build(1, 1, GaussianLikelihood())
-    trained = Trained(Adam(), history([1.0]), 1, 1.0, True)
-    found = fit_report._findings(replace(GOOD, **measured), source, trained)
+    found = fit_report._findings(replace(GOOD, **measured), "real", 10)
     assert len(found) == (finding is not None)
     assert all(one.startswith(finding) for one in found.values())
 
@@ -440,7 +397,7 @@ def test_the_command_line_says_it_in_one_line_and_stores_the_model(tmp_path, cap
     assert main([*call, "--model", str(tmp_path / "m.npz")]) == 0
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("bbb-numpy: warning: the fit is worse than ignoring X")
-    assert "Likely cause: too few epochs, 1; train for more" in line
+    assert "Likely cause: 1 epochs with a learning rate of 0.01; train for more" in line
     assert not load(tmp_path / "m.npz").fit_report_.passed
 
 

@@ -141,7 +141,6 @@ def test_a_warm_start_goes_on_where_the_last_fit_ended():
     first = model.theta_
     np.testing.assert_array_equal(model.fit(X, Y).theta_, whole.theta_)
     assert model.n_iter_ == 6
-    assert np.isnan(model.fit_report_.moved)  # not since its random start
     mean = model.y_mean_
     model.fit(X + 5.0, Y + 5.0)
     np.testing.assert_array_equal(model.y_mean_, mean)
