@@ -37,7 +37,7 @@ from ..training.recipe import Rows
 from .columns import encoded
 from .fit_report import fit_report
 from .inference import is_sampled
-from .plan import REGRESSION, Plan, Task, check_plan, updated, with_fields
+from .plan import DEFAULTS, Plan, check_plan, constraints, stands_for, updated, with_fields
 from .representation import Fitted
 from .rows import Prepared, check_inputs, check_pair, check_weights, need_finite, prepared
 
@@ -157,7 +157,8 @@ class Learner(Fitted):
     verbose: Any = False
     warm_start: bool = False
 
-    task: ClassVar[Task] = REGRESSION
+    defaults: ClassVar[dict[str, Any]] = DEFAULTS
+    _parameter_constraints: ClassVar[dict[str, Any]] = constraints("real", "count", "class")
     labels: ClassVar[bool] = False  # whether targets are labels
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -173,7 +174,7 @@ class Learner(Fitted):
         These are named ``prior__scale``, ``optimizer__schedule__final`` and so on.
         """
         params: dict[str, Any] = super().get_params(deep=False)
-        return with_fields(params, self.task) if deep else params
+        return with_fields(params, stands_for(params, self.defaults)) if deep else params
 
     def set_params(self: Self, **params: Any) -> Self:
         """Set arguments, or fields of their parts as `get_params` names them.
@@ -187,7 +188,7 @@ class Learner(Fitted):
             For a name that there is not, and values that a part refuses; nothing has changed then.
         """
         held = self.get_params(deep=False)
-        for name, value in updated(f"estimator {self}", held, params, self.task).items():
+        for name, value in updated(f"estimator {self}", held, params, self.defaults).items():
             setattr(self, name, value)
         return self
 
@@ -220,7 +221,7 @@ class Learner(Fitted):
         ConvergenceWarning
             When the fit has failed: it names the likely cause and a remedy, from `fit_report_`.
         """
-        plan, goes_on = self._plan(), self.warm_start and "estimator_" in self.__dict__
+        plan, goes_on = check_plan(self), self.warm_start and "estimator_" in self.__dict__
         if goes_on:
             fitted, data = self._go_on(X, y, plan, sample_weight, "fit with warm_start=True")
         else:
@@ -241,7 +242,7 @@ class Learner(Fitted):
         self: Self, X: Any, y: Any, epochs: int, sample_weight: Any, classes: Any = None
     ) -> Self:
         """Go on training; the first call begins as `fit` does."""
-        epochs, plan = whole("epochs", epochs, 1, MOST_STEPS), self._plan()
+        epochs, plan = whole("epochs", epochs, 1, MOST_STEPS), check_plan(self)
         if "estimator_" in self.__dict__:
             fitted, data = self._go_on(X, y, plan, sample_weight, "partial_fit")
         else:
@@ -268,9 +269,6 @@ class Learner(Fitted):
         raise NotImplementedError
 
     # How a fit comes about
-
-    def _plan(self) -> Plan:
-        return check_plan(self.get_params(deep=False), self.task)
 
     def _begin(
         self, X: Any, y: Any, plan: Plan, sample_weight: Any, fraction: float, classes: Any = None
@@ -406,7 +404,7 @@ class Learner(Fitted):
     @np.errstate(over="ignore", invalid="ignore")
     def _ask(self, function: Callable[..., Any], x: Array, *more: Any, **changes: Any) -> Any:
         """Return what a function of `evaluation` says of the posterior at standardised rows."""
-        samples = self.predict_samples or self.task.defaults["predict_samples"]
+        samples = self.predict_samples or self.defaults["predict_samples"]
         if isinstance(getattr(self.estimator_, "posterior", None), PointMass):
             samples = 1
         options = {"rng": np.random.default_rng(self.predict_seed_), "samples": samples, **changes}

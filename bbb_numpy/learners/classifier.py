@@ -15,7 +15,7 @@ from ..model.joint import Likelihood
 from ..numeric.validation import brief
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from .base import ClassifierMixin, Learner, Targets, trains
-from .plan import CLASSIFICATION, Plan, Task
+from .plan import OF_CLASSES, Plan, constraints
 from .rows import check_labels, check_weights, class_weights, need_finite
 
 __all__ = ["BayesianMLPClassifier"]
@@ -53,7 +53,8 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
 
     class_weight: Any = None
 
-    task: ClassVar[Task] = CLASSIFICATION
+    defaults: ClassVar[dict[str, Any]] = OF_CLASSES
+    _parameter_constraints: ClassVar[dict[str, Any]] = constraints("class")
     labels: ClassVar[bool] = True
 
     @trains

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator, RandomState
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..gradients import catalogue
 from ..gradients.catalogue import Estimator, kinds
@@ -33,20 +33,22 @@ from ..training import EarlyStopping, Recipe
 from ..training.optimizers import SGD, Adam, Cosine, Momentum
 from .inference import INFERENCES, Sampling
 
-__all__ = ["CLASSIFICATION", "REGRESSION", "Plan", "Task", "check_plan", "updated", "with_fields"]
+__all__ = [
+    "DEFAULTS",
+    "OF_CLASSES",
+    "Plan",
+    "check_plan",
+    "constraints",
+    "stands_for",
+    "updated",
+    "with_fields",
+]
 
 
-class Task(NamedTuple):
-    """What distinguishes the two learners' arguments."""
-
-    learner: str
-    defaults: dict[str, Any]  # what None stands for
-    constraints: dict[str, Any]  # in scikit-learn's language
-
-
-# Measured, see benchmarks/defaults.py. Little noise to start with, and a KL term that comes in
-# slowly, let the network fit before the prior prunes units that it has not used yet; sigma starts
-# above the report's 0.0067, so that few steps are enough for it to grow where there are few data.
+# What None stands for. Measured, see benchmarks/defaults.py: little noise to start with, and a KL
+# term that comes in slowly, let the network fit before the prior prunes units that it has not used
+# yet; sigma starts above the report's 0.0067, so that few steps are enough for it to grow where
+# there are few data.
 DEFAULTS = {
     "hidden_layer_sizes": (20,),
     "prior": GaussianPrior(0.5),
@@ -58,7 +60,7 @@ DEFAULTS = {
     "samples": 1,
     "predict_samples": 100,
 }
-OF_CLASSES = {
+OF_CLASSES = DEFAULTS | {
     "hidden_layer_sizes": (50,),
     "prior": GaussianPrior(1.5),
     "likelihood": None,  # chosen from the number of classes
@@ -93,7 +95,7 @@ CONSTRAINTS: dict[str, Any] = {
     "hidden_layer_sizes": [tuple, list, np.ndarray, _count(None), None],
     "activation": [StrOptions(set(catalogue.ACTIVATIONS))],
     "prior": [*_part(catalogue.PRIORS), None],
-    "inference": [StrOptions(set(INFERENCES)), *kinds(catalogue.POSTERIORS), Sampling],
+    "inference": _part(INFERENCES),
     "gradient_estimator": [StrOptions(set(catalogue.ESTIMATORS)), type, None],
     "objective": [*_part(catalogue.OBJECTIVES), None],
     "kl_weights": [StrOptions(set(catalogue.KL_WEIGHTS)), callable, None],
@@ -114,15 +116,11 @@ CONSTRAINTS: dict[str, Any] = {
 }
 
 
-def _task(learner: str, defaults: dict[str, Any], *target_kinds: str) -> Task:
-    named = catalogue.LIKELIHOODS
-    likelihoods = {name: one for name, one in named.items() if one.target_kind in target_kinds}
-    return Task(learner, defaults, {**CONSTRAINTS, "likelihood": [*_part(likelihoods), None]})
-
-
-REGRESSION = _task("BayesianMLPRegressor", DEFAULTS, "real", "count", "class")
-CLASSIFICATION = _task("BayesianMLPClassifier", DEFAULTS | OF_CLASSES, "class")
-OBJECTIVE_KINDS = kinds(catalogue.OBJECTIVES)
+def constraints(*target_kinds: str) -> dict[str, Any]:
+    """Return what scikit-learn checks of a learner for targets of these kinds."""
+    named = catalogue.LIKELIHOODS.items()
+    likelihoods = {name: one for name, one in named if one.target_kind in target_kinds}
+    return {**CONSTRAINTS, "likelihood": [*_part(likelihoods), None]}
 
 
 class Plan(NamedTuple):
@@ -130,20 +128,25 @@ class Plan(NamedTuple):
 
     params: Mapping[str, Any]
     parts: dict[str, Any]
-    sampling: Sampling | None  # None where the posterior is trained
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """How the posterior is sampled; None where it is trained."""
+        inference = self.parts["inference"]
+        return inference if isinstance(inference, Sampling) else None
 
     def recipe(self, epochs: int, *, anew: bool, stops: bool) -> Recipe:
         """Return how it is trained: from scratch or on, with early stopping or without."""
-        params = self.params
-        goes_on = params["kl_warm_up"] is None and not anew
+        parts = self.parts
+        goes_on = self.params["kl_warm_up"] is None and not anew
         return Recipe(
-            self.parts["optimizer"],
+            parts["optimizer"],
             epochs=epochs,
-            batch_size=params["batch_size"],
-            samples=self.parts["samples"],
-            kl_weights=self.parts["kl_weights"],
-            warm_up=NoWarmUp() if goes_on else self.parts["kl_warm_up"],
-            early_stopping=params["early_stopping"] if stops else None,
+            batch_size=parts["batch_size"],
+            samples=parts["samples"],
+            kl_weights=parts["kl_weights"],
+            warm_up=NoWarmUp() if goes_on else parts["kl_warm_up"],
+            early_stopping=parts["early_stopping"] if stops else None,
         )
 
     def build(self, inputs: int, targets: int, likelihood: Likelihood) -> Estimator | DrawnWeights:
@@ -152,30 +155,22 @@ class Plan(NamedTuple):
         Raises
         ------
         ValueError
-            If posterior, prior, likelihood, estimator and objective do not go together; the
-            message says why.
+            If posterior, prior, likelihood, estimator and objective do not go together.
         """
         sizes = (inputs, *self.parts["hidden_layer_sizes"], likelihood.heads(targets))
-        network = MLP(sizes, self.params["activation"])
-        model = Model(network, self.parts["prior"], likelihood)
+        model = Model(MLP(sizes, self.parts["activation"]), self.parts["prior"], likelihood)
         if self.sampling is not None:
             return DrawnWeights(model)
-        given, objective = self.params["gradient_estimator"], self.parts["objective"]
-        wish = given
-        if wish is None:
-            wish = "self-normalised" if isinstance(objective, EUBO) else "reparameterised"
-        make: Any = catalogue.ESTIMATORS[wish] if isinstance(wish, str) else wish
-        try:
-            built: Estimator = make(model, self.parts["inference"], objective)
-        except ValueError as error:
-            raise ValueError(
-                f"{error} (given: gradient_estimator={getattr(given, '__name__', given)}, "
-                f"inference={self.parts['inference']}, prior={model.prior}, objective={objective})"
-            ) from None
+        make, objective = self.parts["gradient_estimator"], self.parts["objective"]
+        if make is None:
+            make = "self-normalised" if isinstance(objective, EUBO) else "reparameterised"
+        if isinstance(make, str):
+            make = catalogue.ESTIMATORS[make]
+        built: Estimator = make(model, self.parts["inference"], objective)
         return built
 
 
-def stands_for(params: Mapping[str, Any], task: Task) -> dict[str, Any]:
+def stands_for(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return what each argument stands for; None where that is nothing."""
     named = dict(params)
     for name, value in params.items():
@@ -184,7 +179,7 @@ def stands_for(params: Mapping[str, Any], task: Task) -> dict[str, Any]:
     natural = catalogue.OBJECTIVES["elbo"]
     if isinstance(named["inference"], PointMass):
         natural = MLE() if params["inference"] == "mle" else MAP()
-    defaults = {**task.defaults, "objective": natural}
+    defaults = {**defaults, "objective": natural}
     objective = natural if named["objective"] is None else named["objective"]
     if not isinstance(objective, FreeEnergy):  # without a KL term
         defaults["kl_warm_up"] = NoWarmUp()
@@ -193,7 +188,7 @@ def stands_for(params: Mapping[str, Any], task: Task) -> dict[str, Any]:
     return {name: defaults.get(name) if one is None else one for name, one in named.items()}
 
 
-def check_plan(params: Mapping[str, Any], task: Task) -> Plan:
+def check_plan(learner: Any) -> Plan:
     """Check all constructor arguments of a learner, and return what they stand for.
 
     Raises
@@ -201,10 +196,9 @@ def check_plan(params: Mapping[str, Any], task: Task) -> Plan:
     TypeError, ValueError
         Naming the argument, what was given and what is accepted.
     """
-    validate_parameter_constraints(task.constraints, params, caller_name=task.learner)
-    parts = stands_for(params, task)
-    inference = parts["inference"]
-    plan = Plan(params, parts, inference if isinstance(inference, Sampling) else None)
+    learner._validate_params()  # by its `_parameter_constraints`
+    params = learner.get_params(deep=False)
+    parts = stands_for(params, learner.defaults)
     parts["dtype"] = DTYPE("dtype", params["dtype"])
     hidden = np.atleast_1d(np.asarray(parts["hidden_layer_sizes"]))
     if hidden.size and (hidden.dtype.kind not in "iu" or hidden.ndim > 1 or hidden.min() < 1):
@@ -214,17 +208,18 @@ def check_plan(params: Mapping[str, Any], task: Task) -> Plan:
         )
     parts["hidden_layer_sizes"] = tuple(hidden.tolist())
     for name in ("kl_weights", "kl_warm_up"):
-        if isinstance(params[name], (type, *OBJECTIVE_KINDS)):  # they can be called, too
+        if isinstance(params[name], type):  # which can be called, too
             raise TypeError(f"{name} must be a function or an object of one; got {params[name]!r}")
     if isinstance(parts["objective"], Renyi) and parts["objective"].alpha == 1.0:
         parts["objective"] = FreeEnergy()  # its limit, with the estimators that this one allows
+    plan = Plan(params, parts)
     _check_together(plan)
     return plan
 
 
 def _check_together(plan: Plan) -> None:
-    """Raise ValueError for arguments that contradict each other, or say nothing."""
-    params = plan.params
+    """Raise ValueError for arguments that contradict each other."""
+    params, parts = plan
     if params["warm_start"] and params["validation_fraction"] > 0:
         raise ValueError(
             "warm_start=True cannot hold rows out, since an earlier fit may have trained on them; "
@@ -234,14 +229,12 @@ def _check_together(plan: Plan) -> None:
         _check_sampling(params, plan.sampling)
         return
     kind = params["gradient_estimator"]
-    own = isinstance(kind, type)
-    has_gradient = own and getattr(kind, "value_and_grad", None) is not Family.value_and_grad
-    if own and not (issubclass(kind, Family) and has_gradient):
+    if isinstance(kind, type) and not issubclass(kind, Family):
         raise TypeError(
             f"gradient_estimator must be a class such as Reparameterised, or its name; got {kind}"
         )
-    inference, objective = params["inference"], plan.parts["objective"]
-    point = isinstance(plan.parts["inference"], PointMass)
+    inference, objective = params["inference"], parts["objective"]
+    point = isinstance(parts["inference"], PointMass)
     wanted = {"map": MAP, "mle": MLE}.get(inference) if isinstance(inference, str) else None
     if isinstance(objective, MLE | MAP) != point or (wanted and not isinstance(objective, wanted)):
         trains = "a single value" if point else "a distribution"
@@ -250,16 +243,10 @@ def _check_together(plan: Plan) -> None:
             f"objective={objective}; leave one of the two out, or use inference='map' or 'mle' for "
             "single values"
         )
-    if isinstance(objective, EUBO) and plan.parts["samples"] == 1:
+    if isinstance(objective, EUBO) and parts["samples"] == 1:
         raise ValueError(
             "samples must be at least 2 for the EUBO, better 100: the weight of a single "
             "sample is 1 whatever the data say, so that nothing would be learned; got 1"
-        )
-    idle = params["kl_warm_up"] is not None and plan.parts["kl_warm_up"] != NoWarmUp()
-    if isinstance(objective, MLE) and (idle or params["kl_weights"] is not None):
-        raise ValueError(
-            f"the objective MLE has no prior term for {'kl_warm_up' if idle else 'kl_weights'} to "
-            "weigh; leave that out, or use inference='map'"
         )
 
 
@@ -295,29 +282,29 @@ def _fields(name: str, value: Any) -> dict[str, Any]:
     return {} if part is None else {one.name: getattr(part, one.name) for one in fields(part)}
 
 
-def with_fields(params: Mapping[str, Any], task: Task) -> dict[str, Any]:
-    """Return arguments, and the fields of their parts by names such as ``prior__scale``."""
+def with_fields(held: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is held, and the fields of its parts by names such as ``prior__scale``.
 
-    def fields_inside(name: str, value: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for field, inner in _fields(name.rpartition("__")[2], value).items():
-            label = f"{name}__{field}"
-            found |= {label: inner, **fields_inside(label, inner)}
-        return found
-
-    found = dict(params)
-    for name, part in stands_for(params, task).items():
-        found |= fields_inside(name, part if params[name] is None else params[name])
+    Where a learner holds None, the part is the one that this stands for.
+    """
+    found = dict(held)
+    for name, value in held.items():
+        inside = _fields(name, parts[name] if value is None else value)
+        deeper = with_fields(inside, inside)
+        found |= {f"{name}__{field}": inner for field, inner in deeper.items()}
     return found
 
 
 def updated(
-    owner: str, held: Mapping[str, Any], changes: Mapping[str, Any], task: Task | None = None
+    owner: str,
+    held: Mapping[str, Any],
+    changes: Mapping[str, Any],
+    defaults: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the values that an owner holds, with changes to them or to fields of their parts.
 
     A part is replaced: ``{"prior": "laplace", "prior__scale": 0.2}`` makes ``LaplacePrior(0.2)``.
-    Where a learner holds None, the part is the one that this stands for by its `task`.
+    Where a learner holds None, the part is the one that this stands for by its `defaults`.
 
     Raises
     ------
@@ -335,7 +322,7 @@ def updated(
             inside.setdefault(head, {})[rest] = value
         else:
             found[head] = value
-    parts = found if task is None else stands_for(found, task)
+    parts = found if defaults is None else stands_for(found, defaults)
     for name, more in inside.items():
         given = parts[name] if found[name] is None else found[name]
         changed = updated(f"{name}={given!r}", _fields(name, given), more)

@@ -14,7 +14,7 @@ import sklearn
 from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
 from bbb_numpy.gradients.catalogue import ACTIVATIONS, KL_WEIGHTS, PRIORS, WARM_UPS
 from bbb_numpy.learners.inference import INFERENCES
-from bbb_numpy.learners.plan import CLASSIFICATION, REGRESSION
+from bbb_numpy.learners.plan import DEFAULTS, OF_CLASSES
 from bbb_numpy.training.optimizers import Adam, Cosine
 
 LEARNERS = [BayesianMLPRegressor, BayesianMLPClassifier]
@@ -51,7 +51,7 @@ def test_every_parameter_is_documented_with_type_and_default_and_no_stranger_is(
 
 def test_what_none_stands_for_is_what_the_learners_take():
     told = {name: text for name, (_, text) in documented(BayesianMLPClassifier).items()}
-    one, other = REGRESSION.defaults, CLASSIFICATION.defaults
+    one, other = DEFAULTS, OF_CLASSES
     for name in ("hidden_layer_sizes", "epochs", "samples", "predict_samples"):
         assert f"None is {one[name]}, for classes {other[name]}" in told[name]
     scales = (one["prior"].scale, other["prior"].scale)

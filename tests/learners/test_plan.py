@@ -5,16 +5,11 @@ import pytest
 
 from bbb_numpy.gradients.catalogue import PRIORS
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.gradients.family import Family
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.inference import Sampling
-from bbb_numpy.learners.plan import (
-    CLASSIFICATION,
-    OF_CLASSES,
-    REGRESSION,
-    check_plan,
-)
+from bbb_numpy.learners.plan import DEFAULTS, OF_CLASSES, check_plan
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.model.kl_weights import (
     CyclicalWarmUp,
@@ -28,16 +23,18 @@ from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.posteriors import MeanField, PointMass
-from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
+from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.training.optimizers import Adam, Cosine
 
-PARAMETERS = BayesianMLPRegressor((5,)).get_params(deep=False)
+
+def plan(**params):
+    return check_plan(BayesianMLPRegressor(**{"hidden_layer_sizes": (5,)} | params))
 
 
 @pytest.mark.parametrize(
     ("params", "name", "part"),
     [
-        ({}, "prior", REGRESSION.defaults["prior"]),
+        ({}, "prior", DEFAULTS["prior"]),
         ({}, "inference", MeanField(rho_offset=-4.0)),
         ({}, "objective", FreeEnergy()),
         ({}, "optimizer", Adam(1e-2, schedule=Cosine())),
@@ -60,29 +57,27 @@ PARAMETERS = BayesianMLPRegressor((5,)).get_params(deep=False)
     ],
 )
 def test_what_an_argument_stands_for(params, name, part):
-    assert check_plan(PARAMETERS | params, REGRESSION).parts[name] == part
+    assert plan(**params).parts[name] == part
 
 
 def test_the_task_has_defaults_of_its_own():
-    given = PARAMETERS | {"hidden_layer_sizes": None}
-    parts = check_plan(given, CLASSIFICATION).parts
+    parts = check_plan(BayesianMLPClassifier()).parts
     assert {name: parts[name] for name in OF_CLASSES} == OF_CLASSES
 
 
 def test_the_default_warm_up_needs_a_kl_term():
     def warm_up(**params):
-        return check_plan(PARAMETERS | params, REGRESSION).parts["kl_warm_up"]
+        return plan(**params).parts["kl_warm_up"]
 
     assert warm_up() == LinearWarmUp(0.5)
     assert warm_up(objective="iwae") == warm_up(inference="map") == NoWarmUp()
     assert warm_up(kl_warm_up="none") == NoWarmUp()
     assert warm_up(kl_warm_up=LinearWarmUp(0.1)) == LinearWarmUp(0.1)
-    assert check_plan(PARAMETERS, CLASSIFICATION).parts["kl_warm_up"] == NoWarmUp()
 
 
 def build(**params):
-    plan = check_plan(PARAMETERS | params, REGRESSION)
-    return plan.build(3, 2, plan.parts["likelihood"])
+    found = plan(**params)
+    return found.build(3, 2, found.parts["likelihood"])
 
 
 def test_a_plan_builds_its_estimator():
@@ -95,29 +90,17 @@ def test_a_plan_builds_its_estimator():
     assert build(inference=FullRank()).posterior == FullRank()
 
 
-def test_a_refusal_says_what_was_given():
-    with pytest.raises(
-        ValueError,
-        match=r"in closed form.*\(given: gradient_estimator=closed-form-kl, .*LaplacePrior",
-    ):
-        build(gradient_estimator="closed-form-kl", prior=LaplacePrior(1.0))
-    with pytest.raises(ValueError, match=r"\(given: gradient_estimator=ClosedFormKL, "):
-        build(gradient_estimator=ClosedFormKL, prior=LaplacePrior(1.0))
-    with pytest.raises(ValueError, match=r"with a density.*\(given: .*inference=PointMass"):
-        build(gradient_estimator="flipout", inference=PointMass())
-
-
 def test_a_classifier_takes_no_likelihood_of_numbers():
     for value in ("poisson", "student-t", GaussianLikelihood()):
         with pytest.raises(ValueError, match="The 'likelihood' parameter of BayesianMLPClassifier"):
-            check_plan(PARAMETERS | {"likelihood": value}, CLASSIFICATION)
+            check_plan(BayesianMLPClassifier(likelihood=value))
 
 
 BAD = {
     "hidden_layer_sizes": [(0,), ("5",), "50", 2.5, iter([5]), {3}],
     "activation": ["swish", None, ["relu"]],
     "prior": [1.0, "gauss"],
-    "gradient_estimator": [1.0, "flip", Family, Adam],
+    "gradient_estimator": [1.0, "flip", Adam],
     "objective": ["elb", FreeEnergy],
     "kl_weights": [[1.0], "equal"],
     "kl_warm_up": [0.5, "slow", LinearWarmUp],
@@ -143,4 +126,4 @@ BAD = {
 def test_every_bad_argument_is_named(name, values):
     for value in values:
         with pytest.raises((TypeError, ValueError), match=name):
-            check_plan(PARAMETERS | {name: value}, REGRESSION)
+            plan(**{name: value})
