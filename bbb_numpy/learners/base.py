@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 try:  # first here, for all modules of the learners: whoever lacks it is told once
     from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
     from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils.class_weight import compute_class_weight
     from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.multiclass import _check_partial_fit_first_call as check_first_classes
     from sklearn.utils.validation import check_is_fitted
 except ImportError:
     raise ImportError(
@@ -47,7 +49,9 @@ __all__ = [
     "MultiOutputMixin",
     "RegressorMixin",
     "Targets",
+    "check_first_classes",
     "check_is_fitted",
+    "compute_class_weight",
     "trains",
 ]
 
@@ -369,19 +373,17 @@ class Learner(Fitted):
         likelihood = plan.parts["likelihood"] or old.model.likelihood
         new: Any = plan.build(self.n_features_in_, old.model.outputs, likelihood)
         memory = plan.parts["optimizer"].init(self.theta_).arrays.keys()
-        changes = {
-            "hidden_layer_sizes or activation": new.model.network != old.model.network,
-            "prior": new.model.prior != old.model.prior,
-            "likelihood": new.model.likelihood != old.model.likelihood,
-            "inference": type(new.posterior) is not type(old.posterior),
-            "dtype": plan.parts["dtype"] != self.theta_.dtype,
-            "optimizer (its memory)": memory != self.training_.optimizer_state.arrays.keys(),
-        }
-        if any(changes.values()):
+        same = (
+            new.model == old.model
+            and type(new.posterior) is type(old.posterior)
+            and plan.parts["dtype"] == self.theta_.dtype
+            and memory == self.training_.optimizer_state.arrays.keys()
+        )
+        if not same:
             raise ValueError(
-                f"{', '.join(name for name, changed in changes.items() if changed)} changed since "
-                f"the model was fitted, so {caller} cannot go on from it; set it back, or call fit "
-                "to start anew"
+                f"what shapes the model has changed since it was fitted, so {caller} cannot go on "
+                "from it; set hidden_layer_sizes, activation, prior, likelihood, inference, dtype "
+                "and the kind of optimizer back, or call fit to start anew"
             )
         return new
 

@@ -7,12 +7,10 @@ stands which classes a file of a learner may hold.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
-
-from numpy.typing import NDArray
+from typing import Any, NamedTuple
 
 from ..gradients import catalogue
 from ..model.joint import Model
@@ -33,9 +31,8 @@ from .fit_report import FitReport
 from .inference import Sampling
 from .regressor import BayesianMLPRegressor
 
-__all__ = ["FORMAT", "CheckpointError", "StoredTarget", "load", "save"]
+__all__ = ["FORMAT", "CheckpointError", "load", "save"]
 
-Array = NDArray[Any]
 LEARNERS: dict[str, Any] = {
     kind.__name__: kind for kind in (BayesianMLPRegressor, BayesianMLPClassifier)
 }
@@ -49,25 +46,6 @@ class Stored(NamedTuple):
     fitted: dict[str, Any]  # attributes; their names end in _
 
 
-@dataclass(frozen=True)
-class StoredTarget:
-    """Stands for the density of which stored draws are: without data it has no value."""
-
-    model: Model
-
-    @property
-    def layout(self) -> Layout:
-        """The blocks of one draw."""
-        return DrawnWeights(self.model).layout
-
-    def __call__(self, position: Array) -> NoReturn:
-        """Raise ValueError."""
-        raise ValueError(
-            "a stored model holds its draws, not the data of fit, so that their density cannot be "
-            "evaluated; make it with LogJoint(model, x, y), data standardised as in fit"
-        )
-
-
 TABLES = ("PRIORS", "LIKELIHOODS", "POSTERIORS", "OBJECTIVES", "WARM_UPS")
 ESTIMATORS = catalogue.ESTIMATORS.values()
 CLASSES = (
@@ -76,7 +54,7 @@ CLASSES = (
     *(make.func if isinstance(make, partial) else make for make in ESTIMATORS),
     *(Training, Epoch, EarlyStopping),
     *(SGD, Momentum, Adam, Constant, Cosine, StepDecay, Memory),
-    *(Sampling, DrawnWeights, Draws, StoredTarget, Layout, *map(type, SAMPLERS.values())),
+    *(Sampling, DrawnWeights, Draws, Layout, *map(type, SAMPLERS.values())),
     *(mcmc.GaussianWalk, mcmc.StudentWalk, mcmc.LogNormalWalk, mcmc.Langevin),
     *(mcmc.DiagonalMetric, mcmc.DenseMetric, FitReport, Column),
 )
@@ -113,8 +91,7 @@ def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.Pat
         raise OSError(f"path {place} is no regular file; name a file for the model")
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
     if "draws_" in fitted:
-        target = StoredTarget(fitted["estimator_"].model)
-        fitted["draws_"] = replace(fitted["draws_"], target=target)
+        fitted["draws_"] = replace(fitted["draws_"], target=fitted["estimator_"])
     write_state(place, Stored(label, model.get_params(deep=False), fitted), FORMAT)
 
 

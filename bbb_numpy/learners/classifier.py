@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,9 +15,16 @@ from ..evaluation.quantiles import check_levels, likely_classes
 from ..model.joint import Likelihood
 from ..numeric.validation import brief
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
-from .base import ClassifierMixin, Learner, Targets, trains
+from .base import (
+    ClassifierMixin,
+    Learner,
+    Targets,
+    check_first_classes,
+    compute_class_weight,
+    trains,
+)
 from .plan import OF_CLASSES, Plan, constraints
-from .rows import check_labels, check_weights, class_weights, need_finite
+from .rows import check_weights, need_finite
 
 __all__ = ["BayesianMLPClassifier"]
 
@@ -81,23 +89,14 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
             As `fit`; also when `classes` are missing or change, for a label that is not among
             them, and when arguments that shape the model were changed.
         """
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+        if self.class_weight == "balanced":
             raise ValueError(
                 "class_weight='balanced' is not for partial_fit, which sees only some of the rows: "
                 "pass weights as {label: weight}, from sklearn.utils.compute_class_weight"
             )
-        named = None if classes is None else np.unique(check_labels(classes, "classes"))
-        if "training_" in self.__dict__:
-            if named is not None and not np.array_equal(named, self.classes_):
-                raise ValueError(
-                    f"classes {brief(named.tolist())} are not those of the first call, "
-                    f"{brief(self.classes_.tolist())}; call fit to start anew"
-                )
-        elif named is None:
-            raise ValueError(
-                "classes must be passed on the first call to partial_fit, since later rows may "
-                "have labels that these have not: partial_fit(X, y, classes=np.unique(all_labels))"
-            )
+        noted = copy.copy(self)  # which takes note of the classes, should the data be wrong
+        check_first_classes(noted, classes)
+        named = None if classes is None else np.unique(classes)
         return self._partial_fit(X, y, epochs, sample_weight, named)
 
     def _class_weights(self, weights: Array | None, y: Array, classes: Any) -> Array | None:
@@ -105,8 +104,13 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         if self.class_weight is None:
             return weights
         places = y[:, 0].astype(np.intp) if y.shape[1] == 1 else y.argmax(axis=1)
-        counts = np.bincount(places, weights, minlength=len(classes))
-        each = class_weights(self.class_weight, classes, counts)
+        if self.class_weight == "balanced":
+            counts = np.bincount(places, weights, minlength=len(classes))
+            occurs = counts > 0
+            equal = counts.sum() / np.count_nonzero(occurs)
+            each = np.divide(equal, counts, out=np.ones(len(counts)), where=occurs)
+        else:
+            each = compute_class_weight(self.class_weight, classes=classes, y=classes)
         return check_weights(each[places] * (1.0 if weights is None else weights), y)
 
     def predict(self, X: Any) -> Array:

@@ -11,17 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..numeric.standardisation import moments, standardised
 from ..training.recipe import Rows
 
 __all__ = [
     "check_inputs",
-    "check_labels",
     "check_pair",
     "check_weights",
-    "class_weights",
     "need_finite",
     "prepared",
 ]
@@ -72,7 +70,7 @@ def check_pair(
     """
     _refuse_masks(X=x, y=y)
     if labels and y is not None:
-        _need_one_type("y", y)
+        _need_one_type(y)
     x, y = validate_data(owner, x, y, reset=first, multi_output=not labels)
     if labels:
         check_classification_targets(y)
@@ -80,25 +78,16 @@ def check_pair(
     return _float64("X", x), _float64("y", y)
 
 
-def check_labels(y: Any, name: str = "y") -> Array:
-    """Return class labels as an array (N,) of their own type, as `check_pair` does."""
-    _refuse_masks(**{name: y})
-    _need_one_type(name, y)
-    array = column_or_1d(y, warn=True)
-    check_classification_targets(array)
-    return array
-
-
-def _need_one_type(name: str, y: Any) -> None:
+def _need_one_type(y: Any) -> None:
     """Raise for missing labels, and for text among others, all of which NumPy makes text."""
     if getattr(getattr(y, "dtype", None), "kind", "O") != "O":
         return
     labels = np.asarray(y, object).ravel()
     for row, one in enumerate(labels):
         if one is None or type(one).__name__ == "NAType":
-            raise ValueError(f"{name} contains NaN or None at row {row}: a label is missing")
+            raise ValueError(f"y contains NaN or None at row {row}: a label is missing")
     if len({isinstance(one, str) for one in labels}) > 1:
-        raise TypeError(f"{name} mixes text with other labels; convert them to one type")
+        raise TypeError("y mixes text with other labels; convert them to one type")
 
 
 def check_weights(sample_weight: Any, x: Array) -> Array | None:
@@ -121,29 +110,6 @@ def check_weights(sample_weight: Any, x: Array) -> Array | None:
     if not 0 < total < np.inf:
         raise ValueError(f"sample_weight sums to {total}, where nothing can be learned")
     return None if (weights == 1.0).all() else weights
-
-
-def class_weights(class_weight: Any, classes: Array, counts: Array) -> Array:
-    """Return the weight of each of the `classes` (C,), whose rows count `counts` (C,) in all.
-
-    Raises
-    ------
-    ValueError
-        Unless `class_weight` is 'balanced', or a dict of labels among `classes` to numbers >= 0.
-    """
-    if class_weight == "balanced":
-        occurs = counts > 0
-        equal = counts.sum() / np.count_nonzero(occurs)
-        return np.divide(equal, counts, out=np.ones(len(counts)), where=occurs)
-    labels = classes.tolist()
-    if not class_weight.keys() <= set(labels):
-        raise ValueError(
-            f"class_weight names other labels than the classes {labels}: {class_weight}"
-        )
-    weights = np.array([class_weight.get(label, 1.0) for label in labels])
-    if weights.dtype.kind not in "biuf" or not (np.isfinite(weights) & (weights >= 0)).all():
-        raise ValueError(f"class_weight must hold finite numbers >= 0; got {class_weight}")
-    return weights.astype(np.float64)
 
 
 class Prepared(NamedTuple):

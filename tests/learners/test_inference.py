@@ -390,8 +390,6 @@ def test_draws_and_settings_come_back(number, tmp_path):
     assert repr(one.kernels) == repr(other.kernels)
     assert one.summary() == other.summary()
     assert (one.warm_up, one.layout) == (other.warm_up, other.layout)
-    with pytest.raises(ValueError, match="holds its draws, not the data of fit"):
-        other.target(other.positions[0])
     assert twin.fit(X, y).theta_.tobytes() == model.theta_.tobytes()
 
 
