@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from inspect import cleandoc
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,6 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-Self = TypeVar("Self", bound="Learner")
 
 
 class Targets(NamedTuple):
@@ -180,7 +179,7 @@ class Learner(Fitted):
         params: dict[str, Any] = super().get_params(deep=False)
         return with_fields(params, stands_for(params, self.defaults)) if deep else params
 
-    def set_params(self: Self, **params: Any) -> Self:
+    def set_params(self, **params: Any) -> Self:
         """Set arguments, or fields of their parts as `get_params` names them.
 
         A part is replaced by one with the new field: ``set_params(prior="laplace",
@@ -196,7 +195,7 @@ class Learner(Fitted):
             setattr(self, name, value)
         return self
 
-    def fit(self: Self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train, or sample, from scratch; with ``warm_start=True`` train on.
 
         Parameters
@@ -243,7 +242,7 @@ class Learner(Fitted):
         return self._report(data, plan, self.history_[len(fitted["training_"].history) :])
 
     def _partial_fit(
-        self: Self, X: Any, y: Any, epochs: int, sample_weight: Any, classes: Any = None
+        self, X: Any, y: Any, epochs: int, sample_weight: Any, classes: Any = None
     ) -> Self:
         """Go on training; the first call begins as `fit` does."""
         epochs, plan = whole("epochs", epochs, 1, MOST_STEPS), check_plan(self)
@@ -351,7 +350,7 @@ class Learner(Fitted):
                 stacklevel=3,
             )
 
-    def _report(self: Self, data: Prepared, plan: Plan, history: list[Epoch]) -> Self:
+    def _report(self, data: Prepared, plan: Plan, history: list[Epoch]) -> Self:
         """Keep what `fit` has measured of itself, and warn if it has failed."""
         self.fit_report_ = fit_report(self, data.typical(), plan.parts, history)
         if not self.fit_report_.passed:

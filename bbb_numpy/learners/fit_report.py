@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from ..evaluation.predictive import Source, log_predictive_density
 from ..model.joint import Likelihood, Prior
 from ..model.objectives import MLE
-from ..numeric.elementary import LOG_2PI
 from ..numeric.layout import Layout
 from ..numeric.standardisation import moments
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
@@ -35,7 +35,7 @@ VERY_STRONG = 5.0  # nats of evidence in all rows: odds of 150 to 1 (Kass and Ra
 NARROW = (2 * VERY_STRONG) ** -0.5
 NEGLIGIBLE = 0.05  # nats per row: what a standard deviation that is a quarter off costs
 CERTAIN = 3.0  # standard errors
-BULK, FEWEST = 0.95, 10  # share of the rows that outliers are measured against, and least of them
+BULK, WIDTH = (0.1, 0.9), 2.56  # quantiles, and standard deviations between them of a Gaussian
 HIDDEN = 0.1  # standard deviations: differences that only large weights, or little noise, bring out
 UNIT = 10.0  # training starts with numbers between 1 / UNIT and it
 FAST, SLOW = 0.1, 1e-3  # learning rates that are suspect where a fit has failed
@@ -100,17 +100,8 @@ class FitReport:
 
     def __str__(self) -> str:
         """Return a table of what was measured, and the verdict."""
-        numbers = {
-            "log density": self.log_density,
-            "without X": self.base,
-            "of a line": self.line,
-            "slope of the loss": self.slope,
-            "KL": self.kl,
-            "largest |X|": self.largest_x,
-            "largest |y|": self.largest_y,
-        }
-        lines = [f"{name:<17} {one:12.4g}" for name, one in numbers.items() if not isnan(one)]
-        lines[0] += f" nats per row of {self.rows}"
+        numbers = [(name, one) for name, one in vars(self).items() if isinstance(one, int | float)]
+        lines = [f"{name:<11} {one:12.4g}" for name, one in numbers if not isnan(one)]
         return "\n".join([*lines, self.message or "nothing is wrong on these rows"])
 
 
@@ -179,9 +170,8 @@ def _base(likelihood: Likelihood, y: Array, chosen: Array) -> tuple[Array, int]:
     """
     outputs = y.shape[1]
     if likelihood.target_kind == "real":
-        mean, scale = moments(y.astype(np.float64), True)
-        z = (chosen - mean) / scale
-        return -0.5 * (z * z + LOG_2PI).sum(axis=1) - np.log(scale).sum(), 2 * outputs
+        gaussian = stats.norm(*moments(y.astype(np.float64), True))
+        return gaussian.logpdf(chosen).sum(axis=1), 2 * outputs
     total = y.sum(axis=0, dtype=np.float64) + 0.5
     others = len(y) - total + 1.0 if isinstance(likelihood, BernoulliLikelihood) else len(y)
     constant = np.broadcast_to(np.log(total / others), (1, *chosen.shape)).copy()
@@ -195,16 +185,9 @@ def _spread(everything: Array, some: Array) -> float:
     Extreme rows are looked for in everything (N, d), the bulk in some of the rows (n, d). Columns
     whose bulk does not vary at all have nothing to lose.
     """
-    rows = len(some)
-    if rows < FEWEST:
-        return nan
-    ordered = np.sort(some, axis=0)
-    cut = max(1, int(0.5 * (1.0 - BULK) * rows))
-    inner, middle = ordered[cut : rows - cut].std(axis=0), ordered[rows // 2]
-    furthest = np.abs(everything - middle).max(axis=0)
-    whole = np.maximum(some.std(axis=0), furthest / len(everything) ** 0.5)
-    varies = inner > 1e-12 * np.abs(middle)
-    return float((inner[varies] / whole[varies]).min()) if varies.any() else nan
+    low, high = np.quantile(some, BULK, axis=0)
+    shares = (high - low) / (WIDTH * moments(everything, True)[1])
+    return float(shares[high > low].min(initial=np.inf))
 
 
 def _gain_of_line(x: Array, y: Array) -> float:
