@@ -199,30 +199,6 @@ def test_ctrl_c_before_the_first_epoch_keeps_an_earlier_fit(monkeypatch):
     assert np.isfinite(fresh.predict(x)).all()  # the start: all there is
 
 
-# Parts of both
-
-COMBINATIONS = [
-    {"prior": "mixture-learned"},
-    {"prior": "laplace"},
-    {"inference": "full-rank"},
-    {"inference": "mle"},
-    {"gradient_estimator": "flipout"},
-    {"gradient_estimator": "local-reparameterisation"},
-    {"objective": "renyi", "batch_size": 60},
-    {"objective": "eubo", "batch_size": 60, "samples": 20},
-    {"kl_weights": "geometric", "kl_warm_up": "cyclical"},
-]
-
-
-@pytest.mark.parametrize("params", COMBINATIONS, ids=str)
-@both
-def test_any_valid_combination_fits_and_predicts(make, x, y, params):
-    for labels in (y,) if make is regressor else (y, y > 0):
-        model = make(**params).fit(x, labels)
-        assert np.isfinite(model.log_predictive_density(x, labels)).all()
-        assert model.predict(x).shape == labels.shape
-
-
 def test_the_classifier_has_the_settings_of_all_learners_and_class_weight():
     ours, theirs = classifier().get_params(deep=False), regressor().get_params(deep=False)
     assert set(ours) == {*theirs, "class_weight"}

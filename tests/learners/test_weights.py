@@ -16,24 +16,16 @@ from sklearn.utils.estimator_checks import (
 )
 
 from bbb_numpy import (
-    MAP,
-    MLP,
     GaussianLikelihood,
     GaussianPrior,
-    Model,
-    Reparameterised,
     load,
     save,
-    training,
 )
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
-from bbb_numpy.model.kl_weights import geometric_kl_weights
-from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.sampling.mcmc import HMC
-from bbb_numpy.training import EarlyStopping, Recipe
-from bbb_numpy.training.optimizers import SGD
+from bbb_numpy.training import EarlyStopping
 
 pytestmark = pytest.mark.brief
 
@@ -139,25 +131,6 @@ def test_a_class_whose_rows_have_no_weight_keeps_its_place():
     assert proba[:, 1].mean() < proba[:, [0, 2]].mean(axis=0).min()
 
 
-@pytest.mark.equation("D6", "D45")
-@pytest.mark.parametrize("shares", [None, geometric_kl_weights])
-def test_the_minibatches_of_an_epoch_cost_what_all_rows_cost(shares):
-    (x, y), v = data(), np.random.default_rng(1).uniform(0.1, 3.0, ROWS)
-    model = Model(MLP((2, 4, 1)), GaussianPrior(), GaussianLikelihood(0.5))
-    built = Reparameterised(model, PointMass(), MAP())
-    options = {} if shares is None else {"kl_weights": shares}
-    recipe = Recipe(SGD(1e-300), epochs=1, batch_size=7, **options)
-    state = training.start(built, np.random.default_rng(0), recipe.optimizer)
-    rows, options = (x, y[:, None]), {"rng": np.random.default_rng(5), "progress": False}
-    done = training.fit(built, state, *rows, recipe, sample_weight=v, **options)
-    noise = built.draw(np.random.default_rng(0), 1)
-    wanted = built.value_and_grad(state.theta, noise, *rows, 1.0, sample_weight=v)
-    epoch = done.history[0]
-    assert epoch.objective == pytest.approx(wanted.value, rel=1e-12)
-    assert epoch.kl == pytest.approx(-wanted.terms.prior[0], rel=1e-12)
-    assert epoch.nll == pytest.approx(-wanted.terms.likelihood[0], rel=1e-12)
-
-
 @pytest.mark.equation("D45")
 def test_early_stopping_by_weighted_rows():
     (x, y), v = data(), counts() + 0.5
@@ -202,16 +175,6 @@ def test_the_fitted_model_knows_nothing_of_weights(make, tmp_path):
     on = model.partial_fit(x, y, sample_weight=v), twin.partial_fit(x, y, sample_weight=v)
     assert np.array_equal(on[0].theta_, on[1].theta_)
     assert np.isfinite(model.partial_fit(x, y).score(x, y, sample_weight=v))
-
-
-@pytest.mark.parametrize("name", ["local-reparameterisation", "flipout", "antithetic"])
-def test_every_kind_of_estimator_and_precision_trains_with_weights(name):
-    (x, y), v = data(), counts()
-    model = regressor(gradient_estimator=name, samples=2, dtype="float32", batch_size=8).fit(
-        x, y, v
-    )
-    assert model.theta_.dtype == np.float32
-    assert model.score(x, y, sample_weight=v) > 0
 
 
 # --- refusals
