@@ -21,8 +21,13 @@ from scipy import special
 from sklearn.ensemble import AdaBoostClassifier, RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.metrics import ConfusionMatrixDisplay
 
-from bbb_numpy.evaluation.reliability import expected_calibration_error, reliability
+from bbb_numpy.evaluation.reliability import (
+    clustered_mean,
+    expected_calibration_error,
+    reliability,
+)
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.joint import Model
 from bbb_numpy.parts.discrete import BernoulliLikelihood
@@ -41,7 +46,6 @@ from bbb_studies.kit import (
     Estimate,
     by_key,
     claims,
-    estimate,
     listed,
     panels,
     plus_minus,
@@ -213,16 +217,6 @@ def positions(draws: data.Draws, seed: int = 0) -> dict[str, tuple[Any, Array]]:
     return found | {"Powerball": (draws.red, mixed(data.urn(draws.days, data.REDS), flat))}
 
 
-def per_draw(scores: Array, draw: Array) -> Estimate:
-    """Return the mean of held-out scores (M,), and its standard error over whole draws.
-
-    `draw` (M,) says to which draw each belongs. All scores of one draw, its two balls in every
-    repeat, are averaged first: only draws are independent. The error is that of new draws for
-    given classifiers; how these vary with their training rows `under_the_rules` measures.
-    """
-    return estimate(np.bincount(draw, scores) / np.bincount(draw))
-
-
 def _log_losses(p: Array, label: Array) -> Array:
     p = np.clip(p, CLIP, 1.0 - CLIP)
     return -np.log(np.where(label == 1, p, 1.0 - p))
@@ -276,6 +270,11 @@ def cross_validate(
     label, of = (
         np.concatenate([column[held] for held in sides]) for column in (rows.label, rows.draw)
     )
+
+    def over_draws(scores: Array) -> Estimate:
+        """Return mean and error of new draws: the balls of one draw are dependent."""
+        return Estimate(*clustered_mean(scores, of))
+
     each, found, best = len(label) // repeats, {}, 0.0  # of the first repeat, every ball once
     for name in (RULE, *METHODS):
         some = fits[name]
@@ -289,9 +288,9 @@ def cross_validate(
         columns = (np.array([row[key] for row in under]) for key in under[0])
         true = [Estimate(float(c.mean()), float(c.std(ddof=min(1, len(c) - 1)))) for c in columns]
         found[name] = {
-            "accuracy": per_draw(right, of),
-            "above_rule": per_draw(right - best, of),
-            "log_loss": per_draw(_log_losses(p, label), of),  # nats
+            "accuracy": over_draws(right),
+            "above_rule": over_draws(right - best),
+            "log_loss": over_draws(_log_losses(p, label)),  # nats
             **dict(zip(("true_accuracy", "true_log_loss", "rmse"), true, strict=True)),
             "calibration_error": expected_calibration_error(reliability(p[:each], label[:each])),
             "wrong": (float(first[label == 0].mean()), float((~first)[label == 1].mean())),
@@ -317,6 +316,7 @@ def _logit(p: Array) -> Array:
 
 BALL = "number of the ball"
 P_BIN_1 = "P(bin 1 | number)"
+SHARES = {"vmin": 0, "vmax": 100}  # per cent
 
 
 def _draw_frequencies(rows: data.Examples, exact: data.Exact) -> Figure:
@@ -401,12 +401,9 @@ def _draw_confusion(scores: Mapping[str, Any]) -> Figure:
     for ax, found in zip(axes, scores.values(), strict=False):
         third, first = found["wrong"]
         shares = 100 * np.array([[1 - first, first], [third, 1 - third]])
-        ax.imshow(shares, cmap="Blues", vmin=0, vmax=100)
-        for (row, column), share in np.ndenumerate(shares):
-            colour = "white" if share > 55 else BLACK
-            ax.text(column, row, f"{share:.1f} %", ha="center", va="center", color=colour)
-        ax.set_xticks([0, 1], ["bin 1", "bin 3"])
-        ax.set_yticks([0, 1], ["bin 1", "bin 3"])
+        shown = ConfusionMatrixDisplay(shares, display_labels=["bin 1", "bin 3"])
+        shown.plot(ax=ax, cmap="Blues", values_format=".1f", colorbar=False, im_kw=SHARES)
+        ax.set(xlabel="", ylabel="")
     return figure
 
 
@@ -538,13 +535,6 @@ def _tables(
     rules = {f"{balls} balls": data.exact(balls) for balls in exact.shares}
     luck = exact.draw_deviation / len(draws.days) ** 0.5
 
-    def place(of: tuple[Any, Array]) -> str:
-        seen, mass = of
-        mean, spread = mass @ np.arange(len(mass)), dispersion(mass)
-        off = (seen.mean() - mean) / np.sqrt(spread * mean / len(seen))
-        ratio = seen.var() / seen.mean()
-        return f"{seen.mean():.2f} | {mean:.2f} | {off:+.1f} | {ratio:.1f} | {spread:.1f}"
-
     def zero(one: Fitted) -> str:
         at, sd = one.functions[:, 0], one.functions.std(axis=0)
         low, high = intervals(at)
@@ -564,13 +554,6 @@ def _tables(
                 f"{sum(exact.shares[balls] for balls in one.shares):.1%} | {_percent(one.accuracy)}"
                 f" | {one.limit} | {one.log_loss:.4f}"
             ),
-        ),
-        listed(
-            "Where the numbers lie (unsorted: a random order, the file has sorted draws), and "
-            "by the rules.\nOf a Poisson distribution the variance over the mean is 1.",
-            "numbers | mean | by the rules | s.e. off | variance / mean | of the rules",
-            positions(draws),
-            place,
         ),
         by_key(
             "Accuracy held out by cross-validation over whole draws +- standard error over draws; "

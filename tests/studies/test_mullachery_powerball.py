@@ -1,7 +1,6 @@
 """Powerball's experiment: whole draws held out, judged by the rules, and what it then says."""
 
 import os
-from math import sqrt
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from bbb_studies.mullachery.powerball import (
     Setup,
     cross_validate,
     network,
-    per_draw,
     positions,
     under_the_rules,
 )
@@ -31,17 +29,6 @@ EXACT = data.exact(SHARES)
 RIGHT = np.pad(np.nan_to_num(EXACT.probability), (0, len(NUMBERS) - len(EXACT.probability)))
 QUICK = Setup(chains=2, warm_up=60, draws=40, max_depth=4, epochs=600, functions=200,
               process_draws=60)  # fmt: skip
-
-
-def test_the_standard_error_is_over_draws_not_over_balls():
-    rng = np.random.default_rng(1)
-    draw = np.repeat(np.arange(400), 4)  # two balls, two repeats
-    hits = np.repeat(rng.integers(0, 2, 400), 4).astype(float)  # all of a draw alike
-    found = per_draw(hits, draw)
-    assert found.mean == hits.mean()
-    assert found.error == pytest.approx(hits.std() / sqrt(400), rel=0.01)
-    shuffled = rng.permutation(len(draw))
-    assert per_draw(hits[shuffled], draw[shuffled]) == pytest.approx(found)
 
 
 def test_no_draw_is_on_both_sides_of_a_split(monkeypatch):

@@ -1,5 +1,9 @@
-"""Every study, shortened: it writes its pictures and its numbers, and returns tables of them."""
+"""Every study, shortened: it writes its pictures and its numbers, and returns tables of them.
 
+That its bar ends with its work conftest.py sees, which watches all bars of this folder.
+"""
+
+import inspect
 import json
 from importlib import import_module
 
@@ -64,3 +68,20 @@ def test_everything_is_written_and_the_tables_have_no_gap(name, tmp_path, monkey
     assert json.loads(numbers.read_text(encoding="utf-8"))
     assert "nan" not in printed
     assert max(map(len, printed.splitlines())) <= 135
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=list(STUDIES))
+def test_every_experiment_has_a_bar_and_takes_the_arguments_of_its_full_run(study):
+    module = import_module(f"bbb_studies.{study.module}")
+    accepted = inspect.signature(module.reproduce)
+    assert accepted.parameters["progress"].default is None
+    assert hasattr(module, "full") is bool(study.full)
+    if study.full:
+        given = module.full(3)
+        usual = accepted.bind("out", 3)
+        usual.apply_defaults()
+        longer = accepted.bind("out", **given)
+        longer.apply_defaults()
+        assert longer.arguments != usual.arguments
+        assert given.get("seed", 3) == 3
+        assert getattr(given.get("settings"), "seed", 3) == 3
