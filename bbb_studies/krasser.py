@@ -132,16 +132,6 @@ class Domain(NamedTuple):
         """How many seeds had pi outside (0, 1) or a scale <= 0."""
         return sum(bool((t.prior <= 0).any() or (t.prior[:, 0] >= 1).any()) for t in self.traces)
 
-    @property
-    def swapped(self) -> int:
-        """How many seeds had sigma2 >= sigma1."""
-        return sum(bool((t.prior[:, 2] >= t.prior[:, 1]).any()) for t in self.traces)
-
-    @property
-    def largest(self) -> float:
-        """The largest pi of all seeds."""
-        return max(float(t.prior[:, 0].max()) for t in self.traces)
-
 
 def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
     """Draw data, train one of `SETTINGS`, predict and measure.
@@ -403,9 +393,9 @@ def reproduce(
         name: {
             "seeds": len(domain.traces),
             "left": domain.left,
-            "swapped": domain.swapped,
+            "swapped": sum(bool((t.prior[:, 2] >= t.prior[:, 1]).any()) for t in domain.traces),
             "not finite": domain.finite.count(False),
-            "largest pi": domain.largest,
+            "largest pi": max(float(t.prior[:, 0].max()) for t in domain.traces),
         }
         for name, domain in raised.items()
     }

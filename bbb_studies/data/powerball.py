@@ -80,23 +80,13 @@ class Exact(NamedTuple):
         first = self.mass[1] > self.mass[0]
         mean = square = 0.0
         for balls, share in self.shares.items():
-            low, high = _pairs(balls)
+            low, high = np.indices((balls + 1, balls + 1))  # w1 and w3; w2 between, two above
+            between, above = (high - low - 1).clip(0), balls - high
+            weight = share * (low > 0) * between * above * (above - 1) / 2 / comb(balls, WHITE)
             right = 0.5 * (first[low].astype(float) + ~first[high])
-            weight = share * (high - low - 1.0) * _choose(balls - high, 2) / comb(balls, WHITE)
-            mean += float(weight @ right)
-            square += float(weight @ right**2)
+            mean += float((weight * right).sum())
+            square += float((weight * right**2).sum())
         return sqrt(max(square - mean**2, 0.0))
-
-
-def _choose(top: Int, size: int) -> Array:
-    return np.array([comb(int(number), size) for number in top], float)
-
-
-def _pairs(balls: int) -> tuple[Int, Int]:
-    """Return all (w1, w3) that can come, as two arrays."""
-    low, high = np.meshgrid(np.arange(1, balls + 1), np.arange(1, balls + 1), indexing="ij")
-    possible = high > low + 1
-    return low[possible], high[possible]
 
 
 def mass_of_place(balls: int, place: int) -> Array:

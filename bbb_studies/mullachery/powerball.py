@@ -397,7 +397,7 @@ def _draw_uncertainty(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
 
 def _draw_confusion(scores: Mapping[str, Any]) -> Figure:
     """Draw the confusion matrix of every classifier, held out, in per cent of each bin."""
-    figure, axes = _nine(list(scores), "called", "is")
+    figure, axes = _nine(list(scores), "called", "is (per cent)")
     for ax, found in zip(axes, scores.values(), strict=False):
         third, first = found["wrong"]
         shares = 100 * np.array([[1 - first, first], [third, 1 - third]])
