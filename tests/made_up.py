@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from bbb_studies.data import income_tax, powerball, sp500
+from bbb_studies.data import powerball
+from bbb_studies.mullachery import income_tax, sp500
 
 
 def prices(seed=0, days=700, companies=4, momentum=0.0, start="2010-01-04"):

@@ -7,11 +7,18 @@ import numpy as np
 import pytest
 from made_up import cells
 
-from bbb_studies.data import income_tax as data
-from bbb_studies.data.income_tax import AMOUNTS, COUNTS, INPUTS, LEAKS, folds
 from bbb_studies.data.locate import DamagedDataError, MissingDataError
 from bbb_studies.mullachery import income_tax
-from bbb_studies.mullachery.income_tax import MODELS, NUTS_NAME, Effort
+from bbb_studies.mullachery.income_tax import (
+    AMOUNTS,
+    COUNTS,
+    INPUTS,
+    LEAKS,
+    MODELS,
+    NUTS_NAME,
+    Effort,
+    folds,
+)
 
 # So few draws may all diverge, which sampling says aloud.
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
@@ -32,12 +39,12 @@ def made_up(places=30):
 
 def write(folder, monkeypatch, table):
     (folder / "irs_vermont").mkdir(exist_ok=True)
-    with (folder / "irs_vermont" / data.FILE).open("w", newline="") as file:
+    with (folder / "irs_vermont" / income_tax.FILE).open("w", newline="") as file:
         writer = csv.DictWriter(file, list(table[0]))
         writer.writeheader()
         writer.writerows(table)
     monkeypatch.setenv("BBB_NUMPY_DATA", str(folder))
-    return data.load()
+    return income_tax.load()
 
 
 def test_inputs_and_target_are_what_their_names_say(tmp_path, monkeypatch):
@@ -48,7 +55,7 @@ def test_inputs_and_target_are_what_their_names_say(tmp_path, monkeypatch):
         row = {name: float(value) for name, value in table[i].items() if name != "STATE"}
         stub = int(row["AGI_STUB"])
         expected = [
-            np.log(row["A00100"] / row["N1"]) - data.TYPICAL[stub - 1],
+            np.log(row["A00100"] / row["N1"]) - income_tax.TYPICAL[stub - 1],
             *(row[name] / row["A00100"] for name in AMOUNTS),
             *(row[name] / row["N1"] for name in COUNTS),
             np.log(row["N1"]),
@@ -122,7 +129,7 @@ def test_predictions_of_a_fold_do_not_see_its_targets(name):
 def test_missing_and_damaged_files_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("BBB_NUMPY_DATA", str(tmp_path))
     with pytest.raises(MissingDataError, match="irs_vermont"):
-        data.load()
+        income_tax.load()
     for column, value, said in (
         ("A06500", None, "no column A06500"),
         ("AGI_STUB", "four", "finite number"),
@@ -144,7 +151,7 @@ def need_data():
 @pytest.mark.long
 def test_noise_by_cell_beats_one_noise_on_the_real_cells():
     need_data()
-    cells = data.load()
+    cells = income_tax.load()
     numbers = income_tax.measure(cells, income_tax.cross_validate(cells))
     best = numbers[NUTS_NAME]
     assert best["nll_gained"][0] > 4 * best["nll_gained"][1]

@@ -6,11 +6,18 @@ import numpy as np
 import pytest
 from made_up import prices
 
-from bbb_studies.data import sp500 as data
 from bbb_studies.data.locate import DamagedDataError, MissingDataError
-from bbb_studies.data.sp500 import HISTORY, INPUTS, inputs, rows, splits
 from bbb_studies.mullachery import sp500
-from bbb_studies.mullachery.sp500 import FORECASTERS, NUTS_NAME, Effort
+from bbb_studies.mullachery.sp500 import (
+    FORECASTERS,
+    HISTORY,
+    INPUTS,
+    NUTS_NAME,
+    Effort,
+    inputs,
+    splits,
+    tabulate,
+)
 
 QUICK = Effort(hidden=2, chains=2, warm_up=6, draws=5, epochs=2, samples=10)
 
@@ -65,7 +72,7 @@ def test_inputs_are_what_their_names_say():
 @pytest.mark.equation("D38")
 def test_the_target_of_a_row_is_the_next_day_and_no_other():
     given = prices(days=60)
-    table = rows(given)
+    table = tabulate(given)
     assert len(table.y) == (60 - HISTORY) * 4
     for i in (0, 7, 101, len(table.y) - 1):
         day, company = table.day[i], table.company[i]
@@ -73,14 +80,14 @@ def test_the_target_of_a_row_is_the_next_day_and_no_other():
         assert table.made[i] == given.dates[day]
         assert table.known[i] == given.dates[day + 1]
         assert (table.x[i] == inputs(given.close)[day - HISTORY + 1, company]).all()
-    flat = rows(given._replace(close=np.full((60, 4), 7.0)))
+    flat = tabulate(given._replace(close=np.full((60, 4), 7.0)))
     assert (flat.y == 0).all(), "no rise if the price stands still"
     assert np.isfinite(flat.x).all()
 
 
 @pytest.mark.equation("D38")
 def test_what_trains_was_known_when_the_year_began():
-    table = rows(prices())
+    table = tabulate(prices())
     found = list(splits(table, 2011))
     assert [split.name for split in found] == ["2011", "2012"]
     for split in found:
@@ -101,11 +108,11 @@ def test_what_trains_was_known_when_the_year_began():
 @pytest.mark.parametrize("name", list(FORECASTERS))
 def test_forecasts_of_a_year_do_not_change_by_one_bit_with_later_prices(name):
     given = prices()
-    table = rows(given)
+    table = tabulate(given)
     options = {"forecasters": {name: FORECASTERS[name]}, "first": 2011, "effort": QUICK}
     walk = sp500.walk_forward(table, **options)
     for day in (350, 521, 600):  # within 2011, at the turn of the year, within 2012
-        other = rows(with_another_future(given, day))
+        other = tabulate(with_another_future(given, day))
         again = sp500.walk_forward(other, **options)
         past = walk.made <= given.dates[day]
         assert past.any()
@@ -121,7 +128,7 @@ def test_what_can_be_predicted_is_found(name):
     1/2 + arcsin(0.8) / pi = 0.795 of the cases. On other prices gains were 12 to 19 of their
     errors.
     """
-    table = rows(prices(days=800, momentum=0.8))
+    table = tabulate(prices(days=800, momentum=0.8))
     effort = replace(QUICK, hidden=3, chains=2, warm_up=40, draws=30, epochs=40, samples=60)
     walk = sp500.walk_forward(
         table, first=2012, effort=effort,
@@ -136,13 +143,13 @@ def test_what_can_be_predicted_is_found(name):
 def test_damaged_tables_and_impossible_years_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("BBB_NUMPY_DATA", str(tmp_path))
     with pytest.raises(MissingDataError, match=r"skfolio.*one column per company"):
-        data.load()
+        sp500.load()
     (tmp_path / "sp500").mkdir()
-    path = tmp_path / "sp500" / data.FILE
+    path = tmp_path / "sp500" / sp500.FILE
 
     def load(text):
         path.write_text(text)
-        return data.load()
+        return sp500.load()
 
     good = load("date,A,B,C\n2010-01-04,1,2,\n2010-01-05,1.5,2,3\n")
     assert (good.symbols, good.dropped) == (("A", "B"), ("C",)), "left out, visibly"
@@ -157,4 +164,4 @@ def test_damaged_tables_and_impossible_years_are_refused(tmp_path, monkeypatch):
         with pytest.raises(DamagedDataError, match=message):
             load(text)
     with pytest.raises(ValueError, match="first must be a year after"):
-        list(splits(rows(prices(days=60)), 2010))
+        list(splits(tabulate(prices(days=60)), 2010))

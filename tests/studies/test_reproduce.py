@@ -14,9 +14,7 @@ from tables import check_picture
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_studies.cli.reproduce import STUDIES
 from bbb_studies.comparing import Setup
-from bbb_studies.data import income_tax as tax_data
 from bbb_studies.data import powerball as powerball_data
-from bbb_studies.data import sp500 as sp500_data
 from bbb_studies.mullachery import income_tax, occam, powerball, sp500
 from bbb_studies.wu import path_loss
 
@@ -55,9 +53,9 @@ def test_everything_is_written_and_the_tables_have_no_gap(name, tmp_path, monkey
     monkeypatch.setattr(path_loss, "FRESH", 100)
     monkeypatch.setattr(path_loss, "HOW", [v for v in path_loss.HOW if v.count < 1000])
     monkeypatch.setattr(powerball_data, "load", lambda until: draws(140))
-    monkeypatch.setattr(tax_data, "load", cells)
+    monkeypatch.setattr(income_tax, "load", cells)
     first, second = prices(days=900), prices(7, 900, 6, start="2013-02-08")
-    monkeypatch.setattr(sp500_data, "load", lambda file="": second if file else first)
+    monkeypatch.setattr(sp500, "load", lambda file="": second if file else first)
     out = tmp_path / "new" / "folder"
     printed = import_module(f"bbb_studies.{STUDIES[name].module}").reproduce(out, 3, **SHORT[name])
     pictures, (numbers,) = list(out.glob("*.png")), list(out.glob("*.json"))
