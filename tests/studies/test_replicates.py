@@ -24,6 +24,7 @@ from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import LaplacePrior, LayerwiseGaussianPrior
 from bbb_numpy.training import Recipe, fit, start
+from bbb_studies import replicates
 from bbb_studies.replicated import replicated
 from bbb_studies.replicates import fit_replicates, stack
 
@@ -143,22 +144,17 @@ def test_a_priors_own_numbers_cost_at_most_rounding(priors, samples, dtype):
     assert_same(*both(estimators(priors=priors), dtype, samples=samples), ulps=16)
 
 
-def joint_case(samples=3, learn=True, priors=None):
-    priors = priors or (GaussianPrior(0.7, learn=learn),) * R
-    built = estimators((2, 3, 2), "tanh", priors, GaussianLikelihood(0.8, learn=learn))
-    together, rng = replicated(built), np.random.default_rng(3)
-    theta = stack(built[0].layout, [one.init(rng) for one in built])
-    noise = rng.standard_normal((samples, R * built[0].model.layout.size))
-    xs, ys = rng.standard_normal((2, R, 4, 2))
-    return built, together, theta, noise, xs, ys
-
-
 @pytest.mark.equation("D40", "D44")
 @pytest.mark.parametrize("learn", [True, False])
 @pytest.mark.parametrize("samples", [1, 2])
 def test_the_gradient_of_the_sum_over_replicates_is_proved(samples, learn):
     priors = None if learn else tuple(GaussianPrior(scale) for scale in (0.5, 1.0, 2.0))
-    _, together, theta, *given = joint_case(samples, learn, priors)
+    priors = priors or (GaussianPrior(0.7, learn=learn),) * R
+    built = estimators((2, 3, 2), "tanh", priors, GaussianLikelihood(0.8, learn=learn))
+    together, rng = replicated(built), np.random.default_rng(3)
+    theta = stack(built[0].layout, [one.init(rng) for one in built])
+    given = [rng.standard_normal((samples, R * built[0].model.layout.size))]
+    given += list(rng.standard_normal((2, R, 4, 2)))
 
     def summed(theta, *given):
         value, grad, _ = together.value_and_grad(theta, *given)
@@ -168,35 +164,28 @@ def test_the_gradient_of_the_sum_over_replicates_is_proved(samples, learn):
     assert proof.proved, proof
 
 
+def begun(built):
+    rngs = [np.random.default_rng(r) for r in range(R)]
+    return [start(one, rng, Adam()) for one, rng in zip(built, rngs, strict=True)], rngs
+
+
 def test_a_replicate_that_diverges_is_named_and_its_last_finite_state_kept():
     built = estimators(likelihood=GaussianLikelihood(1.0))
-    xs, ys = data(built)
+    (states, rngs), (xs, ys) = begun(built), data(built)
     ys[1] *= 1e170  # squares overflow
-    rngs = [np.random.default_rng(r) for r in range(R)]
-    states = [start(one, rng, Adam()) for one, rng in zip(built, rngs, strict=True)]
     said = r"replicate 1 of these: .* inf.* in epoch 0, step 0"
     with pytest.raises(NonFiniteError, match=said) as caught:
         fit_replicates(built, states, xs, ys, Recipe(epochs=2), rngs=rngs)
     np.testing.assert_array_equal(caught.value.training.theta, states[1].theta)
 
 
-def test_ctrl_c_reaches_the_caller(monkeypatch):
+def test_ctrl_c_reaches_the_caller(monkeypatch, interrupted):
     """Half-trained replicates are no result."""
-    built, done, original = estimators(), [], Reparameterised.value_and_grad
-
-    def interrupted(self, *arguments):
-        done.append(0)
-        if len(done) == 5:
-            raise KeyboardInterrupt
-        return original(self, *arguments)
-
-    monkeypatch.setattr(Reparameterised, "value_and_grad", interrupted)
-    rngs = [np.random.default_rng(r) for r in range(R)]
-    states = [start(one, rng, Adam()) for one, rng in zip(built, rngs, strict=True)]
-    recipe = Recipe(epochs=9, batch_size=8)
+    built = estimators()
+    states, rngs = begun(built)
+    monkeypatch.setattr(replicates, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        fit_replicates(built, states, *data(built), recipe, rngs=rngs)
-    assert len(done) == 5
+        fit_replicates(built, states, *data(built), rngs=rngs)
 
 
 MIXED = (GaussianPrior(0.7), GaussianPrior(0.7, learn=True), GaussianPrior(0.7))
