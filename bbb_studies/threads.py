@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 import numpy as np
 
-__all__ = ["ONE_THREAD", "blas_kernels", "one_thread_later"]
-
 LIBRARIES = ("OPENBLAS_NUM", "OMP_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM")
 # The environment of a process with one thread: read when a library is loaded
 ONE_THREAD = {f"{library}_THREADS": "1" for library in LIBRARIES}
@@ -19,16 +17,13 @@ def blas_kernels() -> str:
     """Name the BLAS of NumPy and its kernels: the last bits of a product are theirs.
 
     Kernels are those of a processor family, such as Haswell; the variable OPENBLAS_CORETYPE
-    chooses others than the processor's own. Without threadpoolctl they are not named.
+    chooses others than the processor's own.
     """
+    from threadpoolctl import threadpool_info
+
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    name = f"{blas['name']} {blas['version']}"
-    try:
-        from threadpoolctl import threadpool_info
-    except ImportError:
-        return name
     kernels = [pool.get("architecture") for pool in threadpool_info() if pool["user_api"] == "blas"]
-    return f"{name} {kernels[0]}" if kernels and kernels[0] else name
+    return " ".join([blas["name"], blas["version"], *filter(None, kernels[:1])])
 
 
 @contextmanager

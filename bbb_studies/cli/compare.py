@@ -30,7 +30,7 @@ OPTIONS = (  # that repeat a run
 def compare(args: argparse.Namespace) -> int:
     """Compare methods on random splits of a table; goes on where it was interrupted."""
     check_packages(tuple(args.method or USUAL))
-    from ..uci import classes, page, records, workers
+    from ..uci import classes, page, workers
     from ..uci import trials as own
     from ..uci.running import run
 
@@ -50,7 +50,6 @@ def compare(args: argparse.Namespace) -> int:
         usual, rivals = classes.USUAL, classes.RIVALS
         y = np.unique(y, return_inverse=True)[1]
     args.method = tuple(dict.fromkeys(args.method or usual))
-    records.prepare(out)
     name, digest = own.set_name(problem.source), own.keep(out, x, y[:, None])
     trials = [
         trial(name, method, split, digest, settings)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bbb_numpy import BayesianMLPClassifier
 from bbb_numpy.cli.rivals import Score, of_model, of_rival, rivals, scores
 from bbb_numpy.learners.inference import INFERENCES, SAMPLED, Sampling
 from bbb_numpy.numeric.files import write_text
 
-from .records import Record, said_versions
-
-__all__ = ["METHODS", "RIVALS", "USUAL", "ClassSettings", "ClassTrial", "measure_own", "write"]
+from .records import Record
+from .tables import grid
+from .trials import AnyTrial, measured, now
 
 METHODS = tuple(INFERENCES)
 RIVALS = tuple(rivals("classification", 0, 0))
@@ -32,9 +32,7 @@ PAGE = """# Classifiers compared on {name}
 - One hidden layer of {units} units, everything else a learner's default; scikit-learn's models
   on standardised inputs.
 
-| method | {heads} | splits | seconds each |
-|---|{lines}
-{rows}
+{table}
 
 ```
 {command}
@@ -52,24 +50,19 @@ class ClassSettings:
 
 
 @dataclass(frozen=True)
-class ClassTrial:
+class ClassTrial(AnyTrial):
     """One network, or model of scikit-learn's, on one split of a table of classes."""
 
     set: str
     method: str
     split: int
     data: str  # digest of the rows: records of others do not count
-    settings: ClassSettings = field(default_factory=ClassSettings)
+    settings: Any = ClassSettings()
 
     def __post_init__(self) -> None:
         if self.method not in METHODS + RIVALS:
             known = ", ".join(METHODS)
             raise ValueError(f"--method {self.method} is not for classes; accepted are {known}")
-
-    @property
-    def key(self) -> str:
-        """Its name among the records."""
-        return f"{self.set}/{self.method}/{self.split:02d}"
 
     @property
     def cost(self) -> float:
@@ -88,7 +81,7 @@ def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
     size = max(round(0.1 * len(y)), y.max() + 1)
     cut = StratifiedShuffleSplit(1, test_size=size, random_state=seed)
     ((train, test),) = cut.split(x, y)
-    began, rng = perf_counter(), np.random.default_rng(seed)
+    began, rng = now(), np.random.default_rng(seed)
     if trial.method in RIVALS:
         model = rivals("classification", len(train), seed)[trial.method]
         rows = (x[train], y[train]), (x[test], y[test])
@@ -105,35 +98,22 @@ def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
     found = scores(forecast, y[test])
     return {
         "metrics": {metric: found[metric].value for metric in METRICS},
-        "rows": {"train": len(train), "test": len(test)},
-        "seconds": {"wall": perf_counter() - began},
-        "versions": said_versions(),
+        **measured({"train": train, "test": test}, began),
     }
 
 
 def write(out: Path, records: Iterable[Record], command: str) -> str:
-    """Write ``table.md`` and ``trials.csv``; return the table for the terminal."""
-    import pandas as pd
-
-    done = [one for one in records if one["status"] == "ok"]
-    trials = pd.DataFrame([
-        {"method": one["method"], "split": one["split"], **one["metrics"],
-         "seconds": one["seconds"]["wall"]}
-        for one in done
-    ])  # fmt: skip
-    write_text(out / "trials.csv", trials.to_csv(index=False, lineterminator="\n"))
+    """Write ``table.md`` and ``trials.csv``; return the table."""
+    done, rows = [one for one in records if one["status"] == "ok"], []
     if not done:
         return "no trial has succeeded"
-    heads, table = [*METRICS.values()], {}
-    for method, rows in trials.groupby("method", sort=False):
-        means = [str(Score(rows[one].mean(), rows[one].sem())) for one in METRICS]
-        table[method] = [*means, str(len(rows)), f"{rows['seconds'].mean():.1f}"]
-    lines = [f"| {method} | {' | '.join(cells)} |" for method, cells in table.items()]
-    text = PAGE.format(
-        **{"name": done[0]["set"], "units": done[0]["settings"]["units"], "command": command},
-        **{"heads": " | ".join(heads), "lines": "---|" * (len(heads) + 2)},
-        rows="\n".join(lines),
-    )
-    write_text(out / "table.md", text)
-    columns = [*heads, "splits", "seconds each"]
-    return pd.DataFrame.from_dict(table, orient="index", columns=columns).to_string()
+    trials = pd.json_normalize(done).rename(columns=lambda name: name.removeprefix("metrics."))
+    trials = trials[["method", "split", *METRICS, "seconds.wall"]]
+    write_text(out / "trials.csv", trials.to_csv(index=False, lineterminator="\n"))
+    for method, own in trials.groupby("method", sort=False):
+        means = [str(Score(own[one].mean(), own[one].sem())) for one in METRICS]
+        rows.append([method, *means, str(len(own)), f"{own['seconds.wall'].mean():.1f}"])
+    table = grid(["method", *METRICS.values(), "splits", "seconds each"], rows)
+    about = {"name": done[0]["set"], "units": done[0]["settings"]["units"]}
+    write_text(out / "table.md", PAGE.format(table=table, command=command, **about))
+    return table

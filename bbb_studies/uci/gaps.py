@@ -8,18 +8,14 @@ splits; nothing of a gap enters a fit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from time import perf_counter, process_time
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .methods import Settings
-from .records import said_versions
-from .trials import AnyTrial, fit_part, load, mixing, score, settings_for
-
-__all__ = ["FOLDER", "GAP_SETS", "GapTrial", "Part", "gap", "measure", "trials"]
+from .trials import AnyTrial, fit_part, load, measured, mixing, now, score, settings_for
 
 Array = NDArray[Any]
 GAP_SETS = ("boston", "concrete", "energy", "yacht")
@@ -38,15 +34,14 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class GapTrial(AnyTrial):
-    """One method on one gap; ValueError, which lists them, for a set without gaps."""
+    """One method on one gap."""
 
     set: str
     method: str
     input: int
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings = Settings()
 
     part: ClassVar[str] = "input"
-    sets: ClassVar[tuple[str, ...]] = GAP_SETS
 
     @property
     def seeded_by(self) -> str:
@@ -83,8 +78,7 @@ def trials(sets: tuple[str, ...], methods: tuple[str, ...], **changed: Any) -> l
 
 def measure(trial: GapTrial) -> dict[str, Any]:
     """Run a trial and return what is recorded of it: scores inside the gap and outside."""
-    wall, cpu = perf_counter(), process_time()
-    x, y, _, names = load(trial.set)
+    began, (x, y, _, names) = now(), load(trial.set)
     part = gap(x[:, trial.input])
     if part is None:
         raise ValueError(f"input {trial.input} of {trial.set} has too few values for a gap")
@@ -99,7 +93,5 @@ def measure(trial: GapTrial) -> dict[str, Any]:
         "chosen": chosen,
         "metrics": metrics,
         "notes": fit.notes | mixing(fit.draws),
-        "rows": {name: len(rows) for name, rows in part._asdict().items()},
-        "seconds": {"wall": perf_counter() - wall, "cpu": process_time() - cpu},
-        "versions": said_versions(),
+        **measured(part._asdict(), began),
     }

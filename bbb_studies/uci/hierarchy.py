@@ -30,8 +30,6 @@ from scipy import special, stats
 
 from .tables import Records, frame, known_first
 
-__all__ = ["Difference", "chance", "chances", "correlated"]
-
 CORRELATION = 0.1  # a tenth of the rows is for testing
 SPREAD = 0.3  # of the half-Cauchy of tau, in nats or in units of log RMSE
 FEWEST_SETS = 3

@@ -24,7 +24,6 @@ from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Likelihood, Model
 from bbb_numpy.model.kl_weights import LinearWarmUp, NoWarmUp
 from bbb_numpy.model.objectives import EUBO, MAP, FreeEnergy, Renyi
-from bbb_numpy.numeric.validation import OneOf, positive, real, whole
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.hyperpriors import HalfCauchy
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
@@ -36,8 +35,6 @@ from bbb_numpy.sampling.mcmc import HMC, MCLMC, NUTS, ChEES
 from bbb_numpy.sampling.run import sample
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies.replicates import fit_replicates
-
-__all__ = ["METHODS", "SAMPLERS", "Candidate", "Fit", "Method", "Settings", "fit"]
 
 Array = NDArray[Any]
 NOISE = GaussianLikelihood(0.3, learn=True)
@@ -75,15 +72,6 @@ class Settings:
     folds: int = 2  # of a fifth of the training part each: methods without a bound compare there
     seed: int = 0
     dtype: str = "float32"  # or float64
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name not in ("path", "pilot", "folds", "dtype"):
-                whole(name, value, 0 if name in ("seed", "warm_up") else 1)
-        positive("path", self.path)
-        whole("folds", self.folds, 1, 5)
-        real("pilot", self.pilot, 0.01, 1.0, "between 0.01 and 1")
-        OneOf("float32", "float64")("dtype", self.dtype)
 
 
 class Candidate(NamedTuple):

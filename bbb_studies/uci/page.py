@@ -21,8 +21,6 @@ from . import hierarchy, pictures, tables, verdicts
 from .gaps import GAP_SETS
 from .tables import COLUMNS, LABELS, METRICS, SPLITS, Cell, Record, cells, current, label
 
-__all__ = ["gap_section", "own_page", "page", "write", "write_gaps", "write_own"]
-
 
 def _render(name: str, records: Iterable[Record], **more: Any) -> str:
     """Return a page; ValueError if there is no record to write about."""
@@ -30,11 +28,15 @@ def _render(name: str, records: Iterable[Record], **more: Any) -> str:
     if not rows:
         raise ValueError("there is no record to write about; run some trials first")
     table = tables.frame(rows)
+    found = list(cells(table).values())
     return TEMPLATES.get_template(name).render(
         rows=rows,
         fine=tables.succeeded(rows),
         table=table,
-        cells=list(cells(table).values()),
+        cells=found,
+        mixed=tables.mixing(table),
+        complete=_complete(found),
+        ahead=verdicts.ahead(found),
         pairs=_pairs(table),
         fewer_rows=_fewer_rows(table),
         beyond=sorted({r["set"] for r in rows if r["split"] >= SPLITS.get(r["set"], 10**9)}),
@@ -47,19 +49,10 @@ def page(
 ) -> str:
     """Return the text of ``benchmarks/uci.md``, or of ``table.md`` in a run's folder.
 
-    Parameters
-    ----------
-    records : iterable of mapping
-        As read from the record file; of a repeated trial the last one counts.
-    command : str
-        The command that wrote them.
-    gaps : sequence of mapping
-        Records of gap splits, see `bbb_studies.uci.gaps`.
-    in_folder : bool
-        Name the files as in the output folder of a run.
+    Of a repeated trial the last record counts; `gaps` are those of gap splits; `command` wrote
+    them; `in_folder`: name the files as in the output folder of a run.
     """
     rows = list(records)
-    table = tables.frame(rows)
     have = {(one["set"], one["method"]) for one in rows}
     absent = {name: [m for m in LABELS if (name, m) not in have] for name in COLUMNS}
     return _render(
@@ -68,17 +61,9 @@ def page(
         command=command,
         where="the folder `records`" if in_folder else "`uci_records.jsonl` beside this page",
         prefix="" if in_folder else "uci_",
-        mixed=tables.mixing(table),
-        complete=_complete(cells(table).values()),
         absent={name: methods for name, methods in absent.items() if methods},
-        ahead=verdicts.ahead(list(cells(table).values())),
         gaps=gap_section(gaps) if gaps else "",
     )
-
-
-def own_page(records: Iterable[Record], command: str) -> str:
-    """Return the text about trials on a table of one's own, without published numbers."""
-    return _render("own.md.j2", records, command=command)
 
 
 def gap_section(records: Iterable[Record], prefix: str = "uci_") -> str:
@@ -98,11 +83,6 @@ def gap_section(records: Iterable[Record], prefix: str = "uci_") -> str:
     return text.rstrip()
 
 
-def _gap_grid(table: pd.DataFrame) -> str:
-    grid = TEMPLATES.get_template("macros.md.j2").module.gap_grid  # type: ignore[attr-defined]
-    return str(grid(table, pictures.LEVEL)).rstrip()
-
-
 def _open_gaps(table: pd.DataFrame) -> dict[str, list[str]]:
     """Return by set the methods that are still open, or rest on fewer gaps than others."""
     open_cells: dict[str, list[str]] = {}
@@ -119,14 +99,12 @@ def _open_gaps(table: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def write(out: Path, records: Iterable[Record], command: str) -> str:
-    """Write ``table.md``, ``table.csv``, ``trials.csv`` and the pictures into `out`.
+    """Write ``table.md``, ``trials.csv`` and the pictures into `out`; return text for the terminal.
 
-    Returns the text for the terminal: the table and how many cells reach what. Raises ValueError if
-    there is no record, OSError if a file cannot be written.
+    The table and how many cells reach what. ValueError if there is no record.
     """
     rows = current(records)
-    _write_files(out, rows, page(rows, command, in_folder=True))
-    table = tables.frame(rows)
+    table = _write_files(out, rows, page(rows, command, in_folder=True))
     lines = [_plain(table), "", _complete(cells(table).values())]
     for target in verdicts.TARGETS.values():
         found = verdicts.against(cells(table).values(), target.rows, target.methods.__contains__)
@@ -136,36 +114,33 @@ def write(out: Path, records: Iterable[Record], command: str) -> str:
 
 
 def write_own(out: Path, records: Iterable[Record], command: str) -> str:
-    """Write what `write` does, about a table of one's own; return the text for the terminal."""
+    """Write what `write` does about a table of one's own, without published numbers."""
     rows = current(records)
-    _write_files(out, rows, own_page(rows, command))
-    return _plain(tables.frame(rows))
+    return _plain(_write_files(out, rows, _render("own.md.j2", rows, command=command)))
 
 
 def write_gaps(out: Path, records: Iterable[Record], command: str) -> str:
     """Write ``table.md`` and ``gaps.png`` about gap splits; return the text for the terminal."""
     rows = list(records)
-    if not rows:
-        raise ValueError("there is no record to write about; run some trials first")
-    out.mkdir(parents=True, exist_ok=True)
     write_text(out / "table.md", f"{gap_section(rows, prefix='')}\n\n```\n{command}\n```\n")
     if any(one["status"] == "ok" for one in rows):
-        _save(out, rows, [pictures.gaps])
-    return _gap_grid(pictures.gap_table(rows))
+        _save(out, rows, pictures.gaps)
+    grid = TEMPLATES.get_template("macros.md.j2").module.gap_grid  # type: ignore[attr-defined]
+    return str(grid(pictures.gap_table(rows), pictures.LEVEL)).rstrip()
 
 
-def _write_files(out: Path, rows: Sequence[Record], text: str) -> None:
+def _write_files(out: Path, rows: Sequence[Record], text: str) -> pd.DataFrame:
+    """Write all files, the page with its `text`; return the table of the trials."""
+    table = tables.frame(rows)
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / "table.md", text)
-    write_text(out / "table.csv", tables.cells_csv(rows))
-    write_text(out / "trials.csv", tables.trials_csv(rows))
+    write_text(out / "trials.csv", table[tables.ORDER].to_csv(index=False, lineterminator="\n"))
     if tables.succeeded(rows):
-        _save(out, rows, [pictures.scores, pictures.calibration, pictures.pit])
+        _save(out, rows, pictures.scores, pictures.calibration, pictures.pit)
+    return table
 
 
-def _save(
-    out: Path, rows: Sequence[Record], draws: Sequence[Callable[[Iterable[Record]], Figure]]
-) -> None:
+def _save(out: Path, rows: Sequence[Record], *draws: Callable[[Iterable[Record]], Figure]) -> None:
     for draw in draws:
         path = out / f"{draw.__name__}.png"
         with naming(path):

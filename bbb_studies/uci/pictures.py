@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, PALE, PURPLE, VERMILLION
 
+from ..kit import panels
 from . import tables
 from .methods import METHODS
 from .tables import METRICS, Cell, Record, Records, cells, frame, known_first, label
 from .trials import LEVELS
-
-__all__ = ["LEVEL", "STYLES", "calibration", "gap_table", "gaps", "pit", "scores"]
 
 Array = NDArray[Any]
 DARK_ORANGE = "#B87F00"
@@ -60,14 +59,6 @@ AT_EDGE: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "fontsi
 AT_EDGE["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
 
 
-def _panels(
-    rows: int, columns: int, size: tuple[float, float], **shared: Any
-) -> tuple[Figure, NDArray[np.object_]]:
-    """Return a figure of `size` in inches and its panels (rows, columns)."""
-    figure = Figure(figsize=size, layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False, **shared)
-
-
 def _title(ax: Axes, name: str) -> None:
     ax.set_title(name.replace("_", " "), fontsize="medium")
 
@@ -92,7 +83,7 @@ def scores(records: Records) -> Figure:
     blocks = _blocks(sets)
     wide, high = len(blocks[0]), len(blocks)
     size = (max(4.2, 1.6 + 2.3 * wide), 0.6 + high * (1.2 + 0.5 * len(methods)))
-    figure, axes = _panels(2 * high, wide, size, sharey=True)
+    figure, axes = panels(*size, 2 * high, wide, sharey=True, squeeze=False)
     for place, block in enumerate(blocks):
         for row, metric in zip(axes[2 * place : 2 * place + 2], METRICS, strict=True):
             for ax, name in zip(row, block, strict=False):
@@ -172,7 +163,7 @@ def calibration(records: Records) -> Figure:
     wide = len(blocks[0])
     pairs = [(block, title) for block in blocks for title in groups]
     size = (2.2 + 2.3 * wide, 0.6 + 2.5 * len(pairs))
-    figure, axes = _panels(len(pairs), wide, size, sharex=True, sharey="row")
+    figure, axes = panels(*size, len(pairs), wide, sharex=True, sharey="row", squeeze=False)
     for place, (row, (block, title)) in enumerate(zip(axes, pairs, strict=True)):
         for ax in row[len(block) :]:
             ax.remove()
@@ -224,7 +215,8 @@ def pit(records: Records) -> Figure:
     found = _stacked(records, "pit")
     sets, methods = _present(found)
     size = ((1.7 if len(sets) <= ABREAST else 1.3) * len(sets) + 1.2, 0.7 + 0.95 * len(methods))
-    figure, axes = _panels(len(methods), len(sets), size, sharex=True, sharey=True)
+    shared: dict[str, Any] = {"sharex": True, "sharey": True, "squeeze": False}
+    figure, axes = panels(*size, len(methods), len(sets), **shared)
     for row, method in zip(axes, methods, strict=True):
         for ax, name in zip(row, sets, strict=True):
             ax.set_ylim(0.0, TALL)
@@ -293,7 +285,7 @@ def gaps(records: Iterable[Record]) -> Figure:
     table = gap_table(records)
     sets, methods = _present([*zip(table["set"], table["method"], strict=True)])
     size = (2.0 + 2.3 * len(sets), 1.2 + 3 * (0.55 + 0.26 * len(methods)))
-    figure, axes = _panels(3, len(sets), size, sharey=True)
+    figure, axes = panels(*size, 3, len(sets), sharey=True, squeeze=False)
     texts = ("NLL (nats per point)", f"coverage of {LEVEL:.0%} intervals")
     for column, name in zip(axes.T, sets, strict=True):
         _title(column[0], name)

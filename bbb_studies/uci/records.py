@@ -13,7 +13,6 @@ import platform
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,6 @@ import numpy as np
 from bbb_numpy.numeric.files import write_text
 from bbb_numpy.version import __version__
 from bbb_studies.threads import blas_kernels
-
-__all__ = ["FOLDER", "Record", "RecordsError", "line", "parse", "path_of", "prepare", "read"]
-__all__ += ["said_versions", "set_aside", "write"]
 
 Record = dict[str, Any]
 FOLDER = "records"
@@ -102,14 +98,3 @@ def set_aside(out: Path, paths: Iterable[Path]) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(path, target)
     return aside
-
-
-def prepare(out: Path) -> None:
-    """Make the folder of records, and see that files can be written there; OSError if not."""
-    try:
-        (out / FOLDER).mkdir(parents=True, exist_ok=True)
-        TemporaryFile(dir=out / FOLDER).close()
-    except OSError as error:
-        raise type(error)(
-            f"cannot write to the output folder {out}: {error.strerror or error}; give another"
-        ) from error

@@ -27,8 +27,6 @@ from . import records
 from .records import Record, said_versions
 from .workers import WorkersError, finished
 
-__all__ = ["Outcome", "attempt", "run"]
-
 RESUME = "what is finished is recorded, the same command goes on from there"
 Measure = Callable[[Any], Mapping[str, Any]]
 
@@ -85,8 +83,6 @@ def run(
 
     Raises
     ------
-    OSError
-        Before any work, if the folder cannot be used.
     WorkersError
         If the workers cannot go on. Finished trials are recorded.
     KeyboardInterrupt
@@ -95,8 +91,8 @@ def run(
     begun = perf_counter()
     wanted = {trial.key: trial for trial in trials}
     asked: dict[str, Record] = {k: json.loads(json.dumps(asdict(t))) for k, t in wanted.items()}
-    records.prepare(out)
-    known, messages = _recorded(out, asked) if resume else ({}, _begin_anew(out))
+    (out / records.FOLDER).mkdir(parents=True, exist_ok=True)
+    known, messages = _recorded(out, asked, resume)
     todo = [
         trial
         for key, trial in sorted(wanted.items(), key=lambda item: -item[1].cost)
@@ -169,14 +165,13 @@ def _work(
         raise
 
 
-def _begin_anew(out: Path) -> list[str]:
-    """Set all records aside; return what to say about it."""
-    earlier = sorted((out / records.FOLDER).rglob("*.json"))
-    return [f"earlier records are kept in {records.set_aside(out, earlier)}"] if earlier else []
-
-
-def _recorded(out: Path, asked: Mapping[str, Record]) -> tuple[dict[str, Record], list[str]]:
+def _recorded(
+    out: Path, asked: Mapping[str, Record], resume: bool
+) -> tuple[dict[str, Record], list[str]]:
     """Return what is known of the trials asked for; set aside what does not count, and say so."""
+    earlier = sorted((out / records.FOLDER).rglob("*.json"))
+    if not resume and earlier:
+        return {}, [f"earlier records are kept in {records.set_aside(out, earlier)}"]
     known: dict[str, Record] = {}
     other: dict[Path, str] = {}
     for key, wanted in asked.items():

@@ -23,8 +23,6 @@ from bbb_numpy.numeric.elementary import logsumexp
 
 from .methods import METHODS, SAMPLERS, Candidate, Fit, Settings, fit
 
-__all__ = ["candidates", "select_and_fit"]
-
 Array = NDArray[Any]
 HELD_OUT = 0.2  # of the training rows
 PILOT_SAMPLES = 100  # of the predictive mixture by which candidates are compared
@@ -49,21 +47,9 @@ def refinements(method: str, best: Candidate) -> list[Candidate]:
 def select_and_fit(
     x: Array, y: Array, method: str, settings: Settings, seed: int
 ) -> tuple[Fit, dict[str, Any]]:
-    """Return the fit with the best hyperparameters, and what they are.
+    """Return the fit with the best hyperparameters to the standardised `x` (N, d_in), `y` (N, 1).
 
-    Parameters
-    ----------
-    x, y : ndarray (N, d_in), (N, 1)
-        The training part, standardised.
-    method : str
-    settings : Settings
-    seed : int
-
-    Returns
-    -------
-    fit : Fit
-    chosen : dict
-        The hyperparameters, and under ``tried`` the criterion of each candidate, nats per row.
+    And what they are, under ``tried`` the criterion of each candidate in nats per row.
     """
     by = METHODS[method].by
     if by == "nothing":
@@ -135,11 +121,8 @@ def _loss(found: Fit, x: Array, y: Array, seed: int) -> float:
 
 
 def _label(candidate: Candidate) -> str:
-    rest = f"rate {candidate.learning_rate:g}, length {candidate.length:g}"
-    return f"{_prior(candidate)}, {rest}"
+    return f"{_prior(candidate)}, rate {candidate.learning_rate:g}, length {candidate.length:g}"
 
 
 def _prior(candidate: Candidate) -> str:
-    if candidate.prior is None:
-        return "N(0, 1)"
-    return f"{candidate.prior:g} x (1, 1/sqrt(units))"
+    return "N(0, 1)" if candidate.prior is None else f"{candidate.prior:g} x (1, 1/sqrt(units))"

@@ -24,11 +24,6 @@ import pandas as pd
 from .methods import METHODS, SAMPLERS
 from .trials import SPACES, usual_splits
 
-__all__ = ["BASELINE", "COLUMNS", "DROPOUT", "LABELS", "METRICS", "PUBLISHED", "SPLITS", "Cell"]
-__all__ += ["Published", "Summary", "cells", "cells_csv", "current", "frame", "grid", "known_first"]
-__all__ += ["label", "leading", "lowest", "markdown", "mixing", "paired", "printed", "succeeded"]
-__all__ += ["summary", "trials_csv"]
-
 Record = Mapping[str, Any]
 Records: TypeAlias = Iterable[Record] | pd.DataFrame
 METRICS = ("rmse", "nll")
@@ -300,22 +295,3 @@ def failures(found: Iterable[Cell]) -> list[str]:
             which = f"split{'s' * (len(splits) > 1)} {', '.join(splits)}"
             lines.append(f"{cell.set}, {cell.method}, {which}: {error}")
     return lines
-
-
-def cells_csv(records: Records) -> str:
-    """Return a line per set and method, numbers with full precision, empty where there is none."""
-    lines = []
-    for cell in cells(records).values():
-        line: dict[str, Any] = {"set": cell.set, "method": cell.method}
-        line |= {"splits": len(cell.splits), "failed": len(cell.failed)}
-        for metric in METRICS:
-            score = cell.scores.get(metric)
-            line[f"{metric}_mean"] = score.mean if score else None
-            line[f"{metric}_standard_error"] = score.error if score else None
-        lines.append({**line, "median_seconds": cell.seconds})
-    return str(pd.DataFrame(lines).to_csv(index=False, lineterminator="\n"))
-
-
-def trials_csv(records: Records) -> str:
-    """Return a line per trial, failed ones with their error."""
-    return str(frame(records)[ORDER].to_csv(index=False, lineterminator="\n"))

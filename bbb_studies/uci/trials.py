@@ -7,7 +7,8 @@ training part, and hyperparameters are chosen inside it (see `selection`).
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -22,7 +23,6 @@ from bbb_numpy.evaluation.predictive import mixture
 from bbb_numpy.numeric.elementary import LOG_2PI, logsumexp
 from bbb_numpy.numeric.files import write_arrays
 from bbb_numpy.numeric.standardisation import moments, standardised
-from bbb_numpy.numeric.validation import whole
 from bbb_numpy.sampling.draws import Draws
 
 from ..data import uci
@@ -30,9 +30,6 @@ from ..data.uci import published_splits, standard_splits
 from .methods import METHODS, Fit, Settings
 from .records import said_versions
 from .selection import select_and_fit
-
-__all__ = ["LEVELS", "SETS", "AnyTrial", "OwnTrial", "Trial", "keep", "measure", "measure_own"]
-__all__ += ["mixing", "score", "set_name", "settings_for", "trials", "usual_splits"]
 
 Array = NDArray[Any]
 SETS = uci.NAMES
@@ -62,17 +59,6 @@ class AnyTrial:
     method: str
     settings: Settings
     part: ClassVar[str] = "split"  # the field with the number
-    sets: ClassVar[tuple[str, ...]] = ()  # that there are; any, if empty
-
-    def __post_init__(self) -> None:
-        if self.sets and self.set not in self.sets:
-            raise ValueError(
-                f"there are no {self.part}s of a set {self.set!r}; there are of "
-                f"{', '.join(self.sets)}"
-            )
-        if self.method not in METHODS:
-            raise ValueError(f"there is no method {self.method!r}; there are {', '.join(METHODS)}")
-        whole(self.part, getattr(self, self.part), 0)
 
     @property
     def key(self) -> str:
@@ -97,14 +83,12 @@ class AnyTrial:
 
 @dataclass(frozen=True)
 class Trial(AnyTrial):
-    """One method on one split of one UCI set; ValueError, which lists them, for any other."""
+    """One method on one split of one UCI set."""
 
     set: str
     method: str
     split: int
-    settings: Settings = field(default_factory=Settings)
-
-    sets: ClassVar[tuple[str, ...]] = SETS
+    settings: Settings = Settings()
 
 
 @dataclass(frozen=True)
@@ -115,7 +99,7 @@ class OwnTrial(AnyTrial):
     method: str
     split: int
     data: str  # `keep` returns it: records of other rows do not count
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings = Settings()
 
     @property
     def seeded_by(self) -> str:
@@ -137,16 +121,10 @@ def usual_splits(name: str) -> int:
 def trials(
     sets: tuple[str, ...], methods: tuple[str, ...], splits: int | None, **changed: Any
 ) -> list[Trial]:
-    """Return all trials that are asked for, splits of a set side by side.
+    """Return all trials that are asked for, with settings `changed`, splits of a set side by side.
 
-    Parameters
-    ----------
-    sets, methods : tuple of str
-    splits : int, optional
-        Of each set; by default those of `usual_splits`. Up to 20 are published, of protein 5;
-        more than 20 continue the published recipe.
-    **changed
-        Settings that are not those of `settings_for`.
+    `splits` of each set, by default those of `usual_splits`. Up to 20 are published, of protein 5;
+    more than 20 continue the published recipe.
     """
     found = []
     for name in sets:
@@ -177,7 +155,7 @@ def measure(trial: Trial) -> dict[str, Any]:
     """
     beyond = trial.split >= published_splits(trial.set)
     data = _data(trial.set, 50 * (1 + trial.split // 50)) if beyond else load(trial.set)
-    return _measure(data.x, data.y, data.test_rows[trial.split], trial)
+    return _on_split(data.x, data.y, data.test_rows[trial.split], trial)
 
 
 def set_name(source: str) -> str:
@@ -190,38 +168,45 @@ def set_name(source: str) -> str:
 def keep(out: Path, x: Array, y: Array) -> str:
     """Write the rows `x` (N, d_in), `y` (N, 1) for the workers; return the digest of them."""
     x, y = (np.ascontiguousarray(part, np.float64) for part in (x, y))
+    out.mkdir(parents=True, exist_ok=True)
     write_arrays(out / DATA, {"x": x, "y": y})
     return sha256(repr((x.shape, y.shape)).encode() + x.tobytes() + y.tobytes()).hexdigest()[:16]
 
 
-@lru_cache(maxsize=2)
-def _own_rows(path: str, digest: str) -> tuple[Array, Array]:
-    """Read what `keep` has written, once for each digest."""
-    with np.load(path, allow_pickle=False) as file:
-        return file["x"], file["y"]
-
-
 def measure_own(path: str, trial: OwnTrial) -> dict[str, Any]:
     """Run a trial on the rows that `keep` has written at `path`, as `measure`."""
-    x, y = _own_rows(path, trial.data)
-    return _measure(x, y, standard_splits(len(y), trial.split + 1)[-1], trial)
+    with np.load(path, allow_pickle=False) as file:
+        x, y = file["x"], file["y"]
+    return _on_split(x, y, standard_splits(len(y), trial.split + 1)[-1], trial)
 
 
-def _measure(x: Array, y: Array, test: Array, trial: AnyTrial) -> dict[str, Any]:
+def _on_split(x: Array, y: Array, test: Array, trial: AnyTrial) -> dict[str, Any]:
     """Fit to the rows of `x` (N, d_in), `y` (N, 1) that are not in `test`, score those."""
-    wall, cpu = perf_counter(), process_time()
-    train = np.setdiff1d(np.arange(len(y)), test)
+    began, train = now(), np.setdiff1d(np.arange(len(y)), test)
     fit, chosen, scaled = fit_part(x[train], y[train], trial)
     metrics, notes = score(fit, scaled, x[test], y[test], trial)
     inside, _ = score(fit, scaled, x[train], y[train], trial, brief=True)
     notes |= {"train_rmse": inside["rmse"], "train_nll": inside["nll"], **fit.notes}
+    rows = {"train": train, "test": test}
     return {
         "seed": trial.seed,
         "chosen": chosen,
         "metrics": metrics,
         "notes": notes | mixing(fit.draws),
-        "rows": {"train": len(train), "test": len(test)},
-        "seconds": {"wall": perf_counter() - wall, "cpu": process_time() - cpu},
+        **measured(rows, began),
+    }
+
+
+def now() -> dict[str, float]:
+    """Return the time on the clock and that of the processor, in seconds."""
+    return {"wall": perf_counter(), "cpu": process_time()}
+
+
+def measured(rows: Mapping[str, Array], began: Mapping[str, float]) -> dict[str, Any]:
+    """Return what records of all kinds of trials have, of row numbers and of when it `began`."""
+    return {
+        "rows": {name: len(numbers) for name, numbers in rows.items()},
+        "seconds": {clock: time - began[clock] for clock, time in now().items()},
         "versions": said_versions(),
     }
 
@@ -246,13 +231,7 @@ class Scaled(NamedTuple):
 def fit_part(x: Array, y: Array, trial: AnyTrial) -> tuple[Fit, dict[str, Any], Scaled]:
     """Choose hyperparameters and fit, from the training part `x` (N, d_in), `y` (N, 1) alone.
 
-    Returns
-    -------
-    fit : Fit
-        In units of the training part.
-    chosen : dict
-        The hyperparameters, and what spoke for them.
-    scaled : Scaled
+    Returns the fit, in units of the training part, and what spoke for its hyperparameters.
     """
     scaled = Scaled(*moments(x, True), *moments(y, True))
     dtype = np.dtype(trial.settings.dtype)

@@ -9,8 +9,6 @@ from . import tables
 from .methods import SAMPLERS
 from .tables import COLUMNS, METRICS, Cell, Published, printed
 
-__all__ = ["TARGETS", "Target", "Verdict", "against", "ahead", "alone", "count"]
-
 
 @dataclass(frozen=True)
 class Target:

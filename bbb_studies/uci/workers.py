@@ -20,8 +20,6 @@ from distributed.utils import silence_logging_cmgr
 
 from bbb_studies.threads import ONE_THREAD
 
-__all__ = ["WorkersError", "cluster", "finished", "local"]
-
 BEAT = 1.0  # seconds between movements of the clock
 LOCAL = {
     "distributed.scheduler.allowed-failures": 1,  # a second death is no accident
@@ -90,9 +88,8 @@ def cluster(address: str, timeout: float = 5.0) -> Iterator[Client]:
             client = Client(address, timeout=timeout, set_as_default=False)
         except (OSError, ValueError, TypeError, AssertionError) as error:
             raise ConnectionError(
-                f"no dask scheduler answers at {address} within {timeout:g} s "
-                f"({error or type(error).__name__}); give tcp://HOST:PORT, start one with "
-                "`dask scheduler`, or run on this machine"
+                f"no dask scheduler answers at {address} ({error or type(error).__name__}); give "
+                "tcp://HOST:PORT, start one with `dask scheduler`, or run on this machine"
             ) from None
         with client:
             yield client
