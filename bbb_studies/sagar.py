@@ -1,14 +1,13 @@
 """Sagar's Algorithm 1 where the posterior is known: as printed it fails, corrected it works.
 
-The corrected algorithm is the package's own (`SelfNormalised` with `EUBO`, G7 and G8); the
-printed lines are in `bbb_studies.sagar.printed`.
+The corrected algorithm is the package's own: `SelfNormalised` with `EUBO` (G7, G8).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from math import cos, pi
+from dataclasses import dataclass
+from math import cos, nan, pi
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
@@ -20,7 +19,6 @@ from bbb_numpy.gradients.family import Evaluated
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import EUBO, LogDensities, log_weights
-from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import sigmoid
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
@@ -32,19 +30,17 @@ from bbb_numpy.progress import steps as count_steps
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam
 from bbb_studies import linear_gaussian as exactly
-from bbb_studies.kit import Claim, claims, estimate, listed, panels, table, write
+from bbb_studies.kit import Claim, claims, estimate, listed, panels, text, write
 from bbb_studies.linear_gaussian import Gaussian, Regression
 
 Array = NDArray[Any]
 
 
-def printed_weights(log_w: Array) -> Array:
-    """Return exp(log w + min log w), normalised: the line that the algorithm prints (G7)."""
-    return shifted_weights(log_w, float(log_w.min()))
-
-
 def shifted_weights(log_w: Array, shift: float) -> Array:
-    """Return exp(log w + shift) over its sum; the shift changes nothing but overflow (G7)."""
+    """Return exp(log w + shift) over its sum; the shift changes nothing but overflow (G7).
+
+    The algorithm prints the shift + min log w.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         w = np.exp(log_w + shift)
         return w / w.sum()
@@ -57,21 +53,11 @@ class ThroughTheSamples(SelfNormalised):
     The weights are the corrected ones. The data cancel: d_mu = 0 and d_rho = s(rho) / sigma.
     """
 
-    def value_and_grad(
-        self,
-        theta: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        kl_weight: float = 1.0,
-        buffers: Buffers | None = None,
-        sample_weight: Array | None = None,
-    ) -> Evaluated:
+    def value_and_grad(self, *given: Any, **more: Any) -> Evaluated:
         """Return the estimate of the upper bound and -sum w^ d log q(g(eps)), total derivatives."""
-        step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)
-        c = step.cotangents
+        step = self.forward(*given, **more)
         nothing = np.zeros_like(step.sample.w)
-        self.posterior.pull_back(step.sample, nothing, c.posterior, step.d_blocks)
+        self.posterior.pull_back(step.sample, nothing, step.cotangents.posterior, step.d_blocks)
         return Evaluated(step.value, step.grad, step.terms)
 
 
@@ -79,26 +65,16 @@ class ThroughTheSamples(SelfNormalised):
 class Equation5(SelfNormalised):
     """The reparameterised gradient of the upper bound (G5), as printed or corrected.
 
-    Parameters
-    ----------
-    corrected : bool
-        Multiply both gradients by (log w + 1), not the first alone.
+    Corrected it multiplies both gradients by (log w + 1), not the first alone.
     """
 
     corrected: bool = False
 
     def value_and_grad(
-        self,
-        theta: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        kl_weight: float = 1.0,
-        buffers: Buffers | None = None,
-        sample_weight: Array | None = None,
+        self, theta: Array, noise: Array, x: Array, y: Array, kl_weight: float = 1.0, *more: Any
     ) -> Evaluated:
         """Return the estimate of the upper bound and the gradient that Equation 5 gives."""
-        step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)
+        step = self.forward(theta, noise, x, y, kl_weight, *more)
         c = step.cotangents
         factor = log_weights(step.terms, kl_weight) + 1.0  # (S,)
         cotangents = -c.prior * factor, -c.likelihood * factor
@@ -201,38 +177,20 @@ def follow(
     per_epoch = -(-rows // batch)
     epochs = max(1, steps // per_epoch)
     every = max(1, epochs // MARKS)
-    adam = Adam(START_RATE)
-    state = start(estimator, rng, adam, variational=_prior(problem))
+    state = start(estimator, rng, Adam(START_RATE), variational=_prior(problem))
     marks, thetas = [0], [state.theta]
     while marks[-1] < epochs:
         done = marks[-1]
-        state = fit(
-            estimator,
-            state,
-            problem.x,
-            problem.y,
-            Recipe(
-                optimizer=replace(adam, schedule=Falling(done, epochs)),
-                epochs=min(every, epochs - done),
-                batch_size=batch,
-                samples=variant.samples,
-            ),
-            rng=rng,
-            progress=False,
-        )
+        adam = Adam(START_RATE, schedule=Falling(done, epochs))
+        recipe = Recipe(adam, min(every, epochs - done), batch_size=batch, samples=variant.samples)
+        state = fit(estimator, state, problem.x, problem.y, recipe, rng=rng, progress=False)
         if state.stopped == "interrupted":
             raise KeyboardInterrupt  # half a path would look like a whole one
         marks.append(len(state.history))
         thetas.append(state.theta)
     q = [exactly.gaussian(estimator, theta) for theta in thetas]
-    return Path(
-        np.array(marks) * per_epoch,
-        np.array([g.mean for g in q]),
-        np.array([g.deviation for g in q]),
-        q[-1],
-        estimator,
-        state.theta,
-    )
+    means, deviations = np.array([g.mean for g in q]), np.array([g.deviation for g in q])
+    return Path(np.array(marks) * per_epoch, means, deviations, q[-1], estimator, state.theta)
 
 
 def distance(variant: Variant, one: Regression, other: Regression, seed: int, steps: int) -> float:
@@ -277,14 +235,6 @@ def minibatch_fixed_point(problem: Regression, batch: int) -> tuple[float, float
     return float(truth.posterior.mean[-1]), float(np.sqrt(variance + pull * of_means))
 
 
-def _log_weights_of_the_prior(problem: Regression, rng: np.random.Generator, samples: int) -> Array:
-    """Return log P(w, D) - log q(w) (S,) with the prior as q."""
-    estimator = SelfNormalised(problem.model, MeanField(), EUBO())
-    noise = estimator.draw(rng, samples)
-    terms = exactly.log_densities(estimator, _prior(problem), noise, problem)
-    return log_weights(terms, 1.0)
-
-
 def _prior(problem: Regression) -> Array:
     size = problem.model.layout.size
     return MeanField().pack(np.zeros(size), np.ones(size))
@@ -312,10 +262,13 @@ def weight_rows(rng: np.random.Generator, samples: int = 200) -> list[Row]:
     """Normalise the weights of the prior as q for growing data, with three shifts (G7)."""
     out: list[Row] = []
     for rows in (20, 200, 2000):
-        log_w = _log_weights_of_the_prior(gaussian_mean(rng, rows), rng, samples)
+        problem = gaussian_mean(rng, rows)
+        estimator = SelfNormalised(problem.model, MeanField(), EUBO())
+        noise = estimator.draw(rng, samples)
+        log_w = log_weights(exactly.log_densities(estimator, _prior(problem), noise, problem), 1.0)
         zero, low, high = np.zeros(samples), float(log_w.min()), float(log_w.max())
         shares = {
-            "+ min": printed_weights(log_w),
+            "+ min": shifted_weights(log_w, low),
             "- min": shifted_weights(log_w, -low),
             "- max": -EUBO()(LogDensities(zero, log_w, zero), 1.0)[1].posterior,
         }
@@ -337,11 +290,12 @@ def slopes_of_rho(
     m, v, sigma = truth.posterior.mean[-1], truth.posterior.covariance[-1, -1], at.deviation[-1]
     d_sigma = 1.0 / sigma - (v + (m - at.mean[-1]) ** 2) / sigma**3  # G8
     found = {"exact": (float(d_sigma * sigmoid(theta[-1])), 0.0)}
+    given = problem.model, MeanField(), EUBO()
     estimators = {
-        "score form, G8": SelfNormalised(problem.model, MeanField(), EUBO()),
-        "Equation 5 corrected": Equation5(problem.model, MeanField(), EUBO(), corrected=True),
-        "Equation 5 as printed": Equation5(problem.model, MeanField(), EUBO()),
-        "through g as printed": ThroughTheSamples(problem.model, MeanField(), EUBO()),
+        "score form, G8": SelfNormalised(*given),
+        "Equation 5 corrected": Equation5(*given, corrected=True),
+        "Equation 5 as printed": Equation5(*given),
+        "through g as printed": ThroughTheSamples(*given),
     }
     for name, estimator in estimators.items():
         noises = (estimator.draw(rng, samples) for _ in range(repeats))
@@ -369,18 +323,13 @@ def draw_trajectories(
     best = exactly.inclusive_optimum(exactly.exact(mean))
     for name, path in paths.items():
         colour, style, width = STYLES[name]
-        how: dict[str, Any] = {"color": colour, "ls": style, "lw": width}
-        a.plot(path.steps, path.means[:, -1], label=VARIANTS[name].title, **how)
-        b.plot(path.steps, path.deviations[:, -1], label=VARIANTS[name].title, **how)
+        for ax, values in ((a, path.means), (b, path.deviations)):
+            look = {"color": colour, "ls": style, "lw": width, "label": VARIANTS[name].title}
+            ax.plot(path.steps, values[:, -1], **look)
     for ax, value in ((a, best.mean[-1]), (b, best.deviation[-1])):
         ax.axhline(value, color=BLACK, ls=":", lw=1.8, label="exact posterior")
     b.set_yscale("log")
     b.set_ylim(1e-5, 5.0)  # one curve leaves for 1e-22
-    finish(a, "step\n(a) Gaussian mean: mean of q", "mean (units of y)", 2)
-    finish(
-        b, "step\n(b) Gaussian mean: standard deviation of q", "standard deviation (units of y)", 2
-    )
-
     truth = exactly.exact(regression)
     inclusive, reverse = exactly.inclusive_optimum(truth), exactly.reverse_optimum(truth)
     for j, (colour, _) in enumerate(SHADES):
@@ -391,14 +340,14 @@ def draw_trajectories(
     c.plot([], [], ":", color=BLACK, lw=1.5, label="of the posterior")
     c.plot([], [], "--", color=BLACK, lw=0.9, label="of least free energy")
     c.set_ylim(bottom=0.0)
-    finish(
-        c,
-        "step\n(c) regression, corrected: standard deviations of q",
-        "standard deviation of a weight",
-        2,
-    )
-    for ax in (a, b, c):
+    sd = "standard deviation"
+    for ax, below, beside in (
+        (a, "(a) Gaussian mean: mean of q", "mean (units of y)"),
+        (b, f"(b) Gaussian mean: {sd} of q", f"{sd} (units of y)"),
+        (c, f"(c) regression, corrected: {sd}s of q", f"{sd} of a weight"),
+    ):
         ax.set_xlim(0, corrected.steps[-1])
+        finish(ax, f"step\n{below}", beside, 2)
     return figure
 
 
@@ -407,6 +356,7 @@ BATCHES = (1, 2, 5, 10, 20)
 ROUNDING = 1e-9  # of a path
 NEAR = 0.01  # nats of KL(posterior || q) above the least that count as "reached"
 CLOSE = 0.05  # relative; a standard deviation this near the posterior's counts as right
+DEVIATIONS = ("sd 1", "sd 2", "of bias")  # of the regression's weights
 
 
 def measure(
@@ -481,104 +431,90 @@ def _final(problem: Regression, paths: Mapping[str, Path]) -> dict[str, dict[str
 
 def lay_out(found: Study) -> str:
     """Return every number that is printed, and which lines of the algorithm hold."""
-    judged = (
-        f"Weights must be finite, a path see the data, a standard deviation be within {CLOSE:.0%}."
-    )
-    return "\n\n".join(
-        [
-            _one_mean(found),
-            _regression(found),
-            _weights(found),
-            listed(
-                "(b), (c) How far the path moves if every value does by 10 (units of y).",
-                "reading",
-                ((VARIANTS[name].title, distance) for name, distance in found.apart.items()),
-                {"most": "{:.3g}"},
-            ),
-            listed(
-                "(d) N/S inside exp (D30): standard deviation of q, Gaussian mean (units of y).",
-                "S",
-                ((str(row["batch"]), row) for row in found.by_batch),
-                {"found": "{0[found]:.4f}", "predicted, sqrt(v + Var m_i)": "{0[predicted]:.4f}"},
-            ),
-            listed(
-                "(e) dU/d rho of the bias where q is N(1, 0.5^2) (nats).",
-                "estimate",
-                found.slopes.items(),
-                {
-                    "mean": "{0[0]:.4f}",
-                    "standard error": lambda slope: f"{slope[1]:.1g}" if slope[1] > 1e-12 else "0",
-                },
-            ),
-            _samples(found),
-            claims(judged, "the paper, as printed", claims_of_the_paper(found)),
-        ]
-    )
-
-
-def _ends(paths: Mapping[str, Path]) -> dict[str, Gaussian]:
-    return {VARIANTS[name].title: path.last for name, path in paths.items()}
-
-
-def _one_mean(found: Study) -> str:
-    best = exactly.inclusive_optimum(exactly.exact(found.mean))
-    return listed(
-        "Gaussian mean: 20 values, prior N(0, 1); q after training (units of y).",
-        f"{found.steps} steps, M = {VARIANTS['corrected'].samples}, all rows",
-        ({"exact posterior": best} | _ends(found.paths)).items(),
-        {
-            "mean": lambda q: f"{q.mean[-1]:.4f}",
-            "standard deviation": lambda q: f"{q.deviation[-1]:.4g}",
-        },
-    )
-
-
-def _regression(found: Study) -> str:
-    caption = "Regression: 30 rows, inputs of correlation 0.6 and a bias, prior N(0, 1); nats."
-    truth = exactly.exact(found.regression)
+    mean, regression = (exactly.exact(one) for one in (found.mean, found.regression))
+    best, target = exactly.inclusive_optimum(regression), regression.posterior
+    limit = np.exp(-exactly.renyi_divergence(2.0, target, best))
     ends = {
-        "posterior, each weight alone": exactly.inclusive_optimum(truth),
-        **_ends(found.of_regression),
-        "least free energy": exactly.reverse_optimum(truth),
+        "posterior, each weight alone": best,
+        **{VARIANTS[name].title: path.last for name, path in found.of_regression.items()},
+        "least free energy": exactly.reverse_optimum(regression),
     }
-    rows = []
-    for name, q in ends.items():
-        numbers = [f"{m:.4f}" for m in q.mean] + [f"{d:.3g}" for d in q.deviation]
+
+    def divergence(q: Gaussian) -> str:
         with np.errstate(over="ignore"):
-            rows.append([name, *numbers, f"{exactly.kl(truth.posterior, q):.3g}"])
-    head = ("", "mean 1", "mean 2", "bias", "sd 1", "sd 2", "of bias", "KL(p || q)")
-    return f"{caption}\n\n{table(head, rows)}"
+            return f"{exactly.kl(target, q):.3g}"
 
-
-def _weights(found: Study) -> str:
-    caption = "(a) Weights of 200 samples of the prior (G7): effective samples after each shift."
-    rows = []
-    for row in found.weights:
-        effective = ["nan" if e is None else f"{e:.1f}" for e in row["effective"].values()]
-        rows.append([str(row["rows"]), *(f"{row[end]:.0f}" for end in ("low", "high")), *effective])
-    head = ("values", "log w from (nats)", "to", "+ min (printed)", "- min", "- max")
-    return f"{caption}\n\n{table(head, rows)}"
-
-
-def _samples(found: Study) -> str:
-    truth = exactly.exact(found.regression)
-    best = exactly.inclusive_optimum(truth)
-    limit = np.exp(-exactly.renyi_divergence(2.0, truth.posterior, best))
-    return listed(
-        "Corrected, regression: KL above its least (nats); sd over marginal sd; effective samples,"
-        f"\nof many at the optimum {limit:.1%}.",
-        "M",
-        ((str(row["samples"]), row) for row in found.by_samples),
-        {
-            "median": lambda row: f"{np.median(row['excess']):.2g}",
-            "worst": lambda row: f"{max(row['excess']):.2g}",
-            f"<= {NEAR:g}": lambda row: "yes" if max(row["excess"]) <= NEAR else "no",
-            "sd 1": "{0[ratios][0]:.3f}",
-            "sd 2": "{0[ratios][1]:.3f}",
-            "of bias": "{0[ratios][2]:.3f}",
-            "effective": lambda row: f"{row['share'] * row['samples']:.1f}",
-            "of M": "{0[share]:.1%}",
-        },
+    return text(
+        listed(
+            "Gaussian mean: 20 values, prior N(0, 1); q after training (units of y).",
+            f"{found.steps} steps, M = {VARIANTS['corrected'].samples}, all rows",
+            {"exact posterior": exactly.inclusive_optimum(mean)}
+            | {VARIANTS[name].title: path.last for name, path in found.paths.items()},
+            {"mean": "{0.mean[1]:.4f}", "standard deviation": "{0.deviation[1]:.4g}"},
+        ),
+        listed(
+            "Regression: 30 rows, inputs of correlation 0.6 and a bias, prior N(0, 1); nats.",
+            "",
+            ends,
+            {name: f"{{0.mean[{k}]:.4f}}" for k, name in enumerate(("mean 1", "mean 2", "bias"))}
+            | {name: f"{{0.deviation[{k}]:.3g}}" for k, name in enumerate(DEVIATIONS)}
+            | {"KL(p || q)": divergence},
+        ),
+        listed(
+            "(a) Weights of 200 samples of the prior (G7): effective samples after each shift.",
+            "values",
+            ((str(row["rows"]), row) for row in found.weights),
+            {
+                "log w from (nats)": "{0[low]:.0f}",
+                "to": "{0[high]:.0f}",
+                "+ min (printed)": lambda row: f"{row['effective']['+ min'] or nan:.1f}",
+                "- min": lambda row: f"{row['effective']['- min'] or nan:.1f}",
+                "- max": lambda row: f"{row['effective']['- max'] or nan:.1f}",
+            },
+        ),
+        listed(
+            "(b), (c) How far the path moves if every value does by 10 (units of y).",
+            "reading",
+            ((VARIANTS[name].title, distance) for name, distance in found.apart.items()),
+            {"most": "{:.3g}"},
+        ),
+        listed(
+            "(d) N/S inside exp (D30): standard deviation of q, Gaussian mean (units of y).",
+            "S",
+            ((str(row["batch"]), row) for row in found.by_batch),
+            {"found": "{0[found]:.4f}", "predicted, sqrt(v + Var m_i)": "{0[predicted]:.4f}"},
+        ),
+        listed(
+            "(e) dU/d rho of the bias where q is N(1, 0.5^2) (nats).",
+            "estimate",
+            found.slopes,
+            {
+                "mean": "{0[0]:.4f}",
+                "standard error": lambda slope: f"{slope[1]:.1g}" if slope[1] > 1e-12 else "0",
+            },
+        ),
+        listed(
+            "Corrected, regression: KL above its least (nats); sd over marginal sd; effective "
+            f"samples,\nof many at the optimum {limit:.1%}.",
+            "M",
+            ((str(row["samples"]), row) for row in found.by_samples),
+            {
+                "median": lambda row: f"{np.median(row['excess']):.2g}",
+                "worst": lambda row: f"{max(row['excess']):.2g}",
+                f"<= {NEAR:g}": lambda row: "yes" if max(row["excess"]) <= NEAR else "no",
+            }
+            | {name: f"{{0[ratios][{k}]:.3f}}" for k, name in enumerate(DEVIATIONS)}
+            | {
+                "effective": lambda row: f"{row['share'] * row['samples']:.1f}",
+                "of M": "{0[share]:.1%}",
+            },
+        ),
+        claims(
+            "Weights must be finite, a path see the data, a standard deviation be within "
+            f"{CLOSE:.0%}.",
+            "the paper, as printed",
+            claims_of_the_paper(found),
+        ),
     )
 
 

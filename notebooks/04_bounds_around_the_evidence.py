@@ -46,10 +46,9 @@ from bbb_numpy.plots.moving import slider
 from bbb_numpy.plots.style import BLACK, BLUE, PURPLE, VERMILLION, legend_of_figure
 from bbb_numpy.training import Recipe, fit, start
 from bbb_studies import linear_gaussian as exact
-from bbb_studies.advi import ADVI
+from bbb_studies.advi import ADVI, Blockwise, Log
 from bbb_studies.kit import concise
 from bbb_studies.ours import evidence_bounds
-from bbb_studies.transforms import Blockwise, Log
 
 plt.rcParams.update({"figure.dpi": 150})
 

@@ -1,6 +1,5 @@
 """advi: Gaussians in real coordinates, for densities of numbers with a range."""
 
-import re
 from math import lgamma, log, pi
 
 import numpy as np
@@ -14,7 +13,6 @@ from bbb_numpy import (
     GaussianLikelihood,
     GaussianPrior,
     Model,
-    PointMass,
     prove,
 )
 from bbb_numpy.gradcheck import check
@@ -24,8 +22,17 @@ from bbb_numpy.numeric.elementary import LOG_2PI, log_factorial, sigmoid, softpl
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.training.optimizers import SGD, Adam, Cosine
-from bbb_studies.advi import ADVI, Transformed, fit
-from bbb_studies.transforms import Blockwise, Identity, Log, Logit, Ordered, Softplus
+from bbb_studies.advi import (
+    ADVI,
+    Blockwise,
+    Identity,
+    Log,
+    Logit,
+    Ordered,
+    Softplus,
+    Transformed,
+    fit,
+)
 
 WIDE = (MeanField(0.5, -0.5, 1.0), FullRank(0.5, -0.5, 1.0))
 FAMILIES = pytest.mark.parametrize("posterior", WIDE, ids=["mean field", "full rank"])
@@ -130,7 +137,7 @@ CASES = {
     "poisson, softplus": (poisson, Blockwise((("rate", (), Softplus()),)), POISSON_EVIDENCE),
     "coin, logit": (coin, Blockwise((("r", (), Logit()),)), COIN_EVIDENCE),
     "normal": (normal, Blockwise((("m", (), Identity()), ("t", (), Log()))), NORMAL_EVIDENCE),
-    "cutpoints": (cutpoints, Blockwise((("c", (2,), Ordered(2)),)), None),
+    "cutpoints": (cutpoints, Blockwise((("c", (2,), Ordered()),)), None),
     "linear": (*linear_case()[:2], linear_case()[2].log_evidence),
 }
 each_case = pytest.mark.parametrize("case", CASES)
@@ -138,20 +145,6 @@ each_case = pytest.mark.parametrize("case", CASES)
 
 def problem_of(case, posterior=WIDE[0]):
     return ADVI(*CASES[case][:2], posterior)
-
-
-def gradient_error(problem, seed=0, samples=3, method="complex"):
-    """The gradient check of the negative ELBO, the noise held fixed."""
-    rng = np.random.default_rng(seed)
-    phi, eta = problem.init(rng), problem.draw(rng, samples)
-    if "lower" in problem.layout.slices:
-        phi[problem.layout.slices["lower"]] = 0.5 * rng.standard_normal(
-            problem.size * (problem.size - 1) // 2
-        )
-    report = check(
-        lambda p: problem.value_and_grad(p, eta), phi, method=method, blocks=problem.layout.slices
-    )
-    return report.error
 
 
 @pytest.mark.equation("M17", "D44")
@@ -393,28 +386,12 @@ def test_same_seed_same_phi_bit_for_bit_and_the_loop_uses_the_checked_function()
 
 def test_values_that_are_not_finite_are_refused():
     with pytest.raises(FloatingPointError, match=r"step 0 .*log_joint is not finite"):
-        fit(ADVI(lambda theta: (theta[:, 0], np.inf * theta), RATE_ONLY), rng=fresh())
+        fit(
+            ADVI(lambda theta: (theta[:, 0], np.inf * theta), RATE_ONLY),
+            rng=np.random.default_rng(0),
+        )
     with pytest.raises(FloatingPointError, match="lower the learning rate"):
-        fit(problem_of("poisson, log"), rng=fresh(), optimizer=SGD(1e200))
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "said"),
-    [
-        (lambda p: ADVI(poisson, RATE_ONLY, PointMass()), TypeError, "MeanField or FullRank"),
-        (lambda p: ADVI(coin, Logit()), TypeError, "type Blockwise"),
-        (lambda p: fit(p, rng=fresh(), steps=0), ValueError, "steps must be"),
-        (lambda p: fit(p, rng=fresh(), start=np.zeros(3)), ValueError, "have shape (2,)"),
-        (lambda p: fit(p, rng=fresh(), start=np.full(2, np.nan)), ValueError, "be finite"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(make, error, said):
-    with pytest.raises(error, match=re.escape(said)):
-        make(problem_of("poisson, log"))
-
-
-def fresh():
-    return np.random.default_rng(0)
+        fit(problem_of("poisson, log"), rng=np.random.default_rng(0), optimizer=SGD(1e200))
 
 
 # --- the log joint of a model
@@ -429,7 +406,8 @@ def test_the_log_joint_of_a_network_and_its_scales_goes_in_as_it_is(posterior):
     target = LogJoint(model, x, y)
     problem = ADVI(target, Blockwise.real(target.layout), posterior)
     assert problem.size == model.layout.size + 1  # the weights and the logarithm of the noise
-    assert gradient_error(problem, samples=2) <= 1e-11
+    phi, eta = problem.init(rng), problem.draw(rng, 2)
+    assert check(lambda p: problem.value_and_grad(p, eta), phi).error <= 1e-11
     start = type(posterior)(0.1, -3.0, 0.01)
     found = fit(ADVI(target, problem.transforms, start), rng=rng, steps=300, progress=False)
     assert found.history[-50:].mean() < found.history[:50].mean() - 1

@@ -20,7 +20,7 @@ from bbb_studies.uci.trials import METHODS, SETS, Trial, measure, settings_for
 
 pytestmark = [dask, pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")]
 WRITTEN = {
-    *("records", "table.md", "table.csv", "trials.csv"),
+    *("records", "table.md", "trials.csv"),
     *("scores.png", "calibration.png", "pit.png"),
 }
 
@@ -86,7 +86,6 @@ def test_a_run_writes_records_tables_and_pictures_and_says_what_it_did(
     assert f"{sum(by_hand) / 2:.3f}" in said.out
     assert "boston" in (out / "table.md").read_text(encoding="utf-8")
     assert len(table(out / "trials.csv")) == 4
-    assert table(out / "table.csv")
 
 
 def test_other_settings_are_measured_again_and_it_is_said_why(small, out, capsys):
@@ -218,7 +217,7 @@ def test_an_output_that_is_a_file_is_named_and_left_alone(small, idle, out, caps
     out.write_text("precious")
     for folder in (out, out / "below"):
         assert uci(folder) == 2
-        assert f"cannot write to the output folder {folder}" in one_line(capsys)
+        assert str(folder) in one_line(capsys)
     assert out.read_text() == "precious"
 
 

@@ -16,7 +16,7 @@ from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import LayerwiseGaussianPrior
 from bbb_numpy.training import fit as train
 from bbb_studies.uci import methods
-from bbb_studies.uci.methods import METHODS, SAMPLERS, Candidate, Fit, Settings, fit
+from bbb_studies.uci.methods import METHODS, SAMPLERS, Candidate, Fit, fit
 from bbb_studies.uci.trials import Scaled
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
@@ -107,23 +107,6 @@ def test_members_share_the_samples_and_a_point_needs_one():
     assert [n for *_, n in Fit((point, point), (theta, theta)).members(500)] == [1, 1]
     assert [n for *_, n in Fit((spread,), (theta,)).members(500)] == [500]
     assert [n for *_, n in Fit((spread,) * 3, (theta,) * 3).members(500)] == [167] * 3  # at least
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"units": 0}, "units must be a whole number >= 1"),
-        ({"seed": -1}, "seed must be a whole number >= 0"),
-        ({"warm_up": -1}, "warm_up must be a whole number >= 0"),
-        ({"folds": 6}, "folds must be .* <= 5; got 6"),
-        ({"pilot": 2.0}, "pilot must be between 0.01 and 1"),
-        ({"dtype": "float16"}, "dtype must be one of 'float32', 'float64'; got 'float16'"),
-    ],
-    ids=str,
-)
-def test_impossible_settings_are_refused(changed, message):
-    with pytest.raises(ValueError, match=message):
-        Settings(**changed)
 
 
 def test_the_default_learner_is_the_one_that_a_user_gets():

@@ -1,11 +1,8 @@
 """Means, standard errors, comparisons and the page follow from the records, by hand."""
 
-import csv
-import io
 import math
 import re
 
-import numpy as np
 import pytest
 from sample_records import failure, record, sample
 
@@ -128,23 +125,6 @@ def test_paired_differences_use_the_splits_of_both():
     hard = sample(("boston",), ("hmc", "map"))
     sharp = tables.paired(hard, "boston", "map", "hmc", "rmse").error
     assert sharp < 0.5 * tables.cells(hard)["boston", "hmc"].scores["rmse"].error
-
-
-def test_csv_files_hold_every_number_unrounded():
-    rows = [*sample(("boston",), ("hmc", "map"), 3), failure("boston", "nuts", 1)]
-    lines = list(csv.DictReader(io.StringIO(tables.cells_csv(rows))))
-    assert [line["method"] for line in lines] == ["map", "hmc", "nuts"]
-    own = [row["metrics"]["nll"] for row in rows if row["method"] == "hmc"]
-    assert float(lines[1]["nll_mean"]) == np.mean(own)
-    assert float(lines[1]["nll_standard_error"]) == np.std(own, ddof=1) / np.sqrt(3)
-    assert float(lines[1]["median_seconds"]) == 13.5
-    assert (lines[2]["splits"], lines[2]["failed"], lines[2]["rmse_mean"]) == ("0", "1", "")
-    each = list(csv.DictReader(io.StringIO(tables.trials_csv(rows))))
-    assert len(each) == 7
-    assert float(each[0]["rmse"]) == next(
-        row["metrics"]["rmse"] for row in rows if row["method"] == "map"
-    )
-    assert each[-1]["error"] == "ValueError: planted"
 
 
 def test_the_best_published_number_is_never_the_one_reported_false():

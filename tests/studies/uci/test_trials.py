@@ -258,17 +258,3 @@ def test_protein_has_the_hundred_units_of_the_literature_unless_told_otherwise()
     assert trials.settings_for("protein", units=50).units == 50
     assert trials.settings_for("protein", units=None).units == 100  # not told
     assert trials.settings_for("boston").batch_size == 32
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (("iris", "map", 0), "no splits of a set 'iris'; there are of boston, .*wine_red"),
-        (("boston", "hcm", 0), "no method 'hcm'; there are mean-field, .*ensemble.*hmc"),
-        (("boston", "map", -1), "split must be a whole number >= 0"),
-        (("boston", "map", 1.5), "split must be a whole number >= 0"),
-    ],
-)
-def test_an_unknown_set_method_or_split_is_named(given, message):
-    with pytest.raises(ValueError, match=message):
-        Trial(*given)
