@@ -38,7 +38,7 @@ from bbb_numpy.training.optimizers import Adam
 from bbb_numpy.training.state import Training
 from bbb_studies.data import mushroom
 from bbb_studies.data.mushroom import Mushrooms
-from bbb_studies.kit import Claim, claims, estimate, listed, panels, values
+from bbb_studies.kit import Claim, claims, estimate, listed, panels, text, values
 
 Array = NDArray[Any]
 GOOD, BAD = 5.0, -35.0  # rewards of eating
@@ -161,20 +161,8 @@ def kl_share(settings: Settings, remembered: int) -> float:
     return settings.batch / remembered
 
 
-def training_steps(settings: Settings, played: int) -> int:
-    """Return how many minibatches follow interaction number `played`, counted from 1."""
-    trains = played <= settings.dense or played % settings.sparse == 0
-    return settings.steps if trains else 0
-
-
 def play(the: Game, agent: Agent, settings: Settings, state: State, until: int) -> None:
-    """Play on to interaction `until`, changing `state`.
-
-    Raises
-    ------
-    FloatingPointError
-        If the loss is nan or infinite.
-    """
+    """Play on to interaction `until`, changing `state`; FloatingPointError if it diverges."""
     estimator = build(agent, settings, the.inputs.shape[1])
     optimizer, rng = _optimizer(agent, settings), state.rng
     theta, memory = state.training.theta, state.training.optimizer_state
@@ -189,7 +177,8 @@ def play(the: Game, agent: Agent, settings: Settings, state: State, until: int) 
         state.played = t + 1
         oldest = max(0, state.played - settings.memory)
         share = kl_share(settings, state.played - oldest)
-        for _ in range(training_steps(settings, state.played)):
+        trains = state.played <= settings.dense or state.played % settings.sparse == 0
+        for _ in range(settings.steps if trains else 0):
             rows = rng.integers(oldest, state.played, settings.batch)
             estimator.fill(rng, noise)
             with np.errstate(over="ignore", invalid="ignore"):  # the next line says it better
@@ -285,31 +274,12 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
 def lay_out(seed: int, settings: Settings, numbers: Numbers) -> str:
     """Return every number that is printed, and which claims of the paper hold."""
     others = [name for name in numbers if name != THOMPSON and THOMPSON in numbers]
-    game = "The game and the training; noise in units of reward."
-
-    def beyond(key: str) -> Callable[[str], str]:
-        return lambda name: _pair(*_gap(numbers, name, key), "+")
-
-    return "\n\n".join(
-        [
-            values(game, "setting", {"seed": seed} | asdict(settings)),
-            _regrets(settings, numbers),
-            listed(
-                f"Regret beyond that of {THOMPSON}, run by run: mean +- standard error.",
-                "agent",
-                zip(others, others, strict=True),
-                {"whole game": beyond("regret"), "last tenth": beyond("regret of the last tenth")},
-            ),
-            claims("Blundell et al. 2015, Section 5.3.", "the paper", claims_of_the_paper(numbers)),
-        ]
-    )
-
-
-def _regrets(settings: Settings, numbers: Numbers) -> str:
-    """Lay out regrets and mistakes; an edible mushroom left costs 5, a poisonous one eaten 15."""
 
     def of(key: str) -> Callable[[Mapping[str, Any]], str]:
         return lambda n: _pair(*mean_and_error(n[key]))
+
+    def beyond(key: str) -> Callable[[str], str]:
+        return lambda name: _pair(*_gap(numbers, name, key), "+")
 
     def share(what: str, among: str) -> Callable[[Mapping[str, Any]], str]:
         def shown(n: Mapping[str, Any]) -> str:
@@ -319,18 +289,32 @@ def _regrets(settings: Settings, numbers: Numbers) -> str:
 
         return shown
 
-    return listed(
-        "Regret, 5 an edible one left, 15 a poisonous one eaten; mistakes of the last tenth.",
-        "mean +- standard error",
-        numbers.items(),
-        {
-            "regret": of("regret"),
-            "realised": of("realised regret"),
-            f"first {settings.dense:,}": of("regret while trained densely"),
-            f"last {max(settings.interactions // 10, 1):,}": of("regret of the last tenth"),
-            "poisonous eaten": share("eaten", "poisonous"),
-            "edible left": share("left", "edible"),
-        },
+    return text(
+        values(
+            "The game and the training; noise in units of reward.",
+            "setting",
+            {"seed": seed} | asdict(settings),
+        ),
+        listed(
+            "Regret, 5 an edible one left, 15 a poisonous one eaten; mistakes of the last tenth.",
+            "mean +- standard error",
+            numbers,
+            {
+                "regret": of("regret"),
+                "realised": of("realised regret"),
+                f"first {settings.dense:,}": of("regret while trained densely"),
+                f"last {max(settings.interactions // 10, 1):,}": of("regret of the last tenth"),
+                "poisonous eaten": share("eaten", "poisonous"),
+                "edible left": share("left", "edible"),
+            },
+        ),
+        listed(
+            f"Regret beyond that of {THOMPSON}, run by run: mean +- standard error.",
+            "agent",
+            zip(others, others, strict=True),
+            {"whole game": beyond("regret"), "last tenth": beyond("regret of the last tenth")},
+        ),
+        claims("Blundell et al. 2015, Section 5.3.", "the paper", claims_of_the_paper(numbers)),
     )
 
 
@@ -413,26 +397,23 @@ def measure(
     """Return every agent's numbers, one of each run, from what it ate (runs, T)."""
     games = _games(seed, settings, data)
     last = slice(settings.interactions - max(settings.interactions // 10, 1), None)
-    out: dict[str, dict[str, Any]] = {}
-    for name, eaten in ate.items():
-        rows: list[dict[str, Any]] = []
-        for the, one in zip(games, eaten, strict=True):
-            costs, bad = regret(the, one), the.poisonous[last]
-            rows.append(
-                {
-                    "regret": float(costs.sum()),
-                    "regret while trained densely": float(costs[: settings.dense].sum()),
-                    "regret of the last tenth": float(costs[last].sum()),
-                    "realised regret": float(regret(the, one, realised=True).sum()),
-                    "poisonous eaten in the last tenth": int((one[last] & bad).sum()),
-                    "poisonous shown in the last tenth": int(bad.sum()),
-                    "edible left in the last tenth": int((~one[last] & ~bad).sum()),
-                    "edible shown in the last tenth": int((~bad).sum()),
-                    "longest fast": _fast(one),
-                }
-            )
-        out[name] = {key: [row[key] for row in rows] for key in rows[0]}
-    return out
+
+    def of(the: Game, ate: NDArray[np.bool_]) -> dict[str, Any]:
+        costs, bad = regret(the, ate), the.poisonous[last]
+        return {
+            "regret": float(costs.sum()),
+            "regret while trained densely": float(costs[: settings.dense].sum()),
+            "regret of the last tenth": float(costs[last].sum()),
+            "realised regret": float(regret(the, ate, realised=True).sum()),
+            "poisonous eaten in the last tenth": int((ate[last] & bad).sum()),
+            "poisonous shown in the last tenth": int(bad.sum()),
+            "edible left in the last tenth": int((~ate[last] & ~bad).sum()),
+            "edible shown in the last tenth": int((~bad).sum()),
+            "longest fast": _fast(ate),
+        }
+
+    rows = {name: [*map(of, games, eaten)] for name, eaten in ate.items()}
+    return {name: {key: [one[key] for one in own] for key in own[0]} for name, own in rows.items()}
 
 
 def reproduce(
@@ -450,12 +431,7 @@ def reproduce(
     A folder that holds a part of the same runs is gone on with; a finished one is read. Names of
     `agents` must differ; `mushrooms` are others than those of the data folder; the numbers do not
     depend on how many processes, `jobs`, there are. Without joblib, which comes with scikit-learn:
-    ModuleNotFoundError.
-
-    Raises
-    ------
-    ValueError
-        If `out` holds runs of another seed or of other settings, or a damaged file.
+    ModuleNotFoundError. ValueError if `out` holds runs of another seed or of other settings.
     """
     from joblib import Parallel, delayed  # the extra `learners`
 

@@ -26,23 +26,20 @@ from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.kl_weights import Shares, geometric_kl_weights, proportional_kl_weights
 from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy
-from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.files import write_json
 from bbb_numpy.numeric.storing import Format, read_state, write_state
 from bbb_numpy.parts.discrete import CategoricalLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish, plain_numbers
-from bbb_numpy.progress import tqdm
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, PALE, VERMILLION, finish, plain_numbers
+from bbb_numpy.progress import steps
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Memory, Optimizer
 from bbb_numpy.training.state import Epoch, Training
 from bbb_studies.data import mnist as data
 from bbb_studies.data.mnist import MNIST
-from bbb_studies.kit import Claim, claims, listed, panels, plain, values
-
-from .ratios import ratios
+from bbb_studies.kit import Claim, claims, listed, panels, plain, text, values
 
 Array = NDArray[Any]
 METHODS = ("SGD", "MAP", "BBB")
@@ -180,22 +177,12 @@ def classes_of_mean(candidate: Candidate, settings: Settings, theta: Array, x: A
     """Return the classes (N,) that one network gives, that with the mean weights."""
     model = build(candidate, settings.hidden).model
     weights = theta[None, : model.layout.size]
-    buffers = Buffers()
-    return np.concatenate(
-        [
-            model.predict(weights, x[i : i + 1000], buffers.rewind())[0].argmax(1)
-            for i in range(0, len(x), 1000)
-        ]
-    )
-
-
-def save(path: Path, run: Run, candidate: Candidate, settings: Settings) -> None:
-    """Write the state of a run, replacing an older file only when all is written."""
-    write_state(path, Stored(candidate, settings, run), STATE)
+    blocks = (x[i : i + 1000] for i in range(0, len(x), 1000))
+    return np.concatenate([model.predict(weights, block)[0].argmax(1) for block in blocks])
 
 
 def load(path: Path, candidate: Candidate, settings: Settings) -> Run:
-    """Return the state that `save` wrote; without a file that before the first epoch.
+    """Return the state that is stored there; without a file that before the first epoch.
 
     Networks of one method start alike. ValueError, if the file is damaged or of another run.
     """
@@ -329,10 +316,7 @@ def draw_figure(numbers: Mapping[str, Any], weights: Mapping[str, Array]) -> Fig
     figure, ((a, b), (c, d)) = panels(12.0, 9.4, 2, 2)
     _draw_errors(a, numbers)
     _draw_weights(b, weights)
-    ratios(weights["ratio"], ax=c)
-    c.set_xlabel(
-        f"{c.get_xlabel()}\n(c) signal-to-noise of all weights of BBB (the paper's Figure 4)"
-    )
+    _draw_ratios(c, weights["ratio"])
     _draw_pruning(d, numbers)
     return figure
 
@@ -366,6 +350,23 @@ def _draw_weights(ax: Axes, weights: Mapping[str, Array]) -> None:
     finish(ax, label, "density", 2)
 
 
+def _draw_ratios(ax: Axes, ratio: Array) -> None:
+    """Draw density and distribution function of signal-to-noise ratios in dB (D36)."""
+    level = np.sort(pruning.decibels(ratio))
+    level = level[np.isfinite(level)]
+    bins, label = min(60, max(8, level.size // 15)), f"density, {level.size} weights"
+    ax.hist(level, bins, density=True, color=PALE, edgecolor=BLUE, linewidth=0.8, label=label)
+    right = ax.twinx()
+    right.plot(level, np.arange(1, level.size + 1) / level.size, color=BLACK, linewidth=1.6)
+    right.set(ylim=(0, 1), ylabel="share of weights below")
+    cut = float(np.quantile(level, 0.75))
+    ax.axvline(cut, color=VERMILLION, linestyle="--", linewidth=1.8, label="75% below")
+    ax.plot([], [], color=BLACK, linewidth=1.6, label="distribution function (right)")
+    ax.grid(axis="x", color=GREY, alpha=0.2)
+    below = "(c) signal-to-noise of all weights of BBB (the paper's Figure 4)"
+    finish(ax, f"signal-to-noise ratio 10 log10(|μ| / σ) (dB)\n{below}", "density (per dB)", 2)
+
+
 def _draw_pruning(ax: Axes, numbers: Mapping[str, Any]) -> None:
     rows = numbers["pruning"]
     left = 100 * (1.0 - np.array([row["share"] for row in rows]))
@@ -394,33 +395,75 @@ Numbers = Mapping[str, Any]
 def lay_out(numbers: Numbers) -> str:
     """Return every number that is printed, and which claims of the paper hold."""
     minutes = {"minutes of processor time": f"{numbers['seconds'] / 60:.1f}"}
-    size = "MNIST, 784-hidden-hidden-10, ReLU, pixels / 126; images, epochs, weight vectors."
-    held = "'Held' is within two binomial standard deviations of the whole network's error."
-    levels = zip(QUANTILES, numbers["ratio"]["quantiles"], strict=True)
-    against = ((TITLES[name], pair) for name, pair in numbers["against BBB"].items())
-    return "\n\n".join(
-        [
-            values(size, "setting", numbers["settings"] | minutes),
-            _search(numbers),
-            _errors(numbers),
-            listed(
-                "Test errors less those of Bayes by Backprop, image by image, in points.",
-                "",
-                against,
-                {
-                    "difference": lambda pair: f"{100 * pair[0]:+.2f}",
-                    "standard error": lambda pair: f"{100 * pair[1]:.2f}",
-                },
-            ),
-            _pruning(numbers),
-            listed(
-                "Signal-to-noise ratios of all weights (dB).",
-                "share below",
-                levels,
-                {"dB": "{:.1f}"},
-            ),
-            claims(held, "the paper", claims_of_the_paper(numbers)),
-        ]
+    chosen = {method: one["chosen"] for method, one in numbers["methods"].items()}
+
+    def test(one: Numbers) -> str:
+        return f"{_percent(one['test'])} +- {100 * _deviation(one['test'], numbers):.2f}"
+
+    def threshold(row: Numbers) -> str:
+        return "" if row["threshold"] is None else f"{row['threshold']:.1f}"
+
+    return text(
+        values(
+            "MNIST, 784-hidden-hidden-10, ReLU, pixels / 126; images, epochs, weight vectors.",
+            "setting",
+            numbers["settings"] | minutes,
+        ),
+        listed(
+            "Errors of the candidates on validation images.",
+            f"after {numbers['settings']['search']} epochs",
+            ((f"{one['method']}: {one['name']}", one) for one in numbers["search"]),
+            {
+                "validation": lambda one: _percent(one["errors"][-1]),
+                "goes on": lambda one: "*" if chosen[one["method"]] == one["name"] else "",
+            },
+        ),
+        listed(
+            "Errors +- binomial standard deviation; NLL, KL in nats per image (train: the last "
+            "epoch).",
+            "errors",
+            ((TITLES[name], one) for name, one in numbers["methods"].items()),
+            {
+                "epochs": "{0[epochs]}",
+                "validation": lambda one: _percent(one["validation"]),
+                "test": test,
+                "mean weights": lambda one: _percent(one["test, mean network"]),
+                "test NLL": "{0[test nll]:.4f}",
+                "train NLL": "{0[train nll]:.4f}",
+                "KL": lambda one: "" if one["train kl"] is None else f"{one['train kl']:.2f}",
+            },
+        ),
+        listed(
+            "Test errors less those of Bayes by Backprop, image by image, in points.",
+            "",
+            ((TITLES[name], pair) for name, pair in numbers["against BBB"].items()),
+            {
+                "difference": lambda pair: f"{100 * pair[0]:+.2f}",
+                "standard error": lambda pair: f"{100 * pair[1]:.2f}",
+            },
+        ),
+        listed(
+            "Test errors without the weights of lowest |mu| / sigma (biases stay).",
+            "removed",
+            ((_percent(row["share"], 0), row) for row in numbers["pruning"]),
+            {
+                "left": "{0[left]}",
+                "up to (dB)": threshold,
+                "BBB": lambda row: _percent(row["BBB"]),
+                "SGD, by size": lambda row: _percent(row["SGD"]),
+            },
+        ),
+        listed(
+            "Signal-to-noise ratios of all weights (dB).",
+            "share below",
+            zip(QUANTILES, numbers["ratio"]["quantiles"], strict=True),
+            {"dB": "{:.1f}"},
+        ),
+        claims(
+            "'Held' is within two binomial standard deviations of the whole network's error.",
+            "the paper",
+            claims_of_the_paper(numbers),
+        ),
     )
 
 
@@ -430,56 +473,6 @@ def _percent(share: float, digits: int = 2) -> str:
 
 def _deviation(share: float, numbers: Numbers) -> float:
     return float((share * (1.0 - share) / numbers["settings"]["test"]) ** 0.5)
-
-
-def _search(numbers: Numbers) -> str:
-    chosen = {method: one["chosen"] for method, one in numbers["methods"].items()}
-    return listed(
-        "Errors of the candidates on validation images.",
-        f"after {numbers['settings']['search']} epochs",
-        ((f"{one['method']}: {one['name']}", one) for one in numbers["search"]),
-        {
-            "validation": lambda one: _percent(one["errors"][-1]),
-            "goes on": lambda one: "*" if chosen[one["method"]] == one["name"] else "",
-        },
-    )
-
-
-def _errors(numbers: Numbers) -> str:
-    def test(one: Numbers) -> str:
-        return f"{_percent(one['test'])} +- {100 * _deviation(one['test'], numbers):.2f}"
-
-    return listed(
-        "Errors +- binomial standard deviation; NLL, KL in nats per image (train: the last epoch).",
-        "errors",
-        ((TITLES[name], one) for name, one in numbers["methods"].items()),
-        {
-            "epochs": "{0[epochs]}",
-            "validation": lambda one: _percent(one["validation"]),
-            "test": test,
-            "mean weights": lambda one: _percent(one["test, mean network"]),
-            "test NLL": "{0[test nll]:.4f}",
-            "train NLL": "{0[train nll]:.4f}",
-            "KL": lambda one: "" if one["train kl"] is None else f"{one['train kl']:.2f}",
-        },
-    )
-
-
-def _pruning(numbers: Numbers) -> str:
-    def threshold(row: Numbers) -> str:
-        return "" if row["threshold"] is None else f"{row['threshold']:.1f}"
-
-    return listed(
-        "Test errors without the weights of lowest |mu| / sigma (biases stay).",
-        "removed",
-        ((_percent(row["share"], 0), row) for row in numbers["pruning"]),
-        {
-            "left": "{0[left]}",
-            "up to (dB)": threshold,
-            "BBB": lambda row: _percent(row["BBB"]),
-            "SGD, by size": lambda row: _percent(row["SGD"]),
-        },
-    )
 
 
 def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
@@ -511,16 +504,14 @@ def full(seed: int) -> dict[str, Any]:
 
 def prepare(found: MNIST, settings: Settings) -> Images:
     """Cut the training images into a training and a validation part, and scale all."""
-    rows, held_out = len(found.train_images), settings.validation
-    parts = (
-        (found.train_images[: settings.train], found.train_labels[: settings.train]),
-        (found.train_images[rows - held_out :], found.train_labels[rows - held_out :]),
-        (found.test_images[: settings.test], found.test_labels[: settings.test]),
-    )
-    scale = np.float32(1.0 / DIVISOR)
-    arrays: list[Any] = []
-    for x, labels in parts:
-        arrays += [x * scale, labels.astype(np.intp)]
+    held_out = len(found.train_images) - settings.validation
+    scale, arrays = np.float32(1.0 / DIVISOR), []
+    for x, labels, part in (
+        (found.train_images, found.train_labels, slice(settings.train)),
+        (found.train_images, found.train_labels, slice(held_out, None)),
+        (found.test_images, found.test_labels, slice(settings.test)),
+    ):
+        arrays += [x[part] * scale, labels[part].astype(np.intp)]
     return Images._make(arrays)
 
 
@@ -533,22 +524,15 @@ def train_all(
 ) -> tuple[list[Run], list[list[float]], dict[str, int]]:
     """Search, choose and train on; go on from the files in `out`, written after every epoch.
 
-    Returns
-    -------
-    runs : list of Run
-        Of each candidate.
-    searched : list of list of float
-        Its validation error (a share) after every epoch of the search.
-    best : dict
-        Which candidate of each method was trained to the end.
+    Return the run of each candidate, its validation error (a share) after every epoch of the
+    search, and which candidate of each method was trained to the end.
     """
     paths = [out / f"state-{number}.npz" for number in range(len(candidates))]
     runs = [load(path, c, settings) for path, c in zip(paths, candidates, strict=True)]
     y = np.eye(10, dtype=np.float32)[images.labels]
     work = settings.search * (len(candidates) - len(METHODS)) + sum(settings.epochs)
-    done = sum(len(run.errors) for run in runs)
-    hidden = None if progress is None else not progress
-    with tqdm(total=work, initial=done, unit="epoch", disable=hidden, leave=False) as bar:
+    with steps(work, progress) as done:
+        done(sum(len(run.errors) for run in runs))
 
         def go_on(number: int, epochs: int) -> None:
             run, c = runs[number], candidates[number]
@@ -556,11 +540,8 @@ def train_all(
                 train_epoch(run, c, settings, images.x, y)
                 given = classes_of_mean(c, settings, run.training.theta, images.x_validation)
                 run.errors.append(float(np.mean(given != images.labels_validation)))
-                save(paths[number], run, c, settings)
-                bar.set_postfix_str(
-                    f"{c.method}: {100 * run.errors[-1]:.2f} % of validation", False
-                )
-                bar.update()
+                write_state(paths[number], Stored(c, settings, run), STATE)
+                done(1)
 
         for number in range(len(candidates)):
             go_on(number, settings.search)
@@ -587,12 +568,8 @@ def reproduce(
     The folder holds the state after every epoch: the same call goes on from there, with the same
     numbers bit for bit (on the same machine, with as many BLAS threads), and returns at once when
     all is done. `settings` have a seed of their own; `candidates`, at least one for each method;
-    `found`, images other than those of the data folder.
-
-    Raises
-    ------
-    ValueError
-        If `out` holds a run of another seed or other settings, or a damaged file.
+    `found`, images other than those of the data folder. ValueError if `out` holds a run of another
+    seed or other settings, or a damaged file.
     """
     settings = settings or Settings(seed)
     names = [c.name for c in candidates]

@@ -20,7 +20,6 @@ from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.numeric.elementary import softplus
 from bbb_numpy.numeric.standardisation import moments
-from bbb_numpy.numeric.validation import OneOf
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
@@ -150,9 +149,9 @@ class Result:
 
 
 def run(
-    problem: int = 2,
-    x_range: float | None = None,
-    setting: str = "should-be",
+    problem: int,
+    x_range: float,
+    setting: str,
     *,
     seed: int = 0,
     rows: int | None = None,
@@ -160,22 +159,11 @@ def run(
 ) -> Result:
     """Draw data, train, predict and measure; same seed, same numbers.
 
-    `problem` 1 or 2; `x_range`, by default the first that `CASES` has for the problem; `setting`,
-    one of `SETTINGS`: as drawn epsilon is three times as large, and "epistemic" is `last_layer`;
-    else the data do not depend on it. `rows` and `epochs` instead of the report's. ValueError if
-    there is no such problem, range or setting.
+    `problem` and `x_range` of `CASES`; `setting`, one of `SETTINGS`: as drawn epsilon is three
+    times as large, and "epistemic" is `last_layer`; else the data do not depend on it. `rows` and
+    `epochs` instead of the report's.
     """
-    how = SETTINGS[OneOf(*SETTINGS)("setting", setting)]
-    ranges = [key[1] for key in CASES if key[0] == problem]
-    chosen = ranges[0] if ranges and x_range is None else x_range
-    if chosen not in ranges:
-        known = ", ".join(f"{key[0]} with {key[1]:g}" for key in CASES)
-        raise ValueError(f"problem and x_range must be one of {known}; got {problem}, {x_range}")
-    case = CASES[problem, float(chosen)]
-    if case.x_range not in how.ranges:
-        raise ValueError(
-            f"setting {setting!r} has the ranges {how.ranges} of problem 2; got {case.x_range:g}"
-        )
+    case, how = CASES[problem, x_range], SETTINGS[setting]
     data_rng, train_rng, predict_rng = np.random.default_rng(seed).spawn(3)
     noise = case.noise**2 if how.as_drawn else case.noise  # a variance as a standard deviation
     data = case.draw(data_rng, case.rows if rows is None else rows, *case.data, noise)

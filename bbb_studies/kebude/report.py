@@ -11,20 +11,22 @@ from dataclasses import asdict
 from math import log, pi, sqrt
 from pathlib import Path
 from textwrap import fill
-from typing import cast
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from bbb_numpy import plain
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.numeric.files import write_json
 from bbb_numpy.plots import fits
-from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, finish, legend_above, plain_numbers
+from bbb_numpy.training import Epoch
 from bbb_studies.kit import panels, table
 
 from . import regression
-from .figure import report_figure
 from .regression import CASES, SETTINGS, Numbers, Result
 
 LEVELS = {4.0: 41.0, 2.5: 48.0, 1.0: 59.5}  # where the loss of the report's Figures 1 to 3 ends
@@ -48,25 +50,21 @@ def run_all(
     ``report-problem2-printed.txt``. `rows` and `epochs` instead of the report's, for a quick look.
     ValueError if nothing fits the selection.
     """
-    chosen = [
-        (*case, name)
-        for case in CASES
-        for name, how in SETTINGS.items()
-        if problem in (None, case[0]) and x_range in (None, case[1]) and setting in (None, name)
-        if case[1] in how.ranges
+    every = [
+        (*case, name) for case in CASES for name in SETTINGS if case[1] in SETTINGS[name].ranges
     ]
+    asked = problem, x_range, setting
+    chosen = [one for one in every if all(a in (None, b) for a, b in zip(asked, one, strict=True))]
     if not chosen:
-        known = ", ".join(f"problem {key[0]} with x_range {key[1]:g}" for key in CASES)
         raise ValueError(
-            f"there is no experiment with problem={problem}, x_range={x_range}, "
-            f"setting={setting!r}; there are {known}, with setting {', '.join(SETTINGS)}; "
-            "as-drawn and literal are of problem 2"
+            f"there is no experiment with problem, range and setting {asked}; there are {every}"
         )
     out.mkdir(parents=True, exist_ok=True)
     results = []
     for which in chosen:
         results.append(regression.run(*which, seed=seed, rows=rows, epochs=epochs))
-        _draw(results[-1], out / f"{results[-1].name}.png")
+        draw = _figure_beside if results[-1].setting.as_drawn else _figure
+        draw(results[-1]).savefig(out / f"{results[-1].name}.png", dpi=100)
     names = [problem and f"problem{problem}", x_range and f"range{x_range:g}", setting]
     part = "".join(f"-{name}" for name in names if name)
     if any(r.case.problem == 2 for r in results):
@@ -107,6 +105,56 @@ def band(path: Path) -> str:
         shown = column[[60, 70, 80, 90, 100, 120], 0]  # x = 0, 1, 2, 3, 4, 6
         text += f"\n{name:28} " + " ".join(f"{value:6.2f}" for value in shown)
     return f"{text}\npicture: {path}"
+
+
+def _figure(result: Result) -> Figure:
+    """Draw the report's two panels, and as a third the fit less the truth within the data.
+
+    On the scale of the second its bands are thinner than the lines.
+    """
+    figure, (a, b, c) = panels(13.0, 4.1, 1, 3, width_ratios=(1.1, 1.2, 1.2))
+    case, x = result.case, result.x[:, 0]
+    _draw_losses(a, result.history, len(result.data.x))
+    shown: dict[str, Any] = {"data": result.data[:2], "truth": result.data.truth}
+    fits.fit(x, result.predictive, y_limits=case.y_limits, ax=b, **shown)
+    low, high = float(result.data.x.min()), float(result.data.x.max())
+    step = np.diff(x).max()  # one point further, up to the edges of the panel
+    inside = (x > low - step) & (x < high + step)
+    within = Predictive._make(moment[inside, 0] for moment in result.predictive)
+    fits.fit(x[inside], within, less_truth=True, ax=c, **shown)
+    c.legend().remove()  # that of (b) serves both
+    a.set(xlabel="epoch\n(a) loss against epochs")
+    b.set(xlabel="x (dimensionless)\n(b) fit", ylabel="y (dimensionless)")
+    label = "x (dimensionless)\n(c) fit less truth, within the data"
+    c.set(xlim=(low, high), xlabel=label, ylabel="y − truth (dimensionless)")
+    title = f"problem {case.problem}, x in {case.interval}, {result.setting.title}"
+    figure.suptitle(title, fontsize="medium")
+    return figure
+
+
+def _draw_losses(ax: Axes, history: Sequence[Epoch], rows: int) -> None:
+    """Draw the free energy against epochs, with its complexity and likelihood parts.
+
+    Logarithmic in y, too, if all numbers are positive and far apart.
+    """
+    table = np.array([(epoch.objective, epoch.kl, epoch.nll) for epoch in history])
+    table /= rows  # (epochs, 3)
+    looks = (
+        ("free energy", BLACK, "-", 1.6),
+        ("KL(q, prior)", BLUE, "--", 1.4),
+        ("−log likelihood", VERMILLION, ":", 1.8),
+    )
+    epochs = np.arange(1, len(history) + 1)
+    for values, (label, colour, style, width) in zip(table.T, looks, strict=True):
+        ax.plot(epochs, values, style, color=colour, linewidth=width, label=label)
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    if 0 < 5 * table.min() < table.max():
+        ax.set_yscale("log")
+        few = table.max() < 100 * table.min()  # powers of ten to read values from
+        plain_numbers(ax.yaxis, minor="25" if few else "")
+        ax.tick_params(axis="y", which="minor", labelsize=ax.yaxis.label.get_fontsize())
+    finish(ax, "epoch", "nats per training example", 2)
 
 
 def _figure_beside(result: Result) -> Figure:
@@ -151,22 +199,6 @@ def _beside(own: Sequence[Result]) -> list[str]:
             f"of the data, without the 50 {held[1]:.0%}."
         )
     return lines
-
-
-def _draw(result: Result, path: Path) -> None:
-    if result.setting.as_drawn:
-        _figure_beside(result).savefig(path, dpi=100)
-        return
-    axes = report_figure(
-        result.history,
-        result.x,
-        result.predictive,
-        data=result.data[:2],
-        truth=result.data.truth,
-        y_limits=result.case.y_limits,
-        title=f"problem {result.case.problem}, x in {result.case.interval}, {result.setting.title}",
-    )
-    cast(Figure, axes[0].figure).savefig(path, dpi=100)
 
 
 def _draw_deviations(results: Sequence[Result], path: Path) -> None:

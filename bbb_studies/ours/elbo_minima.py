@@ -27,7 +27,7 @@ from bbb_numpy.plots import style
 from bbb_numpy.progress import counted, steps
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
-from bbb_studies.kit import Claim, claims, listed, panels, write
+from bbb_studies.kit import Claim, claims, listed, panels, text, write
 
 Array = NDArray[Any]
 UNITS, ROWS, NOISE, STARTS = 3, 24, 0.2, 24
@@ -149,26 +149,24 @@ def reproduce(out: Path, seed: int = 0, progress: bool | None = None, **size: in
     write(out, {"elbo-minima": draw(found)}, found, "elbo-minima")
     kinds = ((f"{k}", found.energies[found.kinds == k]) for k in range(found.kinds.max() + 1))
     barriers = {name: float(way.max() - max(way[0], way[-1])) for name, way in found.ways.items()}
-    return "\n\n".join(
-        [
-            listed(
-                f"1-{UNITS}-1, {ROWS} rows: the functions that {len(found.kinds)} starts found.",
-                "function",
-                kinds,
-                {
-                    "starts": lambda part: f"{len(part)}",
-                    "bound, nats": lambda part: f"{-part[0]:.2f}",
-                    "worst": lambda part: f"{-part[-1]:.2f}",
-                },
-            ),
-            listed(
-                "From the best theta to another: how far the bound falls below both ends, nats.",
-                "to",
-                barriers.items(),
-                {"barrier": "{:.2f}"},
-            ),
-            claims("What D53 says.", "derivations.md", claims_of_the_derivations(found)),
-        ]
+    return text(
+        listed(
+            f"1-{UNITS}-1, {ROWS} rows: the functions that {len(found.kinds)} starts found.",
+            "function",
+            kinds,
+            {
+                "starts": lambda part: f"{len(part)}",
+                "bound, nats": lambda part: f"{-part[0]:.2f}",
+                "worst": lambda part: f"{-part[-1]:.2f}",
+            },
+        ),
+        listed(
+            "From the best theta to another: how far the bound falls below both ends, nats.",
+            "to",
+            barriers,
+            {"barrier": "{:.2f}"},
+        ),
+        claims("What D53 says.", "derivations.md", claims_of_the_derivations(found)),
     )
 
 

@@ -37,20 +37,13 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.plots.style import (
-    BLACK,
-    BLUE,
-    GREY,
-    VERMILLION,
-    finish,
-    legend_of_figure,
-    plain_numbers,
-)
+from bbb_numpy.plots import style
+from bbb_numpy.plots.style import BLUE, GREY, VERMILLION, finish
 from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies import linear_gaussian as exact
-from bbb_studies.kit import Estimate, concise, listed, table, write
+from bbb_studies.kit import Estimate, concise, listed, table, text, write
 
 Array = NDArray[Any]
 SAMPLES = 2  # weight samples per step: one antithetic pair
@@ -69,18 +62,9 @@ class ScoreFunction(Family):
     posterior: Density = MeanField()
     baseline: bool = False
 
-    def value_and_grad(
-        self,
-        theta: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        kl_weight: float = 1.0,
-        buffers: Buffers | None = None,
-        sample_weight: Array | None = None,
-    ) -> Evaluated:
+    def value_and_grad(self, *given: Any, **more: Any) -> Evaluated:
         """Return the free energy and its score-function gradient, as `Reparameterised` does."""
-        step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)
+        step = self.forward(*given, **more)
         c = step.cotangents
         costs = np.sum(np.multiply(c, step.terms), axis=0)  # (S,)  h_s / S
         if self.baseline:
@@ -161,7 +145,6 @@ class Noise(NamedTuple):
     scale: Estimate  # the same for rho; for full rank, for the whole factor
     cost: Estimate  # variance of both blocks x time
     seconds: float  # median of a step, draw and value_and_grad; not relative
-    bias: float  # difference of mean gradients to the reference in standard errors, rms
 
 
 class Spot(NamedTuple):
@@ -206,7 +189,6 @@ def measure(place: Place, seed: int, steps: int = STEPS) -> dict[str, Noise]:
             ratio(grads[name][:, cut:], reference[:, cut:]),
             Estimate._make(float(np.median(times[name])) / clock * r for r in both[name]),
             float(np.median(times[name])),
-            difference(grads[name], reference),
         )
         for name in names
     }
@@ -227,15 +209,6 @@ def _batch_squares(grads: Array) -> Array:
     """Return the squared distance to the mean, summed, of every batch (BATCHES,)."""
     squares = np.sum((grads - grads.mean(axis=0)) ** 2, axis=1)
     return np.array([part.sum() for part in np.array_split(squares, BATCHES)])
-
-
-def difference(grads: Array, reference: Array) -> float:
-    """Return the difference of means in its own standard errors, root mean square."""
-    gap = grads - reference
-    error = gap.std(axis=0) / np.sqrt(len(gap))
-    seen = error > 1e-9 * np.abs(reference).max()
-    z = gap.mean(axis=0)[seen] / error[seen]
-    return float(np.sqrt(np.mean(z**2))) if seen.any() else 0.0
 
 
 def curves(seed: int, steps: int = CURVE_STEPS, *, done: Done = unseen) -> dict[str, list[Spot]]:
@@ -266,7 +239,7 @@ def curves(seed: int, steps: int = CURVE_STEPS, *, done: Done = unseen) -> dict[
             true = slope if name == "EUBO" else iwae
             size = float(np.linalg.norm(true))
             bias = float(np.linalg.norm(grads.mean(axis=0) - true)) / size
-            noise = _deviation(grads) / size
+            noise = float(np.sqrt(grads.var(axis=0).sum())) / size
             found[name].append(Spot(count, bias, noise / steps**0.5, noise, effective))
     return found
 
@@ -286,10 +259,6 @@ def sampled(
     return grads, float(effective.mean())
 
 
-def _deviation(grads: Array) -> float:
-    return float(np.sqrt(grads.var(axis=0).sum()))
-
-
 def order(end: dict[str, Noise]) -> list[str]:
     """Return the estimators by falling variance, the geometric mean of both blocks."""
     return sorted(end, key=lambda name: -end[name].location.mean * end[name].scale.mean)
@@ -307,16 +276,15 @@ def draw_variances(
     for ax, letter, (place, rows) in zip(panels, "abcde", found.items(), strict=True):
         _draw_ratios(ax, names, rows)
         ax.set_xlabel(f"relative variance\n({letter}) {place}")
-    legend_of_figure(above, panels[0], 4)
+    style.legend_of_figure(above, panels[0], 4)
     left, right = below.subplots(1, 2)
     counts = [spot.samples for spot in spots["IWAE"]]
-    for ax, key, colour, marker, style, label in (
-        (left, "IWAE", BLUE, "o", "-", "IWAE, reparameterised"),
-        (left, "doubly", VERMILLION, "s", "--", "IWAE, doubly reparameterised"),
-        (right, "EUBO", BLUE, "o", "-", "EUBO, standard deviation"),
+    for ax, key, colour, marks, label in (
+        (left, "IWAE", BLUE, "o-", "IWAE, reparameterised"),
+        (left, "doubly", VERMILLION, "s--", "IWAE, doubly reparameterised"),
+        (right, "EUBO", BLUE, "o-", "EUBO, standard deviation"),
     ):
-        values = [s.deviation for s in spots[key]]
-        ax.plot(counts, values, color=colour, marker=marker, linestyle=style, label=label)
+        ax.plot(counts, [s.deviation for s in spots[key]], marks, color=colour, label=label)
     bias, errors = ([getattr(s, part) for s in spots["EUBO"]] for part in ("bias", "error"))
     right.errorbar(
         counts, bias, errors, color=VERMILLION, marker="s", linestyle="--", capsize=2,
@@ -329,7 +297,7 @@ def draw_variances(
         ax.set_xscale("log")
         ax.set_yscale("log")
         for axis in (ax.xaxis, ax.yaxis):
-            plain_numbers(axis)
+            style.plain_numbers(axis)
         ax.set_ylim(*limits)
         samples = f"weight samples per step\n{title}, linear regression beside the optimum"
         finish(ax, samples, "relative to |true gradient|", 2)
@@ -359,10 +327,10 @@ def _draw_ratios(ax: Axes, names: Sequence[str], rows: Mapping[str, Noise]) -> N
                 value, place + shift, xerr=2.0 * error, color=colour, marker=marker, label=own,
                 markerfacecolor=face, markersize=5, linestyle="none", capsize=2,
             )  # fmt: skip
-    ax.axvline(1.0, color=BLACK, linewidth=0.8, linestyle=":")
+    ax.axvline(1.0, color=style.BLACK, linewidth=0.8, linestyle=":")
     ax.set_xscale("log")
     ax.set_xlim(left=edge)
-    plain_numbers(ax.xaxis)
+    style.plain_numbers(ax.xaxis)
     ax.xaxis.set_major_locator(LogLocator(numticks=4))
     ax.set_yticks(range(len(names)), list(reversed(names)))
     for place in range(len(names)):
@@ -374,39 +342,37 @@ def lay_out(noises: dict[str, dict[str, Noise]], curves: dict[str, list[Spot]]) 
     end, posterior = noises["network, end"], noises["linear, full rank"]
     best_first = sorted(end.items(), key=lambda item: item[1].cost.mean)
     spots = zip(*curves.values(), strict=True)
-    return "\n\n".join(
-        [
-            f"Network 13-50-1, 32 rows of 256; linear regression, 40 rows; variance of {STEPS} "
-            f"gradients\nof {SAMPLES} weight samples, relative (error of last digits).",
-            ratios(noises),
-            listed(
-                "Linear regression at the full-rank optimum, where q is the posterior.",
-                "estimator",
-                ((name, posterior[name]) for name in order(posterior)),
-                {"mu": lambda n: concise(*n.location), "factor": lambda n: concise(*n.scale)},
-            ),
-            listed(
-                "Time of a step at the network's end, and variance x time, relative; best first.",
-                "estimator",
-                best_first,
-                {
-                    "time (us)": lambda n: f"{1e6 * n.seconds:.0f}",
-                    "variance x time": lambda n: concise(*n.cost),
-                },
-            ),
-            listed(
-                "Beside the optimum: standard deviations over the size of the true gradient.",
-                "samples",
-                ((str(spot[0].samples), spot) for spot in spots),
-                {
-                    "effective": "{0[0].effective:.1f}",
-                    "IWAE": "{0[0].deviation:.2f}",
-                    "doubly reparameterised": "{0[1].deviation:.2f}",
-                    "EUBO": "{0[2].deviation:.2f}",
-                    "bias of EUBO": lambda spot: concise(spot[2].bias, spot[2].error),
-                },
-            ),
-        ]
+    return text(
+        f"Network 13-50-1, 32 rows of 256; linear regression, 40 rows; variance of {STEPS} "
+        f"gradients\nof {SAMPLES} weight samples, relative (error of last digits).",
+        ratios(noises),
+        listed(
+            "Linear regression at the full-rank optimum, where q is the posterior.",
+            "estimator",
+            ((name, posterior[name]) for name in order(posterior)),
+            {"mu": lambda n: concise(*n.location), "factor": lambda n: concise(*n.scale)},
+        ),
+        listed(
+            "Time of a step at the network's end, and variance x time, relative; best first.",
+            "estimator",
+            best_first,
+            {
+                "time (us)": lambda n: f"{1e6 * n.seconds:.0f}",
+                "variance x time": lambda n: concise(*n.cost),
+            },
+        ),
+        listed(
+            "Beside the optimum: standard deviations over the size of the true gradient.",
+            "samples",
+            ((str(spot[0].samples), spot) for spot in spots),
+            {
+                "effective": "{0[0].effective:.1f}",
+                "IWAE": "{0[0].deviation:.2f}",
+                "doubly reparameterised": "{0[1].deviation:.2f}",
+                "EUBO": "{0[2].deviation:.2f}",
+                "bias of EUBO": lambda spot: concise(spot[2].bias, spot[2].error),
+            },
+        ),
     )
 
 

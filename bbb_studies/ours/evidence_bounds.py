@@ -23,18 +23,11 @@ from bbb_numpy.model.objectives import log_weights
 from bbb_numpy.numeric.elementary import logsumexp
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.posteriors import MeanField
-from bbb_numpy.plots.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    VERMILLION,
-    legend_of_figure,
-    plain_numbers,
-)
+from bbb_numpy.plots import style
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION
 from bbb_numpy.progress import counted, steps
 from bbb_studies import linear_gaussian as exact
-from bbb_studies.kit import Estimate, concise, estimate, listed, table, write
+from bbb_studies.kit import Estimate, concise, estimate, listed, table, text, write
 from bbb_studies.linear_gaussian import Exact, Gaussian, Regression
 
 Array = NDArray[Any]
@@ -175,7 +168,7 @@ def draw_bounds(
         _draw_panel(ax, case, counts)
         ax.set_xlabel(f"samples k\n({letter}) q: {case.name}")
     panels[0].set_ylabel("bound − log evidence ± 2 s.e. (nats)")
-    legend_of_figure(figure, panels[0], 6)
+    style.legend_of_figure(figure, panels[0], 6)
     return figure
 
 
@@ -183,15 +176,15 @@ def _draw_panel(ax: Axes, case: Case, counts: Sequence[int]) -> None:
     ax.axhline(0.0, color=BLACK, linewidth=1.2, label="log evidence")
     ax.axhline(case.elbo, color=GREY, linewidth=1.4, linestyle=(0, (1, 1.5)), label="exact ELBO")
     ax.axhline(case.eubo, color=GREY, linewidth=1.4, linestyle=(0, (6, 2)), label="exact EUBO")
-    for kind, (colour, marker, style, label) in STYLES.items():
+    for kind, (colour, marker, line, label) in STYLES.items():
         means = [b.mean for b in case.bounds[kind]]
         errors = [2.0 * b.error for b in case.bounds[kind]]
         ax.errorbar(
-            counts, means, errors, color=colour, marker=marker, linestyle=style, markersize=4.5,
+            counts, means, errors, color=colour, marker=marker, linestyle=line, markersize=4.5,
             linewidth=1.3, capsize=2, label=label,
         )  # fmt: skip
     ax.set_xscale("log")
-    plain_numbers(ax.xaxis)
+    style.plain_numbers(ax.xaxis)
     reach = max(-case.elbo, case.eubo)
     if reach > 20.0:
         ax.set_yscale("symlog", linthresh=1.0)
@@ -224,9 +217,7 @@ def lay_out(data: Regression, log_evidence: float, cases: Sequence[Case]) -> str
         },
     )
     bounds = [_bounds(case) for case in cases if case.eubo > EQUAL]
-    return "\n\n".join(
-        [exact, *bounds, "'EUBO' is the self-normalised estimate from samples of q."]
-    )
+    return text(exact, *bounds, "'EUBO' is the self-normalised estimate from samples of q.")
 
 
 def _bounds(case: Case) -> str:

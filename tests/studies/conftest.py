@@ -6,7 +6,6 @@ import pytest
 from tqdm import tqdm
 
 import bbb_numpy.progress
-from bbb_studies.blundell import mnist
 
 
 class Watched(tqdm):
@@ -24,8 +23,7 @@ class Watched(tqdm):
 @pytest.fixture(autouse=True, scope="module")  # before the fixtures that run whole experiments
 def watched_bars():
     with pytest.MonkeyPatch.context() as patch:
-        for module in (bbb_numpy.progress, mnist):
-            patch.setattr(module, "tqdm", Watched)
+        patch.setattr(bbb_numpy.progress, "tqdm", Watched)
         yield
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bbb_numpy.plots.style import axes_or_new
 from bbb_studies.blundell import mnist
 from bbb_studies.blundell.mnist import Candidate, Settings, lay_out
 from bbb_studies.data.mnist import MNIST
@@ -36,7 +37,7 @@ def made_up(seed=0, train=1400, test=200):
     return MNIST(*part(train), *part(test))
 
 
-FOUND, SAVE = made_up(), mnist.save
+FOUND, SAVE = made_up(), mnist.write_state
 
 
 def run(out, **more):
@@ -77,7 +78,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_numbers(
             SAVE(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(mnist, "save", dies)
+        patch.setattr(mnist, "write_state", dies)
         with pytest.raises(Killed):
             run(tmp_path)
     seen.clear()
@@ -86,7 +87,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_numbers(
         seen.append(0)
         SAVE(*arguments)
 
-    monkeypatch.setattr(mnist, "save", counts)
+    monkeypatch.setattr(mnist, "write_state", counts)
     run(tmp_path)
     assert len(seen) == STEPS - when - (where == "after")  # nothing is trained twice
     assert without_time(tmp_path) == without_time(finished[0])
@@ -175,3 +176,11 @@ def test_the_tables_hold_the_numbers_of_the_run(finished):
     assert max(map(len, printed.splitlines())) <= 120
     numbers["methods"]["BBB"]["test"] = 0.1234
     assert "12.34 %" in lay_out(numbers)
+
+
+def test_the_share_marked_lies_below_the_line():
+    ratio, ax = np.exp(np.random.default_rng(0).normal(0, 1, 500)), axes_or_new(None)
+    mnist._draw_ratios(ax, ratio)
+    (line,) = [line for line in ax.lines if line.get_label() == "75% below"]
+    assert np.mean(ratio < 10 ** (line.get_xdata()[0] / 10)) == pytest.approx(0.75)
+    assert "dB" in ax.get_xlabel()

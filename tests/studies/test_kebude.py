@@ -8,7 +8,7 @@ import json
 import re
 from dataclasses import asdict, replace
 from functools import partial
-from math import exp, inf, isfinite, sqrt
+from math import exp, isfinite, sqrt
 
 import numpy as np
 import pytest
@@ -16,6 +16,8 @@ from tables import check_picture
 
 from bbb_numpy.cli.main import main
 from bbb_numpy.evaluation.predictive import Predictive
+from bbb_numpy.plots.style import axes_or_new
+from bbb_numpy.training import Epoch
 from bbb_numpy.training.optimizers import SGD
 from bbb_studies.kebude import regression, report
 from bbb_studies.kebude.regression import CASES, SETTINGS, _inside_and_outside
@@ -169,18 +171,45 @@ def test_each_claim_of_section_8_is_judged_by_its_numbers(results, ends, wider, 
         assert (sentence[1] == "holds") == bool(true)
 
 
+def test_what_is_no_experiment_is_refused_and_the_known_are_named(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"no experiment .* \(1, 4.0, None\); there are .*\(1, 0.5"
+    ):
+        report.run_all(1, 4.0, out=tmp_path)
+
+
+def lines(ax):
+    return {line.get_label(): line for line in ax.lines}
+
+
+def test_the_loss_shows_the_free_energy_and_both_its_parts_from_epoch_1():
+    history = [Epoch(9.0 - e, 3.0, 6.0 - e, 1e-2, np.nan) for e in range(4)]
+    ax = axes_or_new(None)
+    report._draw_losses(ax, history, 2)
+    shown = lines(ax)
+    assert np.array_equal(shown["free energy"].get_xdata(), [1, 2, 3, 4])
+    assert np.array_equal(shown["free energy"].get_ydata(), [4.5, 4.0, 3.5, 3.0])
+    assert np.array_equal(shown["KL(q, prior)"].get_ydata(), [1.5] * 4)
+    assert np.array_equal(shown["−log likelihood"].get_ydata(), [3.0, 2.5, 2.0, 1.5])
+
+
 @pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"problem": 3}, "must be one of 2 with 4, 2 with 2.5, 2 with 1, 1 with 0.5; got 3"),
-        ({"x_range": inf}, "got 2, inf"),
-        ({"setting": "better"}, r"one of 'printed', .*; got 'better'"),
-        (
-            {"problem": 1, "setting": "as-drawn"},
-            "'as-drawn' has the ranges .* of problem 2; got 0.5",
-        ),
-    ],
+    ("objectives", "scale"),
+    [((9.0, 1.0), "log"), ((9.0, 4.0), "linear"), ((9.0, -1.0), "linear"), ((9.0, 0.0), "linear")],
 )
-def test_an_unknown_experiment_is_refused_and_the_known_are_named(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        regression.run(**wrong)
+def test_the_loss_is_logarithmic_only_where_that_is_possible_and_useful(objectives, scale):
+    ax = axes_or_new(None)
+    report._draw_losses(ax, [Epoch(value, 4.0, 5.0, 1e-2, np.nan) for value in objectives], 1)
+    assert ax.get_yscale() == scale
+
+
+def test_the_figure_of_the_report_has_loss_then_fit(results):
+    result = results[2, 1.0, "should-be"]
+    a, b, c = report._figure(result).axes
+    assert "free energy" in lines(a)
+    assert a.get_ylabel() == "nats per training example"
+    assert np.array_equal(lines(b)["predictive mean"].get_ydata(), result.predictive.mean[:, 0])
+    assert b.get_ylim() == result.case.y_limits
+    assert c.get_xlim() == (result.data.x.min(), result.data.x.max())
+    assert not lines(c)["truth"].get_ydata().any()
+    assert [ax.get_xlabel().split("\n")[1][:3] for ax in (a, b, c)] == ["(a)", "(b)", "(c)"]
