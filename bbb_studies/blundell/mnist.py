@@ -574,7 +574,6 @@ def reproduce(
     settings = settings or Settings(seed)
     names = [c.name for c in candidates]
     record = {"format": FORMAT, "settings": plain(settings), "candidates": names}
-    out.mkdir(parents=True, exist_ok=True)
     for name in (SETTINGS, FINISHED):
         if (out / name).exists():
             there = json.loads((out / name).read_text(encoding="utf-8"))
@@ -586,6 +585,7 @@ def reproduce(
             if name == FINISHED:
                 return lay_out(there)
     images = prepare(data.load() if found is None else found, settings)
+    out.mkdir(parents=True, exist_ok=True)
     write_json(out / SETTINGS, record)
     runs, searched, best = train_all(out, images, settings, candidates, progress)
     chosen = {method: (candidates[number], runs[number]) for method, number in best.items()}

@@ -82,8 +82,6 @@ def reproduce(args: argparse.Namespace) -> int:
     out = Path(args.out or f"reproduced/{args.experiment}{'-full' if longer else ''}")
     if out.exists() and not out.is_dir():
         raise OSError(f"{out} is a file; name a folder with --out")
-    made = [folder for folder in (out, *out.parents) if not folder.exists()]
-    out.mkdir(parents=True, exist_ok=True)
     try:
         module = import_module(f"bbb_studies.{study.module}")
         given = module.full(args.seed) if longer else {"seed": args.seed}
@@ -93,33 +91,23 @@ def reproduce(args: argparse.Namespace) -> int:
                 limits.enter_context(one_thread_later())
             limits.enter_context(naming(out))
             text = module.reproduce(out, **given)
-    except Exception as error:
-        if not any(out.iterdir()):  # e.g. the data are missing
-            for folder in made:
-                folder.rmdir()
-        if isinstance(error, ModuleNotFoundError):
-            name = str(error.name).partition(".")[0]
-            extra = "learners" if name in ("sklearn", "scipy", "joblib") else "uci"
-            raise ValueError(
-                f"{args.experiment} needs {name}; pip install 'bbb_numpy[{extra}]' brings it"
-            ) from None
-        raise
-    said = _size(study, bool(longer))
+    except ModuleNotFoundError as error:
+        name = str(error.name).partition(".")[0]
+        extra = "learners" if name in ("sklearn", "scipy", "joblib") else "uci"
+        raise ValueError(
+            f"{args.experiment} needs {name}; pip install 'bbb_numpy[{extra}]' brings it"
+        ) from None
+    said = "This is the full run; there is no shorter one."
+    if study.full:
+        which = "full run (--full)" if longer else "short run; --full"
+        said = f"This is the {which}: {study.full}."
     if not text.endswith(said):  # as that of a run that is only read again
         text = f"{text}\n\n{said}"
+    out.mkdir(parents=True, exist_ok=True)
     write_text(out / f"{args.experiment}.txt", text + "\n")
     print(text)
     print(f"pictures, this text and its numbers are in {out}{os.sep}")
     return 0
-
-
-def _size(study: Study, full: bool) -> str:
-    """Say which of its runs this was."""
-    if not study.full:
-        return "This is the full run; there is no shorter one."
-    if full:
-        return f"This is the full run (--full): {study.full}."
-    return f"This is the short run; --full: {study.full}."
 
 
 def add_parsers(commands: Commands) -> None:

@@ -16,7 +16,7 @@ from bbb_numpy.numeric.threads import one_blas_thread
 from bbb_studies.cli import uci as benchmarking
 from bbb_studies.data.locate import ENVIRONMENT
 from bbb_studies.uci import gaps, records, trials, workers
-from bbb_studies.uci.trials import METHODS, SETS, Trial, measure, settings_for
+from bbb_studies.uci.trials import METHODS, Trial, measure, settings_for
 
 pytestmark = [dask, pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")]
 WRITTEN = {
@@ -168,26 +168,6 @@ def test_a_failing_trial_is_named_and_the_others_are_finished(small, out, capsys
 def idle(monkeypatch):
     """Fails where anything is measured."""
     monkeypatch.setattr(workers, "local", lambda jobs: pytest.fail("began to work"))
-
-
-@pytest.mark.parametrize(
-    ("words", "listed"),
-    [
-        (["--data", "iris"], ["'iris'", *SETS]),
-        (["--method", "hcm"], ["'hcm'", *METHODS]),
-        (["--splits", "0"], ["--splits", "whole number >= 1; got 0"]),
-        (["--seed", "1.5"], ["--seed", "whole number >= 0"]),
-    ],
-    ids=" ".join,
-)
-def test_an_unknown_word_is_named_with_all_that_there_are(words, listed, idle, out, capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(["uci", "--out", str(out), *words])
-    assert caught.value.code == 2
-    *usage, line = capsys.readouterr().err.splitlines()
-    assert usage[0].startswith("usage: bbb-numpy uci")
-    assert all(word in line for word in listed)
-    assert not out.exists()
 
 
 @pytest.mark.parametrize("kind", ["unset", "empty"])

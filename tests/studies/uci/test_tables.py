@@ -174,25 +174,6 @@ def test_targets_ask_the_methods_that_they_name():
     assert alone == {"mean-field": 0, "renyi": 0}, "one split of twenty reaches nothing"
 
 
-def test_the_output_folder_holds_tables_and_pictures(tmp_path):
-    rows = sample(("boston", "energy"), ("map", "hmc"), 3)
-    said = page.write(tmp_path / "out", rows, COMMAND)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        *("calibration.png", "pit.png", "scores.png"),
-        *("table.csv", "table.md", "trials.csv"),
-    ]
-    text = (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
-    assert "](scores.png)" in text
-    assert "They are in the folder `records`." in text
-    assert "uci_records" not in text
-    assert "samplers below the best of the Bayesian networks listed: " in said
-    assert "Splits are missing in: boston, map, hmc: 3 of 20 splits" in said
-    assert max(map(len, said.splitlines()[:8])) <= 100
-    said = page.write(tmp_path / "failed", [failure()], COMMAND)
-    assert "boston, hmc, split 0: ValueError: planted" in said
-    assert not (tmp_path / "failed" / "scores.png").exists()
-
-
 @pytest.mark.parametrize(
     ("mean", "error", "count", "text"),
     [
