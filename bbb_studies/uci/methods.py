@@ -157,7 +157,7 @@ Fitted = Callable[[Array, Array, Candidate, Settings, np.random.Generator], Fit]
 
 @dataclass(frozen=True)
 class Method:
-    """How to come to a posterior: by an `estimator` that is trained, a `kernel`, or else `one`."""
+    """How to come to a posterior: by an `estimator` that is trained, or else by `one`."""
 
     label: str  # for print
     group: str  # "variational", "points" or "samplers": in one panel of the pictures
@@ -167,8 +167,6 @@ class Method:
     steps: str = "steps"  # names of the settings of its training
     rows: str = "batch_size"
     samples: str | None = None  # None: 1
-    kernel: Callable[[Settings], Any] | None = None
-    likelihood: Likelihood = NOISE
     one: Fitted | None = None
 
 
@@ -182,23 +180,21 @@ def fit(
 ) -> list[Fit]:
     """Fit a method to standardised rows `x` (N, d_in), `y` (N, 1), once for each candidate.
 
-    Candidates that differ in their prior alone are trained as one computation where that wins.
+    Candidates differ in their prior alone, and are trained as one computation where that wins.
     All have the same random numbers.
     """
-    if len({candidate[1:] for candidate in candidates}) > 1:
-        raise ValueError("candidates that are fitted together may differ in their prior alone")
     rngs = [np.random.default_rng(seed) for _ in candidates]
     how = METHODS[method]
-    if how.estimator is not None:
-        return _train(
-            [how.estimator(model(x.shape[1], c, settings)) for c in candidates],
-            *(x, y, candidates[0], rngs),
-            steps=getattr(settings, how.steps),
-            batch_size=min(getattr(settings, how.rows), len(x)),
-            samples=getattr(settings, how.samples) if how.samples else 1,
-        )
-    one = how.one or _sampled(how)
-    return [one(x, y, c, settings, rng) for c, rng in zip(candidates, rngs, strict=True)]
+    if how.one is not None:
+        return [how.one(x, y, c, settings, rng) for c, rng in zip(candidates, rngs, strict=True)]
+    assert how.estimator is not None
+    return _train(
+        [how.estimator(model(x.shape[1], c, settings)) for c in candidates],
+        *(x, y, candidates[0], rngs),
+        steps=getattr(settings, how.steps),
+        batch_size=min(getattr(settings, how.rows), len(x)),
+        samples=getattr(settings, how.samples) if how.samples else 1,
+    )
 
 
 def _points(whole: Model) -> Reparameterised:
@@ -233,14 +229,13 @@ def _default(
     return Fit((learner.estimator_,), (learner.theta_,), None, notes)
 
 
-def _sampled(how: Method) -> Fitted:
+def _sampled(kernel: Callable[[Settings], Any], likelihood: Likelihood = NOISE) -> Fitted:
     """Return what draws from the posterior of weights and noise, each chain from a point (W2)."""
 
     def draw(
         x: Array, y: Array, candidate: Candidate, settings: Settings, rng: np.random.Generator
     ) -> Fit:
-        assert how.kernel is not None
-        whole = model(x.shape[1], candidate, settings, how.likelihood)
+        whole = model(x.shape[1], candidate, settings, likelihood)
         rngs, size = rng.spawn(settings.chains), (settings.start_steps, settings.start_batch)
         starts = _train([_points(whole)] * settings.chains, x, y, candidate, rngs, *size)
         with warnings.catch_warnings():  # how many diverged is recorded, and the bias
@@ -248,7 +243,7 @@ def _sampled(how: Method) -> Fitted:
                 warnings.filterwarnings("ignore", message=said, category=UserWarning)
             draws = sample(
                 *(whole, x, y),
-                sampler=how.kernel(settings),
+                sampler=kernel(settings),
                 chains=settings.chains,
                 groups=1,  # each worker has a trial of its own
                 start=np.stack([one.thetas[0] for one in starts]),
@@ -314,25 +309,24 @@ METHODS: dict[str, Method] = {  # in the order of print
     "ensemble": Method("ensemble", "points", "validation", 3, one=_ensemble),
     "default": Method("default learner", "variational", "nothing", 2, one=_default),
     # Hamiltonian Monte Carlo (M7) and the no-U-turn sampler (M9, M10)
-    "hmc": Method("HMC", "samplers", "validation", 20, kernel=_hmc),
+    "hmc": Method("HMC", "samplers", "validation", 20, one=_sampled(_hmc)),
     "nuts": Method(
         *("NUTS", "samplers", "validation", 25),
-        kernel=lambda settings: NUTS(max_depth=settings.depth),
+        one=_sampled(lambda settings: NUTS(max_depth=settings.depth)),
     ),
     # HMC that finds the length of its path (D47), and microcanonical, unadjusted (D48, D49, D50)
     "chees": Method(
         *("ChEES-HMC", "samplers", "validation", 25),
-        kernel=lambda settings: ChEES(path=settings.path, max_steps=settings.leaps),
+        one=_sampled(lambda settings: ChEES(path=settings.path, max_steps=settings.leaps)),
     ),
     "mclmc": Method(
         *("MCLMC", "samplers", "validation", 20),
-        kernel=lambda settings: MCLMC(max_steps=settings.leaps),
+        one=_sampled(lambda settings: MCLMC(max_steps=settings.leaps)),
     ),
     # the noise as a second output of the network (D12)
     "hmc-heteroscedastic": Method(
         *("heteroscedastic HMC", "samplers", "validation", 25),
-        kernel=_hmc,
-        likelihood=HeteroscedasticLikelihood(),
+        one=_sampled(_hmc, HeteroscedasticLikelihood()),
     ),
 }
 SAMPLERS = tuple(name for name, method in METHODS.items() if method.group == "samplers")

@@ -63,25 +63,28 @@ def test_a_failed_trial_is_named_and_in_no_mean():
     assert page.page([failure()], COMMAND).count("no result") == 10 + 18 + 18
 
 
-def test_the_number_of_splits_is_said_unless_it_is_the_published_one():
-    def line(rows):
-        return next(text for text in tables.markdown(rows).splitlines() if "HMC" in text)
+@pytest.mark.parametrize(
+    ("name", "splits", "said"),
+    [
+        *(("boston", 20, ""), ("protein", 5, ""), ("power", 5, "")),  # 5 of power's 20 are measured
+        *(("power", 4, "(4 of 5 splits)"), ("boston", 19, "(19 of 20 splits)")),
+        ("boston", 50, "(50 splits)"),
+    ],
+)
+def test_the_number_of_splits_is_said_unless_it_is_the_published_one(name, splits, said):
+    rows = sample((name,), ("hmc",), splits)
+    (line,) = (line for line in tables.markdown(rows).splitlines() if "HMC" in line)
+    assert said in line
+    assert ("split" in line) is bool(said)
 
-    assert "splits" not in line(sample(("boston",), ("hmc",)))
-    assert "splits" not in line(sample(("protein",), ("hmc",)))
-    assert "splits" not in line(sample(("power",), ("hmc",)))  # 5 of the 20 are measured
-    assert "(4 of 5 splits)" in line(sample(("power",), ("hmc",), 4))
-    assert "(19 of 20 splits)" in line(sample(("boston",), ("hmc",), 19))
-    assert "(50 splits)" in line(sample(("boston",), ("hmc",), 50))
+
+def test_splits_that_are_missing_are_named():
     others = [record(split=split) for split in range(5, 25)]  # as many, not the same
-    assert "(20 splits)" in line(others)
-    assert (
-        page._complete(tables.cells(others).values())
-        == "Splits are missing in: boston, hmc: 20 splits."
-    )
-    assert page._complete(tables.cells(sample()).values()).startswith(
-        "Every set and method above has"
-    )
+    assert "(20 splits)" in tables.markdown(others)
+    missing = "Splits are missing in: boston, hmc: 20 splits."
+    assert page._complete(tables.cells(others).values()) == missing
+    whole = page._complete(tables.cells(sample()).values())
+    assert whole.startswith("Every set and method above has")
 
 
 def test_the_table_has_methods_as_rows_and_the_lowest_means_bold():
