@@ -201,17 +201,6 @@ class Elsewhere:
         return -0.5 * (position**2).sum(axis=1), -position
 
 
-def check_refused(kernel):
-    """Raise unless a path of `kernel` that explodes leaves the chains, and is reported."""
-    state = kernel.init(Banana(), np.ones((6, 2)))
-    new, info = kernel.step(Banana(), np.random.default_rng(0), state)
-    np.testing.assert_array_equal(new.position, 1.0)
-    assert info.divergent.all()
-    assert not info.accepted.any()
-    assert np.all(info.acceptance == 0)
-    assert np.all(np.isfinite(info.energy))
-
-
 def same_bits(a, b):
     """Assert that two `Draws` are the same, bit for bit."""
     assert a.positions.tobytes() == b.positions.tobytes()

@@ -25,7 +25,7 @@ from ..numeric.validation import (
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
 from ..sampling.draws import Draws
-from ..sampling.run import METRICS, check_cores, check_sampler, sample
+from ..sampling.run import CORES, METRICS, check_sampler, sample
 from ..training.ensembles import ensemble_starts
 from ..training.recipe import Rows
 
@@ -95,7 +95,7 @@ class Sampling:
             metric=OneOf(*METRICS),
             target_accept=Optional(partial(proper_fraction, low=1e-9)),
             start=OneOf(*STARTS),
-            cores=check_cores,
+            cores=CORES,
         )
         check_fields(self, groups=Optional(partial(whole, least=1, most=self.chains)))
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,9 +28,10 @@ from .mcmc.chees import Paced, PathLength
 from .mcmc.microcanonical import Decoherence
 from .mcmc.states import evaluate
 
-__all__ = ["Checkpoint"]
+__all__ = ["Checkpoint", "warn"]
 
 Array = NDArray[Any]
+HERE = Path(__file__).parent
 
 
 class Stored(NamedTuple):
@@ -54,12 +57,9 @@ class Checkpoint:
     """
 
     def __init__(self, folder: Any, every: float) -> None:
-        if not isinstance(folder, str | Path) or not str(folder):
-            raise TypeError(f"checkpoint must name a folder; got {folder!r}")
         self.folder = Path(folder)
         self.every = not_negative("checkpoint_every", every)
-        if self.folder.exists() and not self.folder.is_dir():
-            raise NotADirectoryError(f"checkpoint {self.folder} is a file; name a folder")
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.written = time.monotonic()
         self.settings: dict[str, Any] = {}  # by which the same call is known again
 
@@ -68,16 +68,25 @@ class Checkpoint:
         return time.monotonic() - self.written >= self.every
 
     def write(self, runs: Sequence[Run]) -> None:
-        """Store all groups; a file is replaced only when the new one is whole."""
+        """Store all groups; a file is replaced only when the new one is whole.
+
+        Of a disk that is full it warns: the run goes on, with the draws in memory.
+        """
         self.written = time.monotonic()  # and not tried again at every step
-        self.folder.mkdir(parents=True, exist_ok=True)
         for group, run in enumerate(runs):
             adaptation = run.adaptation
             if adaptation is not None:  # the kernel may be one's own: what was found is stored
                 adaptation = adaptation._replace(kernel=adaptation.kernel.tuning)
             draws = (run.joined(),) if run.draws else ()
             stored = Stored(self.settings, run._replace(draws=draws, adaptation=adaptation))
-            write_state(self._file(group), stored, FORMAT)
+            try:
+                write_state(self._file(group), stored, FORMAT)
+            except OSError as error:
+                warn(
+                    f"the checkpoint could not be written: {error}. It stays as it was written "
+                    "before; the draws are not lost, and are returned"
+                )
+                return
 
     def read(
         self, settings: Settings, start: Array, groups: int, seed: int | None, known: bool
@@ -148,6 +157,14 @@ class Checkpoint:
             run = run._replace(adaptation=run.adaptation._replace(kernel=tuned))
         found: Run = run
         return found
+
+
+def warn(text: str) -> None:
+    """Warn, as of the line outside of this folder that has called it."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and Path(frame.f_code.co_filename).parent == HERE:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, UserWarning, stacklevel=level)
 
 
 def _sum(array: Array) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
@@ -39,15 +37,15 @@ from ..progress import tqdm
 from .chains import Run, Settings, begun, go_on, processes, usable, usual_groups
 from .draws import Draws
 from .mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, Kernel, MetropolisHastings, Target
-from .resuming import Checkpoint
+from .resuming import Checkpoint, warn
 
-__all__ = ["SAMPLERS", "check_cores", "check_sampler", "sample", "sample_target"]
+__all__ = ["CORES", "SAMPLERS", "check_sampler", "sample", "sample_target"]
 
 Array = NDArray[Any]
 METRICS = ("diagonal", "dense")
 WARM_UP = 500  # draws, for a kernel that does not say what its usual warm-up is
 TURN = 1.0  # seconds of a group between two looks at all of them
-MOST_CORES = 1024
+CORES = Optional(partial(whole, least=1, most=1024))
 SAMPLERS: dict[str, Kernel] = {
     "nuts": NUTS(),
     "chees": ChEES(),
@@ -70,11 +68,6 @@ def check_sampler(sampler: Any) -> Kernel:
     rule = Like(f"NUTS(max_depth=8), or one of {names}", "init", "step")
     kernel: Kernel = rule("sampler", sampler)
     return kernel
-
-
-def check_cores(name: str, cores: Any) -> int | None:
-    """Return a number of cores, or None for what the machine has."""
-    return None if cores is None else whole(name, cores, 1, MOST_CORES)
 
 
 def sample(
@@ -139,12 +132,12 @@ def sample(
     ((50, 2, 16), 16)
     """
     kind = DTYPE("dtype", dtype)
-    rows, scales = (_matrix("x", x, kind), _matrix("y", y, kind)), check_hyperpriors(hyperpriors)
-    if sample_weight is not None:
-        sample_weight = np.asarray(
-            Numbers((len(rows[0]),), low=0.0)("sample_weight", sample_weight), kind
-        )
-    target = LogJoint(model, *rows, scales, sample_weight=sample_weight)
+    x, y = (
+        np.ascontiguousarray(Numbers((None, None), least=1)(name, rows), kind)
+        for name, rows in (("x", x), ("y", y))
+    )
+    weights = None if sample_weight is None else np.asarray(sample_weight, kind)
+    target = LogJoint(model, x, y, check_hyperpriors(hyperpriors), sample_weight=weights)
     wanted = (SAMPLES("chains", chains), target.layout.size)
     if start is not None and np.shape(start) != wanted:
         raise ValueError(
@@ -158,14 +151,6 @@ def sample(
         place = np.asarray(start, kind)
     options |= {"sampler": sampler, "layout": target.layout, "groups": groups, "seed": seed}
     return sample_target(target, place, **options)
-
-
-def _matrix(name: str, values: Any, dtype: Any) -> Array:
-    try:
-        rows = Numbers((None, None), least=1)(name, values)
-    except TypeError as error:  # of data, as from the learners
-        raise ValueError(str(error)) from None
-    return np.ascontiguousarray(np.asarray(rows, np.float64), dtype)
 
 
 def sample_target(
@@ -258,7 +243,7 @@ def sample_target(
     FUNCTION("target", target)
     kernel = check_sampler(sampler)
     Optional(flag)("progress", progress)
-    cores = check_cores("cores", cores)
+    cores = CORES("cores", cores)
     usual = getattr(kernel, "usual_warm_up", WARM_UP)
     settings = Settings(
         target,
@@ -272,7 +257,12 @@ def sample_target(
     rng = check_generator(seed, "seed")
     number = int(seed) if isinstance(seed, Integral) else None
     known = not callable(start) or number is not None
-    place = _start(start(rng) if callable(start) else start)
+    place = np.array(start(rng) if callable(start) else start)
+    if place.ndim != 2 or not len(place) or place.dtype not in (np.float32, np.float64):
+        raise ValueError(
+            "start must be a matrix (chains, numbers) of float64 or float32; got "
+            f"shape {place.shape} of {place.dtype}"
+        )
     groups = whole("groups", groups, 1, len(place))
     count = min(groups, usable() if cores is None else cores)
     with nullcontext() if groups == 1 else one_blas_thread(), processes(count) as each:
@@ -297,10 +287,10 @@ def sample_target(
                     runs[group] = run._replace(draws=runs[group].draws + run.draws)
                 bar.update(sum(run.steps for run in runs) // groups - bar.n)
                 if store is not None and store.due():
-                    _write(store, runs)
+                    store.write(runs)
         except KeyboardInterrupt:
             finished = False
-            _warn(
+            warn(
                 f"Sampling interrupted by user after {min(run.steps for run in runs)} steps; "
                 f"{min(map(settings.made, runs))} of {settings.draws} draws are returned"
                 + ("" if store is None else "; the same call goes on")
@@ -313,41 +303,8 @@ def sample_target(
         finally:
             bar.close()
             if store is not None:
-                _write(store, runs)
+                store.write(runs)
     return _result(runs, settings, layout, finished)
-
-
-def _start(start: Any) -> Array:
-    """Return where chains begin, as a matrix of floats."""
-    try:
-        found = np.array(start)
-    except ValueError:  # lists of several lengths
-        found = np.array("")
-    if found.ndim != 2 or not len(found) or found.dtype not in (np.float32, np.float64):
-        raise ValueError(
-            "start must be a matrix (chains, numbers) of float64 or float32; got "
-            f"shape {found.shape} of {found.dtype}"
-        )
-    return found
-
-
-def _warn(text: str) -> None:
-    """Warn, as of the line outside of this file that has called it."""
-    frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_code.co_filename == __file__:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, UserWarning, stacklevel=level)
-
-
-def _write(store: Checkpoint, runs: Sequence[Run]) -> None:
-    """Write the checkpoint; of a disk that is full say so, and go on, with the draws in memory."""
-    try:
-        store.write(runs)
-    except OSError as error:
-        _warn(
-            f"the checkpoint could not be written: {error}. It stays as it was written before; "
-            "the draws are not lost, and are returned"
-        )
 
 
 def _result(
@@ -376,14 +333,14 @@ def _result(
         tuple(others),
     )
     if draws.divergences > MOST_DIVERGENT * draws.log_density.size:
-        _warn(
+        warn(
             f"{draws.divergences} divergent transitions among {draws.log_density.size} draws: the "
             "posterior has narrow places that the chains do not reach, and expectations are biased "
             "even where R-hat is 1. Raise target_accept (0.9, 0.95, 0.99), or use another prior or "
             "hyperprior"
         )
     if draws.expected_bias > MOST_BIAS:
-        _warn(
+        warn(
             f"{type(kernel).__name__} is not adjusted, and its steps are large here: variances are "
             f"off by about {100 * draws.expected_bias:.2g} % if the posterior is a Gaussian (D50), "
             "more if it is far from one, and means may be off too. Give it a longer warm-up or a "

@@ -23,9 +23,7 @@ from bbb_numpy.sampling.mcmc import (
     NUTS,
     ChEES,
     GaussianWalk,
-    Independent,
     Langevin,
-    LogNormalWalk,
     MetropolisHastings,
     StudentWalk,
 )
@@ -60,19 +58,6 @@ KERNELS = {
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_exact_draws_stay_exact_draws(kernel, target, draws):
     assert change(KERNELS[kernel], TARGETS[target], draws) < LIMIT
-
-
-@pytest.mark.equation("M6")
-def test_proposals_that_do_not_come_from_the_chain_or_only_multiply_it_leave_the_target():
-    def draw(rng, shape):
-        return rng.gamma(2.0, 1.5, shape)
-
-    def log_density(x):
-        return np.sum(np.log(x) - x / 1.5, axis=1)
-
-    independent = Independent(draw, log_density)
-    assert change(MetropolisHastings(independent), Gammas()) < LIMIT
-    assert change(MetropolisHastings(LogNormalWalk(0.7)), Gammas()) < LIMIT
 
 
 # --- long chains from elsewhere ------------------------------------------------------------------

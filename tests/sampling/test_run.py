@@ -316,12 +316,13 @@ def test_a_resumed_run_is_the_uninterrupted_one_bit_for_bit(
     same_bits(resumed(tmp_path / "run", when, **options), whole)
 
 
-def test_a_run_without_a_seed_goes_on_too(tmp_path):
-    first = quick(None, checkpoint=tmp_path, draws=5)
-    longer = quick(None, checkpoint=tmp_path, draws=9)
+@pytest.mark.parametrize("kind", [None, np.random.PCG64, np.random.PCG64DXSM])
+def test_a_run_without_a_seed_goes_on_too(kind, tmp_path):
+    seed = None if kind is None else np.random.Generator(kind(3))
+    first = quick(seed, checkpoint=tmp_path, draws=5)
+    longer = quick(seed, checkpoint=tmp_path, draws=9)
     np.testing.assert_array_equal(longer.positions[:5], first.positions)
-    again = quick(None, checkpoint=tmp_path, draws=9)
-    same_bits(again, longer)
+    same_bits(quick(seed, checkpoint=tmp_path, draws=9), longer)
 
 
 # --- refusals --------------------------------------------------------------------------------

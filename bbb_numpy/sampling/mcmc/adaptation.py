@@ -193,7 +193,6 @@ class Adaptable(Scaled):
     target_accept: float | None
 
     def init(self, target: Target, position: Array) -> Any:
-        """Return the state at `position` (S, D)."""
         return init(target, position)
 
     def adapt(
@@ -213,6 +212,11 @@ class Adaptable(Scaled):
         """
         wanted = self.target_accept if target_accept is None else target_accept
         wanted = Optional(proper_fraction)("target_accept", wanted)
+        if target_accept is not None and getattr(self, "unadjusted", False):
+            raise ValueError(
+                f"target_accept says nothing to {type(self).__name__}, which accepts everything; "
+                "its steps become smaller by another energy_variance, e.g. 1e-4"
+            )
         metric = self.metric_for(state.position)
         search = partial(first_step_size, target, rng, metric, state)
         step_size = self.first_step_size(search, None, state)

@@ -148,7 +148,6 @@ class PathLength(NamedTuple):
     def learned(
         self, kernel: ChEES, state: Paced, info: Info, step_size: float, inside: bool
     ) -> PathLength:
-        """Learn from one draw of the kernel (D47)."""
         slope = mean_slope(state.slope, info.acceptance)
         return self.update(slope, step_size, kernel.max_steps * step_size)
 
@@ -210,7 +209,6 @@ class ChEES(Adaptable):
         return max(min(0.5 * pi, FIRST_STEPS * step_size), step_size)
 
     def first_length(self, state: Any, step_size: float) -> tuple[PathLength, float]:
-        """Return what is to learn the path, and the first one; it takes two chains."""
         if len(state.position) < 2:
             raise ValueError(
                 "ChEES learns its path from the spread of the chains, of which it needs two at "
@@ -225,7 +223,6 @@ class ChEES(Adaptable):
             return float(wanted - float(1.0 / np.mean(1.0 / info.acceptance)))
 
     def init(self, target: Target, position: Array) -> Paced:
-        """Return the state at `position` (S, D), before the first path."""
         state, chains = init(target, position), len(position)
         center = np.tile(position.mean(axis=0), (chains, 1))
         return Paced(*state, np.zeros(chains, int), np.zeros(chains), center)

@@ -93,11 +93,9 @@ class DiagonalMetric(Metric):
         return z * self._deviation
 
     def velocity(self, momentum: Array) -> Array:
-        """Return M^-1 r (S, D)."""
         return momentum * self.variance
 
     def whiten(self, offset: Array) -> Array:
-        """Return z with z^T z = u^T M u, row by row (S, D)."""
         return offset / self._deviation
 
 
@@ -142,12 +140,10 @@ class DenseMetric(Metric):
         return z @ self._factor.T
 
     def velocity(self, momentum: Array) -> Array:
-        """Return M^-1 r (S, D)."""
         return momentum @ self.covariance
 
     def whiten(self, offset: Array) -> Array:
-        """Return z = C^-1 u with z^T z = u^T M u, row by row (S, D)."""
-        return offset @ self._inverse_factor.T
+        return offset @ self._inverse_factor.T  # C^-1 u
 
 
 def identity(like: Array) -> DiagonalMetric:

@@ -55,7 +55,6 @@ class _Walk(Scaled):
         return self.step_size * self.metric_for(like).draw_step(rng, like)
 
     def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
-        """Return candidates, and the log ratio 0 (S,)."""
         new = _candidate(target, state.position + self._step(rng, state.position))
         return new, np.zeros_like(new.log_density)
 
@@ -121,7 +120,6 @@ class LogNormalWalk:
         positive("step_size", self.step_size)
 
     def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
-        """Return candidates, and the log ratio (S,)."""
         noise = rng.standard_normal(state.position.shape, state.position.dtype.type)
         step = self.step_size * noise
         with np.errstate(over="ignore"):  # rejected: the target is not finite there
@@ -175,7 +173,6 @@ class Independent:
         check_fields(self, draw=FUNCTION, log_density=FUNCTION)
 
     def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
-        """Return candidates, and the log ratio log q(x) - log q(x') (S,)."""
         new = _candidate(target, self.draw(rng, state.position.shape))
         return new, self.log_density(state.position) - self.log_density(new.position)
 
@@ -213,7 +210,6 @@ class MetropolisHastings(Adaptable):
         return getattr(self.proposal, "target_accept", None)
 
     def tuned(self, *tuning: Any) -> MetropolisHastings:
-        """Return the kernel with another step size and metric of its proposal."""
         proposal: Any = self.proposal
         return replace(self, proposal=proposal.tuned(*tuning))
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ...numeric.elementary import inner
 from ...numeric.validation import Optional, positive
-from .adaptation import Adaptable, Adaptation, Moments, Search
+from .adaptation import Adaptable, Moments, Search
 from .hmc import accept
 from .leapfrog import DIVERGENT, Phase, steps_for
 from .metrics import Metric
@@ -137,7 +137,6 @@ class Decoherence(NamedTuple):
     def learned(
         self, kernel: _Microcanonical, state: State, info: Info, step_size: float, inside: bool
     ) -> Decoherence:
-        """Learn from one draw, `inside` of a window or not."""
         jumps = self.jumps
         if inside:
             jumps = jumps + np.sum((state.position - self.before) ** 2, axis=0, dtype=float)
@@ -168,7 +167,6 @@ class Decoherence(NamedTuple):
         return self._replace(length=length, jumps=np.zeros(size))
 
     def found(self, last: bool) -> float:
-        """Return the decoherence length."""
         return self.length
 
 
@@ -194,7 +192,6 @@ class _Microcanonical(Adaptable):
         return steps_for(DRAW * self.length(size), self.step_size, self.max_steps)
 
     def init(self, target: Target, position: Array) -> State:
-        """Return the state at `position` (S, D), of D > 1 numbers."""
         state = init(target, position)
         if position.shape[1] < 2:
             raise ValueError(
@@ -209,7 +206,6 @@ class _Microcanonical(Adaptable):
         return root * search(0.1 if begin is None else begin / root)
 
     def first_length(self, state: State, step_size: float) -> tuple[Decoherence, float]:
-        """Return what is to learn the decoherence length, and the first one."""
         size = state.position.shape[1]
         length = self.length(size)
         return Decoherence(length, state.position, np.zeros(size)), length
@@ -300,15 +296,6 @@ class MCLMC(_Microcanonical):
             np.full(chains, steps),
             np.zeros(chains, int),
         )
-
-    def adapt(self, *arguments: Any, **options: Any) -> Adaptation | None:
-        """Begin a warm-up."""
-        if options.get("target_accept") is not None:
-            raise ValueError(
-                "target_accept says nothing to MCLMC, which accepts everything; its steps become "
-                "smaller by MCLMC(energy_variance=1e-4)"
-            )
-        return super().adapt(*arguments, **options)
 
     def miss(self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any) -> float:
         """Return by how much the energy error of a trial step, squared, is above v (D50).

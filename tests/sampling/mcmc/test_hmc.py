@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from targets import Banana, Gaussian, check_refused, departure, moved, path
+from targets import Banana, Gaussian, departure, moved, path
 
 from bbb_numpy.sampling.mcmc import (
     HMC,
     MAMS,
+    MCLMC,
     ChEES,
     DiagonalMetric,
     Phase,
@@ -93,9 +94,16 @@ def test_a_chain_leaves_a_place_where_the_leapfrog_is_not_stable_with_the_step_s
         assert (end == start).all(axis=1).sum() == staying
 
 
-@pytest.mark.equation("M7")
-def test_a_trajectory_that_explodes_is_refused_and_reported():
-    check_refused(HMC(1e3, path=1e4))
+@pytest.mark.equation("M7", "D49")
+@pytest.mark.parametrize("kernel", [HMC(1e3, path=1e4), MAMS(1e6, 1e7), MCLMC(1e6, 1e7)])
+def test_a_path_that_explodes_is_refused_or_taken_back_and_reported(kernel):
+    state = kernel.init(Banana(), np.ones((6, 2)))
+    new, info = kernel.step(Banana(), np.random.default_rng(0), state)
+    np.testing.assert_array_equal(new.position, 1.0)
+    assert info.divergent.all()
+    assert not info.accepted.any()
+    assert np.all(info.acceptance == 0)
+    assert np.all(np.isfinite(info.energy))
 
 
 STEPS = {

@@ -7,12 +7,7 @@ from math import exp, sqrt
 import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
-from targets import (
-    Banana,
-    Gaussian,
-    check_refused,
-    correlated,
-)
+from targets import Banana, Gaussian, correlated
 
 from bbb_numpy.sampling.mcmc import (
     MAMS,
@@ -325,12 +320,6 @@ def test_a_bias_of_a_tenth_of_a_deviation_is_told():
 
 
 # --- what is refused -----------------------------------------------------------------------------
-
-
-@pytest.mark.equation("D49")
-def test_a_path_that_explodes_is_refused_by_mams_and_taken_back_by_mclmc():
-    for kernel in (MAMS(1e6, 1e7), MCLMC(1e6, 1e7)):
-        check_refused(kernel)
 
 
 class Against(DiagonalMetric):
