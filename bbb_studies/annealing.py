@@ -37,8 +37,6 @@ class Annealed(NamedTuple):
 
     log_weights: Array  # (S,)  nats
     positions: Array  # (S, D)  with these weights, draws of the posterior
-    powers: Array  # (T + 1,)
-    acceptance: Array  # (T,)  mean over chains
 
     @property
     def log_evidence(self) -> float:
@@ -133,15 +131,14 @@ def anneal(
         Weighted by Z(last power) / Z(first power).
     """
     state = State(start, *evaluate(path(float(schedule[0])), start))
-    log_weights, acceptance = np.zeros(len(start)), np.empty(len(kernels))
-    for t, (kernel, power) in enumerate(zip(kernels, schedule[1:], strict=True)):
+    log_weights = np.zeros(len(start))
+    for kernel, power in zip(kernels, schedule[1:], strict=True):
         target = path(float(power))
         state, rise = _reweight(target, state)  # M20
         log_weights += rise
         for _ in range(sweeps):
-            state, info = kernel.step(target, rng, state)
-        acceptance[t] = info.acceptance.mean()
-    return Annealed(log_weights, state.position, schedule, acceptance)
+            state, _ = kernel.step(target, rng, state)
+    return Annealed(log_weights, state.position)
 
 
 def _reweight(target: Target, state: State) -> tuple[State, Array]:

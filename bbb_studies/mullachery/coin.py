@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import log
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -245,22 +244,14 @@ def reproduce(
         single = measure(PRIORS[0], 1, 0, next(rngs), budget)  # one head, uniform prior
         done(1)
     every = [cell for row in cells.values() for cell in row]
-    paths = {prior.title: _path(prior, tosses) for prior in PRIORS}
     pictures = {
         "coin-posteriors": _draw_posteriors(cells),
-        "coin-one-head": _draw_one_head(single, paths),
+        "coin-one-head": _draw_one_head(single),
     }
     numbers = [cell.numbers() for cell in every]
     found = {"tosses": tosses, "cells": numbers, "one head": single.numbers()}
     write(out, pictures, found, "coin")
     return _tables(every, single, budget)
-
-
-def _path(prior: Prior, tosses: Array) -> Array:
-    """Return the posterior mean and sd (N + 1, 2) after each toss, by the grid."""
-    heads = np.concatenate([[0], np.cumsum(tosses)])
-    found = [grid(prior, int(h), n - int(h), 2000)[2] for n, h in enumerate(heads)]
-    return np.array([[one.mean, one.sd] for one in found])
 
 
 def _tables(cells: Sequence[Cell], single: Cell, budget: tuple[int, int, int]) -> str:
@@ -343,29 +334,16 @@ def _draw_posteriors(cells: Mapping[str, Sequence[Cell]]) -> Figure:
     return figure
 
 
-def _draw_one_head(single: Cell, paths: Mapping[str, Array]) -> Figure:
-    """Draw (a) p, 2p and the draws after one head (M18), (b) posterior means toss by toss."""
-    figure, (a, b) = panels(11.5, 4.3, 1, 2)
+def _draw_one_head(single: Cell) -> Figure:
+    """Draw p, 2p and the draws after one head (M18)."""
+    figure, ax = panels(6.0, 4.3)
     density_of_draws(
-        a, single.draws, np.linspace(0, 1, 41), fill=True, color=SKY,
+        ax, single.draws, np.linspace(0, 1, 41), fill=True, color=SKY,
         label="Metropolis-Hastings, given p alone",
     )  # fmt: skip
-    a.plot([0, 1], [0, 1], "--", color=VERMILLION, lw=1.8, label="“p * 1”, area 1/2")
-    a.plot([0, 1], [0, 2], color=BLUE, lw=1.8, label="2p, area 1")
-    a.set(xlim=(0, 1), ylim=(0, 2.2), ylabel="density")
-    a.set_xlabel(f"{R}\n(a) after one head, uniform prior")
-    a.legend(loc="upper left", frameon=False)
-    styles = ((BLUE, "-", "o"), (VERMILLION, "--", "s"), (BLACK, ":", "^"), (GREY, "-.", "D"))
-    for (title, path), (colour, style, marker) in zip(paths.items(), styles, strict=True):
-        b.plot(
-            path[:, 0], color=colour, ls=style, marker=marker, markevery=10, ms=4, label=title
-        )  # fmt: skip
-    flat = paths[PRIORS[0].title]
-    shade = partial(b.fill_between, color=SKY, alpha=0.5, lw=0, zorder=0)
-    label = "uniform prior, ± 1 standard deviation"
-    shade(np.arange(len(flat)), flat[:, 0] - flat[:, 1], flat.sum(axis=1), label=label)
-    b.axhline(TRUTH, color=GREY, lw=0.8)
-    b.set(xlim=(0, len(flat) - 1), ylim=(0.2, 1.0), ylabel=R)
-    b.set_xlabel("tosses seen\n(b) posterior mean of r")
-    b.legend(loc="lower right", frameon=False, ncols=2)
+    ax.plot([0, 1], [0, 1], "--", color=VERMILLION, lw=1.8, label="“p * 1”, area 1/2")
+    ax.plot([0, 1], [0, 2], color=BLUE, lw=1.8, label="2p, area 1")
+    ax.set(xlim=(0, 1), ylim=(0, 2.2), ylabel="density")
+    ax.set_xlabel(f"{R}, after one head, uniform prior")
+    ax.legend(loc="upper left", frameon=False)
     return figure

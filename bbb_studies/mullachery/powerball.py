@@ -319,22 +319,6 @@ P_BIN_1 = "P(bin 1 | number)"
 SHARES = {"vmin": 0, "vmax": 100}  # per cent
 
 
-def _draw_frequencies(rows: data.Examples, exact: data.Exact) -> Figure:
-    """Draw how often each number came in the two bins, and how often it should have."""
-    figure, ax = panels(8.6, 4.0)
-    count, numbers = len(rows.number) // 2, NUMBERS[1 : exact.mass.shape[1]]
-    for label, place, colour, look, mark in ((1, 1, BLUE, "-", "o"), (0, 3, VERMILLION, "--", "s")):
-        seen = np.bincount(rows.number[rows.label == label], minlength=len(NUMBERS))
-        ax.plot(NUMBERS[1:], seen[1:], mark, color=colour, ms=4.5, label=f"bin {place}, seen")
-        right = 2 * count * exact.mass[label, 1:]
-        ax.plot(numbers, right, look, color=colour, label=f"bin {place}, exact")
-    ax.axvline(exact.limit + 0.5, color=GREY, lw=1.0, ls=":", label="best boundary")
-    ax.set(xlim=(0, 70), xlabel=BALL, ylabel=f"draws (of {count})")
-    ax.set_ylim(bottom=0)
-    style.legend_above(ax, 5)
-    return figure
-
-
 def _nine(names: Sequence[str], x_label: str, y_label: str) -> tuple[Figure, list[Axes]]:
     """Return 3 x 3 panels with shared axes, titled; those without a name are empty."""
     figure, grid = panels(9.0 if x_label == "called" else 13.0, 8.4, 3, 3, sharex=True, sharey=True)
@@ -487,7 +471,6 @@ def reproduce(
             for offset in counted(OFFSETS, done)
         }
     pictures = {
-        "data": _draw_frequencies(rows, exact),
         "buckets": _draw_buckets(draws),
         "boundaries": _draw_boundaries(fits, exact),
         "uncertainty": _draw_uncertainty({name: fits[name] for name in BAYESIAN[:3]}, exact),

@@ -159,7 +159,7 @@ def test_errors_are_those_of_the_weights(joint, problem):
     # below by half the variance, the second term of E log(1 + e)
     bias = np.mean([one.log_evidence + 0.5 * one.error**2 for one in runs]) - truth
     assert abs(bias) < 4 * scores.std() * np.mean([one.error for one in runs]) / 60**0.5
-    alike = Annealed(np.full(50, -3.0), np.zeros((50, 1)), schedule, np.ones(40))
+    alike = Annealed(np.full(50, -3.0), np.zeros((50, 1)))
     assert (alike.error, alike.log_evidence) == pytest.approx((0.0, -3.0), abs=1e-12)
     alone = alike._replace(log_weights=np.where(np.arange(50) == 7, 0.0, -np.inf))
     assert alone.error == pytest.approx(1.0)
