@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from inspect import cleandoc
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,13 +58,8 @@ __all__ = [
 Array = NDArray[Any]
 
 
-class Targets(NamedTuple):
-    """Targets of a first fit, as the likelihood takes them."""
-
-    numbers: Array  # (N, K) float64
-    likelihood: Likelihood
-    fitted: dict[str, Any]  # attributes that describe them
-
+# Targets of a first fit (N, K) float64, their likelihood, and fitted attributes that describe them
+Targets = tuple[Array, Likelihood, dict[str, Any]]
 
 # Draws of one posterior cannot go on to that of other rows
 trains = available_if(lambda learner: not is_sampled(learner.inference))
@@ -236,10 +231,11 @@ class Learner(Fitted):
                 tqdm.write(draws.summary())
             self._take_over({**fitted, "draws_": draws})
             return self._report(data, plan, [])
-        self._train(fitted, data, plan.recipe(plan.parts["epochs"], anew=not goes_on, stops=True))
-        if self.training_.stopped == "interrupted":  # whoever did it knows that it is not finished
+        recipe = plan.recipe(plan.parts["epochs"], anew=not goes_on, stops=True)
+        state, before = self._train(fitted, data, recipe), fitted["training_"]
+        if state.stopped == "interrupted":  # whoever did it knows that it is not finished
             return self
-        return self._report(data, plan, self.history_[len(fitted["training_"].history) :])
+        return self._report(data, plan, state.history[len(before.history) :])
 
     def _partial_fit(
         self, X: Any, y: Any, epochs: int, sample_weight: Any, classes: Any = None
@@ -328,7 +324,7 @@ class Learner(Fitted):
             )
         return Rows(x, y, weights.astype(x.dtype)).at(weights > 0)
 
-    def _train(self, fitted: dict[str, Any], data: Prepared, recipe: Recipe) -> None:
+    def _train(self, fitted: dict[str, Any], data: Prepared, recipe: Recipe) -> Training:
         """Train from ``fitted['training_']`` on, then take over all of `fitted` at once."""
         before, failure = fitted["training_"], None
         estimator, rng, verbose = fitted["estimator_"], fitted["rng_"], int(self.verbose)
@@ -349,6 +345,7 @@ class Learner(Fitted):
                 UserWarning,
                 stacklevel=3,
             )
+        return state
 
     def _report(self, data: Prepared, plan: Plan, history: list[Epoch]) -> Self:
         """Keep what `fit` has measured of itself, and warn if it has failed."""

@@ -188,7 +188,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
                 f"a Bernoulli likelihood has two classes; y has {len(classes)}: "
                 f"{brief(classes.tolist())}. Use likelihood='categorical', or None"
             )
-        return Targets(_encoded(y, classes, likelihood), likelihood, {"classes_": classes})
+        return _encoded(y, classes, likelihood), likelihood, {"classes_": classes}
 
     def _next_targets(self, y: Array, dtype: Any) -> Array:
         return _encoded(y, self.classes_, self.estimator_.model.likelihood).astype(dtype)

@@ -150,13 +150,7 @@ class Plan(NamedTuple):
         )
 
     def build(self, inputs: int, targets: int, likelihood: Likelihood) -> Estimator | DrawnWeights:
-        """Return the estimator for data of these widths, or what stands for it if sampled.
-
-        Raises
-        ------
-        ValueError
-            If posterior, prior, likelihood, estimator and objective do not go together.
-        """
+        """Return the estimator for data of these widths, or what stands for it if sampled."""
         sizes = (inputs, *self.parts["hidden_layer_sizes"], likelihood.heads(targets))
         model = Model(MLP(sizes, self.parts["activation"]), self.parts["prior"], likelihood)
         if self.sampling is not None:
@@ -189,13 +183,7 @@ def stands_for(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
 
 
 def check_plan(learner: Any) -> Plan:
-    """Check all constructor arguments of a learner, and return what they stand for.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument, what was given and what is accepted.
-    """
+    """Check all constructor arguments of a learner, and return what they stand for."""
     learner._validate_params()  # by its `_parameter_constraints`
     params = learner.get_params(deep=False)
     parts = stands_for(params, learner.defaults)
@@ -305,11 +293,6 @@ def updated(
 
     A part is replaced: ``{"prior": "laplace", "prior__scale": 0.2}`` makes ``LaplacePrior(0.2)``.
     Where a learner holds None, the part is the one that this stands for by its `defaults`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For a name that there is not, and what a part does not accept.
     """
     found, inside = dict(held), dict[str, dict[str, Any]]()
     for name, value in changes.items():

@@ -222,7 +222,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         likelihood = plan.parts["likelihood"]
         numbers = y.reshape(len(y), -1)  # (N, K)
         likelihood.check_targets(numbers, plan.parts["dtype"])
-        return Targets(numbers, likelihood, {"y_ndim_": y.ndim, "n_outputs_": numbers.shape[1]})
+        return numbers, likelihood, {"y_ndim_": y.ndim, "n_outputs_": numbers.shape[1]}
 
     def _next_targets(self, y: Array, dtype: Any) -> Array:
         y = y.reshape(len(y), -1)  # (N, K)

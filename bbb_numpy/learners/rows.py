@@ -43,14 +43,7 @@ def _float64(name: str, array: Any) -> Array:
 
 
 def check_inputs(owner: BaseEstimator, x: Any) -> Array:
-    """Return `x` as a finite float64 matrix (N, d_in) like the one that `owner` was fitted to.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For sparse input, dates, text, complex numbers, masked entries, nan and infinity, for the
-        wrong number of axes, and for other features.
-    """
+    """Return `x` as a finite float64 matrix (N, d_in) like the one that `owner` was fitted to."""
     _refuse_masks(X=x)
     return _float64("X", validate_data(owner, x, reset=False))
 
@@ -61,12 +54,6 @@ def check_pair(
     """Return `x` as `check_inputs`, and in `y` numbers (N,) or (N, K), or labels (N,) as they are.
 
     The `first` time `owner` takes note of number and names of features.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `check_inputs`, for `y` too; for different numbers of rows; for labels that are missing,
-        of several types, or numbers that are not whole.
     """
     _refuse_masks(X=x, y=y)
     if labels and y is not None:
@@ -91,13 +78,7 @@ def _need_one_type(y: Any) -> None:
 
 
 def check_weights(sample_weight: Any, x: Array) -> Array | None:
-    """Return the weights of the rows of `x` as float64 (N,); None if each counts once.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Unless they are finite numbers >= 0, one for each row, with a finite sum > 0.
-    """
+    """Return the weights of the rows of `x` as float64 (N,); None if each counts once."""
     if sample_weight is None:
         return None
     _refuse_masks(sample_weight=sample_weight)
@@ -145,11 +126,6 @@ def prepared(
 
     The generator is asked only if rows are held out. Of what is not standardised, mean 0 and scale
     1 are noted.
-
-    Raises
-    ------
-    ValueError
-        If no row would be left to train on, or a number is too large for `dtype`.
     """
     x, y, weights = rows
     held_out = int(np.ceil(fraction * len(x)))
