@@ -69,25 +69,23 @@ def plan(**params):
 # What the names mean
 
 
-def test_each_name_chooses_posterior_and_objective():
-    expected = {"mean-field": (MeanField, FreeEnergy()), "full-rank": (FullRank, FreeEnergy())}
-    expected |= {"map": (PointMass, MAP()), "mle": (PointMass, MLE())}
-    for name, (kind, objective) in expected.items():
-        found = plan(inference=name)
-        assert isinstance(found.parts["inference"], kind)
-        assert found.parts["objective"] == objective
-        assert found.sampling is None
-    for name in ("hmc", "chees", "nuts", "mams", "mclmc"):
-        assert plan(inference=name).sampling == Sampling(name)
-    assert plan(inference=SHORT).sampling is SHORT
-    for posterior, given, objective in (
-        (MeanField(rho_offset=-1.0), None, FreeEnergy()),
-        (MeanField(), "iwae", Renyi(0.0)),
-        (PointMass(0.5), None, MAP()),
-        (PointMass(0.5), "mle", MLE()),
-    ):
-        parts = plan(inference=posterior, objective=given).parts
-        assert (parts["inference"], parts["objective"]) == (posterior, objective)
+@pytest.mark.parametrize(
+    ("params", "posterior", "objective"),
+    [
+        ({}, MeanField(rho_offset=-4.0), FreeEnergy()),
+        ({"inference": "full-rank"}, FullRank(rho_offset=-4.0, unit=0.01), FreeEnergy()),
+        ({"inference": "map"}, PointMass(), MAP()),
+        ({"inference": "mle"}, PointMass(), MLE()),
+        ({"inference": MeanField(), "objective": "iwae"}, MeanField(), Renyi(0.0)),
+        ({"inference": PointMass(0.5)}, PointMass(0.5), MAP()),
+        ({"inference": PointMass(0.5), "objective": "mle"}, PointMass(0.5), MLE()),
+        *(({"inference": n}, Sampling(n), None) for n in ("hmc", "chees", "nuts", "mams", "mclmc")),
+    ],
+)
+def test_each_name_chooses_posterior_and_objective(params, posterior, objective):
+    found = plan(**params)
+    assert (found.parts["inference"], found.parts["objective"]) == (posterior, objective)
+    assert found.sampling == (posterior if isinstance(posterior, Sampling) else None)
 
 
 @pytest.mark.parametrize(

@@ -80,13 +80,19 @@ def test_a_point_estimate_has_the_quantiles_of_its_noise():
     assert np.allclose(cov, np.eye(len(x)) * model.noise_scale_**2, rtol=1e-12)
 
 
-def test_where_the_variance_is_infinite_quantiles_are_not():
+@pytest.mark.equation("D43")
+@pytest.mark.parametrize("df", [1.0, 2.0])
+def test_where_the_variance_is_infinite_means_and_quantiles_are_not(df):
     x, y = data()
-    model = learner(likelihood=StudentTLikelihood(0.1, 1.5)).fit(x, y)
+    model = learner(likelihood=StudentTLikelihood(0.1, df)).fit(x, y)
+    mean, std = model.predict(x, return_std=True)
     cov = model.predict(x, return_cov=True)[1]
-    assert np.isinf(np.diag(cov)).all()
-    assert np.isfinite(cov[~np.eye(len(x), dtype=bool)]).all()
-    assert np.isfinite(model.predict_interval(x, 0.99)).all()
+    assert np.isposinf(std).all()
+    assert np.isposinf(np.diag(cov)).all()
+    epistemic, drawn = model.predict_distribution(x).epistemic, model.sample_y(x, 3)
+    between = cov[~np.eye(len(x), dtype=bool)]
+    for finite in (mean, between, epistemic, drawn, model.predict_interval(x, 0.99)):
+        assert np.isfinite(finite).all()
 
 
 def test_intervals_of_counts_are_whole_numbers():

@@ -98,33 +98,31 @@ def test_a_field_that_is_set_replaces_the_part(given, changes, name, wanted):
 
 
 @pytest.mark.parametrize(
-    ("changes", "kind", "message"),
+    ("changes", "message"),
     [
-        ({"width": 3}, ValueError, "Invalid parameter 'width' for estimator .*Valid parameters"),
-        ({"width__scale": 3}, ValueError, "Invalid parameter 'width' for estimator"),
+        ({"width": 3}, "Invalid parameter 'width' for estimator .*Valid parameters"),
+        ({"width__scale": 3}, "Invalid parameter 'width' for estimator"),
         (
             {"prior__width": 3},
-            ValueError,
             r"Invalid parameter 'width' for prior=GaussianPrior\(scale=0.5, learn=False\)\. "
             r"Valid parameters are: \['scale', 'learn'\]",
         ),
-        ({"prior__scale": -1.0}, ValueError, "scale of the prior"),
+        ({"prior__scale": -1.0}, "scale of the prior"),
         (
             {"prior__scale__x": 1.0},
-            ValueError,
             r"'x' for scale=0.5\. Valid parameters are: \[\]",
         ),
-        ({"optimizer__schedule__x": 1.0}, ValueError, r"'x' for schedule=Cosine.*final"),
-        ({"early_stopping__patience": 3}, ValueError, "'patience' for early_stopping=None"),
-        ({"epochs__x": 3}, ValueError, "'x' for epochs=7"),
-        ({"inference": "mle", "inference__mu_scale": 1.0}, ValueError, "for inference='mle'"),
-        ({"prior__": 1.0}, ValueError, "Invalid parameter '' for prior"),
+        ({"optimizer__schedule__x": 1.0}, r"'x' for schedule=Cosine.*final"),
+        ({"early_stopping__patience": 3}, "'patience' for early_stopping=None"),
+        ({"epochs__x": 3}, "'x' for epochs=7"),
+        ({"inference": "mle", "inference__mu_scale": 1.0}, "for inference='mle'"),
+        ({"prior__": 1.0}, "Invalid parameter '' for prior"),
     ],
 )
-def test_nothing_changes_when_one_of_several_is_refused(changes, kind, message):
+def test_nothing_changes_when_one_of_several_is_refused(changes, message):
     model = BayesianMLPRegressor(epochs=7)
     before = model.get_params()
-    with pytest.raises(kind, match=message):
+    with pytest.raises(ValueError, match=message):
         model.set_params(samples=9, likelihood__scale=0.3, **changes)
     assert model.get_params() == before
 

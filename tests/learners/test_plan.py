@@ -22,7 +22,7 @@ from bbb_numpy.model.objectives import EUBO, FreeEnergy, Renyi
 from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
-from bbb_numpy.parts.posteriors import MeanField, PointMass
+from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.training.optimizers import Adam, Cosine
 
@@ -35,8 +35,6 @@ def plan(**params):
     ("params", "name", "part"),
     [
         ({}, "prior", DEFAULTS["prior"]),
-        ({}, "inference", MeanField(rho_offset=-4.0)),
-        ({}, "objective", FreeEnergy()),
         ({}, "optimizer", Adam(1e-2, schedule=Cosine())),
         ({}, "kl_weights", proportional_kl_weights),
         ({}, "hidden_layer_sizes", (5,)),
@@ -51,8 +49,6 @@ def plan(**params):
         ({"hidden_layer_sizes": np.array([3, 4])}, "hidden_layer_sizes", (3, 4)),
         ({"hidden_layer_sizes": ()}, "hidden_layer_sizes", ()),
         ({"likelihood": "bernoulli"}, "likelihood", BernoulliLikelihood()),
-        ({"inference": "full-rank"}, "inference", FullRank(rho_offset=-4.0, unit=0.01)),
-        ({"objective": "iwae"}, "objective", Renyi(0.0)),
         ({"kl_warm_up": "cyclical"}, "kl_warm_up", CyclicalWarmUp()),
     ],
 )
