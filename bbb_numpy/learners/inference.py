@@ -5,33 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from ..gradients.catalogue import POSTERIORS
 from ..model.joint import Model
-from ..numeric.validation import (
-    MOST_STEPS,
-    SAMPLES,
-    OneOf,
-    Optional,
-    check_fields,
-    proper_fraction,
-    whole,
-)
+from ..numeric.validation import OneOf, check_fields
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
 from ..sampling.draws import Draws
-from ..sampling.run import CORES, METRICS, check_sampler, sample
+from ..sampling.run import sample
 from ..training.ensembles import ensemble_starts
 from ..training.recipe import Rows
 
 __all__ = ["INFERENCES", "SAMPLED", "STARTS", "Sampling", "is_sampled"]
 
-Array = NDArray[Any]
 NOISE = {"log_noise": HalfCauchy(1.0)}
 STARTS = ("prior", "ensemble")
 
@@ -59,15 +49,11 @@ class Sampling:
         `random_state`, goes on from there, on the same machine bit for bit. A folder belongs to
         one fit: leave it out in cross-validation, which makes many.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the argument, what was given and what is accepted.
-
     Notes
     -----
     The fields are parameters of the learner for a grid search, ``{"inference__metric": ["diagonal",
-    "dense"]}``; it takes whole objects as well, ``{"inference": [Sampling("nuts"), "map"]}``.
+    "dense"]}``; it takes whole objects as well, ``{"inference": [Sampling("nuts"), "map"]}``. As
+    all arguments they are checked by `fit`.
     """
 
     sampler: Any = "hmc"
@@ -84,25 +70,12 @@ class Sampling:
     checkpoint: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        check_sampler(self.sampler)
-        check_hyperpriors(self.hyperpriors)
-        check_fields(
-            self,
-            chains=SAMPLES,
-            draws=partial(whole, least=1, most=MOST_STEPS),
-            warm_up=Optional(partial(whole, least=0, most=MOST_STEPS)),
-            thin=partial(whole, least=1, most=MOST_STEPS),
-            metric=OneOf(*METRICS),
-            target_accept=Optional(partial(proper_fraction, low=1e-9)),
-            start=OneOf(*STARTS),
-            cores=CORES,
-        )
-        check_fields(self, groups=Optional(partial(whole, least=1, most=self.chains)))
+        check_fields(self, start=OneOf(*STARTS))
 
-    def run(self, model: Model, data: Rows, seed: Any, dtype: Any, progress: Any) -> Draws:
+    def run(self, model: Model, data: Rows, rng: Generator, dtype: Any, progress: Any) -> Draws:
         """Draw from the posterior of `model` given `data`.
 
-        A checkpoint is told the `seed` as a whole number: of a generator it could not know
+        A checkpoint is told the seed as a whole number: of a generator it could not know
         whether it is that of the run on disk. The draws are the same either way.
 
         Raises
@@ -114,14 +87,12 @@ class Sampling:
         common = {"sample_weight": weights, "dtype": dtype, "progress": progress}
         settings = {one.name: getattr(self, one.name) for one in fields(self)}
         noise = {name: NOISE[name] for name, _ in model.learned() if name in NOISE}
-        settings["hyperpriors"] = noise | dict(self.hyperpriors or {})
-        ensemble = settings.pop("start") == "ensemble"
-        if (self.checkpoint is not None or ensemble) and isinstance(seed, np.random.Generator):
-            words = seed.integers(2**32, size=4).tolist()  # as `check_generator` seeds from it
-            seed = sum(word << 32 * place for place, word in enumerate(words))
-        if ensemble:
-            rng = np.random.default_rng(None if seed is None else [seed, 1])  # another than chains'
-            settings["start"] = ensemble_starts(model, x, y, self.chains, seed=rng, **common)
+        settings["hyperpriors"] = noise | check_hyperpriors(self.hyperpriors)
+        words = rng.integers(2**32, size=4).tolist()  # as `check_generator` seeds from it
+        seed = sum(word << 32 * place for place, word in enumerate(words))
+        if settings.pop("start") == "ensemble":
+            other = np.random.default_rng([seed, 1])  # than that of the chains
+            settings["start"] = ensemble_starts(model, x, y, self.chains, seed=other, **common)
         draws = sample(model, x, y, seed=seed, **settings, **common)
         if not len(draws.positions):
             raise KeyboardInterrupt("sampling was interrupted before the first draw")

@@ -131,9 +131,9 @@ def test_contradictions_are_errors_that_say_so(params, message):
         ("hyperpriors", {"log_noise": HalfNormal}, r"\['log_noise'\]"),
     ],
 )
-def test_settings_of_sampling_are_checked_at_once(name, value, message):
+def test_settings_of_sampling_are_checked(name, value, message):
     with pytest.raises((TypeError, ValueError), match=f"{name}.*{message}"):
-        Sampling(**{name: value})
+        regressor(Sampling(**{name: value})).fit(X, Y)
 
 
 def test_unknown_hyperpriors_are_refused_and_an_earlier_fit_is_kept():
