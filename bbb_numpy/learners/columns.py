@@ -26,26 +26,12 @@ MISSING = ("", "?", "NA", "N/A", "#N/A", "<NA>", "n/a", "NaN", "nan", "NULL", "n
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, and the features that stand for it.
-
-    Raises
-    ------
-    ValueError
-        If the name is empty, or categories are empty, too many, or not in order.
-    """
+    """A column of a table, and the features that stand for it."""
 
     name: str
     categories: tuple[str, ...] = ()  # sorted and distinct, one feature each; () for one of numbers
     date: bool = False  # whether it holds dates, whose feature is days since 1970-01-01
     fill: float | str | None = None  # in place of a missing value; None: these are refused
-
-    def __post_init__(self) -> None:
-        if not self.name or "" in self.categories:
-            raise ValueError("names of columns and categories must not be empty")
-        if len(self.categories) > MOST_CATEGORIES:
-            raise ValueError(f"accepted are {MOST_CATEGORIES} categories of a column")
-        if list(self.categories) != sorted(set(self.categories)):
-            raise ValueError("categories must be sorted, and none there twice")
 
     @property
     def features(self) -> tuple[str, ...]:

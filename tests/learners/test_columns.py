@@ -16,21 +16,6 @@ def test_a_column_has_one_feature_or_one_for_each_category():
     assert Column("colour", ("blue", "red")).features == ("colour=blue", "colour=red")
 
 
-@pytest.mark.parametrize(
-    ("name", "categories", "message"),
-    [
-        ("", (), "names of columns and categories must not be empty"),
-        ("a", ("y", "x"), "categories must be sorted"),
-        ("a", ("x", "x"), "none there twice"),
-        ("a", ("",), "must not be empty"),
-        ("a", tuple(f"{k:03}" for k in range(101)), "accepted are 100 categories"),
-    ],
-)
-def test_what_is_no_column_is_refused(name, categories, message):
-    with pytest.raises(ValueError, match=message):
-        Column(name, categories)
-
-
 @pytest.fixture
 def path(tmp_path):
     columns = (Column("size"), Column("colour", ("blue", "red")))
