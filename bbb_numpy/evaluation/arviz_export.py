@@ -36,13 +36,12 @@ def _joint(draws: Draws, x: Any, y: Any) -> LogJoint | None:
     }
     if isinstance(draws.target, LogJoint):
         return replace(draws.target, **given)
+    if not given:
+        return None
     model = model_of(draws)
-    if given and (model is None or len(given) < 2):
-        raise ValueError(
-            "x and y make a density together, with a model: these draws come without data, "
-            f"{'and their model is not known' if model is None else 'so give both'}"
-        )
-    return LogJoint(model, given["x"], given["y"]) if model and given else None
+    if model is None or len(given) < 2:
+        raise ValueError("draws without data: give both x and y, of a model that is known")
+    return LogJoint(model, **given)
 
 
 def _natural(blocks: dict[str, Array]) -> dict[str, Array]:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,8 +87,7 @@ def _functions(model: Model, draws: Draws, x: Any) -> Array:
     return found.reshape(*draws.positions.shape[:2], -1)
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """The worst of several numbers that belong together."""
 
     space: str  # "functions", "weights"; of a target without a model "numbers"
@@ -114,14 +113,8 @@ class Convergence:
         of = [line for line in self.lines if line.space == space]
         if not of:
             raise ValueError(f"there is nothing in {space!r}")
-        return Line(
-            space,
-            "all",
-            sum(line.count for line in of),
-            max(line.r_hat for line in of),
-            min(line.bulk for line in of),
-            min(line.tail for line in of),
-        )
+        _, _, counts, r_hats, bulks, tails = zip(*of, strict=True)
+        return Line(space, "all", sum(counts), max(r_hats), min(bulks), min(tails))
 
     @property
     def mixed(self) -> bool:

@@ -17,6 +17,7 @@ from math import log
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..gradients.family import Family
@@ -95,7 +96,7 @@ class ClassPredictive(NamedTuple):
 
 
 def _weight_blocks(
-    estimator: Source, theta: Array, rng: np.random.Generator, samples: int
+    estimator: Source, theta: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[Array, dict[str, Array]]]:
     """Draw `samples` weight vectors, a block (S_b, P) at a time, with their learned numbers.
 
@@ -109,7 +110,7 @@ def _weight_blocks(
 
 
 def outputs(
-    estimator: Source, theta: Array, x: Array, rng: np.random.Generator, samples: int
+    estimator: Source, theta: Array, x: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[slice, slice, Array, dict[str, Array]]]:
     """Yield (samples, rows, outputs (S_b, B, K), learned numbers) until all S x N are covered."""
     x, width = np.ascontiguousarray(x, theta.dtype), estimator.model.network.sizes[0]
@@ -129,7 +130,7 @@ def outputs(
 
 @_prediction
 def predict(
-    estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 100
+    estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 100
 ) -> Predictive:
     """Return mean, epistemic and aleatoric standard deviation at rows `x` (N, d_in).
 
@@ -165,7 +166,7 @@ def predict(
 
 @_prediction
 def covariance(
-    estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 100
+    estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 100
 ) -> Array:
     """Return the covariance of new targets between the rows of `x`, (N, N, K) (D46).
 
@@ -185,7 +186,7 @@ def covariance(
 
 @_prediction
 def sample_functions(
-    estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 10
+    estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 10
 ) -> Array:
     """Return `samples` functions E[y|x, w] with w drawn from q, evaluated at `x`: (S, N, K).
 
@@ -200,7 +201,7 @@ def sample_functions(
 
 @_prediction
 def mixture(
-    estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 100
+    estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 100
 ) -> tuple[Array, Array]:
     """Return means and standard deviations of the predictive mixture's components at `x` (D5).
 
@@ -217,7 +218,7 @@ def mixture(
 
 @_prediction
 def sample_targets(
-    estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 10
+    estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 10
 ) -> Array:
     """Return draws from the predictive distribution of y at `x`: (S, N, K)."""
     heads = np.empty((samples, len(x), estimator.model.network.sizes[-1]), theta.dtype)
@@ -231,7 +232,7 @@ def sample_targets(
 
 @_prediction
 def predict_classes(
-    estimator: Source, theta: Array, x: Array, *, rng: np.random.Generator, samples: int = 100
+    estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 100
 ) -> ClassPredictive:
     """Return class probabilities at every row of `x`, and their entropies (D29).
 
@@ -264,13 +265,7 @@ def _entropy(p: Array) -> Array:
 
 @_prediction
 def log_predictive_density(
-    estimator: Source,
-    theta: Array,
-    x: Array,
-    y: Array,
-    *,
-    rng: np.random.Generator,
-    samples: int = 100,
+    estimator: Source, theta: Array, x: Array, y: Array, *, rng: Generator, samples: int = 100
 ) -> Array:
     """Return log P(y|x, D) = log E_q[P(y|x, w)] of each row (N,), in nats (D5).
 

@@ -97,10 +97,7 @@ def lowest(
 
 
 def prune(
-    family: Family,
-    theta: Array,
-    share: float,
-    eligible: NDArray[np.bool_] | None = None,
+    family: Family, theta: Array, share: float, eligible: NDArray[np.bool_] | None = None
 ) -> Array:
     r"""Return a copy of a mean-field `theta` without the weights of lowest ratio (D36).
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..numeric.validation import ANY_NUMBERS, Numbers, accepts
@@ -42,13 +43,7 @@ RULES = predictive.RULES | {"theta": ANY_NUMBERS}  # of which infinite ones make
 
 @accepts(**RULES)
 def distribution_function(
-    estimator: Source,
-    theta: Array,
-    x: Array,
-    y: Array,
-    *,
-    rng: np.random.Generator,
-    samples: int = 100,
+    estimator: Source, theta: Array, x: Array, y: Array, *, rng: Generator, samples: int = 100
 ) -> Array:
     """Return F(y|x, D), the predictive probability of a target <= y (N, K) (D46).
 
@@ -67,13 +62,7 @@ def distribution_function(
 
 @accepts(**RULES)
 def quantiles(
-    estimator: Source,
-    theta: Array,
-    x: Array,
-    q: Any,
-    *,
-    rng: np.random.Generator,
-    samples: int = 100,
+    estimator: Source, theta: Array, x: Array, q: Any, *, rng: Generator, samples: int = 100
 ) -> Array:
     """Return the quantiles of the predictive distribution at every row of `x`, (Q, N, K) (D46).
 
@@ -121,7 +110,7 @@ def _components(likelihood: Likelihood, params: dict[str, Array], f: Array) -> l
 
 
 def _row_blocks(
-    estimator: Source, theta: Array, x: Array, rng: np.random.Generator, samples: int
+    estimator: Source, theta: Array, x: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[slice, list[Array]]]:
     """Yield blocks of rows with their components, (M, S) each for M = rows times outputs."""
     width = estimator.model.outputs
