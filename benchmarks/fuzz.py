@@ -43,7 +43,7 @@ from bbb_numpy.cli.main import main as command
 SECONDS = 30  # that one call may take
 REFUSALS = (
     TypeError, ValueError, KeyError, AttributeError, OSError, ArithmeticError, MemoryError,
-    RuntimeError,
+    RuntimeError,  # scikit-learn's own, of `predict` with return_std and return_cov
 )  # fmt: skip
 # Names of which calls are made
 START = """
@@ -78,14 +78,8 @@ USUAL = {
     "log_factor": "2.0", "layout": "estimator.layout", "epochs": "2", "draws": "3", "warm_up": "3",
     "chains": "2", "progress": "False", "hidden_layer_sizes": "(3,)",
 }  # fmt: skip
-GIVEN = {
-    "hidden_layer_sizes",
-    "epochs",
-    "draws",
-    "warm_up",
-    "chains",
-    "progress",
-}  # also where they have a default
+# Those that are given also where they have a default
+GIVEN = {"hidden_layer_sizes", "epochs", "draws", "warm_up", "chains", "progress"}
 HOSTILE = """
 None|True|0|-1|0.5|1e-320|1e308|np.nan|-np.inf|10**400|2**63|1j|Fraction(1, 3)|pd.NA|pd.NaT|''|'x'|
 '1_0'|b'x'|'\\0'|np.float16(0.5)|np.longdouble('0.5')|np.timedelta64(3, 'D')|[]|{}|(3,)|{'a': 5}|
@@ -103,8 +97,6 @@ bbb.FullRank()|bbb.EUBO()|bbb.NUTS()|bbb.HMC(0.5)|(2**40,)|'poisson'|'full-rank'
 'float16'|'flipout'|'linear'
 """
 CELLS = """nan|inf||1_0|1,5|0x10|1e999|red|"a,b"|"|'|;|\t|true|2020-01-01|é|#|=1+1|NA|-0|$5|5 kg"""
-
-
 FIT = ("fit", "data.csv", "--target", "target")
 
 
@@ -202,9 +194,9 @@ def state(learner: Any) -> bytes:
     return pickle.dumps({k: v for k, v in getattr(learner, "__dict__", {}).items() if k[-1] == "_"})
 
 
-def call(text: str, known: dict[str, Any] | None = None) -> str:
+def call(text: str) -> str:
     """Make a call: return what became of it, or raise what is a defect."""
-    known, owner = dict(known or names()), text.partition(".")[0]
+    known, owner = dict(names()), text.partition(".")[0]
     if owner in LEARNERS:
         known[owner] = pickle.loads(pickle.dumps(known[owner]))
     before = state(known.get(owner))

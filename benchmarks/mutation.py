@@ -108,29 +108,19 @@ these noticed; beside it stands why it changes no result. Modules without a line
 
 
 class Mutated(importlib.machinery.SourceFileLoader):
-    """Imports one module from its changed tree."""
+    """Finds and imports one module, from its changed tree."""
 
-    tree: ast.Module
+    def __init__(self, name: str, path: Path, tree: ast.Module) -> None:
+        super().__init__(name, str(path))
+        self.tree = tree
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        """Answer for that module only."""
+        return importlib.util.spec_from_loader(fullname, self) if fullname == self.name else None
 
     def get_code(self, fullname: str) -> Any:
         """Compile the tree in place of the file."""
         return compile(ast.fix_missing_locations(self.tree), self.path, "exec", dont_inherit=True)
-
-
-class Finder:
-    """Finds one module, from its changed tree."""
-
-    def __init__(self, name: str, path: Path, tree: ast.Module) -> None:
-        self.name, self.loader = name, Mutated(name, str(path))
-        self.loader.tree = tree
-
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        """Answer for that module only."""
-        if fullname != self.name:
-            return None
-        return importlib.util.spec_from_file_location(
-            fullname, self.loader.path, loader=self.loader
-        )
 
 
 def tests_of(module: str) -> list[str]:
@@ -160,7 +150,7 @@ def fate(
     def work() -> tuple[int, None]:
         if mutant is not None:
             mutant.apply()
-        sys.meta_path.insert(0, Finder(name, path, tree))
+        sys.meta_path.insert(0, Mutated(name, path, tree))  # type: ignore[arg-type]
         for status, right in oracles:
             try:
                 if not right():
