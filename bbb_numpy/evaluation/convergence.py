@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +87,8 @@ def _functions(model: Model, draws: Draws, x: Any) -> Array:
     return found.reshape(*draws.positions.shape[:2], -1)
 
 
-class Line(NamedTuple):
+@dataclass(frozen=True)
+class Line:
     """The worst of several numbers that belong together."""
 
     space: str  # "functions", "weights"; of a target without a model "numbers"
@@ -113,7 +114,7 @@ class Convergence:
         of = [line for line in self.lines if line.space == space]
         if not of:
             raise ValueError(f"there is nothing in {space!r}")
-        _, _, counts, r_hats, bulks, tails = zip(*of, strict=True)
+        _, _, counts, r_hats, bulks, tails = zip(*map(astuple, of), strict=True)
         return Line(space, "all", sum(counts), max(r_hats), min(bulks), min(tails))
 
     @property

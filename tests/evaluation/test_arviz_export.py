@@ -251,7 +251,7 @@ def test_units_in_another_order_change_the_weights_r_hat_and_no_function(order, 
     kept, found = ([o for o in c.lines if o.space == "functions"] for c in (before, after))
     # To the bit, since all are of ranks; but for a tie that rounding breaks in R-hat, which ranks
     # distances from the median too: of 800 draws the two in the middle have the same
-    assert [o._replace(r_hat=0.0) for o in found] == [o._replace(r_hat=0.0) for o in kept]
+    assert [replace(o, r_hat=0.0) for o in found] == [replace(o, r_hat=0.0) for o in kept]
     assert [o.r_hat for o in found] == pytest.approx([o.r_hat for o in kept], abs=1e-3)
     assert before.mixed
     assert after.mixed
@@ -298,7 +298,7 @@ ENOUGH = convergence.Line("functions", "E[y|x]", 5, r_hat=1.0099, bulk=400.0, ta
 )  # fmt: skip
 def test_four_mixed_chains_have_400_effective_draws_and_an_r_hat_below_1_01(change, mixed):
     """Of the log density and the functions; weights, which modes permute, are not asked."""
-    lines = (ENOUGH._replace(name="log density"), ENOUGH._replace(**change))
+    lines = (replace(ENOUGH, name="log density"), replace(ENOUGH, **change))
     found = convergence.Convergence(1000, 4, lines)
     assert found.mixed is mixed
     said = "No lack of convergence is seen." if mixed else "Wanted are R-hat < 1.01 and 100 eff"
@@ -316,7 +316,7 @@ def test_any_divergence_is_told_however_well_chains_agree():
 def test_the_worst_of_a_space_has_the_largest_r_hat_and_the_smallest_sizes():
     other = convergence.Line("functions", "log density", 1, r_hat=1.2, bulk=500.0, tail=90.0)
     found = convergence.Convergence(
-        1000, 4, (ENOUGH, other, other._replace(space="weights", r_hat=9.0))
+        1000, 4, (ENOUGH, other, replace(other, space="weights", r_hat=9.0))
     )
     assert found.worst("functions") == convergence.Line("functions", "all", 6, 1.2, 400.0, 90.0)
 
