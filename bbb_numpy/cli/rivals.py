@@ -6,6 +6,7 @@ rows that it was not fitted to; one of counts a Poisson distribution.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,10 +46,10 @@ class Forecast(NamedTuple):
     """What was predicted for rows, beside what happened, (N,) each."""
 
     log_density: Array
-    mean: Array | None = None  # of numbers
-    crps: Array | None = None
-    pit: Array | None = None
-    proba: Array | None = None  # (N, C) of classes
+    mean: Any = None  # of numbers
+    crps: Any = None
+    pit: Any = None
+    proba: Any = None  # (N, C) of classes
 
     @staticmethod
     def joined(parts: list[Forecast]) -> Forecast:
@@ -112,23 +113,20 @@ def _of_draws(
 
 def rivals(task: str, rows: int, seed: int) -> dict[str, Any]:
     """Return scikit-learn's models for so many training rows, by name, and the base rate."""
-    many = rows >= MANY
+    many, base = rows >= MANY, DummyRegressor()
     if task == "classification":
-        boosting = HistGradientBoostingClassifier if many else GradientBoostingClassifier
-        plain = "logistic regression", LogisticRegression(max_iter=1000)
+        name, plain = "logistic regression", LogisticRegression(max_iter=1000)
+        boosting: Any = HistGradientBoostingClassifier if many else GradientBoostingClassifier
         base = DummyClassifier(strategy="prior")
     elif task == "counts":
-        boosting = HistGradientBoostingRegressor
-        plain = "Poisson regression", PoissonRegressor(alpha=0.01, max_iter=1000)
-        base = DummyRegressor()
+        name, plain = "Poisson regression", PoissonRegressor(alpha=0.01, max_iter=1000)
+        boosting = partial(HistGradientBoostingRegressor, loss="poisson")
     else:
+        name, plain = "ridge", RidgeCV(np.logspace(-3.0, 3.0, 13))
         boosting = HistGradientBoostingRegressor if many else GradientBoostingRegressor
-        plain = "ridge", RidgeCV(np.logspace(-3.0, 3.0, 13))
-        base = DummyRegressor()
-    more = {"loss": "poisson"} if task == "counts" else {}
     return {
-        plain[0]: make_pipeline(StandardScaler(), plain[1]),
-        "gradient boosting": make_pipeline(StandardScaler(), boosting(random_state=seed, **more)),
+        name: make_pipeline(StandardScaler(), plain),
+        "gradient boosting": make_pipeline(StandardScaler(), boosting(random_state=seed)),
         "base rate": base,
     }
 
@@ -163,9 +161,6 @@ def scores(forecast: Forecast, y: Array) -> dict[str, Score]:
             "log_loss": _mean(-forecast.log_density),
             "ece": Score(expected_calibration_error(bins(forecast, y)), None),
         }
-    assert forecast.mean is not None
-    assert forecast.crps is not None
-    assert forecast.pit is not None
     mean = _mean((forecast.mean - y) ** 2)
     rmse = float(np.sqrt(mean.value))
     error = None if mean.error is None or rmse == 0.0 else mean.error / (2.0 * rmse)

@@ -19,10 +19,11 @@ STYLES = ((BLUE, "o", "-"), (VERMILLION, "s", "--"), (GREEN, "^", "-."), (GREY, 
 Curve = TypeVar("Curve")
 
 
-def _styled(curves: Mapping[str, Curve]) -> Iterator[tuple[Curve, dict[str, Any]]]:
-    """Yield each curve with its name, colour, marker and line; there are as many as styles."""
+def _curves(ax: Axes, curves: Mapping[str, Curve], order: int) -> Iterator[tuple[Curve, Any]]:
+    """Draw the diagonal; yield each curve with its name, colour, marker and line."""
     if not 1 <= len(curves) <= len(STYLES):
         raise ValueError(f"accepted are 1 to {len(STYLES)} curves, one a style; got {len(curves)}")
+    ax.plot([0, 1], [0, 1], "--", color=BLACK, linewidth=1.0, label="calibrated", zorder=order)
     for (name, curve), (colour, marker, line) in zip(curves.items(), STYLES, strict=False):
         look = {"label": name, "color": colour, "marker": marker, "linestyle": line}
         yield curve, look | {"markersize": 6}
@@ -43,8 +44,7 @@ def reliability_diagram(tables: Mapping[str, Reliability], *, ax: Axes | None = 
         For more than four, or none.
     """
     ax = axes_or_new(ax)
-    ax.plot([0, 1], [0, 1], "--", color=BLACK, linewidth=1.0, label="calibrated", zorder=1)
-    for one, look in _styled(tables):
+    for one, look in _curves(ax, tables, 1):
         bars = np.abs([one.seen - one.seen_low, one.seen_high - one.seen])
         ax.errorbar(one.stated, one.seen, yerr=bars, linewidth=1.2, capsize=3, **look)
     low = min(min(one.stated.min(), one.seen_low.min()) for one in tables.values())
@@ -71,8 +71,7 @@ def coverage_curve(found: Mapping[str, Coverage], *, ax: Axes | None = None) -> 
         For more than four, or none.
     """
     ax = axes_or_new(ax)
-    ax.plot([0, 1], [0, 1], "--", color=BLACK, linewidth=1.0, label="calibrated", zorder=3)
-    for one, look in _styled(found):
+    for one, look in _curves(ax, found, 3):
         if len(one.level) > 12:
             look["marker"] = ""
         ax.fill_between(one.level, one.low, one.high, color=look["color"], alpha=0.18, linewidth=0)
