@@ -46,7 +46,7 @@ NOTES = {
 
 def evaluate(args: argparse.Namespace) -> int:
     """Measure a model on rows held out of a table, beside scikit-learn's and the base rate."""
-    check_outputs([args.data], args.json, args.plot, picture=args.plot)
+    check_outputs([args.data], args.json, args.plot)
     problem = read_problem(args)
     model = learner(args, problem.task)  # what is missing is said before any work
     from .rivals import Forecast, of_model, of_rival, rivals, scores
@@ -72,24 +72,24 @@ def evaluate(args: argparse.Namespace) -> int:
     if problem.task == "classification":  # by their places among all classes
         target = np.searchsorted(np.unique(y), target)
     scored = {name: scores(one, target) for name, one in forecasts.items()}
+    report = json.dumps(_report(problem, args, len(target), forecasts, scored), indent=1)
+    if args.json == "-":
+        print(report)
+    else:
+        held_out = f"{len(target)} of {len(y)} rows held out at random"
+        if args.folds:
+            held_out = f"{args.folds}-fold cross-validation: each of {len(y)} rows held out once"
+        print(problem.said())
+        print(f"{held_out}; seed {args.seed}\n")
+        print(_table(scored))
+        print(f"\n± standard error over these rows. {NOTES[problem.task]}")
+        if args.json:
+            write_text(Path(args.json), report + "\n")
+            print(f"numbers in {args.json}")
     if args.plot:
         _picture(forecasts, target, args.plot)
-    if args.json:
-        text = json.dumps(_report(problem, args, len(target), forecasts, scored), indent=1)
-        if args.json == "-":
-            print(text)
-            return 0
-        write_text(Path(args.json), text + "\n")
-    held_out = f"{len(target)} of {len(y)} rows held out at random"
-    if args.folds:
-        held_out = f"{args.folds}-fold cross-validation: each of {len(y)} rows held out once"
-    print(problem.said())
-    print(f"{held_out}; seed {args.seed}\n")
-    print(_table(scored))
-    print(f"\n± standard error over these rows. {NOTES[problem.task]}")
-    for what, path in (("numbers", args.json), ("picture", args.plot)):
-        if path:
-            print(f"{what} in {path}")
+        if args.json != "-":
+            print(f"picture in {args.plot}")
     return 0
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..evaluation.convergence import GOOD, convergence
 from ..learners.columns import Column, encoded, pick, some
 from ..model.objectives import FreeEnergy
-from ..numeric.files import replacing
+from ..numeric.files import replacing, write_text
 from .modelling import add_model_options, learner
 from .options import Commands, add_command, share
 from .problem import (
@@ -27,7 +27,7 @@ from .problem import (
     read_problem,
     with_numbers,
 )
-from .tables import TableError, write_csv
+from .tables import TableError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -42,7 +42,7 @@ def fit(args: argparse.Namespace) -> int:
     """Fit the target column of a table and store the model."""
     from ..learners.checkpoint import save
 
-    check_outputs([args.data], args.model, args.plot, picture=args.plot)
+    check_outputs([args.data], args.model, args.plot)
     problem = read_problem(args)
     model, inputs = learner(args, problem.task), problem.inputs
     if args.plot:
@@ -128,7 +128,7 @@ def predict(args: argparse.Namespace) -> int:
     """Predict every row of a table with a stored model."""
     from ..learners.checkpoint import load
 
-    check_outputs([args.model, args.data], args.output, args.plot, picture=args.plot)
+    check_outputs([args.model, args.data], args.output, args.plot)
     model = load(args.model)
     names = getattr(model, "feature_names_in_", None)
     if names is None:  # of a learner that was fitted to an array in Python
@@ -151,7 +151,11 @@ def predict(args: argparse.Namespace) -> int:
     inputs = encoded(with_numbers(rows, columns, args), columns, args.unknown)
     found = _classes(model, inputs) if classes else _moments(model, inputs, args.interval)
     made = type(table)(found, rows.index).astype(object)  # a whole number beside a gap stays one
-    write_csv(args.output, kept.join(made))
+    text = kept.join(made).to_csv(index=False, lineterminator="\n")
+    if args.output == "-":
+        print(text, end="", flush=True)
+    else:
+        write_text(Path(args.output), text)
     if args.plot:
         _plot(model, inputs, "prediction", args.plot)
     return 0
@@ -198,7 +202,7 @@ def save_picture(ax: Any, path: str) -> None:
         ax.get_figure(root=True).savefig(file, dpi=150, format=Path(path).suffix[1:])
 
 
-def check_outputs(inputs: Sequence[str], *outputs: str | None, picture: str | None) -> None:
+def check_outputs(inputs: Sequence[str], *outputs: str | None) -> None:
     """Refuse outputs that cannot be written, or would replace an input, before any work."""
     taken = [Path(path).resolve() for path in inputs]
     for path in outputs:
@@ -209,12 +213,6 @@ def check_outputs(inputs: Sequence[str], *outputs: str | None, picture: str | No
             if place in taken:
                 raise TableError(f"{path} would replace another file of this command; name another")
             taken.append(place)
-    if picture:
-        from matplotlib.backend_bases import FigureCanvasBase
-
-        kinds = sorted(FigureCanvasBase.get_supported_filetypes())
-        if Path(picture).suffix.lstrip(".").lower() not in kinds:
-            raise TableError(f"--plot {picture}: the ending must be one of {', '.join(kinds)}")
 
 
 def _check_plot(names: Sequence[str], classes: bool) -> None:

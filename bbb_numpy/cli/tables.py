@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..learners.columns import some
-from ..numeric.files import check_regular, naming, write_text
+from ..numeric.files import check_regular
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-__all__ = ["SEPARATORS", "SPACES", "TableError", "numbers", "read_csv", "write_csv"]
+__all__ = ["SEPARATORS", "SPACES", "TableError", "numbers", "read_csv"]
 
 SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ",", "bar": "|", "space": " "}
 LOOKED_FOR = "\t;,|"
@@ -140,16 +140,3 @@ def numbers(cells: Series, decimal: str | None = None, thousands: str | None = N
         plain = cells.str.replace(thousands, "", regex=False).str.replace(decimal, ".", regex=False)
         cells = plain.where(cells.str.fullmatch(number), "")
     return pd.to_numeric(cells, errors="coerce").astype(float)
-
-
-def write_csv(path: str, table: DataFrame) -> None:
-    """Write a table with full precision, replacing an older one only when all is written.
-
-    ``-`` is standard output.
-    """
-    text = table.to_csv(index=False, lineterminator="\n")
-    if path == "-":
-        with naming(Path("standard output")):
-            print(text, end="", flush=True)
-    else:
-        write_text(Path(path), text)

@@ -146,6 +146,11 @@ def test_the_table_says_what_the_numbers_file_holds_and_pictures_are_written(tab
             assert evaluate(target, "--plot", picture) == 0
         with open(picture, "rb") as file:
             assert file.read(4) == b"\x89PNG"
+    assert evaluate("y", "--plot", "c.doc") == 2
+    said = capsys.readouterr()
+    assert "mean-field" in said.out
+    assert "Format 'doc' is not supported" in said.err
+    assert not Path("c.doc").exists()
 
 
 @pytest.mark.parametrize(

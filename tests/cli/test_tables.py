@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbb_numpy.cli.tables import TableError, numbers, read_csv, write_csv
+from bbb_numpy.cli.tables import TableError, numbers, read_csv
 
 
 @pytest.fixture
@@ -113,8 +113,3 @@ def test_without_pandas_one_line_says_what_to_install(csv_file, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"needs pandas; install it with: pip install 'bbb_numpy"):
         read_csv(csv_file("a\n1\n"))
-
-
-def test_a_dash_writes_the_header_and_the_rows_to_standard_output(capsys):
-    write_csv("-", pd.DataFrame({"a": [1.0, 0.1], "b": [2.0, 3.0]}))
-    assert capsys.readouterr().out == "a,b\n1.0,2.0\n0.1,3.0\n"

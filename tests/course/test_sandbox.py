@@ -119,13 +119,3 @@ def test_memory_is_limited(tmp_path):
     assert verdict.headline == "it needs more memory than the limit"
     (verdict,) = grade_files([path], megabytes=1024)
     assert verdict.verdict != "stopped"
-
-
-def test_a_file_can_be_graded_in_this_process(tmp_path):
-    path = tmp_path / "2_softplus.py"
-    path.write_text(RIGHT)
-    assert grade_file(path).passed
-    path.write_text("raise NotImplementedError\n")
-    assert grade_file(path).verdict == "not answered"
-    with pytest.raises(ValueError, match="no exercise is called 'x'"):
-        grade_file(tmp_path / "x.py")
