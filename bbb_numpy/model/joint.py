@@ -9,7 +9,7 @@ from ..numeric.buffers import Buffers
 from ..numeric.layout import Array, Blocks, Layout, Params
 from ..numeric.validation import InstanceOf, Like
 from ..parts import network
-from ..parts.likelihoods import GaussianLikelihood, Likelihood, Summed
+from ..parts.likelihoods import GaussianLikelihood, Likelihood
 from ..parts.network import MLP, Tape
 from ..parts.priors import GaussianPrior, Prior
 
@@ -25,7 +25,7 @@ class Evaluation(NamedTuple):
 
     log_likelihood: Array  # (S,)  log P(D|w), summed over the rows
     tape: Tape  # of the network
-    residuals: Summed  # of the likelihood
+    residuals: Any  # of the likelihood
 
 
 class Joint(NamedTuple):

@@ -79,15 +79,8 @@ class LogJoint:
         for name in ("x", "y"):
             FLOATS(name, InstanceOf(np.ndarray)(name, getattr(self, name)))
         check_fields(self, hyperpriors=lambda _, given: check_hyperpriors(given))
-        width = self.model.network.sizes[0]
-        if self.x.ndim != 2 or self.x.shape[1] != width:
-            raise ValueError(f"x must have shape (rows, {width}); got {self.x.shape}")
-        wanted = (len(self.x), self.model.outputs)
-        if self.y.shape != wanted:
-            raise ValueError(
-                f"y must have shape (rows, targets) = {wanted}; got {self.y.shape}, where x has "
-                f"{len(self.x)} rows"
-            )
+        Numbers((None, self.model.network.sizes[0]))("x", self.x)
+        Numbers((len(self.x), self.model.outputs))("y", self.y)
         if self.sample_weight is not None:
             Numbers((len(self.x),), low=0.0)("sample_weight", self.sample_weight)
         known = [name for name, _ in self.model.learned()]

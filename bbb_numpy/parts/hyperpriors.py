@@ -38,17 +38,10 @@ class Hyperprior(Protocol):
 
 
 def check_hyperpriors(given: Any) -> dict[str, Hyperprior]:
-    """Return the argument `hyperpriors` as a dict, empty for None.
-
-    Raises
-    ------
-    TypeError
-        Unless it maps names of blocks to objects with all that a `Hyperprior` has.
-    """
+    """Return the argument as a dict, empty for None, or raise TypeError."""
     density = Like("HalfNormal(1.0)", "log_density", "slope", "draw")
     rule = Named(density, "{'log_noise': HalfNormal(1.0)}")
-    found: dict[str, Hyperprior] = rule("hyperpriors", {} if given is None else given)
-    return found
+    return dict(rule("hyperpriors", {} if given is None else given))
 
 
 @dataclass(frozen=True)

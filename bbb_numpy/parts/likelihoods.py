@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,13 +29,6 @@ def check_shape(f: Array, y: Array) -> None:
     """Raise unless `y` fits the outputs `f` (S, B, K): (B, K), or of each sample its own."""
     if y.shape not in (f.shape[1:], f.shape):
         raise ValueError(f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}")
-
-
-class Summed(NamedTuple):
-    """What the sum over rows leaves for its backward pass."""
-
-    rows: Any  # of `log_density`
-    sample_weight: Array | None  # (B,)
 
 
 class Likelihood:
@@ -91,7 +84,7 @@ class Likelihood:
 
     def log_likelihood(
         self, params: Params, f: Array, y: Array, sample_weight: Array | None = None
-    ) -> tuple[Array, Summed]:
+    ) -> tuple[Array, Any]:
         """Return log P(D|w) (S,), the sum over rows, and what `log_likelihood_vjp` needs.
 
         With weights v (B,) it is sum_b v_b log P(y_b|x_b, w): a weight of 2 is a row that occurs
@@ -100,13 +93,14 @@ class Likelihood:
         rowwise, saved = self.log_density(params, f, y)
         if sample_weight is not None:
             rowwise = rowwise * sample_weight  # D45
-        return np.add.reduce(rowwise, axis=1), Summed(saved, sample_weight)
+        return np.add.reduce(rowwise, axis=1), (saved, sample_weight)
 
-    def log_likelihood_vjp(self, saved: Summed, cotangent: Array, d_params: Params) -> Array:
+    def log_likelihood_vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
         """Pull a cotangent (S,) of the sum back, to each row that times its weight (D45)."""
-        if saved.sample_weight is not None:
-            cotangent = cotangent[:, None] * saved.sample_weight  # D45
-        return self.vjp(saved.rows, cotangent, d_params)
+        of_rows, sample_weight = saved
+        if sample_weight is not None:
+            cotangent = cotangent[:, None] * sample_weight  # D45
+        return self.vjp(of_rows, cotangent, d_params)
 
     def mean(self, params: Params, f: Array) -> Array:
         """Return E[y|x, w] (S, B, K): the outputs themselves."""
@@ -169,13 +163,6 @@ class _Gaussian(Likelihood):
         return found
 
 
-class GaussianResiduals(NamedTuple):
-    """What the forward pass of the Gaussian likelihood leaves for its backward pass."""
-
-    plain: Array  # (S, B, K)  y - f
-    scaled: Array  # (S, B, K)  (y - f) / sigma_y^2
-
-
 @dataclass(frozen=True)
 class GaussianLikelihood(_Gaussian):
     """P(D|w) = prod over rows and outputs of N(y; f(x, w), sigma_y^2) (K14-K16, D1).
@@ -204,7 +191,7 @@ class GaussianLikelihood(_Gaussian):
     def _starts(self) -> dict[str, float]:
         return {"log_noise": log(self.scale)} if self.learn else {}
 
-    def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, GaussianResiduals]:
+    def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
         r"""Return log P(y|x, w) (S, B) of every row, summed over outputs, constants kept.
 
         :math:`\sum_k [-\tfrac12\log 2\pi - \log\sigma_k - (y_k-f_k)^2/(2\sigma_k^2)]`
@@ -223,35 +210,27 @@ class GaussianLikelihood(_Gaussian):
         rowwise = inner(residual, scaled)
         rowwise *= -0.5
         rowwise -= log_scales + 0.5 * LOG_2PI * f.shape[-1]  # K14-K16
-        return rowwise, GaussianResiduals(residual, scaled)
+        return rowwise, (residual, scaled)
 
-    def vjp(self, saved: GaussianResiduals, cotangent: Array, d_params: Params) -> Array:
+    def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
         """Pull a cotangent (S,) of the summed rows, or (S, B), back to the outputs and the noise.
 
         ``d log P/df = (y - f) / sigma_y^2``, which with sigma_y = 1 and the minus sign of
         the loss is the report's ``-(y - yhat)`` (K37); and for the noise (D1)
         ``d log P/d log_noise_k = sum_b ((y - f)^2 / sigma_k^2 - 1)``.
         """
+        residual, scaled = saved  # (S, B, K): y - f, and (y - f) / sigma_y^2
         if self.learn:
             if cotangent.ndim == 1:
-                squares = np.einsum("sbk,sbk->sk", saved.plain, saved.scaled)
-                squares -= saved.plain.shape[1]
+                squares = np.einsum("sbk,sbk->sk", residual, scaled)
+                squares -= residual.shape[1]
             else:
-                squares = saved.plain * saved.scaled - 1.0  # (S, B, K)
+                squares = residual * scaled - 1.0  # (S, B, K)
             write_gradient(d_params["log_noise"], cotangent, squares)  # D1
-        d_f = np.empty_like(saved.scaled)
-        return np.multiply(saved.scaled, for_outputs(cotangent), out=d_f)
+        return np.multiply(scaled, for_outputs(cotangent), out=np.empty_like(scaled))
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
         return f, self.noise_scale(params, f.shape[-1])[..., None, :]  # (1, K) or (S, 1, K)
-
-
-class HeteroscedasticResiduals(NamedTuple):
-    """What the forward pass of the heteroscedastic likelihood leaves for its backward pass."""
-
-    residual: Array  # (S, B, K)  (y - m) / sigma
-    sigma: Array  # (S, B, K)
-    slope: Array  # (S, B, K)  d sigma / dh
 
 
 @dataclass(frozen=True)
@@ -291,9 +270,7 @@ class HeteroscedasticLikelihood(_Gaussian):
         parts = softplus_parts(np.ascontiguousarray(f[..., outputs:]))
         return f[..., :outputs], parts.softplus + self.floor, parts
 
-    def log_density(
-        self, params: Params, f: Array, y: Array
-    ) -> tuple[Array, HeteroscedasticResiduals]:
+    def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
         r"""Return log P(y|x, w) (S, B) of every row, summed over targets, constants kept (D12).
 
         :math:`\sum_k [-\tfrac12\log 2\pi - \log\sigma_k - (y_k - m_k)^2 / (2\sigma_k^2)]`, for
@@ -304,15 +281,15 @@ class HeteroscedasticLikelihood(_Gaussian):
         residual = (y - mean) / sigma
         rowwise = -0.5 * inner(residual, residual) - np.add.reduce(np.log(sigma), axis=-1)  # D12
         rowwise -= 0.5 * LOG_2PI * y.shape[-1]
-        return rowwise, HeteroscedasticResiduals(residual, sigma, parts.sigmoid)
+        return rowwise, (residual, sigma, parts.sigmoid)
 
-    def vjp(self, saved: HeteroscedasticResiduals, cotangent: Array, d_params: Params) -> Array:
+    def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
         """Pull a cotangent (S,) of the summed rows, or (S, B), back to both heads (D12).
 
         ``d log P/dm = (y - m) / sigma^2`` and
         ``d log P/dh = ((y - m)^2 / sigma^3 - 1 / sigma) sigmoid(h)``.
         """
-        r, sigma, slope = saved
+        r, sigma, slope = saved  # (S, B, K): (y - m) / sigma, sigma, d sigma/dh
         d_mean = r / sigma
         d_raw = (r * r - 1.0) / sigma * slope
         return np.concatenate([d_mean, d_raw], axis=-1) * for_outputs(cotangent)

@@ -38,15 +38,6 @@ class _Components(NamedTuple):
     slopes: tuple[Any, Any, Any]  # d sigma2/d t2, d (sigma1 - sigma2)/d t1, pi
 
 
-class Responsibilities(NamedTuple):
-    """What the log density of weights leaves for `ScaleMixturePrior.add_vjp`."""
-
-    w: Array  # (S, P)
-    square: Array  # (S, P)  w^2
-    shares: Array  # (2, S, P)  xi and 1 - xi
-    components: _Components
-
-
 @dataclass(frozen=True)
 class ScaleMixturePrior(Prior):
     r"""P(w) = prod_j [pi N(w_j; 0, sigma1^2) + (1 - pi) N(w_j; 0, sigma2^2)] (R4).
@@ -135,9 +126,7 @@ class ScaleMixturePrior(Prior):
             (parts.sigmoid[1], parts.sigmoid[0], parts.sigmoid[2]),
         )
 
-    def log_density(
-        self, params: Params, w: Array, buffers: Buffers
-    ) -> tuple[Array, Responsibilities]:
+    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Any]:
         r"""Return log P(w) (S,) of weights (S, P) by logsumexp over the two components (R4).
 
         With :math:`l_k = \log\pi_k - \log\sigma_k - w^2 / (2\sigma_k^2)` a weight contributes
@@ -154,11 +143,9 @@ class ScaleMixturePrior(Prior):
         total = logsumexp(logs, axis=0)  # (S, P)  R4
         logs -= total
         value = np.add.reduce(total, axis=-1) - 0.5 * LOG_2PI * w.shape[-1]
-        return value, Responsibilities(w, square, np.exp(logs, out=logs), c)
+        return value, (w, square, np.exp(logs, out=logs), c)
 
-    def add_vjp(
-        self, saved: Responsibilities, cotangent: Array, d_w: Array, d_params: Params
-    ) -> None:
+    def add_vjp(self, saved: Any, cotangent: Array, d_w: Array, d_params: Params) -> None:
         r"""Add cotangent (S,) times d log P/dw to `d_w`, and write the prior's own gradient.
 
         With the responsibilities :math:`\xi = e^{l_1} / (e^{l_1} + e^{l_2})` and 1 - xi, which is
@@ -170,7 +157,7 @@ class ScaleMixturePrior(Prior):
             d log P/da      = sum_j (xi - pi) = sum_j [xi (1 - pi) - (1 - xi) pi]          R7
             d/dt1 = d/dsigma1 sigmoid(t1),  d/dt2 = (d/dsigma1 + d/dsigma2) sigmoid(t2) R8
         """
-        w, square, (wide, narrow), c = saved
+        w, square, (wide, narrow), c = saved  # (S, P): w, w^2, xi and 1 - xi
         (s1, s2), slopes = c.sigma, c.slopes
         if self.learn:
             mass = [np.add.reduce(r, axis=-1, keepdims=True) for r in (wide, narrow)]  # (S, 1)

@@ -101,14 +101,6 @@ class ClosedFormPrior(Prior):
         raise NotImplementedError
 
 
-class Weighed(NamedTuple):
-    """What the log density of weights leaves for `add_vjp`."""
-
-    w: Array  # (S, P)
-    precision: Any  # 1 / scale^2: a number, (S,) one per sample, (L,) or (S, L) one per layer
-    squares: Array  # (S,) or (S, L)  sum of w^2
-
-
 class ExpectedLogPrior(NamedTuple):
     """E_q[log P(w)] for a Gaussian q, and its derivatives."""
 
@@ -152,7 +144,7 @@ class GaussianPrior(ClosedFormPrior):
         log_scale = params["prior_log_scale"][..., 0]  # () or (S,)
         return np.exp(-2.0 * log_scale), log_scale
 
-    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Weighed]:
+    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Any]:
         r"""Return log P(w) (S,) of weights (S, P), constants kept (K12).
 
         :math:`\sum_j [-\log\sigma_{data} - \tfrac12\log 2\pi - w_j^2 / (2\sigma_{data}^2)]`;
@@ -160,15 +152,15 @@ class GaussianPrior(ClosedFormPrior):
         """
         precision, log_scale = self._precision(params)
         constants = w.shape[-1] * (log_scale + 0.5 * LOG_2PI)
-        saved = Weighed(w, precision, sums_of_squares(w))
-        return -0.5 * precision * saved.squares - constants, saved  # K11-K13
+        squares = sums_of_squares(w)
+        return -0.5 * precision * squares - constants, (w, precision, squares)  # K11-K13
 
-    def add_vjp(self, saved: Weighed, cotangent: Array, d_w: Array, d_params: Params) -> None:
+    def add_vjp(self, saved: Any, cotangent: Array, d_w: Array, d_params: Params) -> None:
         """Add cotangent (S,) times d log P(w)/dw = -w / scale^2 to `d_w` (S, P) (K19, K26).
 
         For a learned scale, d log P / d log scale = sum_j w_j^2 / scale^2 - P (D17).
         """
-        w, precision, squares = saved
+        w, precision, squares = saved  # (S, P); a number or (S,); (S,)
         if self.learn:
             slope = precision * squares - w.shape[-1]  # (S,)  D17
             write_gradient(d_params["prior_log_scale"], cotangent, slope[:, None])
@@ -317,7 +309,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         """Return sum_j w_j^2 of each layer (S, L)."""
         return np.stack([sums_of_squares(part) for part in self._layers(w)], axis=-1)
 
-    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Weighed]:
+    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Any]:
         r"""Return log P(w) (S,) of weights (S, P), constants kept (D39).
 
         :math:`\sum_l [-P_l (\log s_l + \tfrac12\log 2\pi) - |w_l|^2 / (2 s_l^2)]` with P_l
@@ -328,14 +320,14 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         precision, squares = np.exp(-2.0 * log_scales), self._squares(w)  # (L,) or (S, L)
         terms = -0.5 * precision * squares  # (S, L)
         terms -= counts * (log_scales + 0.5 * LOG_2PI)  # D39
-        return np.add.reduce(terms, axis=-1), Weighed(w, precision, squares)
+        return np.add.reduce(terms, axis=-1), (w, precision, squares)
 
-    def add_vjp(self, saved: Weighed, cotangent: Array, d_w: Array, d_params: Params) -> None:
+    def add_vjp(self, saved: Any, cotangent: Array, d_w: Array, d_params: Params) -> None:
         """Add cotangent (S,) times d log P(w)/dw = -w / scale_l^2 to `d_w` (S, P) (D39).
 
         For learned scales, d log P / d log scale_l = |w_l|^2 / scale_l^2 - P_l.
         """
-        w, precision, squares = saved
+        w, precision, squares = saved  # (S, P); (L,) or (S, L); (S, L)
         if self.learn:
             slope = precision * squares - np.array(self.counts, w.real.dtype)  # (S, L)
             write_gradient(d_params["prior_log_scale"], cotangent, slope)

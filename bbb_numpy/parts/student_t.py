@@ -41,15 +41,6 @@ class Numbers(NamedTuple):
     slope: Any  # d constant / d log nu
 
 
-class Tails(NamedTuple):
-    """What the log density leaves for its backward pass."""
-
-    distance: Array  # w (S, P), or y - f (S, B, K)
-    ratio: Array  # chi = distance^2 / (nu scale^2)
-    logs: Array  # log(1 + chi)
-    numbers: Numbers
-
-
 def _slopes(numbers: Numbers, count: int, logs: Array, shares: Array) -> tuple[Array, Array]:
     """Return the slopes for log scale and log nu, of `count` sums of log(1 + chi), chi/(1+chi)."""
     nu = numbers.nu
@@ -123,7 +114,7 @@ class StudentTPrior(_StudentT, Prior):
     def deviation(self, params: Params) -> float:
         return float(_deviation(*self._scale_and_df(params, 0)))
 
-    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Tails]:
+    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Any]:
         r"""Return log P(w) (S,) of weights (S, P), constants kept (D42).
 
         :math:`\sum_j [c_\nu - \log s - \tfrac{\nu+1}2 \log(1 + w_j^2 / (\nu s^2))]` with s the
@@ -135,9 +126,9 @@ class StudentTPrior(_StudentT, Prior):
         logs = log1p(ratio, out=buffers.like(w))
         value = w.shape[-1] * numbers.constant
         value = value - 0.5 * (numbers.nu + 1.0) * np.add.reduce(logs, axis=-1)
-        return value, Tails(w, ratio, logs, numbers)
+        return value, (w, ratio, logs, numbers)
 
-    def add_vjp(self, saved: Tails, cotangent: Array, d_w: Array, d_params: Params) -> None:
+    def add_vjp(self, saved: Any, cotangent: Array, d_w: Array, d_params: Params) -> None:
         """Add cotangent (S,) times d log P/dw to `d_w` (S, P); write that of the learned numbers.
 
         With chi = w^2 / (nu s^2), and c_nu the constant, whose slope is that of D41 ::
@@ -146,7 +137,7 @@ class StudentTPrior(_StudentT, Prior):
             d log P/d log s  = sum_j [(nu + 1) chi / (1 + chi) - 1]
             d log P/d log nu = sum_j [d c/d log nu - nu/2 log(1 + chi) + (nu + 1)/2 chi / (1 + chi)]
         """
-        w, ratio, logs, numbers = saved
+        w, ratio, logs, numbers = saved  # (S, P): w, chi, log(1 + chi)
         if self.learn:
             shares = np.add.reduce(ratio / (1.0 + ratio), axis=-1)
             sums = np.add.reduce(logs, axis=-1), shares
@@ -189,7 +180,7 @@ class StudentTLikelihood(_StudentT, Likelihood):
     heavy_tails: ClassVar[bool] = True
     noise_name: ClassVar[str] = "noise scale"
 
-    def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Tails]:
+    def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
         r"""Return log P(y|x, w) (S, B) of every row, summed over outputs, constants kept (D43).
 
         :math:`\sum_k [c_{\nu_k} - \log s_k - \tfrac{\nu_k+1}2
@@ -201,9 +192,9 @@ class StudentTLikelihood(_StudentT, Likelihood):
         ratio = residual * residual * numbers.precision
         logs = log1p(ratio)
         rowwise = np.add.reduce(numbers.constant - 0.5 * (numbers.nu + 1.0) * logs, axis=-1)
-        return rowwise, Tails(residual, ratio, logs, numbers)
+        return rowwise, (residual, ratio, logs, numbers)
 
-    def vjp(self, saved: Tails, cotangent: Array, d_params: Params) -> Array:
+    def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
         """Pull a cotangent (S,) of the summed rows, or (S, B), back to outputs and learned numbers.
 
         With chi = (y - f)^2 / (nu s^2), and c_nu the constant, whose slope is that of D41 ::
@@ -212,7 +203,7 @@ class StudentTLikelihood(_StudentT, Likelihood):
             d log P/d log s  = sum_b [(nu + 1) chi / (1 + chi) - 1]
             d log P/d log nu = sum_b [d c/d log nu - nu/2 log(1 + chi) + (nu + 1)/2 chi / (1 + chi)]
         """
-        residual, ratio, logs, numbers = saved
+        residual, ratio, logs, numbers = saved  # (S, B, K): y - f, chi, log(1 + chi)
         if self.learn:
             if cotangent.ndim == 1:
                 shares = np.add.reduce(ratio / (1.0 + ratio), axis=1, keepdims=True)  # (S, 1, K)

@@ -24,13 +24,11 @@ BLOCKS = [log_joint.BLOCK, 12]  # seven rows at once, and three at a time
 MODELS = covering(product(CHECKED_PRIORS, CHECKED_LIKELIHOODS, [1.0, 0.3, 0.0], BLOCKS))
 
 
-def problem(
-    prior="gaussian-learned", likelihood="gaussian-learned", power=1.0, named=True, unit="tanh"
-):
+def problem(prior="gaussian-learned", likelihood="gaussian-learned", power=1.0, named=True):
     """A target, and positions of four chains that differ in weights and scales."""
     rng = np.random.default_rng(0)
     part = CHECKED_LIKELIHOODS[likelihood]
-    model = Model(MLP((2, 4, part.heads(2)), unit), CHECKED_PRIORS[prior], part)
+    model = Model(MLP((2, 4, part.heads(2)), "tanh"), CHECKED_PRIORS[prior], part)
     x = rng.standard_normal((7, 2))
     y = rng.standard_normal((7, 2))
     if part.target_kind != "real":  # rows that are counts, answers and classes
@@ -205,9 +203,9 @@ def test_a_copy_of_a_used_target_has_the_same_values_and_no_memory_of_its_own():
 
 NONE = problem("gaussian", "gaussian")[0]
 REFUSED = [
-    ({"x": np.zeros((7, 3))}, r"x must have shape \(rows, 2\); got \(7, 3\)"),
-    ({"x": np.zeros(7)}, r"x must have shape \(rows, 2\); got \(7,\)"),
-    ({"y": np.zeros((6, 2))}, r"y must have shape \(rows, targets\) = \(7, 2\); got \(6, 2\)"),
+    ({"x": np.zeros((7, 3))}, r"x must have shape \(any, 2\); got \(7, 3\)"),
+    ({"x": np.zeros(7)}, r"x must have shape \(any, 2\); got \(7,\)"),
+    ({"y": np.zeros((6, 2))}, r"y must have shape \(7, 2\); got \(6, 2\)"),
     ({"hyperpriors": {"noise": LogNormal()}}, "names 'noise'; .* prior_log_scale, log_noise"),
     ({"power": 1.5}, "power must be between 0 and 1; got 1.5"),
     ({"power": np.nan}, "power must be between 0 and 1"),

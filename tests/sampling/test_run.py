@@ -428,7 +428,7 @@ OUTSIDE = np.array([[0.0, 0.0], [np.nan, 0.0]])
         (network_with(y=np.full((8, 1), np.nan)), "y holds nan or infinity"),
         (
             network_with(y=np.zeros((7, 1))),
-            r"y must have shape \(rows, targets\) = \(8, 1\); got \(7, 1\)",
+            r"y must have shape \(8, 1\); got \(7, 1\)",
         ),
         (lambda: sample("a net", *data()), r"model must be .*Model.* got 'a net'"),
         (
