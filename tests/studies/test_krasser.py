@@ -14,8 +14,6 @@ from bbb_studies import krasser as models
 from bbb_studies.data.toys import one_period, ten_sine
 from bbb_studies.krasser import RawMixturePrior, domains, run
 
-# The data
-
 
 def test_the_data_are_one_period_at_32_even_places_with_unit_noise():
     data = one_period(np.random.default_rng(0))
@@ -29,9 +27,6 @@ def test_the_data_are_one_period_at_32_even_places_with_unit_noise():
     assert abs(residual.var() - 1.0) < 4 * sqrt(2 / 40_000)
     silent = one_period(np.random.default_rng(1), noise=0.0)
     assert np.array_equal(silent.y, ten_sine(silent.x))
-
-
-# The prior as the post programs it
 
 
 def raw_value_and_grad(w):
@@ -80,16 +75,10 @@ def test_at_a_raised_rate_the_raw_numbers_leave_their_domain_and_the_mapped_ones
     assert 0.5 < max(trace.prior[:, 0].max() for trace in safe.traces) < 1
 
 
-# Training
-
-
 def test_an_interrupted_training_gives_no_numbers(monkeypatch, interrupted):
     monkeypatch.setattr(models, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run("post", epochs=5)
-
-
-# The measures
 
 
 @pytest.mark.equation("R10")
@@ -133,9 +122,6 @@ def test_the_mean_of_outputs_is_the_output_of_the_mean_without_a_hidden_layer_on
     exact = 20 * 0.5 * 0.7 * np.sqrt((1 + x**2) / (2 * np.pi))
     assert bent["gap_seen"] == 1
     assert abs(bent["gap"] - np.sqrt(np.mean(exact**2))) < 4 * bent["gap_error"]
-
-
-# What the runs say, and the tables
 
 
 def test_the_learned_prior_widens_its_narrow_half_and_with_it_the_band_outside():

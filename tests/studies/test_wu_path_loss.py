@@ -17,9 +17,6 @@ def one_building(transmitter):
     return Scene(transmitters=(transmitter,), buildings=ONE)
 
 
-# The geometry of walls.
-
-
 @pytest.mark.equation("W6")
 @pytest.mark.parametrize(
     ("transmitter", "place", "count", "why"),
@@ -45,9 +42,6 @@ def one_building(transmitter):
 def test_walls_are_counted_exactly(transmitter, place, count, why):
     found = walls(one_building(transmitter), np.array([place], float))
     assert found.tolist() == [[count]], why
-
-
-# The laws of the model.
 
 
 @pytest.mark.equation("W6")
@@ -86,9 +80,6 @@ def test_near_an_edge_means_that_the_field_jumps_within_the_radius():
     assert not data.near_edge(replace(scene, buildings=()), places, 50.0).any()
 
 
-# Receivers.
-
-
 @pytest.mark.equation("W6")
 def test_shadowing_has_its_deviation():
     drawn = receivers(Scene(shadowing=3.0), np.random.default_rng(7), 4000)
@@ -114,9 +105,6 @@ def test_receivers_stay_where_they_may_be():
     assert (right.places[:, 0] > 80.0).all()
     with pytest.raises(ValueError, match="almost no place"):
         receivers(scene, rng, 3, lambda p: np.zeros(len(p), bool))
-
-
-# The experiments, shorter.
 
 
 def test_the_errors_are_at_the_jumps_and_the_deviation_is_not():

@@ -17,9 +17,6 @@ from bbb_studies.wu.quartic import DATA, NOISE, SIX, TUTORIAL, quartic, quartic_
 SHORT = Setup(epochs=300, likelihood=GaussianLikelihood(0.25))
 
 
-# MLE and MAP, exactly.
-
-
 def gradients(prior, kl_weight, theta, x, y):
     """Return the gradients of MLE and MAP at the same weights."""
     model = Model(MLP((2, 5, 1), "tanh"), GaussianPrior(prior), GaussianLikelihood(0.3))
@@ -39,9 +36,6 @@ def test_the_gradient_of_map_is_that_of_mle_and_weight_decay(prior, kl_weight):
     theta, x, y = rng.standard_normal(21), rng.standard_normal((8, 2)), rng.standard_normal((8, 1))
     mle, map_ = gradients(prior, kl_weight, theta, x, y)
     np.testing.assert_allclose(map_ - mle, kl_weight * theta / prior**2, rtol=1e-9, atol=1e-9)
-
-
-# The mixture.
 
 
 def test_a_mixture_has_the_moments_and_the_density_of_its_members():
@@ -64,9 +58,6 @@ def test_a_mixture_has_the_moments_and_the_density_of_its_members():
     assert np.isfinite(logs).all()
 
 
-# The tutorial behind it.
-
-
 def test_the_tutorial_has_its_rows_network_noise_prior_and_steps():
     fitted = tutorial(0, replace(TUTORIAL, epochs=1))
     np.testing.assert_allclose(quartic_curve(SIX)[:, 0], [-3, 0.2224, 3, 3, 0.2224, -3])
@@ -77,9 +68,6 @@ def test_the_tutorial_has_its_rows_network_noise_prior_and_steps():
     assert (TUTORIAL.epochs, TUTORIAL.schedule(1999, 2000)) == (2000, 1.0)
     np.testing.assert_allclose(np.abs(fitted.thetas[0]), 0.1, rtol=1e-4)
     assert np.ravel([fitted.x_scale, fitted.y_scale]).tolist() == [0.0, 1.0, 0.0, 1.0]
-
-
-# The experiment.
 
 
 def test_the_curve_and_the_data_are_those_of_the_slides():

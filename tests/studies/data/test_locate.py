@@ -90,9 +90,6 @@ def test_cells_that_are_no_numbers_and_days_that_do_not_increase_are_named():
         increasing_days("t.csv", np.array(["4.1.2012"]))
 
 
-# OpenML, without a network: the call and what is made of its answer.
-
-
 def test_columns_of_openml_come_in_the_order_asked_for(monkeypatch):
     table = pd.DataFrame({"Y": [1.5, 2.5], "Fixed acidity": [7.4, 7.8], "RAD": ["24", "5"]})
     asked = {}

@@ -59,9 +59,6 @@ def test_the_deviation_of_a_draw_counts_both_of_its_balls():
     assert found.draw_deviation == pytest.approx(right.std(), rel=1e-12)
 
 
-# The file.
-
-
 @needs_data
 def test_the_file_has_the_draws_that_its_description_says():
     draws = load()
