@@ -1,9 +1,17 @@
-"""Data of the studies, made up: random walks of prices, cells of income tax, draws of a lottery."""
+"""Data of the studies made up, prices, cells of income tax and draws, and a mark of the real ones."""
+
+import os
 
 import numpy as np
+import pytest
 
 from bbb_studies.data import powerball
+from bbb_studies.data.locate import ENVIRONMENT
 from bbb_studies.mullachery import income_tax, sp500
+
+needs_data = pytest.mark.skipif(
+    not os.environ.get(ENVIRONMENT), reason=f"{ENVIRONMENT} is not set: no data sets"
+)
 
 
 def prices(seed=0, days=700, companies=4, momentum=0.0, start="2010-01-04"):

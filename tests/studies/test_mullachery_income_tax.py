@@ -1,11 +1,9 @@
 """The income tax: no leak, ZIP codes kept whole, and scores that are what they are called."""
 
-import os
-
 import numpy as np
 import pandas as pd
 import pytest
-from made_up import cells
+from made_up import cells, needs_data
 
 from bbb_studies.data.locate import DamagedDataError, MissingDataError
 from bbb_studies.mullachery import income_tax
@@ -140,14 +138,9 @@ def test_missing_and_damaged_files_are_refused(tmp_path, monkeypatch):
             write(tmp_path, monkeypatch, table)
 
 
-def need_data():
-    if not os.environ.get("BBB_NUMPY_DATA"):
-        pytest.skip("BBB_NUMPY_DATA is not set: no income tax statistics")
-
-
+@needs_data
 @pytest.mark.long
 def test_noise_by_cell_beats_one_noise_on_the_real_cells():
-    need_data()
     cells = income_tax.load()
     numbers = income_tax.measure(cells, income_tax.cross_validate(cells))
     best = numbers[NUTS_NAME]

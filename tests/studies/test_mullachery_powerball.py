@@ -1,13 +1,10 @@
 """Powerball's experiment: whole draws held out, judged by the rules, and what it then says."""
 
-import os
-
 import numpy as np
 import pytest
-from made_up import draws
+from made_up import draws, needs_data
 
 from bbb_studies.data import powerball as data
-from bbb_studies.data.locate import ENVIRONMENT
 from bbb_studies.mullachery import powerball
 from bbb_studies.mullachery.powerball import (
     BAYESIAN,
@@ -21,9 +18,6 @@ from bbb_studies.mullachery.powerball import (
     under_the_rules,
 )
 
-needs_data = pytest.mark.skipif(
-    not os.environ.get(ENVIRONMENT), reason=f"{ENVIRONMENT} is not set: no Powerball draws"
-)
 SHARES = {59: 0.75, 69: 0.25}
 EXACT = data.exact(SHARES)
 RIGHT = np.pad(np.nan_to_num(EXACT.probability), (0, len(NUMBERS) - len(EXACT.probability)))

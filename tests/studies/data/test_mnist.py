@@ -2,18 +2,14 @@
 
 import gzip
 import hashlib
-import os
 import struct
 
 import numpy as np
 import pytest
+from made_up import needs_data
 
-from bbb_studies.data.locate import ENVIRONMENT, SETS, DamagedDataError, MissingDataError
+from bbb_studies.data.locate import SETS, DamagedDataError, MissingDataError
 from bbb_studies.data.mnist import FILES, load
-
-needs_data = pytest.mark.skipif(
-    not os.environ.get(ENVIRONMENT), reason=f"{ENVIRONMENT} is not set: no MNIST images"
-)
 
 
 @pytest.fixture

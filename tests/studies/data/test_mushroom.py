@@ -1,17 +1,13 @@
 """The file of mushrooms: one column per letter, and every damage is refused."""
 
 import hashlib
-import os
 
 import numpy as np
 import pytest
+from made_up import needs_data
 
-from bbb_studies.data.locate import ENVIRONMENT, SETS, DamagedDataError, MissingDataError
+from bbb_studies.data.locate import SETS, DamagedDataError, MissingDataError
 from bbb_studies.data.mushroom import FILE, LETTERS, load
-
-needs_data = pytest.mark.skipif(
-    not os.environ.get(ENVIRONMENT), reason=f"{ENVIRONMENT} is not set: no mushrooms"
-)
 
 
 @needs_data

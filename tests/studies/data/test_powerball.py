@@ -1,19 +1,15 @@
 """Powerball: sorted draws counted exactly, and the file checked by the rules of the game."""
 
-import os
 from itertools import combinations
 from math import sqrt
 
 import numpy as np
 import pytest
+from made_up import needs_data
 
 from bbb_studies.data import powerball
-from bbb_studies.data.locate import ENVIRONMENT, DamagedDataError
+from bbb_studies.data.locate import DamagedDataError
 from bbb_studies.data.powerball import COLUMNS, FILE, exact, examples, load, mass_of_place, rules
-
-needs_data = pytest.mark.skipif(
-    not os.environ.get(ENVIRONMENT), reason=f"{ENVIRONMENT} is not set: no Powerball draws"
-)
 
 
 def every_draw(balls):

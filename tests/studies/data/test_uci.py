@@ -1,19 +1,15 @@
 """The nine UCI sets: the published rows, the published splits, and nothing else."""
 
-import os
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from made_up import needs_data
 from sklearn import datasets as sklearn_datasets
 
 from bbb_studies.data.locate import ENVIRONMENT, SETS, DamagedDataError, MissingDataError, find
 from bbb_studies.data.uci import NAMES, load, standard_splits
-
-needs_data = pytest.mark.skipif(
-    not os.environ.get(ENVIRONMENT), reason=f"{ENVIRONMENT} is not set: no UCI sets"
-)
 
 
 def test_the_splits_follow_the_published_recipe():
