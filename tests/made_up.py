@@ -1,4 +1,4 @@
-"""Data of the studies made up, prices, cells of income tax and draws, and a mark of the real ones."""
+"""Data of the studies, made up: prices, cells of income tax, draws; and the mark of real data."""
 
 import os
 
