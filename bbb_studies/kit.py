@@ -33,24 +33,13 @@ def listed(
     caption: str,
     head: str,
     items: Mapping[str, Any] | Iterable[tuple[str, Any]],
-    row: Callable[[Any], str] | str | Mapping[str, Callable[[Any], str] | str],
+    row: Callable[[Any], str] | str,
 ) -> str:
     """Lay out one row for each named item, under a caption.
 
     The head and each row are written as in Markdown, ``"name | mean | error"``. A row is a
-    function of an item, or a format such as ``"{0.mean:.2f} | {0.error:.2f}"``; or its columns
-    are, by their heads.
+    function of an item, or a format such as ``"{0.mean:.2f} | {0.error:.2f}"``.
     """
-    if isinstance(row, Mapping):
-        head, cells = " | ".join([head, *row]), list(row.values())
-        return listed(
-            caption,
-            head,
-            items,
-            lambda item: " | ".join(
-                cell(item) if callable(cell) else cell.format(item) for cell in cells
-            ),
-        )
     named = items.items() if isinstance(items, Mapping) else items
     written = row if callable(row) else row.format
     rows = [[name, *written(item).split(" | ")] for name, item in named]

@@ -440,74 +440,69 @@ def lay_out(found: Study) -> str:
         "least free energy": exactly.reverse_optimum(regression),
     }
 
-    def divergence(q: Gaussian) -> str:
+    def end(q: Gaussian) -> str:
         with np.errstate(over="ignore"):
-            return f"{exactly.kl(target, q):.3g}"
+            divergence = exactly.kl(target, q)
+        means, deviations = (f"{m:.4f}" for m in q.mean), (f"{sd:.3g}" for sd in q.deviation)
+        return " | ".join([*means, *deviations, f"{divergence:.3g}"])
+
+    def shifted(row: Mapping[str, Any]) -> str:
+        effective = [f"{row['effective'][by] or nan:.1f}" for by in ("+ min", "- min", "- max")]
+        return " | ".join([f"{row['low']:.0f}", f"{row['high']:.0f}", *effective])
+
+    def corrected(row: Mapping[str, Any]) -> str:
+        worst, ratios = max(row["excess"]), [f"{ratio:.3f}" for ratio in row["ratios"]]
+        excess = (
+            f"{np.median(row['excess']):.2g} | {worst:.2g} | {'yes' if worst <= NEAR else 'no'}"
+        )
+        effective = f"{row['share'] * row['samples']:.1f} | {row['share']:.1%}"
+        return " | ".join([excess, *ratios, effective])
 
     return text(
         listed(
             "Gaussian mean: 20 values, prior N(0, 1); q after training (units of y).",
-            f"{found.steps} steps, M = {VARIANTS['corrected'].samples}, all rows",
+            f"{found.steps} steps, M = {VARIANTS['corrected'].samples}, all rows | mean | "
+            "standard deviation",
             {"exact posterior": exactly.inclusive_optimum(mean)}
             | {VARIANTS[name].title: path.last for name, path in found.paths.items()},
-            {"mean": "{0.mean[1]:.4f}", "standard deviation": "{0.deviation[1]:.4g}"},
+            "{0.mean[1]:.4f} | {0.deviation[1]:.4g}",
         ),
         listed(
             "Regression: 30 rows, inputs of correlation 0.6 and a bias, prior N(0, 1); nats.",
-            "",
+            " | ".join(["", "mean 1", "mean 2", "bias", *DEVIATIONS, "KL(p || q)"]),
             ends,
-            {name: f"{{0.mean[{k}]:.4f}}" for k, name in enumerate(("mean 1", "mean 2", "bias"))}
-            | {name: f"{{0.deviation[{k}]:.3g}}" for k, name in enumerate(DEVIATIONS)}
-            | {"KL(p || q)": divergence},
+            end,
         ),
         listed(
             "(a) Weights of 200 samples of the prior (G7): effective samples after each shift.",
-            "values",
+            "values | log w from (nats) | to | + min (printed) | - min | - max",
             ((str(row["rows"]), row) for row in found.weights),
-            {
-                "log w from (nats)": "{0[low]:.0f}",
-                "to": "{0[high]:.0f}",
-                "+ min (printed)": lambda row: f"{row['effective']['+ min'] or nan:.1f}",
-                "- min": lambda row: f"{row['effective']['- min'] or nan:.1f}",
-                "- max": lambda row: f"{row['effective']['- max'] or nan:.1f}",
-            },
+            shifted,
         ),
         listed(
             "(b), (c) How far the path moves if every value does by 10 (units of y).",
-            "reading",
+            "reading | most",
             ((VARIANTS[name].title, distance) for name, distance in found.apart.items()),
-            {"most": "{:.3g}"},
+            "{:.3g}",
         ),
         listed(
             "(d) N/S inside exp (D30): standard deviation of q, Gaussian mean (units of y).",
-            "S",
+            "S | found | predicted, sqrt(v + Var m_i)",
             ((str(row["batch"]), row) for row in found.by_batch),
-            {"found": "{0[found]:.4f}", "predicted, sqrt(v + Var m_i)": "{0[predicted]:.4f}"},
+            "{0[found]:.4f} | {0[predicted]:.4f}",
         ),
         listed(
             "(e) dU/d rho of the bias where q is N(1, 0.5^2) (nats).",
-            "estimate",
+            "estimate | mean | standard error",
             found.slopes,
-            {
-                "mean": "{0[0]:.4f}",
-                "standard error": lambda slope: f"{slope[1]:.1g}" if slope[1] > 1e-12 else "0",
-            },
+            lambda of: f"{of[0]:.4f} | {f'{of[1]:.1g}' if of[1] > 1e-12 else '0'}",
         ),
         listed(
             "Corrected, regression: KL above its least (nats); sd over marginal sd; effective "
             f"samples,\nof many at the optimum {limit:.1%}.",
-            "M",
+            " | ".join(["M", "median", "worst", f"<= {NEAR:g}", *DEVIATIONS, "effective", "of M"]),
             ((str(row["samples"]), row) for row in found.by_samples),
-            {
-                "median": lambda row: f"{np.median(row['excess']):.2g}",
-                "worst": lambda row: f"{max(row['excess']):.2g}",
-                f"<= {NEAR:g}": lambda row: "yes" if max(row["excess"]) <= NEAR else "no",
-            }
-            | {name: f"{{0[ratios][{k}]:.3f}}" for k, name in enumerate(DEVIATIONS)}
-            | {
-                "effective": lambda row: f"{row['share'] * row['samples']:.1f}",
-                "of M": "{0[share]:.1%}",
-            },
+            corrected,
         ),
         claims(
             "Weights must be finite, a path see the data, a standard deviation be within "

@@ -7,7 +7,7 @@ the run is over, so that a command that was killed goes on with the others.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
@@ -275,20 +275,21 @@ def lay_out(seed: int, settings: Settings, numbers: Numbers) -> str:
     """Return every number that is printed, and which claims of the paper hold."""
     others = [name for name in numbers if name != THOMPSON and THOMPSON in numbers]
 
-    def of(key: str) -> Callable[[Mapping[str, Any]], str]:
-        return lambda n: _pair(*mean_and_error(n[key]))
+    def share(n: Mapping[str, Any], what: str, among: str) -> str:
+        most = sum(n[f"{among} shown in the last tenth"])
+        wrong = sum(n[f"{among} {what} in the last tenth"])
+        return f"{100.0 * wrong / most:.2f} %" if most else "none shown"
 
-    def beyond(key: str) -> Callable[[str], str]:
-        return lambda name: _pair(*_gap(numbers, name, key), "+")
+    def agent(n: Mapping[str, Any]) -> str:
+        keys = "regret", "realised regret", "regret while trained densely"
+        regrets = [_pair(*mean_and_error(n[key])) for key in (*keys, "regret of the last tenth")]
+        return " | ".join([*regrets, share(n, "eaten", "poisonous"), share(n, "left", "edible")])
 
-    def share(what: str, among: str) -> Callable[[Mapping[str, Any]], str]:
-        def shown(n: Mapping[str, Any]) -> str:
-            most = sum(n[f"{among} shown in the last tenth"])
-            wrong = sum(n[f"{among} {what} in the last tenth"])
-            return f"{100.0 * wrong / most:.2f} %" if most else "none shown"
+    def beyond(name: str) -> str:
+        keys = "regret", "regret of the last tenth"
+        return " | ".join(_pair(*_gap(numbers, name, key), "+") for key in keys)
 
-        return shown
-
+    dense, last = f"first {settings.dense:,}", f"last {max(settings.interactions // 10, 1):,}"
     return text(
         values(
             "The game and the training; noise in units of reward.",
@@ -297,22 +298,16 @@ def lay_out(seed: int, settings: Settings, numbers: Numbers) -> str:
         ),
         listed(
             "Regret, 5 an edible one left, 15 a poisonous one eaten; mistakes of the last tenth.",
-            "mean +- standard error",
+            f"mean +- standard error | regret | realised | {dense} | {last} | poisonous eaten | "
+            "edible left",
             numbers,
-            {
-                "regret": of("regret"),
-                "realised": of("realised regret"),
-                f"first {settings.dense:,}": of("regret while trained densely"),
-                f"last {max(settings.interactions // 10, 1):,}": of("regret of the last tenth"),
-                "poisonous eaten": share("eaten", "poisonous"),
-                "edible left": share("left", "edible"),
-            },
+            agent,
         ),
         listed(
             f"Regret beyond that of {THOMPSON}, run by run: mean +- standard error.",
-            "agent",
+            "agent | whole game | last tenth",
             zip(others, others, strict=True),
-            {"whole game": beyond("regret"), "last tenth": beyond("regret of the last tenth")},
+            beyond,
         ),
         claims("Blundell et al. 2015, Section 5.3.", "the paper", claims_of_the_paper(numbers)),
     )

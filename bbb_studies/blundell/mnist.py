@@ -397,11 +397,20 @@ def lay_out(numbers: Numbers) -> str:
     minutes = {"minutes of processor time": f"{numbers['seconds'] / 60:.1f}"}
     chosen = {method: one["chosen"] for method, one in numbers["methods"].items()}
 
-    def test(one: Numbers) -> str:
-        return f"{_percent(one['test'])} +- {100 * _deviation(one['test'], numbers):.2f}"
+    def candidate(one: Numbers) -> str:
+        goes_on = "*" if chosen[one["method"]] == one["name"] else ""
+        return f"{_percent(one['errors'][-1])} | {goes_on}"
 
-    def threshold(row: Numbers) -> str:
-        return "" if row["threshold"] is None else f"{row['threshold']:.1f}"
+    def errors(one: Numbers) -> str:
+        test = f"{_percent(one['test'])} +- {100 * _deviation(one['test'], numbers):.2f}"
+        found = _percent(one["validation"]), test, _percent(one["test, mean network"])
+        kl = "" if one["train kl"] is None else f"{one['train kl']:.2f}"
+        likelihoods = f"{one['test nll']:.4f} | {one['train nll']:.4f}"
+        return " | ".join([str(one["epochs"]), *found, likelihoods, kl])
+
+    def pruned(row: Numbers) -> str:
+        threshold = "" if row["threshold"] is None else f"{row['threshold']:.1f}"
+        return f"{row['left']} | {threshold} | {_percent(row['BBB'])} | {_percent(row['SGD'])}"
 
     return text(
         values(
@@ -411,53 +420,34 @@ def lay_out(numbers: Numbers) -> str:
         ),
         listed(
             "Errors of the candidates on validation images.",
-            f"after {numbers['settings']['search']} epochs",
+            f"after {numbers['settings']['search']} epochs | validation | goes on",
             ((f"{one['method']}: {one['name']}", one) for one in numbers["search"]),
-            {
-                "validation": lambda one: _percent(one["errors"][-1]),
-                "goes on": lambda one: "*" if chosen[one["method"]] == one["name"] else "",
-            },
+            candidate,
         ),
         listed(
             "Errors +- binomial standard deviation; NLL, KL in nats per image (train: the last "
             "epoch).",
-            "errors",
+            "errors | epochs | validation | test | mean weights | test NLL | train NLL | KL",
             ((TITLES[name], one) for name, one in numbers["methods"].items()),
-            {
-                "epochs": "{0[epochs]}",
-                "validation": lambda one: _percent(one["validation"]),
-                "test": test,
-                "mean weights": lambda one: _percent(one["test, mean network"]),
-                "test NLL": "{0[test nll]:.4f}",
-                "train NLL": "{0[train nll]:.4f}",
-                "KL": lambda one: "" if one["train kl"] is None else f"{one['train kl']:.2f}",
-            },
+            errors,
         ),
         listed(
             "Test errors less those of Bayes by Backprop, image by image, in points.",
-            "",
+            " | difference | standard error",
             ((TITLES[name], pair) for name, pair in numbers["against BBB"].items()),
-            {
-                "difference": lambda pair: f"{100 * pair[0]:+.2f}",
-                "standard error": lambda pair: f"{100 * pair[1]:.2f}",
-            },
+            lambda pair: f"{100 * pair[0]:+.2f} | {100 * pair[1]:.2f}",
         ),
         listed(
             "Test errors without the weights of lowest |mu| / sigma (biases stay).",
-            "removed",
+            "removed | left | up to (dB) | BBB | SGD, by size",
             ((_percent(row["share"], 0), row) for row in numbers["pruning"]),
-            {
-                "left": "{0[left]}",
-                "up to (dB)": threshold,
-                "BBB": lambda row: _percent(row["BBB"]),
-                "SGD, by size": lambda row: _percent(row["SGD"]),
-            },
+            pruned,
         ),
         listed(
             "Signal-to-noise ratios of all weights (dB).",
-            "share below",
+            "share below | dB",
             zip(QUANTILES, numbers["ratio"]["quantiles"], strict=True),
-            {"dB": "{:.1f}"},
+            "{:.1f}",
         ),
         claims(
             "'Held' is within two binomial standard deviations of the whole network's error.",

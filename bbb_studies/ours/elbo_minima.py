@@ -152,19 +152,15 @@ def reproduce(out: Path, seed: int = 0, progress: bool | None = None, **size: in
     return text(
         listed(
             f"1-{UNITS}-1, {ROWS} rows: the functions that {len(found.kinds)} starts found.",
-            "function",
+            "function | starts | bound, nats | worst",
             kinds,
-            {
-                "starts": lambda part: f"{len(part)}",
-                "bound, nats": lambda part: f"{-part[0]:.2f}",
-                "worst": lambda part: f"{-part[-1]:.2f}",
-            },
+            lambda part: f"{len(part)} | {-part[0]:.2f} | {-part[-1]:.2f}",
         ),
         listed(
             "From the best theta to another: how far the bound falls below both ends, nats.",
-            "to",
+            "to | barrier",
             barriers,
-            {"barrier": "{:.2f}"},
+            "{:.2f}",
         ),
         claims("What D53 says.", "derivations.md", claims_of_the_derivations(found)),
     )

@@ -348,30 +348,24 @@ def lay_out(noises: dict[str, dict[str, Noise]], curves: dict[str, list[Spot]]) 
         ratios(noises),
         listed(
             "Linear regression at the full-rank optimum, where q is the posterior.",
-            "estimator",
+            "estimator | mu | factor",
             ((name, posterior[name]) for name in order(posterior)),
-            {"mu": lambda n: concise(*n.location), "factor": lambda n: concise(*n.scale)},
+            lambda n: f"{concise(*n.location)} | {concise(*n.scale)}",
         ),
         listed(
             "Time of a step at the network's end, and variance x time, relative; best first.",
-            "estimator",
+            "estimator | time (us) | variance x time",
             best_first,
-            {
-                "time (us)": lambda n: f"{1e6 * n.seconds:.0f}",
-                "variance x time": lambda n: concise(*n.cost),
-            },
+            lambda n: f"{1e6 * n.seconds:.0f} | {concise(*n.cost)}",
         ),
         listed(
             "Beside the optimum: standard deviations over the size of the true gradient.",
-            "samples",
+            "samples | effective | IWAE | doubly reparameterised | EUBO | bias of EUBO",
             ((str(spot[0].samples), spot) for spot in spots),
-            {
-                "effective": "{0[0].effective:.1f}",
-                "IWAE": "{0[0].deviation:.2f}",
-                "doubly reparameterised": "{0[1].deviation:.2f}",
-                "EUBO": "{0[2].deviation:.2f}",
-                "bias of EUBO": lambda spot: concise(spot[2].bias, spot[2].error),
-            },
+            lambda spot: (
+                f"{spot[0].effective:.1f} | {spot[0].deviation:.2f} | {spot[1].deviation:.2f} | "
+                f"{spot[2].deviation:.2f} | {concise(spot[2].bias, spot[2].error)}"
+            ),
         ),
     )
 

@@ -207,14 +207,13 @@ def lay_out(data: Regression, log_evidence: float, cases: Sequence[Case]) -> str
     rows, d_in = data.x.shape
     exact = listed(
         f"Exact, less log evidence (nats); below, {REPEATS} sets of {COUNTS[-1]} samples.",
-        f"{rows} rows, {d_in} inputs, a bias; log evidence {log_evidence:.4f}",
+        f"{rows} rows, {d_in} inputs, a bias; log evidence {log_evidence:.4f} | ELBO | Renyi 1/2 | "
+        "EUBO | variance of weights",
         ((f"q: {case.name}", case) for case in cases),
-        {
-            "ELBO": lambda case: f"{case.elbo + 0.0:+.4f}",
-            "Renyi 1/2": lambda case: f"{case.renyi + 0.0:+.4f}",
-            "EUBO": lambda case: f"{case.eubo + 0.0:+.4f}",
-            "variance of weights": lambda case: "finite" if case.finite else "infinite",
-        },
+        lambda case: (
+            f"{case.elbo + 0.0:+.4f} | {case.renyi + 0.0:+.4f} | {case.eubo + 0.0:+.4f} | "
+            f"{'finite' if case.finite else 'infinite'}"
+        ),
     )
     bounds = [_bounds(case) for case in cases if case.eubo > EQUAL]
     return text(exact, *bounds, "'EUBO' is the self-normalised estimate from samples of q.")
