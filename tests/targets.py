@@ -176,11 +176,6 @@ def path(target, metric, phase, step_size, steps):
     return phase
 
 
-def negate(phase):
-    """Return the phase with its momentum reversed: the same path, backwards in time."""
-    return phase._replace(momentum=-phase.momentum)
-
-
 @dataclass(frozen=True, eq=False)
 class Elsewhere:
     """A standard Gaussian which in any process but `home` does something else at a late call."""

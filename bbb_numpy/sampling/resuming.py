@@ -1,7 +1,7 @@
 """A sampling run on disk, to go on from where it was.
 
-A folder with a file for each group of chains, ``group-<number>.npz``: its draws, and all that the
-next step depends on. What such files look like is said in `numeric.storing`.
+A folder with one file, ``run.npz``: the draws of each group of chains, and all that its next step
+depends on. What such files look like is said in `numeric.storing`.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ HERE = Path(__file__).parent
 
 
 class Stored(NamedTuple):
-    """The file of a group of chains."""
+    """The file of a run."""
 
     settings: dict[str, Any]
-    run: Run
+    runs: tuple[Run, ...]  # of each group of chains
 
 
 WARM_UPS = (Adaptation, DualAveraging, Moments, PathLength, Decoherence)
 KNOWN = (Run, State, Paced, *WARM_UPS, DiagonalMetric, DenseMetric)
-FORMAT = Format("bbb_numpy.sampling", 4, KNOWN)
+FORMAT = Format("bbb_numpy.sampling", 5, KNOWN)
 
 
 class Checkpoint:
@@ -57,9 +57,9 @@ class Checkpoint:
     """
 
     def __init__(self, folder: Any, every: float) -> None:
-        self.folder = Path(folder)
+        self.file = Path(folder) / "run.npz"
         self.every = not_negative("checkpoint_every", every)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.file.parent.mkdir(parents=True, exist_ok=True)
         self.written = time.monotonic()
         self.settings: dict[str, Any] = {}  # by which the same call is known again
 
@@ -68,30 +68,30 @@ class Checkpoint:
         return time.monotonic() - self.written >= self.every
 
     def write(self, runs: Sequence[Run]) -> None:
-        """Store all groups; a file is replaced only when the new one is whole.
+        """Store all groups; the file is replaced only when the new one is whole.
 
         Of a disk that is full it warns: the run goes on, with the draws in memory.
         """
         self.written = time.monotonic()  # and not tried again at every step
-        for group, run in enumerate(runs):
+        stored = []
+        for run in runs:
             adaptation = run.adaptation
             if adaptation is not None:  # the kernel may be one's own: what was found is stored
                 adaptation = adaptation._replace(kernel=adaptation.kernel.tuning)
             draws = (run.joined(),) if run.draws else ()
-            stored = Stored(self.settings, run._replace(draws=draws, adaptation=adaptation))
-            try:
-                write_state(self._file(group), stored, FORMAT)
-            except OSError as error:
-                warn(
-                    f"the checkpoint could not be written: {error}. It stays as it was written "
-                    "before; the draws are not lost, and are returned"
-                )
-                return
+            stored.append(run._replace(draws=draws, adaptation=adaptation))
+        try:
+            write_state(self.file, Stored(self.settings, tuple(stored)), FORMAT)
+        except OSError as error:
+            warn(
+                f"the checkpoint could not be written: {error}. It stays as it was written "
+                "before; the draws are not lost, and are returned"
+            )
 
     def read(
         self, settings: Settings, start: Array, groups: int, seed: int | None, known: bool
     ) -> list[Run] | None:
-        """Return the stored run of every group, or None if not all of them are there.
+        """Return the stored run of every group, or None if there is none.
 
         Parameters
         ----------
@@ -119,19 +119,12 @@ class Checkpoint:
             "start": _sum(start) if known else None,
             **_described(settings.target),
         }
-        there = [group for group in range(groups) if self._file(group).exists()]
-        found = [self._read(group, settings) for group in there]
-        return found if len(found) == groups else None
-
-    def _file(self, group: int) -> Path:
-        return self.folder / f"group-{group}.npz"
-
-    def _read(self, group: int, settings: Settings) -> Run:
-        path = self._file(group)
+        if not self.file.exists():
+            return None
         try:
-            stored, run = read_state(path, Stored, FORMAT)
+            stored, runs = read_state(self.file, Stored, FORMAT)
         except CheckpointError as error:
-            raise ValueError(f"checkpoint {path} cannot be read: {error}") from None
+            raise ValueError(f"checkpoint {self.file} cannot be read: {error}") from None
         optional = ("start", "seed")  # not known before a run without a seed begins
         other = [
             f"{name} {stored.get(name)} there, {value} here"
@@ -140,22 +133,23 @@ class Checkpoint:
         ]
         if other:
             raise ValueError(
-                f"checkpoint {self.folder} belongs to another run ({'; '.join(other)}). Make the "
+                f"checkpoint {self.file} belongs to another run ({'; '.join(other)}). Make the "
                 "same call, or name another folder"
             )
-        value, _ = evaluate(settings.target, run.state.position)
-        if not np.allclose(value, run.state.log_density, rtol=1e-4, atol=1e-4):
+        there = np.concatenate([run.state.log_density for run in runs])
+        values, _ = evaluate(settings.target, np.concatenate([run.state.position for run in runs]))
+        if not np.allclose(values, there, rtol=1e-4, atol=1e-4):
             raise ValueError(
-                f"checkpoint {self.folder} belongs to another target: where its chains stand, this "
-                f"one has the log densities {value}, not {run.state.log_density}. Name another "
-                "folder"
+                f"checkpoint {self.file} belongs to another target: where its chains stand, this "
+                f"one has the log densities {values}, not {there}. Name another folder"
             )
-        self.settings = stored
-        if run.adaptation is not None:
-            kernel: Any = settings.kernel
-            tuned = kernel.tuned(*run.adaptation.kernel)
-            run = run._replace(adaptation=run.adaptation._replace(kernel=tuned))
-        found: Run = run
+        self.settings, found = stored, []
+        kernel: Any = settings.kernel
+        for run in runs:
+            adaptation = run.adaptation
+            if adaptation is not None:
+                adaptation = adaptation._replace(kernel=kernel.tuned(*adaptation.kernel))
+            found.append(run._replace(adaptation=adaptation))
         return found
 
 

@@ -161,7 +161,7 @@ def test_a_run_resumes_bit_for_bit_on_another_number_of_cores(first, then, tmp_p
         with pytest.warns(UserWarning, match="the same call goes on"):
             part = hill(cores=first, draws=200, checkpoint=tmp_path)
     assert not part.finished
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["group-0.npz", "group-1.npz"]
+    assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
     same_bits(hill(cores=then, draws=200, checkpoint=tmp_path), whole)
 
 
@@ -174,7 +174,7 @@ from bbb_numpy.sampling import run
 run.TURN = 0.1
 
 def interrupt():
-    while not os.path.exists(sys.argv[1] + "/group-1.npz"):
+    while not os.path.exists(sys.argv[1] + "/run.npz"):
         time.sleep(0.05)
     if sys.argv[2] == "ctrl-c":  # the terminal's, to this process and those it has started
         os.killpg(0, signal.SIGINT)
@@ -203,7 +203,7 @@ def test_a_run_that_is_interrupted_or_killed_resumes_on_one_core(end, tmp_path):
     process = started(SCRIPT, tmp_path, end)
     if end == "kill":
         deadline = time.monotonic() + 60
-        while not (tmp_path / "group-1.npz").exists() and time.monotonic() < deadline:
+        while not (tmp_path / "run.npz").exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGKILL)
     printed, errors = process.communicate(timeout=60)

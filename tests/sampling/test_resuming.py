@@ -110,7 +110,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
 @pytest.mark.parametrize("damage", ["cut short", "pickled", "text"])
 def test_a_damaged_file_is_refused_and_nothing_in_it_executed(damage, tmp_path):
     run(tmp_path, 6)
-    path = tmp_path / "group-0.npz"
+    path = tmp_path / "run.npz"
     content = path.read_bytes()
     if damage == "cut short":
         path.write_bytes(content[: len(content) // 2])
@@ -118,7 +118,7 @@ def test_a_damaged_file_is_refused_and_nothing_in_it_executed(damage, tmp_path):
         np.savez(path, allow_pickle=True, header=np.array([{"a": 1}], object))
     else:
         path.write_text("mine")
-    with pytest.raises(ValueError, match=r"^checkpoint .*group-0.npz cannot be read"):
+    with pytest.raises(ValueError, match=r"^checkpoint .*run.npz cannot be read"):
         run(tmp_path, 6)
 
 

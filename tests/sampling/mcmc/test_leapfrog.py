@@ -1,11 +1,11 @@
-"""The leapfrog: reversible to rounding, energy error of order two (M8).
+"""The leapfrog: its energy error is of order two (M8).
 
-That it preserves volume, exactly: test_exact_invariance.py.
+That it is reversible and preserves volume, exactly: test_exact_invariance.py.
 """
 
 import numpy as np
 import pytest
-from targets import Banana, Funnel, correlated, negate, network_target, path
+from targets import Banana, Funnel, correlated, network_target, path
 
 from bbb_numpy.sampling.mcmc import (
     HMC,
@@ -38,35 +38,21 @@ def beginning(target, metric, size, chains=5, seed=1):
     return Phase(state.position, metric.draw_momentum(rng, state.position), *state[1:])
 
 
-def gap(a, b):
-    return max(np.abs(a.position - b.position).max(), np.abs(a.momentum - b.momentum).max())
-
-
 @pytest.mark.equation("M8")
 @pytest.mark.parametrize("kind", ["diagonal", "dense"])
 @pytest.mark.parametrize("name", TARGETS)
-class TestEveryTarget:
-    def test_backwards_it_undoes_itself(self, name, kind):
-        target, metric = TARGETS[name], metrics(SIZES[name])[kind]
-        start = beginning(target, metric, SIZES[name])
-        end = path(target, metric, start, 0.02, 40)
-        assert gap(end, start) > 0.1
-        assert gap(negate(path(target, metric, negate(end), 0.02, 40)), start) < 1e-11
-        assert gap(path(target, metric, end, -0.02, 40), start) < 1e-11
-        np.testing.assert_array_equal(negate(negate(end)).momentum, end.momentum)
-
-    def test_its_energy_error_is_of_order_two(self, name, kind):
-        target, metric = TARGETS[name], metrics(SIZES[name])[kind]
-        start = beginning(target, metric, SIZES[name])
-        before, steps = hamiltonian(metric, start), np.array([64, 128, 256, 512])
-        ends = [path(target, metric, start, 0.5 / count, count) for count in steps]
-        gaps = np.array([hamiltonian(metric, end) for end in ends]) - before
-        errors = np.sqrt(np.mean(gaps**2, axis=1))
-        assert abs(np.polyfit(-np.log(steps), np.log(errors), 1)[0] - 2) < 0.1
-        # of the energy that goes to and fro between potential and kinetic: without a unit, and
-        # of the order (omega eps)^2 with omega eps far below 1/10
-        exchanged = metric.kinetic(ends[-1].momentum) - metric.kinetic(start.momentum)
-        assert errors[-1] < 1e-3 * np.sqrt(np.mean(exchanged**2))
+def test_its_energy_error_is_of_order_two(name, kind):
+    target, metric = TARGETS[name], metrics(SIZES[name])[kind]
+    start = beginning(target, metric, SIZES[name])
+    before, steps = hamiltonian(metric, start), np.array([64, 128, 256, 512])
+    ends = [path(target, metric, start, 0.5 / count, count) for count in steps]
+    gaps = np.array([hamiltonian(metric, end) for end in ends]) - before
+    errors = np.sqrt(np.mean(gaps**2, axis=1))
+    assert abs(np.polyfit(-np.log(steps), np.log(errors), 1)[0] - 2) < 0.1
+    # of the energy that goes to and fro between potential and kinetic: without a unit, and
+    # of the order (omega eps)^2 with omega eps far below 1/10
+    exchanged = metric.kinetic(ends[-1].momentum) - metric.kinetic(start.momentum)
+    assert errors[-1] < 1e-3 * np.sqrt(np.mean(exchanged**2))
 
 
 @pytest.mark.equation("M8")

@@ -88,18 +88,6 @@ def energy_errors(target, metric, phase, eps):
     return phase.log_density - new.log_density + work
 
 
-@pytest.mark.equation("D49")
-def test_the_variance_of_the_energy_error_is_proportional_to_eps_to_the_sixth():
-    target, metric = correlated(), identity(np.zeros((1, 3)))
-    rng = np.random.default_rng(0)
-    position = target.draw(rng, 10_000)
-    phase = Phase(position, directions(metric, rng, position), *target(position))
-    sizes = 0.02 * 2.0 ** -np.arange(3)
-    variances = [np.var(energy_errors(target, metric, phase, eps)) for eps in sizes]
-    slopes = np.diff(np.log(variances)) / np.diff(np.log(sizes))
-    np.testing.assert_allclose(slopes, 6.0, atol=0.1)
-
-
 @pytest.mark.equation("D48")
 def test_refreshed_directions_forget_by_1_over_e_in_a_length_l_and_stay_uniform():
     size, rng = 40, np.random.default_rng(0)
