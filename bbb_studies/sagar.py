@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from bbb_numpy.gradients.family import Evaluated
+from bbb_numpy.gradients.family import Batch
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import EUBO, LogDensities, log_weights
@@ -53,12 +53,13 @@ class ThroughTheSamples(SelfNormalised):
     The weights are the corrected ones. The data cancel: d_mu = 0 and d_rho = s(rho) / sigma.
     """
 
-    def value_and_grad(self, *given: Any, **more: Any) -> Evaluated:
+    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
         """Return the estimate of the upper bound and -sum w^ d log q(g(eps)), total derivatives."""
-        step = self.forward(*given, **more)
+        step = self.forward(at)
+        c = step.cotangents
         nothing = np.zeros_like(step.sample.w)
-        self.posterior.pull_back(step.sample, nothing, step.cotangents.posterior, step.d_blocks)
-        return Evaluated(step.value, step.grad, step.terms)
+        self.posterior.pull_back(step.sample, nothing, c.posterior, at.d_blocks)
+        return step.value, step.terms
 
 
 @dataclass(frozen=True)
@@ -70,18 +71,16 @@ class Equation5(SelfNormalised):
 
     corrected: bool = False
 
-    def value_and_grad(
-        self, theta: Array, noise: Array, x: Array, y: Array, kl_weight: float = 1.0, *more: Any
-    ) -> Evaluated:
+    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
         """Return the estimate of the upper bound and the gradient that Equation 5 gives."""
-        step = self.forward(theta, noise, x, y, kl_weight, *more)
+        step = self.forward(at)
         c = step.cotangents
-        factor = log_weights(step.terms, kl_weight) + 1.0  # (S,)
+        factor = log_weights(step.terms, at.kl_weight) + 1.0  # (S,)
         cotangents = -c.prior * factor, -c.likelihood * factor
-        d_w = self.model.vjp(step.joint, *cotangents, step.d_blocks, step.buffers)
+        d_w = self.model.vjp(step.joint, *cotangents, at.d_blocks, at.buffers)
         d_log_q = c.posterior * factor if self.corrected else c.posterior  # G5
-        self.posterior.pull_back(step.sample, d_w, d_log_q, step.d_blocks)
-        return Evaluated(step.value, step.grad, step.terms)
+        self.posterior.pull_back(step.sample, d_w, d_log_q, at.d_blocks)
+        return step.value, step.terms
 
 
 START_RATE = 0.05

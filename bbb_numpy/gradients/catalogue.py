@@ -26,7 +26,7 @@ from ..model.kl_weights import (
 )
 from ..model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
 from ..numeric.validation import OneOf
-from ..parts.activations import ACTIVATIONS
+from ..parts import activations
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from ..parts.full_rank import FullRank
 from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood, Likelihood
@@ -41,25 +41,8 @@ from .importance import DoublyReparameterised, SelfNormalised
 from .local_reparameterisation import LocalReparameterisation
 from .reparameterised import Reparameterised, StickingTheLanding
 
-__all__ = [
-    "ACTIVATIONS",
-    "CHECKED_LIKELIHOODS",
-    "CHECKED_POSTERIORS",
-    "CHECKED_PRIORS",
-    "ESTIMATORS",
-    "KL_WEIGHTS",
-    "LIKELIHOODS",
-    "OBJECTIVES",
-    "POSTERIORS",
-    "PRIORS",
-    "WARM_UPS",
-    "Estimator",
-    "kinds",
-    "named",
-]
-
-
 Parts = dict[str, Any]
+Estimator = Family
 
 
 def _named(kind: type, pairs: dict[str, tuple[Any, Any]]) -> tuple[Parts, Parts]:
@@ -111,6 +94,7 @@ LIKELIHOODS, CHECKED_LIKELIHOODS = _named(
         "poisson": (PoissonLikelihood(), PoissonLikelihood()),
     },
 )
+ACTIVATIONS = activations.ACTIVATIONS
 ESTIMATORS: dict[str, Callable[..., Any]] = {
     "reparameterised": Reparameterised,
     "antithetic": partial(Reparameterised, antithetic=True),
@@ -150,6 +134,3 @@ def named(argument: str, name: str, table: Mapping[str, Any]) -> Any:
 def kinds(table: Mapping[str, Any]) -> tuple[type, ...]:
     """Return the classes of which the entries of `table` are, each once, in their order."""
     return tuple(dict.fromkeys(type(entry) for entry in table.values()))
-
-
-Estimator = Family

@@ -14,42 +14,44 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..model.objectives import FreeEnergy, LogDensities, free_energy
-from ..numeric.buffers import Buffers
 from ..numeric.elementary import add_scaled
-from ..numeric.layout import Array, Params
-from ..parts.posteriors import MeanField
-from ..parts.priors import ClosedFormPrior
-from .family import Density, Evaluated
+from ..numeric.layout import Array
+from ..parts.posteriors import Density, MeanField
+from .family import Batch, Family
 from .reparameterised import Sampled
 
-__all__ = ["ClosedFormKL", "add_kl", "exact_terms"]
+__all__ = ["ClosedFormKL", "add_kl", "shares"]
+
+
+def shares(at: Batch) -> Array:
+    """Return -1/S (S,), the cotangents of the samples' log likelihoods."""
+    return np.full(len(at.noise), -1.0 / len(at.noise), at.grad.real.dtype)
 
 
 def add_kl(
-    posterior: Density,
-    prior: ClosedFormPrior,
-    blocks: Params,
-    parts: Any,
-    weight: float,
-    d_blocks: Params,
-) -> Any:
-    """Return KL(q || P(w)) and add `weight` times its gradient to `d_blocks` (D18, D19).
+    family: Family, at: Batch, parts: Any, log_likelihood: Array
+) -> tuple[Any, LogDensities]:
+    """Add KL(q || P(w)) to the cost, and its gradient to that of the likelihood (D18, D19).
 
-    KL = -H(q) - E_q[log P(w)], with `parts` the posterior's `factor`.
+    KL = -H(q) - E_q[log P(w)], with `parts` the posterior's `factor`. Of the log densities that are
+    returned log q - log P is the KL for every sample.
     """
+    objective: Any = family.objective
+    posterior: Any = family.posterior
+    prior: Any = family.model.prior
+    weight = objective.beta * at.kl_weight
     entropy = posterior.entropy(parts, prior.starts)
-    expected = prior.expected_log_density(blocks, blocks["mu"], entropy.total_variance, d_blocks)
+    expected = prior.expected_log_density(
+        at.blocks, at.blocks["mu"], entropy.total_variance, at.d_blocks
+    )
     for name, _ in prior.blocks():
-        d_blocks[name] *= -weight  # D17
-    add_scaled(d_blocks["mu"], expected.d_mean, -weight)
-    posterior.add_entropy_vjp(parts, -weight, -weight * expected.d_variance, d_blocks)
-    return -entropy.value - expected.value
-
-
-def exact_terms(kl: Any, log_likelihood: Array) -> LogDensities:
-    """Return the log densities of which log q - log P is the KL for every sample."""
+        at.d_blocks[name] *= -weight  # D17
+    add_scaled(at.d_blocks["mu"], expected.d_mean, -weight)
+    posterior.add_entropy_vjp(parts, -weight, -weight * expected.d_variance, at.d_blocks)
+    kl = -entropy.value - expected.value
     each = np.full(len(log_likelihood), kl)
-    return LogDensities(each, np.zeros_like(each), log_likelihood)
+    value = weight * kl + shares(at) @ log_likelihood  # D18, D19
+    return value, LogDensities(each, np.zeros_like(each), log_likelihood)
 
 
 @dataclass(frozen=True)
@@ -61,26 +63,10 @@ class ClosedFormKL(Sampled):
 
     needs: ClassVar[frozenset[str]] = frozenset({"density", "linear", "closed form"})
 
-    def value_and_grad(
-        self,
-        theta: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        kl_weight: float = 1.0,
-        buffers: Buffers | None = None,
-        sample_weight: Array | None = None,
-    ) -> Evaluated:
-        """Return the free energy on one minibatch and its gradient for theta (D18, D19)."""
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers, sample_weight)
-        weight = self.objective.beta * kl_weight
-
-        sample = self.posterior.sample(blocks, noise, buffers)
-        found = self.model.evaluate(sample.w, blocks, x, y, buffers, sample_weight)
-        each = np.full(len(sample.w), -1.0 / len(sample.w), theta.real.dtype)
-        d_w = self.model.likelihood_vjp(found, each, d_blocks, buffers)  # (S, P)
-        self.posterior.pull_back(sample, d_w, None, d_blocks)
-        prior: Any = self.model.prior
-        kl = add_kl(self.posterior, prior, blocks, sample.parts, weight, d_blocks)
-        value = weight * kl + each @ found.log_likelihood  # D18, D19
-        return Evaluated(value, grad, exact_terms(kl, found.log_likelihood))
+    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
+        """Write the gradient of the free energy (D18, D19)."""
+        sample = self.posterior.sample(at.blocks, at.noise, at.buffers)
+        found = self.model.evaluate(sample.w, at.blocks, at.x, at.y, at.buffers, at.sample_weight)
+        d_w = self.model.likelihood_vjp(found, shares(at), at.d_blocks, at.buffers)  # (S, P)
+        self.posterior.pull_back(sample, d_w, None, at.d_blocks)
+        return add_kl(self, at, sample.parts, found.log_likelihood)

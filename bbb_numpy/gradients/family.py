@@ -1,7 +1,7 @@
 """What every gradient estimator shares: theta, noise, weights; and what it refuses.
 
-An estimator is a frozen dataclass (model, posterior, objective). It adds one method to
-those here, `value_and_grad`, with all of its mathematics in it.
+An estimator is a frozen dataclass (model, posterior, objective). It adds one method to those here,
+`fill_gradient`, with all of its mathematics in it: `value_and_grad` calls it.
 """
 
 from __future__ import annotations
@@ -27,22 +27,12 @@ from ..model.objectives import (
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array, Layout, Params
-from ..numeric.validation import InstanceOf, Like, brief
+from ..numeric.validation import InstanceOf, Like, brief, check_fields
 from ..parts import network
 from ..parts.full_rank import FullRank
-from ..parts.posteriors import Density, MeanField, PointMass, Posterior
+from ..parts.posteriors import MeanField, PointMass, Posterior
 
-__all__ = [
-    "Density",
-    "Evaluated",
-    "Family",
-    "Posterior",
-    "is_linear",
-]
-
-MODEL = InstanceOf(Model)
-POSTERIOR = Like("MeanField(), FullRank() or PointMass()", "pull_back")
-OBJECTIVE = Like("FreeEnergy(), a function of log densities", "__call__")
+__all__ = ["Batch", "Evaluated", "Family", "Step", "is_linear"]
 
 
 class Evaluated(NamedTuple):
@@ -53,13 +43,18 @@ class Evaluated(NamedTuple):
     terms: LogDensities  # the log densities that the value is made of
 
 
-class Unpacked(NamedTuple):
-    """Theta and its gradient by blocks, and the buffers of the step."""
+class Batch(NamedTuple):
+    """The arguments of one step, and a gradient to fill."""
 
-    buffers: Buffers
     blocks: Params  # of theta
+    noise: Array
+    x: Array
+    y: Array
+    kl_weight: float
+    sample_weight: Array | None
     grad: Array  # uninitialised
-    d_blocks: Params  # of the gradient
+    d_blocks: Params  # the blocks of the gradient
+    buffers: Buffers
 
 
 class Step(NamedTuple):
@@ -70,9 +65,6 @@ class Step(NamedTuple):
     cotangents: Cotangents  # of the terms
     sample: Any  # of the posterior
     joint: Joint
-    grad: Array  # to be filled, by
-    d_blocks: Params  # its blocks
-    buffers: Buffers
 
 
 @dataclass(frozen=True)
@@ -100,9 +92,12 @@ class Family:
     needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        MODEL("model", self.model)
-        POSTERIOR("posterior", self.posterior)
-        OBJECTIVE("objective", self.objective)
+        check_fields(
+            self,
+            model=InstanceOf(Model),
+            posterior=Like("MeanField(), FullRank() or PointMass()", "pull_back"),
+            objective=Like("FreeEnergy(), a function of log densities", "__call__"),
+        )
         point, prior = isinstance(self.posterior, PointMass), self.model.prior
         if isinstance(self.objective, MLE | MAP) and not point:
             raise ValueError(
@@ -154,8 +149,8 @@ class Family:
         """Return the starting theta, one flat vector of `dtype`."""
         model = self.model
         variational = self.posterior.init(rng, model.layout.size, dtype)
-        learned = (model.prior.init(dtype), model.likelihood.init(model.outputs, dtype))
-        return np.concatenate([variational, *learned])
+        prior, likelihood = model.prior.init(dtype), model.likelihood.init(model.outputs, dtype)
+        return np.concatenate([variational, prior, likelihood])
 
     @property
     def noise_per_sample(self) -> int:
@@ -230,9 +225,8 @@ class Family:
     ) -> Array:
         """Return log P(D|w) (S,) of rows `x`, `y` for the weights that `eps` makes."""
         buffers = Buffers() if buffers is None else buffers
-        blocks = self.layout.views(theta)
-        w = self.posterior.sample(blocks, eps, buffers).w
-        return self.model.evaluate(w, blocks, x, y, buffers, sample_weight).log_likelihood
+        w, params = self.weights(theta, eps, buffers), self.params(theta, eps)
+        return self.model.evaluate(w, params, x, y, buffers, sample_weight).log_likelihood
 
     def value_and_grad(
         self,
@@ -260,45 +254,41 @@ class Family:
             Reuses the memory of the previous call, the returned gradient included.
         sample_weight : ndarray (B,), optional
             How often each row counts (D45).
-        """
-        raise NotImplementedError
-
-    def forward(
-        self,
-        theta: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        kl_weight: float = 1.0,
-        buffers: Buffers | None = None,
-        sample_weight: Array | None = None,
-    ) -> Step:
-        """Return the objective on one minibatch, before the gradient: arguments as there."""
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers, sample_weight)
-        sample = self.posterior.sample(blocks, noise, buffers)  # K1-K4
-        # K11-K16, K31-K36
-        joint = self.model.forward(sample.w, blocks, x, y, buffers, sample_weight)
-        log_q = self.posterior.log_density(sample)  # K6-K10
-        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
-        value, cotangents = self.objective(terms, kl_weight)  # K5, K17, K18
-        return Step(value, terms, cotangents, sample, joint, grad, d_blocks, buffers)
-
-    def unpacked(
-        self,
-        theta: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        buffers: Buffers | None,
-        sample_weight: Array | None = None,
-    ) -> Unpacked:
-        """Return the blocks of theta, and a gradient to fill: with this every step begins.
 
         Raises
         ------
         ValueError
-            If an argument is no array, or of a shape that no step has; the likelihood looks at y.
+            If an argument is no array, or of a shape that no step has.
         """
+        at = self.batch(theta, noise, x, y, kl_weight, buffers, sample_weight)
+        value, terms = self.fill_gradient(at)
+        return Evaluated(value, at.grad, terms)
+
+    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
+        """Return the objective and its terms, and write its gradient into `at.d_blocks`."""
+        raise NotImplementedError
+
+    def forward(self, at: Batch) -> Step:
+        """Return the objective on one minibatch, before the gradient (K1-K18)."""
+        sample = self.posterior.sample(at.blocks, at.noise, at.buffers)  # K1-K4
+        # K11-K16, K31-K36
+        joint = self.model.forward(sample.w, at.blocks, at.x, at.y, at.buffers, at.sample_weight)
+        log_q = self.posterior.log_density(sample)  # K6-K10
+        terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
+        value, cotangents = self.objective(terms, at.kl_weight)  # K5, K17, K18
+        return Step(value, terms, cotangents, sample, joint)
+
+    def batch(
+        self,
+        theta: Array,
+        noise: Array,
+        x: Array,
+        y: Array,
+        kl_weight: float,
+        buffers: Buffers | None,
+        sample_weight: Array | None,
+    ) -> Batch:
+        """Check the shapes of the arguments of one step; the likelihood looks at y."""
         lengths, width, shared, own = self._lengths
         try:
             *lead, rows, d_in = x.shape
@@ -310,9 +300,9 @@ class Family:
         if not (fits and isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
             raise ValueError(self._of_what_shape(theta, noise, x, y, sample_weight))
         buffers = Buffers() if buffers is None else buffers
-        grad = buffers.like(theta)
-        views = self.layout.views
-        return Unpacked(buffers, buffers.views(theta, views), grad, buffers.views(grad, views))
+        grad, views = buffers.like(theta), self.layout.views
+        blocks, d_blocks = buffers.views(theta, views), buffers.views(grad, views)
+        return Batch(blocks, noise, x, y, kl_weight, sample_weight, grad, d_blocks, buffers)
 
     @cached_property
     def _lengths(self) -> tuple[tuple[int, ...], tuple[int, ...], int, int]:

@@ -7,31 +7,24 @@ only right ones.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from ..model.objectives import EUBO, Renyi
-from ..numeric.buffers import Buffers
-from ..numeric.layout import Array
+from ..model.objectives import EUBO, LogDensities, Renyi
 from ..numeric.validation import brief
-from ..parts.posteriors import MeanField
-from .family import Density, Evaluated
-from .reparameterised import Sampled
+from .family import Batch
+from .reparameterised import Frozen
 
 __all__ = ["DoublyReparameterised", "SelfNormalised"]
 
 
 @dataclass(frozen=True)
-class DoublyReparameterised(Sampled):
+class DoublyReparameterised(Frozen):
     """The gradient of IWAE without its score term (Tucker et al. 2019; D26).
 
     The score inside the weights is reparameterised once more, which squares the
     self-normalised weights on the path through w. Numbers of prior and likelihood keep
     the plain weights.
     """
-
-    posterior: Density = MeanField()
-
-    needs: ClassVar[frozenset[str]] = frozenset({"density"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,17 +39,8 @@ class DoublyReparameterised(Sampled):
                 "sample's noise apart. Use antithetic=False, or Reparameterised"
             )
 
-    def value_and_grad(
-        self,
-        theta: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        kl_weight: float = 1.0,
-        buffers: Buffers | None = None,
-        sample_weight: Array | None = None,
-    ) -> Evaluated:
-        r"""Return the objective and its doubly reparameterised gradient (D26).
+    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
+        r"""Write the doubly reparameterised gradient (D26).
 
         With :math:`u = \mathrm{softmax}(\log w)`, frozen, the surrogate is
 
@@ -64,49 +48,34 @@ class DoublyReparameterised(Sampled):
 
         in whose second part only the numbers of prior and likelihood move.
         """
-        step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)
+        step = self.forward(at)
         c = step.cotangents
-        d_w = self.model.vjp(step.joint, c.prior, c.likelihood, step.d_blocks, step.buffers)
+        d_w = self.model.vjp(step.joint, c.prior, c.likelihood, at.d_blocks, at.buffers)
         self.posterior.add_density_slope(step.sample, c.posterior, d_w)  # carries u
         d_w *= -c.likelihood[:, None]  # D26: u once more, u^2 in all
-        self.posterior.pull_back(step.sample, d_w, None, step.d_blocks)
-        return Evaluated(step.value, step.grad, step.terms)
+        self.posterior.pull_back(step.sample, d_w, None, at.d_blocks)
+        return step.value, step.terms
 
-    def surrogate(
-        self,
-        theta: Array,
-        frozen: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        kl_weight: float = 1.0,
-        sample_weight: Array | None = None,
-    ) -> Any:
-        """Return the value of the surrogate, whose derivative at `frozen` is the gradient."""
-        there = self.forward(frozen, noise, x, y, kl_weight, None, sample_weight)
-        moving, fixed, buffers = self.layout.views(theta), self.layout.views(frozen), Buffers()
-        w = self.posterior.sample(moving, noise, buffers).w
-        scored = self.posterior.log_density(self.posterior.at(fixed, w, buffers))
-        path = self.model.forward(w, fixed, x, y, buffers, sample_weight)
+    def frozen_value(self, at: Batch, frozen: Batch) -> Any:
+        """Return the surrogate: u and log w frozen, the numbers of prior and likelihood not."""
+        there = self.forward(frozen)
+        w = self.posterior.sample(at.blocks, at.noise, at.buffers).w
+        path = self.densities(w, frozen.blocks, frozen)
         drawn = there.sample.w.astype(w.dtype)
-        own = self.model.forward(drawn, moving, x, y, buffers, sample_weight)
+        own = self.densities(drawn, frozen.blocks, at)
         c, u = there.cotangents, -there.cotangents.likelihood
-        through_w = c.posterior @ (u * scored) + c.prior @ (u * path.log_prior)
-        through_w += c.likelihood @ (u * path.log_likelihood)
-        return through_w + c.prior @ own.log_prior + c.likelihood @ own.log_likelihood
+        through_w = c.posterior @ (u * path.posterior) + c.prior @ (u * path.prior)
+        through_w += c.likelihood @ (u * path.likelihood)
+        return through_w + c.prior @ own.prior + c.likelihood @ own.likelihood
 
 
 @dataclass(frozen=True)
-class SelfNormalised(Sampled):
+class SelfNormalised(Frozen):
     """Sagar's Algorithm 1, corrected: descend the EUBO with samples and weights fixed (G8).
 
     Without learned numbers in prior or likelihood no backward pass through the network is
     needed.
     """
-
-    posterior: Density = MeanField()
-
-    needs: ClassVar[frozenset[str]] = frozenset({"density"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,44 +85,24 @@ class SelfNormalised(Sampled):
                 "Use Reparameterised"
             )
 
-    def value_and_grad(
-        self,
-        theta: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        kl_weight: float = 1.0,
-        buffers: Buffers | None = None,
-        sample_weight: Array | None = None,
-    ) -> Evaluated:
-        r"""Return the EUBO and the gradient of its surrogate (G8, D27).
+    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
+        r"""Write the gradient of the surrogate of the EUBO (G8, D27).
 
         .. math:: -\sum_s \hat w_s [\log q(w_s; \theta) + \log P(D, w_s)]
 
         with the weights and their shares :math:`\hat w` frozen.
         """
-        step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)
+        step = self.forward(at)
         c = step.cotangents
-        self.posterior.pull_back_direct(step.sample, c.posterior, step.d_blocks)  # G8
+        self.posterior.pull_back_direct(step.sample, c.posterior, at.d_blocks)  # G8
         if self.model.learned():  # D27
-            self.model.vjp(step.joint, c.prior, c.likelihood, step.d_blocks, step.buffers)
-        return Evaluated(step.value, step.grad, step.terms)
+            self.model.vjp(step.joint, c.prior, c.likelihood, at.d_blocks, at.buffers)
+        return step.value, step.terms
 
-    def surrogate(
-        self,
-        theta: Array,
-        frozen: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        kl_weight: float = 1.0,
-        sample_weight: Array | None = None,
-    ) -> Any:
-        """Return the value of the surrogate, whose derivative at `frozen` is the gradient."""
-        there = self.forward(frozen, noise, x, y, kl_weight, None, sample_weight)
-        moving, buffers, c = self.layout.views(theta), Buffers(), there.cotangents
-        w = there.sample.w.astype(theta.dtype)
-        scored = self.posterior.log_density(self.posterior.at(moving, w, buffers))
-        joint = self.model.forward(w, moving, x, y, buffers, sample_weight)
-        value = c.posterior @ scored + c.prior @ joint.log_prior
-        return value + c.likelihood @ joint.log_likelihood
+    def frozen_value(self, at: Batch, frozen: Batch) -> Any:
+        """Return the surrogate: samples and their shares frozen."""
+        there = self.forward(frozen)
+        c, w = there.cotangents, there.sample.w.astype(at.grad.dtype)
+        found = self.densities(w, at.blocks, at)
+        value = c.posterior @ found.posterior + c.prior @ found.prior
+        return value + c.likelihood @ found.likelihood

@@ -30,8 +30,7 @@ from .catalogue import (
     PRIORS,
     Estimator,
 )
-from .importance import DoublyReparameterised, SelfNormalised
-from .reparameterised import StickingTheLanding
+from .reparameterised import Frozen
 
 __all__ = [
     "Case",
@@ -43,8 +42,6 @@ __all__ = [
     "problem",
     "prove_case",
 ]
-
-SURROGATES = StickingTheLanding | DoublyReparameterised | SelfNormalised
 
 
 class Combination(NamedTuple):
@@ -129,7 +126,7 @@ def _value_and_grad(case: Case, theta: Array, frozen: Array, *at: Any) -> tuple[
     Frozen is then the theta at which both are to be the same.
     """
     built, (noise, x, y, kl_weight, weights) = case.estimator, at
-    if not isinstance(built, SURROGATES):
+    if not isinstance(built, Frozen):
         return built.value_and_grad(theta, noise, x, y, kl_weight, None, weights)[:2]
     grad = built.value_and_grad(frozen, noise, x, y, kl_weight, None, weights).grad
     return built.surrogate(theta, frozen, noise, x, y, kl_weight, weights), grad

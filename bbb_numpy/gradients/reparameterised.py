@@ -3,10 +3,6 @@
 An estimator has four parts: `layout` (what theta holds), `init`, `draw` (the noise), and
 `value_and_grad` (deterministic given the noise). Training and gradient checks call the
 same `value_and_grad`.
-
-Where the gradient is that of a surrogate, with some of its parts frozen, the estimator has a method
-`surrogate` too: the value of that surrogate at one theta, frozen at another. A gradient check
-differentiates it around the theta at which it is frozen.
 """
 
 from __future__ import annotations
@@ -17,14 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..model.objectives import EUBO, FreeEnergy, LogDensities, free_energy
-from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
-from ..numeric.layout import Array
+from ..numeric.layout import Array, Params
 from ..numeric.validation import flag
-from ..parts.posteriors import MeanField, PointMass
-from .family import Density, Evaluated, Family
+from ..parts.posteriors import Density, MeanField, PointMass
+from .family import Batch, Family
 
-__all__ = ["Reparameterised", "Sampled", "StickingTheLanding"]
+__all__ = ["Frozen", "Reparameterised", "Sampled", "StickingTheLanding"]
 
 
 @dataclass(frozen=True)
@@ -80,17 +75,8 @@ class Reparameterised(Sampled):
                 "its gradient is another one, and sigma shrinks to 0. Use SelfNormalised"
             )
 
-    def value_and_grad(
-        self,
-        theta: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        kl_weight: float = 1.0,
-        buffers: Buffers | None = None,
-        sample_weight: Array | None = None,
-    ) -> Evaluated:
-        r"""Return the objective on one minibatch and its gradient for theta.
+    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
+        r"""Write the gradient of the objective for theta.
 
         For the report's choices, with :math:`g_w = \partial(-\log P(D|w))/\partial w`:
 
@@ -100,48 +86,26 @@ class Reparameterised(Sampled):
                 + \frac{w}{\sigma_{data}^2}\epsilon\Big) + g_w \epsilon\Big]
                 \frac{1}{1 + e^{-\rho}}                                             && (K30)
         """
-        step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)  # K1-K18
+        step = self.forward(at)  # K1-K18
         c = step.cotangents
         # K21: d_mu  = d_w                              with d_w = pi w / sigma_data^2 + g_w
         # K30: d_rho = (-pi / sigma + d_w eps) s(rho)   the same d_w: one backward pass
         # Over samples these are sums, since the cotangents carry the 1/S of the mean.
-        d_w = self.model.vjp(step.joint, c.prior, c.likelihood, step.d_blocks, step.buffers)
-        self.posterior.pull_back(step.sample, d_w, c.posterior, step.d_blocks)  # K27, K29, K30
-        return Evaluated(step.value, step.grad, step.terms)
+        d_w = self.model.vjp(step.joint, c.prior, c.likelihood, at.d_blocks, at.buffers)
+        self.posterior.pull_back(step.sample, d_w, c.posterior, at.d_blocks)  # K27, K29, K30
+        return step.value, step.terms
 
 
 @dataclass(frozen=True)
-class StickingTheLanding(Sampled):
-    """Leave out the score of q, whose mean is 0 (Roeder et al. 2017; D20).
+class Frozen(Sampled):
+    """An estimator whose gradient is that of a surrogate, with some of its parts frozen.
 
-    log q(w; theta) is differentiated through w alone. Where q is the posterior, every sample
-    gives the gradient 0 exactly.
+    A gradient check differentiates the surrogate around the theta at which it is frozen.
     """
 
     posterior: Density = MeanField()
-    objective: FreeEnergy = free_energy
 
-    needs: ClassVar[frozenset[str]] = frozenset({"density", "linear"})
-
-    def value_and_grad(
-        self,
-        theta: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        kl_weight: float = 1.0,
-        buffers: Buffers | None = None,
-        sample_weight: Array | None = None,
-    ) -> Evaluated:
-        """Return the objective and the gradient of its surrogate (D20)."""
-        step = self.forward(theta, noise, x, y, kl_weight, buffers, sample_weight)
-        c = step.cotangents
-        # d_w = pi d(-log P(w))/dw + g_w + pi d log q(w; frozen)/dw, the last one -pi eps / sigma
-        # d_mu = d_w,  d_rho = d_w eps s(rho)             D20
-        d_w = self.model.vjp(step.joint, c.prior, c.likelihood, step.d_blocks, step.buffers)
-        self.posterior.add_density_slope(step.sample, c.posterior, d_w)  # D20
-        self.posterior.pull_back(step.sample, d_w, None, step.d_blocks)
-        return Evaluated(step.value, step.grad, step.terms)
+    needs: ClassVar[frozenset[str]] = frozenset({"density"})
 
     def surrogate(
         self,
@@ -153,12 +117,47 @@ class StickingTheLanding(Sampled):
         kl_weight: float = 1.0,
         sample_weight: Array | None = None,
     ) -> Any:
+        """Return the value of the surrogate: its derivative at `frozen` is the gradient."""
+        moving, still = (
+            self.batch(one, noise, x, y, kl_weight, None, sample_weight) for one in (theta, frozen)
+        )
+        return self.frozen_value(moving, still)
+
+    def frozen_value(self, at: Batch, frozen: Batch) -> Any:
+        """Return the surrogate at one theta, frozen at another."""
+        raise NotImplementedError
+
+    def densities(self, w: Array, q: Params, at: Batch) -> LogDensities:
+        """Return the log densities of weights, that of q with the numbers `q`."""
+        joint = self.model.forward(w, at.blocks, at.x, at.y, at.buffers, at.sample_weight)
+        log_q = self.posterior.log_density(self.posterior.at(q, w, at.buffers))
+        return LogDensities(log_q, joint.log_prior, joint.log_likelihood)
+
+
+@dataclass(frozen=True)
+class StickingTheLanding(Frozen):
+    """Leave out the score of q, whose mean is 0 (Roeder et al. 2017; D20).
+
+    log q(w; theta) is differentiated through w alone. Where q is the posterior, every sample
+    gives the gradient 0 exactly.
+    """
+
+    objective: FreeEnergy = free_energy
+
+    needs: ClassVar[frozenset[str]] = frozenset({"density", "linear"})
+
+    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
+        """Write the gradient of the surrogate (D20)."""
+        step = self.forward(at)
+        c = step.cotangents
+        # d_w = pi d(-log P(w))/dw + g_w + pi d log q(w; frozen)/dw, the last one -pi eps / sigma
+        # d_mu = d_w,  d_rho = d_w eps s(rho)             D20
+        d_w = self.model.vjp(step.joint, c.prior, c.likelihood, at.d_blocks, at.buffers)
+        self.posterior.add_density_slope(step.sample, c.posterior, d_w)  # D20
+        self.posterior.pull_back(step.sample, d_w, None, at.d_blocks)
+        return step.value, step.terms
+
+    def frozen_value(self, at: Batch, frozen: Batch) -> Any:
         """Return the objective with log q(w; frozen) in place of log q(w; theta) (D20)."""
-        buffers, blocks, _, _ = self.unpacked(theta, noise, x, y, None, sample_weight)
-        w = self.posterior.sample(blocks, noise, buffers).w
-        joint = self.model.forward(w, blocks, x, y, buffers, sample_weight)
-        scored = self.posterior.at(self.layout.views(frozen), w, buffers)
-        log_q = self.posterior.log_density(scored)
-        return self.objective(
-            LogDensities(log_q, joint.log_prior, joint.log_likelihood), kl_weight
-        )[0]
+        w = self.posterior.sample(at.blocks, at.noise, at.buffers).w
+        return self.objective(self.densities(w, frozen.blocks, at), at.kl_weight)[0]

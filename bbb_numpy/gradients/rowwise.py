@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..model.objectives import FreeEnergy, free_energy
+from ..model.objectives import FreeEnergy, LogDensities, free_energy
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Array
 from ..parts.network import open_gates
 from ..parts.posteriors import MeanField
-from ..parts.priors import ClosedFormPrior
-from .closed_form import add_kl, exact_terms
-from .family import Evaluated, Family
+from .closed_form import add_kl, shares
+from .family import Batch, Family
 
 __all__ = ["Rowwise", "sum_outer"]
 
@@ -40,30 +39,16 @@ class Rowwise(Family):
                 f"got {type(self.posterior).__name__}. Use ClosedFormKL"
             )
 
-    def value_and_grad(
-        self,
-        theta: Array,
-        noise: Array,
-        x: Array,
-        y: Array,
-        kl_weight: float = 1.0,
-        buffers: Buffers | None = None,
-        sample_weight: Array | None = None,
-    ) -> Evaluated:
-        """Return the free energy on one minibatch and its gradient for theta (D21, D22)."""
-        buffers, blocks, grad, d_blocks = self.unpacked(theta, noise, x, y, buffers, sample_weight)
-        likelihood, prior = self.model.likelihood, cast(ClosedFormPrior, self.model.prior)
-        weight, parts = self.objective.beta * kl_weight, self.posterior.factor(blocks, buffers)
-
-        z, tape = self._forward(blocks["mu"], parts.softplus, noise, x, buffers)
-        log_likelihood, saved = likelihood.log_likelihood(blocks, z, y, sample_weight)
-        each = np.full(len(noise), -1.0 / len(noise), theta.real.dtype)
-        d_z = likelihood.log_likelihood_vjp(saved, each, d_blocks)
-        self._backward(tape, d_z, d_blocks["mu"], d_blocks["rho"], buffers)
+    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
+        """Write the gradient of the free energy (D21, D22)."""
+        blocks, d_blocks, likelihood = at.blocks, at.d_blocks, self.model.likelihood
+        parts = self.posterior.factor(blocks, at.buffers)
+        z, tape = self._forward(blocks["mu"], parts.softplus, at.noise, at.x, at.buffers)
+        log_likelihood, saved = likelihood.log_likelihood(blocks, z, at.y, at.sample_weight)
+        d_z = likelihood.log_likelihood_vjp(saved, shares(at), d_blocks)
+        self._backward(tape, d_z, d_blocks["mu"], d_blocks["rho"], at.buffers)
         d_blocks["rho"] *= parts.sigmoid  # d sigma/d rho = s(rho)
-        kl = add_kl(self.posterior, prior, blocks, parts, weight, d_blocks)
-        value = weight * kl + each @ log_likelihood
-        return Evaluated(value, grad, exact_terms(kl, log_likelihood))
+        return add_kl(self, at, parts, log_likelihood)
 
     def _forward(
         self, mu: Array, sigma: Array, noise: Array, x: Array, buffers: Buffers

@@ -23,19 +23,19 @@ from numpy.typing import NDArray
 
 from bbb_numpy.gradients.catalogue import Estimator
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.gradients.family import Density, Evaluated, Family
+from bbb_numpy.gradients.family import Batch, Family
 from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLanding
 from bbb_numpy.model.joint import Model
-from bbb_numpy.model.objectives import EUBO, Renyi, log_weights
+from bbb_numpy.model.objectives import EUBO, LogDensities, Renyi, log_weights
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import sigmoid
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
-from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.parts.posteriors import Density, MeanField
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots import style
 from bbb_numpy.plots.style import BLUE, GREY, VERMILLION, finish
@@ -62,15 +62,15 @@ class ScoreFunction(Family):
     posterior: Density = MeanField()
     baseline: bool = False
 
-    def value_and_grad(self, *given: Any, **more: Any) -> Evaluated:
+    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
         """Return the free energy and its score-function gradient, as `Reparameterised` does."""
-        step = self.forward(*given, **more)
+        step = self.forward(at)
         c = step.cotangents
         costs = np.sum(np.multiply(c, step.terms), axis=0)  # (S,)  h_s / S
         if self.baseline:
             costs = (costs - costs.mean()) * len(costs) / (len(costs) - 1)  # D20
-        self.posterior.pull_back_direct(step.sample, costs, step.d_blocks)  # D20
-        return Evaluated(step.value, step.grad, step.terms)
+        self.posterior.pull_back_direct(step.sample, costs, at.d_blocks)  # D20
+        return step.value, step.terms
 
 
 ESTIMATORS: dict[str, Callable[..., Any]] = {

@@ -20,9 +20,9 @@ from problems import VALID
 import bbb_numpy
 from bbb_numpy import MLP, BayesianMLPClassifier, BayesianMLPRegressor
 from bbb_numpy.gradients import catalogue, matrix
-from bbb_numpy.gradients.family import Posterior
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.likelihoods import Likelihood
+from bbb_numpy.parts.posteriors import Posterior
 from bbb_numpy.parts.priors import Prior
 from tests.project.book import ENTRIES, FAMILIES, tags_in
 

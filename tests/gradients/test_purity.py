@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from problems import JOINTS, PAIRS, examples, seeds, small_cases
 from purity import Pass, bits, blank, faults, sealed, soil
 
-from bbb_numpy.gradients.matrix import SURROGATES, estimator, problem
+from bbb_numpy.gradients.matrix import estimator, problem
+from bbb_numpy.gradients.reparameterised import Frozen
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_studies.replicated import ReplicatedModel
@@ -81,7 +82,7 @@ def estimator_pass(case):
             built.log_likelihood(case.theta, eps, case.x, case.y, buffers),
             built.weights(case.theta, eps, buffers),
         )
-        if isinstance(built, SURROGATES):
+        if isinstance(built, Frozen):
             found += (built.surrogate(case.theta, case.theta, *at),)
         return found
 
