@@ -222,14 +222,13 @@ def returning(value, grad):
 @pytest.mark.parametrize(
     ("arguments", "options", "kind", "message"),
     [
-        ((5, np.ones(2)), {}, TypeError, "value_and_grad must be a function of theta; got 5"),
+        ((5, np.ones(2)), {}, TypeError, "value_and_grad must be a function; got 5"),
         ((smooth, np.ones((2, 2))), {}, ValueError, r"flat float64 array; got shape \(2, 2\)"),
         ((smooth, np.ones(2, np.float32)), {}, ValueError, "dtype float32"),
         ((smooth, np.array([0.0, np.nan])), {}, ValueError, "nan or infinity"),
         ((lambda theta: 3.0, np.ones(2)), {}, ValueError, r"must return \(value, grad\)"),
         ((returning(np.ones(2), np.ones(2)), np.ones(2)), {}, ValueError, "a single number"),
         ((returning(1.0, np.ones(3)), np.ones(2)), {}, ValueError, r"shape \(3,\), theta has \(2,"),
-        ((returning(1.0, np.array(["a"])), np.ones(1)), {}, TypeError, "numbers; got dtype <U1"),
         (
             (lambda theta: (np.abs(theta).sum(), np.sign(theta.real)), np.array([1.0, -2.0])),
             {},
@@ -237,16 +236,8 @@ def returning(value, grad):
             "not complex-safe.*method='central'",
         ),
         (SQUARE, {"method": "forward"}, ValueError, r"\['central', 'complex'\]; got 'forward'"),
-        (SQUARE, {"blocks": 5}, TypeError, "blocks must be a mapping from names to .*; got 5"),
-        (SQUARE, {"blocks": {"a": 5}}, TypeError, "blocks must be a mapping .*; got 'a': 5"),
-        (SQUARE, {"blocks": {"a": slice(0, 9)}}, ValueError, "blocks: 'a' ends beyond theta"),
-        (SQUARE, {"most": 1.5}, ValueError, "most must be a whole number >= 1.*; got 1.5"),
-        (SQUARE, {"most": 0}, ValueError, "most must be a whole number >= 1.*; got 0"),
-        (SQUARE, {"coordinate": 5}, TypeError, "coordinate must be a function .*; got 5"),
-        (SQUARE, {"rng": 3}, TypeError, "rng must be a numpy.random.Generator.*; got 3"),
-        (SQUARE, {"gates": 5}, TypeError, "gates must be a function from theta .*; got 5"),
-        (SQUARE, {"bar": "x"}, ValueError, "bar must be positive and finite; got 'x'"),
-        (SQUARE, {"bar": np.inf}, ValueError, "bar must be positive and finite; got inf"),
+        (SQUARE, {"blocks": {"a": 5}}, ValueError, "slices of theta, 3 numbers; got 'a': 5"),
+        (SQUARE, {"blocks": {"a": slice(0, 9)}}, ValueError, "blocks must map names to slices"),
     ],
 )
 def test_every_argument_of_another_kind_is_named(arguments, options, kind, message):

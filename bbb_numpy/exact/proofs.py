@@ -37,14 +37,13 @@ from dataclasses import dataclass, field, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from functools import partial
 from itertools import islice, zip_longest
-from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gradcheck import check_callable, check_returned, checked_arguments, refuse
+from ..gradcheck import check_callable, check_returned, checked_arguments
 from .numbers import DIGITS, Number, Untraceable, exact, long, untangled, variables, within
 
 __all__ = ["Proof", "Wrong", "prove", "prove_same"]
@@ -173,14 +172,10 @@ def prove(
         For an argument of another kind or out of range, which is named, and if `value_and_grad`
         returns anything but a number and a gradient of the shape of theta.
     """
-    theta, name = checked_arguments(
-        value_and_grad, "of theta and the arguments", theta, "prove", blocks, coordinate
-    )
-    seed, points = _checked_rest(arguments, seed=seed, points=points)
-    refuse(points < 0, "points must be >= 0", points)
+    theta, name = checked_arguments(value_and_grad, theta, blocks, coordinate)
     if not theta.size:
         raise ValueError("theta is empty: there is no derivative to prove")
-    asked = _Asked(value_and_grad, arguments, name, seed)
+    asked = _Asked(value_and_grad, arguments, name, operator.index(seed))
     try:
         proof, laws = _prove_at(asked, theta)  # D44
     except _Stopped as stopped:
@@ -190,7 +185,7 @@ def prove(
     # field does not know, two other thetas may show that they need not
     proved = points if laws.path or laws.roots else 0
     tries = {"proved": proved, "refuted": 0}.get(proof.verdict, min(points, 2))
-    for there in islice(_moved(theta, random.Random(seed)), tries):
+    for there in islice(_moved(theta, random.Random(asked.seed)), tries):
         try:
             other, laws = _prove_at(asked, there)
         except _Stopped:
@@ -232,9 +227,9 @@ def prove_same(
     TypeError
         If `first` or `second` cannot be called, or `seed` is no whole number.
     """
-    check_callable("first", first, "of the arguments")
-    check_callable("second", second, "of the arguments")
-    (seed,) = _checked_rest(arguments, seed=seed)
+    check_callable("first", first)
+    check_callable("second", second)
+    seed = operator.index(seed)
 
     def values(kind: type[Number]) -> list[Number]:
         at = exact(arguments, kind, moving=True)
@@ -289,13 +284,12 @@ class _Stopped(Exception):
 
 
 class _Asked(NamedTuple):
-    """What is to be proved, and the names of its coordinates; whether for all arguments."""
+    """What is to be proved, and the names of its coordinates."""
 
     value_and_grad: ValueAndGrad
     arguments: tuple[Any, ...]
     name: Callable[[int], str]
     seed: int
-    exact: bool = True
 
 
 def _moved(theta: Array, draw: random.Random) -> Iterator[Array]:
@@ -374,12 +368,11 @@ def _otherwise_in_floats(asked: _Asked, theta: Array, found: _Found) -> str:
     """Say that the function returns something else for floats than for exact numbers, if so."""
     try:
         with np.errstate(all="ignore"):
-            floats = asked.value_and_grad(theta.copy(), *_copied(asked.arguments))[:2]
-            ours = np.array([floats[0], *floats[1]], float)
-        right = np.array(found.numbers(), float)
+            value, grad = asked.value_and_grad(theta.copy(), *_copied(asked.arguments))[:2]
+            ours, right = np.array([[value, *grad], found.numbers()], float)
     except Exception:  # a function of exact numbers alone, or values beyond floats
         return ""
-    if not np.isfinite([*ours, *right]).all():
+    if not np.isfinite([ours, right]).all():
         return ""
     size = np.full(right.size, max(1e-6, 1e-6 * abs(right[0]), *np.abs(right[1:])))
     size[0] += abs(right[0])
@@ -394,19 +387,6 @@ def _otherwise_in_floats(asked: _Asked, theta: Array, found: _Found) -> str:
     )
 
 
-def _checked_rest(arguments: tuple[Any, ...], **whole: Any) -> list[int]:
-    """Return whole numbers as such; raise for others, and for arguments that are iterators."""
-    for name, value in whole.items():
-        wrong = isinstance(value, bool | np.timedelta64) or not isinstance(value, Integral)
-        refuse(wrong, f"{name} must be a whole number", value, TypeError)
-    for value in arguments:
-        if hasattr(value, "__next__"):
-            raise TypeError(
-                f"an argument is an iterator, empty after one call: {value!r}; give a list"
-            )
-    return [int(value) for value in whole.values()]
-
-
 def _number(value: Any, kind: type[Number]) -> Number:
     """Return what a function returned as an exact number."""
     found = np.asarray(value, object).item()
@@ -415,42 +395,27 @@ def _number(value: Any, kind: type[Number]) -> Number:
     return found if isinstance(found, Number) else kind.constant(found)
 
 
-def _copied(values: Any) -> Any:
+def _copied(values: Any, writeable: bool = True) -> Any:
     """Return the same with arrays of its own."""
     if isinstance(values, tuple | list | dict):
-        return within(values, _copied)
-    return values.copy() if isinstance(values, np.ndarray) else values
-
-
-def _same_numbers(one: Any, other: Any) -> bool:
-    """Whether the same exact numbers stand in both."""
-    if isinstance(one, dict):
-        one, other = list(one.items()), list(other.items())
-    if isinstance(one, tuple | list):
-        return len(one) == len(other) and all(map(_same_numbers, one, other))
-    if isinstance(one, Number):
-        return one is other
-    if isinstance(one, np.ndarray):
-        pairs = zip(one.flat, other.flat, strict=True)
-        return all(a is b or (not isinstance(a, Number) and a == b) for a, b in pairs)
-    return True
+        return within(values, partial(_copied, writeable=writeable))
+    if isinstance(values, np.ndarray):
+        values = values.copy()
+        values.flags.writeable = writeable
+    return values
 
 
 def _run(asked: _Asked, theta: Array, kind: type[Number], direction: Any = None) -> _Found:
     """Return what the function returns where theta moves in a direction, at random if not given."""
     direction = [kind.tangent() for _ in theta] if direction is None else direction
-    given = exact(asked.arguments, kind) if asked.exact else _copied(asked.arguments)
-    at = variables(theta, direction, kind), *given
-    before = _copied(at)
+    at = _copied((variables(theta, direction, kind), *exact(asked.arguments, kind)), False)
     try:
         with np.errstate(all="ignore"):  # of the floats that decide comparisons
             returned = asked.value_and_grad(*at)
     except Exception as error:
-        raise _Stopped("not traceable", _where(error)) from error
+        verdict = "not proved" if OVERWRITTEN in str(error) else "not traceable"
+        raise _Stopped(verdict, _where(error)) from error
     check_returned(returned, theta.shape)
-    if not _same_numbers(before, at):
-        reason = "the function overwrites theta or another argument; let it work on a copy"
-        raise _Stopped("not proved", reason)
     try:
         grad = [_number(one, kind) for one in np.asarray(returned[1], object)]
         terms = [g.a * d for g, d in zip(grad, direction, strict=True)]
@@ -489,7 +454,7 @@ def _amounts(asked: _Asked, theta: Array, kind: Any, digits: int) -> Proof:
             "to call, or noise is drawn inside. Pass it as an argument"
         )
     elif not wrong:
-        reason = "all derivatives are right to 35 digits here, but " + _why(asked, theta, kind)
+        reason = "all derivatives are right to 35 digits here, but " + _why(kind.laws)
     elif rounded:
         reason = (
             f"derivatives differ by {worst:.1g}, as the rounding of a float "
@@ -501,30 +466,30 @@ def _amounts(asked: _Asked, theta: Array, kind: Any, digits: int) -> Proof:
     return Proof("refuted", theta.size, tuple(wrong))
 
 
-def _why(asked: _Asked, theta: Array, kind: Any) -> str:
+def _why(laws: Any) -> str:
     """Say why the field does not agree where the digits do, and what to do."""
-    if _in_fields(partial(_excess, asked._replace(exact=False), theta), asked.seed)[0]:
+    if laws.loose:
         return (
-            "only for the arguments that are given: by what their values have in common, as "
-            "weights that sum to 1 or rows with a single 1. Whole numbers are constants: pass such "
-            "data as integers, or let the function hold them instead of taking them"
-        )
-    if kind.laws.loose:
-        return (
-            f"by the square of a root: its {len(kind.laws.roots)} roots exist together at too few "
+            f"by the square of a root: its {len(laws.roots)} roots exist together at too few "
             "random points. Write the root times itself for what it is the root of, or prove with "
             "fewer rows"
         )
-    if kind.laws.roots or kind.laws.transcendental:
-        return (
-            "by an identity between exponentials, logarithms or roots that the field does not "
-            "know. Write value and gradient with the same exponentials"
-        )
-    return "not for all: by what this theta or the constants have in common, to sixty digits"
+    identity = (
+        "by an identity between exponentials, logarithms or roots that the field does not know "
+        "(write value and gradient with the same exponentials), or "
+    )
+    return (
+        f"{identity if laws.roots or laws.transcendental else ''}for these numbers alone: by what "
+        "theta, the arguments or the constants have in common, as weights that sum to 1 or rows "
+        "with a single 1. Whole numbers are constants: pass such data as integers, or let the "
+        "function hold them instead of taking them"
+    )
 
 
+OVERWRITTEN = "read-only"  # says NumPy
 # What to write instead, by what occurs in the line or in the message
 ADVICE = {
+    OVERWRITTEN: "the function overwrites theta or another argument; let it work on a copy",
     "linalg": "write the elimination itself, or pass its result as an argument",
     "isfinite|isnan|isinf": "compare instead: (x > -np.inf) & (x < np.inf)",
     "finfo": "write the constant itself",

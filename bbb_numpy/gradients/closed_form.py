@@ -29,12 +29,12 @@ def shares(at: Batch) -> Array:
 
 
 def add_kl(
-    family: Family, at: Batch, parts: Any, log_likelihood: Array
+    family: Family, at: Batch, parts: Any, each: Array, log_likelihood: Array
 ) -> tuple[Any, LogDensities]:
     """Add KL(q || P(w)) to the cost, and its gradient to that of the likelihood (D18, D19).
 
-    KL = -H(q) - E_q[log P(w)], with `parts` the posterior's `factor`. Of the log densities that are
-    returned log q - log P is the KL for every sample.
+    KL = -H(q) - E_q[log P(w)], with `parts` the `factor` of q and `each` the `shares`. Of the
+    log densities that are returned log q - log P is the KL for every sample.
     """
     objective: Any = family.objective
     posterior: Any = family.posterior
@@ -49,9 +49,9 @@ def add_kl(
     add_scaled(at.d_blocks["mu"], expected.d_mean, -weight)
     posterior.add_entropy_vjp(parts, -weight, -weight * expected.d_variance, at.d_blocks)
     kl = -entropy.value - expected.value
-    each = np.full(len(log_likelihood), kl)
-    value = weight * kl + shares(at) @ log_likelihood  # D18, D19
-    return value, LogDensities(each, np.zeros_like(each), log_likelihood)
+    log_q = np.full(len(log_likelihood), kl)
+    value = weight * kl + each @ log_likelihood  # D18, D19
+    return value, LogDensities(log_q, np.zeros_like(log_q), log_likelihood)
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,7 @@ class ClosedFormKL(Sampled):
         """Write the gradient of the free energy (D18, D19)."""
         sample = self.posterior.sample(at.blocks, at.noise, at.buffers)
         found = self.model.evaluate(sample.w, at.blocks, at.x, at.y, at.buffers, at.sample_weight)
-        d_w = self.model.likelihood_vjp(found, shares(at), at.d_blocks, at.buffers)  # (S, P)
+        each = shares(at)
+        d_w = self.model.likelihood_vjp(found, each, at.d_blocks, at.buffers)  # (S, P)
         self.posterior.pull_back(sample, d_w, None, at.d_blocks)
-        return add_kl(self, at, sample.parts, found.log_likelihood)
+        return add_kl(self, at, sample.parts, each, found.log_likelihood)

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array
 from ..parts.network import activate
 from ..parts.products import Layer
+from .family import Batch
 from .rowwise import Rowwise, sum_outer
 
 __all__ = ["Flipout"]
@@ -26,16 +26,14 @@ class Flips(NamedTuple):
     bias: Array  # (S, B, O)  R_bias
 
 
-class FlipoutTape(NamedTuple):
-    """What the forward pass leaves for the backward pass; lists have an entry for each layer."""
+class FlippedLayer(NamedTuple):
+    """What the forward pass of a layer leaves for the backward pass."""
 
-    eps: Array  # (S, P)
-    shift: Array  # (S, P)  Delta = sigma o eps
-    means: list[tuple[Array, Array]]  # views of mu
-    pushes: list[Layer]  # views of `shift`
-    flips: list[Flips]
-    inputs: list[Array]  # (B, I), then (S, B, I)
-    slopes: list[Array]  # (S, B, O)  activation'(z), but for the last layer
+    mean: Array  # (I, O)  mu
+    push: Layer  # views of Delta = sigma o eps
+    sign: Flips
+    inputs: Array  # (B, I) in the first layer, then (S, B, I)
+    slope: Array | None  # activation' of the inputs; None: they are x
 
 
 @dataclass(frozen=True)
@@ -81,42 +79,44 @@ class Flipout(Rowwise):
             cut.append(Flips(*signs))
         return cut
 
-    def _forward(
-        self, mu: Array, sigma: Array, noise: Array, x: Array, buffers: Buffers
-    ) -> tuple[Array, FlipoutTape]:
-        eps = noise[:, : len(sigma)]
+    def _forward(self, at: Batch, sigma: Array) -> tuple[Array, list[FlippedLayer]]:
+        net, buffers, a, slope = self.model.network, at.buffers, at.x, None
+        eps = at.noise[:, : len(sigma)]
         shift = np.multiply(eps, sigma, out=buffers.array(eps.shape, sigma.dtype))  # (S, P)  Delta
-        net, a, inputs, slopes = self.model.network, x, [], []
-        means = buffers.views(mu, self.pairs)
+        means = buffers.views(at.blocks["mu"], self.pairs)
         pushes = buffers.views(shift, net.layers)
-        flips = self._flips(noise, len(x))
-        for (mean, bias), push, sign in zip(means, pushes, flips, strict=True):
-            inputs.append(a)
-            a = np.matmul(a * sign.inputs, push.weight)  # (S, B, O)
-            a *= sign.outputs
-            a += np.matmul(inputs[-1], mean)
-            a += bias
-            a += sign.bias * push.bias
-            if len(inputs) < len(flips):
-                slopes.append(activate(net, a, buffers.like(a)))
-        return a, FlipoutTape(eps, shift, means, pushes, flips, inputs, slopes)
+        tape: list[FlippedLayer] = []
+        for (mean, bias), push, sign in zip(
+            means, pushes, self._flips(at.noise, len(a)), strict=True
+        ):
+            if tape:
+                slope = activate(net, a, buffers.like(a))
+            tape.append(FlippedLayer(mean, push, sign, a, slope))
+            z = np.matmul(a * sign.inputs, push.weight)  # (S, B, O)
+            z *= sign.outputs
+            z += np.matmul(a, mean)
+            z += bias
+            z += sign.bias * push.bias
+            a = z
+        return a, tape
 
-    def _backward(
-        self, tape: FlipoutTape, d_z: Array, d_mu: Array, d_sigma: Array, buffers: Buffers
-    ) -> None:
-        d_shift = buffers.like(tape.shift)
-        d_means = buffers.views(d_mu, self.pairs)
+    def _backward(self, at: Batch, sigma: Array, tape: list[FlippedLayer], d_z: Array) -> None:
+        eps, buffers = at.noise[:, : len(sigma)], at.buffers
+        d_shift = buffers.array(eps.shape, sigma.dtype)
+        d_means = buffers.views(at.d_blocks["mu"], self.pairs)
         d_pushes = buffers.views(d_shift, self.model.network.layers)
-        for layer in range(len(d_means) - 1, -1, -1):
-            a, sign = tape.inputs[layer], tape.flips[layer]
+        for layer, d_mean, d_push in zip(
+            reversed(tape), reversed(d_means), reversed(d_pushes), strict=True
+        ):
+            a, sign = layer.inputs, layer.sign
             flipped = d_z * sign.outputs  # D22: delta o R_out
-            sum_outer(a, d_z, *d_means[layer])
-            np.matmul((a * sign.inputs).swapaxes(-1, -2), flipped, out=d_pushes[layer].weight)
-            np.add.reduce(d_z * sign.bias, axis=1, keepdims=True, out=d_pushes[layer].bias)
-            if layer:
-                d_a = np.matmul(flipped, tape.pushes[layer].weight.swapaxes(-1, -2))
+            sum_outer(a, d_z, *d_mean)
+            np.matmul((a * sign.inputs).swapaxes(-1, -2), flipped, out=d_push.weight)
+            np.add.reduce(d_z * sign.bias, axis=1, keepdims=True, out=d_push.bias)
+            if layer.slope is not None:
+                d_a = np.matmul(flipped, layer.push.weight.swapaxes(-1, -2))
                 d_a *= sign.inputs
-                d_a += np.matmul(d_z, tape.means[layer][0].T)
-                d_a *= tape.slopes[layer - 1]
+                d_a += np.matmul(d_z, layer.mean.T)
+                d_a *= layer.slope
                 d_z = d_a
-        np.einsum("sp,sp->p", d_shift, tape.eps, out=d_sigma, casting="same_kind")  # D22
+        np.einsum("sp,sp->p", d_shift, eps, out=at.d_blocks["rho"], casting="same_kind")  # D22

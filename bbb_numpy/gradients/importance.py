@@ -62,11 +62,11 @@ class DoublyReparameterised(Frozen):
         w = self.posterior.sample(at.blocks, at.noise, at.buffers).w
         path = self.densities(w, frozen.blocks, frozen)
         drawn = there.sample.w.astype(w.dtype)
-        own = self.densities(drawn, frozen.blocks, at)
+        own = self.model.forward(drawn, at.blocks, at.x, at.y, at.buffers, at.sample_weight)
         c, u = there.cotangents, -there.cotangents.likelihood
         through_w = c.posterior @ (u * path.posterior) + c.prior @ (u * path.prior)
         through_w += c.likelihood @ (u * path.likelihood)
-        return through_w + c.prior @ own.prior + c.likelihood @ own.likelihood
+        return through_w + c.prior @ own.log_prior + c.likelihood @ own.log_likelihood
 
 
 @dataclass(frozen=True)

@@ -7,26 +7,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..numeric.buffers import Buffers
 from ..numeric.elementary import TINY
 from ..numeric.layout import Array
 from ..parts.network import activate
+from .family import Batch
 from .rowwise import Rowwise, sum_outer
 
 __all__ = ["LocalReparameterisation"]
 
 
-class OutputTape(NamedTuple):
-    """What the forward pass leaves for the backward pass; lists have an entry for each layer."""
+class OutputLayer(NamedTuple):
+    """What the forward pass of a layer leaves for the backward pass; S, B, I inputs, O outputs."""
 
-    sigma: Array  # (P,)
-    means: list[tuple[Array, Array]]  # views of mu
-    variances: list[tuple[Array, Array]]  # views of sigma^2
-    inputs: list[Array]  # a: (B, I), then (S, B, I)
-    squares: list[Array]  # a^2
-    roots: list[Array]  # sqrt(v) (B, O), then (S, B, O)
-    zetas: list[Array]  # (S, B, O)
-    slopes: list[Array]  # (S, B, O)  activation'(z), but for the last layer
+    mean: Array  # (I, O)  mu
+    variance: Array  # (I, O)  sigma^2
+    inputs: Array  # (B, I) in the first layer, then (S, B, I)  a
+    slope: Array | None  # activation' of the inputs; None: they are x
+    square: Array  # a^2
+    root: Array  # (B, O) or (S, B, O)  sqrt(v)
+    zeta: Array  # (S, B, O)
 
 
 @dataclass(frozen=True)
@@ -61,52 +60,47 @@ class LocalReparameterisation(Rowwise):
         parts = np.split(noise, ends, axis=1)
         return [part.reshape(len(noise), rows, w) for part, w in zip(parts, sizes, strict=True)]
 
-    def _forward(
-        self, mu: Array, sigma: Array, noise: Array, x: Array, buffers: Buffers
-    ) -> tuple[Array, OutputTape]:
-        net, a = self.model.network, x
+    def _forward(self, at: Batch, sigma: Array) -> tuple[Array, list[OutputLayer]]:
+        net, buffers, a, slope = self.model.network, at.buffers, at.x, None
         variance = np.multiply(sigma, sigma, out=buffers.like(sigma))
-        means, variances = buffers.views(mu, self.pairs), buffers.views(variance, self.pairs)
-        zetas = self._zetas(noise, len(x))
-        inputs: list[Array] = []
-        squares: list[Array] = []
-        roots: list[Array] = []
-        slopes: list[Array] = []
+        means = buffers.views(at.blocks["mu"], self.pairs)
+        variances = buffers.views(variance, self.pairs)
+        tape: list[OutputLayer] = []
         tiny = TINY[variance.real.dtype]  # v = 0 has no slope; its root is then 1e-154
-        for layer, zeta in enumerate(zetas):
-            (mean, bias), (spread, bias_spread) = means[layer], variances[layer]
-            shape = zeta.shape if a.ndim == 3 else zeta.shape[1:]
+        for (mean, bias), (spread, bias_spread), zeta in zip(
+            means, variances, self._zetas(at.noise, len(a)), strict=True
+        ):
+            if tape:
+                slope = activate(net, a, buffers.like(a))
+            shape = zeta.shape if tape else zeta.shape[1:]
             square = np.multiply(a, a, out=buffers.like(a))
-            root = np.matmul(square, spread, out=buffers.array(shape, mu.dtype))
+            root = np.matmul(square, spread, out=buffers.array(shape, sigma.dtype))
             root += bias_spread + tiny
-            np.sqrt(root, out=root)  # sqrt(v), (S, B, O) or (B, O)
-            center = np.matmul(a, mean, out=buffers.array(shape, mu.dtype))
+            np.sqrt(root, out=root)  # sqrt(v)
+            center = np.matmul(a, mean, out=buffers.array(shape, sigma.dtype))
             center += bias
-            z = np.multiply(zeta, root, out=buffers.array(zeta.shape, mu.dtype))
-            z += center
-            inputs.append(a)
-            squares.append(square)
-            roots.append(root)
-            if layer < len(means) - 1:
-                slopes.append(activate(net, z, buffers.like(z)))
-            a = z
-        return a, OutputTape(sigma, means, variances, inputs, squares, roots, zetas, slopes)
+            tape.append(OutputLayer(mean, spread, a, slope, square, root, zeta))
+            a = np.multiply(zeta, root, out=buffers.array(zeta.shape, sigma.dtype))
+            a += center  # z
+        return a, tape
 
-    def _backward(
-        self, tape: OutputTape, d_z: Array, d_mu: Array, d_sigma: Array, buffers: Buffers
-    ) -> None:
+    def _backward(self, at: Batch, sigma: Array, tape: list[OutputLayer], d_z: Array) -> None:
         # first 2 d_sigma^2 in the place of d_sigma: with 2 delta_v two factors cancel
-        d_means, d_variances = buffers.views(d_mu, self.pairs), buffers.views(d_sigma, self.pairs)
-        for layer in range(len(d_means) - 1, -1, -1):
-            a = tape.inputs[layer]
-            h = np.multiply(d_z, tape.zetas[layer], out=buffers.like(d_z))
-            h /= tape.roots[layer]  # D21: 2 delta_v = delta zeta / sqrt v
-            sum_outer(tape.squares[layer], h, *d_variances[layer])  # (a^2)^T 2 delta_v
-            sum_outer(a, d_z, *d_means[layer])  # d_mu = a^T delta, d_b = 1^T delta
-            if layer:  # delta mu^T + a (2 delta_v sigma^2^T)
-                d_a = np.matmul(h, tape.variances[layer][0].T, out=buffers.like(a))
+        buffers, d_sigma = at.buffers, at.d_blocks["rho"]
+        d_means = buffers.views(at.d_blocks["mu"], self.pairs)
+        d_variances = buffers.views(d_sigma, self.pairs)
+        for layer, d_mean, d_variance in zip(
+            reversed(tape), reversed(d_means), reversed(d_variances), strict=True
+        ):
+            a = layer.inputs
+            h = np.multiply(d_z, layer.zeta, out=buffers.like(d_z))
+            h /= layer.root  # D21: 2 delta_v = delta zeta / sqrt v
+            sum_outer(layer.square, h, *d_variance)  # (a^2)^T 2 delta_v
+            sum_outer(a, d_z, *d_mean)  # d_mu = a^T delta, d_b = 1^T delta
+            if layer.slope is not None:  # delta mu^T + a (2 delta_v sigma^2^T)
+                d_a = np.matmul(h, layer.variance.T, out=buffers.like(a))
                 d_a *= a
-                d_a += np.matmul(d_z, tape.means[layer][0].T, out=buffers.like(a))
-                d_a *= tape.slopes[layer - 1]
+                d_a += np.matmul(d_z, layer.mean.T, out=buffers.like(a))
+                d_a *= layer.slope
                 d_z = d_a
-        d_sigma *= tape.sigma  # D21: d sigma^2/d sigma = 2 sigma
+        d_sigma *= sigma  # D21: d sigma^2/d sigma = 2 sigma

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..model.objectives import FreeEnergy, LogDensities, free_energy
-from ..numeric.buffers import Buffers
 from ..numeric.layout import Array
 from ..parts.network import open_gates
 from ..parts.posteriors import MeanField
@@ -22,8 +21,9 @@ __all__ = ["Rowwise", "sum_outer"]
 class Rowwise(Family):
     """An estimator that gives each row of a minibatch its own weights, layer by layer.
 
-    One has `_forward`, from mu and sigma to the outputs (S, B, K), with a tape; and `_backward`,
-    which writes the gradient for both, (P,) each, given the cotangent of the outputs.
+    One has `_forward`, from sigma (P,) to the outputs (S, B, K) and a tape of layers;
+    and `_backward`, which writes the gradient for mu and sigma in the blocks of mu and rho, given
+    the cotangent of the outputs.
     """
 
     posterior: MeanField = MeanField()
@@ -41,31 +41,26 @@ class Rowwise(Family):
 
     def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
         """Write the gradient of the free energy (D21, D22)."""
-        blocks, d_blocks, likelihood = at.blocks, at.d_blocks, self.model.likelihood
-        parts = self.posterior.factor(blocks, at.buffers)
-        z, tape = self._forward(blocks["mu"], parts.softplus, at.noise, at.x, at.buffers)
-        log_likelihood, saved = likelihood.log_likelihood(blocks, z, at.y, at.sample_weight)
-        d_z = likelihood.log_likelihood_vjp(saved, shares(at), d_blocks)
-        self._backward(tape, d_z, d_blocks["mu"], d_blocks["rho"], at.buffers)
-        d_blocks["rho"] *= parts.sigmoid  # d sigma/d rho = s(rho)
-        return add_kl(self, at, parts, log_likelihood)
+        likelihood, parts = self.model.likelihood, self.posterior.factor(at.blocks, at.buffers)
+        z, tape = self._forward(at, parts.softplus)
+        log_likelihood, saved = likelihood.log_likelihood(at.blocks, z, at.y, at.sample_weight)
+        each = shares(at)
+        d_z = likelihood.log_likelihood_vjp(saved, each, at.d_blocks)
+        self._backward(at, parts.softplus, tape, d_z)
+        at.d_blocks["rho"] *= parts.sigmoid  # d sigma/d rho = s(rho)
+        return add_kl(self, at, parts, each, log_likelihood)
 
-    def _forward(
-        self, mu: Array, sigma: Array, noise: Array, x: Array, buffers: Buffers
-    ) -> tuple[Array, Any]:
+    def _forward(self, at: Batch, sigma: Array) -> tuple[Array, list[Any]]:
         raise NotImplementedError
 
-    def _backward(
-        self, tape: Any, d_z: Array, d_mu: Array, d_sigma: Array, buffers: Buffers
-    ) -> None:
+    def _backward(self, at: Batch, sigma: Array, tape: list[Any], d_z: Array) -> None:
         raise NotImplementedError
 
     def gates(self, theta: Array, noise: Array, x: Array) -> Array:
         """Return which ReLU units are on, for every sample and row."""
-        blocks, buffers = self.layout.views(theta), Buffers()
-        sigma = self.posterior.factor(blocks, buffers).softplus
-        _, tape = self._forward(blocks["mu"], sigma, noise, x, buffers)
-        return open_gates(self.model.network, tape.slopes)
+        at = self.batch(theta, noise, x, x, 1.0, None, None)  # at any y
+        _, tape = self._forward(at, self.posterior.factor(at.blocks, at.buffers).softplus)
+        return open_gates(self.model.network, [layer.slope for layer in tape[1:]])
 
     def pairs(self, flat: Array) -> list[tuple[Array, Array]]:
         """View `flat` (P,) as the pairs W (d_in, d_out), b (d_out,) of each layer."""

@@ -58,18 +58,13 @@ def check_fields(owner: Any, **rules: Rule) -> None:
 
 
 def brief(value: Any) -> str:
-    """Return what was given, in a few words."""
+    """Return what was given, in a few words; of a class, how to make an object of it."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}; make an object of it: {value.__name__}()"
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape} and dtype {value.dtype}"
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:60]} ..., a {type(value).__name__}"
-
-
-def instead(value: Any) -> str:
-    """Return what was given in place of an object: of a class, how to make one of it."""
-    if isinstance(value, type):
-        return f"the class {value.__name__}; make an object of it: {value.__name__}()"
-    return brief(value)
 
 
 # --- single numbers
@@ -86,11 +81,11 @@ def _number(name: str, value: Any, wanted: str) -> float:
         raise ValueError(f"{name} must be {wanted}; got a number beyond floats") from None
 
 
-def whole(name: str, value: Any, least: int, most: int | None = LARGEST) -> int:
+def whole(name: str, value: Any, least: int, most: int | None = LARGEST, wanted: str = "") -> int:
     """Return `value` as an int, or raise unless least <= value <= most (None: of any size)."""
     if type(value) is int and least <= value <= (LARGEST if most is None else most):
         return value
-    wanted = f"a whole number >= {least}"
+    wanted = wanted or f"a whole number >= {least}"
     number = _number(name, value, wanted)
     if not least <= number < INFINITY or number != np.floor(number):
         raise ValueError(f"{name} must be {wanted}; got {value!r}")
@@ -229,26 +224,17 @@ def _kind(holds: Callable[[Any], Any], wanted: str) -> Rule:
 
 def InstanceOf(*kinds: type) -> Rule:
     """Return a check for an object of one of these classes."""
-
-    def check(name: str, value: Any) -> Any:
-        if not isinstance(value, kinds):
-            names = " or ".join(kind.__name__ for kind in kinds)
-            raise TypeError(f"{name} must be an object of type {names}; got {instead(value)}")
-        return value
-
-    return check
+    names = " or ".join(kind.__name__ for kind in kinds)
+    return _kind(lambda value: isinstance(value, kinds), f"an object of type {names}")
 
 
 def Like(example: str, *methods: str) -> Rule:
     """Return a check for an object with these methods: one such as the example, or one's own."""
 
-    def check(name: str, value: Any) -> Any:
-        # np.random has methods, too
-        if isinstance(value, type | ModuleType) or not set(methods) <= set(dir(value)):
-            raise TypeError(f"{name} must be an object such as {example}; got {instead(value)}")
-        return value
+    def has_them(value: Any) -> bool:  # np.random has methods, too
+        return not isinstance(value, type | ModuleType) and set(methods) <= set(dir(value))
 
-    return check
+    return _kind(has_them, f"an object such as {example}")
 
 
 def OneOf(*texts: str) -> Rule:
@@ -268,22 +254,6 @@ def Optional(rule: Rule) -> Rule:
     return lambda name, value: None if value is None else rule(name, value)
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple | np.ndarray) and getattr(value, "ndim", 1) > 0
-
-
-def Each(rule: Rule) -> Rule:
-    """Return a check for a list of what another check accepts."""
-    listed = _kind(_is_list, "a list with one entry each")
-
-    def check(name: str, value: Any) -> Any:
-        for one in listed(name, value):
-            rule(name, one)
-        return value
-
-    return check
-
-
 def Named(rule: Rule, example: str = "") -> Rule:
     """Return a check for a mapping of names to what another check accepts."""
 
@@ -299,30 +269,17 @@ def Named(rule: Rule, example: str = "") -> Rule:
     return check
 
 
-def FUNCTION(name: str, value: Any) -> Any:
-    """Return a function, or raise."""
-    if not callable(value) or isinstance(value, type):
-        raise TypeError(f"{name} must be a function; got {brief(value)}")
-    return value
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str | os.PathLike) and bool(os.fspath(value))
 
 
-def GENERATOR(name: str, value: Any) -> np.random.Generator:
-    """Return a generator, or raise: of a seed every call would draw the same."""
-    if not isinstance(value, np.random.Generator):
-        raise TypeError(
-            f"{name} must be a numpy.random.Generator, e.g. numpy.random.default_rng(0); "
-            f"got {value!r}"
-        )
-    return value
-
-
-def PATH(name: str, value: Any) -> Any:
-    """Return the path of a file, or raise."""
-    if not isinstance(value, str | os.PathLike) or not (text := os.fspath(value)):
-        raise TypeError(f"{name} must be the path of a file; got {brief(value)}")
-    if "\0" in text:
-        raise ValueError(f"{name} must be the path of a file, without a null character")
-    return value
+FUNCTION = _kind(lambda value: callable(value) and not isinstance(value, type), "a function")
+PATH = _kind(_is_path, "the path of a file")
+# Of a seed every call would draw the same
+GENERATOR = _kind(
+    lambda value: isinstance(value, np.random.Generator),
+    "a numpy.random.Generator, e.g. numpy.random.default_rng(0)",
+)
 
 
 def check_generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
@@ -335,12 +292,7 @@ def check_generator(random_state: Any, name: str = "random_state") -> np.random.
         return np.random.default_rng(random_state.integers(2**32, size=4))
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
-    if random_state is None or (type(random_state) is int and 0 <= random_state <= LARGEST):
-        return np.random.default_rng(random_state)
-    try:
-        return np.random.default_rng(whole(name, random_state, 0, None))
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"{name} must be None, a whole number >= 0, a numpy.random.Generator or a "
-            f"numpy.random.RandomState; got {str(error).partition('; got ')[2]}"
-        ) from None
+    if random_state is not None:
+        wanted = "None, a whole number >= 0, a numpy.random.Generator or a numpy.random.RandomState"
+        random_state = whole(name, random_state, 0, None, wanted)
+    return np.random.default_rng(random_state)

@@ -68,7 +68,7 @@ CONSTANTS = {
         lambda t: ((t**2 / (2 * 0.7**2)).sum(), t / 0.7**2 + np.array([0, 1e-13])),
         (np.array([6.0, -14.0]),), "refuted", "1 of 2"),
     "one part in 10^60": (
-        lambda t: ((t**2).sum(), 2 * t + t * 1e-60), (TWO,), "not proved", "not for all"),
+        lambda t: ((t**2).sum(), 2 * t + t * 1e-60), (TWO,), "not proved", "these numbers alone"),
 }  # fmt: skip
 
 # --- no value, or no derivative

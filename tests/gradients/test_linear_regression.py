@@ -145,11 +145,6 @@ def test_full_rank_training_ends_at_the_log_evidence_to_1e_6(regression):
     assert np.abs(q.mean - truth.posterior.mean).max() < 1e-3 * truth.posterior.deviation.max()
 
 
-def averaged(self, theta, noise, *batch):
-    """`ClosedFormKL.value_and_grad` averaged over its noise, of which only the size counts."""
-    return ClosedFormKL.value_and_grad(self, theta, exact_noise(noise.shape[1]), *batch)
-
-
 @pytest.mark.equation("G4", "G6", "G8", "D28")
 @pytest.mark.parametrize("family", [MeanField(), FullRank()], ids=["mean field", "full rank"])
 def test_the_eubo_is_trained_to_the_inclusive_optimum(regression, family):
