@@ -404,7 +404,7 @@ OUTSIDE = np.array([[0.0, 0.0], [np.nan, 0.0]])
         (target_with(sampler=NUTS), "sampler must be .* 'nuts', .* the class NUTS"),
         (target_with(sampler=3), "sampler must be an object such as .* got 3"),
         (target_with(sampler=Langevin()), "sampler must be an object .* got Langevin"),
-        (target_with(float), "target must be a function; got <class 'float'>"),
+        (target_with(float), "target must be a function; got the class float"),
         (target_with(start=np.zeros(3)), MATRIX),
         (target_with(start=np.zeros((0, 2))), MATRIX),
         (target_with(start=np.zeros((2, 2), int)), MATRIX),
