@@ -254,6 +254,22 @@ def Optional(rule: Rule) -> Rule:
     return lambda name, value: None if value is None else rule(name, value)
 
 
+def Each(rule: Rule) -> Rule:
+    """Return a check for a list of what another check accepts."""
+
+    def is_list(value: Any) -> bool:
+        return isinstance(value, list | tuple | np.ndarray) and getattr(value, "ndim", 1) > 0
+
+    listed = _kind(is_list, "a list with one entry each")
+
+    def check(name: str, value: Any) -> Any:
+        for one in listed(name, value):
+            rule(name, one)
+        return value
+
+    return check
+
+
 def Named(rule: Rule, example: str = "") -> Rule:
     """Return a check for a mapping of names to what another check accepts."""
 
