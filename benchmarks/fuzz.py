@@ -111,6 +111,7 @@ def names() -> dict[str, Any]:
             found[name].fit(found["X"], found[target])
     for module in pkgutil.iter_modules(bbb_numpy.evaluation.__path__):
         found[module.name] = importlib.import_module(f"bbb_numpy.evaluation.{module.name}")
+    found["convergence"].import_arviz()  # which takes so long that a call may seem to hang
     return found
 
 

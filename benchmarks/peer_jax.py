@@ -21,6 +21,7 @@ VERSION = jax.__version__
 USUAL = "layers threefry2x32"  # one array per layer and JAX's default generator
 GENERATORS = ("threefry2x32", "rbg", "unsafe_rbg")
 Leaves = list[jax.Array]
+State = tuple[Leaves, Leaves, Leaves, jax.Array]  # mu and rho, Adam's moments, steps
 
 
 def contestants(problem: Problem) -> dict[str, Step]:
@@ -47,12 +48,10 @@ class Peer:
         self.shapes = [shape for _, shape in problem.estimator.model.layout.blocks]
         self.x, self.y = jnp.array(start.x), jnp.array(start.y)
         leaves = [leaf for part in np.split(start.theta, 2) for leaf in self.blocks(part)]
-        self.leaves = [jnp.array(leaf) for leaf in leaves]  # mu, then rho
-        self.m = [jnp.zeros_like(leaf) for leaf in self.leaves]
-        self.v = [jnp.zeros_like(leaf) for leaf in self.leaves]
-        self.steps = jnp.zeros((), jnp.int32)
+        m, v = ([jnp.zeros_like(leaf) for leaf in leaves] for _ in range(2))
+        self.state: State = ([jnp.array(leaf) for leaf in leaves], m, v, jnp.zeros((), jnp.int32))
         self.key = jax.random.key(2, impl=generator)
-        self._step = jax.jit(self.drawn_step, donate_argnums=(0, 1, 2, 3, 4))
+        self._step = jax.jit(self.drawn_step, donate_argnums=(0, 1))
         self._advance = jax.jit(self.adam_step)
 
     def blocks(self, flat: Any) -> list[Any]:
@@ -88,17 +87,10 @@ class Peer:
         return KL_WEIGHT * kl + jnp.square(y - a).sum() * 0.5 / samples + constant
 
     def adam_step(
-        self,
-        leaves: Leaves,
-        m: Leaves,
-        v: Leaves,
-        steps: jax.Array,
-        eps: jax.Array,
-        x: jax.Array,
-        y: jax.Array,
-    ) -> tuple[Leaves, Leaves, Leaves, jax.Array, jax.Array, Leaves]:
+        self, state: State, eps: jax.Array, x: jax.Array, y: jax.Array
+    ) -> tuple[State, jax.Array, Leaves]:
         """Take one Adam step with this noise: new state, loss and gradient before it."""
-        beta1, beta2 = OPTIMIZER.beta1, OPTIMIZER.beta2
+        (leaves, m, v, steps), beta1, beta2 = state, OPTIMIZER.beta1, OPTIMIZER.beta2
         loss, grad = jax.value_and_grad(self.loss)(leaves, eps, x, y)
         steps = steps + 1
         t = steps.astype(eps.dtype)
@@ -109,39 +101,30 @@ class Peer:
             leaf - LEARNING_RATE * (a * unbias_m) / (jnp.sqrt(b * unbias_v) + OPTIMIZER.epsilon)
             for leaf, a, b in zip(leaves, m, v, strict=True)
         ]
-        return leaves, m, v, steps, loss, grad
+        return (leaves, m, v, steps), loss, grad
 
     def drawn_step(
-        self,
-        leaves: Leaves,
-        m: Leaves,
-        v: Leaves,
-        steps: jax.Array,
-        key: jax.Array,
-        x: jax.Array,
-        y: jax.Array,
-    ) -> tuple[Leaves, Leaves, Leaves, jax.Array, jax.Array, jax.Array]:
+        self, state: State, key: jax.Array, x: jax.Array, y: jax.Array
+    ) -> tuple[State, jax.Array, jax.Array]:
         """Draw the noise inside the compiled program, then take the Adam step."""
         key, now = jax.random.split(key)
         eps = jax.random.normal(now, (self.problem.samples, self.problem.weights), x.dtype)
-        leaves, m, v, steps, loss, _ = self.adam_step(leaves, m, v, steps, eps, x, y)
-        return leaves, m, v, steps, key, loss
+        state, loss, _ = self.adam_step(state, eps, x, y)
+        return state, key, loss
 
     def step(self) -> None:
         """Take one training step and wait for its result."""
-        out = self._step(self.leaves, self.m, self.v, self.steps, self.key, self.x, self.y)
-        self.leaves, self.m, self.v, self.steps, self.key, loss = out
+        self.state, self.key, loss = self._step(self.state, self.key, self.x, self.y)
         loss.block_until_ready()  # one program, so its other results are ready with it
 
     def advance(self, eps: Array) -> tuple[float, Array]:
         """Take one step with given noise (S, P); return the loss and gradient before it."""
-        out = self._advance(self.leaves, self.m, self.v, self.steps, jnp.array(eps), self.x, self.y)
-        self.leaves, self.m, self.v, self.steps, loss, grad = out
+        self.state, loss, grad = self._advance(self.state, jnp.array(eps), self.x, self.y)
         return float(loss), _flat(grad)
 
     def theta(self) -> Array:
         """Return the parameters as one vector (2 P,), mu then rho."""
-        return _flat(self.leaves)
+        return _flat(self.state[0])
 
 
 def _flat(leaves: Leaves) -> Array:

@@ -139,7 +139,7 @@ def checked_rows(
     which: str = "",
 ) -> Rows:
     """Return rows in the dtype of theta, or say what of the `which` rows does not fit."""
-    estimator.layout.views(theta)  # or it is another estimator's
+    estimator.layout.views(theta)  # raises where it is another estimator's
     arrays: list[Array] = []
     widths = (estimator.model.network.sizes[0], estimator.model.outputs)
     for name, given, width in zip((f"{which}x", f"{which}y"), (x, y), widths, strict=True):
