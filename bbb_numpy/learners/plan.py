@@ -79,7 +79,10 @@ TABLES: dict[str, Mapping[str, Any]] = {
     "sampler": SAMPLERS,
 }
 # Arguments that only training has
-TRAINING = ("gradient_estimator", "objective", "kl_weights", "kl_warm_up", "optimizer")
+TRAINING = (
+    *("gradient_estimator", "objective", "kl_weights", "kl_warm_up", "optimizer"),
+    *("early_stopping", "validation_fraction", "warm_start"),
+)
 
 
 def _part(table: Mapping[str, Any]) -> list[Any]:
@@ -240,9 +243,7 @@ def _check_together(plan: Plan) -> None:
 
 def _check_sampling(params: Mapping[str, Any], sampling: Sampling) -> None:
     """Refuse what says nothing to a sampler, rather than ignore it."""
-    unused = [name for name in TRAINING if params[name] is not None]
-    others = ("early_stopping", "validation_fraction", "warm_start")
-    unused += [name for name in others if params[name]]
+    unused = [name for name in TRAINING if params[name]]
     if unused:
         given = ", ".join(f"{name}={params[name]!r}" for name in unused)
         raise ValueError(

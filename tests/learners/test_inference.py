@@ -342,15 +342,6 @@ def test_an_interrupted_run_on_disk_goes_on_bit_for_bit(start, tmp_path, monkeyp
         model.fit(X, 2 * X[:, 0] + Y)
 
 
-def test_a_run_on_disk_is_that_of_one_seed(tmp_path):
-    inference = replace(SHORT, checkpoint=tmp_path / "run")
-    plain = classifier().fit(X, KINDS)
-    for _ in range(2):
-        assert classifier(inference).fit(X, KINDS).theta_.tobytes() == plain.theta_.tobytes()
-    with pytest.raises(ValueError, match=r"belongs to another run .*seed"):
-        classifier(inference, random_state=1).fit(X, KINDS)
-
-
 # Files
 
 

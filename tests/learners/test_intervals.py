@@ -109,18 +109,6 @@ def test_intervals_of_counts_are_whole_numbers():
     assert held >= 0.88
 
 
-def test_what_is_no_probability_is_refused_by_name():
-    x, y = data()
-    model = learner(epochs=1).fit(x, y)
-    labels = BayesianMLPClassifier((3,), epochs=1, progress=False).fit(x, y > 100)
-    for value in (1.5, -0.1, float("nan"), "x"):
-        with pytest.raises((TypeError, ValueError), match="q must be "):
-            model.predict_quantiles(x, value)
-        for method in (model.predict_interval, labels.predict_set):
-            with pytest.raises((TypeError, ValueError), match="coverage must be "):
-                method(x, value)
-
-
 # Classes
 
 
