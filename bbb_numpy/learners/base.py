@@ -33,7 +33,7 @@ from ..numeric.validation import MOST_SAMPLES, MOST_STEPS, check_generator, whol
 from ..parts.posteriors import PointMass
 from ..progress import tqdm
 from ..sampling.draws import DrawnWeights
-from ..training import Epoch, NonFiniteError, Recipe, Training
+from ..training import NonFiniteError, Recipe, Training
 from ..training.loop import train
 from ..training.recipe import Rows
 from .columns import encoded
@@ -230,12 +230,17 @@ class Learner(Fitted):
             if self.verbose:
                 tqdm.write(draws.summary())
             self._take_over({**fitted, "draws_": draws})
-            return self._report(data, plan, [])
-        recipe = plan.recipe(plan.parts["epochs"], anew=not goes_on, stops=True)
-        state, before = self._train(fitted, data, recipe), fitted["training_"]
-        if state.stopped == "interrupted":  # whoever did it knows that it is not finished
-            return self
-        return self._report(data, plan, state.history[len(before.history) :])
+            history = []
+        else:
+            recipe = plan.recipe(plan.parts["epochs"], anew=not goes_on, stops=True)
+            state, before = self._train(fitted, data, recipe), fitted["training_"]
+            if state.stopped == "interrupted":  # whoever did it knows that it is not finished
+                return self
+            history = state.history[len(before.history) :]
+        self.fit_report_ = fit_report(self, data.typical(), plan.parts, history)
+        if not self.fit_report_.passed:
+            warnings.warn(self.fit_report_.message, ConvergenceWarning, stacklevel=2)
+        return self
 
     def _partial_fit(
         self, X: Any, y: Any, epochs: int, sample_weight: Any, classes: Any = None
@@ -346,13 +351,6 @@ class Learner(Fitted):
                 stacklevel=3,
             )
         return state
-
-    def _report(self, data: Prepared, plan: Plan, history: list[Epoch]) -> Self:
-        """Keep what `fit` has measured of itself, and warn if it has failed."""
-        self.fit_report_ = fit_report(self, data.typical(), plan.parts, history)
-        if not self.fit_report_.passed:
-            warnings.warn(self.fit_report_.message, ConvergenceWarning, stacklevel=3)
-        return self
 
     def _take_over(self, fitted: dict[str, Any]) -> None:
         """Replace what an earlier fit has left; what it measured of itself is void."""

@@ -134,7 +134,13 @@ class Fitted(BaseEstimator):
 
     def _repr_html_inner(self) -> str:
         shown: str = estimator_html_repr(self)
-        return shown + self._facts_html() if "estimator_" in self.__dict__ else shown
+        if "estimator_" not in self.__dict__:
+            return shown
+        rows = "".join(
+            f'<tr><th style="{CELL}">{escape(name)}</th><td style="{CELL}">{escape(text)}</td></tr>'
+            for name, text in self._facts().items()
+        )
+        return f'{shown}<div class="bbb-numpy-fitted"><table>{rows}</table></div>'
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         bundle = {"text/plain": repr(self)}
@@ -142,15 +148,8 @@ class Fitted(BaseEstimator):
             bundle["text/html"] = self._repr_html_inner()
         return bundle
 
-    def _facts_html(self) -> str:
-        """Return a table of what the learner is made of and how its fit went, as HTML."""
-        rows = "".join(
-            f'<tr><th style="{CELL}">{escape(name)}</th><td style="{CELL}">{escape(text)}</td></tr>'
-            for name, text in self._facts().items()
-        )
-        return f'<div class="bbb-numpy-fitted"><table>{rows}</table></div>'
-
     def _facts(self) -> dict[str, str]:
+        """Return what the learner is made of and how its fit went."""
         estimator, model = self.estimator_, self.estimator_.model
         sizes = " \N{RIGHTWARDS ARROW} ".join(map(str, model.network.sizes))
         learned = sum(prod(shape) for _, shape in model.learned())
