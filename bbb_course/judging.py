@@ -98,13 +98,7 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
 
 
 def _run(exercise: Formula, answer: Answer, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the blocks of an answer.
-
-    Raises
-    ------
-    Unusable
-        If it raises, other than NotImplementedError, or returns too few or too many blocks.
-    """
+    """Return the blocks of an answer, which may not change its arguments."""
     copies = tuple(np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments)
     shapes = ", ".join(
         f"{name} {np.shape(value)}"

@@ -44,6 +44,7 @@ ONE: dict[str, dict[str, Any]] = {  # options of a single architecture
 }  # fmt: skip
 SKIPPED = 0.02  # share of coordinates at kinks beyond which a check by differences sees too little
 MOST = 100
+ORACLES = {"complex": "the complex step", "central": "central differences"}
 
 
 class Subject(NamedTuple):
@@ -130,8 +131,7 @@ def _check_all(args: argparse.Namespace, valid: Mapping[Any, Any]) -> tuple[str,
             skipped.append(report.skipped)
             if not report.passed:
                 failed.append(f"\nFAILED: {which}\n{report}")
-        oracle = {"complex": "the complex step", "central": "central differences"}[method]
-        print(f"largest relative error of each gradient against {oracle}\n")
+        print(f"largest relative error of each gradient against {ORACLES[method]}\n")
         print(matrix.format_matrix(errors))
         worst = max(errors, key=lambda which: errors[which])
         print(

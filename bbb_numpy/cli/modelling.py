@@ -40,15 +40,7 @@ PARTS = {
 
 
 def learner(args: argparse.Namespace, task: str) -> Any:
-    """Return the learner of a task, not yet fitted.
-
-    Raises
-    ------
-    ImportError
-        Without scikit-learn; says what to install.
-    ValueError
-        For options that do not go together.
-    """
+    """Return the learner of a task, not yet fitted; ValueError for options that do not agree."""
     from ..learners.classifier import BayesianMLPClassifier
     from ..learners.regressor import BayesianMLPRegressor
 

@@ -87,13 +87,7 @@ def read(args: argparse.Namespace) -> DataFrame:
 
 
 def read_problem(args: argparse.Namespace) -> Problem:
-    """Read inputs and target of a table as the options say.
-
-    Raises
-    ------
-    TableError, ValueError
-        Naming the line and column that cannot be used.
-    """
+    """Read inputs and target of a table as the options say; errors name line and column."""
     table, target = read(args), args.target
     source = table.attrs["source"]
     for name in (target, *(args.inputs or []), *args.leave_out, *args.categories, *args.dates):
@@ -162,13 +156,7 @@ def _numbers(
 
 
 def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
-    """Whether a column holds labels rather than numbers, of which a few cells may be spoilt.
-
-    Raises
-    ------
-    TableError
-        If it holds dates, or numbers in another way of writing, or with units.
-    """
+    """Whether a column holds labels rather than numbers, of which a few cells may be spoilt."""
     cells = pick(table, name)
     gaps = missing(cells)
     given = cells[~gaps]

@@ -30,24 +30,12 @@ class TableError(ValueError):
 
 
 def read_csv(path: str, separator: str | None = None, encoding: str | None = None) -> DataFrame:
-    """Read a table whose first line names the columns, its cells as text.
+    """Read a table whose first line names the columns, its cells as stripped text.
 
     Separator (else found from the first lines) and encoding (UTF-8, where there is no byte order
     mark) may be given; gzip is unpacked; ``-`` is standard input. Blank lines are skipped. What
-    pandas would fill without a word, a row that is too short, is an error.
-
-    Returns
-    -------
-    DataFrame
-        Of stripped text; its index is the line on which each row ends, the header being on line 1.
-
-    Raises
-    ------
-    ImportError
-        Without pandas.
-    TableError
-        If the file is no text, is empty, repeats or lacks a column name, has no data row, or has
-        a row of another length.
+    pandas would fill without a word, a row that is too short, is a TableError. The index is the
+    line on which each row ends, the header being on line 1.
     """
     try:
         from pandas import DataFrame, Index
