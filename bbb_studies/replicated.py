@@ -41,38 +41,12 @@ class ReplicatedModel(Model):
     Row s R + r of the weights, viewed as (S R, P), is sample s of replicate r. Data are
     (R, B, ...), the learned numbers of prior and likelihood (R, K).
 
-    Parameters
-    ----------
-    network, likelihood : MLP, GaussianLikelihood
-        Of every replicate.
-    prior : Prior
-        The first of `priors`.
-    priors : tuple of Prior
-        One for each replicate. Either all are equal, or they differ in numbers that they could
-        learn but do not, such as the scale of a `GaussianPrior`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the likelihood is another one, or the priors differ in more than that.
+    Network and likelihood are those of every replicate. `priors` has the prior of each, of which
+    `prior` is the first. Either all are equal, or they differ in numbers that they could learn but
+    do not, such as the scale of a `GaussianPrior`.
     """
 
     priors: tuple[Prior, ...] = (GaussianPrior(),)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.likelihood, GaussianLikelihood):
-            raise TypeError(
-                "replicates need a GaussianLikelihood, the one that takes rows (R, B, K); got "
-                f"{type(self.likelihood).__name__}. Train the others one at a time"
-            )
-        kinds = {type(prior) for prior in self.priors}
-        learn = any(getattr(prior, "learn", True) for prior in self.priors)
-        if len(kinds) != 1 or (self._differ and learn):
-            raise ValueError(
-                "the priors of replicates must be equal, or of one kind with learn=False and "
-                f"differ in scale alone; got {self.priors}"
-            )
 
     @property
     def replicates(self) -> int:
@@ -276,21 +250,19 @@ def replicated(estimators: Sequence[Reparameterised]) -> Reparameterised:
 
     Raises ValueError if they differ in more.
     """
-    first = estimators[0]
-    if not isinstance(first.objective, Linear):
+    first, priors = estimators[0], tuple(one.model.prior for one in estimators)
+    sums = isinstance(first.objective, Linear)  # of several is the sum of theirs
+    rows = isinstance(first.model.likelihood, GaussianLikelihood)  # takes rows (R, B, K)
+    alike = (replace(one, model=replace(one.model, prior=priors[0])) for one in estimators)
+    learn = any(getattr(prior, "learn", True) for prior in priors)
+    scales = len({*map(type, priors)}) == 1 and not (learn and len({*priors}) > 1)
+    if not (sums and rows and scales and all(one == first for one in alike)):
         raise ValueError(
-            f"{type(first.objective).__name__} of several replicates is not the sum of theirs; "
-            "use FreeEnergy, MLE or MAP, or train one at a time"
+            "replicates must have the objective FreeEnergy, MLE or MAP and a GaussianLikelihood, "
+            "and be equal but for the scales of priors of one kind with learn=False: train others "
+            f"one at a time; got {estimators}"
         )
-    for index, one in enumerate(estimators):
-        same_prior = replace(one, model=replace(one.model, prior=first.model.prior))
-        if same_prior != first:
-            raise ValueError(
-                "replicates must be equal but for the numbers of their priors; replicate "
-                f"{index} is {one}, replicate 0 is {first}"
-            )
     posterior: Any = first.posterior
     joint = {MeanField: _MeanFields, PointMass: _PointMasses}[type(posterior)]  # that factorise
-    priors = tuple(one.model.prior for one in estimators)
     model = ReplicatedModel(first.model.network, priors[0], first.model.likelihood, priors)
     return replace(first, model=model, posterior=joint(**vars(posterior), replicates=len(priors)))

@@ -107,14 +107,17 @@ class Variant:
     estimator: type[SelfNormalised] = SelfNormalised
     samples: int = 200  # M
     batch_size: int | None = None  # S; None: all rows
+    look: tuple[Any, ...] = ()  # colour, style and width of its line
 
 
 VARIANTS = {
-    "corrected": Variant("corrected"),
-    "through": Variant("gradient through g, as printed", ThroughTheSamples),
-    "equation 5": Variant("Equation 5 as printed", Equation5),
-    "one": Variant("M = 1", samples=1),
-    "minibatch": Variant("N/S inside exp, S = 1", batch_size=1),
+    "corrected": Variant("corrected", look=(BLUE, "-", 2.2)),
+    "through": Variant(
+        "gradient through g, as printed", ThroughTheSamples, look=(VERMILLION, "--", 1.6)
+    ),
+    "equation 5": Variant("Equation 5 as printed", Equation5, look=(GREEN, "-.", 1.6)),
+    "one": Variant("M = 1", samples=1, look=(GREY, "-", 0.9)),
+    "minibatch": Variant("N/S inside exp, S = 1", batch_size=1, look=("#7A3F6B", (0, (1, 1)), 1.8)),
 }
 
 
@@ -303,17 +306,6 @@ def slopes_of_rho(
     return found
 
 
-PURPLE = "#7A3F6B"
-STYLES = {
-    "corrected": (BLUE, "-", 2.2),
-    "through": (VERMILLION, "--", 1.6),
-    "equation 5": (GREEN, "-.", 1.6),
-    "one": (GREY, "-", 0.9),
-    "minibatch": (PURPLE, (0, (1, 1)), 1.8),
-}
-SHADES = ((BLUE, "o"), (VERMILLION, "s"), (GREEN, "^"))
-
-
 def draw_trajectories(
     mean: Regression, paths: Mapping[str, Path], regression: Regression, corrected: Path
 ) -> Figure:
@@ -321,7 +313,7 @@ def draw_trajectories(
     figure, (a, b, c) = panels(13.5, 4.6, 1, 3)
     best = exactly.inclusive_optimum(exactly.exact(mean))
     for name, path in paths.items():
-        colour, style, width = STYLES[name]
+        colour, style, width = VARIANTS[name].look
         for ax, values in ((a, path.means), (b, path.deviations)):
             look = {"color": colour, "ls": style, "lw": width, "label": VARIANTS[name].title}
             ax.plot(path.steps, values[:, -1], **look)
@@ -331,8 +323,9 @@ def draw_trajectories(
     b.set_ylim(1e-5, 5.0)  # one curve leaves for 1e-22
     truth = exactly.exact(regression)
     inclusive, reverse = exactly.inclusive_optimum(truth), exactly.reverse_optimum(truth)
-    for j, (colour, _) in enumerate(SHADES):
-        name = ("weight 1", "weight 2", "bias")[j]
+    for j, (name, colour) in enumerate(
+        {"weight 1": BLUE, "weight 2": VERMILLION, "bias": GREEN}.items()
+    ):
         c.plot(corrected.steps, corrected.deviations[:, j], color=colour, lw=1.8, label=name)
         c.axhline(inclusive.deviation[j], color=colour, ls=":", lw=1.5)
         c.axhline(reverse.deviation[j], color=colour, ls="--", lw=0.9)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 
 LIBRARIES = ("OPENBLAS_NUM", "OMP_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM")
@@ -24,18 +20,3 @@ def blas_kernels() -> str:
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     kernels = [pool.get("architecture") for pool in threadpool_info() if pool["user_api"] == "blas"]
     return " ".join([blas["name"], blas["version"], *filter(None, kernels[:1])])
-
-
-@contextmanager
-def one_thread_later() -> Iterator[None]:
-    """Give one thread to libraries that are loaded in the block: SciPy has a BLAS of its own."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

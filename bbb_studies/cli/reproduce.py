@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bbb_numpy.cli.options import Commands, add_command, at_least_zero
 from bbb_numpy.numeric.files import naming, write_text
 from bbb_numpy.numeric.threads import one_blas_thread
 from bbb_studies.kebude.regression import SETTINGS
-from bbb_studies.threads import one_thread_later
+from bbb_studies.threads import ONE_THREAD
 
 
 class Study(NamedTuple):
@@ -85,11 +85,12 @@ def reproduce(args: argparse.Namespace) -> int:
     try:
         module = import_module(f"bbb_studies.{study.module}")
         given = module.full(args.seed) if longer else {"seed": args.seed}
-        with ExitStack() as limits:
-            if args.experiment != LARGE:
-                limits.enter_context(one_blas_thread())
-                limits.enter_context(one_thread_later())
-            limits.enter_context(naming(out))
+        if args.experiment == LARGE:
+            limit: AbstractContextManager[Any] = nullcontext()
+        else:
+            os.environ |= ONE_THREAD  # read by what is loaded later: SciPy has a BLAS of its own
+            limit = one_blas_thread()
+        with limit, naming(out):
             text = module.reproduce(out, **given)
     except ModuleNotFoundError as error:
         name = str(error.name).partition(".")[0]

@@ -148,20 +148,16 @@ def _save(out: Path, rows: Sequence[Record], *draws: Callable[[Iterable[Record]]
 
 
 def _plain(table: pd.DataFrame) -> str:
-    """Return the results for a terminal: a block per set, a line per method."""
-    found, lines, name = cells(table), [], ""
-    for cell in found.values():
-        if cell.set != name:
-            name = cell.set
-            lines += ["", f"{name:36}  {'RMSE':>15}  {'NLL':>15}  splits  seconds each"]
-        rmse, nll = (str(cell.scores.get(metric, "failed")) for metric in METRICS)
-        done = f"{len(cell.splits)}/{SPLITS.get(name, len(cell.splits))}"
+    """Return the results for a terminal: a line per set and method, and what failed."""
+    rows = []
+    for cell in cells(table).values():
+        scores = [str(cell.scores.get(metric, "failed")) for metric in METRICS]
+        done = f"{len(cell.splits)}/{SPLITS.get(cell.set, len(cell.splits))}"
         each = f"{cell.seconds:.1f}" if cell.splits else "–"
-        lines.append(f"{label(cell.method):36}  {rmse:>15}  {nll:>15}  {done:>6}  {each:>12}")
-    failed = tables.failures(found.values())
-    return "\n".join(
-        [*lines[1:], *(["", "Failed:"] if failed else []), *(f"  {f}" for f in failed)]
-    )
+        rows.append([cell.set, label(cell.method), *scores, done, each])
+    failed = [f"  {line}" for line in tables.failures(cells(table).values())]
+    found = tables.grid(["set", "method", "RMSE", "NLL", "splits", "seconds each"], rows)
+    return "\n".join([found, *(["", "Failed:"] if failed else []), *failed])
 
 
 def _complete(found: Iterable[Cell]) -> str:

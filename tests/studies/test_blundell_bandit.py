@@ -173,9 +173,6 @@ def test_a_command_that_was_killed_goes_on_with_any_number_of_processes(tmp_path
             reproduce(tmp_path / "a", **given)
 
 
-# Bad input.
-
-
 # Numbers, tables and picture.
 
 

@@ -9,9 +9,7 @@ from tables import check_picture
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_studies import linear_gaussian as exact
-from bbb_studies.ours import estimator_variance as models
-from bbb_studies.ours import estimator_variance as scores
-from bbb_studies.ours.estimator_variance import reproduce
+from bbb_studies.ours import estimator_variance as variance
 
 RNG = np.random.default_rng
 
@@ -19,23 +17,22 @@ RNG = np.random.default_rng
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
     """A run with fewer gradients: text, folder, numbers."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(scores.measure, "__defaults__", (200,))
-    patch.setattr(scores.curves, "__defaults__", (400,))
     out = tmp_path_factory.mktemp("variance") / "new"
-    text = reproduce(out, 0)
-    patch.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(variance.measure, "__defaults__", (200,))
+        patch.setattr(variance.curves, "__defaults__", (400,))
+        text = variance.reproduce(out, 0)
     return text, out, json.loads((out / "estimator-variance.json").read_text())
 
 
 @pytest.fixture(scope="module")
 def linear():
-    return [scores.measure(place, 0, 1000) for place in models.linear_places(0)]
+    return [variance.measure(place, 0, 1000) for place in variance.linear_places(0)]
 
 
 @pytest.fixture(scope="module")
 def spots():
-    return scores.curves(0, 1000)
+    return variance.curves(0, 1000)
 
 
 def test_it_writes_numbers_and_a_picture(reproduced):
@@ -70,15 +67,13 @@ def test_the_order_on_the_trained_network(reproduced):
 
 @pytest.mark.equation("D8", "D18", "D20", "D21", "D22", "D23", "D28")
 def test_at_the_mean_field_optimum_every_mean_gradient_is_zero():
-    place = models.linear_places(0)[0]
-    for name, make in models.ESTIMATORS.items():
+    place = variance.linear_places(0)[0]
+    for name, make in variance.ESTIMATORS.items():
         estimator, rng = make(place.model, place.posterior), RNG(1)
         grads = np.array(
             [
-                estimator.value_and_grad(
-                    place.theta, estimator.draw(rng, 2, rows=40), place.x, place.y
-                )[1]
-                for _ in range(1000)
+                estimator.value_and_grad(place.theta, noise, place.x, place.y).grad
+                for noise in (estimator.draw(rng, 2, rows=40) for _ in range(1000))
             ]
         )
         error = grads.std(axis=0) / np.sqrt(len(grads))
@@ -109,19 +104,19 @@ def test_the_score_function_is_unbiased_by_quadrature(family, baseline):
         return total
 
     wanted = mean(Reparameterised(model, family))
-    found = mean(models.ScoreFunction(model, family, baseline=baseline))
+    found = mean(variance.ScoreFunction(model, family, baseline=baseline))
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
 
 
 @pytest.mark.equation("D20", "R3")
 def test_at_the_posterior_the_score_function_is_the_evidence_times_the_reports_gradient():
-    place = models.linear_places(0)[1]
+    place = variance.linear_places(0)[1]
     evidence = exact.exact(exact.Regression(place.model, place.x, place.y)).log_evidence
     noise = RNG(0).standard_normal((3, 3))
     plain, with_baseline, report = (
         make(place.model, place.posterior).value_and_grad(place.theta, noise, place.x, place.y).grad
-        for make in map(models.ESTIMATORS.get, ("score function", "score, baseline",
-                                                models.REFERENCE))
+        for make in map(variance.ESTIMATORS.get, ("score function", "score, baseline",
+                                                variance.REFERENCE))
     )  # fmt: skip
     assert np.abs(report).max() > 1
     np.testing.assert_allclose(plain, -evidence * report, rtol=1e-9)
@@ -170,10 +165,10 @@ def test_the_ratio_and_its_error_are_right_on_normal_numbers():
     errors, values = [], []
     for _ in range(200):
         own, other = rng.standard_normal((2, 400, 3))
-        value, error = scores.ratio(2.0**0.5 * own, other)
+        value, error = variance.ratio(2.0**0.5 * own, other)
         values.append(value)
         errors.append(error)
     assert np.mean(values) == pytest.approx(2.0, abs=0.03)
     assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15)
-    same = scores.ratio(own, own)
+    same = variance.ratio(own, own)
     assert (same.mean, same.error) == (1.0, pytest.approx(0.0, abs=1e-12))

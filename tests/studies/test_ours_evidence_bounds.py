@@ -7,22 +7,17 @@ import pytest
 from tables import check_picture
 
 from bbb_studies import linear_gaussian as exact
-from bbb_studies.ours import evidence_bounds as models
-from bbb_studies.ours import evidence_bounds as scores
-from bbb_studies.ours import evidence_bounds as tables
-from bbb_studies.ours.evidence_bounds import reproduce
+from bbb_studies.ours import evidence_bounds as bounds
 
 RNG = np.random.default_rng
 
 
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
-    patch = pytest.MonkeyPatch()
-    for module in (scores, tables):
-        patch.setattr(module, "REPEATS", 100)
     out = tmp_path_factory.mktemp("bounds") / "new"
-    printed = reproduce(out, 0)
-    patch.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bounds, "REPEATS", 100)
+        printed = bounds.reproduce(out, 0)
     written = (out / "evidence-bounds.json").read_text()
     return printed, out, json.loads(written, object_hook=_estimate)
 
@@ -35,7 +30,7 @@ def _estimate(part):
 def test_it_writes_numbers_and_a_picture(reproduced):
     text, out, numbers = reproduced
     assert max(map(len, text.splitlines())) <= 100
-    assert numbers["counts"] == list(scores.COUNTS)
+    assert numbers["counts"] == list(bounds.COUNTS)
     assert [case["name"] for case in numbers["cases"]] == [
         "the prior", "reverse-KL mean field", "inclusive-KL mean field", "full rank",
     ]  # fmt: skip
@@ -56,7 +51,7 @@ def test_every_bound_rises_with_the_samples_and_stays_below_its_limit(reproduced
 @pytest.mark.equation("D28")
 def test_at_the_posterior_all_bounds_are_the_log_evidence(reproduced):
     case = reproduced[2]["cases"][3]
-    everything = [mean for kind in scores.KINDS for mean, _ in case["bounds"][kind]]
+    everything = [mean for kind in bounds.KINDS for mean, _ in case["bounds"][kind]]
     assert np.abs([case["elbo"], case["eubo"], *everything]).max() < 1e-11
 
 
@@ -97,7 +92,7 @@ def test_the_posterior_is_the_normalised_joint_density():
     mean, deviation = truth.posterior.mean, truth.posterior.deviation
     axes = [np.linspace(m - 8 * d, m + 8 * d, 201) for m, d in zip(mean, deviation, strict=True)]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
-    estimator, theta = models.place(problem, exact.Gaussian(mean, np.diag(deviation**2)))
+    estimator, theta = bounds.place(problem, exact.Gaussian(mean, np.diag(deviation**2)))
     terms = exact.log_densities(estimator, theta, (grid - mean) / deviation, problem)
     joint = np.exp(terms.prior + terms.likelihood - truth.log_evidence)
     cell = np.prod([axis[1] - axis[0] for axis in axes])
