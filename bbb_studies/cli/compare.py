@@ -17,8 +17,6 @@ from bbb_numpy.cli.problem import add_data_options, read_problem
 from ..uci.methods import METHODS, Settings
 from .uci import add_run_options, as_typed, changed_settings, check_packages
 
-__all__ = ["add_parsers", "compare"]
-
 USUAL = ("mean-field", "ensemble", "hmc")
 OPTIONS = (  # that repeat a run
     *("target", "inputs", "leave_out", "categories", "dates", "task", "method", "separator"),

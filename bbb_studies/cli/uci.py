@@ -15,15 +15,6 @@ from ..data import uci as sets
 from ..uci.methods import METHODS, SAMPLERS
 from ..uci.trials import SETS, measure, trials
 
-__all__ = [
-    "add_parsers",
-    "add_run_options",
-    "as_typed",
-    "changed_settings",
-    "check_packages",
-    "uci",
-]
-
 # Settings of --quick: everything runs, nothing converges
 QUICK = {
     **{"samples": 100, "steps": 300, "full_rank_steps": 60, "eubo_steps": 20, "eubo_rows": 500},
@@ -97,21 +88,19 @@ def uci(args: argparse.Namespace) -> int:
         raise ValueError(f"--gap is for {', '.join(gaps.GAP_SETS)} alone")
     for name in args.data:
         sets.load(name)  # what is missing is said before any work
-    changed = changed_settings(args)
     where = partial(workers.local, args.jobs)
     if args.scheduler is not None:
         where = partial(workers.cluster, args.scheduler)
     options = {"resume": args.resume, "retry_failed": args.retry_failed}
-    out = Path(args.out)
+    out, changed = Path(args.out), changed_settings(args)
+    asked: list[Any] = trials(args.data, args.method, args.splits, **changed)
+    one: Any = measure
+    write = page.write
     if args.gap:
-        out = out / gaps.FOLDER
-        holes = gaps.trials(args.data, args.method, **changed)
-        outcome = run(holes, out, where, gaps.measure, args.progress, **options)
-    else:
-        splits = trials(args.data, args.method, args.splits, **changed)
-        outcome = run(splits, out, where, measure, args.progress, **options)
+        out, one, write = out / gaps.FOLDER, gaps.measure, page.write_gaps
+        asked = gaps.trials(args.data, args.method, **changed)
+    outcome = run(asked, out, where, one, args.progress, **options)
     command = as_typed("uci", args, "data", "method", "splits", "units", "seed", "jobs", "gap")
-    write = page.write_gaps if args.gap else page.write
     print(write(out, [*outcome.records, *outcome.failed], command))
     print(outcome.said())
     print(f"records, tables and pictures are in {out}/")
