@@ -109,8 +109,7 @@ class OwnTrial(AnyTrial):
 
 def settings_for(name: str, **changed: Any) -> Settings:
     """Return the settings of a set: those of the literature for `protein`, with `changed`."""
-    given = {key: value for key, value in changed.items() if value is not None}
-    return Settings(**(PROTEIN | given if name == "protein" else given))
+    return Settings(**(PROTEIN | changed if name == "protein" else changed))
 
 
 def usual_splits(name: str) -> int:

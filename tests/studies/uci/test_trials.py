@@ -198,5 +198,4 @@ def test_protein_has_the_hundred_units_of_the_literature_unless_told_otherwise()
     assert {name for name in SETS if trials.settings_for(name).units == 100} == {"protein"}
     assert {trials.settings_for(name) for name in SETS if name != "protein"} == {Settings()}
     assert trials.settings_for("protein", units=50).units == 50
-    assert trials.settings_for("protein", units=None).units == 100  # not told
     assert trials.settings_for("boston").batch_size == 32
