@@ -102,12 +102,9 @@ def _scores(
     ax: Axes, name: str, metric: str, own: Mapping[str, Cell], methods: Sequence[str]
 ) -> None:
     means = {method: cell.scores[metric] for method, cell in own.items()}
-    least, baseline = (
-        tables.lowest(name, metric, tables.NETWORKS),
-        tables.BASELINE.score(name, metric),
-    )
-    bars = [] if least is None else [least[0]]
-    bars += [] if baseline is None else [baseline]
+    least = tables.lowest(name, metric, tables.NETWORKS) or (None, "")
+    known = least[0], tables.BASELINE.score(name, metric)
+    bars = [bar for bar in known if bar is not None]
     values = np.array([score.mean for score in means.values()])
     low, usual = min([*values, *bars]), max([*bars, float(np.median(values))])
     width = usual - low
