@@ -286,7 +286,8 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
 
     def _layers(self, w: Array) -> list[Array]:
         """View each layer's part of `w` (..., P)."""
-        return np.split(w, self.starts[1:], axis=-1)
+        ends = (*self.starts[1:], w.shape[-1])
+        return [w[..., start:end] for start, end in zip(self.starts, ends, strict=True)]
 
     def blocks(self) -> Blocks:
         return (("prior_log_scale", (len(self.counts),)),) if self.learn else ()
