@@ -34,6 +34,12 @@ from ..parts.posteriors import MeanField, PointMass, Posterior
 
 __all__ = ["Batch", "Evaluated", "Family", "Step", "is_linear"]
 
+PARTS = {
+    "model": InstanceOf(Model),
+    "posterior": Like("MeanField(), FullRank() or PointMass()", "pull_back"),
+    "objective": Like("FreeEnergy(), a function of log densities", "__call__"),
+}
+
 
 class Evaluated(NamedTuple):
     """What `value_and_grad` returns."""
@@ -92,12 +98,7 @@ class Family:
     needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        check_fields(
-            self,
-            model=InstanceOf(Model),
-            posterior=Like("MeanField(), FullRank() or PointMass()", "pull_back"),
-            objective=Like("FreeEnergy(), a function of log densities", "__call__"),
-        )
+        check_fields(self, **PARTS)
         point, prior = isinstance(self.posterior, PointMass), self.model.prior
         if isinstance(self.objective, MLE | MAP) and not point:
             raise ValueError(

@@ -15,7 +15,6 @@ from ..gradients.catalogue import Estimator
 from ..gradients.family import is_linear
 from ..model.kl_weights import NoWarmUp, Shares, WarmUp, proportional_kl_weights
 from ..numeric.validation import (
-    ANY_NUMBERS,
     FUNCTION,
     MOST_STEPS,
     SAMPLES,
@@ -111,7 +110,7 @@ class Recipe:
             If `kl_weights` returns no shares, or those with which log P(w) - log q(w) +
             log P(D_i|w) / pi_i, of which the objective takes exponentials, means nothing (D30).
         """
-        pi = ANY_NUMBERS("what kl_weights returns", self.kl_weights(sizes)).astype(float)
+        pi = np.asarray(self.kl_weights(sizes), float)
         if pi.shape != (len(sizes),) or not abs(pi.sum() - 1.0) <= 1e-9 or not (pi >= 0).all():
             raise ValueError(
                 f"kl_weights must return {len(sizes)} shares >= 0 that sum to 1; got {pi}"
