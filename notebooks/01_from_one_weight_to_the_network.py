@@ -53,7 +53,7 @@ from bbb_numpy.numeric.elementary import LOG_2PI, inverse_softplus, sigmoid, sof
 from bbb_numpy.plots import fits as plots
 from bbb_numpy.plots.moving import slider
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE
-from bbb_studies import data as datasets
+from bbb_studies.data import toys
 
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True})
 
@@ -973,7 +973,7 @@ verify("fast path", lambda t: fast.value_and_grad(t, eps, x, y, 0.25)[:2], theta
 
 # %%
 rng = np.random.default_rng(7)
-x, y, truth = datasets.cubic(rng, rows=500, low=-4, high=4, noise=3)
+x, y, truth = toys.cubic(rng, rows=500, low=-4, high=4, noise=3)
 x_scale, y_scale = x.std(), y.std()
 net, prior, noise = (1, 50, 1), 1.0, 3 / y_scale
 size = {"eta": 5e-4, "epochs": 400, "batch_size": 25, "samples": 1}
