@@ -117,7 +117,6 @@ standard_deviation = partial(
     real, low=1e-150, high=1e150, wanted="positive and finite, between 1e-150 and 1e150"
 )
 SAMPLES = partial(whole, least=1, most=MOST_SAMPLES)
-ROWS = partial(whole, least=1, most=10**8)
 
 
 def flag(name: str, value: Any) -> bool:

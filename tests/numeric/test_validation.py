@@ -16,7 +16,6 @@ from bbb_numpy.numeric.validation import (
     GENERATOR,
     NUMBERS,
     PATH,
-    ROWS,
     SAMPLES,
     SMALLEST,
     Each,
@@ -40,6 +39,8 @@ from bbb_numpy.numeric.validation import (
     standard_deviation,
     whole,
 )
+
+ROWS = partial(whole, least=1, most=10**8)
 
 
 class Walk:
