@@ -1,9 +1,6 @@
-"""Proofs of gradients and values in exact arithmetic; imports `gradcheck` alone.
+"""Proofs of gradients and values in exact arithmetic; imports `gradcheck` alone."""
 
-`numbers` are what is computed with, `proofs` what is concluded.
-"""
+from .functions import function
+from .proofs import Proof, prove, prove_same, still
 
-from .numbers import still
-from .proofs import Proof, prove, prove_same
-
-__all__ = ["Proof", "prove", "prove_same", "still"]
+__all__ = ["Proof", "function", "prove", "prove_same", "still"]

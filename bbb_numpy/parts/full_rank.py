@@ -182,15 +182,8 @@ class FullRank(Density):
 
 def _solve(lower: Array, rows: Array, transposed: bool = False) -> Array:
     """Return C^-1, or C^-T, of each row; nan where a standard deviation has underflowed to 0."""
-    triangle = lower.T if transposed else lower
-    if lower.dtype == object:  # exact numbers, which LAPACK does not know: one after the other
-        out, order = rows.copy(), list(range(len(lower)))[:: -1 if transposed else 1]
-        for done, j in enumerate(order):
-            known = order[:done]
-            out[:, j] = (rows[:, j] - out[:, known] @ triangle[j, known]) / triangle[j, j]
-        return out
     try:
-        return np.linalg.solve(triangle, rows.T).T
+        return np.linalg.solve(lower.T if transposed else lower, rows.T).T
     except np.linalg.LinAlgError:
         return np.full(rows.shape, np.nan, np.result_type(lower, rows))
 

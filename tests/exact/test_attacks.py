@@ -6,7 +6,7 @@ What no proof can see stands at the end, proved, as D44 says that it would be.
 import numpy as np
 import pytest
 
-from bbb_numpy.exact import Proof, numbers, prove, prove_same
+from bbb_numpy.exact import Proof, prove, prove_same
 
 BELOW, TWO, NEAR_ZERO = np.array([-1.2]), np.array([1.2, 0.7]), np.array([0.0, 1.0])
 
@@ -94,7 +94,7 @@ ABSENT = {
         lambda t: ((t**0.3).sum(), 0.3 * t**-0.7), (BELOW,), "not proved", NOWHERE),
     "a gradient that is no number": (
         lambda t: ((t**2).sum(), np.array([1.0, np.nan])), (TWO,),
-        "not traceable", "cannot convert NaN"),
+        "not proved", NOWHERE),
     "a gradient that is infinite": (
         lambda t: ((t * t).sum(), 2 * t + 0 / (t - 1)), (NEAR_ZERO,), "not proved", NOWHERE),
     "|t| at 0": (
@@ -188,7 +188,7 @@ def draws_noise():
 
 def looks_at_dtypes():
     def program(t):
-        return (t**2).sum(), 2 * t if t.dtype == object else 3 * t
+        return (t**2).sum(), 2 * t if type(t) is not np.ndarray else 3 * t
 
     return program
 
@@ -199,7 +199,7 @@ STATE = {
         overwrites_data, (TWO, np.ones(2)), "not proved", "overwrites theta or another argument"),
     "the gradient of the last call": (caches, (TWO,), "not traceable", "an earlier call"),
     "the gradient of the first call": (caches_once, (TWO,), "not traceable", "an earlier call"),
-    "every other call another answer": (alternates, (TWO,), "not proved", "two calls"),
+    "every other call another answer": (alternates, (TWO,), "not proved", "from call to call"),
     "noise drawn inside": (draws_noise, (TWO,), "not proved", "two calls"),
     "exact numbers are recognised": (looks_at_dtypes, (TWO,), "not proved", "asks for the dtype"),
 }  # fmt: skip
@@ -226,10 +226,10 @@ REST = {
     "exponentials with the wrong law": (
         lambda t: (np.exp(t[0] + t[1]), np.exp(t[0]) + np.exp(t[1]) + 0 * t), (TWO,),
         "refuted", ""),
-    "an identity between exponentials that the field does not know": (
-        lambda t: (np.exp(5 * t[0] + 2 * t[1]),
-                   np.array([5, 2]) * np.exp(t[1]) ** 2 * np.exp(t[0]) ** 2 * np.exp(3 * t[0])),
-        (TWO,), "not proved", "same exponentials"),
+    "an identity between sines that the field does not know": (
+        lambda t: (np.sin(t.sum()),
+                   0 * t + np.cos(t[0]) * np.cos(t[1]) - np.sin(t[0]) * np.sin(t[1])),
+        (TWO,), "not proved", "an identity"),
     "tanh with the slope of the logistic function": (
         lambda t: (np.tanh(t).sum(), np.tanh(t) * (1 - np.tanh(t))), (TWO,), "refuted", "2 of 2"),
 }  # fmt: skip
@@ -262,7 +262,7 @@ HIDDEN = {
         lambda t, w: ((np.array(w) * t**2).sum(), 2 * t * np.array(w) / sum(w)),
         (TWO, [0.25, 0.75]), "not proved", "integers"),
     "exact numbers are recognised at a small theta": (
-        lambda t: ((t**2).sum(), 2 * t if t.dtype == object else 40 * t),
+        lambda t: ((t**2).sum(), 2 * t if type(t) is not np.ndarray else 40 * t),
         (1e-5 * TWO,), "not proved", "asks for the dtype"),
     "a float constant at the optimum": (
         lambda t: ((3 * (t - 0.1) ** 2).sum(), 6 * t - 0.6),
@@ -270,15 +270,9 @@ HIDDEN = {
     "a matrix that was multiplied with floats": (
         lambda t, k, g: (0.5 * ((k @ t) ** 2).sum(), g @ t),
         (RNG.standard_normal(4), K, GRAM), "not proved", "rounding"),
-    "many roots whose squares matter": (
-        lambda t: (np.sqrt(t).sum(), 0.5 * np.sqrt(t) / t),
-        (np.arange(1.0, 10.0),), "not proved", "exist together"),
     "data that a comparison meets": (
         lambda t, y: ((t * (y == 1)).sum(), (y == 1) + 0 * t),
         (TWO, np.array([0.0, 1.0])), "not traceable", "data are compared"),
-    "a plain number among exact ones": (
-        lambda t: (np.exp(np.maximum(t, 0)).sum(), np.exp(t) * (t > 0)),
-        (BELOW,), "not traceable", "write 0 * t"),
 }  # fmt: skip
 
 ALL = SIGNS | HIDDEN | ROOTS | CONSTANTS | ABSENT | PATHS | STATE | REST
@@ -364,6 +358,14 @@ RIGHT = {
         lambda t: (np.sqrt(t).sum(), np.sqrt(t) / (2 * t)), np.array([0.7])),
     "whole numbers": (lambda t: ((t * np.array([2, 3])).sum(), np.array([2, 3])), TWO),
     "a constant": (lambda t: (1.5, np.zeros(2)), TWO),
+    "many roots whose squares matter": (
+        lambda t: (np.sqrt(t).sum(), 0.5 * np.sqrt(t) / t), np.arange(1.0, 10.0)),
+    "a plain number among exact ones": (
+        lambda t: (np.exp(np.maximum(t, 0)).sum(), np.exp(t) * (t > 0)), BELOW),
+    "an identity between exponentials": (
+        lambda t: (np.exp(5 * t[0] + 2 * t[1]),
+                   np.array([5, 2]) * np.exp(t[1]) ** 2 * np.exp(t[0]) ** 2 * np.exp(3 * t[0])),
+        TWO),
 }  # fmt: skip
 
 
@@ -431,18 +433,6 @@ def test_lists_of_arrays_and_seeds_of_numpy_are_taken():
     assert prove(relu, TWO, np.ones(2), seed=np.int64(3))
 
 
-def test_a_softmax_of_more_exponentials_than_are_remembered_is_proved(monkeypatch):
-    monkeypatch.setattr(numbers, "MEMORY", 30)
-
-    def softmax(t, y):
-        z = t.reshape(-1, 5)
-        log_sums = np.log(np.exp(z).sum(1, keepdims=True))
-        return (log_sums[:, 0] - (z * y).sum(1)).sum(), (np.exp(z - log_sums) - y).ravel()
-
-    y = np.eye(5, dtype=int)[np.arange(12) % 5]
-    assert prove(softmax, np.random.default_rng(0).standard_normal(60), y)
-
-
 def test_where_it_fails_is_returned():
     proof = prove(gate, TWO, np.ones(2))
     assert proof.theta.shape == (2,)
@@ -455,18 +445,6 @@ def test_the_truth_value_is_whether_it_is_proved():
     assert not any(Proof(verdict, 1) for verdict in ("refuted", "not proved", "not traceable"))
 
 
-# --- numbers
-
-
-def test_each_proof_has_a_prime_of_its_own():
-    primes = [numbers.Laws(seed).p for seed in range(50)]
-    assert len(set(primes)) == 50
-    for p in primes:
-        assert 2**60 < p < 2**61
-        assert p % 4 == 3
-        assert all(pow(a, p - 1, p) == 1 for a in range(41, 60))
-
-
 @pytest.mark.equation("D44")
 def test_the_root_of_a_computed_square_is_the_positive_one():
     for seed in range(10):
@@ -477,7 +455,7 @@ def test_the_root_of_a_computed_square_is_the_positive_one():
             return t.sum(), np.ones(2)
 
         prove(program, np.array([-0.3, 0.4]), seed=seed, points=0)
-        assert all(one.a == one.b == 0 for one in found[0])
+        assert not found[0].r.any()
 
 
 # --- what no proof can see, as D44 says: each is called proved

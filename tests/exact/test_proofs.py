@@ -1,5 +1,7 @@
 """proofs: what is proved, refuted, not proved and not traceable."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -47,26 +49,22 @@ def test_a_wrong_one_is_refuted_with_coordinates_and_amounts(error):
     assert f"too large by {error:g}" in str(proof)
 
 
-def test_values_that_are_the_same_by_such_an_identity_are_not_proved_with_the_reason():
-    def product(theta):
-        return np.exp(2 * theta[1] + 2 * theta[2] + 5 * theta[0])
-
-    def by_four_terms(theta):
-        return (np.exp(theta[1]) * np.exp(theta[2]) * np.exp(theta[0])) ** 2 * np.exp(3 * theta[0])
-
-    proof = prove_same(product, by_four_terms, POINT)
+def test_values_that_are_the_same_by_an_identity_that_is_not_known_are_not_proved():
+    proof = prove_same(
+        lambda t: np.sin(t[0] + t[1]),
+        lambda t: np.sin(t[0]) * np.cos(t[1]) + np.cos(t[0]) * np.sin(t[1]),
+        POINT,
+    )
     assert (proof.verdict, proof.coordinates) == ("not proved", 1)
     assert "an identity between exponentials" in proof.reason
 
 
 UNTRACEABLE = [  # a function in one line, what it calls there, and the advice
-    (lambda t: (np.linalg.solve(np.eye(3), t).sum(), 1 + 0 * t),
-     "np.linalg.solve, np.eye ", "Write the elimination itself"),
+    (lambda t: (np.linalg.eigvalsh(np.outer(t, t)).sum(), 2 * t),
+     "np.linalg.eigvalsh, np.outer ", "Write the elimination itself"),
     (lambda t: (float(t.sum()), t), "", "Keep the dtype of theta"),
-    (lambda t: (np.sin(t).sum(), np.cos(t)), "np.sin, np.cos ", "Use exp, log, sqrt, tanh"),
-    (lambda t: (t[np.isfinite(t)].sum(), t), "np.isfinite ", "Compare instead"),
-    (lambda t: (np.logaddexp(0, t).sum(), t),
-     "np.logaddexp ", "Write m + np.log"),
+    (lambda t: (np.floor(t).sum(), 0 * t), "np.floor ", "no derivative"),
+    (lambda t: (math.exp(t[0]), t), "", "Use NumPy's function"),
 ]  # fmt: skip
 
 
@@ -80,9 +78,9 @@ def test_what_cannot_be_traced_names_calls_and_line_and_what_to_write(function, 
 
 
 def test_values_that_cannot_be_traced_are_named_too():
-    proof = prove_same(lambda z: np.sin(z).sum(), lambda z: z.sum(), POINT)
+    proof = prove_same(lambda z: np.floor(z).sum(), lambda z: z.sum(), POINT)
     assert (proof.verdict, proof.coordinates) == ("not traceable", 1)
-    assert proof.reason.startswith("np.sin in line ")
+    assert proof.reason.startswith("np.floor in line ")
 
 
 @pytest.mark.parametrize("seed", range(8))

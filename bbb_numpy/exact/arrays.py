@@ -1,0 +1,754 @@
+"""Arrays of exact numbers, by NumPy's own protocols (D44).
+
+An `Exact` has residues of its numbers and of their derivatives along one direction, and floats,
+which decide comparisons and nothing else: plain arrays, on which NumPy's functions are built from
+those of a field. Slices and reshapes are views, so that what is written through a view arrives. A
+function or a keyword that is not known here is refused.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from math import prod
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import NDArray
+
+from .fields import REMEMBERED, Field, Untraceable, asarray, concatenate, full, ones, zeros
+
+__all__ = ["FUNCTIONS", "REDUCTIONS", "UFUNCS", "Exact", "compared", "lift", "lifted", "select"]
+
+Array = NDArray[Any]
+# By the names of NumPy's functions; modules above add theirs
+UFUNCS: dict[str, Callable[..., Any]] = {}
+REDUCTIONS: dict[str, Callable[..., Any]] = {}
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+PLAIN = ("casting", "order", "subok")  # keywords of ufuncs that change no number
+
+
+class Exact(NDArrayOperatorsMixin):
+    """An array of exact numbers.
+
+    `r` (..., 2, C) are the residues of numbers and derivatives, `v` (...) the floats, and `note`
+    what the field knows of logarithms in the numbers, or None.
+    """
+
+    __slots__ = ("field", "note", "r", "v")
+    __array_priority__: ClassVar[float] = 1000.0
+
+    def __init__(self, field: Field, r: Array, v: Any, note: Array | None = None) -> None:
+        self.field, self.r, self.v, self.note = field, r, asarray(v), note
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """For code that asks whether it is an array."""
+        return np.ndarray
+
+    a = property(lambda self: self.r[..., 0, :])
+    b = property(lambda self: self.r[..., 1, :])
+    moves = property(lambda self: bool(self.b.any()))
+    shape = property(lambda self: self.v.shape)
+    ndim = property(lambda self: self.v.ndim)
+    size = property(lambda self: self.v.size)
+    dtype = property(lambda self: self.v.dtype)
+    flags = property(lambda self: self.v.flags)
+    base = property(lambda self: self.v.base)
+    T = property(lambda self: self.transpose())
+    mT = property(lambda self: self.swapaxes(-1, -2))
+    flat = property(lambda self: self.reshape(-1))
+    real = property(lambda self: self, lambda self, value: self.__setitem__(..., value))
+    imag = property(lambda self: constants(self.field, zeros(self.shape)))
+
+    def __len__(self) -> int:
+        return len(self.v)
+
+    def __iter__(self) -> Iterator[Exact]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"Exact({self.v!r})"
+
+    def __float__(self) -> float:
+        raise Untraceable("a float is made of an exact number, which would lose its derivative")
+
+    __int__ = __index__ = __complex__ = __float__
+
+    def __array__(self, *_: Any, **__: Any) -> Array:
+        raise Untraceable("an array of floats is made of exact numbers, which would be lost")
+
+    def __bool__(self) -> bool:
+        return bool(compared(operator.ne)(self, 0))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # --- views and copies
+
+    def viewed(self, f: Callable[[Array, int], Array]) -> Exact:
+        """Return views: f(part, axes that come after those of the numbers)."""
+        note = None if self.note is None else f(self.note, 1)
+        return Exact(self.field, f(self.r, 2), f(self.v, 0), note)
+
+    def __getitem__(self, index: Any) -> Exact:
+        full_index = _index(index)
+        return self.viewed(lambda part, k: asarray(part[full_index[k] if k else index]))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        at, value = _index(index), lift(value, self.field)
+        self.v[index], self.r[at[2]] = value.v, value.r
+        if self.note is None and value.note is not None:
+            self.note = _noted(self)
+        if self.note is not None:
+            self.note[at[1]] = self.field.neutral if value.note is None else value.note
+
+    def reshape(self, *shape: Any, order: str = "C") -> Exact:
+        """Return a view of another shape."""
+        if order not in "CA":
+            raise Untraceable(f"order={order!r} of reshape")
+        wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], Integral) else shape
+        new = self.v.reshape(wanted).shape
+        return self.viewed(lambda part, k: part.reshape(new + part.shape[part.ndim - k :]))
+
+    def transpose(self, *axes: Any) -> Exact:
+        """Return a view with axes in another order."""
+        given = axes[0] if len(axes) == 1 and not isinstance(axes[0], Integral) else axes
+        order = tuple(range(self.ndim))[::-1] if not given else tuple(k % self.ndim for k in given)
+        last = (self.ndim, self.ndim + 1)
+        return self.viewed(lambda part, k: part.transpose(order + last[:k]))
+
+    def swapaxes(self, one: int, other: int) -> Exact:
+        """Return a view with two axes exchanged."""
+        order = list(range(self.ndim))
+        order[one], order[other] = order[other], order[one]
+        return self.transpose(*order)
+
+    def squeeze(self, axis: Any = None) -> Exact:
+        """Return a view without axes of length 1."""
+        return self.reshape(self.v.squeeze(axis).shape)
+
+    def ravel(self, order: str = "C") -> Exact:
+        """Return a flat view."""
+        return self.reshape(-1, order=order)
+
+    def copy(self, order: str = "C") -> Exact:
+        """Return numbers of their own memory."""
+        return self.viewed(lambda part, _: part.copy())
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: Any) -> Exact:
+        return self.copy()
+
+    def flatten(self, order: str = "C") -> Exact:
+        """Return a flat copy."""
+        return self.copy().reshape(-1, order=order)
+
+    def still(self) -> Exact:
+        """Return the same numbers, which do not move."""
+        return Exact(self.field, dual(self.field, self.a), self.v.copy(), self.note)
+
+    def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Exact:
+        """Return the numbers; refuse to make whole numbers of them."""
+        if np.dtype(dtype).kind not in "fcO":
+            raise Untraceable(f"exact numbers are made {np.dtype(dtype)}")
+        return self.copy() if copy else self
+
+    def item(self, *index: Any) -> Exact:
+        """Return one number."""
+        return self.ravel()[index[0]] if len(index) == 1 else self[index]
+
+    def fill(self, value: Any) -> None:
+        """Write one number everywhere."""
+        self[...] = value
+
+    def conj(self) -> Exact:
+        """Return the numbers: all are real."""
+        return self
+
+    conjugate = conj
+
+    # --- NumPy's protocols
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        name, out, where = ufunc.__name__, kwargs.pop("out", None), kwargs.pop("where", True)
+        kwargs = {key: value for key, value in kwargs.items() if key not in PLAIN}
+        if np.dtype(kwargs.pop("dtype", None) or float).kind != "f":
+            raise Untraceable(f"np.{name} with a dtype")
+        if method == "__call__" and name in UFUNCS:
+            found = UFUNCS[name](*inputs, **kwargs)
+        elif method == "reduce" and name in REDUCTIONS:
+            kwargs |= {} if where is True else {"where": where}
+            kwargs |= {} if len(inputs) > 1 or "axis" in kwargs else {"axis": 0}
+            found, where = REDUCTIONS[name](*inputs, **kwargs), True
+        elif method == "outer" and name in UFUNCS:
+            x, y = lifted(*inputs)
+            found = UFUNCS[name](x.reshape(x.shape + (1,) * y.ndim), y, **kwargs)
+        elif method == "accumulate" and name in ("add", "multiply"):
+            running = FUNCTIONS["cumsum" if name == "add" else "cumprod"]
+            found = running(*inputs, **({"axis": 0} | kwargs))
+        elif method == "reduceat" and name == "add":
+            found = _sums_between(*inputs, **kwargs)
+        elif method == "at" and name in ("add", "subtract"):
+            return _added_at(1 if name == "add" else -1, *inputs)
+        else:
+            raise Untraceable(f"np.{name}{'' if method == '__call__' else '.' + method}")
+        return found if out is None else written(found, out[0], where)
+
+    def __array_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        name = ("linalg." if "linalg" in function.__module__ else "") + function.__name__
+        if name not in FUNCTIONS:
+            raise Untraceable(f"np.{name}")
+        out = kwargs.pop("out", None)
+        found = FUNCTIONS[name](*args, **kwargs)
+        return found if out is None else written(found, out)
+
+
+def _index(index: Any) -> list[tuple[Any, ...]]:
+    """Return an index of parts with no, one or two axes that come after those of the numbers."""
+    parts = index if isinstance(index, tuple) else (index,)
+    if any(type(part) is Exact for part in parts):
+        raise Untraceable("an index is an exact number")
+    all_of_it = slice(None)
+    if any(part is Ellipsis for part in parts):
+        return [(*parts, *[all_of_it] * k) for k in range(3)]
+    return [(*parts, ...)] * 3
+
+
+def written(found: Any, out: Any, where: Any = True) -> Any:
+    """Write a result into `out`, and return it."""
+    if type(out) is not Exact:
+        if type(found) is Exact:
+            raise Untraceable("exact numbers are written into an array of floats")
+        np.copyto(out, found, where=where)
+    elif where is True:
+        out[...] = found
+    else:
+        chosen = np.broadcast_to(where, out.shape)
+        out[chosen] = broadcast_to(lift(found, out.field), out.shape)[chosen]
+    return out
+
+
+# --- how exact numbers are made
+
+
+def dual(field: Field, a: Array, b: Array | None = None) -> Array:
+    """Return residues (..., 2, C) of numbers and derivatives, both (..., C)."""
+    r = zeros((*a.shape[:-1], 2, field.C), field.dtype)
+    r[..., 0, :] = a
+    if b is not None:
+        r[..., 1, :] = b
+    return r
+
+
+def sloped(x: Exact, a: Array, slope: Array, v: Any, note: Array | None = None) -> Exact:
+    """Return a function of x by its numbers and its slope: the chain rule."""
+    b = x.field.mul(slope, x.b) if x.moves else None
+    return Exact(x.field, dual(x.field, a, b), v, note)
+
+
+def constants(field: Field, v: Array) -> Exact:
+    """Return floats as exact numbers that do not move."""
+    return Exact(field, dual(field, field.constant(v)), v)
+
+
+def lift(x: Any, field: Field) -> Exact:
+    """Return numbers and arrays as exact ones of a field: whole numbers, floats and fractions."""
+    if type(x) is Exact:
+        if x.field is not field:
+            raise Untraceable("a number of an earlier call is used: the function keeps it")
+        return x
+    if isinstance(x, Fraction):
+        return Exact(field, dual(field, field.fraction(x)), float(x))
+    if isinstance(x, list | tuple) and len(x):
+        return stack([lift(one, field) for one in x])
+    v = asarray(x)
+    if v.dtype.kind == "O" and v.size:
+        return stack([lift(one, field) for one in v.reshape(-1)]).reshape(v.shape)
+    if v.dtype.kind in "biu":
+        return Exact(field, dual(field, field.whole(v.astype(np.int64))), v.astype(float))
+    if v.dtype.kind != "f":
+        raise Untraceable(f"{x!r} has no exact form")
+    return constants(field, v.astype(float))
+
+
+def _field(values: Any) -> Field | None:
+    for one in values:
+        found = one.field if type(one) is Exact else None
+        if found is None and isinstance(one, list | tuple):
+            found = _field(one)
+        if found is not None:
+            return found
+    return None
+
+
+def lifted(*values: Any) -> list[Exact]:
+    """Return all arguments as exact ones of the field of the first that is."""
+    field = _field(values)
+    if field is None:
+        raise Untraceable("no exact number is among the arguments")
+    return [lift(one, field) for one in values]
+
+
+def _noted(x: Exact) -> Array:
+    """Return the notes of numbers; of those in which no logarithm is known, neutral ones."""
+    return (
+        np.broadcast_to(x.field.neutral, (*x.shape, len(x.field.neutral))).copy()
+        if x.note is None
+        else x.note
+    )
+
+
+def plain(x: Exact) -> Exact:
+    """Return numbers without their notes; of `Towers` this may be another branch: it is counted."""
+    if x.note is None:
+        return x
+    x.field.flaws += x.field.laws
+    return Exact(x.field, x.r, x.v)
+
+
+# --- arithmetic
+
+
+def add(x: Any, y: Any, sign: int = 1) -> Exact:
+    """Return x + y, or with sign -1 x - y."""
+    x, y = lifted(x, y)
+    field, note = x.field, None
+    if x.note is not None or y.note is not None:
+        one, other = np.broadcast_arrays(_noted(x), _noted(y))
+        note = field.joined(one, other if sign == 1 else field.turned(other))
+    r = (field.add if sign == 1 else field.sub)(x.r, y.r)
+    return Exact(field, r, x.v + y.v if sign == 1 else x.v - y.v, note)
+
+
+def _negative(x: Exact) -> Exact:
+    note = None if x.note is None else x.field.turned(x.note)
+    return Exact(x.field, x.field.neg(x.r), -x.v, note)
+
+
+def _gated(mask: Array, x: Exact) -> Exact:
+    """Return x times truth values: a gate."""
+    keep = asarray(mask)[..., None]
+    note = None if x.note is None else np.where(keep, x.note, x.field.neutral)
+    return Exact(x.field, np.where(keep[..., None], x.r, 0 * x.field.one), mask * x.v, note)
+
+
+def multiply(x: Any, y: Any) -> Exact:
+    """Return x y: (x y)' = x y' + x' y."""
+    note = None
+    for number, other in ((x, y), (y, x)):
+        if type(number) is not Exact and getattr(number, "dtype", None) == np.bool_:
+            return _gated(number, other)
+        if type(other) is Exact and other.note is not None:
+            whole = asarray(0.5 if type(number) is Exact else number)
+            if whole.dtype.kind in "iuf" and (whole % 1 == 0).all():
+                note = other.field.times(other.note, whole.astype(np.int64))
+            other.field.flaws += other.field.laws and note is None
+    x, y = lifted(x, y)
+    field, a, c = x.field, x.a, y.a
+    b = field.mul(x.b, c) if x.moves else None
+    if y.moves:
+        b = field.mul(a, y.b) if b is None else field.add(b, field.mul(a, y.b))
+    out = Exact(field, dual(field, field.mul(a, c), b), x.v * y.v)
+    if note is not None:
+        out.note = np.broadcast_to(note, out.shape + note.shape[-1:]).copy()
+    if not field.digits and x.shape == y.shape and x.size <= REMEMBERED and b is not None:
+        same = (a == c).all(axis=-1)
+        if same.any():
+            field.remember(out.a[same], a[same], x.v[same])
+    return out
+
+
+def divide(x: Any, y: Any) -> Exact:
+    """Return the quotient q = x / y: q' = (x' - q y') / y."""
+    x, y = map(plain, lifted(x, y))
+    field, over, b = x.field, x.field.inv(y.a), None
+    q = field.mul(x.a, over)
+    if y.moves:
+        b = field.mul(field.sub(x.b, field.mul(q, y.b)), over)
+    elif x.moves:
+        b = field.mul(x.b, over)
+    return Exact(field, dual(field, q, b), x.v / y.v)
+
+
+def power(x: Any, n: Any) -> Exact:
+    """Return x^n: by products for whole n, by a root for halves, else exp(n log x)."""
+    halves = asarray(0.25 if type(n) is Exact else n, float) * 2
+    twice = float(halves.flat[0]) if halves.size and (halves == halves.flat[0]).all() else 0.5
+    if twice % 1 or type(x) is not Exact:
+        x, _ = lifted(x, n)
+        return UFUNCS["exp"](multiply(n, UFUNCS["log"](x)))
+    x = broadcast_to(x, np.broadcast_shapes(x.shape, halves.shape))
+    factor, times = (UFUNCS["sqrt"](x), abs(twice)) if twice % 2 else (x, abs(twice) // 2)
+    out = lift(ones(x.shape), x.field)
+    while times:
+        out = factor * out if times % 2 else out
+        times //= 2
+        factor = factor * factor if times else factor
+    return Exact(x.field, (out if twice >= 0 else divide(1, out)).r, x.v ** (twice / 2))
+
+
+# --- comparisons, by the float
+
+KINK = "two different numbers of the same size are compared: this theta lies on a kink or a tie. " \
+    "Take another"  # fmt: skip
+DATA = "data are compared with a number that they equal: pass labels and masks as integers or " \
+    "booleans"  # fmt: skip
+
+
+def _apart(x: Exact, y: Exact) -> None:
+    """Refuse nan, and ties of different numbers: no path is right then."""
+    if np.isnan(x.v).any() or np.isnan(y.v).any():
+        raise Untraceable("a number that is nan in floats is compared, so no path is right")
+    tie = (x.v == y.v) & np.isfinite(x.v)
+    if tie.any() and not x.field.digits and (tie & (x.a != y.a).any(axis=-1)).any():
+        raise Untraceable(KINK if x.moves or y.moves else DATA)
+
+
+def compared(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a comparison of floats."""
+
+    def comparison(x: Any, y: Any) -> Any:
+        x, y = lifted(x, y)
+        _apart(x, y)
+        found = operation(x.v, y.v)
+        x.field.path.append(np.ravel(found))
+        return found
+
+    return comparison
+
+
+def select(condition: Any, x: Any, y: Any) -> Exact:
+    """Return x where the condition holds, else y."""
+    if type(condition) is Exact:
+        condition = compared(np.not_equal)(condition, 0)
+    x, y = lifted(x, y)
+    keep = asarray(condition)
+    noted = x.note is not None or y.note is not None
+    note = np.where(keep[..., None], _noted(x), _noted(y)) if noted else None
+    r = np.where(keep[..., None, None], x.r, y.r)
+    return Exact(x.field, r, np.where(keep, x.v, y.v), note)
+
+
+def _where(condition: Any, *branches: Any) -> Any:
+    if branches and _field(branches) is not None:
+        return select(condition, *branches)
+    return np.where(compared(np.not_equal)(condition, 0), *branches)
+
+
+def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of floats alone, such as a test for infinity."""
+    return lambda *args, **kwargs: function(
+        *(x.v if type(x) is Exact else x for x in args), **kwargs
+    )
+
+
+def _larger(x: Any, y: Any) -> Exact:
+    return select(compared(np.greater_equal)(x, y), x, y)
+
+
+def _smaller(x: Any, y: Any) -> Exact:
+    return select(compared(np.less_equal)(x, y), x, y)
+
+
+def _clip(x: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    x = x if low is None else _larger(x, low)
+    return x if high is None else _smaller(x, high)
+
+
+def _sign(x: Exact) -> Array:
+    return compared(np.greater)(x, 0) * 1.0 - compared(np.less)(x, 0)
+
+
+UFUNCS |= dict(
+    add=add, multiply=multiply, divide=divide, power=power, float_power=power, negative=_negative,
+    positive=Exact.copy, conjugate=Exact.copy, maximum=_larger, fmax=_larger, minimum=_smaller,
+    fmin=_smaller, sign=_sign, clip=_clip, subtract=lambda x, y: add(x, y, -1),
+    reciprocal=lambda x: divide(1, x), square=lambda x: multiply(x, x),
+    absolute=lambda x: select(compared(np.less)(x, 0), _negative(x), x),
+)  # fmt: skip
+UFUNCS["fabs"] = UFUNCS["absolute"]
+for _name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
+    UFUNCS[_name] = compared(getattr(np, _name))
+for _name in ("isfinite", "isnan", "isinf", "signbit"):
+    UFUNCS[_name] = of_floats(getattr(np, _name))
+
+# --- reductions
+
+
+def _axes(x: Exact, axis: Any) -> tuple[int, ...]:
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return tuple(operator.index(k) % x.ndim for k in axes) if x.ndim else ()
+
+
+def _shape(x: Exact, axis: Any, keepdims: bool) -> tuple[int, ...]:
+    """Return the shape after a reduction over axes."""
+    axes, sizes = _axes(x, axis), enumerate(x.shape)
+    return tuple(1 if k in axes else n for k, n in sizes if keepdims or k not in axes)
+
+
+def _count(x: Exact, axis: Any) -> int:
+    return prod(x.shape[k] for k in _axes(x, axis))
+
+
+def total(
+    x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> Exact:
+    """Return sums over axes."""
+    x = plain(lifted(x)[0])
+    x = x if where is True else _gated(np.broadcast_to(where, x.shape), x)
+    axes, shape = _axes(x, axis), _shape(x, axis, keepdims)
+    r = x.field.sum(x.r, axes).reshape((*shape, 2, x.field.C))
+    found = Exact(x.field, r, np.add.reduce(x.v, axis=axes).reshape(shape))
+    return found if initial is None else add(found, initial)
+
+
+def _mean(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
+    return divide(total(x, axis, keepdims), _count(lifted(x)[0], axis))
+
+
+def _var(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Exact:
+    off = add(x, _mean(x, axis, keepdims=True), -1)
+    return divide(total(multiply(off, off), axis, keepdims), _count(off, axis) - ddof)
+
+
+def _average(x: Any, axis: Any = None, weights: Any = None, keepdims: bool = False) -> Exact:
+    if weights is None:
+        return _mean(x, axis, keepdims)
+    x, w = lifted(x, weights)
+    if w.ndim != x.ndim:
+        w = w.reshape((-1,) + (1,) * (x.ndim - 1 - _axes(x, axis)[0]))
+    w = broadcast_to(w, x.shape)
+    return divide(total(multiply(x, w), axis, keepdims), total(w, axis, keepdims))
+
+
+def _running(x: Any, axis: Any, operation: Callable[[Any, Any], Exact]) -> Exact:
+    """Return what an operation makes of all numbers up to each."""
+    out: list[Exact] = []
+    for row in x.ravel() if axis is None else moveaxis(x, axis, 0):
+        out.append(operation(out[-1], row) if out else row)
+    return moveaxis(stack(out), 0, axis or 0)
+
+
+def _product(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
+    (x,) = lifted(x)
+    rest = x.ravel() if axis is None else moveaxis(x, axis, 0)
+    while len(rest) > 1:  # by halves
+        half = len(rest) // 2
+        rest = joined([rest[:half] * rest[half : 2 * half], rest[2 * half :]])
+    found = rest[0] if len(rest) else lift(ones(rest.shape[1:]), x.field)
+    return found.reshape(_shape(x, axis, keepdims))
+
+
+def _cumsum(x: Any, axis: Any = None) -> Exact:
+    x, axis = (plain(x.ravel()), 0) if axis is None else (plain(x), axis % x.ndim)
+    return Exact(x.field, x.field.cumsum(x.r, axis), np.cumsum(x.v, axis=axis))
+
+
+def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the largest or smallest numbers over axes, by np.argmax or np.argmin."""
+
+    def largest(x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Exact:
+        axes = _axes(x, axis)
+        rest = [k for k in range(x.ndim) if k not in axes]
+        flat = x.transpose(*rest, *axes).reshape([x.shape[k] for k in rest] + [-1])
+        place = np.expand_dims(pick(flat.v, axis=-1), -1)
+        found = _moved(np.take_along_axis)(flat, place, -1)
+        _apart(flat, found)
+        x.field.path.append(np.ravel(np.arange(flat.shape[-1]) == place))
+        found = found.reshape(_shape(x, axis, keepdims))
+        if initial is None:
+            return found
+        return (_larger if pick is np.argmax else _smaller)(found, initial)
+
+    return largest
+
+
+def _place(pick: Callable[..., Any]) -> Callable[..., Any]:
+    def place(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        _extreme(pick)(x, axis)  # looks for ties
+        return pick(x.v, axis=axis, keepdims=keepdims)
+
+    return place
+
+
+def _order(x: Any, axis: Any = -1, kind: Any = None) -> Array:
+    order = np.argsort(x.v, axis=axis, kind="stable")
+    found = moveaxis(_moved(np.take_along_axis)(x, order, axis), axis, 0)
+    _apart(found[1:], found[:-1])
+    x.field.path.append(np.ravel(order[..., None] == np.arange(x.shape[axis])))
+    return order
+
+
+def _sums_between(x: Exact, starts: Any, axis: int = 0) -> Exact:
+    x, ends = moveaxis(x, axis, 0), [*map(int, starts), x.shape[axis]]
+    return moveaxis(stack([total(x[i : max(j, i + 1)], 0) for i, j in pairwise(ends)]), 0, axis)
+
+
+def _added_at(sign: int, x: Any, index: Any, y: Any) -> None:
+    """Add y at places that may be repeated."""
+    if type(x) is not Exact:
+        raise Untraceable("exact numbers are added into an array of floats")
+    places = np.arange(x.size).reshape(x.shape)[index]
+    added, flat = broadcast_to(lift(y, x.field), places.shape).ravel(), x.reshape(-1)
+    for turn, place in enumerate(places.ravel()):
+        flat[place] = add(flat[place], added[turn], sign)
+
+
+_largest, _smallest = _extreme(np.argmax), _extreme(np.argmin)
+REDUCTIONS |= {"add": total, "multiply": _product, "maximum": _largest, "minimum": _smallest}
+
+# --- shapes
+
+
+def joined(arrays: Sequence[Any], axis: int | None = 0) -> Exact:
+    """Return arrays one after the other."""
+    parts = lifted(*arrays)
+    if axis is None:
+        parts, axis = [x.ravel() for x in parts], 0
+    k = axis % parts[0].ndim
+    noted = any(x.note is not None for x in parts)
+    note = concatenate([_noted(x) for x in parts], axis=k) if noted else None
+    r, v = (concatenate(each, axis=k) for each in ([x.r for x in parts], [x.v for x in parts]))
+    return Exact(parts[0].field, r, v, note)
+
+
+def stack(arrays: Sequence[Any], axis: int = 0) -> Exact:
+    """Return arrays side by side along a new axis."""
+    return joined([expand_dims(x, axis) for x in lifted(*arrays)], axis)
+
+
+def expand_dims(x: Exact, axis: Any) -> Exact:
+    """Return a view with axes of length 1 more."""
+    return x.reshape(np.expand_dims(x.v, axis).shape)
+
+
+def moveaxis(x: Exact, source: Any, destination: Any) -> Exact:
+    """Return a view with axes moved."""
+    return x.transpose(*np.moveaxis(np.empty_like(x.v, shape=range(x.ndim)), source, destination)
+                       .shape)  # fmt: skip
+
+
+def broadcast_to(x: Any, shape: Any) -> Exact:
+    """Return a view of a larger shape."""
+    shape = (shape,) if isinstance(shape, Integral) else tuple(shape)
+    return x.viewed(lambda part, k: np.broadcast_to(part, shape + part.shape[part.ndim - k :]))
+
+
+def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that moves numbers: it says of their places, from 1 on, where each goes.
+
+    At place 0 stands a 0.
+    """
+
+    def by_places(x: Any, *args: Any, **kwargs: Any) -> Exact:
+        (x,) = lifted(x)
+        places = asarray(function(np.arange(1, x.size + 1).reshape(x.shape), *args, **kwargs))
+        out = x.viewed(lambda part, k: part.reshape(-1, *part.shape[part.ndim - k :])[places - 1])
+        if not places.all():
+            out[places == 0] = 0.0
+        return out
+
+    return by_places
+
+
+def _split(places: Callable[..., list[Array]]) -> Callable[..., list[Exact]]:
+    """Return views of the parts of an array."""
+
+    def split(x: Exact, sections: Any, axis: int = 0) -> list[Exact]:
+        whole = (slice(None),) * (axis % x.ndim)
+        parts = places(np.arange(x.shape[axis]), sections)
+        return [x[(*whole, slice(p[0], p[-1] + 1) if len(p) else slice(0))] for p in parts]
+
+    return split
+
+
+def _diff(x: Exact, n: int = 1, axis: int = -1) -> Exact:
+    x = moveaxis(x, axis, 0)
+    for _ in range(n):
+        x = x[1:] - x[:-1]
+    return moveaxis(x, 0, axis)
+
+
+def _fill_diagonal(x: Exact, value: Any) -> None:
+    place = np.arange(min(x.shape))
+    x[place, place] = value
+
+
+def unwritten(field: Field, shape: Any) -> Exact:
+    """Return memory in which one random number stands, so that nothing is proved by it."""
+    v = full(shape, np.nan)
+    return Exact(field, dual(field, np.broadcast_to(
+        field.random_function("unwritten", field.one), (*v.shape, field.C))), v)  # fmt: skip
+
+
+def _full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+    shape = x.shape if shape is None else shape
+    if dtype is not None and np.dtype(dtype).kind in "biu":
+        return full(shape, fill_value, dtype)
+    out = constants(x.field, zeros(shape))
+    out[...] = fill_value
+    return out
+
+
+def _at_least(shaped: Callable[[Array], Any]) -> Callable[..., Any]:
+    def at_least(*arrays: Any) -> Any:
+        found = [x.reshape(shaped(x.v).shape) for x in lifted(*arrays)]
+        return found[0] if len(found) == 1 else found
+
+    return at_least
+
+
+def _hstack(arrays: Sequence[Any]) -> Exact:
+    parts = [x.reshape(-1) if x.ndim < 2 else x for x in lifted(*arrays)]
+    return joined(parts, 0 if parts[0].ndim == 1 else 1)
+
+
+FUNCTIONS |= dict(
+    where=_where, clip=_clip, sum=total, mean=_mean, var=_var, average=_average, prod=_product,
+    cumsum=_cumsum, max=_largest, min=_smallest, amax=_largest, amin=_smallest, argsort=_order,
+    argmax=_place(np.argmax), argmin=_place(np.argmin), concatenate=joined, stack=stack,
+    hstack=_hstack, ravel=Exact.ravel, swapaxes=Exact.swapaxes, squeeze=Exact.squeeze,
+    copy=Exact.copy, real=Exact.conj, moveaxis=moveaxis, expand_dims=expand_dims, diff=_diff,
+    broadcast_to=broadcast_to, split=_split(np.split), array_split=_split(np.array_split),
+    fill_diagonal=_fill_diagonal, full_like=_full_like, atleast_1d=_at_least(np.atleast_1d),
+    atleast_2d=_at_least(np.atleast_2d),
+    std=lambda x, *args, **kwargs: UFUNCS["sqrt"](_var(x, *args, **kwargs)),
+    cumprod=lambda x, axis=None: _running(x, axis, multiply),
+    ptp=lambda x, *args, **kwargs: _largest(x, *args, **kwargs) - _smallest(x, *args, **kwargs),
+    sort=lambda x, axis=-1, kind=None: _moved(np.take_along_axis)(x, _order(x, axis), axis),
+    vstack=lambda arrays: joined([_at_least(np.atleast_2d)(x) for x in lifted(*arrays)]),
+    column_stack=lambda arrays: joined(
+        [x.reshape(-1, 1) if x.ndim < 2 else x for x in lifted(*arrays)], 1),
+    append=lambda x, values, axis=None: joined([x, values], axis),
+    reshape=lambda x, shape, order="C": x.reshape(shape, order=order),
+    transpose=lambda x, axes=None: x.transpose(*(axes or ())),
+    broadcast_arrays=lambda *arrays: [
+        broadcast_to(x, np.broadcast_shapes(*(y.shape for y in lifted(*arrays))))
+        for x in lifted(*arrays)],
+    trace=lambda x, *args, **kwargs: total(_moved(np.diagonal)(x, *args, **kwargs), -1),
+    copyto=lambda out, x, where=True, casting="same_kind": written(x, out, where),
+    zeros_like=lambda x, *args, **kwargs: _full_like(x, 0.0, *args, **kwargs),
+    ones_like=lambda x, *args, **kwargs: _full_like(x, 1.0, *args, **kwargs),
+    empty_like=lambda x, dtype=None, shape=None: unwritten(
+        x.field, x.shape if shape is None else shape),
+    imag=lambda x: x.imag, iscomplexobj=lambda x: False, may_share_memory=lambda x, y: True,
+    result_type=lambda *x: np.dtype(float),
+)  # fmt: skip
+for _name in ("take", "take_along_axis", "repeat", "tile", "roll", "flip", "flipud", "fliplr",
+              "diag", "diagonal", "tril", "triu", "delete", "rot90"):  # fmt: skip
+    FUNCTIONS[_name] = _moved(getattr(np, _name))
+for _name in ("shape", "ndim", "size", "all", "any", "count_nonzero", "nonzero", "flatnonzero",
+              "allclose"):  # fmt: skip
+    FUNCTIONS[_name] = of_floats(getattr(np, _name))
+for _name in ("sum", "mean", "var", "std", "prod", "cumsum", "cumprod", "max", "min", "argmax",
+              "argmin", "argsort", "clip", "trace", "diagonal", "repeat", "take", "all", "any",
+              "nonzero"):  # fmt: skip
+    setattr(Exact, _name, FUNCTIONS[_name])

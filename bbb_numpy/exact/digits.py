@@ -1,0 +1,278 @@
+"""Sixty digits in the place of residues, at the point itself: how large an error is (D44)."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, getcontext, localcontext
+from fractions import Fraction
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .fields import Field, array, asarray, empty, full
+
+__all__ = ["DIGITS", "Digits", "NoDigits", "context"]
+
+Array = NDArray[Any]
+DIGITS = 60
+LOG_2 = math.log(2.0)
+
+
+def context(digits: int) -> Context:
+    """Return a context of so many digits, in which what does not exist is NaN."""
+    return Context(digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+
+
+class NoDigits(Exception):
+    """Of a function there is no series here."""
+
+
+class Digits(Field):
+    """Decimals of the context's precision, as arrays of objects.
+
+    With `shake`, floats stand for numbers that they may be rounded from, of which it chooses some.
+    """
+
+    dtype = object
+    digits = True
+
+    def __init__(self, seed: int, shake: int = 0) -> None:
+        super().__init__(seed)
+        self.shake, self.uniform = shake, random.Random(seed).uniform
+        self.computed: dict[Any, dict[Decimal, Decimal]] = {}
+        self.one = self.whole(1)
+        for k in (-3, -2, -1, 1, 2, 3):
+            self.known[k * LOG_2] = self.one * (k * Decimal(2).ln())
+
+    def variable(self, v: Array) -> Array:
+        """Return the floats as they are."""
+        return _each(self._meant, v)[..., None]
+
+    def tangent(self, shape: tuple[int, ...]) -> Array:
+        """Return a random direction."""
+        made = [Decimal(self.uniform(-1.0, 1.0)) for _ in range(math.prod(shape))]
+        return array(made, object).reshape(*shape, 1)
+
+    def constant(self, v: Array) -> Array:
+        """Return the floats as they are, or what they stand for."""
+        each = [
+            self._single(x) if math.isfinite(x) else self.one * Decimal(x)
+            for x in v.ravel().tolist()
+        ]
+        return array(each, object).reshape(*v.shape, 1)
+
+    def fraction(self, x: Fraction) -> Array:
+        """Return a number (1,)."""
+        if x.denominator & (x.denominator - 1) == 0:
+            return self.one * self._meant(float(x))
+        return self.one * (Decimal(x.numerator) / Decimal(x.denominator))
+
+    def whole(self, m: Any) -> Array:
+        """Return whole numbers."""
+        return _each(Decimal, asarray(m, object))[..., None]
+
+    def irrational(self, a: int, b: int) -> Array:
+        """Return pi^(a/2) 2^(b/2)."""
+        return self.one * (_pi(getcontext().prec).sqrt() ** a * Decimal(2).sqrt() ** b)
+
+    def _meant(self, x: float) -> Decimal:
+        """Return the float, or a number that is rounded to it, unless it has few digits."""
+        if not self.shake or not math.isfinite(x) or x.as_integer_ratio()[0].bit_length() < 30:
+            return Decimal(x)
+        size = abs(math.frexp(x)[0])  # 0.49, -0.49 and 0.98 were rounded alike
+        up_or_down = random.Random(size * self.shake).choice((-1, 1))
+        return Decimal(x) * (1 + Decimal(up_or_down) / 2**53)
+
+    def nonzero(self, a: Array) -> Array:
+        """Return sizes, so that the largest is the pivot."""
+        return abs(a[..., 0])
+
+    def larger(self, a: Array) -> Array:
+        """Return whether numbers are negative."""
+        return (a < 0).astype(bool)
+
+    add: Any = staticmethod(np.add)
+    sub: Any = staticmethod(np.subtract)
+    mul: Any = staticmethod(np.multiply)
+    neg: Any = staticmethod(np.negative)
+    inv: Any = staticmethod(lambda a: _each(lambda x: 1 / x, a))
+    sum: Any = staticmethod(np.add.reduce)
+    cumsum: Any = staticmethod(np.cumsum)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        """Return products of matrices."""
+        return np.matmul(a[..., 0], b[..., 0])[..., None]
+
+    def exp(self, a: Array, note: Array | None = None) -> Array:
+        """Return e^a."""
+        return self._each_once(Decimal.exp, a)
+
+    def log(self, u: Array) -> tuple[Array, None]:
+        """Return the natural logarithm, and no note."""
+        return self._each_once(Decimal.ln, u), None
+
+    def _each_once(self, function: Callable[[Decimal], Decimal], a: Array) -> Array:
+        """Return a function of every number, computed once for each: it takes long."""
+        known = self.computed.setdefault(function, {})
+
+        def computed(x: Decimal) -> Decimal:
+            found = known.get(x)
+            if found is None:
+                found = known[x] = function(x)
+            return found
+
+        return _each(computed, a)
+
+    def sqrt(self, u: Array) -> Array:
+        """Return the positive root."""
+        return _each(Decimal.sqrt, u)
+
+    def remember(self, square: Array, root: Array, v: Array) -> None:
+        """Forget it: roots are positive."""
+
+    def circle(self, a: Array) -> tuple[Array, Array]:
+        """Return cos and sin."""
+        return _each(_cos, a), _each(_sin, a)
+
+    def random_function(self, name: str, a: Array) -> Array:
+        """Return NaN: what is random in a field has no value here."""
+        return full(a.shape, Decimal("NaN"), object)
+
+    def opaque(self, name: str, a: Array, odd: bool | None = None) -> Array:
+        """Return the function by its series, if there is one here."""
+        if name not in FUNCTIONS:
+            raise NoDigits(name)
+        return _each(FUNCTIONS[name], a)
+
+
+def _each(function: Callable[[Any], Any], a: Array) -> Array:
+    out = empty(a.shape, object)
+    out.reshape(-1)[:] = [function(x) for x in a.ravel().tolist()]
+    return out
+
+
+def finer(small: Decimal, number: Callable[[], Any]) -> Any:
+    """Return what is computed with as many digits more as cancel beside a small number."""
+    with localcontext() as more:
+        more.prec -= min(0, small.adjusted())
+        return number()
+
+
+# --- series, to the precision of the context
+
+
+def _summed(terms: Any) -> Decimal:
+    """Return the sum of terms until they are no longer seen."""
+    total = Decimal(0)
+    for term in terms:
+        if total + term == total:
+            return total
+        total += term
+    return total
+
+
+@cache
+def _pi(precision: int) -> Decimal:
+    """Return pi by Machin: 16 arctan(1/5) - 4 arctan(1/239)."""
+    with localcontext() as more:
+        more.prec = precision + 10
+        return 16 * _arctan(Decimal(1) / 5) - 4 * _arctan(Decimal(1) / 239)
+
+
+def _arctan(x: Decimal) -> Decimal:
+    if not x.is_finite():
+        return x * 0
+    if abs(x) > Decimal("0.25"):  # halves the angle
+        return 2 * _arctan(x / (1 + (1 + x * x).sqrt()))
+
+    def terms() -> Any:
+        power, n = x, 1
+        while True:
+            yield power / n
+            power, n = -power * x * x, n + 2
+
+    return _summed(terms())
+
+
+def _cos(x: Decimal) -> Decimal:
+    return _sin(x + _pi(getcontext().prec) / 2)
+
+
+def _sin(x: Decimal) -> Decimal:
+    if not x.is_finite():
+        return x * 0
+
+    def terms() -> Any:
+        term, n = y, 1
+        while True:
+            yield term
+            term, n = -term * y * y / ((n + 1) * (n + 2)), n + 2
+
+    with localcontext() as more:
+        more.prec += 10 + max(0, x.adjusted())
+        pi = _pi(more.prec)
+        turns = (x / pi).to_integral_value()
+        y = x - turns * pi
+        found = _summed(terms())
+    return +found if turns % 2 == 0 else -found
+
+
+def _erf(a: Decimal) -> Decimal:
+    """Return 2/sqrt(pi) e^-a^2 [a + 2/3 a^3 + 4/15 a^5 + ...], terms of one sign."""
+    if abs(a) > 12 or not a.is_finite():  # 1 to 64 digits
+        return Decimal(1).copy_sign(a) + 0 * a.next_plus() if a.is_finite() else a
+
+    def terms() -> Any:
+        term, odd = a, 1
+        while True:
+            yield term
+            odd += 2
+            term *= 2 * a * a / odd
+
+    return 2 / _pi(getcontext().prec).sqrt() * (-a * a).exp() * _summed(terms())
+
+
+@cache
+def _bernoulli(count: int) -> list[Fraction]:
+    """Return B_2, B_4, ..., by the recurrence of all B_n."""
+    numbers = [Fraction(1)]
+    for n in range(1, 2 * count + 1):
+        total = sum((math.comb(n + 1, k) * b for k, b in enumerate(numbers)), Fraction(0))
+        numbers.append(-total / (n + 1))
+    return numbers[2::2]
+
+
+def _polygamma(n: int, x: Decimal) -> Decimal:
+    """Return the n-th derivative of digamma for x > 0, digamma for 0, log Gamma for -1.
+
+    By Stirling's series from 50 on, where 40 terms have 80 digits, and the recurrence below.
+    """
+    if not x > 0 or not x.is_finite():
+        return Decimal("NaN")
+    sign, below = (-1) ** (n + 1), Decimal(0)
+    while x < 50:
+        below += x.ln() if n < 0 else math.factorial(n) / x ** (n + 1)
+        x += 1
+    if n < 0:
+        total = (x - Decimal("0.5")) * x.ln() - x + (2 * _pi(getcontext().prec)).ln() / 2
+    else:
+        total = math.factorial(n) / (2 * x ** (n + 1))
+        total += -x.ln() if n == 0 else math.factorial(n - 1) / x**n
+    for k, b in enumerate(_bernoulli(40), 1):
+        rising = Decimal(math.factorial(2 * k + n - 1)) / math.factorial(2 * k)
+        total += Decimal(b.numerator) / b.denominator * rising / x ** (2 * k + n)
+    return total - below if n < 0 else sign * (total + below)
+
+
+FUNCTIONS: dict[str, Callable[[Decimal], Decimal]] = {
+    "erf": _erf,
+    "arctan": _arctan,
+    "arcsin": lambda x: _arctan(x / (1 - x * x).sqrt()),
+    "gammaln": partial(_polygamma, -1),
+    "digamma": partial(_polygamma, 0),
+    **{f"polygamma {n}": partial(_polygamma, n) for n in range(1, 5)},
+}

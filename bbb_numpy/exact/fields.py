@@ -1,0 +1,627 @@
+"""Finite fields on plain arrays: what exact arrays compute with (D44).
+
+The last axis of every array of residues is the *channel*, so that indices, axes and broadcasting
+mean the same as without it. `Prime` has one channel, the integers modulo a prime of 51 bits that is
+drawn, and is made for size: functions that are not rational are random functions of the residue.
+`Gauss` adds a root of -1, so that every number of the prime field has a root. `Towers` has many
+small primes, where exponentials and logarithms are powers, with all their laws.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache, reduce
+from hashlib import blake2b
+from math import isfinite, log, pi, prod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Field", "Gauss", "Prime", "Towers", "Untraceable"]
+
+Array = NDArray[Any]
+# NumPy's own makers: during a proof those of the user's functions make exact arrays (`makers`)
+array, asarray, empty, full = np.array, np.asarray, np.empty, np.full
+ones, zeros, concatenate = np.ones, np.zeros, np.concatenate
+BITS = 50
+HALF = (1 << 25) - 1  # the lower half of a residue
+BLOCK = 1 << 14  # numbers of one pass, so that its scratch stays in the cache
+FEW_PRODUCTS = 4096  # of a product of matrices: more are faster by BLAS
+FEW = 16  # floats of one array that may stand for irrational numbers; larger ones are data
+REMEMBERED = 20_000  # numbers of one array: of larger ones no squares are remembered
+NOTED = 200_000  # and no logarithms
+LOG_2 = log(2.0)  # the float, which stands for log 2
+TINY = float(np.finfo(float).tiny)  # which keeps floats from a division by 0, and stands for 0
+# The floats that stand for pi^(a/2) 2^(b/2), as they may be rounded, by (a, b)
+MEANT = {
+    float(np.nextafter(size, way)): (a, b)
+    for a in range(-2, 3)
+    for b in range(-8, 9)
+    if a or b % 2
+    for size in [pi ** (a / 2) * 2.0 ** (b / 2)]
+    for way in (0.0, size, np.inf)
+}
+
+
+class Untraceable(TypeError):
+    """Something was done with a number that has no exact form."""
+
+
+def word(*parts: Any) -> int:
+    """Return 64 bits that depend on all of `parts`."""
+    return int.from_bytes(blake2b(repr(parts).encode(), digest_size=8).digest(), "little")
+
+
+@cache
+def _key(seed: int, name: str) -> tuple[np.uint64, ...]:
+    return tuple(np.uint64(word(seed, name, turn)) for turn in range(3))
+
+
+def mixed(x: Array, key: tuple[np.uint64, ...]) -> Array:
+    """Return a keyed pseudo-random function of 64 bits: rounds of the finaliser of splitmix64."""
+    z = x.astype(np.uint64) ^ key[0]
+    for part in key[1:]:
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = (z ^ (z >> np.uint64(31))) + part
+    return z ^ (z >> np.uint64(29))
+
+
+def _blockwise(f: Callable[[Array], Array], a: Array) -> Array:
+    """Return f of an array, of so many numbers at once that its scratch stays in the cache."""
+    if a.size <= BLOCK:
+        return f(a)
+    flat = np.ascontiguousarray(a).reshape(-1)
+    parts = [f(flat[at : at + BLOCK]) for at in range(0, flat.size, BLOCK)]
+    return concatenate(parts).reshape(a.shape)
+
+
+def _prime(draw: random.Random) -> int:
+    """Return a random prime of 50 bits that is 7 modulo 8, by the test of Miller and Rabin.
+
+    -1 has no root there, and 2 has one.
+    """
+    while True:
+        p = draw.getrandbits(BITS) | 1 << BITS - 1 | 7
+        # p - 1 is twice an odd number, and these bases decide below 3e14 times 2^10
+        if all(pow(a, p >> 1, p) in (1, p - 1) for a in (2, 3, 5, 7, 11, 13, 17, 19, 23)):
+            return p
+
+
+class Field:
+    """What all fields share; arrays of residues are (..., C)."""
+
+    C: ClassVar[int] = 1
+    dtype: ClassVar[Any] = np.int64
+    levels: ClassVar[int] = 1  # on one of them an excess is to be 0 in all channels
+    laws: ClassVar[bool] = False  # whether exponentials and logarithms have all their laws
+    digits: ClassVar[bool] = False  # whether numbers are decimals at the point itself
+    one: Array  # (C,)
+    neutral: Array  # the note of a number in which no logarithm is known
+    # what each field has for itself; 1/0 is 0
+    add: Callable[[Array, Array], Array]
+    sub: Callable[[Array, Array], Array]
+    mul: Callable[[Array, Array], Array]
+    neg: Callable[[Array], Array]
+    inv: Callable[[Array], Array]
+    sum: Callable[[Array, Any], Array]  # over axes
+    cumsum: Callable[[Array, int], Array]
+    matmul: Callable[[Array, Array], Array]  # (..., n, k, C) and (..., k, m, C)
+    draw: Callable[[tuple[int, ...]], Array]  # random numbers other than 0
+    whole: Callable[[Any], Array]  # from int64
+    fraction: Callable[[Fraction], Array]  # (C,)
+    larger: Callable[[Array], Array]  # whether a and not -a stands for both
+    random_function: Callable[[str, Array], Array]
+    exp: Callable[..., Array]  # of a number, and of its note
+    log: Callable[[Array], tuple[Array, Array | None]]  # and the note by which exp finds back
+    joined: Callable[[Array, Array], Array]  # the note of a sum
+    turned: Callable[[Array], Array]  # the note of -x
+    times: Callable[[Array, Array], Array | None]  # the note of n x, if it is known
+    root: Callable[[Array], Array]  # one of the field's, or any number where there is none
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.rng = np.random.default_rng(word(type(self).__name__, seed))
+        self.known: dict[float, Array] = {}  # constants that were met
+        self.path: list[Array] = []  # what comparisons found, and the signs of squares' roots
+        self.squares: list[tuple[Array, Array, Array]] = []  # t^2, |t|, whether it is t
+        self.roots = 0  # arrays of which roots were taken
+        self.flaws = 0  # arrays of numbers that were drawn in place of what does not exist
+        self.moved = False  # whether an argument does
+        self.transcendental = False  # whether an exponential or a logarithm was met
+
+    # --- arguments and constants
+
+    def variable(self, v: Array) -> Array:
+        """Return residues of arguments: random squares, so that their roots are in the field."""
+        r = self.draw(v.shape)
+        return self.mul(r, r)
+
+    def tangent(self, shape: tuple[int, ...]) -> Array:
+        """Return a random direction."""
+        return self.draw(shape)
+
+    def constant(self, v: Array) -> Array:
+        """Return the residues of floats, each the fraction that it is; 0 for inf and nan."""
+        if v.size <= FEW:
+            each = [self._single(x) for x in v.ravel().tolist()]
+            return array(each, self.dtype).reshape(*v.shape, self.C)
+        m, e = np.frexp(np.where(np.isfinite(v), v, 0.0))
+        powers, place = np.unique(e - 53, return_inverse=True)
+        scale = array([self.fraction(Fraction(2) ** int(e)) for e in powers], self.dtype)
+        whole = self.whole(np.ldexp(m, 53).astype(np.int64))
+        return self.mul(whole, scale[place.reshape(v.shape)])
+
+    def _single(self, x: float) -> Array:
+        found = self.known.get(x)
+        if found is None:
+            if not isfinite(x) or abs(x) == TINY:
+                found = 0 * self.one
+            elif abs(x) in MEANT:
+                found = self.irrational(*MEANT[abs(x)])
+                found = found if x > 0 else self.neg(found)
+            else:
+                found = self.fraction(Fraction(x))
+            self.known[x] = found
+        return found
+
+    def irrational(self, a: int, b: int) -> Array:
+        """Return pi^(a/2) 2^(b/2): a root of 2, and of pi a random root."""
+        root_of_pi = self.random_function("root of pi", self.one)
+        root_of_2 = self.root(self.fraction(Fraction(2)))
+        return self.mul(self.power(root_of_pi, a), self.power(root_of_2, b))
+
+    # --- rational functions
+
+    def power(self, a: Array, n: int) -> Array:
+        """Return a^n for a whole number n."""
+        out, factor, times = np.broadcast_to(self.one, a.shape), a, abs(n)
+        while times:
+            out = self.mul(out, factor) if times % 2 else out
+            times //= 2
+            factor = self.mul(factor, factor) if times else factor
+        return self.inv(out) if n < 0 else out
+
+    # --- roots
+
+    def remember(self, square: Array, root: Array, v: Array) -> None:
+        """Take note of squares t^2 of t (with floats v): their roots are |t|."""
+        if v.size <= REMEMBERED and v.size:
+            chosen = np.isfinite(v) & (v != 0)
+            positive = (v > 0)[chosen]
+            t = root[chosen]
+            t = np.where(positive[:, None], t, self.neg(t))
+            self.squares.append((square[chosen], t, positive))
+
+    def sqrt(self, u: Array) -> Array:
+        """Return roots: |t| of squares that were computed, else the field's, of either sign."""
+        r = self.root(u)
+        self.roots += 1
+        flat, found = u.reshape(-1, self.C), r.reshape(-1, self.C)
+        for square, t, positive in self.squares if len(flat) <= REMEMBERED else ():
+            order = np.argsort(square[:, 0], kind="stable")
+            place = np.searchsorted(square[order, 0], flat[:, 0])
+            at = order[np.minimum(place, len(order) - 1)]
+            same = (square[at] == flat).all(axis=1)
+            found[same] = t[at[same]]
+            self.path.append(positive[at[same]])
+        return found.reshape(r.shape)
+
+    # --- functions of which the field knows little
+
+    def opaque(self, name: str, a: Array, odd: bool | None = None) -> Array:
+        """Return a random function of the residue, an odd or an even one if it is known to be."""
+        self.transcendental = True
+        if odd is None:
+            return self.random_function(name, a)
+        turned = self.larger(a)
+        r = self.random_function(name, np.where(turned, self.neg(a), a))
+        return np.where(a == self.neg(a), 0, np.where(turned, self.neg(r), r)) if odd else r
+
+    def circle(self, a: Array) -> tuple[Array, Array]:
+        """Return cos and sin: a point of the unit circle, turned round by the angle's sign."""
+        t = self.opaque("tan", a, odd=True)
+        square = self.mul(t, t)
+        over = self.inv(self.add(self.one, square))
+        return self.mul(self.sub(self.one, square), over), self.mul(self.add(t, t), over)
+
+
+class Prime(Field):
+    """Residues modulo a prime of 50 bits, 7 modulo 8, that is drawn: a constant does not vanish.
+
+    A product a b is an integer of 100 bits, of which int64 keeps the last 64. So does a b - q p,
+    which lies in (-p, p) for a whole number q within 7/8 of a b / p: and a float is.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.p = _prime(random.Random(word("prime", seed)))
+        self.modulus, self.over = np.uint64(self.p), 1.0 / self.p
+        self.one = self.whole(1)
+        self.neutral = concatenate([self.one, 0 * self.one])
+        log_2 = self.random_function("log 2", self.one)
+        for k in (-3, -2, -1, 1, 2, 3):
+            self.known[k * LOG_2] = self.mul(self.whole(k), log_2)
+
+    def draw(self, shape: tuple[int, ...]) -> Array:
+        return self.rng.integers(1, self.p, (*shape, 1))
+
+    def fraction(self, x: Fraction) -> Array:
+        return self.whole(x.numerator * pow(x.denominator, -1, self.p) % self.p)
+
+    def whole(self, m: Any) -> Array:
+        return (asarray(m, np.int64) % self.p)[..., None]
+
+    def larger(self, a: Array) -> Array:
+        return a > self.p - a
+
+    def add(self, a: Array, b: Array) -> Array:
+        r = (a + b).view(np.uint64)
+        return np.minimum(r, r - self.modulus).view(np.int64)  # r - p wraps round where r < p
+
+    def sub(self, a: Array, b: Array) -> Array:
+        r = (a - b).view(np.uint64)
+        return np.minimum(r, r + self.modulus).view(np.int64)
+
+    def neg(self, a: Array) -> Array:
+        return self.sub(zeros(1, np.int64), a)
+
+    def mul(self, a: Array, b: Array) -> Array:
+        """Return a b, block by block."""
+        if a.size * b.size <= BLOCK or (max(a.size, b.size) <= BLOCK and a.shape == b.shape):
+            return self._product(a, b)
+        shape = np.broadcast(a, b).shape
+        if prod(shape) <= BLOCK:
+            return self._product(a, b)
+        a, b = (np.ascontiguousarray(np.broadcast_to(x, shape)).reshape(-1) for x in (a, b))
+        out = empty(a.size, np.int64)
+        for at in range(0, a.size, BLOCK):
+            out[at : at + BLOCK] = self._product(a[at : at + BLOCK], b[at : at + BLOCK])
+        return out.reshape(shape)
+
+    def _product(self, a: Array, b: Array) -> Array:
+        q = a.astype(float) * b
+        q *= self.over  # within 3/8: three roundings of 2^-53 of less than 2^50
+        np.rint(q, out=q)
+        r = a * b
+        r -= q.astype(np.int64) * self.p
+        u = r.view(np.uint64)  # in (-p, p): of r and r + p the smaller one, as -1 is the largest
+        np.minimum(u, u + self.modulus, out=u)
+        return r
+
+    def inv(self, a: Array) -> Array:
+        """Return 1 / a by Euclid of a product tree's root, and three products each; 1/0 is 0."""
+        flat, levels = np.where(a == 0, 1, a).reshape(-1), []
+        while len(flat) > 8:
+            flat = np.append(flat, 1) if len(flat) % 2 else flat
+            levels.append(flat)
+            flat = Prime.mul(self, flat[0::2], flat[1::2])
+        up = array([pow(x, -1, self.p) for x in flat.tolist()], np.int64)
+        for flat in reversed(levels):
+            down = empty(len(flat), np.int64)
+            up = up[: len(flat) // 2]
+            down[0::2], down[1::2] = (Prime.mul(self, up, flat[k::2]) for k in (1, 0))
+            up = down
+        return up[: a.size].reshape(a.shape) * (a != 0)
+
+    def sum(self, a: Array, axis: Any) -> Array:
+        low, high = np.add.reduce(a & HALF, axis=axis), np.add.reduce(a >> 25, axis=axis)
+        return self._halves(low, high)
+
+    def cumsum(self, a: Array, axis: int) -> Array:
+        return self._halves(np.cumsum(a & HALF, axis), np.cumsum(a >> 25, axis))
+
+    def _halves(self, low: Array, high: Array) -> Array:
+        high = self._product(high % self.p, array(1 << 25))
+        return self.add(low % self.p, high)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        """Return products of matrices (..., n, k, 1) and (..., k, m, 1), large ones by BLAS.
+
+        a is x0 + x1 2^17 + x2 2^34 and b is y0 + y1 2^25, so that each of the six products of
+        limbs is a sum of at most 2048 terms below 2^42: an integer of at most 2^53, which float64
+        holds, as it does each of its partial sums, in whatever order BLAS adds.
+        """
+        if a.size * b.shape[-2] <= FEW_PRODUCTS:
+            return self.sum(Prime.mul(self, a[..., None, :], b[..., None, :, :, :]), -3)
+        a, b = a[..., 0], b[..., 0]
+        parts = range(0, a.shape[-1], 2048)
+        each = (self._limbs(a[..., k : k + 2048], b[..., k : k + 2048, :]) for k in parts)
+        return reduce(self.add, each)[..., None]
+
+    def _limbs(self, a: Array, b: Array) -> Array:
+        n, m = a.shape[-2], b.shape[-1]
+        left = concatenate([(a >> s & 0x1FFFF).astype(float) for s in (0, 17, 34)], axis=-2)
+        right = concatenate([(b & HALF).astype(float), (b >> 25).astype(float)], axis=-1)
+        c = np.matmul(left, right).astype(np.int64) % self.p
+        limbs = ((i, j) for i in range(3) for j in range(2))
+        each = (
+            Prime.mul(
+                self,
+                c[..., i * n : (i + 1) * n, j * m : (j + 1) * m],
+                array((1 << 17 * i + 25 * j) % self.p),
+            )
+            for i, j in limbs
+        )
+        return reduce(self.add, each)
+
+    # --- functions that are not rational
+
+    def random_function(self, name: str, a: Array) -> Array:
+        """Return random residues that depend on those of `a`."""
+        key = _key(self.seed, name)
+        r = _blockwise(lambda x: (mixed(x, key) >> np.uint64(14)).astype(np.int64), a)
+        return np.where(r < self.p, r, r - self.p)
+
+    def exp(self, a: Array, note: Array | None = None) -> Array:
+        """Return e^a, with e^-a = 1 / e^a; of a0 + log u, by its note (u, log u), e^a0 u."""
+        if note is not None:
+            return self.mul(self.exp(self.sub(a, note[..., self.C :])), note[..., : self.C])
+        self.transcendental = True
+        turned = self.larger(a)
+        e = self.random_function("exp", np.where(turned, self.neg(a), a))
+        e, turned = self.mul(e, e), turned[..., 0]
+        e[turned] = self.inv(e[turned])
+        for logarithm, power in self._logarithms():
+            e[(a == logarithm).all(axis=-1)] = power
+        return e
+
+    def log(self, u: Array) -> tuple[Array, Array | None]:
+        """Return a random function of u, and the note by which exp finds its way back."""
+        self.transcendental = True
+        t = self.random_function("log", u)
+        for logarithm, power in self._logarithms():
+            t[(u == power).all(axis=-1)] = logarithm
+        return t, (concatenate([u, t], axis=-1) if u.size <= NOTED else None)
+
+    def _logarithms(self) -> list[tuple[Array, Array]]:
+        """Return the logarithms of powers of two, and the powers."""
+        return [(self._single(k * LOG_2), self._single(2.0**k)) for k in range(-3, 4)]
+
+    def joined(self, one: Array, other: Array) -> Array:
+        u, v = one[..., : self.C], other[..., : self.C]
+        return concatenate([self.mul(u, v), self.add(one[..., self.C :], other[..., self.C :])], -1)
+
+    def turned(self, note: Array) -> Array:
+        return concatenate([self.inv(note[..., : self.C]), self.neg(note[..., self.C :])], -1)
+
+    def times(self, note: Array, n: Array) -> Array | None:
+        return None
+
+    def root(self, u: Array) -> Array:
+        """Return u^((p + 1) / 4), a root of u or of -u; in the second case one is drawn."""
+        r = self._root(u)
+        bad = self.mul(r, r) != u
+        if bad.any():
+            self.flaws += 1
+            r = np.where(bad, self.random_function("sqrt", u), r)
+        return r
+
+    def _root(self, u: Array) -> Array:
+        """Return u^((p + 1) / 4) of residues of F_p."""
+
+        def power(x: Array) -> Array:
+            out, times = x, (self.p + 1) // 4
+            for bit in bin(times)[3:]:
+                out = self._product(out, out)
+                out = self._product(out, x) if bit == "1" else out
+            return out
+
+        return _blockwise(power, u)
+
+
+class Gauss(Prime):
+    """F_p[i]: two channels, the real and the imaginary part.
+
+    Arguments are drawn from F_p, of which every number has a root here, since p is 3 modulo 4: so
+    r^2 = u holds for all roots but roots of roots.
+    """
+
+    C = 2
+
+    def draw(self, shape: tuple[int, ...]) -> Array:
+        return self._real(super().draw(shape))
+
+    def whole(self, m: Any) -> Array:
+        return self._real(super().whole(m))
+
+    def _real(self, x: Array) -> Array:
+        return concatenate([x, zeros(x.shape, np.int64)], axis=-1)
+
+    def larger(self, a: Array) -> Array:
+        x, y = a[..., :1], a[..., 1:]
+        return np.where(x != 0, x > self.p - x, y > self.p - y)
+
+    def mul(self, a: Array, b: Array) -> Array:
+        """Return (x + i y)(u + i v)."""
+        m, x, y, u, v = super().mul, a[..., :1], a[..., 1:], b[..., :1], b[..., 1:]
+        real = m(x, u)
+        if not y.any() and not v.any():
+            return self._real(real)
+        return concatenate([self.sub(real, m(y, v)), self.add(m(x, v), m(y, u))], axis=-1)
+
+    def inv(self, a: Array) -> Array:
+        """Return (x - i y) / (x^2 + y^2)."""
+        m, x, y = super().mul, a[..., :1], a[..., 1:]
+        over = super().inv(self.add(m(x, x), m(y, y)))
+        return concatenate([m(x, over), m(self.neg(y), over)], axis=-1)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        """Return products of matrices, by four real ones."""
+        m, x, y, u, v = super().matmul, a[..., :1], a[..., 1:], b[..., :1], b[..., 1:]
+        real = m(x, u)
+        if not y.any() and not v.any():
+            return self._real(real)
+        return concatenate([self.sub(real, m(y, v)), self.add(m(x, v), m(y, u))], axis=-1)
+
+    def random_function(self, name: str, a: Array) -> Array:
+        """Return random numbers, real ones of real ones."""
+        f, x, y = super().random_function, a[..., :1], a[..., 1:]
+        key = np.where(y == 0, x, x ^ mixed(y, _key(self.seed, "i")).astype(np.int64))
+        return concatenate([f(name, key), np.where(y == 0, 0, f(f"i {name}", key))], axis=-1)
+
+    def root(self, u: Array) -> Array:
+        """Return r or i r, with r^2 = u or -u."""
+        x, deeper = u[..., :1], u[..., 1:] != 0
+        r = self._root(x)
+        square = super().mul(r, r) == x
+        r = concatenate([np.where(square, r, 0), np.where(square, 0, r)], axis=-1)
+        self.flaws += bool(deeper.any())
+        return np.where(deeper, self.random_function("sqrt", u), r)
+
+
+@cache
+def _chains(count: int) -> list[list[int]]:
+    """Return primes p0 = 2 p1 + 1, p1 = 2 p2 + 1, p2 above 2^17 and 7 modulo 8: 2 has a root."""
+
+    def prime(n: int) -> bool:
+        return all(pow(a, n >> 1, n) in (1, n - 1) for a in (2, 3, 5, 7))
+
+    found: list[list[int]] = []
+    n = (1 << 17) + 7
+    while len(found) < count:
+        if prime(n) and prime(2 * n + 1) and prime(4 * n + 3):
+            found.append([4 * n + 3, 2 * n + 1, n])
+        n += 8
+    return found
+
+
+@cache
+def _tables(p: int) -> tuple[Array, Array]:
+    """Return the powers g^k of a generator modulo p = 2 q + 1, and k of each power."""
+    g = next(g for g in range(2, p) if pow(g, p >> 1, p) != 1 and pow(g, 2, p) != 1)
+    powers = array([1], np.int64)
+    while len(powers) < p - 1:
+        powers = concatenate([powers, powers * pow(g, len(powers), p) % p])[: p - 1]
+    logarithms = zeros(p, np.int32)
+    logarithms[powers] = np.arange(p - 1, dtype=np.int32)
+    return powers.astype(np.int32), logarithms
+
+
+class Towers(Field):
+    """Six chains of primes p0 = 2 p1 + 1, p1 = 2 p2 + 1; channel 6 j + i is level j of chain i.
+
+    Every number has a residue in each of them. exp leads from the residues modulo p_(j+1), which is
+    the order of the squares modulo p_j, to the squares modulo p_j, and log leads back, by a table:
+    so e^(s + t) = e^s e^t, log u v = log u + log v, e^(t/3)^3 = e^t hold without being looked for.
+    The note of a logarithm is the sign that a number had which is no square.
+    """
+
+    K: ClassVar[int] = 6
+    C, levels = 18, 3
+    laws = True
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.primes = [chain[j] for j in range(3) for chain in _chains(self.K)]
+        self.p = array(self.primes, np.int64)
+        self.tables = [_tables(p) for p in self.primes[: 2 * self.K]]
+        self.one = self.neutral = ones(self.C, np.int64)
+        for k in (-3, -2, -1, 1, 2, 3):
+            self.known[k * LOG_2] = self.log(self.fraction(Fraction(2) ** k))[0]
+        self.transcendental = False
+
+    def draw(self, shape: tuple[int, ...]) -> Array:
+        return self.rng.integers(1, self.p, (*shape, self.C))
+
+    def fraction(self, x: Fraction) -> Array:
+        return array([x.numerator * pow(x.denominator, -1, p) % p for p in self.primes], np.int64)
+
+    def whole(self, m: Any) -> Array:
+        return asarray(m, np.int64)[..., None] % self.p
+
+    def larger(self, a: Array) -> Array:
+        return a > self.p - a
+
+    def add(self, a: Array, b: Array) -> Array:
+        return (a + b) % self.p
+
+    def sub(self, a: Array, b: Array) -> Array:
+        return (a - b) % self.p
+
+    def neg(self, a: Array) -> Array:
+        return -a % self.p
+
+    def mul(self, a: Array, b: Array) -> Array:
+        """Return a b."""
+        return a * b % self.p
+
+    def sum(self, a: Array, axis: Any) -> Array:
+        return np.add.reduce(a, axis=axis) % self.p
+
+    def cumsum(self, a: Array, axis: int) -> Array:
+        return np.cumsum(a, axis) % self.p
+
+    def inv(self, a: Array) -> Array:
+        """Return 1 / a = a^(p - 2); 1/0 is 0, and is noted where it is so by chance."""
+        self._partly(a == 0)
+        return self._raised(a, self.p - 2)
+
+    def _raised(self, a: Array, powers: Array) -> Array:
+        """Return a to the power of each channel."""
+        out = np.broadcast_to(self.one, a.shape)
+        for bit in range(20, -1, -1):
+            out = out * out % self.p
+            out = np.where(powers >> bit & 1, out * a % self.p, out)
+        return out
+
+    def _partly(self, zero: Array) -> None:
+        """Take note that numbers are 0 by chance: in some channels and not in all."""
+        self.flaws += bool((zero.any(axis=-1) & ~zero.all(axis=-1)).any())
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        """Return products of matrices: sums of 2^13 terms below 2^40 are exact in float64."""
+        a, b = (np.moveaxis(x.astype(float), -1, -3) for x in (a, b))  # (..., C, n, k)
+        out, p = zeros(1, np.int64), self.p[:, None, None]
+        for at in range(0, max(a.shape[-1], 1), 1 << 13):
+            part = np.matmul(a[..., at : at + (1 << 13)], b[..., at : at + (1 << 13), :])
+            out = (out + part.astype(np.int64)) % p
+        return np.moveaxis(out, -3, -1)
+
+    def random_function(self, name: str, a: Array) -> Array:
+        """Return random residues that depend on those of `a`, channel by channel."""
+        keys = (_key(self.seed, f"{name} {c}") for c in range(self.C))
+        each = [mixed(a[..., c : c + 1], key) for c, key in enumerate(keys)]
+        return (concatenate(each, axis=-1) % self.p.astype(np.uint64)).astype(np.int64)
+
+    def exp(self, a: Array, note: Array | None = None) -> Array:
+        """Return (g^2)^a, with the sign that log has left; on the lowest level any number."""
+        self.transcendental, upper = True, 2 * self.K
+        out = self.random_function("exp", a)
+        for c, (powers, _) in enumerate(self.tables):
+            out[..., c] = powers[2 * a[..., c + self.K] % (self.primes[c] - 1)]
+        out[..., upper:][a[..., upper:] == 0] = 1
+        return out if note is None else self.mul(out, note)
+
+    def log(self, u: Array) -> tuple[Array, Array | None]:
+        """Return half the discrete logarithm, and the sign of u; on the first level any number."""
+        self.transcendental = True
+        self._partly(u == 0)
+        t, sign = self.random_function("log", u), ones(u.shape, np.int64)
+        for c, (_, logarithms) in enumerate(self.tables):
+            k, q = logarithms[u[..., c]].astype(np.int64), self.primes[c + self.K]
+            t[..., c + self.K] = k * ((q + 1) // 2) % q
+            sign[..., c] = 1 - 2 * (k % 2)
+        t[..., : self.K][u[..., : self.K] == 1] = 0
+        return t, (sign if (sign < 0).any() else None)
+
+    def joined(self, one: Array, other: Array) -> Array:
+        return one * other
+
+    def turned(self, note: Array) -> Array:
+        return note
+
+    def times(self, note: Array, n: Array) -> Array | None:
+        return np.where(n[..., None] % 2 == 1, note, 1)
+
+    def root(self, u: Array) -> Array:
+        """Return the root of u that is a square itself, where there is one, else any number."""
+        r = self._raised(u, (self.p + 1) // 4)
+        bad = r * r % self.p != u
+        if bad.any():
+            self.flaws += 1
+            r = np.where(bad, self.random_function("sqrt", u), r)
+        return r

@@ -1,0 +1,208 @@
+"""Elementary and special functions of exact arrays: each with its derivative and its laws (D44).
+
+What is rational in exponentials and logarithms is computed so, and has all their laws. The others
+are *opaque*: random functions of the residue, of which the field knows the derivative and whether
+they are odd.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import UFUNCS, Exact, dual, lift, lifted, plain, select, sloped
+from .digits import finer
+from .fields import ones
+
+__all__ = ["SPECIAL", "exp", "function", "gamma", "log", "sqrt"]
+
+Array = NDArray[Any]
+SPECIAL: dict[str, Callable[..., Any]] = {}  # those of scipy.special
+ROOT_OF_PI = math.sqrt(math.pi)
+
+
+def exp(x: Any) -> Exact:
+    """Return e^x, with slope e^x x'."""
+    (x,) = lifted(x)
+    e = x.field.exp(x.a, x.note)
+    e[np.isneginf(x.v)] = 0 * x.field.one  # of a mask
+    return sloped(x, e, e, np.exp(x.v))
+
+
+def log(x: Any) -> Exact:
+    """Return log x, with slope x' / x."""
+    x = plain(lifted(x)[0])
+    t, note = x.field.log(x.a)
+    return sloped(x, t, x.field.inv(x.a), np.log(x.v), note)
+
+
+def sqrt(x: Any) -> Exact:
+    """Return r with r^2 = x, with slope x' / (2 r)."""
+    x = plain(lifted(x)[0])
+    r = x.field.sqrt(x.a)
+    return sloped(x, r, x.field.inv(x.field.add(r, r)), np.sqrt(x.v))
+
+
+def sin(x: Any) -> Exact:
+    """Return sin x, with slope cos x x'."""
+    x = plain(lifted(x)[0])
+    cosine, sine = x.field.circle(x.a)
+    return sloped(x, sine, cosine, np.sin(x.v))
+
+
+def cos(x: Any) -> Exact:
+    """Return cos x, with slope -sin x x'."""
+    x = plain(lifted(x)[0])
+    cosine, sine = x.field.circle(x.a)
+    return sloped(x, cosine, x.field.neg(sine), np.cos(x.v))
+
+
+def _by(formula: Callable[..., Any], name: str) -> Callable[..., Exact]:
+    """Return a function by a formula in others, with the floats of NumPy's or SciPy's own."""
+
+    def by_formula(*args: Any) -> Exact:
+        found: Exact = formula(*lifted(*args))
+        return Exact(found.field, found.r, _floats(name)(*(x.v for x in lifted(*args))))
+
+    return by_formula
+
+
+def _floats(name: str) -> Callable[..., Array]:
+    """Return a function of floats: NumPy's, Python's, or that of SciPy, which has been imported."""
+    if hasattr(np, name):
+        found: Callable[..., Array] = getattr(np, name)
+        return found
+    if name in ("erf", "erfc"):
+        return np.vectorize(getattr(math, name), otypes=[float])
+    return lambda *args: getattr(sys.modules["scipy.special"], name)(*args)
+
+
+def opaque(
+    name: str,
+    slope: Callable[[Exact, Exact], Any],
+    odd: bool | None = None,
+    floats: Callable[..., Array] | None = None,
+) -> Callable[[Any], Exact]:
+    """Return an opaque function: `slope` is its derivative, from x and its value."""
+
+    def of_x(x: Any) -> Exact:
+        x = plain(lifted(x)[0])
+        v = (floats or _floats(name))(x.v)
+        value = Exact(x.field, dual(x.field, x.field.opaque(name, x.a, odd)), v)
+        still = Exact(x.field, dual(x.field, x.a), x.v)
+        if not x.moves:
+            return value
+        return sloped(x, value.a, lift(slope(still, value), x.field).a, v)
+
+    return of_x
+
+
+def function(
+    name: str, derivative: Callable[[Any], Any], floats: Callable[..., Any] | None = None
+) -> None:
+    """Make a function of one array known to proofs, by its derivative.
+
+    Parameters
+    ----------
+    name : str
+        Of a ufunc of NumPy's or `scipy.special`, as its ``__name__`` says.
+    derivative : callable
+        From an array to the derivative there, by functions that are known.
+    floats : callable, optional
+        The function of floats; by default that of `scipy.special`, or of NumPy.
+    """
+    UFUNCS[name] = SPECIAL[name] = opaque(name, lambda x, _: derivative(x), None, floats)
+
+
+def _small(series: Callable[[Exact], Exact], formula: Callable[[Exact], Exact]) -> Any:
+    """Return a function whose formula loses the digits of small numbers: decimals get more."""
+
+    def finely(x: Exact) -> Exact:
+        if not x.field.digits:
+            return formula(x)
+        out = x.copy()
+        flat, into = x.reshape(-1), out.reshape(-1)
+        for i, size in enumerate(flat.a[:, 0]):
+            one = flat[i : i + 1]
+            seen = size.is_nan() or size.adjusted() >= -60
+            into[i : i + 1] = finer(size, partial(formula, one)) if seen else series(one)
+        return out
+
+    return finely
+
+
+_log1p = _small(lambda x: x - x * x / 2, lambda x: log(x + 1))
+_expm1 = _small(lambda x: x + x * x / 2, lambda x: exp(x) - 1)
+
+
+def _tanh(x: Exact) -> Exact:
+    """Return (1 - e^-2x) / (1 + e^-2x)."""
+    e = _expm1(x * -2)
+    return -e / (2 + e)
+
+
+_arctan = opaque("arctan", lambda x, _: 1 / (1 + x * x), odd=True)
+_arcsin = opaque("arcsin", lambda x, _: 1 / sqrt(1 - x * x), odd=True)
+_erf = opaque("erf", lambda x, _: 2 / ROOT_OF_PI * exp(-(x * x)), odd=True)
+
+
+def _normal(x: Exact) -> Exact:
+    """Return the normal distribution function; that less 1/2 is odd."""
+    return (1 + _erf(x / math.sqrt(2.0))) / 2
+
+
+def _angle(y: Exact, x: Exact) -> Exact:
+    """Return the angle of a point: that of y / x, and half a turn more where x < 0."""
+    found = _arctan(y / x)
+    return select(x.v < 0, found + np.copysign(math.pi, y.v), found)
+
+
+def gamma(order: int) -> Callable[[Any], Exact]:
+    """Return log Gamma for order -1, digamma for 0, polygamma for more."""
+    name = ("gammaln", "digamma")[order + 1] if order < 1 else f"polygamma {order}"
+    floats = None if order < 1 else lambda v: _floats("polygamma")(order, v)
+    return opaque(name, lambda x, _: gamma(order + 1)(x), None, floats)
+
+
+def _times_log(x: Exact, y: Exact) -> Exact:
+    """Return x log y, and 0 where x is 0."""
+    return x * log(select((x.a == 0).all(axis=-1), ones(y.shape), y))
+
+
+UFUNCS |= dict(
+    exp=exp, log=log, sqrt=sqrt, sin=sin, cos=cos, arctan=_arctan, arcsin=_arcsin,
+    exp2=lambda x: exp(x * math.log(2.0)), deg2rad=lambda x: x * (math.pi / 180),
+    log2=lambda x: log(x) / math.log(2.0), log10=lambda x: log(x) / math.log(10.0),
+    tan=lambda x: sin(x) / cos(x),
+)  # fmt: skip
+SPECIAL |= dict(
+    erf=_erf, gammaln=gamma(-1), loggamma=gamma(-1), digamma=gamma(0), psi=gamma(0),
+    erfinv=opaque("erfinv", lambda _, y: ROOT_OF_PI / 2 * exp(y * y), odd=True),
+    i0e=opaque("i0e", lambda x, y: SPECIAL["i1e"](x) - np.sign(x.v) * y, odd=False),
+    i1e=opaque("i1e", lambda x, y: SPECIAL["i0e"](x) - y * (np.sign(x.v) + 1 / x), odd=True),
+)  # fmt: skip
+FORMULAS: dict[str, Callable[..., Any]] = dict(
+    expm1=_expm1, log1p=_log1p, tanh=_tanh, arctan2=_angle,
+    cbrt=lambda x: select(x.v < 0, -exp(log(-x) / 3), exp(log(x) / 3)),
+    sinh=lambda x: (exp(x) - exp(-x)) / 2, cosh=lambda x: (exp(x) + exp(-x)) / 2,
+    arccos=lambda x: math.pi / 2 - _arcsin(x), hypot=lambda x, y: sqrt(x * x + y * y),
+    arcsinh=lambda x: log(x + sqrt(x * x + 1)), arctanh=lambda x: log((1 + x) / (1 - x)) / 2,
+    logaddexp=lambda x, y: log(exp(x) + exp(y)),
+)  # fmt: skip
+OF_SCIPY: dict[str, Callable[..., Any]] = dict(
+    expit=lambda x: 1 / (1 + exp(-x)), log_expit=lambda x: -log(1 + exp(-x)),
+    logit=lambda x: log(x / (1 - x)), erfc=lambda x: 1 - _erf(x), ndtr=_normal,
+    log_ndtr=lambda x: log(_normal(x)), xlogy=_times_log, entr=lambda x: -_times_log(x, x),
+    xlog1py=lambda x, y: _times_log(x, 1 + y), rel_entr=lambda x, y: _times_log(x, x / y),
+    betaln=lambda x, y: gamma(-1)(x) + gamma(-1)(y) - gamma(-1)(x + y),
+)  # fmt: skip
+SPECIAL |= {name: _by(formula, name) for name, formula in OF_SCIPY.items()}
+UFUNCS |= {name: _by(formula, name) for name, formula in FORMULAS.items()}
+UFUNCS |= SPECIAL
+Exact.erfc = SPECIAL["erfc"]  # type: ignore[attr-defined]

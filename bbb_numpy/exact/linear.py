@@ -1,0 +1,244 @@
+"""Products of matrices and linear algebra of exact arrays (D44)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .arrays import (
+    FUNCTIONS,
+    UFUNCS,
+    Exact,
+    broadcast_to,
+    dual,
+    joined,
+    lift,
+    lifted,
+    moveaxis,
+    plain,
+    stack,
+    total,
+)
+from .fields import Untraceable
+from .functions import log, sqrt
+
+__all__ = ["FUNCTIONS", "matmul"]
+
+
+def matmul(x: Any, y: Any) -> Exact:
+    """Return the product of matrices: (X Y)' = X' Y + X Y'."""
+    x, y = map(plain, lifted(x, y))
+    field, v = x.field, np.matmul(x.v, y.v)
+    one = x.reshape(1, -1) if x.ndim == 1 else x
+    other = y.reshape(-1, 1) if y.ndim == 1 else y
+    b = field.matmul(one.b, other.a) if x.moves else None
+    if y.moves:
+        c = field.matmul(one.a, other.b)
+        b = c if b is None else field.add(b, c)
+    r = dual(field, field.matmul(one.a, other.a), b)
+    return Exact(field, r.reshape((*v.shape, 2, field.C)), v)
+
+
+def dot(x: Any, y: Any) -> Exact:
+    """Return np.dot."""
+    x, y = lifted(x, y)
+    if not x.ndim or not y.ndim:
+        return x * y
+    return matmul(x, y) if y.ndim <= 2 else tensordot(x, y, ((-1,), (-2,)))
+
+
+def tensordot(x: Any, y: Any, axes: Any = 2) -> Exact:
+    """Return the product summed over pairs of axes."""
+    x, y = lifted(x, y)
+    if isinstance(axes, int):
+        axes = (range(x.ndim - axes, x.ndim), range(axes))
+    pairs = zip(axes, (x, y), strict=True)
+    one, other = ([k % z.ndim for k in ([a] if isinstance(a, int) else a)] for a, z in pairs)
+    left = [k for k in range(x.ndim) if k not in one]
+    right = [k for k in range(y.ndim) if k not in other]
+    inner = int(np.prod([x.shape[k] for k in one], dtype=int))
+    rows = x.transpose(*left, *one).reshape(-1, inner) if x.ndim else x.reshape(1, 1)
+    columns = y.transpose(*other, *right).reshape(inner, -1) if y.ndim else y.reshape(1, 1)
+    shape = [x.shape[k] for k in left] + [y.shape[k] for k in right]
+    return matmul(rows, columns).reshape(shape)
+
+
+def einsum(subscripts: str, *operands: Any, optimize: Any = None, casting: str = "safe") -> Exact:
+    """Return the sum of products that letters describe, pair by pair."""
+    parts = lifted(*operands)
+    left, arrow, right = subscripts.replace(" ", "").partition("->")
+    terms = left.split(",")
+    rest = max(x.ndim - len(t.replace("...", "")) for t, x in zip(terms, parts, strict=True))
+    dots = "ABCDEFGHIJ"[:rest]
+    spelled = []
+    for term, x in zip(terms, parts, strict=True):
+        own = x.ndim - len(term.replace("...", ""))
+        spelled.append(term.replace("...", dots[rest - own :]))
+    letters = "".join(spelled)
+    if arrow:
+        right = right.replace("...", dots)
+    else:
+        right = dots + "".join(sorted(c for c in set(letters) - set(dots) if letters.count(c) == 1))
+    x, term = parts[0], spelled[0]
+    x, term = _reduced(x, term, right + "".join(spelled[1:]))
+    for i, y in enumerate(parts[1:], 1):
+        later = right + "".join(spelled[i + 1 :])
+        other, t = _reduced(y, spelled[i], later + term)
+        x, term = _contracted(x, term, other, t, later)
+    return x.transpose(*(term.index(c) for c in right)) if right else x.reshape(())
+
+
+def _reduced(x: Exact, term: str, others: str) -> tuple[Exact, str]:
+    """Take diagonals of repeated letters, and sum over those that occur nowhere else."""
+    for c in set(term):
+        while term.count(c) > 1:
+            i, j = term.index(c), term.rindex(c)
+            x = FUNCTIONS["diagonal"](x, 0, i, j)
+            term = term[:i] + term[i + 1 : j] + term[j + 1 :] + c
+    gone = tuple(k for k, c in enumerate(term) if c not in others)
+    if gone:
+        x, term = total(x, gone), "".join(c for c in term if c in others)
+    return x, term
+
+
+def _contracted(x: Exact, one: str, y: Exact, other: str, later: str) -> tuple[Exact, str]:
+    """Return the product of two operands, as one of stacks of matrices."""
+    both = [c for c in one if c in other]
+    batch, inner = [c for c in both if c in later], [c for c in both if c not in later]
+    left, right = [c for c in one if c not in other], [c for c in other if c not in one]
+    sizes = dict(zip(one, x.shape, strict=True)) | {
+        c: n for c, n in zip(other, y.shape, strict=True) if n > 1
+    }
+
+    def matrix(z: Exact, term: str, *groups: list[str]) -> Exact:
+        order = [term.index(c) for group in groups for c in group]
+        shape = [int(np.prod([sizes[c] for c in group], dtype=int)) for group in groups]
+        z = z.transpose(*order) if order else z
+        wanted = tuple(sizes[c] for group in groups for c in group)
+        return broadcast_to(z, wanted).reshape(shape)
+
+    found = matmul(matrix(x, one, batch, left, inner), matrix(y, other, batch, inner, right))
+    letters = batch + left + right
+    return found.reshape([sizes[c] for c in letters]), "".join(letters)
+
+
+def _vecdot(x: Any, y: Any, axis: int = -1) -> Exact:
+    x, y = (moveaxis(z, axis, -1) for z in lifted(x, y))
+    return matmul(x[..., None, :], y[..., :, None])[..., 0, 0]
+
+
+# --- linear algebra
+
+
+def _of_stacks(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of matrices that takes stacks of them."""
+
+    def of_stack(matrix: Any, *more: Any) -> Any:
+        matrix, *rest = lifted(matrix, *more)
+        if matrix.ndim == 2:
+            return function(matrix, *rest)
+        rows = [of_stack(*each) for each in zip(matrix, *rest, strict=True)]
+        if isinstance(rows[0], SlogdetResult):
+            return SlogdetResult(*map(stack, zip(*rows, strict=True)))
+        return stack(rows)
+
+    return of_stack
+
+
+def _eliminated(matrix: Exact, right: Any = None) -> tuple[Exact, Exact]:
+    """Return the solution and the determinant, by Gauss and Jordan on exact numbers."""
+    n = len(matrix)
+    rows = matrix.copy() if right is None else joined([matrix, right], axis=1)
+    det: Any = 1.0
+    for j in range(n):
+        i = j + int(np.argmax(abs(rows.v[j:, j])))
+        if i != j:
+            rows[[i, j]] = rows[[j, i]]
+            det = -det
+        pivot = rows[j, j]
+        det, rows[j] = pivot * det, rows[j] / pivot
+        rest = [k for k in range(n) if k != j]
+        rows[rest] = rows[rest] - rows[rest, j][:, None] * rows[j]
+    return rows[:, n:], det
+
+
+def _inverse(matrix: Exact) -> Exact:
+    return _eliminated(matrix, np.eye(len(matrix)))[0]
+
+
+def _solve(matrix: Exact, right: Exact) -> Exact:
+    columns = right.reshape(len(right), -1)
+    return _eliminated(matrix, columns)[0].reshape(right.shape)
+
+
+class SlogdetResult(NamedTuple):
+    """As NumPy's."""
+
+    sign: Any
+    logabsdet: Any
+
+
+def _slogdet(matrix: Exact) -> SlogdetResult:
+    det = _eliminated(matrix)[1]
+    return SlogdetResult(np.sign(det.v), log(det if det.v > 0 else -det))
+
+
+def _cholesky(matrix: Exact) -> Exact:
+    """Return the lower triangle L with L L^T = K, column by column."""
+    lower = FUNCTIONS["zeros_like"](matrix)
+    for j in range(len(matrix)):
+        done = lower[j, :j]
+        lower[j, j] = sqrt(matrix[j, j] - total(done * done))
+        lower[j + 1 :, j] = (matrix[j + 1 :, j] - lower[j + 1 :, :j] @ done) / lower[j, j]
+    return lower
+
+
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Exact:
+    if ord not in (None, 2, "fro") or (ord == 2 and x.ndim > 1 and axis is None):
+        raise Untraceable(f"a norm of order {ord}")
+    return sqrt(total(x * x, axis, keepdims))
+
+
+def _matrix_power(matrix: Exact, n: int) -> Exact:
+    base = _inverse(matrix) if n < 0 else matrix
+    return reduce(matmul, [base] * abs(n), lift(np.eye(len(matrix)), matrix.field))
+
+
+def _pseudo_inverse(matrix: Exact) -> Exact:
+    """Return the pseudo-inverse of a matrix of full rank."""
+    turned = matrix.T
+    if matrix.shape[0] >= matrix.shape[1]:
+        return matmul(_inverse(turned @ matrix), turned)
+    return matmul(turned, _inverse(matrix @ turned))
+
+
+def _kron(x: Any, y: Any) -> Exact:
+    x, y = lifted(x, y)
+    found = x[:, None, :, None] * y[None, :, None, :]
+    return found.reshape(x.shape[0] * y.shape[0], x.shape[1] * y.shape[1])
+
+
+UFUNCS |= {"matmul": matmul, "vecdot": _vecdot}
+FUNCTIONS |= {
+    "dot": dot,
+    "matmul": matmul,
+    "vecdot": _vecdot,
+    "tensordot": tensordot,
+    "einsum": einsum,
+    "inner": lambda x, y: tensordot(x, y, ((-1,), (-1,))),
+    "vdot": lambda x, y: dot(*(z.ravel() for z in lifted(x, y))),
+    "outer": lambda x, y: tensordot(lifted(x, y)[0].ravel(), lifted(x, y)[1].ravel(), 0),
+    "kron": _kron,
+    "linalg.inv": _of_stacks(_inverse),
+    "linalg.det": _of_stacks(lambda matrix: _eliminated(matrix)[1]),
+    "linalg.slogdet": _of_stacks(_slogdet),
+    "linalg.cholesky": _of_stacks(_cholesky),
+    "linalg.solve": _of_stacks(_solve),
+    "linalg.norm": _norm,
+    "linalg.matrix_power": _matrix_power,
+    "linalg.pinv": _pseudo_inverse,
+}
+Exact.dot = dot  # type: ignore[attr-defined]

@@ -1,0 +1,193 @@
+"""One run of a function on exact numbers, and at how many points a field is asked (D44)."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import traceback
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..gradcheck import check_returned
+from .arrays import Exact, dual, lift
+from .digits import NoDigits
+from .fields import Field, Gauss, Prime, Towers
+from .makers import proving
+
+__all__ = ["Asked", "Found", "Stopped", "asked_fields", "exact", "path_of", "run", "still"]
+
+Array = NDArray[Any]
+LARGE = 20_000  # numbers: of more, one is 0 by chance modulo the small primes of `Towers`
+POINTS = 32  # that are tried where there are roots
+AGREED = 4  # of them have to agree, and all of those at which the roots exist
+
+
+class Stopped(Exception):
+    """Nothing can be said of the gradient at a theta, for this reason."""
+
+    def __init__(self, verdict: str, reason: str) -> None:
+        self.verdict, self.reason = verdict, reason
+
+
+class Asked(NamedTuple):
+    """What is to be proved, and how its parts are called; whether for all arguments."""
+
+    value_and_grad: Callable[..., tuple[Any, ...]]
+    arguments: tuple[Any, ...]
+    name: Callable[[int], str]
+    blocks: Mapping[str, slice]
+    seed: int
+    exact: bool = True
+
+    def excess(self, theta: Array, field: Field) -> Array:
+        """Return what `Found.excess` is at random numbers of a field."""
+        return run(self, theta, field).excess()
+
+
+class Found(NamedTuple):
+    """What a function returns, and the terms of its gradient times the direction."""
+
+    value: Exact  # (1,)
+    grad: Exact  # of the shape of theta
+    terms: Array  # (D, C)
+
+    def excess(self) -> Array:
+        """Return the slope of the value along the direction less that of the gradient (D44)."""
+        field = self.value.field
+        return field.sub(self.value.b[0], field.sum(self.terms, 0))
+
+
+def path_of(field: Field) -> Array:
+    """Return what all comparisons found, one after the other."""
+    return np.concatenate([np.zeros(0, bool), *field.path])
+
+
+def asked_fields(excess: Callable[[Field], Array], seed: int, size: int) -> tuple[bool, Field]:
+    """Return whether an excess is 0 at random points, and the last field.
+
+    At all of them where the roots exist, and at four at least where there are roots: each of them
+    has another sign there. A field that knows more laws is asked where the simplest says no.
+    """
+    rooted = False
+    kinds: tuple[type[Field], ...] = (Prime, Gauss, Towers)
+    for kind in kinds:
+        if (kind is Gauss and not rooted) or (kind is Towers and size > LARGE):
+            continue
+        agreed = 0
+        for point in range(POINTS):
+            field = kind(seed * POINTS + point)
+            left = excess(field) == 0
+            zero = left.reshape(field.levels, -1).all(axis=1).any()
+            agreed += bool(zero)
+            rooted |= kind is Prime and field.flaws > 0
+            if agreed == AGREED or (agreed and not field.roots):
+                return True, field
+            if not zero and (not field.flaws or kind is Prime):
+                break
+    return False, field
+
+
+def exact(values: Any, field: Field, moving: bool = False) -> Any:
+    """Return floats and arrays of them, alone or in tuples, lists and dicts, as exact numbers.
+
+    They stand still, or move in a random direction. Everything else (whole numbers, fractions,
+    truth values, names) is returned as it is.
+    """
+    if isinstance(values, tuple | list | dict):
+        return within(values, lambda value: exact(value, field, moving))
+    if isinstance(values, float) or (isinstance(values, np.ndarray) and values.dtype.kind == "f"):
+        v = np.array(values, float)
+        field.moved |= moving
+        b = field.tangent(v.shape) if moving else None
+        return Exact(field, dual(field, field.variable(v), b), v)
+    return values
+
+
+def within(values: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a tuple, list or dict of what each entry becomes."""
+    if isinstance(values, dict):
+        return {key: change(value) for key, value in values.items()}
+    made = [change(value) for value in values]
+    if isinstance(values, list):
+        return made
+    return type(values)(*made) if hasattr(values, "_fields") else tuple(made)
+
+
+def still(values: Any) -> Any:
+    """Return a copy of an array whose numbers are the same and do not move: for what is frozen."""
+    return values.still() if type(values) is Exact else np.array(values)
+
+
+def number(value: Any, field: Field) -> Exact:
+    """Return what a function returned as one exact number (1,)."""
+    return lift(value, field).reshape(1)
+
+
+def copied(values: Any, sealed: bool = False) -> Any:
+    """Return the same with arrays of its own; sealed ones cannot be written."""
+    if isinstance(values, tuple | list | dict):
+        return within(values, partial(copied, sealed=sealed))
+    if isinstance(values, np.ndarray):
+        values = values.copy()
+        values.flags.writeable = not sealed
+    return values
+
+
+def run(asked: Asked, theta: Array, field: Field, direction: Array | None = None) -> Found:
+    """Return what the function returns where theta moves in a direction, at random if not given."""
+    direction = field.tangent(theta.shape) if direction is None else direction
+    given = exact(asked.arguments, field) if asked.exact else asked.arguments
+    moving = Exact(field, dual(field, field.variable(theta), direction), theta)
+    at = copied((moving, *given), sealed=True)
+    field.moved = True
+    try:
+        with np.errstate(all="ignore"), proving(field, asked.value_and_grad):
+            returned = asked.value_and_grad(*at)
+    except NoDigits:
+        raise
+    except Exception as error:
+        verdict = "not proved" if OVERWRITTEN in str(error) else "not traceable"
+        raise Stopped(verdict, where(error)) from error
+    check_returned(returned, theta.shape)
+    try:
+        value, grad = number(returned[0], field), lift(returned[1], field)
+        return Found(value, grad, field.mul(grad.a, direction))
+    except Exception as error:
+        raise Stopped("not traceable", where(error)) from error
+
+
+OVERWRITTEN = "read-only"  # says NumPy
+# What to write instead, by what occurs in the line or in the message
+ADVICE = {
+    OVERWRITTEN: "the function overwrites theta or another argument; let it work on a copy",
+    "linalg": "write the elimination itself, or pass its result as an argument",
+    "finfo": "write the constant itself",
+    r"math\.": "use NumPy's function, which takes arrays of any kind",
+    "floor|ceil|round|rint|remainder|%": "take it out of the function: it has no derivative",
+    "float|astype|dtype": "keep the dtype of theta: np.zeros_like(theta), no float()",
+    "is not known|ufunc": "add it, with its derivative: bbb_numpy.exact.function",
+}
+
+
+def where(error: Exception) -> str:
+    """Say which line cannot be traced, and what to write instead."""
+    inside = (np.__path__[0], str(Path(__file__).parent))
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(inside)]
+    line, place = "", ""
+    if own:
+        last = own[-1]
+        line = linecache.getline(last.filename, last.lineno or 0).strip()
+        place = f" in line {last.lineno} of {last.filename}, `{line}`"
+    told = f"{type(error).__name__}: {error}"
+    advice = [text for words, text in ADVICE.items() if re.search(words, f"{line} {told}")]
+    called = ", ".join(dict.fromkeys(re.findall(r"\bnp\.[\w.]+", line)))
+    what = f"{called}{place}" if called else place.removeprefix(" ")
+    return (
+        f"{what or 'a step'} has no exact form ({told}). " + "; or ".join(advice[:1]).capitalize()
+    )
