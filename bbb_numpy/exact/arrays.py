@@ -305,14 +305,6 @@ def _noted(x: Exact) -> Array:
     )
 
 
-def plain(x: Exact) -> Exact:
-    """Return numbers without their notes; of `Towers` this may be another branch: it is counted."""
-    if x.note is None:
-        return x
-    x.field.flaws += x.field.laws
-    return Exact(x.field, x.r, x.v)
-
-
 # --- arithmetic
 
 
@@ -341,23 +333,15 @@ def _gated(mask: Array, x: Exact) -> Exact:
 
 def multiply(x: Any, y: Any) -> Exact:
     """Return x y: (x y)' = x y' + x' y."""
-    note = None
     for number, other in ((x, y), (y, x)):
         if type(number) is not Exact and getattr(number, "dtype", None) == np.bool_:
             return _gated(number, other)
-        if type(other) is Exact and other.note is not None:
-            whole = asarray(0.5 if type(number) is Exact else number)
-            if whole.dtype.kind in "iuf" and (whole % 1 == 0).all():
-                note = other.field.times(other.note, whole.astype(np.int64))
-            other.field.flaws += other.field.laws and note is None
     x, y = lifted(x, y)
     field, a, c = x.field, x.a, y.a
     b = field.mul(x.b, c) if x.moves else None
     if y.moves:
         b = field.mul(a, y.b) if b is None else field.add(b, field.mul(a, y.b))
     out = Exact(field, dual(field, field.mul(a, c), b), x.v * y.v)
-    if note is not None:
-        out.note = np.broadcast_to(note, out.shape + note.shape[-1:]).copy()
     if not field.digits and x.shape == y.shape and x.size <= REMEMBERED and b is not None:
         same = (a == c).all(axis=-1)
         if same.any():
@@ -367,7 +351,7 @@ def multiply(x: Any, y: Any) -> Exact:
 
 def divide(x: Any, y: Any) -> Exact:
     """Return the quotient q = x / y: q' = (x' - q y') / y."""
-    x, y = map(plain, lifted(x, y))
+    x, y = lifted(x, y)
     field, over, b = x.field, x.field.inv(y.a), None
     q = field.mul(x.a, over)
     if y.moves:
@@ -502,7 +486,7 @@ def total(
     x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Exact:
     """Return sums over axes."""
-    x = plain(lifted(x)[0])
+    (x,) = lifted(x)
     x = x if where is True else _gated(np.broadcast_to(where, x.shape), x)
     axes, shape = _axes(x, axis), _shape(x, axis, keepdims)
     r = x.field.sum(x.r, axes).reshape((*shape, 2, x.field.C))
@@ -548,7 +532,7 @@ def _product(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
 
 
 def _cumsum(x: Any, axis: Any = None) -> Exact:
-    x, axis = (plain(x.ravel()), 0) if axis is None else (plain(x), axis % x.ndim)
+    x, axis = (x.ravel(), 0) if axis is None else (x, axis % x.ndim)
     return Exact(x.field, x.field.cumsum(x.r, axis), np.cumsum(x.v, axis=axis))
 
 

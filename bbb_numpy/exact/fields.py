@@ -119,7 +119,6 @@ class Field:
     log: Callable[[Array], tuple[Array, Array | None]]  # and the note by which exp finds back
     joined: Callable[[Array, Array], Array]  # the note of a sum
     turned: Callable[[Array], Array]  # the note of -x
-    times: Callable[[Array, Array], Array | None]  # the note of n x, if it is known
     root: Callable[[Array], Array]  # one of the field's, or any number where there is none
 
     def __init__(self, seed: int) -> None:
@@ -171,8 +170,9 @@ class Field:
     def irrational(self, a: int, b: int) -> Array:
         """Return pi^(a/2) 2^(b/2): a root of 2, and of pi a random root."""
         root_of_pi = self.random_function("root of pi", self.one)
-        root_of_2 = self.root(self.fraction(Fraction(2)))
-        return self.mul(self.power(root_of_pi, a), self.power(root_of_2, b))
+        of_2 = self.fraction(Fraction(2) ** (b // 2))
+        of_2 = self.mul(of_2, self.root(self.fraction(Fraction(2)))) if b % 2 else of_2
+        return self.mul(self.power(root_of_pi, a), of_2)
 
     # --- rational functions
 
@@ -388,9 +388,6 @@ class Prime(Field):
     def turned(self, note: Array) -> Array:
         return concatenate([self.inv(note[..., : self.C]), self.neg(note[..., self.C :])], -1)
 
-    def times(self, note: Array, n: Array) -> Array | None:
-        return None
-
     def root(self, u: Array) -> Array:
         """Return u^((p + 1) / 4), a root of u or of -u; in the second case one is drawn."""
         r = self._root(u)
@@ -474,55 +471,42 @@ class Gauss(Prime):
 
 
 @cache
-def _chains(count: int) -> list[list[int]]:
-    """Return primes p0 = 2 p1 + 1, p1 = 2 p2 + 1, p2 above 2^17 and 7 modulo 8: 2 has a root."""
-
-    def prime(n: int) -> bool:
-        return all(pow(a, n >> 1, n) in (1, n - 1) for a in (2, 3, 5, 7))
-
-    found: list[list[int]] = []
-    n = (1 << 17) + 7
-    while len(found) < count:
-        if prime(n) and prime(2 * n + 1) and prime(4 * n + 3):
-            found.append([4 * n + 3, 2 * n + 1, n])
-        n += 8
-    return found
-
-
-@cache
-def _tables(p: int) -> tuple[Array, Array]:
-    """Return the powers g^k of a generator modulo p = 2 q + 1, and k of each power."""
+def _logarithms(p: int) -> tuple[int, Array]:
+    """Return a generator g modulo p = 2 q + 1, and k of each power g^k."""
     g = next(g for g in range(2, p) if pow(g, p >> 1, p) != 1 and pow(g, 2, p) != 1)
-    powers = array([1], np.int64)
-    while len(powers) < p - 1:
-        powers = concatenate([powers, powers * pow(g, len(powers), p) % p])[: p - 1]
+    low = array([pow(g, k, p) for k in range(1 << 11)])
+    high = array([pow(g, k << 11, p) for k in range((p >> 11) + 1)])
+    powers = (high[:, None] * low % p).ravel()[: p - 1]
     logarithms = zeros(p, np.int32)
     logarithms[powers] = np.arange(p - 1, dtype=np.int32)
-    return powers.astype(np.int32), logarithms
+    return g, logarithms
 
 
 class Towers(Field):
-    """Six chains of primes p0 = 2 p1 + 1, p1 = 2 p2 + 1; channel 6 j + i is level j of chain i.
+    """Two chains of six primes, each twice the next one and 1 more; channel 2 j + i is level j of i.
 
     Every number has a residue in each of them. exp leads from the residues modulo p_(j+1), which is
     the order of the squares modulo p_j, to the squares modulo p_j, and log leads back, by a table:
-    so e^(s + t) = e^s e^t, log u v = log u + log v, e^(t/3)^3 = e^t hold without being looked for.
-    The note of a logarithm is the sign that a number had which is no square.
+    so e^(s + t) = e^s e^t, log u v = log u + log v, e^(t/3)^3 = e^t hold without being looked for,
+    on levels that are as many fewer as exponentials and logarithms are nested. The note of a
+    logarithm is the sign that a number had which is no square.
     """
 
-    K: ClassVar[int] = 6
-    C, levels = 18, 3
+    K: ClassVar[int] = 2
+    C, levels = 12, 6
     laws = True
+    primes: ClassVar[list[int]] = [
+        (lowest + 1 << 5 - level) - 1 for level in range(6) for lowest in (63_419, 127_139)
+    ]
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.primes = [chain[j] for j in range(3) for chain in _chains(self.K)]
         self.p = array(self.primes, np.int64)
-        self.tables = [_tables(p) for p in self.primes[: 2 * self.K]]
+        self.tables = [_logarithms(p) for p in self.primes[: -self.K]]
         self.one = self.neutral = ones(self.C, np.int64)
         for k in (-3, -2, -1, 1, 2, 3):
             self.known[k * LOG_2] = self.log(self.fraction(Fraction(2) ** k))[0]
-        self.transcendental = False
+        self.transcendental, self.flaws = False, 0
 
     def draw(self, shape: tuple[int, ...]) -> Array:
         return self.rng.integers(1, self.p, (*shape, self.C))
@@ -557,27 +541,21 @@ class Towers(Field):
 
     def inv(self, a: Array) -> Array:
         """Return 1 / a = a^(p - 2); 1/0 is 0, and is noted where it is so by chance."""
-        self._partly(a == 0)
-        return self._raised(a, self.p - 2)
+        self.flaws += self._partly(a)
+        return _raised(a, self.p - 2, self.p)
 
-    def _raised(self, a: Array, powers: Array) -> Array:
-        """Return a to the power of each channel."""
-        out = np.broadcast_to(self.one, a.shape)
-        for bit in range(20, -1, -1):
-            out = out * out % self.p
-            out = np.where(powers >> bit & 1, out * a % self.p, out)
-        return out
-
-    def _partly(self, zero: Array) -> None:
-        """Take note that numbers are 0 by chance: in some channels and not in all."""
-        self.flaws += bool((zero.any(axis=-1) & ~zero.all(axis=-1)).any())
+    @staticmethod
+    def _partly(a: Array) -> bool:
+        """Return whether numbers are 0 by chance: in some channels and not in all."""
+        zero = a == 0
+        return bool((zero.any(axis=-1) & ~zero.all(axis=-1)).any())
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return products of matrices: sums of 2^13 terms below 2^40 are exact in float64."""
+        """Return products of matrices: sums of 2^9 terms below 2^44 are exact in float64."""
         a, b = (np.moveaxis(x.astype(float), -1, -3) for x in (a, b))  # (..., C, n, k)
         out, p = zeros(1, np.int64), self.p[:, None, None]
-        for at in range(0, max(a.shape[-1], 1), 1 << 13):
-            part = np.matmul(a[..., at : at + (1 << 13)], b[..., at : at + (1 << 13), :])
+        for at in range(0, max(a.shape[-1], 1), 1 << 9):
+            part = np.matmul(a[..., at : at + (1 << 9)], b[..., at : at + (1 << 9), :])
             out = (out + part.astype(np.int64)) % p
         return np.moveaxis(out, -3, -1)
 
@@ -589,24 +567,25 @@ class Towers(Field):
 
     def exp(self, a: Array, note: Array | None = None) -> Array:
         """Return (g^2)^a, with the sign that log has left; on the lowest level any number."""
-        self.transcendental, upper = True, 2 * self.K
-        out = self.random_function("exp", a)
-        for c, (powers, _) in enumerate(self.tables):
-            out[..., c] = powers[2 * a[..., c + self.K] % (self.primes[c] - 1)]
-        out[..., upper:][a[..., upper:] == 0] = 1
+        self.transcendental = True
+        out, above = self.random_function("exp", a), slice(0, -self.K)
+        squares = array([g * g for g, _ in self.tables])
+        out[..., above] = _raised(squares, a[..., self.K :], self.p[above])
+        out[a == 0] = 1
         return out if note is None else self.mul(out, note)
 
     def log(self, u: Array) -> tuple[Array, Array | None]:
         """Return half the discrete logarithm, and the sign of u; on the first level any number."""
         self.transcendental = True
-        self._partly(u == 0)
         t, sign = self.random_function("log", u), ones(u.shape, np.int64)
         for c, (_, logarithms) in enumerate(self.tables):
             k, q = logarithms[u[..., c]].astype(np.int64), self.primes[c + self.K]
             t[..., c + self.K] = k * ((q + 1) // 2) % q
             sign[..., c] = 1 - 2 * (k % 2)
-        t[..., : self.K][u[..., : self.K] == 1] = 0
-        return t, (sign if (sign < 0).any() else None)
+        t[u == 1] = 0
+        negative = bool((sign < 0).any())
+        self.flaws += negative or self._partly(u)
+        return t, (sign if negative else None)
 
     def joined(self, one: Array, other: Array) -> Array:
         return one * other
@@ -614,14 +593,20 @@ class Towers(Field):
     def turned(self, note: Array) -> Array:
         return note
 
-    def times(self, note: Array, n: Array) -> Array | None:
-        return np.where(n[..., None] % 2 == 1, note, 1)
-
     def root(self, u: Array) -> Array:
         """Return the root of u that is a square itself, where there is one, else any number."""
-        r = self._raised(u, (self.p + 1) // 4)
+        r = _raised(u, (self.p + 1) // 4, self.p)
         bad = r * r % self.p != u
         if bad.any():
             self.flaws += 1
             r = np.where(bad, self.random_function("sqrt", u), r)
         return r
+
+
+def _raised(a: Array, powers: Array, p: Array) -> Array:
+    """Return a to the power of each channel."""
+    out = np.broadcast_to(ones(1, np.int64), np.broadcast_shapes(a.shape, powers.shape))
+    for bit in range(int(powers.max(initial=1)).bit_length() - 1, -1, -1):
+        out = out * out % p
+        out = np.where(powers >> bit & 1, out * a % p, out)
+    return out

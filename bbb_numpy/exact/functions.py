@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import UFUNCS, Exact, dual, lift, lifted, plain, select, sloped
+from .arrays import UFUNCS, Exact, dual, lift, lifted, select, sloped
 from .digits import finer
 from .fields import ones
 
@@ -37,28 +37,28 @@ def exp(x: Any) -> Exact:
 
 def log(x: Any) -> Exact:
     """Return log x, with slope x' / x."""
-    x = plain(lifted(x)[0])
+    (x,) = lifted(x)
     t, note = x.field.log(x.a)
     return sloped(x, t, x.field.inv(x.a), np.log(x.v), note)
 
 
 def sqrt(x: Any) -> Exact:
     """Return r with r^2 = x, with slope x' / (2 r)."""
-    x = plain(lifted(x)[0])
+    (x,) = lifted(x)
     r = x.field.sqrt(x.a)
     return sloped(x, r, x.field.inv(x.field.add(r, r)), np.sqrt(x.v))
 
 
 def sin(x: Any) -> Exact:
     """Return sin x, with slope cos x x'."""
-    x = plain(lifted(x)[0])
+    (x,) = lifted(x)
     cosine, sine = x.field.circle(x.a)
     return sloped(x, sine, cosine, np.sin(x.v))
 
 
 def cos(x: Any) -> Exact:
     """Return cos x, with slope -sin x x'."""
-    x = plain(lifted(x)[0])
+    (x,) = lifted(x)
     cosine, sine = x.field.circle(x.a)
     return sloped(x, cosine, x.field.neg(sine), np.cos(x.v))
 
@@ -92,7 +92,7 @@ def opaque(
     """Return an opaque function: `slope` is its derivative, from x and its value."""
 
     def of_x(x: Any) -> Exact:
-        x = plain(lifted(x)[0])
+        (x,) = lifted(x)
         v = (floats or _floats(name))(x.v)
         value = Exact(x.field, dual(x.field, x.field.opaque(name, x.a, odd)), v)
         still = Exact(x.field, dual(x.field, x.a), x.v)

@@ -18,7 +18,6 @@ from .arrays import (
     lift,
     lifted,
     moveaxis,
-    plain,
     stack,
     total,
 )
@@ -30,7 +29,7 @@ __all__ = ["FUNCTIONS", "matmul"]
 
 def matmul(x: Any, y: Any) -> Exact:
     """Return the product of matrices: (X Y)' = X' Y + X Y'."""
-    x, y = map(plain, lifted(x, y))
+    x, y = lifted(x, y)
     field, v = x.field, np.matmul(x.v, y.v)
     one = x.reshape(1, -1) if x.ndim == 1 else x
     other = y.reshape(-1, 1) if y.ndim == 1 else y
