@@ -9,7 +9,7 @@ function or a keyword that is not known here is refused.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import pairwise
 from math import prod
@@ -30,6 +30,7 @@ UFUNCS: dict[str, Callable[..., Any]] = {}
 REDUCTIONS: dict[str, Callable[..., Any]] = {}
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 PLAIN = ("casting", "order", "subok")  # keywords of ufuncs that change no number
+ALL = slice(None)
 
 
 class Exact(NDArrayOperatorsMixin):
@@ -63,7 +64,7 @@ class Exact(NDArrayOperatorsMixin):
     mT = property(lambda self: self.swapaxes(-1, -2))
     flat = property(lambda self: self.reshape(-1))
     real = property(lambda self: self, lambda self, value: self.__setitem__(..., value))
-    imag = property(lambda self: constants(self.field, zeros(self.shape)))
+    imag = property(lambda self: lift(zeros(self.shape), self.field))
 
     def __len__(self) -> int:
         return len(self.v)
@@ -89,22 +90,24 @@ class Exact(NDArrayOperatorsMixin):
 
     # --- views and copies
 
-    def viewed(self, f: Callable[[Array, int], Array]) -> Exact:
-        """Return views: f(part, axes that come after those of the numbers)."""
-        note = None if self.note is None else f(self.note, 1)
-        return Exact(self.field, f(self.r, 2), f(self.v, 0), note)
+    def viewed(self, f: Callable[[Array, tuple[int, ...]], Array]) -> Exact:
+        """Return views: f(part, its axes after those of the numbers)."""
+        k = self.ndim
+        note = None if self.note is None else f(self.note, self.note.shape[k:])
+        return Exact(self.field, f(self.r, self.r.shape[k:]), f(self.v, ()), note)
 
     def __getitem__(self, index: Any) -> Exact:
-        full_index = _index(index)
-        return self.viewed(lambda part, k: asarray(part[full_index[k] if k else index]))
+        at = _index(index)
+        note = None if self.note is None else self.note[(*at, ALL)]
+        return Exact(self.field, self.r[(*at, ALL, ALL)], self.v[at], note)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         at, value = _index(index), lift(value, self.field)
-        self.v[index], self.r[at[2]] = value.v, value.r
+        self.v[at], self.r[(*at, ALL, ALL)] = value.v, value.r
         if self.note is None and value.note is not None:
             self.note = _noted(self)
         if self.note is not None:
-            self.note[at[1]] = self.field.neutral if value.note is None else value.note
+            self.note[(*at, ALL)] = self.field.neutral if value.note is None else value.note
 
     def reshape(self, *shape: Any, order: str = "C") -> Exact:
         """Return a view of another shape."""
@@ -112,14 +115,14 @@ class Exact(NDArrayOperatorsMixin):
             raise Untraceable(f"order={order!r} of reshape")
         wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], Integral) else shape
         new = self.v.reshape(wanted).shape
-        return self.viewed(lambda part, k: part.reshape(new + part.shape[part.ndim - k :]))
+        return self.viewed(lambda part, rest: part.reshape(new + rest))
 
     def transpose(self, *axes: Any) -> Exact:
         """Return a view with axes in another order."""
         given = axes[0] if len(axes) == 1 and not isinstance(axes[0], Integral) else axes
-        order = tuple(range(self.ndim))[::-1] if not given else tuple(k % self.ndim for k in given)
+        order = tuple(k % self.ndim for k in given or range(self.ndim)[::-1])
         last = (self.ndim, self.ndim + 1)
-        return self.viewed(lambda part, k: part.transpose(order + last[:k]))
+        return self.viewed(lambda part, rest: part.transpose(order + last[: len(rest)]))
 
     def swapaxes(self, one: int, other: int) -> Exact:
         """Return a view with two axes exchanged."""
@@ -206,19 +209,18 @@ class Exact(NDArrayOperatorsMixin):
         if name not in FUNCTIONS:
             raise Untraceable(f"np.{name}")
         out = kwargs.pop("out", None)
+        if np.dtype(kwargs.get("dtype") or float).kind == "f":
+            kwargs.pop("dtype", None)
         found = FUNCTIONS[name](*args, **kwargs)
         return found if out is None else written(found, out)
 
 
-def _index(index: Any) -> list[tuple[Any, ...]]:
-    """Return an index of parts with no, one or two axes that come after those of the numbers."""
+def _index(index: Any) -> tuple[Any, ...]:
+    """Return an index with an ellipsis: slices of the axes after those of the numbers follow."""
     parts = index if isinstance(index, tuple) else (index,)
     if any(type(part) is Exact for part in parts):
         raise Untraceable("an index is an exact number")
-    all_of_it = slice(None)
-    if any(part is Ellipsis for part in parts):
-        return [(*parts, *[all_of_it] * k) for k in range(3)]
-    return [(*parts, ...)] * 3
+    return parts if any(part is Ellipsis for part in parts) else (*parts, ...)
 
 
 def written(found: Any, out: Any, where: Any = True) -> Any:
@@ -249,13 +251,7 @@ def dual(field: Field, a: Array, b: Array | None = None) -> Array:
 
 def sloped(x: Exact, a: Array, slope: Array, v: Any, note: Array | None = None) -> Exact:
     """Return a function of x by its numbers and its slope: the chain rule."""
-    b = x.field.mul(slope, x.b) if x.moves else None
-    return Exact(x.field, dual(x.field, a, b), v, note)
-
-
-def constants(field: Field, v: Array) -> Exact:
-    """Return floats as exact numbers that do not move."""
-    return Exact(field, dual(field, field.constant(v)), v)
+    return Exact(x.field, dual(x.field, a, x.field.mul(slope, x.b)), v, note)
 
 
 def lift(x: Any, field: Field) -> Exact:
@@ -264,6 +260,12 @@ def lift(x: Any, field: Field) -> Exact:
         if x.field is not field:
             raise Untraceable("a number of an earlier call is used: the function keeps it")
         return x
+    if type(x) is float or type(x) is int:
+        found = field.met.get((x, type(x)))
+        if found is None:
+            found = field.met[x, type(x)] = lift(asarray(x), field)
+            found.r.flags.writeable = found.v.flags.writeable = False
+        return found
     if isinstance(x, Fraction):
         return Exact(field, dual(field, field.fraction(x)), float(x))
     if isinstance(x, list | tuple) and len(x):
@@ -271,18 +273,19 @@ def lift(x: Any, field: Field) -> Exact:
     v = asarray(x)
     if v.dtype.kind == "O" and v.size:
         return stack([lift(one, field) for one in v.reshape(-1)]).reshape(v.shape)
-    if v.dtype.kind in "biu":
-        return Exact(field, dual(field, field.whole(v.astype(np.int64))), v.astype(float))
-    if v.dtype.kind != "f":
+    if v.dtype.kind not in "biuf":
         raise Untraceable(f"{x!r} has no exact form")
-    return constants(field, v.astype(float))
+    whole = v.dtype.kind != "f"
+    a = field.whole(v.astype(np.int64)) if whole else field.constant(v.astype(float))
+    return Exact(field, dual(field, a), v.astype(float))
 
 
 def _field(values: Any) -> Field | None:
+    """Return the field of the first exact number among values, and in lists of them."""
     for one in values:
-        found = one.field if type(one) is Exact else None
-        if found is None and isinstance(one, list | tuple):
-            found = _field(one)
+        if type(one) is Exact:
+            return one.field
+        found = _field(one) if isinstance(one, list | tuple) else None
         if found is not None:
             return found
     return None
@@ -298,11 +301,9 @@ def lifted(*values: Any) -> list[Exact]:
 
 def _noted(x: Exact) -> Array:
     """Return the notes of numbers; of those in which no logarithm is known, neutral ones."""
-    return (
-        np.broadcast_to(x.field.neutral, (*x.shape, len(x.field.neutral))).copy()
-        if x.note is None
-        else x.note
-    )
+    if x.note is not None:
+        return x.note
+    return np.broadcast_to(x.field.neutral, (*x.shape, len(x.field.neutral))).copy()
 
 
 # --- arithmetic
@@ -315,8 +316,8 @@ def add(x: Any, y: Any, sign: int = 1) -> Exact:
     if x.note is not None or y.note is not None:
         one, other = np.broadcast_arrays(_noted(x), _noted(y))
         note = field.joined(one, other if sign == 1 else field.turned(other))
-    r = (field.add if sign == 1 else field.sub)(x.r, y.r)
-    return Exact(field, r, x.v + y.v if sign == 1 else x.v - y.v, note)
+    v = x.v + y.v if sign == 1 else x.v - y.v
+    return Exact(field, (field.add if sign == 1 else field.sub)(x.r, y.r), v, note)
 
 
 def _negative(x: Exact) -> Exact:
@@ -337,28 +338,24 @@ def multiply(x: Any, y: Any) -> Exact:
         if type(number) is not Exact and getattr(number, "dtype", None) == np.bool_:
             return _gated(number, other)
     x, y = lifted(x, y)
-    field, a, c = x.field, x.a, y.a
-    b = field.mul(x.b, c) if x.moves else None
+    field = x.field
+    r = field.mul(x.r, y.a[..., None, :])
     if y.moves:
-        b = field.mul(a, y.b) if b is None else field.add(b, field.mul(a, y.b))
-    out = Exact(field, dual(field, field.mul(a, c), b), x.v * y.v)
-    if not field.digits and x.shape == y.shape and x.size <= REMEMBERED and b is not None:
-        same = (a == c).all(axis=-1)
-        if same.any():
-            field.remember(out.a[same], a[same], x.v[same])
+        r[..., 1, :] = field.add(r[..., 1, :], field.mul(x.a, y.b))
+    out = Exact(field, r, x.v * y.v)
+    if x is y and not field.digits and x.size <= REMEMBERED:
+        field.remember(out.a, x.a, x.v)
     return out
 
 
 def divide(x: Any, y: Any) -> Exact:
     """Return the quotient q = x / y: q' = (x' - q y') / y."""
     x, y = lifted(x, y)
-    field, over, b = x.field, x.field.inv(y.a), None
-    q = field.mul(x.a, over)
+    field, over = x.field, x.field.inv(y.a)
+    r = field.mul(x.r, over[..., None, :])
     if y.moves:
-        b = field.mul(field.sub(x.b, field.mul(q, y.b)), over)
-    elif x.moves:
-        b = field.mul(x.b, over)
-    return Exact(field, dual(field, q, b), x.v / y.v)
+        r[..., 1, :] = field.sub(r[..., 1, :], field.mul(field.mul(r[..., 0, :], y.b), over))
+    return Exact(field, r, x.v / y.v)
 
 
 def power(x: Any, n: Any) -> Exact:
@@ -370,11 +367,13 @@ def power(x: Any, n: Any) -> Exact:
         return UFUNCS["exp"](multiply(n, UFUNCS["log"](x)))
     x = broadcast_to(x, np.broadcast_shapes(x.shape, halves.shape))
     factor, times = (UFUNCS["sqrt"](x), abs(twice)) if twice % 2 else (x, abs(twice) // 2)
-    out = lift(ones(x.shape), x.field)
+    out = None
     while times:
-        out = factor * out if times % 2 else out
+        if times % 2:
+            out = factor if out is None else factor * out
         times //= 2
         factor = factor * factor if times else factor
+    out = lift(ones(x.shape), x.field) if out is None else out
     return Exact(x.field, (out if twice >= 0 else divide(1, out)).r, x.v ** (twice / 2))
 
 
@@ -464,6 +463,83 @@ for _name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_eq
 for _name in ("isfinite", "isnan", "isinf", "signbit"):
     UFUNCS[_name] = of_floats(getattr(np, _name))
 
+# --- functions that move numbers
+
+
+def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return NumPy's function that moves numbers: asked where the places 1, 2, ... go.
+
+    At place 0 stands a 0. What would be a view in NumPy is a copy that cannot be written.
+    """
+
+    def by_places(*args: Any, **kwargs: Any) -> Any:
+        parts: list[Exact] = []
+
+        def placed(x: Any) -> Any:
+            if isinstance(x, list | tuple) and _field(x) is not None:
+                return [placed(one) for one in lifted(*x)]
+            if type(x) is not Exact:
+                return x
+            parts.append(x)
+            first = 1 + sum(one.size for one in parts[:-1])
+            return np.arange(first, first + x.size).reshape(x.shape)
+
+        def found(at: Any) -> Any:
+            if isinstance(at, list | tuple):
+                return type(at)(map(found, at))
+            out = numbers[asarray(at) - 1]
+            if not np.all(at):
+                out[at == 0] = 0.0
+            if isinstance(given, np.ndarray) and np.may_share_memory(at, given):
+                out.r.flags.writeable = out.v.flags.writeable = False
+            return out
+
+        given = placed(args[0])
+        at = function(given, *map(placed, args[1:]), **kwargs)
+        flat = [x.reshape(-1) for x in parts]
+        numbers = flat[0] if len(flat) == 1 else _chained(flat)
+        return found(at)
+
+    return by_places
+
+
+def _chained(parts: list[Exact]) -> Exact:
+    """Return flat arrays one after the other."""
+    noted = any(x.note is not None for x in parts)
+    note = concatenate([_noted(x) for x in parts]) if noted else None
+    r, v = concatenate([x.r for x in parts]), concatenate([x.v for x in parts])
+    return Exact(parts[0].field, r, v, note)
+
+
+_chosen = _moved(np.take_along_axis)
+for _name in (
+    "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "split", "array_split",
+    "hsplit", "vsplit", "moveaxis", "rollaxis", "expand_dims", "broadcast_to", "atleast_1d",
+    "atleast_2d", "atleast_3d", "take", "take_along_axis", "repeat", "tile", "roll", "flip",
+    "flipud", "fliplr", "rot90", "diag", "diagonal", "tril", "triu", "delete", "compress",
+):  # fmt: skip
+    FUNCTIONS[_name] = _moved(getattr(np, _name))
+joined, stack = FUNCTIONS["concatenate"], FUNCTIONS["stack"]
+
+
+def moveaxis(x: Exact, source: int, destination: int) -> Exact:
+    """Return a view with one axis moved."""
+    order = [k for k in range(x.ndim) if k != source % x.ndim]
+    order.insert(destination % x.ndim, source % x.ndim)
+    return x.transpose(*order)
+
+
+def broadcast_to(x: Exact, shape: tuple[int, ...]) -> Exact:
+    """Return a view of a larger shape."""
+    return x.viewed(lambda part, rest: np.broadcast_to(part, shape + rest))
+
+
+def _broadcast(*arrays: Any) -> list[Exact]:
+    parts = lifted(*arrays)
+    shape = np.broadcast_shapes(*(x.shape for x in parts))
+    return [broadcast_to(x, shape) for x in parts]
+
+
 # --- reductions
 
 
@@ -513,12 +589,16 @@ def _average(x: Any, axis: Any = None, weights: Any = None, keepdims: bool = Fal
     return divide(total(multiply(x, w), axis, keepdims), total(w, axis, keepdims))
 
 
-def _running(x: Any, axis: Any, operation: Callable[[Any, Any], Exact]) -> Exact:
-    """Return what an operation makes of all numbers up to each."""
+def _cumprod(x: Any, axis: Any = None) -> Exact:
     out: list[Exact] = []
     for row in x.ravel() if axis is None else moveaxis(x, axis, 0):
-        out.append(operation(out[-1], row) if out else row)
+        out.append(multiply(out[-1], row) if out else row)
     return moveaxis(stack(out), 0, axis or 0)
+
+
+def _cumsum(x: Any, axis: Any = None) -> Exact:
+    x, axis = (x.ravel(), 0) if axis is None else (x, axis % x.ndim)
+    return Exact(x.field, x.field.cumsum(x.r, axis), np.cumsum(x.v, axis=axis))
 
 
 def _product(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
@@ -531,11 +611,6 @@ def _product(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
     return found.reshape(_shape(x, axis, keepdims))
 
 
-def _cumsum(x: Any, axis: Any = None) -> Exact:
-    x, axis = (x.ravel(), 0) if axis is None else (x, axis % x.ndim)
-    return Exact(x.field, x.field.cumsum(x.r, axis), np.cumsum(x.v, axis=axis))
-
-
 def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
     """Return the largest or smallest numbers over axes, by np.argmax or np.argmin."""
 
@@ -544,7 +619,7 @@ def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
         rest = [k for k in range(x.ndim) if k not in axes]
         flat = x.transpose(*rest, *axes).reshape([x.shape[k] for k in rest] + [-1])
         place = np.expand_dims(pick(flat.v, axis=-1), -1)
-        found = _moved(np.take_along_axis)(flat, place, -1)
+        found = _chosen(flat, place, -1)
         _apart(flat, found)
         x.field.path.append(np.ravel(np.arange(flat.shape[-1]) == place))
         found = found.reshape(_shape(x, axis, keepdims))
@@ -565,7 +640,7 @@ def _place(pick: Callable[..., Any]) -> Callable[..., Any]:
 
 def _order(x: Any, axis: Any = -1, kind: Any = None) -> Array:
     order = np.argsort(x.v, axis=axis, kind="stable")
-    found = moveaxis(_moved(np.take_along_axis)(x, order, axis), axis, 0)
+    found = moveaxis(_chosen(x, order, axis), axis, 0)
     _apart(found[1:], found[:-1])
     x.field.path.append(np.ravel(order[..., None] == np.arange(x.shape[axis])))
     return order
@@ -586,74 +661,6 @@ def _added_at(sign: int, x: Any, index: Any, y: Any) -> None:
         flat[place] = add(flat[place], added[turn], sign)
 
 
-_largest, _smallest = _extreme(np.argmax), _extreme(np.argmin)
-REDUCTIONS |= {"add": total, "multiply": _product, "maximum": _largest, "minimum": _smallest}
-
-# --- shapes
-
-
-def joined(arrays: Sequence[Any], axis: int | None = 0) -> Exact:
-    """Return arrays one after the other."""
-    parts = lifted(*arrays)
-    if axis is None:
-        parts, axis = [x.ravel() for x in parts], 0
-    k = axis % parts[0].ndim
-    noted = any(x.note is not None for x in parts)
-    note = concatenate([_noted(x) for x in parts], axis=k) if noted else None
-    r, v = (concatenate(each, axis=k) for each in ([x.r for x in parts], [x.v for x in parts]))
-    return Exact(parts[0].field, r, v, note)
-
-
-def stack(arrays: Sequence[Any], axis: int = 0) -> Exact:
-    """Return arrays side by side along a new axis."""
-    return joined([expand_dims(x, axis) for x in lifted(*arrays)], axis)
-
-
-def expand_dims(x: Exact, axis: Any) -> Exact:
-    """Return a view with axes of length 1 more."""
-    return x.reshape(np.expand_dims(x.v, axis).shape)
-
-
-def moveaxis(x: Exact, source: Any, destination: Any) -> Exact:
-    """Return a view with axes moved."""
-    return x.transpose(*np.moveaxis(np.empty_like(x.v, shape=range(x.ndim)), source, destination)
-                       .shape)  # fmt: skip
-
-
-def broadcast_to(x: Any, shape: Any) -> Exact:
-    """Return a view of a larger shape."""
-    shape = (shape,) if isinstance(shape, Integral) else tuple(shape)
-    return x.viewed(lambda part, k: np.broadcast_to(part, shape + part.shape[part.ndim - k :]))
-
-
-def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that moves numbers: it says of their places, from 1 on, where each goes.
-
-    At place 0 stands a 0.
-    """
-
-    def by_places(x: Any, *args: Any, **kwargs: Any) -> Exact:
-        (x,) = lifted(x)
-        places = asarray(function(np.arange(1, x.size + 1).reshape(x.shape), *args, **kwargs))
-        out = x.viewed(lambda part, k: part.reshape(-1, *part.shape[part.ndim - k :])[places - 1])
-        if not places.all():
-            out[places == 0] = 0.0
-        return out
-
-    return by_places
-
-
-def _split(places: Callable[..., list[Array]]) -> Callable[..., list[Exact]]:
-    """Return views of the parts of an array."""
-
-    def split(x: Exact, sections: Any, axis: int = 0) -> list[Exact]:
-        whole = (slice(None),) * (axis % x.ndim)
-        parts = places(np.arange(x.shape[axis]), sections)
-        return [x[(*whole, slice(p[0], p[-1] + 1) if len(p) else slice(0))] for p in parts]
-
-    return split
-
-
 def _diff(x: Exact, n: int = 1, axis: int = -1) -> Exact:
     x = moveaxis(x, axis, 0)
     for _ in range(n):
@@ -661,63 +668,52 @@ def _diff(x: Exact, n: int = 1, axis: int = -1) -> Exact:
     return moveaxis(x, 0, axis)
 
 
-def _fill_diagonal(x: Exact, value: Any) -> None:
-    place = np.arange(min(x.shape))
-    x[place, place] = value
+_largest, _smallest = _extreme(np.argmax), _extreme(np.argmin)
+REDUCTIONS |= {"add": total, "multiply": _product, "maximum": _largest, "minimum": _smallest}
+
+# --- what else NumPy has for arrays
 
 
 def unwritten(field: Field, shape: Any) -> Exact:
     """Return memory in which one random number stands, so that nothing is proved by it."""
     v = full(shape, np.nan)
-    return Exact(field, dual(field, np.broadcast_to(
-        field.random_function("unwritten", field.one), (*v.shape, field.C))), v)  # fmt: skip
+    return Exact(field, dual(field, np.broadcast_to(field.unwritten, (*v.shape, field.C))), v)
 
 
 def _full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
     shape = x.shape if shape is None else shape
     if dtype is not None and np.dtype(dtype).kind in "biu":
         return full(shape, fill_value, dtype)
-    out = constants(x.field, zeros(shape))
+    out = lift(zeros(shape), x.field)
     out[...] = fill_value
     return out
 
 
-def _at_least(shaped: Callable[[Array], Any]) -> Callable[..., Any]:
-    def at_least(*arrays: Any) -> Any:
-        found = [x.reshape(shaped(x.v).shape) for x in lifted(*arrays)]
-        return found[0] if len(found) == 1 else found
-
-    return at_least
+def _finite(x: Exact, copy: bool = True) -> Exact:
+    if not np.isfinite(x.v).all():
+        raise Untraceable("np.nan_to_num of numbers that are nan or infinite in floats")
+    return x.copy()
 
 
-def _hstack(arrays: Sequence[Any]) -> Exact:
-    parts = [x.reshape(-1) if x.ndim < 2 else x for x in lifted(*arrays)]
-    return joined(parts, 0 if parts[0].ndim == 1 else 1)
+def _fill_diagonal(x: Exact, value: Any) -> None:
+    place = np.arange(min(x.shape))
+    x[place, place] = value
 
 
 FUNCTIONS |= dict(
     where=_where, clip=_clip, sum=total, mean=_mean, var=_var, average=_average, prod=_product,
-    cumsum=_cumsum, max=_largest, min=_smallest, amax=_largest, amin=_smallest, argsort=_order,
-    argmax=_place(np.argmax), argmin=_place(np.argmin), concatenate=joined, stack=stack,
-    hstack=_hstack, ravel=Exact.ravel, swapaxes=Exact.swapaxes, squeeze=Exact.squeeze,
-    copy=Exact.copy, real=Exact.conj, moveaxis=moveaxis, expand_dims=expand_dims, diff=_diff,
-    broadcast_to=broadcast_to, split=_split(np.split), array_split=_split(np.array_split),
-    fill_diagonal=_fill_diagonal, full_like=_full_like, atleast_1d=_at_least(np.atleast_1d),
-    atleast_2d=_at_least(np.atleast_2d),
+    cumsum=_cumsum, cumprod=_cumprod, max=_largest, min=_smallest, amax=_largest, amin=_smallest,
+    argsort=_order, argmax=_place(np.argmax), argmin=_place(np.argmin), diff=_diff,
+    ravel=Exact.ravel, swapaxes=Exact.swapaxes, squeeze=Exact.squeeze, copy=Exact.copy,
+    real=Exact.conj, fill_diagonal=_fill_diagonal, full_like=_full_like,
+    broadcast_arrays=_broadcast, nan_to_num=_finite,
     std=lambda x, *args, **kwargs: UFUNCS["sqrt"](_var(x, *args, **kwargs)),
-    cumprod=lambda x, axis=None: _running(x, axis, multiply),
     ptp=lambda x, *args, **kwargs: _largest(x, *args, **kwargs) - _smallest(x, *args, **kwargs),
-    sort=lambda x, axis=-1, kind=None: _moved(np.take_along_axis)(x, _order(x, axis), axis),
-    vstack=lambda arrays: joined([_at_least(np.atleast_2d)(x) for x in lifted(*arrays)]),
-    column_stack=lambda arrays: joined(
-        [x.reshape(-1, 1) if x.ndim < 2 else x for x in lifted(*arrays)], 1),
+    sort=lambda x, axis=-1, kind=None: _chosen(x, _order(x, axis), axis),
     append=lambda x, values, axis=None: joined([x, values], axis),
     reshape=lambda x, shape, order="C": x.reshape(shape, order=order),
     transpose=lambda x, axes=None: x.transpose(*(axes or ())),
-    broadcast_arrays=lambda *arrays: [
-        broadcast_to(x, np.broadcast_shapes(*(y.shape for y in lifted(*arrays))))
-        for x in lifted(*arrays)],
-    trace=lambda x, *args, **kwargs: total(_moved(np.diagonal)(x, *args, **kwargs), -1),
+    trace=lambda x, *args, **kwargs: total(FUNCTIONS["diagonal"](x, *args, **kwargs), -1),
     copyto=lambda out, x, where=True, casting="same_kind": written(x, out, where),
     zeros_like=lambda x, *args, **kwargs: _full_like(x, 0.0, *args, **kwargs),
     ones_like=lambda x, *args, **kwargs: _full_like(x, 1.0, *args, **kwargs),
@@ -726,9 +722,6 @@ FUNCTIONS |= dict(
     imag=lambda x: x.imag, iscomplexobj=lambda x: False, may_share_memory=lambda x, y: True,
     result_type=lambda *x: np.dtype(float),
 )  # fmt: skip
-for _name in ("take", "take_along_axis", "repeat", "tile", "roll", "flip", "flipud", "fliplr",
-              "diag", "diagonal", "tril", "triu", "delete", "rot90"):  # fmt: skip
-    FUNCTIONS[_name] = _moved(getattr(np, _name))
 for _name in ("shape", "ndim", "size", "all", "any", "count_nonzero", "nonzero", "flatnonzero",
               "allclose"):  # fmt: skip
     FUNCTIONS[_name] = of_floats(getattr(np, _name))
@@ -736,3 +729,5 @@ for _name in ("sum", "mean", "var", "std", "prod", "cumsum", "cumprod", "max", "
               "argmin", "argsort", "clip", "trace", "diagonal", "repeat", "take", "all", "any",
               "nonzero"):  # fmt: skip
     setattr(Exact, _name, FUNCTIONS[_name])
+for _name in ("sum", "mean", "var", "std", "prod", "max", "min", "argmax", "argmin"):
+    FUNCTIONS[f"nan{_name}"] = FUNCTIONS[_name]  # a number that is nan has no value, and is told

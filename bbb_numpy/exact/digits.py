@@ -155,13 +155,6 @@ def _each(function: Callable[[Any], Any], a: Array) -> Array:
     return out
 
 
-def finer(small: Decimal, number: Callable[[], Any]) -> Any:
-    """Return what is computed with as many digits more as cancel beside a small number."""
-    with localcontext() as more:
-        more.prec -= min(0, small.adjusted())
-        return number()
-
-
 # --- series, to the precision of the context
 
 

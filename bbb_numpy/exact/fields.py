@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache, reduce
+from functools import cache, cached_property, reduce
 from hashlib import blake2b
 from math import isfinite, log, pi, prod
 from typing import Any, ClassVar
@@ -125,12 +125,18 @@ class Field:
         self.seed = seed
         self.rng = np.random.default_rng(word(type(self).__name__, seed))
         self.known: dict[float, Array] = {}  # constants that were met
+        self.met: dict[Any, Any] = {}  # and as exact numbers
         self.path: list[Array] = []  # what comparisons found, and the signs of squares' roots
         self.squares: list[tuple[Array, Array, Array]] = []  # t^2, |t|, whether it is t
         self.roots = 0  # arrays of which roots were taken
         self.flaws = 0  # arrays of numbers that were drawn in place of what does not exist
         self.moved = False  # whether an argument does
         self.transcendental = False  # whether an exponential or a logarithm was met
+
+    @cached_property
+    def unwritten(self) -> Array:
+        """What stands in memory in which nothing was written."""
+        return self.random_function("unwritten", self.one)
 
     # --- arguments and constants
 
@@ -271,16 +277,21 @@ class Prime(Field):
 
     def mul(self, a: Array, b: Array) -> Array:
         """Return a b, block by block."""
-        if a.size * b.size <= BLOCK or (max(a.size, b.size) <= BLOCK and a.shape == b.shape):
-            return self._product(a, b)
-        shape = np.broadcast(a, b).shape
+        shape = np.broadcast_shapes(a.shape, b.shape)
         if prod(shape) <= BLOCK:
             return self._product(a, b)
-        a, b = (np.ascontiguousarray(np.broadcast_to(x, shape)).reshape(-1) for x in (a, b))
-        out = empty(a.size, np.int64)
-        for at in range(0, a.size, BLOCK):
-            out[at : at + BLOCK] = self._product(a[at : at + BLOCK], b[at : at + BLOCK])
-        return out.reshape(shape)
+        out = empty(shape, np.int64)
+        self._fill(out, np.broadcast_to(a, shape), np.broadcast_to(b, shape))
+        return out
+
+    def _fill(self, out: Array, a: Array, b: Array) -> None:
+        rows = BLOCK // prod(out.shape[1:])
+        for at in range(0, len(out), max(rows, 1)):
+            if rows:
+                part = slice(at, at + rows)
+                out[part] = self._product(a[part], b[part])
+            else:
+                self._fill(out[at], a[at], b[at])
 
     def _product(self, a: Array, b: Array) -> Array:
         q = a.astype(float) * b
@@ -483,7 +494,7 @@ def _logarithms(p: int) -> tuple[int, Array]:
 
 
 class Towers(Field):
-    """Two chains of six primes, each twice the next one and 1 more; channel 2 j + i is level j of i.
+    """Two chains of six primes, each twice the next and 1 more; channel 2 j + i is level j of i.
 
     Every number has a residue in each of them. exp leads from the residues modulo p_(j+1), which is
     the order of the squares modulo p_j, to the squares modulo p_j, and log leads back, by a table:

@@ -10,15 +10,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from functools import partial
+from decimal import localcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import UFUNCS, Exact, dual, lift, lifted, select, sloped
-from .digits import finer
-from .fields import ones
+from .fields import array, ones
 
 __all__ = ["SPECIAL", "exp", "function", "gamma", "log", "sqrt"]
 
@@ -126,13 +125,12 @@ def _small(series: Callable[[Exact], Exact], formula: Callable[[Exact], Exact]) 
     def finely(x: Exact) -> Exact:
         if not x.field.digits:
             return formula(x)
-        out = x.copy()
-        flat, into = x.reshape(-1), out.reshape(-1)
-        for i, size in enumerate(flat.a[:, 0]):
-            one = flat[i : i + 1]
-            seen = size.is_nan() or size.adjusted() >= -60
-            into[i : i + 1] = finer(size, partial(formula, one)) if seen else series(one)
-        return out
+        sizes = array([one.adjusted() for one in x.a.ravel()]).reshape(x.shape)  # 0 of NaN
+        tiny = sizes < -60
+        with localcontext() as more:
+            more.prec -= int(sizes[~tiny].min(initial=0))
+            out = formula(x)
+        return select(tiny, series(x), out) if tiny.any() else out
 
     return finely
 

@@ -220,6 +220,16 @@ def _kron(x: Any, y: Any) -> Exact:
     return found.reshape(x.shape[0] * y.shape[0], x.shape[1] * y.shape[1])
 
 
+def _cross(x: Any, y: Any, axis: int = -1) -> Exact:
+    """Return the product of vectors of three."""
+    x, y = (moveaxis(z, axis, -1) for z in lifted(x, y))
+    if x.shape[-1] != 3 or y.shape[-1] != 3:
+        raise Untraceable("a cross product of vectors that are not of length 3")
+    after, before = [1, 2, 0], [2, 0, 1]
+    found = x[..., after] * y[..., before] - x[..., before] * y[..., after]
+    return moveaxis(found, -1, axis)
+
+
 UFUNCS |= {"matmul": matmul, "vecdot": _vecdot}
 FUNCTIONS |= {
     "dot": dot,
@@ -231,6 +241,7 @@ FUNCTIONS |= {
     "vdot": lambda x, y: dot(*(z.ravel() for z in lifted(x, y))),
     "outer": lambda x, y: tensordot(lifted(x, y)[0].ravel(), lifted(x, y)[1].ravel(), 0),
     "kron": _kron,
+    "cross": _cross,
     "linalg.inv": _of_stacks(_inverse),
     "linalg.det": _of_stacks(lambda matrix: _eliminated(matrix)[1]),
     "linalg.slogdet": _of_stacks(_slogdet),

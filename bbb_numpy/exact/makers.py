@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Exact, constants, lift, stack, unwritten
+from .arrays import Exact, lift, stack, unwritten
 from .fields import Field, Untraceable
 from .functions import exp, gamma, log
 from .linear import FUNCTIONS
@@ -46,7 +46,7 @@ def _constant(name: str) -> Callable[..., Any]:
 
     def make(field: Field, *args: Any, **kwargs: Any) -> Any:
         made = ORIGINAL[name](*args, **kwargs)
-        return constants(field, made.astype(float)) if made.dtype.kind == "f" else made
+        return lift(made.astype(float), field) if made.dtype.kind == "f" else made
 
     return make
 
@@ -54,7 +54,7 @@ def _constant(name: str) -> Callable[..., Any]:
 def _full(field: Field, shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     if not _is_exact(fill_value):
         return _constant("full")(field, shape, fill_value, dtype, **kwargs)
-    out = constants(field, ORIGINAL["zeros"](shape))
+    out = lift(ORIGINAL["zeros"](shape), field)
     out[...] = fill_value
     return out
 
@@ -72,7 +72,7 @@ def _exact(name: str) -> Callable[..., Any]:
         if not _floats(dtype):
             raise Untraceable(f"np.{name} makes {np.dtype(dtype)} of exact numbers")
         if type(values) is Exact:
-            return values.copy() if name == "array" and kwargs.get("copy", True) else values
+            return values.copy() if name == "array" and kwargs.get("copy", True) is True else values
         return stack([make(field, x) if isinstance(x, list | tuple) else lift(x, field)
                       for x in values])  # fmt: skip
 
@@ -91,7 +91,8 @@ class _Joined:
 
 
 MAKERS: dict[str, Callable[..., Any]] = {
-    **{name: _constant(name) for name in ("zeros", "ones", "eye", "identity")},
+    **{name: _constant(name) for name in ("zeros", "ones", "eye")},
+    "identity": _constant("eye"),  # which calls it
     **{name: _exact(name) for name in ("array", "asarray", "asanyarray", "ascontiguousarray")},
     "empty": _empty,
     "full": _full,
