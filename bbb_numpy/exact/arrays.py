@@ -20,7 +20,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from .fields import REMEMBERED, Field, Untraceable, asarray, concatenate, full, ones, zeros
+from .fields import REMEMBERED, Field, Untraceable
 
 __all__ = ["FUNCTIONS", "REDUCTIONS", "UFUNCS", "Exact", "compared", "lift", "lifted", "select"]
 
@@ -44,7 +44,7 @@ class Exact(NDArrayOperatorsMixin):
     __array_priority__: ClassVar[float] = 1000.0
 
     def __init__(self, field: Field, r: Array, v: Any, note: Array | None = None) -> None:
-        self.field, self.r, self.v, self.note = field, r, asarray(v), note
+        self.field, self.r, self.v, self.note = field, r, np.asarray(v), note
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -64,7 +64,7 @@ class Exact(NDArrayOperatorsMixin):
     mT = property(lambda self: self.swapaxes(-1, -2))
     flat = property(lambda self: self.reshape(-1))
     real = property(lambda self: self, lambda self, value: self.__setitem__(..., value))
-    imag = property(lambda self: lift(zeros(self.shape), self.field))
+    imag = property(lambda self: lift(np.zeros(self.shape), self.field))
 
     def __len__(self) -> int:
         return len(self.v)
@@ -242,7 +242,7 @@ def written(found: Any, out: Any, where: Any = True) -> Any:
 
 def dual(field: Field, a: Array, b: Array | None = None) -> Array:
     """Return residues (..., 2, C) of numbers and derivatives, both (..., C)."""
-    r = zeros((*a.shape[:-1], 2, field.C), field.dtype)
+    r = np.zeros((*a.shape[:-1], 2, field.C), field.dtype)
     r[..., 0, :] = a
     if b is not None:
         r[..., 1, :] = b
@@ -263,14 +263,14 @@ def lift(x: Any, field: Field) -> Exact:
     if type(x) is float or type(x) is int:
         found = field.met.get((x, type(x)))
         if found is None:
-            found = field.met[x, type(x)] = lift(asarray(x), field)
+            found = field.met[x, type(x)] = lift(np.asarray(x), field)
             found.r.flags.writeable = found.v.flags.writeable = False
         return found
     if isinstance(x, Fraction):
         return Exact(field, dual(field, field.fraction(x)), float(x))
     if isinstance(x, list | tuple) and len(x):
         return stack([lift(one, field) for one in x])
-    v = asarray(x)
+    v = np.asarray(x)
     if v.dtype.kind == "O" and v.size:
         return stack([lift(one, field) for one in v.reshape(-1)]).reshape(v.shape)
     if v.dtype.kind not in "biuf":
@@ -327,7 +327,7 @@ def _negative(x: Exact) -> Exact:
 
 def _gated(mask: Array, x: Exact) -> Exact:
     """Return x times truth values: a gate."""
-    keep = asarray(mask)[..., None]
+    keep = np.asarray(mask)[..., None]
     note = None if x.note is None else np.where(keep, x.note, x.field.neutral)
     return Exact(x.field, np.where(keep[..., None], x.r, 0 * x.field.one), mask * x.v, note)
 
@@ -360,7 +360,7 @@ def divide(x: Any, y: Any) -> Exact:
 
 def power(x: Any, n: Any) -> Exact:
     """Return x^n: by products for whole n, by a root for halves, else exp(n log x)."""
-    halves = asarray(0.25 if type(n) is Exact else n, float) * 2
+    halves = np.asarray(0.25 if type(n) is Exact else n, float) * 2
     twice = float(halves.flat[0]) if halves.size and (halves == halves.flat[0]).all() else 0.5
     if twice % 1 or type(x) is not Exact:
         x, _ = lifted(x, n)
@@ -373,7 +373,7 @@ def power(x: Any, n: Any) -> Exact:
             out = factor if out is None else factor * out
         times //= 2
         factor = factor * factor if times else factor
-    out = lift(ones(x.shape), x.field) if out is None else out
+    out = lift(np.ones(x.shape), x.field) if out is None else out
     return Exact(x.field, (out if twice >= 0 else divide(1, out)).r, x.v ** (twice / 2))
 
 
@@ -412,7 +412,7 @@ def select(condition: Any, x: Any, y: Any) -> Exact:
     if type(condition) is Exact:
         condition = compared(np.not_equal)(condition, 0)
     x, y = lifted(x, y)
-    keep = asarray(condition)
+    keep = np.asarray(condition)
     noted = x.note is not None or y.note is not None
     note = np.where(keep[..., None], _noted(x), _noted(y)) if noted else None
     r = np.where(keep[..., None, None], x.r, y.r)
@@ -487,7 +487,7 @@ def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
         def found(at: Any) -> Any:
             if isinstance(at, list | tuple):
                 return type(at)(map(found, at))
-            out = numbers[asarray(at) - 1]
+            out = numbers[np.asarray(at) - 1]
             if not np.all(at):
                 out[at == 0] = 0.0
             if isinstance(given, np.ndarray) and np.may_share_memory(at, given):
@@ -506,8 +506,8 @@ def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
 def _chained(parts: list[Exact]) -> Exact:
     """Return flat arrays one after the other."""
     noted = any(x.note is not None for x in parts)
-    note = concatenate([_noted(x) for x in parts]) if noted else None
-    r, v = concatenate([x.r for x in parts]), concatenate([x.v for x in parts])
+    note = np.concatenate([_noted(x) for x in parts]) if noted else None
+    r, v = np.concatenate([x.r for x in parts]), np.concatenate([x.v for x in parts])
     return Exact(parts[0].field, r, v, note)
 
 
@@ -607,7 +607,7 @@ def _product(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
     while len(rest) > 1:  # by halves
         half = len(rest) // 2
         rest = joined([rest[:half] * rest[half : 2 * half], rest[2 * half :]])
-    found = rest[0] if len(rest) else lift(ones(rest.shape[1:]), x.field)
+    found = rest[0] if len(rest) else lift(np.ones(rest.shape[1:]), x.field)
     return found.reshape(_shape(x, axis, keepdims))
 
 
@@ -676,15 +676,15 @@ REDUCTIONS |= {"add": total, "multiply": _product, "maximum": _largest, "minimum
 
 def unwritten(field: Field, shape: Any) -> Exact:
     """Return memory in which one random number stands, so that nothing is proved by it."""
-    v = full(shape, np.nan)
+    v = np.full(shape, np.nan)
     return Exact(field, dual(field, np.broadcast_to(field.unwritten, (*v.shape, field.C))), v)
 
 
 def _full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
     shape = x.shape if shape is None else shape
     if dtype is not None and np.dtype(dtype).kind in "biu":
-        return full(shape, fill_value, dtype)
-    out = lift(zeros(shape), x.field)
+        return np.full(shape, fill_value, dtype)
+    out = lift(np.zeros(shape), x.field)
     out[...] = fill_value
     return out
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .fields import Field, array, asarray, empty, full
+from .fields import Field
 
 __all__ = ["DIGITS", "Digits", "NoDigits", "context"]
 
@@ -55,7 +55,7 @@ class Digits(Field):
     def tangent(self, shape: tuple[int, ...]) -> Array:
         """Return a random direction."""
         made = [Decimal(self.uniform(-1.0, 1.0)) for _ in range(math.prod(shape))]
-        return array(made, object).reshape(*shape, 1)
+        return np.array(made, object).reshape(*shape, 1)
 
     def constant(self, v: Array) -> Array:
         """Return the floats as they are, or what they stand for."""
@@ -63,7 +63,7 @@ class Digits(Field):
             self._single(x) if math.isfinite(x) else self.one * Decimal(x)
             for x in v.ravel().tolist()
         ]
-        return array(each, object).reshape(*v.shape, 1)
+        return np.array(each, object).reshape(*v.shape, 1)
 
     def fraction(self, x: Fraction) -> Array:
         """Return a number (1,)."""
@@ -73,7 +73,7 @@ class Digits(Field):
 
     def whole(self, m: Any) -> Array:
         """Return whole numbers."""
-        return _each(Decimal, asarray(m, object))[..., None]
+        return _each(Decimal, np.asarray(m, object))[..., None]
 
     def irrational(self, a: int, b: int) -> Array:
         """Return pi^(a/2) 2^(b/2)."""
@@ -140,7 +140,7 @@ class Digits(Field):
 
     def random_function(self, name: str, a: Array) -> Array:
         """Return NaN: what is random in a field has no value here."""
-        return full(a.shape, Decimal("NaN"), object)
+        return np.full(a.shape, Decimal("NaN"), object)
 
     def opaque(self, name: str, a: Array, odd: bool | None = None) -> Array:
         """Return the function by its series, if there is one here."""
@@ -150,7 +150,7 @@ class Digits(Field):
 
 
 def _each(function: Callable[[Any], Any], a: Array) -> Array:
-    out = empty(a.shape, object)
+    out = np.empty(a.shape, object)
     out.reshape(-1)[:] = [function(x) for x in a.ravel().tolist()]
     return out
 

@@ -23,9 +23,6 @@ from numpy.typing import NDArray
 __all__ = ["Field", "Gauss", "Prime", "Towers", "Untraceable"]
 
 Array = NDArray[Any]
-# NumPy's own makers: during a proof those of the user's functions make exact arrays (`makers`)
-array, asarray, empty, full = np.array, np.asarray, np.empty, np.full
-ones, zeros, concatenate = np.ones, np.zeros, np.concatenate
 BITS = 50
 HALF = (1 << 25) - 1  # the lower half of a residue
 BLOCK = 1 << 14  # numbers of one pass, so that its scratch stays in the cache
@@ -76,7 +73,7 @@ def _blockwise(f: Callable[[Array], Array], a: Array) -> Array:
         return f(a)
     flat = np.ascontiguousarray(a).reshape(-1)
     parts = [f(flat[at : at + BLOCK]) for at in range(0, flat.size, BLOCK)]
-    return concatenate(parts).reshape(a.shape)
+    return np.concatenate(parts).reshape(a.shape)
 
 
 def _prime(draw: random.Random) -> int:
@@ -153,10 +150,10 @@ class Field:
         """Return the residues of floats, each the fraction that it is; 0 for inf and nan."""
         if v.size <= FEW:
             each = [self._single(x) for x in v.ravel().tolist()]
-            return array(each, self.dtype).reshape(*v.shape, self.C)
+            return np.array(each, self.dtype).reshape(*v.shape, self.C)
         m, e = np.frexp(np.where(np.isfinite(v), v, 0.0))
         powers, place = np.unique(e - 53, return_inverse=True)
-        scale = array([self.fraction(Fraction(2) ** int(e)) for e in powers], self.dtype)
+        scale = np.array([self.fraction(Fraction(2) ** int(e)) for e in powers], self.dtype)
         whole = self.whole(np.ldexp(m, 53).astype(np.int64))
         return self.mul(whole, scale[place.reshape(v.shape)])
 
@@ -247,7 +244,7 @@ class Prime(Field):
         self.p = _prime(random.Random(word("prime", seed)))
         self.modulus, self.over = np.uint64(self.p), 1.0 / self.p
         self.one = self.whole(1)
-        self.neutral = concatenate([self.one, 0 * self.one])
+        self.neutral = np.concatenate([self.one, 0 * self.one])
         log_2 = self.random_function("log 2", self.one)
         for k in (-3, -2, -1, 1, 2, 3):
             self.known[k * LOG_2] = self.mul(self.whole(k), log_2)
@@ -259,7 +256,7 @@ class Prime(Field):
         return self.whole(x.numerator * pow(x.denominator, -1, self.p) % self.p)
 
     def whole(self, m: Any) -> Array:
-        return (asarray(m, np.int64) % self.p)[..., None]
+        return (np.asarray(m, np.int64) % self.p)[..., None]
 
     def larger(self, a: Array) -> Array:
         return a > self.p - a
@@ -273,14 +270,14 @@ class Prime(Field):
         return np.minimum(r, r + self.modulus).view(np.int64)
 
     def neg(self, a: Array) -> Array:
-        return self.sub(zeros(1, np.int64), a)
+        return self.sub(np.zeros(1, np.int64), a)
 
     def mul(self, a: Array, b: Array) -> Array:
         """Return a b, block by block."""
         shape = np.broadcast_shapes(a.shape, b.shape)
         if prod(shape) <= BLOCK:
             return self._product(a, b)
-        out = empty(shape, np.int64)
+        out = np.empty(shape, np.int64)
         self._fill(out, np.broadcast_to(a, shape), np.broadcast_to(b, shape))
         return out
 
@@ -310,9 +307,9 @@ class Prime(Field):
             flat = np.append(flat, 1) if len(flat) % 2 else flat
             levels.append(flat)
             flat = Prime.mul(self, flat[0::2], flat[1::2])
-        up = array([pow(x, -1, self.p) for x in flat.tolist()], np.int64)
+        up = np.array([pow(x, -1, self.p) for x in flat.tolist()], np.int64)
         for flat in reversed(levels):
-            down = empty(len(flat), np.int64)
+            down = np.empty(len(flat), np.int64)
             up = up[: len(flat) // 2]
             down[0::2], down[1::2] = (Prime.mul(self, up, flat[k::2]) for k in (1, 0))
             up = down
@@ -326,7 +323,7 @@ class Prime(Field):
         return self._halves(np.cumsum(a & HALF, axis), np.cumsum(a >> 25, axis))
 
     def _halves(self, low: Array, high: Array) -> Array:
-        high = self._product(high % self.p, array(1 << 25))
+        high = self._product(high % self.p, np.array(1 << 25))
         return self.add(low % self.p, high)
 
     def matmul(self, a: Array, b: Array) -> Array:
@@ -345,15 +342,15 @@ class Prime(Field):
 
     def _limbs(self, a: Array, b: Array) -> Array:
         n, m = a.shape[-2], b.shape[-1]
-        left = concatenate([(a >> s & 0x1FFFF).astype(float) for s in (0, 17, 34)], axis=-2)
-        right = concatenate([(b & HALF).astype(float), (b >> 25).astype(float)], axis=-1)
+        left = np.concatenate([(a >> s & 0x1FFFF).astype(float) for s in (0, 17, 34)], axis=-2)
+        right = np.concatenate([(b & HALF).astype(float), (b >> 25).astype(float)], axis=-1)
         c = np.matmul(left, right).astype(np.int64) % self.p
         limbs = ((i, j) for i in range(3) for j in range(2))
         each = (
             Prime.mul(
                 self,
                 c[..., i * n : (i + 1) * n, j * m : (j + 1) * m],
-                array((1 << 17 * i + 25 * j) % self.p),
+                np.array((1 << 17 * i + 25 * j) % self.p),
             )
             for i, j in limbs
         )
@@ -386,7 +383,7 @@ class Prime(Field):
         t = self.random_function("log", u)
         for logarithm, power in self._logarithms():
             t[(u == power).all(axis=-1)] = logarithm
-        return t, (concatenate([u, t], axis=-1) if u.size <= NOTED else None)
+        return t, (np.concatenate([u, t], axis=-1) if u.size <= NOTED else None)
 
     def _logarithms(self) -> list[tuple[Array, Array]]:
         """Return the logarithms of powers of two, and the powers."""
@@ -394,10 +391,12 @@ class Prime(Field):
 
     def joined(self, one: Array, other: Array) -> Array:
         u, v = one[..., : self.C], other[..., : self.C]
-        return concatenate([self.mul(u, v), self.add(one[..., self.C :], other[..., self.C :])], -1)
+        return np.concatenate(
+            [self.mul(u, v), self.add(one[..., self.C :], other[..., self.C :])], -1
+        )
 
     def turned(self, note: Array) -> Array:
-        return concatenate([self.inv(note[..., : self.C]), self.neg(note[..., self.C :])], -1)
+        return np.concatenate([self.inv(note[..., : self.C]), self.neg(note[..., self.C :])], -1)
 
     def root(self, u: Array) -> Array:
         """Return u^((p + 1) / 4), a root of u or of -u; in the second case one is drawn."""
@@ -437,7 +436,7 @@ class Gauss(Prime):
         return self._real(super().whole(m))
 
     def _real(self, x: Array) -> Array:
-        return concatenate([x, zeros(x.shape, np.int64)], axis=-1)
+        return np.concatenate([x, np.zeros(x.shape, np.int64)], axis=-1)
 
     def larger(self, a: Array) -> Array:
         x, y = a[..., :1], a[..., 1:]
@@ -449,13 +448,13 @@ class Gauss(Prime):
         real = m(x, u)
         if not y.any() and not v.any():
             return self._real(real)
-        return concatenate([self.sub(real, m(y, v)), self.add(m(x, v), m(y, u))], axis=-1)
+        return np.concatenate([self.sub(real, m(y, v)), self.add(m(x, v), m(y, u))], axis=-1)
 
     def inv(self, a: Array) -> Array:
         """Return (x - i y) / (x^2 + y^2)."""
         m, x, y = super().mul, a[..., :1], a[..., 1:]
         over = super().inv(self.add(m(x, x), m(y, y)))
-        return concatenate([m(x, over), m(self.neg(y), over)], axis=-1)
+        return np.concatenate([m(x, over), m(self.neg(y), over)], axis=-1)
 
     def matmul(self, a: Array, b: Array) -> Array:
         """Return products of matrices, by four real ones."""
@@ -463,20 +462,20 @@ class Gauss(Prime):
         real = m(x, u)
         if not y.any() and not v.any():
             return self._real(real)
-        return concatenate([self.sub(real, m(y, v)), self.add(m(x, v), m(y, u))], axis=-1)
+        return np.concatenate([self.sub(real, m(y, v)), self.add(m(x, v), m(y, u))], axis=-1)
 
     def random_function(self, name: str, a: Array) -> Array:
         """Return random numbers, real ones of real ones."""
         f, x, y = super().random_function, a[..., :1], a[..., 1:]
         key = np.where(y == 0, x, x ^ mixed(y, _key(self.seed, "i")).astype(np.int64))
-        return concatenate([f(name, key), np.where(y == 0, 0, f(f"i {name}", key))], axis=-1)
+        return np.concatenate([f(name, key), np.where(y == 0, 0, f(f"i {name}", key))], axis=-1)
 
     def root(self, u: Array) -> Array:
         """Return r or i r, with r^2 = u or -u."""
         x, deeper = u[..., :1], u[..., 1:] != 0
         r = self._root(x)
         square = super().mul(r, r) == x
-        r = concatenate([np.where(square, r, 0), np.where(square, 0, r)], axis=-1)
+        r = np.concatenate([np.where(square, r, 0), np.where(square, 0, r)], axis=-1)
         self.flaws += bool(deeper.any())
         return np.where(deeper, self.random_function("sqrt", u), r)
 
@@ -485,10 +484,10 @@ class Gauss(Prime):
 def _logarithms(p: int) -> tuple[int, Array]:
     """Return a generator g modulo p = 2 q + 1, and k of each power g^k."""
     g = next(g for g in range(2, p) if pow(g, p >> 1, p) != 1 and pow(g, 2, p) != 1)
-    low = array([pow(g, k, p) for k in range(1 << 11)])
-    high = array([pow(g, k << 11, p) for k in range((p >> 11) + 1)])
+    low = np.array([pow(g, k, p) for k in range(1 << 11)])
+    high = np.array([pow(g, k << 11, p) for k in range((p >> 11) + 1)])
     powers = (high[:, None] * low % p).ravel()[: p - 1]
-    logarithms = zeros(p, np.int32)
+    logarithms = np.zeros(p, np.int32)
     logarithms[powers] = np.arange(p - 1, dtype=np.int32)
     return g, logarithms
 
@@ -512,9 +511,9 @@ class Towers(Field):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.p = array(self.primes, np.int64)
+        self.p = np.array(self.primes, np.int64)
         self.tables = [_logarithms(p) for p in self.primes[: -self.K]]
-        self.one = self.neutral = ones(self.C, np.int64)
+        self.one = self.neutral = np.ones(self.C, np.int64)
         for k in (-3, -2, -1, 1, 2, 3):
             self.known[k * LOG_2] = self.log(self.fraction(Fraction(2) ** k))[0]
         self.transcendental, self.flaws = False, 0
@@ -523,10 +522,12 @@ class Towers(Field):
         return self.rng.integers(1, self.p, (*shape, self.C))
 
     def fraction(self, x: Fraction) -> Array:
-        return array([x.numerator * pow(x.denominator, -1, p) % p for p in self.primes], np.int64)
+        return np.array(
+            [x.numerator * pow(x.denominator, -1, p) % p for p in self.primes], np.int64
+        )
 
     def whole(self, m: Any) -> Array:
-        return asarray(m, np.int64)[..., None] % self.p
+        return np.asarray(m, np.int64)[..., None] % self.p
 
     def larger(self, a: Array) -> Array:
         return a > self.p - a
@@ -564,7 +565,7 @@ class Towers(Field):
     def matmul(self, a: Array, b: Array) -> Array:
         """Return products of matrices: sums of 2^9 terms below 2^44 are exact in float64."""
         a, b = (np.moveaxis(x.astype(float), -1, -3) for x in (a, b))  # (..., C, n, k)
-        out, p = zeros(1, np.int64), self.p[:, None, None]
+        out, p = np.zeros(1, np.int64), self.p[:, None, None]
         for at in range(0, max(a.shape[-1], 1), 1 << 9):
             part = np.matmul(a[..., at : at + (1 << 9)], b[..., at : at + (1 << 9), :])
             out = (out + part.astype(np.int64)) % p
@@ -574,13 +575,13 @@ class Towers(Field):
         """Return random residues that depend on those of `a`, channel by channel."""
         keys = (_key(self.seed, f"{name} {c}") for c in range(self.C))
         each = [mixed(a[..., c : c + 1], key) for c, key in enumerate(keys)]
-        return (concatenate(each, axis=-1) % self.p.astype(np.uint64)).astype(np.int64)
+        return (np.concatenate(each, axis=-1) % self.p.astype(np.uint64)).astype(np.int64)
 
     def exp(self, a: Array, note: Array | None = None) -> Array:
         """Return (g^2)^a, with the sign that log has left; on the lowest level any number."""
         self.transcendental = True
         out, above = self.random_function("exp", a), slice(0, -self.K)
-        squares = array([g * g for g, _ in self.tables])
+        squares = np.array([g * g for g, _ in self.tables])
         out[..., above] = _raised(squares, a[..., self.K :], self.p[above])
         out[a == 0] = 1
         return out if note is None else self.mul(out, note)
@@ -588,7 +589,7 @@ class Towers(Field):
     def log(self, u: Array) -> tuple[Array, Array | None]:
         """Return half the discrete logarithm, and the sign of u; on the first level any number."""
         self.transcendental = True
-        t, sign = self.random_function("log", u), ones(u.shape, np.int64)
+        t, sign = self.random_function("log", u), np.ones(u.shape, np.int64)
         for c, (_, logarithms) in enumerate(self.tables):
             k, q = logarithms[u[..., c]].astype(np.int64), self.primes[c + self.K]
             t[..., c + self.K] = k * ((q + 1) // 2) % q
@@ -616,7 +617,7 @@ class Towers(Field):
 
 def _raised(a: Array, powers: Array, p: Array) -> Array:
     """Return a to the power of each channel."""
-    out = np.broadcast_to(ones(1, np.int64), np.broadcast_shapes(a.shape, powers.shape))
+    out = np.broadcast_to(np.ones(1, np.int64), np.broadcast_shapes(a.shape, powers.shape))
     for bit in range(int(powers.max(initial=1)).bit_length() - 1, -1, -1):
         out = out * out % p
         out = np.where(powers >> bit & 1, out * a % p, out)

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import UFUNCS, Exact, dual, lift, lifted, select, sloped
-from .fields import array, ones
 
 __all__ = ["SPECIAL", "exp", "function", "gamma", "log", "sqrt"]
 
@@ -125,7 +124,7 @@ def _small(series: Callable[[Exact], Exact], formula: Callable[[Exact], Exact]) 
     def finely(x: Exact) -> Exact:
         if not x.field.digits:
             return formula(x)
-        sizes = array([one.adjusted() for one in x.a.ravel()]).reshape(x.shape)  # 0 of NaN
+        sizes = np.array([one.adjusted() for one in x.a.ravel()]).reshape(x.shape)  # 0 of NaN
         tiny = sizes < -60
         with localcontext() as more:
             more.prec -= int(sizes[~tiny].min(initial=0))
@@ -170,7 +169,7 @@ def gamma(order: int) -> Callable[[Any], Exact]:
 
 def _times_log(x: Exact, y: Exact) -> Exact:
     """Return x log y, and 0 where x is 0."""
-    return x * log(select((x.a == 0).all(axis=-1), ones(y.shape), y))
+    return x * log(select((x.a == 0).all(axis=-1), np.ones(y.shape), y))
 
 
 UFUNCS |= dict(

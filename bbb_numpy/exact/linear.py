@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from math import prod
+from string import ascii_letters
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,48 +43,20 @@ def matmul(x: Any, y: Any) -> Exact:
     return Exact(field, r.reshape((*v.shape, 2, field.C)), v)
 
 
-def dot(x: Any, y: Any) -> Exact:
-    """Return np.dot."""
-    x, y = lifted(x, y)
-    if not x.ndim or not y.ndim:
-        return x * y
-    return matmul(x, y) if y.ndim <= 2 else tensordot(x, y, ((-1,), (-2,)))
-
-
-def tensordot(x: Any, y: Any, axes: Any = 2) -> Exact:
-    """Return the product summed over pairs of axes."""
-    x, y = lifted(x, y)
-    if isinstance(axes, int):
-        axes = (range(x.ndim - axes, x.ndim), range(axes))
-    pairs = zip(axes, (x, y), strict=True)
-    one, other = ([k % z.ndim for k in ([a] if isinstance(a, int) else a)] for a, z in pairs)
-    left = [k for k in range(x.ndim) if k not in one]
-    right = [k for k in range(y.ndim) if k not in other]
-    inner = int(np.prod([x.shape[k] for k in one], dtype=int))
-    rows = x.transpose(*left, *one).reshape(-1, inner) if x.ndim else x.reshape(1, 1)
-    columns = y.transpose(*other, *right).reshape(inner, -1) if y.ndim else y.reshape(1, 1)
-    shape = [x.shape[k] for k in left] + [y.shape[k] for k in right]
-    return matmul(rows, columns).reshape(shape)
-
-
 def einsum(subscripts: str, *operands: Any, optimize: Any = None, casting: str = "safe") -> Exact:
     """Return the sum of products that letters describe, pair by pair."""
     parts = lifted(*operands)
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
-    rest = max(x.ndim - len(t.replace("...", "")) for t, x in zip(terms, parts, strict=True))
-    dots = "ABCDEFGHIJ"[:rest]
-    spelled = []
-    for term, x in zip(terms, parts, strict=True):
-        own = x.ndim - len(term.replace("...", ""))
-        spelled.append(term.replace("...", dots[rest - own :]))
+    own = [x.ndim - len(t.replace("...", "")) for t, x in zip(terms, parts, strict=True)]
+    dots = "ABCDEFGHIJ"[: max(own)]
+    spelled = [t.replace("...", dots[len(dots) - k :]) for t, k in zip(terms, own, strict=True)]
     letters = "".join(spelled)
     if arrow:
         right = right.replace("...", dots)
     else:
         right = dots + "".join(sorted(c for c in set(letters) - set(dots) if letters.count(c) == 1))
-    x, term = parts[0], spelled[0]
-    x, term = _reduced(x, term, right + "".join(spelled[1:]))
+    x, term = _reduced(parts[0], spelled[0], right + "".join(spelled[1:]))
     for i, y in enumerate(parts[1:], 1):
         later = right + "".join(spelled[i + 1 :])
         other, t = _reduced(y, spelled[i], later + term)
@@ -114,14 +88,35 @@ def _contracted(x: Exact, one: str, y: Exact, other: str, later: str) -> tuple[E
 
     def matrix(z: Exact, term: str, *groups: list[str]) -> Exact:
         order = [term.index(c) for group in groups for c in group]
-        shape = [int(np.prod([sizes[c] for c in group], dtype=int)) for group in groups]
-        z = z.transpose(*order) if order else z
+        shape = [prod(sizes[c] for c in group) for group in groups]
         wanted = tuple(sizes[c] for group in groups for c in group)
-        return broadcast_to(z, wanted).reshape(shape)
+        return broadcast_to(z.transpose(*order) if order else z, wanted).reshape(shape)
 
     found = matmul(matrix(x, one, batch, left, inner), matrix(y, other, batch, inner, right))
     letters = batch + left + right
     return found.reshape([sizes[c] for c in letters]), "".join(letters)
+
+
+def tensordot(x: Any, y: Any, axes: Any = 2) -> Exact:
+    """Return the product summed over pairs of axes."""
+    x, y = lifted(x, y)
+    if isinstance(axes, int):
+        axes = (range(x.ndim - axes, x.ndim), range(axes))
+    one, other = list(ascii_letters[: x.ndim]), list(ascii_letters[x.ndim :][: y.ndim])
+    for i, j in zip(
+        *(np.ravel(list(axis) if isinstance(axis, range) else axis) for axis in axes), strict=True
+    ):
+        other[j] = one[i]
+    kept = [c for c in one if c not in other] + [c for c in other if c not in one]
+    return einsum(f"{''.join(one)},{''.join(other)}->{''.join(kept)}", x, y)
+
+
+def dot(x: Any, y: Any) -> Exact:
+    """Return np.dot."""
+    x, y = lifted(x, y)
+    if not x.ndim or not y.ndim:
+        return x * y
+    return matmul(x, y) if y.ndim <= 2 else tensordot(x, y, ((-1,), (-2,)))
 
 
 def _vecdot(x: Any, y: Any, axis: int = -1) -> Exact:

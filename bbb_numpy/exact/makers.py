@@ -1,10 +1,11 @@
 """NumPy's makers of arrays while a proof runs: `np.zeros` of a user's function is exact then.
 
 ``out = np.zeros(3)`` followed by ``out[0] = x`` asks NumPy to make a float of an exact number. So
-during a proof the makers of `numpy`, and those that the module of the function has imported by
-name, are others: in the thread of the proof they make exact arrays, in every other thread they are
-NumPy's. Makers that a third module has imported by name stay NumPy's, and what is written into
-their arrays is refused. The functions of `scipy.special` that are no ufuncs are exchanged too.
+during a proof the name ``np`` stands for another module, and names of makers for others, in every
+module that is written in Python: in the thread of the proof they make exact arrays, in every other
+thread they are NumPy's. `numpy` itself stays as it is, since compiled code looks there and would
+read the memory of an exact array as floats. The functions of `scipy.special` that are no ufuncs are
+exchanged too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,8 @@ __all__ = ["proving"]
 
 _of_this_thread = threading.local()
 _lock = threading.Lock()
-_running: list[list[dict[str, Any]]] = []  # of each proof, in all threads, where names are others
+_exchanged: list[tuple[dict[str, Any], str, Any]] = []  # names, in all modules, and what they were
+_running = 0  # proofs, in all threads
 
 
 def _is_exact(values: Any) -> bool:
@@ -45,7 +48,7 @@ def _constant(name: str) -> Callable[..., Any]:
     """Return np.zeros, np.ones or np.eye."""
 
     def make(field: Field, *args: Any, **kwargs: Any) -> Any:
-        made = ORIGINAL[name](*args, **kwargs)
+        made = getattr(np, name)(*args, **kwargs)
         return lift(made.astype(float), field) if made.dtype.kind == "f" else made
 
     return make
@@ -54,13 +57,13 @@ def _constant(name: str) -> Callable[..., Any]:
 def _full(field: Field, shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     if not _is_exact(fill_value):
         return _constant("full")(field, shape, fill_value, dtype, **kwargs)
-    out = lift(ORIGINAL["zeros"](shape), field)
+    out = lift(np.zeros(shape), field)
     out[...] = fill_value
     return out
 
 
 def _empty(field: Field, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    return unwritten(field, shape) if _floats(dtype) else ORIGINAL["empty"](shape, dtype, **kwargs)
+    return unwritten(field, shape) if _floats(dtype) else np.empty(shape, dtype, **kwargs)
 
 
 def _exact(name: str) -> Callable[..., Any]:
@@ -68,7 +71,7 @@ def _exact(name: str) -> Callable[..., Any]:
 
     def make(field: Field, values: Any, dtype: Any = None, **kwargs: Any) -> Any:
         if not _is_exact(values):
-            return ORIGINAL[name](values, dtype, **kwargs)
+            return getattr(np, name)(values, dtype, **kwargs)
         if not _floats(dtype):
             raise Untraceable(f"np.{name} makes {np.dtype(dtype)} of exact numbers")
         if type(values) is Exact:
@@ -87,38 +90,34 @@ class _Joined:
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
-        return FUNCTIONS[self.join](parts) if _is_exact(parts) else ORIGINAL[self.name][key]
+        return FUNCTIONS[self.join](parts) if _is_exact(parts) else getattr(np, self.name)[key]
 
 
 MAKERS: dict[str, Callable[..., Any]] = {
-    **{name: _constant(name) for name in ("zeros", "ones", "eye")},
-    "identity": _constant("eye"),  # which calls it
+    **{name: _constant(name) for name in ("zeros", "ones", "eye", "identity")},
     **{name: _exact(name) for name in ("array", "asarray", "asanyarray", "ascontiguousarray")},
     "empty": _empty,
     "full": _full,
 }
-ORIGINAL = {name: getattr(np, name) for name in (*MAKERS, "r_", "c_")}
 
 
 def _maker(name: str) -> Callable[..., Any]:
     """Return a maker that is NumPy's but in the thread of a proof."""
+    original = getattr(np, name)
 
-    @functools.wraps(ORIGINAL[name])
+    @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
         field = getattr(_of_this_thread, "field", None)
-        return (
-            ORIGINAL[name](*args, **kwargs)
-            if field is None
-            else MAKERS[name](field, *args, **kwargs)
-        )
+        return original(*args, **kwargs) if field is None else MAKERS[name](field, *args, **kwargs)
 
     return make
 
 
-EXCHANGED = {name: _maker(name) for name in MAKERS} | {
-    "r_": _Joined("r_", "hstack"),
-    "c_": _Joined("c_", "column_stack"),
-}
+NUMPY = ModuleType("numpy")
+vars(NUMPY).update(vars(np), r_=_Joined("r_", "hstack"), c_=_Joined("c_", "column_stack"))
+vars(NUMPY).update({name: _maker(name) for name in MAKERS})
+STAND_INS = {id(getattr(np, name)): getattr(NUMPY, name) for name in (*MAKERS, "r_", "c_")}
+STAND_INS[id(np)] = NUMPY
 
 # --- functions of scipy.special that are no ufuncs
 
@@ -153,6 +152,13 @@ def _of_scipy(name: str, original: Any) -> Any:
     return function
 
 
+def _stand_ins() -> dict[int, Any]:
+    """Return what stands for what, by the identity of the latter."""
+    special = vars(sys.modules.get("scipy.special", ModuleType("")))
+    found = [(name, inspect.unwrap(special[name])) for name in OF_SCIPY if name in special]
+    return STAND_INS | {id(old): _of_scipy(name, old) for name, old in found}
+
+
 # --- where they stand
 
 
@@ -168,36 +174,41 @@ def _names(function: Any) -> Iterator[dict[str, Any]]:
                 yield from _names(cell.cell_contents)
 
 
-def _exchange(names: dict[str, Any], pairs: dict[int, Any]) -> None:
-    own = ORIGINAL if names is vars(np) else list(names)  # of NumPy's many names we know which
-    for name in own:
-        if id(names[name]) in pairs:
-            names[name] = pairs[id(names[name])]
+@functools.lru_cache(1)
+def _places(modules: int) -> list[tuple[dict[str, Any], str]]:
+    """Return where modules written in Python name what is exchanged, once for so many modules."""
+    own, old = __name__.rpartition(".")[0], _stand_ins()
+    written = [
+        vars(module)
+        for name, module in list(sys.modules.items())
+        if isinstance(module, ModuleType)
+        and (getattr(module, "__file__", None) or "").endswith(".py")
+        and not name.startswith((own, "numpy"))
+    ]
+    return [(names, key) for names in written for key, one in [*names.items()] if id(one) in old]
 
 
 @contextmanager
 def proving(field: Field, *functions: Any) -> Iterator[None]:
     """Make the arrays that functions make in this thread exact ones of a field."""
-    pairs = [(ORIGINAL[name], new) for name, new in EXCHANGED.items()]
-    special = sys.modules.get("scipy.special")
-    if special is not None:
-        found = [(name, inspect.unwrap(getattr(special, name))) for name in OF_SCIPY]
-        pairs += [(original, _of_scipy(name, original)) for name, original in found]
-    places = [vars(np), *([vars(special)] if special else [])]
-    places += [names for one in functions for names in _names(one)]
-    there, back = {id(old): new for old, new in pairs}, {id(new): old for old, new in pairs}
-    before = getattr(_of_this_thread, "field", None)
+    global _running
+    before, stand_ins = getattr(_of_this_thread, "field", None), _stand_ins()
     with _lock:
-        _running.append(places)
-        for names in places:
-            _exchange(names, there)
+        _running += 1
+        places = _places(len(sys.modules)) if _running == 1 else []
+        places = places + [(d, key) for one in functions for d in _names(one) for key in [*d]]
+        for names, key in places:
+            one = names.get(key)
+            if id(one) in stand_ins:
+                _exchanged.append((names, key, one))
+                names[key] = stand_ins[id(one)]
     _of_this_thread.field = field
     try:
         yield
     finally:
         _of_this_thread.field = before
         with _lock:
-            del _running[next(i for i, one in enumerate(_running) if one is places)]
-            used = {id(names) for others in _running for names in others}
-            for names in places:
-                _exchange(names, {} if id(names) in used else back)
+            _running -= 1
+            while _exchanged and not _running:
+                names, key, one = _exchanged.pop()
+                names[key] = one
