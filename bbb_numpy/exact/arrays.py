@@ -110,7 +110,9 @@ class Exact(NDArrayOperatorsMixin):
             self.note[(*at, ALL)] = self.field.neutral if value.note is None else value.note
 
     def reshape(self, *shape: Any, order: str = "C") -> Exact:
-        """Return a view of another shape."""
+        """Return a view of another shape; of columns first, if order is "F"."""
+        if order == "F":
+            return self.T.reshape(*self.v.reshape(*shape).shape[::-1]).T
         if order not in "CA":
             raise Untraceable(f"order={order!r} of reshape")
         wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], Integral) else shape
@@ -149,7 +151,7 @@ class Exact(NDArrayOperatorsMixin):
 
     def flatten(self, order: str = "C") -> Exact:
         """Return a flat copy."""
-        return self.copy().reshape(-1, order=order)
+        return self.reshape(-1, order=order).copy()
 
     def still(self) -> Exact:
         """Return the same numbers, which do not move."""
@@ -466,10 +468,13 @@ for _name in ("isfinite", "isnan", "isinf", "signbit"):
 # --- functions that move numbers
 
 
-def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return NumPy's function that moves numbers: asked where the places 1, 2, ... go.
+FIRST = 1 << 40  # the place of the first number: smaller numbers are none of ours
 
-    At place 0 stands a 0. What would be a view in NumPy is a copy that cannot be written.
+
+def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return NumPy's function that moves numbers: asked where it moves their places.
+
+    Where it puts a 0 there is a 0. What would be a view in NumPy is a copy that cannot be written.
     """
 
     def by_places(*args: Any, **kwargs: Any) -> Any:
@@ -480,14 +485,16 @@ def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
                 return [placed(one) for one in lifted(*x)]
             if type(x) is not Exact:
                 return x
-            parts.append(x)
-            first = 1 + sum(one.size for one in parts[:-1])
+            parts.append(x.reshape(-1))
+            first = FIRST + sum(one.size for one in parts[:-1])
             return np.arange(first, first + x.size).reshape(x.shape)
 
         def found(at: Any) -> Any:
             if isinstance(at, list | tuple):
                 return type(at)(map(found, at))
-            out = numbers[np.asarray(at) - 1]
+            if ((at < FIRST) & (at != 0)).any():
+                raise Untraceable(f"np.{function.__name__} of exact numbers and others")
+            out = numbers[np.maximum(at - FIRST, 0)]
             if not np.all(at):
                 out[at == 0] = 0.0
             if isinstance(given, np.ndarray) and np.may_share_memory(at, given):
@@ -496,8 +503,7 @@ def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
 
         given = placed(args[0])
         at = function(given, *map(placed, args[1:]), **kwargs)
-        flat = [x.reshape(-1) for x in parts]
-        numbers = flat[0] if len(flat) == 1 else _chained(flat)
+        numbers = parts[0] if len(parts) == 1 else _chained(parts)
         return found(at)
 
     return by_places
@@ -519,6 +525,7 @@ for _name in (
     "flipud", "fliplr", "rot90", "diag", "diagonal", "tril", "triu", "delete", "compress",
 ):  # fmt: skip
     FUNCTIONS[_name] = _moved(getattr(np, _name))
+FUNCTIONS["sliding_window_view"] = _moved(np.lib.stride_tricks.sliding_window_view)
 joined, stack = FUNCTIONS["concatenate"], FUNCTIONS["stack"]
 
 
@@ -601,9 +608,16 @@ def _cumsum(x: Any, axis: Any = None) -> Exact:
     return Exact(x.field, x.field.cumsum(x.r, axis), np.cumsum(x.v, axis=axis))
 
 
+def _flat(x: Exact, axis: Any) -> Exact:
+    """Return a view with some axes as the last one."""
+    axes = _axes(x, axis)
+    rest = [k for k in range(x.ndim) if k not in axes]
+    return x.transpose(*rest, *axes).reshape([x.shape[k] for k in rest] + [-1])
+
+
 def _product(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
     (x,) = lifted(x)
-    rest = x.ravel() if axis is None else moveaxis(x, axis, 0)
+    rest = moveaxis(_flat(x, axis), -1, 0)
     while len(rest) > 1:  # by halves
         half = len(rest) // 2
         rest = joined([rest[:half] * rest[half : 2 * half], rest[2 * half :]])
@@ -615,9 +629,7 @@ def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
     """Return the largest or smallest numbers over axes, by np.argmax or np.argmin."""
 
     def largest(x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Exact:
-        axes = _axes(x, axis)
-        rest = [k for k in range(x.ndim) if k not in axes]
-        flat = x.transpose(*rest, *axes).reshape([x.shape[k] for k in rest] + [-1])
+        flat = _flat(x, axis)
         place = np.expand_dims(pick(flat.v, axis=-1), -1)
         found = _chosen(flat, place, -1)
         _apart(flat, found)
@@ -689,6 +701,30 @@ def _full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) ->
     return out
 
 
+def _selected(conditions: Any, choices: Any, default: Any = 0) -> Any:
+    *choices, found = lifted(*choices, default)
+    for condition, choice in zip(conditions[::-1], choices[::-1], strict=True):
+        found = select(condition, choice, found)
+    return found
+
+
+def _padded(x: Exact, width: Any, mode: str = "constant", **kwargs: Any) -> Any:
+    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
+        raise Untraceable(f"np.pad with {mode=}")
+    return _moved(np.pad)(x, width, mode, **kwargs)
+
+
+def _inserted(x: Any, index: Any, values: Any, axis: Any = None) -> Any:
+    def insert(both: list[Any]) -> Any:
+        return np.insert(both[0], index, both[1], axis)
+
+    return _moved(insert)([x, values])
+
+
+def _meshed(*arrays: Any, **kwargs: Any) -> Any:
+    return _moved(lambda parts: np.meshgrid(*parts, **kwargs))(arrays)
+
+
 def _finite(x: Exact, copy: bool = True) -> Exact:
     if not np.isfinite(x.v).all():
         raise Untraceable("np.nan_to_num of numbers that are nan or infinite in floats")
@@ -706,10 +742,12 @@ FUNCTIONS |= dict(
     argsort=_order, argmax=_place(np.argmax), argmin=_place(np.argmin), diff=_diff,
     ravel=Exact.ravel, swapaxes=Exact.swapaxes, squeeze=Exact.squeeze, copy=Exact.copy,
     real=Exact.conj, fill_diagonal=_fill_diagonal, full_like=_full_like,
-    broadcast_arrays=_broadcast, nan_to_num=_finite,
+    broadcast_arrays=_broadcast, nan_to_num=_finite, select=_selected, pad=_padded,
+    insert=_inserted, meshgrid=_meshed,
     std=lambda x, *args, **kwargs: UFUNCS["sqrt"](_var(x, *args, **kwargs)),
     ptp=lambda x, *args, **kwargs: _largest(x, *args, **kwargs) - _smallest(x, *args, **kwargs),
-    sort=lambda x, axis=-1, kind=None: _chosen(x, _order(x, axis), axis),
+    sort=lambda x, axis=-1, kind=None: (
+        FUNCTIONS["sort"](x.ravel(), 0) if axis is None else _chosen(x, _order(x, axis), axis)),
     append=lambda x, values, axis=None: joined([x, values], axis),
     reshape=lambda x, shape, order="C": x.reshape(shape, order=order),
     transpose=lambda x, axes=None: x.transpose(*(axes or ())),
@@ -723,7 +761,7 @@ FUNCTIONS |= dict(
     result_type=lambda *x: np.dtype(float),
 )  # fmt: skip
 for _name in ("shape", "ndim", "size", "all", "any", "count_nonzero", "nonzero", "flatnonzero",
-              "allclose"):  # fmt: skip
+              "allclose", "isclose", "searchsorted", "digitize"):  # fmt: skip
     FUNCTIONS[_name] = of_floats(getattr(np, _name))
 for _name in ("sum", "mean", "var", "std", "prod", "cumsum", "cumprod", "max", "min", "argmax",
               "argmin", "argsort", "clip", "trace", "diagonal", "repeat", "take", "all", "any",

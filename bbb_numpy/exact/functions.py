@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import UFUNCS, Exact, dual, lift, lifted, select, sloped
+from .arrays import FUNCTIONS, UFUNCS, Exact, dual, lift, lifted, select, sloped
 
 __all__ = ["SPECIAL", "exp", "function", "gamma", "log", "sqrt"]
 
@@ -186,7 +186,7 @@ SPECIAL |= dict(
 )  # fmt: skip
 FORMULAS: dict[str, Callable[..., Any]] = dict(
     expm1=_expm1, log1p=_log1p, tanh=_tanh, arctan2=_angle,
-    cbrt=lambda x: select(x.v < 0, -exp(log(-x) / 3), exp(log(x) / 3)),
+    cbrt=lambda x: x * exp(log(x * x) / -3),
     sinh=lambda x: (exp(x) - exp(-x)) / 2, cosh=lambda x: (exp(x) + exp(-x)) / 2,
     arccos=lambda x: math.pi / 2 - _arcsin(x), hypot=lambda x, y: sqrt(x * x + y * y),
     arcsinh=lambda x: log(x + sqrt(x * x + 1)), arctanh=lambda x: log((1 + x) / (1 - x)) / 2,
@@ -195,6 +195,7 @@ FORMULAS: dict[str, Callable[..., Any]] = dict(
 OF_SCIPY: dict[str, Callable[..., Any]] = dict(
     expit=lambda x: 1 / (1 + exp(-x)), log_expit=lambda x: -log(1 + exp(-x)),
     logit=lambda x: log(x / (1 - x)), erfc=lambda x: 1 - _erf(x), ndtr=_normal,
+    ndtri=lambda x: math.sqrt(2.0) * SPECIAL["erfinv"](2 * x - 1),
     log_ndtr=lambda x: log(_normal(x)), xlogy=_times_log, entr=lambda x: -_times_log(x, x),
     xlog1py=lambda x, y: _times_log(x, 1 + y), rel_entr=lambda x, y: _times_log(x, x / y),
     betaln=lambda x, y: gamma(-1)(x) + gamma(-1)(y) - gamma(-1)(x + y),
@@ -202,4 +203,5 @@ OF_SCIPY: dict[str, Callable[..., Any]] = dict(
 SPECIAL |= {name: _by(formula, name) for name, formula in OF_SCIPY.items()}
 UFUNCS |= {name: _by(formula, name) for name, formula in FORMULAS.items()}
 UFUNCS |= SPECIAL
+FUNCTIONS["sinc"] = lambda x: sin(x * math.pi) / (x * math.pi)
 Exact.erfc = SPECIAL["erfc"]  # type: ignore[attr-defined]

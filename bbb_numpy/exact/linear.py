@@ -14,6 +14,7 @@ from .arrays import (
     FUNCTIONS,
     UFUNCS,
     Exact,
+    _axes,
     broadcast_to,
     dual,
     joined,
@@ -191,9 +192,11 @@ def _cholesky(matrix: Exact) -> Exact:
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Exact:
-    if ord not in (None, 2, "fro") or (ord == 2 and x.ndim > 1 and axis is None):
-        raise Untraceable(f"a norm of order {ord}")
-    return sqrt(total(x * x, axis, keepdims))
+    if ord in (None, "fro") or (ord == 2 and len(_axes(x, axis)) == 1):
+        return sqrt(total(x * x, axis, keepdims))
+    if ord not in (1, np.inf) or len(_axes(x, axis)) > 1:
+        raise Untraceable(f"a norm of order {ord} of {len(_axes(x, axis))} axes")
+    return FUNCTIONS["sum" if ord == 1 else "max"](abs(x), axis, keepdims)
 
 
 def _matrix_power(matrix: Exact, n: int) -> Exact:

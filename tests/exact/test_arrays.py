@@ -77,7 +77,7 @@ def test_every_ufunc_that_is_known_is_tried_here_or_below():
         "minimum", "fmax", "fmin", "sign", "clip", "less", "less_equal", "greater",
         "greater_equal", "equal", "not_equal", "isfinite", "isnan", "isinf", "signbit", "arcsin",
         "arccos", "arctan2", "hypot", "logaddexp", "xlogy", "xlog1py", "rel_entr", "betaln", "i0e",
-        "i1e", "erfinv", "matmul", "vecdot",
+        "i1e", "erfinv", "ndtri", "matmul", "vecdot",
     }  # fmt: skip
     assert set(UFUNCS) == here | elsewhere
 
@@ -114,6 +114,17 @@ PROGRAMS = {
     + np.vstack([x, x])[3]
     + np.hstack([x, x])[0, :4] + np.column_stack([x[:, 0], x[:, 1]])[0, 1]
     + np.r_[x[0, 0], x[0]][1:],
+    "columns first": lambda x: x.reshape(4, 3, order="F").T + x.ravel("F").reshape(3, 4)
+    + np.reshape(x, (2, 6), order="F")[0, 5] + x.flatten("F")[7],
+    "more numbers": lambda x: np.pad(x, 1)[1:-1, 1:-1] + np.pad(x, ((1, 1), (0, 0)), "edge")[:3]
+    + np.insert(x, 1, 2.5, axis=0)[:3] + np.append(x, W, axis=0)[2:5],
+    "windows": lambda x: np.lib.stride_tricks.sliding_window_view(x, (2, 2)).sum((0, 1))
+    + np.meshgrid(x[0], W[:, 0])[1][0, 0] + np.dstack([x, W])[:2, :2, 1],
+    "choices": lambda x: np.select([W > 0.6, x > 0.5], [x * x, 3 * x], 1.0) + np.nan_to_num(x),
+    "other norms": lambda x: np.linalg.norm(x, 1, axis=0) + np.linalg.norm(x[0], np.inf)
+    + np.cross(x[:, :3], W[:, :3]).sum(),
+    "odd roots and sinc": lambda x: np.cbrt(-x) + np.sinc(x) + np.prod(x, axis=(0, 1)),
+    "all in order": lambda x: np.sort(x, axis=None) * np.arange(12.0) + np.sum(x, dtype=float),
     "splits": lambda x: np.split(x, 2, axis=1)[1] + np.array_split(x, 2)[1][0, 0],
     "made inside": lambda x: written(x),
     "in place": lambda x: in_place(x),
@@ -186,6 +197,7 @@ def test_programs_have_their_values_and_slopes(name):
         (lambda x: np.einsum("ij->j", x, order="F"), "order"),
         (lambda x: np.sum(x, dtype=int), "dtype"),
         (lambda x: np.linalg.norm(x, 1), "order 1"),
+        (lambda x: np.linalg.norm(x, 2, axis=(0, 1)), "order 2 of 2 axes"),
         (lambda x: np.linalg.eigh(x[:, :3]), "eigh"),
         (lambda x: np.floor(x), "floor"),
         (lambda x: x % 1, "remainder"),
@@ -195,7 +207,7 @@ def test_programs_have_their_values_and_slopes(name):
         (lambda x: np.arange(3)[x[0, 0]], "float|index"),
         (lambda x: np.linspace(0, 1, 3) > np.zeros(3, dtype=complex) + x[0, 0], "no exact form"),
         (lambda x: np.frompyfunc(abs, 1, 1)(x), "abs"),
-        (lambda x: x.reshape(-1, order="F"), "order"),
+        (lambda x: x.reshape(-1, order="K"), "order"),
         (lambda x: np.asarray(x, dtype=int), "int"),
         (lambda x: np.zeros(3, dtype=int).__setitem__(0, x[0, 0]), "float"),
         (lambda x: x > np.nan * x, "nan"),
@@ -238,6 +250,26 @@ def test_makers_are_numpys_again_after_a_proof_and_in_other_threads():
     assert seen == [np.ndarray]
     assert (np.zeros, np.empty, np.array, np.r_, special.softmax) == makers
     assert type(np.zeros(2)) is np.ndarray
+
+
+def test_compiled_code_finds_numpys_makers_during_a_proof():
+    with proving(Prime(0), None):
+        assert type(np.random.default_rng(0).standard_normal(3)) is np.ndarray
+        assert type(np.zeros(3)) is Exact
+
+
+def test_what_moves_beside_numbers_that_are_not_exact_is_refused():
+    x = moving(Prime(0), V, np.ones(V.shape, int))
+    with pytest.raises(Untraceable, match="of exact numbers and others"):
+        np.atleast_2d(x, W)
+    with pytest.raises(Untraceable, match="mode='mean'"):
+        np.pad(x, 1, mode="mean")
+
+
+def test_a_view_that_would_not_arrive_cannot_be_written():
+    x = moving(Prime(0), V, np.ones(V.shape, int))
+    with pytest.raises(ValueError, match="read-only"):
+        np.moveaxis(x, 0, 1)[0, 0] = 1.0
 
 
 def test_makers_that_were_imported_by_name_are_exchanged_too():
