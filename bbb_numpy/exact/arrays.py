@@ -72,8 +72,12 @@ class Exact(NDArrayOperatorsMixin):
     def __iter__(self) -> Iterator[Exact]:
         return (self[i] for i in range(len(self)))
 
-    def __repr__(self) -> str:
-        return f"Exact({self.v!r})"
+    def __repr__(self, spec: str = "") -> str:
+        """Say no number, and note that text was asked for: a branch may hang on it."""
+        self.field.path.append(np.ones(1, bool))
+        return f"exact numbers {self.shape}"
+
+    __str__ = __format__ = __repr__
 
     def __float__(self) -> float:
         raise Untraceable("a float is made of an exact number, which would lose its derivative")
@@ -99,7 +103,8 @@ class Exact(NDArrayOperatorsMixin):
     def __getitem__(self, index: Any) -> Exact:
         at = _index(index)
         note = None if self.note is None else self.note[(*at, ALL)]
-        return Exact(self.field, self.r[(*at, ALL, ALL)], self.v[at], note)
+        found = Exact(self.field, self.r[(*at, ALL, ALL)], self.v[at], note)
+        return found if found.ndim else found.copy()  # a number of NumPy's is no view
 
     def __setitem__(self, index: Any, value: Any) -> None:
         at, value = _index(index), lift(value, self.field)
@@ -176,6 +181,18 @@ class Exact(NDArrayOperatorsMixin):
         return self
 
     conjugate = conj
+
+    # --- in place: a number is another one then, as NumPy's are
+
+    def _in_place(name: str) -> Any:
+        of_arrays = getattr(NDArrayOperatorsMixin, f"__i{name}__")
+        of_numbers = getattr(NDArrayOperatorsMixin, f"__{name}__")
+        return lambda self, other: (of_arrays if self.ndim else of_numbers)(self, other)
+
+    __iadd__, __isub__ = _in_place("add"), _in_place("sub")
+    __imul__, __itruediv__ = _in_place("mul"), _in_place("truediv")
+    __ipow__ = _in_place("pow")
+    del _in_place
 
     # --- NumPy's protocols
 
@@ -427,11 +444,19 @@ def _where(condition: Any, *branches: Any) -> Any:
     return np.where(compared(np.not_equal)(condition, 0), *branches)
 
 
-def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of floats alone, such as a test for infinity."""
-    return lambda *args, **kwargs: function(
-        *(x.v if type(x) is Exact else x for x in args), **kwargs
-    )
+def of_floats(function: Callable[..., Any], path: bool = True) -> Callable[..., Any]:
+    """Return a function of floats alone; what it finds is a comparison, unless it is a shape."""
+
+    def of_exact(*args: Any, **kwargs: Any) -> Any:
+        found = function(*(x.v if type(x) is Exact else x for x in args), **kwargs)
+        field = _field(args)
+        if path and field is not None:
+            for one in found if isinstance(found, tuple) else (found,):
+                seen = np.frombuffer(np.asarray(one).tobytes(), np.uint8)
+                field.path.append(np.unpackbits(seen).astype(bool))
+        return found
+
+    return of_exact
 
 
 def _larger(x: Any, y: Any) -> Exact:
@@ -462,8 +487,9 @@ UFUNCS |= dict(
 UFUNCS["fabs"] = UFUNCS["absolute"]
 for _name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
     UFUNCS[_name] = compared(getattr(np, _name))
-for _name in ("isfinite", "isnan", "isinf", "signbit"):
-    UFUNCS[_name] = of_floats(getattr(np, _name))
+for _name in ("isfinite", "isnan", "isinf"):  # a value that is not finite is none
+    UFUNCS[_name] = of_floats(getattr(np, _name), path=False)
+UFUNCS["signbit"] = of_floats(np.signbit)
 
 # --- functions that move numbers
 
@@ -474,7 +500,7 @@ FIRST = 1 << 40  # the place of the first number: smaller numbers are none of ou
 def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return NumPy's function that moves numbers: asked where it moves their places.
 
-    Where it puts a 0 there is a 0. What would be a view in NumPy is a copy that cannot be written.
+    Where it puts a 0 there is a 0. What is a view in NumPy is one here, or cannot be written.
     """
 
     def by_places(*args: Any, **kwargs: Any) -> Any:
@@ -494,11 +520,13 @@ def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
                 return type(at)(map(found, at))
             if ((at < FIRST) & (at != 0)).any():
                 raise Untraceable(f"np.{function.__name__} of exact numbers and others")
+            of_one = isinstance(given, np.ndarray) and np.may_share_memory(at, given)
+            if of_one and at.size and np.may_share_memory(numbers.v, args[0].v):
+                return _strided(numbers, at)
             out = numbers[np.maximum(at - FIRST, 0)]
             if not np.all(at):
                 out[at == 0] = 0.0
-            if isinstance(given, np.ndarray) and np.may_share_memory(at, given):
-                out.r.flags.writeable = out.v.flags.writeable = False
+            out.r.flags.writeable = out.v.flags.writeable = not of_one
             return out
 
         given = placed(args[0])
@@ -507,6 +535,20 @@ def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
         return found(at)
 
     return by_places
+
+
+def _strided(x: Exact, at: Array) -> Exact:
+    """Return the view of flat numbers that places are of theirs."""
+    first = int(at.flat[0]) - FIRST
+
+    def view(part: Array, rest: tuple[int, ...]) -> Array:
+        steps = (step // at.itemsize * part.strides[0] for step in at.strides)
+        part = part[first:]
+        return np.lib.stride_tricks.as_strided(
+            part, at.shape + rest, (*steps, *part.strides[1:]), writeable=at.flags.writeable
+        )
+
+    return x.viewed(view)
 
 
 def _chained(parts: list[Exact]) -> Exact:
@@ -726,8 +768,8 @@ def _meshed(*arrays: Any, **kwargs: Any) -> Any:
 
 
 def _finite(x: Exact, copy: bool = True) -> Exact:
-    if not np.isfinite(x.v).all():
-        raise Untraceable("np.nan_to_num of numbers that are nan or infinite in floats")
+    if not np.isfinite(x.v).all() or not copy:
+        raise Untraceable("np.nan_to_num in place, or of numbers that are not finite in floats")
     return x.copy()
 
 
@@ -760,8 +802,10 @@ FUNCTIONS |= dict(
     imag=lambda x: x.imag, iscomplexobj=lambda x: False, may_share_memory=lambda x, y: True,
     result_type=lambda *x: np.dtype(float),
 )  # fmt: skip
-for _name in ("shape", "ndim", "size", "all", "any", "count_nonzero", "nonzero", "flatnonzero",
-              "allclose", "isclose", "searchsorted", "digitize"):  # fmt: skip
+for _name in ("shape", "ndim", "size"):
+    FUNCTIONS[_name] = of_floats(getattr(np, _name), path=False)
+for _name in ("all", "any", "count_nonzero", "nonzero", "flatnonzero", "allclose", "isclose",
+              "searchsorted", "digitize"):  # fmt: skip
     FUNCTIONS[_name] = of_floats(getattr(np, _name))
 for _name in ("sum", "mean", "var", "std", "prod", "cumsum", "cumprod", "max", "min", "argmax",
               "argmin", "argsort", "clip", "trace", "diagonal", "repeat", "take", "all", "any",

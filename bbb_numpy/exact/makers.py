@@ -75,7 +75,9 @@ def _exact(name: str) -> Callable[..., Any]:
         if not _floats(dtype):
             raise Untraceable(f"np.{name} makes {np.dtype(dtype)} of exact numbers")
         if type(values) is Exact:
-            return values.copy() if name == "array" and kwargs.get("copy", True) is True else values
+            copies = name == "array" and kwargs.get("copy", True) is True
+            ordered = name != "ascontiguousarray" or values.flags.c_contiguous
+            return values.copy() if copies or not ordered else values
         return stack([make(field, x) if isinstance(x, list | tuple) else lift(x, field)
                       for x in values])  # fmt: skip
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+from bbb_numpy.exact import prove
 from bbb_numpy.exact.arrays import UFUNCS, Exact, dual, lift
 from bbb_numpy.exact.digits import Digits, context
 from bbb_numpy.exact.fields import Prime, Untraceable
@@ -83,6 +84,30 @@ def test_every_ufunc_that_is_known_is_tried_here_or_below():
 
 
 M = RNG.standard_normal((4, 4)) + 3 * np.eye(4)
+
+
+def running(x):
+    """Sums kept in a list, and a swap: what += leaves as it was."""
+    s, sums = 0 * x[0, 0], []
+    for v in x[0]:
+        s += v
+        sums.append(s)
+    y = x[1].copy()
+    old = y[0]
+    y[0] = y[1]
+    y[1] = old
+    return np.array(sums) * y
+
+
+def through_views(x):
+    """What is written through views arrives."""
+    y = x * 2
+    np.split(y, 2, axis=1)[1][...] += 1
+    np.expand_dims(y, 0)[0, 0] *= 3
+    np.flip(y, 0)[0, 0] = x[1, 1]
+    return y
+
+
 PROGRAMS = {
     "arithmetic": lambda x: (x + 2) * (3 - x) / (x * x + 1) - x,
     "powers": lambda x: x**3 + x**-2 + x**0.5 + x**1.5 + x**0.3 + 2.0**x + x**W,
@@ -124,6 +149,8 @@ PROGRAMS = {
     "other norms": lambda x: np.linalg.norm(x, 1, axis=0) + np.linalg.norm(x[0], np.inf)
     + np.cross(x[:, :3], W[:, :3]).sum(),
     "odd roots and sinc": lambda x: np.cbrt(-x) + np.sinc(x) + np.prod(x, axis=(0, 1)),
+    "numbers are no views": lambda x: running(x),
+    "views of views": lambda x: through_views(x),
     "all in order": lambda x: np.sort(x, axis=None) * np.arange(12.0) + np.sum(x, dtype=float),
     "splits": lambda x: np.split(x, 2, axis=1)[1] + np.array_split(x, 2)[1][0, 0],
     "made inside": lambda x: written(x),
@@ -266,10 +293,29 @@ def test_what_moves_beside_numbers_that_are_not_exact_is_refused():
         np.pad(x, 1, mode="mean")
 
 
+@pytest.mark.parametrize(
+    "chooses",
+    [
+        lambda t: np.allclose(t, 1, atol=1),
+        lambda t: not np.signbit(t)[0],
+        lambda t: np.searchsorted(np.zeros(1), t[0]) == 1,
+        lambda t: "-" not in str(t),
+        lambda t: "-" not in f"{t[0]:.2f}",
+    ],
+)
+def test_a_branch_on_floats_is_a_path(chooses):
+    def wrong(t):
+        return (t * t).sum(), 2 * t if chooses(t) else 3 * t
+
+    assert prove(wrong, np.array([0.3, 1.2])).verdict != "proved"
+
+
 def test_a_view_that_would_not_arrive_cannot_be_written():
     x = moving(Prime(0), V, np.ones(V.shape, int))
+    np.moveaxis(x, 0, 1)[0, 2] = 1.0
+    assert x.v[2, 0] == 1.0
     with pytest.raises(ValueError, match="read-only"):
-        np.moveaxis(x, 0, 1)[0, 0] = 1.0
+        np.split(x.T, 2)[0][0, 0] = 1.0
 
 
 def test_makers_that_were_imported_by_name_are_exchanged_too():

@@ -17,7 +17,8 @@ LAWS = {
                  lambda s, t: np.log(s) * np.log(t) ** 2),
     "inverse": (lambda s, t: np.exp(np.log(s) - np.log(t)), lambda s, t: s / t, lambda s, t: s - t),
     "of exp": (lambda s, t: np.log(np.exp(s) * t), lambda s, t: s + np.log(t), lambda s, t: s * t),
-    "powers": (lambda s, t: s**t * s**0.25, lambda s, t: s ** (t + 0.25), lambda s, t: s ** (t / 4)),
+    "powers": (lambda s, t: s**t * s**0.25, lambda s, t: s ** (t + 0.25),
+               lambda s, t: s ** (t / 4)),
     "bases": (lambda s, t: np.exp2(s) * np.log2(8 * t), lambda s, t: 2**s * (3 + np.log2(t)),
               lambda s, t: 2**s * (2 + np.log2(t))),
     "roots": (lambda s, t: np.sqrt(s) * np.sqrt(s) * t, lambda s, t: s * t,
@@ -73,8 +74,10 @@ LAWS = {
     "beta": (lambda s, t: sp.betaln(s, t), lambda s, t: sp.betaln(t, s),
              lambda s, t: sp.betaln(s, s + t)),
     "gamma": (lambda s, t: sp.betaln(s, t) + sp.gammaln(s + t),
-              lambda s, t: sp.loggamma(s) + sp.gammaln(t), lambda s, t: sp.gammaln(t) - sp.gammaln(s)),
-    "digamma": (lambda s, t: sp.psi(s), lambda s, t: sp.polygamma(0, s), lambda s, t: sp.polygamma(1, s)),
+              lambda s, t: sp.loggamma(s) + sp.gammaln(t),
+              lambda s, t: sp.gammaln(t) - sp.gammaln(s)),
+    "digamma": (lambda s, t: sp.psi(s), lambda s, t: sp.polygamma(0, s),
+                lambda s, t: sp.polygamma(1, s)),
 }  # fmt: skip
 
 
