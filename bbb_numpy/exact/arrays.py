@@ -33,6 +33,12 @@ PLAIN = ("casting", "order", "subok")  # keywords of ufuncs that change no numbe
 ALL = slice(None)
 
 
+def _in_place(name: str) -> Any:
+    of_arrays = getattr(NDArrayOperatorsMixin, f"__i{name}__")
+    of_numbers = getattr(NDArrayOperatorsMixin, f"__{name}__")
+    return lambda self, other: (of_arrays if self.ndim else of_numbers)(self, other)
+
+
 class Exact(NDArrayOperatorsMixin):
     """An array of exact numbers.
 
@@ -184,15 +190,9 @@ class Exact(NDArrayOperatorsMixin):
 
     # --- in place: a number is another one then, as NumPy's are
 
-    def _in_place(name: str) -> Any:
-        of_arrays = getattr(NDArrayOperatorsMixin, f"__i{name}__")
-        of_numbers = getattr(NDArrayOperatorsMixin, f"__{name}__")
-        return lambda self, other: (of_arrays if self.ndim else of_numbers)(self, other)
-
     __iadd__, __isub__ = _in_place("add"), _in_place("sub")
     __imul__, __itruediv__ = _in_place("mul"), _in_place("truediv")
     __ipow__ = _in_place("pow")
-    del _in_place
 
     # --- NumPy's protocols
 
