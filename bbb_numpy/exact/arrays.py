@@ -362,8 +362,8 @@ def multiply(x: Any, y: Any) -> Exact:
     if y.moves:
         r[..., 1, :] = field.add(r[..., 1, :], field.mul(x.a, y.b))
     out = Exact(field, r, x.v * y.v)
-    if x is y and not field.digits and x.size <= REMEMBERED:
-        field.remember(out.a, x.a, x.v)
+    if x is y and 0 < x.size <= REMEMBERED:
+        field.remember(out.a.copy(), x.a.copy(), x.v.copy())
     return out
 
 

@@ -26,6 +26,7 @@ Array = NDArray[Any]
 BITS = 50
 HALF = (1 << 25) - 1  # the lower half of a residue
 BLOCK = 1 << 14  # numbers of one pass, so that its scratch stays in the cache
+FEW_TERMS = 8192  # of which a sum is below 2^63
 FEW_PRODUCTS = 4096  # of a product of matrices: more are faster by BLAS
 FEW = 16  # floats of one array that may stand for irrational numbers; larger ones are data
 REMEMBERED = 20_000  # numbers of one array: of larger ones no squares are remembered
@@ -124,7 +125,7 @@ class Field:
         self.known: dict[float, Array] = {}  # constants that were met
         self.met: dict[Any, Any] = {}  # and as exact numbers
         self.path: list[Array] = []  # what comparisons found, and the signs of squares' roots
-        self.squares: list[tuple[Array, Array, Array]] = []  # t^2, |t|, whether it is t
+        self.squares: list[tuple[Array, Array, Array]] = []  # t^2, t and its floats
         self.roots = 0  # arrays of which roots were taken
         self.flaws = 0  # arrays of numbers that were drawn in place of what does not exist
         self.moved = False  # whether an argument does
@@ -191,26 +192,22 @@ class Field:
     # --- roots
 
     def remember(self, square: Array, root: Array, v: Array) -> None:
-        """Take note of squares t^2 of t (with floats v): their roots are |t|."""
-        if v.size <= REMEMBERED and v.size:
-            chosen = np.isfinite(v) & (v != 0)
-            positive = (v > 0)[chosen]
-            t = root[chosen]
-            t = np.where(positive[:, None], t, self.neg(t))
-            self.squares.append((square[chosen], t, positive))
+        """Take note of squares t^2 of t, with floats v."""
+        self.squares.append((square.reshape(-1, self.C), root.reshape(-1, self.C), v.ravel()))
 
     def sqrt(self, u: Array) -> Array:
         """Return roots: |t| of squares that were computed, else the field's, of either sign."""
         r = self.root(u)
         self.roots += 1
         flat, found = u.reshape(-1, self.C), r.reshape(-1, self.C)
-        for square, t, positive in self.squares if len(flat) <= REMEMBERED else ():
+        for square, t, v in self.squares if len(flat) <= REMEMBERED else ():
             order = np.argsort(square[:, 0], kind="stable")
             place = np.searchsorted(square[order, 0], flat[:, 0])
             at = order[np.minimum(place, len(order) - 1)]
-            same = (square[at] == flat).all(axis=1)
-            found[same] = t[at[same]]
-            self.path.append(positive[at[same]])
+            same = (square[at] == flat).all(axis=1) & np.isfinite(v[at]) & (v[at] != 0)
+            positive = v[at[same]] > 0
+            found[same] = np.where(positive[:, None], t[at[same]], self.neg(t[at[same]]))
+            self.path.append(positive)
         return found.reshape(r.shape)
 
     # --- functions of which the field knows little
@@ -316,6 +313,8 @@ class Prime(Field):
         return up[: a.size].reshape(a.shape) * (a != 0)
 
     def sum(self, a: Array, axis: Any) -> Array:
+        if a.size <= FEW_TERMS:
+            return np.add.reduce(a, axis=axis) % self.p
         low, high = np.add.reduce(a & HALF, axis=axis), np.add.reduce(a >> 25, axis=axis)
         return self._halves(low, high)
 
@@ -373,21 +372,29 @@ class Prime(Field):
         e = self.random_function("exp", np.where(turned, self.neg(a), a))
         e, turned = self.mul(e, e), turned[..., 0]
         e[turned] = self.inv(e[turned])
-        for logarithm, power in self._logarithms():
-            e[(a == logarithm).all(axis=-1)] = power
-        return e
+        return self._exchanged(a, e, *self._logarithms)
 
     def log(self, u: Array) -> tuple[Array, Array | None]:
         """Return a random function of u, and the note by which exp finds its way back."""
         self.transcendental = True
         t = self.random_function("log", u)
-        for logarithm, power in self._logarithms():
-            t[(u == power).all(axis=-1)] = logarithm
+        t = self._exchanged(u, t, *self._logarithms[::-1])
         return t, (np.concatenate([u, t], axis=-1) if u.size <= NOTED else None)
 
-    def _logarithms(self) -> list[tuple[Array, Array]]:
+    @cached_property
+    def _logarithms(self) -> tuple[Array, Array]:
         """Return the logarithms of powers of two, and the powers."""
-        return [(self._single(k * LOG_2), self._single(2.0**k)) for k in range(-3, 4)]
+        ks = range(-3, 4)
+        each = [
+            [self._single(x) for x in xs] for xs in ((k * LOG_2 for k in ks), (2.0**k for k in ks))
+        ]
+        return np.array(each[0]), np.array(each[1])
+
+    @staticmethod
+    def _exchanged(a: Array, b: Array, known: Array, values: Array) -> Array:
+        """Return b, but where a is known the value that belongs to it."""
+        same = (a[..., None, :] == known).all(axis=-1)
+        return np.where(same.any(axis=-1)[..., None], values[same.argmax(axis=-1)], b)
 
     def joined(self, one: Array, other: Array) -> Array:
         u, v = one[..., : self.C], other[..., : self.C]
