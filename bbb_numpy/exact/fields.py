@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache, cached_property, reduce
+from functools import cache, cached_property, lru_cache, reduce
 from hashlib import blake2b
 from math import isfinite, log, pi, prod
 from typing import Any, ClassVar
@@ -75,6 +75,36 @@ def _blockwise(f: Callable[[Array], Array], a: Array) -> Array:
     flat = np.ascontiguousarray(a).reshape(-1)
     parts = [f(flat[at : at + BLOCK]) for at in range(0, flat.size, BLOCK)]
     return np.concatenate(parts).reshape(a.shape)
+
+
+@lru_cache(100_000)
+def _fraction(x: float) -> Fraction:
+    """Return the fraction that one float stands for, by `_fractions`' rule."""
+    small = Fraction(x).limit_denominator(10**6)
+    return small if abs(x) < 1000 and float(small) == x else Fraction(x)
+
+
+def _fractions(v: Array) -> tuple[Array, Array]:
+    """Return numerators and denominators: of 0.1 or 1/3, as they are rounded, 1/10 and 1/3.
+
+    The convergents of continued fractions up to a denominator of 10^6, the first that is rounded to
+    the float; below 1000 there is at most one. Of other floats the float itself, and 1.
+    """
+    top, bottom = v.copy(), np.ones(v.shape, np.int64)
+    open_ = (np.abs(v) < 1000) & (v * 2.0**20 % 1 != 0)
+    whole = np.floor(v[open_])
+    rest, p, q = v[open_] - whole, np.array([np.ones_like(whole), whole]), np.zeros((2, whole.size))
+    q[1] = 1
+    found = np.zeros(whole.size, bool)
+    while (live := ~found & (rest > 0) & (q[1] <= 1e6)).any():
+        with np.errstate(divide="ignore"):
+            step = np.where(live, np.floor(1 / rest), 0.0)
+            rest = np.where(live, 1 / rest - step, rest)
+        p = np.where(live, [p[1], step * p[1] + p[0]], p)
+        q = np.where(live, [q[1], step * q[1] + q[0]], q)
+        found |= live & (q[1] <= 1e6) & (p[1] / q[1] == v[open_])
+    top[open_], bottom[open_] = np.where(found, p[1], v[open_]), np.where(found, q[1], 1)
+    return top, bottom
 
 
 def _prime(draw: random.Random) -> int:
@@ -148,15 +178,16 @@ class Field:
         return self.draw(shape)
 
     def constant(self, v: Array) -> Array:
-        """Return the residues of floats, each the fraction that it is; 0 for inf and nan."""
+        """Return the residues of floats, of the fractions that they stand for; 0 of inf and nan."""
         if v.size <= FEW:
             each = [self._single(x) for x in v.ravel().tolist()]
             return np.array(each, self.dtype).reshape(*v.shape, self.C)
-        m, e = np.frexp(np.where(np.isfinite(v), v, 0.0))
+        top, bottom = _fractions(np.where(np.isfinite(v), v, 0.0))
+        m, e = np.frexp(top)
         powers, place = np.unique(e - 53, return_inverse=True)
         scale = np.array([self.fraction(Fraction(2) ** int(e)) for e in powers], self.dtype)
-        whole = self.whole(np.ldexp(m, 53).astype(np.int64))
-        return self.mul(whole, scale[place.reshape(v.shape)])
+        r = self.mul(self.whole(np.ldexp(m, 53).astype(np.int64)), scale[place.reshape(v.shape)])
+        return self.mul(r, self.inv(self.whole(bottom))) if (bottom > 1).any() else r
 
     def _single(self, x: float) -> Array:
         found = self.known.get(x)
@@ -167,7 +198,7 @@ class Field:
                 found = self.irrational(*MEANT[abs(x)])
                 found = found if x > 0 else self.neg(found)
             else:
-                found = self.fraction(Fraction(x))
+                found = self.fraction(_fraction(x))
             self.known[x] = found
         return found
 

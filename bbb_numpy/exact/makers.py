@@ -158,7 +158,10 @@ def _stand_ins() -> dict[int, Any]:
     """Return what stands for what, by the identity of the latter."""
     special = vars(sys.modules.get("scipy.special", ModuleType("")))
     found = [(name, inspect.unwrap(special[name])) for name in OF_SCIPY if name in special]
-    return STAND_INS | {id(old): _of_scipy(name, old) for name, old in found}
+    # SciPy's own numpy, whose makers call numpy's
+    compat = vars(sys.modules.get("scipy._lib.array_api_compat.numpy", ModuleType("")))
+    makers = {id(compat[name]): getattr(NUMPY, name) for name in MAKERS if name in compat}
+    return STAND_INS | makers | {id(old): _of_scipy(name, old) for name, old in found}
 
 
 # --- where they stand

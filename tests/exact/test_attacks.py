@@ -265,8 +265,8 @@ HIDDEN = {
         lambda t: ((t**2).sum(), 2 * t if type(t) is not np.ndarray else 40 * t),
         (1e-5 * TWO,), "not proved", "asks for the dtype"),
     "a float constant at the optimum": (
-        lambda t: ((3 * (t - 0.1) ** 2).sum(), 6 * t - 0.6),
-        (np.array([0.1]),), "not proved", "rounding"),
+        lambda t: ((3 * (t - 0.123456789123) ** 2).sum(), 6 * t - 0.740740734738),
+        (np.array([0.123456789123]),), "not proved", "rounding"),
     "a matrix that was multiplied with floats": (
         lambda t, k, g: (0.5 * ((k @ t) ** 2).sum(), g @ t),
         (RNG.standard_normal(4), K, GRAM), "not proved", "rounding"),
