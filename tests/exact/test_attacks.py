@@ -207,14 +207,8 @@ STATE = {
 # --- right for the given data alone, and steps without a derivative
 
 REST = {
-    "weights that sum to 1": (
-        lambda t, w: ((w * t**2).sum(), 2 * t * w / w.sum()),
-        (TWO, np.array([0.25, 0.75])), "not proved", "integers"),
     "rows with a single 1": (
         lambda t, y: ((y * t).sum(), y * y), (TWO, np.array([0.0, 1.0])), "not proved", "integers"),
-    "weights that nearly sum to 1": (
-        lambda t, w: ((w * t**2).sum(), 2 * t * w / w.sum()),
-        (TWO, np.array([0.3, 0.7])), "not proved", "data that sum to 1"),
     "rounding": (lambda t: (np.round(t).sum(), 0 * t), (TWO,), "not traceable", "np.round"),
     "a remainder": (lambda t: ((t % 1).sum(), 1 + 0 * t), (TWO,), "not traceable", "%"),
     "a float of it": (
@@ -255,9 +249,6 @@ SIGNS = {
         lambda t: (np.sqrt(t * t + 2 * t + 1).sum(), np.ones_like(t)), (TWO[:1],), "refuted", ""),
 }  # fmt: skip
 HIDDEN = {
-    "weights in a dict": (
-        lambda t, d: ((d["w"] * t**2).sum(), 2 * t * d["w"] / d["w"].sum()),
-        (TWO, {"w": np.array([0.25, 0.75])}), "not proved", "integers"),
     "weights in a list": (
         lambda t, w: ((np.array(w) * t**2).sum(), 2 * t * np.array(w) / sum(w)),
         (TWO, [0.25, 0.75]), "not proved", "integers"),
