@@ -22,21 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .exact.trees import (
-    Program,
-    check_returned,
-    checked_arguments,
-    copied,
-    gradient_of,
-    of_jacobian,
-    of_jvp,
-    of_vjp,
-)
+from .exact.trees import asked_as_gradient, check_returned, checked_arguments, copied
 
 __all__ = [
     "BARS",
@@ -239,7 +231,7 @@ def check_vjp(f: Function, vjp: Function, theta: Any, *arguments: Any, **options
     -------
     Report
     """
-    return _checked(of_vjp(f, vjp, theta, arguments), arguments, options)
+    return _checked("vjp", f, vjp, theta, arguments, options)
 
 
 def check_jvp(f: Function, jvp: Function, theta: Any, *arguments: Any, **options: Any) -> Report:
@@ -255,7 +247,7 @@ def check_jvp(f: Function, jvp: Function, theta: Any, *arguments: Any, **options
     Report
         With a row for each number of f that is wrong.
     """
-    return _checked(of_jvp(f, jvp, theta, arguments), arguments, options)
+    return _checked("jvp", f, jvp, theta, arguments, options)
 
 
 def check_jacobian(
@@ -272,7 +264,7 @@ def check_jacobian(
     -------
     Report
     """
-    return _checked(of_jacobian(f, jacobian, theta, arguments), arguments, options)
+    return _checked("jacobian", f, jacobian, theta, arguments, options)
 
 
 def check_hvp(
@@ -290,7 +282,7 @@ def check_hvp(
     Report
         Of `gradient`, if it returns a value too and is wrong.
     """
-    return _second(of_jvp, "hvp", gradient, hvp, theta, arguments, options)
+    return _checked("hvp", gradient, hvp, theta, arguments, options)
 
 
 def check_hessian(
@@ -308,37 +300,21 @@ def check_hessian(
     Report
         Of `gradient`, if it returns a value too and is wrong.
     """
-    return _second(of_jacobian, "hessian", gradient, hessian, theta, arguments, options)
+    return _checked("hessian", gradient, hessian, theta, arguments, options)
 
 
-def _second(
-    of: Callable[..., Program],
-    what: str,
-    function: Function,
+def _checked(
+    shape: str,
+    f: Function,
     by_hand: Function,
     theta: Any,
     arguments: tuple[Any, ...],
     options: dict[str, Any],
 ) -> Report:
-    gradient, with_value = gradient_of(function, theta, arguments)
-    first = check(function, theta, *arguments, **options) if with_value else None
-    if first is not None and not first:
-        return first
-    return _checked(of(gradient, by_hand, theta, arguments, what), arguments, options)
-
-
-def _checked(program: Program, arguments: tuple[Any, ...], options: dict[str, Any]) -> Report:
-    """Return the report of a program, with the rows of what is wrong where it does not pass."""
-
-    def ask(u: Any) -> Report:
-        return check(program.value_and_grad, program.theta, u, *program.more, *arguments, **options)
-
-    report, each = program.each(ask)
-    rows = [
-        block._replace(name=name, worst=program.name(name, block.worst))
-        for name, one in each
-        for block in one.blocks
-    ]
+    """Return the report, with a row for each number of f whose derivatives are wrong."""
+    ask = partial(check, **options)
+    report, _, each = asked_as_gradient(shape, f, by_hand, theta, arguments, ask)
+    rows = [block._replace(name=name) for name, one in each for block in one.blocks]
     return replace(report, blocks=tuple(rows) or report.blocks)
 
 

@@ -122,16 +122,15 @@ def told(names: Sequence[str], data: Sequence[Data]) -> str:
 
 def bound(
     arguments: Sequence[Any],
-    names: Sequence[str],
     data: tuple[Data, ...],
     holds: Callable[[tuple[Data, ...]], bool],
 ) -> tuple[Data, ...]:
     """Return the data with as few fixed, or bound by a condition, as a proof needs to hold.
 
     If it does not hold where all are fixed to what they are, or keep a condition, they are returned
-    as they were. Arguments without a name stay free.
+    as they were.
     """
-    able = [i for i, name in enumerate(names) if name and data[i] is FREE]
+    able = [i for i, one in enumerate(data) if one is FREE]
     kept = {i: conditions(arguments[i]) for i in able}
 
     def with_(i: int, one: Data, of: tuple[Data, ...]) -> tuple[Data, ...]:

@@ -102,7 +102,8 @@ class Proof:
         if self.reason:
             return f"{self.verdict}{where}: {self.reason}"
         what, count = "values" if self.of_values else "derivatives", len(self.wrong)
-        head = f"refuted{where}: {count} of {self.coordinates} {what} {'is' if count == 1 else 'are'} wrong"
+        is_are = "is" if count == 1 else "are"
+        head = f"refuted{where}: {count} of {self.coordinates} {what} {is_are} wrong"
         if any(one.size > 1 for one in self.wrong):
             head = f"refuted{where}: of {count} blocks the derivatives are wrong"
         return "\n  ".join([head, *map(str, self.wrong)])
@@ -172,36 +173,12 @@ def prove(
         For an argument of another kind or out of range, which is named, and if `value_and_grad`
         returns anything but a number and a gradient of the shape of theta.
     """
-    asked, flat = asked_for(
-        value_and_grad, theta, arguments, (), value_and_grad, blocks, coordinate, seed, fixed
-    )
-    return on_paths(asked, flat, points)
-
-
-def asked_for(
-    value_and_grad: ValueAndGrad,
-    theta: Any,
-    arguments: tuple[Any, ...],
-    hidden: tuple[Any, ...],
-    named_by: Callable[..., Any],
-    blocks: Mapping[str, slice] | None,
-    coordinate: Callable[[int], str] | None,
-    seed: int,
-    fixed: Iterable[str | int] | str,
-) -> tuple[Asked, Array]:
-    """Return what is asked, and theta laid flat; hidden arguments come first and stay free."""
     function, theta, blocks, name = checked_arguments(value_and_grad, theta, blocks, coordinate)
     if not theta.size:
         raise ValueError("theta is empty: there is no derivative to prove")
-    names = names_of(named_by, len(arguments))
-    data = (*(FREE for _ in hidden), *kinds(names, fixed))
-    names = [*("" for _ in hidden), *names]
-    asked = Asked(function, (*hidden, *arguments), names, data, name, blocks, operator.index(seed))
-    return asked, theta
-
-
-def on_paths(asked: Asked, theta: Array, points: int) -> Proof:
-    """Return the proof at theta, and at others where anything is compared or a root is taken."""
+    names = names_of(value_and_grad, len(arguments))
+    data, seed = kinds(names, fixed), operator.index(seed)
+    asked = Asked(function, arguments, names, data, name, blocks, seed)
     try:
         proof, kind = _prove_at(asked, theta)
         if proof.verdict == "not proved" and proof.reason != STATE:
@@ -275,7 +252,7 @@ def _for_the_data(
         excess = partial(asked._replace(data=data).excess, theta)
         return asked_fields(excess, asked.seed, theta.size)[0]
 
-    data = bound(asked.arguments, asked.names, asked.data, holds)
+    data = bound(asked.arguments, asked.data, holds)
     if data == asked.data:
         return proof, kind, asked
     then = asked._replace(data=data)
@@ -297,7 +274,7 @@ def _for_the_data(
 
 def _differing(asked: Asked, theta: Array, kind: Field) -> str:
     """Say in which coordinates, or blocks of a large theta, the excess is not 0."""
-    places: dict[str, Any] = {name: part for name, part in asked.blocks.items()}
+    places: dict[str, Any] = {**asked.blocks}
     if theta.size <= SIXTY_DIGITS:
         places = {asked.name(j): j for j in range(theta.size)}
     differing = []

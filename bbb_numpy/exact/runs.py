@@ -49,7 +49,7 @@ class Asked(NamedTuple):
 
     value_and_grad: Callable[..., tuple[Any, ...]]
     arguments: tuple[Any, ...]
-    names: Sequence[str]  # of the arguments; those without one are of no caller
+    names: Sequence[str]  # of the arguments
     data: tuple[Data, ...]  # free, fixed, or bound by a condition
     name: Callable[[int], str]
     blocks: Mapping[str, slice]

@@ -16,12 +16,13 @@ refuted: 1 of 4 derivatives is wrong
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from .proofs import Proof, asked_for, on_paths, prove
-from .trees import Program, gradient_of, of_jacobian, of_jvp, of_vjp
+from .proofs import Proof, prove
+from .trees import asked_as_gradient
 
 __all__ = ["prove_hessian", "prove_hvp", "prove_jacobian", "prove_jvp", "prove_vjp"]
 
@@ -48,7 +49,7 @@ def prove_vjp(f: Function, vjp: Function, theta: Any, *arguments: Any, **options
     -------
     Proof
     """
-    return _proved(of_vjp(f, vjp, theta, arguments), f, arguments, **options)
+    return _proved("vjp", f, vjp, theta, arguments, options)
 
 
 def prove_jvp(f: Function, jvp: Function, theta: Any, *arguments: Any, **options: Any) -> Proof:
@@ -69,7 +70,7 @@ def prove_jvp(f: Function, jvp: Function, theta: Any, *arguments: Any, **options
     Proof
         Of as many derivatives as f returns numbers.
     """
-    return _proved(of_jvp(f, jvp, theta, arguments), f, arguments, **options)
+    return _proved("jvp", f, jvp, theta, arguments, options)
 
 
 def prove_jacobian(
@@ -91,7 +92,7 @@ def prove_jacobian(
     -------
     Proof
     """
-    return _proved(of_jacobian(f, jacobian, theta, arguments), f, arguments, **options)
+    return _proved("jacobian", f, jacobian, theta, arguments, options)
 
 
 def prove_hvp(
@@ -114,7 +115,7 @@ def prove_hvp(
     Proof
         Of `gradient`, if that is wrong.
     """
-    return _second(of_jvp, "hvp", gradient, hvp, theta, arguments, options)
+    return _proved("hvp", gradient, hvp, theta, arguments, options)
 
 
 def prove_hessian(
@@ -136,47 +137,22 @@ def prove_hessian(
     Proof
         Of `gradient`, if that is wrong.
     """
-    return _second(of_jacobian, "hessian", gradient, hessian, theta, arguments, options)
+    return _proved("hessian", gradient, hessian, theta, arguments, options)
 
 
-def _second(
-    of: Callable[..., Program],
-    what: str,
-    function: Function,
+def _proved(
+    shape: str,
+    f: Function,
     by_hand: Function,
     theta: Any,
     arguments: tuple[Any, ...],
     options: dict[str, Any],
 ) -> Proof:
-    """Return the proof of a derivative of a gradient, or of the gradient, if that is wrong."""
-    gradient, with_value = gradient_of(function, theta, arguments)
-    first = prove(function, theta, *arguments, **options) if with_value else None
-    if first is not None and not first:
-        return first
-    return _proved(of(gradient, by_hand, theta, arguments, what), gradient, arguments, **options)
-
-
-def _proved(
-    program: Program,
-    f: Function,
-    arguments: tuple[Any, ...],
-    points: int = 8,
-    blocks: Mapping[str, slice] | None = None,
-    coordinate: Callable[[int], str] | None = None,
-    seed: int = 0,
-    fixed: Iterable[str | int] | str = (),
-) -> Proof:
-    """Return the proof of a program; where it is refuted, with all that is wrong by its name."""
-    names = (None, None) if program.along else (blocks, coordinate)
-
-    def ask(u: Any) -> Proof:
-        function, hidden = program.value_and_grad, (u, *program.more)
-        return on_paths(
-            *asked_for(function, program.theta, arguments, hidden, f, *names, seed, fixed), points
-        )
-
-    proof, each = program.each(ask)
+    """Return the proof; where it is refuted, with all that is wrong by its name."""
+    ask = partial(prove, **options)
+    proof, count, each = asked_as_gradient(shape, f, by_hand, theta, arguments, ask)
+    by = "{0}" if shape in ("jvp", "hvp") else "{0} by {1}"
     wrong = tuple(
-        one._replace(name=program.name(name, one.name)) for name, row in each for one in row.wrong
+        one._replace(name=by.format(name, one.name)) for name, row in each for one in row.wrong
     )
-    return replace(proof, coordinates=program.count, wrong=wrong or proof.wrong)
+    return replace(proof, coordinates=count, wrong=wrong or proof.wrong)

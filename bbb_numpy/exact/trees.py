@@ -8,15 +8,18 @@ its Jacobian is the gradient of ``u . f(theta)``, and J t the derivative of ``f(
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
+from itertools import accumulate
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Program", "Tree", "Unlike", "checked_arguments", "copied", "leaves", "within"]
+__all__ = ["Tree", "Unlike", "asked_as_gradient", "checked_arguments", "copied", "leaves", "within"]
 
 Array = NDArray[Any]
 Function = Callable[..., Any]
@@ -83,9 +86,9 @@ class Tree(NamedTuple):
     @property
     def blocks(self) -> dict[str, slice]:
         """Where each array lies."""
-        ends = np.cumsum([prod(shape) for shape in self.shapes.values()]).tolist()
-        starts = [0, *ends]
-        return {path: slice(*at) for path, at in zip(self.shapes, zip(starts, ends), strict=False)}
+        sizes = [*map(prod, self.shapes.values())]
+        ends = zip(self.shapes, sizes, accumulate(sizes), strict=True)
+        return {path: slice(end - size, end) for path, size, end in ends}
 
     def name(self, i: int) -> str:
         """Return the path of a number, such as ``W1[0, 2]``."""
@@ -188,110 +191,77 @@ def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
 # --- derivatives of other shapes
 
 
-class Program(NamedTuple):
-    """A derivative as the gradient of one number, ``u . f``, with random weights u."""
+def asked_as_gradient(
+    shape: str,
+    f: Function,
+    by_hand: Function,
+    theta: Any,
+    arguments: tuple[Any, ...],
+    ask: Function,
+) -> tuple[Any, int, list[tuple[str, Any]]]:
+    """Ask `prove` or `check` for the derivative of another shape, of random weights u times f.
 
-    value_and_grad: Function  # of theta, u, what else is random, and the arguments
-    theta: Any
-    weights: Array  # u
-    of: Tree  # the numbers of f
-    vjp: bool = False  # whether u is an argument of what is asked
-    more: tuple[Array, ...] = ()
-    along: bool = False  # whether theta is the s of f(theta + s t)
-
-    @property
-    def count(self) -> int:
-        """How many derivatives there are."""
-        size = 1 if self.along else Tree.of(self.theta, "theta").size
-        return size if self.vjp else size * self.of.size
-
-    def each(self, ask: Callable[[Array], Any]) -> tuple[Any, list[tuple[str, Any]]]:
-        """Return the answer for u, and if it is no, those for each number of f that are no."""
-        answer, size = ask(self.weights), self.of.size
-        if answer or self.vjp or self.count > MANY:
-            return answer, []
-        units = ((self.of.name(n), ask(np.eye(1, size, n, int)[0])) for n in range(size))
-        return answer, [(name, one) for name, one in units if not one]
-
-    def name(self, number: str, coordinate: str) -> str:
-        """Return what the derivative of a number of f by a coordinate is called."""
-        return number if self.along else f"{number} by {coordinate}"
-
-
-def of_vjp(f: Function, vjp: Function, theta: Any, arguments: tuple[Any, ...]) -> Program:
-    """Return u J as the gradient of u . f."""
-    check_callable("vjp", vjp)
-    of, draw = _probed(f, theta, arguments)
-
-    def value_and_grad(theta: Any, u: Any, *arguments: Any) -> Any:
-        return (u * of.flat(f(theta, *arguments))).sum(), vjp(theta, of.grown(u), *arguments)
-
-    return Program(value_and_grad, theta, draw(of.size), of, vjp=True)
-
-
-def of_jvp(
-    f: Function, jvp: Function, theta: Any, arguments: tuple[Any, ...], what: str = "jvp"
-) -> Program:
-    """Return J t as the derivative of f(theta + s t) by s: theta moves along the t that is given."""
-    check_callable(what, jvp)
-    of, draw = _probed(f, theta, arguments)
+    Return the answer, of how many derivatives it is, and if it is no those for each number of f.
+    Of second derivatives f is the gradient, or value and gradient, which is asked first.
+    """
+    second = shape in ("hvp", "hessian")
+    check_callable("gradient" if second else "f", f)
+    check_callable(shape, by_hand)
     flat, tree = laid_out(theta)
+    draw, values = np.random.default_rng(0).standard_normal, f
+    returned = f(copied(theta), *copied(arguments))
+    if second and isinstance(returned, tuple) and Tree.of(returned, "theta")[1:] != tree[1:]:
+        first = ask(f, theta, *arguments)
+        if not first:
+            return first, tree.size, []
 
-    def value_and_grad(s: Any, u: Any, theta: Any, t: Any, *arguments: Any) -> Any:
-        def there() -> Any:
-            return tree.grown(theta + s[0] * t)
+        def values(theta: Any, *arguments: Any) -> Any:
+            return f(theta, *arguments)[1]
 
-        slope = of.flat(jvp(there(), tree.grown(t), *arguments), what)
-        value = (u * of.flat(f(there(), *arguments))).sum()
-        return value, (u * slope).sum().reshape(1)
+        returned = returned[1]
+    of = Tree.of(returned, "gradient" if second else "value")
 
-    more = flat, draw(flat.size)
-    return Program(value_and_grad, np.zeros(1), draw(of.size), of, more=more, along=True)
+    def weighted(theta: Any, u: Any, arguments: list[Any]) -> Any:
+        return (u * of.flat(values(theta, *arguments))).sum()
 
+    def of_vjp(theta: Any, *given: Any) -> Any:
+        *arguments, u = given
+        return weighted(theta, u, arguments), by_hand(theta, of.grown(u), *arguments)
 
-def of_jacobian(
-    f: Function, jacobian: Function, theta: Any, arguments: tuple[Any, ...], what: str = "jacobian"
-) -> Program:
-    """Return u J as the gradient of u . f, where J is given."""
-    check_callable(what, jacobian)
-    of, draw = _probed(f, theta, arguments)
-    shape = np.shape(of.like)
-    if isinstance(of.like, tuple | list | dict):
-        raise ValueError(f"a {what} is one array for each array of theta: f must return an array")
+    def of_jvp(s: Any, *given: Any) -> Any:
+        *arguments, theta, t, u = given
+        ahead = (tree.grown(theta + s[0] * t) for _ in range(2))
+        slope = of.flat(by_hand(next(ahead), tree.grown(t), *arguments), f"the {shape}")
+        return weighted(next(ahead), u, arguments), (u * slope).sum().reshape(1)
 
-    def value_and_grad(theta: Any, u: Any, *arguments: Any) -> Any:
-        def weighted(part: Any) -> Any:
+    def of_jacobian(theta: Any, *given: Any) -> Any:
+        *arguments, u = given
+
+        def row(part: Any) -> Any:
             if isinstance(part, tuple | list | dict):
-                return within(part, weighted)
-            if np.shape(part)[: len(shape)] != shape:
-                raise Unlike(f"the {what} has shape {np.shape(part)}, which must begin with that "
-                             f"of the values, {shape}, and end with that of theta")  # fmt: skip
-            rest = np.shape(part)[len(shape) :]
+                return within(part, row)
+            lead, rest = np.shape(part)[: len(rows)], np.shape(part)[len(rows) :]
+            if lead != rows:
+                raise Unlike(f"the {shape} has shape {lead + rest}; it must begin with {rows}")
             return np.matmul(u, np.reshape(part, (of.size, -1))).reshape(rest)
 
-        value = (u * of.flat(f(theta, *arguments))).sum()
-        return value, weighted(jacobian(theta, *arguments))
+        return weighted(theta, u, arguments), row(by_hand(theta, *arguments))
 
-    return Program(value_and_grad, theta, draw(of.size), of)
-
-
-def gradient_of(
-    function: Function, theta: Any, arguments: tuple[Any, ...]
-) -> tuple[Function, bool]:
-    """Return what gives the gradient, and whether `function` gives the value with it."""
-    check_callable("gradient", function)
-    returned = function(copied(theta), *copied(arguments))
-    alike = dict(leaves(returned, "theta")).keys() == Tree.of(theta, "theta").shapes.keys()
-    if alike or not isinstance(returned, tuple):
-        return function, False
-    return (lambda theta, *arguments: function(theta, *arguments)[1]), True
-
-
-def _probed(
-    f: Function, theta: Any, arguments: tuple[Any, ...]
-) -> tuple[Tree, Callable[[int], Array]]:
-    """Return the structure of what a function returns, and what draws numbers."""
-    check_callable("f", f)
-    laid_out(theta)
-    returned = f(copied(theta), *copied(arguments))
-    return Tree.of(returned, "value"), np.random.default_rng(0).standard_normal
+    rows, more = of.shapes.get(of.what), (*arguments,)
+    program, count = of_jacobian, of.size * tree.size
+    if shape == "vjp":
+        program, count = of_vjp, tree.size
+    elif shape in ("jvp", "hvp"):
+        program, count, more = of_jvp, of.size, (*arguments, flat, draw(flat.size))
+        theta, ask = np.zeros(1), partial(ask, blocks=None, coordinate=None)
+    elif rows is None:
+        raise ValueError(f"f must return one array for a {shape}; got {[*of.shapes]}")
+    with suppress(TypeError, ValueError):  # a function in C has no names
+        program.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]
+    answer, size = ask(program, theta, *more, draw(of.size)), of.size
+    if answer or shape == "vjp" or count > MANY:
+        return answer, count, []
+    units = (
+        (of.name(n), ask(program, theta, *more, np.eye(1, size, n, int)[0])) for n in range(size)
+    )
+    return answer, count, [(name, one) for name, one in units if not one]

@@ -2,9 +2,9 @@
 
 Sixty digits say whether value and gradient exist, and the slope along any direction; floats do
 where theta is large. Of a small theta every coordinate is asked. Of a large one the field says
-which are wrong: along the directions d_j = r_j^k, k = 0, 1, ..., with random r_j, the excess is
+which are wrong: along the directions d_j = r_j^k, k = 1, 2, 3, 4, with random r_j, the excess is
 sum_j delta_j r_j^k of the errors delta_j, a recurrence whose roots are the r_j of the coordinates
-that are wrong (Prony), if they are few. Otherwise each block is asked along two directions: the
+that are wrong (Prony), if these are one or two. Otherwise each block is asked along two directions: the
 same quotient of both slopes is a factor by which the block is wrong.
 """
 
@@ -43,7 +43,6 @@ ROUNDING = Decimal("1e-15")  # what the rounding of float constants may do to a 
 SHAKEN = Decimal("1e-9")  # up to here it is asked what their rounding does
 APART = 1e-3  # relative difference of floats and of exact numbers that is not rounding
 STEPS = (1e-7, 1e-4)  # of differences of floats: small ones stay on a path, large ones keep digits
-FEW = 2  # wrong coordinates of a large theta that are found one by one
 
 NOWHERE = (
     "there is no value or no derivative here: something is divided by 0, or is the logarithm or "
@@ -78,7 +77,7 @@ class Wrong(NamedTuple):
         if not self.seen:
             return f"{self.name}: {hand:.15g} is wrong, by less than floats show"
         if self.size > 1:
-            what = f"wrong in more than {FEW} of {self.size}"
+            what = f"wrong in more than 2 of {self.size}"
             if self.factor is not None:
                 what = f"{self.factor} times the right one, in all {self.size}"
             shown = f"by hand {hand:.6g}, right {right:.6g}"
@@ -254,38 +253,24 @@ def _parts(asked: Asked, theta: Array, same: bool) -> Iterator[Part]:
 
 
 def _few(asked: Asked, theta: Array) -> Array:
-    """Return the wrong coordinates, if there are few, by the recurrence of the excess."""
-    field = Prime(asked.seed)
-    r = (mixed(np.arange(theta.size), _key(asked.seed, "r")) % np.uint64(field.p)).astype(np.int64)
-    power, excess, value = np.ones(theta.size, np.int64), [], np.zeros(theta.size, np.int64)
-    for _ in range(2 * FEW):
+    """Return the wrong coordinates, if there are one or two, by the recurrence of the excess."""
+    field, p = Prime(asked.seed), Prime(asked.seed).p
+    r = (mixed(np.arange(theta.size), _key(asked.seed, "r")) % np.uint64(p)).astype(np.int64)
+    power, s = r, []
+    for _ in range(4):
         at = Prime(asked.seed)
-        excess.append(int(run(asked, theta, at, power[:, None]).excess()[0]))
+        s.append(int(run(asked, theta, at, power[:, None]).excess()[0]))
         power = field.mul(power, r)
-        if at.flaws:  # roots that do not exist are wrong everywhere
-            return np.zeros(0, int)
-    recurrence = _recurrence(excess, field.p)
-    for coefficient in recurrence:
-        value = field.add(field.mul(value, r), np.full(1, coefficient))
-    places = np.flatnonzero(value == 0)
-    return places if len(places) == len(recurrence) - 1 <= FEW else places[:0]
-
-
-def _recurrence(terms: list[int], p: int) -> list[int]:
-    """Return the shortest c with sum_i c_i S_(n-i) = 0 modulo p, by Berlekamp and Massey."""
-    now, before, length, gap, last = [1], [1], 0, 1, 1
-    for n, term in enumerate(terms):
-        used = range(1, min(length, len(now) - 1) + 1)
-        left = (term + sum(now[i] * terms[n - i] for i in used)) % p
-        if left:
-            kept, factor = now[:], left * pow(last, -1, p) % p
-            now += [0] * (len(before) + gap - len(now))
-            for i, one in enumerate(before):
-                now[i + gap] = (now[i + gap] - factor * one) % p
-            if 2 * length <= n:
-                length, before, last, gap = n + 1 - length, kept, left, 0
-        gap += 1
-    return (now + [0] * (length + 1))[: length + 1]
+        if at.flaws or not s[0]:  # roots that do not exist are wrong everywhere
+            return power[:0]
+    det = (s[1] * s[1] - s[0] * s[2]) % p
+    if det:  # r^2 = b r + c
+        b, c = ((s[1] * s[2] - s[0] * s[3]), (s[1] * s[3] - s[2] * s[2]))
+        b, c = (x * pow(det, -1, p) % p for x in (b, c))
+        places = np.flatnonzero(field.mul(r, field.sub(r, np.array([b]))) == c)
+    else:
+        places = np.flatnonzero(r == s[1] * pow(s[0], -1, p) % p)
+    return places if len(places) == 1 + bool(det) else places[:0]
 
 
 def _asked_twice(

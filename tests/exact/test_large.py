@@ -7,7 +7,7 @@ from bbb_numpy import plain
 from bbb_numpy.exact import prove
 from bbb_numpy.exact.fields import Prime
 from bbb_numpy.exact.runs import LARGE
-from bbb_numpy.exact.wrong import _fraction, _recurrence
+from bbb_numpy.exact.wrong import _fraction
 
 RNG = np.random.default_rng(0)
 NET = (6, 20, 2)
@@ -127,17 +127,17 @@ def test_what_has_no_value_in_floats_is_not_proved():
     assert (proof.verdict, "there is no value" in proof.reason) == ("not proved", True)
 
 
-@pytest.mark.parametrize("wrong", [1, 2, 3])
-def test_the_shortest_recurrence_has_the_wrong_coordinates_as_its_roots(wrong):
-    field = Prime(0)
-    rng = np.random.default_rng(wrong)
-    roots, errors = (rng.integers(1, field.p, wrong).tolist() for _ in range(2))
-    terms = [sum(e * pow(r, k, field.p) for e, r in zip(errors, roots, strict=True)) % field.p
-             for k in range(2 * wrong)]  # fmt: skip
-    found = _recurrence(terms, field.p)
-    assert len(found) == wrong + 1
-    for r in roots:
-        assert sum(c * pow(r, wrong - k, field.p) for k, c in enumerate(found)) % field.p == 0
+def test_errors_of_three_coordinates_are_not_taken_for_those_of_two():
+    proof = proved(entries({1: 2.0, 5: 3.0, SIZE + 2: -1.0}))
+    assert [one.name for one in proof.wrong] == ["mu", "rho"]
+
+
+def test_two_entries_that_are_exchanged_are_named():
+    def exchanged(theta, grad):
+        grad[[1, 5]] = grad[[5, 1]]
+        return grad
+
+    assert [one.name for one in proved(changed(exchanged)).wrong] == ["mu[1]", "mu[5]"]
 
 
 def test_small_fractions_are_read_from_their_residues():
