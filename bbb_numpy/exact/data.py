@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import Exact, constants, dual, moveaxis
+from .arrays import Exact, dual, lift
 from .fields import Field
 from .trees import leaves, within
 
@@ -44,7 +44,7 @@ def _sums(axis: int | None, total: int) -> Condition:
         return not few and bool((np.abs(v.sum(axis) - total) < NEARLY).all())
 
     def impose(x: Exact) -> None:
-        rows = x.reshape(-1) if axis is None else moveaxis(x, axis, 0)
+        rows = x.reshape(-1) if axis is None else x.swapaxes(axis, 0)
         rows[-1] = total - rows[:-1].sum(0)
 
     return Condition(f"{{}}.sum({'' if axis is None else f'axis={axis}'}) = {total}", kept, impose)
@@ -81,7 +81,7 @@ def exact(values: Any, field: Field, data: Data = FREE, moving: bool = False) ->
     if isinstance(values, float) or (isinstance(values, np.ndarray) and values.dtype.kind == "f"):
         v = np.array(values, float)
         if data is FIXED:
-            return constants(field, v)
+            return lift(v, field)
         field.moved |= moving
         made = Exact(
             field, dual(field, field.variable(v), field.tangent(v.shape) if moving else None), v
