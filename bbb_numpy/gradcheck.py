@@ -162,7 +162,7 @@ def check(
     """
     function, theta, blocks, name_of = checked_arguments(value_and_grad, theta, blocks, coordinate)
 
-    def value_and_grad(theta: Array) -> tuple[Any, ...]:
+    def both(theta: Array) -> tuple[Any, ...]:
         returned: tuple[Any, ...] = function(theta, *copied(arguments))
         return returned
 
@@ -170,7 +170,7 @@ def check(
         raise ValueError(f"method must be one of {sorted(BARS)}; got {method!r}")
     bar = BARS[method] if bar is None else bar
     rng = np.random.default_rng(rng)
-    returned = value_and_grad(theta.copy())
+    returned = both(theta.copy())
     check_returned(returned, theta.shape)
     grad = np.array(returned[1])
 
@@ -186,12 +186,12 @@ def check(
     seen = np.concatenate([*chosen.values(), np.zeros(0, int)])
     for i in seen:
         if method == "complex":
-            numeric[i] = _complex_step(value_and_grad, theta, i)
+            numeric[i] = _complex_step(both, theta, i)
         else:
             steps = _smooth_steps(theta, i, gates)
             kinked[i] = len(steps) < 2
             if not kinked[i]:
-                numeric[i], rounding[i] = _central_difference(value_and_grad, theta, i, steps)
+                numeric[i], rounding[i] = _central_difference(both, theta, i, steps)
 
     floor = FLOOR * np.max(np.abs(numeric[seen][~kinked[seen]]), initial=0.0)
     rows = []
@@ -208,7 +208,7 @@ def check(
         at = int(np.argmax(np.where(np.isnan(error), np.inf, error)))
         place = name_of(int(kept[at]))
         if method == "complex" and not error[at] <= BARS["central"]:
-            _refuse_unsafe(value_and_grad, theta, int(kept[at]), float(g[at]), place)
+            _refuse_unsafe(both, theta, int(kept[at]), float(g[at]), place)
         found = place, float(g[at]), float(n[at])
         rows.append(Block(name, len(kept), len(inside) - len(kept), float(error[at]), *found))
     return Report(tuple(rows), method, bar)

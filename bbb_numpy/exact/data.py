@@ -45,7 +45,7 @@ def _sums(axis: int | None, total: int) -> Condition:
 
     def impose(x: Exact) -> None:
         rows = x.reshape(-1) if axis is None else x.swapaxes(axis, 0)
-        rows[-1] = total - rows[:-1].sum(0)
+        rows[-1] = total - np.sum(rows[:-1], axis=0)
 
     return Condition(f"{{}}.sum({'' if axis is None else f'axis={axis}'}) = {total}", kept, impose)
 

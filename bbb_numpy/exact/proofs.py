@@ -56,6 +56,7 @@ ValueAndGrad = Callable[..., tuple[Any, ...]]
 MOVED = 500_000  # numbers of other thetas that are tried in all
 SHOWN = 4  # coordinates that are named where data are free
 CONSTANT = Decimal("1e-13")  # what the rounding of constants may do to a value
+LAWFUL = Decimal("1e-25")  # how far slopes may be apart that are the same by laws alone
 IDENTITY = (
     "by an identity between exponentials, logarithms or roots that the field does not know, or by "
     "constants that are rounded differently"
@@ -227,8 +228,9 @@ def _prove_at(asked: Asked, theta: Array) -> tuple[Proof, Field]:
     at = numbers(asked, theta, same, kind)
     if not at.exists:
         raise Stopped("not proved", NOWHERE)
+    wrong: tuple[Wrong, ...] = ()
     if same and at.agrees:
-        reason, wrong = at.otherwise(), ()
+        reason = at.otherwise()
     else:
         reason, wrong = judged(asked, theta, same, at)
         if not reason and not wrong:
@@ -350,31 +352,27 @@ def prove_same(
     try:
         same, kind = asked_fields(excess, seed, LARGE)
         with localcontext(context(DIGITS)):
-            one, other = values(Digits(seed))
-            apart = [
-                (name, *pair, Decimal(0) + abs(pair[0] - pair[1]))
-                for part, what in (("a", ""), ("b", "slope of "))
-                for name, *pair in zip(
-                    (what + of.name(n) for n in range(of.size)),
-                    *(getattr(each, part)[:, 0] for each in (one, other)), strict=True)
-            ]  # fmt: skip
-            finite = all(difference.is_finite() for *_, difference in apart)
-            wrong = {
-                name.removeprefix("slope of "): Wrong(name, x, y)
-                for name, x, y, difference in reversed(apart)
-                if not difference <= CONSTANT * max(abs(x), abs(y), Decimal(1))
-            }
+            x, y = (Decimal(0) + each.r[..., 0] for each in values(Digits(seed)))
+            apart = abs(x - y)  # of values and of slopes (N, 2), and relative to them
+            ratio = apart / np.maximum(np.maximum(abs(x), abs(y)), np.array(Decimal(1)))
+            places = [(n, int(row[0] <= CONSTANT)) for n, row in enumerate(ratio)]
+            wrong = [
+                Wrong("slope of " * k + of.name(n), x[n, k], y[n, k])
+                for n, k in places
+                if not ratio[n, k] <= CONSTANT
+            ]
+            same &= not kind.laws or bool((ratio[:, 1] <= LAWFUL).all())
     except Unlike:
         raise
     except Exception as error:
         return Proof("not traceable", of.size, reason=where(error), of_values=True)
     reason, for_data = "", told(names, data)
-    if not finite:
+    if not all(number.is_finite() for number in apart.ravel()):
         reason = NOWHERE
     elif wrong:
-        return Proof("refuted", of.size, tuple(wrong.values())[::-1], of_values=True)
+        return Proof("refuted", of.size, tuple(wrong), of_values=True)
     elif not same:
-        reason = f"the values are {max(one[-1] for one in apart):.1g} apart, {IDENTITY}"
+        reason = f"the values are {apart[:, 0].max():.1g} apart, {IDENTITY}"
     elif not kind.moved:
         reason = "no argument moves: floats and arrays of floats do, whole numbers are constants"
     if reason:

@@ -82,12 +82,13 @@ def asked_fields(excess: Callable[[Field], Array], seed: int, size: int) -> tupl
     """Return whether an excess is 0 at random points, and the last field.
 
     At all of them where the roots exist, and at four at least where there are roots: each of them
-    has another sign there. A field that knows more laws is asked where the simplest says no.
+    has another sign there. A field that knows more laws is asked where the simplest says no, if
+    there is anything that has laws.
     """
-    rooted = False
+    rooted = lawful = False
     kinds: tuple[type[Field], ...] = (Prime, Gauss, Towers)
     for kind in kinds:
-        if (kind is Gauss and not rooted) or (kind is Towers and size > LARGE):
+        if (kind is Gauss and not rooted) or (kind is Towers and (size > LARGE or not lawful)):
             continue
         agreed = 0
         for point in range(POINTS):
@@ -96,6 +97,7 @@ def asked_fields(excess: Callable[[Field], Array], seed: int, size: int) -> tupl
             zero = left.reshape(field.levels, -1).all(axis=1).any()
             agreed += bool(zero)
             rooted |= kind is Prime and field.flaws > 0
+            lawful |= field.transcendental or field.roots > 0
             if agreed == AGREED or (agreed and not field.roots):
                 return True, field
             if not zero and (not field.flaws or kind is Prime):

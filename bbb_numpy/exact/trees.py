@@ -240,7 +240,7 @@ def asked_as_gradient(
         def row(part: Any) -> Any:
             if isinstance(part, tuple | list | dict):
                 return within(part, row)
-            lead, rest = np.shape(part)[: len(rows)], np.shape(part)[len(rows) :]
+            lead, rest = np.shape(part)[: len(rows or ())], np.shape(part)[len(rows or ()) :]
             if lead != rows:
                 raise Unlike(f"the {shape} has shape {lead + rest}; it must begin with {rows}")
             return np.matmul(u, np.reshape(part, (of.size, -1))).reshape(rest)
@@ -248,7 +248,8 @@ def asked_as_gradient(
         return weighted(theta, u, arguments), row(by_hand(theta, *arguments))
 
     rows, more = of.shapes.get(of.what), (*arguments,)
-    program, count = of_jacobian, of.size * tree.size
+    program: Function = of_jacobian
+    count = of.size * tree.size
     if shape == "vjp":
         program, count = of_vjp, tree.size
     elif shape in ("jvp", "hvp"):

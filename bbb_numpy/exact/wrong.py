@@ -4,8 +4,8 @@ Sixty digits say whether value and gradient exist, and the slope along any direc
 where theta is large. Of a small theta every coordinate is asked. Of a large one the field says
 which are wrong: along the directions d_j = r_j^k, k = 1, 2, 3, 4, with random r_j, the excess is
 sum_j delta_j r_j^k of the errors delta_j, a recurrence whose roots are the r_j of the coordinates
-that are wrong (Prony), if these are one or two. Otherwise each block is asked along two directions: the
-same quotient of both slopes is a factor by which the block is wrong.
+that are wrong (Prony), if these are one or two. Otherwise each block is asked along two directions:
+the same quotient of both slopes is a factor by which the block is wrong.
 """
 
 from __future__ import annotations
@@ -133,9 +133,9 @@ class Decimals:
             return ""
         size = np.full(right.size, max(1e-6, 1e-6 * abs(right[0]), *np.abs(right[1:])))
         size[0] += abs(right[0])
-        at = int(np.argmax(np.abs(ours - right) / size))
-        apart = abs(ours[at] - right[at]) > APART * size[at]
-        return FLOATS.format("gradient" if at else "value", ours[at], right[at]) if apart else ""
+        k = int(np.argmax(np.abs(ours - right) / size))
+        apart = abs(ours[k] - right[k]) > APART * size[k]
+        return FLOATS.format("gradient" if k else "value", ours[k], right[k]) if apart else ""
 
 
 class Floats:
@@ -206,30 +206,26 @@ def judged(
     asked: Asked, theta: Array, same: bool, at: Decimals | Floats
 ) -> tuple[str, tuple[Wrong, ...]]:
     """Return what is wrong at theta, or the reason why nothing is concluded; both may be empty."""
-    one, other = (run(asked, theta, Prime(asked.seed)) for _ in range(2))
-    if (one.grad.r != other.grad.r).any() or (one.value.r != other.value.r).any():
+    first, second = (run(asked, theta, Prime(asked.seed)) for _ in range(2))
+    if (first.grad.r != second.grad.r).any() or (first.value.r != second.value.r).any():
         return STATE, ()
     if same and isinstance(at, Floats):
         return FLOATS.format("slope", at.hand, at.right), ()
     with localcontext(context(5 * DIGITS)):
-        slopes = [(part, *map(Decimal, at.slopes(part[1]))) for part in _parts(asked, theta, same)]
-        size = max((abs(right) for _, _, right, _ in slopes), default=Decimal(0))
-        found = [
-            Wrong(
-                name,
-                hand,
-                right,
-                not abs(hand - right) <= unsure + SAME * max(abs(hand), SMALL * size),
-                *what,
-            )
-            for (name, _, *what), hand, right, unsure in slopes
-        ]
+        slopes = []
+        for name, direction, size, factor in _parts(asked, theta, same):
+            hand, right, unsure = map(Decimal, at.slopes(direction))
+            slopes.append((Wrong(name, hand, right, True, size, factor), unsure))
+        most = max((abs(one.right) for one, _ in slopes), default=Decimal(0))
+        found = []
+        for one, unsure in slopes:
+            held_to = unsure + SAME * max(abs(one.by_hand), SMALL * most)
+            found.append(one._replace(seen=not abs(one.by_hand - one.right) <= held_to))
         if not any(one.seen for one in found):
             return "", ()
         worst = max(abs(one.by_hand - one.right) for one in found if one.seen)
-        if worst < ROUNDING * size or (
-            worst < SHAKEN * max(size, Decimal(1)) and worst < 1000 * at.rounding()
-        ):
+        shaken = worst < SHAKEN * max(most, Decimal(1)) and worst < 1000 * at.rounding()
+        if worst < ROUNDING * most or shaken:
             return ROUNDED.format(worst), ()
     few = theta.size > SIXTY_DIGITS  # of which the field knows that they are wrong
     return "", tuple(one for one in found if one.seen or (few and one.size == 1))
@@ -240,7 +236,9 @@ Part = tuple[str, Array, int, Fraction | None]  # a name, a direction, how many,
 
 def _parts(asked: Asked, theta: Array, same: bool) -> Iterator[Part]:
     """Yield what may be wrong: every coordinate of a small theta, else what the field says."""
-    few = range(theta.size) if theta.size <= SIXTY_DIGITS else [] if same else _few(asked, theta)
+    few: Any = range(theta.size)
+    if theta.size > SIXTY_DIGITS:
+        few = [] if same else _few(asked, theta)
     for j in few:
         yield asked.name(int(j)), (np.arange(theta.size) == j) * 1.0, 1, None
     for name, part in asked.blocks.items() if not len(few) else ():

@@ -55,7 +55,7 @@ def off(hessian):
     return wrong
 
 
-# a shape, f, the derivative, theta, arguments; the same with an error; and the name of what is wrong
+# of a shape f, its derivative, theta, arguments, a wrong derivative, and the name of its error
 SHAPES = {
     "vjp": (row_sums, lambda x, u, a: 2 * x * a * u[:, None], X, (2.5,),
             lambda x, u, a: 2 * x * u[:, None] * np.array([a, a, a - 1]), "theta[0, 2]"),
@@ -229,7 +229,7 @@ def test_gradients_in_structures_are_proved_and_their_coordinates_named_by_path(
 UNLIKE = {
     "a part that is missing": (lambda p: (p["a"].sum(), {"a": 1 + 0 * p["a"]}), r"parts \['a', 'b"),
     "a part of another shape": (
-        lambda p: (p["a"].sum(), {"a": 1.0, "b": 0 * p["b"]}), r"shape \(\) at a, which must be \(3"),
+        lambda p: (p["a"].sum(), {"a": 1.0, "b": 0 * p["b"]}), r"shape \(\) at a, which must be"),
     "an array": (lambda p: (p["a"].sum(), p["a"]), r"got \['theta'\]"),
     "no value": (lambda p: p, "must return"),
 }  # fmt: skip
