@@ -8,8 +8,16 @@ library, and `bbb_course` grades the exercises.
 
 from typing import TYPE_CHECKING, Any
 
-from .exact import prove, prove_same
-from .gradcheck import check
+from .exact import (
+    prove,
+    prove_hessian,
+    prove_hvp,
+    prove_jacobian,
+    prove_jvp,
+    prove_same,
+    prove_vjp,
+)
+from .gradcheck import check, check_hessian, check_hvp, check_jacobian, check_jvp, check_vjp
 from .gradients import catalogue as _catalogue
 from .gradients.closed_form import ClosedFormKL
 from .gradients.flipout import Flipout
@@ -100,12 +108,22 @@ __all__ = [
     "StudentTPrior",
     "__version__",
     "check",
+    "check_hessian",
+    "check_hvp",
+    "check_jacobian",
+    "check_jvp",
+    "check_vjp",
     "convergence",
     "fit",
     "load",
     "predict",
     "prove",
+    "prove_hessian",
+    "prove_hvp",
+    "prove_jacobian",
+    "prove_jvp",
     "prove_same",
+    "prove_vjp",
     "sample",
     "save",
     "to_arviz",

@@ -1,4 +1,4 @@
-"""Check a hand-written gradient against its own value (D9; imports nothing of ours).
+"""Check a hand-written gradient against its own value (D9).
 
 Two oracles for any ``value_and_grad(theta) -> (value, grad)``:
 
@@ -8,7 +8,7 @@ Two oracles for any ``value_and_grad(theta) -> (value, grad)``:
 * **central differences** of fourth order, for any function.
 
 Both compute with floats, and see what rounding does. That a gradient is the right one is proved,
-without rounding, by `bbb_numpy.prove`.
+without rounding, by `bbb_numpy.prove`, and each `check_*` has its `prove_*`, which is called alike.
 
 >>> import numpy as np
 >>> def cubic(theta):
@@ -21,16 +21,31 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BARS", "Block", "Report", "check", "format_table"]
+from .exact.trees import asked_as_gradient, check_returned, checked_arguments, copied
+
+__all__ = [
+    "BARS",
+    "Block",
+    "Report",
+    "check",
+    "check_hessian",
+    "check_hvp",
+    "check_jacobian",
+    "check_jvp",
+    "check_vjp",
+    "format_table",
+]
 
 Array = NDArray[Any]
-ValueAndGrad = Callable[[Array], tuple[Any, ...]]
+Function = Callable[..., Any]
+ValueAndGrad = Callable[..., tuple[Any, ...]]
 
 BARS = {"complex": 1e-12, "central": 1e-6}
 COMPLEX_STEP = 1e-30
@@ -91,9 +106,9 @@ class Report:
 
 
 def check(
-    value_and_grad: ValueAndGrad,
-    theta: Array,
-    *,
+    value_and_grad: Function,
+    theta: Any,
+    *arguments: Any,
     method: str = "complex",
     blocks: Mapping[str, slice] | None = None,
     coordinate: Callable[[int], str] | None = None,
@@ -113,13 +128,15 @@ def check(
     Parameters
     ----------
     value_and_grad : callable
-        From a flat float64 (for the complex step, complex128) theta to a scalar and a gradient of
-        the same shape; what comes after these two is not looked at. Its noise is to be fixed.
-    theta : ndarray (D,)
-        The point, float64.
+        From theta (for the complex step, of complex128) and the `arguments` to a scalar and a
+        gradient; what comes after these two is not looked at. Its noise is to be fixed.
+    theta : ndarray, or a dict, tuple or list of arrays
+        The point, float64; the gradient has the same structure.
+    *arguments
+        What `value_and_grad` takes after theta.
     method : {'complex', 'central'}
     blocks : mapping of str to slice, optional
-        Named parts of theta, one row each in the report. Default: one block ``theta``.
+        Named parts of flat theta, one row each in the report. Default: its arrays.
     coordinate : callable, optional
         From a flat index to a readable name, for the worst coordinate.
     gates : callable, optional
@@ -143,17 +160,22 @@ def check(
         For an argument, or something returned, of another kind or out of range, which is named; a
         TypeError, too, if the complex step is asked of a function that is not complex-safe.
     """
-    theta, name_of = checked_arguments(value_and_grad, theta, blocks, coordinate)
+    function, theta, blocks, name_of = checked_arguments(value_and_grad, theta, blocks, coordinate)
+
+    def both(theta: Array) -> tuple[Any, ...]:
+        returned: tuple[Any, ...] = function(theta, *copied(arguments))
+        return returned
+
     if method not in BARS:
         raise ValueError(f"method must be one of {sorted(BARS)}; got {method!r}")
     bar = BARS[method] if bar is None else bar
     rng = np.random.default_rng(rng)
-    returned = value_and_grad(theta.copy())
+    returned = both(theta.copy())
     check_returned(returned, theta.shape)
     grad = np.array(returned[1])
 
     chosen: dict[str, Array] = {}
-    for name, where in (blocks or {"theta": slice(None)}).items():
+    for name, where in blocks.items():
         inside = np.arange(theta.size)[where]
         if most is not None and inside.size > most:
             inside = np.sort(rng.choice(inside, most, replace=False))
@@ -164,12 +186,12 @@ def check(
     seen = np.concatenate([*chosen.values(), np.zeros(0, int)])
     for i in seen:
         if method == "complex":
-            numeric[i] = _complex_step(value_and_grad, theta, i)
+            numeric[i] = _complex_step(both, theta, i)
         else:
             steps = _smooth_steps(theta, i, gates)
             kinked[i] = len(steps) < 2
             if not kinked[i]:
-                numeric[i], rounding[i] = _central_difference(value_and_grad, theta, i, steps)
+                numeric[i], rounding[i] = _central_difference(both, theta, i, steps)
 
     floor = FLOOR * np.max(np.abs(numeric[seen][~kinked[seen]]), initial=0.0)
     rows = []
@@ -186,54 +208,114 @@ def check(
         at = int(np.argmax(np.where(np.isnan(error), np.inf, error)))
         place = name_of(int(kept[at]))
         if method == "complex" and not error[at] <= BARS["central"]:
-            _refuse_unsafe(value_and_grad, theta, int(kept[at]), float(g[at]), place)
+            _refuse_unsafe(both, theta, int(kept[at]), float(g[at]), place)
         found = place, float(g[at]), float(n[at])
         rows.append(Block(name, len(kept), len(inside) - len(kept), float(error[at]), *found))
     return Report(tuple(rows), method, bar)
 
 
-# --- what `bbb_numpy.exact` checks as well
+# --- derivatives of other shapes
 
 
-def check_callable(name: str, value: Any) -> None:
-    """Raise TypeError unless `value` can be called: a proof would take it for untraceable."""
-    if not callable(value):
-        raise TypeError(f"{name} must be a function; got {value!r}")
+def check_vjp(f: Function, vjp: Function, theta: Any, *arguments: Any, **options: Any) -> Report:
+    """Check a product of a vector and a Jacobian, with a random vector: `bbb_numpy.prove_vjp`.
+
+    Parameters
+    ----------
+    f, vjp, theta, *arguments
+        As in `bbb_numpy.prove_vjp`.
+    **options
+        As in `check`.
+
+    Returns
+    -------
+    Report
+    """
+    return _checked("vjp", f, vjp, theta, arguments, options)
 
 
-def checked_arguments(
-    value_and_grad: Any, theta: Any, blocks: Any, coordinate: Any
-) -> tuple[Array, Callable[[int], str]]:
-    """Return theta as an array, and what names its coordinates; raise for what is wrong."""
-    check_callable("value_and_grad", value_and_grad)
-    theta = np.asarray(theta)
-    if theta.ndim != 1 or theta.dtype != np.float64:
-        raise ValueError(
-            f"theta must be a flat float64 array; got shape {theta.shape}, dtype {theta.dtype}"
-        )
-    if not np.isfinite(theta).all():
-        raise ValueError("theta holds nan or infinity; take a finite point")
-    names = [f"theta[{i}]" for i in range(theta.size)]
-    for name, where in (blocks or {}).items():
-        if not isinstance(where, slice) or max(where.start or 0, where.stop or 0) > theta.size:
-            raise ValueError(
-                f"blocks must map names to slices of theta, {theta.size} numbers; got "
-                f"{name!r}: {where!r}"
-            )
-        for k, i in enumerate(range(theta.size)[where]):
-            names[i] = f"{name}[{k}]"
-    return theta, coordinate or names.__getitem__
+def check_jvp(f: Function, jvp: Function, theta: Any, *arguments: Any, **options: Any) -> Report:
+    """Check a derivative along a random direction: `bbb_numpy.prove_jvp`, with its parameters.
+
+    Parameters
+    ----------
+    f, jvp, theta, *arguments, **options
+        As in `check_vjp`.
+
+    Returns
+    -------
+    Report
+        With a row for each number of f that is wrong.
+    """
+    return _checked("jvp", f, jvp, theta, arguments, options)
 
 
-def check_returned(returned: Any, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless this is a number and a gradient of the shape of theta."""
-    if not isinstance(returned, tuple) or len(returned) < 2 or np.ndim(returned[0]) != 0:
-        raise ValueError(
-            "value_and_grad must return (value, grad), a single number and an array; got "
-            f"{type(returned).__name__}. Return the sum of the loss, and its gradient"
-        )
-    if np.shape(returned[1]) != shape:
-        raise ValueError(f"the gradient has shape {np.shape(returned[1])}, theta has {shape}")
+def check_jacobian(
+    f: Function, jacobian: Function, theta: Any, *arguments: Any, **options: Any
+) -> Report:
+    """Check a whole Jacobian: `bbb_numpy.prove_jacobian`, with its parameters.
+
+    Parameters
+    ----------
+    f, jacobian, theta, *arguments, **options
+        As in `check_jvp`.
+
+    Returns
+    -------
+    Report
+    """
+    return _checked("jacobian", f, jacobian, theta, arguments, options)
+
+
+def check_hvp(
+    gradient: Function, hvp: Function, theta: Any, *arguments: Any, **options: Any
+) -> Report:
+    """Check a product of a Hessian and a vector: `bbb_numpy.prove_hvp`, with its parameters.
+
+    Parameters
+    ----------
+    gradient, hvp, theta, *arguments, **options
+        As in `check_jvp`.
+
+    Returns
+    -------
+    Report
+        Of `gradient`, if it returns a value too and is wrong.
+    """
+    return _checked("hvp", gradient, hvp, theta, arguments, options)
+
+
+def check_hessian(
+    gradient: Function, hessian: Function, theta: Any, *arguments: Any, **options: Any
+) -> Report:
+    """Check a whole Hessian: `bbb_numpy.prove_hessian`, with its parameters.
+
+    Parameters
+    ----------
+    gradient, hessian, theta, *arguments, **options
+        As in `check_jvp`.
+
+    Returns
+    -------
+    Report
+        Of `gradient`, if it returns a value too and is wrong.
+    """
+    return _checked("hessian", gradient, hessian, theta, arguments, options)
+
+
+def _checked(
+    shape: str,
+    f: Function,
+    by_hand: Function,
+    theta: Any,
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+) -> Report:
+    """Return the report, with a row for each number of f whose derivatives are wrong."""
+    ask = partial(check, **options)
+    report, _, each = asked_as_gradient(shape, f, by_hand, theta, arguments, ask)
+    rows = [block._replace(name=name) for name, one in each for block in one.blocks]
+    return replace(report, blocks=tuple(rows) or report.blocks)
 
 
 def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:

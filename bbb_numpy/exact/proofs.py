@@ -1,18 +1,18 @@
-"""Prove a hand-written NumPy gradient in exact arithmetic (D44; of ours it imports `gradcheck`).
+"""Prove a hand-written NumPy gradient in exact arithmetic (D44).
 
-`gradcheck` compares a gradient with measured slopes, to 1e-12. Here the same function runs on
+`bbb_numpy.check` compares a gradient with measured slopes, to 1e-12. Here the same function runs on
 `arrays` of residues, where nothing is rounded and no step is taken, at a random point and with
 derivatives along a random direction. The gradient is *proved* if the derivative of the value is
 ``grad . direction`` at every point where the roots exist, and if at theta itself, with sixty
 digits, the value exists and the two agree once more: the sign of a root has a meaning there. Of
-more than 256 numbers floats say whether the value exists.
+more than 256 numbers floats are asked first.
 
 A difference of the two that is not zero everywhere is a rational function of the random numbers,
 and by the lemma of Schwartz and Zippel zero at a random point with a probability of at most its
 degree / p: with a degree of a thousand 2e-12. What is proved holds on the paths of comparisons
 that were taken (which ReLU units are on, which branch of a stable formula), that of the given theta
 and those of others near it, and for numbers of infinite precision: rounding and overflow are the
-business of `gradcheck`. What a proof cannot see is listed in D44, each with an example.
+business of `check`. What a proof cannot see is listed in D44, each with an example.
 
 >>> import numpy as np
 >>> def cubic(theta):
@@ -29,7 +29,7 @@ refuted: 1 of 3 derivatives is wrong
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
 from functools import partial
@@ -39,73 +39,73 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gradcheck import check_callable, checked_arguments
-from .digits import DIGITS, Digits, NoDigits, context
+from .arrays import Exact, lift
+from .data import FIXED, FREE, Data, bound, exact, kinds, names_of, told
+from .digits import DIGITS, Digits, context
 from .fields import Field
 from .makers import proving
-from .runs import (
-    LARGE,
-    Asked,
-    Stopped,
-    asked_fields,
-    copied,
-    exact,
-    number,
-    path_of,
-    run,
-    still,
-    where,
-)
-from .wrong import SAME, Wrong, WrongBlock, amounts, in_floats, located, slopes
+from .runs import LARGE, Asked, Stopped, asked_fields, path_of, run, still, where
+from .trees import Tree, Unlike, check_callable, checked_arguments, copied
+from .wrong import NOWHERE, SIXTY_DIGITS, STATE, Wrong, judged, numbers
 
-__all__ = ["Proof", "Wrong", "WrongBlock", "prove", "prove_same", "still"]
+__all__ = ["Proof", "Wrong", "prove", "prove_same", "still"]
 
 Array = NDArray[Any]
 ValueAndGrad = Callable[..., tuple[Any, ...]]
 
-SIXTY_DIGITS = 256  # numbers of theta of which decimals are computed
 MOVED = 500_000  # numbers of other thetas that are tried in all
+SHOWN = 4  # coordinates that are named where data are free
 CONSTANT = Decimal("1e-13")  # what the rounding of constants may do to a value
+LAWFUL = Decimal("1e-25")  # how far slopes may be apart that are the same by laws alone
+IDENTITY = (
+    "by an identity between exponentials, logarithms or roots that the field does not know, or by "
+    "constants that are rounded differently"
+)
 
 
 @dataclass(frozen=True)
 class Proof:
     """Result of `prove`; its truth value is whether it is proved, for ``assert prove(f, theta)``.
 
-    The verdict is *proved*, *refuted*, *not proved* (a gradient whose sixty digits are right, by an
-    identity that the field does not know, or a function that has no value at theta or is none of
-    its arguments) or *not traceable* (a function with a step that has no exact form).
+    The verdict is *proved*, *proved for these data* (where they keep a condition that is named, or
+    are fixed because the caller says so), *refuted*, *not proved* (a gradient whose sixty digits
+    are right, by an identity that the field does not know or by what the data have in common, or a
+    function that has no value at theta or is none of its arguments) or *not traceable* (a function
+    with a step that has no exact form).
     """
 
     verdict: str
-    coordinates: int  # the length of theta
-    wrong: tuple[Any, ...] = ()  # what is refuted: `Wrong` coordinates, or `WrongBlock`s
+    coordinates: int  # the length of theta, or how many numbers are compared
+    wrong: tuple[Wrong, ...] = ()  # what is refuted
     reason: str = ""  # why it is not proved or not traceable, and what to do
     theta: Array | None = field(default=None, compare=False)  # where it fails, if elsewhere
     paths: int = field(default=1, compare=False)  # of comparisons, that were taken
     comparisons: int = field(default=0, compare=False)  # on one of them
     one_way: int = field(default=0, compare=False)  # that went one way only
     of_values: bool = field(default=False, compare=False)
+    data: str = field(default="", compare=False)  # for which it is proved, such as "for these y"
 
     def __bool__(self) -> bool:
         return self.proved
 
     @property
     def proved(self) -> bool:
-        """Whether the gradient is exact."""
-        return self.verdict == "proved"
+        """Whether the gradient is exact, for all data or for those that are named."""
+        return self.verdict.startswith("proved")
 
     def __str__(self) -> str:
         where = "" if self.theta is None else f" at another theta, {np.array2string(self.theta)}"
         if self.proved:
             what = f"all {self.coordinates} derivatives are exact"
             what = "the two values are the same" if self.of_values else what
-            return f"proved: {what}{self._on_which_path()}"
+            head = f"proved {self.data}".rstrip()
+            return f"{head}: {what}{self._on_which_path()}{'; ' * bool(self.reason)}{self.reason}"
         if self.reason:
             return f"{self.verdict}{where}: {self.reason}"
-        is_are, count = ("is" if len(self.wrong) == 1 else "are"), len(self.wrong)
-        head = f"refuted{where}: {count} of {self.coordinates} derivatives {is_are} wrong"
-        if any(isinstance(one, WrongBlock) for one in self.wrong):
+        what, count = "values" if self.of_values else "derivatives", len(self.wrong)
+        is_are = "is" if count == 1 else "are"
+        head = f"refuted{where}: {count} of {self.coordinates} {what} {is_are} wrong"
+        if any(one.size > 1 for one in self.wrong):
             head = f"refuted{where}: of {count} blocks the derivatives are wrong"
         return "\n  ".join([head, *map(str, self.wrong)])
 
@@ -129,6 +129,7 @@ def prove(
     coordinate: Callable[[int], str] | None = None,
     points: int = 8,
     seed: int = 0,
+    fixed: Iterable[str | int] | str = (),
 ) -> Proof:
     """Prove or refute that `value_and_grad` returns the gradient of its value (D44).
 
@@ -140,24 +141,28 @@ def prove(
         take: arithmetic, comparisons, reductions, shapes, indices and writing by index,
         `numpy.linalg`, elementary functions and those of `scipy.special`. Arrays that it makes by
         ``np.zeros``, ``np.empty``, ... are exact too. `function` adds what is not known.
-    theta : ndarray (D,)
-        float64: it chooses the path of comparisons.
+    theta : ndarray, or a dict, tuple or list of arrays
+        float64: it chooses the path of comparisons. The gradient has the same structure.
     *arguments
         Data, noise and constants. Floats and arrays of floats, also in tuples, lists and dicts, are
         exact too, and the proof is for all their values on the same path. Other constants should be
         whole numbers or halves, quarters, ...: ``1 / 0.7`` is rounded, and a value and a gradient
         may round it differently.
     blocks : mapping of str to slice, optional
-        Named parts of theta, for the names of coordinates, and for what is wrong with a large
-        theta. Default: one block ``theta``.
+        Named parts of flat theta, for the names of coordinates, and for what is wrong with a large
+        theta. Default: its arrays.
     coordinate : callable, optional
-        From a flat index to a readable name.
+        From a flat index to a readable name. Default: such as ``W1[0, 2]``.
     points : int
         So many other thetas are tried where anything is compared or a root is taken, of twice the
         size of the given one down to a thousandth; where the value does not exist they are passed
         over. Of more than 60,000 numbers there are fewer. 0: prove the path of the given theta.
     seed : int
         Of the random numbers.
+    fixed : names or positions of arguments, optional
+        Data that are what they are: the proof is for these alone. Without it a gradient that is
+        right for the given data only is proved where they keep a condition that is found (rows that
+        sum to 1 or 0, a symmetric matrix), with the verdict *proved for these data*, and else not.
 
     Returns
     -------
@@ -169,22 +174,26 @@ def prove(
         For an argument of another kind or out of range, which is named, and if `value_and_grad`
         returns anything but a number and a gradient of the shape of theta.
     """
-    theta, name = checked_arguments(value_and_grad, theta, blocks, coordinate)
+    function, theta, blocks, name = checked_arguments(value_and_grad, theta, blocks, coordinate)
     if not theta.size:
         raise ValueError("theta is empty: there is no derivative to prove")
-    parts = blocks or {"theta": slice(0, theta.size)}
-    asked = Asked(value_and_grad, arguments, name, parts, operator.index(seed))
+    names = names_of(value_and_grad, len(arguments))
+    data, seed = kinds(names, fixed), operator.index(seed)
+    asked = Asked(function, arguments, names, data, name, blocks, seed)
     try:
-        proof, kind = _prove_at(asked, theta)  # D44
+        proof, kind = _prove_at(asked, theta)
+        if proof.verdict == "not proved" and proof.reason != STATE:
+            proof, kind, asked = _for_the_data(asked, theta, proof, kind)
     except Stopped as stopped:
         return Proof(stopped.verdict, theta.size, reason=stopped.reason)
     paths = [path_of(kind)]
     # without comparisons and roots there is one path; where digits agree for a reason that the
     # field does not know, two other thetas may show that they need not
     branches = kind.path or kind.roots or (kind.laws and kind.transcendental)
-    proved = min(points, MOVED // theta.size) if branches else 0
     unsure = points if kind.roots else min(points, 2)
-    tries = {"proved": proved, "not proved": unsure, "refuted": 0}[proof.verdict]
+    tries = 0 if proof.wrong else unsure
+    if proof:
+        tries = min(points, MOVED // theta.size) if branches else 0
     for there in islice(_moved(theta, np.random.default_rng(asked.seed)), tries):
         try:
             other, kind = _prove_at(asked, there)
@@ -198,91 +207,6 @@ def prove(
     one_way = int((np.all(went, axis=0) | ~np.any(went, axis=0)).sum())
     several = len({way.tobytes() for way in paths})
     return replace(proof, paths=several, comparisons=most, one_way=one_way)
-
-
-def prove_same(
-    first: Callable[..., Any], second: Callable[..., Any], *arguments: Any, seed: int = 0
-) -> Proof:
-    """Prove or refute that two functions have the same value, a coded one and a formula (D44).
-
-    Exactly, up to a constant: their difference does not move when all exact arguments do. The
-    constant itself is the rounding of the functions' own constants (log 2 pi), or an error: it is
-    computed to sixty digits and must be below 1e-13 of the value, or of 1 if that is more.
-
-    Parameters
-    ----------
-    first, second : callable
-        From the `arguments` to a number.
-    *arguments
-        As in `prove`; floats and arrays of floats move. Fix a constant in the functions, or give
-        it as a fraction.
-    seed : int
-        Of the random numbers.
-
-    Returns
-    -------
-    Proof
-
-    Raises
-    ------
-    TypeError
-        If `first` or `second` cannot be called, or `seed` is no whole number.
-    """
-    check_callable("first", first)
-    check_callable("second", second)
-    seed = operator.index(seed)
-
-    def values(field: Field) -> list[tuple[Any, Any]]:
-        given = exact(arguments, field, moving=True)
-        with np.errstate(all="ignore"), proving(field, first, second):
-            found = [number(function(*copied(given)), field) for function in (first, second)]
-        return [(one.a[0], one.b[0] + 0 * one.a[0]) for one in found]
-
-    def excess(field: Field) -> Array:
-        (_, slope), (_, other) = values(field)
-        return field.sub(slope, other)
-
-    try:
-        same, kind = asked_fields(excess, seed, LARGE)
-        with localcontext(context(DIGITS)):
-            (one, slope), (other, its_slope) = values(Digits(seed))
-            pairs = (Wrong("value", one[0], other[0]), Wrong("slope", slope[0], its_slope[0]))
-            wrong = [
-                found
-                for found in pairs
-                if abs(found.by_hand - found.right)
-                > CONSTANT * max(abs(found.by_hand), abs(found.right), Decimal(1))
-            ]
-    except Exception as error:
-        return Proof("not traceable", 1, reason=where(error))
-    one, other, slope, its_slope = one[0], other[0], slope[0], its_slope[0]
-    reason = ""
-    if not all(number.is_finite() for number in (one, other, slope, its_slope)):
-        reason = NOWHERE
-    elif wrong:
-        return Proof("refuted", 1, tuple(wrong[:1]))
-    elif not same:
-        reason = (
-            f"the values are {abs(one - other):.1g} apart, by an identity between "
-            "exponentials, logarithms or roots that the field does not know, or by constants that "
-            "are rounded differently"
-        )
-    elif not kind.moved:
-        reason = "no argument moves: floats and arrays of floats do, whole numbers are constants"
-    if reason:
-        return Proof("not proved", 1, reason=reason)
-    return Proof("proved", 1, comparisons=len(path_of(kind)), of_values=True)
-
-
-FLOATS = (
-    "along a random direction the slope of floats is {:.6g} by hand and {:.6g} by differences: "
-    "the function asks for the kind of theta, keeps something from call to call, or its floats "
-    "have lost their digits"
-)
-NOWHERE = (
-    "there is no value or no derivative here: something is divided by 0, or is the logarithm or "
-    "the root of a negative number. Take a theta at which the function is defined"
-)
 
 
 def _moved(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
@@ -301,44 +225,158 @@ def _moved(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
 def _prove_at(asked: Asked, theta: Array) -> tuple[Proof, Field]:
     """Return the proof on the path of one theta, and the field that holds the path."""
     same, kind = asked_fields(partial(asked.excess, theta), asked.seed, theta.size)
-    if theta.size > SIXTY_DIGITS and not (same and kind.laws):
-        return _prove_large(asked, theta, same, kind), kind
-    try:
-        return _prove_small(asked, theta, same, kind), kind
-    except NoDigits:
-        return _prove_large(asked, theta, same, kind), kind
-
-
-def _prove_small(asked: Asked, theta: Array, same: bool, kind: Field) -> Proof:
-    """Return the proof where decimals say whether the value exists, and how wrong a slope is."""
-    agree, digits = False, DIGITS
-    for digits in (DIGITS, 5 * DIGITS):  # the more where most of sixty cancel
-        with localcontext(context(digits)):
-            found = run(asked, theta, Digits(asked.seed))
-            size = abs(found.terms).sum() + abs(found.value.b[0, 0])
-            exists = (found.value.a[0, 0] + size).is_finite()
-            agree = exists and abs(found.excess()[0]) <= SAME * size
-        if agree:
-            break
-    if not exists:
+    at = numbers(asked, theta, same, kind)
+    if not at.exists:
         raise Stopped("not proved", NOWHERE)
-    wrong: tuple[Any, ...] = ()
-    if same and agree:
-        reason = in_floats(asked, theta, found.value.a[0, 0], found.grad.a[:, 0])
+    wrong: tuple[Wrong, ...] = ()
+    if same and at.agrees:
+        reason = at.otherwise()
     else:
-        reason, wrong = amounts(asked, theta, kind, digits)
-    verdict = "not proved" if reason else "refuted" if wrong else "proved"
-    return Proof(verdict, theta.size, wrong, reason)
+        reason, wrong = judged(asked, theta, same, at)
+        if not reason and not wrong:
+            alone = "for these numbers alone: by what theta or the constants have in common"
+            reason = at.RIGHT + (IDENTITY if kind.roots or kind.transcendental else alone)
+    if not reason and not wrong:
+        data = told(asked.names, asked.data)
+        return Proof(f"proved{' for these data' * bool(data)}", theta.size, data=data), kind
+    return Proof("not proved" if reason else "refuted", theta.size, wrong, reason), kind
 
 
-def _prove_large(asked: Asked, theta: Array, same: bool, kind: Field) -> Proof:
-    """Return the proof where decimals take too long: floats say whether the value exists."""
-    hand, right = slopes(
-        asked, theta, np.random.default_rng(asked.seed).standard_normal(theta.size)
-    )
-    if not np.isfinite([hand, right]).all():
-        raise Stopped("not proved", NOWHERE)
-    reason, wrong = (FLOATS.format(hand, right), ()) if same else located(asked, theta, kind)
-    if same and abs(hand - right) <= 1e-3 * max(abs(hand), abs(right)):
-        return Proof("proved", theta.size)
-    return Proof("not proved" if reason else "refuted", theta.size, wrong, reason)
+# --- right for the given data
+
+
+def _for_the_data(
+    asked: Asked, theta: Array, proof: Proof, kind: Field
+) -> tuple[Proof, Field, Asked]:
+    """Return the proof where data are fixed or keep a condition, if it holds there."""
+
+    def holds(data: tuple[Data, ...]) -> bool:
+        excess = partial(asked._replace(data=data).excess, theta)
+        return asked_fields(excess, asked.seed, theta.size)[0]
+
+    data = bound(asked.arguments, asked.data, holds)
+    if data == asked.data:
+        return proof, kind, asked
+    then = asked._replace(data=data)
+    found, its_kind = _prove_at(then, theta)
+    if not found:
+        return proof, kind, asked
+    changed = [i for i, one in enumerate(data) if one is not asked.data[i]]
+    names = " and ".join(asked.names[i] for i in changed)
+    others = f"with other {names} {_differing(asked, theta, its_kind)}"
+    if any(data[i] is FIXED for i in changed):
+        fixed = tuple(asked.names[i] for i in changed)
+        reason = (
+            f"all {theta.size} derivatives are exact {found.data} alone; {others}. Say fixed="
+            f"{fixed} if that is meant, or pass whole numbers as integers, which are constants"
+        )
+        return Proof("not proved", theta.size, reason=reason), its_kind, then
+    return replace(found, reason=others), its_kind, then
+
+
+def _differing(asked: Asked, theta: Array, kind: Field) -> str:
+    """Say in which coordinates, or blocks of a large theta, the excess is not 0."""
+    places: dict[str, Any] = {**asked.blocks}
+    if theta.size <= SIXTY_DIGITS:
+        places = {asked.name(j): j for j in range(theta.size)}
+    differing = []
+    for name, place in places.items():
+        field, direction = type(kind)(kind.seed), np.zeros(theta.size, np.int64)
+        direction[place] = np.random.default_rng(0).integers(1, 1000, direction[place].shape)
+        if run(asked, theta, field, field.whole(direction)).excess().any():
+            differing.append(name)
+    shown = ", ".join(differing[:SHOWN]) + ", ..." * (len(differing) > SHOWN)
+    return f"{len(differing)} of {len(places)} are wrong: {shown}"
+
+
+# --- values
+
+
+def prove_same(
+    first: Callable[..., Any],
+    second: Callable[..., Any],
+    *arguments: Any,
+    seed: int = 0,
+    fixed: Iterable[str | int] | str = (),
+) -> Proof:
+    """Prove or refute that two functions have the same values, coded ones and formulas (D44).
+
+    Exactly, up to constants: their difference does not move when all exact arguments do. The
+    constants themselves are the rounding of the functions' own constants (log 2 pi), or an error:
+    they are computed to sixty digits and must be below 1e-13 of the value, or of 1 if that is more.
+
+    Parameters
+    ----------
+    first, second : callable
+        From the `arguments` to a number, an array, or a dict, tuple or list of arrays, both alike.
+    *arguments
+        As in `prove`; floats and arrays of floats move. Fix a constant in the functions, or give
+        it as a fraction.
+    seed : int
+        Of the random numbers.
+    fixed : names or positions of arguments, optional
+        Data that do not move.
+
+    Returns
+    -------
+    Proof
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `first` or `second` cannot be called, `seed` is no whole number, or the values of both
+        have different shapes.
+    """
+    check_callable("first", first)
+    check_callable("second", second)
+    seed = operator.index(seed)
+    names = names_of(first, len(arguments), before=0)
+    data = kinds(names, fixed)
+    of = Tree.of(0.0, "value")
+
+    def values(field: Field) -> tuple[Exact, Exact]:
+        nonlocal of
+        given = [
+            exact(one, field, how, moving=how is FREE)
+            for one, how in zip(arguments, data, strict=True)
+        ]
+        with np.errstate(all="ignore"), proving(field, first, second):
+            one, other = (function(*copied(given)) for function in (first, second))
+            of = Tree.of(one, "value")
+            return lift(of.flat(one), field), lift(of.flat(other, "the second value"), field)
+
+    def excess(field: Field) -> Array:
+        one, other = values(field)
+        return field.sub(one.b, other.b)
+
+    try:
+        same, kind = asked_fields(excess, seed, LARGE)
+        with localcontext(context(DIGITS)):
+            x, y = (Decimal(0) + each.r[..., 0] for each in values(Digits(seed)))
+            apart = abs(x - y)  # of values and of slopes (N, 2), and relative to them
+            ratio = apart / np.maximum(np.maximum(abs(x), abs(y)), np.array(Decimal(1)))
+            places = [(n, int(row[0] <= CONSTANT)) for n, row in enumerate(ratio)]
+            wrong = [
+                Wrong("slope of " * k + of.name(n), x[n, k], y[n, k])
+                for n, k in places
+                if not ratio[n, k] <= CONSTANT
+            ]
+            same &= not kind.laws or bool((ratio[:, 1] <= LAWFUL).all())
+    except Unlike:
+        raise
+    except Exception as error:
+        return Proof("not traceable", of.size, reason=where(error), of_values=True)
+    reason, for_data = "", told(names, data)
+    if not all(number.is_finite() for number in apart.ravel()):
+        reason = NOWHERE
+    elif wrong:
+        return Proof("refuted", of.size, tuple(wrong), of_values=True)
+    elif not same:
+        reason = f"the values are {apart[:, 0].max():.1g} apart, {IDENTITY}"
+    elif not kind.moved:
+        reason = "no argument moves: floats and arrays of floats do, whole numbers are constants"
+    if reason:
+        return Proof("not proved", of.size, reason=reason, of_values=True)
+    verdict = f"proved{' for these data' * bool(for_data)}"
+    comparisons = len(path_of(kind))
+    return Proof(verdict, of.size, comparisons=comparisons, of_values=True, data=for_data)

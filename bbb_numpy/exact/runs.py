@@ -5,21 +5,31 @@ from __future__ import annotations
 import linecache
 import re
 import traceback
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gradcheck import check_returned
 from .arrays import Exact, dual, lift
+from .data import Data, exact
 from .digits import NoDigits
 from .fields import Field, Gauss, Prime, Towers
 from .makers import proving
+from .trees import Unlike, check_returned, copied
 
-__all__ = ["Asked", "Found", "Stopped", "asked_fields", "exact", "path_of", "run", "still"]
+__all__ = [
+    "Asked",
+    "Found",
+    "Stopped",
+    "asked_fields",
+    "number",
+    "path_of",
+    "run",
+    "still",
+    "where",
+]
 
 Array = NDArray[Any]
 LARGE = 20_000  # numbers: of more, one is 0 by chance modulo the small primes of `Towers`
@@ -35,17 +45,18 @@ class Stopped(Exception):
 
 
 class Asked(NamedTuple):
-    """What is to be proved, and how its parts are called; whether for all arguments."""
+    """What is to be proved, how its parts are called, and what is known of the arguments."""
 
     value_and_grad: Callable[..., tuple[Any, ...]]
     arguments: tuple[Any, ...]
+    names: Sequence[str]  # of the arguments
+    data: tuple[Data, ...]  # free, fixed, or bound by a condition
     name: Callable[[int], str]
     blocks: Mapping[str, slice]
     seed: int
-    exact: bool = True
 
     def excess(self, theta: Array, field: Field) -> Array:
-        """Return what `Found.excess` is at random numbers of a field."""
+        """Return `Found.excess` at random numbers of a field."""
         return run(self, theta, field).excess()
 
 
@@ -71,51 +82,27 @@ def asked_fields(excess: Callable[[Field], Array], seed: int, size: int) -> tupl
     """Return whether an excess is 0 at random points, and the last field.
 
     At all of them where the roots exist, and at four at least where there are roots: each of them
-    has another sign there. A field that knows more laws is asked where the simplest says no.
+    has another sign there. A field that knows more laws is asked where the simplest says no, if
+    there is anything that has laws.
     """
-    rooted = False
+    rooted = lawful = False
     kinds: tuple[type[Field], ...] = (Prime, Gauss, Towers)
     for kind in kinds:
-        if (kind is Gauss and not rooted) or (kind is Towers and size > LARGE):
+        if (kind is Gauss and not rooted) or (kind is Towers and (size > LARGE or not lawful)):
             continue
         agreed = 0
         for point in range(POINTS):
             field = kind(seed * POINTS + point)
-            left = excess(field) == 0
+            left = (excess(field) == 0).reshape(-1, field.C).all(axis=0)
             zero = left.reshape(field.levels, -1).all(axis=1).any()
             agreed += bool(zero)
             rooted |= kind is Prime and field.flaws > 0
+            lawful |= field.transcendental or field.roots > 0
             if agreed == AGREED or (agreed and not field.roots):
                 return True, field
             if not zero and (not field.flaws or kind is Prime):
                 break
     return False, field
-
-
-def exact(values: Any, field: Field, moving: bool = False) -> Any:
-    """Return floats and arrays of them, alone or in tuples, lists and dicts, as exact numbers.
-
-    They stand still, or move in a random direction. Everything else (whole numbers, fractions,
-    truth values, names) is returned as it is.
-    """
-    if isinstance(values, tuple | list | dict):
-        return within(values, lambda value: exact(value, field, moving))
-    if isinstance(values, float) or (isinstance(values, np.ndarray) and values.dtype.kind == "f"):
-        v = np.array(values, float)
-        field.moved |= moving
-        b = field.tangent(v.shape) if moving else None
-        return Exact(field, dual(field, field.variable(v), b), v)
-    return values
-
-
-def within(values: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a tuple, list or dict of what each entry becomes."""
-    if isinstance(values, dict):
-        return {key: change(value) for key, value in values.items()}
-    made = [change(value) for value in values]
-    if isinstance(values, list):
-        return made
-    return type(values)(*made) if hasattr(values, "_fields") else tuple(made)
 
 
 def still(values: Any) -> Any:
@@ -128,27 +115,18 @@ def number(value: Any, field: Field) -> Exact:
     return lift(value, field).reshape(1)
 
 
-def copied(values: Any, sealed: bool = False) -> Any:
-    """Return the same with arrays of its own; sealed ones cannot be written."""
-    if isinstance(values, tuple | list | dict):
-        return within(values, partial(copied, sealed=sealed))
-    if isinstance(values, np.ndarray):
-        values = values.copy()
-        values.flags.writeable = not sealed
-    return values
-
-
 def run(asked: Asked, theta: Array, field: Field, direction: Array | None = None) -> Found:
     """Return what the function returns where theta moves in a direction, at random if not given."""
     direction = field.tangent(theta.shape) if direction is None else direction
-    given = exact(asked.arguments, field) if asked.exact else asked.arguments
+    pairs = zip(asked.arguments, asked.data, strict=True)
+    given = [exact(one, field, data) for one, data in pairs]
     moving = Exact(field, dual(field, field.variable(theta), direction), theta)
     at = copied((moving, *given), sealed=True)
     field.moved = True
     try:
         with np.errstate(all="ignore"), proving(field, asked.value_and_grad):
             returned = asked.value_and_grad(*at)
-    except NoDigits:
+    except (NoDigits, Unlike):
         raise
     except Exception as error:
         verdict = "not proved" if OVERWRITTEN in str(error) else "not traceable"

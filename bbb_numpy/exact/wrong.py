@@ -1,14 +1,16 @@
-"""What is wrong with a gradient, and by how much (D44).
+"""What the numbers at theta say, and which derivatives are wrong there, by how much (D44).
 
-In decimals for small theta, one coordinate after the other. In a field for large ones: along the
-directions d_j = r_j^k, k = 0, 1, ..., with random r_j, the excess is sum_j delta_j r_j^k of the
-errors delta_j, a recurrence whose roots are the r_j of the coordinates that are wrong (Prony), if
-they are few. Otherwise each block is asked along two directions: the same quotient of both slopes
-is a factor by which the block is wrong.
+Sixty digits say whether value and gradient exist, and the slope along any direction; floats do
+where theta is large. Of a small theta every coordinate is asked. Of a large one the field says
+which are wrong: along the directions d_j = r_j^k, k = 1, 2, 3, 4, with random r_j, the excess is
+sum_j delta_j r_j^k of the errors delta_j, a recurrence whose roots are the r_j of the coordinates
+that are wrong (Prony), if these are one or two. Otherwise each block is asked along two directions:
+the same quotient of both slopes is a factor by which the block is wrong.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -16,199 +18,274 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .digits import DIGITS, Digits, context
+from .digits import DIGITS, Digits, NoDigits, context
 from .fields import Field, Prime, _key, mixed
-from .runs import LARGE, Asked, asked_fields, copied, run
+from .runs import LARGE, Asked, run
+from .trees import copied
 
-__all__ = ["SAME", "Wrong", "WrongBlock", "amounts", "in_floats", "located", "slopes"]
+__all__ = [
+    "FLOATS",
+    "NOWHERE",
+    "SIXTY_DIGITS",
+    "STATE",
+    "Decimals",
+    "Floats",
+    "Wrong",
+    "judged",
+    "numbers",
+]
 
 Array = NDArray[Any]
+SIXTY_DIGITS = 256  # coordinates that are asked one by one, in decimals
 SAME = Decimal("1e-35")  # relative difference at which two of them are the same number
 SMALL = Decimal("1e-20")  # of the largest derivative: smaller ones are held to that error
-ROUNDED = Decimal("1e-15")  # what the rounding of float constants may do to a derivative
+ROUNDING = Decimal("1e-15")  # what the rounding of float constants may do to a derivative
 SHAKEN = Decimal("1e-9")  # up to here it is asked what their rounding does
-FLOATS = 1e-3  # relative difference of floats and of exact numbers that is not rounding
-FEW = 2  # wrong coordinates of a large theta that are found one by one
+APART = 1e-3  # relative difference of floats and of exact numbers that is not rounding
+STEPS = (1e-7, 1e-4)  # of differences of floats: small ones stay on a path, large ones keep digits
+
+NOWHERE = (
+    "there is no value or no derivative here: something is divided by 0, or is the logarithm or "
+    "the root of a negative number. Take a theta at which the function is defined"
+)
+FLOATS = (
+    "with floats the {} is another, {:.6g} for {:.6g}: the function asks for the dtype of theta, "
+    "keeps something from call to call, or its floats have lost their digits"
+)
+STATE = (
+    "two calls with the same numbers return different ones: something is kept from call to call, "
+    "or noise is drawn inside. Pass it as an argument"
+)
+ROUNDED = (
+    "derivatives differ by {:.1g}, as the rounding of a float constant may make them, or of data "
+    "that sum to 1. Pass constants as arguments, or make them binary fractions"
+)
 
 
 class Wrong(NamedTuple):
-    """One wrong derivative."""
+    """A wrong derivative; or a block of them, with their slopes along a random direction."""
 
     name: str
     by_hand: Decimal
     right: Decimal
     seen: bool = True  # whether the difference is more than the rounding of what measures it
+    size: int = 1
+    factor: Fraction | None = None  # by which all of a block are too large
 
     def __str__(self) -> str:
+        hand, right, excess = float(self.by_hand), float(self.right), self.by_hand - self.right
         if not self.seen:
-            return f"{self.name}: {float(self.by_hand):.15g} is wrong, by less than floats show"
-        excess = self.by_hand - self.right
-        way = "too large" if excess > 0 else "too small"
-        shown = f"by hand {float(self.by_hand):.15g}, right {float(self.right):.15g}"
-        return f"{self.name}: {shown}, {way} by {float(abs(excess)):.3g}"
+            return f"{self.name}: {hand:.15g} is wrong, by less than floats show"
+        if self.size > 1:
+            what = f"wrong in more than 2 of {self.size}"
+            if self.factor is not None:
+                what = f"{self.factor} times the right one, in all {self.size}"
+            shown = f"by hand {hand:.6g}, right {right:.6g}"
+            return f"{self.name}: {what}; along a random direction {shown}"
+        way = f"too {'large' if excess > 0 else 'small'} by {float(abs(excess)):.3g}"
+        return f"{self.name}: by hand {hand:.15g}, right {right:.15g}, {way}"
 
 
-class WrongBlock(NamedTuple):
-    """A block of derivatives that are wrong, with their slopes along a random direction."""
-
-    name: str
-    size: int
-    factor: Fraction | None  # by which all are too large
-    by_hand: float
-    right: float
-
-    @property
-    def seen(self) -> bool:
-        """Whether the slopes differ by more than rounding."""
-        return abs(self.by_hand - self.right) > 1e-4 * max(abs(self.by_hand), abs(self.right))
-
-    def __str__(self) -> str:
-        what = f"wrong in more than {FEW} of {self.size}"
-        if self.factor is not None:
-            what = f"{self.factor} times the right one, in all {self.size}"
-        shown = f"along a random direction by hand {self.by_hand:.6g}, right {self.right:.6g}"
-        return f"{self.name}: {what}; {shown}"
+# --- the numbers at theta
 
 
-def amounts(asked: Asked, theta: Array, kind: Field, digits: int) -> tuple[str, tuple[Wrong, ...]]:
-    """Find the wrong derivatives with many digits, or the reason why nothing is concluded."""
-    hand, right = [], []
-    with localcontext(context(digits)):
-        decimals = Digits(asked.seed)
-        for j in range(theta.size):
-            direction = decimals.whole(np.arange(theta.size) == j)
-            found = run(asked, theta, decimals, direction)
-            hand.append(found.grad.a[j, 0])
-            right.append(found.value.b[0, 0])
-        again = run(asked, theta, decimals, direction)
-        size = max(map(abs, right))
-        wrong = [
-            Wrong(asked.name(j), h, r)
-            for j, (h, r) in enumerate(zip(hand, right, strict=True))
-            if not abs(h - r) <= SAME * max(abs(h), SMALL * size)
-        ]
-        worst = max((abs(one.by_hand - one.right) for one in wrong), default=Decimal(0))
-        rounded = worst < ROUNDED * size
-        if wrong and not rounded and worst < SHAKEN * max(size, Decimal(1)):
-            # along one direction, with floats shaken in their last digit
-            whole, *shaken = (asked.excess(theta, Digits(asked.seed, k))[0] for k in range(7))
-            rounded = worst < 1000 * max(abs(one - whole) for one in shaken)
-    reason = ""
-    if (found.grad.r != again.grad.r).any() or (found.value.r != again.value.r).any():
-        reason = (
-            "two calls with the same numbers return different ones: something is kept from call "
-            "to call, or noise is drawn inside. Pass it as an argument"
-        )
-    elif not wrong:
-        reason = "all derivatives are right to 35 digits here, but " + _why(asked, theta, kind)
-    elif rounded:
-        reason = (
-            f"derivatives differ by {worst:.1g}, as the rounding of a float "
-            "constant may make them, or of data that sum to 1. Pass constants as arguments, or "
-            "make them binary fractions"
-        )
-    return reason, () if reason else tuple(wrong)
+class Decimals:
+    """Sixty digits at theta, three hundred where most of sixty cancel."""
+
+    RIGHT = "all derivatives are right to 35 digits here, but "
+
+    def __init__(self, asked: Asked, theta: Array) -> None:
+        self.asked, self.theta, self.field = asked, theta, Digits(asked.seed)
+        for self.digits in (DIGITS, 5 * DIGITS):
+            with localcontext(context(self.digits)):
+                self.found = run(asked, theta, Digits(asked.seed))
+                slope, value = self.found.value.b[0, 0], self.found.value.a[0, 0]
+                size = abs(self.found.terms).sum() + abs(slope)
+                self.exists = (value + size).is_finite()
+                self.agrees = self.exists and abs(self.found.excess()[0]) <= SAME * size
+            if self.agrees:
+                break
+
+    def slopes(self, direction: Array) -> tuple[Decimal, Decimal, Decimal]:
+        """Return the slope along a direction by hand and right, and how unsure both are."""
+        with localcontext(context(self.digits)):
+            found = run(self.asked, self.theta, self.field, self.field.constant(direction))
+            return found.terms.sum(), found.value.b[0, 0], Decimal(0)
+
+    def rounding(self) -> Decimal:
+        """Return what floats shaken in their last digit do to the excess."""
+        with localcontext(context(self.digits)):
+            fields = (Digits(self.asked.seed, shake) for shake in range(7))
+            first, *shaken = (self.asked.excess(self.theta, field)[0] for field in fields)
+            return max(abs(one - first) for one in shaken)
+
+    def otherwise(self) -> str:
+        """Say that the function returns something else for floats, if it does."""
+        try:
+            with np.errstate(all="ignore"):
+                at = self.theta.copy(), *copied(self.asked.arguments)
+                floats = self.asked.value_and_grad(*at)[:2]
+                ours = np.array([floats[0], *floats[1]], float)
+            right = np.array([self.found.value.a[0, 0], *self.found.grad.a[:, 0]], float)
+        except Exception:  # a function of exact numbers alone, or values beyond floats
+            return ""
+        if not np.isfinite([*ours, *right]).all():
+            return ""
+        size = np.full(right.size, max(1e-6, 1e-6 * abs(right[0]), *np.abs(right[1:])))
+        size[0] += abs(right[0])
+        k = int(np.argmax(np.abs(ours - right) / size))
+        apart = abs(ours[k] - right[k]) > APART * size[k]
+        return FLOATS.format("gradient" if k else "value", ours[k], right[k]) if apart else ""
 
 
-def _why(asked: Asked, theta: Array, kind: Field) -> str:
-    """Say why the field does not agree where the digits do, and what to do."""
-    given = asked._replace(exact=False)
-    if asked_fields(lambda field: given.excess(theta, field), asked.seed, theta.size)[0]:
-        return (
-            "only for the arguments that are given: by what their values have in common, as "
-            "weights that sum to 1 or rows with a single 1. Whole numbers are constants: pass such "
-            "data as integers, or let the function hold them instead of taking them"
-        )
-    if kind.roots or kind.transcendental:
-        return (
-            "by an identity between exponentials, logarithms or roots that the field does not "
-            "know. Write value and gradient with the same ones"
-        )
-    return "for these numbers alone: by what theta or the constants have in common"
+class Floats:
+    """Floats and their differences, where decimals take too long or have no series."""
+
+    RIGHT = "nothing is wrong as far as floats can tell, but "
+
+    def __init__(self, asked: Asked, theta: Array) -> None:
+        self.asked, self.theta = asked, theta
+        direction = np.random.default_rng(asked.seed).standard_normal(theta.size)
+        self.hand, self.right, _ = self.slopes(direction, STEPS[:1])
+        self.exists = bool(np.isfinite([self.hand, self.right]).all())
+        self.agrees = abs(self.hand - self.right) <= APART * max(abs(self.hand), abs(self.right))
+
+    def slopes(
+        self, direction: Array, steps: tuple[float, ...] = STEPS
+    ) -> tuple[float, float, float]:
+        """Return the slope along a direction by hand and right, and how unsure both are."""
+        f, arguments = self.asked.value_and_grad, self.asked.arguments
+        size = max(1.0, float(abs(self.theta).max())) / max(1e-300, float(abs(direction).max()))
+
+        def differences(h: float) -> float:
+            at = (self.theta + k * h * direction for k in (-2, -1, 1, 2))
+            v = [float(f(there, *copied(arguments))[0]) for there in at]
+            return (v[0] - 8 * v[1] + 8 * v[2] - v[3]) / (12 * h)
+
+        with np.errstate(all="ignore"):
+            hand = float(np.ravel(f(self.theta.copy(), *copied(arguments))[1]) @ direction)
+            each = [differences(step * size) for step in steps]
+        right = min(each, key=lambda one: abs(one - hand))
+        return hand, right, 10 * abs(each[0] - each[-1]) + 1e-10 * max(abs(hand), abs(right))
+
+    def rounding(self) -> Decimal:
+        """Return 0: it is not known."""
+        return Decimal(0)
+
+    def otherwise(self) -> str:
+        """Say nothing: the slopes of floats agree."""
+        return ""
 
 
-# --- large theta
+def numbers(asked: Asked, theta: Array, same: bool, kind: Field) -> Decimals | Floats:
+    """Return what to ask: decimals of a large theta only where floats do not say that all is well.
+
+    Where the field knows all laws its primes are small, and decimals are asked as well.
+    """
+    ways: list[type[Decimals] | type[Floats]] = (
+        [Floats] if theta.size > LARGE else [Floats, Decimals]
+    )
+    if theta.size <= SIXTY_DIGITS or (same and kind.laws):
+        ways = [Decimals]
+    found: Decimals | Floats | None = None
+    for way in ways:
+        try:
+            found = way(asked, theta)
+        except NoDigits:
+            found = found or Floats(asked, theta)
+        if same and found.agrees:
+            break
+    assert found is not None
+    return found
 
 
-def located(asked: Asked, theta: Array, field: Field) -> tuple[str, tuple[Any, ...]]:
-    """Find what is wrong by the excess along chosen directions, or say that floats see nothing."""
-    key = _key(asked.seed, "coordinates")
-    seed, p = field.seed, Prime(field.seed).p
-    roots = (mixed(np.arange(theta.size), key) % np.uint64(p)).astype(np.int64)
-    power, excess = np.ones(theta.size, np.int64), []
-    for _ in range(2 * FEW):
-        at = Prime(seed)
-        excess.append(int(run(asked, theta, at, power[:, None]).excess()[0]))
-        power = at.mul(power, roots)
-    found: list[Any] = []
-    if any(excess):
-        recurrence = _recurrence(excess, p)
-        value = np.zeros(theta.size, np.int64)
-        for coefficient in recurrence:
-            value = at.add(at.mul(value, roots), np.full(1, coefficient))
-        places = np.flatnonzero(value == 0)
-        if len(places) == len(recurrence) - 1 <= FEW:
-            found = [_single(asked, theta, int(place)) for place in places]
-    for name, part in asked.blocks.items() if not found else ():
-        found += _block(asked, theta, name, part, seed)
-    if any(one.seen for one in found):
-        return "", tuple(found)
-    return (
-        "nothing is wrong as far as floats can tell, but by an identity that the field does not "
-        "know, or a constant that is rounded"
-    ), ()
+# --- which derivatives are wrong
 
 
-def _recurrence(terms: list[int], p: int) -> list[int]:
-    """Return the shortest c with sum_i c_i S_(n-i) = 0 modulo p, by Berlekamp and Massey."""
-    now, before, length, gap, last = [1], [1], 0, 1, 1
-    for n, term in enumerate(terms):
-        used = range(1, min(length, len(now) - 1) + 1)
-        left = (term + sum(now[i] * terms[n - i] for i in used)) % p
-        if left:
-            kept, factor = now[:], left * pow(last, -1, p) % p
-            now += [0] * (len(before) + gap - len(now))
-            for i, one in enumerate(before):
-                now[i + gap] = (now[i + gap] - factor * one) % p
-            if 2 * length <= n:
-                length, before, last, gap = n + 1 - length, kept, left, 0
-        gap += 1
-    return (now + [0] * (length + 1))[: length + 1]
+def judged(
+    asked: Asked, theta: Array, same: bool, at: Decimals | Floats
+) -> tuple[str, tuple[Wrong, ...]]:
+    """Return what is wrong at theta, or the reason why nothing is concluded; both may be empty."""
+    first, second = (run(asked, theta, Prime(asked.seed)) for _ in range(2))
+    if (first.grad.r != second.grad.r).any() or (first.value.r != second.value.r).any():
+        return STATE, ()
+    if same and isinstance(at, Floats):
+        return FLOATS.format("slope", at.hand, at.right), ()
+    with localcontext(context(5 * DIGITS)):
+        slopes = []
+        for name, direction, size, factor in _parts(asked, theta, same):
+            hand, right, unsure = map(Decimal, at.slopes(direction))
+            slopes.append((Wrong(name, hand, right, True, size, factor), unsure))
+        most = max((abs(one.right) for one, _ in slopes), default=Decimal(0))
+        found = []
+        for one, unsure in slopes:
+            held_to = unsure + SAME * max(abs(one.by_hand), SMALL * most)
+            found.append(one._replace(seen=not abs(one.by_hand - one.right) <= held_to))
+        if not any(one.seen for one in found):
+            return "", ()
+        worst = max(abs(one.by_hand - one.right) for one in found if one.seen)
+        shaken = worst < SHAKEN * max(most, Decimal(1)) and worst < 1000 * at.rounding()
+        if worst < ROUNDING * most or shaken:
+            return ROUNDED.format(worst), ()
+    few = theta.size > SIXTY_DIGITS  # of which the field knows that they are wrong
+    return "", tuple(one for one in found if one.seen or (few and one.size == 1))
 
 
-def _single(asked: Asked, theta: Array, j: int) -> Any:
-    """Return one coordinate by hand and right: to sixty digits, or by differences of floats."""
-    direction = np.zeros(theta.size)
-    direction[j] = 1.0
-    if theta.size > LARGE:
-        hand, right = slopes(asked, theta, direction, 1e-4)
-        seen = abs(hand - right) > 1e-7 * max(abs(hand), abs(right))
-        return Wrong(asked.name(j), Decimal(hand), Decimal(right), seen)
-    with localcontext(context(DIGITS)):
-        decimals = Digits(asked.seed)
-        found = run(asked, theta, decimals, decimals.whole(direction == 1))
-        hand, right = found.grad.a[j, 0], found.value.b[0, 0]
-        seen = abs(hand - right) > SAME * max(abs(hand), abs(right))
-        return Wrong(asked.name(j), hand, right, seen)
+Part = tuple[str, Array, int, Fraction | None]  # a name, a direction, how many, by which factor
 
 
-def _block(asked: Asked, theta: Array, name: str, part: slice, seed: int) -> list[WrongBlock]:
-    """Return the block, if it is wrong, with its factor, if all of it is wrong by one."""
-    size, factors = len(range(*part.indices(theta.size))), []
+def _parts(asked: Asked, theta: Array, same: bool) -> Iterator[Part]:
+    """Yield what may be wrong: every coordinate of a small theta, else what the field says."""
+    few: Any = range(theta.size)
+    if theta.size > SIXTY_DIGITS:
+        few = [] if same else _few(asked, theta)
+    for j in few:
+        yield asked.name(int(j)), (np.arange(theta.size) == j) * 1.0, 1, None
+    for name, part in asked.blocks.items() if not len(few) else ():
+        size = len(range(*part.indices(theta.size)))
+        wrong, factor = (True, None) if same else _asked_twice(asked, theta, part, size)
+        if wrong:
+            direction = np.zeros(theta.size)
+            direction[part] = np.random.default_rng(asked.seed).standard_normal(size)
+            yield name, direction, size, factor
+
+
+def _few(asked: Asked, theta: Array) -> Array:
+    """Return the wrong coordinates, if there are one or two, by the recurrence of the excess."""
+    field, p = Prime(asked.seed), Prime(asked.seed).p
+    r = (mixed(np.arange(theta.size), _key(asked.seed, "r")) % np.uint64(p)).astype(np.int64)
+    power, s = r, []
+    for _ in range(4):
+        at = Prime(asked.seed)
+        s.append(int(run(asked, theta, at, power[:, None]).excess()[0]))
+        power = field.mul(power, r)
+        if at.flaws or not s[0]:  # roots that do not exist are wrong everywhere
+            return power[:0]
+    det = (s[1] * s[1] - s[0] * s[2]) % p
+    if det:  # r^2 = b r + c
+        b, c = ((s[1] * s[2] - s[0] * s[3]), (s[1] * s[3] - s[2] * s[2]))
+        b, c = (x * pow(det, -1, p) % p for x in (b, c))
+        places = np.flatnonzero(field.mul(r, field.sub(r, np.array([b]))) == c)
+    else:
+        places = np.flatnonzero(r == s[1] * pow(s[0], -1, p) % p)
+    return places if len(places) == 1 + bool(det) else places[:0]
+
+
+def _asked_twice(
+    asked: Asked, theta: Array, part: slice, size: int
+) -> tuple[bool, Fraction | None]:
+    """Return whether a block is wrong, and its factor, if all of it is wrong by one."""
+    factors = []
     for turn in range(2):
-        field = Prime(seed)
-        direction = np.zeros((theta.size, 1), np.int64)
-        direction[part] = Prime(seed + 1 + turn).draw((size,)) % field.p
+        field, direction = Prime(asked.seed), np.zeros((theta.size, 1), np.int64)
+        direction[part] = Prime(asked.seed + 1 + turn).draw((size,)) % field.p
         found = run(asked, theta, field, direction)
-        if not found.excess()[0]:
-            return []
+        if field.flaws or not found.excess()[0]:
+            return field.flaws > 0, None
         hand, slope = int(field.sum(found.terms, 0)[0]), int(found.value.b[0, 0])
         factors.append(hand * pow(slope, -1, field.p) % field.p if slope else None)
-    along = np.zeros(theta.size)
-    along[part] = np.random.default_rng(seed).standard_normal(size)
     first, second = factors
-    factor = _fraction(first, field.p) if first is not None and first == second else None
-    return [WrongBlock(name, size, factor, *slopes(asked, theta, along))]
+    return True, _fraction(first, field.p) if first is not None and first == second else None
 
 
 def _fraction(residue: int, p: int) -> Fraction | None:
@@ -218,44 +295,3 @@ def _fraction(residue: int, p: int) -> Fraction | None:
         q = r // s
         r, s, t, u = s, r - q * s, u, t - q * u
     return Fraction(s, u) if u and abs(s * u) < 10**6 else None
-
-
-# --- in floats
-
-
-def slopes(asked: Asked, theta: Array, direction: Array, step: float = 1e-7) -> tuple[float, float]:
-    """Return the slope along a direction by hand, and by differences of floats."""
-    h = step * max(1.0, float(abs(theta).max())) / max(1e-300, float(abs(direction).max()))
-
-    def value(steps: float) -> float:
-        at = theta + steps * h * direction
-        return float(asked.value_and_grad(at, *copied(asked.arguments))[0])
-
-    with np.errstate(all="ignore"):
-        grad = asked.value_and_grad(theta.copy(), *copied(asked.arguments))[1]
-        right = (value(-2) - 8 * value(-1) + 8 * value(1) - value(2)) / (12 * h)
-        return float(np.ravel(grad) @ direction), right
-
-
-def in_floats(asked: Asked, theta: Array, value: Any, grad: Any) -> str:
-    """Say that the function returns something else for floats than for exact numbers, if so."""
-    try:
-        with np.errstate(all="ignore"):
-            floats = asked.value_and_grad(theta.copy(), *copied(asked.arguments))[:2]
-            ours = np.array([floats[0], *floats[1]], float)
-        right = np.array([value, *grad], float)
-    except Exception:  # a function of exact numbers alone, or values beyond floats
-        return ""
-    if not np.isfinite([*ours, *right]).all():
-        return ""
-    size = np.full(right.size, max(1e-6, 1e-6 * abs(right[0]), *np.abs(right[1:])))
-    size[0] += abs(right[0])
-    apart = np.abs(ours - right) > FLOATS * size
-    if not apart.any():
-        return ""
-    at = int(np.argmax(apart))
-    return (
-        f"with floats the {'gradient' if at else 'value'} is another, {ours[at]:.6g} for "
-        f"{right[at]:.6g}: the function asks for the dtype of theta, keeps something from call "
-        "to call, or its floats have lost their digits"
-    )

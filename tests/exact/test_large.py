@@ -6,7 +6,8 @@ import pytest
 from bbb_numpy import plain
 from bbb_numpy.exact import prove
 from bbb_numpy.exact.fields import Prime
-from bbb_numpy.exact.wrong import _fraction, _recurrence
+from bbb_numpy.exact.runs import LARGE
+from bbb_numpy.exact.wrong import _fraction
 
 RNG = np.random.default_rng(0)
 NET = (6, 20, 2)
@@ -78,22 +79,47 @@ def test_a_block_that_is_wrong_by_a_factor_is_named_with_it():
 def test_a_block_that_is_wrong_otherwise_is_named():
     (one,) = proved(block(lambda theta: 1 / plain.sigmoid(theta[SIZE:]))).wrong
     assert (one.name, one.factor) == ("rho", None)
-    assert one.by_hand != pytest.approx(one.right, rel=0.1)
+    assert float(one.by_hand / one.right) != pytest.approx(1, rel=0.1)
 
 
-def test_what_floats_cannot_see_is_not_called_refuted():
-    proof = proved(block(lambda theta: 1 + 1e-9))
+def test_a_block_that_is_wrong_by_less_than_floats_show_is_refuted_by_decimals():
+    (one,) = proved(block(lambda theta: 1 + 1e-13)).wrong
+    assert (one.name, one.size) == ("rho", SIZE)
+    assert float(one.by_hand / one.right - 1) == pytest.approx(1e-13, rel=1e-3)
+
+
+MANY = RNG.standard_normal(LARGE + 1)  # of which no decimals are computed
+
+
+def test_of_very_many_what_floats_cannot_see_is_not_called_refuted():
+    proof = prove(lambda theta: ((theta**2).sum(), 2 * theta * (1 + 1e-13)), MANY)
     assert proof.verdict == "not proved"
     assert "as far as floats can tell" in proof.reason
+    assert prove(lambda theta: ((theta**2).sum(), 2.001 * theta), MANY).verdict == "refuted"
 
 
-def test_a_function_that_is_another_one_for_floats_is_not_proved():
-    def recognises(theta):
-        return (theta**2).sum(), (2 if type(theta) is not np.ndarray else 3) * theta
+def recognises(theta):
+    return (theta**2).sum(), (2 if type(theta) is not np.ndarray else 3) * theta
 
-    proof = prove(recognises, RNG.standard_normal(300))
+
+@pytest.mark.parametrize(("theta", "what"), [(MANY[:300], "gradient"), (MANY, "slope")])
+def test_a_function_that_is_another_one_for_floats_is_not_proved(theta, what):
+    proof = prove(recognises, theta)
     assert proof.verdict == "not proved"
-    assert "along a random direction the slope of floats is" in proof.reason
+    assert f"with floats the {what} is another" in proof.reason
+
+
+def test_the_sign_of_a_root_is_seen_at_a_large_theta_too():
+    proof = prove(lambda t: (np.sqrt(t * t).sum(), np.ones_like(t)), MANY[:300])
+    assert proof.verdict == "refuted"
+
+
+def test_roots_that_a_field_has_not_make_no_block_wrong():
+    def one_block_off(t):  # the roots of the other block are right
+        return np.sqrt(t * t + 1).sum(), np.r_[2 * t[:200], t[200:]] / np.sqrt(t * t + 1)
+
+    blocks = {"a": slice(200), "b": slice(200, 400)}
+    assert [one.name for one in prove(one_block_off, MANY[:400], blocks=blocks).wrong] == ["a"]
 
 
 def test_what_has_no_value_in_floats_is_not_proved():
@@ -101,17 +127,17 @@ def test_what_has_no_value_in_floats_is_not_proved():
     assert (proof.verdict, "there is no value" in proof.reason) == ("not proved", True)
 
 
-@pytest.mark.parametrize("wrong", [1, 2, 3])
-def test_the_shortest_recurrence_has_the_wrong_coordinates_as_its_roots(wrong):
-    field = Prime(0)
-    rng = np.random.default_rng(wrong)
-    roots, errors = (rng.integers(1, field.p, wrong).tolist() for _ in range(2))
-    terms = [sum(e * pow(r, k, field.p) for e, r in zip(errors, roots, strict=True)) % field.p
-             for k in range(2 * wrong)]  # fmt: skip
-    found = _recurrence(terms, field.p)
-    assert len(found) == wrong + 1
-    for r in roots:
-        assert sum(c * pow(r, wrong - k, field.p) for k, c in enumerate(found)) % field.p == 0
+def test_errors_of_three_coordinates_are_not_taken_for_those_of_two():
+    proof = proved(entries({1: 2.0, 5: 3.0, SIZE + 2: -1.0}))
+    assert [one.name for one in proof.wrong] == ["mu", "rho"]
+
+
+def test_two_entries_that_are_exchanged_are_named():
+    def exchanged(theta, grad):
+        grad[[1, 5]] = grad[[5, 1]]
+        return grad
+
+    assert [one.name for one in proved(changed(exchanged)).wrong] == ["mu[1]", "mu[5]"]
 
 
 def test_small_fractions_are_read_from_their_residues():

@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FILE = Path(__file__).with_suffix(".txt")
 FOLDERS = ("numeric", "parts", "model", "gradients", "training", "sampling", "evaluation",
            "learners", "plots", "data")  # fmt: skip
-ALONE = ("bbb_numpy.plain", "bbb_numpy.gradcheck", "bbb_numpy.exact.proofs")
+ALONE = ("bbb_numpy.plain", "bbb_numpy.gradcheck", "bbb_numpy.exact.proofs",
+         "bbb_numpy.exact.shapes")  # fmt: skip
 
 
 def parameters(public: Any) -> str:

@@ -1,0 +1,149 @@
+"""The data of a proof: free, fixed to what they are, or bound by a condition that they keep (D44).
+
+Exact data are random numbers, so what is proved holds for all of them. A gradient that is right for
+some alone, as that of softmax regression where rows sum to 1, is proved where they are fixed, or
+better where they are random numbers that sum to 1 as well.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import Exact, dual, lift
+from .fields import Field
+from .trees import leaves, within
+
+__all__ = ["FIXED", "FREE", "Condition", "Data", "bound", "exact", "kinds", "names_of", "told"]
+
+Array = NDArray[Any]
+NEARLY = 1e-12  # what the rounding of sums of floats may be
+
+
+class Condition(NamedTuple):
+    """What an array may keep, where it does: ``{}`` is its name."""
+
+    text: str
+    kept: Callable[[Array], bool]
+    impose: Callable[[Exact], None]  # on random numbers
+
+
+FREE, FIXED = (Condition("", lambda v: False, lambda x: None) for _ in range(2))
+Data = Condition
+
+
+def _sums(axis: int | None, total: int) -> Condition:
+    """Return the condition that all sums along an axis, or the sum of all, are this number."""
+
+    def kept(v: Array) -> bool:
+        few = v.ndim == 0 or v.size < 2 or (axis is not None and v.ndim < 2)
+        return not few and bool((np.abs(v.sum(axis) - total) < NEARLY).all())
+
+    def impose(x: Exact) -> None:
+        rows = x.reshape(-1) if axis is None else x.swapaxes(axis, 0)
+        rows[-1] = total - np.sum(rows[:-1], axis=0)
+
+    return Condition(f"{{}}.sum({'' if axis is None else f'axis={axis}'}) = {total}", kept, impose)
+
+
+def _mirror(x: Exact) -> None:
+    rows, columns = np.triu_indices(x.shape[0], 1)
+    x[rows, columns] = x[columns, rows]
+
+
+CONDITIONS = [
+    Condition(
+        "{0} = {0}.T", lambda v: v.ndim == 2 and v.size > 1 and np.array_equal(v, v.T), _mirror
+    ),
+    *(_sums(axis, total) for axis in (-1, 0, None) for total in (1, 0)),
+]
+
+
+def conditions(values: Any) -> list[Condition]:
+    """Return those that an argument keeps."""
+    arrays = [one for _, one in leaves(values, "") if isinstance(one, np.ndarray)]
+    floats = [one for one in arrays if one.dtype.kind == "f"]
+    return [one for one in CONDITIONS if any(map(one.kept, floats))]
+
+
+def exact(values: Any, field: Field, data: Data = FREE, moving: bool = False) -> Any:
+    """Return floats and arrays of them, alone or in tuples, lists and dicts, as exact numbers.
+
+    They stand still, or move in a random direction. Everything else (whole numbers, fractions,
+    truth values, names) is returned as it is. What is fixed are the fractions that floats are.
+    """
+    if isinstance(values, tuple | list | dict):
+        return within(values, lambda value: exact(value, field, data, moving))
+    if isinstance(values, float) or (isinstance(values, np.ndarray) and values.dtype.kind == "f"):
+        v = np.array(values, float)
+        if data is FIXED:
+            return lift(v, field)
+        field.moved |= moving
+        made = Exact(
+            field, dual(field, field.variable(v), field.tangent(v.shape) if moving else None), v
+        )
+        if data.kept(v):
+            data.impose(made)
+        return made
+    return values
+
+
+def names_of(function: Callable[..., Any], count: int, before: int = 1) -> list[str]:
+    """Return the names of a function's arguments, after theta."""
+    try:
+        taken = list(inspect.signature(function).parameters.values())[before:]
+    except (TypeError, ValueError):  # of a function in C
+        taken = []
+    named = [one.name for one in taken if one.kind <= one.POSITIONAL_OR_KEYWORD]
+    return [*named, *(f"argument {i}" for i in range(len(named), count))][:count]
+
+
+def kinds(names: list[str], fixed: Iterable[str | int] | str) -> tuple[Data, ...]:
+    """Return which arguments are fixed, by name or by position."""
+    chosen = [fixed] if isinstance(fixed, str | int) else list(fixed)
+    for one in chosen:
+        if one not in names and one not in range(len(names)):
+            raise ValueError(f"fixed must name arguments, of {names}; got {one!r}")
+    return tuple(FIXED if name in chosen or i in chosen else FREE for i, name in enumerate(names))
+
+
+def told(names: Sequence[str], data: Sequence[Data]) -> str:
+    """Say of which data a proof is."""
+    pairs = list(zip(names, data, strict=True))
+    fixed = " and ".join(name for name, one in pairs if one is FIXED)
+    kept = " and ".join(one.text.format(name) for name, one in pairs if one.text)
+    parts = [f"for these {fixed}" if fixed else "", f"where {kept}" if kept else ""]
+    return " ".join(filter(None, parts))
+
+
+def bound(
+    arguments: Sequence[Any],
+    data: tuple[Data, ...],
+    holds: Callable[[tuple[Data, ...]], bool],
+) -> tuple[Data, ...]:
+    """Return the data with as few fixed, or bound by a condition, as a proof needs to hold.
+
+    If it does not hold where all are fixed to what they are, or keep a condition, they are returned
+    as they were.
+    """
+    able = [i for i, one in enumerate(data) if one is FREE]
+    kept = {i: conditions(arguments[i]) for i in able}
+
+    def with_(i: int, one: Data, of: tuple[Data, ...]) -> tuple[Data, ...]:
+        return (*of[:i], one, *of[i + 1 :])
+
+    fixed = conditioned = data
+    for i in able:
+        fixed = with_(i, FIXED, fixed)
+        conditioned = with_(i, (*kept[i], FIXED)[0], conditioned)
+    now = next((start for start in (fixed, conditioned) if holds(start)), data)
+    for i in able if now != data else ():
+        for less in (FREE, *kept[i]):
+            if now[i] is not less and holds(with_(i, less, now)):
+                now = with_(i, less, now)
+                break
+    return now

@@ -1,0 +1,123 @@
+"""data: what is right for some data alone is proved for these, and says so."""
+
+import numpy as np
+import pytest
+
+from bbb_numpy.exact import prove, prove_same
+
+RNG = np.random.default_rng(0)
+TWO = np.array([1.2, 0.7])
+X, W = RNG.standard_normal((6, 3)), RNG.standard_normal((3, 4))
+ONE_HOT = np.eye(4)[[0, 2, 1, 3, 3, 0]]
+
+
+def softmax_regression(w, x, y):
+    z = x @ w
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    p = e / e.sum(axis=1, keepdims=True)
+    return -(y * np.log(p)).sum(), x.T @ (p - y)
+
+
+def weighted(t, w):
+    return (w * t**2).sum(), 2 * t * w / w.sum()
+
+
+def centred(t, x):  # the slope of the mean of x is left out
+    return (x @ t).sum() + (t**2).sum(), 2 * t
+
+
+def of_symmetric(t, a):
+    return t @ a @ t, 2 * a @ t
+
+
+SYMMETRIC = X.T @ X
+KEPT = {  # a program, its arguments, and the condition that is found
+    "softmax regression of one-hot rows": (
+        softmax_regression, (W, X, ONE_HOT), "y.sum(axis=-1) = 1"),
+    "softmax regression of probabilities": (
+        softmax_regression, (W, X, RNG.dirichlet(np.ones(4), 6)), "y.sum(axis=-1) = 1"),
+    "weights that sum to 1": (weighted, (TWO, np.array([0.25, 0.75])), "w.sum() = 1"),
+    "weights that sum to 1 but for rounding": (
+        weighted, (TWO, np.array([0.3, 0.7])), "w.sum() = 1"),
+    "weights in a dict": (
+        lambda t, d: weighted(t, d["w"]), (TWO, {"w": np.array([0.3, 0.7])}), "d.sum() = 1"),
+    "a symmetric matrix": (of_symmetric, (TWO, SYMMETRIC[:2, :2]), "a = a.T"),
+    "centred columns": (
+        centred, (TWO, X[:, :2] - X[:, :2].mean(axis=0)), "x.sum(axis=0) = 0"),
+    "large theta": (of_symmetric, (RNG.standard_normal(300), np.eye(300)), "a = a.T"),
+}  # fmt: skip
+
+
+@pytest.mark.equation("D44")
+@pytest.mark.parametrize("name", KEPT)
+def test_what_is_right_where_data_keep_a_condition_is_proved_there(name):
+    program, at, condition = KEPT[name]
+    proof = prove(program, *at)
+    assert proof.verdict == "proved for these data"
+    assert proof.proved
+    assert str(proof).startswith(
+        f"proved where {condition}: all {at[0].size} derivatives are exact"
+    )
+    assert "with other " in proof.reason
+
+
+def test_the_line_says_where_it_would_be_wrong():
+    assert str(prove(weighted, TWO, np.array([0.25, 0.75]))) == (
+        "proved where w.sum() = 1: all 2 derivatives are exact; "
+        "with other w 2 of 2 are wrong: theta[0], theta[1]"
+    )
+    proof = prove(lambda t, w: ((w * t).sum(), w * [1, w[0] + w[1]]), TWO, np.array([0.25, 0.75]))
+    assert proof.reason == "with other w 1 of 2 are wrong: theta[1]"
+
+
+COINCIDENCES = {  # right for these numbers, which keep no condition that makes it right
+    "ones, with another power": (lambda t, x: ((x * t).sum(), x * x), (TWO, np.ones(2))),
+    "labels that are 0 and 1": (
+        lambda t, y: ((y * t).sum(), y * y), (TWO, np.array([0.0, 1.0]))),
+    "a scale of 1 that is left out": (
+        lambda t, s: (s * (t**2).sum(), 2 * t), (TWO, 1.0)),
+    "a symmetric matrix whose square it is": (
+        lambda t, a: (t @ a @ t, 2 * a @ a @ t), (TWO, np.eye(2))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COINCIDENCES)
+def test_a_coincidence_of_the_data_is_not_proved_unless_they_are_said_to_be_fixed(name):
+    program, at = COINCIDENCES[name]
+    proof = prove(program, *at)
+    argument = program.__code__.co_varnames[1]
+    assert proof.verdict == "not proved"
+    assert f"all 2 derivatives are exact for these {argument} alone; with other" in proof.reason
+    assert f"Say fixed=('{argument}',) if that is meant" in proof.reason
+    for fixed in ((argument,), argument, (0,)):
+        meant = prove(program, *at, fixed=fixed)
+        assert meant.verdict == "proved for these data"
+        assert str(meant) == f"proved for these {argument}: all 2 derivatives are exact"
+
+
+def test_only_the_data_that_matter_are_named():
+    found = prove(lambda t, x, s: (s * (x * t).sum(), s * x * x), TWO, np.ones(2), 0.7)
+    assert "for these x alone" in found.reason
+    both = prove(lambda t, x, s: (s * (x * t).sum(), s * s * x * x), TWO, np.ones(2), 1.0)
+    assert "for these x and s alone" in both.reason
+    assert "fixed=('x', 's')" in both.reason
+
+
+def test_a_wrong_gradient_is_wrong_for_fixed_data_too():
+    assert prove(weighted, TWO, TWO, fixed="w").verdict == "refuted"
+    wrong = prove(lambda w, x, y: softmax_regression(w, x, y * 1.5), W, X, ONE_HOT)
+    assert wrong.verdict == "refuted"
+
+
+def test_fixed_data_are_exact_numbers_whose_floats_may_be_compared():
+    def of_labels(t, y):
+        return (t * (y == 1)).sum(), (y == 1) * np.log(np.exp(y)) / y.clip(0.5, 1)
+
+    assert "data are compared" in prove(of_labels, TWO, np.array([0.0, 1.0])).reason
+    assert prove(of_labels, TWO, np.array([0.0, 1.0]), fixed="y")
+
+
+def test_fixed_data_do_not_move_in_values():
+    same = prove_same(lambda x, y: x + y * y, lambda x, y: x + y, TWO, np.ones(2), fixed="y")
+    assert str(same) == "proved for these y: the two values are the same"
+    assert not prove_same(lambda x, y: x + y * y, lambda x, y: x + y, TWO, np.ones(2))
