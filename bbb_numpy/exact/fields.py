@@ -154,6 +154,7 @@ class Field:
         self.rng = np.random.default_rng(word(type(self).__name__, seed))
         self.known: dict[float, Array] = {}  # constants that were met
         self.met: dict[Any, Any] = {}  # and as exact numbers
+        self.found: Any = None  # what the function returned
         self.path: list[Array] = []  # what comparisons found, and the signs of squares' roots
         self.squares: list[tuple[Array, Array, Array]] = []  # t^2, t and its floats
         self.roots = 0  # arrays of which roots were taken

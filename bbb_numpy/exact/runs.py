@@ -134,7 +134,8 @@ def run(asked: Asked, theta: Array, field: Field, direction: Array | None = None
     check_returned(returned, theta.shape)
     try:
         value, grad = number(returned[0], field), lift(returned[1], field)
-        return Found(value, grad, field.mul(grad.a, direction))
+        field.found = Found(value, grad, field.mul(grad.a, direction))
+        return field.found
     except Exception as error:
         raise Stopped("not traceable", where(error)) from error
 

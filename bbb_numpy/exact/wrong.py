@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .digits import DIGITS, Digits, NoDigits, context
 from .fields import Field, Prime, _key, mixed
-from .runs import LARGE, Asked, run
+from .runs import LARGE, Asked, Found, run
 from .trees import copied
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "NOWHERE",
     "SIXTY_DIGITS",
     "STATE",
+    "Carried",
     "Decimals",
     "Floats",
     "Wrong",
@@ -121,21 +122,41 @@ class Decimals:
 
     def otherwise(self) -> str:
         """Say that the function returns something else for floats, if it does."""
-        try:
-            with np.errstate(all="ignore"):
-                at = self.theta.copy(), *copied(self.asked.arguments)
-                floats = self.asked.value_and_grad(*at)[:2]
-                ours = np.array([floats[0], *floats[1]], float)
-            right = np.array([self.found.value.a[0, 0], *self.found.grad.a[:, 0]], float)
-        except Exception:  # a function of exact numbers alone, or values beyond floats
-            return ""
-        if not np.isfinite([*ours, *right]).all():
-            return ""
-        size = np.full(right.size, max(1e-6, 1e-6 * abs(right[0]), *np.abs(right[1:])))
-        size[0] += abs(right[0])
-        k = int(np.argmax(np.abs(ours - right) / size))
-        apart = abs(ours[k] - right[k]) > APART * size[k]
-        return FLOATS.format("gradient" if k else "value", ours[k], right[k]) if apart else ""
+        return _otherwise(self.asked, self.theta, self.found.value.a, self.found.grad.a) or ""
+
+
+class Carried:
+    """The floats that a proof has carried along, where no root's sign has to be looked at."""
+
+    RIGHT = ""
+
+    def __init__(self, asked: Asked, theta: Array, found: Found) -> None:
+        value, grad = found.value.v, found.grad.v
+        self.exists = bool(np.isfinite(value).all() and np.isfinite(grad).all())
+        self.agrees = self.exists and _otherwise(asked, theta, value, grad) == ""
+
+    def otherwise(self) -> str:
+        """Say nothing: floats agree."""
+        return ""
+
+
+def _otherwise(asked: Asked, theta: Array, value: Array, grad: Array) -> str | None:
+    """Say that the function returns something else for floats, if it does; None if none at all."""
+    try:
+        with np.errstate(all="ignore"):
+            at = theta.copy(), *copied(asked.arguments)
+            floats = asked.value_and_grad(*at)[:2]
+            ours = np.array([floats[0], *floats[1]], float)
+        right = np.concatenate([value.ravel(), grad.ravel()]).astype(float)
+    except Exception:  # a function of exact numbers alone, or values beyond floats
+        return None
+    if not np.isfinite([*ours, *right]).all():
+        return ""
+    size = np.full(right.size, max(1e-6, 1e-6 * abs(right[0]), *np.abs(right[1:])))
+    size[0] += abs(right[0])
+    k = int(np.argmax(np.abs(ours - right) / size))
+    apart = abs(ours[k] - right[k]) > APART * size[k]
+    return FLOATS.format("gradient" if k else "value", ours[k], right[k]) if apart else ""
 
 
 class Floats:
@@ -177,7 +198,7 @@ class Floats:
         return ""
 
 
-def numbers(asked: Asked, theta: Array, same: bool, kind: Field) -> Decimals | Floats:
+def numbers(asked: Asked, theta: Array, same: bool, kind: Field) -> Decimals | Floats | Carried:
     """Return what to ask: decimals of a large theta only where floats do not say that all is well.
 
     Where the field knows all laws its primes are small, and decimals are asked as well.
@@ -187,6 +208,10 @@ def numbers(asked: Asked, theta: Array, same: bool, kind: Field) -> Decimals | F
     )
     if theta.size <= SIXTY_DIGITS or (same and kind.laws):
         ways = [Decimals]
+        if same and not (kind.laws or kind.roots):
+            carried = Carried(asked, theta, kind.found)
+            if carried.agrees:
+                return carried
     found: Decimals | Floats | None = None
     for way in ways:
         try:

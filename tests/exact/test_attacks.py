@@ -376,7 +376,7 @@ TRICKS = {
     "asks for the name of the type": (
         looks_at(lambda t: type(t).__name__ == "Exact"), (TWO,), "not proved", "with floats"),
     "asks how it is printed": (
-        looks_at(lambda t: "Exact" in repr(t)), (TWO,), "not proved", "with floats"),
+        looks_at(lambda t: "exact" in repr(t)), (TWO,), "not proved", "with floats"),
     "asks who calls it": (
         looks_at(lambda t: "runs" in sys._getframe(2).f_code.co_filename), (TWO,), "not proved",
         "with floats"),
