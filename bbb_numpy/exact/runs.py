@@ -131,6 +131,8 @@ def run(asked: Asked, theta: Array, field: Field, direction: Array | None = None
     except Exception as error:
         verdict = "not proved" if OVERWRITTEN in str(error) else "not traceable"
         raise Stopped(verdict, where(error)) from error
+    finally:
+        field.squares.clear()  # no root comes any more, and they are many numbers
     check_returned(returned, theta.shape)
     try:
         value, grad = number(returned[0], field), lift(returned[1], field)

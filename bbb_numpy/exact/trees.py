@@ -158,14 +158,17 @@ def checked_arguments(
     """Return function and theta laid flat, its blocks and the names of its coordinates."""
     check_callable("value_and_grad", value_and_grad)
     flat, tree = laid_out(theta)
-    named: dict[int, str] = {}
     for name, where in (blocks or {}).items():
         if not isinstance(where, slice) or max(where.start or 0, where.stop or 0) > flat.size:
             raise ValueError(
                 f"blocks must map names to slices of theta, {flat.size} numbers; got "
                 f"{name!r}: {where!r}"
             )
-        named |= {i: f"{name}[{k}]" for k, i in enumerate(range(flat.size)[where])}
+
+    def name_of(i: int) -> str:
+        inside = ((name, range(flat.size)[where]) for name, where in (blocks or {}).items())
+        found = (f"{name}[{places.index(i)}]" for name, places in inside if i in places)
+        return next(found, None) or tree.name(i)
 
     def of_flat(theta: Any, *arguments: Any) -> Any:
         returned = value_and_grad(tree.grown(theta), *arguments)
@@ -173,8 +176,8 @@ def checked_arguments(
         return returned[0], tree.flat(returned[1], "the gradient")
 
     bare = tree.shapes == {"theta": flat.shape}
-    name = coordinate or (lambda i: named.get(i) or tree.name(i))
-    return value_and_grad if bare else of_flat, flat, blocks or tree.blocks, name
+    function = value_and_grad if bare else of_flat
+    return function, flat, blocks or tree.blocks, coordinate or name_of
 
 
 def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
