@@ -18,7 +18,18 @@ from .arrays import Exact, dual, lift
 from .fields import Field
 from .trees import leaves, within
 
-__all__ = ["FIXED", "FREE", "Condition", "Data", "bound", "exact", "kinds", "names_of", "told"]
+__all__ = [
+    "FIXED",
+    "FREE",
+    "Condition",
+    "Data",
+    "bound",
+    "exact",
+    "kinds",
+    "masked",
+    "names_of",
+    "told",
+]
 
 Array = NDArray[Any]
 NEARLY = 1e-12  # what the rounding of sums of floats may be
@@ -55,6 +66,12 @@ def _mirror(x: Exact) -> None:
     x[rows, columns] = x[columns, rows]
 
 
+def _zero(x: Exact) -> None:
+    x[x.v == 0] = 0.0
+
+
+# Of a mask, on a kink of what it multiplies
+ZEROS = Condition("the zeros of {} stay 0", lambda v: bool(v.any() and not v.all()), _zero)
 CONDITIONS = [
     Condition(
         "{0} = {0}.T", lambda v: v.ndim == 2 and v.size > 1 and np.array_equal(v, v.T), _mirror
@@ -68,6 +85,17 @@ def conditions(values: Any) -> list[Condition]:
     arrays = [one for _, one in leaves(values, "") if isinstance(one, np.ndarray)]
     floats = [one for one in arrays if one.dtype.kind == "f"]
     return [one for one in CONDITIONS if any(map(one.kept, floats))]
+
+
+def masked(arguments: Sequence[Any], data: tuple[Data, ...]) -> tuple[Data, ...]:
+    """Return the data where the zeros of free arrays that have other numbers too stay 0."""
+
+    def has_zeros(values: Any) -> bool:
+        arrays = [one for _, one in leaves(values, "") if isinstance(one, np.ndarray)]
+        return any(one.dtype.kind == "f" and ZEROS.kept(one) for one in arrays)
+
+    pairs = zip(arguments, data, strict=True)
+    return tuple(ZEROS if how is FREE and has_zeros(one) else how for one, how in pairs)
 
 
 def exact(values: Any, field: Field, data: Data = FREE, moving: bool = False) -> Any:

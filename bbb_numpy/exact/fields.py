@@ -91,7 +91,7 @@ def _fractions(v: Array) -> tuple[Array, Array]:
     the float; below 1000 there is at most one. Of other floats the float itself, and 1.
     """
     top, bottom = v.copy(), np.ones(v.shape, np.int64)
-    open_ = (np.abs(v) < 1000) & (v * 2.0**20 % 1 != 0)
+    open_ = (np.abs(v) > 1e-7) & (np.abs(v) < 1000) & (v * 2.0**20 % 1 != 0)
     whole = np.floor(v[open_])
     rest, p, q = v[open_] - whole, np.array([np.ones_like(whole), whole]), np.zeros((2, whole.size))
     q[1] = 1

@@ -39,8 +39,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import Exact, lift
-from .data import FIXED, FREE, Data, bound, exact, kinds, names_of, told
+from .arrays import KINK, Exact, lift
+from .data import FIXED, FREE, Data, bound, exact, kinds, masked, names_of, told
 from .digits import DIGITS, Digits, context
 from .fields import Field
 from .makers import proving
@@ -145,9 +145,9 @@ def prove(
         float64: it chooses the path of comparisons. The gradient has the same structure.
     *arguments
         Data, noise and constants. Floats and arrays of floats, also in tuples, lists and dicts, are
-        exact too, and the proof is for all their values on the same path. Other constants should be
-        whole numbers or halves, quarters, ...: ``1 / 0.7`` is rounded, and a value and a gradient
-        may round it differently.
+        exact too, and the proof is for all their values on the same path. Constants are the small
+        fractions that they are rounded from: ``1 / 0.7`` is 10 / 7. Others, as ``np.log(0.7)``, a
+        value and a gradient may round differently.
     blocks : mapping of str to slice, optional
         Named parts of flat theta, for the names of coordinates, and for what is wrong with a large
         theta. Default: its arrays.
@@ -181,10 +181,20 @@ def prove(
     data, seed = kinds(names, fixed), operator.index(seed)
     asked = Asked(function, arguments, names, data, name, blocks, seed)
     try:
-        proof, kind = _prove_at(asked, theta)
+        try:
+            proof, kind = _prove_at(asked, theta)
+        except Stopped as stopped:
+            mask = masked(arguments, data)
+            if KINK not in stopped.reason or mask == data:
+                raise
+            asked = asked._replace(data=mask)
+            proof, kind = _prove_at(asked, theta)
         if proof.verdict == "not proved" and proof.reason != STATE:
             proof, kind, asked = _for_the_data(asked, theta, proof, kind)
     except Stopped as stopped:
+        if stopped.verdict == "not traceable":
+            with np.errstate(all="ignore"):  # an error of its own is raised as it is
+                function(theta.copy(), *copied(arguments))
         return Proof(stopped.verdict, theta.size, reason=stopped.reason)
     paths = [path_of(kind)]
     # without comparisons and roots there is one path; where digits agree for a reason that the

@@ -146,11 +146,13 @@ OVERWRITTEN = "read-only"  # says NumPy
 # What to write instead, by what occurs in the line or in the message
 ADVICE = {
     OVERWRITTEN: "the function overwrites theta or another argument; let it work on a copy",
+    "print|log(ging|ger)": "leave out what is printed",
     "linalg": "write the elimination itself, or pass its result as an argument",
     "finfo": "write the constant itself",
     r"math\.": "use NumPy's function, which takes arrays of any kind",
     "floor|ceil|round|rint|remainder|%": "take it out of the function: it has no derivative",
-    "float|astype|dtype": "keep the dtype of theta: np.zeros_like(theta), no float()",
+    "float|astype|dtype": "keep the dtype of theta: np.zeros_like(theta), no float(), and "
+    "arrays that are made inside",
     "is not known|ufunc": "add it, with its derivative: bbb_numpy.exact.function",
 }
 

@@ -182,10 +182,12 @@ def checked_arguments(
 
 def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
     """Raise ValueError unless this is a number and a gradient of the shape of theta."""
-    if not isinstance(returned, tuple) or len(returned) < 2 or np.ndim(returned[0]) != 0:
+    pair = isinstance(returned, tuple) and len(returned) > 1
+    if not pair or np.ndim(returned[0]) != 0:
+        came = f"a value of shape {np.shape(returned[0])}" if pair else type(returned).__name__
         raise Unlike(
             "value_and_grad must return (value, grad), a single number and an array; got "
-            f"{type(returned).__name__}. Return the sum of the loss, and its gradient"
+            f"{came}. Return the sum of the loss, and its gradient"
         )
     if shape is not None and np.shape(returned[1]) != shape:
         raise Unlike(f"the gradient has shape {np.shape(returned[1])}, theta has {shape}")

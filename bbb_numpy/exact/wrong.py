@@ -236,9 +236,10 @@ def numbers(asked: Asked, theta: Array, same: bool, kind: Field) -> Decimals | F
 
 
 def judged(
-    asked: Asked, theta: Array, same: bool, at: Decimals | Floats
+    asked: Asked, theta: Array, same: bool, at: Decimals | Floats | Carried
 ) -> tuple[str, tuple[Wrong, ...]]:
     """Return what is wrong at theta, or the reason why nothing is concluded; both may be empty."""
+    assert not isinstance(at, Carried), "they agree"
     if same and isinstance(at, Floats):
         return FLOATS.format("slope", at.hand, at.right), ()
     with localcontext(context(5 * DIGITS)):

@@ -121,3 +121,15 @@ def test_fixed_data_do_not_move_in_values():
     same = prove_same(lambda x, y: x + y * y, lambda x, y: x + y, TWO, np.ones(2), fixed="y")
     assert str(same) == "proved for these y: the two values are the same"
     assert not prove_same(lambda x, y: x + y * y, lambda x, y: x + y, TWO, np.ones(2))
+
+
+def test_the_zeros_of_a_mask_stay_where_they_would_lie_on_a_kink():
+    def masked(t, m):
+        return np.maximum(t * m, 0).sum(), m * (t * m > 0)
+
+    def wrong(t, m):
+        return np.maximum(t * m, 0).sum(), m * (t > 0) / 2
+
+    at = np.ones(2), np.array([0.0, 2.0])
+    assert str(prove(masked, *at)).startswith("proved where the zeros of m stay 0")
+    assert prove(wrong, *at).verdict == "refuted"
