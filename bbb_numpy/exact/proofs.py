@@ -181,7 +181,7 @@ def prove(
     data, seed = kinds(names, fixed), operator.index(seed)
     asked = Asked(function, arguments, names, data, name, blocks, seed)
     try:
-        proof, kind = _prove_at(asked, theta)
+        proof, kind = _prove_at(asked, theta)  # D44
         if proof.verdict == "not proved" and proof.reason != STATE:
             proof, kind, asked = _for_the_data(asked, theta, proof, kind)
     except Stopped as stopped:
