@@ -182,7 +182,7 @@ def prove(
     asked = Asked(function, arguments, names, data, name, blocks, seed)
     try:
         try:
-            proof, kind = _prove_at(asked, theta)
+            proof, kind = _prove_at(asked, theta)  # D44
         except Stopped as stopped:
             mask = masked(arguments, data)
             if KINK not in stopped.reason or mask == data:
