@@ -151,7 +151,7 @@ class Watch:
         new = not self.numbers.issuperset(a.tolist())
         new |= not there.all() and any((a[there] == b[there]).all() for _, b in same_size)
         again = [name for name, b in same_size if np.array_equal(a, b)]
-        new = of not in again if again or of else new
+        new = bool(of) and of not in again if again else new
         same_size.append((of, a))
         self.numbers.update(a.tolist())
         self.names.add(result.name)
@@ -184,7 +184,7 @@ class Search:
         self.field = Lanes(seed)
         self.results: list[Result] = []
         self.flat: list[Array] = []
-        self.slopes: set[bytes] = set()
+        self.slopes: list[tuple[int, int, bytes]] = []  # of a result by an earlier one
 
     def direction(self, size: int) -> Array:
         """Return a random direction (n, 1) for results of so many numbers."""
@@ -239,8 +239,8 @@ class Search:
                     b[one.fresh] = 0
                 elif not cut and one.size in over and b.any():
                     slope = field.mul(b[one.fresh], over[one.size])
-                    earlier = [lane for j, lane in lanes.items() if j < k]
-                    self.slopes.update(slope[:, lane].tobytes() for lane in earlier)
+                    earlier = [(j, lane) for j, lane in lanes.items() if j < k]
+                    self.slopes += [(j, k, slope[:, lane].tobytes()) for j, lane in earlier]
 
         with Watch(show):
             still = zeros((self.theta.size, Lanes.C), np.int64)
@@ -259,10 +259,11 @@ class Search:
         sums = [int(self.field.sum(product, 0)[0]) for product in products]
 
         gradient = self.gradient()
+        slopes = {slope for j, k, slope in self.slopes if value[j] and value[k]}
 
         def right(k: int) -> bool:
             of, numbers = results[k].of(names), self.flat[k].tobytes()
-            if numbers in gradient or (results[k].size > 1 and numbers in self.slopes):
+            if numbers in gradient or (results[k].size > 1 and numbers in slopes):
                 return True
             return any(
                 value[z] == sums[k]
