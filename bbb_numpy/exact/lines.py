@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import Exact
-from .fields import Prime, concatenate, zeros
-from .runs import Asked, copied, run
+from .fields import Prime
+from .runs import Asked, run
+from .trees import copied
 from .words import in_words
 
 __all__ = ["explanation"]
@@ -37,8 +38,7 @@ SMALL = 256  # numbers of theta, of which a line is looked for
 MOST = 400  # results that are looked at
 DEPTH, ENTRIES = 3, 1000  # of containers in containers, and in each
 SEEDS = 8  # that are tried: of each root half of them lack it
-HERE = Path(__file__).parent
-OTHERS = (np.__path__[0], str(HERE), str(HERE.parent / "gradcheck.py"), sysconfig.get_path("stdlib"), "<frozen",
+OTHERS = (np.__path__[0], str(Path(__file__).parent), sysconfig.get_path("stdlib"), "<frozen",
           "<__")  # fmt: skip
 # Names of the cotangent of z: dz, d_z, grad_z, dL_dz, z_grad, ...
 COTANGENT = re.compile(
@@ -209,7 +209,7 @@ class Search:
         for at in range(0, self.theta.size, Lanes.C):
             along = np.eye(self.theta.size, Lanes.C, -at, dtype=np.int64)
             parts.append(run(self.asked, self.theta, Lanes(self.seed), along).value.b[0])
-        return concatenate(parts)[: self.theta.size].tobytes()
+        return np.concatenate(parts)[: self.theta.size].tobytes()
 
     def moved(self, which: list[int], cut: frozenset[int] = frozenset()) -> tuple[Array, Array]:
         """Return what moves with each of some results, while those of `cut` stand still.
@@ -218,7 +218,7 @@ class Search:
         """
         starts = range(0, max(len(which), 1), Lanes.C)
         parts = [self._moved(which[at : at + Lanes.C], cut) for at in starts]
-        value, grad = (concatenate(each) for each in zip(*parts, strict=True))
+        value, grad = (np.concatenate(each) for each in zip(*parts, strict=True))
         return value, grad
 
     def _moved(self, which: list[int], cut: frozenset[int]) -> tuple[Array, Array]:
@@ -243,7 +243,7 @@ class Search:
                     self.slopes += [(j, k, slope[:, lane].tobytes()) for j, lane in earlier]
 
         with Watch(show):
-            still = zeros((self.theta.size, Lanes.C), np.int64)
+            still = np.zeros((self.theta.size, Lanes.C), np.int64)
             found = run(self.asked, self.theta, field, still)
         if count != len(self.results):
             raise ValueError("two runs of the same function are different")

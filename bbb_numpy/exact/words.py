@@ -6,7 +6,6 @@ of each block, or of neighbours in theta.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -26,10 +25,10 @@ Array = NDArray[Any]
 SAME = Decimal("1e-30")
 
 
-def in_words(asked: Asked, theta: Array, wrong: Sequence[Any]) -> list[str]:
+def in_words(asked: Asked, theta: Array, wrong: Sequence[Wrong]) -> list[str]:
     """Return what is wrong, where it is simple: a sentence for all, or for each group."""
     places = {asked.name(j): j for j in range(theta.size)}
-    found = {places[one.name]: one for one in wrong if isinstance(one, Wrong) and one.seen}
+    found = {places[one.name]: one for one in wrong if one.seen and one.size == 1}
     with localcontext(context(DIGITS)):
         known = Known(asked, theta)
         said = known.said(found) if found else ""
@@ -48,11 +47,6 @@ class Known:
     """What a function is given, by name: numbers, and arrays as decimals."""
 
     def __init__(self, asked: Asked, theta: Array) -> None:
-        try:
-            names = list(inspect.signature(asked.value_and_grad).parameters)[1:]
-        except (TypeError, ValueError):
-            names = []
-        names += [f"argument {k + 1}" for k in range(len(names), len(asked.arguments))]
         at = [Decimal(x) for x in theta.tolist()]
         self.theta, self.numbers, self.sizes = at, dict[str, Decimal](), dict[int, str]()
         self.arrays = {
@@ -61,7 +55,7 @@ class Known:
             "sigmoid(theta)": [1 / (1 + (-x).exp()) for x in at],
             "sign(theta)": [Decimal(1).copy_sign(x) for x in at],
         }
-        for name, value in zip(names, asked.arguments, strict=False):
+        for name, value in zip(asked.names, asked.arguments, strict=True):
             if isinstance(value, float | np.ndarray) and np.asarray(value).dtype.kind in "fiu":
                 flat = [Decimal(x) for x in np.ravel(value).tolist()]
                 if np.ndim(value):

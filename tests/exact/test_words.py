@@ -40,7 +40,7 @@ def said(change):
         (lambda grad, *_: grad - 0.25, "they are too small by 1/4"),
         (lambda grad, *_: np.where(np.arange(3) == 1, -grad, grad),
          "it is right but for the sign"),
-        (lambda grad, *_: np.where(np.arange(3) == 1, grad, np.where(np.arange(3), -grad, 2 * grad)),
+        (lambda grad, *_: grad * np.array([2.0, 1.0, -1.0]),
          "theta[0] to theta[0]: 2 times what is right"),
     ],
 )  # fmt: skip
