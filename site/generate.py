@@ -26,7 +26,7 @@ from project import proofs as proving  # noqa: E402
 
 ROOT = HERE.parent
 START = (
-    "README.md", "docs/using.md", "docs/own-loop.md", "docs/reading.md",
+    "README.md", "docs/using.md", "docs/own-loop.md", "docs/prove.md", "docs/reading.md",
     "exercises/README.md", "derivations.md", "proofs.md", "CONTRIBUTING.md", "CHANGELOG.md",
     "SECURITY.md", "site/index.md",
     "site/symptoms.md", "benchmarks/uci.md", "benchmarks/README.md",

@@ -43,6 +43,7 @@ from .arrays import KINK, Exact, lift
 from .data import FIXED, FREE, Data, bound, exact, kinds, masked, names_of, told
 from .digits import DIGITS, Digits, context
 from .fields import Field
+from .lines import explanation
 from .makers import proving
 from .runs import LARGE, Asked, Stopped, asked_fields, path_of, run, still, where
 from .trees import Tree, Unlike, check_callable, checked_arguments, copied
@@ -84,6 +85,10 @@ class Proof:
     one_way: int = field(default=0, compare=False)  # that went one way only
     of_values: bool = field(default=False, compare=False)
     data: str = field(default="", compare=False)  # for which it is proved, such as "for these y"
+    why: Callable[[], list[str]] = field(default=list, compare=False, repr=False)  # it is refuted
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "why": list}
 
     def __bool__(self) -> bool:
         return self.proved
@@ -107,7 +112,7 @@ class Proof:
         head = f"refuted{where}: {count} of {self.coordinates} {what} {is_are} wrong"
         if any(one.size > 1 for one in self.wrong):
             head = f"refuted{where}: of {count} blocks the derivatives are wrong"
-        return "\n  ".join([head, *map(str, self.wrong)])
+        return "\n  ".join([head, *map(str, self.wrong), *self.why()])
 
     def _on_which_path(self) -> str:
         if not self.comparisons:
@@ -210,9 +215,11 @@ def prove(
         except Stopped:
             continue
         if other.verdict == "refuted" or (proof and not other):
-            return replace(other, theta=there)
+            return replace(other, theta=there, why=explanation(asked, there, other.wrong))
         paths.append(path_of(kind))
     most = max(map(len, paths))
+    if proof.verdict == "refuted":
+        proof = replace(proof, why=explanation(asked, theta, proof.wrong))
     went = [np.concatenate([way, np.zeros(most - len(way), bool)]) for way in paths]
     one_way = int((np.all(went, axis=0) | ~np.any(went, axis=0)).sum())
     several = len({way.tobytes() for way in paths})
