@@ -1,8 +1,8 @@
 """Hand-written gradients of public teaching code, each as the smallest function that does the same.
 
 Nothing is copied: what the code computes (where it divides by N, over which axis it sums, whose
-slope it takes) is said once more in the words of this repository. `source` names repository and
-file, and the commit where a later one differs. `kind` says what is found:
+slope it takes) is said once more in the words of this repository. `source` names repository,
+file, and for what is wrong the commit that was read. `kind` says what is found:
 
 - right: value and gradient belong together
 - wrong: the code declares this value and this gradient for it, and they do not
@@ -31,14 +31,16 @@ def found(title, source, *arguments, kind="right", how="", repair=()):
 X, CLASSES = normal(4, 2), np.array([0, 2, 1, 2])
 ONE_HOT = np.eye(3, dtype=int)[CLASSES]
 BITS = np.array([0, 1, 1, 0])
+TREKHLEB, ERIK = "trekhleb/homemade-machine-learning", "eriklindernoren/ML-From-Scratch"
 
 # --- linear classifiers
 
 
 @found("softmax regression, by loops",
-       "AlexCo1d/cs231n: assignment1/cs231n/classifiers/softmax.py", normal(6), X[:3], CLASSES[:3],
-       0.5, kind="wrong", how="the right class is subtracted once more, where y[j] == j",
-       repair=[("y[j]", "-1")])  # fmt: skip
+       "AlexCo1d/cs231n: assignment1/cs231n/classifiers/softmax.py at 04856d0", normal(6), X[:3],
+       CLASSES[:3], 0.5, kind="wrong",
+       how="the right class is subtracted once more, where y[j] == j", repair=[("y[j]", "-1")]
+       )  # fmt: skip
 def _(theta, x, y, reg):
     w = theta.reshape(2, 3)
     loss, d_w = 0.0, np.zeros_like(w)
@@ -54,8 +56,8 @@ def _(theta, x, y, reg):
 
 
 @found("softmax regression",
-       "AlirezAkbary/CS231nSolutions: assignment1/cs231n/classifiers/softmax.py", normal(6), X,
-       CLASSES, 0.5, kind="wrong",
+       "AlirezAkbary/CS231nSolutions: assignment1/cs231n/classifiers/softmax.py at 50f6eb2",
+       normal(6), X, CLASSES, 0.5, kind="wrong",
        how="1/N is missing in the gradient of the data, not in that of the weights",
        repair=[("x.T @ p", "x.T @ p / len(x)")])  # fmt: skip
 def _(theta, x, y, reg):
@@ -67,9 +69,8 @@ def _(theta, x, y, reg):
 
 
 @found("softmax regression, by loops",
-       "3141bishwa/cs231n: assignment1/cs231n/classifiers/softmax.py", normal(6), X[:2],
-       CLASSES[:2], 0.5,
-       kind="wrong",
+       "3141bishwa/cs231n: assignment1/cs231n/classifiers/softmax.py at 2777acd", normal(6),
+       X[:2], CLASSES[:2], 0.5, kind="wrong",
        how="the loss takes the softmax of the softmax, the gradient that of the scores",
        repair=[("softmax(softmax(x[i] @ w))", "softmax(x[i] @ w)")])  # fmt: skip
 def _(theta, x, y, reg):
@@ -83,8 +84,8 @@ def _(theta, x, y, reg):
 
 
 @found("support vector machine, by loops",
-       "0x1997/cs231n: assignment1/cs231n/classifiers/linear_svm.py",
-       normal(6), X, CLASSES, 0.5)  # fmt: skip
+       "0x1997/cs231n: assignment1/cs231n/classifiers/linear_svm.py", normal(6), X, CLASSES, 0.5
+       )  # fmt: skip
 def _(theta, x, y, reg):
     w = theta.reshape(3, 2)
     loss, d_w = 0.0, np.zeros(w.shape)
@@ -101,8 +102,9 @@ def _(theta, x, y, reg):
     return loss + 0.5 * reg * np.sum(w * w), flat(d_w + reg * w)
 
 
-@found("logistic regression with L2", "ddbourgin/numpy-ml: numpy_ml/linear_models/logistic.py",
-       normal(2), X, BITS, 0.5, kind="wrong", how="the penalty's slope has the other sign",
+@found("logistic regression with L2",
+       "ddbourgin/numpy-ml: numpy_ml/linear_models/logistic.py at 4cd83ce", normal(2), X, BITS,
+       0.5, kind="wrong", how="the penalty's slope has the other sign",
        repair=[("+ gamma * beta)", "- gamma * beta)")])  # fmt: skip
 def _(beta, x, y, gamma):
     p = sigmoid(x @ beta)
@@ -112,7 +114,7 @@ def _(beta, x, y, gamma):
 
 
 @found("logistic regression with L2, the first weight free",
-       "trekhleb/homemade-machine-learning: homemade/logistic_regression/logistic_regression.py",
+       f"{TREKHLEB}: homemade/logistic_regression/logistic_regression.py",
        normal(2), X, BITS, 0.5)  # fmt: skip
 def _(theta, x, y, lam):
     theta, y, m = theta.reshape(-1, 1), y.reshape(-1, 1), len(x)
@@ -125,11 +127,11 @@ def _(theta, x, y, lam):
 
 
 @found("linear regression with L2",
-       "trekhleb/homemade-machine-learning: homemade/linear_regression/linear_regression.py",
+       f"{TREKHLEB}: homemade/linear_regression/linear_regression.py at d37a574",
        normal(2), X, normal(4), 0.5, kind="wrong",
        how="1 / 2 * m is m / 2; the intercept's slope is added twice, and penalised",
-       repair=[("(1 / 2 * m)", "1 / (2 * m)"),
-               ("grad[0] + x[:, 0].T @ off", "x[:, 0].T @ off")])  # fmt: skip
+       repair=[("(1 / 2 * m)", "1 / (2 * m)"), ("grad[0] + x[:, 0].T @ off", "x[:, 0].T @ off")]
+       )  # fmt: skip
 def _(theta, x, y, lam):
     m, off = len(x), x @ theta - y
     grad = lam / m * theta + off.T @ x / m
@@ -138,7 +140,7 @@ def _(theta, x, y, lam):
 
 
 @found("penalty of the lasso",
-       "eriklindernoren/ML-From-Scratch: mlfromscratch/supervised_learning/regression.py",
+       f"{ERIK}: mlfromscratch/supervised_learning/regression.py at 0d1fadd",
        normal(3), 0.5, kind="wrong",
        how="the value is the Euclidean length, the slope that of sum |w|",
        repair=[("np.linalg.norm(w)", "np.abs(w).sum()")])  # fmt: skip
@@ -147,7 +149,7 @@ def _(w, alpha):
 
 
 @found("ridge regression",
-       "eriklindernoren/ML-From-Scratch: mlfromscratch/supervised_learning/regression.py",
+       f"{ERIK}: mlfromscratch/supervised_learning/regression.py at 0d1fadd",
        normal(2), X, normal(4), 0.5, kind="factor", how="error of the mean, gradient of the sum",
        repair=[("-(y - f) @ x", "-(y - f) @ x / len(x)")])  # fmt: skip
 def _(w, x, y, alpha):
@@ -168,7 +170,8 @@ def _(z, y, alpha):
 # --- layers, activations and losses
 
 
-@found("GELU by tanh", "ddbourgin/numpy-ml: numpy_ml/neural_nets/activations/activations.py",
+@found("GELU by tanh",
+       "ddbourgin/numpy-ml: numpy_ml/neural_nets/activations/activations.py at 0f5b1ce",
        normal(3), kind="wrong",
        how="the slope is that of x Phi(x) with Phi by tanh: not the value's",
        repair=[("x * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)",
@@ -181,11 +184,12 @@ def _(x):
 
 
 @found("second derivative of GELU",
-       "ddbourgin/numpy-ml: numpy_ml/neural_nets/activations/activations.py", normal(3),
-       kind="wrong",
+       "ddbourgin/numpy-ml: numpy_ml/neural_nets/activations/activations.py at 0f5b1ce",
+       normal(3), kind="wrong",
        how="1 / 2 * sqrt(2) is not 1 / (2 sqrt(2)), there is a 1 too many, x is missing",
        repair=[("(1 / 2 * np.sqrt(2)) * (1 + two(s) + four(s) / np.sqrt(2))",
-                "two(s) / np.sqrt(2) + x * four(s) / 4")])  # fmt: skip
+                "two(s) / np.sqrt(2) + x * four(s) / 4")]
+       )  # fmt: skip
 def _(x):
     def two(u):
         return 2 / np.sqrt(np.pi) * np.exp(-(u**2))
@@ -198,8 +202,9 @@ def _(x):
     return slope.sum(), (1 / 2 * np.sqrt(2)) * (1 + two(s) + four(s) / np.sqrt(2))
 
 
-@found("GELU by tanh", "AkiRusProd/numpy-transformer: transformer/activations.py", normal(3),
-       kind="epsilon", how="the slope's constants are rounded to six digits")  # fmt: skip
+@found("GELU by tanh", "AkiRusProd/numpy-transformer: transformer/activations.py at 0964208",
+       normal(3), kind="epsilon", how="the slope's constants are rounded to six digits"
+       )  # fmt: skip
 def _(x):
     value = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * np.power(x, 3))))
     inner = 0.0356774 * np.power(x, 3) + 0.797885 * x
@@ -209,8 +214,8 @@ def _(x):
 
 
 @found("ELU, SELU, softplus and a hard sigmoid",
-       "ddbourgin/numpy-ml: numpy_ml/neural_nets/activations/activations.py",
-       normal(4))  # fmt: skip
+       "ddbourgin/numpy-ml: numpy_ml/neural_nets/activations/activations.py at 0f5b1ce", normal(4)
+       )  # fmt: skip
 def _(x):
     alpha, scale, e = 1.6732632423543772, 1.0507009873554805, np.exp(x)
     selu = scale * np.where(x > 0, x, alpha * (e - 1))
@@ -220,7 +225,8 @@ def _(x):
     return value.sum(), slope + np.where((x >= -2.5) & (x <= 2.5), 0.2, 0)
 
 
-@found("sigmoid layer", "parasdahal/deepnet: deepnet/layers.py", normal(3), kind="wrong",
+@found("sigmoid layer", "parasdahal/deepnet: deepnet/layers.py at 2ccde25", normal(3),
+       kind="wrong",
        how="the layer computes 1 / (1 + e^x), and takes the slope of 1 / (1 + e^-x)",
        repair=[("np.exp(x)", "np.exp(-x)")])  # fmt: skip
 def _(x):
@@ -229,7 +235,7 @@ def _(x):
 
 
 @found("softmax layer and its cross-entropy",
-       "eriklindernoren/ML-From-Scratch: mlfromscratch/deep_learning/loss_functions.py",
+       f"{ERIK}: mlfromscratch/deep_learning/loss_functions.py at 203c955",
        normal(12), ONE_HOT, kind="wrong",
        how="the loss counts log(1 - p) of the other classes too, p - y does not",
        repair=[("- (1 - y) * np.log(1 - p)", "")])  # fmt: skip
@@ -239,8 +245,9 @@ def _(theta, y):
     return loss.sum(), flat((-(y / p) + (1 - y) / (1 - p)) * p * (1 - p))
 
 
-@found("cross-entropy of a softmax", "ddbourgin/numpy-ml: numpy_ml/neural_nets/losses/losses.py",
-       normal(12), ONE_HOT, kind="epsilon", how="log(p + 2e-16) in the value only",
+@found("cross-entropy of a softmax",
+       "ddbourgin/numpy-ml: numpy_ml/neural_nets/losses/losses.py at 712dfe4", normal(12),
+       ONE_HOT, kind="epsilon", how="log(p + 2e-16) in the value only",
        repair=[("p + np.finfo(float).eps", "p")])  # fmt: skip
 def _(theta, y):
     p = softmax(theta.reshape(y.shape))
@@ -248,8 +255,8 @@ def _(theta, y):
 
 
 @found("critic of a WGAN with gradient penalty",
-       "ddbourgin/numpy-ml: numpy_ml/neural_nets/losses/losses.py", normal(8), kind="wrong",
-       how="the slopes of the critic's two means have the other sign",
+       "ddbourgin/numpy-ml: numpy_ml/neural_nets/losses/losses.py at 712dfe4", normal(8),
+       kind="wrong", how="the slopes of the critic's two means have the other sign",
        repair=[("-1 / 2 *", "1 / 2 *"), ("flat(fake, 1 / 2", "flat(fake, -1 / 2"),
        (" + np.finfo(float).eps", "")])  # fmt: skip
 def _(theta):
@@ -277,8 +284,8 @@ def _(theta, d_out):
 
 
 @found("layer normalisation",
-       "AkiRusProd/numpy-transformer: transformer/layers/base/layer_norm.py", normal(8),
-       normal(4), normal(2, 4, seed=1), kind="wrong",
+       "AkiRusProd/numpy-transformer: transformer/layers/base/layer_norm.py at 0477575",
+       normal(8), normal(4), normal(2, 4, seed=1), kind="wrong",
        how="gamma stands before the sums instead of within: right while all gammas are the same",
        repair=[("x, d = theta.reshape(2, 4), d_out", "x, d = theta.reshape(2, 4), d_out * gamma"),
        ("/ 4 * gamma", "/ 4")])  # fmt: skip
@@ -292,7 +299,7 @@ def _(theta, gamma, d_out):
 
 
 @found("self-attention",
-       "AkiRusProd/numpy-transformer: transformer/layers/combined/self_attention.py",
+       "AkiRusProd/numpy-transformer: transformer/layers/combined/self_attention.py at 0477575",
        normal(24), normal(2, 2, 2, seed=1), kind="wrong",
        how="the softmax divides its gradient by the number of sequences, all other layers do not",
        repair=[(" / len(q)", "")])  # fmt: skip
@@ -346,9 +353,10 @@ def _(theta, x, y, reg):
 
 
 @found("network 2-2-3 of sigmoids, with L1 and L2",
-       "rasbt/python-machine-learning-book: code/ch12/neuralnet.py", normal(15), X, ONE_HOT.T,
-       0.5, 0.25, kind="wrong", how="the penalty is l1 / 2 sum |w|, its slope l1 sign(w)",
-       repair=[("l1 / 2.0", "l1")])  # fmt: skip
+       "rasbt/python-machine-learning-book: code/ch12/neuralnet.py at a5aaa14", normal(15), X,
+       ONE_HOT.T, 0.5, 0.25, kind="wrong",
+       how="the penalty is l1 / 2 sum |w|, its slope l1 sign(w)", repair=[("l1 / 2.0", "l1")]
+       )  # fmt: skip
 def _(theta, x, y, l1, l2):
     w1, w2 = cut(theta, (2, 3), (3, 3))
     a1 = np.ones((len(x), 3))
@@ -368,7 +376,7 @@ def _(theta, x, y, l1, l2):
 
 
 @found("network 2-2-3 of sigmoids, with L2",
-       "trekhleb/homemade-machine-learning: homemade/neural_network/multilayer_perceptron.py",
+       f"{TREKHLEB}: homemade/neural_network/multilayer_perceptron.py at 4f970f9",
        normal(15), X, CLASSES, 0.5, kind="wrong",
        how="the penalty's slope is lambda/m times the summed gradient of the data, not the weights",
        repair=[("delta[:, 1:]])", "w[:, 1:]])"),
@@ -389,8 +397,8 @@ def _(theta, x, labels, lam):
 
 
 @found("network 2-3-2 of sigmoids, with L2",
-       "mnielsen/neural-networks-and-deep-learning: src/network2.py",
-       normal(17), X, BITS, 0.5)  # fmt: skip
+       "mnielsen/neural-networks-and-deep-learning: src/network2.py", normal(17), X, BITS, 0.5
+       )  # fmt: skip
 def _(theta, data, labels, lam):
     w1, b1, w2, b2 = cut(theta, (3, 2), (3, 1), (2, 3), (2, 1))
     n, cost, grads = len(data), 0.0, [np.zeros(w.shape) for w in (w1, b1, w2, b2)]
@@ -444,8 +452,9 @@ def _(theta, x, rho, lam, beta):
     return cost, flat(d_w1, d_w2, np.sum(d_hid, axis=1) / m, np.sum(d_out, axis=1) / m)
 
 
-@found("variational autoencoder", "kwj2104/Simple-Variational-Autoencoder: vae.py", normal(10),
-       np.abs(normal(2, 2)) / 4, normal(2, 1), normal(2, 1, seed=1), 1e-7, kind="wrong",
+@found("variational autoencoder", "kwj2104/Simple-Variational-Autoencoder: vae.py at 1abdbfe",
+       normal(10), np.abs(normal(2, 2)) / 4, normal(2, 1), normal(2, 1, seed=1), 1e-7,
+       kind="wrong",
        how="noise is drawn twice: the gradient's is not the sample's; epsilon in the value only",
        repair=[("* noise\n", "* other\n"), ("eps * 1", "eps * 0")])  # fmt: skip
 def _(theta, x, noise, other, eps):
@@ -550,8 +559,8 @@ def _(theta, xs, targets):
     return loss, flat(d_w, d_b)
 
 
-@found("LSTM", "rushter/MLAlgorithms: mla/neuralnet/layers/recurrent/lstm.py", 0.5 * normal(40),
-       normal(2, 2), normal(2, 2, seed=1), kind="wrong",
+@found("LSTM", "rushter/MLAlgorithms: mla/neuralnet/layers/recurrent/lstm.py at feaa836",
+       0.5 * normal(40), normal(2, 2), normal(2, 2, seed=1), kind="wrong",
        how="slopes are taken at the gates' values; no gradient through earlier outputs"
        )  # fmt: skip
 def _(theta, xs, d_out):
@@ -664,8 +673,8 @@ def _(theta, logits):
     return np.sum(p[apart] * np.log(p[apart] / q[apart])), flat(d_y)
 
 
-@found("neighbourhood components", "RolT/NCA-python: nca_cost.py", normal(4), X, CLASSES,
-       kind="wrong",
+@found("neighbourhood components", "RolT/NCA-python: nca_cost.py at 0c6315f", normal(4), X,
+       CLASSES, kind="wrong",
        how="the value has e^-|d|, the gradient is for e^-|d|^2, with p^2 in place of p",
        repair=[("np.sqrt(np.sum(d * d, -1) + same) - same", "np.sum(d * d, -1)"),
        ("(p**2)[..., None, None]", "p[..., None, None]")])  # fmt: skip
@@ -686,8 +695,8 @@ def _(theta, x, y):
        "scikit-learn-contrib/metric-learn: metric_learn/mlkr.py at 010b34a", normal(4), X,
        normal(4), kind="wrong",
        how="(f_i - y_i)(f_j - y_j) stands where (f_i - y_i)(f_i - y_j) should",
-       repair=[("np.outer(off, off) / k.sum(axis=0)",
-                "off * (f - y[:, None]) / k.sum(axis=0)")])  # fmt: skip
+       repair=[("np.outer(off, off) / k.sum(axis=0)", "off * (f - y[:, None]) / k.sum(axis=0)")]
+       )  # fmt: skip
 def _(theta, x, y):
     a, d = theta.reshape(2, 2), x[None] - x[:, None]
     k = np.exp(-np.sum((d @ a.T) ** 2, -1))
