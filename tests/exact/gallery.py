@@ -127,7 +127,7 @@ def _(b, x, y):
     return np.sum(-np.exp(x @ b) + y * (x @ b) - gammaln(y + 1)), (y - np.exp(x @ b)) @ x
 
 
-@shown("NegativeBinomial", "statsmodels", np.array([0.3, -0.2, 0.7]), X, COUNTS,
+@shown("NegativeBinomial", "statsmodels", np.array([0.3, -0.2, 0.7]), X[:2], COUNTS[:2],
        how="1 / alpha without its slope", plant=[("-(1 / alpha**2)", "1 / alpha")])  # fmt: skip
 def _(theta, x, y):
     alpha, mu = theta[-1], np.exp(x @ theta[:-1])
@@ -149,17 +149,18 @@ def _(theta, x, y):
     return value.sum(), flat(k * (y / mu - 1) @ x, k * by_k.sum())
 
 
-@shown("Gaussian process, by Cholesky", "textbook", normal(3) / 2, X, Y, how="half of the trace",
+@shown("Gaussian process, by Cholesky", "textbook", normal(3) / 2, X[:2], Y[:2],
+       how="half of the trace",
        plant=[("0.5 * np.trace", "0.25 * np.trace")])  # fmt: skip
 def _(theta, x, y):
     scale, width, noise = np.exp(2 * theta)
     squares = ((x[:, None] - x[None]) ** 2).sum(-1)
     k = scale * np.exp(-squares / (2 * width))
-    root = np.linalg.cholesky(k + noise * np.eye(4))
+    root = np.linalg.cholesky(k + noise * np.eye(2))
     a = np.linalg.solve(root.T, np.linalg.solve(root, y))
     inverse = np.linalg.inv(root).T @ np.linalg.inv(root)
-    value = 0.5 * y @ a + np.log(np.diag(root)).sum() + 2 * np.log(2 * np.pi)
-    slopes = 2 * k, k * squares / width, 2 * noise * np.eye(4)
+    value = 0.5 * y @ a + np.log(np.diag(root)).sum() + np.log(2 * np.pi)
+    slopes = 2 * k, k * squares / width, 2 * noise * np.eye(2)
     return value, np.array([0.5 * np.trace(inverse @ d) - 0.5 * a @ d @ a for d in slopes])
 
 

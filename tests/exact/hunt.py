@@ -657,7 +657,7 @@ def _(theta, logits):
     return np.sum(p[apart] * np.log(p[apart] / q[apart])), flat(grad)
 
 
-@found("t-SNE", "BearCleverProud/Multilingual-Word-Embedding: tsne.py (of L. van der Maaten)",
+@found("t-SNE", "BearCleverProud/Multilingual-Word-Embedding: tsne.py of L. van der Maaten",
        normal(8), normal(4, 4), kind="factor", how="a factor 4 is left to the learning rate",
        repair=[("np.sum(np.tile", "4 * np.sum(np.tile")])  # fmt: skip
 def _(theta, logits):
@@ -710,7 +710,7 @@ def _(theta, x, y):
 
 
 @found("matrix factorisation",
-       "A. Au Yeung, Matrix factorization: a simple tutorial and implementation in Python",
+       "A. Au Yeung: Matrix factorization, a tutorial and implementation in Python",
        normal(10), np.array([[5, 3, 0], [4, 0, 1]]), 0.5)  # fmt: skip
 def _(theta, ratings, beta):
     p, q = cut(theta, (2, 2), (3, 2))
@@ -723,7 +723,7 @@ def _(theta, ratings, beta):
     return value, flat(d_p, d_q)
 
 
-@found("policy gradient of Pong", "rickiepark/pong-from-scratch: pg-pong.py (of A. Karpathy)",
+@found("policy gradient of Pong", "rickiepark/pong-from-scratch: pg-pong.py of A. Karpathy",
        normal(9), X, BITS, normal(4))  # fmt: skip
 def _(theta, x, action, advantage):
     w1, w2 = cut(theta, (3, 2), (3,))

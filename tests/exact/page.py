@@ -20,7 +20,8 @@ TEXT = """# Gradients of others, proved
 What `bbb_numpy.prove`
 ([D44](../derivations/numbers-and-proofs.md#d44-a-gradient-proved-in-a-finite-field)) says of
 gradients that were written by hand elsewhere. (Generated from runs by
-[tests/exact/page.py](../tests/exact/page.py).) Times are those of one proof, on one core.
+[tests/exact/page.py](../tests/exact/page.py).) Times are processor times of
+one proof.
 
 ## Libraries and textbooks
 
@@ -89,13 +90,15 @@ def page(times):
 
     def found(program):
         where, _, files = program.source.partition(": ")
-        verdict = program.kind if program.verdict != "not traceable" else program.verdict
-        return program.title, f"{where} `{files}`", verdict, program.how, ms(program)
+        path, *version = re.split(" (?=at |of )", files, maxsplit=1)
+        kind = program.kind if program.verdict == "refuted" else program.verdict
+        place = " ".join([where, f"`{path}`", *version])
+        return program.title, place, kind, program.how, ms(program)
 
     kinds = Counter(found(program)[2] for program in HUNT)
     counts = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
     return TEXT.format(gallery=table(GALLERY, shown), hunt=table(HUNT, found),
-                       total=len(HUNT), counts=counts.replace("right", "proved"))  # fmt: skip
+                       total=len(HUNT), counts=counts)  # fmt: skip
 
 
 def without_times(text):
@@ -106,9 +109,9 @@ def measured():
     times = {}
     for program in [*GALLERY[:3], *GALLERY, *HUNT]:  # the first of a process are slower
         for changed, function in [(False, program.function), (True, program.changed)]:
-            before = time.perf_counter()
+            before = time.process_time()
             prove(function, *program.arguments)
-            times[id(program), changed] = 1e3 * (time.perf_counter() - before)
+            times[id(program), changed] = 1e3 * (time.process_time() - before)
     return times
 
 
