@@ -57,13 +57,13 @@ wrong is all that is.
 - **Compiled code.** A proof follows NumPy. Distances of `scipy.spatial`, kernels that keep their
   numbers as floats, and losses in Cython are *not traceable*; the line and what to write instead
   are named.
-- **Rounded constants.** `1 / 3 * x` in the gradient of a mean of three is not exactly `x / 3`,
-  and is *not proved*. Divide by the whole number last.
+- **Rounded constants.** A float stands for the fraction that it is nearest to, as 1/3, but
+  `t**2 / (2 * 0.7**2)` with the slope `t * (1 / 0.7**2)` rounds twice, and is *not proved*.
 - **Identities of which the field knows nothing**, as $`\\psi(t + 1) = \\psi(t) + 1/t`$ or the
   double angle, are *not proved*, though right to 35 digits.
-- **Data with a property.** The proof is for all data. The gradient of t-SNE holds where P sums
-  to 1: the programs above make such a P of free numbers. Rows with a single 1 are passed as
-  whole numbers.
+- **Data with a property.** The proof is for all data. Where weights have to sum to 1, or a matrix
+  to be symmetric, the verdict says so; other properties are *not proved*, as that of t-SNE's P:
+  the programs above make it of free numbers.
 - **A domain.** Probabilities as theta are tried with other signs too, where a clipped logarithm
   has another slope. Take logits, or `points=0`.
 - **What was meant.** A loss that averages over the wrong axis has a gradient, and that is
