@@ -290,11 +290,10 @@ def _few(asked: Asked, theta: Array) -> Array:
     r = (mixed(np.arange(theta.size), _key(asked.seed, "r")) % np.uint64(p)).astype(np.int64)
     power, s = r, []
     for _ in range(4):
-        at = Prime(asked.seed)
-        s.append(int(run(asked, theta, at, power[:, None]).excess()[0]))
+        s.append(int(run(asked, theta, Prime(asked.seed), power[:, None]).excess()[0]))
         power = field.mul(power, r)
-        if at.flaws or not s[0]:  # roots that do not exist are wrong everywhere
-            return power[:0]
+    if not s[0]:
+        return power[:0]
     det = (s[1] * s[1] - s[0] * s[2]) % p
     if det:  # r^2 = b r + c
         b, c = ((s[1] * s[2] - s[0] * s[3]), (s[1] * s[3] - s[2] * s[2]))
