@@ -45,6 +45,8 @@ COTANGENT = re.compile(
     r"(?:d|g|grad|delta|adj|ct|d[A-Z]_?d)_?(\w+)$|(\w+?)_?(?:grad|bar|adj|ct|delta)$"
 )
 
+SLOPE = re.compile(r"slope|deriv|prime|grad|d_")
+
 
 class Result(NamedTuple):
     """What a line has written: `fresh` entries of an array."""
@@ -288,6 +290,12 @@ class Search:
         if not found:
             last = [results[k].place for k in sorted(cleared) if (grad[k] >= wrong).all()][-1:]
             return _told([*last, *places][:1])
+        # before a right cotangent of all that is wrong stand factors, which are seldom what is wrong
+        begun = min((k for k in cleared if (grad[k] >= wrong).all()), default=0)
+        late = [
+            at for at in found if places[at][0] > begun or SLOPE.match(results[places[at][0]].name)
+        ]
+        found = late or found
         first = results[places[found[0]][0]]
         again = [at for at in found if first.is_written_by(results[places[at][0]])]
         of = first.of(names)  # what is written again was perhaps not finished
