@@ -290,7 +290,7 @@ class Search:
         if not found:
             last = [results[k].place for k in sorted(cleared) if (grad[k] >= wrong).all()][-1:]
             return _told([*last, *places][:1])
-        # before a right cotangent of all that is wrong stand factors, which are seldom what is wrong
+        # factors stand before a right cotangent: they are seldom what is wrong
         begun = min((k for k in cleared if (grad[k] >= wrong).all()), default=0)
         late = [
             at for at in found if places[at][0] > begun or SLOPE.match(results[places[at][0]].name)
