@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import FUNCTIONS, UFUNCS, Exact, dual, lift, lifted, select, sloped
+from .arrays import FUNCTIONS, UFUNCS, Exact, compared, dual, lift, lifted, select, sloped
 
 __all__ = ["SPECIAL", "exp", "function", "gamma", "log", "sqrt"]
 
@@ -157,7 +157,8 @@ def _normal(x: Exact) -> Exact:
 def _angle(y: Exact, x: Exact) -> Exact:
     """Return the angle of a point: that of y / x, and half a turn more where x < 0."""
     found = _arctan(y / x)
-    return select(x.v < 0, found + np.copysign(math.pi, y.v), found)
+    left, up = compared(np.less)(x, 0), compared(np.greater_equal)(y, 0)
+    return select(left, found + np.where(up, math.pi, -math.pi), found)
 
 
 def gamma(order: int) -> Callable[[Any], Exact]:
@@ -181,8 +182,8 @@ UFUNCS |= dict(
 SPECIAL |= dict(
     erf=_erf, gammaln=gamma(-1), loggamma=gamma(-1), digamma=gamma(0), psi=gamma(0),
     erfinv=opaque("erfinv", lambda _, y: ROOT_OF_PI / 2 * exp(y * y), odd=True),
-    i0e=opaque("i0e", lambda x, y: SPECIAL["i1e"](x) - np.sign(x.v) * y, odd=False),
-    i1e=opaque("i1e", lambda x, y: SPECIAL["i0e"](x) - y * (np.sign(x.v) + 1 / x), odd=True),
+    i0e=opaque("i0e", lambda x, y: SPECIAL["i1e"](x) - UFUNCS["sign"](x) * y, odd=False),
+    i1e=opaque("i1e", lambda x, y: SPECIAL["i0e"](x) - y * (UFUNCS["sign"](x) + 1 / x), odd=True),
 )  # fmt: skip
 FORMULAS: dict[str, Callable[..., Any]] = dict(
     expm1=_expm1, log1p=_log1p, tanh=_tanh, arctan2=_angle,

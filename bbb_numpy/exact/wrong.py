@@ -97,10 +97,11 @@ class Decimals:
     changed = False  # whether numbers do, though they depend on no direction
 
     def __init__(self, asked: Asked, theta: Array) -> None:
-        self.asked, self.theta, self.field = asked, theta, Digits(asked.seed)
+        self.asked, self.theta = asked, theta
         for self.digits in (DIGITS, 5 * DIGITS):
             with localcontext(context(self.digits)):
-                self.found = run(asked, theta, Digits(asked.seed))
+                self.field = Digits(asked.seed)
+                self.found = run(asked, theta, self.field)
                 slope, value = self.found.value.b[0, 0], self.found.value.a[0, 0]
                 size = abs(self.found.terms).sum() + abs(slope)
                 self.exists = (value + size).is_finite()

@@ -1,6 +1,7 @@
 """Keys of the exercises: each known mistake gets its sentence, each right answer its proof."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -172,12 +173,13 @@ def test_another_value_with_its_own_right_gradient_is_called_that():
 
 
 def test_what_cannot_be_traced_is_compared_in_floats_and_is_told_so():
-    verdict = judge("softplus", lambda rho: np.logaddexp(0, rho))
+    softplus = np.vectorize(lambda rho: math.log1p(math.exp(rho)))
+    verdict = judge("softplus", lambda rho: np.positive(softplus(rho)))
     assert verdict.passed
     assert verdict.verdict == "right"
-    assert "not proved, as np.logaddexp" in verdict.headline
-    assert not judge("softplus", lambda rho: np.logaddexp(0, rho) + 1e-7).passed
-    verdict = judge("softplus", lambda rho: np.logaddexp(0, -rho))
+    assert "not proved, as np.positive" in verdict.headline
+    assert not judge("softplus", lambda rho: softplus(rho) + 1e-7).passed
+    verdict = judge("softplus", lambda rho: softplus(-rho))
     assert "the sign of rho" in verdict.findings[0].says
 
 

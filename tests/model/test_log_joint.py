@@ -65,7 +65,8 @@ class TestEveryModel:
         target, position = problem(prior, likelihood, power)
 
         def value_and_grad(theta):
-            value, gradient = target(theta.reshape(position.shape))
+            own_memory = replace(target)
+            value, gradient = own_memory(theta.reshape(position.shape))
             return value.sum(), gradient.ravel()
 
         proof = prove(value_and_grad, position.ravel(), points=0)
