@@ -124,14 +124,14 @@ class Mutated(importlib.machinery.SourceFileLoader):
 
 
 def tests_of(module: str) -> list[str]:
-    """Return the tests of a module: its mirror, those that `MORE` names, and of its defaults."""
+    """Return the tests of a module: of its defaults, its mirror, and those that `MORE` names."""
     folder, _, name = module.rpartition("/")
     mirror = f"{folder}/test_{name}"
     named = f"{mirror} {MORE.get(module, '')} {MORE.get(folder, '')}".split()
     files = [ROOT / "tests" / f"{one}.py" for one in dict.fromkeys(named)]
     found = [str(file.relative_to(ROOT)) for file in files if file.exists()]
     dotted = f"bbb_numpy.{module.replace('/', '.')}"
-    return [*found, *([f"{DEFAULTS}[{dotted}]"] if dotted in signatures.modules() else [])]
+    return [*([f"{DEFAULTS}[{dotted}]"] if dotted in signatures.modules() else []), *found]
 
 
 def fate(
