@@ -317,11 +317,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         _, traced = in_a_fork(lambda: (SURVIVED, lines_run()), 600, quiet=False)
         answers = Answers(tests_for(asked), str(ROOT / "bbb_numpy"))
         print(f"{answers.usable} of {answers.collected} tests can be run again", file=sys.stderr)
-        for module, keys in asked.items():
-            found = run_module(module, keys, traced["combinations"], answers, args.seconds)
-            results[module] = again(results[module], found, keys) if args.survivors else found
-            RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-        answers.close()
+        try:
+            for module, keys in asked.items():
+                found = run_module(module, keys, traced["combinations"], answers, args.seconds)
+                results[module] = again(results[module], found, keys) if args.survivors else found
+                RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        finally:  # it waits for questions, and this process for its end
+            answers.close()
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(page(results, reasons), encoding="utf-8")
     return 0
