@@ -27,6 +27,7 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -298,6 +299,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=10.0, help="of tests for one mutant")
     args = parser.parse_args(argv)
     os.chdir(ROOT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what runs behind a shell
     os.environ.update(HYPOTHESIS_PROFILE="first", CI="1", OPENBLAS_NUM_THREADS="1")
     reasons = read(REASONS)
     there = modules(())  # what a module found that is gone goes with it
