@@ -212,6 +212,7 @@ REFUSED = [
     ({"model": MLP((2, 1))}, "model must be an object of type Model"),
     ({"x": [[0.0, 1.0]] * 7}, "x must be an "),
     ({"y": np.zeros((7, 2), int)}, "y must be of dtype float64 or float32; got int64"),
+    ({"sample_weight": np.full(7, -1.0)}, "sample_weight must be >= 0; got -1.0"),
     ({"hyperpriors": [LogNormal()]}, "hyperpriors must be a mapping"),
     ({"model": NONE.model, "hyperpriors": {"log_noise": LogNormal()}}, "none: nothing is learned"),
 ]
