@@ -86,7 +86,8 @@ MORE = {
     "training/stopping": "training/test_loop model/test_kl_weights",
     "training": "",
     "sampling/mcmc/microcanonical": "sampling/mcmc/test_adaptation",
-    "sampling/mcmc": "sampling/mcmc/test_exact_invariance sampling/test_invariance",
+    "sampling/mcmc": "sampling/mcmc/test_metrics sampling/mcmc/test_exact_invariance "
+    "sampling/test_invariance",
     "sampling/draws": "sampling/test_drawn_weights",
     "sampling": "sampling/test_run sampling/test_resuming",
     "evaluation/convergence": "evaluation/test_arviz_export",
