@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from _pytest.runner import runtestprotocol
 
 from benchmarks.mutants import Mutant, keyed
 from benchmarks.oracles import (
@@ -129,9 +128,11 @@ def swap(mutant: Mutant, module: types.ModuleType, path: Path, tree: ast.Module)
 
 
 def passes(item: pytest.Function) -> bool:
-    """Run one test, with all its fixtures anew; return whether nothing failed."""
+    """Run one test, with all its fixtures and filters of warnings; return whether none failed."""
     item._initrequest()
-    return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
+    failed = item.session.testsfailed
+    item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+    return item.session.testsfailed == failed
 
 
 class Judge:

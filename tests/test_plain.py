@@ -142,6 +142,11 @@ class Run(NamedTuple):
     seed: int
 
 
+def test_a_unit_at_exactly_zero_is_off() -> None:
+    _, [_, (_, gate, _)] = right.forward((1, 3, 2), np.zeros((2, 14)), np.ones((4, 1)))
+    assert not gate.any()
+
+
 @st.composite
 def runs(draw) -> Run:
     """Minibatches of any size, the last one ragged; deviations for which 20 steps stay finite."""

@@ -17,7 +17,7 @@ from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.elementary import LOG_2PI
 from bbb_numpy.parts.hyperpriors import HalfNormal
 from bbb_numpy.parts.student_t import StudentTLikelihood
-from bbb_numpy.sampling.draws import Draws
+from bbb_numpy.sampling.draws import DrawnWeights, Draws
 from bbb_numpy.sampling.mcmc import NUTS, Info
 
 RNG = np.random.default_rng
@@ -95,6 +95,11 @@ def test_log_likelihood_and_priors_add_up_to_the_log_density_of_the_chain(export
     prior = replace(joint, power=0.0)(network.flat)[0].reshape(60, 4)
     total = likelihood.sum("row").values.T + prior
     np.testing.assert_allclose(total, exported.sample_stats.lp.values.T, rtol=0, atol=1e-10)
+    other = replace(joint, x=joint.x[:5], y=joint.y[:5] + 1.0)
+    for draws in (network, replace(network, target=DrawnWeights(joint.model))):  # as if loaded
+        rows = to_arviz(draws, other.x, other.y).log_likelihood.y.sum("row").values.T
+        expected = other(network.flat)[0].reshape(60, 4) - prior
+        np.testing.assert_allclose(rows, expected, rtol=0, atol=1e-10)
 
 
 @pytest.mark.equation("D32")
@@ -333,6 +338,12 @@ REFUSED = [
     (lambda d: to_arviz(d.positions), "learner with draws_"),
     (lambda d: convergence.convergence(replace(d, positions=d.positions[:, :1])), "two chains"),
     (lambda d: convergence.function_r_hats(replace(d, target=np.sin), X), "knows its model"),
+    (lambda d: convergence.convergence(replace(d, target=np.sin), X), "knows its model"),
+    *(
+        (lambda d, f=f, far=far: f(d, X + far), "x must be between -1e.100 and 1e.100")
+        for f in (to_arviz, convergence.convergence)
+        for far in (1.1e100, -1.1e100)
+    ),
 ]
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from bbb_numpy.evaluation import calibration
 from bbb_numpy.evaluation.calibration import (
     class_pit,
     coverage,
@@ -65,8 +66,11 @@ def test_the_randomised_pit_of_classes_is_uniform_for_right_probabilities_alone(
 
 
 @pytest.mark.equation("D34")
-@pytest.mark.parametrize("draws", [1, 4])
-def test_the_crps_of_a_gaussian_and_of_a_mixture_is_the_integral_that_defines_it(draws):
+@pytest.mark.parametrize(("draws", "block"), [(1, calibration.BLOCK), (4, 1)])
+def test_the_crps_of_a_gaussian_and_of_a_mixture_is_the_integral_that_defines_it(
+    draws, block, monkeypatch
+):
+    monkeypatch.setattr(calibration, "BLOCK", block)
     rng = RNG(8)
     means, scales = mixture(rng, draws, rows=3, outputs=1)
     y = rng.normal(0, 3, (3, 1))
@@ -91,6 +95,9 @@ def test_the_sorted_form_is_the_double_sum():
     two = np.abs(draws[:2] - y).mean(axis=0) - 0.5 * np.abs(draws[0] - draws[1])
     assert crps_draws(draws[:2], y, fair=True) == pytest.approx(two, rel=1e-12)
     assert crps_draws(y[None], y) == pytest.approx(np.zeros((4, 2)))
+    near, far = np.round(draws * 2.0**20) / 2.0**20, 2.0**30  # exact far out
+    moved = crps_draws(near + far, near[0] + far)
+    assert moved == pytest.approx(crps_draws(near, near[0]), rel=1e-11)
 
 
 @pytest.mark.equation("D34")

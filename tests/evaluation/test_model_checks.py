@@ -5,6 +5,7 @@ import pytest
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.evaluation.model_checks import (
+    QUANTITIES,
     Check,
     posterior_check,
     prior_predictive,
@@ -66,6 +67,13 @@ def test_the_p_value_of_the_sum_of_squares_is_that_of_chi_squared():
     # P(chi2_6 > t) = e^(-t/2) (1 + t/2 + (t/2)^2 / 2)
     exact = np.exp(-3.0) * (1.0 + 3.0 + 4.5)
     assert abs(found.p_value - exact) < 4 * (exact * (1 - exact) / 40_000) ** 0.5
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_a_quantity_is_one_number_for_each_position(name):
+    y, mean = RNG(0).standard_normal((2, 3, 4, 2))
+    alone = [QUANTITIES[name](y[[i]], mean[[i]], 2.0)[0] for i in range(3)]
+    assert QUANTITIES[name](y, mean, 2.0) == pytest.approx(alone, rel=1e-12)
 
 
 @pytest.mark.equation("M22")

@@ -7,6 +7,7 @@ from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, 
 from bbb_numpy.evaluation.pruning import (
     decibels,
     lowest,
+    matrices,
     prune,
     signal_to_noise,
     signal_to_noise_of,
@@ -37,6 +38,7 @@ def test_the_ratio_is_that_of_mean_and_deviation():
     assert signal_to_noise_of(family, theta) == pytest.approx(rank, rel=1e-12)
     assert signal_to_noise(-3.0, 1.5) == 2.0
     assert signal_to_noise(-1e300, 1e-300) == np.inf
+    assert np.flatnonzero(~matrices(MLP((2, 3, 1)).layout)).tolist() == [6, 7, 8, 12]
     assert decibels([1.0, 10.0, 0.0]).tolist() == [0.0, 10.0, -np.inf]
 
 

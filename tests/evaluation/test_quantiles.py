@@ -56,11 +56,12 @@ def quantile_of(likelihood, heads, q):
 @pytest.mark.parametrize("name", REAL)
 def test_a_quantile_is_the_inverse_of_the_distribution_function(name):
     built, theta, x = model_of(CHECKED_LIKELIHOODS[name])
-    found = quantiles(built, theta, x, LEVELS, rng=rng(), samples=40)
-    assert found.shape == (len(LEVELS), 5, 2)
-    for level, y in zip(LEVELS, found, strict=True):
-        there = distribution_function(built, theta, x, y, rng=rng(), samples=40)
-        assert np.allclose(there, level, rtol=1e-12, atol=1e-14)
+    for samples in (3, 40):
+        found = quantiles(built, theta, x, LEVELS, rng=rng(), samples=samples)
+        assert found.shape == (len(LEVELS), 5, 2)
+        for level, y in zip(LEVELS, found, strict=True):
+            there = distribution_function(built, theta, x, y, rng=rng(), samples=samples)
+            assert np.allclose(there, level, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.equation("D35", "D46")
@@ -103,6 +104,15 @@ def test_the_quantile_of_zeros_and_ones_is_one_of_them():
     logits = np.log([[0.2 / 0.8], [0.4 / 0.6]])
     found = quantile_of(BernoulliLikelihood(), logits, [0.0, 0.69, 0.71, 1.0])[:, 0]
     assert found.tolist() == [0, 0, 1, 1]
+    both = quantile_of(BernoulliLikelihood(), [[-9.0, 9.0]], 0.5)  # each output by itself
+    assert both.tolist() == [[0, 1]]
+
+
+def test_quantiles_at_the_ends_and_of_what_is_not_finite():
+    noise = GaussianLikelihood(1.0)
+    found = quantile_of(noise, [[0.0], [9.0]], [0.0, 1.0])[:, 0]
+    assert found.tolist() == [-np.inf, np.inf]
+    assert np.isnan(quantile_of(noise, [[np.inf], [0.0]], [0.3, 0.8])).all()
 
 
 @pytest.mark.parametrize("name", ["heteroscedastic", "poisson", "student-t-learned"])
@@ -126,8 +136,9 @@ class Gumbel(GaussianLikelihood):
 @pytest.mark.equation("D46")
 def test_a_new_likelihood_has_quantiles_as_soon_as_it_has_a_distribution_function():
     levels = np.array([1e-9, 0.05, 0.3, 0.5, 0.7, 0.95, 1 - 1e-9])
-    found = quantile_of(Gumbel(2.0), [[3.0]], levels)[:, 0]
-    np.testing.assert_allclose(found, stats.gumbel_r.ppf(levels, 3.0, 2.0), rtol=1e-9)
+    for scale in (2.0, 1e100):
+        found = quantile_of(Gumbel(scale), [[3.0]], levels)[:, 0]
+        np.testing.assert_allclose(found, stats.gumbel_r.ppf(levels, 3.0, scale), rtol=1e-9)
 
 
 def test_a_likelihood_without_a_distribution_function_is_refused_by_name():

@@ -105,6 +105,7 @@ def test_top_label_gives_the_largest_probability_and_whether_it_was_right():
         (lambda: clustered_mean([1.0, 2.0], [0, 0]), "two groups or more; got 1"),
         (lambda: clustered_mean([1.0, 2.0], [0]), r"groups must have shape \(2,\)"),
         (lambda: top_label([[0.5, 0.4]], [0]), "sum to 1"),
+        (lambda: top_label([[0.5, 0.5]], [0.5]), "labels must hold whole numbers; got 0.5"),
         (lambda: top_label([[0.5, 0.5]], [2]), "labels must be between 0 and 1; got 2"),
         (lambda: top_label([0.5, 0.5], [0, 1]), "proba must have shape"),
     ],

@@ -68,6 +68,12 @@ def test_what_learns_by_name_starts_from_what_is_fixed_by_name(table):
         assert table[name] == replace(table[name.removesuffix("-learned")], learn=True)
 
 
+@pytest.mark.parametrize("name", names.ESTIMATORS)
+def test_what_is_antithetic_says_so_in_its_name(name):
+    keywords = getattr(names.ESTIMATORS[name], "keywords", {})
+    assert keywords == ({"antithetic": True} if "antithetic" in name else {})
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_an_unknown_name_is_refused_with_those_that_there_are(table):
     known = TABLES[table]

@@ -87,6 +87,13 @@ def test_the_noise_of_weights_is_one_normal_number_for_each_of_them_drawn_in_blo
         assert abs(many.var() - 1) < 4 * np.sqrt(2 / many.size)
 
 
+def test_every_sign_of_flipout_is_fair_the_last_one_too():
+    built, rng = Flipout(Model(MLP((2, 1)))), np.random.default_rng(0)
+    signs = np.array([built.draw(rng, 1, 3)[0, 3:] for _ in range(400)])  # 4 a row
+    assert (np.abs(signs) == 1).all()
+    assert np.abs(signs.mean(axis=0)).max() < 4 / np.sqrt(400)
+
+
 def test_gates_are_those_of_the_network_and_the_signs_of_the_weights_under_laplace():
     estimator, x, _ = linear_problem()
     theta = np.array([1.0, -2.0, 0.5, -9.0, -9.0, -9.0])

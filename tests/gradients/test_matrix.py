@@ -145,12 +145,14 @@ def test_every_invalid_combination_says_why_naming_what_does_not_go_together():
 def test_the_matrix_is_printed_with_a_column_for_each_likelihood_and_a_dash_for_what_is_missing():
     first = Combination("mean-field", "laplace", "gaussian", "reparameterised", "elbo")
     shown = {first: 1.5e-15, first._replace(likelihood="poisson"): 2.5e-14}
-    head, rule, line = matrix.format_matrix(shown).splitlines()
-    assert head.split() == ["posterior", "estimator", "objective", "prior", *LIKELIHOODS]
-    assert set(rule) == {"-"}
-    assert line.split()[:4] == ["mean-field", "reparameterised", "elbo", "laplace"]
-    cells = {"gaussian": "1.5e-15", "poisson": "2.5e-14"}
-    assert line.split()[4:] == [cells.get(name, "-") for name in LIKELIHOODS]
+    shown |= {first._replace(prior="gaussian"): 0.0, first._replace(posterior="full-rank"): 0.0}
+    head, rule, *lines = (line.split() for line in matrix.format_matrix(shown).splitlines())
+    assert head == ["posterior", "estimator", "objective", "prior", *LIKELIHOODS]
+    assert set("".join(rule)) == {"-"}
+    assert lines[0][:4] == ["full-rank", "reparameterised", "elbo", "laplace"]
+    assert lines[1][:4] == ["mean-field", "reparameterised", "elbo", "gaussian"]
+    cells = {"gaussian": "1.5e-15", "poisson": "2.5e-14"}  # what stands above is not repeated
+    assert lines[2] == ["laplace", *(cells.get(name, "-") for name in LIKELIHOODS)]
 
 
 def test_differences_that_would_cross_the_kink_of_a_prior_are_left_out():

@@ -202,6 +202,12 @@ def test_a_copy_of_a_used_target_has_the_same_values_and_no_memory_of_its_own():
     assert "buffers" not in repr(target)
 
 
+def test_without_rows_it_is_the_prior():
+    target, position = problem()
+    found = replace(target, x=target.x[:0], y=target.y[:0])(position)
+    assert all(map(np.array_equal, found, replace(target, power=0.0)(position)))
+
+
 NONE = problem("gaussian", "gaussian")[0]
 REFUSED = [
     ({"x": np.zeros((7, 3))}, r"x must have shape \(any, 2\); got \(7, 3\)"),
@@ -213,6 +219,7 @@ REFUSED = [
     ({"model": MLP((2, 1))}, "model must be an object of type Model"),
     ({"x": [[0.0, 1.0]] * 7}, "x must be an "),
     ({"y": np.zeros((7, 2), int)}, "y must be of dtype float64 or float32; got int64"),
+    ({"sample_weight": np.full(7, -1.0)}, "sample_weight must be >= 0; got -1.0"),
     ({"hyperpriors": [LogNormal()]}, "hyperpriors must be a mapping"),
     ({"model": NONE.model, "hyperpriors": {"log_noise": LogNormal()}}, "none: nothing is learned"),
 ]

@@ -1,5 +1,6 @@
 """buffers: what is taken is nobody else's until the owner rewinds, and then it comes back."""
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -60,11 +61,11 @@ def test_ones_are_read_only_and_made_again_for_another_number_or_dtype():
     buffers = Buffers()
     ones = buffers.ones(3, np.float64)
     assert buffers.rewind().ones(3, np.float64) is ones
-    for rows, dtype in ((4, np.float64), (4, np.float32), (0, np.float32)):
-        found = buffers.ones(rows, dtype)
-        assert (found.shape, found.dtype) == ((1, rows), dtype)
-        assert (found == 1).all()
-        assert not found.flags.writeable
+    for rows, dtype in ((4, np.float64), (4, np.float32), (0, np.float32), (1, np.float64)):
+        for found in (buffers.ones(rows, dtype), Buffers().ones(rows, dtype)):
+            assert (found.shape, found.dtype) == ((1, rows), dtype)
+            assert (found == 1).all()
+            assert not found.flags.writeable
     np.testing.assert_array_equal(ones, [[1.0, 1.0, 1.0]])  # who has them keeps them
 
 
@@ -76,3 +77,12 @@ def test_each_thread_finds_its_own_buffers_again_and_nobody_elses():
         assert shared.of(4)[0] is mine
         assert other.submit(lambda: shared.of(4)[0]).result() is theirs
     assert shared.of(4)[1] is not mine is not shared.of(3)[0]
+
+
+def test_five_sizes_are_kept_a_sixth_alone_and_a_copy_begins_with_none():
+    shared = EachThreadsBuffers()
+    five = [shared.of(size)[0] for size in range(5)]
+    assert [shared.of(size)[0] for size in range(5)] == five
+    assert pickle.loads(pickle.dumps(shared)).kept == {}
+    shared.of(5)
+    assert list(shared.kept) == [5]

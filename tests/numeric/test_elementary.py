@@ -100,6 +100,7 @@ def test_at_the_edges_of_the_branches_too(pair):
     found = numerics.softplus_parts(x)
     np.testing.assert_allclose([found.softplus, found.log_softplus], right, rtol=1e-15)
     assert np.isfinite(numerics.log_factorial(np.array([[1e300]])))
+    assert numerics.erfc(np.array([9.3])) == pytest.approx(special.erfc([9.3]), rel=1e-13, abs=0)
 
 
 @pytest.mark.equation("D31", "D41")
@@ -120,6 +121,8 @@ SLOPES = {
     "log softplus": (parts("log_softplus"), parts("ratio"), -60, 60, 1e-14),
     "sigmoid": (
         numerics.sigmoid, lambda x: numerics.sigmoid(x) * numerics.sigmoid(-x), -60, 60, 1e-14),
+    "logistic": (
+        lambda x: numerics.logistic(x)[0], lambda x: numerics.logistic(x)[1], -60, 60, 1e-14),
     "sech squared": (
         numerics.sech_squared, lambda x: -2 * np.tanh(x) * numerics.sech_squared(x),
         -300, 300, lambda x: 1e-13 + 1e-15 / np.maximum(np.abs(x), 1e-300)),
@@ -140,6 +143,7 @@ SLOPES = {
 @pytest.mark.parametrize("name", SLOPES)
 @given(share=st.floats(0, 1), other=st.floats(0, 1))
 @example(share=0.49, other=0.51)
+@example(share=0.5, other=0.51)
 def test_a_complex_step_through_each_function_gives_its_slope(name, share, other):
     function, slope, low, high, bar = SLOPES[name]
     x = low + (high - low) * np.array([share, other])  # of one sign, or of both
@@ -161,7 +165,7 @@ def test_log1p_of_a_complex_number_keeps_the_digits_of_small_ones(x, y):
 # --- shapes, dtypes and limits
 
 
-def test_softplus_and_sigmoid_take_plain_numbers_and_keep_shape_and_dtype():
+def test_plain_numbers_are_taken_and_shape_and_dtype_kept():
     assert numerics.softplus(0) == pytest.approx(np.log(2.0), rel=1e-15)
     assert numerics.sigmoid([0, 0]).tolist() == [0.5, 0.5]
     assert numerics.softplus([0, 1]).dtype == np.float64
@@ -169,14 +173,18 @@ def test_softplus_and_sigmoid_take_plain_numbers_and_keep_shape_and_dtype():
     found = numerics.softplus(np.zeros((2, 3), np.float32))
     assert (found.dtype, found.shape) == (np.float32, (2, 3))
     assert numerics.softplus_parts(np.zeros(0)).ratio.size == 0
+    assert numerics.gamma_half_step(np.ones(2, np.float32)).value.dtype == np.float32
 
 
 @given(x=st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=6))
 @example(x=[0.0, 1e4])
+@example(x=[9999.3, 9999.1])
 def test_logsumexp_and_log_softmax_are_those_of_scipy(x):
-    assert numerics.logsumexp(np.array(x)) == pytest.approx(special.logsumexp(x), rel=1e-14)
-    found = numerics.log_softmax(np.array(x))
-    np.testing.assert_allclose(found, special.log_softmax(x), rtol=1e-13, atol=1e-15)
+    rows = np.array([x, np.sin(x), x])
+    assert numerics.logsumexp(rows) == pytest.approx(special.logsumexp(rows, axis=1), rel=1e-14)
+    expected = special.log_softmax(rows, axis=1)
+    for found in (numerics.log_softmax(rows), numerics.log_softmax(rows.T, 0).T):
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.parametrize("x", [-742.7, -744.9, -746.0, -4343.0])
@@ -197,7 +205,7 @@ def test_logsumexp_of_impossible_events_is_minus_infinity_not_nan():
 def test_inner_products_take_no_conjugate_and_make_one_number_of_each_row():
     a, b = np.array([[1.0 + 2.0j, 3.0]]), np.array([[2.0, 1.0j]])
     assert np.allclose(numerics.inner(a, b), [(1 + 2j) * 2 + 3j])
-    assert np.allclose(numerics.inner(a.real, b), [2 + 3j])
+    assert np.allclose([numerics.inner(a.real, b), numerics.inner(b, a.real)], 2 + 3j)
     assert np.allclose(numerics.sums_of_squares(a), [(1 + 2j) ** 2 + 9])
     assert numerics.inner(np.ones((2, 3, 4)), np.ones((2, 3, 4))).tolist() == [[4.0] * 3] * 2
     assert numerics.inner(np.ones((2, 0)), np.ones((2, 0))).tolist() == [0.0, 0.0]
@@ -208,9 +216,9 @@ def test_inner_products_take_no_conjugate_and_make_one_number_of_each_row():
 
 
 @pytest.mark.parametrize("size", [3, numerics.BLOCK, 2 * numerics.BLOCK + 1])
-@pytest.mark.parametrize("factor", [-2.0, np.array([[0.5], [3.0]])])
+@pytest.mark.parametrize("factor", [-2.0, np.array([[[0.5]], [[3.0]]])])
 def test_a_multiple_of_an_array_is_added_whatever_the_size_of_the_blocks(size, factor):
-    into, array = np.random.default_rng(0).standard_normal((2, 2, size))
+    into, array = np.random.default_rng(0).standard_normal((2, 2, 1, size))
     expected = into + factor * array
     numerics.add_scaled(into, array, factor)
     np.testing.assert_array_equal(into, expected)
@@ -224,6 +232,11 @@ def test_the_gradient_of_shared_numbers_is_a_sum_over_samples_that_of_own_number
     numerics.write_gradient(own, cotangent, slopes)
     assert shared.tolist() == [-2.0, -1.0, 8.0]
     assert own.tolist() == [[2.0, 6.0, 10.0], [-4.0, -7.0, -2.0]]
+    rows, each = cotangent[:, None] * [1.0, 3.0, 0.5], np.stack([slopes, slopes, 4 * slopes], 1)
+    for into in (shared, own):  # S = 2 samples of three rows: 1 + 3 + 2 = 6 times the same
+        expected = 6 * into
+        numerics.write_gradient(into, rows, each)
+        assert into.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("units", [(1e-9, 1e-9), (1e9, 1e9), (1e-9, 1e9), (0.0, 0.0)])

@@ -14,6 +14,7 @@ import pytest
 
 from bbb_numpy.numeric import files
 from bbb_numpy.numeric.files import naming, replacing, write_arrays, write_json, write_text
+from bbb_numpy.numeric.storing import Format, read_state
 
 
 def names(folder):
@@ -131,7 +132,8 @@ def test_what_a_link_leads_to_is_replaced_and_not_the_link(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 def test_pipes_and_devices_are_rejected_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(ValueError, match="is a pipe or a device; copy its content to"):
-            files.check_regular(path)
+    for path in (Path("/dev/zero"), tmp_path / "pipe"):
+        for check in (files.check_regular, lambda path: read_state(path, dict, Format("", 0, ()))):
+            with pytest.raises(ValueError, match="is a pipe or a device; copy its content to"):
+                check(path)
     files.check_regular(tmp_path)

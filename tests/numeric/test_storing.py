@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
@@ -99,6 +100,13 @@ TREES = st.recursive(
 def test_every_tree_comes_back_as_it_was(tmp_path, tree):
     write_state(tmp_path / "t.npz", Tree(tree), FORM)
     assert same(read_state(tmp_path / "t.npz", Tree, FORM).anything, tree)
+
+
+def test_fields_of_a_dataclass_are_stored_by_name_and_of_a_named_tuple_by_place(tmp_path):
+    write_state(tmp_path / "t.npz", Tree((Scale(2.0), Row(1.0, 3.0))), FORM)
+    with np.load(tmp_path / "t.npz") as file:
+        content = json.loads(file["header"].tobytes())["content"]
+    assert content == {"anything": [{"Scale": {"value": 2.0}}, {"Row": [1.0, 3.0]}]}
 
 
 def test_numpys_numbers_become_pythons_and_half_a_draw_that_is_left_over_stays(tmp_path):

@@ -14,6 +14,7 @@ from bbb_numpy.numeric.validation import (
     FLOATS,
     FUNCTION,
     GENERATOR,
+    MOST_STEPS,
     NUMBERS,
     PATH,
     SAMPLES,
@@ -40,7 +41,7 @@ from bbb_numpy.numeric.validation import (
     whole,
 )
 
-ROWS = partial(whole, least=1, most=10**8)
+STEPS = partial(whole, least=1, most=MOST_STEPS)
 
 
 class Walk:
@@ -57,6 +58,7 @@ def seed(name, value):
 GOOD = [
     (NUMBERS, [[1, 2], [3, 4]], np.array([[1, 2], [3, 4]])),
     (NUMBERS, np.float16(0.5), np.array(0.5)),
+    (NUMBERS, [], np.array([])),
     (NUMBERS, np.array([1, 2.5], object), np.array([1.0, 2.5])),
     (NUMBERS, pd.Series([1, 2], dtype="Int64"), np.array([1, 2])),
     (ANY_NUMBERS, [np.nan, np.inf], np.array([np.nan, np.inf])),
@@ -103,13 +105,14 @@ BAD = [
     (PATH, "", TypeError, "a must be the path of a file"),
     (partial(whole, least=1), 2**63, ValueError, "and <= 9223372036854775807; got"),
     (SAMPLES, 1_000_001, ValueError, "a must be a whole number >= 1 and <= 1000000; got 1000001"),
-    (ROWS, 100_000_001, ValueError, "a must be a whole number >= 1 and <= 100000000"),
+    (STEPS, 1_000_000_001, ValueError, "a must be a whole number >= 1 and <= 1000000000"),
     (SAMPLES, np.timedelta64(3, "D"), TypeError, "a must be a whole number"),
     (InstanceOf(dict, list), 5, TypeError, "a must be an object of type dict or list; got 5"),
     (Named(NUMBERS), [1], TypeError, "a must be a mapping with text as names"),
     (Named(NUMBERS, "{'b': 1}"), 5, TypeError, "with text as names, e.g. {'b': 1}; got 5"),
     (Named(NUMBERS), {"b": "x"}, TypeError, r"a\['b'\] must be an array"),
     (Each(InstanceOf(int)), 5, TypeError, "a must be a list with one entry each; got 5"),
+    (Each(InstanceOf(int)), np.array(5), TypeError, "a must be a list with one entry each"),
     (Each(InstanceOf(int)), [1, "x"], TypeError, "a must be an object of type int; got 'x'"),
     (Optional(NUMBERS), "x", TypeError, "a must be an array"),
     (flag, "no", TypeError, "a must be True or False; got 'no'"),
@@ -145,7 +148,8 @@ def test_numbers_out_of_range_are_value_errors_and_the_rest_type_errors(check, b
     ("check", "value"),
     [
         (positive, 5e-324), (not_negative, 0.0), (spread, 0.0), (spread, 9.9e149),
-        (standard_deviation, 1e-150), (SAMPLES, 1_000_000), (ROWS, 100_000_000),
+        (standard_deviation, 1e-150), (SAMPLES, 1e6), (STEPS, 10**9),
+        (fraction, 1 - 1e-16), (proper_fraction, 5e-324), (proper_fraction, 1 - 1e-16),
         (partial(whole, least=0, most=None), 2**64 + 1), (partial(whole, least=1), 2**63 - 1),
         (flag, np.False_),
     ],
@@ -191,11 +195,13 @@ def test_a_number_seeds_and_an_object_moves_on():
 
     assert first(3) == first(np.int64(3)) != first(4)
     assert first(None) != first(None)
-    for make in (np.random.default_rng, np.random.RandomState):
+    for make, bits in ((np.random.default_rng, 32), (np.random.RandomState, 31)):
         assert first(make(0)) == first(make(0))
         state = make(0)
         assert first(state) != first(state)
         assert check_generator(state) is not state
+        seeds = [check_generator(state).bit_generator.seed_seq.entropy for _ in range(100)]
+        assert (np.shape(seeds), int(np.max(seeds)).bit_length()) == ((100, 4), bits)
 
 
 @accepts(x=NUMBERS, count=SAMPLES)

@@ -80,7 +80,13 @@ REFUSED = [
     (lambda: LayerwiseGaussianPrior("1.0, 0.1"), "scales must be an array of real numbers"),
     (lambda: layerwise(1.0, np.nan), "scales holds nan"),
     (lambda: layerwise("1.0", 0.1), "scales must be an array of real numbers"),
-    (lambda: LayerwiseGaussianPrior(learn="no"), "learn must be True or False; got 'no'"),
+    *((lambda value=value: layerwise(1.0, value), "between 1e-150 and 1e.150; got") for value in (
+        1e-151, 1e151)),
+    *((lambda width=width: LayerwiseGaussianPrior(sizes=(2, width, 1)), f"sizes .* got {width}")
+      for width in (0, 2.5)),
+    *((lambda make=make: make(learn="no"), "learn must be True or False; got 'no'") for make in (
+        LayerwiseGaussianPrior, GaussianPrior, StudentTPrior, ScaleMixturePrior,
+        GaussianLikelihood, StudentTLikelihood)),
     (lambda: Model(MLP((2, 4, 1)), layerwise(1.0, 1.0).prior),
      r"for a network of sizes \(2, 3, 1\); got \(2, 4, 1\)"),
     (lambda: LayerwiseGaussianPrior().log_density({}, np.zeros((1, 13)), Buffers()),

@@ -18,7 +18,7 @@ from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.sampling import chains
 from bbb_numpy.sampling import run as running
 from bbb_numpy.sampling.chains import Settings, begun, go_on, usual_groups
-from bbb_numpy.sampling.mcmc import HMC, NUTS, Info, State
+from bbb_numpy.sampling.mcmc import HMC, NUTS, ChEES, Info, State
 from bbb_numpy.sampling.run import sample, sample_target
 
 pytestmark = pytest.mark.filterwarnings("ignore:[0-9]+ divergent transitions")
@@ -45,8 +45,7 @@ def test_large_networks_run_in_pairs_small_ones_together():
     large = [usual_groups(chains, 100_000, HMC()) for chains in (1, 2, 3, 4, 6, 8, 16, 100)]
     assert large == [1, 1, 1, 2, 3, 4, 4, 4]
     assert usual_groups(100, 99_999, HMC()) == 1
-    together = SimpleNamespace(together=4)
-    assert [usual_groups(chains, 100_000, together) for chains in (4, 8, 16)] == [1, 2, 4]
+    assert [usual_groups(chains, 100_000, ChEES()) for chains in (4, 8, 16)] == [1, 2, 4]
 
 
 # --- a group's way on ------------------------------------------------------------------------
@@ -79,6 +78,9 @@ def test_in_no_time_one_step_is_made_and_nothing_is_done_twice(monkeypatch):
         assert run.steps == steps
         draws += run.draws
     assert [one["positions"][0, 0, 0] for one in draws] == [3.0, 4.0, 5.0, 6.0]
+    thinned = settings._replace(thin=3)
+    run = go_on(thinned, first, 1e9)
+    assert (run.steps, thinned.made(run), len(run.joined()["positions"])) == (14, 4, 4)
     clock = iter(np.arange(0.0, 9.0))
     monkeypatch.setattr(chains.time, "monotonic", lambda: next(clock))
     assert go_on(settings, first, 2.5).steps == 3

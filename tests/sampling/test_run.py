@@ -195,10 +195,12 @@ def test_after_the_warm_up_the_kernel_changes_no_more():
     np.testing.assert_array_equal(short.kernel.metric.variance, long.kernel.metric.variance)
 
 
-def test_starts_hyperpriors_and_acceptance_reach_the_run():
+def test_starts_weights_of_rows_hyperpriors_and_acceptance_reach_the_run():
+    options = {"warm_up": 0, "sampler": NUTS(1e-9, max_depth=1), "draws": 1}
     size = network().layout.size + 2
-    begun = quick(start=np.zeros((2, size)), warm_up=0, sampler=NUTS(1e-9, max_depth=1), draws=1)
+    begun = quick(start=np.zeros((2, size)), sample_weight=np.arange(1.0, 9.0), **options)
     np.testing.assert_allclose(begun.positions, 0.0, atol=1e-6)
+    assert begun.target.sample_weight.tolist() == list(range(1, 9))
     hyperpriors = {"log_noise": LogNormal(7.0, 1e-3), "prior_log_scale": HalfNormal(1e-3)}
     narrow = quick(hyperpriors=hyperpriors, warm_up=0, sampler=NUTS(1e-9, max_depth=1), chains=20)
     assert narrow.target.hyperpriors == hyperpriors
@@ -395,6 +397,7 @@ OUTSIDE = np.array([[0.0, 0.0], [np.nan, 0.0]])
         (target_with(groups=0), "groups must be a whole number >= 1; got 0"),
         (target_with(groups=3), "groups must be .* >= 1 and <= 2; got 3"),
         (target_with(cores=0), "cores must be a whole number >= 1; got 0"),
+        (target_with(cores=1025), "cores must be .* >= 1 and <= 1024; got 1025"),
         (target_with(progress="yes"), "progress must be True or False; got 'yes'"),
         (target_with(target_accept=1.0), "target_accept must be .* got 1.0"),
         (target_with(target_accept=0), "target_accept must be > 0 and < 1; got 0"),

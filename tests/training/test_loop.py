@@ -42,7 +42,7 @@ from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.progress import tqdm
 from bbb_numpy.training import Recipe, fit, loop, start
 from bbb_numpy.training.recipe import Rows
-from bbb_numpy.training.stopping import Watch
+from bbb_numpy.training.stopping import HeldOut, Watch
 
 
 def small(learn=True, hidden=(8,)):
@@ -118,6 +118,13 @@ def test_with_validation_rows_the_best_theta_comes_back():
         assert again.stopped == ""
         for name, memory in training.optimizer_state.arrays.items():
             assert np.array_equal(memory, again.optimizer_state.arrays[name])
+
+
+def test_without_them_the_last_theta_stays_though_an_earlier_one_was_better():
+    estimator, x, y = small()
+    found = train(estimator, x, y, epochs=9, early_stopping=EarlyStopping(3, min_delta=1e9))
+    assert len(found.history) == 4
+    assert np.array_equal(found.theta, train(estimator, x, y, epochs=4).theta)
 
 
 @pytest.mark.parametrize(
@@ -305,16 +312,21 @@ def test_fit_is_the_loop_written_out(dtype, shares, shuffle):
     assert np.array_equal(found.theta, theta)
 
 
-@pytest.mark.parametrize("epochs", [1, 2])
-def test_the_validation_loss_is_the_mean_nll_per_row_under_the_noise_drawn_first(epochs):
+@pytest.mark.parametrize(("epochs", "numbers"), [(1, HeldOut.NUMBERS), (2, 1)])
+@pytest.mark.parametrize("weights", [(), (np.linspace(0.5, 2.0, 20),)])
+def test_the_validation_loss_is_the_mean_nll_per_row_under_the_noise_drawn_first(
+    epochs, numbers, weights, monkeypatch
+):
+    monkeypatch.setattr(HeldOut, "NUMBERS", numbers)  # of one block, which is one row at least
     estimator, x, y = small()
-    found = train(estimator, x[:30], y[:30], epochs=epochs, validation=(x[30:], y[30:]))
+    found = train(estimator, x[:30], y[:30], epochs=epochs, validation=(x[30:], y[30:], *weights))
     rng = np.random.default_rng(1)
     start(estimator, rng, Adam())
     w = estimator.weights(found.theta, estimator.draw(rng, 32))
     f, noise = estimator.model.predict(w, x[30:]), np.exp(found.theta[-1])
     nll = 0.5 * ((y[30:] - f) / noise) ** 2 + np.log(noise) + 0.5 * np.log(2 * np.pi)
-    assert found.history[-1].validation == pytest.approx(nll.mean(), rel=1e-12)
+    mean = np.average(nll.mean(axis=(0, 2)), weights=weights[0] if weights else None)
+    assert found.history[-1].validation == pytest.approx(mean, rel=1e-12)
 
 
 @pytest.mark.parametrize(

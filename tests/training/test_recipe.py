@@ -28,11 +28,13 @@ MODEL = Model(MLP((2, 1)))
         ("optimizer", Adam),
         ("early_stopping", 10),
         ("early_stopping", EarlyStopping),
+        ("patience", 0),
+        ("min_delta", -1e-9),
     ],
 )
 def test_a_wrong_setting_is_refused_by_its_name(name, wrong):
     with pytest.raises((TypeError, ValueError), match=f"^{name} must be"):
-        Recipe(**{name: wrong})
+        (EarlyStopping if name in ("patience", "min_delta") else Recipe)(**{name: wrong})
 
 
 def test_whole_numbers_are_stored_as_such():

@@ -140,6 +140,29 @@ def mean_and_error(values):
     return values.mean(), values.std(ddof=1) / sqrt(len(values))
 
 
+@pytest.mark.equation("D48")
+def test_on_flat_land_directions_forget_themselves_within_a_draw():
+    """u_0, ..., u_(n-1) of correlation e^(-h / l) a step add up to a persistent random walk."""
+
+    def flat(position):
+        return np.zeros(len(position)), np.zeros_like(position)
+
+    h, length, start = 0.5, 2.0, np.zeros((2000, 100))
+    kernel = MCLMC(h, decoherence_length=length)
+    new, _ = kernel.step(flat, np.random.default_rng(0), kernel.init(flat, start))
+    steps = np.arange(kernel.steps(100))
+    squares = h * h * np.exp(-np.abs(steps[:, None] - steps) * h / length).sum()
+    assert np.sum(new.position**2, axis=1).mean() == pytest.approx(squares, rel=0.03)
+
+
+@pytest.mark.equation("D49")
+def test_the_energy_that_mams_tells_is_that_of_where_it_stays_or_goes():
+    kernel, start = MAMS(4.0), np.random.default_rng(1).standard_normal((40, 20))
+    new, info = kernel.step(standard, np.random.default_rng(0), kernel.init(standard, start))
+    assert 0 < info.accepted.sum() < 40
+    assert np.array_equal(info.energy, -new.log_density)
+
+
 @pytest.mark.equation("D50")
 @pytest.mark.parametrize(
     ("size", "chains", "h"),
@@ -216,9 +239,10 @@ def test_the_length_is_two_fifths_of_the_way_per_effective_draw(kernel, correlat
     target, rng = Gaussian(np.eye(4)), np.random.default_rng(0)
     begun = kernel.adapt(target, rng, kernel.init(target, target.draw(rng, 8)), 40)
     variance, count = np.array([0.1, 1.0, 2.0, 30.0]), 30 * 8
-    moments = begun.moments._replace(draws=30, squares=variance * (count - 8))
-    found = length_of(begun, moments, 2.0 * (1.0 - correlation) * variance * count)
-    assert found == pytest.approx(2.0 * length)
+    for moving in (1.0, np.array([0.0, 1.0, 1.0, 1.0])) if correlation == 0.0 else (1.0,):
+        moments = begun.moments._replace(draws=30, squares=moving * variance * (count - 8))
+        found = length_of(begun, moments, 2.0 * (1.0 - correlation) * moving * variance * count)
+        assert found == pytest.approx(2.0 * length)
 
 
 @pytest.mark.equation("D50")
