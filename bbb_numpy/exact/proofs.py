@@ -3,9 +3,9 @@
 `bbb_numpy.check` compares a gradient with measured slopes, to 1e-12. Here the same function runs on
 `arrays` of residues, where nothing is rounded and no step is taken, at a random point and with
 derivatives along a random direction. The gradient is *proved* if the derivative of the value is
-``grad . direction`` at every point where the roots exist, and if at theta itself, with sixty
-digits, the value exists and the two agree once more: the sign of a root has a meaning there. Of
-more than 256 numbers floats are asked first.
+``grad . direction`` at every point where the roots exist, and if at theta itself the value exists
+in floats. Where a root is taken, or floats disagree, sixty digits decide at theta whether the value
+exists and the two agree once more: the sign of a root has a meaning there.
 
 A difference of the two that is not zero everywhere is a rational function of the random numbers,
 and by the lemma of Schwartz and Zippel zero at a random point with a probability of at most its
