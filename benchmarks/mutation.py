@@ -76,7 +76,8 @@ MORE = {
     "parts/priors": "parts/test_layerwise_prior",
     "parts/products": "model/test_joint sampling/mcmc/test_metrics parts/test_network",
     "parts/student_t": "parts/test_likelihoods parts/test_priors",
-    "parts": "parts/test_purity model/test_log_joint gradients/test_purity test_plain",
+    "parts": "parts/test_refusals parts/test_purity model/test_log_joint gradients/test_purity "
+    "test_plain",
     "model": "gradients/test_family",
     "gradients/catalogue": "gradients/test_checklist gradients/test_matrix",
     "gradients": "gradients/test_family gradients/test_purity gradients/test_closed_form "

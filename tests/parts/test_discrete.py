@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from problems import seeds
+from scipy import special, stats
 
 from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 
@@ -26,6 +27,16 @@ def case(likelihood, seed, outputs=3):
 
 def log_density(likelihood, f, y):
     return likelihood.log_density({}, f, y)[0]
+
+
+@pytest.mark.equation("D46")
+@pytest.mark.parametrize(
+    ("likelihood", "law"), [(BERNOULLI, stats.bernoulli(0.3)), (POISSON, stats.poisson(0.3))]
+)
+def test_the_distribution_function_steps_at_whole_numbers_from_0_on(likelihood, law):
+    y = np.array([-1.0, -0.5, 0.0, 0.5, 1.0, 1.5])
+    for upper, expected in ((False, law.cdf(y)), (True, law.sf(y))):
+        assert likelihood.cdf(special, y, np.full(6, 0.3), upper=upper) == pytest.approx(expected)
 
 
 # every possible target of one output (for counts: all but 1e-15 of the mass)

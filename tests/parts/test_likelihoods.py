@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 import pytest
 import textbook
-from scipy import stats
+from scipy import special, stats
 from scipy.integrate import cumulative_trapezoid
 
 from bbb_numpy import GaussianLikelihood
@@ -48,6 +48,10 @@ def test_the_density_of_y_integrates_to_one_with_the_stated_mean_and_variance(na
     at = np.broadcast_to(f[:1, :1], (1, len(GRID), f.shape[-1]))
     density = np.exp(likelihood.log_density(params, at, stated + GRID[:, None])[0][0]) * SLOPE
     assert np.trapezoid(density, STRETCHED) == pytest.approx(1.0, abs=1e-12)
+    below, y = cumulative_trapezoid(density, STRETCHED), stated + GRID[1:]
+    parts = [np.broadcast_to(part, (2, 4, 1))[0, 0, 0] for part in likelihood.components(params, f)]
+    assert likelihood.cdf(special, y, *parts) == pytest.approx(below, abs=1e-6)
+    assert likelihood.cdf(special, y, *parts, upper=True) == pytest.approx(1 - below, abs=1e-6)
     assert np.trapezoid(density * GRID, STRETCHED) == pytest.approx(0.0, abs=1e-12)
     variance = np.trapezoid(density * GRID**2, STRETCHED)
     stated = np.broadcast_to(likelihood.variance(params, f), (2, 4, 1))
