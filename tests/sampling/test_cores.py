@@ -82,7 +82,7 @@ def test_in_no_time_one_step_is_made_and_nothing_is_done_twice(monkeypatch):
     run = go_on(thinned, first, 1e9)
     assert (run.steps, thinned.made(run), len(run.joined()["positions"])) == (14, 4, 4)
     clock = iter(np.arange(0.0, 9.0))
-    monkeypatch.setattr(chains.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(chains, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     assert go_on(settings, first, 2.5).steps == 3
 
 
