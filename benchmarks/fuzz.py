@@ -191,8 +191,9 @@ def limited() -> Iterator[None]:
 
 
 def state(learner: Any) -> bytes:
-    """Return what a learner has learned."""
-    return pickle.dumps({k: v for k, v in getattr(learner, "__dict__", {}).items() if k[-1] == "_"})
+    """Return what a learner has learned: names such as coef_, and not a module's __builtins__."""
+    own = getattr(learner, "__dict__", {}).items()
+    return pickle.dumps({k: v for k, v in own if k[-1] == "_" != k[0]})
 
 
 def call(text: str) -> str:
