@@ -308,7 +308,9 @@ def _told(places: list[tuple[str, int]]) -> str:
     if not source:
         return ""
     before = "".join(f", then line {line}" for _, line in places[-2::-1])
-    return f"look at line {places[-1][1]} of {places[-1][0]}, `{source}`{before}"
+    file = Path(places[-1][0])
+    name = "the cell" if file.parent.name.startswith("ipykernel") else file.name
+    return f"look at line {places[-1][1]} of {name}, `{source}`{before}"
 
 
 def _line(asked: Asked, theta: Array, wrong: Array) -> str:
