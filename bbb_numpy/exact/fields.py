@@ -93,8 +93,9 @@ def _fractions(v: Array) -> tuple[Array, Array]:
     top, bottom = v.copy(), np.ones(v.shape, np.int64)
     open_ = (np.abs(v) > 1e-7) & (np.abs(v) < 1000) & (v * 2.0**20 % 1 != 0)
     whole = np.floor(v[open_])
-    rest, p, q = v[open_] - whole, np.array([np.ones_like(whole), whole]), np.zeros((2, whole.size))
-    q[1] = 1
+    rest = v[open_] - whole
+    p: Array = np.array([np.ones_like(whole), whole])
+    q: Array = np.array([np.zeros_like(whole), np.ones_like(whole)])
     found = np.zeros(whole.size, bool)
     while (live := ~found & (rest > 0) & (q[1] <= 1e6)).any():
         with np.errstate(divide="ignore"):
@@ -331,7 +332,8 @@ class Prime(Field):
 
     def inv(self, a: Array) -> Array:
         """Return 1 / a by Euclid of a product tree's root, and three products each; 1/0 is 0."""
-        flat, levels = np.where(a == 0, 1, a).reshape(-1), []
+        flat: Array = np.where(a == 0, 1, a).reshape(-1)
+        levels: list[Array] = []
         while len(flat) > 8:
             flat = np.append(flat, 1) if len(flat) % 2 else flat
             levels.append(flat)
