@@ -363,7 +363,7 @@ def multiply(x: Any, y: Any) -> Exact:
         r[..., 1, :] = field.add(r[..., 1, :], field.mul(x.a, y.b))
     out = Exact(field, r, x.v * y.v)
     if x is y and 0 < x.size <= REMEMBERED:
-        field.remember(out.a.copy(), x.a.copy(), x.v.copy())
+        field.remember(out.a, x.a, x.v)
     return out
 
 

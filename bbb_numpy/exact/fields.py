@@ -226,7 +226,8 @@ class Field:
 
     def remember(self, square: Array, root: Array, v: Array) -> None:
         """Take note of squares t^2 of t, with floats v."""
-        self.squares.append((square.reshape(-1, self.C), root.reshape(-1, self.C), v.ravel()))
+        square, root = (a.reshape(-1, self.C).copy() for a in (square, root))
+        self.squares.append((square, root, v.flatten()))
 
     def sqrt(self, u: Array) -> Array:
         """Return roots: |t| of squares that were computed, else the field's, of either sign."""

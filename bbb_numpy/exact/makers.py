@@ -154,8 +154,9 @@ def _of_scipy(name: str, original: Any) -> Any:
     return function
 
 
-def _stand_ins() -> dict[int, Any]:
-    """Return what stands for what, by the identity of the latter."""
+@functools.lru_cache(1)
+def _stand_ins(modules: int) -> dict[int, Any]:
+    """Return what stands for what, by the identity of the latter, once for so many modules."""
     special = vars(sys.modules.get("scipy.special", ModuleType("")))
     found = [(name, inspect.unwrap(special[name])) for name in OF_SCIPY if name in special]
     # SciPy's own numpy, whose makers call numpy's
@@ -182,7 +183,7 @@ def _names(function: Any) -> Iterator[dict[str, Any]]:
 @functools.lru_cache(1)
 def _places(modules: int) -> list[tuple[dict[str, Any], str]]:
     """Return where modules written in Python name what is exchanged, once for so many modules."""
-    own, old = __name__.rpartition(".")[0], _stand_ins()
+    own, old = __name__.rpartition(".")[0], _stand_ins(modules)
     written = [
         vars(module)
         for name, module in list(sys.modules.items())
@@ -197,10 +198,11 @@ def _places(modules: int) -> list[tuple[dict[str, Any], str]]:
 def proving(field: Field, *functions: Any) -> Iterator[None]:
     """Make the arrays that functions make in this thread exact ones of a field."""
     global _running
-    before, stand_ins = getattr(_of_this_thread, "field", None), _stand_ins()
+    modules, before = len(sys.modules), getattr(_of_this_thread, "field", None)
+    stand_ins = _stand_ins(modules)
     with _lock:
         _running += 1
-        places = _places(len(sys.modules)) if _running == 1 else []
+        places = _places(modules) if _running == 1 else []
         places = places + [(d, key) for one in functions for d in _names(one) for key in [*d]]
         for names, key in places:
             one = names.get(key)
