@@ -15,7 +15,6 @@ from __future__ import annotations
 import ast
 import functools
 import gc
-import importlib
 import inspect
 import multiprocessing
 import os
@@ -43,18 +42,21 @@ from benchmarks.oracles import (
     tree_of,
 )  # fmt: skip
 
-__all__ = ["NOT_HERE", "Answers", "swap"]
+__all__ = ["NOT_HERE", "Answers", "functions_of", "swap"]
 
 NOT_HERE = 13  # a mutant that cannot be judged in place
 
 
-def named(code: types.CodeType) -> str:
-    """Name the function or method that some code is part of: Class.method."""
-    return code.co_qualname.split(".<locals>")[0]
+Place = tuple[str, str, int]  # a function: its file, its name, its line
+
+
+def place_of(code: types.CodeType) -> Place:
+    """Return where some code stands."""
+    return code.co_filename, code.co_qualname, code.co_firstlineno
 
 
 class Calls:
-    """Notes which functions of files below `home` are called, in any thread: (file, function)."""
+    """Notes which functions of files below `home` are called, in any thread."""
 
     def __init__(self, home: str) -> None:
         self.home = home
@@ -70,61 +72,57 @@ class Calls:
         threading.setprofile(note)
         sys.setprofile(note)
 
-    def stop(self) -> set[tuple[str, str]]:
+    def stop(self) -> set[Place]:
         """End, and return what was called."""
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
-        ours = [code for code in self.codes if code.co_filename.startswith(self.home)]
-        return {(code.co_filename, named(code)) for code in ours}
+        return {place_of(code) for code in self.codes if code.co_filename.startswith(self.home)}
 
 
-def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
-    """Yield the code of the functions of a module, and of the methods of its classes."""
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield constant
-            yield from codes_in(constant)
+def changes(
+    before: types.CodeType, after: types.CodeType
+) -> Iterator[tuple[types.CodeType, types.CodeType]]:
+    """Yield the pairs of code that differ, from the whole to the smallest part of it."""
+    yield before, after
+    pairs = list(zip(before.co_consts, after.co_consts, strict=False))
+    inside = [(old, new) for old, new in pairs if isinstance(new, types.CodeType) and old != new]
+    own = (new if isinstance(new, types.CodeType) else old for old, new in pairs)
+    if len(inside) == 1 and before.replace(co_consts=tuple(own)) == after:
+        yield from changes(*inside[0])
 
 
-def function_of(module: types.ModuleType, name: str) -> types.FunctionType | None:
-    """Find the function that `name` stands for or stands in, under its decorators."""
-    found: Any = module
-    for part in name.split("."):
-        found = vars(found).get(part)
-        if isinstance(found, property):
-            found = found.fget
-        if isinstance(found, functools.cached_property):
-            found = found.func
-        found = inspect.unwrap(getattr(found, "__func__", found)) if callable(found) else found
-        if not isinstance(found, type):
-            break
-    return found if isinstance(found, types.FunctionType) else None
+def functions_of(home: str) -> dict[types.CodeType, list[types.FunctionType]]:
+    """Return all functions that there are, by their code: also lambdas, closures and methods."""
+    found: dict[types.CodeType, list[types.FunctionType]] = {}
+    for one in gc.get_objects():
+        if isinstance(one, types.FunctionType) and one.__code__.co_filename.startswith(home):
+            found.setdefault(one.__code__, []).append(one)
+    return found
 
 
-def swap(mutant: Mutant, module: types.ModuleType, path: Path, tree: ast.Module) -> str | None:
-    """Give the mutant's function the code of the changed tree; None where that is not possible.
+def swap(
+    mutant: Mutant,
+    path: Path,
+    tree: ast.Module,
+    functions: dict[types.CodeType, list[types.FunctionType]],
+) -> Place | None:
+    """Give functions the code of the changed tree; None where a module or a class changes.
 
-    Returns the function's name, Class.method.
+    Returns the place of the innermost function that changes. Those around it get theirs too: they
+    make it anew.
     """
-    if isinstance(mutant.holder, ast.arguments) or not mutant.function:
-        return None  # defaults and constants: computed once
-    function = function_of(module, mutant.function)
-    if function is None or function.__module__ != module.__name__:
-        return None
-    before = function.__code__
+    before = compile(tree, str(path), "exec", dont_inherit=True)
     mutant.apply()
-    changed = compile(ast.fix_missing_locations(tree), str(path), "exec", dont_inherit=True)
-    like_before = [
-        code
-        for code in codes_in(changed)
-        if (code.co_qualname, code.co_firstlineno) == (before.co_qualname, before.co_firstlineno)
-    ]
-    if len(like_before) != 1 or like_before[0].co_freevars != before.co_freevars:
+    after = compile(ast.fix_missing_locations(tree), str(path), "exec", dont_inherit=True)
+    _, *pairs = changes(before, after)
+    if not pairs or not pairs[-1][0].co_flags & inspect.CO_OPTIMIZED:
+        return None  # computed once: constants, defaults, the bodies of classes
+    if any(old.co_freevars != new.co_freevars for old, new in pairs):
         return None
-    if like_before[0] == before:
-        return None  # the change is in a default: -1 is a sign and a number
-    function.__code__ = like_before[0]
-    return named(before)
+    for old, new in pairs:
+        for function in functions.get(old, ()):
+            function.__code__ = new
+    return place_of(pairs[-1][0])
 
 
 def passes(item: pytest.Function) -> bool:
@@ -141,13 +139,14 @@ class Judge:
     def __init__(self, connection: Any, home: str) -> None:
         self.connection, self.calls = connection, Calls(home)
         self.calls.start()  # all that comes before the tests is done once, at import
-        self.tests: dict[tuple[str, str], list[tuple[float, pytest.Function]]] = {}
+        self.tests: dict[Place, list[tuple[float, pytest.Function]]] = {}
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run every test once, and alone, then answer until there is no question."""
         self.at_import = self.calls.stop()
         gc.unfreeze()  # tests/conftest.py hides what was there before them
         objects = gc.get_objects()
+        self.functions = functions_of(self.calls.home)
         self.caches = [one for one in objects if isinstance(one, functools._lru_cache_wrapper)]
         gc.freeze()  # or each fork would copy what its collector touches
         usable = 0
@@ -170,7 +169,7 @@ class Judge:
             self.connection.send(self.fates(*question))
         return True
 
-    def chosen(self, function: tuple[str, str], mirror: str, most: float) -> list[pytest.Function]:
+    def chosen(self, function: Place, mirror: str, most: float) -> list[pytest.Function]:
         """Choose tests that call a function: the module's own first, then the shortest."""
         known = sorted(
             self.tests.get(function, ()), key=lambda one: (mirror not in one[1].nodeid, one[0])
@@ -191,12 +190,7 @@ class Judge:
     def fate(self, module: str, key: str, proofs: Combinations, most: float) -> tuple[int, None]:
         """Change this process; return which oracle notices, or NOT_HERE."""
         path, tree = tree_of(module)
-        function = swap(
-            keyed(tree)[key],
-            importlib.import_module(f"bbb_numpy.{module.replace('/', '.')}"),
-            path,
-            tree,
-        )
+        function = swap(keyed(tree)[key], path, tree, self.functions)
         if function is None:
             return NOT_HERE, None
         try:
@@ -205,10 +199,9 @@ class Judge:
         except Exception:
             return PROOF, None
         folder, _, name = module.rpartition("/")
-        place, mirror = (str(path), function), f"{folder}/test_{name}.py"
-        if not all(map(passes, self.chosen(place, mirror, most))):
+        if not all(map(passes, self.chosen(function, f"{folder}/test_{name}.py", most))):
             return TESTS, None
-        here = place not in self.at_import and place in self.tests
+        here = function not in self.at_import and function in self.tests
         return SURVIVED if here else NOT_HERE, None
 
     def fates(self, module: str, asked: dict[str, Combinations], most: float) -> dict[str, int]:

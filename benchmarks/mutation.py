@@ -66,7 +66,8 @@ SLOW_TO_IMPORT = ("numpy", "scipy.special", "scipy.stats", "scipy.optimize", "au
 
 # Tests of a module, where its mirrored file is not all or has another name
 MORE = {
-    "exact": "gradients/test_exact",
+    "exact/wrong": "exact/test_large",
+    "exact": "exact/test_as_numpy exact/test_laws exact/test_attacks exact/test_proofs",
     "plain": "test_plain",
     "numeric/files": "sampling/test_resuming learners/test_checkpoint",
     "numeric/standardisation": "learners/test_regressor",

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from benchmarks import mutation
-from benchmarks.in_place import NOT_HERE, Answers, swap
+from benchmarks.in_place import NOT_HERE, Answers, functions_of, swap
 from benchmarks.mutants import keyed
 from benchmarks.oracles import SURVIVED, TESTS
 
@@ -17,6 +17,17 @@ TOY = """
 from functools import cached_property, lru_cache
 
 LEAST = 1
+AREAS = {"square": lambda side: side * side}
+
+
+def raised(power):
+    def of(number):
+        return number**power
+
+    return of
+
+
+cube = raised(3)
 
 
 @lru_cache
@@ -63,7 +74,8 @@ def toy(tmp_path, monkeypatch):
 
     def plant(key):
         tree = ast.parse(TOY)
-        return swap(keyed(tree)[key], module, path, tree)
+        place = swap(keyed(tree)[key], path, tree, functions_of(str(path)))
+        return place and place[1]
 
     yield module, plant
     del sys.modules["toy_circles"]
@@ -73,13 +85,18 @@ def toy(tmp_path, monkeypatch):
     ("key", "name", "result", "before", "after"),
     [
         ("doubled: `2 * number` -> `2 / number`", "doubled", "doubled(4)", 8, 0.5),
-        ("total: `number + start` -> `number - start`", "total", "total([5, 6], 1)", 13, 9),
+        ("total: `number + start` -> `number - start`", "total.<locals>.<genexpr>",
+         "total([5, 6], 1)", 13, 9),
+        ("module: `side * side` -> `side / side`", "<lambda>", "AREAS['square'](3)", 9, 1),
+        ("raised.of: `number ** power` -> `number * power`", "raised.<locals>.of", "cube(2)", 8, 6),
+        ("raised.of: `number ** power` -> `number * power`", "raised.<locals>.of", "raised(3)(2)",
+         8, 6),
         ("Circle.diameter: `2` -> `3`", "Circle.diameter", "Circle(5).diameter", 10, 15),
         ("Circle.square: `2` -> `3`", "Circle.square", "Circle(5).square", 25, 125),
         ("Circle.of: `1` -> `0`", "Circle.of", "Circle.of(7)", 8, 7),
         ("Ring.__init__: `1` -> `0`", "Ring.__init__", "Ring(5).radius", 4, 5),
     ],
-)
+)  # fmt: skip
 def test_whoever_holds_the_function_gets_the_change(toy, key, name, result, before, after):
     module, plant = toy
     names = dict(vars(module))  # as another module has imported them
