@@ -43,7 +43,7 @@ class Exact(NDArrayOperatorsMixin):
     """An array of exact numbers.
 
     `r` (..., 2, C) are the residues of numbers and derivatives, `v` (...) the floats, and `note`
-    what the field knows of logarithms in the numbers, or None.
+    (..., 2, C) what the field knows of logarithms in the numbers, or None.
     """
 
     __slots__ = ("field", "note", "r", "v")
@@ -102,13 +102,13 @@ class Exact(NDArrayOperatorsMixin):
 
     def viewed(self, f: Callable[[Array, tuple[int, ...]], Array]) -> Exact:
         """Return views: f(part, its axes after those of the numbers)."""
-        k = self.ndim
-        note = None if self.note is None else f(self.note, self.note.shape[k:])
-        return Exact(self.field, f(self.r, self.r.shape[k:]), f(self.v, ()), note)
+        rest = self.r.shape[self.ndim :]
+        note = None if self.note is None else f(self.note, rest)
+        return Exact(self.field, f(self.r, rest), f(self.v, ()), note)
 
     def __getitem__(self, index: Any) -> Exact:
         at = _index(index)
-        note = None if self.note is None else self.note[(*at, ALL)]
+        note = None if self.note is None else self.note[(*at, ALL, ALL)]
         found = Exact(self.field, self.r[(*at, ALL, ALL)], self.v[at], note)
         return found if found.ndim else found.copy()  # a number of NumPy's is no view
 
@@ -118,7 +118,7 @@ class Exact(NDArrayOperatorsMixin):
         if self.note is None and value.note is not None:
             self.note = _noted(self)
         if self.note is not None:
-            self.note[(*at, ALL)] = self.field.neutral if value.note is None else value.note
+            self.note[(*at, ALL, ALL)] = self.field.neutral if value.note is None else value.note
 
     def reshape(self, *shape: Any, order: str = "C") -> Exact:
         """Return a view of another shape; of columns first, if order is "F"."""
@@ -322,7 +322,7 @@ def _noted(x: Exact) -> Array:
     """Return the notes of numbers; of those in which no logarithm is known, neutral ones."""
     if x.note is not None:
         return x.note
-    return np.broadcast_to(x.field.neutral, (*x.shape, len(x.field.neutral))).copy()
+    return np.broadcast_to(x.field.neutral, x.r.shape).copy()
 
 
 # --- arithmetic
@@ -346,9 +346,9 @@ def _negative(x: Exact) -> Exact:
 
 def _gated(mask: Array, x: Exact) -> Exact:
     """Return x times truth values: a gate."""
-    keep = np.asarray(mask)[..., None]
+    keep = np.asarray(mask)[..., None, None]
     note = None if x.note is None else np.where(keep, x.note, x.field.neutral)
-    return Exact(x.field, np.where(keep[..., None], x.r, 0 * x.field.one), mask * x.v, note)
+    return Exact(x.field, np.where(keep, x.r, 0 * x.field.one), mask * x.v, note)
 
 
 def multiply(x: Any, y: Any) -> Exact:
@@ -431,11 +431,10 @@ def select(condition: Any, x: Any, y: Any) -> Exact:
     if type(condition) is Exact:
         condition = compared(np.not_equal)(condition, 0)
     x, y = lifted(x, y)
-    keep = np.asarray(condition)
+    keep = np.asarray(condition)[..., None, None]
     noted = x.note is not None or y.note is not None
-    note = np.where(keep[..., None], _noted(x), _noted(y)) if noted else None
-    r = np.where(keep[..., None, None], x.r, y.r)
-    return Exact(x.field, r, np.where(keep, x.v, y.v), note)
+    note = np.where(keep, _noted(x), _noted(y)) if noted else None
+    return Exact(x.field, np.where(keep, x.r, y.r), np.where(condition, x.v, y.v), note)
 
 
 def _where(condition: Any, *branches: Any) -> Any:

@@ -112,7 +112,7 @@ def exact(values: Any, field: Field, data: Data = FREE, moving: bool = False) ->
             return lift(v, field)
         field.moved |= moving
         made = Exact(
-            field, dual(field, field.variable(v), field.tangent(v.shape) if moving else None), v
+            field, dual(field, field.variable(v), field.draw(v.shape) if moving else None), v
         )
         if data.kept(v):
             data.impose(made)

@@ -19,7 +19,6 @@ __all__ = ["DIGITS", "Digits", "NoDigits", "context"]
 
 Array = NDArray[Any]
 DIGITS = 60
-LOG_2 = math.log(2.0)
 
 
 def context(digits: int) -> Context:
@@ -37,46 +36,35 @@ class Digits(Field):
     With `shake`, floats stand for numbers that they may be rounded from, of which it chooses some.
     """
 
-    dtype = object
-    digits = True
+    dtype, digits, few = object, True, math.inf
 
     def __init__(self, seed: int, shake: int = 0) -> None:
         super().__init__(seed)
         self.shake, self.uniform = shake, random.Random(seed).uniform
         self.computed: dict[Any, dict[Decimal, Decimal]] = {}
         self.one = self.whole(1)
-        for k in (-3, -2, -1, 1, 2, 3):
-            self.known[k * LOG_2] = self.one * (k * Decimal(2).ln())
+        self.log_2 = self.one * Decimal(2).ln()
 
     def variable(self, v: Array) -> Array:
-        """Return the floats as they are."""
+        """Return the floats as they are, or what they stand for."""
         return _each(self._meant, v)[..., None]
 
-    def tangent(self, shape: tuple[int, ...]) -> Array:
-        """Return a random direction."""
+    def draw(self, shape: tuple[int, ...]) -> Array:
         made = [Decimal(self.uniform(-1.0, 1.0)) for _ in range(math.prod(shape))]
         return np.array(made, object).reshape(*shape, 1)
 
-    def constant(self, v: Array) -> Array:
-        """Return the floats as they are, or what they stand for."""
-        each = [
-            self._single(x) if math.isfinite(x) else self.one * Decimal(x)
-            for x in v.ravel().tolist()
-        ]
-        return np.array(each, object).reshape(*v.shape, 1)
+    def _single(self, x: float) -> Array:
+        return super()._single(x) if math.isfinite(x) else self.one * Decimal(x)
 
     def fraction(self, x: Fraction) -> Array:
-        """Return a number (1,)."""
         if x.denominator & (x.denominator - 1) == 0:
             return self.one * self._meant(float(x))
         return self.one * (Decimal(x.numerator) / Decimal(x.denominator))
 
     def whole(self, m: Any) -> Array:
-        """Return whole numbers."""
         return _each(Decimal, np.asarray(m, object))[..., None]
 
     def irrational(self, a: int, b: int) -> Array:
-        """Return pi^(a/2) 2^(b/2)."""
         return self.one * (_pi(getcontext().prec).sqrt() ** a * Decimal(2).sqrt() ** b)
 
     def _meant(self, x: float) -> Decimal:
@@ -87,12 +75,7 @@ class Digits(Field):
         up_or_down = random.Random(size * self.shake).choice((-1, 1))
         return Decimal(x) * (1 + Decimal(up_or_down) / 2**53)
 
-    def nonzero(self, a: Array) -> Array:
-        """Return sizes, so that the largest is the pivot."""
-        return abs(a[..., 0])
-
     def larger(self, a: Array) -> Array:
-        """Return whether numbers are negative."""
         return (a < 0).astype(bool)
 
     add: Any = staticmethod(np.add)
@@ -104,15 +87,12 @@ class Digits(Field):
     cumsum: Any = staticmethod(np.cumsum)
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return products of matrices."""
         return np.matmul(a[..., 0], b[..., 0])[..., None]
 
     def exp(self, a: Array, note: Array | None = None) -> Array:
-        """Return e^a."""
         return self._each_once(Decimal.exp, a)
 
     def log(self, u: Array) -> tuple[Array, None]:
-        """Return the natural logarithm, and no note."""
         return self._each_once(Decimal.ln, u), None
 
     def _each_once(self, function: Callable[[Decimal], Decimal], a: Array) -> Array:
@@ -135,7 +115,6 @@ class Digits(Field):
         """Forget it: roots are positive."""
 
     def circle(self, a: Array) -> tuple[Array, Array]:
-        """Return cos and sin."""
         return _each(_cos, a), _each(_sin, a)
 
     def random_function(self, name: str, a: Array) -> Array:
@@ -158,13 +137,12 @@ def _each(function: Callable[[Any], Any], a: Array) -> Array:
 # --- series, to the precision of the context
 
 
-def _summed(terms: Any) -> Decimal:
-    """Return the sum of terms until they are no longer seen."""
-    total = Decimal(0)
-    for term in terms:
-        if total + term == total:
-            return total
+def _series(term: Decimal, z: Decimal, n: Callable[[int], Any], d: Callable[[int], Any]) -> Decimal:
+    """Return the sum of terms, of which each is the last times z n(k) / d(k), k = 0, 1, ..."""
+    total, k = Decimal(0), 0
+    while total + term != total:
         total += term
+        term, k = term * z * n(k) / d(k), k + 1
     return total
 
 
@@ -177,18 +155,12 @@ def _pi(precision: int) -> Decimal:
 
 
 def _arctan(x: Decimal) -> Decimal:
+    """Return x - x^3 / 3 + x^5 / 5 - ..., of half the angle where x is not small."""
     if not x.is_finite():
         return x * 0
-    if abs(x) > Decimal("0.25"):  # halves the angle
+    if abs(x) > Decimal("0.25"):
         return 2 * _arctan(x / (1 + (1 + x * x).sqrt()))
-
-    def terms() -> Any:
-        power, n = x, 1
-        while True:
-            yield power / n
-            power, n = -power * x * x, n + 2
-
-    return _summed(terms())
+    return _series(x, -x * x, lambda k: 2 * k + 1, lambda k: 2 * k + 3)
 
 
 def _cos(x: Decimal) -> Decimal:
@@ -196,21 +168,15 @@ def _cos(x: Decimal) -> Decimal:
 
 
 def _sin(x: Decimal) -> Decimal:
+    """Return y - y^3 / 6 + y^5 / 120 - ..., of the angle less half turns."""
     if not x.is_finite():
         return x * 0
-
-    def terms() -> Any:
-        term, n = y, 1
-        while True:
-            yield term
-            term, n = -term * y * y / ((n + 1) * (n + 2)), n + 2
-
     with localcontext() as more:
         more.prec += 10 + max(0, x.adjusted())
         pi = _pi(more.prec)
         turns = (x / pi).to_integral_value()
         y = x - turns * pi
-        found = _summed(terms())
+        found = _series(y, -y * y, lambda k: 1, lambda k: (2 * k + 2) * (2 * k + 3))
     return +found if turns % 2 == 0 else -found
 
 
@@ -218,15 +184,8 @@ def _erf(a: Decimal) -> Decimal:
     """Return 2/sqrt(pi) e^-a^2 [a + 2/3 a^3 + 4/15 a^5 + ...], terms of one sign."""
     if abs(a) > 12 or not a.is_finite():  # 1 to 64 digits
         return Decimal(1).copy_sign(a) + 0 * a.next_plus() if a.is_finite() else a
-
-    def terms() -> Any:
-        term, odd = a, 1
-        while True:
-            yield term
-            odd += 2
-            term *= 2 * a * a / odd
-
-    return 2 / _pi(getcontext().prec).sqrt() * (-a * a).exp() * _summed(terms())
+    total = _series(a, a * a, lambda k: 2, lambda k: 2 * k + 3)
+    return 2 / _pi(getcontext().prec).sqrt() * (-a * a).exp() * total
 
 
 @cache

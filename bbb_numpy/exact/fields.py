@@ -28,10 +28,10 @@ HALF = (1 << 25) - 1  # the lower half of a residue
 BLOCK = 1 << 14  # numbers of one pass, so that its scratch stays in the cache
 FEW_TERMS = 8192  # of which a sum is below 2^63
 FEW_PRODUCTS = 4096  # of a product of matrices: more are faster by BLAS
-FEW = 16  # floats of one array that may stand for irrational numbers; larger ones are data
 REMEMBERED = 20_000  # numbers of one array: of larger ones no squares are remembered
 NOTED = 200_000  # and no logarithms
-LOG_2 = log(2.0)  # the float, which stands for log 2
+LOG_2 = log(2.0)
+LOGARITHMS = {k * LOG_2: k for k in (1, 2, 3)}  # the floats, which stand for k log 2
 TINY = float(np.finfo(float).tiny)  # which keeps floats from a division by 0, and stands for 0
 # The floats that stand for pi^(a/2) 2^(b/2), as they may be rounded, by (a, b)
 MEANT = {
@@ -77,13 +77,6 @@ def _blockwise(f: Callable[[Array], Array], a: Array) -> Array:
     return np.concatenate(parts).reshape(a.shape)
 
 
-@lru_cache(100_000)
-def _fraction(x: float) -> Fraction:
-    """Return the fraction that one float stands for, by `_fractions`' rule."""
-    small = Fraction(x).limit_denominator(10**6)
-    return small if abs(x) < 1000 and float(small) == x else Fraction(x)
-
-
 def _fractions(v: Array) -> tuple[Array, Array]:
     """Return numerators and denominators: of 0.1 or 1/3, as they are rounded, 1/10 and 1/3.
 
@@ -108,6 +101,12 @@ def _fractions(v: Array) -> tuple[Array, Array]:
     return top, bottom
 
 
+@lru_cache(100_000)
+def _fraction(x: float) -> Fraction:
+    top, bottom = _fractions(np.array(x))
+    return Fraction(float(top)) / int(bottom)
+
+
 def _prime(draw: random.Random) -> int:
     """Return a random prime of 50 bits that is 7 modulo 8, by the test of Miller and Rabin.
 
@@ -121,34 +120,25 @@ def _prime(draw: random.Random) -> int:
 
 
 class Field:
-    """What all fields share; arrays of residues are (..., C)."""
+    """What all fields share: residues modulo a prime, or several; arrays of them are (..., C)."""
 
     C: ClassVar[int] = 1
     dtype: ClassVar[Any] = np.int64
+    few: ClassVar[float] = 16  # floats of one array that may stand for irrational numbers
     levels: ClassVar[int] = 1  # on one of them an excess is to be 0 in all channels
     laws: ClassVar[bool] = False  # whether exponentials and logarithms have all their laws
     digits: ClassVar[bool] = False  # whether numbers are decimals at the point itself
+    p: Any  # the prime, or those of the channels
     one: Array  # (C,)
-    neutral: Array  # the note of a number in which no logarithm is known
+    log_2: Array  # (C,), for which a float stands
     # what each field has for itself; 1/0 is 0
-    add: Callable[[Array, Array], Array]
-    sub: Callable[[Array, Array], Array]
     mul: Callable[[Array, Array], Array]
-    neg: Callable[[Array], Array]
     inv: Callable[[Array], Array]
-    sum: Callable[[Array, Any], Array]  # over axes
-    cumsum: Callable[[Array, int], Array]
     matmul: Callable[[Array, Array], Array]  # (..., n, k, C) and (..., k, m, C)
-    draw: Callable[[tuple[int, ...]], Array]  # random numbers other than 0
-    whole: Callable[[Any], Array]  # from int64
     fraction: Callable[[Fraction], Array]  # (C,)
-    larger: Callable[[Array], Array]  # whether a and not -a stands for both
     random_function: Callable[[str, Array], Array]
-    exp: Callable[..., Array]  # of a number, and of its note
-    log: Callable[[Array], tuple[Array, Array | None]]  # and the note by which exp finds back
-    joined: Callable[[Array, Array], Array]  # the note of a sum
-    turned: Callable[[Array], Array]  # the note of -x
-    root: Callable[[Array], Array]  # one of the field's, or any number where there is none
+    _exp: Callable[[Array], Array]
+    _log: Callable[[Array], Array]
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -163,25 +153,29 @@ class Field:
         self.moved = False  # whether an argument does
         self.transcendental = False  # whether an exponential or a logarithm was met
 
-    @cached_property
-    def unwritten(self) -> Array:
-        """What stands in memory in which nothing was written."""
-        return self.random_function("unwritten", self.one)
-
     # --- arguments and constants
+
+    def draw(self, shape: tuple[int, ...]) -> Array:
+        """Return random numbers other than 0."""
+        return self.rng.integers(1, self.p, (*shape, np.size(self.p)))
 
     def variable(self, v: Array) -> Array:
         """Return residues of arguments: random squares, so that their roots are in the field."""
         r = self.draw(v.shape)
         return self.mul(r, r)
 
-    def tangent(self, shape: tuple[int, ...]) -> Array:
-        """Return a random direction."""
-        return self.draw(shape)
+    @cached_property
+    def unwritten(self) -> Array:
+        """What stands in memory in which nothing was written."""
+        return self.random_function("unwritten", self.one)
+
+    def whole(self, m: Any) -> Array:
+        """Return the residues of int64."""
+        return np.asarray(m, np.int64)[..., None] % self.p
 
     def constant(self, v: Array) -> Array:
         """Return the residues of floats, of the fractions that they stand for; 0 of inf and nan."""
-        if v.size <= FEW:
+        if v.size <= self.few:
             each = [self._single(x) for x in v.ravel().tolist()]
             return np.array(each, self.dtype).reshape(*v.shape, self.C)
         top, bottom = _fractions(np.where(np.isfinite(v), v, 0.0))
@@ -194,14 +188,16 @@ class Field:
     def _single(self, x: float) -> Array:
         found = self.known.get(x)
         if found is None:
-            if not isfinite(x) or abs(x) == TINY:
+            size = abs(x)
+            if not isfinite(x) or size == TINY:
                 found = 0 * self.one
-            elif abs(x) in MEANT:
-                found = self.irrational(*MEANT[abs(x)])
-                found = found if x > 0 else self.neg(found)
+            elif size in MEANT:
+                found = self.irrational(*MEANT[size])
+            elif size in LOGARITHMS:
+                found = self.mul(self.whole(LOGARITHMS[size]), self.log_2)
             else:
-                found = self.fraction(_fraction(x))
-            self.known[x] = found
+                found = self.fraction(_fraction(size))
+            found = self.known[x] = found if x >= 0 else self.neg(found)
         return found
 
     def irrational(self, a: int, b: int) -> Array:
@@ -209,18 +205,40 @@ class Field:
         root_of_pi = self.random_function("root of pi", self.one)
         of_2 = self.fraction(Fraction(2) ** (b // 2))
         of_2 = self.mul(of_2, self.root(self.fraction(Fraction(2)))) if b % 2 else of_2
-        return self.mul(self.power(root_of_pi, a), of_2)
+        return self.mul(self.power(root_of_pi if a > 0 else self.inv(root_of_pi), abs(a)), of_2)
 
     # --- rational functions
 
-    def power(self, a: Array, n: int) -> Array:
-        """Return a^n for a whole number n."""
-        out, factor, times = np.broadcast_to(self.one, a.shape), a, abs(n)
-        while times:
-            out = self.mul(out, factor) if times % 2 else out
-            times //= 2
-            factor = self.mul(factor, factor) if times else factor
-        return self.inv(out) if n < 0 else out
+    def add(self, a: Array, b: Array) -> Array:
+        return (a + b) % self.p
+
+    def sub(self, a: Array, b: Array) -> Array:
+        return (a - b) % self.p
+
+    def neg(self, a: Array) -> Array:
+        return self.sub(np.zeros(1, np.int64), a)
+
+    def sum(self, a: Array, axis: Any) -> Array:
+        """Return sums over axes."""
+        return np.add.reduce(a, axis=axis) % self.p
+
+    def cumsum(self, a: Array, axis: int) -> Array:
+        return np.cumsum(a, axis) % self.p
+
+    def power(self, a: Array, n: Any) -> Array:
+        """Return a^n for a whole number n that is not negative, or such an array."""
+        out = np.broadcast_to(self.one, np.broadcast_shapes(a.shape, np.shape(n)))
+        for place in range(int(np.max(n, initial=0)).bit_length())[::-1]:
+            out, bit = self.mul(out, out), n >> place & 1
+            if isinstance(bit, np.ndarray):
+                out = np.where(bit, self.mul(out, a), out)
+            elif bit:
+                out = self.mul(out, a)
+        return out
+
+    def larger(self, a: Array) -> Array:
+        """Return whether a and not -a stands for both."""
+        return a > self.p - a
 
     # --- roots
 
@@ -243,6 +261,44 @@ class Field:
             found[same] = np.where(positive[:, None], t[at[same]], self.neg(t[at[same]]))
             self.path.append(positive)
         return found.reshape(r.shape)
+
+    def root(self, u: Array) -> Array:
+        """Return u^((p + 1) / 4), a root of u or of -u; in the second case any number."""
+        r = self.power(u, (self.p + 1) // 4)
+        bad = self.mul(r, r) != u
+        if bad.any():
+            self.flaws += 1
+            r = np.where(bad, self.random_function("sqrt", u), r)
+        return r
+
+    # --- exponentials and logarithms
+
+    def exp(self, a: Array, note: Array | None = None) -> Array:
+        """Return e^a; of a = a0 + log u, by its note (u, log u), e^a0 u."""
+        self.transcendental = True
+        if note is None:
+            return self._exp(a)
+        return self.mul(self._exp(self.sub(a, note[..., 1, :])), note[..., 0, :])
+
+    def log(self, u: Array) -> tuple[Array, Array | None]:
+        """Return t = log u, and the note (u, t) (..., 2, C) by which exp finds its way back."""
+        self.transcendental = True
+        t = self._log(u)
+        return t, (np.stack([u, t], axis=-2) if u.size <= NOTED else None)
+
+    @cached_property
+    def neutral(self) -> Array:
+        """The note of a number in which no logarithm is known."""
+        return np.array([self.one, 0 * self.one])
+
+    def joined(self, one: Array, other: Array) -> Array:
+        """Return the note of a sum."""
+        u = self.mul(one[..., 0, :], other[..., 0, :])
+        return np.stack([u, self.add(one[..., 1, :], other[..., 1, :])], axis=-2)
+
+    def turned(self, note: Array) -> Array:
+        """Return the note of -x."""
+        return np.stack([self.inv(note[..., 0, :]), self.neg(note[..., 1, :])], axis=-2)
 
     # --- functions of which the field knows little
 
@@ -275,22 +331,10 @@ class Prime(Field):
         self.p = _prime(random.Random(word("prime", seed)))
         self.modulus, self.over = np.uint64(self.p), 1.0 / self.p
         self.one = self.whole(1)
-        self.neutral = np.concatenate([self.one, 0 * self.one])
-        log_2 = self.random_function("log 2", self.one)
-        for k in (-3, -2, -1, 1, 2, 3):
-            self.known[k * LOG_2] = self.mul(self.whole(k), log_2)
-
-    def draw(self, shape: tuple[int, ...]) -> Array:
-        return self.rng.integers(1, self.p, (*shape, 1))
+        self.log_2 = self.random_function("log 2", self.one)
 
     def fraction(self, x: Fraction) -> Array:
         return self.whole(x.numerator * pow(x.denominator, -1, self.p) % self.p)
-
-    def whole(self, m: Any) -> Array:
-        return (np.asarray(m, np.int64) % self.p)[..., None]
-
-    def larger(self, a: Array) -> Array:
-        return a > self.p - a
 
     def add(self, a: Array, b: Array) -> Array:
         r = (a + b).view(np.uint64)
@@ -300,16 +344,13 @@ class Prime(Field):
         r = (a - b).view(np.uint64)
         return np.minimum(r, r + self.modulus).view(np.int64)
 
-    def neg(self, a: Array) -> Array:
-        return self.sub(np.zeros(1, np.int64), a)
-
     def mul(self, a: Array, b: Array) -> Array:
         """Return a b, block by block."""
-        shape = np.broadcast_shapes(a.shape, b.shape)
-        if prod(shape) <= BLOCK:
+        both = np.broadcast(a, b)
+        if both.size <= BLOCK:
             return self._product(a, b)
-        out = np.empty(shape, np.int64)
-        self._fill(out, np.broadcast_to(a, shape), np.broadcast_to(b, shape))
+        out = np.empty(both.shape, np.int64)
+        self._fill(out, *np.broadcast_arrays(a, b))
         return out
 
     def _fill(self, out: Array, a: Array, b: Array) -> None:
@@ -398,68 +439,28 @@ class Prime(Field):
         r = _blockwise(lambda x: (mixed(x, key) >> np.uint64(14)).astype(np.int64), a)
         return np.where(r < self.p, r, r - self.p)
 
-    def exp(self, a: Array, note: Array | None = None) -> Array:
-        """Return e^a, with e^-a = 1 / e^a; of a0 + log u, by its note (u, log u), e^a0 u."""
-        if note is not None:
-            return self.mul(self.exp(self.sub(a, note[..., self.C :])), note[..., : self.C])
-        self.transcendental = True
+    def _exp(self, a: Array) -> Array:
+        """Return a random square, with e^-a = 1 / e^a."""
         turned = self.larger(a)
         e = self.random_function("exp", np.where(turned, self.neg(a), a))
         e, turned = self.mul(e, e), turned[..., 0]
         e[turned] = self.inv(e[turned])
-        return self._exchanged(a, e, *self._logarithms)
+        return self._exchanged(a, e, *self._powers_of_2)
 
-    def log(self, u: Array) -> tuple[Array, Array | None]:
-        """Return a random function of u, and the note by which exp finds its way back."""
-        self.transcendental = True
-        t = self.random_function("log", u)
-        t = self._exchanged(u, t, *self._logarithms[::-1])
-        return t, (np.concatenate([u, t], axis=-1) if u.size <= NOTED else None)
+    def _log(self, u: Array) -> Array:
+        return self._exchanged(u, self.random_function("log", u), *self._powers_of_2[::-1])
 
     @cached_property
-    def _logarithms(self) -> tuple[Array, Array]:
+    def _powers_of_2(self) -> tuple[Array, Array]:
         """Return the logarithms of powers of two, and the powers."""
-        ks = range(-3, 4)
-        each = [
-            [self._single(x) for x in xs] for xs in ((k * LOG_2 for k in ks), (2.0**k for k in ks))
-        ]
-        return np.array(each[0]), np.array(each[1])
+        k = np.arange(-3.0, 4.0)
+        return self.constant(k * LOG_2), self.constant(2.0**k)
 
     @staticmethod
     def _exchanged(a: Array, b: Array, known: Array, values: Array) -> Array:
         """Return b, but where a is known the value that belongs to it."""
         same = (a[..., None, :] == known).all(axis=-1)
         return np.where(same.any(axis=-1)[..., None], values[same.argmax(axis=-1)], b)
-
-    def joined(self, one: Array, other: Array) -> Array:
-        u, v = one[..., : self.C], other[..., : self.C]
-        return np.concatenate(
-            [self.mul(u, v), self.add(one[..., self.C :], other[..., self.C :])], -1
-        )
-
-    def turned(self, note: Array) -> Array:
-        return np.concatenate([self.inv(note[..., : self.C]), self.neg(note[..., self.C :])], -1)
-
-    def root(self, u: Array) -> Array:
-        """Return u^((p + 1) / 4), a root of u or of -u; in the second case one is drawn."""
-        r = self._root(u)
-        bad = self.mul(r, r) != u
-        if bad.any():
-            self.flaws += 1
-            r = np.where(bad, self.random_function("sqrt", u), r)
-        return r
-
-    def _root(self, u: Array) -> Array:
-        """Return u^((p + 1) / 4) of residues of F_p."""
-
-        def power(x: Array) -> Array:
-            out, times = x, (self.p + 1) // 4
-            for bit in bin(times)[3:]:
-                out = self._product(out, out)
-                out = self._product(out, x) if bit == "1" else out
-            return out
-
-        return _blockwise(power, u)
 
 
 class Gauss(Prime):
@@ -484,27 +485,26 @@ class Gauss(Prime):
         x, y = a[..., :1], a[..., 1:]
         return np.where(x != 0, x > self.p - x, y > self.p - y)
 
-    def mul(self, a: Array, b: Array) -> Array:
-        """Return (x + i y)(u + i v)."""
-        m, x, y, u, v = super().mul, a[..., :1], a[..., 1:], b[..., :1], b[..., 1:]
-        real = m(x, u)
+    def _by_parts(self, times: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:
+        """Return the product (x + i y)(u + i v), by real ones."""
+        x, y, u, v = a[..., :1], a[..., 1:], b[..., :1], b[..., 1:]
+        real = times(x, u)
         if not y.any() and not v.any():
             return self._real(real)
-        return np.concatenate([self.sub(real, m(y, v)), self.add(m(x, v), m(y, u))], axis=-1)
+        imaginary = self.add(times(x, v), times(y, u))
+        return np.concatenate([self.sub(real, times(y, v)), imaginary], axis=-1)
+
+    def mul(self, a: Array, b: Array) -> Array:
+        return self._by_parts(super().mul, a, b)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        return self._by_parts(super().matmul, a, b)
 
     def inv(self, a: Array) -> Array:
         """Return (x - i y) / (x^2 + y^2)."""
         m, x, y = super().mul, a[..., :1], a[..., 1:]
         over = super().inv(self.add(m(x, x), m(y, y)))
         return np.concatenate([m(x, over), m(self.neg(y), over)], axis=-1)
-
-    def matmul(self, a: Array, b: Array) -> Array:
-        """Return products of matrices, by four real ones."""
-        m, x, y, u, v = super().matmul, a[..., :1], a[..., 1:], b[..., :1], b[..., 1:]
-        real = m(x, u)
-        if not y.any() and not v.any():
-            return self._real(real)
-        return np.concatenate([self.sub(real, m(y, v)), self.add(m(x, v), m(y, u))], axis=-1)
 
     def random_function(self, name: str, a: Array) -> Array:
         """Return random numbers, real ones of real ones."""
@@ -514,10 +514,9 @@ class Gauss(Prime):
 
     def root(self, u: Array) -> Array:
         """Return r or i r, with r^2 = u or -u."""
-        x, deeper = u[..., :1], u[..., 1:] != 0
-        r = self._root(x)
-        square = super().mul(r, r) == x
-        r = np.concatenate([np.where(square, r, 0), np.where(square, 0, r)], axis=-1)
+        real, deeper = self._real(u[..., :1]), u[..., 1:] != 0
+        r = self.power(real, (self.p + 1) // 4)
+        r = np.where((self.mul(r, r) == real)[..., :1], r, r[..., ::-1])
         self.flaws += bool(deeper.any())
         return np.where(deeper, self.random_function("sqrt", u), r)
 
@@ -540,8 +539,7 @@ class Towers(Field):
     Every number has a residue in each of them. exp leads from the residues modulo p_(j+1), which is
     the order of the squares modulo p_j, to the squares modulo p_j, and log leads back, by a table:
     so e^(s + t) = e^s e^t, log u v = log u + log v, e^(t/3)^3 = e^t hold without being looked for,
-    on levels that are as many fewer as exponentials and logarithms are nested. The note of a
-    logarithm is the sign that a number had which is no square.
+    on levels that are as many fewer as exponentials and logarithms are nested.
     """
 
     K: ClassVar[int] = 2
@@ -555,48 +553,21 @@ class Towers(Field):
         super().__init__(seed)
         self.p = np.array(self.primes, np.int64)
         self.tables = [_logarithms(p) for p in self.primes[: -self.K]]
-        self.one = self.neutral = np.ones(self.C, np.int64)
-        for k in (-3, -2, -1, 1, 2, 3):
-            self.known[k * LOG_2] = self.log(self.fraction(Fraction(2) ** k))[0]
-        self.transcendental, self.flaws = False, 0
-
-    def draw(self, shape: tuple[int, ...]) -> Array:
-        return self.rng.integers(1, self.p, (*shape, self.C))
+        self.one = np.ones(self.C, np.int64)
+        self.log_2, self.flaws = self._log(self.whole(2)), 0
 
     def fraction(self, x: Fraction) -> Array:
         return np.array(
             [x.numerator * pow(x.denominator, -1, p) % p for p in self.primes], np.int64
         )
 
-    def whole(self, m: Any) -> Array:
-        return np.asarray(m, np.int64)[..., None] % self.p
-
-    def larger(self, a: Array) -> Array:
-        return a > self.p - a
-
-    def add(self, a: Array, b: Array) -> Array:
-        return (a + b) % self.p
-
-    def sub(self, a: Array, b: Array) -> Array:
-        return (a - b) % self.p
-
-    def neg(self, a: Array) -> Array:
-        return -a % self.p
-
     def mul(self, a: Array, b: Array) -> Array:
-        """Return a b."""
         return a * b % self.p
-
-    def sum(self, a: Array, axis: Any) -> Array:
-        return np.add.reduce(a, axis=axis) % self.p
-
-    def cumsum(self, a: Array, axis: int) -> Array:
-        return np.cumsum(a, axis) % self.p
 
     def inv(self, a: Array) -> Array:
         """Return 1 / a = a^(p - 2); 1/0 is 0, and is noted where it is so by chance."""
         self.flaws += self._partly(a)
-        return _raised(a, self.p - 2, self.p)
+        return self.power(a, self.p - 2)
 
     @staticmethod
     def _partly(a: Array) -> bool:
@@ -619,48 +590,21 @@ class Towers(Field):
         each = [mixed(a[..., c : c + 1], key) for c, key in enumerate(keys)]
         return (np.concatenate(each, axis=-1) % self.p.astype(np.uint64)).astype(np.int64)
 
-    def exp(self, a: Array, note: Array | None = None) -> Array:
-        """Return (g^2)^a, with the sign that log has left; on the lowest level any number."""
-        self.transcendental = True
-        out, above = self.random_function("exp", a), slice(0, -self.K)
-        squares = np.array([g * g for g, _ in self.tables])
-        out[..., above] = _raised(squares, a[..., self.K :], self.p[above])
-        out[a == 0] = 1
-        return out if note is None else self.mul(out, note)
+    def _exp(self, a: Array) -> Array:
+        """Return (g^2)^a; on the lowest level any number."""
+        squares = np.array([g * g for g, _ in self.tables] + [1] * self.K)
+        out = self.power(squares, np.roll(a, -self.K, axis=-1))
+        lowest = self.random_function("exp", a)[..., -self.K :]
+        out = np.concatenate([out[..., : -self.K], lowest], axis=-1)
+        return np.where(a == 0, 1, out)
 
-    def log(self, u: Array) -> tuple[Array, Array | None]:
-        """Return half the discrete logarithm, and the sign of u; on the first level any number."""
-        self.transcendental = True
-        t, sign = self.random_function("log", u), np.ones(u.shape, np.int64)
+    def _log(self, u: Array) -> Array:
+        """Return half the discrete logarithm of u or of -u; on the first level any number."""
+        t, negative = self.random_function("log", u), False
         for c, (_, logarithms) in enumerate(self.tables):
             k, q = logarithms[u[..., c]].astype(np.int64), self.primes[c + self.K]
             t[..., c + self.K] = k * ((q + 1) // 2) % q
-            sign[..., c] = 1 - 2 * (k % 2)
+            negative |= bool((k % 2).any())
         t[u == 1] = 0
-        negative = bool((sign < 0).any())
         self.flaws += negative or self._partly(u)
-        return t, (sign if negative else None)
-
-    def joined(self, one: Array, other: Array) -> Array:
-        return one * other
-
-    def turned(self, note: Array) -> Array:
-        return note
-
-    def root(self, u: Array) -> Array:
-        """Return the root of u that is a square itself, where there is one, else any number."""
-        r = _raised(u, (self.p + 1) // 4, self.p)
-        bad = r * r % self.p != u
-        if bad.any():
-            self.flaws += 1
-            r = np.where(bad, self.random_function("sqrt", u), r)
-        return r
-
-
-def _raised(a: Array, powers: Array, p: Array) -> Array:
-    """Return a to the power of each channel."""
-    out = np.broadcast_to(np.ones(1, np.int64), np.broadcast_shapes(a.shape, powers.shape))
-    for bit in range(int(powers.max(initial=1)).bit_length() - 1, -1, -1):
-        out = out * out % p
-        out = np.where(powers >> bit & 1, out * a % p, out)
-    return out
+        return t

@@ -117,7 +117,7 @@ def number(value: Any, field: Field) -> Exact:
 
 def run(asked: Asked, theta: Array, field: Field, direction: Array | None = None) -> Found:
     """Return what the function returns where theta moves in a direction, at random if not given."""
-    direction = field.tangent(theta.shape) if direction is None else direction
+    direction = field.draw(theta.shape) if direction is None else direction
     pairs = zip(asked.arguments, asked.data, strict=True)
     given = [exact(one, field, data) for one, data in pairs]
     moving = Exact(field, dual(field, field.variable(theta), direction), theta)
