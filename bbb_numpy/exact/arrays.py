@@ -148,7 +148,9 @@ class Exact(NDArrayOperatorsMixin):
         return self.reshape(self.v.squeeze(axis).shape)
 
     def ravel(self, order: str = "C") -> Exact:
-        """Return a flat view."""
+        """Return a flat view; as they lie in memory, if order is "K"."""
+        if order == "K":
+            return self.transpose(*np.argsort(np.abs(self.v.strides))[::-1]).reshape(-1)
         return self.reshape(-1, order=order)
 
     def copy(self, order: str = "C") -> Exact:
@@ -582,7 +584,7 @@ def broadcast_to(x: Exact, shape: tuple[int, ...]) -> Exact:
     return x.viewed(lambda part, rest: np.broadcast_to(part, shape + rest))
 
 
-def _broadcast(*arrays: Any) -> list[Exact]:
+def _broadcast(*arrays: Any, subok: bool = False) -> list[Exact]:
     parts = lifted(*arrays)
     shape = np.broadcast_shapes(*(x.shape for x in parts))
     return [broadcast_to(x, shape) for x in parts]
@@ -625,16 +627,6 @@ def _mean(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
 def _var(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Exact:
     off = add(x, _mean(x, axis, keepdims=True), -1)
     return divide(total(multiply(off, off), axis, keepdims), _count(off, axis) - ddof)
-
-
-def _average(x: Any, axis: Any = None, weights: Any = None, keepdims: bool = False) -> Exact:
-    if weights is None:
-        return _mean(x, axis, keepdims)
-    x, w = lifted(x, weights)
-    if w.ndim != x.ndim:
-        w = w.reshape((-1,) + (1,) * (x.ndim - 1 - _axes(x, axis)[0]))
-    w = broadcast_to(w, x.shape)
-    return divide(total(multiply(x, w), axis, keepdims), total(w, axis, keepdims))
 
 
 def _cumprod(x: Any, axis: Any = None) -> Exact:
@@ -714,13 +706,6 @@ def _added_at(sign: int, x: Any, index: Any, y: Any) -> None:
         flat[place] = add(flat[place], added[turn], sign)
 
 
-def _diff(x: Exact, n: int = 1, axis: int = -1) -> Exact:
-    x = moveaxis(x, axis, 0)
-    for _ in range(n):
-        x = x[1:] - x[:-1]
-    return moveaxis(x, 0, axis)
-
-
 _largest, _smallest = _extreme(np.argmax), _extreme(np.argmin)
 REDUCTIONS |= {"add": total, "multiply": _product, "maximum": _largest, "minimum": _smallest}
 
@@ -733,26 +718,9 @@ def unwritten(field: Field, shape: Any) -> Exact:
     return Exact(field, dual(field, np.broadcast_to(field.unwritten, (*v.shape, field.C))), v)
 
 
-def _full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+def _empty_like(x: Exact, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
     shape = x.shape if shape is None else shape
-    if dtype is not None and np.dtype(dtype).kind in "biu":
-        return np.full(shape, fill_value, dtype)
-    out = lift(np.zeros(shape), x.field)
-    out[...] = fill_value
-    return out
-
-
-def _selected(conditions: Any, choices: Any, default: Any = 0) -> Any:
-    *choices, found = lifted(*choices, default)
-    for condition, choice in zip(conditions[::-1], choices[::-1], strict=True):
-        found = select(condition, choice, found)
-    return found
-
-
-def _padded(x: Exact, width: Any, mode: str = "constant", **kwargs: Any) -> Any:
-    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
-        raise Untraceable(f"np.pad with {mode=}")
-    return _moved(np.pad)(x, width, mode, **kwargs)
+    return unwritten(x.field, shape) if dtype is None else np.empty(shape, dtype)
 
 
 def _inserted(x: Any, index: Any, values: Any, axis: Any = None) -> Any:
@@ -772,32 +740,20 @@ def _finite(x: Exact, copy: bool = True) -> Exact:
     return x.copy()
 
 
-def _fill_diagonal(x: Exact, value: Any) -> None:
-    place = np.arange(min(x.shape))
-    x[place, place] = value
-
-
 FUNCTIONS |= dict(
-    where=_where, clip=_clip, sum=total, mean=_mean, var=_var, average=_average, prod=_product,
-    cumsum=_cumsum, cumprod=_cumprod, max=_largest, min=_smallest, amax=_largest, amin=_smallest,
-    argsort=_order, argmax=_place(np.argmax), argmin=_place(np.argmin), diff=_diff,
-    ravel=Exact.ravel, swapaxes=Exact.swapaxes, squeeze=Exact.squeeze, copy=Exact.copy,
-    real=Exact.conj, fill_diagonal=_fill_diagonal, full_like=_full_like,
-    broadcast_arrays=_broadcast, nan_to_num=_finite, select=_selected, pad=_padded,
+    where=_where, clip=_clip, sum=total, mean=_mean, var=_var, prod=_product, cumsum=_cumsum,
+    cumprod=_cumprod, max=_largest, min=_smallest, amax=_largest, amin=_smallest,
+    argsort=_order, argmax=_place(np.argmax), argmin=_place(np.argmin), ravel=Exact.ravel,
+    swapaxes=Exact.swapaxes, squeeze=Exact.squeeze, copy=Exact.copy, real=Exact.conj,
+    broadcast_arrays=_broadcast, nan_to_num=_finite, empty_like=_empty_like,
     insert=_inserted, meshgrid=_meshed,
     std=lambda x, *args, **kwargs: UFUNCS["sqrt"](_var(x, *args, **kwargs)),
-    ptp=lambda x, *args, **kwargs: _largest(x, *args, **kwargs) - _smallest(x, *args, **kwargs),
     sort=lambda x, axis=-1, kind=None: (
         FUNCTIONS["sort"](x.ravel(), 0) if axis is None else _chosen(x, _order(x, axis), axis)),
-    append=lambda x, values, axis=None: joined([x, values], axis),
     reshape=lambda x, shape, order="C": x.reshape(shape, order=order),
     transpose=lambda x, axes=None: x.transpose(*(axes or ())),
     trace=lambda x, *args, **kwargs: total(FUNCTIONS["diagonal"](x, *args, **kwargs), -1),
     copyto=lambda out, x, where=True, casting="same_kind": written(x, out, where),
-    zeros_like=lambda x, *args, **kwargs: _full_like(x, 0.0, *args, **kwargs),
-    ones_like=lambda x, *args, **kwargs: _full_like(x, 1.0, *args, **kwargs),
-    empty_like=lambda x, dtype=None, shape=None: unwritten(
-        x.field, x.shape if shape is None else shape),
     imag=lambda x: x.imag, iscomplexobj=lambda x: False, may_share_memory=lambda x, y: True,
     result_type=lambda *x: np.dtype(float),
 )  # fmt: skip
@@ -809,6 +765,6 @@ for _name in ("all", "any", "count_nonzero", "nonzero", "flatnonzero", "allclose
 for _name in ("sum", "mean", "var", "std", "prod", "cumsum", "cumprod", "max", "min", "argmax",
               "argmin", "argsort", "clip", "trace", "diagonal", "repeat", "take", "all", "any",
               "nonzero"):  # fmt: skip
-    setattr(Exact, _name, FUNCTIONS[_name])
+    setattr(Exact, _name, getattr(np, _name))
 for _name in ("sum", "mean", "var", "std", "prod", "max", "min", "argmax", "argmin"):
     FUNCTIONS[f"nan{_name}"] = FUNCTIONS[_name]  # a number that is nan has no value, and is told

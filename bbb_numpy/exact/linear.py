@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 from math import prod
-from string import ascii_letters
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,17 +12,14 @@ from .arrays import (
     FUNCTIONS,
     UFUNCS,
     Exact,
-    _axes,
     broadcast_to,
     dual,
     joined,
-    lift,
     lifted,
     moveaxis,
     stack,
     total,
 )
-from .fields import Untraceable
 from .functions import log, sqrt
 
 __all__ = ["FUNCTIONS", "matmul"]
@@ -98,26 +93,12 @@ def _contracted(x: Exact, one: str, y: Exact, other: str, later: str) -> tuple[E
     return found.reshape([sizes[c] for c in letters]), "".join(letters)
 
 
-def tensordot(x: Any, y: Any, axes: Any = 2) -> Exact:
-    """Return the product summed over pairs of axes."""
-    x, y = lifted(x, y)
-    if isinstance(axes, int):
-        axes = (range(x.ndim - axes, x.ndim), range(axes))
-    one, other = list(ascii_letters[: x.ndim]), list(ascii_letters[x.ndim :][: y.ndim])
-    for i, j in zip(
-        *(np.ravel(list(axis) if isinstance(axis, range) else axis) for axis in axes), strict=True
-    ):
-        other[j] = one[i]
-    kept = [c for c in one if c not in other] + [c for c in other if c not in one]
-    return einsum(f"{''.join(one)},{''.join(other)}->{''.join(kept)}", x, y)
-
-
-def dot(x: Any, y: Any) -> Exact:
+def dot(x: Any, y: Any) -> Any:
     """Return np.dot."""
     x, y = lifted(x, y)
     if not x.ndim or not y.ndim:
         return x * y
-    return matmul(x, y) if y.ndim <= 2 else tensordot(x, y, ((-1,), (-2,)))
+    return matmul(x, y) if y.ndim <= 2 else np.tensordot(x, y, ((-1,), (-2,)))
 
 
 def _vecdot(x: Any, y: Any, axis: int = -1) -> Exact:
@@ -191,19 +172,6 @@ def _cholesky(matrix: Exact) -> Exact:
     return lower
 
 
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Exact:
-    if ord in (None, "fro") or (ord == 2 and len(_axes(x, axis)) == 1):
-        return sqrt(total(x * x, axis, keepdims))
-    if ord not in (1, np.inf) or len(_axes(x, axis)) > 1:
-        raise Untraceable(f"a norm of order {ord} of {len(_axes(x, axis))} axes")
-    return FUNCTIONS["sum" if ord == 1 else "max"](abs(x), axis, keepdims)
-
-
-def _matrix_power(matrix: Exact, n: int) -> Exact:
-    base = _inverse(matrix) if n < 0 else matrix
-    return reduce(matmul, [base] * abs(n), lift(np.eye(len(matrix)), matrix.field))
-
-
 def _pseudo_inverse(matrix: Exact) -> Exact:
     """Return the pseudo-inverse of a matrix of full rank."""
     turned = matrix.T
@@ -212,41 +180,19 @@ def _pseudo_inverse(matrix: Exact) -> Exact:
     return matmul(turned, _inverse(matrix @ turned))
 
 
-def _kron(x: Any, y: Any) -> Exact:
-    x, y = lifted(x, y)
-    found = x[:, None, :, None] * y[None, :, None, :]
-    return found.reshape(x.shape[0] * y.shape[0], x.shape[1] * y.shape[1])
-
-
-def _cross(x: Any, y: Any, axis: int = -1) -> Exact:
-    """Return the product of vectors of three."""
-    x, y = (moveaxis(z, axis, -1) for z in lifted(x, y))
-    if x.shape[-1] != 3 or y.shape[-1] != 3:
-        raise Untraceable("a cross product of vectors that are not of length 3")
-    after, before = [1, 2, 0], [2, 0, 1]
-    found = x[..., after] * y[..., before] - x[..., before] * y[..., after]
-    return moveaxis(found, -1, axis)
-
-
 UFUNCS |= {"matmul": matmul, "vecdot": _vecdot}
 FUNCTIONS |= {
     "dot": dot,
     "matmul": matmul,
     "vecdot": _vecdot,
-    "tensordot": tensordot,
     "einsum": einsum,
-    "inner": lambda x, y: tensordot(x, y, ((-1,), (-1,))),
+    "inner": lambda x, y: np.tensordot(x, y, ((-1,), (-1,))),
     "vdot": lambda x, y: dot(*(z.ravel() for z in lifted(x, y))),
-    "outer": lambda x, y: tensordot(lifted(x, y)[0].ravel(), lifted(x, y)[1].ravel(), 0),
-    "kron": _kron,
-    "cross": _cross,
     "linalg.inv": _of_stacks(_inverse),
     "linalg.det": _of_stacks(lambda matrix: _eliminated(matrix)[1]),
     "linalg.slogdet": _of_stacks(_slogdet),
     "linalg.cholesky": _of_stacks(_cholesky),
     "linalg.solve": _of_stacks(_solve),
-    "linalg.norm": _norm,
-    "linalg.matrix_power": _matrix_power,
     "linalg.pinv": _pseudo_inverse,
 }
 Exact.dot = dot  # type: ignore[attr-defined]

@@ -4,8 +4,9 @@
 during a proof the name ``np`` stands for another module, and names of makers for others, in every
 module that is written in Python: in the thread of the proof they make exact arrays, in every other
 thread they are NumPy's. `numpy` itself stays as it is, since compiled code looks there and would
-read the memory of an exact array as floats. The functions of `scipy.special` that are no ufuncs are
-exchanged too.
+read the memory of an exact array as floats. Functions that NumPy writes in Python run as they are,
+as copies that see these makers. The functions of `scipy.special` that are no ufuncs are exchanged
+too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,7 @@ MAKERS: dict[str, Callable[..., Any]] = {
     **{name: _exact(name) for name in ("array", "asarray", "asanyarray", "ascontiguousarray")},
     "empty": _empty,
     "full": _full,
+    "broadcast": lambda field, *arrays: np.broadcast(*(getattr(x, "v", x) for x in arrays)),
 }
 
 
@@ -120,6 +122,32 @@ vars(NUMPY).update(vars(np), r_=_Joined("r_", "hstack"), c_=_Joined("c_", "colum
 vars(NUMPY).update({name: _maker(name) for name in MAKERS})
 STAND_INS = {id(getattr(np, name)): getattr(NUMPY, name) for name in (*MAKERS, "r_", "c_")}
 STAND_INS[id(np)] = NUMPY
+
+# --- what NumPy itself writes in Python runs as it is: copies, for which makers are exchanged
+
+
+@functools.cache
+def _names_in(module: str) -> dict[str, Any]:
+    """Return the names that copies of the functions of a module of NumPy's see."""
+    names = vars(sys.modules[module]).copy()
+    for name, one in names.items():
+        own = isinstance(one, FunctionType) and one.__globals__["__name__"] == module
+        names[name] = _copy(one, names) if own else STAND_INS.get(id(one), one)
+    return names
+
+
+def _copy(function: FunctionType, names: dict[str, Any]) -> FunctionType:
+    what = function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    made = FunctionType(*what)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+COMPILED = {"_wrapfunc", "_array_converter", "_umath_linalg"}  # that take floats alone
+for _name, _one in [*vars(np).items(), *((f"linalg.{k}", f) for k, f in vars(np.linalg).items())]:
+    _inner = inspect.unwrap(_one) if type(_one) is type(np.sum) else None
+    if isinstance(_inner, FunctionType) and COMPILED.isdisjoint(_inner.__code__.co_names):
+        FUNCTIONS.setdefault(_name, _copy(_inner, _names_in(_inner.__globals__["__name__"])))
 
 # --- functions of scipy.special that are no ufuncs
 

@@ -82,11 +82,13 @@ def _(w, x, y):
 
 
 @shown("neighbourhood components", "scikit-learn", normal(4), X, BITS[:, None] == BITS,
-       verdict="not traceable", how="distances in compiled code")  # fmt: skip
+       how="the last slope doubled",
+       plant=[("value, grad\n", "value, grad * [1, 1, 1, 2]\n")])  # fmt: skip
 def _(a, x, alike):
     model = NeighborhoodComponentsAnalysis()
     model.n_iter_ = 1
-    return model._loss_grad_lbfgs(a, x, alike)
+    value, grad = model._loss_grad_lbfgs(a, x, alike)
+    return value, grad
 
 
 GP = GaussianProcessRegressor().fit(X, Y)

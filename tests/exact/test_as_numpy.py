@@ -54,6 +54,14 @@ MATRIX = """
     sp.softmax(x,axis=0) sp.softmax(x) sp.log_softmax(x,1) sp.log_softmax(x) sp.logsumexp(x)
     sp.logsumexp(x,1) sp.logsumexp(x,axis=0,keepdims=True) sp.logsumexp(x,axis=(0,1))
     sp.logsumexp(x,b=2)
+    np.average(x,weights=np.abs(x),axis=0) np.cov(x) np.cov(x,ddof=0) np.corrcoef(x)[0,1]
+    np.trapezoid(x) np.trapezoid(x,x*x) np.gradient(x[0]) np.vander(x[0]) np.kron(x,x)
+    np.pad(x,1,mode='mean') np.linalg.norm(x,1) np.linalg.norm(x,-np.inf) np.linalg.norm(x,3,axis=0)
+    np.linalg.norm(x.T[::-1]) np.linalg.vector_norm(x) np.linalg.multi_dot([x,x.T,x])
+    np.ravel(x.T,order='K') np.ravel(x[:,::2],order='K') np.cumulative_sum(x,axis=0) np.nancumsum(x)
+    np.piecewise(x,[x<0,x>=0],[0,1]) np.extract(x>0,x) np.resize(x,(3,3)) np.angle(x)
+    np.array_equal(x,x) np.full_like(x,2.0) np.full_like(x,2,dtype=int) np.ones_like(x,shape=(2,))
+    np.mean(x,dtype=float) x.sum(dtype=float)
 """
 POSITIVE = """
     np.log(x) np.log1p(x) np.log2(x) np.log10(x) np.sqrt(x) x**0.5 x**-1.5 x**0.3 np.power(x,x)
