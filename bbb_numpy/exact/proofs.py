@@ -367,7 +367,6 @@ def prove_same(
         return field.sub(one.b, other.b)
 
     try:
-        same, kind = asked_fields(excess, seed, LARGE)
         with localcontext(context(DIGITS)):
             x, y = (Decimal(0) + each.r[..., 0] for each in values(Digits(seed)))
             apart = abs(x - y)  # of values and of slopes (N, 2), and relative to them
@@ -378,6 +377,8 @@ def prove_same(
                 for n, k in places
                 if not ratio[n, k] <= CONSTANT
             ]
+        if not wrong:
+            same, kind = asked_fields(excess, seed, LARGE)
             same &= not kind.laws or bool((ratio[:, 1] <= LAWFUL).all())
     except Unlike:
         raise
