@@ -17,7 +17,7 @@ MATRIX = """
     np.mean(x,1) np.mean(x,axis=(0,1)) np.var(x) np.var(x,0,ddof=1) np.std(x,1)
     np.std(x,axis=0,ddof=1,keepdims=True) np.prod(x) np.prod(x,axis=0) np.cumsum(x) np.cumsum(x,1)
     np.cumprod(x) np.cumprod(x,axis=1) np.max(x) np.max(x,0) np.max(x,axis=1,keepdims=True)
-    np.min(x,1) np.max(x,initial=1.0) np.amax(x,axis=(0,1)) np.ptp(x,0) np.argmax(x)
+    np.min(x,1) np.max(x,initial=1.0) np.amax(x,axis=(0,1)) np.ptp(x,0,keepdims=True) np.argmax(x)
     np.argmax(x,1) np.argmin(x,axis=0) np.sort(x) np.sort(x,0) np.argsort(x) np.clip(x,-.5,.5)
     np.clip(x,None,1) np.clip(x,0,None) np.where(x>0,x,2*x) np.abs(x) np.fabs(x) np.sign(x)
     np.square(x) np.power(x,3) np.power(2.0,x) x**2 x**0 x**-1 x**1.0 2**x np.negative(x)
@@ -64,7 +64,7 @@ MATRIX = """
     np.mean(x,dtype=float) x.sum(dtype=float)
 """
 POSITIVE = """
-    np.log(x) np.log1p(x) np.log2(x) np.log10(x) np.sqrt(x) x**0.5 x**-1.5 x**0.3 np.power(x,x)
+    np.log(x) np.log1p(x) np.log2(x) np.log10(x) np.sqrt(x) x**0.5 x**-1.5 x**0.3 np.power(x,x) x**np.arange(3)
     sp.xlogy(x,x) sp.xlog1py(x,x) sp.entr(x) sp.rel_entr(x,x[::-1]) sp.gammaln(x) sp.loggamma(x)
     sp.digamma(x) sp.psi(x) sp.polygamma(1,x) sp.polygamma(2,x) sp.betaln(x,x[::-1]) sp.logit(x/3)
     np.var(np.log(x)) sp.logsumexp(x,b=x) sp.softmax(x)
@@ -77,7 +77,7 @@ SQUARE = """
     np.einsum('ii->i',x) np.einsum('ij,jk,kl->il',x,x,x) np.einsum('ij,j',x,x[0])
 """
 STACK = """
-    x@x.transpose(0,2,1) np.dot(x,x[0].T) np.inner(x,x) np.tensordot(x,x,((1,2),(1,2)))
+    x@x.transpose(0,2,1) x.transpose((0,2,1)) np.dot(x,x[0].T) np.inner(x,x) np.tensordot(x,x,((1,2),(1,2)))
     np.einsum('bij,bkj->bik',x,x) np.einsum('bij,bij->b',x,x) np.sum(x,(0,2)) np.max(x,(0,2))
     np.max(x,axis=(1,2),keepdims=True) np.cumsum(x,-1) np.sort(x,1) np.argmax(x,-1)
     np.var(x,(0,1)) np.transpose(x,(2,0,1)) np.transpose(x,axes=[1,0,2])
@@ -171,6 +171,8 @@ y = np.zeros((2, 2)); np.matmul(x, x.T, out=y); r = y
 y = np.zeros((2, 3)); y.T[...] = x.T; r = y
 y = np.zeros_like(x); y[x > 0] = x[x > 0]; r = y
 y = np.empty_like(x); y[:] = x; r = y
+y = np.zeros_like(x, shape=(2, 2)); y[0] = x[0, :2]; r = y
+y = np.ones_like(x, shape=4); y[:3] = x[0]; r = y
 r = np.array([[x[0, 0], 1.0], [2, x[0, 1]]])
 r = np.array(sorted(x[0]))
 r = sum(x)

@@ -269,7 +269,9 @@ def test_decimals_of_floats_are_the_floats_or_what_they_stand_for():
         assert abs(mpmath.mpf(str(pi)) - mpmath.pi) < 1e-57
         assert abs(mpmath.mpf(str(root)) - 1 / mpmath.sqrt(2 * mpmath.pi)) < 1e-57
         assert field.constant(np.array(np.nan))[0].is_nan()
-        shaken = Digits(0, shake=3).constant(np.array([1 / math.e, 2 / math.e, 0.5]))[:, 0]
-        assert shaken[0] != other
+        few = [0.5, 2.0**-40]  # digits
+        shaken = Digits(0, shake=3).constant(np.array([1 / math.e, 2 / math.e, *few]))[:, 0]
+        assert abs(abs(shaken[0] / other - 1) * 2**53 - 1) < 1e-30
         assert abs(shaken[1] - 2 * shaken[0]) < 1e-58
-        assert shaken[2] == digits.Decimal("0.5")
+        assert shaken[2:].tolist() == few
+        assert min(field.draw((9,))) < 0 < max(field.draw((9,)))

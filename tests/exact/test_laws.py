@@ -5,6 +5,9 @@ import pytest
 from scipy import special as sp
 
 from bbb_numpy.exact import prove_same
+from bbb_numpy.exact.arrays import lift
+from bbb_numpy.exact.data import exact
+from bbb_numpy.exact.fields import Gauss, Prime
 
 S, T = 0.7, 1.3
 
@@ -98,3 +101,41 @@ def test_a_law_is_known_and_one_that_looks_like_it_is_refuted(name):
 )
 def test_a_law_that_no_field_knows_is_neither_proved_nor_refuted(one, same):
     assert prove_same(one, same, S, T).verdict == "not proved"
+
+
+def put(into, values):
+    into = into.copy()
+    into[0, ::2] = values[1, :2]
+    return into
+
+
+GATE = np.array([[True, False, True], [False, False, True]])
+
+# From two matrices: what is made of their logarithms, and what e to the power of it is
+KEPT = {
+    "sums": (lambda s, t: np.log(s) + np.log(t) + 2, lambda s, t: s * t * np.exp(lift(2, s.field))),
+    "differences": (lambda s, t: t - np.log(s) - np.log(t), lambda s, t: np.exp(t) / s / t),
+    "turned": (lambda s, t: -(np.log(s) - t), lambda s, t: np.exp(t) / s),
+    "broadcast": (lambda s, t: np.log(s)[:, None] + np.log(t), lambda s, t: s[:, None] * t),
+    "gated": (lambda s, t: np.log(s) * GATE, lambda s, t: np.where(GATE, s, 1)),
+    "chosen": (lambda s, t: np.where(GATE, np.log(s), t), lambda s, t: np.where(GATE, s, np.exp(t))),
+    "the other way": (lambda s, t: np.where(GATE, s, np.log(t)),
+                      lambda s, t: np.where(GATE, np.exp(s), t)),
+    "written": (lambda s, t: put(s, np.log(t)), lambda s, t: put(np.exp(s), t)),
+    "overwritten": (lambda s, t: put(np.log(s), t), lambda s, t: put(s, np.exp(t))),
+    "both": (lambda s, t: put(np.log(s), np.log(t)), put),
+    "moved": (lambda s, t: np.log(s).T.reshape(2, 3)[:, ::-1][0, 1], lambda s, t: s[1, 0]),
+    "joined": (lambda s, t: np.concatenate([np.log(s), t]),
+               lambda s, t: np.concatenate([s, np.exp(t)])),
+    "still": (lambda s, t: np.log(s).still() - t, lambda s, t: s.still() / np.exp(t)),
+    "again": (lambda s, t: np.log(np.exp(np.log(s) + np.log(t))) - np.log(t), lambda s, t: s),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [Prime, Gauss])
+@pytest.mark.parametrize("name", KEPT)
+def test_a_logarithm_is_remembered_wherever_it_goes(name, kind):
+    logarithm, power = KEPT[name]
+    s, t = exact((np.ones((2, 3)), np.ones((2, 3))), kind(0), moving=True)
+    found, right = np.exp(logarithm(s, t)), power(s, t)
+    assert (found.r == right.r).all()
