@@ -9,7 +9,7 @@ from functools import partial
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bbb_numpy.exact import digits
@@ -98,6 +98,9 @@ def test_each_proof_has_a_prime_of_its_own():
 ratios = st.builds(lambda m, n: m / n, st.integers(-(10**5), 10**5), st.integers(1, 10**6))
 
 
+@example(value=1e-6, whole=0).via("the last of the small fractions")
+@example(value=1 / 1000001, whole=0).via("the first that is none")
+@example(value=1000.1, whole=0).via("too large for two to be told apart")
 @given(value=st.floats(-1e9, 1e9) | ratios, whole=st.integers(-(2**62), 2**62))
 def test_constants_are_the_fractions_that_they_are_or_are_rounded_from(value, whole):
     field = Prime(0)
@@ -213,7 +216,9 @@ def test_the_root_of_a_remembered_square_is_the_positive_one():
     t, v = field.draw((6,)), np.array([0.5, -0.5, 1.0, -2.0, 0.0, np.nan])
     square = field.mul(t, t)
     field.remember(square, t, v)
-    r = field.sqrt(square)
+    u = np.concatenate([square, field.variable(np.zeros(40))])
+    r = field.sqrt(u)
+    assert (field.mul(r, r) == u).all()
     right = np.where(v[:, None] > 0, t, field.neg(t))
     assert (r[:4] == right[:4]).all()
     assert field.path[-1].tolist() == [True, False, True, False]
