@@ -75,9 +75,6 @@ class Digits(Field):
         up_or_down = random.Random(size * self.shake).choice((-1, 1))
         return Decimal(x) * (1 + Decimal(up_or_down) / 2**53)
 
-    def larger(self, a: Array) -> Array:
-        return (a < 0).astype(bool)
-
     add: Any = staticmethod(np.add)
     sub: Any = staticmethod(np.subtract)
     mul: Any = staticmethod(np.multiply)
@@ -182,8 +179,10 @@ def _sin(x: Decimal) -> Decimal:
 
 def _erf(a: Decimal) -> Decimal:
     """Return 2/sqrt(pi) e^-a^2 [a + 2/3 a^3 + 4/15 a^5 + ...], terms of one sign."""
-    if abs(a) > 12 or not a.is_finite():  # 1 to 64 digits
-        return Decimal(1).copy_sign(a) + 0 * a.next_plus() if a.is_finite() else a
+    if not a.is_finite():
+        return a * 0
+    if abs(a) > 12:  # 1 to 64 digits
+        return Decimal(1).copy_sign(a)
     total = _series(a, a * a, lambda k: 2, lambda k: 2 * k + 3)
     return 2 / _pi(getcontext().prec).sqrt() * (-a * a).exp() * total
 

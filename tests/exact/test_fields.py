@@ -51,7 +51,10 @@ def test_arithmetic_is_that_of_the_integers_modulo_p(a, b):
 def test_every_number_but_0_has_its_inverse_and_sums_and_products_have_no_order(kind, size):
     field = kind(1)
     a, b, c = (field.draw((size,)) for _ in range(3))
-    assert (field.mul(a, field.inv(a)) == field.one).all()
+    some = np.concatenate([0 * a[:1], a])
+    inverses = field.inv(some)
+    assert not inverses[0].any()
+    assert (field.mul(a, inverses[1:]) == field.one).all()
     assert (field.mul(field.add(a, b), c) == field.add(field.mul(a, c), field.mul(b, c))).all()
     assert not field.add(a, field.neg(a)).any()
     total = field.sum(a, 0)
@@ -132,6 +135,13 @@ def test_floats_near_pi_and_roots_of_2_stand_for_them(kind):
     assert (constant(-1 / math.sqrt(2 * math.pi)) == field.neg(constant(0.3989422804014327))).all()
     assert (constant(0.5 * math.pi) == field.mul(constant(0.5), pi)).all()
     assert (constant(3.0) != pi).any()
+
+
+@each_field
+def test_what_is_no_number_is_0(kind):
+    field, tiny = kind(5), np.finfo(float).tiny
+    assert not field.constant(np.array([np.inf, -np.inf, np.nan, tiny, -tiny])).any()
+    assert not field.constant(np.full(40, np.inf)).any()
 
 
 @each_field
@@ -237,6 +247,9 @@ def test_odd_functions_are_odd_and_the_circle_is_one(kind):
     assert (field.add(field.mul(c, c), field.mul(s, s)) == field.one).all()
     assert (c == d).all()
     assert not field.add(s, r).any()
+    none, zero = field.circle(0 * t)
+    assert (none == field.one).all()
+    assert not zero.any()
 
 
 # --- sixty digits
@@ -262,6 +275,8 @@ def test_series_have_fifty_five_digits(name):
             found = mpmath.mpf(str(ours(digits.Decimal(x))))
             expected = right(mpmath.mpf(x))
             assert abs(found - expected) <= 1e-55 * max(abs(expected), 1e-2), x
+        for x in (np.inf, -np.inf, np.nan):
+            assert ours(digits.Decimal(x)).is_nan()
 
 
 def test_decimals_of_floats_are_the_floats_or_what_they_stand_for():
