@@ -524,7 +524,7 @@ class Gauss(Prime):
 @cache
 def _logarithms(p: int) -> tuple[int, Array]:
     """Return a generator g modulo p = 2 q + 1, and k of each power g^k."""
-    g = next(g for g in range(2, p) if pow(g, p >> 1, p) != 1 and pow(g, 2, p) != 1)
+    g = next(g for g in range(2, p) if pow(g, p >> 1, p) != 1)  # no square, nor -1
     low = np.array([pow(g, k, p) for k in range(1 << 11)])
     high = np.array([pow(g, k << 11, p) for k in range((p >> 11) + 1)])
     powers = (high[:, None] * low % p).ravel()[: p - 1]

@@ -64,7 +64,8 @@ MATRIX = """
     np.mean(x,dtype=float) x.sum(dtype=float)
 """
 POSITIVE = """
-    np.log(x) np.log1p(x) np.log2(x) np.log10(x) np.sqrt(x) x**0.5 x**-1.5 x**0.3 np.power(x,x) x**np.arange(3)
+    np.log(x) np.log1p(x) np.log2(x) np.log10(x) np.sqrt(x) x**0.5 x**-1.5 x**0.3 np.power(x,x)
+    x**np.arange(3)
     sp.xlogy(x,x) sp.xlog1py(x,x) sp.entr(x) sp.rel_entr(x,x[::-1]) sp.gammaln(x) sp.loggamma(x)
     sp.digamma(x) sp.psi(x) sp.polygamma(1,x) sp.polygamma(2,x) sp.betaln(x,x[::-1]) sp.logit(x/3)
     np.var(np.log(x)) sp.logsumexp(x,b=x) sp.softmax(x)
@@ -77,7 +78,8 @@ SQUARE = """
     np.einsum('ii->i',x) np.einsum('ij,jk,kl->il',x,x,x) np.einsum('ij,j',x,x[0])
 """
 STACK = """
-    x@x.transpose(0,2,1) x.transpose((0,2,1)) np.dot(x,x[0].T) np.inner(x,x) np.tensordot(x,x,((1,2),(1,2)))
+    x@x.transpose(0,2,1) x.transpose((0,2,1)) np.dot(x,x[0].T)
+    np.inner(x,x) np.tensordot(x,x,((1,2),(1,2)))
     np.einsum('bij,bkj->bik',x,x) np.einsum('bij,bij->b',x,x) np.sum(x,(0,2)) np.max(x,(0,2))
     np.max(x,axis=(1,2),keepdims=True) np.cumsum(x,-1) np.sort(x,1) np.argmax(x,-1)
     np.var(x,(0,1)) np.transpose(x,(2,0,1)) np.transpose(x,axes=[1,0,2])
