@@ -47,7 +47,8 @@ COMPARISONS: dict[type, tuple[type, ...]] = {
     ast.IsNot: (ast.Is,), ast.In: (ast.NotIn,), ast.NotIn: (ast.In,),
 }  # fmt: skip
 COMMUTATIVE = ("np.add", "np.multiply", "np.maximum", "np.minimum", "np.result_type", "np.allclose",
-               "max", "min", "inner", "field.add", "field.mul", "self.add", "self.mul", "m")  # fmt: skip
+               "max", "min", "inner",
+               "field.add", "field.mul", "self.add", "self.mul", "m")  # fmt: skip
 SKIPPED_FIELDS = ("annotation", "returns", "decorator_list", "type_params")
 NOTHING_TOLD = ("out", "strict")
 SKIPPED_FUNCTIONS = ("__repr__", "__str__")
