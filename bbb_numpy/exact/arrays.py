@@ -139,9 +139,8 @@ class Exact(NDArrayOperatorsMixin):
 
     def swapaxes(self, one: int, other: int) -> Exact:
         """Return a view with two axes exchanged."""
-        order = list(range(self.ndim))
-        order[one], order[other] = order[other], order[one]
-        return self.transpose(*order)
+        axes = one % self.ndim, other % self.ndim
+        return self.viewed(lambda part, _: part.swapaxes(*axes))
 
     def squeeze(self, axis: Any = None) -> Exact:
         """Return a view without axes of length 1."""
@@ -495,88 +494,74 @@ UFUNCS["signbit"] = of_floats(np.signbit)
 # --- functions that move numbers
 
 
-FIRST = 1 << 40  # the place of the first number: smaller numbers are none of ours
-
-
 def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return NumPy's function that moves numbers: asked where it moves their places.
+    """Return a function that moves the numbers of an array: asked where NumPy's moves their places.
 
-    Where it puts a 0 there is a 0. What is a view in NumPy is one here, or cannot be written.
+    Where it puts a 0 there is a 0.
     """
 
-    def by_places(*args: Any, **kwargs: Any) -> Any:
-        parts: list[Exact] = []
-
-        def placed(x: Any) -> Any:
-            if isinstance(x, list | tuple) and _field(x) is not None:
-                return [placed(one) for one in lifted(*x)]
-            if type(x) is not Exact:
-                return x
-            parts.append(x.reshape(-1))
-            first = FIRST + sum(one.size for one in parts[:-1])
-            return np.arange(first, first + x.size).reshape(x.shape)
-
-        def found(at: Any) -> Any:
-            if isinstance(at, list | tuple):
-                return type(at)(map(found, at))
-            if ((at < FIRST) & (at != 0)).any():
-                raise Untraceable(f"np.{function.__name__} of exact numbers and others")
-            of_one = isinstance(given, np.ndarray) and np.may_share_memory(at, given)
-            if of_one and at.size and np.may_share_memory(numbers.v, args[0].v):
-                return _strided(numbers, at)
-            out = numbers[np.maximum(at - FIRST, 0)]
-            if not np.all(at):
-                out[at == 0] = 0.0
-            out.r.flags.writeable = out.v.flags.writeable = not of_one
-            return out
-
-        given = placed(args[0])
-        at = function(given, *map(placed, args[1:]), **kwargs)
-        numbers = parts[0] if len(parts) == 1 else _chained(parts)
-        return found(at)
+    def by_places(x: Exact, *args: Any, **kwargs: Any) -> Exact:
+        at = function(np.arange(1, x.size + 1).reshape(x.shape), *args, **kwargs)
+        out = x.reshape(-1)[np.maximum(at - 1, 0)]
+        if not np.all(at):
+            out[at == 0] = 0.0
+        return out
 
     return by_places
 
 
-def _strided(x: Exact, at: Array) -> Exact:
-    """Return the view of flat numbers that places are of theirs."""
-    first = int(at.flat[0]) - FIRST
-
-    def view(part: Array, rest: tuple[int, ...]) -> Array:
-        steps = (step // at.itemsize * part.strides[0] for step in at.strides)
-        part = part[first:]
-        return np.lib.stride_tricks.as_strided(
-            part, at.shape + rest, (*steps, *part.strides[1:]), writeable=at.flags.writeable
-        )
-
-    return x.viewed(view)
-
-
-def _chained(parts: list[Exact]) -> Exact:
-    """Return flat arrays one after the other."""
-    noted = any(x.note is not None for x in parts)
-    note = np.concatenate([_noted(x) for x in parts]) if noted else None
-    r, v = np.concatenate([x.r for x in parts]), np.concatenate([x.v for x in parts])
-    return Exact(parts[0].field, r, v, note)
-
-
-_chosen = _moved(np.take_along_axis)
-for _name in (
-    "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "split", "array_split",
-    "hsplit", "vsplit", "moveaxis", "rollaxis", "expand_dims", "broadcast_to", "atleast_1d",
-    "atleast_2d", "atleast_3d", "take", "take_along_axis", "repeat", "tile", "roll", "flip",
-    "flipud", "fliplr", "rot90", "diag", "diagonal", "tril", "triu", "delete", "compress",
-):  # fmt: skip
+_chosen, _spread = _moved(np.take_along_axis), _moved(np.diag)
+for _name in ("take", "take_along_axis", "repeat", "tile", "roll", "delete", "tril", "triu"):
     FUNCTIONS[_name] = _moved(getattr(np, _name))
-FUNCTIONS["sliding_window_view"] = _moved(np.lib.stride_tricks.sliding_window_view)
-joined, stack = FUNCTIONS["concatenate"], FUNCTIONS["stack"]
+
+
+def joined(arrays: Any, axis: Any = 0, casting: Any = None) -> Exact:
+    """Return arrays one after the other."""
+    parts = [x.ravel() if axis is None else x for x in lifted(*arrays)]
+    v = np.concatenate([x.v for x in parts], axis or 0)
+    at, noted = (axis or 0) % v.ndim, any(x.note is not None for x in parts)
+    note = np.concatenate([_noted(x) for x in parts], at) if noted else None
+    return Exact(parts[0].field, np.concatenate([x.r for x in parts], at), v, note)
+
+
+def stack(parts: Any, axis: int = 0) -> Exact:
+    """Return arrays as the parts of one, along a new axis."""
+    return joined([x[(ALL,) * (axis % (x.ndim + 1)) + (None,)] for x in parts], axis)
 
 
 def moveaxis(x: Exact, source: int, destination: int) -> Exact:
     """Return a view with one axis moved."""
-    order = [k for k in range(x.ndim) if k != source % x.ndim]
-    order.insert(destination % x.ndim, source % x.ndim)
-    return x.transpose(*order)
+    one, other = source % x.ndim, destination % x.ndim
+    return x.viewed(lambda part, _: np.moveaxis(part, one, other))
+
+
+def diagonal(x: Exact, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Exact:
+    """Return the view of a diagonal, as the last axis."""
+    axes, last = (axis1 % x.ndim, axis2 % x.ndim), x.ndim - 2
+    return x.viewed(lambda part, _: np.moveaxis(part.diagonal(offset, *axes), -1, last))
+
+
+def _windows(x: Exact, window_shape: Any, axis: Any = None, **kwargs: Any) -> Exact:
+    def view(part: Array, rest: tuple[int, ...]) -> Array:
+        found = np.lib.stride_tricks.sliding_window_view(part, window_shape, axes, **kwargs)
+        more = range(found.ndim - part.ndim)
+        return np.moveaxis(found, [k - len(more) for k in more], [k + x.ndim for k in more])
+
+    axes = _axes(x, axis)
+    return x.viewed(view)
+
+
+def _inserted(x: Any, index: Any, values: Any, axis: Any = None) -> Exact:
+    x, values = lifted(x, values)
+    at = (np.arange(one.size).reshape(one.shape) for one in (x, values))
+    places = np.insert(next(at), index, next(at) + x.size, axis)
+    return joined([x.ravel(), values.ravel()])[places]
+
+
+def _meshed(*arrays: Any, **kwargs: Any) -> Any:
+    parts = lifted(*arrays)
+    places = np.meshgrid(*(np.arange(x.size) for x in parts), **kwargs)
+    return type(places)(x.ravel()[at] for x, at in zip(parts, places, strict=True))
 
 
 def broadcast_to(x: Exact, shape: tuple[int, ...]) -> Exact:
@@ -598,12 +583,6 @@ def _axes(x: Exact, axis: Any) -> tuple[int, ...]:
     return tuple(operator.index(k) % x.ndim for k in axes) if x.ndim else ()
 
 
-def _shape(x: Exact, axis: Any, keepdims: bool) -> tuple[int, ...]:
-    """Return the shape after a reduction over axes."""
-    axes, sizes = _axes(x, axis), enumerate(x.shape)
-    return tuple(1 if k in axes else n for k, n in sizes if keepdims or k not in axes)
-
-
 def _count(x: Exact, axis: Any) -> int:
     return prod(x.shape[k] for k in _axes(x, axis))
 
@@ -614,9 +593,10 @@ def total(
     """Return sums over axes."""
     (x,) = lifted(x)
     x = x if where is True else _gated(np.broadcast_to(where, x.shape), x)
-    axes, shape = _axes(x, axis), _shape(x, axis, keepdims)
-    r = x.field.sum(x.r, axes).reshape((*shape, 2, x.field.C))
-    found = Exact(x.field, r, np.add.reduce(x.v, axis=axes).reshape(shape))
+    axes = _axes(x, axis)
+    v = x.v.sum(axes, keepdims=keepdims)
+    r = x.field.sum(x.r, axes).reshape((*v.shape, 2, x.field.C))
+    found = Exact(x.field, r, v)
     return found if initial is None else add(found, initial)
 
 
@@ -655,7 +635,7 @@ def _product(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
         half = len(rest) // 2
         rest = joined([rest[:half] * rest[half : 2 * half], rest[2 * half :]])
     found = rest[0] if len(rest) else lift(np.ones(rest.shape[1:]), x.field)
-    return found.reshape(_shape(x, axis, keepdims))
+    return found.reshape(x.v.sum(axis, keepdims=keepdims).shape)
 
 
 def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
@@ -667,7 +647,7 @@ def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
         found = _chosen(flat, place, -1)
         _apart(flat, found)
         x.field.path.append(np.ravel(np.arange(flat.shape[-1]) == place))
-        found = found.reshape(_shape(x, axis, keepdims))
+        found = found.reshape(x.v.sum(axis, keepdims=keepdims).shape)
         if initial is None:
             return found
         return (_larger if pick is np.argmax else _smaller)(found, initial)
@@ -723,17 +703,6 @@ def _empty_like(x: Exact, dtype: Any = None, shape: Any = None, **_: Any) -> Any
     return unwritten(x.field, shape) if dtype is None else np.empty(shape, dtype)
 
 
-def _inserted(x: Any, index: Any, values: Any, axis: Any = None) -> Any:
-    def insert(both: list[Any]) -> Any:
-        return np.insert(both[0], index, both[1], axis)
-
-    return _moved(insert)([x, values])
-
-
-def _meshed(*arrays: Any, **kwargs: Any) -> Any:
-    return _moved(lambda parts: np.meshgrid(*parts, **kwargs))(arrays)
-
-
 def _finite(x: Exact, copy: bool = True) -> Exact:
     if not np.isfinite(x.v).all() or not copy:
         raise Untraceable("np.nan_to_num in place, or of numbers that are not finite in floats")
@@ -751,8 +720,13 @@ FUNCTIONS |= dict(
     sort=lambda x, axis=-1, kind=None: (
         FUNCTIONS["sort"](x.ravel(), 0) if axis is None else _chosen(x, _order(x, axis), axis)),
     reshape=lambda x, shape, order="C": x.reshape(shape, order=order),
-    transpose=lambda x, axes=None: x.transpose(*(axes or ())),
-    trace=lambda x, *args, **kwargs: total(FUNCTIONS["diagonal"](x, *args, **kwargs), -1),
+    transpose=lambda x, axes=None: x.transpose(*(() if axes is None else axes)),
+    trace=lambda x, *args, **kwargs: total(diagonal(x, *args, **kwargs), -1),
+    concatenate=joined, diagonal=diagonal, diag=lambda x, k=0: (
+        diagonal(x, k) if x.ndim > 1 else _spread(x, k)),
+    compress=lambda condition, x, axis=None: FUNCTIONS["take"](x, np.flatnonzero(condition), axis),
+    broadcast_to=lambda x, shape, subok=False: broadcast_to(x, (*np.ravel(shape).tolist(),)),
+    sliding_window_view=_windows,
     copyto=lambda out, x, where=True, casting="same_kind": written(x, out, where),
     imag=lambda x: x.imag, iscomplexobj=lambda x: False, may_share_memory=lambda x, y: True,
     result_type=lambda *x: np.dtype(float),

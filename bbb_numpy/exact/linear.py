@@ -13,6 +13,7 @@ from .arrays import (
     UFUNCS,
     Exact,
     broadcast_to,
+    diagonal,
     dual,
     joined,
     lifted,
@@ -65,7 +66,7 @@ def _reduced(x: Exact, term: str, others: str) -> tuple[Exact, str]:
     for c in set(term):
         while term.count(c) > 1:
             i, j = term.index(c), term.rindex(c)
-            x = FUNCTIONS["diagonal"](x, 0, i, j)
+            x = diagonal(x, 0, i, j)
             term = term[:i] + term[i + 1 : j] + term[j + 1 :] + c
     gone = tuple(k for k, c in enumerate(term) if c not in others)
     if gone:

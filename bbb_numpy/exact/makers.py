@@ -70,9 +70,12 @@ def _empty(field: Field, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
 def _exact(name: str) -> Callable[..., Any]:
     """Return np.array or np.asarray of exact numbers, and of lists of them."""
 
-    def make(field: Field, values: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    def make(field: Field, values: Any, dtype: Any = None, ndmin: int = 0, **kwargs: Any) -> Any:
         if not _is_exact(values):
-            return getattr(np, name)(values, dtype, **kwargs)
+            return getattr(np, name)(values, dtype, **({"ndmin": ndmin} if ndmin else {}), **kwargs)
+        if ndmin:
+            found = make(field, values, dtype, **kwargs)
+            return found.reshape((1,) * (ndmin - found.ndim) + found.shape)
         if not _floats(dtype):
             raise Untraceable(f"np.{name} makes {np.dtype(dtype)} of exact numbers")
         if type(values) is Exact:

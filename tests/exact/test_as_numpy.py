@@ -61,7 +61,10 @@ MATRIX = """
     np.ravel(x.T,order='K') np.ravel(x[:,::2],order='K') np.cumulative_sum(x,axis=0) np.nancumsum(x)
     np.piecewise(x,[x<0,x>=0],[0,1]) np.extract(x>0,x) np.resize(x,(3,3)) np.angle(x)
     np.array_equal(x,x) np.full_like(x,2.0) np.full_like(x,2,dtype=int) np.ones_like(x,shape=(2,))
-    np.mean(x,dtype=float) x.sum(dtype=float)
+    np.mean(x,dtype=float) x.sum(dtype=float) np.atleast_2d(x[0],x)[0] np.array(x[0],ndmin=2)
+    np.array([x[0],x[1]],ndmin=3) np.lib.stride_tricks.sliding_window_view(x,2,-1)
+    np.lib.stride_tricks.sliding_window_view(x,(2,2)) np.insert(x,[0,2],x[:,:1],axis=1)
+    np.meshgrid(x[0],[1.,2.])[0] np.meshgrid(x[0],x[1],indexing='ij')[1] np.diag(x[0],1)
 """
 POSITIVE = """
     np.log(x) np.log1p(x) np.log2(x) np.log10(x) np.sqrt(x) x**0.5 x**-1.5 x**0.3 np.power(x,x)
@@ -190,6 +193,17 @@ y = x.ravel(); y += 1; r = x
 y = x.flatten(); y += 1; r = x
 y = +x; y += 1; r = x
 y = x[:, 0]; y += 1; r = x
+d = np.diagonal(x); x[0, 0] = 9; r = d + 0
+d = np.diag(x); x[0, 0] = 9; r = d + 0
+y = np.lib.stride_tricks.sliding_window_view(x, 2, 1); x[0, 1] = 9; r = y + 0
+y = np.broadcast_to(x[0], (2, 3)); x[0, 1] = 9; r = y + 0
+y = np.rot90(x); y[0, 0] = 9; r = x
+y = np.rollaxis(x, 1); y[0, 1] = 9; r = x
+y = np.vsplit(x.T, 3)[1]; y[:] = 9; r = x
+y = np.flip(x, 1); y[0, 0] = 9; r = x
+y = np.stack([x, x], 1); y.reshape(-1)[0] = 9; r = y
+x.shape; y = np.atleast_3d(x); y[0, 0] = 9; r = x
+y = np.roll(x, 1); y[0] = 9; r = x
 """.strip().splitlines()
 
 
