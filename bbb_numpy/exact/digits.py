@@ -161,7 +161,10 @@ def _arctan(x: Decimal) -> Decimal:
 
 
 def _cos(x: Decimal) -> Decimal:
-    return _sin(x + _pi(getcontext().prec) / 2)
+    with localcontext() as more:
+        more.prec += max(0, x.adjusted())
+        found = _sin(x + _pi(more.prec) / 2)
+    return +found
 
 
 def _sin(x: Decimal) -> Decimal:

@@ -223,6 +223,7 @@ def test_programs_have_their_values_and_slopes(name):
     [
         (lambda x: np.einsum("ij->j", x, order="F"), "order"),
         (lambda x: np.sum(x, dtype=int), "dtype"),
+        (lambda x: np.add.outer(x, x, signature="dd->d"), "signature"),
         (lambda x: np.linalg.norm(x, 2, axis=(0, 1)), "svd"),
         (lambda x: np.convolve(x[0], x[1]), "array of floats"),
         (lambda x: np.linalg.eigh(x[:, :3]), "eigh"),
