@@ -36,7 +36,7 @@ ALL = slice(None)
 def _in_place(name: str) -> Any:
     of_arrays = getattr(NDArrayOperatorsMixin, f"__i{name}__")
     of_numbers = getattr(NDArrayOperatorsMixin, f"__{name}__")
-    return lambda self, other: (of_arrays if self.ndim else of_numbers)(self, other)
+    return lambda self, other: (of_numbers if self.number else of_arrays)(self, other)
 
 
 class Exact(NDArrayOperatorsMixin):
@@ -46,11 +46,12 @@ class Exact(NDArrayOperatorsMixin):
     (..., 2, C) what the field knows of logarithms in the numbers, or None.
     """
 
-    __slots__ = ("field", "note", "r", "v")
+    __slots__ = ("field", "note", "number", "r", "v")
     __array_priority__: ClassVar[float] = 1000.0
 
     def __init__(self, field: Field, r: Array, v: Any, note: Array | None = None) -> None:
         self.field, self.r, self.v, self.note = field, r, np.asarray(v), note
+        self.number = not self.v.ndim  # and no view; an element that an ellipsis asks for is one
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -110,7 +111,8 @@ class Exact(NDArrayOperatorsMixin):
         at = _index(index)
         note = None if self.note is None else self.note[(*at, ALL, ALL)]
         found = Exact(self.field, self.r[(*at, ALL, ALL)], self.v[at], note)
-        return found if found.ndim else found.copy()  # a number of NumPy's is no view
+        found.number = not (found.ndim or at is index or index is ...)
+        return found.copy() if found.number else found
 
     def __setitem__(self, index: Any, value: Any) -> None:
         at, value = _index(index), lift(value, self.field)

@@ -250,7 +250,9 @@ def _prove_at(asked: Asked, theta: Array) -> tuple[Proof, Field]:
         reason = at.otherwise()
     else:
         reason, wrong = judged(asked, theta, same, at)
-        if not reason and not wrong:
+        if wrong and (another := at.otherwise()):
+            reason, wrong = another, ()
+        elif not reason and not wrong:
             alone = "for these numbers alone: by what theta or the constants have in common"
             reason = at.RIGHT + (IDENTITY if kind.roots or kind.transcendental else alone)
     if not reason and not wrong:

@@ -139,6 +139,9 @@ def test_a_function_of_exact_numbers_is_numpys_and_so_is_its_slope(text, x):
 
 # Programs that write: what they leave in r
 WRITES = """
+y = x[0]; z = y[..., 1]; z[...] = 5; z += 1; r = x
+y = x[0]; np.multiply(y[0], y[1], out=y[..., 2]); r = x
+r = np.linalg.cross(x[0], x[1])
 y = x[::-1]; y[0] = 5; r = x
 x.flat[1] = 7.0; r = x
 x.ravel()[1] = 7.0; r = x

@@ -380,6 +380,9 @@ TRICKS = {
     "asks who calls it": (
         looks_at(lambda t: "runs" in sys._getframe(2).f_code.co_filename), (TWO,), "not proved",
         "with floats"),
+    "another gradient for exact numbers, a wrong one": (
+        lambda: lambda t: ((t**2).sum(), (3 if hasattr(t, "field") else 2) * t), (TWO,),
+        "not proved", "with floats the gradient"),
     "another value for floats": (
         lambda: lambda t: ((1 if hasattr(t, "field") else 1.01) * (t**2).sum(), 2 * t), (TWO,),
         "not proved", "with floats the value"),
