@@ -14,7 +14,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache, reduce
 from hashlib import blake2b
-from math import isfinite, log, pi, prod
+from math import isfinite, log, pi
 from typing import Any, ClassVar
 
 import numpy as np
@@ -68,13 +68,16 @@ def mixed(x: Array, key: tuple[np.uint64, ...]) -> Array:
     return z ^ (z >> np.uint64(29))
 
 
-def _blockwise(f: Callable[[Array], Array], a: Array) -> Array:
-    """Return f of an array, of so many numbers at once that its scratch stays in the cache."""
-    if a.size <= BLOCK:
-        return f(a)
-    flat = np.ascontiguousarray(a).reshape(-1)
-    parts = [f(flat[at : at + BLOCK]) for at in range(0, flat.size, BLOCK)]
-    return np.concatenate(parts).reshape(a.shape)
+def _blockwise(f: Callable[..., Array], *arrays: Array) -> Array:
+    """Return f of numbers, of so many at once that its scratch stays in the cache."""
+    if np.broadcast(*arrays).size <= BLOCK:
+        return f(*arrays)
+    access: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
+    flags: Any = ["external_loop", "buffered"]
+    with np.nditer([*arrays, None], flags, access, order="C", buffersize=BLOCK) as blocks:
+        for *parts, out in blocks:
+            out[...] = f(*parts)
+        return blocks.operands[-1]
 
 
 def _fractions(v: Array) -> tuple[Array, Array]:
@@ -345,22 +348,7 @@ class Prime(Field):
         return np.minimum(r, r + self.modulus).view(np.int64)
 
     def mul(self, a: Array, b: Array) -> Array:
-        """Return a b, block by block."""
-        both = np.broadcast(a, b)
-        if both.size <= BLOCK:
-            return self._product(a, b)
-        out = np.empty(both.shape, np.int64)
-        self._fill(out, *np.broadcast_arrays(a, b))
-        return out
-
-    def _fill(self, out: Array, a: Array, b: Array) -> None:
-        rows = BLOCK // prod(out.shape[1:])
-        for at in range(0, len(out), max(rows, 1)):
-            if rows:
-                part = slice(at, at + rows)
-                out[part] = self._product(a[part], b[part])
-            else:
-                self._fill(out[at], a[at], b[at])
+        return _blockwise(self._product, a, b)
 
     def _product(self, a: Array, b: Array) -> Array:
         q = a.astype(float) * b
@@ -420,16 +408,9 @@ class Prime(Field):
         left = np.concatenate([(a >> s & 0x1FFFF).astype(float) for s in (0, 17, 34)], axis=-2)
         right = np.concatenate([(b & HALF).astype(float), (b >> 25).astype(float)], axis=-1)
         c = np.matmul(left, right).astype(np.int64) % self.p
-        limbs = ((i, j) for i in range(3) for j in range(2))
-        each = (
-            Prime.mul(
-                self,
-                c[..., i * n : (i + 1) * n, j * m : (j + 1) * m],
-                np.array((1 << 17 * i + 25 * j) % self.p),
-            )
-            for i, j in limbs
-        )
-        return reduce(self.add, each)
+        c = c.reshape(*c.shape[:-2], 3, n, 2, m)
+        powers = np.array([[(1 << s + t) % self.p for t in (0, 25)] for s in (0, 17, 34)])
+        return np.add.reduce(Prime.mul(self, c, powers[:, None, :, None]), (-4, -2)) % self.p
 
     # --- functions that are not rational
 

@@ -10,7 +10,7 @@ the same quotient of both slopes is a factor by which the block is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .digits import DIGITS, Digits, NoDigits, context
 from .fields import Field, Prime, _key, mixed
-from .runs import LARGE, Asked, Found, run
+from .runs import LARGE, Asked, run
 from .trees import copied
 
 __all__ = [
@@ -28,9 +28,7 @@ __all__ = [
     "NOWHERE",
     "SIXTY_DIGITS",
     "STATE",
-    "Carried",
-    "Decimals",
-    "Floats",
+    "Numbers",
     "Wrong",
     "judged",
     "numbers",
@@ -90,11 +88,28 @@ class Wrong(NamedTuple):
 # --- the numbers at theta
 
 
-class Decimals:
+class Numbers:
+    """What is known at theta; as they are, the floats that a proof has carried along."""
+
+    RIGHT = ""  # what they say of a gradient that is not proved and not wrong
+    exists = agrees = True  # value and gradient, and these with each other
+    changed = False  # whether numbers do, though they depend on no direction
+    # the slope along a direction by hand and right, and how unsure both are
+    slopes: Callable[[Array], tuple[Any, Any, Any]]
+
+    def rounding(self) -> Decimal:
+        """Return what floats shaken in their last digit do to the excess, where it is known."""
+        return Decimal(0)
+
+    def otherwise(self) -> str:
+        """Say that the function returns something else for floats, if it does."""
+        return ""
+
+
+class Decimals(Numbers):
     """Sixty digits at theta, three hundred where most of sixty cancel."""
 
     RIGHT = "all derivatives are right to 35 digits here, but "
-    changed = False  # whether numbers do, though they depend on no direction
 
     def __init__(self, asked: Asked, theta: Array) -> None:
         self.asked, self.theta = asked, theta
@@ -110,7 +125,7 @@ class Decimals:
                 break
 
     def slopes(self, direction: Array) -> tuple[Decimal, Decimal, Decimal]:
-        """Return the slope along a direction by hand and right, and how unsure both are."""
+        """Return the slopes, of which it is sure."""
         with localcontext(context(self.digits)):
             found = run(self.asked, self.theta, self.field, self.field.constant(direction))
             numbers, first = ((*one.value.a[0], *one.grad.a[:, 0]) for one in (found, self.found))
@@ -118,30 +133,15 @@ class Decimals:
             return found.terms.sum(), found.value.b[0, 0], Decimal(0)
 
     def rounding(self) -> Decimal:
-        """Return what floats shaken in their last digit do to the excess."""
+        """Return how far six choices of them move it."""
         with localcontext(context(self.digits)):
             fields = (Digits(self.asked.seed, shake) for shake in range(7))
             first, *shaken = (self.asked.excess(self.theta, field)[0] for field in fields)
             return max(abs(one - first) for one in shaken)
 
     def otherwise(self) -> str:
-        """Say that the function returns something else for floats, if it does."""
+        """Say so, unless there are no floats of it."""
         return _otherwise(self.asked, self.theta, self.found.value.a, self.found.grad.a) or ""
-
-
-class Carried:
-    """The floats that a proof has carried along, where no root's sign has to be looked at."""
-
-    RIGHT = ""
-
-    def __init__(self, asked: Asked, theta: Array, found: Found) -> None:
-        value, grad = found.value.v, found.grad.v
-        self.exists = bool(np.isfinite(value).all() and np.isfinite(grad).all())
-        self.agrees = self.exists and _otherwise(asked, theta, value, grad) == ""
-
-    def otherwise(self) -> str:
-        """Say nothing: floats agree."""
-        return ""
 
 
 def _otherwise(asked: Asked, theta: Array, value: Array, grad: Array) -> str | None:
@@ -163,11 +163,10 @@ def _otherwise(asked: Asked, theta: Array, value: Array, grad: Array) -> str | N
     return FLOATS.format("gradient" if k else "value", ours[k], right[k]) if apart else ""
 
 
-class Floats:
+class Floats(Numbers):
     """Floats and their differences, where decimals take too long or have no series."""
 
     RIGHT = "nothing is wrong as far as floats can tell, but "
-    changed = False
     grad: Any = None
 
     def __init__(self, asked: Asked, theta: Array) -> None:
@@ -177,10 +176,8 @@ class Floats:
         self.exists = bool(np.isfinite([self.hand, self.right]).all())
         self.agrees = abs(self.hand - self.right) <= APART * max(abs(self.hand), abs(self.right))
 
-    def slopes(
-        self, direction: Array, steps: tuple[float, ...] = STEPS
-    ) -> tuple[float, float, float]:
-        """Return the slope along a direction by hand and right, and how unsure both are."""
+    def slopes(self, direction: Array, steps: Any = STEPS) -> tuple[float, float, float]:
+        """Return the slopes, the right one by differences."""
         f, arguments = self.asked.value_and_grad, self.asked.arguments
         size = max(1.0, float(abs(self.theta).max())) / max(1e-300, float(abs(direction).max()))
 
@@ -198,30 +195,22 @@ class Floats:
         right = min(each, key=lambda one: abs(one - hand))
         return hand, right, 10 * abs(each[0] - each[-1]) + 1e-10 * max(abs(hand), abs(right))
 
-    def rounding(self) -> Decimal:
-        """Return 0: it is not known."""
-        return Decimal(0)
 
-    def otherwise(self) -> str:
-        """Say nothing: the slopes of floats agree."""
-        return ""
-
-
-def numbers(asked: Asked, theta: Array, same: bool, kind: Field) -> Decimals | Floats | Carried:
+def numbers(asked: Asked, theta: Array, same: bool, kind: Field) -> Numbers:
     """Return what to ask: decimals of a large theta only where floats do not say that all is well.
 
-    Where the field knows all laws its primes are small, and decimals are asked as well.
+    Where the field knows all laws its primes are small, and decimals are asked as well. Where no
+    root's sign has to be looked at, the floats of a proof say that value and gradient exist.
     """
-    ways: list[type[Decimals] | type[Floats]] = (
-        [Floats] if theta.size > LARGE else [Floats, Decimals]
-    )
+    ways: list[Any] = [Floats] if theta.size > LARGE else [Floats, Decimals]
     if theta.size <= SIXTY_DIGITS or (same and kind.laws):
         ways = [Decimals]
         if same and not (kind.laws or kind.roots):
-            carried = Carried(asked, theta, kind.found)
-            if carried.agrees:
-                return carried
-    found: Decimals | Floats | None = None
+            value, grad = kind.found.value.v, kind.found.grad.v
+            finite = np.isfinite(value).all() and np.isfinite(grad).all()
+            if finite and _otherwise(asked, theta, value, grad) == "":
+                return Numbers()
+    found: Any = None
     for way in ways:
         try:
             found = way(asked, theta)
@@ -229,18 +218,14 @@ def numbers(asked: Asked, theta: Array, same: bool, kind: Field) -> Decimals | F
             found = found or Floats(asked, theta)
         if same and found.agrees:
             break
-    assert found is not None
     return found
 
 
 # --- which derivatives are wrong
 
 
-def judged(
-    asked: Asked, theta: Array, same: bool, at: Decimals | Floats | Carried
-) -> tuple[str, tuple[Wrong, ...]]:
+def judged(asked: Asked, theta: Array, same: bool, at: Numbers) -> tuple[str, tuple[Wrong, ...]]:
     """Return what is wrong at theta, or the reason why nothing is concluded; both may be empty."""
-    assert not isinstance(at, Carried), "they agree"
     if same and isinstance(at, Floats):
         return FLOATS.format("slope", at.hand, at.right), ()
     with localcontext(context(5 * DIGITS)):
