@@ -12,7 +12,7 @@ from scipy import special
 
 from bbb_numpy.exact import prove
 from bbb_numpy.exact.arrays import UFUNCS, Exact, dual, lift
-from bbb_numpy.exact.digits import Digits, context
+from bbb_numpy.exact.digits import DIGITS, Digits, context
 from bbb_numpy.exact.fields import Prime, Untraceable
 from bbb_numpy.exact.functions import SPECIAL, function
 from bbb_numpy.exact.makers import proving
@@ -64,6 +64,14 @@ def test_numpys_functions_have_their_values_and_slopes(name):
     agrees(getattr(np, name))
     if name not in ("log", "log2", "log10", "sqrt", "log1p", "arctanh"):
         agrees(getattr(np, name), -V)
+
+
+@pytest.mark.parametrize(("f", "half"), [(np.expm1, 0.5), (np.log1p, -0.5)])
+def test_of_the_smallest_numbers_two_terms_are_seen(f, half):
+    with localcontext(context(5 * DIGITS)):
+        x = moving(Digits(0), np.array([1e-70, 1e-50]), np.ones(2))
+        assert (abs((f(x) - x) / (x * x) - half).a < 1e-49).all()
+        assert (abs(f(x).b - x.b - x.a * x.b * int(2 * half)) < 1e-99).all()
 
 
 @pytest.mark.parametrize("name", OF_SCIPY)
