@@ -54,8 +54,9 @@ MATRIX = """
     sp.softmax(x,axis=0) sp.softmax(x) sp.log_softmax(x,1) sp.log_softmax(x) sp.logsumexp(x)
     sp.logsumexp(x,1) sp.logsumexp(x,axis=0,keepdims=True) sp.logsumexp(x,axis=(0,1))
     sp.logsumexp(x,b=2) sp.erf(x[:0]) x.item(3) x.item(1,2)
-    np.meshgrid(x[0],x[1],indexing='ij')[0] np.iscomplexobj(x) np.may_share_memory(x,x) np.isclose(x,x)
-    np.digitize(x,[0.,1.]) np.searchsorted([0.,1.],x[0]) np.flatnonzero(x) np.pad(x,1,constant_values=2)
+    np.meshgrid(x[0],x[1],indexing='ij')[0] np.iscomplexobj(x) np.may_share_memory(x,x)
+    np.isclose(x,x) np.digitize(x,[0.,1.]) np.searchsorted([0.,1.],x[0]) np.flatnonzero(x)
+    np.pad(x,1,constant_values=2)
     np.average(x,weights=np.abs(x),axis=0) np.cov(x) np.cov(x,ddof=0) np.corrcoef(x)[0,1]
     np.trapezoid(x) np.trapezoid(x,x*x) np.gradient(x[0]) np.vander(x[0]) np.kron(x,x)
     np.pad(x,1,mode='mean') np.linalg.norm(x,1) np.linalg.norm(x,-np.inf) np.linalg.norm(x,3,axis=0)

@@ -68,6 +68,9 @@ def test_the_line_says_where_it_would_be_wrong():
     )
     proof = prove(lambda t, w: ((w * t).sum(), w * [1, w[0] + w[1]]), TWO, np.array([0.25, 0.75]))
     assert proof.reason == "with other w 1 of 2 are wrong: theta[1]"
+    four, five = (prove(weighted, np.arange(1.0, n + 1), np.full(n, 1 / n)) for n in (4, 5))
+    assert four.reason.endswith("4 of 4 are wrong: theta[0], theta[1], theta[2], theta[3]")
+    assert five.reason.endswith("5 of 5 are wrong: theta[0], theta[1], theta[2], theta[3], ...")
 
 
 COINCIDENCES = {  # right for these numbers, which keep no condition that makes it right

@@ -1,6 +1,7 @@
 """proofs: what is proved, refuted, not proved and not traceable."""
 
 import math
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import bbb_numpy
 from bbb_numpy import plain
 from bbb_numpy.exact import Proof, prove, prove_same
+from bbb_numpy.exact.proofs import _moved
 
 POINT = np.array([0.3, -0.7, 1.9])
 
@@ -63,6 +65,7 @@ UNTRACEABLE = [  # a function in one line, what it calls there, and the advice
     (lambda t: (np.linalg.eigvalsh(np.outer(t, t)).sum(), 2 * t),
      "np.linalg.eigvalsh, np.outer ", "Write the elimination itself"),
     (lambda t: (float(t.sum()), t), "", "Keep the dtype of theta"),
+    (lambda t: (float((t / 0).sum()), t), "", "Keep the dtype of theta"),
     (lambda t: (np.floor(t).sum(), 0 * t), "np.floor ", "no derivative"),
     (lambda t: (math.exp(t[0]), t), "", "Use NumPy's function"),
 ]  # fmt: skip
@@ -77,9 +80,18 @@ def test_what_cannot_be_traced_names_calls_and_line_and_what_to_write(function, 
     assert advice in proof.reason
 
 
+def floors(t):
+    return np.floor(t)
+
+
+def test_of_a_function_in_a_function_the_inner_line_is_named():
+    proof = prove(lambda t: (floors(t).sum(), 0 * t), POINT)
+    assert proof.reason.startswith(f"np.floor in line {floors.__code__.co_firstlineno + 1} of ")
+
+
 def test_values_that_cannot_be_traced_are_named_too():
     proof = prove_same(lambda z: np.floor(z).sum(), lambda z: z.sum(), POINT)
-    assert (proof.verdict, proof.coordinates) == ("not traceable", 1)
+    assert (proof.verdict, proof.coordinates, proof.of_values) == ("not traceable", 1, True)
     assert proof.reason.startswith("np.floor in line ")
 
 
@@ -102,6 +114,19 @@ def test_two_forms_of_one_value_are_the_same_and_other_ones_are_not():
     other = prove_same(bernoulli, lambda z: bernoulli(z) + (z[0] * 1e-9), POINT)
     assert (other.verdict, other.coordinates) == ("refuted", 1)
     assert other.wrong[0].name == "value"
+
+
+def test_other_thetas_are_of_other_signs_close_to_0_twice_as_large_and_of_about_the_same_size():
+    theta = np.array([2.0, 0.0, -0.5])
+    size = np.array([2.0, np.sqrt(4.25 / 3), 0.5])
+    first, *others = islice(_moved(theta, np.random.default_rng(0)), 4001)
+    assert (first == -theta).all()
+    close, twice, between, alike = (np.array(others[k::4]) for k in range(4))
+    np.testing.assert_allclose(twice.std(axis=0), 2 * size, rtol=0.1)
+    for there, digits in ((close, 2), (between, 1)):
+        smaller = np.log10(np.abs(there / size)).mean(axis=0)
+        np.testing.assert_allclose(smaller, -digits - 0.276, atol=0.1)  # log |normal|: -0.276
+    np.testing.assert_allclose(np.log(alike[:, ::2] / theta[::2]).std(axis=0), 0.5, rtol=0.1)
 
 
 # --- what is not a combination of parts

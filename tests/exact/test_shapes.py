@@ -91,6 +91,18 @@ def test_an_error_is_refuted_and_named(shape):
     assert name.split(" by ")[0] in rows[-1 if shape == "vjp" else 0 :]
 
 
+def test_a_gradient_in_a_tuple_is_not_taken_for_a_value_with_its_gradient():
+    def gradient(theta):
+        a, b = theta
+        return a * b.sum(), b * b
+
+    def product(theta, along):
+        (a, b), (s, t) = theta, along
+        return s * b.sum() + a * t.sum(), 2 * b * t
+
+    assert bbb_numpy.prove_hvp(gradient, product, (V[:2], V))
+
+
 def test_derivatives_are_counted():
     count = {"vjp": 6, "jvp": 2, "jacobian": 12, "hvp": 3, "hessian": 9}
     for shape, (f, right, theta, arguments, _, _) in SHAPES.items():
