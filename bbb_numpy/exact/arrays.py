@@ -69,7 +69,7 @@ class Exact(NDArrayOperatorsMixin):
     base = property(lambda self: self.v.base)
     T = property(lambda self: self.transpose())
     mT = property(lambda self: self.swapaxes(-1, -2))
-    flat = property(lambda self: self.reshape(-1))
+    flat = property(lambda self: _sealed(self.reshape(-1), unless=self))
     real = property(lambda self: self, lambda self, value: self.__setitem__(..., value))
     imag = property(lambda self: lift(np.zeros(self.shape), self.field))
 
@@ -158,7 +158,7 @@ class Exact(NDArrayOperatorsMixin):
         """Return numbers of their own memory."""
         return self.viewed(lambda part, _: part.copy())
 
-    __copy__ = copy
+    __copy__ = conj = conjugate = copy  # all are real
 
     def __deepcopy__(self, memo: Any) -> Exact:
         return self.copy()
@@ -184,12 +184,6 @@ class Exact(NDArrayOperatorsMixin):
     def fill(self, value: Any) -> None:
         """Write one number everywhere."""
         self[...] = value
-
-    def conj(self) -> Exact:
-        """Return the numbers: all are real."""
-        return self
-
-    conjugate = conj
 
     # --- in place: a number is another one then, as NumPy's are
 
@@ -243,6 +237,12 @@ def _index(index: Any) -> tuple[Any, ...]:
     if any(type(part) is Exact for part in parts):
         raise Untraceable("an index is an exact number")
     return parts if any(part is Ellipsis for part in parts) else (*parts, ...)
+
+
+def _sealed(x: Exact, unless: Exact) -> Exact:
+    """Return numbers that cannot be written, unless they are a view: what is written was lost."""
+    x.r.flags.writeable = x.v.flags.writeable = np.may_share_memory(x.v, unless.v)
+    return x
 
 
 def written(found: Any, out: Any, where: Any = True) -> Any:
@@ -683,9 +683,9 @@ def _added_at(sign: int, x: Any, index: Any, y: Any) -> None:
     if type(x) is not Exact:
         raise Untraceable("exact numbers are added into an array of floats")
     places = np.arange(x.size).reshape(x.shape)[index]
-    added, flat = broadcast_to(lift(y, x.field), places.shape).ravel(), x.reshape(-1)
-    for turn, place in enumerate(places.ravel()):
-        flat[place] = add(flat[place], added[turn], sign)
+    added = broadcast_to(lift(y, x.field), places.shape).ravel()
+    for turn, place in enumerate(zip(*np.unravel_index(places.ravel(), x.shape), strict=True)):
+        x[place] = add(x[place], added[turn], sign)
 
 
 _largest, _smallest = _extreme(np.argmax), _extreme(np.argmin)
@@ -705,6 +705,12 @@ def _empty_like(x: Exact, dtype: Any = None, shape: Any = None, **_: Any) -> Any
     return unwritten(x.field, shape) if dtype is None else np.empty(shape, dtype)
 
 
+def _fill_diagonal(x: Exact, value: Any, wrap: bool = False) -> None:
+    if wrap:
+        raise Untraceable("np.fill_diagonal with wrap")
+    x[(np.arange(min(x.shape)),) * x.ndim] = value
+
+
 def _finite(x: Exact, copy: bool = True) -> Exact:
     if not np.isfinite(x.v).all() or not copy:
         raise Untraceable("np.nan_to_num in place, or of numbers that are not finite in floats")
@@ -715,7 +721,7 @@ FUNCTIONS |= dict(
     where=_where, clip=_clip, sum=total, mean=_mean, var=_var, prod=_product, cumsum=_cumsum,
     cumprod=_cumprod, max=_largest, min=_smallest, amax=_largest, amin=_smallest,
     argsort=_order, argmax=_place(np.argmax), argmin=_place(np.argmin), ravel=Exact.ravel,
-    swapaxes=Exact.swapaxes, squeeze=Exact.squeeze, copy=Exact.copy, real=Exact.conj,
+    swapaxes=Exact.swapaxes, copy=Exact.copy, fill_diagonal=_fill_diagonal,
     broadcast_arrays=_broadcast, nan_to_num=_finite, empty_like=_empty_like,
     insert=_inserted, meshgrid=_meshed,
     std=lambda x, *args, **kwargs: UFUNCS["sqrt"](_var(x, *args, **kwargs)),
@@ -730,11 +736,8 @@ FUNCTIONS |= dict(
     broadcast_to=lambda x, shape, subok=False: broadcast_to(x, (*np.ravel(shape).tolist(),)),
     sliding_window_view=_windows,
     copyto=lambda out, x, where=True, casting="same_kind": written(x, out, where),
-    imag=lambda x: x.imag, iscomplexobj=lambda x: False, may_share_memory=lambda x, y: True,
-    result_type=lambda *x: np.dtype(float),
+    may_share_memory=lambda x, y: True, result_type=lambda *x: np.dtype(float),
 )  # fmt: skip
-for _name in ("shape", "ndim", "size"):
-    FUNCTIONS[_name] = of_floats(getattr(np, _name), path=False)
 for _name in ("all", "any", "count_nonzero", "nonzero", "flatnonzero", "allclose", "isclose",
               "searchsorted", "digitize"):  # fmt: skip
     FUNCTIONS[_name] = of_floats(getattr(np, _name))

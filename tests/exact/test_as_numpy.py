@@ -211,6 +211,8 @@ y = np.flip(x, 1); y[0, 0] = 9; r = x
 y = np.stack([x, x], 1); y.reshape(-1)[0] = 9; r = y
 x.shape; y = np.atleast_3d(x); y[0, 0] = 9; r = x
 y = np.roll(x, 1); y[0] = 9; r = x
+np.add.at(x.T, ([0, 0], [1, 1]), 1.0); r = x
+np.fill_diagonal(x.T, 9.0); r = x
 """.strip().splitlines()
 
 
