@@ -727,6 +727,7 @@ FUNCTIONS |= dict(
     std=lambda x, *args, **kwargs: UFUNCS["sqrt"](_var(x, *args, **kwargs)),
     sort=lambda x, axis=-1, kind=None: (
         FUNCTIONS["sort"](x.ravel(), 0) if axis is None else _chosen(x, _order(x, axis), axis)),
+    partition=lambda x, kth, axis=-1: FUNCTIONS["sort"](x, axis),
     reshape=lambda x, shape, order="C": x.reshape(shape, order=order),
     transpose=lambda x, axes=None: x.transpose(*(() if axes is None else axes)),
     trace=lambda x, *args, **kwargs: total(diagonal(x, *args, **kwargs), -1),

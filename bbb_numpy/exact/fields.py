@@ -377,17 +377,14 @@ class Prime(Field):
         return up[: a.size].reshape(a.shape) * (a != 0)
 
     def sum(self, a: Array, axis: Any) -> Array:
-        if a.size <= FEW_TERMS:
-            return np.add.reduce(a, axis=axis) % self.p
-        low, high = np.add.reduce(a & HALF, axis=axis), np.add.reduce(a >> 25, axis=axis)
-        return self._halves(low, high)
+        return super().sum(a, axis) if a.size <= FEW_TERMS else self._halves(np.add.reduce, a, axis)
 
     def cumsum(self, a: Array, axis: int) -> Array:
-        return self._halves(np.cumsum(a & HALF, axis), np.cumsum(a >> 25, axis))
+        return self._halves(np.cumsum, a, axis)
 
-    def _halves(self, low: Array, high: Array) -> Array:
-        high = self._product(high % self.p, np.array(1 << 25))
-        return self.add(low % self.p, high)
+    def _halves(self, added: Callable[..., Array], a: Array, axis: Any) -> Array:
+        low, high = added(a & HALF, axis) % self.p, added(a >> 25, axis) % self.p
+        return self.add(low, self._product(high, np.array(1 << 25)))
 
     def matmul(self, a: Array, b: Array) -> Array:
         """Return products of matrices (..., n, k, 1) and (..., k, m, 1), large ones by BLAS.

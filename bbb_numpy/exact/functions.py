@@ -93,10 +93,9 @@ def opaque(
         (x,) = lifted(x)
         v = (floats or _floats(name))(x.v)
         value = Exact(x.field, dual(x.field, x.field.opaque(name, x.a, odd)), v)
-        still = Exact(x.field, dual(x.field, x.a), x.v)
         if not x.moves:
             return value
-        return sloped(x, value.a, lift(slope(still, value), x.field).a, v)
+        return sloped(x, value.a, lift(slope(x.still(), value), x.field).a, v)
 
     return of_x
 

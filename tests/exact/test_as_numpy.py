@@ -68,6 +68,7 @@ MATRIX = """
     np.array([x[0],x[1]],ndmin=3) np.lib.stride_tricks.sliding_window_view(x,2,-1)
     np.lib.stride_tricks.sliding_window_view(x,(2,2)) np.insert(x,[0,2],x[:,:1],axis=1)
     np.meshgrid(x[0],[1.,2.])[0] np.meshgrid(x[0],x[1],indexing='ij')[1] np.diag(x[0],1)
+    np.median(x) np.median(x,axis=0) np.partition(x,1)[:,1]
 """
 POSITIVE = """
     np.log(x) np.log1p(x) np.log2(x) np.log10(x) np.sqrt(x) x**0.5 x**-1.5 x**0.3 np.power(x,x)
