@@ -1,8 +1,7 @@
 """Proofs of gradients and values in exact arithmetic; imports nothing but NumPy."""
 
-from .asserting import assert_proved
 from .functions import function
-from .proofs import Proof, prove, prove_same, still
+from .proofs import Proof, assert_proved, prove, prove_same, still
 from .shapes import prove_hessian, prove_hvp, prove_jacobian, prove_jvp, prove_vjp
 
 __all__ = [

@@ -64,7 +64,12 @@ def _function(text: str) -> Callable[..., Any]:
         raise Misuse(f"there is no file {place}")
     sys.path.insert(0, str(path.resolve().parent) if path.suffix == ".py" else "")
     try:
-        module = _of_file(path) if path.suffix == ".py" else import_module(place)
+        if path.suffix != ".py":
+            module = import_module(place)
+        else:  # its name may be that of a module of Python's
+            spec: Any = spec_from_file_location(f"file {path.stem}", path)
+            module = sys.modules[spec.name] = module_from_spec(spec)
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise Misuse(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
     found: Any = getattr(module, name, None)
@@ -72,14 +77,6 @@ def _function(text: str) -> Callable[..., Any]:
         own = [key for key, one in vars(module).items() if inspect.isfunction(one)]
         raise Misuse(f"{place} has no function {name}; it has {', '.join(own) or 'none'}")
     return found
-
-
-def _of_file(path: Path) -> Any:
-    """Import a file, whose name may be that of a module of Python's."""
-    spec: Any = spec_from_file_location(f"file {path.stem}", path)
-    module = sys.modules[spec.name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _values(what: str, text: str, rng: np.random.Generator) -> Any:

@@ -49,7 +49,7 @@ from .runs import LARGE, Asked, Stopped, asked_fields, path_of, run, still, wher
 from .trees import Tree, Unlike, check_callable, checked_arguments, copied
 from .wrong import NOWHERE, SIXTY_DIGITS, STATE, Wrong, judged, numbers
 
-__all__ = ["Proof", "Wrong", "prove", "prove_same", "still"]
+__all__ = ["Proof", "Wrong", "assert_proved", "prove", "prove_same", "still"]
 
 Array = NDArray[Any]
 ValueAndGrad = Callable[..., tuple[Any, ...]]
@@ -224,6 +224,23 @@ def prove(
     one_way = int((np.all(went, axis=0) | ~np.any(went, axis=0)).sum())
     several = len({way.tobytes() for way in paths})
     return replace(proof, paths=several, comparisons=most, one_way=one_way)
+
+
+def assert_proved(
+    value_and_grad: ValueAndGrad, theta: Array, *arguments: Any, **options: Any
+) -> Proof:
+    """Raise AssertionError with the verdict unless `prove`, of these arguments, says *proved*.
+
+    Returns
+    -------
+    Proof
+        For a look at the paths that were taken.
+    """
+    __tracebackhide__ = True
+    proof = prove(value_and_grad, theta, *arguments, **options)
+    if not proof:
+        raise AssertionError(str(proof))
+    return proof
 
 
 def _moved(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
