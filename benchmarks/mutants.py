@@ -48,7 +48,7 @@ COMPARISONS: dict[type, tuple[type, ...]] = {
 }  # fmt: skip
 COMMUTATIVE = ("np.add", "np.multiply", "np.maximum", "np.minimum", "np.result_type", "np.allclose",
                "max", "min", "inner",
-               "field.add", "field.mul", "self.add", "self.mul", "m", "self._product",
+               "field.add", "field.mul", "self.add", "self.mul", "m", "self._product", "multiply",
                "np.broadcast", "np.broadcast_arrays", "np.broadcast_shapes")  # fmt: skip
 SKIPPED_FIELDS = ("annotation", "returns", "decorator_list", "type_params")
 NOTHING_TOLD = ("out", "strict")

@@ -249,6 +249,9 @@ def test_programs_have_their_values_and_slopes(name):
         (lambda x: x > np.nan * x, "nan"),
         (lambda x: x > x + 0.0 * x if False else x > V, "kink or a tie"),
         (lambda x: np.max(np.stack([x, V])), "kink or a tie"),
+        (lambda x: np.sort(np.stack([V - 1, x, V]), axis=0), "kink or a tie"),
+        (lambda x: np.nan_to_num(x, copy=False), "in place"),
+        (lambda x: np.nan_to_num(x * np.inf), "not finite"),
     ],
 )
 def test_what_is_not_known_is_refused(f, said):

@@ -136,3 +136,10 @@ def test_the_zeros_of_a_mask_stay_where_they_would_lie_on_a_kink():
     at = np.ones(2), np.array([0.0, 2.0])
     assert str(prove(masked, *at)).startswith("proved where the zeros of m stay 0")
     assert prove(wrong, *at).verdict == "refuted"
+
+    def beside(t, m, y):
+        value, grad = masked(t, m)
+        return value + (y * t).sum(), grad + y * y
+
+    found = prove(beside, *at, np.array([0.0, 1.0]), fixed="y")
+    assert str(found).startswith("proved for these y where the zeros of m stay 0")

@@ -309,6 +309,7 @@ def test_decimals_of_floats_are_the_floats_or_what_they_stand_for():
     with localcontext(context(60)), mpmath.workdps(60):
         field = Digits(0)
         values = np.array([1 / 3, 1 / math.e, math.pi, 1 / math.sqrt(2 * math.pi)])
+        assert 0 < digits.Decimal(-1e9).exp() < digits.Decimal(1e9).exp() < np.inf
         third, other, pi, root = field.constant(values)[:, 0]
         assert third * 3 == 1 - digits.Decimal(10) ** -60
         assert other == digits.Decimal(1 / math.e)
