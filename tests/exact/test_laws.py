@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special as sp
 
-from bbb_numpy.exact import prove_same
+from bbb_numpy.exact import prove, prove_same
 from bbb_numpy.exact.arrays import lift
 from bbb_numpy.exact.data import exact
 from bbb_numpy.exact.fields import Gauss, Prime
@@ -93,6 +93,28 @@ def test_a_law_is_known_and_one_that_looks_like_it_is_refuted(name):
     one, same, other = LAWS[name]
     assert prove_same(one, same, S, T).verdict == "proved"
     assert prove_same(one, other, S, T).verdict == "refuted"
+
+
+HALF_ROOT = np.sqrt(np.pi) / 2
+
+# A value and its slope, by their own argument and by -t: there is no series that would decide
+WITHOUT_SERIES = {
+    "erfinv": lambda t: (
+        t * sp.erfinv(-t), -sp.erfinv(t) - t * HALF_ROOT * np.exp(sp.erfinv(t) ** 2)),
+    "ndtri": lambda t: (sp.ndtri(t), np.sqrt(2 * np.pi) * np.exp(sp.ndtri(t) ** 2 / 2)),
+    "i0e": lambda t: (sp.i0e(-t), sp.i1e(t) - np.sign(t) * sp.i0e(t)),
+    "i1e": lambda t: (-sp.i1e(-t), sp.i0e(t) - (np.sign(t) + 1 / t) * sp.i1e(t)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITHOUT_SERIES)
+def test_functions_of_which_there_are_no_digits_have_their_slopes(name):
+    def value_and_grad(t, factor=1):
+        value, slope = WITHOUT_SERIES[name](t)
+        return value.sum(), factor * slope
+
+    assert prove(value_and_grad, np.array([0.3, 0.8]))
+    assert prove(value_and_grad, np.array([0.3, 0.8]), 2).verdict == "refuted"
 
 
 @pytest.mark.parametrize(
