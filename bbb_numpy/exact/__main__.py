@@ -86,7 +86,7 @@ def _values(what: str, text: str, rng: np.random.Generator) -> Any:
     if re.fullmatch(r"\d+(x\d+)*", text):
         return rng.standard_normal([int(size) for size in text.split("x")])
     try:
-        numbers = [float(part) for part in text.split(",") if part]
+        numbers = [float(part) for part in text.removesuffix(",").split(",")]
     except ValueError:
         raise Misuse(f"{what} is {VALUES}; got {text!r}") from None
     return np.array(numbers) if "," in text else numbers[0]

@@ -93,6 +93,19 @@ def test_the_status_says_whether_it_is_proved(here, capsys):
     assert capsys.readouterr().out == 2 * "proved: all 3 derivatives are exact\n"
     assert main(["mine.py:wrong", "--theta", "2", "--seed", "1"]) == 1
     assert capsys.readouterr().out.startswith("refuted: 2 of 2 derivatives are wrong\n")
+    for one in ("2.5", "2.5,"):
+        assert main(["mine.py:wrong", "--theta", one]) == 1
+        assert capsys.readouterr().out.startswith("refuted: 1 of 1 derivatives is wrong\n")
+
+
+def test_what_lies_beside_the_file_is_found_first(here, monkeypatch):
+    for folder, function in (("other", "none"), ("own", "wrong")):
+        (here / folder).mkdir()
+        (here / folder / "beside.py").write_text(f"from mine import right as {function}\n")
+    (here / "own" / "uses.py").write_text("from beside import wrong\n")
+    monkeypatch.syspath_prepend(here)
+    monkeypatch.syspath_prepend(here / "other")
+    assert main(["own/uses.py:wrong", "5x3", "5", "--theta", "3"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -106,6 +119,7 @@ def test_the_status_says_whether_it_is_proved(here, capsys):
         ("mine.py:right 5x3 --theta 3", "the function takes (theta, x, y); got theta, an argument "
          "of shape (5, 3): missing a required argument: 'y'"),
         ("mine.py:right 5x3 five --theta 3", "an argument is numbers (0.1,0.2), a shape of random"),
+        ("mine.py:wrong --theta=", "--theta is numbers (0.1,0.2), a shape of random ones"),
         ("mine.py:wrong --theta three", "--theta is numbers (0.1,0.2), a shape of random ones"),
         ("mine.py:wrong --theta 0", "theta is empty"),
         ("mine.py:wrong --theta nan,1", "theta holds nan or infinity"),
