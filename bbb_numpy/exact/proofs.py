@@ -47,7 +47,7 @@ from .lines import explanation
 from .makers import proving
 from .runs import LARGE, Asked, Stopped, asked_fields, path_of, run, still, where
 from .trees import Tree, Unlike, check_callable, checked_arguments, copied
-from .wrong import NOWHERE, SIXTY_DIGITS, STATE, Wrong, judged, numbers
+from .wrong import NOWHERE, STATE, Wrong, judged, numbers, parts
 
 __all__ = ["Proof", "Wrong", "assert_proved", "prove", "prove_same", "still"]
 
@@ -312,14 +312,11 @@ def _for_the_data(
 
 def _differing(asked: Asked, theta: Array, kind: Field) -> str:
     """Say in which coordinates, or blocks of a large theta, the excess is not 0."""
-    places: dict[str, Any] = {**asked.blocks}
-    if theta.size <= SIXTY_DIGITS:
-        places = {asked.name(j): j for j in range(theta.size)}
+    places = [(name, direction) for name, direction, *_ in parts(asked, theta, same=True)]
     differing = []
-    for name, place in places.items():
-        field, direction = type(kind)(kind.seed), np.zeros(theta.size, np.int64)
-        direction[place] = np.random.default_rng(0).integers(1, 1000, direction[place].shape)
-        if run(asked, theta, field, field.whole(direction)).excess().any():
+    for name, direction in places:
+        field = type(kind)(kind.seed)
+        if run(asked, theta, field, field.constant(direction)).excess().any():
             differing.append(name)
     shown = ", ".join(differing[:SHOWN]) + ", ..." * (len(differing) > SHOWN)
     return f"{len(differing)} of {len(places)} are wrong: {shown}"

@@ -32,6 +32,7 @@ __all__ = [
     "Wrong",
     "judged",
     "numbers",
+    "parts",
 ]
 
 Array = NDArray[Any]
@@ -230,7 +231,7 @@ def judged(asked: Asked, theta: Array, same: bool, at: Numbers) -> tuple[str, tu
         return FLOATS.format("slope", at.hand, at.right), ()
     with localcontext(context(5 * DIGITS)):
         slopes = []
-        for name, direction, size, factor in _parts(asked, theta, same):
+        for name, direction, size, factor in parts(asked, theta, same):
             hand, right, unsure = map(Decimal, at.slopes(direction))
             slopes.append((Wrong(name, hand, right, True, size, factor), unsure))
         at.slopes(np.ones(theta.size))
@@ -254,7 +255,7 @@ def judged(asked: Asked, theta: Array, same: bool, at: Numbers) -> tuple[str, tu
 Part = tuple[str, Array, int, Fraction | None]  # a name, a direction, how many, by which factor
 
 
-def _parts(asked: Asked, theta: Array, same: bool) -> Iterator[Part]:
+def parts(asked: Asked, theta: Array, same: bool) -> Iterator[Part]:
     """Yield what may be wrong: every coordinate of a small theta, else what the field says."""
     few: Any = range(theta.size)
     if theta.size > SIXTY_DIGITS:
