@@ -41,7 +41,8 @@ class Digits(Field):
     def __init__(self, seed: int, shake: int = 0) -> None:
         super().__init__(seed)
         self.shake, self.uniform = shake, random.Random(seed).uniform
-        self.computed: dict[Any, dict[Decimal, Decimal]] = {}
+        # exponentials and logarithms take long: once for each number
+        self.once = cache(lambda function, precision, x: function(x))
         self.one = self.whole(1)
         self.log_2 = self.one * Decimal(2).ln()
 
@@ -87,22 +88,10 @@ class Digits(Field):
         return np.matmul(a[..., 0], b[..., 0])[..., None]
 
     def exp(self, a: Array, note: Array | None = None) -> Array:
-        return self._each_once(Decimal.exp, a)
+        return _each(partial(self.once, Decimal.exp, getcontext().prec), a)
 
     def log(self, u: Array) -> tuple[Array, None]:
-        return self._each_once(Decimal.ln, u), None
-
-    def _each_once(self, function: Callable[[Decimal], Decimal], a: Array) -> Array:
-        """Return a function of every number, computed once for each: it takes long."""
-        known = self.computed.setdefault(function, {})
-
-        def computed(x: Decimal) -> Decimal:
-            found = known.get(x)
-            if found is None:
-                found = known[x] = function(x)
-            return found
-
-        return _each(computed, a)
+        return _each(partial(self.once, Decimal.ln, getcontext().prec), u), None
 
     def sqrt(self, u: Array) -> Array:
         """Return the positive root."""

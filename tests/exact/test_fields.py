@@ -322,3 +322,11 @@ def test_decimals_of_floats_are_the_floats_or_what_they_stand_for():
         assert abs(shaken[1] - 2 * shaken[0]) < 1e-58
         assert shaken[2:].tolist() == few
         assert min(field.draw((9,))) < 0 < max(field.draw((9,)))
+
+
+def test_an_exponential_is_computed_anew_where_more_digits_are_asked_for():
+    with localcontext(context(60)) as at:
+        field, x = Digits(0), np.array([digits.Decimal("1e-30")])
+        field.exp(x)
+        at.prec = 100
+        assert abs((field.exp(x)[0] - 1) / x[0] - 1 - x[0] / 2) < 1e-58
