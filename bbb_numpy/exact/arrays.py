@@ -167,6 +167,13 @@ class Exact(NDArrayOperatorsMixin):
         """Return a flat copy."""
         return self.reshape(-1, order=order).copy()
 
+    def view(self, dtype: Any = float, type: Any = np.ndarray) -> Exact:
+        """Return a view of all numbers."""
+        kind = np.ndarray if dtype is np.ndarray else np.dtype(dtype)
+        if type is not np.ndarray or kind not in (np.ndarray, np.float64):
+            raise Untraceable(f"exact numbers are seen as {dtype} and {type}")
+        return self.viewed(lambda part, _: part[...])
+
     def still(self) -> Exact:
         """Return the same numbers, which do not move."""
         return Exact(self.field, dual(self.field, self.a), self.v.copy(), self.note)
@@ -215,7 +222,9 @@ class Exact(NDArrayOperatorsMixin):
         elif method == "at" and name in ("add", "subtract"):
             return _added_at(1 if name == "add" else -1, *inputs)
         else:
-            raise Untraceable(f"np.{name}{'' if method == '__call__' else '.' + method}")
+            raise Untraceable(
+                f"np.{name}{' is not known' if method == '__call__' else '.' + method}"
+            )
         return found if out is None else written(found, out[0], where)
 
     def __array_function__(

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +60,11 @@ def _sums(axis: int | None, total: int) -> Condition:
         rows = x.reshape(-1) if axis is None else x.swapaxes(axis, 0)
         rows[-1] = total - np.sum(rows[:-1], axis=0)
 
-    return Condition(f"{{}}.sum({'' if axis is None else f'axis={axis}'}) = {total}", kept, impose)
+    return Condition(f"{{0}}.sum({'' if axis is None else f'axis={axis}'}) = {total}", kept, impose)
+
+
+def _square(v: Array) -> bool:
+    return v.ndim == 2 and len(v) == v.shape[1] > 1
 
 
 def _mirror(x: Exact) -> None:
@@ -70,13 +76,50 @@ def _zero(x: Exact) -> None:
     x[x.v == 0] = 0.0
 
 
+def _diagonal(value: int) -> Condition:
+    return Condition(
+        f"diag({{0}}) = {value}",
+        lambda v: _square(v) and bool((v.diagonal() == value).all()),
+        lambda x: x.__setitem__(np.diag_indices(len(x)), value),
+    )
+
+
+def _all(*parts: Condition) -> Condition:
+    """Return all conditions together, of which no later one when imposed breaks an earlier."""
+
+    def impose(x: Exact) -> None:
+        for one in parts:
+            one.impose(x)
+
+    text = " and ".join(one.text for one in parts)
+    return Condition(text, lambda v: all(one.kept(v) for one in parts), impose)
+
+
+def _symmetric() -> list[Condition]:
+    """Return what else a symmetric matrix: sums of rows by its diagonal, of all by two others."""
+
+    def rows(x: Exact, total: int) -> None:
+        x += np.diag(total - np.sum(x, axis=1))
+
+    def everything(x: Exact, total: int) -> None:
+        x[[0, 1], [1, 0]] += (total - np.sum(x)) / 2
+
+    of_rows = [_sums(-1, n)._replace(impose=partial(rows, total=n)) for n in (1, 0)]
+    of_all = [_sums(None, n)._replace(impose=partial(everything, total=n)) for n in (1, 0)]
+    diagonals = [_diagonal(n) for n in (1, 0)]
+    pairs = [_all(SYMMETRIC, one) for one in (*diagonals, *of_rows, *of_all)]
+    return pairs + [_all(*three) for three in product([SYMMETRIC], diagonals, of_all)]
+
+
 # Of a mask, on a kink of what it multiplies
 ZEROS = Condition("the zeros of {} stay 0", lambda v: bool(v.any() and not v.all()), _zero)
-CONDITIONS = [
-    Condition(
-        "{0} = {0}.T", lambda v: v.ndim == 2 and v.size > 1 and np.array_equal(v, v.T), _mirror
-    ),
-    *(_sums(axis, total) for axis in (-1, 0, None) for total in (1, 0)),
+SYMMETRIC = Condition("{0} = {0}.T", lambda v: _square(v) and np.array_equal(v, v.T), _mirror)
+CONDITIONS = [  # weaker ones first
+    SYMMETRIC,
+    *(_sums(axis, total) for axis in (None, -1, 0) for total in (1, 0)),
+    *(_diagonal(value) for value in (1, 0)),
+    *(_all(_sums(-1, total), _sums(0, total)) for total in (1, 0)),
+    *_symmetric(),
 ]
 
 
@@ -167,7 +210,7 @@ def bound(
     fixed = conditioned = data
     for i in able:
         fixed = with_(i, FIXED, fixed)
-        conditioned = with_(i, (*kept[i], FIXED)[0], conditioned)
+        conditioned = with_(i, (FIXED, *kept[i])[-1], conditioned)
     now = next((start for start in (fixed, conditioned) if holds(start)), data)
     for i in able if now != data else ():
         for less in (FREE, *kept[i]):

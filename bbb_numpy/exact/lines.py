@@ -300,7 +300,7 @@ class Search:
         again = [at for at in found if first.is_written_by(results[places[at][0]])]
         of = first.of(names)  # what is written again was perhaps not finished
         told = f": {first.name} is not the derivative for {of}" if of and len(again) == 1 else ""
-        return _told(again) + told
+        return (_told(again) + told).removeprefix(": ")
 
 
 def _told(places: list[tuple[str, int]]) -> str:

@@ -120,6 +120,34 @@ def _maker(name: str) -> Callable[..., Any]:
     return make
 
 
+_vectorize_of_floats: Callable[..., Any] = np.vectorize.__call__
+
+
+def _vectorize(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return what np.vectorize does, of exact numbers one after the other."""
+    field = getattr(_of_this_thread, "field", None)
+    if field is None or not _is_exact(args):
+        return _vectorize_of_floats(self, *args, **kwargs)
+    if kwargs or self.excluded or self.signature is not None:
+        raise Untraceable("np.vectorize with a signature, keywords or excluded arguments")
+    shape = np.broadcast_shapes(*map(np.shape, args))
+
+    def result(values: Any, otype: str | None) -> Any:
+        first = values[0].v if type(values[0]) is Exact else values[0]
+        dtype = np.dtype(otype or np.asarray(first).dtype)
+        if not _is_exact(values):
+            return np.array(values, dtype).reshape(shape)
+        if dtype.kind not in "fO":
+            raise Untraceable(f"np.vectorize makes {dtype} of all results: say otypes=[float]")
+        return stack([lift(one, field) for one in values]).reshape(shape)
+
+    parts = [np.broadcast_to(one, shape).reshape(-1) for one in args]
+    rows = [self.pyfunc(*row) for row in zip(*parts, strict=True)]
+    if not isinstance(rows[0], tuple):
+        return result(rows, self.otypes)
+    return tuple(map(result, zip(*rows, strict=True), self.otypes or [None] * len(rows[0])))
+
+
 NUMPY = ModuleType("numpy")
 vars(NUMPY).update(vars(np), r_=_Joined("r_", "hstack"), c_=_Joined("c_", "column_stack"))
 vars(NUMPY).update({name: _maker(name) for name in MAKERS})
@@ -233,6 +261,7 @@ def proving(field: Field, *functions: Any) -> Iterator[None]:
     stand_ins = _stand_ins(modules)
     with _lock:
         _running += 1
+        np.vectorize.__call__ = _vectorize  # type: ignore[method-assign]
         places = _places(modules) if _running == 1 else []
         places = places + [(d, key) for one in functions for d in _names(one) for key in [*d]]
         for names, key in places:
@@ -247,6 +276,8 @@ def proving(field: Field, *functions: Any) -> Iterator[None]:
         _of_this_thread.field = before
         with _lock:
             _running -= 1
+            if not _running:
+                np.vectorize.__call__ = _vectorize_of_floats  # type: ignore[method-assign]
             while _exchanged and not _running:
                 names, key, one = _exchanged.pop()
                 names[key] = one

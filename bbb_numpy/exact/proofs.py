@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import KINK, Exact, lift
-from .data import FIXED, FREE, Data, bound, exact, kinds, masked, names_of, told
+from .data import FIXED, Data, bound, exact, kinds, masked, names_of, told
 from .digits import DIGITS, Digits, context
 from .fields import Field
 from .lines import explanation
@@ -62,6 +62,7 @@ IDENTITY = (
     "by an identity between exponentials, logarithms or roots that the field does not know, or by "
     "constants that are rounded differently"
 )
+UNMOVED = "no argument moves: floats and arrays of floats do, whole numbers are constants"
 
 
 @dataclass(frozen=True)
@@ -348,7 +349,7 @@ def prove_same(
     seed : int
         Of the random numbers.
     fixed : names or positions of arguments, optional
-        Data that do not move.
+        Data that do not move. A condition that others keep, and need, is found as in `prove`.
 
     Returns
     -------
@@ -364,27 +365,27 @@ def prove_same(
     check_callable("second", second)
     seed = operator.index(seed)
     names = names_of(first, len(arguments), before=0)
-    data = kinds(names, fixed)
-    of = Tree.of(0.0, "value")
+    given, of = kinds(names, fixed), Tree.of(0.0, "value")
 
-    def values(field: Field) -> tuple[Exact, Exact]:
+    def values(data: tuple[Data, ...], field: Field) -> tuple[Exact, Exact]:
         nonlocal of
-        given = [
-            exact(one, field, how, moving=how is FREE)
-            for one, how in zip(arguments, data, strict=True)
-        ]
+        pairs = zip(arguments, data, strict=True)
+        at = [exact(one, field, how, moving=how is not FIXED) for one, how in pairs]
         with np.errstate(all="ignore"), proving(field, first, second):
-            one, other = (function(*copied(given)) for function in (first, second))
+            one, other = (function(*copied(at)) for function in (first, second))
             of = Tree.of(one, "value")
             return lift(of.flat(one), field), lift(of.flat(other, "the second value"), field)
 
-    def excess(field: Field) -> Array:
-        one, other = values(field)
-        return field.sub(one.b, other.b)
+    def same_for(data: tuple[Data, ...]) -> tuple[bool, Field]:
+        def excess(field: Field) -> Array:
+            one, other = values(data, field)
+            return field.sub(one.b, other.b)
 
-    try:
+        return asked_fields(excess, seed, LARGE)
+
+    def proved(data: tuple[Data, ...]) -> Proof:
         with localcontext(context(DIGITS)):
-            x, y = (Decimal(0) + each.r[..., 0] for each in values(Digits(seed)))
+            x, y = (Decimal(0) + each.r[..., 0] for each in values(data, Digits(seed)))
             apart = abs(x - y)  # of values and of slopes (N, 2), and relative to them
             ratio = apart / np.maximum(np.maximum(abs(x), abs(y)), np.array(Decimal(1)))
             places = [(n, int(row[0] <= CONSTANT)) for n, row in enumerate(ratio)]
@@ -393,24 +394,36 @@ def prove_same(
                 for n, k in places
                 if not ratio[n, k] <= CONSTANT
             ]
-        if not wrong:
-            same, kind = asked_fields(excess, seed, LARGE)
+        reason, for_data = "", told(names, data)
+        if not all(number.is_finite() for number in apart.ravel()):
+            reason = NOWHERE
+        elif wrong:
+            return Proof("refuted", of.size, tuple(wrong), of_values=True)
+        else:
+            same, kind = same_for(data)
             same &= not kind.laws or bool((ratio[:, 1] <= LAWFUL).all())
+            if not same:
+                reason = f"the values are {apart[:, 0].max():.1g} apart, {IDENTITY}"
+            elif not kind.moved:
+                reason = UNMOVED
+        if reason:
+            return Proof("not proved", of.size, reason=reason, of_values=True)
+        verdict = f"proved{' for these data' * bool(for_data)}"
+        comparisons = len(path_of(kind))
+        return Proof(verdict, of.size, comparisons=comparisons, of_values=True, data=for_data)
+
+    try:
+        proof = proved(given)
+        data = given if proof else bound(arguments, given, lambda data: same_for(data)[0])
+        changed = [i for i, how in enumerate(data) if how is not given[i]]
+        if changed and all(data[i] is not FIXED for i in changed) and (there := proved(data)):
+            others = " and ".join(names[i] for i in changed)
+            return replace(there, reason=f"with other {others} they are not")
+        return proof
     except Unlike:
         raise
     except Exception as error:
+        with np.errstate(all="ignore"):  # an error of their own is raised as it is
+            for function in (first, second):
+                function(*copied(arguments))
         return Proof("not traceable", of.size, reason=where(error), of_values=True)
-    reason, for_data = "", told(names, data)
-    if not all(number.is_finite() for number in apart.ravel()):
-        reason = NOWHERE
-    elif wrong:
-        return Proof("refuted", of.size, tuple(wrong), of_values=True)
-    elif not same:
-        reason = f"the values are {apart[:, 0].max():.1g} apart, {IDENTITY}"
-    elif not kind.moved:
-        reason = "no argument moves: floats and arrays of floats do, whole numbers are constants"
-    if reason:
-        return Proof("not proved", of.size, reason=reason, of_values=True)
-    verdict = f"proved{' for these data' * bool(for_data)}"
-    comparisons = len(path_of(kind))
-    return Proof(verdict, of.size, comparisons=comparisons, of_values=True, data=for_data)

@@ -153,9 +153,12 @@ ADVICE = {
     "finfo": "write the constant itself",
     r"math\.": "use NumPy's function, which takes arrays of any kind",
     "floor|ceil|round|rint|remainder|%": "take it out of the function: it has no derivative",
+    "vectorize": "write the loop",
+    r"written into|\] ([-+*/]|\*\*)?= .*an array of floats": "write into arrays that are made "
+    "inside: one that is kept from call to call holds floats",
     "float|astype|dtype": "keep the dtype of theta: np.zeros_like(theta), no float(), and "
     "arrays that are made inside",
-    "is not known|ufunc": "add it, with its derivative: bbb_numpy.exact.function",
+    "is not known": "add it, with its derivative: bbb_numpy.exact.function",
 }
 
 
@@ -168,7 +171,10 @@ def where(error: Exception) -> str:
     if own:
         last = own[-1]
         line = linecache.getline(last.filename, last.lineno or 0).strip()
-        place = f" in line {last.lineno} of {last.filename}, `{line}`"
+        place = f" in line {last.lineno} of {last.filename}"
+        if Path(last.filename).parent.name.startswith("ipykernel"):
+            place = f" in line {last.lineno} of the cell"
+        place += f", `{line}`" * bool(line)
     told = f"{type(error).__name__}: {error}"
     advice = [text for words, text in ADVICE.items() if re.search(words, f"{line} {told}")]
     called = ", ".join(dict.fromkeys(re.findall(r"\bnp\.[\w.]+", line)))

@@ -643,11 +643,14 @@ def _(theta, count, weight):
 # --- distances and densities
 
 
-@found("t-SNE", "nlml/tsne_raw: src/tsne.py", normal(8), normal(4, 4))  # fmt: skip
-def _(theta, logits):
+NEAR = (1 - np.eye(4)) * np.exp(-abs(X[:, :1] - X[:, 0]))
+NEAR = NEAR / np.sum(NEAR)
+
+
+@found("t-SNE", "nlml/tsne_raw: src/tsne.py", normal(8), NEAR,
+       how="where p is symmetric, 0 on its diagonal, and sums to 1")  # fmt: skip
+def _(theta, p):
     y, apart = theta.reshape(4, 2), ~np.eye(4, dtype=bool)
-    p = np.exp(logits + logits.T) * apart
-    p = p / np.sum(p)
     squares = np.sum(np.square(y), 1)
     near = np.power(1.0 + (np.add(np.add(-2 * y @ y.T, squares).T, squares)), -1)
     np.fill_diagonal(near, 0.0)
@@ -658,12 +661,10 @@ def _(theta, logits):
 
 
 @found("t-SNE", "BearCleverProud/Multilingual-Word-Embedding: tsne.py of L. van der Maaten",
-       normal(8), normal(4, 4), kind="factor", how="a factor 4 is left to the learning rate",
+       normal(8), NEAR, kind="factor", how="a factor 4 is left to the learning rate",
        repair=[("np.sum(np.tile", "4 * np.sum(np.tile")])  # fmt: skip
-def _(theta, logits):
+def _(theta, p):
     y, n, apart = theta.reshape(4, 2), 4, ~np.eye(4, dtype=bool)
-    p = np.exp(logits + np.transpose(logits)) * apart
-    p = p / np.sum(p)
     squares = np.sum(np.square(y), 1)
     num = 1.0 / (1.0 + np.add(np.add(-2.0 * np.dot(y, y.T), squares).T, squares))
     num[range(n), range(n)] = 0.0

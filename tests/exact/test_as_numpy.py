@@ -50,6 +50,8 @@ MATRIX = """
     np.fmax(x,.5) np.fmin(x,.5) np.true_divide(x,2) np.real(x) np.imag(x) np.isnan(x)
     np.isfinite(x) np.allclose(x,x) np.signbit(x) np.conjugate(x) np.count_nonzero(x>0)
     np.nonzero(x>0)[0] np.any(x>0) np.all(x>0,1) np.compress([True,False],x,axis=0)
+    np.vectorize(np.square)(x) np.vectorize(np.maximum)(x,.5) np.vectorize(bool)(x)
+    x.view() x.view(np.ndarray) x.view(float)
     x[np.triu_indices(2)] x[[0,1],[2,0]] x[:,::-1] x[x>0] x[-1]
     sp.expit(x) sp.log_expit(x) sp.erf(x) sp.erfc(x) sp.ndtr(x) sp.log_ndtr(x) sp.softmax(x,1)
     sp.softmax(x,axis=0) sp.softmax(x) sp.log_softmax(x,1) sp.log_softmax(x) sp.logsumexp(x)
@@ -199,6 +201,8 @@ s = x[0, 0]; x[0, 0] = x[0, 1]; x[0, 1] = s; r = x
 it = [v for v in x[0]]; x *= 2; r = it[0] + 0
 m = x.max(); n = m; n *= 2; r = m + 0
 y = x[...]; y += 1; r = x
+y = x.view(); y += 1; r = x
+r = np.vectorize(lambda v, w: (w, v * w if v > 0 else 0), otypes='dd')(x, [[2.0], [3.0]])[1]
 y = x[0, ...]; y += 1; r = x
 y = x.ravel(); y += 1; r = x
 y = x.flatten(); y += 1; r = x

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from bbb_numpy.exact import prove, prove_same
+from bbb_numpy.exact.data import CONDITIONS, exact
+from bbb_numpy.exact.digits import Digits
 
 RNG = np.random.default_rng(0)
 TWO = np.array([1.2, 0.7])
@@ -30,7 +32,34 @@ def of_symmetric(t, a):
     return t @ a @ t, 2 * a @ t
 
 
+def distances(y, p):
+    """t-SNE."""
+    apart = ~np.eye(len(y), dtype=bool)
+    near = apart / (1 + ((y[:, None] - y[None]) ** 2).sum(axis=2))
+    q = near / near.sum()
+    pull = ((p - q) * near)[:, :, None] * (y[:, None] - y[None])
+    return (p[apart] * np.log(p[apart] / q[apart])).sum(), 4 * pull.sum(axis=1)
+
+
+def of_correlations(t, c):  # right where both hold
+    return t @ c @ t + np.trace(c) * t[0], 2 * c @ t + np.eye(1, len(t))[0] * len(t)
+
+
+def of_shares(t, b):
+    return (b @ t).sum() + (t @ b).sum(), 2 + 0 * t
+
+
+def of_laplacian(t, a):
+    return t @ a @ t + a.sum(axis=0) @ t, 2 * a @ t
+
+
+def of_weights(t, a):
+    return t @ a @ t * a.sum(), 2 * a @ t
+
+
 SYMMETRIC = X.T @ X
+APART = np.abs(X[:4, 0] - X[:4, :1])
+STOCHASTIC = np.array([[0.25, 0.5, 0.25], [0.5, 0.25, 0.25], [0.25, 0.25, 0.5]])
 KEPT = {  # a program, its arguments, and the condition that is found
     "softmax regression of one-hot rows": (
         softmax_regression, (W, X, ONE_HOT), "y.sum(axis=-1) = 1"),
@@ -44,6 +73,18 @@ KEPT = {  # a program, its arguments, and the condition that is found
     "a symmetric matrix": (of_symmetric, (TWO, SYMMETRIC[:2, :2]), "a = a.T"),
     "centred columns": (
         centred, (TWO, X[:, :2] - X[:, :2].mean(axis=0)), "x.sum(axis=0) = 0"),
+    "t-SNE": (distances, (X[:4, :2], APART / APART.sum()),
+              "p = p.T and diag(p) = 0 and p.sum() = 1"),
+    "correlations": (of_correlations, (TWO, np.array([[1.0, 0.3], [0.3, 1.0]])),
+                     "c = c.T and diag(c) = 1"),
+    "a doubly stochastic matrix": (
+        of_shares, (X[0], STOCHASTIC[[1, 0, 2]]), "b.sum(axis=-1) = 1 and b.sum(axis=0) = 1"),
+    "a Laplacian": (of_laplacian, (X[0], np.diag([3.0, 3, 3]) - 1),
+                    "a = a.T and a.sum(axis=-1) = 0"),
+    "a symmetric matrix that sums to 1": (
+        of_weights, (X[0], STOCHASTIC / 3), "a = a.T and a.sum() = 1"),
+    "no loops": (lambda t, a: (t @ a @ t, (a + a.T) @ t + np.diag(a)),
+                 (TWO, np.array([[0, 0.5], [1.5, 0]])), "diag(a) = 0"),
     "large theta": (of_symmetric, (RNG.standard_normal(300), np.eye(300)), "a = a.T"),
 }  # fmt: skip
 
@@ -118,6 +159,61 @@ def test_fixed_data_are_exact_numbers_whose_floats_may_be_compared():
 
     assert "data are compared" in prove(of_labels, TWO, np.array([0.0, 1.0])).reason
     assert prove(of_labels, TWO, np.array([0.0, 1.0]), fixed="y")
+
+
+@pytest.mark.parametrize("name", ["t-SNE", "correlations", "a Laplacian"])
+def test_where_data_keep_one_condition_of_two_it_is_wrong(name):
+    program, (theta, a), _ = KEPT[name]
+    rows, columns = np.triu_indices(len(a), 1)
+    turned, larger = a.copy(), a + 0.5
+    turned[rows, columns] *= 1.5
+    for other in (turned, larger):
+        assert prove(program, theta, other).verdict != "proved for these data"
+
+
+@pytest.mark.parametrize("condition", CONDITIONS, ids=lambda one: one.text)
+def test_a_condition_that_is_imposed_is_kept_by_numbers_and_slopes(condition):
+    v = RNG.standard_normal((4, 4))
+    assert not condition.kept(v)
+    x = exact(v, Digits(0), moving=True)
+    condition.impose(x)
+    numbers, slopes = x.v, x.b[..., 0].astype(float)
+    assert condition.kept(numbers)
+    assert condition.kept(numbers + slopes)
+    assert np.count_nonzero(slopes) >= 12  # it binds no more than it says
+    again = exact(numbers, Digits(1), condition)
+    np.testing.assert_allclose(again.v, numbers, atol=1e-14)
+
+
+def test_the_order_of_data_is_a_path_and_no_condition():
+    """Cox's partial likelihood, with risk sets by comparison and in the gradient by order."""
+
+    def cox(b, x, times, died):
+        e = np.exp(x @ b)
+        at_risk = (times >= times[:, None]) @ e
+        later, weighted = (np.cumsum(z[::-1], axis=0)[::-1] for z in (e, e[:, None] * x))
+        value = (died * (x @ b - np.log(at_risk))).sum()
+        return value, died @ x - (died / later) @ weighted
+
+    times, died = np.array([0.3, 0.8, 1.1, 1.9, 2.5, 3.1]), np.array([1, 0, 1, 1, 0, 1])
+    assert "on this path of 36 comparisons" in str(prove(cox, TWO, X[:, :2], times, died))
+    assert prove(cox, TWO, X[:, :2], times[::-1].copy(), died).verdict == "refuted"
+
+
+def test_conditions_are_found_for_values_too():
+    def entropy(w, y):
+        return -(y * np.log(np.exp(w) / np.exp(w).sum())).sum()
+
+    def shifted(w, y):
+        return np.log(np.exp(w).sum()) - (y * w).sum()
+
+    same = prove_same(entropy, shifted, X[0], np.array([0.5, 0.25, 0.25]))
+    assert str(same) == (
+        "proved where y.sum() = 1: the two values are the same; with other y they are not"
+    )
+    assert prove_same(entropy, shifted, X[0], X[1]).verdict == "refuted"
+    half = prove_same(entropy, lambda w, y: shifted(w, y / 2), X[0], np.array([0.5, 0.25, 0.25]))
+    assert half.verdict == "refuted"
 
 
 def test_fixed_data_do_not_move_in_values():

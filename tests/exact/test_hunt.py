@@ -21,7 +21,7 @@ def test_a_gradient_of_the_gallery_is_proved_and_an_error_planted_in_it_is_refut
 @pytest.mark.parametrize("program", HUNT, ids=NAMES)
 def test_a_public_gradient_is_what_is_said_of_it_and_repaired_it_is_proved(program):
     proof = prove(program.function, *program.arguments)
-    assert proof.verdict == program.verdict, proof
+    assert proof.verdict.startswith(program.verdict), proof
     if program.change:
         proof = prove(program.changed, *program.arguments)
         assert proof, proof

@@ -5,6 +5,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from scipy.special import dawsn
 
 import bbb_numpy
 from bbb_numpy import plain
@@ -61,6 +62,7 @@ def test_values_that_are_the_same_by_an_identity_that_is_not_known_are_not_prove
     assert "an identity between exponentials" in proof.reason
 
 
+KEPT = np.empty(len(POINT))
 UNTRACEABLE = [  # a function in one line, what it calls there, and the advice
     (lambda t: (np.linalg.eigvalsh(np.outer(t, t)).sum(), 2 * t),
      "np.linalg.eigvalsh, np.outer ", "Write the elimination itself"),
@@ -68,6 +70,11 @@ UNTRACEABLE = [  # a function in one line, what it calls there, and the advice
     (lambda t: (float((t / 0).sum()), t), "", "Keep the dtype of theta"),
     (lambda t: (np.floor(t).sum(), 0 * t), "np.floor ", "no derivative"),
     (lambda t: (math.exp(t[0]), t), "", "Use NumPy's function"),
+    (lambda t: (KEPT.__setitem__(slice(None), t), t), "", "Keep the dtype of theta"),
+    (lambda t: (np.multiply(t, t, out=KEPT).sum(), 2 * t), "np.multiply ", "are made inside"),
+    (lambda t: (np.vectorize(sum, signature="(n)->()")(t), 2 * t), "np.vectorize ",
+     "Write the loop"),
+    (lambda t: (dawsn(t).sum(), 1 - 2 * t * dawsn(t)), "", "bbb_numpy.exact.function"),
 ]  # fmt: skip
 
 
@@ -87,6 +94,19 @@ def floors(t):
 def test_of_a_function_in_a_function_the_inner_line_is_named():
     proof = prove(lambda t: (floors(t).sum(), 0 * t), POINT)
     assert proof.reason.startswith(f"np.floor in line {floors.__code__.co_firstlineno + 1} of ")
+
+
+def test_what_is_written_into_a_kept_array_is_to_be_made_inside():
+    def kept(t):
+        KEPT[:] = 2 * t
+        return (t**2).sum(), KEPT
+
+    assert "Write into arrays that are made inside" in prove(kept, POINT).reason
+
+
+def test_an_error_of_the_users_own_is_raised_as_it_is():
+    with pytest.raises(ValueError, match=r"could not be broadcast together with shapes \(2,\)"):
+        prove_same(lambda x, y: (np.asarray(x, dtype=float) + y).sum(), np.dot, np.ones(2), POINT)
 
 
 def test_values_that_cannot_be_traced_are_named_too():
