@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import repeat
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -143,9 +144,10 @@ def _vectorize(self: Any, *args: Any, **kwargs: Any) -> Any:
 
     parts = [np.broadcast_to(one, shape).reshape(-1) for one in args]
     rows = [self.pyfunc(*row) for row in zip(*parts, strict=True)]
-    if not isinstance(rows[0], tuple):
-        return result(rows, self.otypes)
-    return tuple(map(result, zip(*rows, strict=True), self.otypes or [None] * len(rows[0])))
+    several = isinstance(rows[0], tuple)
+    columns = zip(*rows, strict=True) if several else [rows]
+    found = tuple(map(result, columns, self.otypes or repeat(None)))
+    return found if several else found[0]
 
 
 NUMPY = ModuleType("numpy")
