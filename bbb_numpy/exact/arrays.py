@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import pairwise
-from math import prod
+from math import inf, prod
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -307,6 +307,7 @@ def lift(x: Any, field: Field) -> Exact:
     if v.dtype.kind not in "biuf":
         raise Untraceable(f"{x!r} has no exact form")
     whole = v.dtype.kind != "f"
+    field.infinite |= not whole and bool(np.isinf(v).any())
     a = field.whole(v.astype(np.int64)) if whole else field.constant(v.astype(float))
     return Exact(field, dual(field, a), v.astype(float))
 
@@ -386,6 +387,8 @@ def divide(x: Any, y: Any) -> Exact:
     r = field.mul(x.r, over[..., None, :])
     if y.moves:
         r[..., 1, :] = field.sub(r[..., 1, :], field.mul(field.mul(r[..., 0, :], y.b), over))
+        if field.digits and np.isinf(y.v).any():  # of decimals, whose infinity is one
+            r[abs(y.a[..., 0]) == inf] = 0 * field.one
     return Exact(field, r, x.v / y.v)
 
 

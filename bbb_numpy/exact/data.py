@@ -154,6 +154,7 @@ def exact(values: Any, field: Field, data: Data = FREE, moving: bool = False) ->
         if data is FIXED:
             return lift(v, field)
         field.moved |= moving
+        field.infinite |= bool(np.isinf(v).any())
         made = Exact(
             field, dual(field, field.variable(v), field.draw(v.shape) if moving else None), v
         )

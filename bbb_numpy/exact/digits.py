@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .fields import Field
+from .fields import TINY, Field
 
 __all__ = ["DIGITS", "Digits", "NoDigits", "context"]
 
@@ -55,7 +55,8 @@ class Digits(Field):
         return np.array(made, object).reshape(*shape, 1)
 
     def _single(self, x: float) -> Array:
-        return super()._single(x) if math.isfinite(x) else self.one * Decimal(x)
+        own = math.isfinite(x) and abs(x) != TINY
+        return super()._single(x) if own else self.one * Decimal(x)
 
     def fraction(self, x: Fraction) -> Array:
         if x.denominator & (x.denominator - 1) == 0:

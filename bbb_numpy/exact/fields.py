@@ -14,7 +14,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache, reduce
 from hashlib import blake2b
-from math import isfinite, log, pi
+from math import inf, isnan, log, pi
 from typing import Any, ClassVar
 
 import numpy as np
@@ -154,6 +154,7 @@ class Field:
         self.roots = 0  # arrays of which roots were taken
         self.flaws = 0  # arrays of numbers that were drawn in place of what does not exist
         self.moved = False  # whether an argument does
+        self.infinite = False  # whether a number is given as infinity, and not only floats overflow
         self.transcendental = False  # whether an exponential or a logarithm was met
 
     # --- arguments and constants
@@ -177,22 +178,31 @@ class Field:
         return np.asarray(m, np.int64)[..., None] % self.p
 
     def constant(self, v: Array) -> Array:
-        """Return the residues of floats, of the fractions that they stand for; 0 of inf and nan."""
+        """Return the residues of floats, of the fractions that they stand for; 0 of nan.
+
+        Infinity is a random number: what is right for any is right for large ones, and in the limit.
+        """
         if v.size <= self.few:
             each = [self._single(x) for x in v.ravel().tolist()]
             return np.array(each, self.dtype).reshape(*v.shape, self.C)
-        top, bottom = _fractions(np.where(np.isfinite(v), v, 0.0))
+        finite = np.isfinite(v)
+        top, bottom = _fractions(np.where(finite, v, 0.0))
         m, e = np.frexp(top)
         powers, place = np.unique(e - 53, return_inverse=True)
         scale = np.array([self.fraction(Fraction(2) ** int(e)) for e in powers], self.dtype)
         r = self.mul(self.whole(np.ldexp(m, 53).astype(np.int64)), scale[place.reshape(v.shape)])
-        return self.mul(r, self.inv(self.whole(bottom))) if (bottom > 1).any() else r
+        r = self.mul(r, self.inv(self.whole(bottom))) if (bottom > 1).any() else r
+        for x in (inf, -inf) if not finite.all() else ():
+            r[v == x] = self._single(x)
+        return r
 
     def _single(self, x: float) -> Array:
         found = self.known.get(x)
         if found is None:
             size = abs(x)
-            if not isfinite(x) or size == TINY:
+            if size == inf:
+                found = self.random_function("infinity", self.one)
+            elif isnan(x) or size == TINY:
                 found = 0 * self.one
             elif size in MEANT:
                 found = self.irrational(*MEANT[size])

@@ -29,7 +29,8 @@ def exp(x: Any) -> Exact:
     """Return e^x, with slope e^x x'."""
     (x,) = lifted(x)
     e = x.field.exp(x.a, x.note)
-    e[np.isneginf(x.v)] = 0 * x.field.one  # of a mask
+    if x.field.infinite:
+        e[np.isneginf(x.v)] = 0 * x.field.one  # of a mask
     return sloped(x, e, e, np.exp(x.v))
 
 

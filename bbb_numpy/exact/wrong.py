@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .digits import DIGITS, Digits, NoDigits, context
-from .fields import Field, Prime, _key, mixed
+from .fields import TINY, Field, Prime, _key, mixed
 from .runs import LARGE, Asked, run
 from .trees import copied
 
@@ -206,7 +206,7 @@ def numbers(asked: Asked, theta: Array, same: bool, kind: Field) -> Numbers:
     ways: list[Any] = [Floats] if theta.size > LARGE else [Floats, Decimals]
     if theta.size <= SIXTY_DIGITS or (same and kind.laws):
         ways = [Decimals]
-        if same and not (kind.laws or kind.roots):
+        if same and not (kind.laws or kind.roots or {TINY, -TINY} & kind.known.keys()):
             value, grad = kind.found.value.v, kind.found.grad.v
             finite = np.isfinite(value).all() and np.isfinite(grad).all()
             if finite and _otherwise(asked, theta, value, grad) == "":

@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 import pytest
+from scipy import special
 
 from bbb_numpy.exact import Proof, prove, prove_same
 from bbb_numpy.exact.fields import Towers
@@ -406,8 +407,34 @@ HIDES = {
         "not proved", "these numbers alone"),
 }  # fmt: skip
 
+INFINITE = {  # infinity is a number of which nothing is known, and not 0
+    "a slope at a point where all is flat": (
+        lambda t: (np.tanh(t - np.inf).sum(), 1 - np.tanh(t) ** 2), (TWO,), "refuted", "right 0,"),
+    "an angle that is none": (
+        lambda t: (np.arctan(t + np.inf).sum(), 1 / (1 + t**2)), (TWO,), "not proved", "no value"),
+    "a part that is left out": (
+        lambda t: ((t**2).sum() + (1 / (t + np.inf)).sum(), 2 * t - 1 / t**2), (TWO,),
+        "refuted", "2 of 2"),
+    "in a large array": (
+        lambda t: (np.tanh(t - np.full(40, np.inf)).sum(), 1 - np.tanh(t) ** 2),
+        (np.linspace(0.1, 1, 40),), "refuted", "40 of 40"),
+    "a mask that is not in the gradient": (
+        lambda t, m: (np.exp(t + m).sum(), np.exp(t)), (TWO, np.array([0, -np.inf])),
+        "refuted", "theta[1]"),
+    "ordered outcomes": (
+        lambda t, cuts: (np.log(np.diff(special.expit(cuts - t.sum()))).sum(),
+                         np.diff(special.expit(cuts - t.sum())).sum() * np.ones(2)),
+        (TWO, np.array([-np.inf, 0.3, np.inf])), "refuted", "2 of 2"),
+    "the tiniest float is 0 beside others alone": (
+        lambda t: ((t * np.finfo(float).tiny * 1e300 * 1e8).sum() + (t**2).sum(), 2 * t), (TWO,),
+        "refuted", "too small by 2.2"),
+    "floats that overflow are no infinity": (
+        lambda t: (np.exp(-np.exp(t)).sum(), 0 * t), (np.array([800.0]),),
+        "refuted", "1 of 1"),
+}  # fmt: skip
+
 MADE = STATE | TRICKS  # programs that keep something are made anew
-ALL = SIGNS | HIDDEN | ROOTS | CONSTANTS | ABSENT | PATHS | REST | LAWS | HIDES | MADE
+ALL = SIGNS | HIDDEN | ROOTS | CONSTANTS | ABSENT | PATHS | REST | LAWS | HIDES | INFINITE | MADE
 
 
 @pytest.mark.equation("D44")
@@ -495,6 +522,13 @@ RIGHT = {
         lambda t, s: ((t**2 / (2 * s**2)).sum(), t * (1 / s**2)), (TWO, 0.7)),
     "a root whose square matters": (
         lambda t: (np.sqrt(t).sum(), np.sqrt(t) / (2 * t)), np.array([0.7])),
+    "ordered outcomes": (
+        lambda t, cuts: (np.log(np.diff(F := special.expit(cuts - t.sum()))).sum(),
+                         -(np.diff(F * (1 - F)) / np.diff(F)).sum() * np.ones(2)),
+        (TWO, np.array([-np.inf, 0.3, np.inf]))),
+    "a mask of infinities": (
+        lambda t, m: (np.log(np.exp(t + m).sum()), np.exp(t + m) / np.exp(t + m).sum()),
+        (TWO, np.array([0, -np.inf]))),
     "whole numbers": (lambda t: ((t * np.array([2, 3])).sum(), np.array([2, 3])), TWO),
     "a constant": (lambda t: (1.5, np.zeros(2)), TWO),
     "many roots whose squares matter": (
