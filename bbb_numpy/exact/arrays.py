@@ -388,7 +388,7 @@ def divide(x: Any, y: Any) -> Exact:
     if y.moves:
         r[..., 1, :] = field.sub(r[..., 1, :], field.mul(field.mul(r[..., 0, :], y.b), over))
         if field.digits and np.isinf(y.v).any():  # of decimals, whose infinity is one
-            r[abs(y.a[..., 0]) == inf] = 0 * field.one
+            r[(abs(y.a[..., 0]) == inf) & (r[..., 0, 0] == 0)] = 0 * field.one
     return Exact(field, r, x.v / y.v)
 
 

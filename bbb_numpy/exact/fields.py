@@ -180,7 +180,7 @@ class Field:
     def constant(self, v: Array) -> Array:
         """Return the residues of floats, of the fractions that they stand for; 0 of nan.
 
-        Infinity is a random number: what is right for any is right for large ones, and in the limit.
+        Infinity is a random number: what is right for any is right for large ones and in the limit.
         """
         if v.size <= self.few:
             each = [self._single(x) for x in v.ravel().tolist()]

@@ -409,7 +409,8 @@ HIDES = {
 
 INFINITE = {  # infinity is a number of which nothing is known, and not 0
     "a slope at a point where all is flat": (
-        lambda t: (np.tanh(t - np.inf).sum(), 1 - np.tanh(t) ** 2), (TWO,), "refuted", "right 0,"),
+        lambda t: (np.tanh(t - np.inf).sum(), 1 - np.tanh(t) ** 2), (TWO,),
+        "not proved", "no value"),
     "an angle that is none": (
         lambda t: (np.arctan(t + np.inf).sum(), 1 / (1 + t**2)), (TWO,), "not proved", "no value"),
     "a part that is left out": (
@@ -417,7 +418,7 @@ INFINITE = {  # infinity is a number of which nothing is known, and not 0
         "refuted", "2 of 2"),
     "in a large array": (
         lambda t: (np.tanh(t - np.full(40, np.inf)).sum(), 1 - np.tanh(t) ** 2),
-        (np.linspace(0.1, 1, 40),), "refuted", "40 of 40"),
+        (np.linspace(0.1, 1, 40),), "not proved", "no value"),
     "a mask that is not in the gradient": (
         lambda t, m: (np.exp(t + m).sum(), np.exp(t)), (TWO, np.array([0, -np.inf])),
         "refuted", "theta[1]"),
