@@ -48,18 +48,11 @@ def sqrt(x: Any) -> Exact:
     return sloped(x, r, x.field.inv(x.field.add(r, r)), np.sqrt(x.v))
 
 
-def sin(x: Any) -> Exact:
-    """Return sin x, with slope cos x x'."""
+def circle(x: Any) -> tuple[Exact, Exact]:
+    """Return cos x and sin x, with slopes -sin x x' and cos x x'."""
     (x,) = lifted(x)
-    cosine, sine = x.field.circle(x.a)
-    return sloped(x, sine, cosine, np.sin(x.v))
-
-
-def cos(x: Any) -> Exact:
-    """Return cos x, with slope -sin x x'."""
-    (x,) = lifted(x)
-    cosine, sine = x.field.circle(x.a)
-    return sloped(x, cosine, x.field.neg(sine), np.cos(x.v))
+    c, s = x.field.circle(x.a)
+    return sloped(x, c, x.field.neg(s), np.cos(x.v)), sloped(x, s, c, np.sin(x.v))
 
 
 def _by(formula: Callable[..., Any], name: str) -> Callable[..., Exact]:
@@ -174,10 +167,10 @@ def _times_log(x: Exact, y: Exact) -> Exact:
 
 
 UFUNCS |= dict(
-    exp=exp, log=log, sqrt=sqrt, sin=sin, cos=cos, arctan=_arctan, arcsin=_arcsin,
+    exp=exp, log=log, sqrt=sqrt, arctan=_arctan, arcsin=_arcsin, cos=lambda x: circle(x)[0],
+    sin=lambda x: circle(x)[1], tan=lambda x: circle(x)[1] / circle(x)[0],
     exp2=lambda x: exp(x * math.log(2.0)), deg2rad=lambda x: x * (math.pi / 180),
     log2=lambda x: log(x) / math.log(2.0), log10=lambda x: log(x) / math.log(10.0),
-    tan=lambda x: sin(x) / cos(x),
 )  # fmt: skip
 SPECIAL |= dict(
     erf=_erf, gammaln=gamma(-1), loggamma=gamma(-1), digamma=gamma(0), psi=gamma(0),
@@ -204,5 +197,5 @@ OF_SCIPY: dict[str, Callable[..., Any]] = dict(
 SPECIAL |= {name: _by(formula, name) for name, formula in OF_SCIPY.items()}
 UFUNCS |= {name: _by(formula, name) for name, formula in FORMULAS.items()}
 UFUNCS |= SPECIAL
-FUNCTIONS["sinc"] = lambda x: sin(x * math.pi) / (x * math.pi)
+FUNCTIONS["sinc"] = lambda x: circle(x * math.pi)[1] / (x * math.pi)
 Exact.erfc = SPECIAL["erfc"]  # type: ignore[attr-defined]

@@ -180,8 +180,6 @@ def _pseudo_inverse(matrix: Exact) -> Exact:
 UFUNCS |= {"matmul": matmul, "vecdot": _vecdot}
 FUNCTIONS |= {
     "dot": dot,
-    "matmul": matmul,
-    "vecdot": _vecdot,
     "einsum": einsum,
     "inner": lambda x, y: np.tensordot(x, y, ((-1,), (-1,))),
     "vdot": lambda x, y: dot(*(z.ravel() for z in lifted(x, y))),
