@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
-from bbb_numpy import MLP, GaussianLikelihood, Model, plain, sample
+from bbb_numpy import MLP, BayesianMLPRegressor, GaussianLikelihood, Model, plain, sample
 from bbb_numpy.evaluation.calibration import pit
 from bbb_numpy.evaluation.model_checks import QUANTITIES
 from bbb_numpy.evaluation.predictive import Predictive
@@ -891,6 +891,35 @@ def two_graphs() -> Figure:
     return figure
 
 
+# Two clusters of data: a Laplace approximation beside a mean field, after D55
+
+
+def in_the_gap(inference: str, line: Any) -> tuple[Any, Any, Predictive]:
+    """Return x (N, 1), y (N,) with a gap in x, and what a learner predicts at `line`."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(-1.5, -0.6, 60), rng.uniform(0.6, 1.5, 60)])[:, None]
+    y = np.sin(4 * x[:, 0] + 0.8) + 0.1 * rng.standard_normal(120)
+    options: Any = {"activation": "tanh", "predict_samples": 1000, "random_state": 0}
+    model = BayesianMLPRegressor(inference=inference, **options).fit(x, y)
+    return x, y, model.predict_distribution(line)
+
+
+def gap() -> Figure:
+    """Draw both bands, of the functions alone."""
+    figure, line = Figure(figsize=(9.6, 3.8), layout="constrained"), np.linspace(-2, 2, 201)
+    axes = figure.subplots(1, 2, sharey=True)
+    for ax, name in zip(axes, ("laplace", "mean-field"), strict=True):
+        x, y, p = in_the_gap(name, line[:, None])
+        for width, alpha in ((2, 0.2), (1, 0.35)):
+            low, high = (p.mean + sign * width * p.epistemic for sign in (-1, 1))
+            ax.fill_between(line, low, high, color=BLUE, alpha=alpha, lw=0)
+        ax.plot(line, p.mean, color=BLUE)
+        ax.plot(x[:, 0], y, ".", color=BLACK, ms=3)
+        ax.set(title=f'inference="{name}"', xlabel="x", ylim=(-2.5, 2.5))
+    axes[0].set_ylabel("y, and 1 and 2 standard deviations of functions")
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "network": network,
     "two-graphs": two_graphs,
@@ -902,6 +931,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "u-turn": u_turn,
     "doublings": doublings,
     "softplus": softplus,
+    "gap": gap,
     "bounds": bounds,
     "pit": pit_shapes,
     "predictive-checks": predictive_checks,

@@ -162,3 +162,57 @@ def log_joint_in_real_coordinates(zeta: Any, a: Any, b: Any) -> Any:
 def price_of_mean_field(r: Any) -> Any:
     """Variances by reverse and inclusive KL for correlation r, and the gap."""
     return 1 - r**2, 1 + 0 * r, -np.log(1 - r**2) / 2
+
+
+@formula(
+    log_alpha=real(),
+    log_beta=real(),
+    d=positive("P"),
+    squares=positive(),
+    misfit=positive(),
+    rows=positive(),
+    returns="value d_log_alpha d_log_beta",
+    slopes={"d_log_alpha": "log_alpha", "d_log_beta": "log_beta"},
+    tags="D54 D55",
+    wrong={
+        "gamma = np.sum(beta * d / (beta * d + alpha))": {
+            "gamma = float(len(d))": (
+                "all weights are counted; gamma counts those that the data determine, d beta / "
+                "(d beta + alpha) of each."
+            ),
+            "gamma = np.sum(alpha / (beta * d + alpha))": (
+                "this counts the weights that the prior determines: len(d) - gamma."
+            ),
+        },
+        " - np.sum(np.log(beta * d + alpha))": {
+            "": (
+                "log |H| is missing: this is the joint density at the mode, which grows as long "
+                "as the weights fit better. The evidence integrates over them."
+            ),
+            " + np.sum(np.log(beta * d + alpha))": (
+                "the sign of log |H|: a narrow posterior has little volume."
+            ),
+        },
+        "len(d) * log_alpha": {
+            "log_alpha": "the prior has a constant for every weight, len(d) times log alpha.",
+        },
+        "(gamma - alpha * squares)": {
+            "(gamma - squares)": "alpha is missing: the slope is for its logarithm, alpha |w|^2.",
+        },
+        "(rows - beta * misfit - gamma)": {
+            "(rows - beta * misfit)": (
+                "gamma is missing: this ends at E / N, the noise of maximum likelihood, which is "
+                "too small by what the weights have fitted of it."
+            ),
+        },
+    },
+)
+def evidence_and_its_slopes(
+    log_alpha: Any, log_beta: Any, d: Any, squares: Any, misfit: Any, rows: Any
+) -> Any:
+    """Log evidence around a mode but for a constant, and its slopes."""
+    alpha, beta = np.exp(log_alpha), np.exp(log_beta)
+    gamma = np.sum(beta * d / (beta * d + alpha))
+    value = rows * log_beta - beta * misfit + len(d) * log_alpha - alpha * squares
+    volume = value - np.sum(np.log(beta * d + alpha))
+    return volume / 2, (gamma - alpha * squares) / 2, (rows - beta * misfit - gamma) / 2

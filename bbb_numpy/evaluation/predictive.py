@@ -123,7 +123,7 @@ def outputs(
     for w, params in _weight_blocks(estimator, theta, rng, samples):
         step = max(1, BLOCK_NUMBERS // (len(w) * max(estimator.model.network.sizes)))
         for rows in (slice(first, first + step) for first in range(0, len(x), step)):
-            f = estimator.model.predict(w, x[rows], buffers.rewind())
+            f = estimator.outputs(theta, w, x[rows], buffers.rewind())
             yield slice(begin, begin + len(w)), rows, f, params
         begin += len(w)
 

@@ -215,6 +215,10 @@ class Family:
         """View the numbers that prior and likelihood learned: one set, whatever the weights."""
         return self.layout.views(theta)
 
+    def outputs(self, theta: Array, w: Array, x: Array, buffers: Buffers) -> Array:
+        """Return the network's outputs (S, B, heads) at rows `x`, by which it predicts."""
+        return self.model.predict(w, x, buffers)
+
     def log_likelihood(
         self,
         theta: Array,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from inspect import cleandoc
 from typing import Any, ClassVar, Self
 
@@ -34,11 +34,13 @@ from ..parts.posteriors import PointMass
 from ..progress import tqdm
 from ..sampling.draws import DrawnWeights
 from ..training import NonFiniteError, Recipe, Training
+from ..training.laplace import Laplace, Linearised
+from ..training.laplace import fit as fit_laplace
 from ..training.loop import train
 from ..training.recipe import Rows
 from .columns import encoded
 from .fit_report import fit_report
-from .inference import is_sampled
+from .inference import begins_anew
 from .plan import DEFAULTS, Plan, check_plan, constraints, stands_for, updated, with_fields
 from .representation import Fitted
 from .rows import Prepared, check_inputs, check_pair, check_weights, need_finite, prepared
@@ -61,8 +63,8 @@ Array = NDArray[Any]
 # Targets of a first fit (N, K) float64, their likelihood, and fitted attributes that describe them
 Targets = tuple[Array, Likelihood, dict[str, Any]]
 
-# Draws of one posterior cannot go on to that of other rows
-trains = available_if(lambda learner: not is_sampled(learner.inference))
+# Draws of one posterior cannot go on to that of other rows, nor the curvature of one
+trains = available_if(lambda learner: not begins_anew(learner.inference))
 
 
 @dataclass(eq=False, repr=False)
@@ -86,7 +88,8 @@ class Learner(Fitted):
         probabilities. The classifier takes the last two; None is one logit for two classes.
     inference : str or object, default='mean-field'
         What stands for the posterior. Trained: 'mean-field', 'full-rank' (for small networks), or
-        a single value, 'map' with the prior and 'mle' without. Drawn from the posterior itself,
+        a single value, 'map' with the prior and 'mle' without; or 'laplace', a Gaussian around
+        'map' by its curvature, whose evidence tells the scales. Drawn from the posterior itself,
         with the scales that are learned: 'hmc', 'nuts', 'chees', 'mams', 'mclmc' (biased a little).
         Objects have the settings: ``MeanField(rho_offset=-1.0)``, ``Sampling("nuts", chains=8)``.
         Sampling uses all rows at every step; what only training has is refused or unused.
@@ -231,6 +234,16 @@ class Learner(Fitted):
                 tqdm.write(draws.summary())
             self._take_over({**fitted, "draws_": draws})
             history = []
+        elif isinstance(plan.parts["inference"], Laplace):
+            epochs = plan.parts["epochs"]
+            recipe = replace(plan.recipe(epochs, anew=True, stops=False), samples=1)
+            asked = fitted["estimator_"], data.training, recipe, fitted["rng_"], self.progress
+            state, evidence = fit_laplace(*asked, int(self.verbose))
+            count, v = len(data.training.x), data.training.sample_weight
+            units = (count if v is None else float(v.sum())) * np.log(fitted["y_scale_"]).sum()
+            found = {"training_": state, "log_evidence_": float(evidence - units)}
+            self._take_over({**fitted, **found})
+            history = state.history[-max(1, epochs // 2) :]  # at the last scales
         else:
             recipe = plan.recipe(plan.parts["epochs"], anew=not goes_on, stops=True)
             state, before = self._train(fitted, data, recipe), fitted["training_"]
@@ -289,7 +302,7 @@ class Learner(Fitted):
         data = prepared(rows, fraction, rng, self.standardize, real, dtype)
         fitted |= {"predict_seed_": seed, "estimator_": estimator, "rng_": rng, **data.units}
         fitted |= {name: value for name, value in vars(noted).items() if name.endswith("_in_")}
-        if not isinstance(estimator, DrawnWeights):
+        if not isinstance(estimator, DrawnWeights | Linearised):
             theta = estimator.init(rng, dtype)
             fitted["training_"] = Training(theta, plan.parts["optimizer"].init(theta))
         return fitted, data
@@ -356,7 +369,7 @@ class Learner(Fitted):
         """Replace what an earlier fit has left; what it measured of itself is void."""
         void = ["fit_report_"]
         if "x_mean_" in fitted:  # a new start: what is not replaced is void
-            void += ["feature_names_in_", "training_", "draws_", "columns_"]
+            void += ["feature_names_in_", "training_", "draws_", "log_evidence_", "columns_"]
         for name in void:
             self.__dict__.pop(name, None)
         self.__dict__.update(fitted)

@@ -22,7 +22,7 @@ from ..model.objectives import MLE
 from ..numeric.layout import Layout
 from ..numeric.standardisation import moments
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
-from ..parts.posteriors import PointMass
+from ..parts.posteriors import Density, PointMass
 from ..training import Epoch
 from ..training.recipe import Rows
 
@@ -137,7 +137,7 @@ def fit_report(
         poor = not density > base + NEGLIGIBLE
         unfinished = not history or learner.training_.stopped
         slope, slope_error = (nan, nan) if unfinished else _slope(history, rows)
-        learns = history and prior.blocks()
+        learns = history and prior.blocks() and isinstance(source.posterior, Density)
         report = FitReport(
             rows=rows,
             log_density=density - units,

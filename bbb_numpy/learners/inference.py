@@ -18,9 +18,10 @@ from ..parts.posteriors import PointMass
 from ..sampling.draws import Draws
 from ..sampling.run import sample
 from ..training.ensembles import ensemble_starts
+from ..training.laplace import Laplace
 from ..training.recipe import Rows
 
-__all__ = ["INFERENCES", "SAMPLED", "STARTS", "Sampling", "is_sampled"]
+__all__ = ["INFERENCES", "SAMPLED", "STARTS", "Sampling", "begins_anew"]
 
 NOISE = {"log_noise": HalfCauchy(1.0)}
 STARTS = ("prior", "ensemble")
@@ -104,10 +105,11 @@ SAMPLED = ("hmc", "chees", "nuts", "mams", "mclmc")
 INFERENCES: dict[str, Any] = {
     name: one for name, one in POSTERIORS.items() if not isinstance(one, PointMass)
 }
-INFERENCES |= {"map": PointMass(), "mle": PointMass()}
+INFERENCES |= {"map": PointMass(), "mle": PointMass(), "laplace": Laplace()}
 INFERENCES |= {name: Sampling(name) for name in SAMPLED}
 
 
-def is_sampled(inference: Any) -> bool:
-    """Whether this value of `inference` means sampling."""
-    return isinstance(inference, Sampling) or (isinstance(inference, str) and inference in SAMPLED)
+def begins_anew(inference: Any) -> bool:
+    """Whether what this value of `inference` leaves cannot be trained further."""
+    named = INFERENCES.get(inference) if isinstance(inference, str) else inference
+    return isinstance(named, Sampling | Laplace)

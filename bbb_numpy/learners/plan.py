@@ -30,6 +30,7 @@ from ..parts.priors import GaussianPrior
 from ..sampling.draws import DrawnWeights
 from ..sampling.run import SAMPLERS
 from ..training import EarlyStopping, Recipe
+from ..training.laplace import Laplace, Linearised
 from ..training.optimizers import SGD, Adam, Cosine, Momentum
 from .inference import INFERENCES, Sampling
 
@@ -60,6 +61,7 @@ DEFAULTS = {
     "samples": 1,
     "predict_samples": 100,
 }
+WIDE = GaussianLikelihood(0.5, learn=True)  # for a first MAP estimate, which keeps to it
 OF_CLASSES = DEFAULTS | {
     "hidden_layer_sizes": (50,),
     "prior": GaussianPrior(1.5),
@@ -158,6 +160,8 @@ class Plan(NamedTuple):
         model = Model(MLP(sizes, self.parts["activation"]), self.parts["prior"], likelihood)
         if self.sampling is not None:
             return DrawnWeights(model)
+        if isinstance(self.parts["inference"], Laplace):
+            return Linearised(model, self.parts["inference"])
         make, objective = self.parts["gradient_estimator"], self.parts["objective"]
         if make is None:
             make = "self-normalised" if isinstance(objective, EUBO) else "reparameterised"
@@ -174,9 +178,13 @@ def stands_for(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
         if isinstance(value, str):
             named[name] = TABLES.get(name, {}).get(value, value)
     natural = catalogue.OBJECTIVES["elbo"]
-    if isinstance(named["inference"], PointMass):
+    if isinstance(named["inference"], PointMass | Laplace):
         natural = MLE() if params["inference"] == "mle" else MAP()
     defaults = {**defaults, "objective": natural}
+    if isinstance(named["inference"], Laplace):
+        defaults |= {"prior": replace(defaults["prior"], learn=True)}
+        if defaults["likelihood"] is not None:
+            defaults |= {"likelihood": WIDE}
     objective = natural if named["objective"] is None else named["objective"]
     if not isinstance(objective, FreeEnergy):  # without a KL term
         defaults["kl_warm_up"] = NoWarmUp()
@@ -216,8 +224,8 @@ def _check_together(plan: Plan) -> None:
             "warm_start=True cannot hold rows out, since an earlier fit may have trained on them; "
             f"leave validation_fraction={params['validation_fraction']!r} out"
         )
-    if plan.sampling is not None:
-        _check_sampling(params, plan.sampling)
+    _check_unused(params, parts["inference"])
+    if plan.sampling is not None or isinstance(parts["inference"], Laplace):
         return
     kind = params["gradient_estimator"]
     if isinstance(kind, type) and not issubclass(kind, Family):
@@ -241,17 +249,21 @@ def _check_together(plan: Plan) -> None:
         )
 
 
-def _check_sampling(params: Mapping[str, Any], sampling: Sampling) -> None:
-    """Refuse what says nothing to a sampler, rather than ignore it."""
-    unused = [name for name in TRAINING if params[name]]
+def _check_unused(params: Mapping[str, Any], inference: Any) -> None:
+    """Refuse what says nothing to a sampler, or to Laplace, rather than ignore it."""
+    sampled = isinstance(inference, Sampling)
+    if not sampled and not isinstance(inference, Laplace):
+        return
+    unused = [name for name in TRAINING if params[name] and (sampled or name != "optimizer")]
     if unused:
         given = ", ".join(f"{name}={params[name]!r}" for name in unused)
+        does = "draws from the posterior and trains nothing" if sampled else "trains to MAP alone"
         raise ValueError(
-            f"inference={params['inference']!r} draws from the posterior and trains nothing, so it "
-            f"cannot use {given}; leave that out, or use inference='mean-field'"
+            f"inference={params['inference']!r} {does}, so it cannot use {given}; leave that out, "
+            "or use inference='mean-field'"
         )
     seed = params["random_state"]
-    if sampling.checkpoint is not None and not isinstance(seed, Integral):
+    if sampled and inference.checkpoint is not None and not isinstance(seed, Integral):
         raise ValueError(
             "random_state must be a whole number with Sampling(checkpoint=...): without, the same "
             f"call begins another run, which cannot go on from there; got {seed!r}"

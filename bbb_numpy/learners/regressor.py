@@ -38,8 +38,11 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     theta_ : ndarray
         Everything learned, flat, in the blocks of ``estimator_.layout``; after sampling the
         draws of all chains, (T, D).
-    estimator_ : Reparameterised, LocalReparameterisation, ... or DrawnWeights
+    estimator_ : Reparameterised, LocalReparameterisation, ..., Linearised or DrawnWeights
         Model, posterior, objective and gradient; after sampling, of the model alone.
+    log_evidence_ : float
+        Only after ``inference="laplace"``: log P(D) by Laplace's approximation, in nats for y in
+        its own units. The larger, the better the data speak for network and likelihood.
     training_ : Training
         theta, the optimizer's memory and the history; not after sampling.
     draws_ : Draws
@@ -100,7 +103,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     ) -> BayesianMLPRegressor:
         """Go on training, with the optimizer's memory and the generator as they were left.
 
-        Not with a sampled posterior. The first call sets the standardisation, as `fit` does.
+        Not with a sampled posterior, nor with Laplace's. The first call sets the standardisation,
+        as `fit` does.
         Estimator, objective, KL weights, batch size and learning rate may have been changed.
 
         Parameters

@@ -32,6 +32,10 @@ class _Discrete(Likelihood):
         """Return the cotangent times `saved`, which is y minus its mean."""
         return np.multiply(saved, for_outputs(cotangent), out=np.empty_like(saved))
 
+    def curvature(self, params: Params, f: Array) -> Array:
+        """Return the variance of y on the diagonal: f is its natural parameter (D54)."""
+        return self.variance(params, f)[..., None] * np.eye(f.shape[-1], dtype=f.dtype)
+
     def variance(self, params: Params, f: Array) -> Array:
         """Return p (1 - p), of what is 1 with probability p."""
         p = self.mean(params, f)
@@ -101,6 +105,11 @@ class CategoricalLikelihood(_Discrete):
 
     def mean(self, params: Params, f: Array) -> Array:
         return np.exp(log_softmax(f))
+
+    def curvature(self, params: Params, f: Array) -> Array:
+        """Return diag(p) - p p^T, the covariance of a one-hot y (D54)."""
+        p = self.mean(params, f)
+        return p[..., None] * (np.eye(f.shape[-1], dtype=f.dtype) - p[..., None, :])  # D54
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
         edges = np.cumsum(self.mean(params, f), axis=-1)

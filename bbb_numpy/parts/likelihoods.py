@@ -102,6 +102,17 @@ class Likelihood:
             cotangent = cotangent[:, None] * sample_weight  # D45
         return self.vjp(of_rows, cotangent, d_params)
 
+    def curvature(self, params: Params, f: Array) -> Array:
+        """Return -d^2 log P(y|x, w) / df df (S, B, K, K), which must not depend on y (D54).
+
+        TypeError for a likelihood that has none.
+        """
+        raise TypeError(
+            f"the curvature of {type(self).__name__} depends on y, or is not known: use a Gaussian "
+            "(of one noise), categorical, Bernoulli or Poisson likelihood, or write its method "
+            "curvature"
+        )
+
     def mean(self, params: Params, f: Array) -> Array:
         """Return E[y|x, w] (S, B, K): the outputs themselves."""
         return f
@@ -228,6 +239,11 @@ class GaussianLikelihood(_Gaussian):
                 squares = residual * scaled - 1.0  # (S, B, K)
             write_gradient(d_params["log_noise"], cotangent, squares)  # D1
         return np.multiply(scaled, for_outputs(cotangent), out=np.empty_like(scaled))
+
+    def curvature(self, params: Params, f: Array) -> Array:
+        """Return 1 / sigma_y^2 on the diagonal (D54)."""
+        each = np.ones_like(f) * self.noise_scale(params, f.shape[-1])[..., None, :] ** -2.0
+        return each[..., None] * np.eye(f.shape[-1], dtype=f.dtype)
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
         return f, self.noise_scale(params, f.shape[-1])[..., None, :]  # (1, K) or (S, 1, K)

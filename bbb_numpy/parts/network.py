@@ -19,7 +19,7 @@ from ..numeric.validation import OneOf, whole
 from .activations import ACTIVATIONS
 from .products import Delta, Layer, affine, affine_vjp, gated, with_ones
 
-__all__ = ["MLP", "Tape", "activate", "forward", "gates", "open_gates", "vjp"]
+__all__ = ["MLP", "Tape", "activate", "forward", "gates", "jvp", "open_gates", "vjp"]
 
 ACTIVATION = OneOf(*ACTIVATIONS)
 MOST_WEIGHTS = 10**9  # 8 GB of float64
@@ -153,6 +153,23 @@ def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
             narrow = index == 1 and inputs[0].shape[-1] < a.shape[-1]
             delta = gated(delta, layers[index].weight, slopes[index - 1], narrow, buffers)
     return d_w
+
+
+def jvp(net: MLP, tape: Tape, d_w: Array, buffers: Buffers) -> Array:
+    """Push tangents `d_w` (S, P) of the weights forward to the outputs, (S, B, K) (D54).
+
+    With ``da_l = activation'(z_l) o dz_l``, layer by layer ``dz_l = a_{l-1} dW_l + db_l +
+    da_{l-1} W_l``. The weights of the tape are S as well, or one for all tangents.
+    """
+    d_a: Array = np.zeros(0)
+    for index, (layer, d_layer) in enumerate(zip(tape.layers, net.layers(d_w), strict=True)):
+        a = tape.inputs[index]
+        d_z = buffers.array((len(d_w), a.shape[-2], net.sizes[index + 1]), d_w.dtype)
+        affine(a, d_layer, out=d_z)
+        if index:
+            d_z += (d_a * tape.slopes[index - 1]) @ layer.weight  # D54
+        d_a = d_z
+    return d_a
 
 
 def gates(net: MLP, w: Array, x: Array) -> Array:

@@ -183,6 +183,10 @@ class DrawnWeights:
         """Return the weights (S, P) of the chosen draws."""
         return np.ascontiguousarray(self._chosen(theta, eps)[:, : self.model.layout.size])
 
+    def outputs(self, theta: Array, w: Array, x: Array, buffers: Buffers) -> Array:
+        """Return the network's outputs (S, B, heads) at rows `x`."""
+        return self.model.predict(w, x, buffers)
+
     def params(self, theta: Array, eps: Array) -> dict[str, Array]:
         """Return the scales that were drawn with these weights, (S, ...) each."""
         learned = Layout(self.model.learned())

@@ -39,6 +39,8 @@ EXACT_ARITHMETIC = {
     "M15": MAPS,
     "M17": MAPS,
     "D44": "tests/gradients/test_exact.py::test_every_gradient_is_that_of_its_value_exactly",
+    "D54": "tests/training/test_laplace.py::test_tangents_go_forward_and_jacobians_are_proved",
+    "D55": "tests/training/test_laplace.py::test_the_slopes_of_the_log_evidence_are_proved",
 }
 
 # Kernels that are proved by the whole transition matrix of a small case, too.

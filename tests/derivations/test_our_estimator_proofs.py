@@ -1,4 +1,4 @@
-"""D18 to D28 and D30: estimators of the gradient and objectives, by algebra and exact moments.
+"""D18 to D28, D30, D54, D55: estimators, objectives, curvature, by algebra and exact moments.
 
 Expectations over noise are those of polynomials in standard normal numbers.
 """
@@ -452,3 +452,56 @@ def test_minibatches_of_objectives_that_are_not_linear():
         line = log(exp(a + direction[0] * t) + exp(b + direction[1] * t))
         u = exp(a) / (exp(a) + exp(b))
         equal(diff(line, t, 2).subs(t, 0), curvature * u * (1 - u))
+
+
+@pytest.mark.equation("D54")
+def test_the_curvature_of_a_linearised_network_is_that_of_its_joint_density():
+    w, mu, f, x, y = matrix("w", 1, 2), matrix("m", 1, 2), matrix("f", 1, 2), reals("x"), reals("y")
+    slopes = matrix("J", 2, 2)
+    line = [f[k] + sum(slopes[k, j] * (w[j] - mu[j]) for j in range(2)) for k in range(2)]
+    alpha, beta = positives("a b")
+    joint = -alpha * (w[0] ** 2 + w[1] ** 2) / 2 - beta * sum((y - each) ** 2 for each in line) / 2
+    gauss_newton = alpha * sympy.eye(2) + beta * slopes.T * slopes
+    equal(-sympy.hessian(joint, list(w)), gauss_newton)  # at every w
+    # of classes, 0 and 1, counts: the Hessian does not contain y
+    total = sum(exp(each) for each in f)
+    p = Matrix([exp(each) / total for each in f])
+    of_class = y * f[0] + (1 - y) * f[1] - log(total)
+    equal(-sympy.hessian(of_class, list(f)), sympy.diag(*p) - p * p.T)
+    s = 1 / (1 + exp(-x))
+    equal(-diff(y * x - log(1 + exp(x)), x, 2), s * (1 - s))
+    equal(-diff(y * x - exp(x), x, 2), exp(x))
+    # without hidden units a row's part is a product of inputs and outputs: sums of either will do
+    a, b, lam = matrix("u", 2, 1), matrix("v", 2, 1), matrix("L", 2, 2)
+    product = sympy.kronecker_product
+    whole = product(a * a.T, lam) + product(b * b.T, lam)
+    equal(list(whole), list(product((a * a.T + b * b.T) / 2, 2 * lam)))
+
+
+@pytest.mark.equation("D55")
+def test_the_evidence_around_a_mode_and_mackays_updates():
+    # one weight, a line: Laplace's formula is the integral itself
+    w, x, y = reals("w x y")
+    alpha, beta = positives("a b")
+    joint = (
+        sqrt(alpha * beta) / (2 * sympy.pi) * exp(-alpha * w**2 / 2 - beta * (y - x * w) ** 2 / 2)
+    )
+    precision = alpha + beta * x**2
+    mode = beta * x * y / precision
+    equal(diff(log(joint), w).subs(w, mode), 0)
+    variance = 1 / beta + x**2 / alpha  # of y, whose mean is 0
+    equal(alpha * mode**2 + beta * (y - x * mode) ** 2, y**2 / variance)
+    equal(precision / (alpha * beta), variance)  # -log s + log alpha + log beta
+    # the slopes, of two directions and two outputs, and where they are 0
+    logs, d, squares, misfit, rows = reals("A B C"), matrix("d", 2, 2), *positives("v E N")
+    betas = [exp(logs[1]), exp(logs[2])]
+    s = [sum(betas[m] * d[m, i] for m in range(2)) + exp(logs[0]) for i in range(2)]
+    value = (rows * (logs[1] + logs[2]) - misfit * sum(betas) + 2 * logs[0]
+             - exp(logs[0]) * squares - log(s[0]) - log(s[1])) / 2  # fmt: skip
+    gamma = [sum(betas[m] * d[m, i] / s[i] for i in range(2)) for m in range(2)]
+    equal(diff(value, logs[0]), (sum(gamma) - exp(logs[0]) * squares) / 2)
+    equal(diff(value, logs[1]), (rows - betas[0] * misfit - gamma[0]) / 2)
+    known = reals("g")
+    equal(known - known / squares * squares, 0)  # alpha = gamma / |v|^2
+    best = (rows - known) / misfit
+    equal(rows / (misfit + known / best), best)  # both forms of the noise

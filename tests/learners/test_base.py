@@ -35,6 +35,8 @@ FEW = {"chains": 2, "draws": 5, "warm_up": 5}
         BayesianMLPClassifier(epochs=40),
         BayesianMLPRegressor((4,), activation="tanh", inference=Sampling(NUTS(max_depth=3), **FEW)),
         BayesianMLPClassifier((4,), activation="tanh", inference=Sampling(HMC(path=0.5), **FEW)),
+        BayesianMLPRegressor((4,), epochs=100, inference="laplace"),
+        BayesianMLPClassifier((4,), epochs=40, inference="laplace"),
     ],
     expected_failed_checks=lambda estimator: OTHER_NOISE if estimator.epochs else {},
 )

@@ -29,6 +29,7 @@ from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.sampling.mcmc import HMC, NUTS, MetropolisHastings, StudentWalk
 from bbb_numpy.training import EarlyStopping
 from bbb_numpy.training.ensembles import ensemble_starts
+from bbb_numpy.training.laplace import COVARIANCES, Laplace
 from bbb_numpy.training.optimizers import Adam
 
 SHORT = Sampling(NUTS(max_depth=4), chains=2, draws=20, warm_up=30)
@@ -78,6 +79,7 @@ def plan(**params):
         ({"inference": "mle"}, PointMass(), MLE()),
         ({"inference": MeanField(), "objective": "iwae"}, MeanField(), Renyi(0.0)),
         ({"inference": PointMass(0.5)}, PointMass(0.5), MAP()),
+        ({"inference": "laplace"}, Laplace(), MAP()),
         ({"inference": PointMass(0.5), "objective": "mle"}, PointMass(0.5), MLE()),
         *(({"inference": n}, Sampling(n), None) for n in ("hmc", "chees", "nuts", "mams", "mclmc")),
     ],
@@ -105,6 +107,9 @@ def test_each_name_chooses_posterior_and_objective(params, posterior, objective)
         ({"inference": "nuts", "early_stopping": EarlyStopping()}, "early_stopping=Early"),
         ({"inference": "nuts", "validation_fraction": 0.2}, "validation_fraction=0.2"),
         ({"inference": Sampling(checkpoint="run")}, "random_state must be a whole number"),
+        ({"inference": "laplace", "objective": "elbo"}, "MAP alone, so it cannot use objective='e"),
+        ({"inference": Laplace(), "warm_start": True}, "warm_start=True; leave that out"),
+        ({"inference": "laplace", "early_stopping": EarlyStopping()}, "early_stopping=Early"),
     ],
 )
 def test_contradictions_are_errors_that_say_so(params, message):
@@ -340,6 +345,111 @@ def test_an_interrupted_run_on_disk_goes_on_bit_for_bit(start, tmp_path, monkeyp
     assert model.fit(X, Y).theta_.tobytes() == whole.theta_.tobytes()
     with pytest.raises(ValueError, match="belongs to another run"):
         model.fit(X, 2 * X[:, 0] + Y)
+
+
+# Laplace's approximation
+
+
+LAPLACE = {"inference": "laplace", "epochs": 400}
+
+
+@pytest.mark.equation("D54")
+@pytest.mark.parametrize("inference", ["laplace", *map(Laplace, COVARIANCES)])
+def test_laplace_predicts_with_a_band_that_is_wider_outside(inference):
+    model = regressor(inference, epochs=400, predict_samples=400).fit(X, Y)
+    inside, outside = (model.predict_distribution(at * np.ones((1, 2))) for at in (0.0, 8.0))
+    assert outside.epistemic > 2 * inside.epistemic > 0
+    assert model.score(X, Y) > 0.85  # a straight line has 0.889
+    alone = inference == Laplace("diagonal")  # which makes the noise too large
+    assert abs(model.noise_scale_[0] / (3.0 * 0.3) - 1) < (0.5 if alone else 0.3)
+    np.testing.assert_allclose(inside.aleatoric, model.noise_scale_, rtol=1e-12)
+    low, high = model.predict_interval(X, 0.9).T
+    assert 0.8 < np.mean((low < Y) & (high > Y)) <= 1.0
+
+
+@pytest.mark.equation("D55")
+def test_the_evidence_is_in_units_of_y_and_prefers_the_inputs_that_matter():
+    model, wider = (regressor(**LAPLACE).fit(X, y) for y in (Y, 10.0 * Y))
+    change = wider.log_evidence_ - model.log_evidence_
+    assert change == pytest.approx(-30 * np.log(10.0), rel=1e-9)
+    assert model.log_evidence_ > regressor(**LAPLACE).fit(X[:, :1], Y).log_evidence_ + 5
+    twice = regressor(**LAPLACE).fit(X, Y, sample_weight=np.full(30, 2.0))
+    assert twice.log_evidence_ < 1.5 * model.log_evidence_ < 0
+
+
+@pytest.mark.parametrize("labels", [KINDS, KINDS == "yes"], ids=["three", "two"])
+def test_laplace_for_classes(labels):
+    model = classifier(**LAPLACE).fit(X, labels)
+    found = model.predict_distribution(X)
+    np.testing.assert_allclose(found.proba.sum(axis=1), 1.0, rtol=1e-12)
+    assert (found.epistemic > 0).all()
+    assert model.score(X, labels) > 0.8
+    assert model.log_predictive_density(X, labels).mean() > np.log(1.0 / len(model.classes_))
+
+
+def test_laplace_learns_the_scales_unless_they_are_given():
+    learned = regressor(**LAPLACE).fit(X, Y)
+    blocks = learned.estimator_.layout.views(learned.theta_)
+    assert {"prior_log_scale", "log_noise"} <= set(blocks)
+    fixed = GaussianPrior(0.4), GaussianLikelihood(0.3)
+    given = regressor(**LAPLACE, prior=fixed[0], likelihood=fixed[1]).fit(X, Y)
+    assert given.estimator_.model.learned() == ()
+    np.testing.assert_allclose(given.noise_scale_, 0.3 * given.y_scale_, rtol=1e-12)
+    counts = regressor(**LAPLACE, likelihood="poisson").fit(X, np.round(np.abs(Y)))
+    assert (counts.predict(X) > 0).all()
+
+
+def test_laplace_is_not_trained_further_and_gives_way_to_other_fits():
+    model = regressor(**LAPLACE).fit(X, Y)
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(ValueError, match="what shapes the model has changed"):
+        model.set_params(inference="map").partial_fit(X, Y)
+    assert not hasattr(model.fit(X, Y), "log_evidence_")
+    assert model.theta_.tobytes() == regressor("map", epochs=400).fit(X, Y).theta_.tobytes()
+
+
+def test_ctrl_c_leaves_the_fit_before_laplace(monkeypatch):
+    model = regressor("map").fit(X, Y)
+    before = model.predict(X)
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bbb_numpy.training.laplace.Mode.fill_gradient", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(inference="laplace").fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+@pytest.mark.parametrize(("make", "y"), [(regressor, Y), (classifier, KINDS)])
+def test_laplace_comes_back_from_a_file_and_in_a_clone(make, y, covariance, tmp_path):
+    model = make(Laplace(covariance, rounds=2), dtype="float32", epochs=10).fit(X, y)
+    save(model, tmp_path / "m")
+    twin = load(tmp_path / "m")
+    assert twin.get_params() == model.get_params()
+    assert twin.log_evidence_ == model.log_evidence_
+    for one in (twin, clone(model).fit(X, y), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(
+            one.log_predictive_density(X, y), model.log_predictive_density(X, y)
+        )
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"prior": "laplace"}, ValueError, "needs a prior whose curvature is its precision"),
+        ({"likelihood": "student-t"}, TypeError, "curvature of StudentTLikelihood depends on y"),
+        ({"hidden_layer_sizes": (3000,)}, ValueError, "accepted are 8,000. Use Laplace.'kronecke"),
+        ({"inference": Laplace}, ValueError, "inference"),
+    ],
+)
+def test_what_laplace_cannot_do_is_refused_before_training(params, error, message):
+    model = regressor("map").fit(X, Y)
+    before = model.predict(X)
+    with pytest.raises(error, match=message):
+        model.set_params(**{"inference": "laplace", "epochs": 10**6} | params).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), before)
 
 
 # Files

@@ -1,0 +1,402 @@
+"""laplace: curvature, posterior and evidence are those of dense formulas, exact where linear."""
+
+import numpy as np
+import pytest
+
+from bbb_numpy import (
+    MLP,
+    BernoulliLikelihood,
+    CategoricalLikelihood,
+    GaussianLikelihood,
+    GaussianPrior,
+    HeteroscedasticLikelihood,
+    LaplacePrior,
+    LayerwiseGaussianPrior,
+    Model,
+    PoissonLikelihood,
+    StudentTLikelihood,
+)
+from bbb_numpy.evaluation import predictive
+from bbb_numpy.exact import prove, prove_jacobian, prove_jvp
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.parts.network import forward, jvp
+from bbb_numpy.training import Recipe
+from bbb_numpy.training.laplace import (
+    COVARIANCES,
+    Laplace,
+    Linearised,
+    Spectrum,
+    best_scales,
+    fit,
+    jacobian,
+    log_evidence,
+    spectrum,
+)
+from bbb_numpy.training.optimizers import Adam, Cosine
+from bbb_numpy.training.recipe import Rows
+
+NETS = [MLP((1, 3, 1)), MLP((2, 3, 2, 3), "tanh"), MLP((3, 2))]
+LIKELIHOODS = {
+    "noise of each output": GaussianLikelihood(0.5, learn=True),
+    "fixed noise": GaussianLikelihood(0.5),
+    "classes": CategoricalLikelihood(),
+    "yes or no": BernoulliLikelihood(),
+    "counts": PoissonLikelihood(),
+}
+LEARNED = GaussianPrior(0.5, learn=True)
+PRIORS = [LEARNED, LayerwiseGaussianPrior((0.5, 2.0)), LayerwiseGaussianPrior(learn=True)]
+each_likelihood = pytest.mark.parametrize("likelihood", LIKELIHOODS.values(), ids=LIKELIHOODS)
+each_covariance = pytest.mark.parametrize("covariance", COVARIANCES)
+
+
+# What is proved (D54, D55)
+
+
+@pytest.mark.equation("D54")
+@pytest.mark.parametrize("net", NETS, ids=lambda net: str(net.sizes))
+def test_tangents_go_forward_and_jacobians_are_proved(net):
+    rng = np.random.default_rng(0)
+    w, x = rng.standard_normal(net.layout.size), rng.standard_normal((4, net.sizes[0]))
+
+    def outputs(w, x):
+        return forward(net, w[None], x, Buffers())[0][0]
+
+    def along(w, d_w, x):
+        _, tape = forward(net, w[None], x, Buffers())
+        return jvp(net, tape, d_w[None], Buffers())[0]
+
+    assert prove_jacobian(outputs, lambda w, x: jacobian(net, w, x)[1], w, x)
+    assert prove_jvp(outputs, along, w, x)
+    assert not prove_jvp(outputs, lambda w, d_w, x: along(w, 1.001 * d_w, x), w, x)
+
+
+@pytest.mark.equation("D54")
+@each_likelihood
+def test_the_curvature_of_a_likelihood_is_proved_whatever_y(likelihood):
+    rng = np.random.default_rng(0)
+    f, noise = rng.standard_normal(3), rng.standard_normal(3)
+    y = likelihood.draw(rng, {"log_noise": noise}, f[None, None])[0]
+
+    def slope(f, y, noise):
+        _, saved = likelihood.log_density({"log_noise": noise}, f[None, None], y)
+        return likelihood.vjp(saved, np.ones(1), {"log_noise": np.empty(3)})[0, 0]
+
+    def second(f, y, noise):
+        return -likelihood.curvature({"log_noise": noise}, f[None, None])[0, 0]
+
+    assert prove_jacobian(slope, second, f, y, noise)
+    assert not prove_jacobian(slope, lambda *at: 1.001 * second(*at), f, y, noise)
+
+
+def evidence(t, curvature, squares, misfit, rows):
+    at = Spectrum(curvature, (), np.ones(0), squares, misfit, rows)
+    value, d_alpha, d_beta = log_evidence(t[0], t[1:], at)
+    return value, np.concatenate([d_alpha[None], d_beta])
+
+
+@pytest.mark.equation("D55")
+def test_the_slopes_of_the_log_evidence_are_proved():
+    rng = np.random.default_rng(0)
+    arguments = rng.uniform(0.1, 2, (2, 5)), np.array(1.7), rng.uniform(1, 2, 2), 7.0
+    assert prove(evidence, rng.standard_normal(3), *arguments)
+
+    def wrong(*at):
+        value, slopes = evidence(*at)
+        return value, slopes * np.array([1.0, 1.0, 1.001])
+
+    assert prove(wrong, rng.standard_normal(3), *arguments).verdict == "refuted"
+
+
+@pytest.mark.equation("D55")
+@pytest.mark.parametrize(("learn", "count"), [((True, True), 2), ((True, False), 1), ((0, 1), 3)])
+def test_mackays_updates_end_where_the_slopes_are_0_and_nowhere_near_is_better(learn, count):
+    rng = np.random.default_rng(1)
+    curvature, misfit = 10 * rng.exponential(size=(count, 6)), rng.uniform(2, 9, count)
+    at = Spectrum(curvature, (), np.ones(0), 2.5, misfit, 20.0)
+    log_alpha, log_beta = best_scales(at, *learn)
+    value, d_alpha, d_beta = log_evidence(log_alpha, log_beta, at)
+    if learn[0]:
+        assert abs(d_alpha) < 1e-6
+        assert all(log_evidence(log_alpha + s, log_beta, at)[0] < value for s in (-0.1, 0.1))
+    else:
+        assert log_alpha == 0.0
+    if learn[1]:
+        assert np.abs(d_beta).max() < 1e-6
+        assert all(log_evidence(log_alpha, log_beta + s, at)[0] < value for s in (-0.1, 0.1))
+    else:
+        assert not log_beta.any()
+
+
+def test_the_noise_stays_positive_where_an_approximation_counts_more_directions_than_rows():
+    """MacKay's (N - gamma) / E would be negative at its start: gamma is 5.9 of 3 rows."""
+    at = Spectrum(np.full((1, 6), 50.0), (), np.ones(0), 1.0, np.array([0.1]), 3.0)
+    log_alpha, log_beta = best_scales(at)
+    assert np.isfinite([log_alpha, *log_beta]).all()
+    assert np.abs(log_evidence(log_alpha, log_beta, at)[2]).max() < 1e-6
+
+
+# The posterior is that of dense formulas
+
+
+def problem(likelihood, covariance, prior=LEARNED, sizes=(2, 3, 2), rows=7):
+    """A source, weights, learned scales and rows."""
+    rng = np.random.default_rng(0)
+    model = Model(MLP(sizes, "tanh"), prior, likelihood)
+    source, mu = Linearised(model, Laplace(covariance)), rng.standard_normal(model.layout.size)
+    learned = np.concatenate([model.prior.init(float), likelihood.init(model.outputs, float)])
+    learned += 0.3 * rng.standard_normal(len(learned))
+    x = rng.standard_normal((rows, sizes[0]))
+    theta = np.concatenate([np.zeros(source.layout.size - len(learned)), learned])
+    y = likelihood.draw(rng, source.layout.views(theta), model.predict(mu[None], x))[0]
+    return source, mu, learned, Rows(x, y)
+
+
+def dense(source, mu, learned, rows):
+    """The precision of the prior (P,), and J^T Lambda J (P, P) with slopes by complex step."""
+    model, begin, params = source.model, 0, {}
+    for name, (count,) in model.learned():
+        params[name] = learned[begin : begin + count]
+        begin += count
+    curvature = model.likelihood.curvature(params, model.predict(mu[None], rows.x))[0]
+    slopes = model.predict(mu + 1e-30j * np.eye(len(mu)), rows.x).imag / 1e-30  # (P, N, K)
+    v = np.ones(len(rows.x)) if rows.sample_weight is None else rows.sample_weight
+    data = np.einsum("pnk,nkl,qnl,n->pq", slopes, curvature, slopes, v)
+    _, saved = model.prior.log_density(params, np.ones((1, len(mu))), Buffers())
+    d_w = np.zeros((1, len(mu)))
+    model.prior.add_vjp(
+        saved, np.ones(1), d_w, {name: np.empty_like(p) for name, p in params.items()}
+    )
+    return -d_w[0], data
+
+
+def found(source, mu, learned, rows):
+    """Return the spectrum, theta, and the covariance of weights, by their map of the noise."""
+    at = spectrum(source, mu, learned, rows)
+    theta = source.pack(mu, at, np.zeros(()), np.zeros(len(at.misfit)), learned)
+    moved = source.weights(theta, np.eye(len(mu))) - mu  # row i: what eps_i does
+    return at, theta, moved.T @ moved
+
+
+@pytest.mark.equation("D54")
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "last-layer"])
+@each_likelihood
+@pytest.mark.parametrize("prior", PRIORS)
+def test_the_covariance_is_the_inverse_of_the_dense_curvature(likelihood, covariance, prior):
+    source, mu, learned, rows = problem(likelihood, covariance, prior)
+    precision, data = dense(source, mu, learned, rows)
+    at, _, covariance_found = found(source, mu, learned, rows)
+    expected = np.zeros_like(data)
+    if covariance == "diagonal":
+        np.fill_diagonal(expected, 1 / (np.diag(data) + precision))
+    else:
+        own = slice(0 if covariance == "full" else len(mu) - 8, None)  # 3 units and 1, 2 outputs
+        expected[own, own] = np.linalg.inv(data[own, own] + np.diag(precision[own]))
+        logs = np.linalg.slogdet(np.diag(precision)[own, own] + data[own, own])[1]
+        logs -= np.log(precision[own]).sum()
+        np.testing.assert_allclose(np.log(at.curvature.sum(axis=0) + 1).sum(), logs, rtol=1e-9)
+        np.testing.assert_allclose(at.squares, (mu**2 * precision)[own].sum(), rtol=1e-12)
+    np.testing.assert_allclose(covariance_found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.equation("D54")
+@each_likelihood
+@pytest.mark.parametrize("prior", PRIORS)
+def test_kronecker_is_the_product_of_the_means_over_inputs_and_the_sums_over_units(
+    likelihood, prior
+):
+    source, mu, learned, rows = problem(likelihood, "kronecker", prior)
+    precision, _ = dense(source, mu, learned, rows)
+    _, _, covariance_found = found(source, mu, learned, rows)
+    model, expected, begin = source.model, np.zeros((len(mu), len(mu))), 0
+    f, slopes, tape = jacobian(model.network, mu, rows.x)
+    theta = np.concatenate([np.zeros(source.layout.size - len(learned)), learned])
+    params = source.layout.views(theta)
+    curvature = model.likelihood.curvature(params, f[None])[0]
+    for layer, (inputs, units) in enumerate([(2, 3), (3, 2)]):
+        a = np.hstack([tape.inputs[layer][:, 0, :inputs], np.ones((7, 1))])
+        end = begin + (inputs + 1) * units
+        g = slopes[..., end - units : end]  # of the biases, (N, K, units)
+        factors = a.T @ a / 7, np.einsum("nki,nkl,nlj->ij", g, curvature, g)
+        own = slice(begin, end)
+        expected[own, own] = np.linalg.inv(np.kron(*factors) + np.diag(precision[own]))
+        begin = end
+    np.testing.assert_allclose(covariance_found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.equation("D54")
+@each_covariance
+@each_likelihood
+def test_a_row_of_weight_2_is_one_that_occurs_twice(likelihood, covariance):
+    source, mu, learned, rows = problem(likelihood, covariance)
+    twice = rows.at(np.array([0, 1, 1, 2, 3, 4, 5, 6, 6]))
+    weighted = rows._replace(sample_weight=np.array([1.0, 2, 1, 1, 1, 1, 2]))
+    one, other = (found(source, mu, learned, which) for which in (twice, weighted))
+    np.testing.assert_allclose(one[2], other[2], rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(one[0].misfit, other[0].misfit)
+    assert one[0].rows == other[0].rows == 9
+
+
+def test_rows_are_looked_at_in_blocks(monkeypatch):
+    source, mu, learned, rows = problem(LIKELIHOODS["classes"], "full")
+    whole = found(source, mu, learned, rows)
+    monkeypatch.setattr("bbb_numpy.training.laplace.BLOCK_NUMBERS", 3 * 2 * len(mu))
+    np.testing.assert_allclose(found(source, mu, learned, rows)[2], whole[2], rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.equation("D54")
+@each_covariance
+def test_predictions_are_those_of_the_linear_network(covariance):
+    """f is a straight line in w; mean and covariance of the outputs are f(mu) and J S J^T."""
+    source, mu, learned, rows = problem(LIKELIHOODS["fixed noise"], covariance)
+    _, theta, of_weights = found(source, mu, learned, rows)
+    f, slopes, _ = jacobian(source.model.network, mu, rows.x)
+    w = mu + 10.0 * np.eye(len(mu))
+    line = f[None] + 10.0 * np.moveaxis(slopes, -1, 0)
+    np.testing.assert_allclose(
+        source.outputs(theta, w, rows.x, Buffers()), line, rtol=1e-9, atol=1e-9
+    )
+    rng = np.random.default_rng(0)
+    p = predictive.predict(source, theta, rows.x, rng=rng, samples=20_000)
+    np.testing.assert_allclose(p.mean, f, rtol=1e-9, atol=1e-12)  # pairs: exact
+    deviation = np.sqrt(np.einsum("nkp,pq,nkq->nk", slopes, of_weights, slopes))
+    np.testing.assert_allclose(p.epistemic, deviation, rtol=0.05)  # 20,000 draws: about 0.005
+    odd = source.draw_weights(rng, 3)
+    assert (odd[0] == -odd[1]).all()
+    assert (odd[2] != 0).all()
+
+
+# A linear model has an exact posterior and an exact evidence
+
+
+def regression(outputs, rows=30):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((rows, 3))
+    noise = 0.3 * np.arange(1, outputs + 1)
+    return x, x @ rng.standard_normal((3, outputs)) + noise * rng.standard_normal((rows, outputs))
+
+
+def exactly(x, y, scale, noise):
+    """Mean, covariance and log evidence of Bayesian linear regression, all outputs together."""
+    a, outputs = np.hstack([x, np.ones((len(x), 1))]), y.shape[1]
+    one = [np.linalg.inv(a.T @ a / s**2 + np.eye(4) / scale**2) for s in noise]
+    mean = np.stack([c @ a.T @ y[:, k] / noise[k] ** 2 for k, c in enumerate(one)], 1).ravel()
+    covariance = np.zeros((4, outputs, 4, outputs))
+    for k, c in enumerate(one):
+        covariance[:, k, :, k] = c
+    log_evidence = 0.0
+    for k, s in enumerate(noise):
+        total = s**2 * np.eye(len(x)) + scale**2 * a @ a.T
+        log_evidence -= 0.5 * (
+            y[:, k] @ np.linalg.solve(total, y[:, k]) + np.linalg.slogdet(2 * np.pi * total)[1]
+        )
+    return mean, covariance.reshape(4 * outputs, -1), log_evidence
+
+
+SLOWLY = Recipe(Adam(0.05, schedule=Cosine()), epochs=600, batch_size=100)
+
+
+@pytest.mark.equation("D54", "D55")
+@pytest.mark.parametrize("covariance", ["full", "kronecker", "last-layer"])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_for_a_linear_model_posterior_and_evidence_are_bayesian_linear_regressions(
+    covariance, outputs
+):
+    x, y = regression(outputs)
+    model = Model(MLP((3, outputs)), LEARNED, GaussianLikelihood(0.5, learn=True))
+    source, rng = Linearised(model, Laplace(covariance, rounds=6)), np.random.default_rng(0)
+    state, evidence = fit(source, Rows(x, y), SLOWLY, rng, progress=False)
+    blocks = source.layout.views(state.theta)
+    scale, noise = np.exp(blocks["prior_log_scale"][0]), np.exp(blocks["log_noise"])
+    mean, expected, log_evidence = exactly(x, y, scale, noise)
+    moved = source.weights(state.theta, np.eye(len(mean))) - blocks["mu"]
+    np.testing.assert_allclose(blocks["mu"], mean, atol=1e-4)
+    np.testing.assert_allclose(moved.T @ moved, expected, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(evidence, log_evidence, atol=1e-3)
+    for factor in (0.9, 1.1):  # no other scales have more evidence
+        assert exactly(x, y, scale * factor, noise)[2] < log_evidence
+        for one in np.eye(outputs):
+            assert exactly(x, y, scale, noise * factor**one)[2] < log_evidence
+
+
+@pytest.mark.equation("D54")
+def test_of_orthogonal_inputs_the_diagonal_is_exact_too():
+    q = np.linalg.qr(np.column_stack([np.ones(8), np.random.default_rng(0).normal(size=(8, 3))]))[0]
+    x = q[:, 1:] * 3  # columns are orthogonal to each other and to that of ones
+    source, mu, learned, rows = problem(LIKELIHOODS["fixed noise"], "diagonal", sizes=(3, 1))
+    _, _, covariance_found = found(source, mu, learned, Rows(x, rows.y[:1].repeat(8, 0)))
+    expected = exactly(x, np.zeros((8, 1)), np.exp(learned[0]), np.array([0.5]))[1]
+    np.testing.assert_allclose(covariance_found, expected, atol=1e-12)
+
+
+# Fitting
+
+
+@each_covariance
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_fit_is_reproducible_in_the_dtype_of_the_rows(covariance, dtype):
+    source, _, _, rows = problem(LIKELIHOODS["noise of each output"], covariance)
+    rows, recipe = Rows(rows.x.astype(dtype), rows.y.astype(dtype)), Recipe(epochs=6)
+    one, other = (fit(source, rows, recipe, np.random.default_rng(3), False) for _ in range(2))
+    assert one[0].theta.tobytes() == other[0].theta.tobytes()
+    assert one[1] == other[1]
+    assert np.isfinite(one[1])
+    assert one[0].theta.dtype == dtype
+    assert len(one[0].history) == 6 + 7 * 3
+
+
+@each_likelihood
+def test_scales_that_are_not_learned_stay(likelihood):
+    source, _, _, rows = problem(likelihood, "full", GaussianPrior(0.7))
+    state, evidence = fit(source, rows, Recipe(epochs=4), np.random.default_rng(0), False)
+    assert {name for name, _ in source.model.learned()} <= {"log_noise"}
+    assert np.isfinite(evidence)
+    assert np.isfinite(state.theta).all()
+
+
+def test_layers_keep_the_ratio_of_their_scales():
+    source, _, _, rows = problem(LIKELIHOODS["counts"], "full", LayerwiseGaussianPrior(learn=True))
+    state, _ = fit(source, rows, Recipe(epochs=4), np.random.default_rng(0), False)
+    scales = source.layout.views(state.theta)["prior_log_scale"]
+    assert scales[0] != 0.0
+    np.testing.assert_allclose(scales[0] - scales[1], 0.5 * np.log(3.0), rtol=1e-12)
+
+
+def test_ctrl_c_leaves_nothing_half_done(monkeypatch):
+    source, _, _, rows = problem(LIKELIHOODS["fixed noise"], "full")
+    stopped = lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)  # noqa: E731
+    monkeypatch.setattr("bbb_numpy.training.laplace.Mode.fill_gradient", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        fit(source, rows, Recipe(epochs=2), np.random.default_rng(0), False)
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (Model(MLP((2, 3, 1)), LaplacePrior()), ValueError, "needs a prior whose curvature is its"),
+        (
+            Model(MLP((2, 3, 1)), likelihood=StudentTLikelihood()),
+            TypeError,
+            "curvature of StudentTLikelihood depends on y",
+        ),
+        (
+            Model(MLP((2, 3, 2)), likelihood=HeteroscedasticLikelihood()),
+            TypeError,
+            "curvature of HeteroscedasticLikelihood depends on y",
+        ),
+        (Model(MLP((2, 3000, 1))), ValueError, r"a matrix of 12,001 rows; accepted are 8,000"),
+    ],
+)
+def test_what_has_no_such_curvature_is_refused(model, error, message):
+    with pytest.raises(error, match=message):
+        Linearised(model, Laplace())
+
+
+@pytest.mark.parametrize("covariance", ["kronecker", "diagonal", "last-layer"])
+def test_large_networks_have_a_sparse_curvature(covariance):
+    assert Linearised(Model(MLP((2, 3000, 1))), Laplace(covariance)).layout.size > 24_000
+
+
+@pytest.mark.parametrize(("name", "value"), [("covariance", "dense"), ("rounds", 0)])
+def test_settings_are_checked(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        Laplace(**{name: value})
