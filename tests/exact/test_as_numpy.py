@@ -95,7 +95,7 @@ STACK = """
     np.max(x,axis=(1,2),keepdims=True) np.cumsum(x,-1) np.sort(x,1) np.argmax(x,-1)
     np.var(x,(0,1)) np.transpose(x,(2,0,1)) np.transpose(x,axes=[1,0,2])
     np.moveaxis(x,[0,1],[1,2]) np.rollaxis(x,2) np.rot90(x,axes=(0,2)) np.diagonal(x,0,0,2)
-    np.trace(x,0,0,2) np.trace(x[None],0,1,3)
+    np.trace(x,0,0,2) np.trace(x[None],0,1,3) np.partition(x,1)
     np.vecdot(x,x) np.linalg.norm(x,axis=(1,2)) np.linalg.norm(x)
     np.squeeze(x[:,:1],1) np.swapaxes(x,-1,0)
 """
