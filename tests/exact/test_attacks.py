@@ -32,6 +32,9 @@ ROOTS = {
     "a square that was not computed as one": (
         lambda t: (np.sqrt(t * t + 2 * t + 1).sum(), np.ones_like(t)), (2 * BELOW,),
         "refuted", "-1"),
+    "a sign that changes beyond all thetas that are tried": (
+        lambda t: (np.sqrt(t * t - 2000 * t + 1e6).sum(), -np.ones_like(t)), (TWO,),
+        "not proved", "by an identity"),
     "a multiple of a square": (
         lambda t: (np.sqrt(3 * t * t).sum(), np.sqrt(3 * t * t) / -t), (TWO,), "refuted", "2 of 2"),
     "a product of two squares": (

@@ -114,6 +114,15 @@ def test_the_sign_of_a_root_is_seen_at_a_large_theta_too():
     assert proof.verdict == "refuted"
 
 
+def test_numbers_have_their_roots_also_where_theta_is_too_large_for_towers():
+    def lengths(t):
+        square = t @ t + np.arange(1.0, 9.0)
+        root = np.sqrt(square)  # of eight random numbers: modulo a prime hardly all have one
+        return root.sum(), t * (root / square).sum()
+
+    assert prove(lengths, MANY)
+
+
 def test_roots_that_a_field_has_not_make_no_block_wrong():
     def one_block_off(t):  # the roots of the other block are right
         return np.sqrt(t * t + 1).sum(), np.r_[2 * t[:200], t[200:]] / np.sqrt(t * t + 1)
