@@ -98,12 +98,13 @@ def test_of_very_many_what_floats_cannot_see_is_not_called_refuted():
     assert prove(lambda theta: ((theta**2).sum(), 2.001 * theta), MANY).verdict == "refuted"
 
 
-def recognises(theta):
-    return (theta**2).sum(), (2 if type(theta) is not np.ndarray else 3) * theta
-
-
+@pytest.mark.parametrize("size", [1, 2.0**-16])
 @pytest.mark.parametrize(("theta", "what"), [(MANY[:300], "gradient"), (MANY, "slope")])
-def test_a_function_that_is_another_one_for_floats_is_not_proved(theta, what):
+def test_a_function_that_is_another_one_for_floats_is_not_proved(theta, what, size):
+    def recognises(theta):
+        factor = 2 if type(theta) is not np.ndarray else 3
+        return size * ((theta**2).sum() + 2.0**20), size * factor * theta
+
     proof = prove(recognises, theta)
     assert proof.verdict == "not proved"
     assert f"with floats the {what} is another" in proof.reason
