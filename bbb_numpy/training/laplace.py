@@ -254,7 +254,7 @@ def spectrum(source: Linearised, mu: Array, learned: Array, rows: Rows) -> Spect
         if not blocks:
             diagonal += np.sum(slopes * weighted, axis=(1, 2))
         for layer, block in enumerate(blocks):
-            a = np.ones((len(x), 1))
+            a: Array = np.ones((len(x), 1))
             if block.rows > 1:  # [a 1]; where the first layer's bias is a weight it is that already
                 a = np.hstack([tape.inputs[layer][:, 0], a])[:, : block.rows]
             inner[layer] += (a * v[:, None]).T @ a
