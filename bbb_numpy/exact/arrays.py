@@ -561,7 +561,7 @@ def _windows(x: Exact, window_shape: Any, axis: Any = None, **kwargs: Any) -> Ex
         more = range(found.ndim - part.ndim)
         return np.moveaxis(found, [k - len(more) for k in more], [k + x.ndim for k in more])
 
-    axes = _axes(x, axis)
+    axes: Any = _axes(x, axis)
     return x.viewed(view)
 
 
@@ -574,7 +574,7 @@ def _inserted(x: Any, index: Any, values: Any, axis: Any = None) -> Exact:
 
 def _meshed(*arrays: Any, **kwargs: Any) -> Any:
     parts = lifted(*arrays)
-    places = np.meshgrid(*(np.arange(x.size) for x in parts), **kwargs)
+    places: Any = np.meshgrid(*(np.arange(x.size) for x in parts), **kwargs)
     return type(places)(x.ravel()[at] for x, at in zip(parts, places, strict=True))
 
 
