@@ -90,11 +90,13 @@ def asked_fields(excess: Callable[[Field], Array], seed: int, size: int) -> tupl
     for kind in kinds:
         if (kind is Gauss and not rooted) or (kind is Towers and (size > LARGE or not lawful)):
             continue
-        agreed = 0
+        agreed, levels = 0, np.ones(kind.levels, bool)
         for point in range(POINTS):
             field = kind(seed * POINTS + point)
             left = (excess(field) == 0).reshape(-1, field.C).all(axis=0)
-            zero = left.reshape(field.levels, -1).all(axis=1).any()
+            zeros = left.reshape(field.levels, -1).all(axis=1)
+            levels &= zeros | (field.flaws > 0)  # an identity holds on the same one everywhere
+            zero = (zeros & levels).any()
             agreed += bool(zero)
             rooted |= kind is Prime and field.flaws > 0
             lawful |= field.transcendental or field.roots > 0

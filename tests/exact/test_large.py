@@ -95,6 +95,7 @@ def test_of_very_many_what_floats_cannot_see_is_not_called_refuted():
     proof = prove(lambda theta: ((theta**2).sum(), 2 * theta * (1 + 1e-13)), MANY)
     assert proof.verdict == "not proved"
     assert "as far as floats can tell" in proof.reason
+    assert proof.wrong == ()
     assert prove(lambda theta: ((theta**2).sum(), 2.001 * theta), MANY).verdict == "refuted"
 
 
@@ -113,6 +114,14 @@ def test_a_function_that_is_another_one_for_floats_is_not_proved(theta, what, si
 def test_the_sign_of_a_root_is_seen_at_a_large_theta_too():
     proof = prove(lambda t: (np.sqrt(t * t).sum(), np.ones_like(t)), MANY[:300])
     assert proof.verdict == "refuted"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_root_whose_sign_is_right_at_some_points_makes_no_coordinate_wrong(seed):
+    def program(t):
+        return np.sqrt(t[0] ** 2 + 2 * t[0] + 1) + (t**2).sum(), 2 * t + (np.arange(t.size) == 0)
+
+    assert "by an identity" in prove(program, np.abs(MANY[:300]), seed=seed, points=0).reason
 
 
 def test_numbers_have_their_roots_also_where_theta_is_too_large_for_towers():
