@@ -34,7 +34,7 @@ from .words import in_words
 __all__ = ["explanation"]
 
 Array = NDArray[Any]
-SMALL = 256  # numbers of theta, of which a line is looked for
+SMALL = 256  # numbers of theta, of which words and a line are looked for
 MOST = 400  # results that are looked at
 DEPTH, ENTRIES = 3, 1000  # of containers in containers, and in each
 SEEDS = 8  # that are tried: of each root half of them lack it
@@ -330,11 +330,13 @@ def explanation(asked: Asked, theta: Array, wrong: tuple[Any, ...]) -> Callable[
 
     @cache
     def explained() -> list[str]:
+        if theta.size > SMALL:
+            return []
         names = {one.name for one in wrong}
         bad = np.array([asked.name(j) in names for j in range(theta.size)])
         said = in_words(asked, theta, wrong)
         try:
-            line = _line(asked, theta, bad) if theta.size <= SMALL and bad.any() else ""
+            line = _line(asked, theta, bad) if bad.any() else ""
         except Exception:  # the verdict stands, whatever the function does while it is watched
             line = ""
         return [*said, line] if line else said

@@ -1,5 +1,7 @@
 """wrong: what is wrong with a large theta is located by a recurrence, or named by its block."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -164,3 +166,14 @@ def test_small_fractions_are_read_from_their_residues():
     for n, d in ((2, 1), (-1, 1), (-3, 4), (1, 999)):
         assert _fraction(n * pow(d, -1, p) % p, p) == pytest.approx(n / d)
     assert _fraction(123456789012345, p) is None
+
+
+def test_what_is_refuted_of_a_very_large_theta_is_told_at_once():
+    theta = np.linspace(0.1, 1, 500_000)
+
+    def square(t):
+        return (t**2).sum(), 2 * t * (1 + (np.arange(500_000) == 400_000))
+
+    before = time.process_time()
+    assert "theta[400000]: by hand" in str(prove(square, theta))
+    assert time.process_time() - before < 30
