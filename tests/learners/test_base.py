@@ -29,6 +29,12 @@ OTHER_NOISE = {"check_sample_weight_equivalence_on_dense_data": "other order and
 FEW = {"chains": 2, "draws": 5, "warm_up": 5}
 
 
+def differs(estimator):
+    """To MAP the rows of numbers are one minibatch, without noise; those of classes are more."""
+    alike = estimator.inference == "laplace" and isinstance(estimator, BayesianMLPRegressor)
+    return OTHER_NOISE if estimator.epochs and not alike else {}
+
+
 @parametrize_with_checks(
     [  # a habit needs no thousand epochs
         BayesianMLPRegressor(epochs=150),
@@ -38,7 +44,7 @@ FEW = {"chains": 2, "draws": 5, "warm_up": 5}
         BayesianMLPRegressor((4,), epochs=100, inference="laplace"),
         BayesianMLPClassifier((4,), epochs=40, inference="laplace"),
     ],
-    expected_failed_checks=lambda estimator: OTHER_NOISE if estimator.epochs else {},
+    expected_failed_checks=differs,
 )
 def test_every_conformance_check_of_scikit_learn_passes(estimator, check):
     check(estimator)
