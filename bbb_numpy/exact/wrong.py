@@ -46,7 +46,8 @@ STEPS = (1e-7, 1e-4)  # of differences of floats: small ones stay on a path, lar
 
 NOWHERE = (
     "there is no value or no derivative here: something is divided by 0, or is the logarithm or "
-    "the root of a negative number. Take a theta at which the function is defined"
+    "the root of a negative number, or a power of it (pass a whole exponent as an integer: a float "
+    "is free). Take a theta at which the function is defined"
 )
 FLOATS = (
     "with floats the {} is another, {:.6g} for {:.6g}: the function asks for the dtype of theta, "

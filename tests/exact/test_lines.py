@@ -69,10 +69,24 @@ def objects(theta, x, y):
     return (off**2).sum() / 2, np.concatenate([one.d_weight.ravel(), two.d_weight.ravel()])
 
 
+def add_to(total, array, factor):
+    total += array * factor
+
+
+def summed(theta, x, y, lam):
+    off = x @ theta - y
+    loss, penalty = (off**2).sum() / 2, (theta**2).sum() / 2
+    grad = np.zeros_like(theta)
+    add_to(grad, x.T @ off, 1)
+    add_to(grad, theta, lam)
+    return loss + lam * penalty, grad
+
+
 AT = {
     network: (normal(12), normal((5, 2)), normal(5)),
     classes: (normal(20), normal((6, 2)), np.array([0, 1, 2, 2, 1, 0])),
     objects: (normal(9), normal((5, 2)), normal(5)),
+    summed: (normal(2), normal((5, 2)), normal(5), 0.5),
 }
 MUTANTS = [
     (network, "off / len(y)", "off * len(y)"),
@@ -88,8 +102,11 @@ MUTANTS = [
     (classes, "delta @ weights[layer].T * (", "delta @ weights[layer].T * 2 * ("),
     (objects, "self.x.T @ d_y", "self.x.T @ d_y * 2"),
     (objects, "d_y @ self.weight.T", "d_y @ self.weight.T * 2"),
+    (summed, "(grad, x.T @ off, 1)", "(grad, x.T @ y, 1)"),
+    (summed, "(grad, theta, lam)", "(grad, theta, 2 * lam)"),
+    (summed, "array * factor", "array * factor**2"),
 ]  # fmt: skip
-SOURCE = "".join(inspect.getsource(one) for one in (Dense, *AT))
+SOURCE = "".join(inspect.getsource(one) for one in (Dense, add_to, *AT))
 
 
 def changed(function, old, new):

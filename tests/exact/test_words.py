@@ -71,3 +71,13 @@ def test_a_block_that_is_transposed_is_named(n, m):
 
     verdict = str(prove(linear, RNG.standard_normal(1 + n * m), x, y))
     assert f"they are in another order: transposed, {n} x {m}" in verdict
+
+
+def test_a_power_of_a_negative_number_is_told_to_want_a_whole_exponent():
+    def power(theta, n):
+        return (theta**n).sum(), n * theta ** (n - 1)
+
+    at = np.array([-0.5, 2.0])
+    assert prove(power, at, 3)
+    assert "pass a whole exponent as an integer" in str(prove(power, at, 3.0))
+    assert prove(power, at[1:], 3.0)  # of a positive number it may be any

@@ -1,0 +1,165 @@
+"""Does the verdict on a wrong gradient name the line that is wrong? Mutants say it.
+
+    python -m benchmarks.lines                         # 150 of parts and gradients, evenly spread
+    python -m benchmarks.lines --only gradients --shown
+    python -m benchmarks.lines --users                 # functions as one writes them: the gallery's
+
+A mutant counts if the exact proof refutes it, on one of four combinations that run its line. It is
+*named* if the line to look at first lies in the smallest statement that was changed, of a compound
+statement in its head; *listed* if one of the lines to look at then does; *beside* if the first lies
+in the statement before or after that one, in the same block; else anywhere in the same *function*,
+or *elsewhere*; or there is *none*. A statement that was removed has no line any more: the best that
+can be named is one beside it. And what changes the value too is a mutant of the forward pass: the
+line that is wrong is then one of the backward pass, which belongs to what the value was. So both
+have rows of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # to run as a plain script
+
+from benchmarks.in_place import functions_of, swap  # noqa: E402
+from benchmarks.mutants import Mutant, keyed  # noqa: E402
+from benchmarks.mutation import modules  # noqa: E402
+from benchmarks.oracles import chosen_for, in_a_fork, lines_run, tree_of  # noqa: E402
+
+CLASSES = ("named", "listed", "beside", "function", "elsewhere", "none")
+TOLD = re.compile(r"look at line (\d+) of ([\w.]+), `.*`((?:, then line \d+)*)")
+GOLDEN = 0.6180339887498949  # whose multiples modulo 1 are spread evenly, however many there are
+GALLERY = ROOT / "tests" / "exact" / "gallery.py"
+
+
+class Subject(NamedTuple):
+    """A gradient that runs a mutated line."""
+
+    proof: Callable[[], Any]
+    value: Callable[[], float]
+
+
+def span(node: Any) -> range:
+    """Return the lines of a statement; of a compound one those of its head."""
+    inner = getattr(node, "body", None)
+    return range(node.lineno, inner[0].lineno if inner else node.end_lineno + 1)
+
+
+def judged(path: Path, line: int, verdict: str) -> str:
+    """Return the class of what is told of a mutated line."""
+    told = TOLD.search(verdict)
+    if told is None:
+        return "none"
+    named, beside, function = range(line, line + 1), list[range](), range(0)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):  # from outside to inside
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
+            function = range(node.lineno, (node.end_lineno or 0) + 1)
+        for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
+            spans = [span(one) for one in block] if isinstance(block, list) else []
+            for k, one in enumerate(spans):
+                if line in one:
+                    named, beside = one, spans[max(k - 1, 0) : k] + spans[k + 1 : k + 2]
+    if told[2] != path.name:
+        return "elsewhere"
+    at, *others = map(int, re.findall(r"\d+", told[1] + told[3]))
+    if at not in named and any(other in named for other in others):
+        return "listed"
+    where = {"named": named, "beside": [n for one in beside for n in one], "function": function}
+    return next((how for how, lines in where.items() if at in lines), "elsewhere")
+
+
+def asked(path: Path, key: str, subjects: Sequence[Subject], functions: Any) -> tuple[int, Any]:
+    """Return the verdict on a mutant that is refuted, and whether the value changes."""
+    before = [subject.value() for subject in subjects]
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if swap(keyed(tree)[key], path, tree, functions) is not None:
+        for subject, was in zip(subjects, before, strict=True):
+            proof = subject.proof()
+            if proof.verdict == "refuted":
+                return 0, [str(proof), not abs(subject.value() - was) <= 1e-9 * abs(was)]
+    return 0, None
+
+
+def of_library(only: Sequence[str]) -> Any:
+    """Return all mutants, each with its file and how to get its subjects."""
+    cases = importlib.import_module("exact_cases")
+    matrix = importlib.import_module("bbb_numpy.gradients.matrix")
+    _, traced = in_a_fork(lambda: (0, lines_run()), 600, quiet=False)
+
+    def subject(number: int, which: Sequence[str]) -> Subject:
+        case = cases.numbered_case(number, matrix.Combination(*which), far_left=-4.0)
+        return Subject(
+            lambda: matrix.prove_case(case, number),
+            lambda: float(matrix._value_and_grad(case, case.theta, case.theta, *case[2:])[0]),
+        )
+
+    def subjects(mutant: Mutant, path: Path) -> list[Subject]:
+        return [subject(*one) for one in chosen_for(mutant, path, traced["combinations"])]
+
+    return [tree_of(module)[0] for module in modules(only)], subjects
+
+
+def of_users() -> Any:
+    """Return the same of the gallery's programs."""
+    prove = importlib.import_module("bbb_numpy.exact").prove
+    programs = importlib.import_module("exact.gallery").GALLERY
+
+    def subjects(mutant: Mutant, path: Path) -> list[Subject]:
+        codes = [(one, one.function.__code__) for one in programs if one.verdict == "proved"]
+        return [
+            Subject(
+                lambda one=one: prove(one.function, *one.arguments, points=0),  # type: ignore[misc]
+                lambda one=one: float(one.function(*one.arguments)[0]),  # type: ignore[misc]
+            )
+            for one, code in codes
+            if mutant.line in {line for *_, line in code.co_lines()}
+        ]
+
+    return [GALLERY], subjects
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", nargs="+", default=("parts", "gradients"))
+    parser.add_argument("--users", action="store_true", help="the gallery's programs instead")
+    parser.add_argument("--count", type=int, default=150, help="of mutants that are refuted")
+    parser.add_argument("--shown", action="store_true", help="print every verdict")
+    args = parser.parse_args(argv)
+    paths, subjects = of_users() if args.users else of_library(args.only)
+    functions = functions_of(str(ROOT))
+    every = [
+        (path, key, mutant)
+        for path in paths
+        for key, mutant in keyed(ast.parse(path.read_text(encoding="utf-8"))).items()
+    ]
+    counts = {row: Counter[str]() for row in ("changed", "removed", "forward pass")}
+    for k in sorted(range(len(every)), key=lambda k: k * GOLDEN % 1):
+        path, key, mutant = every[k]
+        _, found = in_a_fork(lambda: asked(path, key, subjects(mutant, path), functions), 120)  # noqa: B023
+        if found:
+            verdict, moved = found
+            how = judged(path, mutant.line, verdict)
+            row = "forward pass" if moved else "removed" if "removed `" in key else "changed"
+            counts[row][how] += 1
+            if args.shown:
+                print(json.dumps([str(path), mutant.line, key, row, how, verdict]), flush=True)
+        if sum(map(Counter.total, counts.values())) == args.count:
+            break
+    for row, count in counts.items():
+        shares = ", ".join(f"{how} {count[how]}" for how in CLASSES)
+        print(f"{row}: {count.total()} mutants, {shares}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
