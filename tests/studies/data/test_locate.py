@@ -71,7 +71,7 @@ def test_a_table_is_read_plain_and_packed(root, packed):
         ("a,b\n", "t.csv.* has no rows"),
         ("a,b\n1,2\n3\n", "changed from 2 to 1 at row 3"),
         (b"a,b\n\xff\xfe\x00,2\n", "t.csv.* cannot be read as a table"),
-        (gzip.compress(b"a,b\n" + b"1,2\n" * 999)[:-20], "cannot be read as a table"),
+        (gzip.compress(b"a,b\n" + b"1,2\n" * 999, mtime=0)[:-20], "cannot be read as a table"),
     ],
 )
 def test_a_damaged_table_is_refused_with_its_place(root, content, said):
