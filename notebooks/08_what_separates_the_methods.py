@@ -53,7 +53,7 @@ plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True, "
 
 file = Path(bbb.__file__).parents[1] / "benchmarks" / "uci_records.jsonl"
 five = ("boston", "concrete", "energy", "protein", "wine_red")
-newer = ("default", "hmc-heteroscedastic", "chees", "mclmc")
+newer = ("default", "hmc-heteroscedastic", "chees", "mclmc", "laplace")
 records = [one for one in read(file) if one["set"] in five and one["method"] not in newer]
 trials = tables.succeeded(records)
 found = {key: cell for key, cell in tables.cells(records).items() if cell.scores}

@@ -9,7 +9,7 @@ import numpy as np
 SETS = ("boston", "concrete", "energy", "wine_red", "protein", "yacht", "power", "kin8nm", "naval")
 METHODS = (
     *("mean-field", "local-reparam", "full-rank", "map", "renyi", "eubo"),
-    *("hmc", "nuts", "ensemble", "hmc-heteroscedastic", "default", "chees", "mclmc"),
+    *("hmc", "nuts", "ensemble", "hmc-heteroscedastic", "default", "chees", "mclmc", "laplace"),
 )
 ROWS = {
     **{"boston": 506, "concrete": 1030, "energy": 768, "protein": 45730, "wine_red": 1599},

@@ -1,8 +1,8 @@
 """The methods of the UCI benchmark: from a training part to a posterior.
 
 Every method has the same network, likelihood (Gaussian with learned noise) and family of priors;
-they differ in how they come to a posterior. Two do not: ``hmc-heteroscedastic`` has another
-likelihood, and ``default`` is the learner as it comes.
+they differ in how they come to a posterior. Three do not: ``hmc-heteroscedastic`` has another
+likelihood, ``laplace`` learns one scale for all weights, and ``default`` is the learner as it comes.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from bbb_numpy.parts.hyperpriors import HalfCauchy
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
-from bbb_numpy.parts.priors import LayerwiseGaussianPrior
+from bbb_numpy.parts.priors import GaussianPrior, LayerwiseGaussianPrior
 from bbb_numpy.sampling.draws import DrawnWeights, Draws
 from bbb_numpy.sampling.mcmc import HMC, MCLMC, NUTS, ChEES
 from bbb_numpy.sampling.run import sample
+from bbb_numpy.training import laplace
 from bbb_numpy.training.optimizers import Adam, Cosine
+from bbb_numpy.training.recipe import Rows
 from bbb_studies.replicates import fit_replicates
 
 Array = NDArray[Any]
@@ -211,6 +213,23 @@ def _ensemble(
     return Fit((one,) * settings.members, tuple(member.thetas[0] for member in members))
 
 
+def _laplace(
+    x: Array, y: Array, candidate: Candidate, settings: Settings, rng: np.random.Generator
+) -> Fit:
+    """Fit as the learner's ``inference="laplace"``: the evidence chooses prior and noise (D55).
+
+    Half the steps are those to the first MAP estimate, each later one has half of those before.
+    """
+    network = MLP((x.shape[1], settings.units, 1))
+    whole = Model(network, GaussianPrior(0.5, learn=True), GaussianLikelihood(0.5, learn=True))
+    source, size = laplace.Linearised(whole), min(settings.batch_size, len(x))
+    optimizer = Adam(candidate.learning_rate, schedule=Cosine())
+    epochs = max(1, round(settings.steps / 2 / -(-len(x) // size)))
+    recipe = training.Recipe(optimizer, epochs=epochs, batch_size=size)
+    state, evidence = laplace.fit(source, Rows(x, y), recipe, rng, progress=False)
+    return Fit((source,), (state.theta,), None, {"log_evidence": evidence})
+
+
 def _default(
     x: Array, y: Array, candidate: Candidate, settings: Settings, rng: np.random.Generator
 ) -> Fit:
@@ -307,6 +326,8 @@ METHODS: dict[str, Method] = {  # in the order of print
     # a point (W2)
     "map": Method("MAP", "points", "validation", 2, _points),
     "ensemble": Method("ensemble", "points", "validation", 3, one=_ensemble),
+    # a Gaussian around a point, and the network linear there (D54)
+    "laplace": Method("linearised Laplace", "points", "nothing", 3, one=_laplace),
     "default": Method("default learner", "variational", "nothing", 2, one=_default),
     # Hamiltonian Monte Carlo (M7) and the no-U-turn sampler (M9, M10)
     "hmc": Method("HMC", "samplers", "validation", 20, one=_sampled(_hmc)),

@@ -4,7 +4,7 @@ Methods that minimise a bound on the evidence are compared by that bound, on all
 the fit that reached the lowest is the result. The others are fitted to four fifths of the training
 rows and compared by the log density of the rest, of one or several folds; the best is fitted again
 to all. The noise is no candidate: every method learns it with the weights. Nothing at all is chosen
-for the default learner.
+for the default learner, nor for Laplace's approximation, whose evidence chooses.
 """
 
 from __future__ import annotations

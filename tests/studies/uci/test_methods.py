@@ -120,6 +120,19 @@ def test_the_default_learner_is_the_one_that_a_user_gets():
     assert found.notes == {"warnings": 0.0, "epochs": float(user.n_iter_)}
 
 
+def test_laplace_is_the_learners_with_the_units_and_steps_of_the_others():
+    x, y = part()  # three batches of 16
+    rng = np.random.default_rng(7)
+    rng.integers(2**63)  # of the learner's predictions
+    found = methods._laplace(x, y, Candidate(None), TINY, rng)
+    asked = {"epochs": 4, "batch_size": 16, "standardize": False, "dtype": "float32"}  # of 24 steps
+    user = BayesianMLPRegressor((4,), inference="laplace", random_state=7, **asked)
+    user.fit(x, y[:, 0])
+    assert found.sources == (user.estimator_,)
+    assert bits(found) == [user.theta_.tobytes()]
+    assert found.notes == {"log_evidence": user.log_evidence_}
+
+
 def test_noise_that_depends_on_x_is_what_the_samples_say():
     x, y = part("float64", 200)
     noisy = y + np.where(x[:, :1] > 0, 1.0, 0.01) * np.random.default_rng(0).normal(size=y.shape)

@@ -90,10 +90,11 @@ def test_the_candidate_with_the_lowest_criterion_wins(monkeypatch, method, best)
     assert bool(others) == (method not in (*SAMPLERS, "eubo"))
 
 
-def test_nothing_is_chosen_for_the_default_learner(monkeypatch):
+@pytest.mark.parametrize("method", ["default", "laplace"])
+def test_nothing_is_chosen_where_all_is_given(monkeypatch, method):
     fits = Fits(monkeypatch, lambda one: 0.0)
     x, y = numbered()
-    _, chosen = select_and_fit(x, y, "default", TINY, 3)
+    _, chosen = select_and_fit(x, y, method, TINY, 3)
     ((fitted_x, fitted_y, some, *_),) = fits.calls  # once, to all training rows
     assert (fitted_x is x, fitted_y is y, len(some), fits.losses) == (True, True, 1, [])
     assert chosen == {"by": "nothing", "tried": {}}
