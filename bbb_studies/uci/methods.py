@@ -2,7 +2,7 @@
 
 Every method has the same network, likelihood (Gaussian with learned noise) and family of priors;
 they differ in how they come to a posterior. Three do not: ``hmc-heteroscedastic`` has another
-likelihood, ``laplace`` learns one scale for all weights, and ``default`` is the learner as it comes.
+likelihood, ``laplace`` a learned prior, and ``default`` is the learner as it comes.
 """
 
 from __future__ import annotations

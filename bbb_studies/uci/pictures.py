@@ -251,7 +251,8 @@ def gap_table(records: Iterable[Record]) -> pd.DataFrame:
     """Return a row for each set and method, means over its gaps, outside them and inside.
 
     `growth` is of the epistemic standard deviation, inside over outside, its geometric mean; nan
-    for a point. `gaussian` is the NLL of one Gaussian with the mixture's mean and variance. Of records with the same key the last one counts.
+    for a point. `gaussian` is the NLL of one Gaussian with the mixture's mean and variance. Of
+    records with the same key the last one counts.
     """
     rows = []
     for one in {one["key"]: one for one in records}.values():

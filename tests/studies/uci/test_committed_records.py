@@ -13,7 +13,8 @@ COMMITTED = Path(__file__).parents[3] / "benchmarks" / "uci_records.jsonl"
 KEYS = [
     f"boston/{method}/00"
     for method in (
-        "mean-field", "local-reparam", "full-rank", "map", "renyi", "eubo", "ensemble", "hmc",
+        "mean-field", "local-reparam", "full-rank", "map", "renyi", "eubo", "ensemble",
+        "laplace", "hmc",
     )
 ]  # fmt: skip
 
