@@ -16,6 +16,7 @@ right elsewhere is right; then it is the line that has called it.
 
 from __future__ import annotations
 
+import gc
 import linecache
 import re
 import sys
@@ -103,12 +104,15 @@ class Watch:
         self.look, self.first, self.end = look, True, ("", 0)  # the line at which it returns
 
     def __enter__(self) -> Watch:
-        self.before = sys.gettrace()
+        self.before, self.collects = sys.gettrace(), gc.isenabled()
+        gc.disable()  # what listens to it would be followed, in one run and not in the next
         sys.settrace(self.called)
         return self
 
     def __exit__(self, *_: Any) -> None:
         sys.settrace(self.before)
+        if self.collects:
+            gc.enable()
 
     def called(self, frame: FrameType, event: str, _: Any) -> Any:
         """Follow a function, unless it is NumPy's, Python's or ours."""

@@ -1,5 +1,6 @@
 """lines: the verdict on a wrong gradient says at which of its lines to look."""
 
+import gc
 import inspect
 import linecache
 import pickle
@@ -129,6 +130,23 @@ def test_the_line_that_is_changed_is_named(function, old, new):
     mutant, line = changed(function, old, new)
     verdict = str(prove(mutant, *AT[function], points=0))
     assert f"look at line {line} of <mutant>, `" in verdict
+
+
+def test_it_is_named_whenever_garbage_is_collected_and_someone_listens():
+    def heard(phase, info):
+        gc.set_threshold(int(RNG.integers(1, 9)))
+
+    mutant, line = changed(network, "d_h * (1 - h**2)", "d_h")
+    often = gc.get_threshold()
+    gc.callbacks.append(heard)
+    gc.set_threshold(1)
+    try:
+        verdict = str(prove(mutant, *AT[network], points=0))
+    finally:
+        gc.set_threshold(*often)
+        gc.callbacks.remove(heard)
+    assert f"look at line {line} of <mutant>, `" in verdict
+    assert gc.isenabled()
 
 
 def test_a_cotangent_that_is_none_is_called_so():
