@@ -46,7 +46,8 @@ DEPTH, ENTRIES = 3, 1000  # of containers in containers, and in each
 SEEDS = 8  # that are tried: of each root half of them lack it
 SPECIAL = str(Path(np.__path__[0]).with_name("scipy") / "special")  # called by ours, too
 OTHERS = (np.__path__[0], SPECIAL, str(Path(__file__).parent), sysconfig.get_path("stdlib"),
-          "<frozen", "<__", "<string>")  # fmt: skip
+          "<frozen", "<__")  # fmt: skip
+GENERATED = "<string>"  # methods of dataclasses, or all that one wrote and ran as a text
 # Names of the cotangent of z: dz, d_z, grad_z, dL_dz, z_grad, ...
 COTANGENT = re.compile(
     r"(?:d|g|grad|delta|adj|ct|d[A-Z]_?d)_?(\w+)$|(\w+?)_?(?:grad|bar|adj|ct|delta)$"
@@ -102,6 +103,7 @@ class Watch:
 
     def __init__(self, look: Callable[[FrameType, int, dict[str, Any]], None]) -> None:
         self.look, self.first, self.end = look, True, ("", 0)  # the line at which it returns
+        self.text = False  # whether the function is one of a text
 
     def __enter__(self) -> Watch:
         self.before, self.collects = sys.gettrace(), gc.isenabled()
@@ -116,7 +118,9 @@ class Watch:
 
     def called(self, frame: FrameType, event: str, _: Any) -> Any:
         """Follow a function, unless it is NumPy's, Python's or ours."""
-        if frame.f_code.co_filename.startswith(OTHERS):
+        file = frame.f_code.co_filename
+        self.text = file == GENERATED if self.first else self.text
+        if file.startswith(OTHERS) or (file == GENERATED and not self.text):
             return None
         line, first, self.first = frame.f_lineno, self.first, False
         self.look(frame, 0, frame.f_locals)  # what the caller's line has made
@@ -377,7 +381,8 @@ class Search:
         found = [place for place in found if (reach[place] <= wrong).all()] or found
         by = [k for k in sorted(cleared) if (grad[k] >= wrong).all()]
         if not places:
-            return f"{_told([self.end])}: what it is made of is right, or missing"
+            last = _told([self.end])
+            return f"{last}: what it is made of is right, or missing" if last else ""
         if not found:
             return _told([*(results[k].places[0] for k in by[-1:]), *places][:1])
         # factors stand before a right cotangent: they are seldom what is wrong

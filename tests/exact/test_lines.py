@@ -132,6 +132,13 @@ def test_the_line_that_is_changed_is_named(function, old, new):
     assert f"look at line {line} of <mutant>, `" in verdict
 
 
+def test_of_a_text_that_was_run_the_cotangent_is_named_without_a_line():
+    names = {"np": np}
+    exec(inspect.getsource(network).replace("d_h * (1 - h**2)", "d_h"), names)
+    said = str(prove(names["network"], *AT[network], points=0)).splitlines()
+    assert said[-1] == "  d_z is not the derivative for z"
+
+
 def test_it_is_named_whenever_garbage_is_collected_and_someone_listens():
     def heard(phase, info):
         gc.set_threshold(int(RNG.integers(1, 9)))
