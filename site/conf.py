@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "site")]
 
+import numpy as np  # noqa: E402
 import pages  # noqa: E402
 
 from bbb_numpy import __version__  # noqa: E402
@@ -110,9 +111,11 @@ def with_blocks(lines: list[str]) -> list[str]:
 
 
 def skip(app, what, name, obj, skipped, options) -> bool | None:
-    """Leave out what scikit-learn adds to every estimator, and fields without a word on them."""
+    """Leave out what scikit-learn adds to estimators, fields without a word, and NumPy's own."""
     alias = (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
-    return True if alias or re.fullmatch(r"set_\w+_request", name) else None
+    obj = getattr(obj, "__func__", obj)
+    numpys = isinstance(obj, np.ufunc) or getattr(obj, "__module__", None) == "numpy"
+    return True if alias or numpys or re.fullmatch(r"set_\w+_request", name) else None
 
 
 def setup(app) -> None:
