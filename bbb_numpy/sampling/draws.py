@@ -21,6 +21,7 @@ from .mcmc.microcanonical import bias, energy_variance
 __all__ = ["DrawnWeights", "Draws"]
 
 Array = NDArray[Any]
+GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -160,8 +161,14 @@ class DrawnWeights:
         samples: int,
         dtype: Any = np.float64,
     ) -> Array:
-        """Return numbers (S,) in [0, 1), evenly spread, each of which chooses a draw."""
-        return rng.permutation((rng.random() + np.arange(samples)) / samples)
+        """Return numbers (S,) in [0, 1), evenly spread, each of which chooses a draw.
+
+        One lies in each interval of 1 / S, at a place that moves on by the golden ratio from one
+        to the next: at equal steps all might be draws of one chain, as chains take turns in
+        `Draws.flat`, and every twentieth of four is.
+        """
+        place = np.arange(samples)
+        return rng.permutation((place + (rng.random() + GOLDEN * place) % 1.0) / samples)
 
     def noise_blocks(self, rng: Generator, samples: int, block: int, dtype: Any) -> Iterator[Array]:
         """Yield what `draw_weights` returns, at most `block` numbers at a time.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -23,7 +24,7 @@ from bbb_numpy.evaluation.predictive import mixture
 from bbb_numpy.numeric.elementary import LOG_2PI, logsumexp
 from bbb_numpy.numeric.files import write_arrays
 from bbb_numpy.numeric.standardisation import moments, standardised
-from bbb_numpy.sampling.draws import Draws
+from bbb_numpy.sampling.draws import DrawnWeights, Draws
 
 from ..data import uci
 from ..data.uci import published_splits, standard_splits
@@ -249,6 +250,9 @@ def score(
     samples = trial.settings.samples if not brief else min(trial.settings.samples, 100)
     means, scales = [], []
     for source, theta, share in fit.members(samples):
+        if brief and isinstance(source, DrawnWeights):  # at equal steps, as in all records
+            step = max(1, len(theta) // share)
+            theta = theta[int(deepcopy(rng).random() * step) :: step]
         mean, scale = mixture(source, theta, scaled.inputs(x, theta.dtype), rng=rng, samples=share)
         means.append(mean.astype(float))
         scales.append(scale.astype(float))

@@ -98,7 +98,7 @@ def test_class_probabilities_are_means_over_draws(name):
 
 
 def test_a_few_samples_are_spread_evenly_over_the_draws():
-    """Golden-ratio steps: no gap is much larger than a fair share, for any number of samples."""
+    """No gap is much larger than a fair share, for any number of samples."""
     source, rng = DrawnWeights(MODELS["gaussian"]), np.random.default_rng(0)
     for samples in (3, 10, 100, 1000):
         places = np.sort(source.draw_weights(rng, samples))
@@ -109,6 +109,19 @@ def test_a_few_samples_are_spread_evenly_over_the_draws():
     first = np.array([source.draw_weights(rng, 2)[1] for _ in range(4000)])
     counts = np.histogram(first, bins=10, range=(0, 1))[0]
     assert np.all(np.abs(counts - 400) < 4.5 * np.sqrt(400 * 0.9))
+
+
+@pytest.mark.parametrize("draws", [100, 125, 250, 500])
+@pytest.mark.parametrize("chains", [2, 3, 4, 5, 8])
+@pytest.mark.parametrize("samples", [100, 200, 500])
+def test_fewer_samples_than_draws_are_of_all_chains(chains, draws, samples):
+    """At equal steps 100 of 4 x 500 draws are all of one chain, in whose mode all else is wrong."""
+    rng, total = np.random.default_rng(0), chains * draws
+    eps = DrawnWeights(MODELS["gaussian"]).draw_weights(rng, samples)
+    np.testing.assert_array_equal(np.sort((eps * samples).astype(int)), np.arange(samples))
+    chosen = (eps * total).astype(int)  # rows of Draws.flat, in which chains take turns
+    share = np.bincount(chosen % chains, minlength=chains) / samples
+    np.testing.assert_allclose(share, 1.0 / chains, atol=0.06)
 
 
 def test_weights_and_scales_come_from_the_same_draw():
