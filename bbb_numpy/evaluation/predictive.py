@@ -6,6 +6,7 @@ S weight samples. By the law of total variance (D4) ::
     Var[y] = Var_q[E[y|w]]   +  E_q[Var[y|w]]
              epistemic^2        aleatoric^2
 
+Of a linearised network with Gaussian noise it is one Gaussian, and no sample is needed (D54).
 Where a network overflows, results are not finite.
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from math import log
+from math import log, pi
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -25,7 +26,9 @@ from ..numeric.buffers import Buffers
 from ..numeric.elementary import logsumexp
 from ..numeric.validation import FLOATS, GENERATOR, MATRIX, SAMPLES, InstanceOf, Rule, accepts
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
+from ..parts.likelihoods import GaussianLikelihood, check_shape
 from ..sampling.draws import DrawnWeights
+from ..training.laplace import Linearised
 
 __all__ = [
     "BAND",
@@ -33,6 +36,7 @@ __all__ = [
     "Predictive",
     "Source",
     "covariance",
+    "is_gaussian",
     "log_predictive_density",
     "mixture",
     "outputs",
@@ -109,23 +113,42 @@ def _weight_blocks(
         yield estimator.weights(theta, eps, buffers.rewind()), estimator.params(theta, eps)
 
 
+def _fitting(estimator: Source, theta: Array, x: Array) -> Array:
+    """Return `x` in the dtype of `theta`, if both are of the estimator's widths."""
+    width, size = estimator.model.network.sizes[0], estimator.layout.size
+    if x.shape[1] != width:
+        raise ValueError(f"x must have shape (rows, {width}); got {x.shape}")
+    if theta.ndim == 0 or theta.shape[-1] != size:
+        raise ValueError(f"theta must hold the {size} numbers of the estimator; got {theta.shape}")
+    return np.ascontiguousarray(x, theta.dtype)
+
+
 def outputs(
     estimator: Source, theta: Array, x: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[slice, slice, Array, dict[str, Array]]]:
     """Yield (samples, rows, outputs (S_b, B, K), learned numbers) until all S x N are covered."""
-    x, width = np.ascontiguousarray(x, theta.dtype), estimator.model.network.sizes[0]
-    if x.shape[1] != width:
-        raise ValueError(f"x must have shape (rows, {width}); got {x.shape}")
-    size = estimator.layout.size
-    if theta.ndim == 0 or theta.shape[-1] != size:
-        raise ValueError(f"theta must hold the {size} numbers of the estimator; got {theta.shape}")
-    begin, buffers = 0, Buffers()
+    begin, buffers, x = 0, Buffers(), _fitting(estimator, theta, x)
     for w, params in _weight_blocks(estimator, theta, rng, samples):
         step = max(1, BLOCK_NUMBERS // (len(w) * max(estimator.model.network.sizes)))
         for rows in (slice(first, first + step) for first in range(0, len(x), step)):
             f = estimator.outputs(theta, w, x[rows], buffers.rewind())
             yield slice(begin, begin + len(w)), rows, f, params
         begin += len(w)
+
+
+def is_gaussian(estimator: Source) -> bool:
+    """Whether the predictive is a Gaussian: outputs are linear in w, and the noise is one (D54)."""
+    gaussian = type(estimator.model.likelihood) is GaussianLikelihood
+    return isinstance(estimator, Linearised) and gaussian
+
+
+def _affine(estimator: Any, theta: Array, x: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
+    """Yield (rows, f (B, K), G (B, K, P), noise (K,)): y = f + G eps + noise o eta (D54)."""
+    x, width = _fitting(estimator, theta, x), estimator.model.outputs
+    noise = estimator.model.likelihood.noise_scale(estimator.layout.views(theta), width)
+    step = max(1, BLOCK_NUMBERS // (width * estimator.model.layout.size))
+    for rows in (slice(first, first + step) for first in range(0, max(len(x), 1), step)):
+        yield rows, *estimator.affine(theta, x[rows]), noise
 
 
 @_prediction
@@ -147,10 +170,16 @@ def predict(
     rng : numpy.random.Generator
         Draws the weight samples; the same state gives the same functions for any rows.
     samples : int
-        Weight samples S >= 1. With one sample the epistemic standard deviation is 0.
+        Weight samples S >= 1. With one sample the epistemic standard deviation is 0. Not drawn
+        where the predictive is a Gaussian (`is_gaussian`).
     """
     shape = (len(x), estimator.model.outputs)
     mean, squares, variance = (np.zeros(shape, theta.dtype) for _ in range(3))
+    if is_gaussian(estimator):
+        for rows, f, slopes, noise in _affine(estimator, theta, x):
+            mean[rows], variance[rows] = f, noise**2
+            squares[rows] = np.einsum("bkp,bkp->bk", slopes, slopes)  # D54
+        return Predictive(mean, np.sqrt(squares), np.sqrt(variance))
     for seen, rows, f, params in outputs(estimator, theta, x, rng, samples):
         old, new = seen.start, seen.stop - seen.start
         aleatoric = estimator.model.likelihood.variance(params, f)
@@ -174,11 +203,15 @@ def covariance(
     row says nothing of another. On the diagonal the noise is added: the square of `total` from
     `predict`, which has the same arguments.
     """
-    functions = sample_functions(estimator, theta, x, rng=copy.deepcopy(rng), samples=samples)
-    total = predict(estimator, theta, x, rng=rng, samples=samples).total
-    functions -= functions.mean(axis=0)
+    total = predict(estimator, theta, x, rng=copy.deepcopy(rng), samples=samples).total
+    if is_gaussian(estimator):
+        slopes = np.concatenate([slopes for _, _, slopes, _ in _affine(estimator, theta, x)])
+        functions = np.moveaxis(slopes, -1, 0)  # (P, N, K): G G^T is a sum over P, no mean  D54
+    else:
+        functions = sample_functions(estimator, theta, x, rng=rng, samples=samples)
+        functions = (functions - functions.mean(axis=0)) / max(samples - 1, 1) ** 0.5
     by_output = np.moveaxis(functions, -1, 0)  # (K, S, N)
-    between = by_output.swapaxes(1, 2) @ by_output / max(samples - 1, 1)  # D46
+    between = by_output.swapaxes(1, 2) @ by_output  # D46
     every = np.arange(len(x))
     between[:, every, every] = total.T**2
     return np.moveaxis(between, 0, -1)
@@ -270,10 +303,21 @@ def log_predictive_density(
     """Return log P(y|x, D) = log E_q[P(y|x, w)] of each row (N,), in nats (D5).
 
     The mean over samples is taken of densities, not of their logarithms, by a running
-    logsumexp; it is a lower estimate for few samples.
+    logsumexp; it is a lower estimate for few samples. Where the predictive is a Gaussian
+    (`is_gaussian`) it is that density, of all outputs together.
     """
     y = np.ascontiguousarray(MATRIX("y", y), theta.dtype)
     log_sum = np.full(len(x), -np.inf, theta.dtype)
+    if is_gaussian(estimator):
+        for rows, f, slopes, noise in _affine(estimator, theta, x):
+            check_shape(f[None], y[rows])
+            slopes /= noise[:, None]  # in units of the noise: what is inverted is never below 1
+            z = ((y[rows] - f) / noise)[..., None]
+            spread = np.eye(len(noise)) + slopes @ slopes.swapaxes(1, 2)  # (B, K, K)
+            squares = np.sum(z * np.linalg.solve(spread, z), axis=(1, 2))
+            log_sum[rows] = -0.5 * (squares + np.linalg.slogdet(2.0 * pi * spread)[1])  # D54
+            log_sum[rows] -= np.log(noise).sum()
+        return log_sum
     for _, rows, f, params in outputs(estimator, theta, x, rng, samples):
         rowwise, _ = estimator.model.likelihood.log_density(params, f, y[rows])
         log_sum[rows] = np.logaddexp(log_sum[rows], logsumexp(rowwise, axis=0))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..numeric.validation import ANY_NUMBERS, Numbers, accepts
 from ..parts.likelihoods import Likelihood
 from . import predictive
-from .predictive import Source, outputs
+from .predictive import Source, is_gaussian, outputs
 
 __all__ = ["check_levels", "distribution_function", "likely_classes", "quantiles"]
 
@@ -54,10 +54,10 @@ def distribution_function(
 
     likelihood, shape = estimator.model.likelihood, (len(x), estimator.model.outputs)
     y, total = Numbers(shape, finite=False)("y", y), np.zeros(shape)
-    for _, rows, f, params in outputs(estimator, theta, x, rng, samples):
-        parts = _components(likelihood, params, f)
+    count, found = _components(estimator, theta, x, rng, samples)
+    for _, rows, parts in found:
         total[rows] += likelihood.cdf(special, y[rows].astype(np.float64), *parts).sum(axis=0)
-    return total / samples  # D46
+    return total / count  # D46
 
 
 @accepts(**RULES)
@@ -102,11 +102,22 @@ def likely_classes(proba: Array, coverage: float) -> Array:
     return out
 
 
-def _components(likelihood: Likelihood, params: dict[str, Array], f: Array) -> list[Array]:
-    """Return what the distributions of y given each weight sample are made of, (S, B, K) each."""
-    mean = likelihood.mean(params, f)
-    parts = likelihood.components(params, f)
-    return [np.broadcast_to(part, mean.shape).astype(np.float64) for part in parts]
+def _components(
+    estimator: Source, theta: Array, x: Array, rng: Generator, samples: int
+) -> tuple[int, Iterator[tuple[slice, slice, list[Array]]]]:
+    """Return how many distributions of y are mixed, and what they are made of, (S, B, K) each."""
+    likelihood = estimator.model.likelihood
+
+    def drawn() -> Iterator[tuple[slice, slice, list[Array]]]:
+        for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
+            shape, parts = likelihood.mean(params, f).shape, likelihood.components(params, f)
+            wide = [np.broadcast_to(part, shape).astype(np.float64) for part in parts]
+            yield which, rows, wide
+
+    if is_gaussian(estimator):
+        p = predictive.predict(estimator, theta, x, rng=rng)
+        return 1, iter([(slice(0, 1), slice(None), [p.mean[None], p.total[None]])])
+    return samples, drawn()
 
 
 def _row_blocks(
@@ -117,15 +128,13 @@ def _row_blocks(
     step = max(1, BLOCK // (samples * width))
     for start in range(0, len(x), step):
         rows, joined = slice(start, start + step), list[Array]()
-        count = len(x[rows])
         # The same state for every block: the same weight samples, and so the same mixture
-        found = outputs(estimator, theta, x[rows], copy.deepcopy(rng), samples)
-        for which, some, f, params in found:
-            parts = _components(estimator.model.likelihood, params, f)
-            joined = joined or [np.empty((count, width, samples)) for _ in parts]
+        mixed, found = _components(estimator, theta, x[rows], copy.deepcopy(rng), samples)
+        for which, some, parts in found:
+            joined = joined or [np.empty((len(x[rows]), width, mixed)) for _ in parts]
             for into, part in zip(joined, parts, strict=True):
                 into[some, :, which] = np.moveaxis(part, 0, -1)
-        yield rows, [array.reshape(-1, samples) for array in joined]
+        yield rows, [array.reshape(-1, mixed) for array in joined]
 
 
 def _smallest(likelihood: Likelihood, parts: list[Array], q: float) -> Array:

@@ -4,8 +4,9 @@ After training to MAP the posterior is N(mu, H^-1), with H the precision of the 
 generalised Gauss-Newton curvature sum_n J_n^T Lambda_n J_n (D54): J_n is the Jacobian of the
 outputs at row n, by the network's own vjp, Lambda_n the likelihood's `curvature`. Predictions are
 those of the linearised network f(x, mu) + J(x) (w - mu), of which this Gaussian is the posterior
-(Immer, Korzepa and Bauer 2021). In a basis in which H is diagonal the evidence is a sum over
-directions, and its slopes tell the scales of prior and noise (MacKay 1992; D55).
+(Immer, Korzepa and Bauer 2021): under Gaussian noise a Gaussian, with no sample drawn. In a basis
+in which H is diagonal the evidence is a sum over directions, and its slopes tell the scales of
+prior and noise (MacKay 1992; D55).
 """
 
 from __future__ import annotations
@@ -162,6 +163,17 @@ class Linearised(Family):
         f, tape = network.forward(net, mu[None], x, buffers)
         return f + network.jvp(net, tape, w - mu, buffers)
 
+    def affine(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        """Return f(x, mu) (B, K) and G (B, K, P): of noise eps the outputs are f + G eps (D54)."""
+        blocks = self.layout.views(theta)
+        f, slopes, _ = jacobian(self.model.network, blocks["mu"], x)
+        for block in self.correlated:
+            part = slopes[..., block.begin : block.end]
+            left, right = blocks[f"A{block.begin}"], blocks[f"B{block.begin}"]
+            turned = left.T @ part.reshape(-1, block.rows, block.columns) @ right
+            part[...] = turned.reshape(part.shape)
+        return f, slopes * blocks["deviation"]
+
 
 def jacobian(net: MLP, w: Array, x: Array) -> tuple[Array, Array, network.Tape]:
     """Return outputs (B, K), their Jacobian (B, K, P) at weights `w` (P,), and the tape (D54).
@@ -170,8 +182,8 @@ def jacobian(net: MLP, w: Array, x: Array) -> tuple[Array, Array, network.Tape]:
     output at all rows.
     """
     f, tape = network.forward(net, np.tile(w, (len(x), 1)), x[:, None], Buffers())  # (B, 1, K)
-    units = np.eye(net.sizes[-1])[:, None, None] * np.ones_like(f)[..., :1]  # (K, B, 1, K)
-    slopes = [network.vjp(net, tape, d_f, Buffers()) for d_f in units]  # K37-K42
+    units, ones = np.eye(net.sizes[-1], dtype=f.dtype), np.ones_like(f[..., :1])
+    slopes = [network.vjp(net, tape, unit * ones, Buffers()) for unit in units]  # K37-K42
     return f[:, 0], np.stack(slopes, axis=1), tape
 
 

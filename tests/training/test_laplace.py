@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from bbb_numpy import (
     MLP,
@@ -14,9 +15,10 @@ from bbb_numpy import (
     LayerwiseGaussianPrior,
     Model,
     PoissonLikelihood,
+    Reparameterised,
     StudentTLikelihood,
 )
-from bbb_numpy.evaluation import predictive
+from bbb_numpy.evaluation import predictive, quantiles
 from bbb_numpy.exact import prove, prove_jacobian, prove_jvp
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.network import forward, jvp
@@ -256,13 +258,88 @@ def test_predictions_are_those_of_the_linear_network(covariance):
         source.outputs(theta, w, rows.x, Buffers()), line, rtol=1e-9, atol=1e-9
     )
     rng = np.random.default_rng(0)
-    p = predictive.predict(source, theta, rows.x, rng=rng, samples=20_000)
-    np.testing.assert_allclose(p.mean, f, rtol=1e-9, atol=1e-12)  # pairs: exact
+    p = predictive.predict(source, theta, rows.x, rng=rng)
+    np.testing.assert_allclose(p.mean, f, rtol=1e-12)
     deviation = np.sqrt(np.einsum("nkp,pq,nkq->nk", slopes, of_weights, slopes))
-    np.testing.assert_allclose(p.epistemic, deviation, rtol=0.05)  # 20,000 draws: about 0.005
-    odd = source.draw_weights(rng, 3)
-    assert (odd[0] == -odd[1]).all()
-    assert (odd[2] != 0).all()
+    np.testing.assert_allclose(p.epistemic, deviation, rtol=1e-9)
+    np.testing.assert_allclose(p.aleatoric, 0.5, rtol=1e-12)
+
+
+@pytest.mark.equation("D54")
+@each_covariance
+def test_the_outputs_are_proved_to_be_linear_in_the_noise(covariance):
+    source, mu, learned, rows = problem(LIKELIHOODS["noise of each output"], covariance)
+    _, theta, _ = found(source, mu, learned, rows)
+
+    def outputs(eps, theta):
+        w = source.weights(theta, eps[None])
+        return source.outputs(theta, w, rows.x, Buffers())[0]
+
+    def slopes(eps, theta):
+        return source.affine(theta, rows.x)[1]
+
+    eps = np.random.default_rng(1).standard_normal(len(mu))
+    assert prove_jacobian(outputs, slopes, eps, theta)
+    assert not prove_jacobian(outputs, lambda *at: 1.001 * slopes(*at), eps, theta)
+
+
+@pytest.mark.equation("D54", "D46")
+@pytest.mark.parametrize("covariance", ["full", "last-layer"])
+@pytest.mark.parametrize("noise", ["fixed noise", "noise of each output"])
+def test_what_is_predicted_under_gaussian_noise_is_that_gaussian(covariance, noise):
+    """Each answer is one textbook's of N(f(mu), J S J^T + noise^2), and the limit of samples'."""
+    source, mu, learned, rows = problem(LIKELIHOODS[noise], covariance)
+    _, theta, of_weights = found(source, mu, learned, rows)
+    assert predictive.is_gaussian(source)
+    f, slopes, _ = jacobian(source.model.network, mu, rows.x)
+    sigma = np.exp(source.layout.views(theta)["log_noise"]) if "each" in noise else np.full(2, 0.5)
+    between = np.einsum("nkp,pq,mlq->nmkl", slopes, of_weights, slopes)
+    every = np.arange(7)
+    joint = between[every, every] + np.diag(sigma**2)  # (N, K, K)
+    ask = {"rng": np.random.default_rng(0)}
+    expected = [
+        stats.multivariate_normal(*at).logpdf(y) for *at, y in zip(f, joint, rows.y, strict=True)
+    ]
+    density = predictive.log_predictive_density(source, theta, *rows[:2], **ask)
+    np.testing.assert_allclose(density, expected, rtol=1e-9)
+    own = np.sqrt(np.einsum("nkk->nk", joint))
+    p = predictive.predict(source, theta, rows.x, **ask)
+    np.testing.assert_allclose(p.mean, f, rtol=1e-12)
+    np.testing.assert_allclose(p.total, own, rtol=1e-9)
+    levels = np.array([0.9, 0.001, 0.5])
+    found_at = quantiles.quantiles(source, theta, rows.x, levels, **ask)
+    np.testing.assert_allclose(found_at, stats.norm.ppf(levels[:, None, None], f, own), rtol=1e-9)
+    below = quantiles.distribution_function(source, theta, rows.x, rows.y, **ask)
+    np.testing.assert_allclose(below, stats.norm.cdf(rows.y, f, own), rtol=1e-9)
+    cov = predictive.covariance(source, theta, rows.x, **ask)
+    plus = np.einsum("nmkk->nmk", between) + np.eye(7)[..., None] * sigma**2
+    np.testing.assert_allclose(cov, plus, rtol=1e-9, atol=1e-12)
+    # What is drawn comes from the same Gaussian: z is N(0, 1) in every direction of the outputs
+    y = predictive.sample_targets(source, theta, rows.x, **ask, samples=20_000)
+    z = np.linalg.solve(np.linalg.cholesky(joint), (y - f)[..., None])[..., 0]
+    second = np.einsum("snk,snl->nkl", z, z) / len(z)
+    np.testing.assert_allclose(second, np.broadcast_to(np.eye(2), second.shape), atol=0.05)
+    with pytest.raises(ValueError, match="y must have shape"):
+        predictive.log_predictive_density(source, theta, rows.x, rows.y[:, :1], **ask)
+
+
+@pytest.mark.equation("D54")
+def test_of_certain_outputs_the_density_is_finite_however_small_the_noise():
+    source, mu, learned, rows = problem(LIKELIHOODS["noise of each output"], "last-layer")
+    _, theta, _ = found(source, mu, learned, rows)
+    blocks = source.layout.views(theta)
+    blocks["deviation"][:], blocks["log_noise"][:] = 0.0, -200.0
+    f = source.affine(theta, rows.x)[0]
+    density = predictive.log_predictive_density(
+        source, theta, rows.x, f, rng=np.random.default_rng()
+    )
+    np.testing.assert_allclose(density, 400.0 - np.log(2 * np.pi))
+
+
+def test_classes_and_noise_that_is_not_gaussian_are_drawn():
+    assert not predictive.is_gaussian(problem(LIKELIHOODS["classes"], "full")[0])
+    model = problem(LIKELIHOODS["fixed noise"], "full")[0].model
+    assert not predictive.is_gaussian(Reparameterised(model))
 
 
 # A linear model has an exact posterior and an exact evidence
