@@ -27,6 +27,7 @@ from ..numeric.buffers import Buffers
 from ..numeric.layout import Layout, Params
 from ..numeric.validation import OneOf, check_fields, whole
 from ..parts import network
+from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP
 from ..parts.posteriors import PointMass, Posterior
 from ..parts.priors import GaussianPrior, LayerwiseGaussianPrior
@@ -42,6 +43,8 @@ MOST = 8000  # rows of a matrix: 0.5 GB, of which several are needed
 BLOCK_NUMBERS = 4_000_000  # of the Jacobians that are held at a time
 SPREAD = 0.3  # of the weights that training starts from
 UPDATES = 1000  # of the scales, between two trainings; they cost next to nothing
+PASSES = 100  # of scales and mode in turn, where both are exact (D56)
+SETTLED = 1e-7  # a change of the logarithm of a scale
 TINY = 1e-12
 
 
@@ -66,7 +69,8 @@ class Laplace(Posterior):
     ----------
     covariance : {'full', 'kronecker', 'diagonal', 'last-layer'}
         Which weights are correlated: all; those of one layer, as a Kronecker product of inputs and
-        units; none; those of the last layer, the others being sure.
+        units; none; those of the last layer, the others being sure: under Gaussian noise a Bayesian
+        last layer, exact given its features (D56).
     rounds : int
         MAP estimates >= 1. After each the scales of prior and noise, of those that are learned,
         become those of the largest evidence (D55).
@@ -116,6 +120,12 @@ class Linearised(Family):
             begin = 0 if kind == "full" else layers[-1].begin
             return (Block(begin, 1, net.layout.size - begin),)
         return tuple(layers) if kind == "kronecker" else ()
+
+    @property
+    def is_conjugate(self) -> bool:
+        """Whether the posterior is exact given the features: that of Bayesian regression (D56)."""
+        gaussian = type(self.model.likelihood) is GaussianLikelihood
+        return gaussian and self.posterior.covariance == "last-layer"
 
     @cached_property
     def layout(self) -> Layout:
@@ -306,7 +316,8 @@ def fit(
     exact = Rows(rows.x.astype(float), rows.y.astype(float), weights)
     state = start(_mode(model, learned), rng, recipe.optimizer, rows.x.dtype)
     epochs = recipe.epochs
-    for _ in range(source.posterior.rounds):
+    for left in range(source.posterior.rounds)[::-1]:
+        exactly = source.is_conjugate and not left  # given the features, which stay now
         state.theta[size:] = learned[held:]
         state.optimizer_state = recipe.optimizer.init(state.theta)
         state = train(_mode(model, learned), state, rows, recipe, rng, None, progress, verbose)
@@ -314,17 +325,37 @@ def fit(
             raise KeyboardInterrupt
         recipe = replace(recipe, epochs=-(-epochs // 2))
         mu = state.theta[:size].astype(float)
-        at = spectrum(source, mu, learned, exact)
-        log_alpha, log_beta = best_scales(at, held > 0, "log_noise" in views)
-        fitted = model.evaluate(mu[None], views, exact.x, exact.y, Buffers(), weights)
-        evidence = fitted.log_likelihood[0] + 0.5 * at.misfit.sum()  # D55
-        evidence += log_evidence(log_alpha, log_beta, at)[0]
-        if held:
-            views["prior_log_scale"] -= 0.5 * log_alpha
-        if "log_noise" in views:
-            views["log_noise"] -= 0.5 * log_beta
+        for _ in range(PASSES):
+            at = spectrum(source, mu, learned, exact)
+            if exactly:
+                mu = _last_layer_at_its_mode(source, mu, learned, exact, at)
+                at = spectrum(source, mu, learned, exact)
+            log_alpha, log_beta = best_scales(at, held > 0, "log_noise" in views)
+            fitted = model.evaluate(mu[None], views, exact.x, exact.y, Buffers(), weights)
+            evidence = fitted.log_likelihood[0] + 0.5 * at.misfit.sum()  # D55
+            evidence += log_evidence(log_alpha, log_beta, at)[0]
+            if held:
+                views["prior_log_scale"] -= 0.5 * log_alpha
+            if "log_noise" in views:
+                views["log_noise"] -= 0.5 * log_beta
+            if not exactly or np.abs([log_alpha, *log_beta]).max() < SETTLED:
+                break  # else the mode is another at these scales
     theta = source.pack(mu, at, log_alpha, log_beta, learned).astype(rows.x.dtype)
     return replace(state, theta=theta), float(evidence)
+
+
+def _last_layer_at_its_mode(
+    source: Linearised, mu: Array, learned: Array, rows: Rows, at: Spectrum
+) -> Array:
+    """Return `mu` with the last layer where its gradient is 0: by one Newton step (D56)."""
+    held = Layout(source.model.prior.blocks()).size
+    theta = np.concatenate([mu, learned[held:]])  # as of `Mode`: no scales of the prior
+    at_mu = _mode(source.model, learned).value_and_grad(
+        theta, np.zeros((1, 0)), rows.x, rows.y, sample_weight=rows.sample_weight
+    )
+    own, basis = slice(source.correlated[0].begin, len(mu)), at.basis[1]
+    step = basis @ (basis.T @ at_mu.grad[own] / (at.curvature.sum(axis=0) + 1.0))  # D56: C grad
+    return np.concatenate([mu[: own.start], mu[own] - step])
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""D18 to D28, D30, D54, D55: estimators, objectives, curvature, by algebra and exact moments.
+"""D18 to D28, D30, D54, D55, D56: estimators, objectives, curvature, by algebra and exact moments.
 
 Expectations over noise are those of polynomials in standard normal numbers.
 """
@@ -505,3 +505,34 @@ def test_the_evidence_around_a_mode_and_mackays_updates():
     equal(known - known / squares * squares, 0)  # alpha = gamma / |v|^2
     best = (rows - known) / misfit
     equal(rows / (misfit + known / best), best)  # both forms of the noise
+
+
+@pytest.mark.equation("D56")
+def test_the_last_layer_is_linear_regression_one_row_after_the_other():
+    w, r, phi = Matrix(reals("w:2")), reals("r:2"), matrix("f", 2, 2)
+    noise, prior = positives("s t")
+    rows = [Matrix(phi[n, :]).reshape(2, 1) for n in range(2)]
+
+    def posterior(count):
+        precision = sympy.eye(2) / prior
+        for row in rows[:count]:
+            precision += row * row.T / noise
+        moments = sum((row * r[n] for n, row in enumerate(rows[:count])), sympy.zeros(2, 1))
+        return precision.inv(), precision.inv() * moments / noise
+
+    (before, m), (after, n) = posterior(1), posterior(2)
+    column = before * rows[1]
+    gain = column / (noise + (rows[1].T * column)[0])
+    equal(before - gain * column.T, after)
+    equal(m + gain * (r[1] - (rows[1].T * m)[0]), n)
+    # one Newton step from anywhere ends at the mode
+    joint = -(w.T * w)[0] / (2 * prior)
+    joint -= sum((r[k] - (rows[k].T * w)[0]) ** 2 for k in range(2)) / (2 * noise)
+    equal(w + after * Matrix([diff(joint, each) for each in w]), n)
+    # the evidence is a product of predictions, each before its row
+    kernel = prior * phi * phi.T + noise * sympy.eye(2)
+    both = (Matrix([r]) * kernel.inv() * Matrix(r))[0]
+    first = r[0] ** 2 / kernel[0, 0]
+    spread = noise + (rows[1].T * column)[0]
+    equal(first + (r[1] - (rows[1].T * m)[0]) ** 2 / spread, both)
+    equal(kernel[0, 0] * spread, kernel.det())

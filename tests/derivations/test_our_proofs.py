@@ -1,6 +1,6 @@
 """D1 to D17, D29, D31 to D46: likelihoods, priors, update rules, scores and numerics, by algebra.
 
-D18 to D28, D30, D54 and D55 are in test_our_estimator_proofs.py.
+D18 to D28, D30, D54, D55 and D56 are in test_our_estimator_proofs.py.
 """
 
 from itertools import combinations, pairwise, permutations, product

@@ -355,9 +355,10 @@ def regression(outputs, rows=30):
 def exactly(x, y, scale, noise):
     """Mean, covariance and log evidence of Bayesian linear regression, all outputs together."""
     a, outputs = np.hstack([x, np.ones((len(x), 1))]), y.shape[1]
-    one = [np.linalg.inv(a.T @ a / s**2 + np.eye(4) / scale**2) for s in noise]
+    size = a.shape[1]
+    one = [np.linalg.inv(a.T @ a / s**2 + np.eye(size) / scale**2) for s in noise]
     mean = np.stack([c @ a.T @ y[:, k] / noise[k] ** 2 for k, c in enumerate(one)], 1).ravel()
-    covariance = np.zeros((4, outputs, 4, outputs))
+    covariance = np.zeros((size, outputs, size, outputs))
     for k, c in enumerate(one):
         covariance[:, k, :, k] = c
     log_evidence = 0.0
@@ -366,7 +367,7 @@ def exactly(x, y, scale, noise):
         log_evidence -= 0.5 * (
             y[:, k] @ np.linalg.solve(total, y[:, k]) + np.linalg.slogdet(2 * np.pi * total)[1]
         )
-    return mean, covariance.reshape(4 * outputs, -1), log_evidence
+    return mean, covariance.reshape(size * outputs, -1), log_evidence
 
 
 SLOWLY = Recipe(Adam(0.05, schedule=Cosine()), epochs=600, batch_size=100)
@@ -393,6 +394,29 @@ def test_for_a_linear_model_posterior_and_evidence_are_bayesian_linear_regressio
         assert exactly(x, y, scale * factor, noise)[2] < log_evidence
         for one in np.eye(outputs):
             assert exactly(x, y, scale, noise * factor**one)[2] < log_evidence
+
+
+@pytest.mark.equation("D56")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_last_layer_is_bayesian_linear_regression_on_the_features(dtype):
+    """Of a network that is nowhere near its mode: mean, covariance, evidence and best scales."""
+    x, y = regression(1)
+    y, model = np.tanh(y), Model(MLP((3, 4, 1), "tanh"), LEARNED, GaussianLikelihood(0.5, True))
+    source, recipe = Linearised(model, Laplace("last-layer", rounds=2)), Recipe(epochs=2)
+    rows = Rows(x.astype(dtype), y.astype(dtype))
+    state, evidence = fit(source, rows, recipe, np.random.default_rng(0), False)
+    blocks = source.layout.views(state.theta.astype(float))
+    scale, noise = np.exp(blocks["prior_log_scale"][0]), np.exp(blocks["log_noise"])
+    inside = forward(model.network, blocks["mu"][None], x, Buffers())[1].inputs[-1][0]
+    mean, expected, log_evidence = exactly(inside, y, scale, noise)
+    loose = 1 if dtype is np.float64 else 1e4
+    np.testing.assert_allclose(blocks["mu"][-5:], mean, rtol=1e-6 * loose, atol=1e-8 * loose)
+    moved = (source.weights(state.theta, np.eye(21, dtype=dtype)) - blocks["mu"])[:, -5:]
+    np.testing.assert_allclose(moved.T @ moved, expected, rtol=1e-5 * loose, atol=1e-7 * loose)
+    np.testing.assert_allclose(evidence, log_evidence, atol=1e-7 * loose)
+    for factor in (0.99, 1.01):
+        assert exactly(inside, y, scale * factor, noise)[2] < log_evidence
+        assert exactly(inside, y, scale, noise * factor)[2] < log_evidence
 
 
 @pytest.mark.equation("D54")
