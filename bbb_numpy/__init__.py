@@ -27,7 +27,7 @@ from .gradients.reparameterised import Reparameterised, StickingTheLanding
 from .model.joint import Model
 from .model.kl_weights import CyclicalWarmUp, LinearWarmUp
 from .model.log_joint import LogJoint
-from .model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
+from .model.objectives import EUBO, MAP, MLE, FreeEnergy, PACBayes, Renyi
 from .parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from .parts.full_rank import FullRank
 from .parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
@@ -35,7 +35,12 @@ from .parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from .parts.mixture import ScaleMixturePrior
 from .parts.network import MLP
 from .parts.posteriors import MeanField, PointMass
-from .parts.priors import GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
+from .parts.priors import (
+    CentredGaussianPrior,
+    GaussianPrior,
+    LaplacePrior,
+    LayerwiseGaussianPrior,
+)
 from .parts.student_t import StudentTLikelihood, StudentTPrior
 from .sampling import DrawnWeights, sample
 from .sampling.mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, MetropolisHastings
@@ -45,6 +50,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .evaluation.arviz_export import to_arviz
+    from .evaluation.certificate import certificate
     from .evaluation.convergence import convergence
     from .evaluation.predictive import predict
     from .learners.checkpoint import load, save
@@ -67,6 +73,7 @@ __all__ = [
     "BayesianMLPRegressor",
     "BernoulliLikelihood",
     "CategoricalLikelihood",
+    "CentredGaussianPrior",
     "ChEES",
     "ClosedFormKL",
     "Constant",
@@ -94,6 +101,7 @@ __all__ = [
     "Model",
     "Momentum",
     "NonFiniteError",
+    "PACBayes",
     "PointMass",
     "PoissonLikelihood",
     "Recipe",
@@ -107,6 +115,7 @@ __all__ = [
     "StudentTLikelihood",
     "StudentTPrior",
     "__version__",
+    "certificate",
     "check",
     "check_hessian",
     "check_hvp",
@@ -135,6 +144,7 @@ for _table in (_catalogue.POSTERIORS, _catalogue.PRIORS, _catalogue.LIKELIHOODS)
             __all__ += [_kind.__name__]
 LAZY = {
     "Sampling": "learners.inference",
+    "certificate": "evaluation.certificate",
     "convergence": "evaluation.convergence",
     "predict": "evaluation.predictive",
     "to_arviz": "evaluation.arviz_export",

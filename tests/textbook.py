@@ -19,6 +19,7 @@ from bbb_numpy import (
     FullRank,
     LayerwiseGaussianPrior,
     LocalReparameterisation,
+    PACBayes,
     PointMass,
     Renyi,
 )
@@ -63,6 +64,11 @@ def layerwise_prior(like, prior, params, w):
     return normal(like, w, 0.0, of_layer @ scales)
 
 
+def centred_prior(like, prior, params, w):
+    """D57."""
+    return gaussian_prior(like, prior, params, w - np.array([prior.centre]))
+
+
 def laplace_prior(like, prior, params, w):
     """D16."""
     return -np.log(2 * prior.scale) - like.abs(w) / prior.scale
@@ -90,6 +96,7 @@ def mixture_prior(like, prior, params, w):
 
 PRIORS = {
     "GaussianPrior": gaussian_prior,
+    "CentredGaussianPrior": centred_prior,
     "LayerwiseGaussianPrior": layerwise_prior,
     "LaplacePrior": laplace_prior,
     "StudentTPrior": student_prior,
@@ -169,8 +176,9 @@ def log_likelihood(likelihood, params, f, y):
 def blocks_of(theta, layout):
     """Cut theta by name."""
     cut, at = {}, 0
-    for name, (length,) in layout.blocks:
-        cut[name], at = theta[at : at + length], at + length
+    for name, shape in layout.blocks:
+        end = at + int(np.prod(shape))
+        cut[name], at = theta[at:end].reshape(shape), end
     return cut
 
 
@@ -320,6 +328,13 @@ def flipped_outputs(like, case, parts, noise):
     return np.concatenate(each)
 
 
+def pac_bayes(like, objective, kl, nll):
+    """The quadratic bound on r + sqrt(2 r k) + 2 k and more, in nats of N rows (D58)."""
+    rows = objective.rows
+    k = (kl + np.log(2 * np.sqrt(rows) / objective.delta)) / (2 * rows)
+    return (like.sqrt(nll / rows / np.log(2) + k) + like.sqrt(k)) ** 2 * rows * np.log(2)
+
+
 def closed_form_loss(like, theta, case):
     """pi beta KL in closed form, and the sampled likelihood (R1, D18, D21, D22)."""
     estimator, parts = case.estimator, blocks_of(theta, case.estimator.layout)
@@ -333,8 +348,10 @@ def closed_form_loss(like, theta, case):
             w, _ = weights(like, case, parts, e)
             f = outputs(like, w, case.x, estimator.model.network)
         total = total + of(LIKELIHOODS, likelihood)(like, likelihood, parts, f, case.y).sum()
-    weight = estimator.objective.beta * case.kl_weight
-    return weight * divergence(like, case, parts) - total / len(case.noise)
+    kl, nll, pi = divergence(like, case, parts), -total / len(case.noise), case.kl_weight
+    if isinstance(estimator.objective, PACBayes):
+        return pac_bayes(like, estimator.objective, kl, nll / pi) * pi
+    return estimator.objective.beta * pi * kl + nll
 
 
 def loss(like, theta, case):

@@ -140,3 +140,60 @@ def entropy_of_a_class(p: Any) -> Any:
     total = -np.sum(mean * np.log(mean))
     aleatoric = -np.mean(np.sum(p * np.log(p), axis=1))
     return total, aleatoric, total - aleatoric
+
+
+@formula(
+    nll=positive(),
+    kl=positive(),
+    rows=positive(),
+    price=positive(),
+    returns="value d_nll d_kl",
+    slopes={"d_nll": "nll", "d_kl": "kl"},
+    tags="D57 D58",
+    wrong={
+        "(kl + price) / (2 * rows)": {
+            "kl / (2 * rows)": (
+                "the price of certainty, log(2 sqrt(N) / delta), is missing: rows mislead even "
+                "where q is the prior."
+            ),
+            "(kl + price) / rows": "k is half of what bounds the kl of two shares: 2 N below.",
+        },
+        "nll / unit + small**2": {
+            "nll / unit": (
+                "k is missing under the first root, sqrt(r + k): this promises too much."
+            ),
+        },
+        "unit * (large + small) ** 2": {
+            "rows * (large + small) ** 2": "log 2 is missing: r is counted in bits, nll in nats.",
+            "unit * (large**2 + small**2)": (
+                "the square of a sum has a product in it, 2 sqrt(r + k) sqrt(k)."
+            ),
+        },
+        "(large + small) / large,": {
+            "1 + 0 * nll,": (
+                "the slope for nll is taken as that of the free energy, 1. It is larger: with r "
+                "the root of r + k grows, too."
+            ),
+        },
+        "(large + small) ** 2 / (large * small) * np.log(2) / 2": {
+            "(large + small) / large": (
+                "KL is weighed as in the free energy, like the NLL. The bound weighs it more, "
+                "log(2) / 2 (1 + sqrt(1 + r / k)) times."
+            ),
+            "(large + small) / small * np.log(2) / 2": (
+                "KL enters under both roots, and only the slope of sqrt(k) is here; that of "
+                "sqrt(r + k) is missing."
+            ),
+        },
+    },
+)
+def bound_to_train_on(nll: Any, kl: Any, rows: Any, price: Any) -> Any:
+    """PAC-Bayes-quadratic bound in nats, and its slopes."""
+    unit = rows * np.log(2)
+    small = np.sqrt((kl + price) / (2 * rows))
+    large = np.sqrt(nll / unit + small**2)
+    return (
+        unit * (large + small) ** 2,
+        (large + small) / large,
+        (large + small) ** 2 / (large * small) * np.log(2) / 2,
+    )

@@ -22,6 +22,7 @@ from ..model.objectives import (
     Linear,
     LogDensities,
     Objective,
+    PACBayes,
     free_energy,
 )
 from ..numeric.buffers import Buffers
@@ -121,15 +122,37 @@ class Family:
         name = type(self).__name__
         if "density" in self.needs and point:
             raise ValueError(f"{name} needs a posterior with a density; use Reparameterised")
-        if "linear" in self.needs and not isinstance(self.objective, FreeEnergy):
+        of_kl = "closed form" in self.needs and isinstance(self.objective, PACBayes)
+        if self.needs & {"linear", "closed form"} and not (
+            of_kl or isinstance(self.objective, FreeEnergy)
+        ):
             raise ValueError(
                 f"{name} needs for its objective one that is linear in log q, FreeEnergy; got "
                 f"{_name(self.objective)}. Use Reparameterised, which differentiates any of them"
             )
+        if isinstance(self.objective, PACBayes):
+            self._check_bound()
         if "closed form" in self.needs and not hasattr(prior, "expected_log_density"):
             raise ValueError(
                 f"{name} needs KL(q || prior) in closed form, and there is none for a Gaussian q "
                 f"and {_name(prior)}. Use GaussianPrior, or Reparameterised, which samples it"
+            )
+
+    def _check_bound(self) -> None:
+        """Refuse what makes no bound on the share of wrong classes of classes to come (D58)."""
+        if "closed form" not in self.needs:
+            raise ValueError(
+                "PACBayes needs KL(q || prior) in closed form, since that of a sample may be "
+                f"negative, and {type(self).__name__} samples it. Use LocalReparameterisation"
+            )
+        if self.model.likelihood.target_kind != "class":
+            raise ValueError(
+                "PACBayes bounds the share of wrong classes, of which there are none with "
+                f"{_name(self.model.likelihood)}. Use CategoricalLikelihood"
+            )
+        if self.model.prior.blocks():
+            raise ValueError(
+                "PACBayes bounds nothing where the prior learns from the rows. Use learn=False"
             )
 
     @cached_property

@@ -21,11 +21,11 @@ from ..numeric.layout import Array
 from ..parts.network import MLP
 from .catalogue import (
     CHECKED_LIKELIHOODS,
+    CHECKED_OBJECTIVES,
     CHECKED_POSTERIORS,
     CHECKED_PRIORS,
     ESTIMATORS,
     LIKELIHOODS,
-    OBJECTIVES,
     POSTERIORS,
     PRIORS,
     Estimator,
@@ -71,7 +71,7 @@ class Case(NamedTuple):
 
 def combinations() -> Iterator[Combination]:
     """Yield all combinations of short names, valid or not."""
-    tables = (POSTERIORS, PRIORS, LIKELIHOODS, ESTIMATORS, OBJECTIVES)
+    tables = (POSTERIORS, PRIORS, LIKELIHOODS, ESTIMATORS, CHECKED_OBJECTIVES)
     for names in product(*tables):
         yield Combination(*names)
 
@@ -96,7 +96,7 @@ def estimator(
         CHECKED_PRIORS[which.prior],
         likelihood,
     )
-    posterior, objective = CHECKED_POSTERIORS[which.posterior], OBJECTIVES[which.objective]
+    posterior, objective = CHECKED_POSTERIORS[which.posterior], CHECKED_OBJECTIVES[which.objective]
     return ESTIMATORS[which.estimator](model, posterior, objective)
 
 

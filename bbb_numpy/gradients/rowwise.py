@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..model.objectives import FreeEnergy, LogDensities, free_energy
+from ..model.objectives import LogDensities
+from ..numeric.buffers import Buffers
 from ..numeric.layout import Array
 from ..parts.network import open_gates
 from ..parts.posteriors import MeanField
-from .closed_form import add_kl, shares
+from .closed_form import add_kl, costs
 from .family import Batch, Family
 
 __all__ = ["Rowwise", "sum_outer"]
@@ -27,9 +28,7 @@ class Rowwise(Family):
     """
 
     posterior: MeanField = MeanField()
-    objective: FreeEnergy = free_energy
-
-    needs: ClassVar[frozenset[str]] = frozenset({"density", "linear", "closed form"})
+    needs: ClassVar[frozenset[str]] = frozenset({"density", "closed form"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -40,15 +39,16 @@ class Rowwise(Family):
             )
 
     def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
-        """Write the gradient of the free energy (D21, D22)."""
+        """Write the gradient of the objective (D21, D22)."""
         likelihood, parts = self.model.likelihood, self.posterior.factor(at.blocks, at.buffers)
         z, tape = self._forward(at, parts.softplus)
         log_likelihood, saved = likelihood.log_likelihood(at.blocks, z, at.y, at.sample_weight)
-        each = shares(at)
-        d_z = likelihood.log_likelihood_vjp(saved, each, at.d_blocks)
+        cost = costs(self, at, parts, log_likelihood)
+        d_z = likelihood.log_likelihood_vjp(saved, cost.cotangents.likelihood, at.d_blocks)
         self._backward(at, parts.softplus, tape, d_z)
         at.d_blocks["rho"] *= parts.sigmoid  # d sigma/d rho = s(rho)
-        return add_kl(self, at, parts, each, log_likelihood)
+        add_kl(self, at, parts, cost)
+        return cost.value, cost.terms
 
     def _forward(self, at: Batch, sigma: Array) -> tuple[Array, list[Any]]:
         raise NotImplementedError
@@ -56,10 +56,21 @@ class Rowwise(Family):
     def _backward(self, at: Batch, sigma: Array, tape: list[Any], d_z: Array) -> None:
         raise NotImplementedError
 
+    def _at(
+        self, theta: Array, noise: Array, x: Array, buffers: Buffers | None
+    ) -> tuple[Array, list[Any]]:
+        at = self.batch(theta, noise, x, x, 1.0, buffers, None)  # at any y
+        return self._forward(at, self.posterior.factor(at.blocks, at.buffers).softplus)
+
+    def row_outputs(
+        self, theta: Array, noise: Array, x: Array, buffers: Buffers | None = None
+    ) -> Array:
+        """Return the network's outputs (S, B, heads), of every row by weights of its own."""
+        return self._at(theta, noise, x, buffers)[0]
+
     def gates(self, theta: Array, noise: Array, x: Array) -> Array:
         """Return which ReLU units are on, for every sample and row."""
-        at = self.batch(theta, noise, x, x, 1.0, None, None)  # at any y
-        _, tape = self._forward(at, self.posterior.factor(at.blocks, at.buffers).softplus)
+        _, tape = self._at(theta, noise, x, None)
         return open_gates(self.model.network, [layer.slope for layer in tape[1:]])
 
     def pairs(self, flat: Array) -> list[tuple[Array, Array]]:

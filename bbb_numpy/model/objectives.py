@@ -21,7 +21,7 @@ import numpy as np
 
 from ..numeric.elementary import log1p, logsumexp
 from ..numeric.layout import Array
-from ..numeric.validation import not_negative, real
+from ..numeric.validation import not_negative, proper_fraction, real, whole
 
 __all__ = [
     "EUBO",
@@ -33,6 +33,7 @@ __all__ = [
     "Linear",
     "LogDensities",
     "Objective",
+    "PACBayes",
     "Renyi",
     "free_energy",
     "log_weights",
@@ -144,6 +145,46 @@ TERMS: dict[str, Objective] = {
     "likelihood": Term((0.0, 0.0, -1.0)),
     "free energy": free_energy,
 }
+
+
+@dataclass(frozen=True)
+class PACBayes:
+    r"""A bound on the share of wrong classes, to be trained on (Perez-Ortiz et al. 2021; D58).
+
+    .. math:: N \log 2\, \big(\sqrt{r + k} + \sqrt k\big)^2, \qquad
+              r = -\frac{E_q[\log P(D|w)]}{N \log 2}, \qquad
+              k = \frac{KL(q \| P(w)) + \log(2 \sqrt N / \delta)}{2N}
+
+    Whoever is wrong gave the right class at most 1/2, so r is no less than the share of wrong
+    classes in the rows, and the square is a bound on that of all classes to come, with probability
+    1 - delta over the rows. `FreeEnergy` of a beta that the bound itself chooses.
+
+    Parameters
+    ----------
+    rows : int
+        N >= 1, of all data; what minibatches pay is a share of it. Learners fill it in.
+    delta : float
+        Probability in (0, 1) that the rows mislead.
+    """
+
+    rows: int = 1000
+    delta: float = 0.025
+
+    def __post_init__(self) -> None:
+        whole("rows", self.rows, 1)
+        proper_fraction("delta", self.delta)
+
+    def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
+        """Return value and cotangents; with one KL for all samples, as the closed form has it."""
+        samples, scale = len(terms.prior), kl_weight * self.rows * log(2.0)
+        each = np.full(samples, 1.0 / samples, terms.prior.real.dtype)
+        price = log(2.0 * self.rows**0.5 / self.delta)
+        k = (each.dot(terms.posterior - terms.prior) + price) / (2.0 * self.rows)
+        small, large = np.sqrt(k), np.sqrt(k - each.dot(terms.likelihood) / scale)  # of k, r + k
+        both = small + large
+        # d/dr = both / large,  d/dk = both^2 / (small large)
+        of_kl = each * (0.5 * kl_weight * log(2.0) * (both * both / (small * large)))  # D58
+        return scale * both * both, Cotangents(of_kl, -of_kl, each * -(both / large))
 
 
 def log_weights(terms: LogDensities, kl_weight: float) -> Array:

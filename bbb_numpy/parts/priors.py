@@ -13,9 +13,10 @@ import numpy as np
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import LOG_2PI, add_scaled, columns, sums_of_squares, write_gradient
 from ..numeric.layout import Array, Blocks, Params
-from ..numeric.validation import Numbers, Optional, flag, standard_deviation
+from ..numeric.validation import NUMBERS, Numbers, Optional, flag, standard_deviation
 
 __all__ = [
+    "CentredGaussianPrior",
     "ClosedFormPrior",
     "ExpectedLogPrior",
     "GaussianPrior",
@@ -184,6 +185,38 @@ class GaussianPrior(ClosedFormPrior):
             d_params["prior_log_scale"][0] = precision * squares - size
         value = -0.5 * precision * squares - size * (log_scale + 0.5 * LOG_2PI)
         return ExpectedLogPrior(value, -precision * mean, -0.5 * precision)
+
+
+@dataclass(frozen=True, eq=False)
+class CentredGaussianPrior(GaussianPrior):
+    """P(w) = prod_j N(w_j; centre_j, scale^2), around weights that other data have taught (D57).
+
+    Parameters
+    ----------
+    centre : float or ndarray (P,)
+        Where the weights are expected, before the rows are seen that they are to learn from.
+    """
+
+    centre: Any = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        NUMBERS("centre", self.centre)
+
+    def _offset(self, w: Array) -> Array:
+        """Return w - centre, in the dtype of w."""
+        return w - np.asarray(self.centre, w.real.dtype)
+
+    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Any]:
+        return super().log_density(params, self._offset(w), buffers)
+
+    def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
+        return super().draw(rng, params, shape) + self.centre
+
+    def expected_log_density(
+        self, params: Params, mean: Array, total_variance: Any, d_params: Params
+    ) -> ExpectedLogPrior:
+        return super().expected_log_density(params, self._offset(mean), total_variance, d_params)
 
 
 @dataclass(frozen=True)

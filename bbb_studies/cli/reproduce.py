@@ -38,6 +38,9 @@ STUDIES = {
     "elbo-minima": Study(
         "ours.elbo_minima", "the bounds that many starts reach, and the ways between"
     ),
+    "certificate": Study(
+        "ours.certificate", "PAC-Bayes certificates of digits, with and without a prior from data"
+    ),
     "coin": Study("mullachery.coin", "closed form, grid and Metropolis-Hastings agree on a coin"),
     "occam": Study("mullachery.occam", "evidence against data complexity, from real numbers"),
     "powerball": Study(

@@ -1,4 +1,4 @@
-"""D18 to D28, D30, D54, D55, D56: estimators, objectives, curvature, by algebra and exact moments.
+"""D18 to D28, D30, D54 to D58: by algebra and exact moments.
 
 Expectations over noise are those of polynomials in standard normal numbers.
 """
@@ -536,3 +536,52 @@ def test_the_last_layer_is_linear_regression_one_row_after_the_other():
     spread = noise + (rows[1].T * column)[0]
     equal(first + (r[1] - (rows[1].T * m)[0]) ** 2 / spread, both)
     equal(kernel[0, 0] * spread, kernel.det())
+
+
+@pytest.mark.equation("D57")
+def test_a_bound_for_all_q_at_once():
+    # two weight vectors: the largest of E_q f - KL(q || P) over q is log E_P e^f, and it is one
+    q, p, f, g = positives("q p f g")
+    gain = q * f + (1 - q) * g - q * log(q / p) - (1 - q) * log((1 - q) / (1 - p))
+    total = p * exp(f) + (1 - p) * exp(g)
+    best, rest = p * exp(f) / total, (1 - p) * exp(g) / total
+    equal(best + rest, 1)
+    slope = f - g - log(q / p) + log((1 - q) / (1 - p))
+    equal(diff(gain, q), slope)
+    # there log(q / p) is f - log E_P e^f, for the other g - log E_P e^f: the slope is 0
+    equal(best / p, exp(f - log(total)))
+    equal(rest / (1 - p), exp(g - log(total)))
+    equal(best * (f - (f - log(total))) + rest * (g - (g - log(total))), log(total))
+    equal(diff(gain, q, 2), -1 / q - 1 / (1 - q))
+    # a binomial's moment: p drops out of every term
+    r = positives("r")
+    term = p**2 * (1 - p) ** 3 * (r / p) ** 2 * ((1 - r) / (1 - p)) ** 3  # P(k = 2) e^(5 kl)
+    equal(term, r**2 * (1 - r) ** 3)
+    # kl is convex in both: determinant and diagonal of its Hessian are nowhere negative
+    kl = r * log(r / p) + (1 - r) * log((1 - r) / (1 - p))
+    hessian = sympy.hessian(kl, (r, p))
+    equal(hessian.det(), (p - r) ** 2 / (r * (1 - r) * p**2 * (1 - p) ** 2))
+    equal(hessian[0, 0], 1 / r + 1 / (1 - r))
+    equal(hessian[1, 1], r / p**2 + (1 - r) / (1 - p) ** 2)
+
+
+@pytest.mark.equation("D58")
+def test_the_bound_to_train_on_and_its_temperature():
+    r, R, k, lam = positives("r R k lambda")
+    binary = r * log(r / R) + (1 - r) * log((1 - r) / (1 - R))
+    apart = diff(binary - (R - r) ** 2 / (2 * R), R)
+    equal(apart, (R - r) * ((R - r) + R * (R + r)) / (2 * R**2 * (1 - R)))
+    bound = (sqrt(r + k) + sqrt(k)) ** 2
+    equal((bound - r) ** 2, 4 * k * bound)
+    large, small = sqrt(r + k), sqrt(k)
+    equal(diff(bound, r), (large + small) / large)
+    equal(diff(bound, k), (large + small) ** 2 / (large * small))
+    # the slopes of N log 2 bound for KL and NLL are these times 1 / (2N) and 1 / (N log 2)
+    equal(log(2) / 2 * (large + small) ** 2 / (large * small) * large / (large + small),
+          log(2) / 2 * (large + small) / small)  # fmt: skip
+    equal((sqrt(r + k) / sqrt(k)) ** 2, 1 + r / k)
+    family = (r + 2 * k / lam) / (1 - lam / 2)
+    best = 2 * small / (large + small)
+    equal(family.subs(lam, best), bound)
+    equal(diff(family, lam).subs(lam, best), 0)
+    equal(log(2) / best, log(2) / 2 * (large + small) / small)

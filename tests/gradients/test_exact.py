@@ -23,7 +23,10 @@ def value_of(which):
 
 
 # of the different values those in which every three parts meet; before a commit every two
-DIFFERENT = list({value_of(which): which for which in VALID}.values())
+# A bound takes a root of the KL, whose constants are rounded: its map alone is proved to be the
+# textbook's, in tests/model/test_objectives.py
+SUMS = [which for which in VALID if which.objective != "pac-bayes"]
+DIFFERENT = list({value_of(which): which for which in SUMS}.values())
 VALUES = covering(DIFFERENT, 2 if CHECKED is PAIRS else 3)
 
 
@@ -75,7 +78,7 @@ def test_every_value_is_the_textbook_formula_exactly(likelihood):
 
 
 def test_the_values_proved_are_few_and_of_every_kind():
-    assert set(VALUES) <= set(VALID)
+    assert set(VALUES) <= set(SUMS)
     assert len(VALUES) < len(VALID) / 4
     assert {value_of(which).estimator for which in VALUES} == {
         True, False, "local-reparameterisation", "flipout",

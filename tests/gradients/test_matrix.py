@@ -106,7 +106,7 @@ def test_a_random_part_of_the_matrix_agrees_with_central_differences_to_1e_6(dat
 REASONS = (
     *(f"{name} estimates one weight vector" for name in ("MLE", "MAP")),
     *(f"a point mass has no density, so {name} is infinite"
-      for name in ("FreeEnergy", "Renyi", "EUBO")),
+      for name in ("FreeEnergy", "Renyi", "EUBO", "PACBayes")),
     *(f"a point estimate cannot learn the numbers of {name}:"
       for name in ("GaussianPrior", "LayerwiseGaussianPrior", "StudentTPrior",
                    "ScaleMixturePrior")),
@@ -115,6 +115,13 @@ REASONS = (
     *(f"{by} needs for its objective one that is linear in log q, FreeEnergy; got {name}."
       for by in ("ClosedFormKL", "StickingTheLanding", "LocalReparameterisation", "Flipout")
       for name in ("Renyi", "EUBO")),
+    "StickingTheLanding needs for its objective one that is linear in log q, FreeEnergy; got PAC",
+    *(f"PACBayes needs KL(q || prior) in closed form, since that of a sample may be negative, and "
+      f"{by} samples it." for by in ("Reparameterised", "DoublyReparameterised", "SelfNormalised")),
+    *(f"PACBayes bounds the share of wrong classes, of which there are none with {name}."
+      for name in ("GaussianLikelihood", "HeteroscedasticLikelihood", "StudentTLikelihood",
+                   "PoissonLikelihood")),
+    "PACBayes bounds nothing where the prior learns from the rows.",
     *(f"{by} needs KL(q || prior) in closed form, and there is none for a Gaussian q and {name}."
       for by in ("ClosedFormKL", "LocalReparameterisation", "Flipout")
       for name in ("LaplacePrior", "StudentTPrior", "ScaleMixturePrior")),

@@ -4,6 +4,8 @@ from math import exp, fsum, log
 
 import numpy as np
 import pytest
+import textbook as formulas
+from exact_cases import Exact
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import (
@@ -15,6 +17,8 @@ from problems import (
     seeds,
 )
 
+from bbb_numpy.evaluation.certificate import pac_bayes
+from bbb_numpy.exact import prove, prove_same
 from bbb_numpy.model.objectives import (
     EUBO,
     MAP,
@@ -22,6 +26,7 @@ from bbb_numpy.model.objectives import (
     TERMS,
     FreeEnergy,
     LogDensities,
+    PACBayes,
     Renyi,
     free_energy,
     log_weights,
@@ -197,6 +202,51 @@ def test_the_mean_weight_is_the_evidence_and_the_mean_of_its_logarithm_is_below(
     assert np.all(np.abs(share @ w - exact.mean) < 4 * spread)
 
 
+def bounded(objective, count):
+    """Value and slopes of a bound, as functions of log densities (3 count,) and of pi."""
+
+    def value_and_grad(flat, pi):
+        value, cotangents = objective(LogDensities(*flat.reshape(3, count)), pi)
+        return value, np.concatenate(cotangents)
+
+    return value_and_grad
+
+
+# log q, log P, log likelihood: the KL is positive, and so is -log likelihood
+FLAT = np.array([3.0, 2.5, -1.0, 0.5, -4.0, -7.5])
+
+
+@pytest.mark.equation("D58")
+def test_the_bound_to_train_on_is_the_textbooks_and_its_cotangents_its_slopes_exactly():
+    objective = PACBayes(64, 0.25)
+    function = bounded(objective, 2)
+    assert prove(function, FLAT, 0.75)
+    double = bounded(objective, 2)
+    wrong = prove(lambda flat, pi: (double(flat, pi)[0], 2 * double(flat, pi)[1]), FLAT, 0.75)
+    assert wrong.verdict == "refuted"
+
+    def textbook_value(flat, pi):
+        q, prior, likelihood = flat.reshape(3, 2).sum(axis=1)
+        return formulas.pac_bayes(Exact, objective, (q - prior) / 2, -likelihood / 2 / pi) * pi
+
+    assert prove_same(lambda flat, pi: function(flat, pi)[0], textbook_value, FLAT, 0.75)
+
+
+@pytest.mark.equation("D58")
+@given(kl=st.floats(0.0, 1e4), nll=st.floats(1e-6, 1e4), rows=st.integers(1, 10**5))
+def test_the_bound_to_train_on_is_above_the_certificate_and_a_free_energy_in_its_slopes(
+    kl, nll, rows
+):
+    terms = LogDensities(np.array([kl]), np.zeros(1), np.array([-nll]))
+    value, (of_kl, _, of_nll) = PACBayes(rows, 0.1)(terms, 1.0)
+    risk = nll / (rows * log(2))
+    if risk < 1:
+        assert value / (rows * log(2)) >= pac_bayes(risk, kl, rows, 0.1) * (1 - 1e-12)
+    beta = FreeEnergy(-of_kl[0] / of_nll[0])(terms, 1.0)[1]
+    assert np.allclose([of_kl, of_nll], np.array([beta[0], beta[2]]) * -of_nll, rtol=1e-12)
+    assert -of_kl[0] / of_nll[0] > log(2) * (1 - 1e-12)
+
+
 @pytest.mark.parametrize(
     ("make", "value", "message"),
     [
@@ -204,6 +254,7 @@ def test_the_mean_weight_is_the_evidence_and_the_mean_of_its_logarithm_is_below(
         (Renyi, 1e6, "alpha must be"), (Renyi, -1_000_000.5, "alpha must be"),
         (FreeEnergy, -0.1, "beta must be finite and >= 0; got -0.1"),
         (FreeEnergy, np.inf, "beta must be finite"),
+        (PACBayes, 0, "rows must be"), (lambda delta: PACBayes(9, delta), 1.0, "delta must be"),
     ],
 )  # fmt: skip
 def test_impossible_numbers_are_refused_by_name(make, value, message):

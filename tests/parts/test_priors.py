@@ -17,13 +17,16 @@ from problems import (
 from scipy import stats
 from scipy.integrate import cumulative_trapezoid
 
-from bbb_numpy import Adam, GaussianPrior
+from bbb_numpy import MLP, Adam, CategoricalLikelihood, GaussianPrior, MeanField, Model
 from bbb_numpy.gradients.catalogue import CHECKED_PRIORS
+from bbb_numpy.gradients.closed_form import ClosedFormKL
+from bbb_numpy.gradients.matrix import Case, prove_case
+from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import LOG_2PI
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts.mixture import ScaleMixturePrior
-from bbb_numpy.parts.priors import LaplacePrior
+from bbb_numpy.parts.priors import CentredGaussianPrior, LaplacePrior
 
 SIZES = (1, 2, 1)  # 7 weights
 PRIORS = {name: prior.for_network(SIZES) for name, prior in CHECKED_PRIORS.items()}
@@ -162,3 +165,25 @@ def test_a_prior_has_a_kink_where_its_slope_jumps_at_zero(name):
     jump = (right - middle) / h - (middle - left) / h
     assert (abs(jump) > 1.0) == prior.kink
     assert prior.kink or abs(jump) < 0.01
+
+
+@pytest.mark.equation("D57")
+@pytest.mark.parametrize("learn", [False, True])
+@pytest.mark.parametrize("make", [ClosedFormKL, Reparameterised])
+def test_a_prior_around_a_centre_is_the_gaussian_of_what_is_left_and_its_gradient_is_proved(
+    make, learn
+):
+    rng = np.random.default_rng(0)
+    network = MLP((2, 2))
+    centre = rng.integers(-4, 5, network.layout.size) / 4.0
+    prior, plain = CentredGaussianPrior(0.5, learn, centre), GaussianPrior(0.5, learn)
+    estimator = make(Model(network, prior, CategoricalLikelihood()), MeanField(0.3, -0.5, 0.5))
+    theta, noise = estimator.init(rng), estimator.draw(rng, 2)
+    x, y = rng.standard_normal((3, 2)), np.eye(2)[[0, 1, 1]]
+    assert prove_case(Case(estimator, theta, noise, x, y, 0.75)).proved
+    w = rng.standard_normal((3, len(centre)))
+    assert np.array_equal(log_density(prior, w), log_density(plain, w - centre))
+    draws = prior.draw(rng, params_of(prior), (4000, len(centre)))
+    assert np.abs(draws.mean(axis=0) - centre).max() < 5 * 0.5 / 4000**0.5
+    with pytest.raises(ValueError, match="centre"):
+        CentredGaussianPrior(centre=np.array([np.nan]))

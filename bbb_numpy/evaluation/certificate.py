@@ -1,0 +1,201 @@
+r"""A guarantee for classes to come, from the rows that trained q: PAC-Bayes certificates (D57).
+
+With probability 1 - delta over N rows, for all q at once, if P(w) was fixed before they were seen:
+
+.. math:: \mathrm{kl}(r \,\|\, R) \le \frac{KL(q \| P) + \log(2 \sqrt N / \delta)}{N}
+
+with r the share of wrong classes in the rows and R that of classes to come, both of networks that
+are drawn from q anew for every case (Langford and Caruana 2002; Maurer 2004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from math import inf, log, log1p
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from ..gradients.family import Family
+from ..gradients.local_reparameterisation import LocalReparameterisation
+from ..numeric.buffers import Buffers
+from ..numeric.validation import (
+    FLOATS,
+    GENERATOR,
+    SAMPLES,
+    InstanceOf,
+    Numbers,
+    accepts,
+    not_negative,
+    proper_fraction,
+    real,
+    whole,
+)
+from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
+from ..parts.posteriors import Density, MeanField
+from ..parts.priors import ClosedFormPrior
+from .predictive import BLOCK_NUMBERS
+
+__all__ = ["Certificate", "binary_kl", "certificate", "invert_kl", "pac_bayes"]
+
+Array = NDArray[Any]
+
+
+class Certificate(NamedTuple):
+    """What is certain of networks drawn from q, with probability 1 - delta - delta_draws."""
+
+    bound: float  # on the share of wrong classes to come, a new network for every case
+    risk: float  # the share of wrong classes among the rows, of the networks that were drawn
+    risk_bound: float  # on that of all networks of q, with probability 1 - delta_draws
+    kl: float  # KL(q || P(w)), in nats
+    rows: int
+
+
+def binary_kl(q: float, p: float) -> float:
+    """Return kl(q || p) of two probabilities, in nats; inf where p excludes what q allows (D57).
+
+    For p near q, where both terms are nearly p - q and cancel, that difference enters as it is:
+    the relative error is some eps / abs(p - q).
+    """
+
+    def term(a: float, b: float, d: float) -> float:
+        """Return a log(a / b), for d = b - a."""
+        if a == 0.0 or b == 0.0:
+            return 0.0 if a == 0.0 else inf
+        return -a * (log1p(d / a) if abs(d) < 0.5 * a else log(b / a))
+
+    return term(q, p, p - q) + term(1.0 - q, 1.0 - p, q - p)
+
+
+@accepts(q=partial(real, low=0.0, high=np.nextafter(1.0, 2.0)), most=not_negative)
+def invert_kl(q: float, most: float, upper: bool = True) -> float:
+    """Return the largest p >= q with kl(q || p) <= most, or without `upper` the least p <= q.
+
+    By bisection until no float lies between; of the last two the outer one, which is no promise
+    too many.
+    """
+    inside, outside = q, 1.0 if upper else 0.0
+    while (middle := inside + 0.5 * (outside - inside)) not in (inside, outside):
+        if binary_kl(q, middle) <= most:
+            inside = middle
+        else:
+            outside = middle
+    return outside
+
+
+@accepts(kl=not_negative, rows=partial(whole, least=1), delta=proper_fraction)
+def pac_bayes(risk: float, kl: float, rows: int, delta: float) -> float:
+    """Return the bound on the share of wrong classes to come, of a risk on N rows (D57).
+
+    Maurer's: with probability 1 - delta over the rows, for every q at once.
+    """
+    return invert_kl(risk, (kl + log(2.0 * rows**0.5 / delta)) / rows)  # D57
+
+
+@accepts(
+    estimator=InstanceOf(Family),
+    theta=FLOATS,
+    x=Numbers((None, None), least=1),
+    y=Numbers((None, None), least=1),
+    rng=GENERATOR,
+    samples=SAMPLES,
+    delta=proper_fraction,
+    delta_draws=proper_fraction,
+)
+def certificate(
+    estimator: Family,
+    theta: Array,
+    x: Array,
+    y: Array,
+    *,
+    rng: Generator,
+    samples: int = 100,
+    delta: float = 0.025,
+    delta_draws: float = 0.01,
+) -> Certificate:
+    """Return a bound on the share of wrong classes to come, certain but for two probabilities.
+
+    It speaks of networks that are drawn from q anew for every case; a vote of many makes at most
+    twice as many mistakes. Of the network with the mean weights it says nothing.
+
+    Parameters
+    ----------
+    estimator : Family
+        Its prior has to be one of fixed numbers, of which KL(q || P(w)) has a closed form, and
+        has to be chosen *without the rows*: that is the user's promise. `CentredGaussianPrior`
+        stands around weights that other rows have taught.
+    theta : ndarray
+        q, which may have been trained on the rows in any way, `PACBayes` the best of them.
+    x, y : ndarray (N, d_in), (N, K)
+        The rows, independent draws of what is to come; one-hot classes, or one column of 0 and 1.
+    rng : numpy.random.Generator
+    samples : int
+        How many networks every row meets, each drawn for it alone: N x samples independent draws.
+    delta, delta_draws : float
+        Probabilities in (0, 1) that the rows mislead, and that the drawn networks do.
+
+    Raises
+    ------
+    ValueError
+        For another prior, no density, or no classes.
+    """
+    model, posterior, (rows, classes) = estimator.model, estimator.posterior, y.shape
+    Numbers((estimator.layout.size,))("theta", theta)
+    Numbers((rows, model.network.sizes[0]))("x, of as many rows as y,", x)
+    binary = isinstance(model.likelihood, BernoulliLikelihood) and classes == 1
+    if not binary and not isinstance(model.likelihood, CategoricalLikelihood):
+        raise ValueError(
+            "a certificate counts wrong classes: the likelihood must be categorical, or a "
+            f"Bernoulli one with a single output; got {model.likelihood!r}, {classes} outputs"
+        )
+    if not isinstance(posterior, Density) or not isinstance(model.prior, ClosedFormPrior):
+        raise ValueError(
+            "a certificate needs KL(q || prior) in closed form: a posterior with a density and a "
+            f"Gaussian prior; got {posterior!r} and {model.prior!r}"
+        )
+    if model.prior.blocks():
+        raise ValueError(
+            "a prior that has learned from the rows certifies nothing about them; use learn=False"
+        )
+    kl, wrong = _divergence(estimator, theta), 0
+    for at, f in _outputs(estimator, theta, np.asarray(x, theta.dtype), rng, samples):
+        chosen, right = (f > 0, y[at] > 0.5) if binary else (f.argmax(-1), y[at].argmax(-1))
+        wrong += int(np.count_nonzero(chosen != right))
+    risk = wrong / (rows * samples)
+    risk_bound = invert_kl(risk, -log(delta_draws) / (rows * samples))  # D57
+    return Certificate(pac_bayes(risk_bound, kl, rows, delta), risk, risk_bound, kl, rows)
+
+
+def _divergence(estimator: Family, theta: Array) -> float:
+    """Return KL(q || P(w)) in float64, whatever the dtype of theta (D18, D19)."""
+    posterior: Any = estimator.posterior
+    prior: Any = estimator.model.prior
+    blocks = estimator.layout.views(theta.astype(np.float64))
+    entropy = posterior.entropy(posterior.factor(blocks, Buffers()), prior.starts)
+    expected = prior.expected_log_density({}, blocks["mu"], entropy.total_variance, {})
+    return float(-entropy.value - expected.value)
+
+
+def _outputs(
+    estimator: Family, theta: Array, x: Array, rng: Generator, samples: int
+) -> Iterator[tuple[slice, Array]]:
+    """Yield rows, and outputs (S, B, heads) there of networks drawn anew for every row (D57).
+
+    Independent weights need not be drawn: the outputs of layers are (D21).
+    """
+    model, buffers = estimator.model, Buffers()
+    if isinstance(estimator.posterior, MeanField):
+        local = LocalReparameterisation(model, estimator.posterior)
+        step = max(1, BLOCK_NUMBERS // (samples * sum(model.network.sizes)))
+        for at in (slice(first, first + step) for first in range(0, len(x), step)):
+            noise = local.draw(rng, samples, len(x[at]), theta.dtype)
+            yield at, local.row_outputs(theta, noise, x[at], buffers.rewind())
+        return
+    step = max(1, BLOCK_NUMBERS // (4 * model.layout.size))
+    for at in [slice(first, first + step) for first in range(0, len(x), step)] * samples:
+        eps = estimator.draw_weights(rng, len(x[at]), theta.dtype)
+        w = estimator.weights(theta, eps, buffers.rewind())  # (B, P)
+        yield at, model.predict(w, x[at][:, None], buffers).swapaxes(0, 1)
