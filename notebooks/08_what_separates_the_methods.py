@@ -136,7 +136,9 @@ y = np.sin(3 * x[:, 0]) + NOISE * rng.normal(size=60)
 shared = {"hidden_layer_sizes": (UNITS,), "prior": bbb.GaussianPrior(1.0), "random_state": 0}
 hmc = bbb.BayesianMLPRegressor(
     **shared,
-    inference=Sampling("hmc", chains=4, draws=100, warm_up=600, thin=4, target_accept=0.95),
+    inference=Sampling(
+        bbb.HMC(), chains=4, draws=100, warm_up=600, thin=4, target_accept=0.95, start="prior"
+    ),
     predict_samples=400, progress=False,
 ).fit(x, y)  # fmt: skip
 mean_field = bbb.BayesianMLPRegressor(

@@ -24,12 +24,12 @@ TRAINING: dict[str, tuple[Any, str]] = {
 }
 SAMPLING: dict[str, tuple[Any, str]] = {
     "chains": (at_least_one, "side by side (4)"),
-    "draws": (at_least_one, "to keep of each chain (500)"),
-    "warm_up": (at_least_zero, "draws before those (4000 for hmc and chees, else 500)"),
+    "draws": (at_least_one, "to keep of each chain (250)"),
+    "warm_up": (at_least_zero, "draws before those (400)"),
     "thin": (at_least_one, "steps per kept draw (1)"),
     "metric": (METRICS, "(diagonal)"),
     "target_accept": (above_zero, "< 1 (0.8)"),
-    "start": (STARTS, "of the chains (prior)"),
+    "start": (STARTS, "of the chains (ensemble)"),
     "cores": (at_least_one, "with the same draws (all)"),
     "checkpoint": (str, "folder from which to go on"),
 }

@@ -131,7 +131,8 @@ class Learner(Fitted):
         Print the loss of every epoch, or of every so many; after sampling, one line.
     warm_start : bool, default=False
         Let `fit` go on from where the last `fit` or `partial_fit` ended, for `epochs` more,
-        in its units, without a warm-up unless one is given. Not while sampling.
+        in its units, without a warm-up unless one is given. Chains of a sampler go on with as many
+        `draws` more, on the same rows.
     """
 
     hidden_layer_sizes: Any = None
@@ -229,7 +230,9 @@ class Learner(Fitted):
             fitted, data = self._begin(X, y, plan, sample_weight, self.validation_fraction)
         if plan.sampling is not None:
             model, dtype = fitted["estimator_"].model, plan.parts["dtype"]
-            draws = plan.sampling.run(model, data.training, fitted["rng_"], dtype, self.progress)
+            before = self.draws_ if goes_on else None
+            asked = model, data.training, fitted["rng_"], dtype, self.progress
+            draws = plan.sampling.run(*asked, before)
             if self.verbose:
                 tqdm.write(draws.summary())
             self._take_over({**fitted, "draws_": draws})
@@ -311,18 +314,20 @@ class Learner(Fitted):
         self, X: Any, y: Any, plan: Plan, sample_weight: Any, caller: str
     ) -> tuple[dict[str, Any], Prepared]:
         """Return what training changes, as an earlier call left it, and the rows in its units."""
-        if "draws_" in self.__dict__:
+        if ("draws_" in self.__dict__) != (plan.sampling is not None):
+            held, do = "what was trained", "sample"
+            if plan.sampling is None:
+                held, do = "draws of its posterior", "train"
             raise ValueError(
-                f"the model holds draws of its posterior, which {caller} cannot train further; "
+                f"the model holds {held}, which {caller} cannot {do} further; "
                 "call fit to start anew"
             )
         classes = self.__dict__.get("classes_")
         rows = self._counted(*self._check_pair(X, y), sample_weight, classes, plan)
-        fitted = {
-            "training_": self.training_,
-            "estimator_": self._same_model(plan, caller),
-            "rng_": copy.deepcopy(self.rng_),
-        }
+        estimator = self._same_model(plan, caller)
+        fitted = {"estimator_": estimator, "rng_": copy.deepcopy(self.rng_)}
+        if plan.sampling is None:
+            fitted["training_"] = self.training_
         return fitted, Prepared(rows, None, {})
 
     def _counted(self, x: Array, y: Array, sample_weight: Any, classes: Any, plan: Plan) -> Rows:
@@ -379,13 +384,11 @@ class Learner(Fitted):
         old: Any = self.estimator_
         likelihood = plan.parts["likelihood"] or old.model.likelihood
         new: Any = plan.build(self.n_features_in_, old.model.outputs, likelihood)
-        memory = plan.parts["optimizer"].init(self.theta_).arrays.keys()
-        same = (
-            new.model == old.model
-            and type(new.posterior) is type(old.posterior)
-            and plan.parts["dtype"] == self.theta_.dtype
-            and memory == self.training_.optimizer_state.arrays.keys()
-        )
+        same = new.model == old.model and plan.parts["dtype"] == self.theta_.dtype
+        if same and plan.sampling is None:
+            memory = plan.parts["optimizer"].init(self.theta_).arrays.keys()
+            same = memory == self.training_.optimizer_state.arrays.keys()
+            same = same and type(new.posterior) is type(old.posterior)
         if not same:
             raise ValueError(
                 f"what shapes the model has changed since it was fitted, so {caller} cannot go on "

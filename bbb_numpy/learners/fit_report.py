@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from ..evaluation.convergence import function_r_hats
 from ..evaluation.predictive import Source, log_predictive_density
 from ..model.joint import Likelihood, Prior
 from ..model.objectives import MLE
@@ -44,6 +45,8 @@ LAST = 4  # epochs: the loss is watched over their last quarter, and so many at 
 LEAST_KL = 1.0  # nats: below, the data have told the weights next to nothing
 COLLAPSED, NARROWEST = 1e-3, 1e-6  # of its start, at all: so narrow a prior turns the network off
 ROWS, SAMPLES = 1000, (32, 100)  # most rows, least and most samples that are looked at
+JUDGED = 50  # rows whose R-hat is looked at: about as many milliseconds
+APART = 1.1  # R-hat above which chains plainly differ (Gelman and Rubin 1992); mixed is below 1.01
 
 # What targets of one kind are compared with, what functions have to vary by (a logit of 3 is a
 # probability of 95 %), and the name of that
@@ -78,6 +81,8 @@ class FitReport:
     spread_x: float  # smallest standard deviation of the bulk of a column, in units of the column's
     spread_y: float
     reach: float = nan  # how much functions under the prior vary over the rows, of `KINDS`
+    r_hat: float = nan  # of chains: the largest of E[y|x] on 50 rows; nan without ArviZ
+    apart: float = nan  # share of these rows where it is above 1.1; no finding: of most tables some
     findings: tuple[str, ...] = ()  # what is wrong; empty for a fit that passes
     causes: tuple[str, ...] = ()  # likely ones, each with its remedy
 
@@ -138,6 +143,7 @@ def fit_report(
         unfinished = not history or learner.training_.stopped
         slope, slope_error = (nan, nan) if unfinished else _slope(history, rows)
         learns = history and prior.blocks() and isinstance(source.posterior, Density)
+        r_hat, apart = _mixing(learner, x)
         report = FitReport(
             rows=rows,
             log_density=density - units,
@@ -154,6 +160,8 @@ def fit_report(
             spread_x=_spread(data.x, x),
             spread_y=_spread(data.y, y) if likelihood.target_kind == "real" else nan,
             reach=_reach(source, x, y, seed) if poor else nan,
+            r_hat=r_hat,
+            apart=apart,
         )
     found = _findings(report, likelihood.target_kind, len(history))
     causes = _causes(report, set(found), source, parts, history)
@@ -219,6 +227,16 @@ def _reach(source: Source, x: Array, y: Array, seed: int) -> float:
     kind = model.likelihood.target_kind
     unit = moments(y, True)[1] if kind == "real" else KINDS[kind][1]
     return float(np.median(f.std(axis=1) / unit))
+
+
+def _mixing(learner: Any, x: Array) -> tuple[float, float]:
+    """Return `r_hat` and `apart` of chains; nan after training, or where R-hat has none."""
+    rows = x[np.linspace(0, len(x) - 1, min(JUDGED, len(x))).astype(int)]
+    try:
+        found = function_r_hats(learner.draws_, rows)
+    except (AttributeError, ImportError, ValueError):
+        return nan, nan
+    return float(found.max()), float(np.mean(found > APART))
 
 
 def _start(prior: Prior) -> dict[str, Array]:

@@ -82,8 +82,8 @@ TABLES: dict[str, Mapping[str, Any]] = {
 }
 # Arguments that only training has
 TRAINING = (
-    *("gradient_estimator", "objective", "kl_weights", "kl_warm_up", "optimizer"),
-    *("early_stopping", "validation_fraction", "warm_start"),
+    *("gradient_estimator", "objective", "kl_weights", "kl_warm_up", "optimizer", "epochs"),
+    *("samples", "early_stopping", "validation_fraction", "warm_start"),
 )
 
 
@@ -254,7 +254,8 @@ def _check_unused(params: Mapping[str, Any], inference: Any) -> None:
     sampled = isinstance(inference, Sampling)
     if not sampled and not isinstance(inference, Laplace):
         return
-    unused = [name for name in TRAINING if params[name] and (sampled or name != "optimizer")]
+    used = ("warm_start",) if sampled else ("optimizer", "epochs")
+    unused = [name for name in TRAINING if params[name] and name not in used]
     if unused:
         given = ", ".join(f"{name}={params[name]!r}" for name in unused)
         does = "draws from the posterior and trains nothing" if sampled else "trains to MAP alone"

@@ -10,7 +10,7 @@ import copy
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from multiprocessing import resource_tracker
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ..numeric.threads import one_blas_thread
 from .mcmc import Info, Kernel, Target
 
-__all__ = ["Run", "Settings", "begun", "go_on", "processes", "usable", "usual_groups"]
+__all__ = ["Kept", "Run", "Settings", "begun", "go_on", "processes", "usable", "usual_groups"]
 
 Array = NDArray[Any]
 LARGE = 100_000  # products from which on a chain's gradient takes longer than the calls, 50 us
@@ -50,12 +50,18 @@ class Settings(NamedTuple):
         return max(0, run.steps - self.warm_up) // self.thin
 
 
+class Kept(NamedTuple):
+    """What an earlier warm-up has found, where chains go on without one."""
+
+    kernel: Any
+
+
 class Run(NamedTuple):
     """A group of chains between two steps."""
 
     state: Any
     rng: Generator
-    adaptation: Any  # None: there is nothing to adapt
+    adaptation: Any  # or `Kept`; None: there is nothing to adapt
     steps: int  # of the warm-up and after
     harmless: int  # divergences in the warm-up
     draws: tuple[dict[str, Array], ...] = ()  # one stretch after the other, (T, S, ...) each
@@ -83,16 +89,20 @@ def usual_groups(chains: int, products: int, kernel: Any) -> int:
     return max(1, min(chains // int(getattr(kernel, "together", 2)), 4))
 
 
-def begun(settings: Settings, start: Array, groups: int, rng: Generator) -> list[Run]:
+def begun(
+    settings: Settings, start: Array, groups: int, rng: Generator, kept: Sequence[Any] = ()
+) -> list[Run]:
     """Return the runs of all groups, neighbours and as equal as can be, before their first steps.
 
-    One group has the generator itself, several have its children.
+    One group has the generator itself, several have its children. `kept` has each group's `Kept`
+    where they go on.
     """
     whole = settings.kernel.init(settings.target, start)
     parts = zip(*(np.array_split(field, groups) for field in whole), strict=True)
     runs = []
-    for own, part in zip([rng] if groups == 1 else rng.spawn(groups), parts, strict=True):
-        state, adaptation = type(whole)._make(part), None
+    rngs = [rng] if groups == 1 else rng.spawn(groups)
+    for own, part, adaptation in zip(rngs, parts, kept or [None] * groups, strict=True):
+        state = type(whole)._make(part)
         if settings.warm_up and hasattr(settings.kernel, "adapt"):
             adaptation = settings.kernel.adapt(
                 settings.target,

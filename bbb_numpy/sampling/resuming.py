@@ -28,7 +28,7 @@ from .mcmc.chees import Paced, PathLength
 from .mcmc.microcanonical import Decoherence
 from .mcmc.states import evaluate
 
-__all__ = ["Checkpoint", "warn"]
+__all__ = ["Checkpoint", "need_same_target", "warn"]
 
 Array = NDArray[Any]
 HERE = Path(__file__).parent
@@ -137,12 +137,9 @@ class Checkpoint:
                 "same call, or name another folder"
             )
         there = np.concatenate([run.state.log_density for run in runs])
-        values, _ = evaluate(settings.target, np.concatenate([run.state.position for run in runs]))
-        if not np.allclose(values, there, rtol=1e-4, atol=1e-4):
-            raise ValueError(
-                f"checkpoint {self.file} belongs to another target: where its chains stand, this "
-                f"one has the log densities {values}, not {there}. Name another folder"
-            )
+        stand = np.concatenate([run.state.position for run in runs])
+        owner = f"checkpoint {self.file} belongs to", "Name another folder"
+        need_same_target(settings.target, stand, there, *owner)
         self.settings, found = stored, []
         kernel: Any = settings.kernel
         for run in runs:
@@ -151,6 +148,18 @@ class Checkpoint:
                 adaptation = adaptation._replace(kernel=kernel.tuned(*adaptation.kernel))
             found.append(run._replace(adaptation=adaptation))
         return found
+
+
+def need_same_target(
+    target: Target, position: Array, there: Array, owner: str, remedy: str
+) -> None:
+    """Raise ValueError unless chains that stood at log densities `there` (S,) do so here."""
+    values, _ = evaluate(target, position)
+    if not np.allclose(values, there, rtol=1e-4, atol=1e-4):
+        raise ValueError(
+            f"{owner} another target: where its chains stand, this one has the log densities "
+            f"{values}, not {there}. {remedy}"
+        )
 
 
 def warn(text: str) -> None:

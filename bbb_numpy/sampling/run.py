@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from numbers import Integral
@@ -34,10 +35,10 @@ from ..numeric.validation import (
 )
 from ..parts.hyperpriors import Hyperprior, check_hyperpriors
 from ..progress import tqdm
-from .chains import Run, Settings, begun, go_on, processes, usable, usual_groups
+from .chains import Kept, Run, Settings, begun, go_on, processes, usable, usual_groups
 from .draws import Draws
 from .mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, Kernel, MetropolisHastings, Target
-from .resuming import Checkpoint, warn
+from .resuming import Checkpoint, need_same_target, warn
 
 __all__ = ["CORES", "SAMPLERS", "check_sampler", "sample", "sample_target"]
 
@@ -79,7 +80,7 @@ def sample(
     chains: int = 4,
     sample_weight: Any = None,
     hyperpriors: Mapping[str, Hyperprior] | None = None,
-    start: Array | None = None,
+    start: Array | Draws | None = None,
     groups: int | None = None,
     seed: Any = None,
     dtype: Any = "float64",
@@ -102,8 +103,9 @@ def sample(
         How often each row counts, >= 0 (D45).
     hyperpriors : dict of str to LogNormal, HalfNormal or HalfCauchy, optional
         Of the learned scales, by block; see `LogJoint`.
-    start : ndarray (S, D), optional
-        Where the chains begin; by default at draws from the prior.
+    start : ndarray (S, D) or Draws, optional
+        Where the chains begin; by default at draws from the prior. Given draws of the same
+        posterior, the chains go on, as `sample_target` says.
     groups : int, optional
         By default pairs, and at most four groups, where rows times weights are 100,000 or more,
         else one: the draws depend on the number of chains, but not on the machine's cores.
@@ -139,23 +141,23 @@ def sample(
     weights = None if sample_weight is None else np.asarray(sample_weight, kind)
     target = LogJoint(model, x, y, check_hyperpriors(hyperpriors), sample_weight=weights)
     wanted = (SAMPLES("chains", chains), target.layout.size)
-    if start is not None and np.shape(start) != wanted:
-        raise ValueError(
-            f"start must have shape (chains, numbers) = {wanted}; got {np.shape(start)}"
-        )
+    given: Any = start
+    given = start.positions.shape[1:] if isinstance(start, Draws) else np.shape(given)
+    if start is not None and given != wanted:
+        raise ValueError(f"start must have shape (chains, numbers) = {wanted}; got {given}")
     if groups is None:
         products = len(target.x) * model.layout.size
         groups = usual_groups(chains, products, check_sampler(sampler))
     place: Any = partial(target.draw_prior, chains=wanted[0], dtype=kind)
     if start is not None:
-        place = np.asarray(start, kind)
+        place = start if isinstance(start, Draws) else np.asarray(start, kind)
     options |= {"sampler": sampler, "layout": target.layout, "groups": groups, "seed": seed}
     return sample_target(target, place, **options)
 
 
 def sample_target(
     target: Target,
-    start: Array | Callable[[np.random.Generator], Array],
+    start: Array | Draws | Callable[[np.random.Generator], Array],
     *,
     sampler: Any = "nuts",
     draws: int = 1000,
@@ -177,9 +179,10 @@ def sample_target(
     ----------
     target : callable
         From positions (S, D) to log densities (S,) and gradients (S, D), all chains at once.
-    start : ndarray (S, D), or callable
+    start : ndarray (S, D), Draws, or callable
         One row per chain, better too far apart than too close; or what draws it, given the
-        generator of this run.
+        generator of this run. Given draws, the chains go on from where these end, with the kernels
+        and groups that they have and no warm-up: what is returned are they and the new ones.
     sampler : {'nuts', 'chees', 'hmc', 'mams', 'mclmc', 'mh'} or kernel
         'chees' is HMC that finds the length of its path in the warm-up, from two chains at least.
         Of 'mclmc', which rejects nothing, draws are biased: `Draws.expected_bias`.
@@ -241,6 +244,12 @@ def sample_target(
     may depend on `cores`.
     """
     FUNCTION("target", target)
+    before, kept = None, list[Kept]()
+    if isinstance(start, Draws):
+        before, kept = start, [Kept(kernel) for kernel in start.kernels]
+        start, sampler, warm_up, groups = _end(before, target), before.kernel, 0, len(kept)
+        if checkpoint is not None:
+            raise ValueError("checkpoint is for whole runs: one goes on by asking for more draws")
     kernel = check_sampler(sampler)
     Optional(flag)("progress", progress)
     cores = CORES("cores", cores)
@@ -271,7 +280,7 @@ def sample_target(
             store = Checkpoint(checkpoint, checkpoint_every)
             runs = store.read(settings, place, groups, number, known)
         if runs is None:
-            runs = begun(settings, place, groups, rng)
+            runs = begun(settings, place, groups, rng, kept)
         finished = True
         bar = tqdm(
             total=settings.steps,
@@ -304,7 +313,31 @@ def sample_target(
             bar.close()
             if store is not None:
                 store.write(runs)
-    return _result(runs, settings, layout, finished)
+    found = _result(runs, settings, layout, finished)
+    return found if before is None else _joined(before, found)
+
+
+def _end(draws: Draws, target: Target) -> Array:
+    """Return the last positions of chains (S, D), if they are those of this target."""
+    if not len(draws.positions):
+        raise ValueError("start is empty: sampling was interrupted before the first draw")
+    there = draws.log_density[-1]
+    need_same_target(target, draws.positions[-1], there, "start has draws of", "Begin anew")
+    return draws.positions[-1]
+
+
+def _joined(before: Draws, after: Draws) -> Draws:
+    """Return all draws, of chains that went on."""
+    return replace(
+        after,
+        positions=np.concatenate([before.positions, after.positions]),
+        log_density=np.concatenate([before.log_density, after.log_density]),
+        stats={
+            name: np.concatenate([one, after.stats[name]]) for name, one in before.stats.items()
+        },
+        warm_up=before.warm_up,
+        warm_up_divergent=before.warm_up_divergent,
+    )
 
 
 def _result(

@@ -175,7 +175,18 @@ def test_without_a_command_python_m_prints_the_help():
 
 
 TRAINED = ["--epochs", "50", "--batch-size", "60"]  # one draw of noise an epoch
-SAMPLED = ["--inference", "nuts", "--draws", "50", "--warm-up", "10", "--chains", "2"]
+SAMPLED = [
+    "--inference",
+    "nuts",
+    "--draws",
+    "50",
+    "--warm-up",
+    "10",
+    "--chains",
+    "2",
+    "--start",
+    "prior",
+]
 
 
 @pytest.mark.filterwarnings("default")

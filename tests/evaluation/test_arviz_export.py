@@ -169,10 +169,11 @@ def test_arviz_1_gets_all_groups_at_once_with_axes_and_attributes():
 # Loaded draws know their model and have no data
 
 
+@pytest.mark.brief
 def test_a_loaded_learner_asks_for_rows_and_never_judges_by_its_weights(tmp_path):
     rng = np.random.default_rng(5)
     x = rng.standard_normal((30, 1))
-    inference = Sampling(chains=2, draws=20, warm_up=20)
+    inference = Sampling(chains=2, draws=20, warm_up=20, start="prior")
     made = BayesianMLPRegressor((2,), activation="tanh", inference=inference, random_state=0)
     learned = made.fit(x, np.tanh(x[:, 0]) + 0.1 * rng.standard_normal(30))
     checkpoint.save(learned, tmp_path / "learner.npz")

@@ -26,7 +26,7 @@ both = pytest.mark.parametrize(("make", "x", "y"), BOTH, ids=["numbers", "classe
 # Copies of a row are drawn in another order than weights and so with other noise. Where neither
 # enters, this check passes: test_weights.py
 OTHER_NOISE = {"check_sample_weight_equivalence_on_dense_data": "other order and noise of rows"}
-FEW = {"chains": 2, "draws": 5, "warm_up": 5}
+FEW = {"chains": 2, "draws": 5, "warm_up": 5, "start": "prior"}
 
 
 def differs(estimator):

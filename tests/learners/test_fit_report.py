@@ -26,6 +26,7 @@ from bbb_numpy import (
     save,
 )
 from bbb_numpy.cli.main import main
+from bbb_numpy.evaluation.convergence import function_r_hats
 from bbb_numpy.learners import fit_report
 from bbb_numpy.learners.fit_report import FitReport
 from bbb_numpy.learners.rows import Prepared
@@ -111,16 +112,31 @@ def test_training_that_ends_while_the_loss_falls_steeply_says_so_though_it_is_go
 
 
 def test_draws_that_never_left_their_start_are_named():
-    sampling = Sampling("mh", chains=2, draws=5, warm_up=0)
+    sampling = Sampling("mh", chains=2, draws=5, warm_up=0, start="prior")
     [message] = said(regressor(inference=sampling), X, Y)
     assert "worse than ignoring X" in message
     assert "chains that are not there yet; use a longer warm_up, more draws or 'hmc'" in message
-    sampling = Sampling("hmc", chains=2, draws=10, warm_up=40)
-    model = regressor(hidden_layer_sizes=(5,), inference=sampling)
-    assert not said(model, X, Y)
+    sampling = Sampling("hmc", chains=2, draws=200, warm_up=100, start="prior")
+    model = regressor(hidden_layer_sizes=(), inference=sampling)
+    assert not said(model, X, X[:, 0] + 0.1 * Y)
     report = model.fit_report_
     assert report.log_density > report.base
     assert all(map(isnan, (report.slope, report.kl)))
+    assert 0.9 < report.r_hat < 1.1
+    assert report.apart == 0.0
+
+
+def test_the_report_of_chains_says_how_far_they_agree():
+    pytest.importorskip("arviz")
+    model = regressor(inference=Sampling("hmc", chains=2, draws=8, warm_up=30, start="prior"))
+    report, draws = model.fit(X, Y).fit_report_, model.draws_
+    rows = (X - model.x_mean_) / model.x_scale_
+    expected = function_r_hats(draws, rows[np.linspace(0, ROWS - 1, 50).astype(int)])
+    assert report.r_hat == expected.max() > 1.1
+    assert report.apart == np.mean(expected > 1.1)
+    assert f"r_hat       {report.r_hat:12.4g}" in str(report)
+    one = regressor(inference=replace(model.inference, chains=1)).fit(X, Y).fit_report_
+    assert isnan(one.r_hat)
 
 
 NARROW = {

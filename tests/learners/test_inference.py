@@ -16,7 +16,7 @@ from bbb_numpy.evaluation import predictive
 from bbb_numpy.learners import inference as inference_module
 from bbb_numpy.learners.checkpoint import load, save
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
-from bbb_numpy.learners.inference import Sampling
+from bbb_numpy.learners.inference import Sampling, begins_anew
 from bbb_numpy.learners.plan import check_plan
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy, Renyi
@@ -32,7 +32,7 @@ from bbb_numpy.training.ensembles import ensemble_starts
 from bbb_numpy.training.laplace import COVARIANCES, Laplace
 from bbb_numpy.training.optimizers import Adam
 
-SHORT = Sampling(NUTS(max_depth=4), chains=2, draws=20, warm_up=30)
+SHORT = Sampling(NUTS(max_depth=4), chains=2, draws=20, warm_up=30, start="prior")
 NUMBERS = np.random.default_rng(0)
 X = NUMBERS.normal(size=(30, 2))
 Y = 5.0 + 3.0 * (X[:, 0] - X[:, 1] + 0.3 * NUMBERS.normal(size=30))
@@ -54,13 +54,14 @@ def short_ensembles(monkeypatch):
 
 def regressor(inference=SHORT, **params):
     settings = {"hidden_layer_sizes": (3,), "activation": "tanh", "random_state": 0}
-    settings |= {"epochs": 3, "predict_samples": 20}
+    settings |= {"epochs": None if begins_anew(inference) else 3, "predict_samples": 20}
     return BayesianMLPRegressor(**settings | params, inference=inference)
 
 
 def classifier(inference=SHORT, **params):
     settings = {"hidden_layer_sizes": (3,), "activation": "tanh", "random_state": 0}
-    return BayesianMLPClassifier(**settings | {"epochs": 3} | params, inference=inference)
+    settings |= {"epochs": None if begins_anew(inference) else 3}
+    return BayesianMLPClassifier(**settings | params, inference=inference)
 
 
 def plan(**params):
@@ -104,6 +105,8 @@ def test_each_name_chooses_posterior_and_objective(params, posterior, objective)
             "cannot use gradient_estimator='flipout'",
         ),
         ({"inference": "hmc", "optimizer": Adam()}, "trains nothing.*optimizer=Adam"),
+        ({"inference": "nuts", "epochs": 3, "samples": 2}, "use epochs=3, samples=2; leave"),
+        ({"inference": "laplace", "epochs": 3, "samples": 2}, "use samples=2; leave"),
         ({"inference": "nuts", "early_stopping": EarlyStopping()}, "early_stopping=Early"),
         ({"inference": "nuts", "validation_fraction": 0.2}, "validation_fraction=0.2"),
         ({"inference": Sampling(checkpoint="run")}, "random_state must be a whole number"),
@@ -144,7 +147,8 @@ def test_settings_of_sampling_are_checked(name, value, message):
 def test_unknown_hyperpriors_are_refused_and_an_earlier_fit_is_kept():
     model = regressor("mean-field").fit(X, Y)
     before = model.predict(X)
-    model.set_params(inference=replace(SHORT, hyperpriors={"log_scale": HalfNormal()}))
+    unknown = replace(SHORT, hyperpriors={"log_scale": HalfNormal()})
+    model.set_params(inference=unknown, epochs=None)
     with pytest.raises(
         ValueError, match="hyperpriors names 'log_scale'; the model's blocks are lo"
     ):
@@ -262,13 +266,39 @@ def test_draws_are_not_trained_further():
 
 def test_fit_starts_anew_whatever_was_fitted_before():
     model = regressor().fit(X, Y)
-    model.set_params(inference="mean-field").fit(X, Y)
+    model.set_params(inference="mean-field", epochs=3).fit(X, Y)
     assert not hasattr(model, "draws_")
     assert model.theta_.tobytes() == regressor("mean-field").fit(X, Y).theta_.tobytes()
     assert model.partial_fit(X, Y).n_iter_ == 4
-    model.set_params(inference=SHORT).fit(X, Y)
+    model.set_params(inference=SHORT, epochs=None).fit(X, Y)
     assert not hasattr(model, "training_")
     assert model.theta_.tobytes() == regressor().fit(X, Y).theta_.tobytes()
+
+
+@pytest.mark.parametrize(("make", "y"), [(regressor, Y), (classifier, KINDS)])
+def test_a_warm_start_adds_draws_of_the_same_chains(make, y, tmp_path):
+    model = make(replace(SHORT, groups=2), warm_start=True).fit(X, y)
+    first = model.draws_
+    save(model, tmp_path / "m")
+    model.fit(X, y)
+    assert model.n_iter_ == 40
+    np.testing.assert_array_equal(model.draws_.positions[:20], first.positions)
+    assert repr(model.draws_.kernels) == repr(first.kernels)
+    assert (np.ptp(model.draws_.positions[20:], axis=0) > 0).all()
+    twin = load(tmp_path / "m")  # without the rows, which are given again
+    np.testing.assert_array_equal(twin.fit(X, y).theta_, model.theta_)
+    before = model.predict(X)
+    for message, other in {
+        "start has draws of another target": {},
+        "moved by NUTS, and go on so; got 'hmc'": {"inference__sampler": "hmc"},
+        r"\(4, 14\); got \(2, 14\)": {"inference__chains": 4},
+        "what shapes the model has changed": {"prior__scale": 0.3},
+    }.items():
+        changed = clone(model).set_params(**other)
+        vars(changed).update({n: v for n, v in vars(model).items() if n.endswith("_")})
+        with pytest.raises(ValueError, match=message if make is regressor else None):
+            changed.fit(X if other else X + X**2, y)
+        np.testing.assert_array_equal(changed.predict(X), before)
 
 
 def interrupt_at(monkeypatch, step):
@@ -455,7 +485,7 @@ def test_what_laplace_cannot_do_is_refused_before_training(params, error, messag
 # Files
 
 
-TINY = Sampling("nuts", chains=2, draws=5, warm_up=20)
+TINY = Sampling("nuts", chains=2, draws=5, warm_up=20, start="prior")
 SETTINGS = [
     *(replace(TINY, sampler=name) for name in ("hmc", "chees", "nuts", "mams", "mclmc")),
     Sampling("mh", chains=1, draws=5, warm_up=5),
@@ -516,7 +546,9 @@ def test_fit_samples_and_predict_reads_what_it_stored(table, tmp_path, capsys):
     assert fit(table, path, "--hidden", "3", "--inference", "nuts", *settings) == 0
     printed = capsys.readouterr().out
     model = load(path)
-    assert model.inference == Sampling("nuts", 2, 20, 30, 2, "diagonal", 0.9, cores=1)
+    assert model.inference == Sampling(
+        "nuts", 2, 20, 30, 2, "diagonal", 0.9, start="prior", cores=1
+    )
     assert f"posterior          {model.draws_.summary()}" in printed
     assert "20 draws of 2 chains" in printed
     assert f"noise deviation    {model.noise_scale_[0]:12.6g}" in printed
@@ -528,6 +560,7 @@ def test_fit_samples_and_predict_reads_what_it_stored(table, tmp_path, capsys):
 
 
 SAMPLED_FIT = ["--inference", "nuts", "--draws", "20", "--warm-up", "30", "--hidden", "3"]
+SAMPLED_FIT += ["--start", "prior"]
 
 
 def test_fit_prints_the_largest_r_hat_of_the_fitted_means(table, tmp_path, capsys):

@@ -355,10 +355,11 @@ def test_targets_are_standardised_and_the_scale_is_in_units_of_y_and_not_the_dev
 @pytest.mark.equation("D33", "D42", "D43")
 @pytest.mark.filterwarnings("ignore:[0-9]+ divergent transitions")
 def test_samplers_draw_scale_and_degrees_of_freedom_with_the_weights():
-    sampling = Sampling("hmc", chains=2, draws=20, warm_up=40)
+    sampling = Sampling("hmc", chains=2, draws=20, warm_up=40, start="prior")
     prior = StudentTPrior(0.4, 3.0, learn=True)
     noise = StudentTLikelihood(0.2, 3.0, learn=True)
-    model, *_ = quick(activation="tanh", prior=prior, likelihood=noise, inference=sampling)
+    parts = {"prior": prior, "likelihood": noise, "inference": sampling}
+    model, *_ = quick(activation="tanh", epochs=None, **parts)
     params = model.draws_.target.params(model.theta_)
     assert set(params) == {"prior_log_scale", "prior_log_df", "log_noise", "log_df"}
     assert all(np.ptp(block) > 0 for block in params.values())

@@ -26,8 +26,8 @@ def regressor(**params):
 
 
 def sampled():
-    sampling = Sampling("hmc", chains=2, draws=4, warm_up=4)
-    return regressor(inference=sampling, kl_warm_up=None)
+    sampling = Sampling("hmc", chains=2, draws=4, warm_up=4, start="prior")
+    return regressor(inference=sampling, kl_warm_up=None, epochs=None)
 
 
 def linear_map(model, x):
@@ -157,11 +157,16 @@ def test_a_warm_start_goes_on_where_the_last_fit_ended():
     assert model.n_iter_ == 3
 
 
-def test_a_warm_start_has_no_meaning_for_draws_and_none_for_rows_held_out():
-    with pytest.raises(ValueError, match="cannot use warm_start=True"):
-        sampled().set_params(warm_start=True).fit(X, Y)
+CHANGED = ("inference", "kl_warm_up", "epochs")
+
+
+def test_a_warm_start_keeps_to_the_kind_of_inference_and_holds_no_rows_out():
     model = sampled().fit(X, Y).set_params(inference="map", warm_start=True)
     with pytest.raises(ValueError, match="which fit with warm_start=True cannot train further"):
+        model.fit(X, Y)
+    model = regressor(warm_start=True).fit(X, Y)
+    model.set_params(**{name: sampled().get_params()[name] for name in CHANGED})
+    with pytest.raises(ValueError, match="which fit with warm_start=True cannot sample further"):
         model.fit(X, Y)
     with pytest.raises(ValueError, match=r"leave validation_fraction=0\.5 out"):
         regressor(warm_start=True, validation_fraction=0.5).fit(X, Y)

@@ -151,7 +151,8 @@ def test_early_stopping_by_weighted_rows():
 @pytest.mark.equation("D33", "D45")
 def test_chains_see_copies_in_weights():
     (x, y), v = data(), counts()
-    few = Sampling(HMC(step_size=1e-3, path=3e-3, jitter=0.0), chains=2, draws=4, warm_up=0)
+    kernel = HMC(step_size=1e-3, path=3e-3, jitter=0.0)
+    few = Sampling(kernel, chains=2, draws=4, warm_up=0, start="prior")
     make = partial(regressor, inference=few, likelihood=GaussianLikelihood(0.5))
     weighted = make().fit(x, y, sample_weight=v)
     copies = make().fit(np.repeat(x, v, axis=0), np.repeat(y, v))

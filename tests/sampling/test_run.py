@@ -4,7 +4,7 @@ import shutil
 import signal
 import warnings
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -246,6 +246,39 @@ def test_variances_that_are_off_by_more_than_six_percent_are_told(share, told, m
     words = pytest.warns(UserWarning, match=r"MCLMC is not adjusted.*off by about 6 %")
     with words if told else nullcontext():  # any other warning is an error
         sample_target(UNIT, START, sampler="mclmc", draws=5, warm_up=20, seed=0)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_chains_go_on_where_their_draws_end_with_the_kernels_that_they_have(groups):
+    options = {"chains": 4, "sampler": "hmc"}
+    first = sample(network(), *data(), **options, draws=6, warm_up=20, groups=groups, seed=0)
+    both = sample(network(), *data(), start=first, draws=3, chains=4, thin=2, seed=1, cores=1)
+    assert repr(both.kernels) == repr(first.kernels)
+    rngs = np.random.default_rng(1)
+    rngs = [rngs] if groups == 1 else rngs.spawn(groups)
+    places, moved = np.split(first.positions[-1], groups), []
+    for kernel, rng, place in zip(first.kernels, rngs, places, strict=True):
+        state = kernel.init(first.target, place)
+        for _ in range(2):
+            state, _ = kernel.step(first.target, rng, state)
+        moved.append(state.position)
+    np.testing.assert_array_equal(both.positions[:6], first.positions)
+    np.testing.assert_array_equal(both.positions[6], np.concatenate(moved))
+    assert both.log_density.shape == both.stats["gradients"].shape == (9, 4)
+    assert (both.warm_up, both.warm_up_divergent) == (first.warm_up, first.warm_up_divergent)
+
+
+def test_chains_go_on_with_their_own_posterior_alone(tmp_path):
+    first = sample(network(), *data(), **QUICK, seed=0)
+    for message, more in {
+        "start has draws of another target": {"hyperpriors": {"log_noise": HalfNormal()}},
+        r"\(chains, numbers\) = \(3, 12\); got \(2, 12\)": {"chains": 3},
+        "checkpoint is for whole runs": {"checkpoint": tmp_path},
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            sample(network(), *data(), **QUICK | {"start": first} | more)
+    with pytest.raises(ValueError, match="start is empty"):
+        sample_target(first.target, replace(first, positions=first.positions[:0]))
 
 
 # --- interrupted and resumed ---------------------------------------------------------------
