@@ -153,7 +153,7 @@ def test_chains_see_copies_in_weights():
     (x, y), v = data(), counts()
     kernel = HMC(step_size=1e-3, path=3e-3, jitter=0.0)
     few = Sampling(kernel, chains=2, draws=4, warm_up=0, start="prior")
-    make = partial(regressor, inference=few, likelihood=GaussianLikelihood(0.5))
+    make = partial(regressor, inference=few, epochs=None, likelihood=GaussianLikelihood(0.5))
     weighted = make().fit(x, y, sample_weight=v)
     copies = make().fit(np.repeat(x, v, axis=0), np.repeat(y, v))
     assert np.allclose(weighted.draws_.log_density, copies.draws_.log_density, rtol=1e-9)
