@@ -19,6 +19,7 @@ from bbb_numpy import (
     FullRank,
     LayerwiseGaussianPrior,
     LocalReparameterisation,
+    LowRank,
     PACBayes,
     PointMass,
     Renyi,
@@ -218,13 +219,27 @@ def outputs(like, w, x, network):
     return a
 
 
+def gram(first, second):
+    """|I + V^T V| of two columns, and its entries: two on the diagonal, one beside it (D59)."""
+    p, q, r = 1 + first @ first, 1 + second @ second, first @ second
+    return p * q - r**2, p, q, r
+
+
 def weights(like, case, parts, e):
     """One weight vector and its log q, by its noise: |L^-1 (w - mu)|^2 is |e|^2 (K4, K10, M1)."""
     mu, size = parts["mu"], case.estimator.model.layout.size
     if isinstance(case.estimator.posterior, PointMass):
         return mu, 0.0
     sigma = like.log(1 + like.exp(parts["rho"]))
-    noise = sigma * e
+    noise = sigma * e[:size]
+    if isinstance(case.estimator.posterior, LowRank):  # rank 2: determinants written out
+        first, second = parts["v"][:, 0], parts["v"][:, 1]
+        a = e[:size] + first * e[size] + second * e[size + 1]
+        det, p, q, r = gram(first, second)
+        b, c = first @ a, second @ a
+        square = a @ a - (q * b**2 - 2 * r * b * c + p * c**2) / det
+        log_q = -like.log(sigma).sum() - (like.log(det) + square) / 2
+        return mu + sigma * a, log_q - 0.5 * size * np.log(2 * np.pi)
     if isinstance(case.estimator.posterior, FullRank):
         rows, columns = np.nonzero(np.tri(size, k=-1))
         pick = np.zeros((size, len(rows)), e.dtype)
@@ -289,8 +304,14 @@ def divergence(like, case, parts):
     if isinstance(case.estimator.posterior, FullRank):
         rows, _ = np.nonzero(np.tri(size, k=-1))
         variance = variance + np.eye(size)[:, rows] @ parts["lower"] ** 2
+    log_det = 0.0
+    if isinstance(case.estimator.posterior, LowRank):
+        first, second = parts["v"][:, 0], parts["v"][:, 1]
+        variance = variance * (1 + first**2 + second**2)
+        log_det = like.log(gram(first, second)[0])
     log_ratio = (like.log(scale) + 0 * variance) - like.log(sigma)
-    return (log_ratio + (variance + parts["mu"] ** 2) / (2 * scale**2) - 0.5).sum()
+    each = log_ratio + (variance + parts["mu"] ** 2) / (2 * scale**2) - 0.5
+    return each.sum() - log_det / 2
 
 
 def local_outputs(like, case, parts, zeta):

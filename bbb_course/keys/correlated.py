@@ -216,3 +216,39 @@ def evidence_and_its_slopes(
     value = rows * log_beta - beta * misfit + len(d) * log_alpha - alpha * squares
     volume = value - np.sum(np.log(beta * d + alpha))
     return volume / 2, (gamma - alpha * squares) / 2, (rows - beta * misfit - gamma) / 2
+
+
+@formula(
+    a=real("P"),
+    v=real("P"),
+    returns="log_q d_a d_v",
+    slopes={"d_a": "a", "d_v": "v"},
+    tags="D59",
+    wrong={
+        "np.log(m) + a @ a": {
+            "a @ a": "log(1 + |v|^2), the volume, is missing.",
+            "2 * np.log(m) + a @ a": (
+                "the determinant of a covariance is a squared volume: its logarithm is halved."
+            ),
+        },
+        "- c**2 * m)": {
+            "- c**2)": "(v . a)^2 / m is c^2 m: c has been divided by m twice.",
+            "+ c**2 * m)": (
+                "the sign: weights that move together as v says are likelier, not less likely."
+            ),
+        },
+        "c * v - a,": {
+            "-a,": "this is the slope for independent weights.",
+        },
+        "c * (a - c * v) - v / m": {
+            "c * a - v / m": "m moves with v as well, in the last term too: - c^2 v.",
+            "c * (a - c * v)": "the slope of the volume, -v / m, is missing.",
+        },
+    },
+)
+def density_of_low_rank(a: Any, v: Any) -> Any:
+    """Log density of N(0, I + v v^T) but for a constant, and its slopes."""
+    m = 1 + v @ v
+    c = v @ a / m
+    value = -(np.log(m) + a @ a - c**2 * m) / 2
+    return value, c * v - a, c * (a - c * v) - v / m

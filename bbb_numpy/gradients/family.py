@@ -37,7 +37,7 @@ __all__ = ["Batch", "Evaluated", "Family", "Step", "is_linear"]
 
 PARTS = {
     "model": InstanceOf(Model),
-    "posterior": Like("MeanField(), FullRank() or PointMass()", "pull_back"),
+    "posterior": Like("MeanField(), LowRank(), FullRank() or PointMass()", "pull_back"),
     "objective": Like("FreeEnergy(), a function of log densities", "__call__"),
 }
 
@@ -81,7 +81,7 @@ class Family:
     Parameters
     ----------
     model : Model
-    posterior : MeanField, FullRank or PointMass
+    posterior : MeanField, LowRank, FullRank or PointMass
     objective : callable
         From log densities to a value and cotangents, see `bbb_numpy.model.objectives`.
 

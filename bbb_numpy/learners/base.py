@@ -87,10 +87,11 @@ class Learner(Fitted):
         counts by their log rate, 'bernoulli' for columns of 0 and 1, 'categorical' for rows of
         probabilities. The classifier takes the last two; None is one logit for two classes.
     inference : str or object, default='mean-field'
-        What stands for the posterior. Trained: 'mean-field', 'full-rank' (for small networks), or
-        a single value, 'map' with the prior and 'mle' without; or 'laplace', a Gaussian around
-        'map' by its curvature, whose evidence tells the scales. Drawn from the posterior itself,
-        with the scales that are learned: 'hmc', 'nuts', 'chees', 'mams', 'mclmc' (biased a little).
+        What stands for the posterior. Trained: 'mean-field', 'low-rank', 'full-rank' (for small
+        networks), or a single value, 'map' with the prior and 'mle' without; or 'laplace', a
+        Gaussian around 'map' by its curvature, whose evidence tells the scales. Drawn from the
+        posterior itself, with the scales that are learned: 'hmc', 'nuts', 'chees', 'mams', 'mclmc'
+        (biased a little).
         Objects have the settings: ``MeanField(rho_offset=-1.0)``, ``Sampling("nuts", chains=8)``.
         Sampling uses all rows at every step; what only training has is refused or unused.
     gradient_estimator : str or class, default=None

@@ -1,4 +1,4 @@
-"""D18 to D28, D30, D54 to D58: by algebra and exact moments.
+"""D18 to D28, D30, D54 to D59: by algebra and exact moments.
 
 Expectations over noise are those of polynomials in standard normal numbers.
 """
@@ -585,3 +585,23 @@ def test_the_bound_to_train_on_and_its_temperature():
     equal(family.subs(lam, best), bound)
     equal(diff(family, lam).subs(lam, best), 0)
     equal(log(2) / best, log(2) / 2 * (large + small) / small)
+
+
+@pytest.mark.equation("D59")
+def test_a_low_rank_and_a_diagonal():
+    V, own, shared = matrix("v", 2, 1), Matrix(reals("e:2")), reals("h")
+    a = own + V * shared
+    K, M = sympy.eye(2) + V * V.T, 1 + (V.T * V)[0]
+    equal(K.det(), M)
+    c = (V.T * a)[0] / M
+    u = a - V * c
+    equal(list(K * u), list(a))
+    equal((V.T * u)[0], c)
+    log_q = -log(M) / 2 - (a.T * u)[0] / 2
+    slope = -V / M - u * (shared - c)
+    equal([diff(log_q, each) for each in V], list(slope))
+    entropy = log(M) / 2
+    equal([diff(entropy, each) for each in V], list(V / M))
+    given = reals("a:2")  # w fixed: a does not move with V
+    at = Matrix(given)
+    equal([diff((at.T * K.inv() * at)[0], each) for each in given], list(2 * K.inv() * at))

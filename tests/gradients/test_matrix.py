@@ -125,8 +125,8 @@ REASONS = (
     *(f"{by} needs KL(q || prior) in closed form, and there is none for a Gaussian q and {name}."
       for by in ("ClosedFormKL", "LocalReparameterisation", "Flipout")
       for name in ("LaplacePrior", "StudentTPrior", "ScaleMixturePrior")),
-    *(f"the posterior of {by} must have independent weights, MeanField; got FullRank."
-      for by in ("LocalReparameterisation", "Flipout")),
+    *(f"the posterior of {by} must have independent weights, MeanField; got {name}."
+      for by in ("LocalReparameterisation", "Flipout") for name in ("FullRank", "LowRank")),
     *(f"{by} needs a posterior with a density"
       for by in ("ClosedFormKL", "StickingTheLanding", "LocalReparameterisation", "Flipout",
                  "DoublyReparameterised", "SelfNormalised")),

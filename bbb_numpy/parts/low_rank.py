@@ -1,0 +1,179 @@
+r"""A low rank and a diagonal: correlated weights at the price of a few mean fields (D59).
+
+.. math:: w = \mu + \sigma \circ a, \qquad a = \epsilon_1 + V \epsilon_2 \sim N(0, I + V V^T)
+
+with V of a few columns. In units of sigma the weights are those of a mean field whose noise is
+correlated: all that is new is the law of a.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..numeric.buffers import Buffers
+from ..numeric.elementary import LOG_2PI, SoftplusParts, inner, softplus_parts
+from ..numeric.layout import Array, Blocks, Params
+from ..numeric.validation import check_fields, spread, whole
+from .posteriors import Density, Entropy, GaussianSample, MeanField, Starts
+
+__all__ = ["LowRank"]
+
+MEAN_FIELD = MeanField()
+
+
+class LowRankFactor(NamedTuple):
+    """The two parts of the covariance, in units of sigma, and what its density needs."""
+
+    diagonal: SoftplusParts  # (P,) each, of sigma
+    v: Array  # (P, R)
+    inverse: Array  # (R, R)  M^-1, with M = I + V^T V
+    log_det: Any  # log |M|, which is log |I + V V^T|
+
+
+class LowRankSample(NamedTuple):
+    """S weight samples and what their pull-back needs."""
+
+    w: Array  # (S, P)
+    eps: Array  # (S, P)  a, the noise in units of sigma
+    parts: LowRankFactor
+    of_columns: Array  # (S, R)  eps_2
+
+
+@dataclass(frozen=True)
+class LowRank(Density):
+    """A Gaussian of covariance D (I + V V^T) D, D the deviations sigma = softplus(rho) (D59).
+
+    theta holds mu (P,), rho (P,) and V (P, R). With V = 0 it is `MeanField`; log q, its entropy and
+    their gradients take P R^2 steps where `FullRank` takes P^3 (Ong, Nott and Smith 2018).
+
+    Parameters
+    ----------
+    mu_scale, rho_offset, rho_halfwidth : float
+        As of `MeanField`.
+    rank : int
+        R >= 1, columns of V.
+    v_scale : float
+        V starts at N(0, v_scale^2): at 0 its gradient would be 0 as well.
+    """
+
+    rank: int = 4
+    v_scale: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fields(self, rank=partial(whole, least=1), v_scale=spread)
+
+    def blocks(self, size: int) -> Blocks:
+        return (*super().blocks(size), ("v", (size, self.rank)))  # D59
+
+    def init(self, rng: np.random.Generator, size: int, dtype: Any) -> Array:
+        theta = super().init(rng, size, dtype)
+        theta[2 * size :] = self.v_scale * rng.standard_normal(size * self.rank)
+        return theta
+
+    def noise_size(self, size: int) -> int:
+        """Return P + R numbers: one for each weight, one for each column of V."""
+        return size + self.rank
+
+    def factor(self, blocks: Params, buffers: Buffers) -> LowRankFactor:
+        """Return sigma, V, and M^-1 and log |M| of M = I + V^T V (D59)."""
+        rho, v = blocks["rho"], blocks["v"]
+        m = np.eye(self.rank, dtype=v.real.dtype if v.dtype.kind != "O" else None) + v.T @ v
+        sign, logs = np.linalg.slogdet(m)  # of a complex step the sign is complex
+        return LowRankFactor(
+            softplus_parts(rho, buffers.softplus_parts(rho)),
+            v,
+            np.linalg.inv(m),
+            logs + np.log(sign),
+        )
+
+    def sample(self, blocks: Params, eps: Array, buffers: Buffers) -> LowRankSample:
+        """Turn noise (S, P + R) into weights w = mu + sigma (eps_1 + V eps_2) (D59)."""
+        parts = self.factor(blocks, buffers)
+        own, shared = eps[:, : -self.rank], eps[:, -self.rank :]
+        a = np.matmul(shared, parts.v.T, out=buffers.array(own.shape, np.result_type(own, parts.v)))
+        a += own  # D59
+        w = np.multiply(a, parts.diagonal.softplus, out=buffers.like(a))
+        w += blocks["mu"]
+        return LowRankSample(w, a, parts, shared)
+
+    def at(self, blocks: Params, w: Array, buffers: Buffers) -> LowRankSample:
+        """Return given weights as a sample; of all noises that make them the likeliest."""
+        parts = self.factor(blocks, buffers)
+        a = (w - blocks["mu"]) / parts.diagonal.softplus
+        return LowRankSample(w, a, parts, a @ parts.v @ parts.inverse)
+
+    def log_density(self, sample: LowRankSample) -> Array:
+        r"""Return log q(w|theta) (S,), constants kept (D59).
+
+        With c = M^-1 V^T a: :math:`-\sum_j \log\sigma_j - \tfrac12 \log|M| - \tfrac12 a^T (a - V c)
+        - \tfrac P2 \log 2\pi`, by Woodbury's identity and the determinant lemma.
+        """
+        a, parts = sample.eps, sample.parts
+        rest, _ = _whitened(sample)
+        logs = np.add.reduce(parts.diagonal.log_softplus) + 0.5 * parts.log_det
+        return -0.5 * inner(a, rest) - logs - 0.5 * LOG_2PI * a.shape[-1]  # D59
+
+    def pull_back(
+        self, sample: LowRankSample, d_w: Array, d_log_q: Array | None, d_theta: Params
+    ) -> None:
+        """Write the gradient for mu, rho and V, given cotangents of w (S, P) and log q (S,) (D59).
+
+        For mu and rho it is that of a mean field with the noise a. For V, with u = a - V c,
+        ``dV = sum_s [sigma d_w eps_2^T - d_log_q (V M^-1 + u (eps_2 - c)^T)]``.
+        """
+        parts = sample.parts
+        alone = GaussianSample(sample.w, sample.eps, parts.diagonal)
+        MEAN_FIELD.pull_back(alone, d_w, d_log_q, d_theta)
+        d_v, shared = d_theta["v"], sample.of_columns
+        np.matmul((d_w * parts.diagonal.softplus).T, shared, out=d_v)
+        if d_log_q is not None:
+            u, c = _whitened(sample)
+            d_v -= np.add.reduce(d_log_q) * (parts.v @ parts.inverse)
+            d_v -= u.T @ (d_log_q[:, None] * (shared - c))  # D59
+
+    def add_density_slope(self, sample: LowRankSample, cotangent: Array, d_w: Array) -> None:
+        """Add cotangent (S,) times d log q/dw = -u / sigma, theta fixed, to `d_w` (W3, D59)."""
+        d_w -= cotangent[:, None] * _whitened(sample)[0] / sample.parts.diagonal.softplus
+
+    def pull_back_direct(self, sample: LowRankSample, d_log_q: Array, d_theta: Params) -> None:
+        """Write the direct partials of log q for theta, w held fixed (W4, W5, D59).
+
+        What is left of `pull_back` without the way through the weights.
+        """
+        through = d_log_q[:, None] * _whitened(sample)[0] / sample.parts.diagonal.softplus
+        self.pull_back(sample, through, d_log_q, d_theta)
+
+    def entropy(self, parts: LowRankFactor, starts: Starts = None) -> Entropy:
+        r"""Return :math:`\sum_j \log\sigma_j + \tfrac12 \log|M| + \tfrac P2 (1 + \log 2\pi)` (D59).
+
+        And the variances, ``sigma_j^2 (1 + |V_j|^2)``, summed.
+        """
+        own = MEAN_FIELD.entropy(parts.diagonal, starts)
+        correlated = parts.diagonal.softplus**2 * inner(parts.v, parts.v)  # (P,)
+        more = np.add.reduce(correlated) if starts is None else np.add.reduceat(correlated, starts)
+        return Entropy(own.value + 0.5 * parts.log_det, own.total_variance + more)
+
+    def add_entropy_vjp(
+        self, parts: LowRankFactor, d_entropy: float, d_variance: Any, d_theta: Params
+    ) -> None:
+        """Add the gradient of entropy and variances for rho and V (D59)."""
+        MEAN_FIELD.add_entropy_vjp(parts.diagonal, d_entropy, d_variance, d_theta)
+        sigma, squares = parts.diagonal.softplus, inner(parts.v, parts.v)
+        d_theta["rho"] += 2.0 * d_variance * sigma * parts.diagonal.sigmoid * squares
+        d_theta["v"] += d_entropy * (parts.v @ parts.inverse)  # D59
+        d_theta["v"] += (2.0 * d_variance * sigma * sigma)[:, None] * parts.v
+
+
+def _whitened(sample: LowRankSample) -> tuple[Array, Array]:
+    """Return u = (I + V V^T)^-1 a (S, P) = a - V c, and c = M^-1 V^T a (S, R) (D59)."""
+    v = sample.parts.v
+    c = sample.eps @ v @ sample.parts.inverse
+    return sample.eps - c @ v.T, c
+
+
+NAMED = {"low-rank": (LowRank(rho_offset=-4.0), LowRank(0.3, -0.5, 0.5, 2, 0.4))}

@@ -1,0 +1,24 @@
+"""The density of weights with a common cause.
+
+In units of their deviations let P weights be a = e + v h, where e are P noises of their own and h
+is one that all of them see, all standard normal. Their covariance is I + v v^T. But for a constant
+
+    log q = -1/2 log(1 + |v|^2) - 1/2 [|a|^2 - (v . a)^2 / (1 + |v|^2)]
+
+which takes P steps, where a matrix of P x P would take P^3.
+
+Shapes: a, v (P,).
+Return log q, and its slopes for a (with v fixed) and for v (with a fixed).
+
+Hint: c = v . a / (1 + |v|^2) is the mean of h given a, and is in both slopes.
+
+Read: D59 in derivations/correlated-posteriors.md.
+"""
+
+import numpy as np
+
+
+def density_of_low_rank(a, v):
+    """Return log q but for a constant, and its slopes for a and v."""
+    # YOUR CODE HERE
+    raise NotImplementedError
