@@ -197,3 +197,40 @@ def bound_to_train_on(nll: Any, kl: Any, rows: Any, price: Any) -> Any:
         (large + small) / large,
         (large + small) ** 2 / (large * small) * np.log(2) / 2,
     )
+
+
+@formula(
+    m=real("P"),
+    L=real("PP"),
+    phi=real("P"),
+    y=real(),
+    sigma=positive(),
+    returns="mean covariance log_p",
+    tags="D56",
+    wrong={
+        "sigma**2 + phi @ column": {
+            "sigma**2": "what the weights do not know is missing in the variance of y.",
+            "phi @ column": "the noise is missing: one row would be believed as if it had none.",
+        },
+        "y - phi @ m": {
+            "y": "the mean moves by what the prediction missed, not by y itself.",
+        },
+        "C - np.outer(gain, column)": {
+            "C + np.outer(gain, column)": "a row that was seen cannot make weights less sure.",
+            "C - np.outer(gain, gain)": "one of the two factors is C phi, not divided by anything.",
+        },
+        "np.log(2 * np.pi * spread)": {
+            "np.log(2 * np.pi * sigma**2)": (
+                "the density of y is that with the variance of the weights too, not of the noise."
+            ),
+        },
+    },
+)
+def one_row_more(m: Any, L: Any, phi: Any, y: Any, sigma: Any) -> Any:
+    """Posterior of the last layer after one more row, and the log density that was predicted."""
+    C = L @ L.T
+    column = C @ phi
+    spread = sigma**2 + phi @ column
+    gain, miss = column / spread, y - phi @ m
+    log_p = -(np.log(2 * np.pi * spread) + miss**2 / spread) / 2
+    return m + gain * miss, C - np.outer(gain, column), log_p

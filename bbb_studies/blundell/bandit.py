@@ -27,11 +27,12 @@ from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import MLE
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.files import write_arrays, write_json, write_text
+from bbb_numpy.parts import network
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION, finish
 from bbb_numpy.progress import counted, steps
 from bbb_numpy.training import start
 from bbb_numpy.training.optimizers import Adam
@@ -52,6 +53,7 @@ class Agent:
     name: str
     looks: int = 0  # weight vectors averaged for one decision; 1: Thompson sampling, 0: a point
     epsilon: float = 0.0  # probability of an action at random
+    last_layer: bool = False  # Thompson sampling by a posterior of the last layer alone (D56)
 
 
 AGENTS = (
@@ -60,6 +62,7 @@ AGENTS = (
     Agent("greedy"),
     Agent("1 % greedy", epsilon=0.01),
     Agent("5 % greedy", epsilon=0.05),
+    Agent("Thompson, last layer", last_layer=True),  # over the features of the greedy one
 )
 FULL = tuple(agent for agent in AGENTS if agent.looks != 2)  # for the paper's budget
 
@@ -81,6 +84,8 @@ class Settings:
     rho: float = -4.0  # at the start of q
     learning_rate: float = 1e-3  # of Adam, for q and for the point estimates
     point_learning_rate: float = 1e-3
+    last_noise: float = 5.0  # of the last layer's likelihood, and the deviation of its prior
+    last_prior_scale: float = 1.0
 
 
 class Game(NamedTuple):
@@ -100,6 +105,52 @@ class State:
     ate: NDArray[np.bool_]  # (T,)  the first `played` have happened
     training: Training
     rng: np.random.Generator
+
+
+class LastLayer:
+    """The exact posterior of the weights of a network's last layer, by all that happened (D56).
+
+    N(mean, covariance) under Gaussian noise and prior, given the features of a row: the outputs of
+    the last hidden layer, and 1. What is forgotten for training is remembered here, as a count and
+    a sum of rewards for each row of `inputs`.
+    """
+
+    def __init__(self, settings: Settings, net: MLP, inputs: Array) -> None:
+        self.net, self.inputs = net, inputs
+        self.variance, self.precision = settings.last_noise**2, settings.last_prior_scale**-2
+        self.count, self.total = np.zeros((2, len(inputs)))
+
+    def features(self, rows: Any) -> Array:
+        """Return the features (B, H + 1) of some rows, at the weights of the last `refit`."""
+        a = network.forward(self.net, self.w, self.inputs[rows], Buffers())[1].inputs[-1]
+        a = a.reshape(-1, self.net.sizes[-2]).astype(float)
+        return np.hstack([a, np.ones((len(a), 1))])
+
+    def refit(self, w: Array) -> None:
+        """Look at everything with the features that weights `w` (P,) have."""
+        self.w, seen = w[None].copy(), np.flatnonzero(self.count)
+        phi = self.features(seen)
+        precision = phi.T @ (phi * self.count[seen, None]) / self.variance  # D56
+        precision += self.precision * np.eye(phi.shape[1])
+        self.covariance = np.linalg.inv(precision)
+        self.mean = self.covariance @ (phi.T @ self.total[seen]) / self.variance  # D56
+
+    def learn(self, row: int, reward: float) -> None:
+        """Add one reward: the same posterior as by `refit`, by one column of the covariance."""
+        self.count[row] += 1.0
+        self.total[row] += reward
+        phi = self.features([row])[0]
+        column = self.covariance @ phi
+        gain = column / (self.variance + phi @ column)  # D56
+        self.mean += gain * (reward - phi @ self.mean)
+        self.covariance -= np.outer(gain, column)
+
+    def eats(self, mushroom: int, rng: np.random.Generator) -> bool:
+        """Return whether eating is better under one draw: of both actions it is one number."""
+        leave, eat = self.features([2 * mushroom, 2 * mushroom + 1])
+        gained = eat - leave
+        deviation = np.sqrt(gained @ self.covariance @ gained)  # D56
+        return bool(gained @ self.mean + deviation * rng.standard_normal() > 0.0)
 
 
 def game(x: Array, poisonous: NDArray[np.bool_], interactions: int, seed: tuple[int, ...]) -> Game:
@@ -170,9 +221,19 @@ def play(the: Game, agent: Agent, settings: Settings, state: State, until: int) 
     noise = np.empty(estimator.noise_shape(1, settings.batch), np.float32)
     taken = 2 * the.shown + state.ate  # row of `inputs`: the mushroom and what was done
     reward = np.where(state.ate, the.payoff, np.float32(0.0))[:, None]
+    last, mu = None, estimator.layout.views(theta)["mu"]
+    if agent.last_layer:
+        last = LastLayer(settings, estimator.model.network, the.inputs)
+        np.add.at(last.count, taken[: state.played], 1.0)
+        np.add.at(last.total, taken[: state.played], reward[: state.played, 0])
+        last.refit(mu)
     while state.played < until:
         t = state.played
-        state.ate[t] = decide(agent, estimator, theta, the.inputs, the.shown[t], rng, eyes.rewind())
+        if last is not None:
+            state.ate[t] = last.eats(the.shown[t], rng)
+        else:
+            now = agent, estimator, theta, the.inputs, the.shown[t], rng, eyes.rewind()
+            state.ate[t] = decide(*now)
         taken[t], reward[t] = 2 * the.shown[t] + state.ate[t], state.ate[t] * the.payoff[t]
         state.played = t + 1
         oldest = max(0, state.played - settings.memory)
@@ -191,6 +252,10 @@ def play(the: Game, agent: Agent, settings: Settings, state: State, until: int) 
                     "lower its learning rate"
                 )
             optimizer.update(theta, grad, memory, 1.0)
+        if last is not None:
+            last.learn(taken[t], float(reward[t, 0]))
+            if trains:
+                last.refit(mu)
 
 
 def decide(
@@ -220,6 +285,7 @@ STYLES = (
     (VERMILLION, ":"),
     (GREEN, "-."),
     (GREY, (0, (6, 2, 1, 2, 1, 2))),
+    (ORANGE, (0, (5, 1))),
 )
 POINTS = 1000  # of a curve; more are not seen
 

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.parts.network import MLP
 from bbb_studies.blundell import bandit as models
 from bbb_studies.blundell.bandit import (
     AGENTS,
+    LastLayer,
     Settings,
     begin,
     build,
@@ -27,7 +29,7 @@ from bbb_studies.data.mushroom import Mushrooms
 SMALL = Settings(
     interactions=200, runs=2, hidden=(5,), memory=50, batch=8, steps=2, dense=40, sparse=4
 )
-THOMPSON, GREEDY = AGENTS[0], AGENTS[2]
+THOMPSON, GREEDY, LAST = AGENTS[0], AGENTS[2], AGENTS[5]
 
 
 def mushrooms(count=60, width=7, seed=0):
@@ -121,7 +123,53 @@ def test_thompson_sampling_eats_as_often_as_eating_is_better_under_the_posterior
         assert abs(found - expected) < 4 * np.sqrt(0.25 / 4000)
 
 
-@pytest.mark.parametrize("agent", [THOMPSON, AGENTS[1], GREEDY, AGENTS[4]], ids=lambda a: a.name)
+def last_layer(rows=12):
+    """A posterior of the last layer after some meals, and what was eaten."""
+    rng, inputs = np.random.default_rng(0), game(DATA.x, DATA.poisonous, 1, (0,)).inputs
+    net, settings = MLP((9, 5, 1)), replace(SMALL, last_noise=2.0, last_prior_scale=0.7)
+    last = LastLayer(settings, net, inputs)
+    last.refit(rng.standard_normal(net.layout.size))
+    eaten, rewards = rng.integers(len(inputs), size=rows), rng.standard_normal(rows)
+    for row, reward in zip(eaten, rewards, strict=True):
+        last.learn(row, reward)
+    return last, eaten, rewards
+
+
+@pytest.mark.equation("D56")
+def test_the_posterior_of_the_last_layer_is_that_of_bayesian_linear_regression():
+    """One reward after the other, all at once, and the prediction of a Gaussian process: one."""
+    last, eaten, rewards = last_layer()
+    phi = last.features(eaten)
+    precision = phi.T @ phi / 4.0 + np.eye(6) / 0.49
+    mean, covariance = np.linalg.solve(precision, phi.T @ rewards / 4.0), np.linalg.inv(precision)
+    kernel = 0.49 * phi @ phi.T  # of the functions at the rows, before any reward
+    process = kernel @ np.linalg.solve(kernel + 4.0 * np.eye(12), rewards)
+    for _ in range(2):
+        np.testing.assert_allclose(last.mean, mean, rtol=1e-9)
+        np.testing.assert_allclose(last.covariance, covariance, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(phi @ last.mean, process, rtol=1e-9)
+        last.refit(last.w[0])
+
+
+@pytest.mark.equation("D56")
+def test_one_number_decides_as_often_as_a_draw_of_all_weights():
+    last, _, _ = last_layer()
+    leave, eat = last.features([6, 7])
+    rng = np.random.default_rng(1)
+    draws = rng.multivariate_normal(last.mean, last.covariance, 40_000)
+    found = np.mean([last.eats(3, rng) for _ in range(8000)])
+    assert 0.1 < found < 0.9
+    assert abs(found - np.mean(draws @ eat > draws @ leave)) < 4 * np.sqrt(0.25 / 8000)
+
+
+def test_a_last_layer_that_stopped_goes_on_as_if_it_had_not():
+    """Though what it has seen is no part of the state."""
+    (the, whole), (_, part) = played(LAST), played(LAST, until=130)
+    play(the, LAST, SMALL, part, SMALL.interactions)
+    assert (part.ate == whole.ate).all()
+
+
+@pytest.mark.parametrize("agent", [*AGENTS[:3], *AGENTS[4:]], ids=lambda a: a.name)
 def test_players_learn_a_rule_of_one_letter(monkeypatch, agent):
     """From meals that a coin chose: left to itself, any of them may stop eating after one of -35.
 
@@ -138,7 +186,12 @@ def test_players_learn_a_rule_of_one_letter(monkeypatch, agent):
     def by_the_coin_at_first(*arguments):
         return bool(coin[state.played]) if state.played < 200 else decide(*arguments)
 
+    def last_by_the_coin_at_first(self, mushroom, rng):
+        return bool(coin[state.played]) if state.played < 200 else eats(self, mushroom, rng)
+
+    eats = LastLayer.eats
     monkeypatch.setattr(models, "decide", by_the_coin_at_first)
+    monkeypatch.setattr(LastLayer, "eats", last_by_the_coin_at_first)
     play(the, agent, settings, state, 400)
     assert (state.ate[:200] == coin).all()
     constant = [regret(the, np.full(400, eats))[-100:].sum() for eats in (True, False)]
