@@ -17,10 +17,10 @@ __all__ = ["add_model_options", "learner"]
 
 # a reader of text, or what can be chosen; and the default
 TRAINING: dict[str, tuple[Any, str]] = {
-    "epochs": (at_least_one, "(1000; for classes 100)"),
-    "batch_size": (at_least_one, "(32)"),
+    "epochs": (at_least_one, "(1000; for classes 100; fewer where there are many rows)"),
+    "batch_size": (at_least_one, "(32; up to 256 where there are many rows)"),
     "samples": (at_least_one, "weight samples per step (1; for classes 4)"),
-    "learning_rate": (above_zero, "(0.01)"),
+    "learning_rate": (above_zero, "(0.01; where there are many rows 0.02)"),
 }
 SAMPLING: dict[str, tuple[Any, str]] = {
     "chains": (at_least_one, "side by side (4)"),
@@ -52,7 +52,6 @@ def learner(args: argparse.Namespace, task: str) -> Any:
     if args.class_weight and not classes:
         raise ValueError(f"--class-weight is for classification, not for {task}; leave it out")
     inference = _inference(args)
-    trained = not isinstance(inference, Sampling)
     kind: Any = BayesianMLPClassifier if classes else BayesianMLPRegressor
     return kind(
         None if args.hidden is None else tuple(args.hidden),
@@ -62,10 +61,10 @@ def learner(args: argparse.Namespace, task: str) -> Any:
         inference=inference,
         gradient_estimator=args.estimator,
         objective=args.objective,
-        optimizer=Adam(args.learning_rate or 1e-2, schedule=Cosine()) if trained else None,
+        optimizer=Adam(args.learning_rate, schedule=Cosine()) if args.learning_rate else None,
         epochs=args.epochs,
         samples=args.samples,
-        batch_size=args.batch_size or 32,
+        batch_size=args.batch_size,
         random_state=args.seed,
         **({"class_weight": args.class_weight} if classes else {}),
     )

@@ -106,18 +106,22 @@ class Learner(Fitted):
         Factor on the KL term that rises to 1 over the epochs of a call. None is, in `fit` of a
         regressor with a KL term (`FreeEnergy`), ``LinearWarmUp(0.5)``, else 'none'.
     optimizer : Adam, SGD or Momentum, default=None
-        None is ``Adam(1e-2, schedule=Cosine())``. A schedule runs over the epochs of one call.
+        None is ``Adam(1e-2, schedule=Cosine())``, with fewer steps (`epochs`) ``Adam(2e-2, ...)``.
+        A schedule runs over the epochs of one call.
     epochs : int, default=None
-        Passes over the data; None is 1000, for classes 100. Few data need many.
-    batch_size : int, default=32
-        Rows per step.
+        Passes over the data; None is 1000, for classes 100. Regression on more than 1024 rows takes
+        no more than 32000 steps, or 200 passes if these are more; not for Laplace.
+    batch_size : int, default=None
+        Rows per step; None is 32, with fewer steps (`epochs`) a 32nd of the rows, and 256 at most.
     samples : int, default=None
         Weight samples per training step; None is 1, for classes 4.
     predict_samples : int, default=None
         Weight samples, or draws, per prediction; None is 100, for classes 500.
     standardize : bool, default=True
         Bring inputs and real targets to mean 0 and standard deviation 1 for training (constant
-        columns to 0); undone in everything that is returned. Counts, zeros and ones stay.
+        columns to 0); undone in everything that is returned. Counts, zeros and ones stay. Inputs
+        of such targets that are nearly collinear are turned to their principal axes, for a
+        mean-field posterior under a Gaussian prior, which is the same in all directions (D60).
     early_stopping : EarlyStopping, default=None
         When to end before the last epoch, by the training or a validation loss; None is never.
     validation_fraction : float, default=0.0
@@ -148,7 +152,7 @@ class Learner(Fitted):
     kl_warm_up: Any = None
     optimizer: Any = None
     epochs: int | None = None
-    batch_size: int = 32
+    batch_size: int | None = None
     samples: int | None = None
     predict_samples: int | None = None
     standardize: bool = True
@@ -229,6 +233,7 @@ class Learner(Fitted):
             fitted, data = self._go_on(X, y, plan, sample_weight, "fit with warm_start=True")
         else:
             fitted, data = self._begin(X, y, plan, sample_weight, self.validation_fraction)
+        rows = len(data.training.x)
         if plan.sampling is not None:
             model, dtype = fitted["estimator_"].model, plan.parts["dtype"]
             before = self.draws_ if goes_on else None
@@ -239,22 +244,22 @@ class Learner(Fitted):
             self._take_over({**fitted, "draws_": draws})
             history = []
         elif isinstance(plan.parts["inference"], Laplace):
-            epochs = plan.parts["epochs"]
-            recipe = replace(plan.recipe(epochs, anew=True, stops=False), samples=1)
+            recipe = replace(plan.recipe(rows, anew=True, stops=False), samples=1)
             asked = fitted["estimator_"], data.training, recipe, fitted["rng_"], self.progress
             state, evidence = fit_laplace(*asked, int(self.verbose))
-            count, v = len(data.training.x), data.training.sample_weight
-            units = (count if v is None else float(v.sum())) * np.log(fitted["y_scale_"]).sum()
+            v = data.training.sample_weight
+            units = (rows if v is None else float(v.sum())) * np.log(fitted["y_scale_"]).sum()
             found = {"training_": state, "log_evidence_": float(evidence - units)}
             self._take_over({**fitted, **found})
-            history = state.history[-max(1, epochs // 2) :]  # at the last scales
+            history = state.history[-max(1, recipe.epochs // 2) :]  # at the last scales
         else:
-            recipe = plan.recipe(plan.parts["epochs"], anew=not goes_on, stops=True)
+            recipe = plan.recipe(rows, anew=not goes_on, stops=True)
             state, before = self._train(fitted, data, recipe), fitted["training_"]
             if state.stopped == "interrupted":  # whoever did it knows that it is not finished
                 return self
             history = state.history[len(before.history) :]
-        self.fit_report_ = fit_report(self, data.typical(), plan.parts, history)
+        parts = plan.parts if not history else {**plan.parts, "optimizer": recipe.optimizer}
+        self.fit_report_ = fit_report(self, data.typical(), parts, history)
         if not self.fit_report_.passed:
             warnings.warn(self.fit_report_.message, ConvergenceWarning, stacklevel=2)
         return self
@@ -268,7 +273,9 @@ class Learner(Fitted):
             fitted, data = self._go_on(X, y, plan, sample_weight, "partial_fit")
         else:
             fitted, data = self._begin(X, y, plan, sample_weight, 0.0, classes)
-        self._train(fitted, data, plan.recipe(epochs, anew=False, stops=False))
+        self._train(
+            fitted, data, plan.recipe(len(data.training.x), epochs, anew=False, stops=False)
+        )
         return self
 
     # What each learner says of its targets
@@ -303,7 +310,7 @@ class Learner(Fitted):
         rng, dtype = check_generator(self.random_state), plan.parts["dtype"]
         seed = int(rng.integers(2**63))
         real = self.standardize and likelihood.target_kind == "real"
-        data = prepared(rows, fraction, rng, self.standardize, real, dtype)
+        data = prepared(rows, fraction, rng, self.standardize, real, dtype, real and plan.turns)
         fitted |= {"predict_seed_": seed, "estimator_": estimator, "rng_": rng, **data.units}
         fitted |= {name: value for name, value in vars(noted).items() if name.endswith("_in_")}
         if not isinstance(estimator, DrawnWeights | Linearised):
@@ -375,7 +382,14 @@ class Learner(Fitted):
         """Replace what an earlier fit has left; what it measured of itself is void."""
         void = ["fit_report_"]
         if "x_mean_" in fitted:  # a new start: what is not replaced is void
-            void += ["feature_names_in_", "training_", "draws_", "log_evidence_", "columns_"]
+            void += [
+                "x_axes_",
+                "feature_names_in_",
+                "training_",
+                "draws_",
+                "log_evidence_",
+                "columns_",
+            ]
         for name in void:
             self.__dict__.pop(name, None)
         self.__dict__.update(fitted)
@@ -405,13 +419,21 @@ class Learner(Fitted):
         check_is_fitted(self)
         if "columns_" in self.__dict__ and hasattr(X, "iloc"):  # fitted to a table
             X = encoded(X, self.columns_)
-        x = check_inputs(self, X)
-        return standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
+        return self._in_units(check_inputs(self, X))
+
+    def _in_units(self, x: Array) -> Array:
+        x = standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
+        turned = "x_axes_" in self.__dict__
+        return (x @ self.x_axes_).astype(x.dtype) if turned else x  # D60
+
+    def _columns(self, x: Array) -> Array:
+        """Return rows in training's units as standardised columns: turned back."""
+        return x @ self.x_axes_.T if "x_axes_" in self.__dict__ else x  # D60
 
     def _check_pair(self, X: Any, y: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
         x, targets = check_pair(self, X, y, first=False, labels=self.labels)
-        x = standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
+        x = self._in_units(x)
         return x, self._next_targets(targets, x.dtype)
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -447,7 +469,7 @@ class Learner(Fitted):
     def _log_density(self, x: Array, targets: Array) -> Array:
         """Return log P(y|x, D) (N,) at rows and targets in training's units."""
         found: Array = self._ask(predictive.log_predictive_density, x, targets)
-        need_finite("the log density of y", found, x)
+        need_finite("the log density of y", found, self._columns(x))
         return found - np.log(self.y_scale_).sum()  # density of y = density of z dz/dy
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -457,5 +479,5 @@ class Learner(Fitted):
         changes = {} if random_state is None else {"rng": check_generator(random_state)}
         drawn = self._ask(draw, x, samples=samples, **changes)  # (S, N, K)
         drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)
-        need_finite("a function drawn from the posterior", drawn, x)
+        need_finite("a function drawn from the posterior", drawn, self._columns(x))
         return self._like_y(drawn)

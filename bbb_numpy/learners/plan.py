@@ -18,15 +18,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..gradients import catalogue
 from ..gradients.catalogue import Estimator, kinds
-from ..gradients.family import Family
+from ..gradients.family import Family, is_linear
 from ..model.joint import Likelihood, Model
 from ..model.kl_weights import LinearWarmUp, NoWarmUp, proportional_kl_weights
 from ..model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
 from ..numeric.validation import DTYPE, MOST_SAMPLES, MOST_STEPS
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP
-from ..parts.posteriors import PointMass
-from ..parts.priors import GaussianPrior
+from ..parts.posteriors import MeanField, PointMass
+from ..parts.priors import GaussianPrior, LayerwiseGaussianPrior
 from ..sampling.draws import DrawnWeights
 from ..sampling.run import SAMPLERS
 from ..training import EarlyStopping, Recipe
@@ -58,9 +58,15 @@ DEFAULTS = {
     "kl_warm_up": LinearWarmUp(0.5),  # of `fit`, where the objective has a KL term
     "optimizer": Adam(learning_rate=1e-2, schedule=Cosine()),
     "epochs": 1000,
+    "batch_size": 32,
     "samples": 1,
     "predict_samples": 100,
+    # At most so many steps, the 1000 epochs of 1024 rows, or so many passes over very many
+    "steps": 32_000,
+    "passes": 200,
 }
+FEW, MANY = 32, 256  # rows of such a step: in this range a 32nd of all
+FASTER = Adam(learning_rate=2e-2, schedule=Cosine())
 WIDE = GaussianLikelihood(0.5, learn=True)  # for a first MAP estimate, which keeps to it
 OF_CLASSES = DEFAULTS | {
     "hidden_layer_sizes": (50,),
@@ -70,6 +76,7 @@ OF_CLASSES = DEFAULTS | {
     "epochs": 100,
     "samples": 4,
     "predict_samples": 500,
+    "steps": MOST_STEPS,  # of classes none has been measured with fewer that was as good
 }
 TABLES: dict[str, Mapping[str, Any]] = {
     "prior": catalogue.PRIORS,
@@ -107,7 +114,7 @@ CONSTRAINTS: dict[str, Any] = {
     "kl_warm_up": [StrOptions(set(catalogue.WARM_UPS)), callable, None],
     "optimizer": [Adam, SGD, Momentum, None],
     "epochs": [_count(MOST_STEPS), None],
-    "batch_size": [_count(None)],
+    "batch_size": [_count(None), None],
     "samples": [_count(MOST_SAMPLES), None],
     "predict_samples": [_count(MOST_SAMPLES), None],
     "standardize": ["boolean"],
@@ -140,19 +147,41 @@ class Plan(NamedTuple):
         inference = self.parts["inference"]
         return inference if isinstance(inference, Sampling) else None
 
-    def recipe(self, epochs: int, *, anew: bool, stops: bool) -> Recipe:
-        """Return how it is trained: from scratch or on, with early stopping or without."""
-        parts = self.parts
+    @property
+    def turns(self) -> bool:
+        """Whether collinear inputs are turned, which an isotropic prior does not notice (D60)."""
+        prior, posterior = self.parts["prior"], self.parts["inference"]
+        isotropic = isinstance(prior, GaussianPrior | LayerwiseGaussianPrior)
+        return isotropic and isinstance(posterior, MeanField)
+
+    def recipe(self, rows: int, epochs: int | None = None, *, anew: bool, stops: bool) -> Recipe:
+        """Return how so many rows are trained on: from scratch or on, stopping early or never."""
+        parts = self.parts if epochs or self.params["epochs"] else self._few_steps(rows)
         goes_on = self.params["kl_warm_up"] is None and not anew
         return Recipe(
             parts["optimizer"],
-            epochs=epochs,
+            epochs=epochs or parts["epochs"],
             batch_size=parts["batch_size"],
             samples=parts["samples"],
             kl_weights=parts["kl_weights"],
             warm_up=NoWarmUp() if goes_on else parts["kl_warm_up"],
             early_stopping=parts["early_stopping"] if stops else None,
         )
+
+    def _few_steps(self, rows: int) -> dict[str, Any]:
+        """Return the parts with which the steps do not grow with the rows, of what is not given."""
+        parts, free = self.parts, {name for name, one in self.params.items() if one is None}
+        few = -(-rows // parts["batch_size"]) * parts["epochs"] <= parts["steps"]
+        if few or isinstance(parts["inference"], Laplace) or not is_linear(parts["objective"]):
+            return parts  # Laplace's mode has to be one; other bounds want their samples and rows
+        found = dict(parts)
+        if "batch_size" in free:
+            found["batch_size"] = min(max(FEW, rows // FEW), MANY)
+        passes = max(parts["passes"], parts["steps"] // -(-rows // found["batch_size"]))
+        found["epochs"] = min(parts["epochs"], passes)
+        if "optimizer" in free:
+            found["optimizer"] = FASTER
+        return found
 
     def build(self, inputs: int, targets: int, likelihood: Likelihood) -> Estimator | DrawnWeights:
         """Return the estimator for data of these widths, or what stands for it if sampled."""
@@ -190,7 +219,8 @@ def stands_for(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
         defaults["kl_warm_up"] = NoWarmUp()
     if isinstance(named["inference"], Sampling):
         defaults |= dict.fromkeys(TRAINING)
-    return {name: defaults.get(name) if one is None else one for name, one in named.items()}
+    found = {name: defaults.get(name) if one is None else one for name, one in named.items()}
+    return {**found, **{name: defaults[name] for name in ("steps", "passes")}}
 
 
 def check_plan(learner: Any) -> Plan:

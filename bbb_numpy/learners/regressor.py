@@ -67,6 +67,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         Only after fitting a data frame with text column names.
     x_mean_, x_scale_, y_mean_, y_scale_ : ndarray
         Shift and scale of inputs (d_in,) and targets (K,): 0 and 1 where nothing is standardised.
+    x_axes_ : ndarray (d_in, d_in)
+        Only where standardised inputs were nearly collinear: the axes to which they were turned.
     rng_, predict_seed_ : numpy.random.Generator, int
         From which `partial_fit` goes on drawing, and of which predictions draw their weights.
 
@@ -192,7 +194,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         found = np.moveaxis(found * self.y_scale_ + self.y_mean_, 0, -1)
         heavy = self.estimator_.model.likelihood.heavy_tails
         endless = heavy | (levels.ravel() == 0.0) | (levels.ravel() == 1.0)
-        need_finite("a quantile", np.where(np.isinf(found) & endless, 0.0, found), x)
+        need_finite("a quantile", np.where(np.isinf(found) & endless, 0.0, found), self._columns(x))
         found = self._like_y(found)
         return found if levels.ndim else found[..., 0]
 
@@ -201,7 +203,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         x = self._check_rows(X)
         found = self._ask(covariance, x) * self.y_scale_**2  # (N, N, K)
         heavy = self.estimator_.model.likelihood.heavy_tails
-        need_finite("the covariance", np.where(np.isinf(found) & heavy, 0.0, found), x)
+        need_finite(
+            "the covariance", np.where(np.isinf(found) & heavy, 0.0, found), self._columns(x)
+        )
         return found[..., 0] if self.y_ndim_ == 1 else found
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -215,7 +219,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         mean = p.mean * self.y_scale_ + self.y_mean_
         scaled = (mean, p.epistemic * self.y_scale_, p.aleatoric * self.y_scale_)
         moments = scaled[:2] if self.estimator_.model.likelihood.heavy_tails else scaled
-        need_finite("the prediction", np.concatenate(moments, axis=1), x)
+        need_finite("the prediction", np.concatenate(moments, axis=1), self._columns(x))
         return Predictive._make(self._like_y(part) for part in scaled)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:

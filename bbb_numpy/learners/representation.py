@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..evaluation.pruning import signal_to_noise_of
 from ..model.objectives import FreeEnergy
+from ..numeric.elementary import softplus
 from ..parts.posteriors import MeanField
 from ..sampling.draws import DrawnWeights, Draws
 from ..training import Epoch, Training
@@ -45,6 +46,7 @@ class Fitted(BaseEstimator):
         n_features_in_: int
         x_mean_: Array
         x_scale_: Array
+        x_axes_: Array  # (d_in, d_in), only where inputs were turned to them (D60)
         y_mean_: Array
         y_scale_: Array
         rng_: np.random.Generator
@@ -91,7 +93,10 @@ class Fitted(BaseEstimator):
             flat = theta[:, : layout.size].mean(axis=0)
         else:
             flat = self.estimator_.layout.views(theta)["mu"]
-        return list(layout.views(np.array(flat, np.float64)).values())
+        means = list(layout.views(np.array(flat, np.float64)).values())
+        if "x_axes_" in self.__dict__:
+            means[0] = self.x_axes_ @ means[0]  # D60
+        return means
 
     @property
     def coefs_(self) -> list[Array]:
@@ -128,6 +133,10 @@ class Fitted(BaseEstimator):
             raise AttributeError(f"feature_importances_: {error}") from None
         ratio = ratio / (ratio.max() or 1.0)  # whose square cannot overflow
         power = np.square(estimator.model.layout.views(ratio)["W0"]).sum(axis=1)  # (d_in,)
+        if "x_axes_" in self.__dict__:  # variances of turned weights add up, too: D60
+            rho = estimator.model.layout.views(estimator.layout.views(theta)["rho"])["W0"]
+            variance = np.square(self.x_axes_) @ np.square(softplus(np.asarray(rho, np.float64)))
+            power = (np.square(self.coefs_[0]) / variance).sum(axis=1)
         if not power.any():
             raise AttributeError("feature_importances_: the first layer has no signal at all")
         return power / power.sum()

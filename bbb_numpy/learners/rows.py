@@ -22,9 +22,12 @@ __all__ = [
     "check_weights",
     "need_finite",
     "prepared",
+    "principal_axes",
 ]
 
 Array = NDArray[Any]
+# Principal variances so different keep Adam from its goal; so little is rounding; d^3 is a moment
+COLLINEAR, SURELY, MOST_AXES = 1e3, 1e-10, 256
 
 
 def _refuse_masks(**arguments: Any) -> None:
@@ -98,7 +101,7 @@ class Prepared(NamedTuple):
 
     training: Rows
     held_out: Rows | None
-    units: dict[str, Array]  # x_mean_, x_scale_ (d_in,), y_mean_, y_scale_ (K,)
+    units: dict[str, Array]  # x_mean_, x_scale_ (d_in,), y_mean_, y_scale_ (K,); maybe x_axes_
 
     def typical(self) -> Rows:
         """Return as many rows as there are to train on, each as often as its weight asks for.
@@ -114,6 +117,19 @@ class Prepared(NamedTuple):
         return Rows(x[chosen], y[chosen])
 
 
+def principal_axes(x: Array, weights: Array | None) -> Array | None:
+    """Return the axes (d, d) to which collinear rows (N, d) are turned; None for others (D60).
+
+    Axes along which nothing varies, but for rounding, do not count.
+    """
+    if x.shape[1] > MOST_AXES:
+        return None
+    z = x.astype(np.float64) * (1.0 if weights is None else np.sqrt(weights)[:, None])
+    variances, axes = np.linalg.eigh(z.T @ z)
+    varies = variances[variances > SURELY * variances[-1]]
+    return axes if varies.max(initial=0.0) > COLLINEAR * varies.min(initial=np.inf) else None
+
+
 def prepared(
     rows: Rows,
     fraction: float,
@@ -121,11 +137,12 @@ def prepared(
     standardize_x: bool,
     standardize_y: bool,
     dtype: Any,
+    turn: bool = False,
 ) -> Prepared:
     """Hold a fraction of the rows out at random, and bring all to units of the others' moments.
 
     The generator is asked only if rows are held out. Of what is not standardised, mean 0 and scale
-    1 are noted.
+    1 are noted. With `turn` inputs that are collinear are turned to their principal axes (D60).
     """
     x, y, weights = rows
     held_out = int(np.ceil(fraction * len(x)))
@@ -141,11 +158,14 @@ def prepared(
     y_mean, y_scale = moments(y[training], standardize_y, counts)
     x = standardised(x, x_mean, x_scale, dtype, "X")
     y = standardised(y, y_mean, y_scale, dtype, "y")
+    units = {"x_mean_": x_mean, "x_scale_": x_scale, "y_mean_": y_mean, "y_scale_": y_scale}
+    if turn and (axes := principal_axes(x[training], counts)) is not None:
+        x, units["x_axes_"] = (x @ axes).astype(dtype), axes  # D60
     rows = Rows(x, y, None if weights is None else weights.astype(dtype))
     return Prepared(
         rows.at(training),
         rows.at(validation) if held_out else None,
-        {"x_mean_": x_mean, "x_scale_": x_scale, "y_mean_": y_mean, "y_scale_": y_scale},
+        units,
     )
 
 

@@ -235,17 +235,25 @@ def _default(
 ) -> Fit:
     """Fit `BayesianMLPRegressor()`: nothing is chosen, `candidate` and sizes of `settings` unused.
 
-    Standardising is left out: the part is in the learner's own units already.
+    The part is in the learner's own units already: standardising it changes rounding alone.
     """
     from bbb_numpy.learners.regressor import BayesianMLPRegressor  # which needs scikit-learn
 
     seed = int(rng.integers(2**31))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        learner = BayesianMLPRegressor(standardize=False, random_state=seed, progress=False)
+        learner = BayesianMLPRegressor(random_state=seed, progress=False)
         learner.fit(x.astype(np.float64), y[:, 0].astype(np.float64))
     notes = {"warnings": float(len(said)), "epochs": float(learner.n_iter_)}
-    return Fit((learner.estimator_,), (learner.theta_,), None, notes)
+    source, theta = learner.estimator_, learner.theta_
+    if hasattr(learner, "x_axes_"):  # D60: draws of the weights, turned back
+        w = source.weights(theta, source.draw_weights(rng, settings.samples))  # (S, P)
+        first = source.model.network.layout.views(w)["W0"]  # (S, d_in, units)
+        first[...] = learner.x_axes_ @ first
+        learned = theta[2 * w.shape[1] :]
+        source = DrawnWeights(source.model)
+        theta = np.column_stack([w, np.tile(learned, (len(w), 1))])
+    return Fit((source,), (theta,), None, notes)
 
 
 def _sampled(kernel: Callable[[Settings], Any], likelihood: Likelihood = NOISE) -> Fitted:

@@ -1,4 +1,4 @@
-"""D1 to D17, D29, D31 to D46: likelihoods, priors, update rules, scores and numerics, by algebra.
+"""D1 to D17, D29, D31 to D46, D60: likelihoods, priors, update rules, scores, numerics, by algebra.
 
 D18 to D28, D30, D54, D55 and D56 are in test_our_estimator_proofs.py.
 """
@@ -26,6 +26,7 @@ from algebra import (
     ships,
     sigmoid,
     softplus,
+    vanishes,
 )
 from sympy import Integer, Matrix, Rational, cos, diff, erf, exp, eye, gamma, log, sin, sqrt, tanh
 
@@ -910,6 +911,29 @@ def test_quantiles_of_the_predictive_mixture():
     functions = expectation(2 * w * (3 * w + w**2), w)  # 2 w has the mean 0
     equal(expectation(first * second, w, *e) - mean[0] * mean[1], functions)
     equal(expectation(first**2, w, *e) - mean[0] ** 2, expectation((2 * w) ** 2, w) + s**2)
+
+
+@pytest.mark.equation("D60")
+def test_turned_inputs_are_the_same_model():
+    half, tau = reals("a"), positives("t")  # the tangent of half the angle
+    c, d = (1 - half**2) / (1 + half**2), 2 * half / (1 + half**2)  # its cosine and sine
+    turn = Matrix([[c, -d], [d, c]])
+    first, rows = matrix("w", 2, 3), matrix("x", 2, 2)
+    turned = turn.T * first
+    equal((rows * turn) * turned, rows * first)
+    equal(sum(one**2 for one in turned), sum(one**2 for one in first))
+    equal((turn.T).det() ** 2, 1)
+    assert not vanishes(sum(abs(one) for one in turned) - sum(abs(one) for one in first))
+    # along the axes the precision of a linear model is diagonal: mean field is exact
+    long, short = positives("l k")
+    gram = turn * sympy.diag(long, short) * turn.T  # X^T X
+    exact = gram / s**2 + eye(2) / tau**2
+    equal(turn.T * exact * turn, sympy.diag(long / s**2 + tau**-2, short / s**2 + tau**-2))
+    off_by(exact[0, 1], 0, c * d * (long - short) / s**2)  # in the columns not
+    # variances of weights that are turned back
+    spread = positives("p q")
+    equal([(turn * sympy.diag(*(one**2 for one in spread)) * turn.T)[j, j] for j in range(2)],
+          [sum(turn[j, i] ** 2 * spread[i] ** 2 for i in range(2)) for j in range(2)])  # fmt: skip
 
 
 @pytest.mark.equation("D53")

@@ -14,7 +14,7 @@ import sklearn
 from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
 from bbb_numpy.gradients.catalogue import ACTIVATIONS, KL_WEIGHTS, PRIORS, WARM_UPS
 from bbb_numpy.learners.inference import INFERENCES
-from bbb_numpy.learners.plan import DEFAULTS, OF_CLASSES
+from bbb_numpy.learners.plan import DEFAULTS, FASTER, FEW, MANY, OF_CLASSES
 from bbb_numpy.training.optimizers import Adam, Cosine
 
 LEARNERS = [BayesianMLPRegressor, BayesianMLPClassifier]
@@ -52,6 +52,12 @@ def test_every_parameter_is_documented_with_type_and_default_and_no_stranger_is(
 def test_what_none_stands_for_is_what_the_learners_take():
     told = {name: text for name, (_, text) in documented(BayesianMLPClassifier).items()}
     one, other = DEFAULTS, OF_CLASSES
+    few = (
+        f"more than {FEW**2} rows takes no more than {one['steps']} steps, or {one['passes']} pass"
+    )
+    assert few in told["epochs"]
+    batch = f"None is {one['batch_size']}, with fewer steps (`epochs`) a {FEW}nd of the rows"
+    assert f"{batch}, and {MANY} at most" in told["batch_size"]
     for name in ("hidden_layer_sizes", "epochs", "samples", "predict_samples"):
         assert f"None is {one[name]}, for classes {other[name]}" in told[name]
     scales = (one["prior"].scale, other["prior"].scale)
@@ -60,7 +66,9 @@ def test_what_none_stands_for_is_what_the_learners_take():
     assert f"GaussianLikelihood({one['likelihood'].scale}, learn=True)" in told["likelihood"]
     assert f"LinearWarmUp({one['kl_warm_up'].share})" in told["kl_warm_up"]
     assert one["optimizer"] == Adam(1e-2, schedule=Cosine())
-    assert "None is ``Adam(1e-2, schedule=Cosine())``" in told["optimizer"]
+    assert Adam(2e-2, schedule=Cosine()) == FASTER
+    faster = "with fewer steps (`epochs`) ``Adam(2e-2, ...)``"
+    assert f"None is ``Adam(1e-2, schedule=Cosine())``, {faster}" in told["optimizer"]
 
 
 def test_the_names_that_are_told_are_those_that_there_are():

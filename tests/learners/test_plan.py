@@ -61,6 +61,33 @@ def test_the_task_has_defaults_of_its_own():
     assert {name: parts[name] for name in OF_CLASSES} == OF_CLASSES
 
 
+@pytest.mark.parametrize(
+    ("make", "params", "rows", "batch_size", "epochs"),
+    [
+        (BayesianMLPRegressor, {}, 20, 32, 1000),  # few rows: all the passes
+        (BayesianMLPRegressor, {}, 1024, 32, 1000),  # 32 steps a pass
+        (BayesianMLPRegressor, {}, 1025, 32, 969),
+        (BayesianMLPRegressor, {}, 4096, 128, 1000),
+        (BayesianMLPRegressor, {}, 10240, 256, 800),  # 40 steps a pass
+        (BayesianMLPRegressor, {}, 46080, 256, 200),  # no fewer passes
+        (BayesianMLPRegressor, {"batch_size": 100}, 10**4, 100, 320),
+        (BayesianMLPRegressor, {"epochs": 7}, 10**7, 32, 7),  # what is given is meant
+        (BayesianMLPRegressor, {"inference": "laplace"}, 10**4, 32, 1000),
+        (BayesianMLPRegressor, {"objective": "iwae"}, 10**4, 32, 1000),
+        (BayesianMLPClassifier, {}, 10**5, 32, 100),
+    ],
+)
+def test_steps_do_not_grow_with_the_rows(make, params, rows, batch_size, epochs):
+    plan = check_plan(make(**params))
+    recipe = plan.recipe(rows, anew=True, stops=False)
+    assert (recipe.batch_size, recipe.epochs) == (batch_size, epochs)
+    all_steps = -(-rows // plan.parts["batch_size"]) * plan.parts["epochs"]
+    fewer = all_steps > plan.parts["steps"] and not {"epochs", "inference", "objective"} & {*params}
+    assert recipe.optimizer.learning_rate == (2e-2 if fewer else 1e-2)
+    given = plan.recipe(rows, 3, anew=True, stops=False)
+    assert (given.epochs, given.batch_size) == (3, params.get("batch_size", 32))
+
+
 def test_the_default_warm_up_needs_a_kl_term():
     def warm_up(**params):
         return plan(**params).parts["kl_warm_up"]
@@ -104,7 +131,7 @@ BAD = {
     "inference": [None, "mcmc", "mh", Sampling, PointMass, 4, ["nuts"]],
     "optimizer": [Adam, "adam", Cosine()],
     "epochs": [0, "100"],
-    "batch_size": [0, -3, None],
+    "batch_size": [0, -3, 2.5],
     "samples": [0],
     "predict_samples": [0],
     "standardize": ["yes"],

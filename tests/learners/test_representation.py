@@ -13,7 +13,15 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.inspection import permutation_importance
 from sklearn.neural_network import MLPRegressor
 
-from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor, GaussianPrior, Sampling
+from bbb_numpy import (
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    GaussianPrior,
+    Sampling,
+    load,
+    save,
+)
+from bbb_numpy.evaluation import predictive
 
 pytestmark = [pytest.mark.brief, pytest.mark.filterwarnings("ignore:.*divergent transitions")]
 X = np.random.default_rng(0).standard_normal((40, 3))
@@ -66,6 +74,49 @@ def test_weights_of_draws_are_their_means_and_of_a_gaussian_the_mean_of_its_samp
     first = model.estimator_.weights(model.theta_, eps)[:, :15].reshape(-1, 3, 5)
     error = first.std(axis=0) / 20_000**0.5
     assert (np.abs(first.mean(axis=0) - model.coefs_[0]) < 5 * error).all()
+
+
+# --- inputs that are turned
+
+TURNED = np.c_[X, X.sum(axis=1) + 1e-3 * np.sin(7 * X[:, 0])]
+
+
+@pytest.mark.equation("D60")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_weights_of_turned_inputs_are_turned_back(dtype, tmp_path):
+    model = regressor(dtype=dtype).fit(TURNED, Y)
+    q, axes = model.estimator_, model.x_axes_
+    eps = q.draw_weights(np.random.default_rng(0), 20_000, dtype)
+    first = axes @ q.weights(model.theta_, eps)[:, :20].reshape(-1, 4, 5).astype(float)
+    mean, deviation = first.mean(axis=0), first.std(axis=0)
+    assert (np.abs(mean - model.coefs_[0]) < 5 * deviation / 20_000**0.5).all()
+    power = ((model.coefs_[0] / deviation) ** 2).sum(axis=1)
+    np.testing.assert_allclose(model.feature_importances_, power / power.sum(), rtol=0.05)
+    z = (TURNED - model.x_mean_) / model.x_scale_ @ axes
+    f = predictive.predict(
+        q, model.theta_, z, rng=np.random.default_rng(model.predict_seed_), samples=100
+    )
+    expected = f.mean[:, 0] * model.y_scale_ + model.y_mean_
+    np.testing.assert_allclose(model.predict(TURNED), expected, rtol=1e-5)
+    save(model, tmp_path / "m")
+    assert np.array_equal(load(tmp_path / "m").predict(TURNED), model.predict(TURNED))
+    with pytest.raises(ValueError, match=r"column 2\b"):  # it is the one that is far off
+        model.predict(TURNED + 1e200 * (np.arange(4) == 2))
+    assert "x_axes_" not in vars(model.fit(X[:, :1].repeat(4, axis=1), Y))
+
+
+@pytest.mark.equation("D60")
+def test_nothing_is_turned_for_a_prior_that_has_corners_nor_for_another_posterior():
+    for params in (
+        {"prior": "laplace"},
+        {"inference": "map"},
+        {"inference": "full-rank"},
+        {"standardize": False},
+    ):
+        assert "x_axes_" not in vars(regressor(**params).fit(TURNED, Y))
+    on = regressor(hidden_layer_sizes=(5,), prior="layerwise", warm_start=True).fit(TURNED, Y)
+    axes = on.x_axes_
+    assert on.fit(TURNED, Y).x_axes_ is axes  # it goes on along the same axes
 
 
 # --- importances

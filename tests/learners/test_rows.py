@@ -8,7 +8,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
-from bbb_numpy.learners.rows import check_pair, prepared
+from bbb_numpy.learners.rows import MOST_AXES, check_pair, prepared, principal_axes
 from bbb_numpy.training.recipe import Rows
 
 NAN, INF = float("nan"), float("inf")
@@ -129,6 +129,47 @@ def test_every_row_keeps_its_own_weight_when_rows_are_held_out_at_random(held_ou
         assert (rows.y[:, 0] == 10 * rows.sample_weight).all()
     both = np.concatenate([rows.sample_weight for rows in parts])
     assert sorted(both) == weights.tolist()
+
+
+def collinear(rows=60, spread=0.01):
+    """Inputs of which the third is nearly the sum of the others, and a fourth says no more."""
+    x = np.random.default_rng(2).standard_normal((rows, 2))
+    close = x.sum(axis=1) + spread * np.random.default_rng(3).standard_normal(rows)
+    return np.c_[x, close, x[:, 0] - 2.0]
+
+
+@pytest.mark.equation("D60")
+def test_collinear_inputs_are_turned_to_axes_along_which_they_are_uncorrelated():
+    x = collinear()
+    data = prepared(Rows(x, x[:, :1]), 0.25, np.random.default_rng(0), True, True, float, True)
+    axes = data.units["x_axes_"]
+    np.testing.assert_allclose(axes.T @ axes, np.eye(4), atol=1e-14)
+    gram = data.training.x.T @ data.training.x
+    variances = np.diag(gram)
+    np.testing.assert_allclose(gram, np.diag(variances), atol=1e-12 * variances.max())
+    x_mean, x_scale = data.units["x_mean_"], data.units["x_scale_"]
+    back = np.concatenate([data.held_out.x, data.training.x]) @ axes.T
+    np.testing.assert_allclose(np.sort(back, axis=0), np.sort((x - x_mean) / x_scale, axis=0))
+    plain = prepared(Rows(x, x[:, :1]), 0.25, np.random.default_rng(0), True, True, float)
+    assert "x_axes_" not in plain.units
+
+
+@pytest.mark.equation("D60")
+def test_a_weight_turns_the_axes_as_often_as_the_row_is_repeated():
+    x, counts = collinear(), np.random.default_rng(4).integers(1, 4, 60)
+    found = principal_axes(x, counts.astype(float))
+    expected = principal_axes(np.repeat(x, counts, axis=0), None)
+    np.testing.assert_allclose(np.abs(np.sum(found * expected, axis=0))[1:], 1.0, rtol=1e-9)
+
+
+@pytest.mark.equation("D60")
+def test_what_is_not_collinear_is_not_turned():
+    x = collinear()
+    assert principal_axes(x, None) is not None
+    assert principal_axes(x[:, [0, 1, 3]], None) is None  # the last says the same as the first
+    assert principal_axes(collinear(spread=0.5), None) is None
+    assert principal_axes(np.zeros((5, 2)), None) is None
+    assert principal_axes(np.tile(x, (1, MOST_AXES)), None) is None  # too many to look for
 
 
 @pytest.mark.equation("D45")
