@@ -51,8 +51,8 @@ STUDIES = {
     "income-tax": Study("mullachery.income_tax", "Vermont's income tax per return; needs data"),
     "mnist": Study(
         "blundell.mnist",
-        "SGD, MAP and Bayes by Backprop on digits, pruning; needs data",
-        "600 epochs of each method, prior and S chosen on validation images: hours, resumable",
+        "digits and pruning: the paper's words, F minimised, its number; needs data",
+        "the paper's 600 epochs, widths and priors: days, resumable, what takes minutes first",
     ),
     "bandit": Study(
         "blundell.bandit",

@@ -6,22 +6,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bbb_numpy.plots.style import axes_or_new
+from bbb_numpy.gradcheck import check
 from bbb_studies.blundell import mnist
 from bbb_studies.blundell.mnist import Candidate, Settings, lay_out
 from bbb_studies.data.mnist import MNIST
 
-TINY = Settings(
-    hidden=10, train=1200, validation=200, test=200, batch=32, search=2, epochs=(6, 7, 8), draws=4,
-    pruning_draws=2,
-)  # fmt: skip
+TINY = Settings(train=1200, validation=200, test=200, batch=32, search=2, draws=4, pruning_draws=2)
+WORDS, MINIMISED, NUMBER = mnist.COLUMNS
 SOME = (
-    Candidate("SGD", "SGD", 4e-3),
-    Candidate("MAP", "SGD", 4e-3, (0.75, 0, 6)),
-    Candidate("BBB", "SGD", 4e-3, (0.5, 0, 6), shares="geometric"),
-    Candidate("BBB", "Adam", 3e-3, (0.25, 1, 6)),
+    Candidate(WORDS, "SGD", "SGD", 6, 10, "SGD", 4e-3),
+    Candidate(WORDS, "BBB", "BBB", 7, 10, "SGD", 4e-3, (0.5, 0, 6), shares="geometric"),
+    Candidate(WORDS, "BBB", "BBB", 7, 10, "Adam", 3e-3, (0.25, 1, 6)),
+    Candidate(MINIMISED, "MAP", "MAP", 4, 10, "SGD", 4e-3, (0.75, 0, 6)),
+    Candidate(NUMBER, "tempered", "BBB", 8, 10, "Adam", 6e-3, None, local=True, beta=0.1),
+    Candidate(NUMBER, "sparse", "BBB", 8, 10, "Adam", 6e-3, None, local=True, removed=0.9),
+    Candidate(WORDS, "dropout", "dropout", 3, 10, "Adam", 3e-3, all_images=True),
 )
-STEPS = 2 * len(SOME) + 4 + 5 + 6  # epochs in all
+STEPS = 6 + 2 + 7 + 4 + 8 + 8 + 3  # epochs in all
 
 
 def made_up(seed=0, train=1400, test=200):
@@ -47,7 +48,8 @@ def run(out, **more):
 
 def without_time(out):
     found = json.loads((out / "numbers.json").read_text())
-    del found["seconds"]
+    for row in found["rows"].values():
+        del row["seconds"]
     return found
 
 
@@ -61,11 +63,14 @@ class Killed(BaseException):
     """What no except clause of the package catches."""
 
 
-@pytest.mark.parametrize(("when", "where"), [(0, "after"), (9, "before")])
+@pytest.mark.parametrize(("when", "where"), [(0, "after"), (9, "before"), (33, "after")])
 def test_a_run_that_was_killed_goes_on_to_the_same_numbers(
     tmp_path, monkeypatch, finished, when, where
 ):
-    """Killed in an epoch, after its training and before or after its state was stored."""
+    """Killed in an epoch, after its training and before or after its state was stored.
+
+    The last is one in which some weights are gone and others are about to go.
+    """
     seen = []
 
     def dies(*arguments):
@@ -100,7 +105,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_numbers(
 
 def test_a_finished_run_returns_at_once(finished, monkeypatch):
     out, text = finished
-    monkeypatch.setattr(mnist, "train_all", None)
+    monkeypatch.setattr(mnist, "train_row", None)
     assert run(out) == text
     assert (out / "mnist.png").stat().st_size > 10_000
 
@@ -108,8 +113,8 @@ def test_a_finished_run_returns_at_once(finished, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"settings": replace(TINY, hidden=11)}, "other settings: .*'hidden': 10"),
-        ({"settings": replace(TINY, epochs=(6, 7, 9))}, "other settings"),
+        ({"settings": replace(TINY, draws=5)}, "other settings: .*'draws': 4"),
+        ({"candidates": (replace(SOME[0], epochs=7), *SOME[1:])}, "other settings"),
         ({"candidates": SOME[:3]}, "other settings"),
     ],
 )
@@ -123,64 +128,132 @@ def test_test_images_change_nothing_that_is_trained_or_chosen(tmp_path, finished
     other = FOUND._replace(test_images=FOUND.test_images[::-1])
     run(tmp_path, found=other)
     ours, theirs = without_time(tmp_path), without_time(finished[0])
-    assert ours["search"] == theirs["search"]
-    for name, one in ours["methods"].items():
-        for key, value in one.items():
-            same = value == theirs["methods"][name][key]
-            assert same != key.startswith("test"), (name, key)
+    for name, row in ours["rows"].items():
+        for key, value in row.items():
+            of_test = key.startswith("test") or (key == "pruning" and value is not None)
+            assert (value == theirs["rows"][name][key]) != of_test, (name, key)
 
 
 def test_the_best_on_validation_images_is_trained_on(finished):
-    numbers = without_time(finished[0])
-    for name, one in numbers["methods"].items():
-        own = [s for s in numbers["search"] if s["method"] == name]
-        best = min(own, key=lambda s: s["errors"][-1])
-        assert one["chosen"] == best["name"]
-        assert one["errors"][: TINY.search] == best["errors"]
-    epochs = [len(one["errors"]) for one in numbers["methods"].values()]
-    assert epochs == list(TINY.epochs)
+    rows = without_time(finished[0])["rows"]
+    own = [n for n, c in enumerate(SOME) if c.row == "BBB"]
+    stored = [
+        mnist.read_state(finished[0] / f"state-{n}.npz", mnist.Stored, mnist.STATE) for n in own
+    ]
+    best = min(stored, key=lambda one: one.run.errors[TINY.search - 1])
+    assert rows["BBB"]["chosen"] == best.candidate.name
+    assert rows["BBB"]["errors"] == best.run.errors
+    assert sorted(len(one.run.errors) for one in stored) == [TINY.search, best.candidate.epochs]
+    assert [row["epochs"] for row in rows.values()] == [6, 7, 3, 4, 8, 8]  # by columns
+
+
+def test_the_last_step_uses_all_images_and_is_judged_by_none_of_them(finished):
+    images = mnist.prepare(FOUND, TINY)
+    assert [len(mnist.training_images(images, c)[0]) for c in SOME] == [1200] * 6 + [1400]
+    row = without_time(finished[0])["rows"]["dropout"]
+    assert row["validation"] is None
+    assert row["errors"] == [None] * 3
 
 
 def test_training_learns_the_patterns(finished):
-    methods = without_time(finished[0])["methods"]
+    rows = without_time(finished[0])["rows"]
     guessing = 0.9 - 4 * (0.9 * 0.1 / TINY.test) ** 0.5  # less four standard errors
-    for name, one in methods.items():
-        assert one["test"] < guessing, name
-        assert one["errors"][-1] <= one["errors"][0]
-    assert methods["BBB"]["train kl"] > 0
-    assert methods["SGD"]["test"] == methods["SGD"]["test, mean network"]
+    for name, row in rows.items():
+        assert row["test"] < guessing, name
+        assert name == "dropout" or row["errors"][-1] <= row["errors"][0]
+    assert min(rows["tempered"]["KL"]) > 0
+    f = np.add(rows["tempered"]["KL"], rows["tempered"]["NLL"])
+    np.testing.assert_allclose(rows["tempered"]["F"], f)
+    assert rows["SGD"]["test"] == rows["SGD"]["test, mean network"]
+    assert rows["SGD"]["KL"] == [None] * 6  # a point has none
 
 
-def test_pruning_keeps_the_share_and_the_biases(finished):
-    numbers = without_time(finished[0])
-    count = 784 * 10 + 10 * 10 + 10 * 10
-    shares = [row["share"] for row in numbers["pruning"]]
-    assert shares == [0, 0.5, 0.75, 0.95, 0.98]
-    assert [row["left"] for row in numbers["pruning"]] == [
-        count - round(share * count) for share in shares
-    ]
-    levels = [row["threshold"] for row in numbers["pruning"][1:]]
-    assert levels == sorted(levels)
+def test_pruning_ends_where_nothing_is_left(finished):
+    """All weights of the matrices removed: the biases give every image one class."""
+    images = mnist.prepare(FOUND, TINY)
+    for number in (0, 4):
+        c, _, run = mnist.read_state(finished[0] / f"state-{number}.npz", mnist.Stored, mnist.STATE)
+        errors = [row["pruning"] for row in without_time(finished[0])["rows"].values()]
+        assert all(row is None or len(row) == len(mnist.PRUNED) for row in errors)
+        estimator = mnist.build(c)
+        eligible = mnist.pruning.matrices(estimator.model.layout)
+        assert eligible.sum() == 784 * 10 + 10 * 10 + 10 * 10
+        theta = np.where(eligible, 0, run.training.theta[: len(eligible)])
+        assert len(set(mnist.classes_of_mean(c, theta, images.x_test))) == 1
+
+
+def test_weights_that_are_removed_stay_removed(finished):
+    """Gradually more, in the end the share asked for, and exactly 0 in every draw."""
+    c, _, run = mnist.read_state(finished[0] / "state-5.npz", mnist.Stored, mnist.STATE)
+    shares = [mnist.share_removed(c, epoch) for epoch in range(c.epochs)]
+    assert shares == sorted(shares)
+    assert shares[1] == 0 < shares[2]
+    assert shares[5:] == [0.9] * 3
+    estimator = mnist.build(c)
+    eligible = mnist.pruning.matrices(estimator.model.layout)
+    stored = estimator.layout.views(run.training.theta)
+    gone = stored["rho"] == mnist.REMOVED_RHO  # after epochs of training without them
+    assert not stored["mu"][gone].any()
+    assert not gone[~eligible].any()
+    assert gone.sum() == round(0.9 * eligible.sum())
+    eps = estimator.draw_weights(np.random.default_rng(0), 3, np.float32)
+    w = estimator.weights(mnist.final(c, run), eps)
+    assert (w[:, gone] == 0).all()
+    assert (w[:, ~gone] != 0).all()
 
 
 def test_the_tables_hold_the_numbers_of_the_run(finished):
     out, printed = finished
     numbers = json.loads((out / "numbers.json").read_text())
-    for one in numbers["methods"].values():
-        for key in ("validation", "test"):
-            assert f"{100 * one[key]:.2f} %" in printed
-        assert f"{one['test nll']:.4f}" in printed
-    for row in numbers["pruning"]:
-        assert f"{row['left']}" in printed
-    assert "from memory" not in printed
-    assert max(map(len, printed.splitlines())) <= 120
-    numbers["methods"]["BBB"]["test"] = 0.1234
+    for row in numbers["rows"].values():
+        for error in {row["validation"], row["test"]} - {None}:
+            assert f"{100 * error:.2f} %" in printed
+        assert f"{row['test nll']:.4f}" in printed
+        for error in row["pruning"] or ():
+            assert f"{100 * error:.2f} %" in printed
+    numbers["rows"]["BBB"]["test"] = 0.1234
     assert "12.34 %" in lay_out(numbers)
 
 
-def test_the_share_marked_lies_below_the_line():
-    ratio, ax = np.exp(np.random.default_rng(0).normal(0, 1, 500)), axes_or_new(None)
-    mnist._draw_ratios(ax, ratio)
-    (line,) = [line for line in ax.lines if line.get_label() == "75% below"]
-    assert np.mean(ratio < 10 ** (line.get_xdata()[0] / 10)) == pytest.approx(0.75)
-    assert "dB" in ax.get_xlabel()
+@pytest.fixture
+def dropped():
+    """An estimator with dropout, and what a step of it takes."""
+    rng, family = np.random.default_rng(0), mnist.build(replace(SOME[0], method="dropout"))
+    noise, x = family.draw(rng, 1, 7), rng.random((7, 784))
+    family.fill(rng, noise)
+    return family, (family.init(rng), noise, x, np.eye(10)[rng.integers(0, 10, 7)])
+
+
+def test_the_gradient_of_dropout_is_that_of_its_cost(dropped):
+    family, (theta, *given) = dropped
+    report = check(lambda theta: family.value_and_grad(theta, *given), theta, most=300)
+    assert report.passed, report
+
+
+def test_inputs_that_are_dropped_are_not_seen_and_the_others_grow(dropped):
+    family, (theta, noise, x, y) = dropped
+    gone = noise[0, : x.size].reshape(x.shape) < 0.2
+    assert 0.15 < gone.mean() < 0.25
+    value = family.value_and_grad(theta, noise, x, y).value
+    assert family.value_and_grad(theta, noise, np.where(gone, 9.0, x), y).value == value
+    kept = replace(family, rates=(0.0, 0.5, 0.5))
+    scaled = kept.value_and_grad(theta, noise, np.where(gone, 0.0, x / 0.8), y).value
+    assert scaled == pytest.approx(value, rel=1e-12)
+
+
+def test_dropout_of_nothing_is_maximum_likelihood(dropped):
+    family, (theta, noise, x, y) = dropped
+    ours = replace(family, rates=(0.0, 0.0, 0.0)).value_and_grad(theta, noise, x, y)
+    theirs = mnist.build(SOME[0]).value_and_grad(theta, np.empty((1, 0)), x, y)
+    assert ours.value == pytest.approx(theirs.value, rel=1e-12)
+    np.testing.assert_allclose(ours.grad, theirs.grad, rtol=1e-9, atol=1e-12)
+
+
+def test_a_draw_of_dropout_is_a_row_that_leaves_out_the_same(dropped):
+    family, (theta, _, x, y) = dropped
+    eps = family.draw_weights(np.random.default_rng(1), 1)
+    rows = np.repeat(eps, len(x), 0)
+    cuts = np.cumsum(family.model.network.sizes[:-2])
+    same = np.concatenate([part.ravel() for part in np.split(rows, cuts, 1)])[None]
+    cost = family.value_and_grad(theta, same, x, y).value
+    assert -family.log_likelihood(theta, eps, x, y)[0] == pytest.approx(cost, rel=1e-12)
