@@ -176,7 +176,7 @@ def _divergence(estimator: Family, theta: Array) -> float:
     blocks = estimator.layout.views(theta.astype(np.float64))
     entropy = posterior.entropy(posterior.factor(blocks, Buffers()), prior.starts)
     expected = prior.expected_log_density({}, blocks["mu"], entropy.total_variance, {})
-    return float(-entropy.value - expected.value)
+    return max(0.0, float(-entropy.value - expected.value))  # of q = P it is rounding
 
 
 def _outputs(

@@ -281,7 +281,7 @@ def lay_out(settings: Settings, rows: Mapping[str, Row]) -> str:
             "others",
             [
                 Claim(
-                    "certificate, prior from data", "2.79 %", most, best.certificate.bound <= 0.03
+                    "prior from data: certificate", "2.8 %", most, best.certificate.bound <= 0.03
                 ),
                 Claim(
                     "free energy around 0 certifies little", "> 90 %", percent(vacuous.bound),

@@ -199,6 +199,15 @@ def test_more_rows_that_are_right_lower_the_bound_and_distance_from_the_prior_ra
     assert vacuous > 0.998
 
 
+def test_a_q_that_is_its_prior_has_a_certificate_though_its_kl_rounds():
+    rng, model = np.random.default_rng(0), binary_model(0.3)
+    for seed in range(20):
+        sd = 0.3 * (1 + 1e-15 * np.random.default_rng(seed).standard_normal(2))
+        theta = MeanField().pack(np.zeros(2), sd)
+        found = certificate(ClosedFormKL(model), theta, np.ones((9, 1)), np.ones((9, 1)), rng=rng)
+        assert 0.0 <= found.kl < 1e-15
+
+
 BINARY = ClosedFormKL(binary_model())
 REFUSED = [
     (Reparameterised(Model(MLP((1, 1)), GaussianPrior())), "the likelihood must be categorical"),
