@@ -45,7 +45,7 @@ from .parts.student_t import StudentTLikelihood, StudentTPrior
 from .sampling import DrawnWeights, sample
 from .sampling.mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, MetropolisHastings
 from .training import EarlyStopping, NonFiniteError, Recipe, fit
-from .training.optimizers import SGD, Adam, Constant, Cosine, Momentum, StepDecay
+from .training.optimizers import IVON, SGD, Adam, Constant, Cosine, Momentum, StepDecay
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EUBO",
     "HMC",
+    "IVON",
     "MAMS",
     "MAP",
     "MCLMC",

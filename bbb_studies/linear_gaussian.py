@@ -1,4 +1,4 @@
-"""Bayesian linear regression, where every bound has a closed form (D8, D28).
+"""Bayesian linear regression, where every bound has a closed form (D8, D28, D63).
 
 Without a hidden layer, with Gaussian noise and a Gaussian prior, the posterior is Gaussian. The
 studies of bounds and variances are judged by it, and so are tests.
@@ -34,6 +34,13 @@ class Gaussian(NamedTuple):
     def deviation(self) -> Array:
         """Marginal standard deviation of every weight (P,)."""
         return np.sqrt(np.diag(self.covariance))
+
+
+class Natural(NamedTuple):
+    """The natural parameters of a Gaussian over the P weights (D63)."""
+
+    location: Array  # (P,)  precision times mean
+    precision: Array  # (P, P)
 
 
 class Regression(NamedTuple):
@@ -91,6 +98,24 @@ def exact(problem: Regression, prior_scale: float | None = None) -> Exact:
     quadratic = float(y @ np.linalg.solve(of_y, y))
     log_evidence = -0.5 * (quadratic + _log_det(of_y) + len(y) * LOG_2PI)
     return Exact(Gaussian(mean, covariance), precision, log_evidence)
+
+
+def natural_step(at: Natural, problem: Regression, rows: Any, rate: float) -> Natural:
+    """Take one stochastic natural-gradient step on these rows of the data (D63).
+
+    Each row stands for N / B; a step of `rate` 1 on all rows ends at the posterior.
+    """
+    prior, likelihood = problem.model.prior, problem.model.likelihood
+    assert isinstance(prior, GaussianPrior)
+    assert isinstance(likelihood, GaussianLikelihood)
+    design = np.column_stack([problem.x[rows], np.ones(len(problem.x[rows]))])  # (B, P)
+    each = len(problem.y) / len(design) / likelihood.scale**2
+    location = each * design.T @ problem.y[rows, 0]
+    precision = each * design.T @ design + np.eye(design.shape[1]) / prior.scale**2
+    new = (location, precision)
+    return Natural(
+        *((1.0 - rate) * old + rate * aim for old, aim in zip(at, new, strict=True))
+    )  # D63
 
 
 def gaussian(estimator: Estimator, theta: Array) -> Gaussian:

@@ -19,6 +19,7 @@ from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
+from sklearn.datasets import load_diabetes
 
 from bbb_numpy import MLP, BayesianMLPRegressor, GaussianLikelihood, Model, plain, sample
 from bbb_numpy.evaluation.calibration import pit
@@ -920,6 +921,41 @@ def gap() -> Figure:
     return figure
 
 
+# D62: steps that the curvature scales
+
+
+def bound_by_step(inference: str) -> tuple[Any, Any]:
+    """Return steps and the ELBO of diabetes, nats per row, each a mean over 2 % of them."""
+    x, y = load_diabetes(return_X_y=True)
+    model = BayesianMLPRegressor(inference=inference, random_state=0).fit(x, y)
+    bound = -np.array([epoch.kl + epoch.nll for epoch in model.history_]) / len(x)
+    width = len(bound) // 50
+    of_epoch = model.training_.optimizer_state.steps // len(bound)
+    steps = np.arange(width, len(bound) + 1) * of_epoch
+    return steps, np.convolve(bound, np.full(width, 1 / width), "valid")
+
+
+def natural() -> Figure:
+    """Draw the ELBO of Adam beside that of IVON."""
+    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    ax = figure.subplots()
+    for name, label, colour, dash in (
+        ("mean-field", "Adam", BLUE, "-."),
+        ("ivon", "IVON", VERMILLION, "-"),
+    ):
+        ax.plot(*bound_by_step(name), dash, color=colour, label=label)
+    ax.set(
+        xlabel="steps",
+        ylabel="ELBO (nats per row)",
+        xlim=(300, 16_000),
+        ylim=(-2.2, -1.15),
+        xscale="log",
+    )
+    legend_above(ax, 2)
+    titled(ax, "442 rows of diabetes, a mean field each as it comes")
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "network": network,
     "two-graphs": two_graphs,
@@ -932,6 +968,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "doublings": doublings,
     "softplus": softplus,
     "gap": gap,
+    "natural": natural,
     "bounds": bounds,
     "pit": pit_shapes,
     "predictive-checks": predictive_checks,

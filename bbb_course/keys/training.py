@@ -146,3 +146,38 @@ def adam_step(
     m_hat = new_m / (1 - beta1**t)
     v_hat = new_v / (1 - beta2**t)
     return theta - eta * m_hat / (v_hat**0.5 + tiny), new_m, new_v
+
+
+@formula(
+    mu=real("P"),
+    sigma=positive("P"),
+    d_mu=real("P"),
+    d_sigma=real("P"),
+    eta=positive(),
+    r=unit(),
+    returns="new_mu new_sigma",
+    tags="D61 D62",
+    wrong={
+        "r * sigma * d_sigma": {
+            "r * d_sigma": "x is r sigma dF/dsigma; the factor sigma is missing (D61).",
+            "-r * sigma * d_sigma": "the sign of x: a curvature above s makes s larger.",
+        },
+        "(1 + (1 + x) ** 2) / 2": {
+            "(1 + x)": "without x^2 / 2, s is negative for x < -1, and noise gets there (D62).",
+            "(1 + (1 + x) ** 2)": "the factor 1/2 is missing: for x = 0 the precision stays.",
+        },
+        "d_mu / s": {
+            "d_mu": "this is plain descent: the natural gradient divides by the precision.",
+            "d_mu * sigma**2": "mu is moved with the old precision, and the new one is its scale.",
+            "d_mu / s**0.5": "the root belongs to Adam; here the precision itself divides.",
+        },
+        "s**-0.5": {
+            "1 / s": "this is the variance; sigma is its root.",
+        },
+    },
+)
+def natural_step(mu: Any, sigma: Any, d_mu: Any, d_sigma: Any, eta: Any, r: Any) -> Any:
+    """One step of IVON."""
+    x = r * sigma * d_sigma
+    s = (1 + (1 + x) ** 2) / 2 / sigma**2
+    return mu - eta * d_mu / s, s**-0.5

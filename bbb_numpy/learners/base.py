@@ -87,16 +87,17 @@ class Learner(Fitted):
         counts by their log rate, 'bernoulli' for columns of 0 and 1, 'categorical' for rows of
         probabilities. The classifier takes the last two; None is one logit for two classes.
     inference : str or object, default='mean-field'
-        What stands for the posterior. Trained: 'mean-field', 'low-rank', 'full-rank' (for small
-        networks), or a single value, 'map' with the prior and 'mle' without; or 'laplace', a
-        Gaussian around 'map' by its curvature, whose evidence tells the scales. Drawn from the
-        posterior itself, with the scales that are learned: 'hmc', 'nuts', 'chees', 'mams', 'mclmc'
-        (biased a little).
+        What stands for the posterior. Trained: 'mean-field', the same by natural gradients, 'ivon',
+        in fewer epochs, 'low-rank', 'full-rank' (for small networks), or a single value, 'map' with
+        the prior and 'mle' without; or 'laplace', a Gaussian around 'map' by its curvature, whose
+        evidence tells the scales. Drawn from the posterior itself, with the scales that are
+        learned: 'hmc', 'nuts', 'chees', 'mams', 'mclmc' (biased a little).
         Objects have the settings: ``MeanField(rho_offset=-1.0)``, ``Sampling("nuts", chains=8)``.
         Sampling uses all rows at every step; what only training has is refused or unused.
     gradient_estimator : str or class, default=None
         Of the gradient, e.g. 'local-reparameterisation' or ``Flipout``. None is
-        'reparameterised', for the EUBO 'self-normalised'.
+        'reparameterised', for the EUBO 'self-normalised', for 'ivon' of Gaussian priors
+        'local-reparameterisation'.
     objective : str or object, default=None
         None is ``FreeEnergy()``, the ELBO; for a point mass ``MAP()``. Renyi (IWAE) and the EUBO
         are biased on minibatches (D30): take a `batch_size` of all rows, and many `samples`.
@@ -105,12 +106,13 @@ class Learner(Fitted):
     kl_warm_up : {'none', 'linear', 'cyclical'} or object, default=None
         Factor on the KL term that rises to 1 over the epochs of a call. None is, in `fit` of a
         regressor with a KL term (`FreeEnergy`), ``LinearWarmUp(0.5)``, else 'none'.
-    optimizer : Adam, SGD or Momentum, default=None
-        None is ``Adam(1e-2, schedule=Cosine())``, with fewer steps (`epochs`) ``Adam(2e-2, ...)``.
-        A schedule runs over the epochs of one call.
+    optimizer : Adam, IVON, SGD or Momentum, default=None
+        None is ``Adam(1e-2, schedule=Cosine())``, with fewer steps (`epochs`) ``Adam(2e-2, ...)``,
+        for 'ivon' its own. A schedule runs over the epochs of one call.
     epochs : int, default=None
-        Passes over the data; None is 1000, for classes 100. Regression on more than 1024 rows takes
-        no more than 32000 steps, or 200 passes if these are more; not for Laplace.
+        Passes over the data; None is 1000, for classes 100, for 'ivon' 200 and 50. Regression on
+        more than 1024 rows takes no more than 32000 steps, or 200 passes if these are more; not for
+        Laplace and 'ivon'.
     batch_size : int, default=None
         Rows per step; None is 32, with fewer steps (`epochs`) a 32nd of the rows, and 256 at most.
     samples : int, default=None
@@ -315,7 +317,7 @@ class Learner(Fitted):
         fitted |= {name: value for name, value in vars(noted).items() if name.endswith("_in_")}
         if not isinstance(estimator, DrawnWeights | Linearised):
             theta = estimator.init(rng, dtype)
-            fitted["training_"] = Training(theta, plan.parts["optimizer"].init(theta))
+            fitted["training_"] = Training(theta, plan.parts["optimizer"].init(theta, estimator))
         return fitted, data
 
     def _go_on(

@@ -24,7 +24,7 @@ from ..sampling.draws import DrawnWeights, Draws
 from ..sampling.run import SAMPLERS
 from ..training import EarlyStopping, Epoch, Training
 from ..training.laplace import Laplace, Linearised
-from ..training.optimizers import SGD, Adam, Constant, Cosine, Memory, Momentum, StepDecay
+from ..training.optimizers import IVON, SGD, Adam, Constant, Cosine, Memory, Momentum, StepDecay
 from .base import check_is_fitted
 from .classifier import BayesianMLPClassifier
 from .columns import Column
@@ -54,7 +54,7 @@ CLASSES = (
     *(kind for name in TABLES for kind in catalogue.kinds(getattr(catalogue, name))),
     *(make.func if isinstance(make, partial) else make for make in ESTIMATORS),
     *(Training, Epoch, EarlyStopping, Laplace, Linearised),
-    *(SGD, Momentum, Adam, Constant, Cosine, StepDecay, Memory),
+    *(SGD, Momentum, Adam, IVON, Constant, Cosine, StepDecay, Memory),
     *(Sampling, DrawnWeights, Draws, Layout, *map(type, SAMPLERS.values())),
     *(mcmc.GaussianWalk, mcmc.StudentWalk, mcmc.LogNormalWalk, mcmc.Langevin),
     *(mcmc.DiagonalMetric, mcmc.DenseMetric, FitReport, Column),

@@ -135,7 +135,8 @@ SAMPLED = tuple(KERNELS)
 INFERENCES: dict[str, Any] = {
     name: one for name, one in POSTERIORS.items() if not isinstance(one, PointMass)
 }
-INFERENCES |= {"map": PointMass(), "mle": PointMass(), "laplace": Laplace()}
+INFERENCES |= {"ivon": POSTERIORS["mean-field"], "map": PointMass(), "mle": PointMass()}
+INFERENCES |= {"laplace": Laplace()}
 INFERENCES |= {name: Sampling(name) for name in SAMPLED}
 
 

@@ -26,12 +26,12 @@ from ..numeric.validation import DTYPE, MOST_SAMPLES, MOST_STEPS
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP
 from ..parts.posteriors import MeanField, PointMass
-from ..parts.priors import GaussianPrior, LayerwiseGaussianPrior
+from ..parts.priors import ClosedFormPrior, GaussianPrior, LayerwiseGaussianPrior
 from ..sampling.draws import DrawnWeights
 from ..sampling.run import SAMPLERS
 from ..training import EarlyStopping, Recipe
 from ..training.laplace import Laplace, Linearised
-from ..training.optimizers import SGD, Adam, Cosine, Momentum
+from ..training.optimizers import IVON, SGD, Adam, Cosine, Momentum
 from .inference import INFERENCES, Sampling
 
 __all__ = [
@@ -112,7 +112,7 @@ CONSTRAINTS: dict[str, Any] = {
     "objective": [*_part(catalogue.OBJECTIVES), None],
     "kl_weights": [StrOptions(set(catalogue.KL_WEIGHTS)), callable, None],
     "kl_warm_up": [StrOptions(set(catalogue.WARM_UPS)), callable, None],
-    "optimizer": [Adam, SGD, Momentum, None],
+    "optimizer": [Adam, SGD, Momentum, IVON, None],
     "epochs": [_count(MOST_STEPS), None],
     "batch_size": [_count(None), None],
     "samples": [_count(MOST_SAMPLES), None],
@@ -172,7 +172,8 @@ class Plan(NamedTuple):
         """Return the parts with which the steps do not grow with the rows, of what is not given."""
         parts, free = self.parts, {name for name, one in self.params.items() if one is None}
         few = -(-rows // parts["batch_size"]) * parts["epochs"] <= parts["steps"]
-        if few or isinstance(parts["inference"], Laplace) or not is_linear(parts["objective"]):
+        kept = isinstance(parts["inference"], Laplace) or isinstance(parts["optimizer"], IVON)
+        if few or kept or not is_linear(parts["objective"]):
             return parts  # Laplace's mode has to be one; other bounds want their samples and rows
         found = dict(parts)
         if "batch_size" in free:
@@ -194,6 +195,9 @@ class Plan(NamedTuple):
         make, objective = self.parts["gradient_estimator"], self.parts["objective"]
         if make is None:
             make = "self-normalised" if isinstance(objective, EUBO) else "reparameterised"
+            known = isinstance(model.prior, ClosedFormPrior) and isinstance(objective, FreeEnergy)
+            if known and isinstance(self.parts["optimizer"], IVON):
+                make = "local-reparameterisation"  # less noise in the curvature
         if isinstance(make, str):
             make = catalogue.ESTIMATORS[make]
         built: Estimator = make(model, self.parts["inference"], objective)
@@ -217,6 +221,10 @@ def stands_for(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
     objective = natural if named["objective"] is None else named["objective"]
     if not isinstance(objective, FreeEnergy):  # without a KL term
         defaults["kl_warm_up"] = NoWarmUp()
+    if isinstance(params["inference"], str) and params["inference"] == "ivon":
+        classes = defaults["likelihood"] is None  # whose curvature vanishes as they are separated
+        step = IVON(trust=0.5 if classes else 30.0, schedule=Cosine())
+        defaults |= {"optimizer": step, "epochs": defaults["epochs"] // (2 if classes else 5)}
     if isinstance(named["inference"], Sampling):
         defaults |= dict.fromkeys(TRAINING)
     found = {name: defaults.get(name) if one is None else one for name, one in named.items()}
@@ -255,6 +263,11 @@ def _check_together(plan: Plan) -> None:
             f"leave validation_fraction={params['validation_fraction']!r} out"
         )
     _check_unused(params, parts["inference"])
+    if params["inference"] == "ivon" and not isinstance(parts["optimizer"], IVON):
+        raise ValueError(
+            f"inference='ivon' is trained by IVON; got optimizer={params['optimizer']!r}. Leave it "
+            "out, or use inference='mean-field'"
+        )
     if plan.sampling is not None or isinstance(parts["inference"], Laplace):
         return
     kind = params["gradient_estimator"]

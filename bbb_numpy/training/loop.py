@@ -50,7 +50,7 @@ def start(
     if variational is not None:
         size = theta.size - Layout(estimator.model.learned()).size
         theta[:size] = Numbers((size,))("variational", variational)
-    return Training(theta, optimizer.init(theta))
+    return Training(theta, optimizer.init(theta, estimator))
 
 
 def fit(
@@ -109,7 +109,9 @@ def fit(
     InstanceOf(Recipe)("recipe", recipe)
     GENERATOR("rng", rng)
     Optional(flag)("progress", progress)
-    if {*recipe.optimizer.init(training.theta).arrays} != {*training.optimizer_state.arrays}:
+    if {*recipe.optimizer.init(training.theta, estimator).arrays} != {
+        *training.optimizer_state.arrays
+    }:
         raise ValueError(
             "optimizer must be the rule that `training` was started with; "
             f"got {type(recipe.optimizer).__name__}"
@@ -159,6 +161,8 @@ def train(
             for epoch in range(epochs):
                 beta = recipe.warm_up(epoch, epochs)
                 not_negative("the value of warm_up(epoch, epochs)", beta)
+                # From the cost of a minibatch to that of all data, in units of the KL term (D62)
+                scale = len(batches) / (beta * getattr(estimator.objective, "beta", 1.0) or 1.0)
                 rows = data.shuffled(rng) if recipe.shuffle else data
                 if weighted:
                     totals = [float(rows.sample_weight[b].sum(dtype=float)) for b in batches]
@@ -177,7 +181,7 @@ def train(
                         raise _failure(found, state.theta, epoch, step, kept)
                     value, grad, terms = found
                     factor = optimizer.schedule(epoch + step / len(batches), epochs)
-                    optimizer.update(state.theta, grad, state.optimizer_state, factor)
+                    optimizer.update(state.theta, grad, state.optimizer_state, factor, scale)
                     objective += number(value)
                     kl += share * number(np.add.reduce(terms.posterior - terms.prior)) / samples
                     nll -= number(np.add.reduce(terms.likelihood)) / samples

@@ -2,6 +2,8 @@
 
 A rule is a frozen dataclass of hyperparameters. Its memory is a `Memory` of flat arrays,
 made by `init` and, like theta, updated in place by `update`.
+
+`SGD`, `Momentum` and `Adam` know nothing of what theta means; `IVON` knows that it is a mean field.
 """
 
 from __future__ import annotations
@@ -15,9 +17,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numeric.validation import Like, check_fields, fraction, positive, whole
+from ..gradients.family import Family
+from ..numeric.elementary import inverse_softplus, softplus_parts
+from ..numeric.layout import Layout
+from ..numeric.validation import InstanceOf, Like, check_fields, fraction, positive, whole
+from ..parts.posteriors import MeanField
 
 __all__ = [
+    "IVON",
     "OPTIMIZER",
     "SGD",
     "Adam",
@@ -97,12 +104,18 @@ class Optimizer:
         positive("learning_rate", self.learning_rate)
         SCHEDULE("schedule", self.schedule)
 
-    def init(self, theta: Array) -> Memory:
-        """Return the state before the first step."""
+    def init(self, theta: Array, estimator: Family | None = None) -> Memory:
+        """Return the state before the first step on the theta of an estimator."""
         return Memory(0, {name: np.zeros_like(theta) for name in self.moments})
 
-    def update(self, theta: Array, grad: Array, state: Memory, factor: float) -> None:
-        """Take one step in place; `grad` is overwritten."""
+    def update(
+        self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
+    ) -> None:
+        """Take one step in place, of the learning rate times `factor`; `grad` is overwritten.
+
+        The cost of which `grad` is the gradient, times `scale`, estimates the free energy of all
+        data in units of its KL term.
+        """
         raise NotImplementedError
 
 
@@ -144,8 +157,10 @@ class SGD(Optimizer):
     learning_rate: float = 1e-3
     schedule: Schedule = Constant()
 
-    def update(self, theta: Array, grad: Array, state: Memory, factor: float) -> None:
-        """Take one step in place; `grad` is overwritten."""
+    def update(
+        self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
+    ) -> None:
+        """Take one step in place; `grad` is overwritten, `scale` unused."""
         state.steps += 1
         grad *= self.learning_rate * factor
         theta -= grad  # K43, K44, G3
@@ -165,8 +180,10 @@ class Momentum(Optimizer):
         super().__post_init__()
         fraction("momentum", self.momentum)
 
-    def update(self, theta: Array, grad: Array, state: Memory, factor: float) -> None:
-        """Take one step in place; `grad` is overwritten."""
+    def update(
+        self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
+    ) -> None:
+        """Take one step in place; `grad` is overwritten, `scale` unused."""
         velocity = state.arrays["velocity"]
         state.steps += 1
         _clear_subnormal(theta, state)
@@ -206,8 +223,10 @@ class Adam(Optimizer):
         fraction("beta1", self.beta1)
         fraction("beta2", self.beta2)
 
-    def update(self, theta: Array, grad: Array, state: Memory, factor: float) -> None:
-        """Take one step in place; `grad` is overwritten."""
+    def update(
+        self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
+    ) -> None:
+        """Take one step in place; `grad` is overwritten, `scale` unused."""
         # With M = m / (1 - beta1) and V = v / (1 - beta2), which saves two passes, the rule
         #   m <- beta1 m + (1 - beta1) grad,  v <- beta2 v + (1 - beta2) grad^2
         #   theta <- theta - eta [m / (1 - beta1^t)] / (sqrt(v / (1 - beta2^t)) + epsilon)
@@ -230,3 +249,80 @@ class Adam(Optimizer):
         np.divide(m, root, out=root)  # D3
         root *= rate
         theta -= root
+
+
+@dataclass(frozen=True)
+class IVON(Optimizer):
+    r"""Natural-gradient steps for a mean field: improved variational online Newton (D61, D62).
+
+    Whatever estimator made the gradient, :math:`\sigma\, \partial F/\partial\sigma` is
+    :math:`\sigma^2 h - 1`, with h the curvature of -log P(w, D) averaged over q (Bonnet, Price).
+    The precision 1 / sigma^2 follows h and stays positive (Lin et al. 2020), and sigma^2 scales
+    the steps of mu (Khan et al. 2018, Shen et al. 2024).
+
+    Parameters
+    ----------
+    learning_rate : float
+        Of mu > 0; 1 are Newton's steps.
+    beta1, beta2 : float
+        Decay of the mean gradient of mu, and of the precision per step, in [0, 1).
+    trust : float
+        No step of all mu exceeds a KL divergence of trust / scale^(1/2) nats, with the `scale` of
+        `update`, the number of minibatches without a warm-up; > 0.
+    learned : Adam
+        The rule for what prior and likelihood learn, with the factors of this `schedule`.
+    schedule : callable
+        Factor on the learning rates, from (epoch, epochs); the precision keeps its own.
+    """
+
+    learning_rate: float = 0.2
+    beta1: float = 0.95
+    beta2: float = 0.98
+    trust: float = 30.0
+    learned: Adam = Adam(3e-2)
+    schedule: Schedule = Constant()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fields(self, trust=positive, learned=InstanceOf(Adam), beta1=fraction, beta2=fraction)
+
+    def init(self, theta: Array, estimator: Family | None = None) -> Memory:
+        """Return the state before the first step; without `estimator` theta is mu and rho alone."""
+        if estimator is not None and not isinstance(estimator.posterior, MeanField):
+            raise ValueError(f"IVON needs the posterior MeanField(); got {estimator.posterior!r}")
+        learned = 0 if estimator is None else Layout(estimator.model.learned()).size
+        sizes = {"momentum": (len(theta) - learned) // 2, "m": learned, "v": learned}
+        return Memory(0, {name: np.zeros(size, theta.dtype) for name, size in sizes.items()})
+
+    def update(
+        self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
+    ) -> None:
+        """Take one step in place; `grad` is overwritten."""
+        momentum, m, v = (state.arrays[name] for name in ("momentum", "m", "v"))
+        size = len(momentum)
+        (mu, rho, rest), (d_mu, d_rho, d_rest) = (
+            np.split(flat, (size, 2 * size)) for flat in (theta, grad)
+        )
+        # s = 1 / sigma^2, and by Price's identity scale sigma dF/dsigma = sigma^2 h - 1     D61
+        #   s <- s + r (h - s) + r^2 (h - s)^2 / (2 s)  with r = 1 - beta2
+        #      = s [1 + (1 + x)^2] / 2                  with x = r (sigma^2 h - 1)           D62
+        #   g <- beta1 g + (1 - beta1) scale d_mu,  mu <- mu - eta g / s
+        parts = softplus_parts(rho)
+        x = np.divide(d_rho, parts.ratio, out=d_rho)  # D61
+        x *= scale * (1.0 - self.beta2)
+        sigma = parts.softplus / np.sqrt(0.5 + 0.5 * (1.0 + x) ** 2)  # D62
+        rho[...] = inverse_softplus(sigma)
+        momentum *= self.beta1
+        d_mu *= scale * (1.0 - self.beta1)
+        momentum += d_mu
+        beside = Memory(state.steps, {"m": m, "v": v})
+        self.learned.update(rest, d_rest, beside, factor)
+        state.steps = beside.steps
+        rate = self.learning_rate * factor / (1.0 - self.beta1**state.steps)
+        step = np.multiply(momentum, sigma * rate, out=d_mu)  # in units of sigma
+        far = (
+            float(step @ step) * scale**0.5 / (2.0 * self.trust)
+        )  # KL of the step, in units of the largest
+        step *= sigma / sqrt(max(far, 1.0))
+        mu -= step  # D62
+        _clear_subnormal(theta, state)

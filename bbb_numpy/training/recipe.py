@@ -65,7 +65,7 @@ class Recipe:
 
     Parameters
     ----------
-    optimizer : SGD, Momentum or Adam
+    optimizer : SGD, Momentum, Adam or IVON
     epochs, batch_size, samples : int
         Passes over the data, rows per step, weight samples S per step; all >= 1
         (``epochs=0`` trains nothing).

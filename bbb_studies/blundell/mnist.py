@@ -274,7 +274,9 @@ class Kept(Adam):
 
     left: Any = None  # 1 or 0 for each number of theta
 
-    def update(self, theta: Array, grad: Array, state: Memory, factor: float) -> None:
+    def update(
+        self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
+    ) -> None:
         """Take one step in place."""
         grad *= self.left
         super().update(theta, grad, state, factor)

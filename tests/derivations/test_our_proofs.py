@@ -1,4 +1,4 @@
-"""D1 to D17, D29, D31 to D46, D60: likelihoods, priors, update rules, scores, numerics, by algebra.
+"""D1 to D17, D29, D31 to D46, D60 to D63: likelihoods, priors, update rules, numerics, by algebra.
 
 D18 to D28, D30, D54, D55 and D56 are in test_our_estimator_proofs.py.
 """
@@ -113,6 +113,89 @@ def test_adam_in_two_forms():
     equal((first / (1 - b1**3)).subs(same), g[0])
     equal((second / (1 - b2**3)).subs(same), g[0] ** 2)
     off_by(first.subs(same), g[0], -(b1**3) * g[0])  # without the hat
+
+
+@pytest.mark.equation("D61")
+def test_bonnets_and_prices_identities():
+    c, e = reals("c:6"), reals("e")
+    f = sum(c[k] * w**k for k in range(6))
+    at = {w: mu + sigma * e}
+
+    def mean(of):
+        return expectation(sympy.expand(of.subs(at)), [e])
+
+    equal(diff(mean(f), mu), mean(diff(f, w)))
+    equal(sigma * diff(mean(f), sigma), sigma**2 * mean(diff(f, w, 2)))
+    # by the slope times the noise, as it is computed, with the entropy of q
+    equal(diff(mean(f) - log(sigma), sigma), mean(diff(f, w) * (w - mu) / sigma) - 1 / sigma)
+    # with a kink, f = |w|: f'' is twice the density of q at 0
+    kink = mu * (2 * (1 + erf(mu / sigma / sqrt(2))) / 2 - 1) + 2 * sigma * DENSITY.subs(
+        x, mu / sigma
+    )
+    equal(diff(kink, sigma), sigma * 2 * DENSITY.subs(x, mu / sigma) / sigma)
+
+
+@pytest.mark.equation("D62")
+def test_natural_gradient_steps_of_a_gaussian():
+    (e, g, gap), (r, h) = reals("e g d"), positives("r h")
+    at = {w: mu + sigma * e}
+    log_q = log_gaussian(w, mu, sigma)
+    score = [diff(log_q, each).subs(at) for each in (mu, sigma)]
+    fisher = [[expectation(sympy.expand(a * b), [e]) for b in score] for a in score]
+    equal([*fisher[0], *fisher[1]], [1 / sigma**2, 0, 0, 2 / sigma**2])
+    # the Fisher matrix of (s mu, -s / 2) is the slope of (mu, mu^2 + sigma^2) for it
+    first, second = reals("a b")
+    moments = Matrix([-first / second / 2, first**2 / second**2 / 4 - 1 / second / 2])
+    natural = Matrix([first, second])
+    normal = (
+        first**2 / second / 4 + log(-2 * second) / 2
+    )  # second < 0; log q = natural . (w, w^2) + this
+    equal(list(moments), [-diff(normal, each) for each in natural])
+    equal(list(moments.jacobian(natural)), list(-sympy.hessian(normal, list(natural))))
+    # the step in it, with slopes g for mu and (h - s) / 2 for the variance, is Newton's
+    s_new = s + r * (h - s)
+    slopes = g - mu * (h - s), (h - s) / 2  # for the moments
+    equal(-s / 2 - r * slopes[1], -s_new / 2)
+    equal((s * mu - r * slopes[0]) / s_new, mu - r * g / s_new)
+    equal(s_new.subs(r, 1), h)  # a parabola with curvature h, minimum at gap: in one step
+    equal((mu - r * g / s_new).subs(g, h * (mu - gap)).subs(r, 1), gap)
+    # positive, and to first order the same
+    step = r * (h / s - 1)
+    kept = s * (1 + (1 + step) ** 2) / 2
+    equal(kept, s_new + r**2 * (h - s) ** 2 / (2 * s))
+    equal(kept - s / 2, s * (1 + step) ** 2 / 2)
+    # how far a step of the mean is
+    moved = expectation(sympy.expand((log_q - log_q.subs(mu, mu + gap)).subs(at)), [e])
+    equal(moved, gap**2 / (2 * sigma**2))
+
+
+@pytest.mark.equation("D63")
+def test_stochastic_natural_gradients_of_a_conjugate_model():
+    # F of N(m, 1 / s) and a line: its natural gradient is the distance to the posterior
+    b, c, rows = *positives("b c"), matrix("r", 3, 2)  # prior precision, 1 / noise variance
+    aim = (
+        c * sum(rows[i, 0] * rows[i, 1] for i in range(3)),
+        b + c * sum(rows[i, 0] ** 2 for i in range(3)),
+    )
+    mean_square, m = reals("q m")  # E[w^2], E[w]
+    joint = (
+        -b * mean_square / 2
+        - c
+        * sum(rows[i, 0] ** 2 * mean_square - 2 * rows[i, 0] * rows[i, 1] * m for i in range(3))
+        / 2
+    )
+    variance = mean_square - m**2
+    free = -log(variance) / 2 - joint
+    equal(diff(free, m), m / variance - aim[0])
+    equal(diff(free, mean_square), -1 / (2 * variance) + aim[1] / 2)
+    # a pass over equal minibatches with steps 1 / t is the mean of their estimates
+    at, parts = reals("start"), reals("t:3")
+    for t, part in enumerate(parts, start=1):
+        at = at + (3 * part - at) / t
+    equal(at, sum(parts))
+    # noise that reproduces itself under a constant step
+    r = positives("r")
+    equal((1 - r) ** 2 * r / (2 - r) * v + r**2 * v, r / (2 - r) * v)
 
 
 @pytest.mark.equation("D4")

@@ -40,6 +40,38 @@ def kl_to_posterior(theta, exact):
     return 0.5 * (trace + gap @ exact.precision @ gap - len(mu) - log_det) - np.log(sigma).sum()
 
 
+@pytest.mark.equation("D63")
+def test_a_natural_step_on_all_rows_and_a_pass_with_steps_1_over_t_end_at_the_posterior():
+    problem = closed.draw(np.random.default_rng(1))
+    exact, begin = closed.exact(problem), closed.Natural(np.full(3, 7.0), 5.0 * np.eye(3))
+    one, other = closed.natural_step(begin, problem, slice(None), 1.0), begin
+    order = np.random.default_rng(2).permutation(40).reshape(10, 4)
+    for t, rows in enumerate(order, start=1):
+        other = closed.natural_step(other, problem, rows, 1.0 / t)
+    for found in (one, other):
+        np.testing.assert_allclose(found.precision, exact.precision, rtol=1e-12)
+        mean = np.linalg.solve(found.precision, found.location)
+        np.testing.assert_allclose(mean, exact.posterior.mean, rtol=1e-9)
+
+
+@pytest.mark.equation("D63")
+@pytest.mark.long
+def test_the_noise_of_constant_and_of_falling_natural_steps_is_what_the_formula_says():
+    rng, problem = np.random.default_rng(0), closed.draw(np.random.default_rng(0))
+    truth, begin = closed.exact(problem).precision[0, 0], closed.Natural(np.zeros(3), np.eye(3))
+    ends = []
+    for _ in range(300):
+        falling = constant = begin
+        for t in range(1, 401):
+            rows = rng.integers(40, size=4)
+            falling = closed.natural_step(falling, problem, rows, 1.0 / t)
+            constant = closed.natural_step(constant, problem, rows, 0.1)
+        ends.append([falling.precision[0, 0] - truth, constant.precision[0, 0] - truth])
+    single = 40 * np.std(problem.x[:, 0] ** 2) / 0.3**2 / 2  # of one estimate, four rows
+    found = np.sqrt(np.mean(np.square(ends), axis=0)) / single
+    np.testing.assert_allclose(found, [400**-0.5, (0.1 / 1.9) ** 0.5], rtol=4 / 600**0.5)
+
+
 def inverse_softplus(sigma):
     return np.log(np.expm1(sigma))
 

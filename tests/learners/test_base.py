@@ -41,6 +41,8 @@ def differs(estimator):
         BayesianMLPClassifier(epochs=40),
         BayesianMLPRegressor((4,), activation="tanh", inference=Sampling(NUTS(max_depth=3), **FEW)),
         BayesianMLPClassifier((4,), activation="tanh", inference=Sampling(HMC(path=0.5), **FEW)),
+        BayesianMLPRegressor((4,), epochs=40, inference="ivon"),
+        BayesianMLPClassifier((4,), epochs=40, inference="ivon"),
         BayesianMLPRegressor((4,), epochs=100, inference="laplace"),
         BayesianMLPClassifier((4,), epochs=40, inference="laplace"),
     ],

@@ -25,7 +25,7 @@ from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
 from bbb_numpy.sampling.mcmc import HMC
 from bbb_numpy.training import EarlyStopping
-from bbb_numpy.training.optimizers import SGD, Adam, Constant, Cosine, Momentum, StepDecay
+from bbb_numpy.training.optimizers import IVON, SGD, Adam, Constant, Cosine, Momentum, StepDecay
 
 pytestmark = pytest.mark.brief
 
@@ -78,6 +78,7 @@ OBJECTS = [
     {"kl_weights": "geometric", "kl_warm_up": LinearWarmUp(0.2), "dtype": "float32"},
     {"kl_warm_up": CyclicalWarmUp(2), "gradient_estimator": LocalReparameterisation},
     {"gradient_estimator": Reparameterised, "optimizer": SGD(1e-5, Constant())},
+    {"optimizer": IVON(0.1, trust=2.0, learned=Adam(1e-4)), "inference": "ivon"},
     {"optimizer": Momentum(1e-5, 0.5, Cosine(0.3)), "standardize": False},
     {"optimizer": Adam(1e-5, beta2=0.9, schedule=StepDecay(2, 0.5)), "activation": "tanh"},
     {"early_stopping": EarlyStopping(patience=1), "validation_fraction": 0.3},

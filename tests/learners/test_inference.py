@@ -13,6 +13,8 @@ from sklearn.model_selection import GridSearchCV
 
 from bbb_numpy.cli.main import main
 from bbb_numpy.evaluation import predictive
+from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
+from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.learners import inference as inference_module
 from bbb_numpy.learners.checkpoint import load, save
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
@@ -30,7 +32,7 @@ from bbb_numpy.sampling.mcmc import HMC, NUTS, MetropolisHastings, StudentWalk
 from bbb_numpy.training import EarlyStopping
 from bbb_numpy.training.ensembles import ensemble_starts
 from bbb_numpy.training.laplace import COVARIANCES, Laplace
-from bbb_numpy.training.optimizers import Adam
+from bbb_numpy.training.optimizers import IVON, Adam
 
 SHORT = Sampling(NUTS(max_depth=4), chains=2, draws=20, warm_up=30, start="prior")
 NUMBERS = np.random.default_rng(0)
@@ -378,6 +380,46 @@ def test_an_interrupted_run_on_disk_goes_on_bit_for_bit(start, tmp_path, monkeyp
 
 
 # Laplace's approximation
+
+
+@pytest.mark.parametrize(("make", "y"), [(BayesianMLPRegressor, Y), (BayesianMLPClassifier, KINDS)])
+def test_ivon_is_a_mean_field_that_is_trained_on_stored_and_loaded(make, y, tmp_path):
+    model = make((5,), inference="ivon", epochs=6, random_state=0, warm_start=True).fit(X, y)
+    assert isinstance(model.estimator_, LocalReparameterisation)
+    assert isinstance(check_plan(model).parts["optimizer"], IVON)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    for one in (model, again):
+        one.fit(X, y).partial_fit(X, y, epochs=2)
+    assert model.n_iter_ == 14
+    np.testing.assert_array_equal(model.theta_, again.theta_)
+    with pytest.raises(ValueError, match="what shapes the model has changed"):
+        model.set_params(inference="mean-field").fit(X, y)
+
+
+def test_ivon_takes_fewer_epochs_and_other_estimators():
+    plan = check_plan(BayesianMLPRegressor(inference="ivon"))
+    assert plan.parts["epochs"] == 200
+    assert check_plan(BayesianMLPClassifier(inference="ivon")).parts["epochs"] == 50
+    for params in ({"prior": "laplace"}, {"objective": "iwae"}):
+        model = BayesianMLPRegressor((3,), inference="ivon", epochs=2, **params).fit(X, Y)
+        assert isinstance(model.estimator_, Reparameterised)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"inference": "ivon", "optimizer": Adam()}, "is trained by IVON; got optimizer=Adam"),
+        (
+            {"inference": "full-rank", "optimizer": IVON()},
+            "must have independent weights, MeanField",
+        ),
+        ({"inference": "map", "optimizer": IVON()}, "IVON needs the posterior MeanField"),
+    ],
+)
+def test_ivon_is_refused_where_there_is_no_mean_field(params, message):
+    with pytest.raises(ValueError, match=message):
+        BayesianMLPRegressor(**params).fit(X, Y)
 
 
 LAPLACE = {"inference": "laplace", "epochs": 400}

@@ -5,13 +5,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbb_numpy import SGD, Adam, Constant, Cosine, Momentum, StepDecay
-from bbb_numpy.numeric.elementary import sigmoid, softplus
+from bbb_numpy import (
+    IVON,
+    MLP,
+    SGD,
+    Adam,
+    Constant,
+    Cosine,
+    FullRank,
+    GaussianLikelihood,
+    Model,
+    Momentum,
+    Reparameterised,
+    StepDecay,
+)
+from bbb_numpy.numeric.elementary import inverse_softplus, sigmoid, softplus
 from bbb_numpy.training import optimizers
 from bbb_numpy.training.optimizers import OPTIMIZER
 
 seeds = st.integers(0, 2**32 - 1)
-RULES = (SGD, Momentum, Adam)
+RULES = (SGD, Momentum, Adam, IVON)
 
 
 def run(rule, grads, theta, factors=None):
@@ -81,6 +94,66 @@ def test_adam_with_rescaled_moments_is_adam_as_published(seed, beta1, beta2, eps
         v_hat = (1 - beta2) * beta2**ages @ grads[:t] ** 2 / (1 - beta2**t)
         theta = theta - 0.01 * m_hat / (np.sqrt(v_hat) + epsilon)
     assert np.allclose(after, theta, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.equation("D61", "D62")
+@given(seed=seeds, beta1=st.floats(0.0, 0.99), beta2=st.floats(0.0, 0.99), scale=st.floats(0.1, 9))
+def test_ivon_is_newtons_rule_with_the_curvature_of_price_and_adam_beside_it(
+    seed, beta1, beta2, scale
+):
+    rng, rule = np.random.default_rng(seed), IVON(0.1, beta1, beta2, trust=1e9, learned=Adam(0.3))
+    likelihood = GaussianLikelihood(0.5, learn=True)
+    estimator = Reparameterised(Model(MLP((1, 1)), likelihood=likelihood))
+    theta, grads = estimator.init(rng), rng.standard_normal((4, 5))
+    state, after = rule.init(theta, estimator), theta.copy()
+    for grad in grads:
+        rule.update(after, grad.copy(), state, 1.0, scale)
+    mu, sigma, mean = theta[:2].copy(), softplus(theta[2:4]), 0.0
+    for t, grad in enumerate(grads, start=1):
+        d_sigma = scale * grad[2:4] / sigmoid(inverse_softplus(sigma))
+        s, h = sigma**-2, (sigma * d_sigma + 1) / sigma**2  # Price
+        r = 1 - beta2
+        s = s + r * (h - s) + r**2 * (h - s) ** 2 / (2 * s)
+        mean = beta1 * mean + (1 - beta1) * scale * grad[:2]
+        mu, sigma = mu - 0.1 * mean / (1 - beta1**t) / s, s**-0.5
+    np.testing.assert_allclose(after[:2], mu, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(softplus(after[2:4]), sigma, rtol=1e-9)
+    beside, _ = run(Adam(0.3), grads[:, 4:], theta[4:])
+    np.testing.assert_array_equal(after[4:], beside)
+
+
+@pytest.mark.equation("D62")
+@given(seed=seeds, size=st.floats(-3, 6))
+def test_no_noise_makes_a_precision_negative_and_no_step_leaves_the_trust_region(seed, size):
+    rng, rule = np.random.default_rng(seed), IVON(1.0, trust=0.5)
+    theta = np.concatenate([rng.standard_normal(5), rng.uniform(-6, 1, 5)])
+    state = rule.init(theta)
+    for grad in 10**size * rng.standard_normal((5, 10)):
+        before = theta.copy()
+        rule.update(theta, grad, state, 1.0)
+        old, new = softplus(before[5:]), softplus(theta[5:])
+        assert (new > 0).all()
+        assert (new <= 2**0.5 * old * (1 + 1e-9)).all()
+        assert 0.5 * np.sum(((theta - before)[:5] / new) ** 2) <= 0.5 * (1 + 1e-9)
+
+
+@pytest.mark.equation("D62")
+def test_ivon_goes_to_the_optimum_of_a_parabola_whatever_its_scale():
+    h, best = np.array([1e-4, 1.0, 1e4, 1e8]), np.array([300.0, -2.0, 0.5, 1e-3])
+    theta, rule = np.repeat([0.0, -3.0], 4), IVON(0.3, 0.0, 0.7, trust=1e9)
+    state = rule.init(theta)
+    for _ in range(200):
+        sigma = softplus(theta[4:])
+        slopes = h * (theta[:4] - best), (h * sigma - 1 / sigma) * sigmoid(theta[4:])
+        rule.update(theta, np.concatenate(slopes), state, 1.0)
+    np.testing.assert_allclose(theta[:4], best, rtol=1e-9)
+    np.testing.assert_allclose(softplus(theta[4:]), h**-0.5, rtol=1e-9)
+
+
+def test_ivon_needs_a_mean_field():
+    estimator = Reparameterised(Model(MLP((1, 1))), FullRank())
+    with pytest.raises(ValueError, match=r"IVON needs the posterior MeanField\(\); got FullRank"):
+        IVON().init(np.zeros(9), estimator)
 
 
 @pytest.mark.parametrize("rule", [Momentum(0.1), Adam(0.1)])
@@ -159,6 +232,9 @@ A_RULE = r"^optimizer must be .* such as Adam\(0.05\)"
         (lambda: Adam(beta1=1.0), ValueError, "beta1"),
         (lambda: Adam(beta2=-0.1), ValueError, "beta2"),
         (lambda: Adam(epsilon=0.0), ValueError, "epsilon"),
+        (lambda: IVON(beta2=1.0), ValueError, "beta2"),
+        (lambda: IVON(trust=0.0), ValueError, "trust"),
+        (lambda: IVON(learned=SGD()), TypeError, "learned"),
         (lambda: Cosine(1.0), ValueError, "final"),
         (lambda: StepDecay(0), ValueError, "every"),
         (lambda: StepDecay(5, -1.0), ValueError, "factor"),

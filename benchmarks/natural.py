@@ -1,0 +1,56 @@
+"""IVON beside Adam: the ELBO after a fifth of the steps, on the nine UCI sets (D62).
+
+``python benchmarks/natural.py [set ...]`` prints nats per training row of split 0, at the last
+theta of seeds 1 to 3, of sets of more than 5,000 rows of seed 1: network, prior, start and noise
+are those of the UCI page, its Adam and its steps.
+"""
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from bbb_numpy import IVON, Adam, Cosine, LinearWarmUp, LocalReparameterisation, Reparameterised
+from bbb_numpy.gradients.closed_form import ClosedFormKL
+from bbb_numpy.numeric.standardisation import moments, standardised
+from bbb_numpy.training import Recipe, fit, start
+from bbb_studies.data import uci
+from bbb_studies.uci.methods import QS, Candidate, Settings, model
+from bbb_studies.uci.trials import PROTEIN
+
+RULES = {"Adam": Adam(1e-2, schedule=Cosine()), "IVON": IVON(schedule=Cosine())}
+ESTIMATORS = {"reparameterised": Reparameterised, "local": LocalReparameterisation}
+
+
+def elbo(name: str, rule: Any, kind: Any, share: float, seed: int) -> float:
+    """Return the ELBO, nats per row, of 32 weight vectors in pairs, after a share of the steps."""
+    table, settings = uci.load(name), Settings(**(PROTEIN if name == "protein" else {}))
+    x, y = (part[table.training_rows(0)] for part in (table.x, table.y))
+    x, y = (standardised(part, *moments(part, True), "float64", "part") for part in (x, y))
+    whole = model(x.shape[1], Candidate(1.0), settings)
+    estimator, rng = kind(whole, QS), np.random.default_rng(seed)
+    epochs = round(share * settings.steps / -(-len(x) // settings.batch_size))
+    recipe = Recipe(rule, epochs, settings.batch_size, warm_up=LinearWarmUp(0.5))
+    begin = start(estimator, rng, rule, np.float32)
+    theta = fit(estimator, begin, x, y, recipe, rng=rng, progress=False).theta.astype(float)
+    half, total = np.random.default_rng(123).standard_normal((16, whole.layout.size)), 0.0
+    for at in range(0, len(x), 1000):
+        part = slice(at, at + 1000)
+        weight, noise = len(x[part]) / len(x), np.concatenate([half, -half])
+        total += (
+            ClosedFormKL(whole, QS).value_and_grad(theta, noise, x[part], y[part], weight).value
+        )
+    return -total / len(x)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or uci.NAMES:
+        for rule, kind, share in (
+            *(("Adam", kind, share) for kind in ESTIMATORS for share in (0.2, 1.0)),
+            ("IVON", "local", 0.2),
+        ):
+            seeds = (1,) if len(uci.load(name).y) > 5000 else (1, 2, 3)
+            found = [elbo(name, RULES[rule], ESTIMATORS[kind], share, seed) for seed in seeds]
+            print(
+                f"{name}: {rule}, {kind}, {share:g} of the steps: {np.round(found, 3)}", flush=True
+            )
