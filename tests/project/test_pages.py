@@ -31,3 +31,20 @@ def test_the_examples_print_what_they_say(page: str) -> None:
 def test_the_pages_that_have_examples_are_found() -> None:
     assert {"site/symptoms.md", "derivations/training.md"} <= set(EXAMPLES)
     assert len(PAGES) > 25
+
+
+def test_the_figures_of_which_method_when_are_those_of_the_uci_page() -> None:
+    def rows(page: str) -> list[list[str]]:
+        lines = [line for line in text(page).splitlines() if line[:1] == "|"]
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+    measured = rows("benchmarks/uci.md")
+    (sets,) = [row for row in measured if row[0] == "RMSE / NLL"]
+    told = [row[2:6] for row in rows("docs/choosing.md") if len(row) == 7 and row[3][-1:].isdigit()]
+    assert len(told) == 5
+    for method, nll, seconds, gap in told:
+        scores = next(row for row in measured if row[0] == method)[sets.index("concrete")]
+        assert scores.replace("*", "").split(" / ")[1].split(" ± ")[0] == nll, method
+        assert [row[4] for row in measured if row[0] == method and len(row) == 5] == [seconds]
+        gaps = [row for row in measured if row[:2] == ["concrete", method] and len(row) == 7]
+        assert [row[6] for row in gaps] == [gap], method
