@@ -43,7 +43,7 @@ from .parts.priors import (
 )
 from .parts.student_t import StudentTLikelihood, StudentTPrior
 from .sampling import DrawnWeights, sample
-from .sampling.mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, MetropolisHastings
+from .sampling.mcmc import HMC, MAMS, MCLMC, NUTS, SGHMC, ChEES, MetropolisHastings
 from .training import EarlyStopping, NonFiniteError, Recipe, fit
 from .training.optimizers import IVON, SGD, Adam, Constant, Cosine, Momentum, StepDecay
 from .version import __version__
@@ -69,6 +69,7 @@ __all__ = [
     "MLP",
     "NUTS",
     "SGD",
+    "SGHMC",
     "Adam",
     "BayesianMLPClassifier",
     "BayesianMLPRegressor",

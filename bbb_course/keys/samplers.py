@@ -190,3 +190,36 @@ def u_turn(left: Any, right: Any, r_left: Any, r_right: Any) -> Any:
 
 
 check_a_sampler = Check(name="check_a_sampler", tags=("M5", "M6"), subjects=kernels)
+
+
+@formula(
+    lam=positive(),
+    v=positive(),
+    temperature=positive(),
+    h=positive(),
+    c=positive(),
+    returns="variance",
+    tags="D64",
+    wrong={
+        "temperature + h**2 / 4 * v * (1 + c) / (1 - c)": {
+            "temperature": "the noise of the minibatches is missing: it heats, too.",
+            "temperature + h**2 / 4 * v": (
+                "(1 + c) / (1 - c) is missing: a momentum that lasts keeps its noise. This is "
+                "right for Langevin dynamics alone, c = 0."
+            ),
+            "temperature + h**2 / 4 * v * (1 - c) / (1 + c)": "the fraction of c is upside down.",
+            "temperature + h**2 / 4 * v * temperature * (1 + c) / (1 - c)": (
+                "minibatches do not know the temperature: their noise is not multiplied by it."
+            ),
+        },
+        "lam * (1 - h**2 / 4 * lam)": {
+            "lam": "the steps' own heat is missing: they are right for small h alone.",
+            "lam * (1 + h**2 / 4 * lam)": "the sign: long steps make draws wider.",
+            "(1 - h**2 / 4 * lam)": "this is E r^2; E x^2 is E r^2 / lam.",
+        },
+    },
+)
+def too_wide(lam: Any, v: Any, temperature: Any, h: Any, c: Any) -> Any:
+    """Variance of the draws of stochastic gradient HMC."""
+    heated = temperature + h**2 / 4 * v * (1 + c) / (1 - c)
+    return heated / (lam * (1 - h**2 / 4 * lam))

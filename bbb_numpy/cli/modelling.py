@@ -99,7 +99,7 @@ def add_model_options(parser: argparse.ArgumentParser, checkpoint: bool = True) 
     for name, (kind, text) in TRAINING.items():
         add(name, kind, text)
     add("class_weight", ["balanced"], "as if all classes had as many rows")
-    text = "trained, or sampled: hmc, nuts, mams, mclmc (mclmc is biased a little)"
+    text = "trained, or sampled: hmc, nuts, mams, mclmc (biased a little), sghmc"
     add("inference", list(INFERENCES), text, default="mean-field")
     for name, (kind, text) in SAMPLING.items():
         if name != "checkpoint" or checkpoint:

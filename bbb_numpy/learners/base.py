@@ -91,9 +91,10 @@ class Learner(Fitted):
         in fewer epochs, 'low-rank', 'full-rank' (for small networks), or a single value, 'map' with
         the prior and 'mle' without; or 'laplace', a Gaussian around 'map' by its curvature, whose
         evidence tells the scales. Drawn from the posterior itself, with the scales that are
-        learned: 'hmc', 'nuts', 'chees', 'mams', 'mclmc' (biased a little).
+        learned: 'hmc', 'nuts', 'chees', 'mams', and, biased a little, 'mclmc', and by minibatches
+        'sghmc', 'sgld'.
         Objects have the settings: ``MeanField(rho_offset=-1.0)``, ``Sampling("nuts", chains=8)``.
-        Sampling uses all rows at every step; what only training has is refused or unused.
+        What only training has is refused or unused by sampling.
     gradient_estimator : str or class, default=None
         Of the gradient, e.g. 'local-reparameterisation' or ``Flipout``. None is
         'reparameterised', for the EUBO 'self-normalised', for 'ivon' of Gaussian priors

@@ -16,7 +16,7 @@ from ..numeric.validation import OneOf, check_fields
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
 from ..sampling.draws import Draws
-from ..sampling.mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, Kernel
+from ..sampling.mcmc import HMC, MAMS, MCLMC, NUTS, SGHMC, ChEES, Kernel
 from ..sampling.run import check_sampler, sample
 from ..training.ensembles import ensemble_starts
 from ..training.laplace import Laplace
@@ -35,6 +35,8 @@ KERNELS: dict[str, Kernel] = {
     "nuts": NUTS(max_depth=5),
     "mams": MAMS(max_steps=STEPS),
     "mclmc": MCLMC(max_steps=STEPS),
+    "sghmc": SGHMC(),
+    "sgld": SGHMC(friction=np.inf),
 }
 
 
@@ -44,7 +46,7 @@ class Sampling:
 
     Parameters
     ----------
-    sampler : {'hmc', 'nuts', 'chees', 'mams', 'mclmc', 'mh'} or kernel
+    sampler : {'hmc', 'nuts', 'chees', 'mams', 'mclmc', 'sghmc', 'sgld', 'mh'} or kernel
         E.g. ``NUTS(max_depth=8)`` of `bbb_numpy.sampling.mcmc`. Names stand for kernels with paths
         of at most 100 leapfrog steps, such as ``HMC(path=1.0, max_steps=100)``.
     chains, draws, warm_up, thin, metric, target_accept, groups, cores

@@ -145,10 +145,19 @@ class LogJoint:
         """View the learned numbers of positions (..., D), by block."""
         return self._learned.views(position[..., self.model.layout.size :])
 
-    def __call__(self, position: Array) -> tuple[Array, Array]:
+    def draw_rows(self, rng: np.random.Generator, chains: int, size: int) -> Array | None:
+        """Draw the rows (S, size) of a minibatch, each chain's own; None: all of them are fewer.
+
+        Each row is drawn from all N, whatever the others are, so that one may come twice.
+        """
+        return rng.integers(len(self.x), size=(chains, size)) if size < len(self.x) else None
+
+    def __call__(self, position: Array, rows: Array | None = None) -> tuple[Array, Array]:
         """Return the log density (S,), in nats, and its gradient (S, D), at positions (S, D).
 
-        Both are fresh arrays. Non-finite where the network overflows. Threads may share it.
+        Both are fresh arrays. Non-finite where the network overflows. Threads may share it. With
+        `rows` (S, B) of `draw_rows` the likelihood is N / B times that of each chain's rows: over
+        all draws of rows its mean, and the gradient's, are those of all N (D64).
 
         Raises
         ------
@@ -161,18 +170,24 @@ class LogJoint:
                 f"{brief(position)}"
             )
         kept = self.buffers.of(len(position))  # of rows of a block
-        buffers = kept[0].rewind()  # of w and the first block: w outlives it
+        power, evaluated = self.power, self._evaluated
+        if rows is not None:
+            power *= len(self.x) / rows.shape[1]  # D64
+            counted = None if self.sample_weight is None else self.sample_weight[rows]
+            evaluated = [(self.x[rows], self.y[rows], counted)]
+        # of w and the first block: w outlives it
+        buffers = kept[0 if rows is None else -1].rewind()
         weights = self.weights(position)
         w = buffers.like(weights)  # in one piece, and the same array as the call before
         np.copyto(w, weights)
         gradient = np.empty_like(position)
         params, d_params = self.params(position), self.params(gradient)
 
-        model, ((x, y, v), *others) = self.model, self._evaluated
+        model, ((x, y, v), *others) = self.model, evaluated
         joint = model.forward(w, params, x, y, buffers, v)  # K11-K16, K31-K36
-        value = joint.log_prior + self.power * joint.log_likelihood  # D33
+        value = joint.log_prior + power * joint.log_likelihood  # D33
         ones = np.ones(len(position), position.dtype)
-        d_w = model.vjp(joint, ones, self.power * ones, d_params, buffers)  # K19, K37-K42
+        d_w = model.vjp(joint, ones, power * ones, d_params, buffers)  # K19, K37-K42
         np.copyto(self.weights(gradient), d_w)
         for x, y, v in others:  # their likelihood: it is a sum over rows
             buffers = kept[len(x)].rewind()

@@ -27,6 +27,7 @@ from .mcmc.adaptation import DualAveraging, Moments
 from .mcmc.chees import Paced, PathLength
 from .mcmc.microcanonical import Decoherence
 from .mcmc.states import evaluate
+from .mcmc.stochastic import Moving
 
 __all__ = ["Checkpoint", "need_same_target", "warn"]
 
@@ -42,7 +43,7 @@ class Stored(NamedTuple):
 
 
 WARM_UPS = (Adaptation, DualAveraging, Moments, PathLength, Decoherence)
-KNOWN = (Run, State, Paced, *WARM_UPS, DiagonalMetric, DenseMetric)
+KNOWN = (Run, State, Paced, Moving, *WARM_UPS, DiagonalMetric, DenseMetric)
 FORMAT = Format("bbb_numpy.sampling", 5, KNOWN)
 
 

@@ -37,7 +37,7 @@ from ..parts.hyperpriors import Hyperprior, check_hyperpriors
 from ..progress import tqdm
 from .chains import Kept, Run, Settings, begun, go_on, processes, usable, usual_groups
 from .draws import Draws
-from .mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, Kernel, MetropolisHastings, Target
+from .mcmc import HMC, MAMS, MCLMC, NUTS, SGHMC, ChEES, Kernel, MetropolisHastings, Target
 from .resuming import Checkpoint, need_same_target, warn
 
 __all__ = ["CORES", "SAMPLERS", "check_sampler", "sample", "sample_target"]
@@ -53,9 +53,10 @@ SAMPLERS: dict[str, Kernel] = {
     "hmc": HMC(),
     "mams": MAMS(),
     "mclmc": MCLMC(),
+    "sghmc": SGHMC(),
+    "sgld": SGHMC(friction=np.inf),
     "mh": MetropolisHastings(),
 }
-MOST_BIAS = 0.06  # of the expected bias, above which a warning says so
 # Share of draws after a divergence above which a warning says so, which may be an error to a
 # program; each one is told by `Draws.summary` and by `convergence`
 MOST_DIVERGENT = 0.001
@@ -93,8 +94,8 @@ def sample(
     model : Model
         Learned scales (``learn=True``) are drawn with the weights.
     x, y : array-like (N, d_in), (N, K)
-        All the data; a sampler has no minibatches.
-    sampler : {'hmc', 'nuts', 'chees', 'mams', 'mclmc', 'mh'} or kernel
+        All the data, of which 'sghmc' and 'sgld' alone take minibatches.
+    sampler : {'hmc', 'nuts', 'chees', 'mams', 'mclmc', 'sghmc', 'sgld', 'mh'} or kernel
         HMC's paths of fixed length draw several times as many effective values of a network's
         function per second as NUTS, which turns where the weights turn.
     chains : int
@@ -183,9 +184,9 @@ def sample_target(
         One row per chain, better too far apart than too close; or what draws it, given the
         generator of this run. Given draws, the chains go on from where these end, with the kernels
         and groups that they have and no warm-up: what is returned are they and the new ones.
-    sampler : {'nuts', 'chees', 'hmc', 'mams', 'mclmc', 'mh'} or kernel
+    sampler : {'nuts', 'chees', 'hmc', 'mams', 'mclmc', 'sghmc', 'sgld', 'mh'} or kernel
         'chees' is HMC that finds the length of its path in the warm-up, from two chains at least.
-        Of 'mclmc', which rejects nothing, draws are biased: `Draws.expected_bias`.
+        'mclmc', 'sghmc' and 'sgld' reject nothing: their draws are biased, `Draws.expected_bias`.
     draws : int
         To keep of each chain.
     warm_up : int, optional
@@ -235,7 +236,7 @@ def sample_target(
     UserWarning
         After Ctrl-C, which returns the draws that all chains have made so far; when a checkpoint
         cannot be written; when more than 1 in 1,000 draws diverged: the posterior has places that
-        the chains do not reach; and when 'mclmc' makes variances off by more than 6 %.
+        the chains do not reach; and when variances are off by more than 6 % for want of rejection.
 
     Notes
     -----
@@ -365,18 +366,19 @@ def _result(
         finished,
         tuple(others),
     )
+    remedy = getattr(kernel, "remedy", "")  # of one that accepts everything
+    smaller = f"Take {remedy}" if remedy else "Raise target_accept (0.9, 0.95, 0.99)"
     if draws.divergences > MOST_DIVERGENT * draws.log_density.size:
         warn(
             f"{draws.divergences} divergent transitions among {draws.log_density.size} draws: the "
             "posterior has narrow places that the chains do not reach, and expectations are biased "
-            "even where R-hat is 1. Raise target_accept (0.9, 0.95, 0.99), or use another prior or "
-            "hyperprior"
+            f"even where R-hat is 1. {smaller}, or use another prior or hyperprior"
         )
-    if draws.expected_bias > MOST_BIAS:
+    if draws.expected_bias > getattr(kernel, "most_bias", 0.0):
         warn(
             f"{type(kernel).__name__} is not adjusted, and its steps are large here: variances are "
-            f"off by about {100 * draws.expected_bias:.2g} % if the posterior is a Gaussian (D50), "
-            "more if it is far from one, and means may be off too. Give it a longer warm-up or a "
-            "smaller energy_variance, or use sampler='mams', which has no bias"
+            f"off by about {100 * draws.expected_bias:.2g} % if the posterior is a Gaussian, "
+            "more if it is far from one, and means may be off too. Give it a longer warm-up or "
+            f"{remedy}"
         )
     return draws

@@ -64,5 +64,7 @@ ENUMERATION = {
     "test_both_forms_of_nuts_leave_the_weights_of_an_orbit_invariant",
     "D57": "tests/evaluation/test_certificate.py::"
     "test_the_bound_fails_for_at_most_delta_of_all_data_sets_whatever_q_they_choose",
+    "D64": "tests/sampling/mcmc/test_stochastic.py::"
+    "test_the_law_under_real_minibatches_by_enumeration",
     "M20": KERNELS + "test_annealed_weights_and_places_have_the_expectation_of_the_target",
 }

@@ -133,6 +133,26 @@ def test_equal_rows_may_be_evaluated_once(likelihood):
     np.testing.assert_allclose(tempered[0], none + 0.3 * (value - none), rtol=1e-12)
 
 
+@pytest.mark.equation("D64")
+@pytest.mark.parametrize("likelihood", CHECKED_LIKELIHOODS)
+def test_minibatches_are_of_their_rows_and_in_the_mean_of_all(likelihood):
+    """Each chain by itself, with weights of rows; over all 49 draws of two rows the mean."""
+    target, position = problem(likelihood=likelihood)
+    target = replace(target, sample_weight=np.array([2.0, 1.0, 0.0, 1.5, 1.0, 3.0, 0.5]), power=0.3)
+    rows = target.draw_rows(np.random.default_rng(0), 4, 5)
+    assert rows.shape == (4, 5)
+    value, gradient = target(position, rows)
+    for chain, own in enumerate(rows):
+        fields = {name: getattr(target, name)[own] for name in ("x", "y", "sample_weight")}
+        alone, slope = replace(target, power=0.3 * 7 / 5, **fields)(position[[chain]])
+        np.testing.assert_allclose(value[chain], alone[0], rtol=1e-12)
+        np.testing.assert_allclose(gradient[chain], slope[0], rtol=1e-10, atol=1e-12)
+    every = [target(position, np.tile(pair, (4, 1))) for pair in product(range(7), repeat=2)]
+    for found, wanted in zip(zip(*every, strict=True), target(position), strict=True):
+        np.testing.assert_allclose(np.mean(found, axis=0), wanted, rtol=1e-10, atol=1e-12)
+    assert target.draw_rows(np.random.default_rng(0), 4, 7) is None
+
+
 @pytest.mark.equation("D33")
 def test_blocks_lie_weights_first_then_scales():
     target, position = problem()

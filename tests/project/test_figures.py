@@ -63,6 +63,14 @@ def test_the_band_of_laplace_opens_in_the_gap_and_that_of_the_mean_field_does_no
     assert gap < inside
 
 
+@pytest.mark.equation("D64")
+@pytest.mark.parametrize("h", [0.3, 1.5])
+def test_the_draws_of_sghmc_in_the_figure_have_the_variance_above_them(figures, h):
+    draws, variance = figures.heated(h)
+    chains = (draws.reshape(10, -1) ** 2).mean(axis=0)
+    assert abs(chains.mean() - variance) < 4 * chains.std() / len(chains) ** 0.5
+
+
 @pytest.mark.equation("K5")
 def test_the_free_energy_is_the_sum_of_two_integrals_its_floor_and_its_slope_are_right(figures):
     w = np.linspace(-6, 16, 400_001)

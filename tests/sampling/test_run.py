@@ -18,6 +18,7 @@ from bbb_numpy.sampling.draws import Draws
 from bbb_numpy.sampling.mcmc import (
     HMC,
     NUTS,
+    SGHMC,
     Independent,
     Info,
     Langevin,
@@ -38,6 +39,7 @@ SAMPLERS = {
     "chees": "chees",
     "mams": "mams",
     "mclmc": "mclmc",
+    "sghmc": SGHMC(steps=5, bias=10.0),  # what so few draws tell of it is anything
     "mh": "mh",
     "langevin": MetropolisHastings(Langevin(0.5)),
     "student": MetropolisHastings(StudentWalk(0.5)),

@@ -31,12 +31,14 @@ from .metropolis import (
 from .microcanonical import MAMS, MCLMC
 from .nuts import NUTS
 from .states import Info, Kernel, State, Target, init
+from .stochastic import SGHMC
 
 __all__ = [
     "HMC",
     "MAMS",
     "MCLMC",
     "NUTS",
+    "SGHMC",
     "Adaptation",
     "ChEES",
     "DenseMetric",

@@ -191,6 +191,8 @@ class Adaptable(Scaled):
     """What kernels with a step size and a metric have in common."""
 
     target_accept: float | None
+    most_bias: float = 0.0  # of an unadjusted kernel: that of draws above which a warning says so
+    remedy: str = ""  # and what makes it smaller
 
     def init(self, target: Target, position: Array) -> Any:
         return init(target, position)
@@ -215,7 +217,7 @@ class Adaptable(Scaled):
         if target_accept is not None and getattr(self, "unadjusted", False):
             raise ValueError(
                 f"target_accept says nothing to {type(self).__name__}, which accepts everything; "
-                "its steps become smaller by another energy_variance, e.g. 1e-4"
+                f"its steps become smaller by {self.remedy}"
             )
         metric = self.metric_for(state.position)
         search = partial(first_step_size, target, rng, metric, state)

@@ -9,6 +9,7 @@ from bbb_numpy.sampling.mcmc import (
     MAMS,
     MCLMC,
     NUTS,
+    SGHMC,
     ChEES,
     DenseMetric,
     DiagonalMetric,
@@ -67,7 +68,7 @@ def test_the_dtype_is_that_of_the_chains(dtype):
 # --- what is refused: metrics, and all that kernels and proposals are made with ------------------
 
 METRIC = r"metric must be an object such as DiagonalMetric\(variance\) or .*, or None; got "
-SCALED = (HMC, NUTS, ChEES, MAMS, MCLMC, GaussianWalk, StudentWalk, Langevin)
+SCALED = (HMC, NUTS, ChEES, MAMS, MCLMC, SGHMC, GaussianWalk, StudentWalk, Langevin)
 LONG = (HMC, ChEES, MAMS, MCLMC)
 ONE, THREE = np.zeros((4, 1)), np.zeros((2, 3))
 GAUSSIAN = correlated()
@@ -107,6 +108,15 @@ def sampled(start, sampler, wanted=None):
         (NUTS, {"max_depth": 31}, "max_depth must be .* <= 30; got 31"),
         (MAMS, {"decoherence_length": -1.0}, "decoherence_length must be positive"),
         (MCLMC, {"energy_variance": 0.0}, "energy_variance must be positive"),
+        (SGHMC, {"friction": 0.0}, "friction must be positive"),
+        (SGHMC, {"friction": -np.inf}, "friction must be positive"),
+        (SGHMC, {"steps": 0}, "steps must be a whole number >= 1"),
+        (SGHMC, {"batch_size": 0}, "batch_size must be a whole number >= 1"),
+        (SGHMC, {"cycle": 0}, "cycle must be a whole number >= 1"),
+        (SGHMC, {"exploring": 1.0, "cycle": 2}, "exploring must be .* < 1; got 1.0"),
+        (SGHMC, {"exploring": 0.5}, "is a share of a cycle; give cycle too"),
+        (SGHMC, {"temperature": 0.0}, "temperature must be positive"),
+        (SGHMC, {"bias": np.inf}, "bias must be positive"),
         (LogNormalWalk, [np.inf], "step_size must be positive"),
         (StudentWalk, [1.0, 0.0], "degrees must be positive"),
         (Independent, [3, np.sum], "^draw must be"),
@@ -116,6 +126,7 @@ def sampled(start, sampler, wanted=None):
         (ChEES().step, [GAUSSIAN, None, HMC().init(GAUSSIAN, THREE)], "own init.*got a State"),
         (sampled, [THREE[:1], "chees"], r"two at least; got 1.*chains=2 or more.*HMC\(path"),
         (sampled, [ONE, "mams"], "a single number has none to turn.*Use 'nuts'"),
+        (sampled, [THREE, "sghmc", 0.9], "says nothing to SGHMC.*a smaller bias"),
         (sampled, [THREE, "mclmc", 0.9], "says nothing to MCLMC.*energy_variance"),
     ],
 )
