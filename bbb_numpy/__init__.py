@@ -32,6 +32,7 @@ from .parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonL
 from .parts.full_rank import FullRank
 from .parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from .parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from .parts.low_rank import LowRank
 from .parts.mixture import ScaleMixturePrior
 from .parts.network import MLP
 from .parts.posteriors import MeanField, PointMass
@@ -98,6 +99,7 @@ __all__ = [
     "LocalReparameterisation",
     "LogJoint",
     "LogNormal",
+    "LowRank",
     "MeanField",
     "MetropolisHastings",
     "Model",

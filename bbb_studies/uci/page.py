@@ -5,7 +5,6 @@ Every number is computed from the records; only the published ones are typed.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -77,11 +76,6 @@ def gap_section(records: Iterable[Record], prefix: str = "uci_") -> str:
         table=table,
         level=pictures.LEVEL,
         methods=list(table.groupby("method", observed=True, sort=False)),
-        gaussian=[
-            one
-            for one in table.itertuples()
-            if one.method == "laplace" and math.isfinite(one.gaussian_inside)
-        ],
         open=_open_gaps(table),
         gap_sets=GAP_SETS,
         prefix=prefix,

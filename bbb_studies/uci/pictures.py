@@ -251,8 +251,7 @@ def gap_table(records: Iterable[Record]) -> pd.DataFrame:
     """Return a row for each set and method, means over its gaps, outside them and inside.
 
     `growth` is of the epistemic standard deviation, inside over outside, its geometric mean; nan
-    for a point. `gaussian` is the NLL of one Gaussian with the mixture's mean and variance. Of
-    records with the same key the last one counts.
+    for a point. Of records with the same key the last one counts.
     """
     rows = []
     for one in {one["key"]: one for one in records}.values():
@@ -263,7 +262,6 @@ def gap_table(records: Iterable[Record]) -> pd.DataFrame:
             share = part["coverage"][int(np.argmin(np.abs(LEVELS - LEVEL)))]
             part = {"nll": part["nll"], "rmse": part["rmse"], "coverage": share} | {
                 "spread": np.log(part["epistemic"]) if part["epistemic"] > 0 else np.nan,
-                "gaussian": part.get("nll_gaussian", np.nan),  # older records have none
             }
             row |= {f"{name}_{where}": value for name, value in part.items()}
         rows.append(row | {"growth": row["spread_inside"] - row["spread_outside"]})

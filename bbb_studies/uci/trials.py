@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbb_numpy.evaluation.convergence import convergence
-from bbb_numpy.evaluation.predictive import mixture
+from bbb_numpy.evaluation.predictive import is_gaussian, mixture, predict
 from bbb_numpy.numeric.elementary import LOG_2PI, logsumexp
 from bbb_numpy.numeric.files import write_arrays
 from bbb_numpy.numeric.standardisation import moments, standardised
@@ -244,16 +244,23 @@ def score(
 ) -> tuple[dict[str, Any], dict[str, float]]:
     """Return metrics and notes for rows `x` (N, d_in), `y` (N, 1), in the target's own units.
 
-    The predictive distribution is the mixture over all posterior samples (D5).
+    The predictive distribution is the mixture over all posterior samples (D5), or the Gaussian that
+    a linearised network predicts (D54).
     """
     rng = np.random.default_rng([trial.seed, 1])
     samples = trial.settings.samples if not brief else min(trial.settings.samples, 100)
-    means, scales = [], []
+    means, scales, within = [], [], np.zeros(1)
     for source, theta, share in fit.members(samples):
         if brief and isinstance(source, DrawnWeights):  # at equal steps, as in all records
             step = max(1, len(theta) // share)
             theta = theta[int(deepcopy(rng).random() * step) :: step]
-        mean, scale = mixture(source, theta, scaled.inputs(x, theta.dtype), rng=rng, samples=share)
+        at = scaled.inputs(x, theta.dtype)
+        if is_gaussian(source):  # one component, in which the spread of the functions is contained
+            mean, epistemic, noise = (p.astype(float) for p in predict(source, theta, at, rng=rng))
+            mean, scale = mean[None], np.hypot(epistemic, noise)[None]
+            within = (epistemic * scaled.y_scale) ** 2
+        else:
+            mean, scale = mixture(source, theta, at, rng=rng, samples=share)
         means.append(mean.astype(float))
         scales.append(scale.astype(float))
     mean = np.concatenate(means) * scaled.y_scale + scaled.y_mean  # (T, N, 1)
@@ -273,11 +280,12 @@ def score(
         "pit": np.histogram(transformed, BINS, (0.0, 1.0))[0].tolist(),
         "coverage": coverage(transformed, LEVELS).share.tolist(),
     }
-    middle, noise = mean.mean(axis=0), (deviation**2).mean(axis=0)
-    total = np.sqrt(mean.var(axis=0) + noise)
+    middle, noise = mean.mean(axis=0), (deviation**2).mean(axis=0) - within
+    epistemic = mean.var(axis=0) + within
+    total = np.sqrt(epistemic + noise)
     return metrics, {
-        "noise": float(np.sqrt((deviation**2).mean())),
-        "epistemic": float(np.sqrt(mean.var(axis=0).mean())),
+        "noise": float(np.sqrt((deviation**2 - within).mean())),
+        "epistemic": float(np.sqrt(epistemic.mean())),
         # what the same posterior gives as one Gaussian, and as its mean function with noise
         "nll_gaussian": _nll(middle[None], total[None], y),
         "nll_plug_in": _nll(middle[None], np.sqrt(noise)[None], y),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from uci_trials import TINY, toy
 
-from bbb_studies.uci import gaps, page, pictures
+from bbb_studies.uci import gaps, pictures
 from bbb_studies.uci.gaps import GapTrial, gap, measure
 from bbb_studies.uci.trials import Trial
 
@@ -107,16 +107,6 @@ def test_means_are_over_gaps_and_the_growth_is_geometric():
     again = pictures.gap_table([*ROWS, made("boston", "hmc", 3, 7.0, 8.0, (0.1, 0.1))])
     boston = again[again["set"] == "boston"].iloc[0]
     assert (boston.nll_outside, boston.nll_inside) == (7.0, 8.0)
-
-
-def test_what_laplace_predicts_is_scored_as_the_gaussian_that_it_is_too():
-    assert "one Gaussian" not in page.gap_section(ROWS)
-    one = made("yacht", "laplace", 0, 1.0, 9.0, (0.1, 0.2))
-    for where, nll in (("outside", 1.25), ("inside", 4.5)):
-        one["metrics"][where]["nll_gaussian"] = nll
-    text = page.gap_section([*ROWS, one])
-    assert "is one Gaussian" in text
-    assert "mean and variance: yacht 1.25 → 4.50.\n" in text
 
 
 def test_the_picture_has_a_column_for_each_set():

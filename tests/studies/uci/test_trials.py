@@ -92,7 +92,9 @@ def test_a_record_is_finite_json_with_all_that_was_agreed(small, method, tmp_pat
     assert {"noise", "epistemic", "train_rmse", "train_nll"} <= set(notes)
     mixed = {f"{what}_{space}" for what in ("r_hat", "ess") for space in SPACES}
     assert mixed & set(notes) == (mixed if method == "hmc" else set())  # of samplers alone
-    assert notes["samples"] >= {"map": 1, "ensemble": TINY.members}.get(method, TINY.samples)
+    assert notes["samples"] >= {"map": 1, "laplace": 1, "ensemble": TINY.members}.get(
+        method, TINY.samples
+    )
     assert set(record["seconds"]) == {"wall", "cpu"}
     assert set(record["versions"]) == {"bbb_numpy", "numpy", "python", "blas"}
 
