@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import re
 import textwrap
 from pathlib import Path
@@ -13,6 +14,7 @@ from bbb_numpy import plain
 from bbb_numpy.cli.main import main
 from bbb_numpy.gradients import catalogue as names
 from bbb_numpy.learners.inference import INFERENCES
+from benchmarks import tables
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -75,6 +77,10 @@ def test_every_subcommand_it_names_exists(capsys):
 
 # modules of the root that are read for their own sake, and the packages above the library
 ALONE = {"bbb_numpy/plain.py", "bbb_numpy/gradcheck.py", "bbb_studies", "bbb_course"}
+
+
+def test_the_table_of_the_learners_as_they_come_is_the_one_that_was_measured():
+    assert tables.markdown(json.loads(tables.RESULTS.read_text("utf-8"))) in README
 
 
 def test_the_map_has_every_folder_and_the_modules_that_stand_alone_once():

@@ -1,0 +1,142 @@
+"""Head to head with Bayesian deep ensembles on JAX: the UCI sets, by calls that a user would type.
+
+scikit-learn-contrib's bde (MILE: an ensemble, then MCLMC from each member) and ours, each on
+standardised inputs and targets of the training part, one core each, all in this process. A record a
+line: RMSE, log density of the predictive mixture, CRPS, coverage of 90 % intervals, seconds of the
+processor. It needs a blackjax of its own, so an environment of its own:
+
+pip install -e '.[learners]' sklearn-contrib-bde==1.0.2
+export OPENBLAS_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1 XLA_FLAGS=--xla_cpu_multi_thread_eigen=false
+python benchmarks/peer_bde.py bde.jsonl --data yacht boston --splits 2   # goes on where it was
+python benchmarks/peer_bde.py bde.jsonl --table
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.special import logsumexp
+
+from bbb_numpy import BayesianMLPRegressor
+from bbb_numpy.cli.rivals import Forecast, of_model, scores
+from bbb_numpy.evaluation.calibration import crps_mixture
+from bbb_numpy.numeric.elementary import softplus
+from bbb_numpy.numeric.standardisation import moments
+from bbb_studies.data import uci
+
+Array = NDArray[Any]
+TUNED = {"n_members": 4, "hidden_layers": [16, 16], "epochs": 200, "warmup_steps": 500}
+TUNED |= {"n_samples": 100, "n_thinning": 1}
+SCORES = ("nll", "rmse", "crps", "coverage", "seconds")
+
+
+def bde(settings: dict[str, Any], rows: tuple[Array, Array], new: tuple[Array, Array]) -> Forecast:
+    """Return the forecast of all members' draws, an equal mixture of Gaussians, in units of y."""
+    from bde import BdeRegressor  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    model = BdeRegressor(seed=0, **settings).fit(*rows)
+    raw = np.asarray(model.predict(new[0], raw=True), float)
+    mean, free = raw.reshape(-1, *raw.shape[-2:]).transpose(2, 0, 1)  # (T, N) each
+    scale, y = softplus(free) + 1e-6, new[1]
+    density = logsumexp(stats.norm.logpdf(y, mean, scale), axis=0) - np.log(len(mean))
+    crps = crps_mixture(mean[..., None], scale[..., None], y[:, None])[:, 0]
+    pit = stats.norm.cdf(y, mean, scale).mean(axis=0)
+    return Forecast(density, mean.mean(axis=0), crps, pit)
+
+
+def ours(settings: dict[str, Any], rows: tuple[Array, Array], new: tuple[Array, Array]) -> Forecast:
+    """Return the forecast of the learner with `settings`."""
+    model = BayesianMLPRegressor(random_state=0, progress=False, **settings).fit(*rows)
+    return of_model(model, *new, np.random.default_rng(0))
+
+
+CONTESTANTS: dict[str, tuple[Callable[..., Forecast], dict[str, Any]]] = {
+    "bde": (bde, {}),
+    "bde, tuned": (bde, TUNED),
+    "ours": (ours, {}),
+    "ours, heteroscedastic": (ours, {"likelihood": "heteroscedastic"}),
+    "ours, laplace": (ours, {"inference": "laplace"}),
+    "ours, hmc": (ours, {"inference": "hmc"}),
+    "ours, hmc, heteroscedastic": (ours, {"inference": "hmc", "likelihood": "heteroscedastic"}),
+}
+
+
+def measure(name: str, split: int, contestant: str) -> dict[str, Any]:
+    """Fit and score one contestant on one split; scores are in the units of the target."""
+    data = uci.load(name)
+    train, test = data.training_rows(split), data.test_rows[split]
+    x_mean, x_scale = moments(data.x[train], True)
+    y_mean, y_scale = moments(data.y[train], True)
+    x, y = (data.x - x_mean) / x_scale, ((data.y - y_mean) / y_scale)[:, 0]
+    fit, settings = CONTESTANTS[contestant]
+    began = time.process_time()
+    forecast = fit(settings, (x[train], y[train]), (x[test], y[test]))
+    seconds, scale = time.process_time() - began, float(y_scale[0])
+    found = {metric: score.value for metric, score in scores(forecast, y[test]).items()}
+    return {
+        "set": name,
+        "split": split,
+        "who": contestant,
+        "rmse": found["rmse"] * scale,
+        "nll": np.log(scale) - found["log_density"],
+        "crps": found["crps"] * scale,
+        "coverage": found["coverage"],
+        "seconds": seconds,
+    }
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """Return a table of means over the splits."""
+    names = [name for name in uci.NAMES if any(one["set"] == name for one in records)]
+    lines = ["| NLL / RMSE / CRPS / coverage (s) | " + " | ".join(names) + " |"]
+    lines += ["|---" * (len(names) + 1) + "|"]
+    for who in CONTESTANTS:
+        cells = []
+        for name in names:
+            some = [one for one in records if (one["set"], one["who"]) == (name, who)]
+            if not some:
+                cells.append("–")
+                continue
+            mean = {k: np.mean([one[k] for one in some]) for k in SCORES}
+            shown = "{nll:.3f} / {rmse:.4g} / {crps:.3g} / {coverage:.2f} ({seconds:.0f})"
+            cells.append(shown.format(**mean))
+        lines.append(f"| {who} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure what the file does not have yet, or print the table of what it has."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("file", type=Path, help="records, a line each")
+    parser.add_argument("--data", nargs="+", choices=uci.NAMES, default=uci.NAMES)
+    parser.add_argument("--who", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS))
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--table", action="store_true", help="print what was measured")
+    args = parser.parse_args()
+    text = args.file.read_text("utf-8") if args.file.exists() else ""
+    records = [json.loads(line) for line in text.splitlines()]
+    if args.table:
+        print(table(records))
+        return
+    done = {(one["set"], one["split"], one["who"]) for one in records}
+    warnings.simplefilter("ignore")  # of fits that have not converged: their scores say it
+    for split in range(args.splits):
+        for name in args.data:
+            for who in args.who:
+                if (name, split, who) in done or split >= uci.published_splits(name):
+                    continue
+                with args.file.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(measure(name, split, who)) + "\n")
+
+
+if __name__ == "__main__":
+    main()
