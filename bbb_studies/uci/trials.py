@@ -249,7 +249,8 @@ def score(
     """
     rng = np.random.default_rng([trial.seed, 1])
     samples = trial.settings.samples if not brief else min(trial.settings.samples, 100)
-    means, scales, within = [], [], np.zeros(1)
+    means, scales = [], []
+    within: Array = np.zeros(1)
     for source, theta, share in fit.members(samples):
         if brief and isinstance(source, DrawnWeights):  # at equal steps, as in all records
             step = max(1, len(theta) // share)

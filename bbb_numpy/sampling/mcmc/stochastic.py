@@ -154,7 +154,8 @@ class SGHMC(Adaptable):
         """
         metric, old = self.metric_for(state.position), state
         x, r = state.position, state.momentum
-        kinetic, noisy = np.zeros(len(x)), 0
+        kinetic: Array = np.zeros(len(x))
+        noisy = 0
         plan = self.plan(int(state.clock[0]))
         with np.errstate(all="ignore"):  # a chain that explodes overflows
             for h, temperature in zip(*plan, strict=True):
