@@ -11,9 +11,17 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from bbb_numpy.model.joint import Model
 from bbb_numpy.numeric.files import write_json
 
 Array = NDArray[Any]
+
+
+def classes_of_mean(model: Model, theta: Array, x: Array) -> Array:
+    """Return the classes (N,) that one network gives, that with the mean weights."""
+    weights = theta[None, : model.layout.size]
+    blocks = (x[i : i + 1000] for i in range(0, len(x), 1000))
+    return np.concatenate([model.predict(weights, block)[0].argmax(1) for block in blocks])
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:

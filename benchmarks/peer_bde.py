@@ -28,7 +28,7 @@ from scipy.special import logsumexp
 
 from bbb_numpy import BayesianMLPRegressor
 from bbb_numpy.cli.rivals import Forecast, of_model, scores
-from bbb_numpy.evaluation.calibration import crps_mixture
+from bbb_numpy.evaluation.calibration import crps_mixture, pit
 from bbb_numpy.numeric.elementary import softplus
 from bbb_numpy.numeric.standardisation import moments
 from bbb_studies.data import uci
@@ -48,9 +48,8 @@ def bde(settings: dict[str, Any], rows: tuple[Array, Array], new: tuple[Array, A
     mean, free = raw.reshape(-1, *raw.shape[-2:]).transpose(2, 0, 1)  # (T, N) each
     scale, y = softplus(free) + 1e-6, new[1]
     density = logsumexp(stats.norm.logpdf(y, mean, scale), axis=0) - np.log(len(mean))
-    crps = crps_mixture(mean[..., None], scale[..., None], y[:, None])[:, 0]
-    pit = stats.norm.cdf(y, mean, scale).mean(axis=0)
-    return Forecast(density, mean.mean(axis=0), crps, pit)
+    mixed = mean[..., None], scale[..., None], y[:, None]
+    return Forecast(density, mean.mean(axis=0), crps_mixture(*mixed)[:, 0], pit(*mixed)[:, 0])
 
 
 def ours(settings: dict[str, Any], rows: tuple[Array, Array], new: tuple[Array, Array]) -> Forecast:

@@ -429,9 +429,11 @@ class Learner(Fitted):
         turned = "x_axes_" in self.__dict__
         return (x @ self.x_axes_).astype(x.dtype) if turned else x  # D60
 
-    def _columns(self, x: Array) -> Array:
-        """Return rows in training's units as standardised columns: turned back."""
-        return x @ self.x_axes_.T if "x_axes_" in self.__dict__ else x  # D60
+    def _need_finite(self, what: str, found: Array, x: Array) -> None:
+        """Raise ValueError unless `found` is finite, naming a row and its column of X."""
+        if "x_axes_" in self.__dict__ and not np.isfinite(found).all():
+            x = x @ self.x_axes_.T  # D60
+        need_finite(what, found, x)
 
     def _check_pair(self, X: Any, y: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
@@ -472,7 +474,7 @@ class Learner(Fitted):
     def _log_density(self, x: Array, targets: Array) -> Array:
         """Return log P(y|x, D) (N,) at rows and targets in training's units."""
         found: Array = self._ask(predictive.log_predictive_density, x, targets)
-        need_finite("the log density of y", found, self._columns(x))
+        self._need_finite("the log density of y", found, x)
         return found - np.log(self.y_scale_).sum()  # density of y = density of z dz/dy
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -482,5 +484,5 @@ class Learner(Fitted):
         changes = {} if random_state is None else {"rng": check_generator(random_state)}
         drawn = self._ask(draw, x, samples=samples, **changes)  # (S, N, K)
         drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)
-        need_finite("a function drawn from the posterior", drawn, self._columns(x))
+        self._need_finite("a function drawn from the posterior", drawn, x)
         return self._like_y(drawn)

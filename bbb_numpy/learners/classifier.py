@@ -24,7 +24,7 @@ from .base import (
     trains,
 )
 from .plan import OF_CLASSES, Plan, constraints
-from .rows import check_weights, need_finite
+from .rows import check_weights
 
 __all__ = ["BayesianMLPClassifier"]
 
@@ -164,7 +164,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     def _distribution(self, x: Array) -> ClassPredictive:
         """Return the distribution at standardised rows."""
         found = self._ask(predictive.predict_classes, x)
-        need_finite("the prediction", found.proba, self._columns(x))
+        self._need_finite("the prediction", found.proba, x)
         proba = found.proba.astype(np.float64)
         proba /= proba.sum(axis=1, keepdims=True)  # exactly, also from float32
         return ClassPredictive(proba, found.aleatoric.astype(np.float64))

@@ -16,8 +16,8 @@ from ..numeric.validation import OneOf, check_fields
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
 from ..sampling.draws import Draws
-from ..sampling.mcmc import HMC, MAMS, MCLMC, NUTS, SGHMC, ChEES, Kernel
-from ..sampling.run import check_sampler, sample
+from ..sampling.mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, Kernel
+from ..sampling.run import SAMPLERS, check_sampler, sample
 from ..training.ensembles import ensemble_starts
 from ..training.laplace import Laplace
 from ..training.recipe import Rows
@@ -35,8 +35,7 @@ KERNELS: dict[str, Kernel] = {
     "nuts": NUTS(max_depth=5),
     "mams": MAMS(max_steps=STEPS),
     "mclmc": MCLMC(max_steps=STEPS),
-    "sghmc": SGHMC(),
-    "sgld": SGHMC(friction=np.inf),
+    **{name: SAMPLERS[name] for name in ("sghmc", "sgld")},
 }
 
 

@@ -16,7 +16,6 @@ from ..evaluation.quantiles import check_levels, quantiles
 from ..numeric.standardisation import standardised
 from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
 from .plan import Plan
-from .rows import need_finite
 
 __all__ = ["BayesianMLPRegressor"]
 
@@ -194,7 +193,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         found = np.moveaxis(found * self.y_scale_ + self.y_mean_, 0, -1)
         heavy = self.estimator_.model.likelihood.heavy_tails
         endless = heavy | (levels.ravel() == 0.0) | (levels.ravel() == 1.0)
-        need_finite("a quantile", np.where(np.isinf(found) & endless, 0.0, found), self._columns(x))
+        self._need_finite("a quantile", np.where(np.isinf(found) & endless, 0.0, found), x)
         found = self._like_y(found)
         return found if levels.ndim else found[..., 0]
 
@@ -203,9 +202,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         x = self._check_rows(X)
         found = self._ask(covariance, x) * self.y_scale_**2  # (N, N, K)
         heavy = self.estimator_.model.likelihood.heavy_tails
-        need_finite(
-            "the covariance", np.where(np.isinf(found) & heavy, 0.0, found), self._columns(x)
-        )
+        self._need_finite("the covariance", np.where(np.isinf(found) & heavy, 0.0, found), x)
         return found[..., 0] if self.y_ndim_ == 1 else found
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -219,7 +216,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         mean = p.mean * self.y_scale_ + self.y_mean_
         scaled = (mean, p.epistemic * self.y_scale_, p.aleatoric * self.y_scale_)
         moments = scaled[:2] if self.estimator_.model.likelihood.heavy_tails else scaled
-        need_finite("the prediction", np.concatenate(moments, axis=1), self._columns(x))
+        self._need_finite("the prediction", np.concatenate(moments, axis=1), x)
         return Predictive._make(self._like_y(part) for part in scaled)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:

@@ -162,7 +162,7 @@ class PACBayes:
     Parameters
     ----------
     rows : int
-        N >= 1, of all data; what minibatches pay is a share of it. Learners fill it in.
+        N >= 1, of all data; what minibatches pay is a share of it.
     delta : float
         Probability in (0, 1) that the rows mislead.
     """

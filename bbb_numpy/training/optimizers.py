@@ -320,9 +320,8 @@ class IVON(Optimizer):
         state.steps = beside.steps
         rate = self.learning_rate * factor / (1.0 - self.beta1**state.steps)
         step = np.multiply(momentum, sigma * rate, out=d_mu)  # in units of sigma
-        far = (
-            float(step @ step) * scale**0.5 / (2.0 * self.trust)
-        )  # KL of the step, in units of the largest
+        # KL of the step, half the square of its length here, in units of the largest
+        far = float(step @ step) * scale**0.5 / (2.0 * self.trust)
         step *= sigma / sqrt(max(far, 1.0))
         mu -= step  # D62
         _clear_subnormal(theta, state)

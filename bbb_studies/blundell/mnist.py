@@ -54,7 +54,17 @@ from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Memory, Optimizer
 from bbb_numpy.training.state import Epoch, Training
 from bbb_studies.data import mnist as data
 from bbb_studies.data.mnist import MNIST
-from bbb_studies.kit import Claim, claims, listed, panels, plain, text, values, write
+from bbb_studies.kit import (
+    Claim,
+    claims,
+    classes_of_mean,
+    listed,
+    panels,
+    plain,
+    text,
+    values,
+    write,
+)
 
 Array = NDArray[Any]
 METHODS = ("SGD", "MAP", "BBB", "dropout")
@@ -344,14 +354,6 @@ def train_epoch(run: Run, candidate: Candidate, settings: Settings, x: Array, y:
     run.seconds += time.process_time() - began
 
 
-def classes_of_mean(candidate: Candidate, theta: Array, x: Array) -> Array:
-    """Return the classes (N,) that one network gives, that with the mean weights."""
-    model = build(candidate).model
-    weights = theta[None, : model.layout.size]
-    blocks = (x[i : i + 1000] for i in range(0, len(x), 1000))
-    return np.concatenate([model.predict(weights, block)[0].argmax(1) for block in blocks])
-
-
 def load(path: Path, candidate: Candidate, settings: Settings) -> Run:
     """Return the state that is stored there; without a file that before the first epoch.
 
@@ -428,7 +430,9 @@ def measure(images: Images, settings: Settings, c: Candidate, run: Run) -> dict[
         "errors": [None if c.all_images else error for error in run.errors],
         "validation": None if c.all_images else wrong,
         "test": float(np.mean(found.argmax(1) != labels)),
-        "test, mean network": float(np.mean(classes_of_mean(c, theta, images.x_test) != labels)),
+        "test, mean network": float(
+            np.mean(classes_of_mean(build(c).model, theta, images.x_test) != labels)
+        ),
         "test nll": float(-np.log(likely, dtype=float).mean()),
         "pruning": None if c.removed else pruned(images, settings, c, theta),
         "ratios": histogram,
@@ -626,7 +630,7 @@ def train_row(
         run, (x, labels) = runs[c], training_images(images, c)
         while len(run.errors) < epochs:
             train_epoch(run, c, settings, x, np.eye(10, dtype=np.float32)[labels])
-            given = classes_of_mean(c, run.training.theta, images.x_validation)
+            given = classes_of_mean(build(c).model, run.training.theta, images.x_validation)
             run.errors.append(float(np.mean(given != images.labels_validation)))
             write_state(paths[c], Stored(c, settings, run), STATE)
             done(1)

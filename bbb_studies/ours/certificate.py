@@ -31,7 +31,17 @@ from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies.data import mnist as data
 from bbb_studies.data.mnist import MNIST
-from bbb_studies.kit import Claim, claims, listed, panels, plain, text, values, write
+from bbb_studies.kit import (
+    Claim,
+    claims,
+    classes_of_mean,
+    listed,
+    panels,
+    plain,
+    text,
+    values,
+    write,
+)
 
 Array = NDArray[Any]
 DELTA, DELTA_DRAWS = 0.025, 0.01
@@ -133,7 +143,7 @@ def measure(
     unseen: bool,
 ) -> Row:  # fmt: skip
     """Return the certificate of a q, and what the test images say of it."""
-    model, rng = estimator.model, np.random.default_rng(settings.seed + 1)
+    rng = np.random.default_rng(settings.seed + 1)
     found, there = (
         certificate(
             estimator, theta, *part, rng=rng, samples=settings.draws,
@@ -143,10 +153,8 @@ def measure(
     )  # fmt: skip
 
     def of_mean(part: Images) -> float:
-        weights = theta[None, : model.layout.size]
-        blocks = (part.x[i : i + 1000] for i in range(0, len(part.x), 1000))
-        f = np.concatenate([model.predict(weights, block)[0] for block in blocks])
-        return float(np.mean(f.argmax(1) != part.y.argmax(1)))
+        wrong = classes_of_mean(estimator.model, theta, part.x) != part.y.argmax(1)
+        return float(np.mean(wrong))
 
     bound = invert_kl(of_mean(own), log(1.0 / DELTA) / len(own.x)) if unseen else None
     return Row(found, there.risk, of_mean(test), bound)

@@ -10,6 +10,7 @@ from bbb_numpy.gradcheck import check
 from bbb_studies.blundell import mnist
 from bbb_studies.blundell.mnist import Candidate, Settings, lay_out
 from bbb_studies.data.mnist import MNIST
+from bbb_studies.kit import classes_of_mean
 
 TINY = Settings(train=1200, validation=200, test=200, batch=32, search=2, draws=4, pruning_draws=2)
 WORDS, MINIMISED, NUMBER = mnist.COLUMNS
@@ -179,7 +180,7 @@ def test_pruning_ends_where_nothing_is_left(finished):
         eligible = mnist.pruning.matrices(estimator.model.layout)
         assert eligible.sum() == 784 * 10 + 10 * 10 + 10 * 10
         theta = np.where(eligible, 0, run.training.theta[: len(eligible)])
-        assert len(set(mnist.classes_of_mean(c, theta, images.x_test))) == 1
+        assert len(set(classes_of_mean(mnist.build(c).model, theta, images.x_test))) == 1
 
 
 def test_weights_that_are_removed_stay_removed(finished):
