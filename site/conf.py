@@ -118,7 +118,14 @@ def skip(app, what, name, obj, skipped, options) -> bool | None:
     return True if alias or numpys or re.fullmatch(r"set_\w+_request", name) else None
 
 
+def playground(app, failed) -> None:
+    """Carry the playground: as pages that lead back to the book, and as a zip that opens alone."""
+    if not failed and app.builder.name == "html":
+        pages.carry_playground(Path(app.outdir))
+
+
 def setup(app) -> None:
     """Connect what changes docstrings, before numpydoc reads them."""
+    app.connect("build-finished", playground)
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", as_written, priority=400)

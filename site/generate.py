@@ -70,7 +70,7 @@ def crawl() -> Found:
             waiting += text.notebook_links((ROOT / path).read_text("utf-8"), path)
         elif Path(path).suffix in text.PICTURES:
             found.pictures.add(path)
-        else:
+        elif not path.startswith(text.PLAYGROUND):
             found.sources.add(path)
             if (ROOT / path).is_dir():
                 waiting += [

@@ -9,6 +9,7 @@ import html
 import json
 import posixpath
 import re
+import shutil
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +25,7 @@ INLINE = re.compile(r"\$`([^`\n]+)`\$")
 IMAGE = re.compile(r"""(<img\b[^>]*\bsrc=["'])([^"']+)""")
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 PICTURES = {".png", ".svg", ".jpg", ".gif"}
+PLAYGROUND = "site/playground/"
 # What GitHub shows on its own site and the project's pages say nothing of
 LONGEST = 70  # lines of a definition that is shown whole; of longer ones the tagged lines
 AROUND = 6  # lines around each of them
@@ -44,6 +46,20 @@ def outside(markdown: str) -> Iterator[tuple[str, bool]]:
             fence = opening[1]
         elif opening and line.strip() == fence:
             fence = ""
+
+
+def carry_playground(folder: Path) -> None:
+    """Copy the playground into the built site, and pack it; only on the site it leads to the book.
+
+    A page of it opens with a preset: ``playground/index.html#preset=NAME``, and ``&bare`` leaves
+    out all but the picture, for a frame.
+    """
+    own, made = ROOT / PLAYGROUND, folder / "playground"
+    shutil.copytree(own, made, dirs_exist_ok=True)
+    shutil.make_archive(str(made / "playground"), "zip", own.parent, own.name)
+    for page in made.glob("*.html"):
+        shown = page.read_text("utf-8").replace('<html lang="en">', '<html lang="en" class="site">')
+        page.write_text(shown, "utf-8")
 
 
 def paragraphs(markdown: str) -> Iterator[tuple[str, bool]]:
@@ -122,6 +138,9 @@ def new_link(label: str, target: str, page: str, out: str) -> str:
         return f"{label}({here}{'#' + name if name else ''})"
     if posixpath.splitext(path)[1] in PICTURES:
         return f"{label}({relative(path, out)})"
+    if path.startswith(PLAYGROUND):
+        way = relative(path.removeprefix("site/").removesuffix(".html"), out)
+        return f"{label}(src:{way}#{name})"
     line = line_of(path, label) if (ROOT / path).is_file() else 1
     return f"{label}(src:{relative(source_page(path), out)}#L-{line})"
 
