@@ -113,9 +113,8 @@ def natural_step(at: Natural, problem: Regression, rows: Any, rate: float) -> Na
     location = each * design.T @ problem.y[rows, 0]
     precision = each * design.T @ design + np.eye(design.shape[1]) / prior.scale**2
     new = (location, precision)
-    return Natural(
-        *((1.0 - rate) * old + rate * aim for old, aim in zip(at, new, strict=True))
-    )  # D63
+    moved = [(1.0 - rate) * old + rate * aim for old, aim in zip(at, new, strict=True)]  # D63
+    return Natural(*moved)
 
 
 def gaussian(estimator: Estimator, theta: Array) -> Gaussian:

@@ -129,18 +129,15 @@ def literal(said: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>$|#])", r"\\\1", said)
 
 
-def definitions(tag: str, body: str) -> list[tuple[str, str, int, int]]:
-    """Return the definitions that an entry names as its code: file, label, first and last line."""
+def definitions(tag: str) -> list[tuple[str, str, int, int]]:
+    """Return the definitions that carry an equation: file, label, first and last line."""
     found = []
-    for label, path in book.links(body.split("\nCode: ", 1)[-1].split("Test: ")[0]):
-        if not path.startswith("bbb_") or not path.endswith(".py"):
-            continue
-        name = label.strip("`").removeprefix(f"{Path(path).stem}.")
-        place = text.lines_of(path, name) if label != path else None
+    for code in proving.codes()[tag]:
+        place = text.lines_of(code.path, code.name) if code.name else None
         if place:
-            found.append((path, label, *place))
+            found.append((code.path, code.label, *place))
     carrying = [d for d in found if hits_in(d, tag)]
-    return list(dict.fromkeys(carrying or found))
+    return (carrying or found)[: proving.MOST_CODES]
 
 
 def hits_in(definition: tuple[str, str, int, int], tag: str) -> set[int]:
@@ -166,10 +163,10 @@ def heading(title: str) -> str:
     return f'\n<h2 class="column-title">{html.escape(title)}</h2>\n'
 
 
-def code_column(tag: str, body: str, out: str) -> list[str]:
+def code_column(tag: str, out: str) -> list[str]:
     """Return the lines of the package that carry an equation, the tagged ones marked."""
     done = []
-    for definition in definitions(tag, body):
+    for definition in definitions(tag):
         path, label, first, last = definition
         hits = hits_in(definition, tag)
         done.append(f"[{label}](src:{text.relative(text.source_page(path), out)}#L-{first})\n")
@@ -215,7 +212,7 @@ def tag_page(entry: book.Entry) -> str:
         '<div class="columns">\n<div class="column">\n' + heading("Derivation"),
         text.convert(written, entry.page, out),
         '</div>\n<div class="column">\n' + heading("The lines that carry it"),
-        *code_column(tag, entry.body, out),
+        *code_column(tag, out),
         '\n</div>\n<div class="column">\n' + heading("Proof and tests"),
         *proof_column(tag, out),
         "\n</div>\n</div>\n",

@@ -39,7 +39,7 @@ def sentence(body: str) -> str:
     """Return the first whole sentence of an entry; "Right:" is none."""
     for paragraph in re.split(r"\n\s*\n", FORMULA.sub("", body)):
         said = " ".join(paragraph.split())
-        if said and not said.startswith(("As printed", "Code:", "|", "<", "```", ">", "- ", "**")):
+        if said and not said.startswith(("As printed", "|", "<", "```", ">", "- ", "**")):
             first = re.match(r".*?[.:](?=\s|$)", said)
             whole = first[0] if first else said
             if len(whole.split()) >= SHORTEST:
@@ -49,9 +49,9 @@ def sentence(body: str) -> str:
 
 def slide(entry: book.Entry, chapter: str) -> str:
     """Return the slide of one equation."""
-    body = FOLD.sub("", text.entry_text(chapter, entry.tag)).split("\nCode: ", 1)[0]
+    body = FOLD.sub("", text.entry_text(chapter, entry.tag)).split("\n[∎", 1)[0]
     title = proving.titles(chapter)[entry.tag][0]
-    code = proving.code_of(entry)
+    code = next(iter(proving.codes()[entry.tag]), None)
     parts = [f"### {entry.tag}: {title}", sentence(body)]
     formula = result(body)
     parts += [f"```{{math}}\n{formula}```"] if formula else []

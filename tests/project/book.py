@@ -6,7 +6,7 @@ import io
 import posixpath
 import re
 import tokenize
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -138,7 +138,8 @@ def anchors(markdown: str) -> set[str]:
     """Return the names that GitHub gives to the headings of `markdown`."""
     titles = [re.match(r"#+ (.*)", line) for line in outside_fences(markdown)]
     kept = (re.sub(r"[^\w\- ]", "", title[1].strip().lower()) for title in titles if title)
-    return {slug.replace(" ", "-") for slug in kept}
+    named = re.findall(r'<a id="([\w-]+)"></a>', markdown)
+    return {slug.replace(" ", "-") for slug in kept} | set(named)
 
 
 def heading_in_jupyter(title: str) -> str:
@@ -220,58 +221,6 @@ def claims(source: str) -> dict[str, set[str]]:
             assert not texts or node.name.lower().startswith("test"), f"{node.name} is no test"
             found[node.name] = tags_in(" ".join(texts), FAMILIES)
     return found
-
-
-def entry_problems(
-    entry: Entry, code: Mapping[str, set[str]], tests: Mapping[str, set[str]]
-) -> list[str]:
-    """Say whether one of the code files and one of the tests that `entry` links carry its tag."""
-    targets = {link.target for link in links(entry.body)}
-    problems = []
-    for kind, carried in (("code file", code), ("test", tests)):
-        named = sorted(targets & set(carried))
-        if not any(entry.tag in carried[path] for path in named):
-            holders = sorted(path for path, tags in carried.items() if entry.tag in tags)
-            problems.append(
-                f"{entry.tag}: no {kind} that its entry links carries the tag "
-                f"(linked: {named or 'none'}; carried by: {holders or 'none'})"
-            )
-    return problems
-
-
-def last_line(entry: Entry) -> str:
-    """Return the last line of an entry, with its links."""
-    return entry.body.rpartition("\nCode: ")[2].split("\n\n")[0]
-
-
-def unpractised(
-    entry: Entry,
-    notebooks: Mapping[str, Mapping[str, set[str]]],
-    exercises: Mapping[str, set[str]],
-) -> list[str]:
-    """Say where an entry and the notebooks and exercises that name its tag do not lead together.
-
-    `notebooks` has the tags below each heading. One notebook that names the tag is enough, and
-    the link leads to a heading below which it does. The report's entries need no exercise of their
-    own: the end of their page leads to the folder.
-    """
-    last = [link.target.partition("#") for link in links(last_line(entry))]
-    problems = []
-    for path, _, heading in last:
-        if path not in notebooks:
-            continue
-        named = [name for name, tags in notebooks[path].items() if entry.tag in tags]
-        if not named:
-            problems.append(f"{entry.tag} links {path}, which does not name it")
-        elif heading not in named or (not heading and len(named) > 1):
-            problems.append(f"{entry.tag} links {path}#{heading}, but is named below {named}")
-    flat = {path: set().union(*parts.values()) for path, parts in notebooks.items()}
-    for kind, naming in (("notebook", flat), ("exercise", exercises)):
-        named = sorted(path for path, tags in naming.items() if entry.tag in tags)
-        needed = kind == "notebook" or entry.page != "derivations.md"
-        if needed and named and not set(named) & {path for path, _, _ in last}:
-            problems.append(f"{entry.tag} links no {kind}, but {named} name it")
-    return problems
 
 
 def chapters(text: str) -> list[str]:

@@ -19,21 +19,14 @@ from project.book import (
     TEXT,
     claims,
     entries,
-    entry_problems,
     from_root,
     links,
     marked_tags,
-    notebooks,
     outside_fences,
     prose,
     tags_in,
     tags_in_code,
-    unpractised,
 )  # fmt: skip
-
-
-def none_of(problems: list[str]) -> None:
-    assert not problems, "\n" + "\n".join(problems)
 
 
 def test_every_equation_has_exactly_one_entry_and_the_report_is_one_page_in_its_order() -> None:
@@ -102,21 +95,10 @@ def test_no_test_claims_more_equations_than_it_can_notice_being_wrong() -> None:
     assert not many, many
 
 
-def test_every_entry_links_code_and_a_test_that_carry_its_tag() -> None:
-    none_of(
-        [what for entry in ENTRIES for what in entry_problems(entry, tags_in_code(), marked_tags())]
-    )
-
-
-def test_an_entry_leads_to_a_notebook_and_to_the_exercise_that_name_it() -> None:
-    from bbb_course.keys import chapters as graded
-
-    exercises = {
-        f"exercises/{chapter}/{number}_{one.name}.py": set(one.tags)
-        for chapter, some in graded().items()
-        for number, one in enumerate(some, 1)
-    }
-    none_of([what for entry in ENTRIES for what in unpractised(entry, notebooks(), exercises)])
+def test_an_entry_has_the_mark_that_leads_to_its_code_proof_and_tests() -> None:
+    for entry in ENTRIES:
+        mark = f"[∎ {entry.tag}](proofs.md#{entry.tag.lower()})"
+        assert entry.body.splitlines().count(mark) == 1, entry.tag
 
 
 def test_the_lines_on_one_screen_are_those_of_plain() -> None:
@@ -131,13 +113,6 @@ def test_the_lines_on_one_screen_are_those_of_plain() -> None:
         written_out = f"{named[0]}-{named[-1]}" if " to " in derived else " ".join(named)
         assert tags_in(written_out, FAMILIES) == tags_in(comment, FAMILIES), line
     assert f"in {len(source.splitlines())} lines" in section
-
-
-def test_plain_and_the_entries_that_it_carries_name_each_other() -> None:
-    linking = {
-        entry.tag for entry in ENTRIES if PLAIN in {link.target for link in links(entry.body)}
-    }
-    assert linking == tags_in_code()[PLAIN] - {"D7", "D9"}  # which it mentions and leaves to others
 
 
 def test_mathematics_is_written_as_github_renders_it() -> None:

@@ -2,7 +2,7 @@
 
 from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA
 from project.book import DEFINED, ENTRIES, ROOT, Entry, claims, textbook_tags
-from project.proofs import PAGE, Proof, code_of, page, proofs
+from project.proofs import PAGE, Proof, codes, page, proofs
 
 KINDS = ("algebra", "exact arithmetic", "enumeration", "checked")
 
@@ -16,8 +16,8 @@ def carries(path: str, test: str, tag: str) -> bool:
 def problems(entry: Entry, found: list[Proof]) -> list[str]:
     """Say what the row of an equation lacks."""
     wrong = [] if found else ["no proof: no test of derivations/ and no reason why not"]
-    code = code_of(entry)
-    wrong += [] if code and code.line else ["no line of what its entry links has the tag behind it"]
+    code = codes()[entry.tag]
+    wrong += [] if code and code[0].line else ["no line of the packages has the tag behind it"]
     for proof in found:
         if proof.kind not in KINDS:
             wrong.append(f"{proof.kind} is no kind of proof")
