@@ -108,7 +108,11 @@ def link_problems(markdown: str) -> list[str]:
         elif anchor and path.endswith(".ipynb"):
             if anchor not in sections(file.with_suffix(".py").read_text("utf-8")):
                 problems.append(f"[{text}]({target}): no such heading")
-        elif anchor and anchor not in anchors(file.read_text("utf-8") if path else markdown):
+        elif (
+            anchor
+            and not path.endswith(".html")
+            and anchor not in anchors(file.read_text("utf-8") if path else markdown)
+        ):
             problems.append(f"[{text}]({target}): no such heading")
         elif file.suffix == ".py":
             label = text.strip("`")

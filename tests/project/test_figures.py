@@ -41,7 +41,25 @@ def test_every_figure_that_can_be_drawn_is_in_the_book_once(figures):
         for _, target in IMAGE.findall(page.read_text("utf-8"))
     ]
     drawn = [ROOT / "figures" / f"{name}.png" for name in figures.FIGURES]
-    assert sorted(linked) == sorted(drawn)
+    assert sorted(linked) == sorted([*drawn, ROOT / "figures" / "training.gif"])
+
+
+def test_the_opening_chapter_says_what_its_networks_say(figures):
+    text = (ROOT / "derivations" / "ten-minutes.md").read_text("utf-8")
+    (theta,) = figures.thetas([300])
+    line = np.array([[6.0]])
+    one = figures.plain.forward(figures.NET, figures.one_network()[None], line)[0].item()
+    many, sigma = figures.drawn(theta, 30, line), figures.plain.softplus(theta[61:])
+    assert f"usual way, says {one:.1f} (left)" in text
+    assert f"anything from {many.min():.1f} to {many.max():.1f}" in text
+    assert f"solid: $`\\sigma = {sigma.min():.2f}`$" in text
+    assert f"dashed: {sigma.max():.2f}" in text
+    complexity, misfit = figures.terms(theta)
+    assert abs(complexity + misfit - 135) < 2
+    core = (ROOT / figures.plain.__name__.replace(".", "/")).with_suffix(".py").read_text("utf-8")
+    shown = text.split("```text\n")[1].split("```")[0]
+    for line in filter(None, (line.split(" #")[0].rstrip() for line in shown.splitlines())):
+        assert line in core, line
 
 
 def test_a_figure_is_drawn_again_with_titles_units_and_its_stored_size(figures, tmp_path):
