@@ -260,7 +260,7 @@ HTML(slider(film, after, len(means), text, dpi=64))
 # %% [markdown]
 # ## 2. The variational free energy
 #
-# (In the derivations: [K5](../derivations.md#k5-the-free-energy), and
+# (In the derivations: [K5](../derivations.md#k5), and
 # [R1](../derivations/estimators.md#r1-complexity-cost-plus-likelihood-cost) for the first form.)
 #
 # For a network the integral $P(D)$ is out of reach. Instead choose a family, here
@@ -318,8 +318,8 @@ assert np.isclose(exact_free_energy(m, s), -log_evidence, rtol=1e-13)
 # %% [markdown]
 # ## 3. The reparameterised gradient
 #
-# (In the derivations: [K1](../derivations.md#k1-the-noise) to
-# [K30](../derivations.md#k30-the-complete-gradient-for-rho).)
+# (In the derivations: [K1](../derivations.md#k1) to
+# [K30](../derivations.md#k30).)
 #
 # With a network inside, $E_q[-\log P(D|w)]$ has no closed form, but it can be sampled. Write the
 # random weight as a function of the parameters and of noise that does not depend on them:
@@ -602,8 +602,8 @@ assert kl_of[-1000:].mean() < kl_of[100:1000].mean()
 # %% [markdown]
 # ## 5. The network
 #
-# (In the derivations: [K31](../derivations.md#k31-the-first-layer) to
-# [K42](../derivations.md#k42-the-first-weights).)
+# (In the derivations: [K31](../derivations.md#k31) to
+# [K42](../derivations.md#k42).)
 #
 # Now many weights: those of a network with the widths `net` $= (d_{in}, \dots, K)$, in one flat
 # vector. First cut it into the matrices $W_l$ and biases $b_l$ of the layers. A leading axis
@@ -726,7 +726,7 @@ for function in (network_nll, elementwise_k40):
 # %% [markdown]
 # ## 6. The step
 #
-# (In the derivations: [K18](../derivations.md#k18-the-cost-of-one-minibatch) and
+# (In the derivations: [K18](../derivations.md#k18) and
 # [D6](../derivations/training.md#d6-sharing-the-complexity-cost-between-minibatches).)
 #
 # Take one $\mu_j$ and one $\rho_j$ for each weight and independent noise: the *mean-field* family.
@@ -790,7 +790,7 @@ assert np.isclose(parts, cost(theta)[0], rtol=1e-13)
 # %% [markdown]
 # ## 7. Training and prediction
 #
-# (In the derivations: [K43](../derivations.md#k43-the-step-for-mu),
+# (In the derivations: [K43](../derivations.md#k43),
 # [D4](../derivations/prediction.md#d4-epistemic-and-aleatoric-variance), and for the exact answers
 # [D8](../derivations/why.md#d8-the-exact-answers-of-linear-regression) and
 # [D28](../derivations/bounds.md#d28-where-the-objectives-lead-exactly).)
@@ -1105,7 +1105,7 @@ assert np.isclose(end["-2", 4000], end["-5", 4000], rtol=0.25)
 #
 # <details><summary>Hints</summary>
 #
-# 1. [K19](../derivations.md#k19-the-gradient-for-mu-by-parts): $\partial P/\partial w = -P\,g_w$.
+# 1. [K19](../derivations.md#k19): $\partial P/\partial w = -P\,g_w$.
 #    The sign is turned, and a density of eight targets is a tiny number.
 # 2. At the optimum $w/\sigma_0^2 + g_w$ is $\epsilon/\sigma$, so the difference is 0 for every
 #    $\epsilon$. $E[\epsilon] = 0$ keeps it unbiased. It is the gradient of another function:

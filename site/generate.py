@@ -201,7 +201,8 @@ def tag_page(entry: book.Entry) -> str:
     tag, out = entry.tag, f"tags/{entry.tag.lower()}.md"
     title, name = proving.titles(book.PAGES[entry.page])[tag]
     number = book.DEFINED.index(tag)
-    ways = [f"[in its chapter]({text.relative(entry.page, out)}#{name})", "[all](index.md)"]
+    chapter = text.new_link("[in its chapter]", f"{entry.page}#{name}", "", out)
+    ways = [chapter, "[all](index.md)"]
     for word, other in (("before", number - 1), ("next", number + 1)):
         if 0 <= other < len(book.DEFINED):
             ways.append(f"{word}: [{book.DEFINED[other]}]({book.DEFINED[other].lower()}.md)")

@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\[\]]*\])*\])\(([^()\s]+)\)")
 INLINE = re.compile(r"\$`([^`\n]+)`\$")
 IMAGE = re.compile(r"""(<img\b[^>]*\bsrc=["'])([^"']+)""")
+ANCHOR = re.compile(r'<a id="([a-z]\d+)"></a>')
+MARK = re.compile(r"(\[∎ ([A-Z]\d+)\])\((?:\.\./)*proofs\.md#[a-z]\d+\)")
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 PICTURES = {".png", ".svg", ".jpg", ".gif"}
 PLAYGROUND = "site/playground/"
@@ -132,6 +134,8 @@ def new_link(label: str, target: str, page: str, out: str) -> str:
     if is_web(target):
         return f"{label}({target})"
     path, name = resolve(target, page)
+    if re.fullmatch(r"[a-z]\d+", name):  # an anchor that MyST does not know
+        return f"{label}(src:{relative(path, out).removesuffix('.md')}#{name})"
     if path.endswith((".md", ".ipynb")):
         name = anchor(name)  # a notebook's heading is linked by the name that Jupyter gives it
         here = "" if path == out else relative(path, out)
@@ -166,7 +170,7 @@ def prose(text: str, page: str, out: str) -> str:
 def convert(markdown: str, page: str, out: str = "", tags: frozenset[str] = frozenset()) -> str:
     """Return GitHub's Markdown of `page` as MyST's, to be written at `out`.
 
-    Under the heading of each of the `tags` stands a link to its own page.
+    The marks of the `tags` lead to pages of their own.
     """
     out = out or page
     done = []
@@ -174,12 +178,10 @@ def convert(markdown: str, page: str, out: str = "", tags: frozenset[str] = froz
         if not free:
             done.append(re.sub(r"^(\s*`{3,})math\s*$", r"\1{math}", run))
             continue
-        text = prose(run, page, out)
-        for tag in re.findall(r"^#{2,4} ([A-Z]\d+): ", text, re.MULTILINE):
-            if tag in tags:
-                way = relative(f"tags/{tag.lower()}.md", out)
-                beside = f"[{tag} beside its code and its proof]({way})"
-                text = re.sub(rf"^(#{{2,4}} {tag}: .*)$", rf"\1\n\n{beside}", text, flags=re.M)
+        parts = MARK.split(run) if tags else [run]
+        text = prose(parts[0], page, out)
+        for label, tag, after in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+            text += f"{label}({relative(f'tags/{tag.lower()}.md', out)})" + prose(after, page, out)
         done.append(text)
     return "\n".join(done) + "\n"
 
@@ -196,14 +198,18 @@ def links(markdown: str, page: str) -> set[str]:
 
 
 def entry_text(markdown: str, tag: str) -> str:
-    """Return what stands below the heading of an entry, up to the next heading; with formulas."""
+    """Return an entry with its formulas, up to the next heading or anchor."""
     lines: list[str] = []
     inside = False
     for line, free in outside(markdown):
-        if free and re.match(r"#+ ", line):
+        named = [name.upper() for name in ANCHOR.findall(line)] if free else []
+        if named:
+            inside = tag in named
+        elif free and re.match(r"#+ ", line):
             inside = bool(re.match(rf"#{{2,4}} {tag}: ", line))
-        elif inside:
-            lines.append(line)
+            continue
+        if inside:
+            lines.append(ANCHOR.sub("", line) if named else line)
     text = "\n".join(lines).strip()
     return re.sub(r"\n---\s*\n.*\Z", "", text, flags=re.DOTALL).strip()  # the foot of a page
 

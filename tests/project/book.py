@@ -18,13 +18,14 @@ PLAIN = "bbb_numpy/plain.py"
 FAMILIES = {"K": 44, "R": 10, "W": 6, "M": 22, "G": 8, "D": None}
 MARK = "pytest.mark.equation"
 MOST_CLAIMS = 12  # equations on one test: it fails when any of them is wrong
+ANCHOR = re.compile(r'<a id="([a-z]\d+)"></a>')
 TAG = re.compile(r"\b([A-Z])(\d+)(?:[-–](?:([A-Z])?(\d+)))?\b")
 # ``code`` and quoted strings, which may name a layer W0; an apostrophe opens no quotation.
 VERBATIM = re.compile(r"""``.+?``|"[^"\n]*"|(?<!\w)'[^'\n]*'(?!\w)""", re.DOTALL)
 
 
 class Entry(NamedTuple):
-    """One equation: a heading ``#### K5: ...`` or ``## D5: ...`` and what stands below it."""
+    """One equation: its anchor ``<a id="k5"></a>`` or heading ``## D5: ...`` and what follows."""
 
     tag: str
     body: str  # with links from the root
@@ -50,19 +51,21 @@ def outside_fences(markdown: str) -> list[str]:
 
 
 def entries(markdown: str, page: str = "derivations.md") -> list[Entry]:
-    """Return the entries of `markdown`: each ends where the next heading of any level begins."""
-    found: list[Entry] = []
-    collecting = False
+    """Return the entries of `markdown`: each ends at the next anchor or heading.
+
+    Entries whose anchors stand in one line share their text.
+    """
+    found: dict[str, list[str]] = {}
+    now: list[str] = []
     for line in outside_fences(markdown):
-        heading = re.match(r"#+ ", line)
-        entry = re.match(r"#{2,4} ([A-Z]\d+): ", line)
-        if entry:
-            found.append(Entry(entry[1], "", page))
-        if heading:
-            collecting = entry is not None
-        elif collecting:
-            found[-1] = found[-1]._replace(body=found[-1].body + line + "\n")
-    return found
+        named = [tag.upper() for tag in ANCHOR.findall(line)]
+        named += re.findall(r"^#{2,4} ([A-Z]\d+): ", line)
+        if named or line.startswith("#"):
+            now = named
+            found |= {tag: [] for tag in now}
+        for tag in now:
+            found[tag].append(line)
+    return [Entry(tag, "\n".join(lines) + "\n", page) for tag, lines in found.items()]
 
 
 def from_root(markdown: str, page: str) -> str:

@@ -86,12 +86,12 @@ def pieces_of_rows(errata: list[Row], letter: str) -> list[tuple[Row, list[str]]
 def boxes(page: str) -> list[tuple[str, str]]:
     """Return the tag and the text of each box "As printed"."""
     tag, found = "", []
-    marks = r"^#+ ([A-Z]\d+):|<summary>As printed</summary>(.*?)</details>"
-    for heading in re.finditer(marks, page, re.M | re.S):
-        if heading[1]:
-            tag = heading[1]
+    marks = r"^#+ ([A-Z]\d+):|<a id=.([a-z]\d+).>|<summary>As printed</summary>(.*?)</details>"
+    for mark in re.finditer(marks, page, re.M | re.S):
+        if mark[3] is None:
+            tag = (mark[1] or mark[2]).upper()
         else:
-            found.append((tag, re.sub(r"```.*?```", "", heading[2], flags=re.S)))
+            found.append((tag, re.sub(r"```.*?```", "", mark[3], flags=re.S)))
     return found
 
 

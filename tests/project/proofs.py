@@ -20,6 +20,7 @@ if __name__ == "__main__":
 
 from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA, VALUES
 from project.book import (
+    ANCHOR,
     DEFINED,
     ENTRIES,
     FAMILIES,
@@ -85,13 +86,20 @@ class Proof(NamedTuple):
 
 
 def titles(markdown: str) -> dict[str, tuple[str, str]]:
-    """Return the statement of each equation and the anchor of its heading."""
+    """Return the statement of each equation, and its anchor or that of its heading.
+
+    The statement is the heading's, or what stands behind the mark: ``[∎ K3](...) the softplus``.
+    """
     found = {}
     for line in outside_fences(markdown):
         heading = re.match(r"#{2,4} (([A-Z]\d+): (.*))", line)
         if heading:
             slug = re.sub(r"[^\w\- ]", "", heading[1].strip().lower()).replace(" ", "-")
             found[heading[2]] = (heading[3], slug)
+        for name in ANCHOR.findall(line):
+            found[name.upper()] = (found.get(name.upper(), ("",))[0], name)
+        for tag, title in re.findall(r"\[∎ ([A-Z]\d+)\]\([^()\s]+\) ([^·\n]+)", line):
+            found[tag] = (title.strip(), found[tag][1])
     return found
 
 

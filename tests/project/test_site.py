@@ -57,8 +57,9 @@ def lacking(entry, page):
     if page.count('<div class="column">') != 3:
         wrong.append("three columns")
     chapter = (ROOT / entry.page).read_text("utf-8")
-    below = re.split(rf"^#{{2,4}} {entry.tag}: .*$", chapter, maxsplit=1, flags=re.MULTILINE)[1]
-    own = re.split(r"^#{2,4} ", below, maxsplit=1, flags=re.MULTILINE)[0]
+    start = rf"^#{{2,4}} {entry.tag}: |<a id=\"{entry.tag.lower()}\"></a>"
+    below = re.split(start, chapter, maxsplit=1, flags=re.MULTILINE)[1].split("\n", 1)[1]
+    own = re.split(r'^#{2,4} |^.*<a id="', below, maxsplit=1, flags=re.MULTILINE)[0]
     formulas = re.findall(r"```math\n(.*?)```", own, re.DOTALL)
     if not all(formula in page for formula in formulas):
         wrong.append("a formula of its derivation")
@@ -285,8 +286,7 @@ def test_all_links_and_anchors_of_the_built_pages_resolve_and_nothing_comes_from
     pages_built, slides_built = built
     problems = built_problems(pages_built) + built_problems(slides_built)
     assert not problems, "\n" + "\n".join(problems[:40])
-    anchor = "k30-the-complete-gradient-for-rho"
-    assert anchor in Page((pages_built / "derivations.html").read_text("utf-8")).names
+    assert "k30" in Page((pages_built / "derivations.html").read_text("utf-8")).names
 
 
 @pytest.mark.long
