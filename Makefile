@@ -79,9 +79,8 @@ site: $(VENV)/.site  ## the book, the notebooks and the reference as pages: buil
 	$(BIN)/python site/generate.py build/site/source
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -c site -d build/site/doctrees build/site/source build/site/html
 
-slides: $(VENV)/.site  ## slides of the report's path: build/slides/html/index.html
-	$(BIN)/python site/slides.py build/slides/source
-	$(BIN)/python -m sphinx -q -W --keep-going -b revealjs -c site/slides -d build/slides/doctrees build/slides/source build/slides/html
+slides: $(VENV)/.site  ## four lectures: build/slides/html/index.html
+	$(BIN)/python -m sphinx -q -W --keep-going -b revealjs -d build/slides/doctrees site/slides build/slides/html
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info report reproduced .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

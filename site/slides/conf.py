@@ -1,4 +1,4 @@
-"""Sphinx's configuration of the slides, which site/slides.py writes."""
+"""Sphinx's configuration of the slides: each Markdown file here is a lecture."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 project = "bbb_numpy"
 extensions = ["myst_parser", "sphinx.ext.mathjax", "sphinx_revealjs"]
 root_doc = "index"
-suppress_warnings = ["myst.header"]
+myst_enable_extensions = ["dollarmath", "attrs_block"]
 
 _mathjax = find_spec("sphinx-mathjax-offline")
 assert _mathjax is not None, "pip install sphinx-mathjax-offline, or .[site]"

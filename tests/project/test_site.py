@@ -34,7 +34,7 @@ def load(name):
     return module
 
 
-generate, slides = load("generate"), load("slides")
+generate = load("generate")
 pages = generate.text
 
 
@@ -114,15 +114,6 @@ def test_every_symptom_of_the_table_has_its_section_and_every_section_its_row():
     rows = re.findall(r"^\|.*\(#([\w-]+)\) \|$", text, re.MULTILINE)
     titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert rows == [pages.anchor(title) for title in titles]
-
-
-def test_the_slides_have_every_equation_of_the_report_with_its_line_of_code():
-    text = slides.slides()
-    shown = re.findall(r"^### (K\d+): ", text, re.MULTILINE)
-    assert shown == [f"K{number}" for number in range(1, 45)]
-    assert text.count("```python\n") == len(shown)
-    assert text.count("```{math}\n") >= len(shown) - 6
-    assert "](" not in text
 
 
 def test_githubs_markdown_becomes_mysts():
@@ -211,11 +202,9 @@ def built(tmp_path_factory):
         pytest.importorskip(needed, reason=f"{needed} is not installed: pip install '.[site]'")
     folder = tmp_path_factory.mktemp("site").resolve()
     generate.main(folder / "source")
-    (folder / "slides").mkdir()
-    (folder / "slides" / "index.md").write_text(slides.slides(), "utf-8")
     return (
         sphinx("html", SITE, folder / "source", folder / "html"),
-        sphinx("revealjs", SITE / "slides", folder / "slides", folder / "shown"),
+        sphinx("revealjs", SITE / "slides", SITE / "slides", folder / "shown"),
     )
 
 
@@ -348,10 +337,11 @@ def test_the_sliders_of_the_notebooks_show_one_frame_after_the_other(built, brow
 
 
 @pytest.mark.long
-def test_every_slide_fits_its_screen(built, browser):
+@pytest.mark.parametrize("deck", sorted(path.stem for path in SITE.glob("slides/*.md")))
+def test_every_slide_fits_its_screen(built, browser, deck):
     sized(browser, 1280)
-    found = seen(browser, built[1] / "index.html")
+    found = seen(browser, built[1] / f"{deck}.html")
     assert not looks_wrong(found, 1280)
     shown = ask(browser, "slides")
-    assert len(shown) > 44
+    assert shown
     assert not [slide for slide in shown if slide[1] > 1280 or slide[2] > 720]
