@@ -25,6 +25,9 @@ from bbb_numpy import MLP, BayesianMLPRegressor, GaussianLikelihood, Model, plai
 from bbb_numpy.evaluation.calibration import pit
 from bbb_numpy.evaluation.model_checks import QUANTITIES
 from bbb_numpy.evaluation.predictive import Predictive
+from bbb_numpy.gradients.closed_form import ClosedFormKL
+from bbb_numpy.gradients.flipout import Flipout
+from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.model.objectives import LogDensities, Renyi
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus_parts
@@ -1080,6 +1083,480 @@ def stochastic() -> Figure:
     return figure
 
 
+# R3 to D23: six estimators of one gradient of the spring, and how far a single one strays
+
+MEAN, WIDTH = SPRING[0], SPRING[1] ** -0.5  # of the spring's posterior
+ESTIMATORS = (
+    *("the report's", "KL in closed form", "sticking the landing", "antithetic pair"),
+    *("score alone", "score and baseline"),
+)
+
+
+def log_weight(w: Any, mu: float, sigma: float) -> Any:
+    """Return log P(w, D) - log q(w) of the spring, q = N(mu, sigma^2)."""
+    gap = ((w - mu) / sigma) ** 2 - ((w - MEAN) / WIDTH) ** 2
+    return LOG_EVIDENCE + log(sigma / WIDTH) + gap / 2
+
+
+def strayed(mu: float, sigma: float, eps: Any) -> dict[str, Any]:
+    """Return estimates (R,) of dF/dmu, each from two samples with the noise eps (R, 2)."""
+    score, w = eps / sigma, mu + sigma * eps
+    d_w, cost = SPRING[1] * (w - MEAN), -log_weight(w, mu, sigma)
+    pair = SPRING[1] * (mu + sigma * np.stack([eps[:, 0], -eps[:, 0]], axis=1) - MEAN)
+    found = (
+        d_w, 4 * (mu - 5) + 4 * (w - 5.5), d_w - score, pair, cost * score,
+        2 * (cost - cost.mean(axis=1, keepdims=True)) * score,
+    )  # fmt: skip
+    return {name: each.mean(axis=1) for name, each in zip(ESTIMATORS, found, strict=True)}
+
+
+def straying() -> Figure:
+    """Draw 150 estimates by each estimator, on the way and at the posterior."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    axes, rng = figure.subplots(1, 2, sharey=True), np.random.default_rng(0)
+    places = (
+        ("On the way: $q = N(4.6, 0.2^2)$", (4.6, 0.2)),
+        ("$q$ is the posterior", (MEAN, WIDTH)),
+    )
+    for ax, (title, (mu, sigma)) in zip(axes, places, strict=True):
+        ax.axvline(SPRING[1] * (mu - MEAN), color=BLACK, lw=1, label="the gradient")
+        for row, found in enumerate(strayed(mu, sigma, rng.standard_normal((150, 2))).values()):
+            ax.plot(found, row + rng.uniform(-0.28, 0.28, 150), "o", color=BLUE, ms=2.5, alpha=0.5,
+                    mew=0, label=None if row else "an estimate from two samples")  # fmt: skip
+        ax.set(xlim=(-40, 30), ylim=(5.5, -0.5))
+        ax.set_xlabel("estimate of $\\partial F / \\partial \\mu$ (nats per cm/kg)")
+        ax.set_title(title, loc="left", fontsize="medium")
+    axes[0].set_yticks(range(6), ESTIMATORS)
+    legend_of_figure(figure, axes[0], 2)
+    return figure
+
+
+# D20: the score cancels the noise of a wide q, and is the noise of a narrow one
+
+
+def landing() -> Figure:
+    """Draw the standard deviation of both gradients for mu against sigma of q."""
+    figure = Figure(figsize=(6.4, 3.9), layout="constrained")
+    ax, sigma, stiff = figure.subplots(), np.geomspace(0.004, 1, 800), SPRING[1]
+    ax.plot(sigma, stiff * sigma, color=BLUE, ls="--", label="$8 \\sigma$: the report's")
+    ax.plot(sigma, abs(stiff * sigma - 1 / sigma), color=VERMILLION,
+            label="$|8 \\sigma - 1 / \\sigma|$: without the score")  # fmt: skip
+    for at, low, name in ((plain.softplus(plain.SECTION_7), 0.5, "the report's start"),
+                          (0.25, 0.02, "equal"), (WIDTH, 0.02, "posterior")):  # fmt: skip
+        ax.axvline(at, color=GREY, lw=0.8, ls=":")
+        ax.annotate(name, (at, low), xytext=(-2, 0), textcoords="offset points", rotation=90,
+                    ha="right", fontsize="small")  # fmt: skip
+    ax.set(xscale="log", yscale="log", xlim=(0.004, 1), ylim=(0.015, 300))
+    ax.set_xlabel("standard deviation $\\sigma$ of $q$ (cm per kg)")
+    ax.set_ylabel("standard deviation of the gradient\nfor $\\mu$ (nats per cm/kg)")
+    plain_numbers(ax.xaxis)
+    plain_numbers(ax.yaxis)
+    legend_above(ax, 2)
+    titled(ax, "One sample's gradient for the spring")
+    return figure
+
+
+# D23: a pair keeps the even part
+
+
+def one_rho(mu: float, eps: Any) -> Any:
+    """Return the gradient for rho over s(rho) (K30) of the spring at the best sigma."""
+    return SPRING[1] * (mu + WIDTH * eps - MEAN) * eps - 1 / WIDTH
+
+
+def pair_ratio(mu: float) -> float:
+    """Return the variance of the pair over that of two independent samples (D23)."""
+    even, odd = 2 * SPRING[1], (SPRING[1] * (mu - MEAN)) ** 2  # Lambda sigma = Lambda^(1/2)
+    return 2 * even / (even + odd)
+
+
+def antithetic() -> Figure:
+    """Draw the gradient for rho and the mean of a pair against eps, far away and at the optimum."""
+    figure = Figure(figsize=(8.4, 3.6), layout="constrained")
+    axes, eps = figure.subplots(1, 2, sharey=True), np.linspace(-2.5, 2.5, 101)
+    for ax, mu, title in zip(axes, (MEAN - 1.5, MEAN), ("Far away", "At the optimum"), strict=True):
+        one, other = one_rho(mu, eps), one_rho(mu, -eps)
+        ax.plot(eps, one, color=BLUE, label="one sample $h(\\epsilon)$")
+        ax.plot(eps, other, ":", color=BLUE, label="its mirror image $h(-\\epsilon)$")
+        ax.plot(eps, (one + other) / 2, "--", color=VERMILLION, lw=2, label="the mean of the pair")
+        ax.set(xlabel="noise $\\epsilon$ (no unit)", xlim=(-2.5, 2.5))
+        ratio = f"{title}: variance {pair_ratio(mu):.1f} times that of two"
+        ax.set_title(ratio, loc="left", fontsize="medium")
+    axes[0].set_ylabel("gradient for $\\rho$ over $s(\\rho)$")
+    legend_of_figure(figure, axes[0], 3)
+    return figure
+
+
+# D21, D22: noise that all rows share, and noise of their own
+
+SHARING = ("one $w$ for all rows", "outputs drawn by row (D21)", "signs by row (D22)")
+
+
+def drawn_outputs(way: str, theta: Any, rows: Any, rng: np.random.Generator) -> Any:
+    """Return outputs (B,) of the example's network, with its noise shared in one of three ways."""
+    mean, spread = (plain.unpack(NET, part[None]) for part in np.split(theta, 2))
+    a = rows
+    for layer, ((W, b), (V, c)) in enumerate(zip(mean, spread, strict=True)):
+        a, V, c = a * (a > 0) if layer else a, plain.softplus(V[0]), plain.softplus(c[0])
+        z = a @ W[0] + b[0]
+        if way == SHARING[1]:
+            z = z + np.sqrt(a**2 @ V**2 + c**2) * rng.standard_normal(z.shape)
+        else:
+            inputs, outputs, bias = (
+                rng.choice([-1.0, 1.0], size) if way == SHARING[2] else 1.0
+                for size in (a.shape, z.shape, z.shape)
+            )
+            z = z + ((a * inputs) @ (V * rng.standard_normal(V.shape))) * outputs
+            z = z + bias * c * rng.standard_normal(c.shape)
+        a = z
+    return a[:, 0]
+
+
+def gradient_noise(theta: Any, counts: Sequence[int], draws: int = 2000) -> Any:
+    """Return the variance (3, counts) of the gradient for mu, summed, with so many rows."""
+    model, (x, y, _) = Model(MLP(NET), GaussianPrior(1.0), GaussianLikelihood(NOISE)), data()
+    found = []
+    for kind in (ClosedFormKL, LocalReparameterisation, Flipout):
+        estimator, rng, row = kind(model), np.random.default_rng(2), []
+        for count in counts:
+            grads = [
+                estimator.value_and_grad(theta, estimator.draw(rng, 1, rows=count), x[:count],
+                                         y[:count], count / len(x))[1][: theta.size // 2]
+                for _ in range(draws)
+            ]  # fmt: skip
+            row.append(np.var(grads, axis=0).sum())
+        found.append(row)
+    return np.array(found)
+
+
+def shared_noise() -> Figure:
+    """Draw three draws of the outputs of 34 rows in each way, and the variance by rows."""
+    figure = Figure(figsize=(8.4, 6.2), layout="constrained")
+    (*draws, last) = figure.subplots(2, 2).ravel()
+    (theta,), rows = thetas([300]), np.sort(data()[0][::3], axis=0)
+    middle = predicted(theta, rows).mean[:, 0]
+    for ax, way in zip(draws, SHARING, strict=True):
+        rng = np.random.default_rng(5)
+        ax.axhline(0, color=GREY, lw=0.8)
+        for colour, mark in ((BLUE, "o"), (VERMILLION, "s"), (BLACK, "^")):
+            ax.plot(rows[:, 0], drawn_outputs(way, theta, rows, rng) - middle, mark, color=colour,
+                    ms=3.5, ls="-" if way == SHARING[0] else "", lw=0.8)  # fmt: skip
+        ax.set(xlabel="x of the row (dimensionless)", ylim=(-0.65, 0.65))
+        ax.set_ylabel("output minus its mean (of y)")
+        ax.set_title(f"Three draws: {way}", loc="left", fontsize="medium")
+    counts = (1, 3, 10, 30, 100)
+    noise = gradient_noise(theta, counts)
+    for row, look, name in zip(
+        noise / noise[0],
+        ({"ls": "--", "color": GREY}, {"marker": "o", "color": BLUE},
+         {"marker": "s", "ls": "-.", "color": VERMILLION}),
+        SHARING, strict=True,
+    ):  # fmt: skip
+        last.plot(counts, row, **look, label=name.removesuffix(" for all rows"))
+    last.set(xscale="log", ylim=(0, 1.2), xlabel="rows of the minibatch")
+    last.set_ylabel("relative variance")
+    last.set_xticks(counts, [str(count) for count in counts])
+    last.minorticks_off()
+    last.set_title("Gradient for $\\mu$", loc="left", fontsize="medium", pad=22)
+    legend_above(last, 3)
+    return figure
+
+
+# G2, G6, D28: one curve averaged under two densities, and what samples of q make of it
+
+NARROW = (4.9, 0.28)  # mean and standard deviation of the q that is too narrow, off the posterior
+
+
+def two_gaps() -> tuple[float, float]:
+    """Return KL(q || posterior) and KL(posterior || q) in nats, q as in NARROW (K18)."""
+    mu, sigma = NARROW
+
+    def divergence(m: float, s: float, other: float, width: float) -> float:
+        return log(width / s) + (s**2 + (m - other) ** 2) / (2 * width**2) - 0.5
+
+    return divergence(mu, sigma, MEAN, WIDTH), divergence(MEAN, WIDTH, mu, sigma)
+
+
+def by_samples(counts: Sequence[int], draws: int, rng: np.random.Generator) -> Any:
+    """Return the mean estimates (2, counts) of the importance-weighted and the upper bound."""
+    mu, sigma = NARROW
+    found = []
+    for count in counts:
+        logs = log_weight(mu + sigma * rng.standard_normal((draws, count)), mu, sigma)
+        most = logs.max(axis=1, keepdims=True)
+        weights = np.exp(logs - most)
+        total = weights.sum(axis=1)
+        iwae = most[:, 0] + np.log(total / count)
+        found.append((iwae.mean(), np.mean(np.sum(weights * logs, axis=1) / total)))
+    return np.transpose(found)
+
+
+def two_averages() -> Figure:
+    """Draw the log weight with both densities, and the estimates against samples."""
+    figure = Figure(figsize=(8.8, 4.6), layout="constrained")
+    axes = figure.subplot_mosaic([["q", "k"], ["w", "k"]], height_ratios=(1, 1.5))
+    (mu, sigma), (below, above) = NARROW, two_gaps()
+    w, bar = np.linspace(3.9, 6.5, 261), {"ls": "-", "lw": 1}
+    for m, s, colour, dash, name in ((mu, sigma, BLUE, "--", "$q$"),
+                                     (MEAN, WIDTH, BLACK, "-", "posterior")):  # fmt: skip
+        density = np.exp(-0.5 * ((w - m) / s) ** 2) / (s * np.sqrt(2 * pi))
+        axes["q"].plot(w, density, dash, color=colour, label=name)
+        axes["q"].fill_between(w, density, color=colour, alpha=0.15, lw=0)
+    axes["q"].set(xlim=(3.9, 6.5), ylim=(0, 1.6), ylabel="density\n(kg per cm)")
+    axes["q"].tick_params(labelbottom=False)
+    legend_above(axes["q"], 2)
+    axes["w"].plot(w, log_weight(w, mu, sigma) - LOG_EVIDENCE, color=GREEN, lw=1.8)
+    for ax in (axes["w"], axes["k"]):
+        ax.axhline(0, color=GREY, **bar)
+        ax.axhline(-below, color=BLUE, **bar)
+        ax.axhline(above, color=VERMILLION, **bar)
+    axes["w"].set(xlim=(3.9, 6.5), ylim=(-1.8, 3.2), xlabel="weight $w$ (cm per kg)")
+    axes["w"].set_ylabel("$\\log \\omega(w) - \\log P(D)$ (nats)")
+    for height, words in ((-below, "mean under $q$: $-F$"), (above, "under the posterior: $U$")):
+        axes["w"].annotate(words, (3.95, height), xytext=(0, 2), textcoords="offset points",
+                           fontsize="small")  # fmt: skip
+    counts = (1, 2, 5, 10, 30, 100, 300, 1000)
+    iwae, upper = by_samples(counts, 4000, np.random.default_rng(1)) - LOG_EVIDENCE
+    axes["k"].plot(counts, np.log(counts), color=GREY, ls=":", label="$\\log S$")
+    axes["k"].plot(counts, upper, "s-.", color=VERMILLION, ms=4, label="upper, $\\hat U_S$")
+    axes["k"].plot(counts, iwae, "o--", color=BLUE, ms=4, label="importance-weighted")
+    for height, words in ((-below, "$-F$"), (0, "$\\log P(D)$"), (above, "$U$")):
+        axes["k"].annotate(words, (1000, height), xytext=(4, -3), textcoords="offset points",
+                           fontsize="small", annotation_clip=False)  # fmt: skip
+    axes["k"].set(xscale="log", xlim=(0.9, 1000), ylim=(-0.8, 1.1), xlabel="samples $S$ of $q$")
+    axes["k"].set_ylabel("mean estimate minus $\\log P(D)$ (nats)")
+    plain_numbers(axes["k"].xaxis)
+    legend_above(axes["k"], 3)
+    return figure
+
+
+# G5, G8: where Algorithm 1 ends, as printed and corrected
+
+NODES, SHARES = np.polynomial.hermite_e.hermegauss(20)
+SHARES = SHARES / SHARES.sum()
+
+
+def corrected(mu: float, rho: float, m: float, v: float, log_z: float) -> Any:
+    """Return the expected gradient (2,) of U for (mu, rho), the posterior being N(m, v) (G8)."""
+    sigma, slope = plain.softplus(rho), plain.sigmoid(rho)
+    return np.array([(mu - m) / sigma**2, (1 / sigma - (v + (m - mu) ** 2) / sigma**3) * slope])
+
+
+def through_the_samples(mu: float, rho: float, m: float, v: float, log_z: float) -> Any:
+    """Return what Algorithm 1 is when log q is differentiated through its samples (G8)."""
+    return np.array([0.0, plain.sigmoid(rho) / plain.softplus(rho)])
+
+
+def equation_5(mu: float, rho: float, m: float, v: float, log_z: float) -> Any:
+    """Return the expectation of Equation 5 as printed (G5), by quadrature over the posterior."""
+    sigma, slope, w = plain.softplus(rho), plain.sigmoid(rho), m + v**0.5 * NODES
+    log_omega = log_z + log(sigma / v**0.5) - NODES**2 / 2 + ((w - mu) / sigma) ** 2 / 2
+    d_log_p = (log_omega + 1) * (m - w) / v
+    for_rho = d_log_p * (w - mu) / sigma * slope + slope / sigma
+    return np.array([SHARES @ d_log_p, SHARES @ for_rho])
+
+
+def followed(gradient: Any, steps: int, start: tuple[float, float] = (4.4, 0.3)) -> Any:
+    """Return (steps + 1, 2) mu and sigma along descent for the spring."""
+    theta, points = np.array(start), [np.array(start)]
+    for _ in range(steps):
+        theta = theta - 0.02 * gradient(*theta, MEAN, WIDTH**2, LOG_EVIDENCE)
+        points.append(theta)
+    mu, rho = np.transpose(points)
+    return np.column_stack([mu, plain.softplus(rho)])
+
+
+def algorithm_1() -> Figure:
+    """Draw three descents in the plane of mu and sigma."""
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    ax = figure.subplots()
+    for gradient, look, name in (
+        (corrected, {"color": BLUE, "ls": "-", "marker": "o"}, "corrected (G8)"),
+        (equation_5, {"color": VERMILLION, "ls": "--", "marker": "s"}, "Equation 5 as printed"),
+        (through_the_samples, {"color": BLACK, "ls": ":", "marker": "^"}, "through the samples"),
+    ):
+        ax.plot(*followed(gradient, 600).T, **look, ms=4, markevery=30, label=name)
+    ax.plot(MEAN, WIDTH, "*", color=GREEN, ms=15, mec=BLACK, label="the posterior")
+    ax.set(xlim=(4.3, 5.5), ylim=(0, 1.0), xlabel="mean $\\mu$ of $q$ (cm per kg)")
+    ax.set_ylabel("standard deviation $\\sigma$ of $q$ (cm per kg)")
+    legend_above(ax, 4)
+    titled(ax, "Descents for the spring, every thirtieth step marked")
+    return figure
+
+
+# D26: signal and noise of the importance-weighted bound
+
+
+def iwae_gradients(count: int, draws: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return estimates (draws,) of its gradient for mu: reparameterised, and doubly so."""
+    mu, sigma = NARROW[0], 2 * NARROW[1]
+    eps = rng.standard_normal((draws, count))
+    w = mu + sigma * eps
+    logs = log_weight(w, mu, sigma)
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    d_w = SPRING[1] * (w - MEAN)
+    return np.sum(weights * d_w, axis=1), np.sum(weights**2 * (d_w - eps / sigma), axis=1)
+
+
+def doubly() -> Figure:
+    """Draw noise over signal of both gradients against the samples."""
+    figure = Figure(figsize=(6.4, 3.7), layout="constrained")
+    ax, counts, rng = figure.subplots(), (1, 3, 10, 30, 100, 300), np.random.default_rng(3)
+    found = [iwae_gradients(count, 20_000, rng) for count in counts]
+    signal = np.array([abs(two.mean()) for _, two in found])
+    for row, look, name in (
+        (0, {"color": BLUE, "ls": "--", "marker": "o"}, "reparameterised (D25)"),
+        (1, {"color": VERMILLION, "ls": "-", "marker": "s"}, "doubly reparameterised (D26)"),
+    ):
+        noise = np.array([each[row].std() for each in found])
+        ax.plot(counts, noise / signal, **look, ms=4, label=name)
+    ax.set(xscale="log", yscale="log", xlabel="samples $S$")
+    ax.set_ylabel("standard deviation over |gradient|")
+    plain_numbers(ax.xaxis, "3")
+    plain_numbers(ax.yaxis, "25")
+    legend_above(ax, 2)
+    titled(ax, "Importance-weighted bound of the spring, $q = N(4.9, 0.56^2)$")
+    return figure
+
+
+# D27: descending the upper bound makes the data less probable
+
+
+def evidence_and_upper(noise: Any) -> tuple[Any, Any]:
+    """Return log P(D; psi) and U of the spring's reading with this noise, q its posterior at 1."""
+    variance = 4 * 0.25 + noise**2
+    log_evidence = -0.5 * np.log(2 * pi * variance) - 1 / (2 * variance)
+    precision = 4 + 4 / noise**2
+    mean = (4 * 5 + 4 / noise**2 * 5.5) / precision
+    ratio = SPRING[1] / precision
+    kl = (ratio - 1 - np.log(ratio) + SPRING[1] * (mean - MEAN) ** 2) / 2
+    return log_evidence, log_evidence + kl
+
+
+def descending() -> Figure:
+    """Draw the log evidence and the upper bound against the noise."""
+    figure = Figure(figsize=(6.4, 3.7), layout="constrained")
+    ax, noise = figure.subplots(), np.linspace(0.4, 2.5, 200)
+    lower, upper = evidence_and_upper(noise)
+    ax.fill_between(noise, lower, upper, color=PALE, lw=0, label="KL(posterior || $q$)")
+    ax.plot(noise, upper, "--", color=VERMILLION, label="$U(\\theta, \\psi)$")
+    ax.plot(noise, lower, color=BLACK, label="$\\log P(D; \\psi)$")
+    at = float(evidence_and_upper(1.0)[0])
+    ax.plot(1, at, "o", color=BLACK, label="$q$ is the posterior here")
+    ax.annotate("", (1.45, at - 0.19), (1.05, at - 0.04),
+                arrowprops={"arrowstyle": "->", "color": VERMILLION})  # fmt: skip
+    ax.annotate("descending $U$", (1.2, at - 0.22), ha="center", fontsize="small", color=VERMILLION)
+    ax.set(xlim=(0.4, 2.5), xlabel="standard deviation $\\psi$ of the reading (cm)", ylabel="nats")
+    legend_above(ax, 4)
+    titled(ax, "The spring's reading, with an unknown ruler")
+    return figure
+
+
+# R4, R5: the mixture as printed and computed, and the precision that holds a weight
+
+KRASSER = (0.2, 1.0, 0.1)  # share and standard deviations that the post starts from
+
+
+def printed_mixture(w: Any) -> Any:
+    """Return log P(w) of single weights as the post's program computes it, -inf beyond 39."""
+    share, wide, narrow = KRASSER
+    n = [np.exp(-0.5 * (w / s) ** 2) / (s * np.sqrt(2 * pi)) for s in (wide, narrow)]
+    with np.errstate(divide="ignore"):
+        return np.log(share * n[0] + (1 - share) * n[1])
+
+
+def mixture() -> Figure:
+    """Draw the log density in two ways, and slope over weight."""
+    figure = Figure(figsize=(8.4, 3.7), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    w = np.linspace(0.05, 60, 1200)
+    found = printed_mixture(w)
+    finite = np.isfinite(found)
+    left.plot(w[finite], found[finite], color=VERMILLION, lw=4, alpha=0.5, label="as printed")
+    left.plot(w, density_and_slope(ScaleMixturePrior(*KRASSER), w)[0], color=BLACK, label="R4")
+    left.axvspan(w[~finite][0], 60, color="#E6E6E6", label="as printed: $-\\infty$")
+    left.set(xlim=(0, 60), ylim=(-1900, 60), xlabel="size of a weight (no unit)")
+    left.set_ylabel("log density (nats)")
+    legend_above(left, 3)
+    titled(left, "The logarithm of the mixture")
+    w = np.geomspace(0.02, 3, 300)
+    _, slope_of_w = density_and_slope(ScaleMixturePrior(*KRASSER), w)
+    right.plot(w, -slope_of_w / w, color=BLUE, label="slope over weight (R5)")
+    for precision, name in ((100, "$1 / \\sigma_2^2$"), (1, "$1 / \\sigma_1^2$")):
+        right.axhline(precision, color=GREY, lw=1, ls=":")
+        right.annotate(name, (2.5, precision), xytext=(0, -4), textcoords="offset points",
+                       ha="right", va="top")  # fmt: skip
+    right.axvline((2 * log(40) / 99) ** 0.5, color=BLACK, lw=0.8, ls="-.", label="$|w| = 0.27$")
+    right.set(xscale="log", yscale="log", xlim=(0.02, 3), ylim=(0.5, 130))
+    right.set_xlabel("size of a weight (no unit)")
+    right.set_ylabel("precision that holds the weight")
+    plain_numbers(right.xaxis)
+    plain_numbers(right.yaxis)
+    legend_above(right, 2)
+    titled(right, "Small weights are held, large ones let go")
+    return figure
+
+
+# D39: the size of functions by the width of the network
+
+ONE_SCALE = 0.5
+
+
+def prior_functions(width: int, layerwise: bool, line: Any, draws: int, seed: int = 0) -> Any:
+    """Return functions (draws, G) of a network 1-width-width-1 that the prior draws."""
+    net, rng = (1, width, width, 1), np.random.default_rng(seed)
+    scales = (1.0, width**-0.5, width**-0.5) if layerwise else (ONE_SCALE,) * 3
+    sizes = [(d_in + 1) * d_out for d_in, d_out in pairwise(net)]
+    spread = np.repeat(scales, sizes)
+    found = [plain.forward(net, (spread * rng.standard_normal(len(spread)))[None], line)[0]
+             for _ in range(draws)]  # fmt: skip
+    return np.array(found)[:, 0, :, 0]
+
+
+def function_size(width: Any, layerwise: bool, x: float = 1.0) -> Any:
+    """Return the standard deviation of f(x) under the prior: the recursion of D39."""
+    width = np.asarray(width, float)
+    first, later = (1.0, width**-0.5) if layerwise else (ONE_SCALE, ONE_SCALE)
+    v = first**2 * (x**2 + 1)
+    for _ in range(2):
+        v = later**2 * (width * v / 2 + 1)
+    return v**0.5
+
+
+def widths() -> Figure:
+    """Draw functions of narrow and wide networks under both priors, and their size by width."""
+    figure = Figure(figsize=(9.6, 3.7), layout="constrained")
+    *draws, last = figure.subplots(1, 3)
+    line, sizes = np.linspace(-2, 2, 81)[:, None], np.array([5, 10, 20, 50, 100, 200])
+    titles = ("One scale for all", "A scale for each layer")
+    for ax, layerwise, title in zip(draws, (False, True), titles, strict=True):
+        for width, look in (
+            (200, {"color": BLUE, "lw": 1}),
+            (10, {"color": VERMILLION, "ls": "--"}),
+        ):
+            for number, f in enumerate(prior_functions(width, layerwise, line, 4)):
+                ax.plot(line[:, 0], f, **look, label=None if number else f"{width} hidden units")
+        ax.set(ylim=(-60, 60) if not layerwise else (-3, 3), xlabel="x (dimensionless)")
+        ax.set_ylabel("y (dimensionless)")
+        legend_above(ax, 2)
+        titled(ax, title)
+    for layerwise, look, title in (
+        (False, {"color": BLACK, "ls": "-"}, titles[0]),
+        (True, {"color": GREEN, "ls": "--"}, titles[1]),
+    ):  # fmt: skip
+        last.plot(sizes, function_size(sizes, layerwise), **look, label=f"{title.lower()}: D39")
+        drawn = [prior_functions(n, layerwise, np.ones((1, 1)), 2000).std() for n in sizes]
+        last.plot(sizes, drawn, "o", color=look["color"], ms=4,
+                  label="2,000 draws" if not layerwise else None)  # fmt: skip
+    last.set(xscale="log", yscale="log", xlabel="hidden units of each layer")
+    last.set_ylabel("standard deviation of f(1)")
+    plain_numbers(last.xaxis, "25")
+    plain_numbers(last.yaxis, "25")
+    legend_above(last, 1)
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "many-networks": many_networks,
     "two-weights": two_weights,
@@ -1096,10 +1573,20 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "gap": gap,
     "natural": natural,
     "stochastic": stochastic,
+    "straying": straying,
+    "landing": landing,
+    "antithetic": antithetic,
+    "shared-noise": shared_noise,
+    "two-averages": two_averages,
+    "algorithm-1": algorithm_1,
     "bounds": bounds,
+    "doubly": doubly,
+    "descending": descending,
     "pit": pit_shapes,
     "predictive-checks": predictive_checks,
     "priors": priors,
+    "mixture": mixture,
+    "widths": widths,
     "powerball": powerball,
 }
 

@@ -158,6 +158,97 @@ def test_the_exact_bounds_are_integrals_and_the_estimates_approach_them(figures)
     assert exact[1] < five[1] < one[1]
 
 
+@pytest.mark.equation("R3", "D18", "D20", "D23")
+def test_the_estimates_that_stray_have_one_mean_and_rest_at_the_posterior_as_drawn(figures):
+    rng = np.random.default_rng(4)
+    for mu, sigma in ((4.6, 0.2), (figures.MEAN, figures.WIDTH)):
+        found = figures.strayed(mu, sigma, rng.standard_normal((20_000, 2)))
+        for name, each in found.items():
+            error = max(each.std() / 20_000**0.5, 1e-12)
+            assert abs(each.mean() - 8 * (mu - figures.MEAN)) < 4 * error, name
+    still = {name for name, each in found.items() if each.std() < 1e-12}
+    assert still == {"sticking the landing", "antithetic pair", "score and baseline"}
+    eps, share = np.polynomial.hermite_e.hermegauss(9)
+    share = share / share.sum()
+    for mu in (figures.MEAN - 1.5, figures.MEAN):
+        one, pair = figures.one_rho(mu, eps), sum(figures.one_rho(mu, e) for e in (eps, -eps)) / 2
+        variances = [share @ h**2 - (share @ h) ** 2 for h in (one, pair)]
+        assert 2 * variances[1] / variances[0] == pytest.approx(figures.pair_ratio(mu))
+    assert figures.pair_ratio(figures.MEAN) == 2
+
+
+@pytest.mark.equation("D21", "D22")
+def test_each_row_has_one_law_in_all_three_ways_and_only_shared_noise_joins_rows(figures):
+    (theta,), rng = figures.thetas([300]), np.random.default_rng(7)
+    rows, joined = np.array([[-1.5], [1.2], [1.5]]), []
+    for way in figures.SHARING:
+        draws = np.array([figures.drawn_outputs(way, theta, rows, rng) for _ in range(4000)])
+        assert np.allclose(draws.mean(axis=0), figures.predicted(theta, rows).mean[:, 0], atol=0.02)
+        spread = figures.predicted(theta, rows).epistemic[:, 0]
+        assert np.allclose(draws.std(axis=0), spread, rtol=0.12), way
+        joined.append(np.corrcoef(draws.T)[1, 2])
+    assert joined[0] > 0.8
+    assert np.allclose(joined[1:], 0, atol=0.08)
+    noise = figures.gradient_noise(theta, (3, 100), draws=200)
+    assert (noise[1:, 1] < 0.15 * noise[0, 1]).all()
+
+
+@pytest.mark.equation("G2", "G6", "D28")
+def test_the_two_averages_of_the_log_weight_are_the_lines_and_samples_climb_between(figures):
+    w = np.linspace(0, 10, 200_001)
+    logs = figures.log_weight(w, *figures.NARROW) - figures.LOG_EVIDENCE
+    below, above = figures.two_gaps()
+    for (m, s), mean in ((figures.NARROW, -below), ((figures.MEAN, figures.WIDTH), above)):
+        density = np.exp(-0.5 * ((w - m) / s) ** 2) / (s * np.sqrt(2 * np.pi))
+        assert np.trapezoid(density * logs, w) == pytest.approx(mean, abs=1e-9)
+    iwae, upper = figures.by_samples((1, 10, 100), 4000, np.random.default_rng(2))
+    assert iwae[0] == upper[0]
+    assert iwae[0] - figures.LOG_EVIDENCE == pytest.approx(-below, abs=0.05)
+    assert (np.diff([iwae, upper]) > 0).all()
+    assert upper[1] < figures.LOG_EVIDENCE + np.log(10)
+    assert iwae[2] < figures.LOG_EVIDENCE < upper[2] < figures.LOG_EVIDENCE + above
+
+
+@pytest.mark.equation("G5", "G8")
+def test_the_descents_of_algorithm_1_follow_the_gradients_of_the_text_and_end_as_drawn(figures):
+    at = (0.5, 0.1, 0.9, 0.2, -2.0)  # the example of G5
+    assert figures.equation_5(*at)[1] == pytest.approx(1.4217, abs=5e-5)
+    assert figures.corrected(*at)[1] == pytest.approx(0.2471, abs=5e-5)
+    ends = [
+        figures.followed(gradient, 600)[-1]
+        for gradient in (figures.corrected, figures.equation_5, figures.through_the_samples)
+    ]
+    assert ends[0] == pytest.approx([figures.MEAN, figures.WIDTH], abs=1e-3)
+    assert ends[1] == pytest.approx([figures.MEAN, 0.23], abs=0.01)
+    assert ends[2] == pytest.approx([4.4, 0], abs=0.01)
+
+
+@pytest.mark.equation("D26", "D27")
+def test_both_gradients_of_the_bound_have_one_mean_and_u_touches_the_evidence(figures):
+    one, two = figures.iwae_gradients(10, 100_000, np.random.default_rng(1))
+    assert abs(one.mean() - two.mean()) < 4 * one.std() / 100_000**0.5
+    assert two.std() < one.std() / 5
+    h = 1e-5
+    lower, upper = figures.evidence_and_upper(np.array([1 - h, 1, 1 + h]))
+    assert lower[1] == upper[1] == pytest.approx(figures.LOG_EVIDENCE)
+    slopes = [(each[2] - each[0]) / (2 * h) for each in (lower, upper)]
+    assert slopes[0] == pytest.approx(slopes[1], rel=1e-6)
+    assert slopes[0] < 0
+
+
+@pytest.mark.equation("R4", "D39")
+def test_the_printed_mixture_ends_at_39_and_drawn_functions_are_as_large_as_the_recursion(figures):
+    prior = figures.ScaleMixturePrior(*figures.KRASSER)
+    w = np.array([0.1, 5.0, 30.0, 39.0])
+    printed, right = figures.printed_mixture(w), figures.density_and_slope(prior, w)[0]
+    assert np.allclose(printed[:3], right[:3], rtol=1e-12)
+    assert printed[3] == -np.inf < right[3]
+    for layerwise in (False, True):
+        drawn = figures.prior_functions(20, layerwise, np.ones((1, 1)), 4000, seed=1)
+        size = figures.function_size(20, layerwise)
+        assert np.sqrt(np.mean(drawn**2)) == pytest.approx(size, rel=0.08)
+
+
 @pytest.mark.equation("D35")
 def test_each_wrong_forecast_has_the_shape_that_the_text_gives_it(figures):
     y = np.random.default_rng(1).standard_normal(5000)
