@@ -1,11 +1,65 @@
-"""The playground: on the site and in a zip."""
+"""The playground: its numbers are Python's, its lessons show, it needs no network, it fits a phone.
 
+What needs a browser is skipped where none is installed.
+"""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+import tempfile
 import zipfile
+from pathlib import Path
 
+import numpy as np
+import pytest
 from project.book import ROOT
 from project.test_site import pages
 
+from bbb_numpy import plain
+from bbb_numpy.sampling.mcmc.leapfrog import Phase, hamiltonian, leapfrog
+from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
+
 FOLDER = ROOT / "site" / "playground"
+CLOSE = 1e-12  # relative, to the largest entry
+PHONE = 390  # pixels
+
+
+DRIVE = """<!doctype html><body style="margin: 0">
+<iframe id="frame" src="playground/{page}#{address}" width="{width}" height="900"></iframe>
+<pre id="found"></pre><script>
+window.onload = async () => {{
+  const it = frame.contentWindow, run = code => it.eval(code), said = [];
+  const $ = id => it.document.getElementById(id);
+  it.addEventListener("error", event => said.push(event.message));
+  try {{
+    found.textContent = JSON.stringify(await (async () => {{ {script} }})());
+  }} catch (error) {{ found.textContent = JSON.stringify({{error: String(error)}}); }}
+}};</script>"""
+
+
+def browsed(script, page="index.html", address="", width=1280):
+    """Return what `script` makes of a page of the playground, in a headless Chromium."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if not program:
+        pytest.skip("chromium is not installed")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        shutil.copytree(FOLDER, f"{folder}/playground")
+        drive = DRIVE.format(page=page, address=address, width=width, script=script)
+        Path(folder, "test.html").write_text(drive, "utf-8")
+        command = [program, *(f"--{each}" for each in (
+            "headless", "no-sandbox", "disable-gpu", "allow-file-access-from-files",
+            "disable-background-networking", "disable-component-update", "disable-sync",
+            "host-resolver-rules=MAP * ~NOTFOUND", f"user-data-dir={folder}/profile",
+            "virtual-time-budget=20000", "dump-dom",
+        )), f"file://{folder}/test.html"]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    text = re.search(r'<pre id="found">(.+?)</pre>', done.stdout, re.DOTALL)
+    assert text, done.stderr[-2000:]
+    found = json.loads(html.unescape(text[1]))
+    assert "error" not in found, found
+    return found
 
 
 def test_the_site_carries_the_playground_and_a_zip_that_opens_alone(tmp_path):
@@ -24,3 +78,248 @@ def test_a_link_of_the_book_to_a_preset_leads_to_the_playground_of_the_site():
         "[See](", "../site/playground/index.html#preset=gap", "derivations/p.md", "tags/k.md"
     )
     assert link.endswith("(src:../playground/index#preset=gap)")
+
+
+def problem(net, samples, rows, prior, noise, pi, rho):
+    """Return the arguments of plain.value_and_grad."""
+    rng = np.random.default_rng([*net, samples, rows])
+    theta = plain.init(net, rng, rho)
+    eps = rng.standard_normal((samples, theta.size // 2))
+    x, y = rng.standard_normal((rows, net[0])), rng.standard_normal((rows, net[-1]))
+    return net, theta, eps, x, y, prior, noise, pi
+
+
+PROBLEMS = [
+    problem((1, 20, 1), 1, 100, 1.0, 0.3, 0.1, -2.0),
+    problem((1, 20, 1), 16, 10, 0.1, 1.0, 1.0, -5.0),
+    problem((3, 4, 5, 2), 3, 7, 2.5, 0.7, 0.25, 1.5),
+    problem((2, 1, 1), 2, 1, 5.0, 2.0, 0.01, -30.0),
+    problem((1, 3), 4, 5, 1.0, 0.5, 0.5, 40.0),
+    problem((1, 5, 1), 1, 0, 1.0, 0.3, 1.0, 0.0),
+]
+PLANTED = {  # errors in bbb.js, each of which has to be noticed
+    "- e * e / 2": "+ e * e / 2",
+    "+ Math.log(noise) + LOG_2PI / 2": "+ LOG_2PI / 2",
+    "logPrior += -Math.log(prior)": "logPrior += Math.log(prior)",
+    "-pi / sigma[j] * slope[j]": "-pi / sigma[j]",
+    "rhoData[j] += gW[j] * e": "rhoData[j] += gW[j]",
+    "const e = eps[s * P + j] * slope[j]": "const e = eps[j] * slope[j]",
+    "if (!(a[at] > 0)) slope[at] = 0": "",
+    "if (l) gate(below, a)": "gate(below, tape[0])",
+    "if (!(z[at] > 0)) z[at] = 0": "z[at] = Math.abs(z[at])",
+    "if (tape.length < layers.length) relu(z)": "relu(z)",
+    "w[W + i * dOut + j];\n          z": "w[W + j * dIn + i];\n          z",
+    "Math.log1p(Math.exp(-Math.abs(rho)))": "Math.log(1 + Math.exp(-Math.abs(rho)))",
+    "grad[P + j] = rhoWidth[j] + rhoPrior[j]": "grad[P + j] = rhoWidth[j] - rhoPrior[j]",
+}
+
+
+def listed(given):
+    return [np.ravel(each).tolist() if isinstance(each, np.ndarray) else each for each in given]
+
+
+def apart(found, wanted):
+    """Return how far value and gradient are from Python's, relative to the largest entry."""
+    wanted = np.concatenate([[wanted[0]], wanted[1]])
+    got = np.array([np.nan if each is None else each for each in found], float)
+    with np.errstate(invalid="ignore"):
+        parts = [(got[:1], wanted[:1])] + [
+            (g, w) for g, w in zip(np.split(got[1:], 2), np.split(wanted[1:], 2), strict=True)
+        ]
+        return max(np.max(np.abs(g - w)) / max(np.max(np.abs(w)), 1e-300) for g, w in parts)
+
+
+@pytest.mark.long
+def test_value_and_gradient_are_those_of_python_and_every_planted_error_is_noticed():
+    source = (FOLDER / "bbb.js").read_text("utf-8")
+    assert all(source.count(old) == 1 for old in PLANTED)
+    sources = [source, *(source.replace(old, new) for old, new in PLANTED.items())]
+    found = browsed(
+        f"""const made = {json.dumps(sources)}.map(text => new Function(text + "; return bbb")());
+        const given = {json.dumps([listed(each) for each in PROBLEMS])};
+        const flat = (net, ...rest) =>
+          [net, ...rest.map(each => Array.isArray(each) ? Float64Array.from(each) : each)];
+        return made.map(bbb => given.map(each => {{
+          const {{value, grad}} = bbb.valueAndGrad(...flat(...each));
+          return [value, ...grad];
+        }}));"""
+    )
+    wanted = [plain.value_and_grad(*each) for each in PROBLEMS]
+    worst = [max(apart(f, w) for f, w in zip(each, wanted, strict=True)) for each in found]
+    assert worst[0] < CLOSE
+    unseen = [old for old, far in zip(PLANTED, worst[1:], strict=True) if not far > 1e3 * CLOSE]
+    assert not unseen
+
+
+def densities(kind):
+    """Return a target of leapfrog.js, as its JavaScript and as a target of the library."""
+
+    def gaussian(z):
+        precision = np.array([[1, -0.9], [-0.9, 1]]) / (1 - 0.9**2)
+        return -0.5 * np.sum(z @ precision * z, axis=1), -z @ precision
+
+    def funnel(z):
+        x, y = z.T
+        square = x**2 * np.exp(-2 * y)
+        slopes = -x * np.exp(-2 * y), -y + square - 1
+        return -(y**2) / 2 - square / 2 - y, np.stack(slopes, axis=1)
+
+    def hills(z):
+        centres = np.array([[-1.7, 0.0], [1.7, 0.3]])
+        far = z[:, None] - centres
+        density = np.exp(-np.sum(far**2, axis=2) / (2 * 0.5**2))
+        slopes = np.sum(-density[:, :, None] * far, axis=1) / 0.5**2
+        return np.log(density.sum(axis=1)), slopes / density.sum(axis=1, keepdims=True)
+
+    return {
+        "gaussian": ("hmc.gaussian(1, 1, 0.9)", gaussian),
+        "funnel": ("hmc.funnel(1)", funnel),
+        "hills": ("hmc.hills([[-1.7, 0], [1.7, 0.3]], 0.5)", hills),
+    }[kind]
+
+
+PATHS = [
+    ("gaussian", (-1.5, -1.2), (0.3, 1.4), 0.15, 40),
+    ("funnel", (0.5, 0.5), (0.3, -1.0), 0.1, 12),
+    ("hills", (-1.2, 0.4), (1.9, 0.2), 0.2, 15),
+]
+PLANTED_IN_PATHS = {
+    "r + step / 2 * gradient[d]": "r + step * gradient[d]",
+    "r + step / 2 * next.gradient[d]": "r",
+    "at + step * half[d]": "at + step * momentum[d]",
+    "(u * u + v * v) / 2 - logDensity": "(u * u + v * v) / 2 + logDensity",
+}
+
+
+@pytest.mark.long
+def test_paths_and_energies_are_those_of_python_and_every_planted_error_is_noticed():
+    source = (FOLDER / "leapfrog.js").read_text("utf-8")
+    assert all(source.count(old) == 1 for old in PLANTED_IN_PATHS)
+    sources = [source, *(source.replace(old, new) for old, new in PLANTED_IN_PATHS.items())]
+    calls = [
+        f"hmc.path({densities(kind)[0]}, {list(at)}, {list(push)}, {step}, {steps})"
+        for kind, at, push, step, steps in PATHS
+    ]
+    found = browsed(
+        f"""return {json.dumps(sources)}.map(text => new Function(
+          text + "; return [{", ".join(calls)}]")()).map(all => all.map(({{phases, energies}}) =>
+          phases.map((each, at) => [...each.position, ...each.momentum, energies[at]])));""",
+        "samplers.html",
+    )
+    metric, wanted = DiagonalMetric(np.ones(2)), []
+    for kind, at, push, step, steps in PATHS:
+        target, rows = densities(kind)[1], []
+        start = np.array([at])
+        phase = Phase(start, np.array([push]), *target(start))
+        for _ in range(steps + 1):
+            rows.append([*phase.position[0], *phase.momentum[0], *hamiltonian(metric, phase)])
+            phase = leapfrog(target, metric, phase, step)
+        wanted.append(np.array(rows))
+    far = [
+        max(np.max(np.abs(np.array(f, float) - w)) for f, w in zip(each, wanted, strict=True))
+        for each in found
+    ]
+    assert far[0] < 1e-10  # a path spreads what rounding does differently
+    assert min(far[1:]) > 1e-3
+
+
+def test_the_points_are_those_of_the_first_band():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (100, 1))
+    points = np.hstack([x, x**2 + 0.3 * rng.standard_normal((100, 1))])
+    rows = re.findall(r"\[(-?[\d.]+), (-?[\d.]+)\]", (FOLDER / "data.js").read_text("utf-8"))
+    np.testing.assert_allclose(np.array(rows, float), points, atol=5.1e-4)
+
+
+def test_the_playground_asks_nothing_of_a_network():
+    for path in FOLDER.iterdir():
+        text = path.read_text("utf-8")
+        assert not re.search(r"https?://|fetch\(|XMLHttpRequest|\bimport\b|@font-face", text), path
+
+
+LOOK = """run("stop()");
+  const all = (what, within = it.document) => [...within.querySelectorAll(what)];
+  const seen = all("main *, .panels *").filter(each => each.checkVisibility());
+  const right = seen.filter(each => !each.closest("svg"))
+    .map(each => Math.floor(each.getBoundingClientRect().right));
+  const named = each => each.ariaLabel || each.textContent.trim() || each.labels?.length;
+  return {
+    wide: Math.max(it.document.documentElement.scrollWidth, ...right), said,
+    shown: all("canvas").filter(each => each.checkVisibility()).length,
+    nameless: all("canvas, button, input, select").filter(each => !named(each))
+      .map(each => each.id),
+    pressed: all(".presets [aria-pressed=true]").map(each => each.dataset.preset),
+  };"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", [PHONE, 1440])
+@pytest.mark.parametrize(("page", "preset"), [("index.html", "k18"), ("samplers.html", "funnel")])
+def test_a_page_fits_its_screen_whole_and_bare_and_complains_of_nothing(page, preset, width):
+    for bare, canvases in (("", 4 if page == "index.html" else 3), ("&bare", 1)):
+        found = browsed(LOOK, page, f"preset={preset}{bare}", width)
+        assert found["wide"] <= width
+        assert (found["said"], found["nameless"], found["pressed"]) == ([], [], [preset])
+        assert found["shown"] == canvases
+
+
+@pytest.mark.long
+def test_keys_and_clicks_change_the_points_and_the_address_says_what_is_set():
+    found = browsed(
+        """run("stop(); held = true");
+        const key = (id, key) => $(id).dispatchEvent(
+          new it.KeyboardEvent("keydown", {key, cancelable: true}));
+        const counts = [], count = () => counts.push(run("points.length"));
+        count();
+        key("fit", "ArrowUp"); key("fit", "ArrowUp"); key("fit", "Enter"); count();
+        key("fit", "Enter"); count();
+        const {left, top} = $("fit").getBoundingClientRect();
+        $("fit").dispatchEvent(new it.MouseEvent("click", {clientX: left + 90, clientY: top + 30}));
+        count();
+        const before = run("chosen[0]");
+        key("weights", "ArrowRight");
+        $("prior").value = 0;
+        $("prior").dispatchEvent(new it.Event("input"));
+        const moved = run("chosen[0]") - before;
+        return [counts, moved, it.location.hash, run("settings.prior"), said];"""
+    )
+    assert found == [[100, 101, 100, 101], 1, "#preset=band&prior=0.05", 0.05, []]
+
+
+def lessons(*addresses):
+    """Return what the page says of each address when its training has stopped."""
+    return browsed(
+        f"""run("stop()");
+        return {json.dumps(addresses)}.map(address => {{
+          it.history.replaceState(null, "", "#" + address);
+          run("load(asked()); while (epochs < until && !lost) train(200); measure(); draw();");
+          const spread = x => run(`predicted(GRID, "functions", 100).epistemic`)[45 + 10 * x];
+          const inside = $("said").textContent.match(/(\\d+) of/)?.[1];
+          return {{
+            ...run("past.rows.at(-1)"), lost: run("lost"), inside: +inside,
+            sigma: run("Math.max(...theta.subarray(theta.length / 2).map(bbb.softplus))"),
+            spread: [0, 1.5, 4].map(spread),
+          }};
+        }});"""
+    )
+
+
+@pytest.mark.long
+def test_every_lesson_shows_what_it_says():
+    names = ("band", "report", "gap", "narrow", "share", "k18", "twice", "one", "cold", "units",
+             "units&hidden=2", "units&hidden=50", "away")  # fmt: skip
+    found = dict(zip(names, lessons(*(f"preset={name}" for name in names)), strict=True))
+    band = found["band"]
+    assert band["spread"][2] > 2 * band["spread"][1]
+    assert found["report"]["sigma"] < 0.015
+    assert found["report"]["spread"][2] < band["spread"][2] / 3
+    assert found["gap"]["spread"][0] < 0.05
+    assert found["narrow"]["inside"] <= 80
+    assert found["narrow"]["f"] > 2.5 * band["f"]
+    assert found["share"]["spread"][0] > 5 * band["spread"][0]
+    np.testing.assert_allclose(found["k18"]["f"] - found["k18"]["printed"], 122 * np.log(2.5))
+    assert found["twice"]["inside"] > band["inside"]
+    assert found["one"]["inside"] == 100
+    assert found["cold"]["spread"][2] < 0.6 * band["spread"][2]
+    assert 2 * found["units&hidden=2"]["f"] < found["units&hidden=50"]["f"] < found["units"]["f"]
+    assert [name for name in names if found[name]["lost"]] == ["away"]

@@ -1,0 +1,192 @@
+// Axes, lines, bands and points on a canvas, in the colours of the style sheet.
+"use strict";
+
+const colours = {};  // of the style sheet, asked for once
+const colour = name =>
+  colours[name] ??= getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const shown = (value, digits = 3) => {
+  if (!Number.isFinite(value)) return "not finite";
+  const size = Math.abs(value);
+  const text = size && (size < 1e-3 || size >= 1e5) ? value.toExponential(1) : String(+value.toPrecision(digits));
+  return text.replace("-", "−");
+};
+
+// Return round numbers from `low` to `high`, about `count` of them; powers of ten on a log axis.
+function ticks(low, high, count, log) {
+  const found = [];
+  if (log) {
+    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
+      const digits = Math.log10(high / low) > 2.5 ? [1] : Math.log10(high / low) > 1.2 ? [1, 3] : [1, 2, 5];
+      for (const digit of digits) found.push(digit * 10 ** power);
+    }
+    return found.filter(each => each >= low * 0.999 && each <= high * 1.001);
+  }
+  const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find(each => each * power >= rough * 0.999);
+  for (let at = Math.ceil(low / step); at * step <= high + step * 1e-9; at++) found.push(at * step);
+  return found;
+}
+
+class Plot {
+  constructor(canvas, options) {
+    Object.assign(this, {canvas, left: 46, right: 10, top: 8, bottom: 38, log: ""}, options);
+  }
+
+  // Clear the canvas, and draw axes with their names.
+  begin() {
+    const {canvas} = this, ratio = window.devicePixelRatio || 1;
+    const width = canvas.clientWidth, height = canvas.clientHeight;
+    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+    }
+    const pen = this.pen = canvas.getContext("2d");
+    Object.assign(this, {width, height});
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    pen.font = "12px system-ui, sans-serif";
+    pen.lineWidth = 1;
+    pen.textBaseline = "middle";
+    const inkColour = colour("ink"), grid = colour("grid");
+    pen.textAlign = "center";
+    for (const tick of ticks(...this.x, Math.max(3, width / 80), this.log.includes("x"))) {
+      this.stroke([[this.X(tick), this.top], [this.X(tick), height - this.bottom]], grid);
+      pen.fillStyle = inkColour;
+      pen.fillText(shown(tick), this.X(tick), height - this.bottom + 11);
+    }
+    pen.textAlign = "right";
+    for (const tick of ticks(...this.y, Math.max(3, height / 50), this.log.includes("y"))) {
+      this.stroke([[this.left, this.Y(tick)], [width - this.right, this.Y(tick)]], grid);
+      pen.fillStyle = inkColour;
+      pen.fillText(shown(tick), this.left - 5, this.Y(tick));
+    }
+    pen.textAlign = "center";
+    pen.fillText(this.xName, (this.left + width - this.right) / 2, height - 9);
+    pen.save();
+    pen.translate(9, (this.top + height - this.bottom) / 2);
+    pen.rotate(-Math.PI / 2);
+    pen.fillText(this.yName, 0, 0);
+    pen.restore();
+    return this;
+  }
+
+  // Draw `body` within the axes only.
+  inside(body) {
+    const {pen} = this;
+    pen.save();
+    pen.beginPath();
+    pen.rect(this.left, this.top, this.width - this.left - this.right, this.height - this.top - this.bottom);
+    pen.clip();
+    body();
+    pen.restore();
+  }
+
+  share(value, [low, high], log) {
+    return log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+  }
+
+  X(value) {
+    return this.left + this.share(value, this.x, this.log.includes("x")) * (this.width - this.left - this.right);
+  }
+
+  Y(value) {
+    const room = this.height - this.top - this.bottom;
+    return this.top + (1 - this.share(value, this.y, this.log.includes("y"))) * room;
+  }
+
+  // Return the numbers that belong to a pointer event.
+  at(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const x = (event.clientX - box.left - this.left) / (this.width - this.left - this.right);
+    const y = 1 - (event.clientY - box.top - this.top) / (this.height - this.top - this.bottom);
+    const value = (share, [low, high], log) => log ? low * (high / low) ** share : low + share * (high - low);
+    return [value(x, this.x, this.log.includes("x")), value(y, this.y, this.log.includes("y"))];
+  }
+
+  stroke(pixels, style, width = 1, dash = []) {
+    const {pen} = this;
+    pen.strokeStyle = style;
+    pen.lineWidth = width;
+    pen.setLineDash(dash);
+    pen.beginPath();
+    pixels.forEach(([x, y], at) => at ? pen.lineTo(x, y) : pen.moveTo(x, y));
+    pen.stroke();
+    pen.setLineDash([]);
+  }
+
+  line(xs, ys, style, width = 2, dash = []) {
+    this.stroke(Array.from(xs, (x, at) => [this.X(x), this.Y(ys[at])]), style, width, dash);
+  }
+
+  band(xs, low, high, style) {
+    const {pen} = this, edge = [];
+    xs.forEach((x, at) => edge.push([this.X(x), this.Y(high[at])]));
+    for (let at = xs.length - 1; at >= 0; at--) edge.push([this.X(xs[at]), this.Y(low[at])]);
+    pen.fillStyle = style;
+    pen.beginPath();
+    edge.forEach(([x, y], at) => at ? pen.lineTo(x, y) : pen.moveTo(x, y));
+    pen.fill();
+  }
+
+  dot(x, y, style, radius = 3, hollow = false) {
+    const {pen} = this;
+    pen.beginPath();
+    pen.arc(this.X(x), this.Y(y), radius, 0, 2 * Math.PI);
+    pen.fillStyle = pen.strokeStyle = style;
+    pen.lineWidth = 2;
+    hollow ? pen.stroke() : pen.fill();
+  }
+
+  cross(x, y, style, radius = 6) {
+    const [a, b] = [this.X(x), this.Y(y)];
+    this.stroke([[a - radius, b - radius], [a + radius, b + radius]], style, 2.5);
+    this.stroke([[a - radius, b + radius], [a + radius, b - radius]], style, 2.5);
+  }
+}
+
+// Take the theme that was chosen on the site.
+try {
+  const theme = localStorage.getItem("theme");
+  if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
+} catch { /* a page that may store nothing follows the system */ }
+
+// Return what stands behind # or ?: names without a value are "true".
+function asked() {
+  const text = [location.search.slice(1), location.hash.slice(1)].filter(Boolean).join("&");
+  return Object.fromEntries(text.split("&").filter(Boolean).map(part => {
+    const [name, value = "true"] = part.split("=");
+    return [decodeURIComponent(name), decodeURIComponent(value)];
+  }));
+}
+
+// Make a slider that runs over `choices`; `changed` hears its value.
+function slider(place, {name, title, choices, value, say = shown, changed}) {
+  const label = document.createElement("label");
+  label.innerHTML = `<span>${title}</span> <output></output><input type="range" min="0" step="1">`;
+  const input = label.querySelector("input"), output = label.querySelector("output");
+  input.id = label.htmlFor = name;  // else it would name the output
+  input.max = choices.length - 1;
+  const show = at => {
+    input.value = at;
+    output.innerHTML = say(choices[at]);
+    input.setAttribute("aria-valuetext", output.textContent);
+  };
+  const nearest = wanted => choices.reduce(
+    (best, each, at) => Math.abs(each - wanted) < Math.abs(choices[best] - wanted) ? at : best, 0);
+  show(nearest(value));
+  input.addEventListener("input", () => { show(+input.value); changed(choices[+input.value]); });
+  place.append(label);
+  return {set: wanted => { show(nearest(wanted)); return choices[+input.value]; }, input};
+}
+
+// Draw again when the screen or its theme changes.
+function onLook(draw) {
+  const again = () => { for (const name of Object.keys(colours)) delete colours[name]; draw(); };
+  window.addEventListener("resize", again);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+}
+
+// Write into an element only what is new there.
+function write(element, html) {
+  if (element.said !== html) { element.said = html; element.innerHTML = html; }
+}
