@@ -11,47 +11,35 @@
 # %% [markdown]
 # # What is a proof of a gradient?
 #
-# A gradient derived by hand is a claim: *these lines are the derivatives of those lines*. This
-# notebook proves and refutes such claims, says why that is possible, and what it is worth. It ends
-# with planted errors, and with a table of who notices which: no method notices them all, and the
-# gradient is only one of the things that can be wrong. The theory is in
-# [D9](../derivations/numbers-and-proofs.md#d9-two-oracles-for-a-gradient) (measuring) and
+# A gradient derived by hand is a claim: *these lines are the derivatives of those*. Here such
+# claims are proved and refuted, errors are planted, and a table shows who notices which. **No
+# method notices them all.**
+#
+# You need derivatives, fractions and NumPy. Reading takes half an hour, running five seconds.
+# Theory: [D9](../derivations/numbers-and-proofs.md#d9-two-oracles-for-a-gradient) (measuring),
 # [D44](../derivations/numbers-and-proofs.md#d44-a-gradient-proved-in-a-finite-field) (proving).
-#
-# **At the end you will know** what `prove` says of a function of your own, why one random point of
-# a finite field is as good as all, what it takes for granted, and which errors no check of a
-# gradient finds.
-#
-# **It needs** derivatives, fractions and NumPy. **It takes** half an hour to read; its cells run in
-# some five seconds. The notebook before this one is
-# [08, what separates the methods](08_what_separates_the_methods.ipynb); this one is the last.
+# Before: [08](08_what_separates_the_methods.ipynb).
 #
 # ## 1. Proved, and refuted
 #
-# The spring of [notebook 01](01_from_one_weight_to_the_network.ipynb), pulled to $x_i$ (cm) with
-# the force $y_i = w x_i + \text{noise}$ (N), whose stiffness is now known to be *positive*: $w =
-# e^u$ with $u \sim N(\mu, \sigma^2)$ and $\sigma = \log(1 + e^\rho)$. So $q(w)$ is a log-normal
-# density, and that of $u$ has to be multiplied by the Jacobian $du/dw = 1/w = e^{-u}$. The prior is
-# exponential, $P(w) = \lambda e^{-\lambda w}$. A minibatch pays the share $\pi$ of the KL term:
+# The spring of [notebook 01](01_from_one_weight_to_the_network.ipynb): a load $x_i$ (kg) stretches
+# it by $y_i = w x_i + \text{noise}$ (cm). Now $w$ is known to be *positive*: $w = e^u$ with $u \sim
+# N(\mu, \sigma^2)$, $\sigma = \log(1 + e^\rho)$. The density of $u$ times the Jacobian $du/dw =
+# e^{-u}$ is $q(w)$, a log-normal. The prior is exponential, $P(w) = \lambda e^{-\lambda w}$; a
+# minibatch pays the share $\pi_i$ of the KL term:
 #
-# $$F = \pi\,[\log q(w) - \log P(w)] + \sum_i \Big[\frac{(y_i - w x_i)^2}{2\sigma_y^2}
+# $$F = \pi_i\,[\log q(w) - \log P(w)] + \sum_i \Big[\frac{(y_i - w x_i)^2}{2\sigma_y^2}
 #   + \log\sigma_y + \tfrac12\log 2\pi\Big],$$
 #
-# as a mean over samples $w = e^{\mu + \sigma\epsilon}$. First the value, then the gradient by hand:
+# as a mean over samples $w = e^{\mu + \sigma\epsilon}$.
 
 # %%
-import inspect
-
-import matplotlib.pyplot as plt
 import numpy as np
-from scipy import special
 
-from bbb_numpy import gradcheck, prove
-from bbb_numpy.exact import function, prove_same
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, VERMILLION
+import bbb_numpy as bbb
 
 LOG_2PI = np.log(2 * np.pi)
-noise, rate = 0.7, 0.5  # N, cm/N
+noise, rate = 1.0, 0.2  # sigma_y in cm, lambda in kg/cm
 
 
 def value_and_grad(theta, eps, x, y, pi):
@@ -72,21 +60,22 @@ def value_and_grad(theta, eps, x, y, pi):
     return value, np.append(d_u.mean(), d_rho)
 
 
-# %%
 rng = np.random.default_rng(9)
-x = rng.uniform(0.5, 3.0, 8)  # cm
-y = 1.0 * x + noise * rng.standard_normal(8)  # N; the true stiffness is 1 N/cm
-theta, eps = np.array([0.1, -1.0]), rng.standard_normal(4)
-proof = prove(value_and_grad, theta, eps, x, y, 1.0)
+x = rng.uniform(0.5, 3.0, 8)  # kg
+y = 5.0 * x + noise * rng.standard_normal(8)  # cm; the true w is 5 cm/kg
+theta, eps = np.array([1.6, -2.0]), rng.standard_normal(4)
+proof = bbb.prove(value_and_grad, theta, eps, x, y, 1.0)
 print(proof)
 assert proof.proved
 
 # %% [markdown]
-# That is a theorem: for *all* $\mu$, $\rho$, all noise, all data and every $\pi$, and exactly. The
-# function ran as it is. Now the same with one line changed, a factor that is easily forgotten:
-
+# A theorem: for *all* $\mu$, $\rho$, noise, data and $\pi_i$, exactly, of the function as it runs.
+# Now with one factor forgotten:
 
 # %%
+import inspect
+
+
 def changed(function, *edits):
     """Return the function with parts of its text replaced, each of which occurs once."""
     text = inspect.getsource(function)
@@ -98,7 +87,7 @@ def changed(function, *edits):
     return names[function.__name__]
 
 
-wrong = prove(changed(value_and_grad, ("* w / noise**2", "/ noise**2")), theta, eps, x, y, 1.0)
+wrong = bbb.prove(changed(value_and_grad, ("* w / noise**2", "/ noise**2")), theta, eps, x, y, 1.0)
 print(wrong)
 assert wrong.verdict == "refuted"
 
@@ -111,19 +100,18 @@ def ridge(theta, x, y, decay):
     return value, np.array([d_r @ x, d_r.sum()]) + 2 * decay * theta
 
 
-print(prove(ridge, theta, x, y, 0.1))
-assert prove(ridge, theta, x, y, 0.1).verdict == "refuted"
+print(bbb.prove(ridge, theta, x, y, 0.1))
+assert bbb.prove(ridge, theta, x, y, 0.1).verdict == "refuted"
 
 # %% [markdown]
-# The derivatives that are wrong, by how much, and the line at which to look first. (Of the function
-# before, which was made of text, there is no line to show.)
+# Told are the wrong derivatives, by how much, and the line to look at first.
 #
 # ## 2. Why one random residue proves
 #
-# The idea is to run the code on numbers that are never rounded. The *residues* modulo a prime $p$
-# are $0, 1, \dots, p - 1$ with sums and products taken modulo $p$. They are a field: everything but
-# 0 has an inverse, so that $1/2$ is a whole number, and every fraction is one. And a *dual number*
-# $a + b\,\delta$ with $\delta^2 = 0$ carries a number $a$ and its slope $b$. Both in one class:
+# Run the code on numbers that are never rounded. The *residues* modulo a prime $p$ are $0, \dots,
+# p - 1$; sums and products are taken modulo $p$. They are a field: all but 0 have an inverse, so
+# $1/2$ is a whole number. A *dual number* $a + b\,\delta$ with $\delta^2 = 0$ carries a number and
+# its slope. Both in one class:
 
 
 # %%
@@ -154,9 +142,8 @@ assert (half + half).a == 1
 assert tenths.a == 0
 
 # %% [markdown]
-# A polynomial, $f(t) = t^5 - 3t^2$, and two candidates for its derivative; the second has a surplus
-# of $(t - 1)(t - 2)(t - 3)/10^{14}$. Take random residues for $t$, each with the slope 1, and look
-# at the *excess*: the slope of the value less the slope by hand.
+# Take $f(t) = t^5 - 3t^2$ and two candidates for its derivative; one has a surplus of $(t - 1)(t -
+# 2)(t - 3)/10^{14}$. The *excess* is the slope of the value less the slope by hand.
 
 
 # %%
@@ -182,10 +169,10 @@ assert of_right.count(0) == 60
 assert of_wrong.count(0) == 0
 
 # %% [markdown]
-# **Why one random point is enough.** The excess is a polynomial. If it is not zero it has at most
-# as many roots as its degree $m$, so that a random point of the field is a root with a probability
-# of at most $m/p$. Schwartz and Zippel proved the same for several variables. In small fields it
-# can be counted: at how many of all $p$ points does the surplus of degree 3 go unnoticed?
+# **One random point is enough.** The excess is a polynomial. Unless it is zero it has at most as
+# many roots as its degree $m$: a random point misses it with probability at most $m/p$ (Schwartz
+# and Zippel: also in several variables). In small fields one can count where the surplus of degree
+# 3 goes unnoticed:
 
 # %%
 for prime in (11, 101, 1009):
@@ -196,11 +183,15 @@ for prime in (11, 101, 1009):
 print(f"p = 2^61 - 1: a degree of 1000 goes unnoticed with {1000 / Dual.p:.0e} at most")
 
 # %% [markdown]
-# Now the same question to floats. Measured slopes have a step $h$: a large one truncates Taylor's
-# series, a small one subtracts numbers that agree in nearly all their digits. The complex step
-# $\operatorname{Im} f(t + ih) / h$ subtracts nothing, and still is rounded.
+# Floats have a step $h$: large ones truncate Taylor's series, small ones subtract numbers that
+# agree in nearly all digits. The complex step $\operatorname{Im} f(t + ih) / h$ subtracts nothing,
+# and still is rounded.
 
 # %%
+import matplotlib.pyplot as plt
+
+from bbb_numpy.plots import style
+
 at, steps = 0.3, np.logspace(-12, -0.5, 47)
 slope, planted = 5 * at**4 - 6 * at, abs((at - 1) * (at - 2) * (at - 3)) / 1e14
 
@@ -216,15 +207,16 @@ measured = {
 errors = {name: np.abs(found / slope - 1) + 1e-17 for name, found in measured.items()}
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.8), dpi=150, layout="constrained")
-for (name, error), color, mark in zip(errors.items(), (VERMILLION, GREEN), "o^", strict=True):
-    left.loglog(steps, error, mark, color=color, ms=4, label=name)
-left.axhline(planted / abs(slope), color=BLACK, lw=1, ls="--", label="the planted error")
+for (name, error), look in zip(errors.items(), ((style.VERMILLION, "o"), (style.GREEN, "^")),
+                               strict=True):  # fmt: skip
+    left.loglog(steps, error, look[1], color=look[0], ms=4, label=name)
+left.axhline(planted / abs(slope), color=style.BLACK, lw=1, ls="--", label="the planted error")
 left.set(xlabel="step h", ylabel="relative error of the slope", ylim=(1e-18, 10))
 left.set(title="floats: how wrong a measured slope is")
 left.legend(frameon=False, loc="upper left")
 for found, color, mark, name in (
-    (of_wrong, VERMILLION, "o", "with the surplus"),
-    (of_right, BLUE, "s", "right"),
+    (of_wrong, style.VERMILLION, "o", "with the surplus"),
+    (of_right, style.BLUE, "s", "right"),
 ):
     shares = [one / Dual.p for one in found]
     right.plot(range(1, 61), shares, mark, color=color, ms=4, label=name)
@@ -240,29 +232,27 @@ best = errors["(f(t + h) − f(t − h)) / 2h"].min()
 print(f"differences are right to {best:.0e} at best; planted is {planted / abs(slope):.0e}")
 
 # %% [markdown]
-# Left there is always a bar, and below the bar nothing is known. Right there is none: equal is
-# equal, and a wrong gradient misses 0 by anything at all.
+# Left is a bar below which nothing is known. Right is none: equal is equal.
 #
-# `prove` does this with arrays. Its `theta` is an array of residues and slopes on which NumPy's own
-# functions work, so the user's code need not be changed. The prime is drawn at random, since a
-# fixed one could be met on purpose: modulo $2^{61} - 1$ the number $2^{61}$ is 1.
+# `prove` does this with arrays of residues and slopes on which NumPy's own functions work. It
+# draws the prime at random; a fixed one could be met on purpose. Modulo $2^{61} - 1$ the number
+# $2^{61}$ is 1:
 
 # %%
 t = np.array([0.5, 2.0])
-print(prove(lambda t: ((t**2).sum(), 2**61 * 2 * t), t).verdict)
+print(bbb.prove(lambda t: ((t**2).sum(), 2**61 * 2 * t), t).verdict)
 a = rng.standard_normal((3, 3))
-logdet = prove(lambda w: (np.linalg.slogdet(w)[1], np.linalg.inv(w).T), a + 3 * np.eye(3))
+logdet = bbb.prove(lambda w: (np.linalg.slogdet(w)[1], np.linalg.inv(w).T), a + 3 * np.eye(3))
 print(f"log |det W|, and its gradient, the inverse transposed: {logdet}")
 assert logdet.proved
 
 # %% [markdown]
 # ## 3. Functions that a field does not have, and their laws
 #
-# $e^t$ has no value modulo $p$, and needs none: it gets a random residue $E$ with the slope
-# $E\,t'$. What holds for *any* $E$ holds for $e^t$. The converse is false, since exponentials are
-# not independent of each other: the law $e^{s + t} = e^s e^t$ has to be known. `prove` knows those
-# of exponentials and logarithms. What is unequal in the field is computed to sixty digits, and only
-# these refute. What is right by a law that is not known is *not proved*.
+# $e^t$ has no value modulo $p$. It gets a random residue $E$ with the slope $E\,t'$: what holds for
+# *any* $E$ holds for $e^t$. The converse is false: $e^{s + t} = e^s e^t$ has to be known. `prove`
+# knows the laws of exponentials and logarithms. What is right by another law is *not proved*; only
+# sixty digits refute.
 
 # %%
 laws = {
@@ -276,30 +266,33 @@ laws = {
     ),
 }
 for name, program in laws.items():
-    print(f"{name}: {prove(program, t).verdict}")
-assert [prove(program, t).verdict for program in laws.values()] == ["proved", "not proved"]
+    print(f"{name}: {bbb.prove(program, t).verdict}")
+assert [bbb.prove(program, t).verdict for program in laws.values()] == ["proved", "not proved"]
 
 # %% [markdown]
-# Others are added in a line, with their derivative. Dawson's integral has $D' = 1 - 2 x D$:
-
+# Add a function with its derivative. Dawson's integral has $D' = 1 - 2 x D$:
 
 # %%
+from scipy.special import dawsn
+
+from bbb_numpy.exact import function
+
+
 def dawson(t):
-    return special.dawsn(t).sum(), 1 - 2 * t * special.dawsn(t)
+    return dawsn(t).sum(), 1 - 2 * t * dawsn(t)
 
 
-print(prove(dawson, t).reason)
-function("dawsn", derivative=lambda x: 1 - 2 * x * special.dawsn(x))
-print(prove(dawson, t))
-assert prove(dawson, t).proved
+print(bbb.prove(dawson, t).reason)
+function("dawsn", derivative=lambda x: 1 - 2 * x * dawsn(x))
+print(bbb.prove(dawson, t))
+assert bbb.prove(dawson, t).proved
 
 # %% [markdown]
 # ## 4. One path, and the signs of roots
 #
-# Residues are neither large nor small. A comparison looks at the float that each exact number has
-# with it, so that a proof is for one *path*: these gates open, that branch taken. `prove` tries
-# eight more thetas for other paths, and says how many comparisons went one way only. A path that no
-# theta took is a limit of the method, and you can name the theta that takes it.
+# Residues are neither large nor small: a comparison looks at the float that each exact number
+# carries. So a proof is for one *path*. `prove` tries eight more thetas, and says how many
+# comparisons went one way only. A path that no theta took is a limit of the method:
 
 
 # %%
@@ -308,14 +301,13 @@ def far_away(t):
 
 
 for theta_of in (t, t + 1000):
-    print(prove(far_away, theta_of))
-assert prove(far_away, t).proved
-assert prove(far_away, t + 1000).verdict == "refuted"
+    print(bbb.prove(far_away, theta_of))
+assert bbb.prove(far_away, t).proved
+assert bbb.prove(far_away, t + 1000).verdict == "refuted"
 
 # %% [markdown]
-# $r^2 = a$ has two solutions, and a field does not know the positive one. So where a root is taken
-# sixty digits have the last word: there a root has its sign, and the logarithm of a negative number
-# no value.
+# $r^2 = a$ has two solutions, and a field does not know the positive one. Where a root is taken
+# sixty digits have the last word:
 
 # %%
 fooled = {
@@ -323,15 +315,15 @@ fooled = {
     "no value at all": lambda t: (np.log(t).sum(), 1 / t),
 }
 for name, program in fooled.items():
-    print(f"{name}, at t = -1.2: {prove(program, np.array([-1.2]))}")
-    assert not prove(program, np.array([-1.2]))
+    print(f"{name}, at t = -1.2: {bbb.prove(program, np.array([-1.2]))}")
+    assert not bbb.prove(program, np.array([-1.2]))
 
 # %% [markdown]
 # ## 5. Right for some data alone
 #
-# Data are random residues too, and that can be too much. The gradient $X^\top (P - Y)$ of softmax
-# regression is right where the rows of $Y$ sum to 1, and there alone. `prove` looks for the
-# condition that is needed, and makes it part of the theorem.
+# Data are random residues too. The gradient $X^\top (P - Y)$ of softmax regression is right only
+# where the rows of $Y$ sum to 1. `prove` finds the condition and makes it part of the theorem.
+# *Order* is no such condition: an equation fits into a field, $x_1 < x_2$ does not.
 
 
 # %%
@@ -342,27 +334,22 @@ def softmax_regression(w, x, y):
 
 
 w, rows, one_hot = rng.standard_normal((2, 3)), rng.standard_normal((4, 2)), np.eye(3)[[0, 2, 1, 0]]
-print(prove(softmax_regression, w, rows, one_hot))
-coincidence = prove(lambda t, x: ((x * t).sum(), x**2), t, np.ones(2))
+print(bbb.prove(softmax_regression, w, rows, one_hot))
+coincidence = bbb.prove(lambda t, x: ((x * t).sum(), x**2), t, np.ones(2))
 print(coincidence)
-assert prove(softmax_regression, w, rows, one_hot).verdict == "proved for these data"
+assert bbb.prove(softmax_regression, w, rows, one_hot).verdict == "proved for these data"
 assert not coincidence
 
 # %% [markdown]
-# *Order* is no such condition. An equation can be put into a field, and $x_1 < x_2$ cannot: what
-# a function does for sorted data it does on a path, and a function that compares nothing is right
-# for all orders or for none.
-#
 # ## 6. Who notices what
 #
-# A gradient can be the exact gradient of the wrong value. Two more questions are to be asked:
+# A gradient can be the exact gradient of the wrong value. Two more questions:
 #
-# - *Is the value the formula's?* `prove_same` compares, in the same field, the costs of all
-#   minibatches of an epoch, added up, with a formula written from the three densities alone.
-# - *Is its mean what it should be?* The noise is drawn 200 000 times; the mean of the epoch's cost
-#   and that of its gradient are compared with the expectations, which for this example have a
-#   closed form: $E[w] = e^{\mu + \sigma^2/2}$ and $E[w^2] = e^{2\mu + 2\sigma^2}$. More than four
-#   standard errors are noticed.
+# - *Is the value the formula's?* `prove_same` compares the costs of an epoch's minibatches, added
+#   up, with a formula written from the three densities alone.
+# - *Is its mean right?* Over 200 000 draws, means of cost and gradient are compared with the
+#   expectations, known here: $E[w] = e^{\mu + \sigma^2/2}$, $E[w^2] = e^{2\mu + 2\sigma^2}$. More
+#   than four standard errors are noticed.
 
 
 # %%
@@ -390,11 +377,11 @@ def expectation(theta, x, y):
     return value, np.array([d_mu, d_sigma / (1 + np.exp(-rho))])
 
 
-print(f"the expectation's gradient is {prove(expectation, theta, x, y)}")
-assert prove(expectation, theta, x, y).proved
+print(f"the expectation's gradient is {bbb.prove(expectation, theta, x, y)}")
+assert bbb.prove(expectation, theta, x, y).proved
 
 # %% [markdown]
-# Each wrong program is the right one with an edit of its text, or with another weight or noise:
+# Each wrong program is the right one with an edit of its text, or another share or noise:
 
 # %%
 edits = {
@@ -444,10 +431,10 @@ def costs(program, theta, eps):
 
 
 def checked(program, theta, method):
-    return gradcheck.check(lambda t: program[0](t, eps, x, y, 0.6), theta, method=method).passed
+    return bbb.check(lambda t: program[0](t, eps, x, y, 0.6), theta, method=method).passed
 
 
-def deviation(program, theta):
+def off_by(program, theta):
     """Return how many standard errors the means of value and gradient are off."""
     pairs = [costs(program, theta, program[2](1000)) for _ in range(200)]
     found = np.array([np.append(value, grad) for value, grad in pairs])
@@ -458,18 +445,18 @@ def deviation(program, theta):
 judges = {  # whether a program is right, says
     "differences": lambda program, theta: checked(program, theta, "central"),
     "complex step": lambda program, theta: checked(program, theta, "complex"),
-    "prove": lambda program, theta: prove(program[0], theta, eps, x, y, 0.6).proved,
+    "prove": lambda program, theta: bbb.prove(program[0], theta, eps, x, y, 0.6).proved,
     "prove_same": lambda program, theta: (
-        prove_same(
+        bbb.prove_same(
             lambda theta, eps: costs(program, theta, eps)[0],
             lambda theta, eps: formula(theta, eps, x, y),
             *(theta, eps),
         ).proved
     ),
-    "means": lambda program, theta: deviation(program, theta) < 4,
+    "means": lambda program, theta: off_by(program, theta) < 4,
 }
 at_theta = {name: (program, theta) for name, program in programs.items()}
-at_theta["right, but rho = -30"] = programs["right"], np.array([0.1, -30.0])
+at_theta["right, but rho = -30"] = programs["right"], np.array([1.6, -30.0])
 noticed = {
     name: {judge: not content(*of) for judge, content in judges.items()}
     for name, of in at_theta.items()
@@ -493,27 +480,20 @@ for judge in judges:
     print(f"{judge:13} notices {sum(row[judge] for row in planted.values())} of {len(planted)}")
 
 # %% [markdown]
-# - **Differences, the complex step and `prove`** ask one question, whether the gradient is that of
-#   the value; the first two have bars of $10^{-6}$ and $10^{-12}$. No training would suffer from
-#   $10^{-13}$; but where there is no bar there is no *almost*.
-# - **None of the three sees a wrong value with its own right gradient**: a constant, a forgotten
-#   half or Jacobian, a minibatch that pays too little of the KL term. The formula does, and so do
-#   the means.
-# - **The score counted twice** has mean zero. The means stay right, and only the noise grows
-#   ([notebook 01](01_from_one_weight_to_the_network.ipynb)): means do not replace the others.
-# - **Uniform noise** leaves every line right, and every comparison at fixed noise. That an estimate
-#   is unbiased is a statement about expectations, which only an expectation can refute.
+# - **Differences, complex step and `prove`** ask whether the gradient is that of the value; the
+#   first two have bars of $10^{-6}$ and $10^{-12}$.
+# - **None of the three sees a wrong value with its own right gradient.** The formula does, and so
+#   do the means.
+# - **The score counted twice** has mean zero: only the noise grows
+#   ([notebook 01](01_from_one_weight_to_the_network.ipynb)). Means do not replace the others.
+# - **Uniform noise** leaves every comparison at fixed noise right. Only an expectation refutes it.
 # - **The last row is no wrong formula.** At $\rho = -30$ the sum $1 + e^\rho$ keeps three digits
-#   of $e^\rho$. The complex step goes through the same rounding as the gradient, and agrees with
-#   it; in a field there is no rounding. Differences of values see it, and the means do. The
-#   library's softplus is right there
-#   ([D7](../derivations/numbers-and-proofs.md#d7-the-stable-softplus-family)).
+#   of $e^\rho$. The complex step is rounded alike and agrees; a field does not round. The library's
+#   softplus is right there ([D7](../derivations/numbers-and-proofs.md#d7-the-stable-softplus-family)).
 #
-# So `prove` and `prove_same` say that the code is the formula, for every number; the numerical
-# checks that the floats are close to it; the means that the formula is estimated without bias. What
-# nobody sees is a formula that was misread before it was written twice: that takes somebody who
-# derives it ([derivations.md](../derivations.md)). Here the expectations had a closed form; a
-# network has none, and there the noise is tested by itself.
+# What nobody sees is a formula misread before it was written twice: that takes somebody who derives
+# it ([derivations.md](../derivations.md)). A network's expectations have no closed form; there the
+# noise is tested by itself.
 #
 # ## 7. Exercises
 #
@@ -523,31 +503,28 @@ for judge in judges:
 #    Which methods are content, and which laws does `prove` need?
 # 3. Let $\sigma = e^\rho$ where $\rho \lt -20$, with a slope that is wrong there by a factor of
 #    two. At which $\theta$ does `prove` notice? How would you choose the points of your own proofs?
-# 4. Give `function` a derivative of `dawsn` that is wrong. What does `prove` say of `dawson`, and
-#    of the same with your derivative in it? What does a proof take for granted?
-# 5. Two constants are dangerous in floating point. Compute $g(\nu)$ of
-#    [D41](../derivations/likelihoods.md#d41-the-constant-of-students-t) at $\nu = 10^8$ with two
-#    calls of `math.lgamma`: how many digits are right? And Stirling's series for $\log 9!$
-#    ([D31](../derivations/likelihoods.md#d31-the-logarithm-of-a-factorial), step 3, at $z = 10$):
-#    is the error after each term smaller than the next term, and of its sign?
+# 4. Give `function` a wrong derivative of `dawsn`. What does `prove` say of `dawson`, and of the
+#    same with your derivative in it? What does a proof take for granted?
+# 5. Compute $g(\nu)$ of [D41](../derivations/likelihoods.md#d41-the-constant-of-students-t) at
+#    $\nu = 10^8$ with two calls of `math.lgamma`: how many digits are right? And Stirling's series
+#    for $\log 9!$ ([D31](../derivations/likelihoods.md#d31-the-logarithm-of-a-factorial), step 3,
+#    $z = 10$): is the error after each term smaller than the next term, and of its sign?
 #
 # <details><summary>Hints</summary>
 #
-# 1. It says *not proved*. The constants of the program are rounded in their sixteenth digit, and a
-#    difference below that may come from them; so it is no proof of an error, either.
+# 1. *Not proved*. The constants are rounded in their sixteenth digit, and a difference below that
+#    may come from them.
 # 2. All of them: $e^{-\rho} = 1/e^{\rho}$ and $\log(ab) = \log a + \log b$ are known.
-# 3. At $\rho \lt -20$ only: a proof is for one path of comparisons. One point for every branch is
-#    what it takes.
-# 4. The derivative of an opaque function is an axiom: `prove` trusts it in the value, and so finds
-#    the right gradient wrong and yours right. `gradcheck.check`, with floats, does not.
+# 3. At $\rho \lt -20$ only. Take one point for every branch.
+# 4. The derivative of an opaque function is an axiom: the right gradient is found wrong and yours
+#    right. `gradcheck.check`, with floats, is not fooled.
 # 5. The true value is $-1/(4\nu) = -2.5\cdot 10^{-9}$, and each `lgamma` is about $10^9$, rounded
-#    in its sixteenth digit: none is right. Stirling's terms keep step 4 of D31 down to $10^{-13}$;
-#    below that you see the rounding of $\log 9!$ itself.
+#    in its sixteenth digit: none. Stirling's terms keep step 4 of D31 down to $10^{-13}$; below
+#    that you see the rounding of $\log 9!$.
 #
 # </details>
 #
-# **Where to read on.** [docs/prove.md](../docs/prove.md) has the command line and the test,
-# [a gallery](../docs/exact-gallery.md) public gradients with their times, the chapter
-# [What can go wrong](../derivations/numbers-and-proofs.md) the limits of `prove`, and
-# [proofs.md](../proofs.md) the proof of every equation. The first notebook is
-# [01](01_from_one_weight_to_the_network.ipynb).
+# **Where to read on.** [docs/prove.md](../docs/prove.md): the command line and the test.
+# [A gallery](../docs/exact-gallery.md): public gradients.
+# [What can go wrong](../derivations/numbers-and-proofs.md): the limits of `prove`.
+# [proofs.md](../proofs.md): a proof of every equation.
