@@ -9,7 +9,7 @@ problem2-range4-should-be.png of ``bbb-numpy report``.)
 import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from math import log, pi
+from math import lgamma, log, pi
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -31,6 +31,7 @@ from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.model.objectives import LogDensities, Renyi
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus_parts
+from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.network import forward
 from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
@@ -43,6 +44,7 @@ from bbb_numpy.plots.style import (
     GREY,
     ORANGE,
     PALE,
+    PURPLE,
     SKY,
     VERMILLION,
     density_of_draws,
@@ -55,6 +57,7 @@ from bbb_numpy.sampling.mcmc.leapfrog import Phase, leapfrog
 from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
 from bbb_numpy.training.optimizers import SGD, Adam, Momentum, Optimizer
 from bbb_studies.data.powerball import exact
+from bbb_studies.mullachery import occam, sp500
 
 HERE = Path(__file__).parent
 SPRING = (5.25, 8.0)  # mean and precision of the posterior of the spring, see derivations/why.md
@@ -1557,6 +1560,372 @@ def widths() -> Figure:
     return figure
 
 
+# M1: a correlated posterior and the mean field beside it
+
+
+LOADS = np.array([2.0, 3.0, 4.0])  # kg; read off a ruler whose zero is not known, either
+
+
+def zeroed() -> tuple[Any, Any, Any]:
+    """Return mean (2,), covariance (2, 2) and mean-field variances (2,) of stiffness and zero.
+
+    The spring's prior, N(0, 1 cm^2) for the zero, and three readings.
+    """
+    rows = np.column_stack([LOADS, np.ones(3)])
+    precision = np.diag([1 / 0.5**2, 1.0]) + rows.T @ rows
+    covariance = np.linalg.inv(precision)
+    mean = covariance @ (np.array([5 / 0.5**2, 0]) + rows.T @ np.array([11.0, 16.0, 21.5]))
+    return mean, covariance, 1 / np.diag(precision)  # D8
+
+
+def of_lines(covariance: Any, loads: Any) -> Any:
+    """Return the standard deviation of w x + b at each load."""
+    rows = np.column_stack([loads, np.ones(len(loads))])
+    return np.sqrt(np.sum(rows @ covariance * rows, axis=1))
+
+
+def correlated() -> Figure:
+    """Draw full rank and mean field over two weights, and their standard deviations of w x + b."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    mean, covariance, variances = zeroed()
+    x = np.linspace(0, 10, 201)
+    for name, matrix, colour, dash in (
+        ("full rank: the posterior", covariance, BLACK, "-"),
+        ("mean field", np.diag(variances), BLUE, "--"),
+    ):
+        values, vectors = np.linalg.eigh(matrix)
+        angle = np.degrees(np.arctan2(*vectors[::-1, 1]))
+        for size in (1, 2):
+            width, height = 2 * size * np.sqrt(values[::-1])
+            shape = Ellipse(mean, width, height, angle=angle, fc="none", ec=colour, ls=dash, lw=1.6)
+            left.add_patch(shape)
+        right.plot(x, of_lines(matrix, x), dash, color=colour, label=name)
+    for load in LOADS:
+        right.axvline(load, color=GREY, lw=0.8, ls=":")
+    left.set(xlim=(4.5, 6), ylim=(-1.7, 2.3), xlabel="stiffness $w$ (cm per kg)")
+    left.set_ylabel("zero of the ruler $b$ (cm)")
+    left.set_title("1 and 2 standard deviations of $q$", loc="left", fontsize="medium", pad=34)
+    right.set(xlim=(0, 10), ylim=(0, 2.5), xlabel="load $x$ (kg); dotted: three readings")
+    right.set_ylabel("standard deviation of $w x + b$ (cm)")
+    legend_above(right, 2)
+    titled(right, "What each says of the stretch")
+    return figure
+
+
+# M14: a Gaussian for the logit of a coin, with the Jacobian and without
+
+HEADS = (4.0, 10.0)  # Beta(4, 10): three heads, nine tails and a uniform prior
+
+
+def fitted(heads: tuple[float, float] = HEADS) -> tuple[float, float]:
+    """Return mean and standard deviation of the best Gaussian for the logit, by quadrature."""
+    a, b = heads
+    z, weights = np.polynomial.hermite_e.hermegauss(60)
+    weights, mu, sigma = weights / weights.sum(), log(a / b), 0.5
+    for _ in range(200):
+        s = 1 / (1 + np.exp(-(mu + sigma * z)))
+        curvature = (a + b) * weights @ (s * (1 - s))
+        mu, sigma = mu + (a - (a + b) * weights @ s) / curvature, curvature**-0.5
+    return mu, sigma
+
+
+def logit_density(zeta: Any, heads: tuple[float, float]) -> Any:
+    """Return the density of the logit where the probability is Beta: with the Jacobian (M14)."""
+    a, b = heads
+    constant = lgamma(a + b) - lgamma(a) - lgamma(b)
+    return np.exp(constant - a * np.logaddexp(0, -zeta) - b * np.logaddexp(0, zeta))
+
+
+def jacobian() -> Figure:
+    """Draw both densities of the coin's logit, the best Gaussian, and all carried back."""
+    figure = Figure(figsize=(8.4, 3.7), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    zeta = np.linspace(-4, 2.2, 301)
+    theta = 1 / (1 + np.exp(-zeta))
+    mu, sigma = fitted()
+    gauss = np.exp(-0.5 * ((zeta - mu) / sigma) ** 2) / (sigma * np.sqrt(2 * pi))
+    without = logit_density(zeta, (HEADS[0] - 1, HEADS[1] - 1))
+    for density, name, look in (
+        (logit_density(zeta, HEADS), "posterior", {"color": BLACK}),
+        (gauss, "best Gaussian $q$", {"color": PURPLE, "ls": "--", "lw": 2}),
+        (without, "without the Jacobian", {"color": GREY, "ls": ":", "lw": 2}),
+    ):
+        left.plot(zeta, density, label=name, **look)
+        right.plot(theta, density / (theta * (1 - theta)), **look)
+    left.set(xlim=(-4, 2.2), ylim=(0, None), xlabel="$\\zeta$, logit of the probability of heads")
+    left.set_ylabel("density of $\\zeta$")
+    right.set(xlim=(0, 0.8), ylim=(0, None), xlabel="$\\theta$, probability of heads")
+    right.set_ylabel("density of $\\theta$")
+    left.set_title("where the Gaussian is fitted", loc="left", fontsize="medium")
+    right.set_title("carried back", loc="left", fontsize="medium")
+    legend_of_figure(figure, left, 3)
+    return figure
+
+
+# D34: what the CRPS measures, and that only the honest forecast minimises it
+
+STRETCH = (2 * SPRING[0], (4 / SPRING[1] + 1) ** 0.5)  # of the next reading at 2 kg, cm
+
+
+def stated(sigma: Any) -> tuple[Any, Any]:
+    """Return E CRPS of N(m, sigma^2), and E|X - y| alone, where y is N(m, STRETCH[1]^2)."""
+    distance = np.sqrt(2 / pi) * np.hypot(sigma, STRETCH[1])
+    return distance - sigma / np.sqrt(pi), distance
+
+
+def crps() -> Figure:
+    """Draw G and the step of one target, and the expected score against the stated width."""
+    figure = Figure(figsize=(8.4, 3.7), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    (mean, deviation), y = STRETCH, 12.0
+    x = np.linspace(5, 16, 441)
+    below = np.array([NormalDist(mean, deviation).cdf(each) for each in x])
+    step = (x >= y).astype(float)
+    left.fill_between(x, (below - step) ** 2, color=SKY, label="squared difference")
+    left.plot(x, below, color=BLACK, label="$G$, the forecast")
+    left.plot(x, step, "--", color=VERMILLION, label="step at the target")
+    left.set(
+        xlim=(5, 16), ylim=(0, 1.05), xlabel="stretch $x$ (cm)", ylabel="distribution function"
+    )
+    legend_above(left, 3)
+    titled(left, "CRPS: the blue area, in cm")
+    sigma = np.linspace(0, 3, 151)
+    score, distance = stated(sigma)
+    right.plot(sigma, score, color=BLACK, label="CRPS")
+    right.plot(sigma, distance, "--", color=GREY, label="$E|X - y|$ alone")
+    right.plot(deviation, stated(deviation)[0], "o", color=VERMILLION, label="honest")
+    right.set(xlim=(0, 3), ylim=(0, 2.8), ylabel="expected score (cm)")
+    right.set_xlabel("standard deviation that is stated (cm)")
+    legend_above(right, 3)
+    titled(right, "The honest forecast has the least")
+    return figure
+
+
+# D38: which rows train and which are tested, year by year
+
+
+def walk() -> list[tuple[str, Any, Any]]:
+    """Return each tested year, and the days on which targets of training and test are known."""
+    dates = np.arange("2010-01-01", "2017-01-01", dtype="datetime64[D]")
+    dates = dates[np.is_busday(dates)]
+    close = np.exp(0.01 * np.random.default_rng(0).standard_normal((len(dates), 1)).cumsum(axis=0))
+    table = sp500.tabulate(sp500.Prices(dates, ("one",), close))
+    return [(one.name, table.known[one.train], table.known[one.test])
+            for one in sp500.splits(table, 2013)]  # fmt: skip
+
+
+def walk_forward() -> Figure:
+    """Draw the walk forward: what trains, what is tested, a row for each fit."""
+    figure = Figure(figsize=(8.4, 2.6), layout="constrained")
+    ax = figure.subplots()
+    for row, (_, train, test) in enumerate(walk()):
+        for known, look in (
+            (train, {"color": SKY, "label": "train"}),
+            (test, {"color": VERMILLION, "hatch": "//", "label": "test"}),
+        ):
+            first, last = (date.astype("datetime64[D]").astype(int) / 365.25 + 1970
+                           for date in (known.min(), known.max()))  # fmt: skip
+            look = look if row == 0 else {**look, "label": None}
+            ax.barh(row, last - first, left=first, height=0.6, ec=BLACK, lw=0.6, **look)
+    ax.set_yticks(range(4), [f"forecasts of {name}" for name, *_ in walk()])
+    ax.invert_yaxis()
+    ax.set_xlabel("year in which the target of a row becomes known")
+    legend_above(ax, 2)
+    titled(ax, "One fit a year, by what was known")
+    return figure
+
+
+# M20: from the prior to the posterior in small steps, with the account kept
+
+
+def tempered(beta: Any) -> tuple[Any, Any]:
+    """Return mean and standard deviation of the spring's P(w) P(D|w)^beta."""
+    return (20 + 22 * beta) / (4 + 4 * beta), (4 + 4 * beta) ** -0.5
+
+
+def annealed(steps: int, chains: int, rng: np.random.Generator, moves: bool) -> Any:
+    """Return log omega (chains,) of `steps` equal powers; the moves mix at once, or not at all."""
+    w, weights = 5 + 0.5 * rng.standard_normal(chains), np.zeros(chains)
+    for beta in np.arange(1, steps + 1) / steps:
+        weights -= ((11 - 2 * w) ** 2 / 2 + 0.5 * log(2 * pi)) / steps
+        if moves:
+            mean, deviation = tempered(beta)
+            w = mean + deviation * rng.standard_normal(chains)
+    return weights
+
+
+def annealing() -> Figure:
+    """Draw the densities between prior and posterior, and the weights against their number."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    w = np.linspace(3.2, 7.3, 301)
+    for beta, colour, dash in (
+        (0, ORANGE, "--"),
+        (0.25, GREY, "-."),
+        (0.5, GREY, ":"),
+        (1, BLACK, "-"),
+    ):
+        mean, deviation = tempered(beta)
+        density = np.exp(-0.5 * ((w - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * pi))
+        left.plot(w, density, dash, color=colour, lw=1.6, label=f"$\\beta = {beta}$")
+    left.set(
+        xlim=(3.2, 7.3), ylim=(0, None), xlabel="$w$ (cm per kg)", ylabel="density (kg per cm)"
+    )
+    legend_above(left, 4)
+    titled(left, "Prior, path, posterior")
+    counts = (1, 2, 4, 8, 16, 32, 64)
+    for moves, name, colour, mark in (
+        (False, "no moves", GREY, "s"),
+        (True, "moves that mix", BLUE, "o"),
+    ):
+        found = np.array([annealed(n, 20_000, np.random.default_rng(n), moves) for n in counts])
+        found -= LOG_EVIDENCE
+        shift, look = 1.0 if moves else 0.93, {"color": colour, "capsize": 3, "ms": 5}
+        right.errorbar(
+            np.multiply(counts, shift), found.mean(axis=1), found.std(axis=1),
+            fmt=mark, label=f"$\\log \\omega$, mean ± standard deviation: {name}", **look,
+        )  # fmt: skip
+        mean = np.log(np.exp(found).mean(axis=1))
+        right.plot(counts, mean, "x", color=colour, label=f"$\\log$ mean of $\\omega$: {name}")
+    right.axhline(0, color=BLACK, lw=1)
+    right.set(xscale="log", xlabel="powers $T$", ylabel="nats above $\\log P(D)$")
+    right.set_xticks(counts, [str(count) for count in counts])
+    right.minorticks_off()
+    legend_above(right, 1)
+    right.set_title(
+        "The mean of $\\omega$ is right for any $T$", loc="left", fontsize="medium", pad=70
+    )
+    return figure
+
+
+# M21: what three models say of all 256 data sets
+
+
+def evidence_by_changes() -> dict[str, Any]:
+    """Return the mean evidence (8,) of the data sets with 0 to 7 label changes, of each model."""
+    number = occam.changes(occam.LABELS)
+    found = {"degree 7": np.full(256, 2.0**-8)}
+    for name, degree in (("line", 1), ("parabola", 2)):
+        model = Model(MLP((degree, 1)), GaussianPrior(occam.PRIOR), BernoulliLikelihood())
+        w, shares = occam.nodes(degree + 1, 61, occam.PRIOR)
+        found[name] = occam.sum_over_weights(model, occam.features(8, degree), w, shares)[0]
+    return {
+        name: np.bincount(number, of_all) / np.bincount(number) for name, of_all in found.items()
+    }
+
+
+def razor() -> Figure:
+    """Draw the evidence of three models against the complexity of the data."""
+    figure = Figure(figsize=(6.0, 3.6), layout="constrained")
+    ax = figure.subplots()
+    means = evidence_by_changes()
+    for name, colour, look in (("line", BLUE, "o-"), ("parabola", VERMILLION, "s--"),
+                               ("degree 7", BLACK, "^:")):  # fmt: skip
+        ax.semilogy(range(8), means[name], look, color=colour, label=name)
+    ax.set(ylim=(1e-5, 0.3), xlabel="label changes along the line: how complex the data are")
+    ax.set_ylabel("mean evidence $P(D|m)$ of a data set")
+    legend_above(ax, 3)
+    titled(ax, "Eight labels: what is spent on simple data is missing for others")
+    return figure
+
+
+# D36: weights of plain.py removed, by signal-to-noise and by size
+
+
+def removed() -> tuple[Any, Any, dict[str, Any]]:
+    """Return ratios (P,), shares of the weights, and the error without these, by each order."""
+    (theta,) = thetas([300])
+    mu, rho = np.split(theta, 2)
+    ratios = np.abs(mu) / plain.softplus(rho)
+    x = np.linspace(-2, 2, 101)[:, None]
+    counts, errors = np.arange(0, mu.size + 1, 3), {}
+    for name, order in (("signal-to-noise", ratios), ("size", np.abs(mu))):
+        kept = np.argsort(np.argsort(order)) >= counts[:, None]
+        f = plain.forward(NET, kept * mu, x)[0][:, :, 0]
+        errors[name] = np.sqrt(np.mean((f - x[:, 0] ** 2) ** 2, axis=1))
+    return ratios, counts / mu.size, errors
+
+
+def pruning() -> Figure:
+    """Draw the signal-to-noise ratios of plain.py's weights, and its error without the lowest."""
+    figure = Figure(figsize=(8.4, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    ratios, shares, errors = removed()
+    edges = np.geomspace(0.01, 100, 25)
+    left.stairs(np.histogram(ratios, edges)[0], edges, fill=True, color=SKY, ec=BLUE)
+    left.axvline(1, color=BLACK, lw=1, ls="--")
+    left.set(xscale="log", xlabel="signal-to-noise ratio $|\\mu| / \\sigma$", ylabel="weights")
+    left.set_title("61 weights of the band", loc="left", fontsize="medium", pad=34)
+    for name, colour, look in (("signal-to-noise", BLUE, "-"), ("size", GREY, "--")):
+        right.plot(100 * shares, errors[name], look, color=colour, label=f"lowest by {name}")
+    right.set(xlim=(0, 100), ylim=(0, None), xlabel="weights removed (%)")
+    right.set_ylabel("error of the mean network (units of $y$)")
+    legend_above(right, 2)
+    titled(right, "What is left of the parabola")
+    return figure
+
+
+# D9, D44: a slope measured, and a slope proved
+
+
+def measured(steps: Any, at: float = -1.3) -> dict[str, Any]:
+    """Return the relative error of three measured slopes of the spring's F for rho, by step."""
+
+    def f(rho: Any) -> Any:
+        return sum(complexity_and_misfit(4.7, np.log(1 + np.exp(rho))))
+
+    ahead, behind = (f(at + s * steps) - f(at - s * steps) for s in (1, 2))
+    found = {
+        "second order": ahead / (2 * steps),
+        "fourth order": (8 * ahead - behind) / (12 * steps),
+        "complex step": f(at + 1j * steps).imag / steps,
+    }
+    right = slope(np.array([4.7, at]))[1]
+    return {name: np.abs(each / right - 1) for name, each in found.items()}
+
+
+def excess(points: int, rng: np.random.Generator, surplus: int) -> Any:
+    """Return, over p, slope of the value less slope by hand of the spring at random residues.
+
+    The value is -log P(w, y) but for a constant, 2 (w - 5)^2 + 2 (w - 5.5)^2; by hand stands
+    8 w - 42, and `surplus` times (w - 5) / 10^14.
+    """
+    p = (1 << 61) - 1
+    found = []
+    for w in rng.integers(0, p, points).tolist():
+        half = pow(2, -1, p)
+        value = [(w - 5, 1), (w - 11 * half, 1)]  # dual numbers: residue and slope
+        squares = sum(2 * 2 * a * b for a, b in value)
+        by_hand = 8 * w - 42 + surplus * (w - 5) * pow(10**14, -1, p)
+        found.append((squares - by_hand) % p / p)
+    return np.array(found)
+
+
+def oracles() -> Figure:
+    """Draw the error of measured slopes against the step, and residues of a right and wrong one."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    steps = np.logspace(-12, -0.5, 70)
+    for (name, error), colour, mark in zip(
+        measured(steps).items(), (VERMILLION, BLUE, GREEN), "os^", strict=True
+    ):
+        left.loglog(steps, error + 1e-17, mark, color=colour, ms=3.5, label=name)
+    left.set(ylim=(5e-18, 10), xlabel="step $h$ (units of $\\rho$)", ylabel="relative error")
+    legend_above(left, 3)
+    titled(left, "Measured: $\\partial F / \\partial\\rho$ of the spring")
+    for surplus, colour, mark, name in (
+        (1, VERMILLION, "o", "wrong by $10^{-14}$"),
+        (0, BLUE, "s", "right"),
+    ):
+        shares = excess(60, np.random.default_rng(0), surplus)
+        right.plot(range(1, 61), shares, mark, color=colour, ms=4, label=name)
+    right.set(ylim=(-0.05, 1.05), xlabel="random point of the field", ylabel="excess / $p$")
+    legend_above(right, 2)
+    titled(right, "Proved: excess of the slope, modulo $p$")
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "many-networks": many_networks,
     "two-weights": two_weights,
@@ -1588,6 +1957,14 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "mixture": mixture,
     "widths": widths,
     "powerball": powerball,
+    "correlated": correlated,
+    "jacobian": jacobian,
+    "crps": crps,
+    "walk-forward": walk_forward,
+    "annealing": annealing,
+    "razor": razor,
+    "pruning": pruning,
+    "oracles": oracles,
 }
 
 

@@ -2,12 +2,14 @@
 
 import importlib.util
 import re
+from math import comb
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from bbb_numpy.evaluation.calibration import crps_gaussian
 from bbb_studies.kebude import regression
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -338,6 +340,114 @@ def test_the_drawn_misfit_is_seen_by_neighbours_and_not_by_the_mean(figures):
     }
     assert found["residuals of neighbours"] < 0.03
     assert 0.3 < found["mean of y"] < 0.7  # which the intercept fits
+
+
+@pytest.mark.equation("M1")
+def test_the_drawn_posterior_of_stiffness_and_zero_is_the_joint_density_s(figures):
+    mean, covariance, variances = figures.zeroed()
+    w, b = np.meshgrid(np.linspace(3.5, 7, 401), np.linspace(-5, 5, 401), indexing="ij")
+    log_joint = -((w - 5) ** 2) / (2 * 0.25) - b**2 / 2
+    for load, y in zip(figures.LOADS, (11.0, 16.0, 21.5), strict=True):
+        log_joint = log_joint - (y - w * load - b) ** 2 / 2
+    density = np.exp(log_joint - log_joint.max())
+    density /= density.sum()
+    assert np.allclose([np.sum(density * w), np.sum(density * b)], mean, atol=1e-6)
+    found = np.sum(density * (w - mean[0]) * (b - mean[1]))
+    assert found == pytest.approx(covariance[0, 1], rel=1e-6)
+    across, drawn = np.array([0.0, 3.0, 10.0]), [np.diag(variances), covariance]
+    narrow, right = (figures.of_lines(each, across) for each in drawn)
+    assert (narrow[[0, 2]] < right[[0, 2]]).all()  # as it is described
+    assert narrow[1] > right[1]
+
+
+@pytest.mark.equation("M14")
+def test_the_drawn_densities_of_the_logit_are_normalised_and_the_gaussian_is_the_best(figures):
+    zeta = np.linspace(-15, 10, 20_001)
+    a, b = figures.HEADS
+    log_p = np.log(figures.logit_density(zeta, figures.HEADS))
+    for heads in (figures.HEADS, (a - 1, b - 1)):
+        density = figures.logit_density(zeta, heads)
+        assert np.trapezoid(density, zeta) == pytest.approx(1, rel=1e-9)
+        mean = np.trapezoid(density / (1 + np.exp(-zeta)), zeta)
+        assert mean == pytest.approx(heads[0] / sum(heads), rel=1e-9)
+
+    def elbo(mu, sigma):
+        q = np.exp(-0.5 * ((zeta - mu) / sigma) ** 2) / (sigma * np.sqrt(2 * np.pi))
+        return np.trapezoid(q * log_p, zeta) + np.log(sigma)
+
+    best = elbo(*figures.fitted())
+    for mu, sigma in ((0.01, 0), (-0.01, 0), (0, 0.01), (0, -0.01)):
+        assert elbo(figures.fitted()[0] + mu, figures.fitted()[1] + sigma) < best
+
+
+@pytest.mark.equation("D34")
+def test_the_drawn_scores_are_means_over_the_target_and_the_honest_one_is_least(figures):
+    mean, deviation = figures.STRETCH
+    z, weight = np.polynomial.hermite_e.hermegauss(80)
+    y = mean + deviation * z
+    for sigma in (0.5, deviation, 2.0):
+        scores = crps_gaussian(np.full(len(y), mean), np.full(len(y), sigma), y)
+        assert figures.stated(sigma)[0] == pytest.approx(scores @ weight / weight.sum(), rel=1e-2)
+    others = figures.stated(deviation * np.array([0.9, 1.1]))
+    assert (others[0] > figures.stated(deviation)[0]).all()
+    assert (np.diff(others[1]) > 0).all()  # alone the distance is least for the sharpest
+
+
+@pytest.mark.equation("D38")
+def test_the_drawn_rows_train_before_any_is_tested(figures):
+    walk = figures.walk()
+    assert [name for name, *_ in walk] == ["2013", "2014", "2015", "2016"]
+    for name, train, test in walk:
+        assert train.max() < test.min()
+        assert set(test.astype("datetime64[Y]").astype(str)) == {name}
+
+
+@pytest.mark.equation("M20")
+def test_the_drawn_weights_average_to_the_evidence_whether_or_not_they_move(figures):
+    for steps in (1, 4, 32):
+        for moves in (False, True):
+            found = figures.annealed(steps, 20_000, np.random.default_rng(steps), moves)
+            weights = np.exp(found - figures.LOG_EVIDENCE)
+            assert abs(weights.mean() - 1) < 4 * weights.std() / len(weights) ** 0.5
+    assert (
+        found.std() < 0.2 < 1 < figures.annealed(32, 20_000, np.random.default_rng(0), False).std()
+    )
+
+
+@pytest.mark.equation("M21")
+def test_the_drawn_evidences_sum_to_one_and_the_best_is_the_one_that_the_book_names(figures):
+    means = figures.evidence_by_changes()
+    sizes = 2 * np.array([comb(7, k) for k in range(8)])
+    for of_all in means.values():
+        assert sizes @ of_all == pytest.approx(1, rel=1e-9)
+    best = [max(means, key=lambda name: means[name][k]) for k in range(8)]
+    assert best == ["line"] * 2 + ["parabola"] + ["degree 7"] * 5
+
+
+@pytest.mark.equation("D36")
+def test_of_the_band_most_weights_can_go_and_better_by_their_ratio_as_drawn(figures):
+    ratios, shares, errors = figures.removed()
+    by_ratio, by_size = errors["signal-to-noise"], errors["size"]
+    assert by_ratio[0] == by_size[0] < 0.25
+    assert len(ratios) == 61
+    assert (by_ratio[shares < 0.5] < 1.05 * by_ratio[0]).all()
+    at = np.argmax(shares > 0.85)
+    assert by_ratio[at] < 0.5 < 1 < by_size[at]
+
+
+@pytest.mark.equation("D9")
+def test_the_drawn_errors_of_measured_slopes_have_the_bars_that_the_book_gives(figures):
+    errors = figures.measured(np.logspace(-12, -0.5, 70))
+    assert 1e-12 < errors["second order"].min() < 1e-9
+    assert 1e-15 < errors["fourth order"].min() < 1e-11
+    assert figures.measured(1e-12)["complex step"] < 1e-14
+
+
+@pytest.mark.equation("D44")
+def test_the_drawn_excess_is_zero_for_the_right_slope_alone(figures):
+    rng = np.random.default_rng(1)
+    assert not figures.excess(30, rng, 0).any()
+    assert (figures.excess(30, rng, 1) > 0).all()
 
 
 @pytest.mark.equation("D4", "K44")
