@@ -58,8 +58,8 @@ ax.plot(x, y, ".", color=style.GREY, markersize=5)
 ax.set(xlabel="x", ylabel="y")
 ax.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
 # alt: Sixty points of a sine between -2 and 2, with mean and epistemic band of two methods. HMC
-# follows the sine; the mean field is smoother, and its band is wider on the left. Beyond the data
-# the sine leaves both bands on the left.
+# follows the sine; the mean field is smoother. To the left of the data the sine leaves both bands,
+# to the right that of the mean field alone.
 plt.show()
 
 # %% [markdown]
@@ -88,9 +88,9 @@ methods = [method for method in tables.LABELS if any(method == one for _, one in
 def table(title, content):
     """Print content(set, method), a text, of every cell."""
     print(title)
-    print(f"{'':15}" + "".join(f"{name:>18}" for name in sets))
+    print(f"{'':15}" + "".join(f"{name:>22}" for name in sets))
     for method in methods:
-        line = "".join(f"{content(name, method):>18}" for name in sets)
+        line = "".join(f"{content(name, method):>22}" for name in sets)
         if line.strip(" -/"):
             print(f"{method:15}{line}")
 
@@ -483,8 +483,8 @@ for seen, colour, label in ((used, style.BLUE, "a clear output weight"),
 ax.set(xlabel="hidden units, sorted", ylabel="KL (nats)", title="the price of each unit")
 ax.set_xticks([])
 ax.legend(frameon=False)
-# alt: The KL divergence of each hidden unit, sorted: few are large and have a clear output weight;
-# the others cost next to nothing and are given up.
+# alt: The KL divergence of each hidden unit, sorted: three cost 7 to 12 nats and have a clear
+# output weight; the others cost a nat and a half each and are given up.
 plt.show()
 
 # %% [markdown]
@@ -545,8 +545,9 @@ table("\nroot of training RMSE^2 + epistemic^2, over the noise", means(identity,
 
 # %% [markdown]
 # If training RMSE *and* noise of a variational row are above 1, it underfits; if training RMSE is
-# below 1 while test NLL is worse, it overfits, as points do. In the second table the epistemic
-# standard deviation may be that of test rows: no exact check of the identity above.
+# below 1 while test NLL is worse, it overfits, as points do. The second table is about 1 for the
+# first three rows, which maximise the bound (not exactly: their epistemic standard deviation may be
+# that of test rows).
 #
 # ## 4. Why the inclusive KL needs many samples
 #

@@ -489,7 +489,8 @@ for judge in judges:
 # - **Uniform noise** leaves every comparison at fixed noise right. Only an expectation refutes it.
 # - **The last row is no wrong formula.** At $\rho = -30$ the sum $1 + e^\rho$ keeps three digits
 #   of $e^\rho$. The complex step is rounded alike and agrees; a field does not round. The library's
-#   softplus is right there ([D7](../derivations/numbers-and-proofs.md#d7-the-stable-softplus-family)).
+#   softplus is right there
+#   ([D7](../derivations/numbers-and-proofs.md#d7-the-stable-softplus-family)).
 #
 # What nobody sees is a formula misread before it was written twice: that takes somebody who derives
 # it ([derivations.md](../derivations.md)). A network's expectations have no closed form; there the
