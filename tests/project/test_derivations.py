@@ -45,7 +45,7 @@ def test_the_contents_lead_to_every_entry_and_every_page() -> None:
         assert anchor == f"#{tag.lower()}", tag
     for page, markdown in list(PAGES.items())[1:]:
         title = markdown[2:].splitlines()[0]
-        after = rf"^- \[{title}\]\({page}\)(.*?)(?=\n- |\Z)"
+        after = rf"^- \[{re.escape(title)}\]\({page}\)(.*?)(?=\n- |\Z)"
         (listed,) = re.findall(after, contents, re.DOTALL | re.MULTILINE)
         named = re.findall(r"\b[A-Z]\d+\b", listed)
         assert named == [entry.tag for entry in entries(markdown)], page

@@ -4,12 +4,14 @@ import importlib.util
 import re
 from math import comb
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from bbb_numpy.evaluation.calibration import crps_gaussian
+from bbb_numpy.evaluation.convergence import convergence
 from bbb_studies.kebude import regression
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,6 +91,92 @@ def test_the_draws_of_sghmc_in_the_figure_have_the_variance_above_them(figures, 
     draws, variance = figures.heated(h)
     chains = (draws.reshape(10, -1) ** 2).mean(axis=0)
     assert abs(chains.mean() - variance) < 4 * chains.std() / len(chains) ** 0.5
+
+
+@pytest.mark.parametrize(("name", "size"), [("two_modes", 1), ("weights_and_scale", 5)])
+def test_the_slopes_of_the_densities_that_fool_are_those_of_their_values(figures, name, size):
+    density, h = getattr(figures, name), 1e-6
+    at = np.random.default_rng(0).standard_normal((20, size))
+    ahead, behind = ([density(at + step * unit)[0] for unit in np.eye(size)] for step in (h, -h))
+    slopes = (np.array(ahead) - behind).T / (2 * h)
+    assert np.allclose(slopes, density(at)[1], rtol=1e-5, atol=1e-5)
+
+
+def test_the_typical_set_is_where_the_samplers_say(figures):
+    radius = np.linspace(1e-3, 16, 20_001)
+    mass = figures.shell(61, radius)
+    mean = np.trapezoid(radius * mass, radius)
+    assert np.trapezoid(mass, radius) == pytest.approx(1, rel=1e-6)
+    assert f"{mean:.1f}" == "7.8"
+    assert f"{np.trapezoid((radius - mean) ** 2 * mass, radius) ** 0.5:.1f}" == "0.7"
+
+
+@pytest.mark.equation("M7")
+def test_the_ball_of_the_spring_rolls_as_it_should_and_keeps_its_energy(figures):
+    fine, coarse = figures.rolled(1200, 0.005), figures.rolled()
+    time = 0.005 * np.arange(1201)
+    assert np.allclose(fine[:, 0], 5.25 - 0.55 * np.cos(time) + 0.375 * np.sin(time), atol=1e-4)
+    energy = coarse[:, 1] + coarse[:, 2]
+    assert 0.05 < np.ptp(energy) / energy[0] < 0.07
+    assert np.ptp(fine[:, 1] + fine[:, 2]) < 1e-4
+
+
+@pytest.mark.equation("D49")
+def test_along_the_drawn_path_the_work_pays_for_the_fall_of_the_density(figures):
+    _, _, fall, work = figures.steered().T
+    assert np.ptp(fall) > 2
+    assert np.abs(fall + work).max() < 0.02
+
+
+def test_chains_in_one_of_two_modes_fool_every_diagnostic(figures):
+    pytest.importorskip("arviz")
+    draws = figures.stuck()
+    said = figures.judged(draws.positions[:, :, 0])
+    assert draws.positions.max() < 0
+    assert said["R-hat"] < 1.01
+    assert said["ESS"] > 1000
+    assert draws.divergences == 0
+    assert figures.e_bfmi(draws).min() > 1
+
+
+@pytest.mark.equation("M7")
+def test_half_turns_have_the_best_mean_and_no_square(figures):
+    pytest.importorskip("arviz")
+    draws = figures.half_turns()
+    theta = draws.positions[:, :, 0]
+    assert figures.judged(theta)["ESS"] == pytest.approx(2000 * np.log10(2000))  # ArviZ's limit
+    assert figures.judged(theta**2)["ESS"] < 10
+    assert figures.e_bfmi(draws).mean() == pytest.approx(2, abs=0.15)
+
+
+@pytest.mark.equation("D50")
+def test_no_sampler_of_constant_speed_sees_the_neck_of_the_funnel(figures):
+    neck = NormalDist(0, 1.5).cdf(-2)
+    assert f"{neck:.2f}" == "0.09"
+    hmc, mams = (figures.in_the_funnel(kernel) for kernel in (figures.HMC(), figures.MAMS()))
+    assert hmc.divergences > 10
+    assert mams.divergences == 0
+    for draws in (hmc, mams):
+        assert np.mean(draws.positions[:, :, 0] < -2) < 0.7 * neck
+    assert figures.e_bfmi(hmc).max() < 0.5
+
+
+@pytest.mark.equation("D50")
+def test_a_biased_sampler_is_sure_of_the_wrong_variance(figures):
+    pytest.importorskip("arviz")
+    values = figures.unadjusted()
+    said = figures.judged(values)
+    assert said["R-hat"] < 1.01
+    assert values.mean() - 1 > 10 * said["MCSE"]
+    assert f"{100 * (values.mean() - 1):.0f}" == "7"
+
+
+@pytest.mark.long
+def test_the_drawn_chains_agree_in_functions_and_not_in_weights(figures):
+    pytest.importorskip("arviz")
+    found = convergence(figures.permuted())
+    assert found.worst("functions").r_hat < 1.05
+    assert found.worst("weights").r_hat > 1.3
 
 
 @pytest.mark.equation("K5")
