@@ -24,15 +24,22 @@ from sklearn.datasets import load_diabetes
 
 from bbb_numpy import MLP, BayesianMLPRegressor, GaussianLikelihood, Model, plain, sample
 from bbb_numpy.evaluation.calibration import pit
+from bbb_numpy.evaluation.certificate import binary_kl, invert_kl
 from bbb_numpy.evaluation.convergence import import_arviz
 from bbb_numpy.evaluation.model_checks import QUANTITIES
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
+from bbb_numpy.model.kl_weights import (
+    CyclicalWarmUp,
+    LinearWarmUp,
+    geometric_kl_weights,
+    proportional_kl_weights,
+)
 from bbb_numpy.model.objectives import LogDensities, Renyi
 from bbb_numpy.numeric.buffers import Buffers
-from bbb_numpy.numeric.elementary import softplus_parts
+from bbb_numpy.numeric.elementary import gamma_half_step, log_factorial, softplus_parts
 from bbb_numpy.parts.discrete import BernoulliLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.network import forward
@@ -60,8 +67,12 @@ from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
 from bbb_numpy.sampling.mcmc.microcanonical import isokinetic
 from bbb_numpy.sampling.run import sample_target
 from bbb_numpy.training.optimizers import SGD, Adam, Momentum, Optimizer
+from bbb_studies import linear_gaussian
+from bbb_studies.data import path_loss
 from bbb_studies.data.powerball import exact
 from bbb_studies.mullachery import occam, sp500
+from bbb_studies.mullachery.coin import coin_log_density
+from bbb_studies.ours import elbo_minima
 
 HERE = Path(__file__).parent
 SPRING = (5.25, 8.0)  # mean and precision of the posterior of the spring, see derivations/why.md
@@ -310,6 +321,553 @@ def training(folder: Path = HERE) -> Path:
     moving = FuncAnimation(figure, lambda i: frame(axes, EPOCHS[i], found[i]), frames=len(EPOCHS))
     moving.save(folder / "training.gif", PillowWriter(fps=1), dpi=90)
     return folder / "training.gif"
+
+
+# Why: the spring, before and after one reading, and what the coin says after some tosses
+
+
+def gaussian(x: Any, mean: Any, deviation: Any) -> Any:
+    """Return the density of N(mean, deviation^2) at x."""
+    return np.exp(-0.5 * ((x - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))
+
+
+def spring_after(readings: float) -> tuple[float, float]:
+    """Return mean and standard deviation of the spring's weight after readings of 11 cm (D8).
+
+    Readings tempered by beta count as 1 / beta (D24).
+    """
+    precision = 4 + 4 * readings
+    return (4 * 5 + 4 * readings * 5.5) / precision, precision**-0.5
+
+
+def spring() -> Figure:
+    """Draw what is believed of the spring: the lines that remain, and the densities."""
+    figure = Figure(figsize=(8.4, 4.0), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    load, w = np.linspace(0, 4, 51), np.linspace(3.3, 7.2, 301)
+    for (mean, deviation), colour, hatch, label in (
+        (spring_after(0), ORANGE, "//", "catalogue, ± 2 sd"),
+        (spring_after(1), BLUE, "", "with the reading, ± 2 sd"),
+    ):
+        edges = [load * (mean + sign * 2 * deviation) for sign in (-1, 1)]
+        look: dict[str, Any] = {"fc": "none" if hatch else colour, "ec": colour, "hatch": hatch}
+        left.fill_between(load, *edges, alpha=0.55, lw=0.8, label=label, **look)
+    left.plot(load, 5.5 * load, "--", color=BLACK, lw=1.2, label="least squares")
+    left.errorbar(2, 11, 2, color=BLACK, fmt="o", capsize=4, ms=5, label="reading, ± 2 cm")
+    left.set(xlim=(0, 4), ylim=(0, 26), xlabel="load $x$ (kg)", ylabel="stretch $y$ (cm)")
+    right.plot(w, gaussian(w, 5, 0.5), "--", color=ORANGE, lw=1.8, label="prior")
+    right.plot(w, gaussian(w, 5.5, 0.5), ":", color=GREY, lw=2, label="likelihood, area 1")
+    mean, deviation = spring_after(1)
+    right.fill_between(w, gaussian(w, mean, deviation), color=PALE, lw=0)
+    right.plot(w, gaussian(w, mean, deviation), color=BLACK, label="posterior")
+    right.axvline(5.5, ymax=0.64, color=BLACK, ls="--", lw=1, label="least squares")
+    right.set(xlim=(3.3, 7.2), ylim=(0, 1.25), ylabel="density (kg per cm)")
+    right.set_xlabel("$w$ (cm per kg)")
+    for ax, title in ((left, "One load, one reading"), (right, "Every stretch per kilogram")):
+        legend_above(ax, 2)
+        titled(ax, title)
+    return figure
+
+
+TOSSES = ((0, 0), (1, 0), (7, 3), (63, 37))  # heads and tails
+
+
+def coin() -> Figure:
+    """Draw the density of the chance of heads after some tosses."""
+    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    ax = figure.subplots()
+    r = np.linspace(0, 1, 401)
+    for (heads, tails), colour, dash in zip(
+        TOSSES, (ORANGE, GREY, BLUE, BLACK), ("--", ":", "-.", "-"), strict=True
+    ):
+        with np.errstate(divide="ignore"):
+            density = np.exp(coin_log_density(r, heads, tails))
+        ax.plot(r, density, dash, color=colour, lw=1.8, label=f"{heads} heads, {tails} tails")
+    ax.set(xlim=(0, 1), ylim=(0, 8.6), xlabel="chance of heads $r$", ylabel="density")
+    legend_above(ax, 2)
+    titled(ax, "A coin, after 0, 1, 10 and 100 tosses")
+    return figure
+
+
+def heads_in_two_units(heads: int = 3) -> tuple[Any, Any]:
+    """Return the most probable chance of heads, as r itself and by way of its logit (W2)."""
+    r = np.linspace(0, 1, 100_001)[1:-1]
+    density = (heads + 1) * r**heads
+    return r[np.argmax(density)], r[np.argmax(density * r * (1 - r))]  # dr / dz = r (1 - r)
+
+
+def units() -> Figure:
+    """Draw one belief in two units, and the maximum of each density."""
+    figure = Figure(figsize=(8.4, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    r, z = np.linspace(0, 1, 201), np.linspace(-3, 7, 301)
+    s = 1 / (1 + np.exp(-z))
+    left.plot(r, 4 * r**3, color=BLACK, label="posterior")
+    right.plot(z, 4 * s**4 * (1 - s), color=BLACK, label="the same posterior")
+    ends = (left, 1.0, 4.0, 0.8), (right, np.log(4), 4 * 0.8**4 * 0.2, np.log(4))
+    for ax, most, height, mean in ends:
+        ax.plot(most, height, "o", color=VERMILLION, ms=8, clip_on=False, label="its maximum: MAP")
+        label = "mean of $r$: 0.8" if ax is left else "the same place: $r = 0.8$"
+        ax.axvline(mean, color=GREY, ls=":", lw=1.6, label=label)
+    left.set(xlim=(0, 1), ylim=(0, 4.3), xlabel="chance of heads $r$", ylabel="density of $r$")
+    right.set(xlim=(-3, 7), ylim=(0, 0.4), ylabel="density of $z$")
+    right.set_xlabel("logit $z = \\log r / (1 - r)$")
+    for ax, title in ((left, "Three heads: MAP says $r = 1$"), (right, "... and here $r = 0.8$")):
+        legend_above(ax, 2)
+        titled(ax, title)
+    return figure
+
+
+# D6, D24: who pays the complexity cost, and what a part of it aims at
+
+
+def shares_of_ten() -> Figure:
+    """Draw the shares of ten minibatches, and what has been paid after each."""
+    figure = Figure(figsize=(8.4, 3.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    i, sizes = np.arange(1, 11), [10] * 10
+    for shares_, colour, mark, label in (
+        (proportional_kl_weights(sizes), BLUE, "o-", "proportional, $B_i / N$"),
+        (geometric_kl_weights(sizes), VERMILLION, "s--", "geometric, $2^{M - i} / (2^M - 1)$"),
+        (np.ones(10), GREY, "^:", "the whole each time: wrong"),
+    ):
+        left.plot(i, shares_, mark, color=colour, ms=5, lw=1.2, label=label)
+        right.plot(np.arange(11), np.cumsum([0, *shares_]), mark, color=colour, ms=5, lw=1.2)
+    left.set(ylim=(0, 1.05), ylabel="share $\\pi_i$")
+    right.set(ylim=(0, 2.6), ylabel="complexity cost paid, in KL")
+    for ax in (left, right):
+        ax.set(xlabel="minibatch $i$ of ten", xticks=[0, 2, 4, 6, 8, 10], xlim=(-0.2, 10.3))
+    left.set_title("What each pays", loc="left", fontsize="medium")
+    right.set_title("What has been paid", loc="left", fontsize="medium")
+    legend_of_figure(figure, left, 3)
+    return figure
+
+
+def tempering() -> Figure:
+    """Draw the spring's tempered posteriors, and the factor of a warm-up by epochs."""
+    figure = Figure(figsize=(8.4, 4.0), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    w, mean, deviation = np.linspace(3.7, 6.8, 301), *spring_after(1)
+    left.fill_between(w, gaussian(w, mean, deviation), color=PALE, lw=0)
+    for (centre, width), colour, dash, label in (
+        ((mean, deviation), BLACK, "-", "$\\beta = 1$: posterior"),
+        (spring_after(4), BLUE, "--", "$\\beta = 1/4$: data four times"),
+        (spring_after(0.25), GREEN, "-.", "$\\beta = 4$"),
+        ((mean, deviation / 2), VERMILLION, ":", "cold, $T = 1/4$"),
+    ):
+        left.plot(w, gaussian(w, centre, width), dash, color=colour, lw=1.8, label=label)
+    left.set(xlim=(3.7, 6.8), ylim=(0, 2.4), ylabel="density (kg per cm)")
+    left.set_xlabel("$w$ (cm per kg)")
+    epochs = np.arange(100)
+    for rule, colour, dash, label in (
+        (LinearWarmUp(), BLACK, "-", "linear"),
+        (CyclicalWarmUp(), BLUE, "--", "cyclical"),
+    ):
+        factors = [rule(int(e), 100) for e in epochs]
+        right.step(epochs, factors, dash, color=colour, where="mid", label=label)
+    right.set(xlim=(0, 100), ylim=(0, 1.05), xlabel="epoch", ylabel="factor $\\beta$")
+    titles = (left, "What is aimed at: the spring"), (right, "Warm-up: on the way to 1")
+    for ax, title in titles:
+        legend_above(ax, 2)
+        titled(ax, title)
+    return figure
+
+
+# D2, D63: the cloud in which a constant rate ends
+
+
+def errors_of_steps(runs: int = 200, steps: int = 400) -> Any:
+    """Return the root mean square errors (2, steps) of natural steps of 1 / t and of 0.1 (D63).
+
+    Of the precision's first entry, in units of that of one minibatch.
+    """
+    rng, problem = np.random.default_rng(0), linear_gaussian.draw(np.random.default_rng(0))
+    truth = linear_gaussian.exact(problem).precision[0, 0]
+    squares = np.zeros((2, steps))
+    for _ in range(runs):
+        ends = [linear_gaussian.Natural(np.zeros(3), np.eye(3))] * 2
+        for t in range(1, steps + 1):
+            rows = rng.integers(40, size=4)
+            for k, rate in enumerate((1 / t, 0.1)):
+                ends[k] = linear_gaussian.natural_step(ends[k], problem, rows, rate)
+                squares[k, t - 1] += (ends[k].precision[0, 0] - truth) ** 2
+    single = 40 * np.std(problem.x[:, 0] ** 2) / 0.3**2 / 2
+    return np.sqrt(squares / runs) / single
+
+
+def cloud() -> Figure:
+    """Draw the error of steps that fall as 1 / t beside that of constant ones."""
+    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    ax = figure.subplots()
+    t = np.arange(1, 401)
+    falling, constant = errors_of_steps()
+    ax.plot(t, constant, "--", color=VERMILLION, label="constant, $r = 0.1$")
+    ax.plot(t, falling, color=BLUE, label="falling, $r_t = 1/t$")
+    ax.axhline((0.1 / 1.9) ** 0.5, color=BLACK, ls=":", lw=1.6, label="$\\sqrt{r / (2 - r)}$")
+    ax.plot(t, t**-0.5, color=BLACK, ls="-.", lw=1, label="$1 / \\sqrt{t}$")
+    ax.set(xscale="log", yscale="log", xlim=(1, 400), xlabel="step")
+    ax.set_ylabel("error of a precision,\nin those of one minibatch")
+    plain_numbers(ax.xaxis)
+    plain_numbers(ax.yaxis)
+    legend_above(ax, 2)
+    titled(ax, "A constant rate ends in a cloud")
+    return figure
+
+
+def valleys() -> Figure:
+    """Draw two functions at which descent ends, and F on three ways between minima (D53)."""
+    figure = Figure(figsize=(8.4, 4.0), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    found, x = elbo_minima.search(0, starts=3, progress=False), np.linspace(-2.4, 2.4, 121)
+    left.plot(found.x, found.y, ".", color=BLACK, ms=5, label="24 rows")
+    for kind, colour, dash in ((0, BLUE, "-"), (1, VERMILLION, "--")):
+        first = int(np.flatnonzero(found.kinds == kind)[0])
+        mean, _ = elbo_minima.moments(found.thetas[first], x[:, None])
+        label = f"$F = {found.energies[first]:.1f}$ nats"
+        left.plot(x, mean, dash, color=colour, lw=1.8, label=label)
+    for name, label, colour, dash in (
+        ("itself, two units exchanged", "to its image, straight", GREY, ":"),
+        ("another function, aligned", "to the other minimum, straight", BLACK, "--"),
+        ("the same by a bend", "to the other minimum, bent", GREEN, "-"),
+    ):
+        right.plot(elbo_minima.PLACES, found.ways[name], dash, color=colour, lw=1.8, label=label)
+    left.set(xlim=(-2.4, 2.4), xlabel="x (dimensionless)", ylabel="mean of $f(x)$ (dimensionless)")
+    right.set(xlim=(0, 1), yscale="log", ylim=(20, 1500), ylabel="free energy (nats)")
+    right.set_xlabel("share of the way")
+    plain_numbers(right.yaxis, minor="25")
+    for ax, title in ((left, "Two of the minima, 1-3-1"), (right, "Between them")):
+        legend_above(ax, 2 if ax is left else 1)
+        ax.set_title(title, loc="left", fontsize="medium", pad=50)
+    return figure
+
+
+# D4, R9, D5, D29, D46, D57: predictions
+
+
+def variances_of_the_spring(load: Any, readings: Any) -> tuple[Any, Any]:
+    """Return the epistemic and the aleatoric variance in cm^2 of a stretch (D4)."""
+    return np.square(load) * spring_after(readings)[1] ** 2, np.ones_like(load)
+
+
+def two_variances() -> Figure:
+    """Draw both bands of the spring against the load, and both variances against readings."""
+    figure = Figure(figsize=(8.4, 4.0), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    load = np.linspace(0, 6, 61)
+    epistemic, aleatoric = variances_of_the_spring(load, 1)
+    for variance, look in (
+        (epistemic + aleatoric, {"color": PALE, "label": "total: a new reading"}),
+        (epistemic, {"color": BLUE, "alpha": 0.6, "label": "epistemic: the line"}),
+    ):
+        width = 2 * np.sqrt(variance)
+        left.fill_between(load, -width, width, lw=0, **look)
+    left.axhline(0, color=VERMILLION, label="predicted mean, 5.25 $x$")
+    left.plot(2, 11 - 2 * SPRING[0], "o", color=BLACK, ms=5, label="reading")
+    left.set(xlim=(0, 6), ylim=(-5.5, 5.5), xlabel="load $x$ (kg)")
+    left.set_ylabel("stretch less its mean (cm)")
+    n = np.arange(0, 21)
+    epistemic, aleatoric = variances_of_the_spring(np.full(21, 4.0), n)
+    right.plot(n, epistemic + aleatoric, color=BLACK, label="total")
+    right.plot(n, epistemic, "o--", ms=4, color=BLUE, label="epistemic")
+    right.plot(n, aleatoric, ":", color=GREY, lw=2, label="aleatoric")
+    right.set(xlim=(0, 20), ylim=(0, 5.2), xticks=[0, 5, 10, 15, 20])
+    right.set(xlabel="readings at 2 kg", ylabel="variance at 4 kg (cm²)")
+    titles = (left, "After one reading, ± 2 standard deviations"), (right, "More readings")
+    for ax, title in titles:
+        legend_above(ax, 2 if ax is left else 3)
+        titled(ax, title)
+    return figure
+
+
+def relu_moments(mu: Any, sigma: Any) -> Any:
+    """Return E max(w, 0) for w = N(mu, sigma^2) (R9)."""
+    normal = NormalDist()
+    ratio = np.asarray(mu) / sigma
+    return mu * np.vectorize(normal.cdf)(ratio) + sigma * np.vectorize(normal.pdf)(ratio)
+
+
+def mean_output() -> Figure:
+    """Draw one ReLU over the density of its weight, and what the means of both differ by."""
+    figure = Figure(figsize=(8.4, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    mu, sigma = 0.1, log(2)
+    w, every = np.linspace(-2.2, 2.4, 231), np.linspace(-2, 2, 161)
+    left.fill_between(w, gaussian(w, mu, sigma), color=PALE, lw=0, label="density of $w$")
+    left.plot(w, np.maximum(w, 0), color=BLACK, label="$f(w) = \\max(w, 0)$")
+    left.axhline(relu_moments(mu, sigma), color=BLUE, ls="--", lw=1.6, label="mean of $f$: 0.33")
+    left.plot(mu, mu, "s", color=VERMILLION, ms=7, label="$f$ of the mean: 0.10")
+    left.set(xlim=(-2.2, 2.4), ylim=(0, 1.5), xlabel="$w$", ylabel="output; density")
+    right.plot(every, relu_moments(every, sigma), "--", color=BLUE, lw=1.6, label="mean of $f$")
+    right.plot(every, np.maximum(every, 0), color=VERMILLION, label="$f$ of the mean")
+    right.set(xlim=(-2, 2), ylim=(0, 2), xlabel="mean $\\mu$ of $w$", ylabel="output")
+    titles = (left, "$w$ from $N(0.1, 0.69^2)$"), (right, "They differ at the bend")
+    for ax, title in titles:
+        legend_above(ax, 2)
+        titled(ax, title)
+    return figure
+
+
+def log_density_of_draws(y: float, samples: Any, repeats: int = 20_000) -> tuple[Any, float]:
+    """Return the mean estimate of log P(y | 2 kg) from S weights, for each S, and the truth (D5)."""
+    rng, (mean, deviation) = np.random.default_rng(0), spring_after(1)
+    found = []
+    for count in samples:
+        w = mean + deviation * rng.standard_normal((repeats, count))
+        found.append(np.log(gaussian(y, 2 * w, 1).mean(axis=1)).mean())
+    return np.array(found), log(gaussian(y, 2 * mean, (1 + 4 * deviation**2) ** 0.5))
+
+
+def log_density() -> Figure:
+    """Draw the mean estimate of a log predictive density against the number of samples."""
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    ax = figure.subplots()
+    samples = (1, 2, 4, 8, 16, 32, 64, 128)
+    found, truth = log_density_of_draws(13, samples)
+    ax.axhline(truth, color=BLACK, label="log of the mean density")
+    ax.plot(samples, found, "o--", color=BLUE, ms=5, label="mean of its estimate")
+    ax.axhline(found[0], color=GREY, ls=":", lw=1.8, label="mean of the log densities")
+    ax.set(xscale="log", xlabel="weights $S$ that are drawn", ylabel="nats")
+    ax.set_xticks(samples, [str(one) for one in samples])
+    ax.minorticks_off()
+    legend_above(ax, 2)
+    titled(ax, "A second reading at 2 kg, of 13 cm")
+    return figure
+
+
+def entropy(p: Any) -> Any:
+    """Return the entropy in nats of two classes with probabilities p and 1 - p, 0 < p < 1."""
+    return -p * np.log(p) - (1 - p) * np.log1p(-p)
+
+
+def entropies() -> Figure:
+    """Draw the entropy of two classes, its chord, and the two parts of it."""
+    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    ax = figure.subplots()
+    p, ends = np.linspace(1e-6, 1 - 1e-6, 201), np.array([0.1, 0.7])
+    middle, chord = ends.mean(), entropy(ends).mean()
+    ax.plot(p, entropy(p), color=BLACK, label="entropy $H$")
+    ax.plot(ends, entropy(ends), "o--", color=GREY, ms=7, label="two weight vectors")
+    for low, high, colour, width, label in (
+        (0, chord, ORANGE, 7, f"aleatoric: {chord:.2f} nats"),
+        (chord, entropy(middle), BLUE, 3, f"epistemic: {entropy(middle) - chord:.2f} nats"),
+    ):
+        ax.plot([middle, middle], [low, high], color=colour, lw=width, label=label,
+                solid_capstyle="butt")  # fmt: skip
+    ax.set(xlim=(0, 1), ylim=(0, 0.75), xlabel="probability of the first class", ylabel="nats")
+    legend_above(ax, 2)
+    titled(ax, "Two that disagree: 0.1 and 0.7")
+    return figure
+
+
+HUMPS = ((-2.0, 0.6), (2.0, 1.0))  # mean and standard deviation of two equal components
+
+
+def mixture_intervals(content: float = 0.9) -> tuple[Any, Any, Any]:
+    """Return the central interval, the region of highest density, the mean of quantiles (D46)."""
+    y = np.linspace(-7, 8, 150_001)
+    density = sum(gaussian(y, *hump) for hump in HUMPS) / 2
+    mass = np.cumsum(density) * (y[1] - y[0])
+    tails = (0.5 - content / 2, 0.5 + content / 2)
+    order = np.argsort(-density)
+    level = density[order[np.searchsorted(np.cumsum(density[order]) * (y[1] - y[0]), content)]]
+    inside = np.flatnonzero(np.diff(np.r_[0, density >= level, 0]))
+    normals = [NormalDist(*hump) for hump in HUMPS]
+    mean_of_quantiles = [np.mean([one.inv_cdf(u) for one in normals]) for u in tails]
+    region = y[np.minimum(inside, len(y) - 1)].reshape(-1, 2)
+    return np.interp(tails, mass, y), region, np.array(mean_of_quantiles)
+
+
+def intervals() -> Figure:
+    """Draw a mixture of two humps, and three answers to the question for 90 %."""
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    ax = figure.subplots()
+    y = np.linspace(-4.5, 5.5, 401)
+    parts = [gaussian(y, *hump) / 2 for hump in HUMPS]
+    ax.fill_between(y, sum(parts), color=PALE, lw=0)
+    ax.plot(y, sum(parts), color=BLACK, label="predictive density")
+    central, region, wrong = mixture_intervals()
+    rows = ([central], BLUE, "-", "central"), (region, GREEN, "--", "highest density")
+    for place, (pieces, colour, dash, label) in enumerate(
+        (*rows, ([wrong], VERMILLION, "-.", "mean of quantiles: wrong"))
+    ):
+        for k, piece in enumerate(pieces):
+            ax.plot(piece, [-0.04 - 0.04 * place] * 2, dash, color=colour, lw=3,
+                    label=None if k else label, marker="|", ms=9)  # fmt: skip
+    ax.set(xlim=(-4.5, 5.5), ylim=(-0.15, 0.36), yticks=[0, 0.1, 0.2, 0.3])
+    ax.set(xlabel="target $y$", ylabel="density")
+    legend_above(ax, 2)
+    titled(ax, "Two weights, one prediction, 90 %")
+    return figure
+
+
+CERTIFIED = (  # wrong on its images (%), KL in nats an image, certificate (%), after D58
+    ("free energy", 2.26, 29.7, 100.0, "^"),
+    ("the bound", 11.01, 0.245, 43.09, "s"),
+    ("taught prior", 2.20, 1e-4, 2.66, "o"),
+    ("the bound, taught prior", 2.13, 4e-4, 2.79, "D"),
+)
+
+
+def certificates() -> Figure:
+    """Draw kl against R with its root, and the certificate against the KL of one image."""
+    figure = Figure(figsize=(8.4, 4.0), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    r, allowed = 0.11, 0.245
+    every = np.linspace(r, 0.8, 300)
+    root = invert_kl(r, allowed)
+    left.plot(100 * every, [binary_kl(r, one) for one in every], color=BLACK,
+              label="kl(11 % || $R$)")  # fmt: skip
+    left.axhline(allowed, color=BLUE, ls="--", label="what KL allows: 0.245 nats")
+    left.plot(100 * root, allowed, "s", color=VERMILLION, ms=8, label=f"root: {100 * root:.0f} %")
+    left.set(xlim=(0, 80), ylim=(0, 1.2), ylabel="nats an image")
+    kl = np.geomspace(1e-4, 40, 200)
+    for share, colour, dash in ((0.11, GREY, "--"), (0.022, BLACK, "-")):
+        bound = [100 * invert_kl(share, one) for one in kl]
+        right.plot(kl, bound, dash, color=colour, label=f"{100 * share:g} % wrong")
+    for name, _, each, bound, mark in CERTIFIED:
+        right.plot(each, bound, mark, color=VERMILLION, ms=7, mec=BLACK, label=name)
+    right.set(xscale="log", ylim=(0, 105), xlabel="KL (nats an image); 0 is drawn at 0.0001")
+    right.set_ylabel("certificate (%)")
+    left.set_xlabel("share of cases to come that are wrong, $R$ (%)")
+    for ax, title, columns in (
+        (left, "The certificate is a root", 1), (right, "What a nat costs", 2),
+    ):  # fmt: skip
+        legend_above(ax, columns)
+        ax.set_title(title, loc="left", fontsize="medium", pad=50)
+    return figure
+
+
+# D12, D13, D15, D31, D41, D43, W6: likelihoods
+
+
+def pulls(residual: Any) -> dict[str, tuple[Any, Any]]:
+    """Return price -log P up to a constant, and pull on the mean, of residuals in units of s.
+
+    Gaussian noise, Student's t with 4 degrees, and noise that has followed its residual (D12).
+    """
+    square = residual**2
+    return {
+        "Gaussian": (square / 2, residual),
+        "Student t, 4 degrees": (2.5 * np.log1p(square / 4), 5 * residual / (4 + square)),
+        "noise head at $\\sigma = |y - m|$": (np.log(np.abs(residual)) + 0.5, 1 / residual),
+    }
+
+
+def residuals() -> Figure:
+    """Draw what a residual costs under three kinds of noise, and how it pulls at the mean."""
+    figure = Figure(figsize=(8.4, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    r = np.linspace(0.2, 6, 291)
+    looks = (BLACK, "-"), (GREEN, "--"), (BLUE, "-.")
+    for (name, (price, pull)), (colour, dash) in zip(pulls(r).items(), looks, strict=True):
+        left.plot(r, price, dash, color=colour, lw=1.8, label=name)
+        right.plot(r, pull, dash, color=colour, lw=1.8)
+    left.set(xlim=(0, 6), ylim=(-1.2, 8), ylabel="$-\\log P$ and a constant (nats)")
+    right.set(
+        xlim=(0, 6), ylim=(0, 5.2), ylabel="pull on the mean, $\\partial \\log P/\\partial f$"
+    )
+    titles = (left, "What a residual costs"), (right, "How it pulls")
+    for ax, title in titles:
+        ax.set_xlabel("residual $y - f$, in units of the scale")
+        ax.set_title(title, loc="left", fontsize="medium")
+    legend_of_figure(figure, left, 3)
+    return figure
+
+
+def discrete() -> Figure:
+    """Draw the price of two classes against the logit, and of counts against the log rate."""
+    figure = Figure(figsize=(8.4, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    z, f = np.linspace(-6, 6, 241), np.linspace(-2, 4, 241)
+    for y, colour, dash in ((1, BLUE, "-"), (0, VERMILLION, "--")):
+        price = softplus_parts(z).softplus - y * z
+        left.plot(z, price, dash, color=colour, lw=1.8, label=f"$y = {y}$")
+    for y, colour, dash in ((0, VERMILLION, "--"), (3, BLUE, "-"), (10, BLACK, "-.")):
+        price = np.exp(f) - y * f + log_factorial(y)
+        right.plot(f, price, dash, color=colour, lw=1.8, label=f"$y = {y}$")
+        if y:
+            right.plot(log(y), y - y * log(y) + log_factorial(y), "o", color=colour, ms=6)
+    left.set(xlim=(-6, 6), ylim=(0, 6.5), xlabel="logit $z$", ylabel="$-\\log P$ (nats)")
+    right.set(xlim=(-2, 4), ylim=(0, 20), xlabel="log rate $f$", ylabel="$-\\log P$ (nats)")
+    for ax, title in ((left, "Two classes"), (right, "Counts: least at $e^f = y$")):
+        legend_above(ax, 3)
+        titled(ax, title)
+    return figure
+
+
+STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156,
+            -3617 / 122400, 43867 / 244188, -174611 / 125400)  # fmt: skip
+
+
+def left_out(z: float) -> Any:
+    """Return the size of the first term that is left out after 0, 1, 2, ... of them (D31)."""
+    return np.array([abs(c) / z ** (2 * j + 1) for j, c in enumerate(STIRLING)])
+
+
+def digits_lost(nu: Any) -> Any:
+    """Return how far the difference of two log Gammas is from g(nu) (D41)."""
+    apart = [lgamma((one + 1) / 2) - lgamma(one / 2) - log(one / 2) / 2 for one in nu]
+    return np.abs(apart - gamma_half_step(nu).value)
+
+
+def constants() -> Figure:
+    """Draw the bound on Stirling's error, and the digits that a difference loses."""
+    figure = Figure(figsize=(8.4, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for z, colour, mark in ((1, VERMILLION, "s--"), (3, GREY, "^-."), (9, BLUE, "o-")):
+        left.plot(range(len(STIRLING)), left_out(z), mark, color=colour, ms=5,
+                  label=f"$z = {z}$")  # fmt: skip
+    left.axhline(2.0**-53, color=BLACK, ls=":", label="double precision")
+    left.axvline(6, color=GREY, lw=0.7)
+    left.set(
+        yscale="log", xlabel="terms of the series", ylabel="error is at most", ylim=(1e-19, 10)
+    )
+    nu = np.geomspace(1, 1e12, 241)
+    right.plot(nu, np.maximum(digits_lost(nu), 1e-18), ".", color=VERMILLION, ms=4,
+               label="error of the difference")  # fmt: skip
+    right.plot(nu, -gamma_half_step(nu).value, color=BLACK, label="$-g(\\nu)$, as one function")
+    right.set(xscale="log", yscale="log", xlabel="degrees of freedom $\\nu$", ylim=(1e-17, 10))
+    right.set_ylabel("size (dimensionless)")
+    titles = (left, "Stirling: six terms, from $z = 9$ on"), (right, "The constant of Student's t")
+    for ax, title in titles:
+        legend_above(ax, 2)
+        titled(ax, title)
+    return figure
+
+
+def along_a_line() -> tuple[Any, Any, Any]:
+    """Return x in m, power in dBm along y = 65 m, and a continuous curve: its mean over 5 m."""
+    x = np.linspace(0, 100, 2001)
+    power = path_loss.field(path_loss.Scene(), np.column_stack([x, np.full(2001, 65.0)]))[:, 0]
+    width = 101
+    inside = np.convolve(np.pad(power, width // 2, "edge"), np.full(width, 1 / width), "valid")
+    return x, power, inside
+
+
+def shadows() -> Figure:
+    """Draw the map of the received power, and its jumps along one line."""
+    figure = Figure(figsize=(8.8, 4.2), layout="constrained")
+    axes = figure.subplot_mosaic([["map", "line"], ["map", "error"]], height_ratios=(3, 1))
+    scene = path_loss.Scene()
+    image = path_loss.field(scene, path_loss.grid(scene, 200)).reshape(200, 200)
+    shown = axes["map"].imshow(image, origin="lower", extent=(0, 100, 0, 100), cmap="cividis",
+                               vmin=-85, vmax=-35)  # fmt: skip
+    figure.colorbar(shown, ax=axes["map"], label="power (dBm)", shrink=0.7)
+    for a, b, c, d, _ in scene.buildings:
+        axes["map"].plot([a, c, c, a, a], [b, b, d, d, b], color="white", lw=1)
+    axes["map"].plot(*scene.transmitters[0], "^", color="white", mec=BLACK, ms=8)
+    axes["map"].axhline(65, color="white", ls="--", lw=1.2)
+    axes["map"].set(xlabel="$x$ (m)", ylabel="$y$ (m)")
+    axes["map"].set_title("Five buildings, one transmitter", loc="left", fontsize="medium")
+    x, power, smooth = along_a_line()
+    axes["line"].plot(x, power, color=BLACK, lw=1.2, label="the field")
+    axes["line"].plot(x, smooth, "--", color=BLUE, lw=1.6, label="a continuous curve")
+    axes["error"].plot(x, np.abs(power - smooth), color=VERMILLION, lw=1.2)
+    axes["line"].set(xlim=(0, 100), ylabel="power (dBm)", xticklabels=[])
+    axes["error"].set(xlim=(0, 100), ylim=(0, 6), ylabel="|error| (dB)")
+    axes["error"].set_xlabel("$x$ (m), along the dashed line")
+    legend_above(axes["line"], 2)
+    return figure
 
 
 # K5: the free energy of one weight is complexity and misfit, and never below the floor
@@ -2247,6 +2805,23 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "two-graphs": two_graphs,
     "band": band,
     "leaving": leaving,
+    "spring": spring,
+    "coin": coin,
+    "units": units,
+    "shares": shares_of_ten,
+    "tempering": tempering,
+    "cloud": cloud,
+    "valleys": valleys,
+    "two-variances": two_variances,
+    "mean-output": mean_output,
+    "log-density": log_density,
+    "entropies": entropies,
+    "intervals": intervals,
+    "certificates": certificates,
+    "residuals": residuals,
+    "discrete": discrete,
+    "constants": constants,
+    "shadows": shadows,
     "floor": floor,
     "descent": descent,
     "mean-field": mean_field,
