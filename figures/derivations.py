@@ -608,7 +608,7 @@ def mean_output() -> Figure:
 
 
 def log_density_of_draws(y: float, samples: Any, repeats: int = 20_000) -> tuple[Any, float]:
-    """Return the mean estimate of log P(y | 2 kg) from S weights, for each S, and the truth (D5)."""
+    """Return mean estimates of log P(y | 2 kg) from so many weights, and the truth (D5)."""
     rng, (mean, deviation) = np.random.default_rng(0), spring_after(1)
     found = []
     for count in samples:

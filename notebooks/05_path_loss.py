@@ -120,7 +120,7 @@ plt.show()
 # a standard deviation, the same everywhere. VI is a mean field trained by Bayes by Backprop.
 #
 # Networks of one shape are trained side by side, in one computation
-# ([D40](../derivations/training.md#d40-replicates-are-one-block-diagonal-problem)): here one for
+# ([D40](../derivations/prediction.md#d40-replicates-are-one-block-diagonal-problem)): here one for
 # each data set. Only the noise head below has to be trained alone.
 
 # %%

@@ -2,7 +2,7 @@
 
 import importlib.util
 import re
-from math import comb
+from math import comb, lgamma
 from pathlib import Path
 from statistics import NormalDist
 
@@ -19,6 +19,7 @@ PAGES = [ROOT / "derivations.md", *sorted(ROOT.glob("derivations/*.md"))]
 SOURCE = ROOT / "figures" / "derivations.py"
 BOOK = (ROOT / "derivations.md").read_text("utf-8")
 TRAINING = (ROOT / "derivations" / "training.md").read_text("utf-8")
+PREDICTION = (ROOT / "derivations" / "prediction.md").read_text("utf-8")
 IMAGE = re.compile(r"!\[([^\]]*)\]\(([^()\s]+)\)")
 SHORTEST_DESCRIPTION = 60  # characters: what is to be seen, and not only the name of it
 
@@ -205,6 +206,106 @@ def test_the_free_energy_is_the_sum_of_two_integrals_its_floor_and_its_slope_are
     assert np.allclose(figures.slope(np.array([mu, rho])), np.array(rises) / (2 * h), rtol=1e-7)
 
 
+@pytest.mark.equation("D24", "D4")
+def test_readings_of_the_spring_tempered_or_not_give_the_least_free_energy(figures):
+    for beta in (0.25, 1.0, 4.0):
+        theta, h = np.array(figures.spring_after(1 / beta)), 1e-5
+        for step in np.eye(2) * h:
+            ahead, behind = (
+                np.dot((beta, 1), figures.complexity_and_misfit(*at))
+                for at in (theta + step, theta - step)
+            )
+            assert abs(ahead - behind) / h < 1e-7
+    parts = [sum(figures.variances_of_the_spring(4.0, n)) for n in (0, 20)]
+    assert [round(float(part), 1) for part in parts] == [5.0, 1.2]
+
+
+@pytest.mark.equation("W2")
+def test_the_most_probable_chance_of_heads_is_another_one_in_another_unit(figures):
+    assert np.allclose(figures.heads_in_two_units(), (1, 0.8), atol=1e-4)
+
+
+@pytest.mark.equation("D63")
+def test_the_drawn_clouds_have_the_sizes_of_the_formulas(figures):
+    falling, constant = figures.errors_of_steps(runs=60, steps=120)
+    assert falling[-1] == pytest.approx(120**-0.5, rel=0.4)
+    assert np.sqrt(np.mean(constant[60:] ** 2)) == pytest.approx((0.1 / 1.9) ** 0.5, rel=0.15)
+
+
+@pytest.mark.equation("R9", "D5", "D29")
+def test_the_drawn_means_of_outputs_densities_and_entropies_are_integrals(figures):
+    w = np.linspace(-9, 19, 100_001)
+    outputs = [np.trapezoid(figures.gaussian(w, mu, 0.7) * np.maximum(w, 0), w) for mu in (-1, 0.1)]
+    assert np.allclose([figures.relu_moments(mu, 0.7) for mu in (-1, 0.1)], outputs, rtol=1e-8)
+    found, truth = figures.log_density_of_draws(13, (1, 4, 64))
+    density = figures.gaussian(w, *figures.spring_after(1))
+    pair = figures.gaussian(13, 2 * w, 1), -0.5 * ((13 - 2 * w) ** 2 + np.log(2 * np.pi))
+    of_densities, of_logs = (np.trapezoid(density * values, w) for values in pair)
+    assert truth == pytest.approx(np.log(of_densities), rel=1e-9)
+    assert found[0] == pytest.approx(of_logs, abs=0.05)
+    assert found[0] < found[1] < found[2] < truth
+    p, middle = np.array([0.1, 0.7]), 0.4
+    kl = p * np.log(p / middle) + (1 - p) * np.log((1 - p) / (1 - middle))
+    assert figures.entropy(middle) - figures.entropy(p).mean() == pytest.approx(kl.mean())
+    assert "0.47 nats" in PREDICTION
+    assert f"{kl.mean():.2f}" == "0.21"
+
+
+@pytest.mark.equation("D46")
+def test_two_of_three_drawn_answers_hold_what_they_say_and_one_is_the_shortest(figures):
+    def held(low, high):
+        y = np.linspace(low, high, 20_001)
+        return np.trapezoid(sum(figures.gaussian(y, *hump) for hump in figures.HUMPS) / 2, y)
+
+    central, region, wrong = figures.mixture_intervals()
+    assert held(*central) == pytest.approx(0.9, abs=1e-3)
+    assert sum(held(*piece) for piece in region) == pytest.approx(0.9, abs=1e-3)
+    assert len(region) == 2
+    assert np.diff(region).sum() < np.diff(central)
+    assert held(*wrong) < 0.4
+
+
+@pytest.mark.equation("D57")
+def test_the_drawn_certificates_are_those_of_the_table(figures):
+    rows = re.findall(r"^\|[^|]*\| ([\d.]+) % \| ([\d.]+) \| \**([\d.]+) %", PREDICTION, re.M)
+    said = [[float(number) for number in row] for row in rows]
+    drawn = [[wrong, kl if kl > 1e-4 else 0, bound] for _, wrong, kl, bound, _ in figures.CERTIFIED]
+    assert said == drawn
+    assert figures.binary_kl(0.11, figures.invert_kl(0.11, 0.245)) == pytest.approx(0.245)
+
+
+@pytest.mark.equation("D12", "D43")
+def test_a_drawn_pull_is_the_slope_of_the_drawn_price(figures):
+    r, h = np.array([0.3, 1.0, 2.0, 5.0]), 1e-6
+    for name, (_, pull) in figures.pulls(r).items():
+        ahead, behind = (figures.pulls(r + step)[name][0] for step in (h, -h))
+        assert np.allclose((ahead - behind) / (2 * h), pull, rtol=1e-7), name
+    assert np.argmax(figures.pulls(np.linspace(0.1, 6, 60))["Student t, 4 degrees"][1]) == 19  # 2
+
+
+@pytest.mark.equation("D31", "D41")
+def test_the_drawn_errors_of_stirling_are_bounds_and_a_difference_loses_digits(figures):
+    terms = figures.STIRLING
+    for z in (3, 9):
+        exact = lgamma(z) - (z - 0.5) * np.log(z) + z - 0.5 * np.log(2 * np.pi)
+        partial = np.cumsum([0, *(c / z ** (2 * j + 1) for j, c in enumerate(terms))])[:-1]
+        assert (np.abs(exact - partial) < figures.left_out(z) + 2e-14).all()
+    assert figures.left_out(9)[6] < 2.6e-15 < 1e-3 > figures.left_out(1).min() > 5e-4
+    few, many = figures.digits_lost(np.array([10.0, 1e11]))
+    assert few < 1e-14 < 1e-6 < many
+
+
+@pytest.mark.equation("W6")
+def test_the_drawn_curve_errs_by_half_of_every_jump_or_more(figures):
+    _, power, curve = figures.along_a_line()
+    at = np.flatnonzero(np.abs(np.diff(power)) > 1)
+    jumps = np.abs(np.diff(power))[at]
+    errors = np.maximum(np.abs(power - curve)[at], np.abs(power - curve)[at + 1])
+    assert len(jumps) == 7
+    assert (errors > 0.48 * jumps).all()
+    assert [round(errors.min()), round(errors.max())] == [2, 5]
+
+
 @pytest.mark.equation("D3")
 def test_after_sixty_steps_the_paths_are_where_the_text_says(figures):
     start = (4.4, -4.0)
@@ -219,6 +320,7 @@ def test_after_sixty_steps_the_paths_are_where_the_text_says(figures):
 def test_the_gap_of_a_mean_field_grows_with_the_correlation_as_the_curve_says(figures):
     r = np.array([0.0, 0.3, 0.9, 0.99])
     assert np.allclose(figures.gaps(r), -np.log(1 - r**2) / 2, atol=1e-12)
+    assert [round(float(figures.gaps([0.9])[0]), 2), round((1 - 0.9**2) ** 0.5, 2)] == [0.83, 0.44]
 
 
 @pytest.mark.equation("M9")
