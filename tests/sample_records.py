@@ -10,6 +10,7 @@ SETS = ("boston", "concrete", "energy", "wine_red", "protein", "yacht", "power",
 METHODS = (
     *("mean-field", "local-reparam", "full-rank", "map", "renyi", "eubo"),
     *("hmc", "nuts", "ensemble", "hmc-heteroscedastic", "default", "chees", "mclmc", "laplace"),
+    *("ivon", "low-rank", "dropout", "swag", "last-layer", "sghmc"),
 )
 ROWS = {
     **{"boston": 506, "concrete": 1030, "energy": 768, "protein": 45730, "wine_red": 1599},

@@ -23,18 +23,15 @@ from numpy.typing import NDArray
 
 from bbb_numpy.evaluation import pruning
 from bbb_numpy.evaluation.predictive import predict_classes
-from bbb_numpy.gradients.family import Batch, Family
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised
-from bbb_numpy.gradients.rowwise import sum_outer
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.kl_weights import Shares, geometric_kl_weights, proportional_kl_weights
-from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy, LogDensities
-from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy
 from bbb_numpy.numeric.storing import Format, read_state, write_state
 from bbb_numpy.parts.discrete import CategoricalLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
-from bbb_numpy.parts.network import MLP, activate
+from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.parts.priors import GaussianPrior, LayerwiseGaussianPrior, Prior
 from bbb_numpy.plots.style import (
@@ -54,6 +51,7 @@ from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Memory, Optimizer
 from bbb_numpy.training.state import Epoch, Training
 from bbb_studies.data import mnist as data
 from bbb_studies.data.mnist import MNIST
+from bbb_studies.dropout import Dropout
 from bbb_studies.kit import (
     Claim,
     claims,
@@ -195,69 +193,6 @@ class Stored(NamedTuple):
 
 STATE = Format("bbb_numpy.mnist", 3, (Candidate, Settings, Run, Training, Memory, Epoch))
 FORMAT = f"{STATE.name} {STATE.version}"
-
-
-@dataclass(frozen=True)
-class Dropout(Family):
-    """Maximum likelihood of a network, of which every row leaves out inputs and units of its own.
-
-    Those that stay are divided by the probability of it, so that the whole network predicts as it
-    is (Hinton et al. 2012). Draws that leave out some are those of a posterior (Gal and Ghahramani
-    2016). The gradient is K37-K42, with masked activations.
-    """
-
-    rates: tuple[float, ...] = (0.2, 0.5, 0.5)  # left out of the inputs of each layer, theirs
-
-    @property
-    def noise_per_sample(self) -> int:
-        """All noise is a row's own."""
-        return 0
-
-    @property
-    def noise_per_row(self) -> int:
-        """A uniform number for each input of each layer."""
-        return sum(self.model.network.sizes[:-1])
-
-    def fill(self, rng: np.random.Generator, noise: Array) -> None:
-        """Overwrite `noise` (1, ...) with uniform numbers."""
-        rng.random(dtype=noise.dtype, out=noise)
-
-    def draw_weights(
-        self, rng: np.random.Generator, samples: int, dtype: Any = float, out: Array | None = None
-    ) -> Array:
-        """Draw what S weight vectors leave out: uniform numbers, as for a row."""
-        return rng.random((samples, self.noise_per_row), dtype, out)
-
-    def weights(self, theta: Array, eps: Array, buffers: Buffers | None = None) -> Array:
-        """Return weights (S, P), 0 where their input is left out."""
-        w, begin = np.repeat(theta[None], len(eps), 0), 0
-        for (weight, *_), rate in zip(self.model.network.layers(w), self.rates, strict=True):
-            uniform = eps[:, begin : begin + weight.shape[1], None]
-            begin += weight.shape[1]
-            weight *= (uniform >= rate) / theta.dtype.type(1 - rate)
-        return w
-
-    def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
-        """Write the gradient of -log P(D|w) of the rows."""
-        net, likelihood = self.model.network, self.model.likelihood
-        f, begin, slope, tape = at.x, 0, np.ones_like(at.x), list[tuple[Array, ...]]()
-        views, d_views = (
-            [*net.layout.views(blocks["mu"]).values()] for blocks in (at.blocks, at.d_blocks)
-        )
-        for layer, rate in enumerate(self.rates):
-            slope = activate(net, f, np.empty_like(f)) if layer else slope
-            uniform = at.noise[0, begin : begin + f.size].reshape(f.shape)
-            mask = (uniform >= rate) / f.dtype.type(1 - rate)
-            begin += f.size
-            weight, bias = views[2 * layer : 2 * layer + 2]
-            tape.append((f * mask, slope * mask, weight, *d_views[2 * layer : 2 * layer + 2]))
-            f = tape[-1][0] @ weight + bias
-        found, saved = likelihood.log_likelihood(at.blocks, f[None], at.y, at.sample_weight)
-        (delta,) = likelihood.log_likelihood_vjp(saved, -np.ones_like(found), at.d_blocks)
-        for a, slope, weight, d_weight, d_bias in reversed(tape):
-            sum_outer(a, delta[None], d_weight, d_bias)
-            delta = (delta @ weight.T) * slope
-        return -found.sum(), LogDensities(0 * found, 0 * found, found)
 
 
 def build(candidate: Candidate) -> Reparameterised | LocalReparameterisation | Dropout:

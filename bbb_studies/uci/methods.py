@@ -1,8 +1,9 @@
 """The methods of the UCI benchmark: from a training part to a posterior.
 
 Every method has the same network, likelihood (Gaussian with learned noise) and family of priors;
-they differ in how they come to a posterior. Three do not: ``hmc-heteroscedastic`` has another
-likelihood, ``laplace`` a learned prior, and ``default`` is the learner as it comes.
+they differ in how they come to a posterior. Four do not: ``hmc-heteroscedastic`` has another
+likelihood, ``laplace`` and ``last-layer`` a learned prior, and ``default`` is the learner as it
+comes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,22 +26,28 @@ from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Likelihood, Model
 from bbb_numpy.model.kl_weights import LinearWarmUp, NoWarmUp
 from bbb_numpy.model.objectives import EUBO, MAP, FreeEnergy, Renyi
+from bbb_numpy.numeric.elementary import inverse_softplus
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.hyperpriors import HalfCauchy
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from bbb_numpy.parts.low_rank import LowRank
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.parts.priors import GaussianPrior, LayerwiseGaussianPrior
 from bbb_numpy.sampling.draws import DrawnWeights, Draws
-from bbb_numpy.sampling.mcmc import HMC, MCLMC, NUTS, ChEES
+from bbb_numpy.sampling.mcmc import HMC, MCLMC, NUTS, SGHMC, ChEES
 from bbb_numpy.sampling.run import sample
 from bbb_numpy.training import laplace
-from bbb_numpy.training.optimizers import Adam, Cosine
+from bbb_numpy.training.optimizers import IVON, SGD, Adam, Cosine, Optimizer
 from bbb_numpy.training.recipe import Rows
+from bbb_numpy.training.state import Training
+from bbb_studies.dropout import Dropout
 from bbb_studies.replicates import fit_replicates
 
 Array = NDArray[Any]
 NOISE = GaussianLikelihood(0.3, learn=True)
+SWAG_RATE = 10.0  # step sizes of SGD on the mean squared error, in units of Adam's
+SNAPSHOTS = 30  # of SGD's path for SWAG, an epoch apart or more, in a quarter of the steps
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,7 @@ class Candidate(NamedTuple):
     prior: float | None  # multiplier of the layers' scales (1, 1/sqrt(units)); None: N(0, 1)
     learning_rate: float = 1e-2
     length: float = 1.0  # in units of the settings' steps
+    left_out: float = 0.0  # share of inputs and units, of dropout alone
 
 
 @dataclass(frozen=True)
@@ -97,8 +106,11 @@ class Fit:
     def members(self, samples: int) -> Iterator[tuple[Any, Array, int]]:
         """Yield each source with what it learned and its share of `samples`."""
         for source, theta in zip(self.sources, self.thetas, strict=True):
-            point = isinstance(getattr(source, "posterior", None), PointMass)
-            yield source, theta, 1 if point else -(-samples // len(self.sources))
+            yield source, theta, 1 if _is_point(source) else -(-samples // len(self.sources))
+
+
+def _is_point(source: Any) -> bool:
+    return isinstance(source, Reparameterised) and isinstance(source.posterior, PointMass)
 
 
 def model(
@@ -120,9 +132,10 @@ def _train(
     steps: int,
     batch_size: int,
     samples: int = 1,
+    rule: Callable[..., Optimizer] = Adam,
 ) -> list[Fit]:
-    """Train with Adam and a step size that falls to 0, together if there are several."""
-    optimizer = Adam(candidate.learning_rate, schedule=Cosine())
+    """Train with a step size that falls to 0, together if there are several."""
+    optimizer = rule(candidate.learning_rate, schedule=Cosine())
     starts = [
         training.start(estimator, rng, optimizer, x.dtype)
         for estimator, rng in zip(estimators, rngs, strict=True)
@@ -169,6 +182,8 @@ class Method:
     steps: str = "steps"  # names of the settings of its training
     rows: str = "batch_size"
     samples: str | None = None  # None: 1
+    share: float = 1.0  # of the steps
+    rule: Callable[..., Optimizer] = Adam
     one: Fitted | None = None
 
 
@@ -193,9 +208,10 @@ def fit(
     return _train(
         [how.estimator(model(x.shape[1], c, settings)) for c in candidates],
         *(x, y, candidates[0], rngs),
-        steps=getattr(settings, how.steps),
+        steps=round(how.share * getattr(settings, how.steps)),
         batch_size=min(getattr(settings, how.rows), len(x)),
         samples=getattr(settings, how.samples) if how.samples else 1,
+        rule=how.rule,
     )
 
 
@@ -213,8 +229,49 @@ def _ensemble(
     return Fit((one,) * settings.members, tuple(member.thetas[0] for member in members))
 
 
-def _laplace(
+def _dropout(
     x: Array, y: Array, candidate: Candidate, settings: Settings, rng: np.random.Generator
+) -> Fit:
+    """Fit a network that leaves out inputs and units (Gal and Ghahramani 2016)."""
+    whole = model(x.shape[1], candidate, settings)
+    one = Dropout(whole, PointMass(0.3), MAP(), (candidate.left_out,) * 2)
+    return _train([one], x, y, candidate, [rng], settings.steps, settings.batch_size)[0]
+
+
+def _swag(
+    x: Array, y: Array, candidate: Candidate, settings: Settings, rng: np.random.Generator
+) -> Fit:
+    """Fit a Gaussian to SGD's path from a point on (Maddox et al. 2019): diagonal and low rank.
+
+    The covariance is half that of the snapshots' weights plus half its diagonal. The step size is
+    of the mean squared error, in units of the noise, lest little noise make SGD diverge.
+    """
+    point = _points(model(x.shape[1], candidate, settings))
+    batch, size = min(settings.batch_size, len(x)), point.model.layout.size
+    (found,) = _train([point], x, y, candidate, [rng], settings.steps, batch)
+    theta = found.thetas[0]  # the weights and the logarithm of the noise
+    rule = SGD(SWAG_RATE * candidate.learning_rate * np.exp(2.0 * float(theta[-1])) / batch)
+    epochs = round(settings.steps / 4 / SNAPSHOTS / -(-len(x) // batch))
+    recipe = training.Recipe(rule, max(1, epochs), batch)
+    state, path = Training(theta, rule.init(theta)), list[Array]()
+    for _ in range(SNAPSHOTS):
+        state = training.fit(point, state, x, y, recipe, rng=rng, progress=False)
+        path.append(state.theta)
+    mean = np.mean(path, axis=0)
+    off = (path - mean)[:, :size] / np.sqrt(2.0 * (len(path) - 1.0))  # (T, P)
+    sigma = np.maximum(np.sqrt(np.sum(off**2, axis=0)), 1e-6)  # > 0 of dead units
+    gaussian = LowRank(rank=len(path))
+    blocks = mean[:size], inverse_softplus(sigma), (off / sigma).T.ravel(), mean[size:]
+    return Fit((Reparameterised(point.model, gaussian),), (np.concatenate(blocks).astype(x.dtype),))
+
+
+def _laplace(
+    x: Array,
+    y: Array,
+    candidate: Candidate,
+    settings: Settings,
+    rng: np.random.Generator,
+    covariance: str = "full",
 ) -> Fit:
     """Fit as the learner's ``inference="laplace"``: the evidence chooses prior and noise (D55).
 
@@ -222,7 +279,8 @@ def _laplace(
     """
     network = MLP((x.shape[1], settings.units, 1))
     whole = Model(network, GaussianPrior(0.5, learn=True), GaussianLikelihood(0.5, learn=True))
-    source, size = laplace.Linearised(whole), min(settings.batch_size, len(x))
+    source = laplace.Linearised(whole, laplace.Laplace(covariance))
+    size = min(settings.batch_size, len(x))
     optimizer = Adam(candidate.learning_rate, schedule=Cosine())
     epochs = max(1, round(settings.steps / 2 / -(-len(x) // size)))
     recipe = training.Recipe(optimizer, epochs=epochs, batch_size=size)
@@ -302,6 +360,10 @@ def _hmc(settings: Settings) -> HMC:
     return HMC(path=settings.path, max_steps=settings.leaps, small_steps=0.0)
 
 
+def _ivon(learning_rate: float, **options: Any) -> IVON:
+    return IVON(20.0 * learning_rate, **options)  # its usual 0.2 is of Newton's steps
+
+
 QS = MeanField(rho_offset=-4.0)
 METHODS: dict[str, Method] = {  # in the order of print
     # Bayes by Backprop as in the report
@@ -312,6 +374,18 @@ METHODS: dict[str, Method] = {  # in the order of print
     "local-reparam": Method(
         *("mean field by local reparam.", "variational", "bound", 4),
         lambda model: LocalReparameterisation(model, QS),
+    ),
+    # the same posterior by natural gradients (D61, D62)
+    "ivon": Method(
+        *("natural gradients (IVON)", "variational", "bound", 4),
+        lambda model: LocalReparameterisation(model, QS),
+        share=0.3,
+        rule=_ivon,
+    ),
+    # a few directions of correlated weights (D59)
+    "low-rank": Method(
+        *("low rank", "variational", "bound", 6),
+        lambda model: ClosedFormKL(model, LowRank(rho_offset=-4.0)),
     ),
     # all correlations between weights (M1-M4)
     "full-rank": Method(
@@ -334,8 +408,16 @@ METHODS: dict[str, Method] = {  # in the order of print
     # a point (W2)
     "map": Method("MAP", "points", "validation", 2, _points),
     "ensemble": Method("ensemble", "points", "validation", 3, one=_ensemble),
+    # points without some of their inputs and units; a point's path when SGD goes on
+    "dropout": Method("MC dropout", "points", "validation", 5, one=_dropout),
+    "swag": Method("SWAG", "points", "validation", 5, one=_swag),
     # a Gaussian around a point, and the network linear there (D54)
     "laplace": Method("linearised Laplace", "points", "nothing", 3, one=_laplace),
+    # Bayesian linear regression on a point's features (D56)
+    "last-layer": Method(
+        *("Bayesian last layer", "points", "nothing", 3),
+        one=partial(_laplace, covariance="last-layer"),
+    ),
     "default": Method("default learner", "variational", "nothing", 2, one=_default),
     # Hamiltonian Monte Carlo (M7) and the no-U-turn sampler (M9, M10)
     "hmc": Method("HMC", "samplers", "validation", 20, one=_sampled(_hmc)),
@@ -351,6 +433,11 @@ METHODS: dict[str, Method] = {  # in the order of print
     "mclmc": Method(
         *("MCLMC", "samplers", "validation", 20),
         one=_sampled(lambda settings: MCLMC(max_steps=settings.leaps)),
+    ),
+    # by minibatches, with friction and unadjusted (D64, D65)
+    "sghmc": Method(
+        *("SGHMC", "samplers", "validation", 10),
+        one=_sampled(lambda settings: SGHMC(batch_size=settings.start_batch, steps=10)),
     ),
     # the noise as a second output of the network (D12)
     "hmc-heteroscedastic": Method(

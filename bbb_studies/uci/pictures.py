@@ -26,25 +26,33 @@ from .trials import LEVELS
 
 Array = NDArray[Any]
 DARK_ORANGE = "#B87F00"
-STYLES: dict[str, tuple[str, str, Any]] = {  # colour (its shades: kin), marker, line
+STYLES: dict[str, tuple[str, Any, Any]] = {  # colour (its shades: kin), marker, line
     "mean-field": (BLUE, "o", "-"),
     "local-reparam": ("#56A0D3", "s", "--"),
+    "ivon": ("#7FB2E5", (4, 1, 0), (0, (1, 1))),
+    "low-rank": ("#6A4C93", (6, 1, 0), (0, (8, 2))),
     "full-rank": (PURPLE, "D", "-."),
     "renyi": (BLACK, "^", ":"),
     "eubo": (DARK_ORANGE, "v", (0, (6, 1, 1, 1, 1, 1))),
     "map": (GREY, "X", "--"),
     "ensemble": (GREEN, "p", "-."),
+    "dropout": ("#5B5B5B", "h", ":"),
+    "swag": ("#7A9A01", (5, 1, 180), (0, (6, 1, 1, 1))),
     "laplace": ("#006D5B", "H", "-"),
+    "last-layer": ("#4FB39F", (3, 1, 0), (0, (4, 2))),
     "hmc": (VERMILLION, "P", "-"),
     "nuts": ("#8F3F00", "*", ":"),
     "chees": ("#A8327D", ">", "-."),
     "mclmc": ("#7A6A00", "8", "--"),
+    "sghmc": ("#C2185B", (8, 1, 0), (0, (1, 1))),
     "hmc-heteroscedastic": ("#E08A5A", "d", (0, (6, 1, 1, 1))),
     "default": ("#003E66", "<", (0, (4, 2))),
 }
-OTHER = (BLACK, "h", "-")
+OTHER = (BLACK, ".", "-")
 SHORT = {
     "local-reparam": "local reparam.",
+    "ivon": "IVON",
+    "last-layer": "last layer",
     "eubo": "inclusive KL",
     "renyi": "Rényi",
     "hmc-heteroscedastic": "HMC, noise of x",
@@ -132,7 +140,7 @@ def _scores(
             ax.plot(edge, at, marker=">", color=colour, markersize=6)
             ax.annotate(f"{score.mean:.3g}", (edge, at), (-7, 0), va="center", **AT_EDGE)
             continue
-        size = 9 if marker == "*" else 6.5
+        size = 9 if marker == "*" or isinstance(marker, tuple) else 6.5
         bar_of: dict[str, Any] = {"xerr": np.nan_to_num(score.error), "capsize": 3}
         bar_of |= {"linewidth": 1.2, "linestyle": "", "zorder": 3}
         ax.errorbar(score.mean, at, color=colour, marker=marker, markersize=size, **bar_of)

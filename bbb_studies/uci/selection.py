@@ -32,12 +32,14 @@ def candidates(method: str) -> list[Candidate]:
     """Return the priors that a method chooses from: N(0, 1) as Sagar; layer by layer, and wider."""
     if method in SAMPLERS:
         return [Candidate(1.0), Candidate(2.0), Candidate(4.0)]
+    if method == "dropout":
+        return [Candidate(1.0, length=0.5, left_out=share) for share in (0.005, 0.02, 0.1)]
     return [Candidate(prior, length=0.5) for prior in (None, 1.0, 2.0)]
 
 
 def refinements(method: str, best: Candidate) -> list[Candidate]:
     """Return other step sizes and lengths of training, to try with the best prior."""
-    if method in (*SAMPLERS, "eubo"):
+    if method in (*SAMPLERS, "eubo", "dropout"):
         return []
     if METHODS[method].by == "bound":
         return [Candidate(best.prior), Candidate(best.prior, 3e-3)]
@@ -105,6 +107,7 @@ def select_and_fit(
         "prior": _prior(best),
         "learning_rate": best.learning_rate,
         "length": best.length,
+        **({"left_out": best.left_out} if best.left_out else {}),
         "by": by,
         "tried": {_label(c): v if isfinite(v) else None for c, v in tried.items()},
     }
@@ -121,7 +124,9 @@ def _loss(found: Fit, x: Array, y: Array, seed: int) -> float:
 
 
 def _label(candidate: Candidate) -> str:
-    return f"{_prior(candidate)}, rate {candidate.learning_rate:g}, length {candidate.length:g}"
+    left_out = f", left out {candidate.left_out:g}" if candidate.left_out else ""
+    rate, length = candidate.learning_rate, candidate.length
+    return f"{_prior(candidate)}, rate {rate:g}, length {length:g}{left_out}"
 
 
 def _prior(candidate: Candidate) -> str:

@@ -8,13 +8,17 @@ import pytest
 from uci_trials import TINY, part, toy
 
 from bbb_numpy.evaluation.predictive import mixture
+from bbb_numpy.gradcheck import check
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.model.objectives import MAP
+from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.standardisation import moments
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import LayerwiseGaussianPrior
 from bbb_numpy.training import fit as train
+from bbb_numpy.training.laplace import Laplace
+from bbb_studies.dropout import Dropout
 from bbb_studies.uci import methods
 from bbb_studies.uci.methods import METHODS, SAMPLERS, Candidate, Fit, fit
 from bbb_studies.uci.trials import Scaled
@@ -57,8 +61,11 @@ def test_a_candidate_says_the_scales_of_the_layers_and_the_noise_is_learned(meth
             assert np.all(theta[..., -1] != np.float32(math.log(0.3)))  # its beginning
 
 
-@pytest.mark.parametrize("method", ["map", "mean-field"])
-def test_step_size_and_length_are_those_of_the_candidate(monkeypatch, method):
+@pytest.mark.parametrize(
+    ("method", "rate", "epochs"),
+    [("map", 1.0, (8, 8, 2)), ("mean-field", 1.0, (8, 8, 2)), ("ivon", 20.0, (2, 2, 1))],
+)
+def test_step_size_and_length_are_those_of_the_candidate(monkeypatch, method, rate, epochs):
     asked = []
 
     def noticing(estimator, state, x, y, recipe, **options):
@@ -69,7 +76,8 @@ def test_step_size_and_length_are_those_of_the_candidate(monkeypatch, method):
     x, y = part()  # three batches of 16
     for one in (Candidate(1.0), Candidate(1.0, 3e-3), Candidate(1.0, 3e-3, 0.25)):
         fit(x, y, method, [one], TINY, [7, 0])
-    assert asked == [(1e-2, 8), (3e-3, 8), (3e-3, 2)]  # of 24 steps
+    rates = (1e-2 * rate, 3e-3 * rate, 3e-3 * rate)
+    assert asked == list(zip(rates, epochs, strict=True))  # of 24 steps, of IVON 7
 
 
 def test_the_bound_is_the_free_energy_per_row_at_the_end():
@@ -96,16 +104,19 @@ def test_samplers_return_all_draws_of_all_chains_and_how_they_went(method):
     rest = 4 + 1 if method in HETEROSCEDASTIC else 1
     assert draws.shape == (TINY.chains * TINY.draws, 3 * 4 + 4 + 4 + 1 + rest)
     told = {"acceptance", "divergent", "gradients_per_draw", "step_size"}
-    assert set(found.notes) == told | ({"expected_bias"} if method == "mclmc" else set())
+    unadjusted = method in ("mclmc", "sghmc")
+    assert set(found.notes) == told | ({"expected_bias"} if unadjusted else set())
     assert 0 <= found.notes["acceptance"] <= 1
 
 
 def test_members_share_the_samples_and_a_point_needs_one():
     point = Reparameterised(methods.model(3, Candidate(1.0), TINY), PointMass(), MAP())
     spread = Reparameterised(methods.model(3, Candidate(1.0), TINY))
+    dropout = Dropout(point.model, PointMass(), MAP(), (0.1, 0.1))
     theta = np.zeros(1)
     assert [n for *_, n in Fit((point, point), (theta, theta)).members(500)] == [1, 1]
     assert [n for *_, n in Fit((spread,), (theta,)).members(500)] == [500]
+    assert [n for *_, n in Fit((dropout,), (theta,)).members(500)] == [500]
     assert [n for *_, n in Fit((spread,) * 3, (theta,) * 3).members(500)] == [167] * 3  # at least
 
 
@@ -120,17 +131,55 @@ def test_the_default_learner_is_the_one_that_a_user_gets():
     assert found.notes == {"warnings": 0.0, "epochs": float(user.n_iter_)}
 
 
-def test_laplace_is_the_learners_with_the_units_and_steps_of_the_others():
+@pytest.mark.parametrize("covariance", ["full", "last-layer"])
+def test_laplace_is_the_learners_with_the_units_and_steps_of_the_others(covariance):
     x, y = part()  # three batches of 16
     rng = np.random.default_rng(7)
     rng.integers(2**63)  # of the learner's predictions
-    found = methods._laplace(x, y, Candidate(None), TINY, rng)
+    found = methods._laplace(x, y, Candidate(None), TINY, rng, covariance)
     asked = {"epochs": 4, "batch_size": 16, "standardize": False, "dtype": "float32"}  # of 24 steps
-    user = BayesianMLPRegressor((4,), inference="laplace", random_state=7, **asked)
+    user = BayesianMLPRegressor((4,), inference=Laplace(covariance), random_state=7, **asked)
     user.fit(x, y[:, 0])
     assert found.sources == (user.estimator_,)
     assert bits(found) == [user.theta_.tobytes()]
     assert found.notes == {"log_evidence": user.log_evidence_}
+
+
+def test_swag_is_the_gaussian_of_half_the_snapshots_covariance_and_half_its_diagonal(monkeypatch):
+    path = []
+
+    def noticing(*given, **options):
+        state = train(*given, **options)
+        path.append(state.theta.astype(float))
+        return state
+
+    monkeypatch.setattr(methods.training, "fit", noticing)
+    (found,) = fit(*part("float64"), "swag", [Candidate(1.0)], TINY, [7, 0])
+    (source,), (theta,) = found.sources, found.thetas
+    _, *path = path  # the first is the point
+    size, blocks = source.model.layout.size, source.layout.views(theta)
+    assert len(path) == methods.SNAPSHOTS
+    np.testing.assert_allclose(blocks["mu"], np.mean(path, axis=0)[:size], rtol=1e-12)
+    parts = source.posterior.factor(blocks, Buffers())
+    sigma = parts.diagonal.softplus
+    covariance = sigma[:, None] * (np.eye(size) + parts.v @ parts.v.T) * sigma
+    of_path = np.cov(np.transpose(path)[:size]) / 2
+    np.testing.assert_allclose(covariance, of_path + np.diag(np.diag(of_path)), atol=1e-10)
+
+
+def test_the_gradient_of_dropout_is_that_of_its_cost_with_prior_and_noise():
+    x, y = part("float64", 7)
+    family = Dropout(methods.model(3, Candidate(2.0), TINY), PointMass(0.3), MAP(), (0.2, 0.5))
+    rng = np.random.default_rng(0)
+    noise = family.draw(rng, 1, 7)
+    family.fill(rng, noise)
+    theta = family.init(rng)
+    assert check(lambda theta: family.value_and_grad(theta, noise, x, y, 0.3), theta).passed
+    whole = replace(family, rates=(0.0, 0.0)).value_and_grad(theta, noise, x, y, 0.3)
+    point = Reparameterised(family.model, PointMass(), MAP())
+    theirs = point.value_and_grad(theta, np.empty((1, 0)), x, y, 0.3)
+    assert whole.value == pytest.approx(theirs.value, rel=1e-12)
+    np.testing.assert_allclose(whole.grad, theirs.grad, rtol=1e-9, atol=1e-12)
 
 
 def test_noise_that_depends_on_x_is_what_the_samples_say():

@@ -90,7 +90,15 @@ def test_the_candidate_with_the_lowest_criterion_wins(monkeypatch, method, best)
     assert bool(others) == (method not in (*SAMPLERS, "eubo"))
 
 
-@pytest.mark.parametrize("method", ["default", "laplace"])
+def test_dropout_compares_shares_that_are_left_out(monkeypatch):
+    fits = Fits(monkeypatch, lambda one: abs(one.left_out - 0.02))
+    _, chosen = select_and_fit(*numbered(), "dropout", TINY, 3)
+    assert chosen["left_out"] == 0.02
+    assert [name.split("left out ")[1] for name in chosen["tried"]] == ["0.005", "0.02", "0.1"]
+    assert [one.left_out for one in fits.tried] == [0.005, 0.02, 0.1]
+
+
+@pytest.mark.parametrize("method", ["default", "laplace", "last-layer"])
 def test_nothing_is_chosen_where_all_is_given(monkeypatch, method):
     fits = Fits(monkeypatch, lambda one: 0.0)
     x, y = numbered()
