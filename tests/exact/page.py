@@ -19,14 +19,13 @@ TEXT = """# Gradients of others, proved
 
 What `bbb_numpy.prove`
 ([D44](../derivations/numbers-and-proofs.md#d44-a-gradient-proved-in-a-finite-field)) says of
-gradients that were written by hand elsewhere. (Generated from runs by
-[tests/exact/page.py](../tests/exact/page.py).) Times are processor times of
-one proof.
+gradients written by hand elsewhere, with the processor time of one proof. (Generated from runs by
+[tests/exact/page.py](../tests/exact/page.py).)
 
 ## Libraries and textbooks
 
-Functions of SciPy and scikit-learn are called as they are; those of statsmodels are written once
-more by its formulas. In each that is proved one error is planted, and refuted
+SciPy and scikit-learn are called as they are; statsmodels is written once more by its formulas.
+In each that is proved one error is planted, and refuted
 ([tests/exact/gallery.py](../tests/exact/gallery.py)).
 
 | function | of | verdict | | planted | found in |
@@ -35,18 +34,15 @@ more by its formulas. In each that is proved one error is planted, and refuted
 
 ## Public teaching code
 
-{total} gradients of public repositories, courses and blogs, each as the smallest function that
-computes the same ([tests/exact/hunt.py](../tests/exact/hunt.py)): {counts}. They were picked by
-hand for their variety, some because they looked suspicious, and in the versions of one day; so
-the shares say nothing of such code in general.
+{total} gradients of public code, each as the smallest function that computes the same
+([tests/exact/hunt.py](../tests/exact/hunt.py)): {counts}. They were picked by
+hand, some because they looked suspicious: the shares say nothing of such code in general.
 
-- **wrong**: the code declares this value and this gradient for it, and they do not belong
-  together.
+- **wrong**: value and gradient do not belong together.
 - **factor**: the value is only printed, and the gradient is that of another multiple of it.
 - **epsilon**: a small number, or a rounded constant, stands in one of the two only.
 
-Of each, but for two, the test also proves the repaired function, so that what is said to be
-wrong is all that is.
+Of each, but for two, the repaired function is proved too: what is said to be wrong is all that is.
 
 | function | where | found | what | |
 |---|---|---|---|---:|
@@ -54,19 +50,16 @@ wrong is all that is.
 
 ## What it cannot do
 
-- **Compiled code.** A proof follows NumPy. Distances of `scipy.spatial`, kernels that keep their
-  numbers as floats, and losses in Cython are *not traceable*; the line and what to write instead
-  are named.
-- **Rounded constants.** A float stands for the fraction that it is nearest to, as 1/3, but
+- **Compiled code.** Distances of `scipy.spatial`, kernels that keep floats and losses in Cython are
+  *not traceable*; the line and what to write instead are named.
+- **Rounded constants.** A float stands for the fraction nearest to it, but
   `t**2 / (2 * 0.7**2)` with the slope `t * (1 / 0.7**2)` rounds twice, and is *not proved*.
 - **Identities of which the field knows nothing**, as $`\\psi(t + 1) = \\psi(t) + 1/t`$ or the
   double angle, are *not proved*, though right to 35 digits.
-- **Data with a property.** The proof is for all data. Where weights have to sum to 1, or a matrix
-  to be symmetric, or both as t-SNE's P, the verdict says so; other properties are *not proved*.
-- **A domain.** Probabilities as theta are tried with other signs too, where a clipped logarithm
-  has another slope. Take logits, or `points=0`.
-- **What was meant.** A loss that averages over the wrong axis has a gradient, and that is
-  proved.
+- **Data with a property.** That weights sum to 1, or a matrix is symmetric, or both as t-SNE's P,
+  the verdict says; other properties are *not proved*.
+- **A domain.** Theta is tried with other signs too. For probabilities take logits, or `points=0`.
+- **What was meant.** A loss that averages over the wrong axis has a gradient, and that is proved.
 """
 
 
