@@ -21,7 +21,9 @@ SECTIONS = {"kebude": range(1, 64), "krasser": range(64, 92), "mullachery": rang
 SECTIONS |= {"sagar": range(170, 188), "wu": range(188, 210)}
 EQUATIONS = {"K": range(1, 45)}  # rows whose number is that of the equation
 PLANNED = "not here yet: planned"
-NUMBERS = ("nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen")
+NUMBERS = {name: 14 + k for k, name in enumerate(
+    ("fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty")
+)}  # fmt: skip
 
 
 class Item(NamedTuple):
@@ -101,9 +103,8 @@ def test_its_commands_parse():
     assert [command for command in found if not parses(command)] == []
 
 
-@pytest.mark.parametrize("page", ["site/index.md", "docs/using.md", "docs/sources.md"])
+@pytest.mark.parametrize("page", ["docs/using.md", "docs/sources.md"])
 def test_pages_count_the_methods_of_the_uci_tables(page):
     said = re.findall(r"(\w+) methods", (ROOT / page).read_text(encoding="utf-8").lower())
-    counted = [word for word in said if word in NUMBERS]
-    assert counted == ["fourteen"] * len(counted) != []
-    assert len(METHODS) == NUMBERS.index("fourteen") + 9
+    counted = [NUMBERS[word] for word in said if word in NUMBERS]
+    assert counted == [len(METHODS)] * len(counted) != []
