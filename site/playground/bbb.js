@@ -1,4 +1,4 @@
-// bbb_numpy/plain.py in JavaScript: Bayes by Backprop for regression, each line beside its equation.
+// bbb_numpy/plain.py in JavaScript: Bayes by Backprop for regression, each line by its equation.
 //
 // Mean field, Gaussian prior, Gaussian noise, ReLU. The tags on the right are entries of the book.
 // tests/project/test_playground.py holds value and gradient to those of Python.
@@ -173,8 +173,8 @@ const bbb = (() => {
       const other = Math.floor(random() * (last + 1));
       [order[last], order[other]] = [order[other], order[last]];
     }
-    const pick = (all, width, chosen) =>
-      Float64Array.from(chosen.flatMap(row => Array.from(all.subarray(row * width, (row + 1) * width))));
+    const pick = (all, width, chosen) => Float64Array.from(
+      chosen.flatMap(row => Array.from(all.subarray(row * width, (row + 1) * width))));
     for (let from = 0; from < N; from += rows) {
       const chosen = order.slice(from, from + rows);
       const eps = normals(random, samples * theta.length / 2); // K1

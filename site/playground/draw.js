@@ -7,41 +7,41 @@ const colour = name =>
 const shown = (value, digits = 3) => {
   if (!Number.isFinite(value)) return "not finite";
   const size = Math.abs(value);
-  const text = size && (size < 1e-3 || size >= 1e5) ? value.toExponential(1) : String(+value.toPrecision(digits));
-  return text.replace("-", "−");
+  if (size && (size < 1e-3 || size >= 1e5)) return value.toExponential(1).replaceAll("-", "−");
+  return String(+value.toPrecision(digits)).replace("-", "−");
 };
 
 // Return round numbers from `low` to `high`, about `count` of them; powers of ten on a log axis.
 function ticks(low, high, count, log) {
   const found = [];
   if (log) {
+    const decades = Math.log10(high / low), digits = decades > 2.5 ? [1] : [1, 3];
     for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
-      const digits = Math.log10(high / low) > 2.5 ? [1] : Math.log10(high / low) > 1.2 ? [1, 3] : [1, 2, 5];
       for (const digit of digits) found.push(digit * 10 ** power);
     }
     return found.filter(each => each >= low * 0.999 && each <= high * 1.001);
   }
   const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 5, 10].find(each => each * power >= rough * 0.999);
+  const step = power * [1, 2, 5, 10].find(each => each * power >= rough * 0.7);
   for (let at = Math.ceil(low / step); at * step <= high + step * 1e-9; at++) found.push(at * step);
   return found;
 }
 
 class Plot {
   constructor(canvas, options) {
-    Object.assign(this, {canvas, left: 46, right: 10, top: 8, bottom: 38, log: ""}, options);
+    const plain = {x: [0, 1], y: [0, 1], left: 46, right: 10, top: 8, bottom: 38, log: ""};
+    Object.assign(this, {canvas}, plain, options);
   }
 
   // Clear the canvas, and draw axes with their names.
   begin() {
     const {canvas} = this, ratio = window.devicePixelRatio || 1;
     const width = canvas.clientWidth, height = canvas.clientHeight;
-    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
-      canvas.width = Math.round(width * ratio);
-      canvas.height = Math.round(height * ratio);
-    }
-    const pen = this.pen = canvas.getContext("2d");
-    Object.assign(this, {width, height});
+    const size = [width, height].map(each => Math.round(each * ratio));
+    if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
+    const pen = canvas.getContext("2d");
+    const across = width - this.left - this.right, up = height - this.top - this.bottom;
+    Object.assign(this, {pen, width, height, across, up});
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, width, height);
     pen.font = "12px system-ui, sans-serif";
@@ -75,7 +75,7 @@ class Plot {
     const {pen} = this;
     pen.save();
     pen.beginPath();
-    pen.rect(this.left, this.top, this.width - this.left - this.right, this.height - this.top - this.bottom);
+    pen.rect(this.left, this.top, this.across, this.up);
     pen.clip();
     body();
     pen.restore();
@@ -86,20 +86,20 @@ class Plot {
   }
 
   X(value) {
-    return this.left + this.share(value, this.x, this.log.includes("x")) * (this.width - this.left - this.right);
+    return this.left + this.share(value, this.x, this.log.includes("x")) * this.across;
   }
 
   Y(value) {
-    const room = this.height - this.top - this.bottom;
-    return this.top + (1 - this.share(value, this.y, this.log.includes("y"))) * room;
+    return this.top + (1 - this.share(value, this.y, this.log.includes("y"))) * this.up;
   }
 
   // Return the numbers that belong to a pointer event.
   at(event) {
     const box = this.canvas.getBoundingClientRect();
-    const x = (event.clientX - box.left - this.left) / (this.width - this.left - this.right);
-    const y = 1 - (event.clientY - box.top - this.top) / (this.height - this.top - this.bottom);
-    const value = (share, [low, high], log) => log ? low * (high / low) ** share : low + share * (high - low);
+    const x = (event.clientX - box.left - this.left) / this.across;
+    const y = 1 - (event.clientY - box.top - this.top) / this.up;
+    const value = (share, [low, high], log) =>
+      log ? low * (high / low) ** share : low + share * (high - low);
     return [value(x, this.x, this.log.includes("x")), value(y, this.y, this.log.includes("y"))];
   }
 
@@ -178,6 +178,36 @@ function slider(place, {name, title, choices, value, say = shown, changed}) {
   place.append(label);
   return {set: wanted => { show(nearest(wanted)); return choices[+input.value]; }, input};
 }
+
+// Make a button for each lesson.
+function presets(lessons, chosen) {
+  for (const [name, {title}] of Object.entries(lessons)) {
+    const button = document.createElement("button");
+    button.textContent = title;
+    button.dataset.preset = name;
+    button.addEventListener("click", () => chosen(name));
+    document.getElementById("presets").append(button);
+  }
+}
+
+// Show which lesson it is; `bare` leaves out all but the picture, for a frame of the book.
+function present(lessons, name, page, bare) {
+  const {title, text, tag} = lessons[name], at = id => document.getElementById(id);
+  const href = `../tags/${tag}.html`, entry = tag.toUpperCase();
+  const link = `<a class="book inline" href="${href}" target="_top">${entry}</a>`;
+  document.body.classList.toggle("bare", bare);
+  at("caption").innerHTML = `<strong>${title}.</strong> ${text} ${link}`;
+  for (const button of at("presets").children) {
+    const here = button.dataset.preset === name;
+    button.setAttribute("aria-pressed", here);
+    if (here) at("presets").scrollLeft = button.offsetLeft - at("presets").offsetLeft - 16;
+  }
+  at("open").href = `${page}#preset=${name}`;
+}
+
+// The way of an arrow key, right and up; nothing for another key.
+const arrowOf = ({key}) =>
+  ({ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1]})[key];
 
 // Draw again when the screen or its theme changes.
 function onLook(draw) {

@@ -12,15 +12,17 @@ const hmc = (() => {
   function gaussian(wide, high, r) {
     return ([x, y]) => {
       const [u, v] = [x / wide, y / high], scale = 1 / (1 - r * r);
-      return [-0.5 * scale * (u * u - 2 * r * u * v + v * v), -scale * (u - r * v) / wide, -scale * (v - r * u) / high];
+      const logDensity = -0.5 * scale * (u * u - 2 * r * u * v + v * v);
+      return [logDensity, -scale * (u - r * v) / wide, -scale * (v - r * u) / high];
     };
   }
 
   // The hierarchical funnel: y ~ N(0, high^2), and x ~ N(0, e^(2 y)).
   function funnel(high) {
     return ([x, y]) => {
-      const square = x * x * Math.exp(-2 * y);
-      return [-y * y / (2 * high * high) - square / 2 - y, -x * Math.exp(-2 * y), -y / (high * high) + square - 1];
+      const precision = Math.exp(-2 * y), square = x * x * precision, variance = high * high;
+      const logDensity = -y * y / (2 * variance) - square / 2 - y;
+      return [logDensity, -x * precision, -y / variance + square - 1];
     };
   }
 
@@ -67,7 +69,8 @@ const hmc = (() => {
       const next = leapfrog(target, phases.at(-1), step), at = phases.length;
       phases.push(next);
       energies.push(hamiltonian(next));
-      const away = next.momentum.reduce((sum, r, d) => sum + r * (next.position[d] - position[d]), 0);
+      const way = next.position.map((each, d) => each - position[d]);
+      const away = next.momentum[0] * way[0] + next.momentum[1] * way[1];
       if (turned < 0 && away <= 0) turned = at;                // M9
       if (!(energies[at] - energies[0] < DIVERGENT)) diverged = at; // M10
     }

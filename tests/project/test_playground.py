@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from project.book import ROOT
+from project.book import DEFINED, ROOT
 from project.test_site import pages
 
 from bbb_numpy import plain
@@ -231,6 +231,20 @@ def test_the_points_are_those_of_the_first_band():
     np.testing.assert_allclose(np.array(rows, float), points, atol=5.1e-4)
 
 
+def test_a_link_to_a_lesson_leads_to_one_and_every_lesson_has_its_entry():
+    known, tags = {}, set()
+    for page, script in (("index", "lessons.js"), ("samplers", "samplers.js")):
+        text = (FOLDER / script).read_text("utf-8").split("const PRESETS = {")[1]
+        known[page] = re.findall(r"^  (\w+): \{$", text.split("\n};")[0], re.MULTILINE)
+        tags |= set(re.findall(r'\btag: "(\w+)"', text))
+    assert len(known["index"]) > 10
+    assert len(known["samplers"]) > 5
+    assert {tag.upper() for tag in tags} <= set(DEFINED)
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("[de]*/**/*.md"), *ROOT.glob("site/**/*.md")):
+        linked = re.findall(r"playground/(\w+)\.html#preset=(\w+)", path.read_text("utf-8"))
+        assert not [name for page, name in linked if name not in known[page]], path
+
+
 def test_the_playground_asks_nothing_of_a_network():
     for path in FOLDER.iterdir():
         text = path.read_text("utf-8")
@@ -286,6 +300,36 @@ def test_keys_and_clicks_change_the_points_and_the_address_says_what_is_set():
     assert found == [[100, 101, 100, 101], 1, "#preset=band&prior=0.05", 0.05, []]
 
 
+@pytest.mark.long
+def test_a_finger_draws_hills_and_moves_the_start_and_the_push_and_so_do_keys():
+    found = browsed(
+        """const {left, top} = $("plane").getBoundingClientRect();
+        const at = ([x, y]) => ({pointerId: 1, clientX: left + run("plane").X(x),
+                                 clientY: top + run("plane").Y(y)});
+        const touch = (name, place) => $("plane").dispatchEvent(
+          new it.PointerEvent(`pointer${name}`, at(place)));
+        run("plane.canvas.setPointerCapture = () => 0");
+        const key = (key, shiftKey) => $("plane").dispatchEvent(
+          new it.KeyboardEvent("keydown", {key, shiftKey, cancelable: true}));
+        const state = () => run("[...settings.position, ...settings.momentum]");
+        touch("down", run("settings.position")); touch("move", [0.5, 1]); touch("up", [0.5, 1]);
+        touch("down", [1.1, 0.4]); touch("up", [1.1, 0.4]);
+        const dragged = state();
+        key("ArrowLeft", false); key("ArrowUp", true);
+        const keyed = state();
+        $("flat").click();
+        const flat = run("target([1, 1])[0]");
+        for (const place of [[0, 0], [0.5, 0], [0.55, 0], [1, 0.5]]) touch("down", place);
+        touch("up", [1, 0.5]);
+        const hill = run("target([0, 0])[0]") > -1;
+        return [dragged, keyed, flat, run("centres.length"), hill, said];""",
+        "samplers.html",
+    )
+    assert np.allclose(found[0], [0.5, 1, 1, -1])
+    assert np.allclose(found[1], [0.4, 1, 1, -0.9])
+    assert found[2:] == [0, 3, True, []]
+
+
 def lessons(*addresses):
     """Return what the page says of each address when its training has stopped."""
     return browsed(
@@ -293,7 +337,7 @@ def lessons(*addresses):
         return {json.dumps(addresses)}.map(address => {{
           it.history.replaceState(null, "", "#" + address);
           run("load(asked()); while (epochs < until && !lost) train(200); measure(); draw();");
-          const spread = x => run(`predicted(GRID, "functions", 100).epistemic`)[45 + 10 * x];
+          const spread = x => run(`predicted(GRID, 100).epistemic`)[45 + 10 * x];
           const inside = $("said").textContent.match(/(\\d+) of/)?.[1];
           return {{
             ...run("past.rows.at(-1)"), lost: run("lost"), inside: +inside,
