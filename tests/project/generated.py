@@ -1,7 +1,7 @@
 """Write what follows from the code: ``make generated`` after adding a part or an equation.
 
-signatures.txt, proofs.md, the names of parts in docs/using.md, the contents of derivations.md, and
-the activations that MLP names. A test compares each.
+signatures.txt, proofs.md, the names of parts in docs/using.md, and the activations that MLP names.
+A test compares each.
 """
 
 import re
@@ -11,8 +11,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-
-from project.book import PAGES, entries  # noqa: E402
 
 from bbb_numpy.gradients import catalogue  # noqa: E402
 
@@ -32,17 +30,6 @@ def with_parts(text):
     return text
 
 
-def with_contents(text):
-    """Return derivations.md with the tags of every page behind its title."""
-    for page, markdown in list(PAGES.items())[1:]:
-        tags = ", ".join(entry.tag for entry in entries(markdown))
-        head = f"- [{markdown[2:].splitlines()[0]}]({page}):"
-        found = re.search(rf"^{re.escape(head)}(.*?)(?=\n- |\n\n)", text, re.DOTALL | re.MULTILINE)
-        if found and " ".join(found[1].split()) != tags:
-            text = text.replace(found[0], f"{head} {tags}")
-    return text
-
-
 def with_activations(text):
     """Return the source of MLP with every activation in its docstring."""
     names = ", ".join(f"'{name}'" for name in catalogue.ACTIVATIONS)
@@ -51,7 +38,6 @@ def with_activations(text):
 
 GENERATED = {
     "docs/using.md": with_parts,
-    "derivations.md": with_contents,
     "bbb_numpy/parts/network.py": with_activations,
 }
 

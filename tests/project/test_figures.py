@@ -791,3 +791,30 @@ def test_only_the_reparameterised_graph_leads_back_to_theta(figures):
         for ax in (left, right)
     ]
     assert back == [0, 1]
+
+
+@pytest.mark.equation("K5")
+def test_the_drawn_bracket_is_one_number_where_q_is_the_posterior_and_has_the_mean_f(figures):
+    w = np.linspace(-6, 16, 400_001)
+    mean, deviation = figures.SPRING[0], figures.SPRING[1] ** -0.5
+    q, prior, likelihood = figures.log_terms(w, mean, deviation)
+    assert np.allclose(q - prior - likelihood, -figures.LOG_EVIDENCE, atol=1e-9)
+    q, prior, likelihood = figures.log_terms(w, 4.6, 0.6)
+    price = np.trapezoid(np.exp(q) * (q - prior - likelihood), w)
+    assert price == pytest.approx(sum(figures.complexity_and_misfit(4.6, 0.6)), rel=1e-9)
+
+
+@pytest.mark.equation("K21", "K30")
+def test_the_drawn_pulls_are_the_slopes_of_f_and_cancel_at_the_posterior(figures):
+    mu, sigma, h = 4.7, 0.6, 1e-6
+    parts = figures.complexity_and_misfit
+    for pulled, ahead, behind in (
+        (figures.pulls_of_mu(mu), parts(mu + h, sigma), parts(mu - h, sigma)),
+        (figures.pulls_of_sigma(sigma), parts(mu, sigma + h), parts(mu, sigma - h)),
+    ):
+        rises = np.subtract(ahead, behind) / (2 * h)
+        assert sum(pulled[:-1]) == pytest.approx(rises[0], rel=1e-6)  # complexity: log q, prior
+        assert pulled[-1] == pytest.approx(rises[1], rel=1e-6)
+    assert sum(figures.pulls_of_mu(figures.SPRING[0])) == pytest.approx(0)
+    assert sum(figures.pulls_of_sigma(figures.SPRING[1] ** -0.5)) == pytest.approx(0)
+    assert figures.pulls_of_sigma(1.0)[1:] == (4, 4)  # the legend adds them up to 8 sigma
