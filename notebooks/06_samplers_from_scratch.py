@@ -11,54 +11,50 @@
 # %% [markdown]
 # # Samplers from scratch, against variational inference
 #
-# Variational inference looks for the best density of a family; a sampler has no family. Given
-# time it draws from the posterior itself, and so it can say what the family cost.
+# A sampler draws from the posterior itself, and so it can say what a variational family cost.
+# Below are twelve points, and forty networks that HMC drew given them.
 #
-# **At the end you will know** why a chain that refuses proposals draws from the posterior; how
-# Hamiltonian Monte Carlo (HMC) and the No-U-Turn sampler (NUTS) work, because you have seen each
-# line of them; what some misprints in Mullachery, Khera and Husain's *Bayesian Neural Networks*
-# do to the draws; and where a variational fit of a small network is too sure of itself, by how
-# much, and why.
-#
-# **It needs** densities, expectations, matrices and NumPy, and the variational fits of
-# [notebook 01](01_from_one_weight_to_the_network.ipynb). **It takes** about an hour and a half to
-# read; its cells run in some fifteen seconds.
-#
-# Sections 2 to 4 write leapfrog, HMC and NUTS in their cells and then compare them with the
-# library's. Tags such as M5 are entries of the
-# [chapter on samplers](../derivations/samplers.md) and of the one on
-# [microcanonical samplers](../derivations/microcanonical.md), where what is used here is proved.
-# Energies are in nats. The notebook before this one is [05, path loss](05_path_loss.ipynb).
+# **At the end** you have written Metropolis-Hastings, HMC and NUTS, seen what some misprints in
+# Mullachery, Khera and Husain's *Bayesian Neural Networks* do to the draws, and know where a
+# variational fit is too sure of itself. **It needs** densities, NumPy, and [notebook
+# 01](01_from_one_weight_to_the_network.ipynb). **It takes** an hour; its cells run in some fifteen
+# seconds. Tags such as M5 lead to the [samplers](../derivations/samplers.md) and the
+# [microcanonical samplers](../derivations/microcanonical.md). Before this: [05, path
+# loss](05_path_loss.ipynb).
 
 # %%
-import warnings
-from statistics import NormalDist
-from typing import NamedTuple
-
 import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import HTML, display
-from matplotlib.figure import Figure
 
 import bbb_numpy as bbb
-from bbb_numpy import training
-from bbb_numpy.evaluation import predictive
-from bbb_numpy.evaluation.convergence import convergence
-from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.parts.full_rank import FullRank
-from bbb_numpy.parts.hyperpriors import LogNormal
-from bbb_numpy.plots.moving import slider
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, PALE, SKY, VERMILLION
-from bbb_numpy.sampling import mcmc
-from bbb_numpy.sampling.draws import DrawnWeights
-from bbb_numpy.sampling.run import sample, sample_target
-from bbb_numpy.training import Recipe
-from bbb_numpy.training.optimizers import Cosine
-from bbb_studies import annealing
+from bbb_numpy.sampling import mcmc, sample_target
 
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True, "font.size": 9})
 COLOURS = {"Metropolis": GREY, "HMC": VERMILLION, "NUTS": VERMILLION, "mean field": BLUE}
+
+rng = np.random.default_rng(5)
+x = np.sort(np.concatenate([rng.uniform(-2, -0.6, 6), rng.uniform(0.7, 1.6, 6)]))[:, None]
+y = np.sin(2 * x) + 0.3 * rng.standard_normal(x.shape)
+grid = np.linspace(-3.2, 2.8, 25)[:, None]
+prior, noise = bbb.GaussianPrior(1.2), bbb.GaussianLikelihood(0.3, learn=True)
+model = bbb.Model(bbb.MLP((1, 3, 1), "tanh"), prior, noise)
+common = {"chains": 8, "hyperpriors": {"log_noise": bbb.LogNormal(0.3, 0.2)}, "seed": 0}
+draws = {
+    "HMC": bbb.sample(
+        model, x, y, sampler="hmc", draws=600, warm_up=200, target_accept=0.9, **common
+    )
+}
+
+fig, ax = plt.subplots(figsize=(5.6, 3.4))
+joint = draws["HMC"].target
+some = np.ascontiguousarray(joint.weights(draws["HMC"].flat[::121]))  # 40 of 4,800, of all chains
+ax.plot(grid, model.predict(some, grid)[..., 0].T, color=VERMILLION, linewidth=0.5)
+ax.plot(x, y, "o", color=BLACK)
+ax.set(xlabel="x", ylabel="y", title="twelve points, forty draws of a network 1-3-1")
+# alt: Forty curves through two clusters of points. They keep together at the points and spread in
+# the gap between them and far more to either side.
+plt.show()
 
 # %% [markdown]
 # ## 1. Metropolis-Hastings
@@ -66,36 +62,36 @@ COLOURS = {"Metropolis": GREY, "HMC": VERMILLION, "NUTS": VERMILLION, "mean fiel
 # *Proved in [M5](../derivations/samplers.md#m5-detailed-balance-and-what-it-does-not-give) and
 # [M6](../derivations/samplers.md#m6-the-acceptance-probability).*
 #
-# At $x$, propose $x'$ from a density $q(x'|x)$; go there with probability
+# At $x$, propose $x'$ from a density $q(x'|x)$. Go there with probability
 #
-# $$\alpha(x, x') = \min\Big(1, \frac{\pi(x')\, q(x|x')}{\pi(x)\, q(x'|x)}\Big),$$
+# $$\alpha(x, x') = \min\Big(1, \frac{P(x')\, q(x|x')}{P(x)\, q(x'|x)}\Big),$$
 #
-# else *stay*. The two make the transition kernel $p(x'|x) = q(x'|x)\,\alpha(x, x')$ for
-# $x' \ne x$, with the rest of the probability at $x$. The paper's proof writes $q$ where $p$
-# belongs. On five states both are matrices and can be looked at.
+# else *stay*. The two make the transition kernel $\mathcal K(x'|x) = q(x'|x)\,\alpha(x, x')$. (The
+# paper's proof writes $q$ where $\mathcal K$ belongs.) On five states both are matrices:
 
 # %%
 rng = np.random.default_rng(0)
-pi = np.array([0.1, 0.3, 0.05, 0.35, 0.2])
+target = np.array([0.1, 0.3, 0.05, 0.35, 0.2])
 q = rng.dirichlet(np.ones(5), size=5)  # row: where from; no symmetry
-alpha = np.minimum(1.0, (pi[None, :] * q.T) / (pi[:, None] * q))
-p = q * alpha
-np.fill_diagonal(p, 0.0)
-np.fill_diagonal(p, 1.0 - p.sum(axis=1))  # refused proposals stay
+alpha = np.minimum(1.0, (target[None, :] * q.T) / (target[:, None] * q))
+kernel = q * alpha
+np.fill_diagonal(kernel, 0.0)
+np.fill_diagonal(kernel, 1.0 - kernel.sum(axis=1))  # refused proposals stay
 
-flux = pi[:, None] * p  # from i to j
-print(f"pi_i p_ij - pi_j p_ji, largest: {np.abs(flux - flux.T).max():.0e}")
-print(f"pi P - pi:                      {np.abs(pi @ p - pi).max():.0e}")
-print(f"the same for the proposal q:    {np.abs(pi[:, None] * q - (pi[:, None] * q).T).max():.2f}")
+flux = target[:, None] * kernel  # from i to j
+print(f"P_i K_ij - P_j K_ji, largest: {np.abs(flux - flux.T).max():.0e}")
+print(f"P K - P:                     {np.abs(target @ kernel - target).max():.0e}")
+proposed = target[:, None] * q
+print(f"the same for the proposal q: {np.abs(proposed - proposed.T).max():.2f}")
 assert np.abs(flux - flux.T).max() < 1e-15
-assert np.abs(pi @ p - pi).max() < 1e-15
-assert np.abs(pi[:, None] * q - (pi[:, None] * q).T).max() > 0.1
+assert np.abs(target @ kernel - target).max() < 1e-15
+assert np.abs(proposed - proposed.T).max() > 0.1
 
 # %% [markdown]
-# Detailed balance, $\pi(x)\,p(x'|x) = \pi(x')\,p(x|x')$, makes $\pi$ *stationary*. The paper's
-# theorem says that the chain then forgets where it began. It need not: for that, the chain must be
-# able to get everywhere (*irreducible*) and must not walk in step (*aperiodic*). Two states that
-# always exchange their places are in detailed balance with $(\frac12, \frac12)$ and never converge:
+# Detailed balance, $P(x)\,\mathcal K(x'|x) = P(x')\,\mathcal K(x|x')$, makes $P$ *stationary*. The
+# paper's theorem says that the chain then forgets where it began. It need not: two states that
+# always exchange their places are in detailed balance with $(\frac12, \frac12)$ and never
+# converge.
 
 # %%
 exchange = np.array([[0.0, 1.0], [1.0, 0.0]])
@@ -108,12 +104,10 @@ assert np.array_equal(after[0], start)
 assert not np.array_equal(after[1], after[0])
 
 # %% [markdown]
-# **Where $q$ does not cancel.** A positive number is well walked on in its logarithm:
-# $x' = x\,e^{s z}$, $z \sim N(0, 1)$. As a density of $x'$ this has a factor $1/x'$, so that
-# $q(x|x')/q(x'|x) = x'/x$. *Without* that ratio the chain walks symmetrically in $u = \log x$ and
-# takes $\pi(x)$ for the density of $u$: it draws $x$ from $\pi(x)/x$. Our $\pi$ is the Gamma
-# density $x^2 e^{-x}/2$ with mean 3; forgetting the ratio gives $x\,e^{-x}$, with mean 2. That a
-# candidate "is accepted when it is more probable" is a rule for symmetric proposals alone.
+# **Where $q$ does not cancel.** Walk on a positive number in its logarithm: $x' = x\,e^{s z}$,
+# $z \sim N(0, 1)$. Then $q(x|x')/q(x'|x) = x'/x$. *Without* that ratio the chain takes $P(x)$ for
+# the density of $\log x$, and draws $x$ from $P(x)/x$. Of the Gamma density $x^2 e^{-x}/2$, mean
+# 3, that is $x\,e^{-x}$, mean 2.
 
 
 # %%
@@ -144,24 +138,24 @@ for name, walk in {"with q": mcmc.LogNormalWalk(1.0), "without q": Forgetful(1.0
     assert abs(each.mean() - wanted) < 4 * each.std() / chains**0.5
 
 # detailed balance, counted: as many steps from below 2 to above 4 as back
-x = walks["with q"]
-up = np.sum((x[:-1] < 2) & (x[1:] > 4), axis=0)
-down = np.sum((x[:-1] > 4) & (x[1:] < 2), axis=0)
+walk = walks["with q"]
+up = np.sum((walk[:-1] < 2) & (walk[1:] > 4), axis=0)
+down = np.sum((walk[:-1] > 4) & (walk[1:] < 2), axis=0)
 error = np.std(up - down) * chains**0.5
 print(f"steps from below 2 to above 4: {up.sum()}, back: {down.sum()}, s.e. {error:.0f}")
 assert abs(np.sum(up - down)) < 4 * error
 
 # %%
 fig, ax = plt.subplots(figsize=(5.6, 3.4))
-grid = np.linspace(0.01, 12, 300)
+line = np.linspace(0.01, 12, 300)
 bins = np.linspace(0, 12, 49)
-for (name, x), (style, colour), power in zip(
+for (name, walk), (style, colour), power in zip(
     walks.items(), (("-", BLUE), ("--", VERMILLION)), (2, 1), strict=True
 ):
-    ax.hist(x.ravel(), bins, density=True, histtype="step", color=colour, linestyle=style)
+    ax.hist(walk.ravel(), bins, density=True, histtype="step", color=colour, linestyle=style)
     ax.plot([], [], style, color=colour, label=f"draws {name}")
     label = {2: "$x^2 e^{-x}/2$", 1: "$x\\,e^{-x}$"}[power]
-    ax.plot(grid, grid**power * np.exp(-grid) / power, ":", color=BLACK, linewidth=1.8)
+    ax.plot(line, line**power * np.exp(-line) / power, ":", color=BLACK, linewidth=1.8)
     at = {2: (5.2, 0.1), 1: (2.2, 0.3)}[power]
     ax.annotate(label, at)
 ax.set(xlabel="x", ylabel="density", xlim=(0, 12), title="a walk in log x, with and without q")
@@ -176,17 +170,17 @@ plt.show()
 #
 # *Proved in [M8](../derivations/samplers.md#m8-the-leapfrog).*
 #
-# A random walk is slow: a step must be small to be accepted, and steps forget their direction.
-# Give the point a momentum $r \sim N(0, I)$ and let it roll: $\dot\theta = r$,
-# $\dot r = \nabla \log\pi(\theta)$ keeps the energy $H = -\log\pi(\theta) + \frac12 r^T r$. One
-# leapfrog step is half a step of $r$, a step of $\theta$, half a step of $r$. What the acceptance
-# $\min(1, e^{H_0 - H_1})$
-# ([M7](../derivations/samplers.md#m7-hamiltonian-monte-carlo)) needs of it is not accuracy but that
-# it is *reversible* and keeps *volume*. We check both, and the order of the energy error, on a
-# density of two coordinates that is no Gaussian.
-
+# A walk must take small steps and forgets their direction. Give the point a momentum
+# $r \sim N(0, I)$ and let it roll: $\dot\theta = r$, $\dot r = \nabla \log P(\theta)$ keeps the
+# energy $H = -\log P(\theta) + \frac12 r^T r$. A leapfrog step is half a step of $r$, a step of
+# $\theta$, half a step of $r$. The acceptance $\min(1, e^{H_0 - H_1})$
+# ([M7](../derivations/samplers.md#m7-hamiltonian-monte-carlo)) needs it *reversible* and keeping
+# *volume*. Both are checked, and the order of the energy error:
 
 # %%
+from typing import NamedTuple
+
+
 def hill(position):
     """-(a^2 + b^2)/2 - (a b)^2/4 - a^4/10: log density and gradient of two coordinates."""
     a, b = position[:, 0], position[:, 1]
@@ -286,9 +280,8 @@ plt.show()
 #
 # *Proved in [M7](../derivations/samplers.md#m7-hamiltonian-monte-carlo).*
 #
-# That is nearly all. Draw a momentum, roll for a while, accept with probability
-# $\min(1, e^{H_0 - H_1})$, forget the momentum. The length of the path is drawn anew for each step,
-# between 0 and the longest; below we shall see what happens without. All chains move side by side.
+# Draw a momentum, roll for a while, accept with probability $\min(1, e^{H_0 - H_1})$, forget the
+# momentum. The length of the path is random; below we see why.
 
 
 # %%
@@ -312,11 +305,9 @@ def hmc(target, theta, eps, path, draws, rng, last_half=True):
 
 
 # %% [markdown]
-# Is it right? The hill has two coordinates, so that its moments can be summed up on a grid, and the
-# library's HMC can be run beside ours. It is *not* the same numbers that should come out: the
-# library decides by an exponential random number where we take the logarithm of a uniform one, and
-# so draws its random numbers differently. What must agree is what the draws are draws *of*:
-# acceptance and moments, within their standard errors. Each chain's mean is one independent number.
+# Moments of the hill can be summed on a grid. The library's HMC draws its random numbers in
+# another order: acceptance and moments must agree within their standard errors, not the numbers.
+# Each chain's mean is one independent number.
 
 # %%
 axis = np.linspace(-6, 6, 401)
@@ -358,11 +349,9 @@ print(f"acceptance: ours {chance:.3f}, library {library.stats['acceptance'].mean
 assert abs(chance - library.stats["acceptance"].mean()) < 0.01
 
 # %% [markdown]
-# **What a missing half step does.** Leave out the last half step of each path: an easy slip, and
-# no crash tells of it. Volume is still kept, but the map is no longer its own inverse once the
-# momentum is turned round, and the acceptance is computed from the momentum half a step too early.
-# The chain is then stationary for some other density. On a standard normal its variance comes out
-# wrong:
+# **What a missing half step does.** Leave out the last half step of each path: no crash tells of
+# it. Volume is kept, but the map is no longer its own inverse. On a standard normal the variance
+# is wrong:
 
 # %%
 normal = lambda position: (-0.5 * np.sum(position**2, axis=1), -position)  # noqa: E731
@@ -375,12 +364,10 @@ for last_half, name in ((True, "with"), (False, "without")):
     assert (abs(variance - 1) < 4 * error) == last_half
 
 # %% [markdown]
-# **A ridge.** Two coordinates of variance 1 and correlation 0.98: a ridge 10 times as long as wide.
-# A walk may step no further than the ridge is wide; a trajectory follows it. We count what a draw
-# costs: the *effective sample size* is the number of independent draws whose mean would have the
-# same error, here from the spread of many chains' means, and so without any estimate of an
-# autocorrelation. (From here on kernels are the library's where nothing else is said; NUTS is
-# written in the next section.)
+# **A ridge.** Two coordinates of variance 1 and correlation 0.98. A walk may step no further than
+# the ridge is wide; a path follows it. The *effective sample size* is the number of independent
+# draws whose mean would have the same error, here from the spread of many chains' means. (From
+# here on kernels are the library's where nothing else is said.)
 
 # %%
 covariance = np.array([[1.0, 0.98], [0.98, 1.0]])
@@ -434,11 +421,10 @@ plt.show()
 # The ellipse holds 86 % of the mass. For a hundred gradients the walk has a hundred draws that lie
 # close together; HMC has a few that go from end to end.
 #
-# **The periodic path.** A Gaussian rolls in circles: in units of its own standard deviation every
-# coordinate has the period $2\pi$. A path of that length comes back to where it began, *every
-# time*: accepted with probability one, and going nowhere. No acceptance rate shows it. The library
-# draws each path at random between 0 and the longest (`jitter`), which no period survives. (One
-# in ten paths has smaller steps, `small_steps`, for places where the others are not stable:
+# **The periodic path.** On a Gaussian every coordinate has the period $2\pi$, in units of its
+# standard deviation. A path of that length ends where it began, *every time*: accepted with
+# probability one, and going nowhere. The library draws each path at random between 0 and the
+# longest (`jitter`). (One in ten has smaller steps, `small_steps`:
 # [M7](../derivations/samplers.md#m7-hamiltonian-monte-carlo), step 6. Here none has.)
 
 # %%
@@ -473,15 +459,14 @@ plt.show()
 # *Proved in [M9](../derivations/samplers.md#m9-the-u-turn-criterion) and
 # [M10](../derivations/samplers.md#m10-the-no-u-turn-sampler-completed).*
 #
-# Until it turns back. The paper asks when the distance from the start stops growing:
+# Until its distance from the start stops growing:
 #
 # $$\frac{d}{dt}\,\frac{(\theta' - \theta)^T(\theta' - \theta)}{2}
 #   = (\theta' - \theta)^T \frac{d\theta'}{dt} = (\theta' - \theta)^T r'.$$
 #
-# It prints $(d\theta'/dt)^T(\theta - \theta')$ for the middle term: the opposite sign, with which a
-# path would stop at its first step. The library uses the sum of all momenta of the path in place of
-# $\theta' - \theta$, of which it is the integral: the same criterion to the order of the step, and
-# it needs no positions.
+# The paper prints $(d\theta'/dt)^T(\theta - \theta')$ for the middle term: with the opposite sign
+# a path would stop at its first step. The library takes the sum of all momenta for
+# $\theta' - \theta$, of which it is the integral.
 
 # %%
 eps = 0.05
@@ -533,18 +518,15 @@ axes[1].legend(frameon=False, fontsize="small", loc="upper left")
 plt.show()
 
 # %% [markdown]
-# To stop a path where it turns is not reversible: from its end another path would have been
-# taken. NUTS doubles the path forwards *and* backwards in time at random. It stops when any subtree
-# of $2, 4, 8, \dots$ points turns back; then every point of the path could have made the same path
-# with the same probability, which
-# [M10](../derivations/samplers.md#m10-the-no-u-turn-sampler-completed) proves. Points are then
-# chosen by weight. (The paper's pseudocode has a slice variable instead; both are right, see
+# Stopping a path where it turns is not reversible: from its end another path would have been
+# taken. NUTS doubles the path forwards *or* backwards in time at random, until any subtree of
+# $2, 4, 8, \dots$ points turns back. Then every point of the path could have made it with the same
+# probability ([M10](../derivations/samplers.md#m10-the-no-u-turn-sampler-completed)), and one is
+# chosen by weight. (The paper has a slice variable instead; both are right,
 # [D52](../derivations/samplers.md#d52-the-slice-form-of-nuts).)
 #
-# A stretch of the path is a `Tree`: its first and last point, the sum of its momenta, one point
-# drawn from it, and the logarithm of its weight, the sum of $e^{H_0 - H}$. Two trees side by side
-# `join` to one; whether that turns back is asked at both ends, and once more where the two meet,
-# since a turn may lie between two halves that go straight.
+# A `Tree` is a stretch of the path. Two side by side `join` to one; whether that turns back is
+# asked at both ends, and once more where the two meet.
 
 
 # %%
@@ -615,13 +597,10 @@ def nuts_step(target, theta, eps, rng, max_depth=10, seen=None):
 
 
 # %% [markdown]
-# Where the new half comes in, the choice goes to its candidate with probability
-# $\min(1, W_{new} / W_{old})$, the ratio of the summed weights, which goes farther than a choice by
-# weight and leaves $e^{-H}$ invariant all the same. Again the moments are compared with the exact
-# ones and with the library's, from chains that begin where those of HMC have ended. Recursion in
-# Python is slow, one chain after the other; the library grows the trees of all chains together and
-# keeps the stretches of a tree on a stack, which is another order of drawing random numbers once
-# more: the same law, not the same numbers.
+# Between halves the choice goes to the new candidate with probability
+# $\min(1, W_{new} / W_{old})$, the ratio of the summed weights. Again moments are compared with
+# the exact ones and the library's, which grows the trees of all chains together: the same law, not
+# the same numbers.
 
 # %%
 EPS = 0.7
@@ -648,13 +627,16 @@ for name, own, other in (
     assert abs(means[0].mean() - means[1].mean()) < 4 * error
 
 # %% [markdown]
-# **Moving.** Below, both on a Gaussian valley of correlation 0.9, from the same point and with the
-# same push. On the left HMC, whose path is too long: it goes to the other end, comes back, and the
-# gradients of the way back are lost. On the right NUTS: forwards or backwards, as many points again
-# each time, until a stretch turns back. Move the slider. (Where a page shows no slider, the picture
-# below it has the last frame.)
+# **Moving.** A valley of correlation 0.9, one start, one push. Left, HMC with a path that is too
+# long. Right, NUTS. Move the slider. (Where a page shows none, the picture below has the last
+# frame.)
 
 # %%
+from IPython.display import HTML, display
+from matplotlib.figure import Figure
+
+from bbb_numpy.plots.moving import slider
+
 valley_covariance = np.array([[1.0, 0.9], [0.9, 1.0]])
 
 
@@ -726,9 +708,8 @@ panels(fig)(steps)
 plt.show()
 
 # %% [markdown]
-# **Which choice between the halves?** To draw from both halves together by weight, which is to move
-# with $W_{new} / (W_{old} + W_{new})$, would be right as well, but stays more often. Which of the
-# two the library does can be counted after one doubling:
+# **Which choice between the halves?** By weight from both, $W_{new} / (W_{old} + W_{new})$, would
+# be right as well, and stays more often. Counted after one doubling:
 
 # %%
 rng = np.random.default_rng(8)
@@ -757,41 +738,29 @@ for name, rule in {"min": lambda a, b: min(1, b / a), "share": lambda a, b: b / 
 # %% [markdown]
 # ## 5. One posterior, five answers
 #
-# Twelve points with a gap, a network 1-3-1 with tanh, the prior $N(0, 1.2^2)$ on its weights, and a
-# log-normal one on the noise ([D32](../derivations/samplers.md#d32-priors-of-learned-scales)): 11
-# numbers. For the samplers the noise is one more number of the posterior
-# ([D33](../derivations/samplers.md#d33-the-log-joint-over-weights-and-scales)), drawn with the
-# weights. The walk keeps every sixth draw.
+# The network of the first picture: 11 numbers, of which the noise is one, with a log-normal prior
+# ([D32](../derivations/samplers.md#d32-priors-of-learned-scales)), drawn with the weights
+# ([D33](../derivations/samplers.md#d33-the-log-joint-over-weights-and-scales)). The walk keeps
+# every sixth draw.
 
 # %% tags=["rounding"]
-rng = np.random.default_rng(5)
-x = np.sort(np.concatenate([rng.uniform(-2, -0.6, 6), rng.uniform(0.7, 1.6, 6)]))[:, None]
-y = np.sin(2 * x) + 0.3 * rng.standard_normal(x.shape)
-prior, noise = bbb.GaussianPrior(1.2), bbb.GaussianLikelihood(0.3, learn=True)
-model = bbb.Model(bbb.MLP((1, 3, 1), "tanh"), prior, noise)
-hyperpriors = {"log_noise": LogNormal(0.3, 0.2)}
-
 settings = {
-    "HMC": {"sampler": "hmc", "draws": 600, "warm_up": 200, "target_accept": 0.9},
     "NUTS": {"sampler": "nuts", "draws": 40, "warm_up": 40, "target_accept": 0.9},
     "Metropolis": {"sampler": "mh", "draws": 600, "warm_up": 600, "thin": 6},
 }
-draws = {
-    name: sample(model, x, y, chains=8, hyperpriors=hyperpriors, seed=0, **options)
-    for name, options in settings.items()
-}
+for name, options in settings.items():
+    draws[name] = bbb.sample(model, x, y, **options, **common)
 for name, found in draws.items():
     print(f"{name:10} {found.summary()}")
 
 # %% [markdown]
-# The `hmc` of Section 3 knows nothing of networks, and needs not. What the library has learned in
-# its warm-up, a step size and a standard deviation $s_j$ for each number
-# ([M11](../derivations/samplers.md#m11-the-step-size-by-dual-averaging),
-# [M12](../derivations/samplers.md#m12-the-metric-learned-in-windows)), is for us a change of units,
-# $\theta_j = s_j u_j$. The chains begin where the library's have ended.
+# Our `hmc` does it too. What the library's warm-up has learned, a step size
+# ([M11](../derivations/samplers.md#m11-the-step-size-by-dual-averaging)) and a standard deviation
+# $s_j$ for each number ([M12](../derivations/samplers.md#m12-the-metric-learned-in-windows)), is
+# for us a change of units, $\theta_j = s_j u_j$.
 
 # %% tags=["rounding"]
-joint, learned = LogJoint(model, x, y, hyperpriors), draws["HMC"].kernel
+learned = draws["HMC"].kernel
 unit_size = np.sqrt(learned.metric.variance)
 
 
@@ -822,14 +791,13 @@ assert abs(chance - draws["HMC"].stats["acceptance"].mean()) < 0.05
 # %% [markdown]
 # ### Have the chains converged? In functions, or in weights?
 #
-# $\hat R$ compares the variance between chains with that within them: 1 when all chains tell the
-# same. Exchange two hidden units, or turn the signs of all that goes into a tanh unit and out of
-# it, and the function stays what it was: every mode has $3! \cdot 2^3 = 48$ copies. Which copies a
-# chain visits is of no interest, but it is what $\hat R$ of the *weights* measures.
+# $\hat R$ compares the variance between chains with that within them. Exchange two hidden units,
+# or turn the signs around a tanh unit, and the function stays: every mode has $3! \cdot 2^3 = 48$
+# copies. Which of them a chain visits is of no interest, but it is what $\hat R$ of the *weights*
+# measures. ([What else can be asked](../derivations/has-it-converged.md), and what fools it.)
 
 # %% tags=["rounding"]
-grid = np.linspace(-3.2, 2.8, 25)[:, None]
-found = {name: convergence(d, grid) for name, d in draws.items()}
+found = {name: bbb.convergence(d, grid) for name, d in draws.items()}
 print(found["HMC"])
 print()
 print("            R-hat            effective draws of the functions (the worst)")
@@ -869,26 +837,22 @@ plt.show()
 
 # %% [markdown]
 # HMC's functions agree between chains while single weights stay for long in one copy of the mode.
-# That the walk's weights stay is no mere matter of copies: its functions do not agree, either. Of
-# each evaluation it uses the density alone; but even if that cost only a third it would be behind.
-#
-# NUTS finds the length of its paths by itself, and pays for it: whole subtrees that turn back are
-# thrown away. *ChEES* lets many chains learn one length of path together in the warm-up
-# ([D47](../derivations/samplers.md#d47-the-length-of-the-path-learned)).
+# The walk's functions do not agree either. It uses the density alone, but even if that cost only a
+# third of a gradient it would be behind. *ChEES* finds one length of path for many chains in the
+# warm-up ([D47](../derivations/samplers.md#d47-the-length-of-the-path-learned)).
 #
 # ### Constant speed instead of constant energy
 #
-# The youngest samplers keep the length of the momentum and let the gradient turn its direction $u$
-# only ([D48](../derivations/microcanonical.md#d48-motion-at-constant-speed-and-what-it-keeps)). A
-# kick is then not a shear and does not keep volume. With $e = g/|g|$, $c = e\cdot u$ and
-# $\delta = \epsilon|g|/(d-1)$ it is
+# The youngest samplers keep the length of the momentum, and the gradient turns its direction $u$
+# ([D48](../derivations/microcanonical.md#d48-motion-at-constant-speed-and-what-it-keeps)). A kick
+# does not keep volume. With $e = g/|g|$, $c = e\cdot u$ and $\delta = \epsilon|g|/(d-1)$ it is
 # ([D49](../derivations/microcanonical.md#d49-the-isokinetic-leapfrog-its-volume-and-mams))
 #
 # $$u \leftarrow \frac{u + (\sinh\delta + c\,(\cosh\delta - 1))\,e}{\cosh\delta + c\sinh\delta},
 # \qquad -\log|\det| = (d-1)\log(\cosh\delta + c\sinh\delta),$$
 #
-# and what it does to volumes, its *work*, takes the place of the kinetic energy in the acceptance.
-# That sampler is MAMS. Here it is on the hill of Section 2, whose moments we know.
+# and the second number, its *work*, takes the place of the kinetic energy in the acceptance. That
+# is MAMS, here on the hill of Section 2.
 
 
 # %%
@@ -952,15 +916,17 @@ print(f"without the work E[a^2] = {variance:.2f}, and should be {exact['E[a^2]']
 assert abs(variance / exact["E[a^2]"] - 1) > 0.1
 
 # %% [markdown]
-# *MCLMC* takes the same steps and accepts them all, with a little noise for the direction after
-# each. Its draws are biased, and no number of them mends that; but the errors of energy, which the
-# chain sees anyway, tell how much
-# ([D50](../derivations/microcanonical.md#d50-mclmc-its-bias-and-its-tuning)). Along the chain their
-# mean is 0, and so a share $\tfrac12 + e^{q^2/2}\,\Phi(-q)$ of the steps would have been accepted,
-# where $q^2$ is their variance. In the target, from which the chain is drawn away, it would be
-# $2\,\Phi(-q/2)$. On a thousand independent standard normal numbers, at two step sizes:
+# *MCLMC* takes the same steps, with a little noise for the direction after each, and accepts them
+# all. Its draws are biased, and no number of them mends that; the errors of energy tell how much
+# ([D50](../derivations/microcanonical.md#d50-mclmc-its-bias-and-its-tuning)). Along the chain
+# their mean is 0, and a share $\tfrac12 + e^{q^2/2}\,\Phi(-q)$ of the steps would have been
+# accepted, with $q^2$ their variance; in the target it would be $2\,\Phi(-q/2)$. On a thousand
+# independent standard normal numbers:
 
 # %%
+import warnings
+from statistics import NormalDist
+
 rng = np.random.default_rng(6)
 for eps in (20.0, 27.0):
     kernel, begin = mcmc.MCLMC(step_size=eps), rng.standard_normal((40, 1000))
@@ -984,37 +950,36 @@ for eps in (20.0, 27.0):
 # %% [markdown]
 # ## 6. Where are VI's standard deviations too small?
 #
-# The variational fits maximise the ELBO, with the KL divergence in closed form
+# The fits maximise the ELBO, with the KL divergence in closed form
 # ([D18](../derivations/estimators.md#d18-the-complexity-cost-in-closed-form-mean-field),
-# [D19](../derivations/correlated-posteriors.md#d19-the-complexity-cost-in-closed-form-full-rank)).
-# First with the noise as a number that is fitted with the rest
-# ([D1](../derivations/likelihoods.md#d1-learned-noise)), then with the noise *held* at the
-# mean that HMC has found. HMC, too, is run again with the noise held, so that the posteriors that
-# are compared are of the same model. The ELBO has several maxima, and the better of two starts
-# is kept.
+# [D19](../derivations/correlated-posteriors.md#d19-the-complexity-cost-in-closed-form-full-rank)):
+# with the noise fitted ([D1](../derivations/likelihoods.md#d1-learned-noise)), and with the noise
+# *held* at the mean that HMC found, where HMC is run again. The better of two starts is kept.
 
 # %% tags=["rounding"]
+from bbb_numpy.training import start as start_training
+
 seen = float(np.exp(draws["HMC"].block("log_noise")).mean())
 held = bbb.Model(model.network, prior, bbb.GaussianLikelihood(seen))
-exact = sample(
+exact = bbb.sample(
     held, x, y, sampler="hmc", chains=8, draws=400, warm_up=150, target_accept=0.9, seed=1
 )
 print(f"HMC, noise held at {seen:.2f}: {exact.summary()}")
-assert convergence(exact, grid, weights=False).worst("functions").r_hat < 1.1
+assert bbb.convergence(exact, grid, weights=False).worst("functions").r_hat < 1.1
 
 
 def better_of_two(model, posterior):
     """Return estimator, theta and ELBO of the start that ended highest."""
-    estimator, found = ClosedFormKL(model, posterior), []
+    estimator, found = bbb.ClosedFormKL(model, posterior), []
     for seed in range(2):
-        rng, adam = np.random.default_rng(seed), bbb.Adam(0.05, schedule=Cosine())
-        state = training.start(estimator, rng, adam)
-        state = training.fit(
+        rng, adam = np.random.default_rng(seed), bbb.Adam(0.05, schedule=bbb.Cosine())
+        state = start_training(estimator, rng, adam)
+        state = bbb.fit(
             estimator,
             state,
             x,
             y,
-            Recipe(optimizer=adam, epochs=2000, batch_size=12, samples=4),
+            bbb.Recipe(optimizer=adam, epochs=2000, batch_size=12, samples=4),
             rng=rng,
         )
         noise = estimator.draw(np.random.default_rng(9), 4000)  # the same for all
@@ -1027,25 +992,23 @@ def better_of_two(model, posterior):
 fits = {
     "mean field, noise fitted": better_of_two(model, bbb.MeanField(1.0, -3.0)),
     "mean field": better_of_two(held, bbb.MeanField(1.0, -3.0)),
-    "full rank": better_of_two(held, FullRank(1.0, -3.0)),
+    "full rank": better_of_two(held, bbb.FullRank(1.0, -3.0)),
 }
 for name, (_, _, elbo) in fits.items():
     print(f"{name:25} ELBO {elbo:.1f} nats")
 
 # %% tags=["rounding"]
 band = {
-    "HMC": predictive.predict(
-        DrawnWeights(held), exact.flat, grid, rng=np.random.default_rng(1), samples=4000
+    "HMC": bbb.predict(
+        bbb.DrawnWeights(held), exact.flat, grid, rng=np.random.default_rng(1), samples=4000
     )
 }
 for name, d in draws.items():
-    band[f"{name}, noise drawn"] = predictive.predict(
-        DrawnWeights(model), d.flat, grid, rng=np.random.default_rng(1), samples=4000
+    band[f"{name}, noise drawn"] = bbb.predict(
+        bbb.DrawnWeights(model), d.flat, grid, rng=np.random.default_rng(1), samples=4000
     )
 for name, (estimator, theta, _) in fits.items():
-    band[name] = predictive.predict(
-        estimator, theta, grid, rng=np.random.default_rng(1), samples=4000
-    )
+    band[name] = bbb.predict(estimator, theta, grid, rng=np.random.default_rng(1), samples=4000)
 
 order = (
     *("HMC, noise drawn", "NUTS, noise drawn", "Metropolis, noise drawn"),
@@ -1085,7 +1048,7 @@ size = {
     name: {where: np.sqrt(np.mean(b.epistemic[rows] ** 2)) for where, rows in places.items()}
     for name, b in band.items()
 }
-print(f"{'epistemic deviation':25}", *(f"{where:>12}" for where in places))
+print(f"{'epistemic std. deviation':25}", *(f"{where:>12}" for where in places))
 for name, by_place in size.items():
     print(f"{name:25}", *(f"{value:12.3f}" for value in by_place.values()))
 print("as shares of HMC's")
@@ -1107,23 +1070,23 @@ assert fitted > 1.5 * drawn.mean()
 
 # %% [markdown]
 # With the noise held, both fits are at the data about as wide as the posterior, or a little wider.
-# Where there are none they are too narrow, the mean field most: the functions of the posterior
-# differ there by what several weights do *together*, and independent weights cannot. Outside,
-# full rank brings back much of it, but not all: the posterior is no Gaussian, whatever its
-# covariance. With its noise fitted the mean field is not narrower than HMC: by so much noise the
-# data say less, and what it approximates is another, wider posterior.
+# Where there are none they are too narrow, the mean field most: there functions differ by what
+# several weights do *together*. Full rank brings back much of it outside, but not all: the
+# posterior is no Gaussian. With its noise fitted the mean field is not narrower than HMC: what it
+# approximates is another, wider posterior.
 #
-# **Why does the ELBO want so much noise?** Annealed importance sampling
-# ([M20][1])
-# estimates the log evidence of the network with the noise held at any value; what the ELBO lacks of
-# it is $\mathrm{KL}(q \| p)$.
+# **Why does the ELBO want so much noise?** Annealed importance sampling ([M20][1]) estimates the
+# log evidence with the noise held at any value; what the ELBO lacks of it is
+# $\mathrm{KL}(q \| p)$.
 #
 # [1]: ../derivations/model-checking.md#m20-evidence-bayes-factors-and-annealed-importance-sampling
 
 # %% tags=["rounding"]
+from bbb_studies import annealing
+
 at_fit = bbb.Model(model.network, prior, bbb.GaussianLikelihood(fitted))
 evidence = {
-    scale: annealing.evidence(LogJoint(m, x, y), chains=300, steps=80, seed=0)
+    scale: annealing.evidence(bbb.LogJoint(m, x, y), chains=300, steps=80, seed=0)
     for scale, m in ((seen, held), (fitted, at_fit))
 }
 print("noise                        log evidence      ELBO   KL(q || posterior)")
@@ -1147,44 +1110,39 @@ assert gap["mean field"] > gap["mean field, noise fitted"] + 3
 assert gap["mean field"] > gap["full rank"] > np.log(48) - 1
 
 # %% [markdown]
-# The evidence is nearly the same at both values: the data do not decide between a curve with
-# little noise and no curve with much. The ELBO does decide, and for a reason that is not in the
-# data: with much noise the posterior is close to the prior, a Gaussian that $q$ can be; with
-# little it is 48 curved copies, of which $q$ covers one. Fitting a scale by the ELBO thus prefers
-# scales at which $q$ is good, not those that are likely. A prior on the noise, such as the samplers
-# have, settles it.
+# The data do not decide between a curve with little noise and no curve with much: the evidence is
+# nearly the same. The ELBO decides, for a reason that is not in the data. With much noise the
+# posterior is close to the prior, a Gaussian that $q$ can be; with little it is 48 curved copies,
+# of which $q$ covers one. **Fitting a scale by the ELBO prefers scales at which $q$ is good, not
+# those that are likely.** A prior on the noise, such as the samplers have, settles it.
 #
 # ## 7. Exercises
 #
 # 1. Write a proposal for Section 1 that makes the chain reducible, and one that makes it periodic.
 #    Which of the printed checks notice?
 # 2. In Section 2, leave out the *first* half step instead of the last. What is the order now?
-# 3. In `nuts_step`, leave the search out of new halves: let `grow` return its tree where it now
-#    returns `None` for a turn. M10 says why that is wrong. How many chains do you need until
-#    `compare` notices? Then put the printed sign of Section 4 into `turned`: what do the moments
-#    say, and what the points per draw?
+# 3. In `nuts_step`, let `grow` return its tree where it now returns `None` for a turn. How many
+#    chains do you need until `compare` notices? Then put the printed sign of Section 4 into
+#    `turned`: what do the moments say, and what the points per draw?
 # 4. Give HMC on the ridge the metric `mcmc.DenseMetric(covariance)`. What is the best path now?
-# 5. Take `HalfCauchy(1.0)` for the noise in Section 5. Where do the chains go, and does $\hat R$ in
-#    function space notice?
+# 5. Take `HalfCauchy(1.0)` for the noise. Where do the chains go, and does $\hat R$ in function
+#    space notice?
 #
 # <details><summary>Hints</summary>
 #
-# 1. Two places between which nothing is ever proposed make it reducible. The matrix `exchange` of
-#    Section 1 is periodic. Detailed balance and $\pi P = \pi$ hold in both cases; only a high power
-#    of the matrix differs.
+# 1. Two places between which nothing is ever proposed; the matrix `exchange`. Detailed balance and
+#    stationarity hold in both cases; only a high power of the matrix differs.
 # 2. The order is 1 in either case: the momentum that enters the energy is half a step off.
-# 3. A path that has turned back within itself is then kept, although from some of its points NUTS
-#    would have stopped earlier. The error may be small, so begin with few chains and double them.
-#    With the wrong sign a path ends where it should go on: look at the points per draw.
-# 4. In the metric of the posterior the ridge is round, and every direction has the period $2\pi$
-#    (Section 3). After a quarter of a period the place has forgotten where it was.
-# 5. A half-Cauchy density does not vanish at 0, nor soon for large noise; the log-normal one does
-#    both. Plot the draws of the logarithm of the noise, chain by chain, before $\hat R$.
+# 3. A path is kept although from some of its points NUTS would have stopped earlier (M10). Begin
+#    with few chains and double them. With the wrong sign look at the points per draw.
+# 4. In the metric of the posterior the ridge is round: every direction has the period $2\pi$.
+#    After a quarter of it the place has forgotten where it was.
+# 5. A half-Cauchy density vanishes neither at 0 nor soon for large noise. Plot the draws of the
+#    logarithm of the noise, chain by chain, before $\hat R$.
 #
 # </details>
 #
-# **Where to read on.** The next notebook, [07](07_powerball.ipynb), has a data set that knows the
-# right answer. [08](08_what_separates_the_methods.ipynb) comes back to HMC and the mean field on
-# real data. The proofs are in the [chapter on samplers](../derivations/samplers.md); the library's
-# kernels in [hmc.py](../bbb_numpy/sampling/mcmc/hmc.py) and
+# **Next:** [07](07_powerball.ipynb), a data set that knows the right answer.
+# [08](08_what_separates_the_methods.ipynb) compares HMC and the mean field on real data. The
+# library's kernels are [hmc.py](../bbb_numpy/sampling/mcmc/hmc.py) and
 # [nuts.py](../bbb_numpy/sampling/mcmc/nuts.py).
