@@ -16,11 +16,11 @@
 #
 # **At the end** you have written Metropolis-Hastings, HMC and NUTS, seen what some misprints in
 # Mullachery, Khera and Husain's *Bayesian Neural Networks* do to the draws, and know where a
-# variational fit is too sure of itself. **It needs** densities, NumPy, and [notebook
-# 01](01_from_one_weight_to_the_network.ipynb). **It takes** an hour; its cells run in some fifteen
+# variational fit is too sure of itself. **It needs** densities, NumPy, and notebook
+# [01](01_from_one_weight_to_the_network.ipynb). **It takes** an hour; its cells run in some fifteen
 # seconds. Tags such as M5 lead to the [samplers](../derivations/samplers.md) and the
-# [microcanonical samplers](../derivations/microcanonical.md). Before this: [05, path
-# loss](05_path_loss.ipynb).
+# [microcanonical samplers](../derivations/microcanonical.md). Before this:
+# [05, path loss](05_path_loss.ipynb).
 
 # %%
 import matplotlib.pyplot as plt
@@ -305,9 +305,7 @@ def hmc(target, theta, eps, path, draws, rng, last_half=True):
 
 
 # %% [markdown]
-# Moments of the hill can be summed on a grid. The library's HMC draws its random numbers in
-# another order: acceptance and moments must agree within their standard errors, not the numbers.
-# Each chain's mean is one independent number.
+# Moments of the hill can be summed on a grid. The library draws its random numbers in another order, so acceptance and moments must agree, within their standard errors, and not the draws.
 
 # %%
 axis = np.linspace(-6, 6, 401)
@@ -366,8 +364,7 @@ for last_half, name in ((True, "with"), (False, "without")):
 # %% [markdown]
 # **A ridge.** Two coordinates of variance 1 and correlation 0.98. A walk may step no further than
 # the ridge is wide; a path follows it. The *effective sample size* is the number of independent
-# draws whose mean would have the same error, here from the spread of many chains' means. (From
-# here on kernels are the library's where nothing else is said.)
+# draws whose mean would have the same error, here from the spread of many chains' means. (The kernels are the library's.)
 
 # %%
 covariance = np.array([[1.0, 0.98], [0.98, 1.0]])
@@ -598,9 +595,7 @@ def nuts_step(target, theta, eps, rng, max_depth=10, seen=None):
 
 # %% [markdown]
 # Between halves the choice goes to the new candidate with probability
-# $\min(1, W_{new} / W_{old})$, the ratio of the summed weights. Again moments are compared with
-# the exact ones and the library's, which grows the trees of all chains together: the same law, not
-# the same numbers.
+# $\min(1, W_{new} / W_{old})$, the ratio of the summed weights. Again moments are compared:
 
 # %%
 EPS = 0.7
@@ -837,8 +832,7 @@ plt.show()
 
 # %% [markdown]
 # HMC's functions agree between chains while single weights stay for long in one copy of the mode.
-# The walk's functions do not agree either. It uses the density alone, but even if that cost only a
-# third of a gradient it would be behind. *ChEES* finds one length of path for many chains in the
+# The walk's functions do not agree either.  *ChEES* finds one length of path for many chains in the
 # warm-up ([D47](../derivations/samplers.md#d47-the-length-of-the-path-learned)).
 #
 # ### Constant speed instead of constant energy
