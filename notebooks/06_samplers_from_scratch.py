@@ -305,7 +305,8 @@ def hmc(target, theta, eps, path, draws, rng, last_half=True):
 
 
 # %% [markdown]
-# Moments of the hill can be summed on a grid. The library draws its random numbers in another order, so acceptance and moments must agree, within their standard errors, and not the draws.
+# Moments of the hill can be summed on a grid. The library draws its random numbers in another
+# order, so acceptance and moments must agree, within their standard errors, and not the draws.
 
 # %%
 axis = np.linspace(-6, 6, 401)
@@ -364,7 +365,8 @@ for last_half, name in ((True, "with"), (False, "without")):
 # %% [markdown]
 # **A ridge.** Two coordinates of variance 1 and correlation 0.98. A walk may step no further than
 # the ridge is wide; a path follows it. The *effective sample size* is the number of independent
-# draws whose mean would have the same error, here from the spread of many chains' means. (The kernels are the library's.)
+# draws whose mean would have the same error, here from the spread of many chains' means. (The
+# kernels are the library's.)
 
 # %%
 covariance = np.array([[1.0, 0.98], [0.98, 1.0]])
