@@ -209,10 +209,10 @@ function present(lessons, name, page, bare) {
 const arrowOf = ({key}) =>
   ({ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1]})[key];
 
-// Draw again when the screen or its theme changes.
+// Draw again when the picture's size or the theme changes.
 function onLook(draw) {
   const again = () => { for (const name of Object.keys(colours)) delete colours[name]; draw(); };
-  window.addEventListener("resize", again);
+  new ResizeObserver(again).observe(document.querySelector("canvas.tall"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
 }
 

@@ -27,7 +27,7 @@ PHONE = 390  # pixels
 
 
 DRIVE = """<!doctype html><body style="margin: 0">
-<iframe id="frame" src="playground/{page}#{address}" width="{width}" height="900"></iframe>
+<iframe id="frame" src="playground/{page}#{address}" width="{width}" height="{height}"></iframe>
 <pre id="found"></pre><script>
 window.onload = async () => {{
   const it = frame.contentWindow, run = code => it.eval(code), said = [];
@@ -39,14 +39,14 @@ window.onload = async () => {{
 }};</script>"""
 
 
-def browsed(script, page="index.html", address="", width=1280):
+def browsed(script, page="index.html", address="", width=1280, height=900):
     """Return what `script` makes of a page of the playground, in a headless Chromium."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if not program:
         pytest.skip("chromium is not installed")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         shutil.copytree(FOLDER, f"{folder}/playground")
-        drive = DRIVE.format(page=page, address=address, width=width, script=script)
+        drive = DRIVE.format(page=page, address=address, width=width, height=height, script=script)
         Path(folder, "test.html").write_text(drive, "utf-8")
         command = [program, *(f"--{each}" for each in (
             "headless", "no-sandbox", "disable-gpu", "allow-file-access-from-files",
@@ -259,6 +259,7 @@ LOOK = """run("stop()");
   const named = each => each.ariaLabel || each.textContent.trim() || each.labels?.length;
   return {
     wide: Math.max(it.document.documentElement.scrollWidth, ...right), said,
+    over: it.document.documentElement.scrollHeight - it.innerHeight,
     shown: all("canvas").filter(each => each.checkVisibility()).length,
     nameless: all("canvas, button, input, select").filter(each => !named(each))
       .map(each => each.id),
@@ -270,11 +271,13 @@ LOOK = """run("stop()");
 @pytest.mark.parametrize("width", [PHONE, 1440])
 @pytest.mark.parametrize(("page", "preset"), [("index.html", "k18"), ("samplers.html", "funnel")])
 def test_a_page_fits_its_screen_whole_and_bare_and_complains_of_nothing(page, preset, width):
-    for bare, canvases in (("", 4 if page == "index.html" else 3), ("&bare", 1)):
-        found = browsed(LOOK, page, f"preset={preset}{bare}", width)
+    whole = browsed(LOOK, page, f"preset={preset}", width)
+    framed = browsed(LOOK, page, f"preset={preset}&bare", width, 528 if width == PHONE else 432)
+    for found in (whole, framed):
         assert found["wide"] <= width
         assert (found["said"], found["nameless"], found["pressed"]) == ([], [], [preset])
-        assert found["shown"] == canvases
+    assert (whole["shown"], framed["shown"]) == (4 if page == "index.html" else 3, 1)
+    assert framed["over"] == 0
 
 
 @pytest.mark.long
