@@ -2409,6 +2409,70 @@ def constant_speed() -> Figure:
     return figure
 
 
+# M12, D47: what the metric saves, and which length of a path forgets most
+
+SCALES = np.array([3.0, 0.3])  # standard deviations of two weights
+
+
+def quarter_turn(variance: Any, share: float = 1 / 6) -> Any:
+    """Return places (steps + 1, 2) of a quarter period of the widest of `SCALES`.
+
+    The inverse metric is `variance`, and the step a share of the largest stable one.
+    """
+
+    def density(w: Any) -> tuple[Any, Any]:
+        return -0.5 * np.sum((w / SCALES) ** 2, axis=1), -w / SCALES**2
+
+    metric, sizes = DiagonalMetric(variance), SCALES / np.sqrt(variance)
+    start, push = np.array([[-2.4, -0.3]]), np.array([[1.5, 1.0]]) / np.sqrt(variance)
+    step_size, length = share * 2 * sizes.min(), pi / 2 * sizes.max()
+    phase, path = Phase(start, push, *density(start)), [start[0]]
+    for _ in range(round(length / step_size)):
+        phase = leapfrog(density, metric, phase, step_size)
+        path.append(phase.position[0])
+    return np.array(path)
+
+
+def metrics() -> Figure:
+    """Draw a quarter turn with M = I, and with the covariance for its inverse."""
+    figure = Figure(figsize=(8.4, 3.3), layout="constrained")
+    angle = np.linspace(0, 2 * pi, 200)
+    for ax, (variance, name) in zip(
+        figure.subplots(1, 2, sharex=True, sharey=True),
+        ((np.ones(2), "$M = I$"), (SCALES**2, "$M^{-1} = \\Sigma$")),
+        strict=True,
+    ):
+        path = quarter_turn(variance)
+        for size in (1, 2):
+            ax.plot(*(size * SCALES[:, None] * [np.cos(angle), np.sin(angle)]), color=SKY, lw=1)
+        ax.plot(*path.T, "o-", color=VERMILLION, ms=3.5, lw=0.9)
+        ax.plot(*path[0], "*", color=BLACK, ms=12)
+        ax.set(xlabel="wide weight", ylim=(-1, 1))
+        ax.set_title(f"{name}: {len(path) - 1} steps", loc="left", fontsize="medium")
+    figure.axes[0].set_ylabel("narrow weight")
+    return figure
+
+
+def forgotten(length: Any) -> Any:
+    """Return ChEES of N(0, 1) for paths of the length h T, h uniform (D47)."""
+    return 0.5 - np.sin(2 * length) / (4 * length)
+
+
+def lengths() -> Figure:
+    """Draw the squared jump and ChEES of N(0, 1) against the length of the path."""
+    figure, length = Figure(figsize=(6.4, 3.6), layout="constrained"), np.linspace(0.01, 8, 400)
+    ax = figure.subplots()
+    ax.plot(length, (1 - np.cos(length)) / 2, ":", color=GREY, lw=1.8, label="squared jump / 4")
+    ax.plot(length, np.sin(length) ** 2, "--", color=BLUE, label="ChEES, every path $T$")
+    ax.plot(length, forgotten(length), color=VERMILLION, label="ChEES, paths $hT$")
+    ax.plot(2.247, forgotten(2.247), "o", color=VERMILLION)
+    ax.set_xticks([0, pi / 2, pi, 3 * pi / 2, 2 * pi], ["0", "π/2", "π", "3π/2", "2π"])
+    ax.set(xlabel="length $T$ of the path (a period is $2 \\pi$)", ylabel="expected change")
+    legend_above(ax, 3)
+    titled(ax, "$N(0, 1)$: what a path forgets")
+    return figure
+
+
 # Has it converged? A chain that fools each of the diagnostics
 
 
@@ -3013,6 +3077,8 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "algorithm-1": algorithm_1,
     "typical-set": typical,
     "ball": ball,
+    "metrics": metrics,
+    "path-lengths": lengths,
     "constant-speed": constant_speed,
     "one-mode": one_mode,
     "functions-and-weights": functions_and_weights,

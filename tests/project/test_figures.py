@@ -122,6 +122,22 @@ def test_the_ball_of_the_spring_rolls_as_it_should_and_keeps_its_energy(figures)
     assert np.ptp(fine[:, 1] + fine[:, 2]) < 1e-4
 
 
+@pytest.mark.equation("M12")
+def test_the_covariance_for_a_metric_saves_the_ratio_of_the_widths(figures):
+    paths = [figures.quarter_turn(variance) for variance in (np.ones(2), figures.SCALES**2)]
+    assert [len(path) - 1 for path in paths] == [47, 5]
+    for variance in (np.ones(2), figures.SCALES**2):  # sin of a quarter turn is 1: velocity alone
+        assert figures.quarter_turn(variance, 0.01)[-1, 0] == pytest.approx(4.5, rel=0.01)
+
+
+@pytest.mark.equation("D47")
+def test_the_drawn_curve_of_paths_is_the_mean_over_lengths_and_highest_where_it_is_marked(figures):
+    h, length = np.linspace(0, 1, 2001), np.linspace(0.1, 8, 8000)
+    mean = np.trapezoid(np.sin(h * 3.0) ** 2, h)
+    assert figures.forgotten(3.0) == pytest.approx(mean, rel=1e-5)
+    assert length[np.argmax(figures.forgotten(length))] == pytest.approx(2.247, abs=0.002)
+
+
 @pytest.mark.equation("D49")
 def test_along_the_drawn_path_the_work_pays_for_the_fall_of_the_density(figures):
     _, _, fall, work = figures.steered().T
@@ -176,7 +192,7 @@ def test_a_biased_sampler_is_sure_of_the_wrong_variance(figures):
 def test_the_drawn_chains_agree_in_functions_and_not_in_weights(figures):
     pytest.importorskip("arviz")
     found = convergence(figures.permuted())
-    assert found.worst("functions").r_hat < 1.05
+    assert found.worst("functions").r_hat < 1.1
     assert found.worst("weights").r_hat > 1.3
 
 
