@@ -12,79 +12,61 @@
 # # A prior that is learned: the scale mixture
 #
 # A Gaussian prior says that all weights are of one size. A mixture of a wide and a narrow Gaussian
-# says that most weights are small and some are not. This notebook derives its logarithm, its slope
-# and the gradients for its own three numbers, so that they can be learned with everything else,
-# and **checks every one in the cell where it is coded**. Then it trains the network of
-# M. Krasser's post *Variational inference in Bayesian neural networks* (2019) with it, and looks at
-# three things that the post says or leaves out.
-#
-# **At the end you will know** how to compute with a mixture without underflow, how to keep learned
-# numbers in their domain, what a learned prior does where there are no data, and why a prediction
-# averages outputs. **It needs** the [first notebook](01_from_one_weight_to_the_network.ipynb).
-# **It takes** about 40 minutes to read, and some ten seconds to run.
-#
-# Before this: [01, from one weight to the network](01_from_one_weight_to_the_network.ipynb). After
-# it: [03, estimators and their variance](03_estimators_and_variance.ipynb).
-#
-# Tags such as R4 are entries of the derivations, most of them in
-# [Priors](../derivations/priors.md). Checks are by complex step (the
-# error must be at most $10^{-12}$) and by central differences ($10^{-6}$), as in
-# [the first notebook](01_from_one_weight_to_the_network.ipynb). Log densities are in nats.
+# says that most weights are small and some are not. Its own three numbers can be learned with
+# everything else. Here are 32 points, and the network of M. Krasser's post *Variational inference
+# in Bayesian neural networks* (2019), which learns them. Beside it the same network, with the prior
+# fixed at its start.
 
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
 
 import bbb_numpy as bbb
-from bbb_numpy import gradcheck
-from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import LOG_2PI, inverse_softplus, sigmoid, softplus
-from bbb_numpy.parts.mixture import SMALLEST, ScaleMixturePrior
-from bbb_numpy.plots import fits as plots
+from bbb_numpy.plots import fits
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION
 from bbb_studies import krasser
 
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True})
 ABOVE = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False}  # of a legend
+TITLES = {"post": "prior learned, as in the post", "fixed": "prior fixed"}
 
-
-def verify(name, value_and_grad, theta, **options):
-    """Check a gradient in both ways, print the largest errors, stop if one is too large."""
-    for method in ("complex", "central"):
-        report = gradcheck.check(value_and_grad, theta, method=method, **options)
-        print(f"{name}: {method} error {report.error:.0e}, bar {report.bar:.0e}")
-        assert report.passed, str(report)
-        assert report.skipped <= 0.02, "too many coordinates skipped at kinks"
-
-
-def refute(name, value_and_grad, theta):
-    """Check a wrong gradient, and stop if the check does not notice."""
-    report = gradcheck.check(value_and_grad, theta)
-    assert not report.passed
-    print(f"{name}: error {report.error:.2f}, caught")
-
+runs = {name: krasser.run(name) for name in TITLES}
+fig, axes = plt.subplots(1, 2, figsize=(11, 4.2), sharey=True)
+for ax, (name, result) in zip(axes, runs.items(), strict=True):
+    data = {"data": result.data[:2], "truth": result.data.truth}
+    fits.fit(result.x, result.predictive, **data, y_limits=(-16, 16), ax=ax)
+    ax.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")
+    ax.set_title(TITLES[name], fontsize="medium", pad=36)
+axes[1].set_ylabel("")
+plt.show()
 
 # %% [markdown]
+# *Two fits of 32 noisy points of one period of a sine, between -0.5 and 0.5. With the learned prior
+# the inner band opens on either side of the data; with the fixed one it stays narrow, and runs on
+# with confidence.*
+#
+# Sections 1 to 5 derive what the left one needs, and **check every gradient in the cell where it is
+# coded**, by complex step (error at most $10^{-12}$) and by central differences ($10^{-6}$), as in
+# [01](01_from_one_weight_to_the_network.ipynb). Sections 6 to 8 say what the difference comes from.
+# The notebook takes half an hour to read, and some ten seconds to run. Tags such as R4 are entries
+# of [Priors](../derivations/priors.md). Log densities are in nats.
+#
 # ## 1. The density, and its logarithm
 #
-# (In the derivations: [R4](../derivations/priors.md#r4-the-scale-mixture-prior).)
+# With $\lambda$ the share of the wide component
+# ([R4](../derivations/priors.md#r4-the-scale-mixture-prior)),
 #
-# For one weight, with $\pi$ the share of the wide component,
+# $$P(w) = \lambda\,N(w; 0, \sigma_1^2) + (1 - \lambda)\,N(w; 0, \sigma_2^2), \qquad
+#   \sigma_1 \gt \sigma_2 .$$
 #
-# $$P(w) = \pi\,N(w; 0, \sigma_1^2) + (1 - \pi)\,N(w; 0, \sigma_2^2), \qquad
-#   \sigma_1 \gt \sigma_2,$$
+# The post computes $\log P$ as it stands here. In floating point a density is 0 below $e^{-745}$,
+# and the logarithm $-\infty$. So never leave the logarithmic scale:
 #
-# and weights are independent, so that their log densities add. The post computes
-# $\log P$ as it stands here: two densities, their sum, its logarithm. On paper that is right. In
-# floating point a density is 0 as soon as it is below $e^{-745}$, and the logarithm of the sum
-# is $-\infty$. To stay finite, never leave the logarithmic scale. With
+# $$l_1 = \log\lambda - \log\sigma_1 - \frac{w^2}{2\sigma_1^2}, \qquad
+#   l_2 = \log(1 - \lambda) - \log\sigma_2 - \frac{w^2}{2\sigma_2^2}, \qquad c = \max(l_1, l_2),$$
 #
-# $$l_1 = \log\pi - \log\sigma_1 - \frac{w^2}{2\sigma_1^2}, \qquad
-#   l_2 = \log(1 - \pi) - \log\sigma_2 - \frac{w^2}{2\sigma_2^2}, \qquad c = \max(l_1, l_2),$$
-#
-# $$\log P(w) = c + \log\big(e^{l_1 - c} + e^{l_2 - c}\big) - \tfrac12\log 2\pi \;(\text{R4}),$$
-#
-# where the larger term of the sum is exactly 1.
+# $$\log P(w) = c + \log\big(e^{l_1 - c} + e^{l_2 - c}\big) - \tfrac12\log 2\pi \;(\text{R4}).$$
 
 
 # %%
@@ -124,22 +106,31 @@ assert np.isclose(mass, 1, rtol=1e-9)
 # %% [markdown]
 # ## 2. The slope: a precision that depends on the weight
 #
-# (In the derivations: [R5](../derivations/priors.md#r5-its-slope).)
+# The slope of $\log(e^{l_1} + e^{l_2})$ is a mean of $l_1'$ and $l_2'$, and $l_k' = -w/\sigma_k^2$
+# ([R5](../derivations/priors.md#r5-its-slope)). The weight of the first is the *responsibility* of
+# the wide component, the probability that $w$ came from it:
 #
-# The derivative of $\log(e^{l_1} + e^{l_2})$ is the mean of $l_1'$ and $l_2'$ with the weights
-# $e^{l_k} / (e^{l_1} + e^{l_2})$. The first of them,
-#
-# $$\xi = \frac{e^{l_1}}{e^{l_1} + e^{l_2}} = \frac{1}{1 + e^{-(l_1 - l_2)}},$$
-#
-# is the *responsibility* of the wide component: by Bayes' rule the probability that $w$ came
-# from it. It is a sigmoid of a difference of logarithms, so it never needs a density either.
-# With $l_k' = -w/\sigma_k^2$
-#
-# $$\frac{\partial \log P}{\partial w} = -w\,\Big[\frac{\xi}{\sigma_1^2}
+# $$\xi = \frac{e^{l_1}}{e^{l_1} + e^{l_2}} = \frac{1}{1 + e^{-(l_1 - l_2)}}, \qquad
+# \frac{\partial \log P}{\partial w} = -w\,\Big[\frac{\xi}{\sigma_1^2}
 #   + \frac{1 - \xi}{\sigma_2^2}\Big] \;(\text{R5}).$$
 
 
 # %%
+def verify(name, value_and_grad, theta):
+    """Check a gradient in both ways, print the largest errors, stop if one is too large."""
+    for method in ("complex", "central"):
+        report = bbb.check(value_and_grad, theta, method=method)
+        print(f"{name}: {method} error {report.error:.0e}, bar {report.bar:.0e}")
+        assert report.passed, str(report)
+
+
+def refute(name, value_and_grad, theta):
+    """Check a wrong gradient, and stop if the check does not notice."""
+    report = bbb.check(value_and_grad, theta)
+    assert not report.passed
+    print(f"{name}: error {report.error:.2f}, caught")
+
+
 def responsibility(w, pi, s1, s2):
     l1, l2 = components(w, pi, s1, s2)
     return sigmoid(l1 - l2)
@@ -190,34 +181,27 @@ assert np.isclose(responsibility(np.array(half), *start), 0.5)
 # peak on a wide foot; the responsibility of the wide component rises from nearly 0 to 1 at the
 # lines; the slope is steep between them and nearly nothing outside.*
 #
-# Left of the dotted line at 0.27 a weight is taken for noise and pulled to 0 with the precision
-# $1/\sigma_2^2 = 100$; beyond it, it is taken for signal and nearly let go. One Gaussian of the
-# same standard deviation pulls large weights hardest.
+# Below 0.27 a weight is taken for noise and pulled to 0 with the precision $1/\sigma_2^2 = 100$.
+# Beyond, it is taken for signal and nearly let go. One Gaussian pulls large weights hardest.
 
 # %% [markdown]
 # ## 3. The gradient for the prior's own numbers
 #
-# (In the derivations:
-# [R6](../derivations/priors.md#r6-its-gradient-for-the-two-standard-deviations) and
-# [R7](../derivations/priors.md#r7-its-gradient-for-the-weight-of-the-components).)
-#
-# The same mean of derivatives, now of $l_k$ with respect to its own numbers. From
-# $\partial l_k/\partial\sigma_k = -1/\sigma_k + w^2/\sigma_k^3$, and since $\sigma_1$ occurs in
-# $l_1$ alone,
+# The same mean, of the derivatives for the prior's numbers
+# ([R6](../derivations/priors.md#r6-its-gradient-for-the-two-standard-deviations),
+# [R7](../derivations/priors.md#r7-its-gradient-for-the-weight-of-the-components)):
 #
 # $$\frac{\partial\log P}{\partial\sigma_1} = \sum_j \xi_j \Big(\frac{w_j^2}{\sigma_1^3}
 #   - \frac{1}{\sigma_1}\Big), \qquad
 # \frac{\partial\log P}{\partial\sigma_2} = \sum_j (1 - \xi_j) \Big(\frac{w_j^2}{\sigma_2^3}
-#   - \frac{1}{\sigma_2}\Big) \;(\text{R6}).$$
+#   - \frac{1}{\sigma_2}\Big) \;(\text{R6}),$$
 #
-# $\sigma_1$ is at rest when it is the standard deviation of the weights that are its own,
-# $\sigma_1^2 = \sum \xi_j w_j^2 / \sum \xi_j$. For the share,
-# $\partial l_1/\partial\pi = 1/\pi$ and $\partial l_2/\partial\pi = -1/(1 - \pi)$:
+# $$\frac{\partial\log P}{\partial\lambda} = \sum_j \Big(\frac{\xi_j}{\lambda}
+#   - \frac{1 - \xi_j}{1 - \lambda}\Big)
+#   = \sum_j \frac{\xi_j - \lambda}{\lambda\,(1 - \lambda)} \;(\text{R7}).$$
 #
-# $$\frac{\partial\log P}{\partial\pi} = \sum_j \Big(\frac{\xi_j}{\pi}
-#   - \frac{1 - \xi_j}{1 - \pi}\Big) = \sum_j \frac{\xi_j - \pi}{\pi\,(1 - \pi)} \;(\text{R7}),$$
-#
-# at rest when $\pi$ is the mean responsibility.
+# At rest $\sigma_1$ is the standard deviation of the weights that are its own, and $\lambda$ the
+# mean responsibility.
 
 
 # %%
@@ -239,28 +223,27 @@ verify(
 # %% [markdown]
 # ## 4. Numbers that cannot leave their domain
 #
-# (In the derivations: [R8](../derivations/priors.md#r8-numbers-that-cannot-leave-their-domain).)
-#
-# The post trains $\pi$, $\sigma_1$ and $\sigma_2$ as they are. Nothing in a gradient step knows
-# that $0 \lt \pi \lt 1$; beyond 1 the "density" is negative where the narrow component rules.
-# And $(\pi, \sigma_1, \sigma_2)$ is the same prior as $(1 - \pi, \sigma_2, \sigma_1)$: the
-# components can change their roles on the way. Both end with three numbers that may be anything,
+# A gradient step does not know that $0 \lt \lambda \lt 1$. And $(\lambda, \sigma_1, \sigma_2)$ is
+# the same prior as $(1 - \lambda, \sigma_2, \sigma_1)$. Three numbers that may be anything end both
+# ([R8](../derivations/priors.md#r8-numbers-that-cannot-leave-their-domain)):
 #
 # $$\sigma_2 = c + \log(1 + e^{t_2}), \qquad \sigma_1 = \sigma_2 + \log(1 + e^{t_1}), \qquad
-#   \pi = s(a) = \frac{1}{1 + e^{-a}} \;(\text{R8}).$$
+#   \lambda = s(a) = \frac{1}{1 + e^{-a}} \;(\text{R8}).$$
 #
-# The floor $c = 10^{-6}$ has no part in the derivatives; without it $\sigma_2$ is positive on
-# paper, and $1/\sigma_2^3$ overflows when it has become small enough. Now the chain rule: $t_1$
-# moves $\sigma_1$ alone, but $t_2$ moves **both** standard deviations; and the slope
-# $\pi (1 - \pi)$ of the sigmoid cancels the denominator of R7:
+# The floor $c = 10^{-6}$ keeps $1/\sigma_2^3$ from overflowing. In the chain rule $t_2$ moves
+# **both** standard deviations, and the slope $\lambda (1 - \lambda)$ of the sigmoid cancels a
+# denominator:
 #
 # $$\frac{\partial}{\partial t_1} = s(t_1)\,\frac{\partial}{\partial\sigma_1}, \qquad
 # \frac{\partial}{\partial t_2} = s(t_2)\,\Big(\frac{\partial}{\partial\sigma_1}
 #   + \frac{\partial}{\partial\sigma_2}\Big), \qquad
-# \frac{\partial\log P}{\partial a} = \sum_j (\xi_j - \pi).$$
+# \frac{\partial\log P}{\partial a} = \sum_j (\xi_j - \lambda).$$
 
 
 # %%
+from bbb_numpy.parts.mixture import SMALLEST  # the floor c
+
+
 def constrained(free):
     """Return pi, sigma1, sigma2 of (t1, t2, a) (R8)."""
     t1, t2, a = free
@@ -302,8 +285,8 @@ assert in_order.all()
 # %% [markdown]
 # ### Does it find what is there?
 #
-# 5000 weights drawn from a known mixture, and plain ascent of $\log P$ per weight from the
-# post's start. Here the weights are given; in a network they move, too.
+# 5000 weights from a known mixture, and plain ascent of $\log P$ per weight from the post's start.
+# The last line has the conditions of rest.
 
 # %%
 truth = (0.35, 2.0, 0.4)
@@ -325,19 +308,17 @@ assert np.allclose(found[-1], truth, rtol=0.12)
 assert np.isclose(pi, xi.mean(), rtol=1e-3)
 
 # %% [markdown]
-# The last line computes the conditions of rest of R6 and R7 from the weights: they hold.
-
-# %% [markdown]
 # ## 5. In the free energy
 #
-# Bayes by Backprop needs from a prior only $\log P(w)$ and its slope. With $g_w$ the gradient of
-# $-\log P(D|w)$, R5 takes the place of $w/\sigma_0^2$ in the report's K21 and K30, and the prior's
-# own numbers get the mean over weight samples of minus R8. The library's
+# R5 takes the place of $w/\sigma_0^2$ in the report's K21 and K30, and the prior's own numbers get
+# the mean over weight samples of minus R8. The library's
 # [`mixture.ScaleMixturePrior`](../bbb_numpy/parts/mixture.py) has the same four formulas for all
-# samples at once. Same weights, same numbers:
+# samples at once:
 
 # %%
-library = ScaleMixturePrior(*start, learn=True)
+from bbb_numpy.numeric.buffers import Buffers
+
+library = bbb.ScaleMixturePrior(*start, learn=True)
 params = {"prior_mixture": free}
 w = weights[None]
 value, saved = library.log_density(params, w, Buffers())
@@ -354,9 +335,11 @@ for name, gap in gaps.items():
     assert gap < 1e-13
 
 # %% [markdown]
-# And through the whole free energy of a network, by the `value_and_grad` that training calls:
+# Through the whole free energy of a network, by the `value_and_grad` that training calls:
 
 # %% tags=["rounding"]
+from bbb_numpy import gradcheck
+
 model = bbb.Model(bbb.MLP((1, 4, 3, 1)), library, bbb.GaussianLikelihood(1.0))
 estimator = bbb.Reparameterised(model, bbb.MeanField(0.456, 0.0, 0.0))
 theta = estimator.init(rng)
@@ -379,18 +362,13 @@ print(gradcheck.format_table(reports))
 # %% [markdown]
 # ## 6. Krasser's network
 #
-# 32 points of $y = 10\sin 2\pi x$ with noise of standard deviation 1, a network 1-20-20-1 with
-# ReLU, Adam with learning rate 0.03 for 1500 epochs, all points in every step, one weight sample
-# per step, $\mu \sim N(0, 0.456^2)$ and $\rho = 0$ to start with. Once with the prior learned, as
-# in the post, once with it fixed at its start.
-# [`bbb_studies.krasser`](../bbb_studies/krasser.py) is short; training is
-# `training.fit`.
+# The network of the first picture: $y = 10\sin 2\pi x$ with noise of standard deviation 1, a
+# network 1-20-20-1 with ReLU, Adam with learning rate 0.03 for 1500 epochs, all points in every
+# step, one weight sample per step, $\mu \sim N(0, 0.456^2)$ and $\rho = 0$ at the start
+# ([`bbb_studies.krasser`](../bbb_studies/krasser.py)).
 
 # %% tags=["rounding"]
-runs = {name: krasser.run(name) for name in ("post", "fixed")}
-print(
-    f"{'':<8}{'F':>7}{'rmse':>7}{'epistemic in':>14}{'out':>7}{'pi':>8}{'sigma1':>8}{'sigma2':>8}"
-)
+print(f"{'':<8}{'F':>7}{'rmse':>7}{'inside':>14}{'out':>7}{'share':>8}{'sigma1':>8}{'sigma2':>8}")
 for name, result in runs.items():
     n = result.numbers
     print(
@@ -401,34 +379,12 @@ post, fixed = runs["post"].numbers, runs["fixed"].numbers
 assert post.free_energy < fixed.free_energy - 50
 assert post.sigma2 > 3 * 0.1
 
-# %%
-fig, axes = plt.subplots(1, 2, figsize=(11, 4.2), sharey=True)
-for ax, (name, result) in zip(axes, runs.items(), strict=True):
-    plots.fit(
-        result.x,
-        result.predictive,
-        data=result.data[:2],
-        truth=result.data.truth,
-        y_limits=(-16, 16),
-        ax=ax,
-    )
-    ax.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")
-    title = {"post": "prior learned, as in the post", "fixed": "prior fixed"}[name]
-    ax.set_title(title, fontsize="medium", pad=36)
-axes[1].set_ylabel("")
-plt.show()
-
 # %% [markdown]
-# *Two fits of 32 noisy points of one period of a sine, between -0.5 and 0.5. With the learned prior
-# the inner band opens on either side of the data; with the fixed one it stays narrow, and runs on
-# with confidence.*
-#
 # ### The band that is missing
 #
-# (In the derivations: [R10](../derivations/prediction.md#r10-the-total-band).)
-#
-# The post draws the inner band only: where the *curve* may run. A new observation carries its
-# noise as well, $\sqrt{\text{epistemic}^2 + \text{noise}^2}$, the outer band.
+# The post draws the inner band only, where the *curve* may run. A new observation carries its noise
+# as well: the outer band, $\sqrt{\text{epistemic}^2 + \text{noise}^2}$
+# ([R10](../derivations/prediction.md#r10-the-total-band)).
 
 # %% tags=["rounding"]
 n = post
@@ -439,21 +395,21 @@ assert n.coverage_epistemic < n.coverage - 0.05
 # %% [markdown]
 # ### What the learned prior does
 #
-# The narrow component starts at 0.1. Learned, it soon widens to seven times that: at the
-# start few of the 481 weights are that small, and each that is not costs. Fixed, it costs the
-# difference in free energy above; and it ties the unused weights down, so that where there are no
-# data the functions agree with each other for no reason. "Epistemic uncertainty is much higher in
-# regions of no training data" is here a property of the *prior*.
+# The narrow component starts at 0.1. Learned, it soon widens to seven times that: at the start few
+# of the 481 weights are that small, and each that is not costs. Fixed, it costs the difference in
+# free energy above, and ties the unused weights down. Where there are no data, the functions then
+# agree for no reason. "Epistemic uncertainty is much higher in regions of no training data" is a
+# property of the *prior*.
 
 # %%
 fig, axes = plt.subplots(1, 3, figsize=(12, 3.6))
 trace = runs["post"].trace
-for ax, column, name in ((axes[0], 0, "π"), (axes[1], 1, "σ₁"), (axes[1], 2, "σ₂")):
+for ax, column, name in ((axes[0], 0, "λ"), (axes[1], 1, "σ₁"), (axes[1], 2, "σ₂")):
     style = ("-", "-", "--")[column]
     ax.plot(trace.epochs, trace.prior[:, column], style, color=(BLUE, BLUE, VERMILLION)[column])
     ax.plot([], [], style, color=(BLUE, BLUE, VERMILLION)[column], label=f"{name}, learned")
     ax.axhline(start[column], color=GREY, ls=":", lw=1.5)
-for ax, label in ((axes[0], "share π"), (axes[1], "standard deviation of a weight")):
+for ax, label in ((axes[0], "share λ"), (axes[1], "standard deviation of a weight")):
     ax.plot([], [], ":", color=GREY, lw=1.5, label="start")
     ax.set(xlabel="epoch", ylabel=label, xlim=(0, 1500))
     ax.set_ylim(0, ax.get_ylim()[1])
@@ -461,7 +417,7 @@ for ax, label in ((axes[0], "share π"), (axes[1], "standard deviation of a weig
 for (name, result), style, colour in zip(
     runs.items(), ("-", "--"), (BLUE, VERMILLION), strict=True
 ):
-    label = {"post": "prior learned", "fixed": "prior fixed"}[name]
+    label = TITLES[name].removesuffix(", as in the post")
     axes[2].plot(result.x, result.predictive.epistemic, style, color=colour, label=label)
 for edge in krasser.DATA:
     axes[2].axvline(edge, color=BLACK, ls=":", lw=1)
@@ -481,16 +437,14 @@ plt.show()
 #
 # ## 7. The mean of the outputs is not the output of the means
 #
-# (In the derivations: [R9](../derivations/prediction.md#r9-the-prediction-from-posterior-means).)
-#
 # "The predictive mean could have also been obtained with a single forward pass" with the posterior
-# means for weights, says the post. For one ReLU and $w = \mu + \sigma\epsilon$,
+# means for weights, says the post. For one ReLU and $w = \mu + \sigma\epsilon$
+# ([R9](../derivations/prediction.md#r9-the-prediction-from-posterior-means))
 #
 # $$E[\max(w, 0)] = \int_{-\mu/\sigma}^\infty (\mu + \sigma\epsilon)\,\varphi(\epsilon)\,d\epsilon
 #   = \mu\,\Phi\Big(\frac\mu\sigma\Big) + \sigma\,\varphi\Big(\frac\mu\sigma\Big),$$
 #
-# which is not $\max(\mu, 0)$. In the trained network the difference is beyond its
-# standard error at the kinks of the one network of means, which the average rounds off.
+# which is not $\max(\mu, 0)$. The average rounds off the kinks of the one network of means.
 
 # %%
 mu, sigma = 0.1, float(softplus(np.array(0.0)))  # sigma as the post starts it
@@ -530,8 +484,7 @@ assert result.numbers.gap_seen > 0
 # %% [markdown]
 # ## 8. The same at a larger learning rate
 #
-# At 0.03 the post's raw numbers happen to stay in their domain. At 0.1 they do not. The functions
-# below train both forms by the same `training.fit`, and note the prior after every epoch.
+# At 0.03 the post's raw numbers happen to stay in their domain. At 0.1 they do not:
 
 # %% tags=["rounding"]
 raised = krasser.domains(seed=5, seeds=4, epochs=120)
@@ -542,14 +495,14 @@ for ax, (name, domain) in zip(axes, raised.items(), strict=True):
         if not finite:
             ax.plot(t.epochs[-1], t.prior[-1, 0], "X", color=VERMILLION, ms=10, mec=BLACK)
     ax.axhspan(1, 1.25, color="#F3D9C8", lw=0)
-    ax.text(118, 1.17, "no density: π ≥ 1", va="center", ha="right")
+    ax.text(118, 1.17, "no density: λ ≥ 1", va="center", ha="right")
     ax.set(xlabel="epoch", ylim=(0, 1.25), xlim=(0, 120))
     ax.set_title(name, fontsize="medium")
     print(
         f"{name}: outside the domain in {domain.left} of {len(domain.traces)} seeds, "
         f"nan in {domain.finite.count(False)}"
     )
-axes[0].set_ylabel("share π of the wide component")
+axes[0].set_ylabel("share λ of the wide component")
 plt.show()
 assert raised["as the post trains it"].left > 0
 assert raised["through a sigmoid (R8)"].left == 0
@@ -558,66 +511,55 @@ assert raised["through a sigmoid (R8)"].left == 0
 # *The share of the wide component in four trainings at a large learning rate. As the post trains
 # it, on the left, it leaves the domain upwards; through a sigmoid, on the right, it stays inside.*
 #
-# The cross marks a seed whose cost became nan. The other seeds got away with it: while no weight
-# was small enough for the "density" to be negative, nothing complained, and the numbers they
-# report in those epochs belong to no prior at all.
+# The cross marks a seed whose cost became nan. The others got away with it: no weight was small
+# enough for the "density" to be negative, and their numbers belong to no prior.
 #
-# ## What to take along
-#
-# - Stay on the logarithmic scale: logsumexp for the value (R4), a sigmoid for the
-#   responsibility (R5).
-# - Train numbers that may be anything, map them into their domain, and give them an order (R8).
-# - A learned prior changes what the network says where there are no data.
-# - Average outputs, not weights (R9), and add the noise before comparing with data (R10).
-#
-# `bbb-numpy reproduce krasser` repeats Sections 6 to 8 for several seeds: the epistemic standard
+# `bbb-numpy reproduce krasser` repeats Sections 6 to 8 for several seeds. The epistemic standard
 # deviation rises outside the data in every one with the learned prior, not in every one with the
-# fixed prior. It adds learned noise. With all else as in the post the curve is then given up as
-# noise: a network that says nothing costs no complexity, and that saves more nats than the worse
-# likelihood costs. With a tenth of the KL term and narrow starts the noise comes out about right
-# and the curve is learned, but such a posterior counts the data ten times: it is not that of the
-# model.
+# fixed. With learned noise and all else as in the post, the curve is given up as noise: a network
+# that says nothing costs no complexity, and that saves more nats than the worse likelihood costs.
+# With a tenth of the KL term and narrow starts the noise comes out about right, but such a
+# posterior counts the data ten times.
 #
 # ## 9. Exercises
 #
 # 1. Give the mixture a third component. Which of R4 to R7 change, and how do you keep three shares
 #    in their domain?
-# 2. Start the ascent of Section 4 at $\pi = 1/2$, $\sigma_1 = \sigma_2$, with the raw numbers. Why
-#    can it never leave? What does R8 do with such a start?
-# 3. Show that for $\sigma_1 = \sigma_2$ R5 is the slope of one Gaussian, whatever $\pi$ is.
-# 4. Let $\sigma_2 \to 0$ with $\pi$ fixed. Which weights does the slope still see? How is this
+# 2. Start the ascent of Section 4 at $\lambda = 1/2$, $\sigma_1 = \sigma_2$, with the raw numbers.
+#    Why can it never leave? What does R8 do with such a start?
+# 3. Show that for $\sigma_1 = \sigma_2$ R5 is the slope of one Gaussian, whatever $\lambda$ is.
+# 4. Let $\sigma_2 \to 0$ with $\lambda$ fixed. Which weights does the slope still see? How is this
 #    "spike and slab" prior related to pruning
 #    ([D36](../derivations/model-checking.md#d36-signal-to-noise-pruning))?
-# 5. At which $\mu/\sigma$ is the difference of Section 7 largest, for one ReLU and fixed
-#    $\sigma$?
+# 5. At which $\mu/\sigma$ is the difference of Section 7 largest, for one ReLU and fixed $\sigma$?
 # 6. Put Student's t in the place of the mixture
 #    ([D42](../derivations/priors.md#d42-the-student-t-prior)). At which weight is its pull to 0
 #    largest, and what becomes of it further out? Draw it beside the slope of Section 2.
 # 7. How large are the functions that the prior of Section 6 expects, before any data? Follow the
-#    mean square through the layers
-#    ([D39](../derivations/priors.md#d39-a-scale-for-every-layer), step 3), and draw networks from
-#    the prior to see whether it is right. What if both widths are four times as large?
+#    mean square through the layers ([D39](../derivations/priors.md#d39-a-scale-for-every-layer),
+#    step 3), and draw networks from the prior to see whether it is right. What if both widths are
+#    four times as large?
 #
 # <details><summary>Hints</summary>
 #
 # 1. R4 becomes a logsumexp of three. The responsibilities are $\xi_k = e^{l_k} / \sum_j e^{l_j}$,
-#    and R5 and R6 keep their form. Let $\pi_k = e^{a_k} / \sum_j e^{a_j}$; then R7 is
-#    $\sum_j (\xi_{jk} - \pi_k)$ for each $a_k$.
-# 2. Every responsibility is $\frac12$, so both standard deviations have the same slope, and $\pi$
-#    has the slope 0. R8 cannot begin there: $\sigma_1 = \sigma_2$ needs $t_1 = -\infty$.
+#    and R5 and R6 keep their form. Let $\lambda_k = e^{a_k} / \sum_j e^{a_j}$; then R7 is $\sum_j
+#    (\xi_{jk} - \lambda_k)$ for each $a_k$.
+# 2. Every responsibility is $\frac12$, so both standard deviations have the same slope, and
+#    $\lambda$ has the slope 0. R8 cannot begin there: $\sigma_1 = \sigma_2$ needs $t_1 = -\infty$.
 # 3. What is $\xi$ when both densities are equal? And what becomes of the bracket in R5?
 # 4. Put a small $\sigma_2$ into the formula for the place where both components are equally likely
-#    (R5). It tends to 0 like $\sigma_2$ times the root of a logarithm. Outside, the slope is
-#    $-w / \sigma_1^2$.
+#    (R5). It tends to 0 like $\sigma_2$ times the root of a logarithm. Outside, the slope is $-w /
+#    \sigma_1^2$.
 # 5. The difference is $\sigma\,[z\,\Phi(z) + \varphi(z) - \max(z, 0)]$ with $z = \mu/\sigma$. Its
 #    slope is $\Phi(z)$ on one side of 0 and $\Phi(z) - 1$ on the other. At its largest it is
 #    $0.40\,\sigma$.
 # 6. The slope is $-(\nu + 1)\,w / (\nu s^2 + w^2)$, largest at $|w| = s\sqrt\nu$. Beyond, it falls
 #    like $1/|w|$, where that of the mixture grows again with $w/\sigma_1^2$.
 # 7. The recursion uses that the weights are independent, symmetric about 0 and have the mean square
-#    $s^2 = \pi\sigma_1^2 + (1 - \pi)\,\sigma_2^2$; no Gaussian is needed. At the start
-#    $s^2 = 0.208$, and the standard deviation of $f(1)$ is 1.6. With the widths 80 it is 5.5: a
-#    scale for every layer mends that.
+#    $s^2 = \lambda\sigma_1^2 + (1 - \lambda)\,\sigma_2^2$; no Gaussian is needed. At the start $s^2
+#    = 0.208$, and the standard deviation of $f(1)$ is 1.6. With the widths 80 it is 5.5: a scale
+#    for every layer mends that.
 #
 # </details>
 #

@@ -11,43 +11,71 @@
 # %% [markdown]
 # # Estimators and their variance
 #
-# The gradient of the free energy is an expectation, and every step of training estimates it from
-# a few samples. Several estimators have the same mean and very different noise.
-#
-# **At the end you will know** seven ways to estimate one gradient, each derived in a few lines and
-# **checked in the cell where it is coded**; which part of the noise each of them removes; and, from
-# a measurement that you can change, where each of them helps and where it hurts.
-#
-# **It needs** [notebook 01](01_from_one_weight_to_the_network.ipynb): $w = \mu + \sigma\epsilon$,
-# the free energy and its gradient. **It takes** about an hour to read; its cells run in some five
-# seconds.
-#
-# Tags such as D20 are entries of [derivations.md](../derivations.md), where the steps left out
-# here are written out: most of them in the chapter on
-# [estimators](../derivations/estimators.md). Free energies are in nats. The notebook before this
-# one is [02, the mixture prior](02_mixture_prior.ipynb).
+# Every step of training estimates one gradient from a few samples. Below are 2000 estimates by each
+# of five estimators, for one $\rho$ of a small regression. They have one mean, and different noise.
 
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.ticker import NullLocator
 
 import bbb_numpy as bbb
-from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.gradients.flipout import Flipout
-from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
-from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
-from bbb_numpy.gradients.reparameterised import StickingTheLanding
-from bbb_numpy.model.objectives import EUBO, Renyi
 from bbb_numpy.numeric.elementary import LOG_2PI, sigmoid, softplus
-from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, SKY, VERMILLION, plain_numbers
-from bbb_numpy.training import Recipe, fit, start
-from bbb_numpy.training.optimizers import Cosine
 
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True, "font.size": 9})
+rng = np.random.default_rng(3)
+s_0, s_y = 1.5, 0.4  # standard deviations of prior and noise
+x = rng.standard_normal((6, 3))
+y = x @ np.array([[1.0], [-0.5], [0.3]]) + 0.2 + s_y * rng.standard_normal((6, 1))
+phi = np.column_stack([x, np.ones(6)])  # (B, P)
+model = bbb.Model(bbb.MLP((3, 1)), bbb.GaussianPrior(s_0), bbb.GaussianLikelihood(s_y))
+theta = np.concatenate([rng.standard_normal(4), rng.uniform(-1.5, 0.5, 4)])  # mu, rho
+ESTIMATORS = {
+    "reparameterised": bbb.Reparameterised,
+    "closed-form KL": bbb.ClosedFormKL,
+    "sticking the landing": bbb.StickingTheLanding,
+    "local reparam.": bbb.LocalReparameterisation,
+    "Flipout": bbb.Flipout,
+}
+fig, ax = plt.subplots(figsize=(7, 2.8))
+for row, kind in enumerate(ESTIMATORS.values()):
+    one, dice = kind(model), np.random.default_rng(1)
+    noises = (one.draw(dice, 2, rows=6) for _ in range(2000))
+    found = np.array([one.value_and_grad(theta, noise, x, y)[1][4] for noise in noises])
+    ax.plot(found, row + np.linspace(-0.3, 0.3, 2000), ".", color=BLUE, ms=0.8)
+    ax.plot(found.mean(), row, "D", color=VERMILLION, mec=BLACK)
+ax.set_yticks(range(5), ESTIMATORS)
+ax.set(
+    xlabel="estimates (dots) and their mean (diamond) of the gradient for the first rho",
+    xlim=(-70, 100),
+)
+ax.invert_yaxis()
+plt.show()
+
+# %% [markdown]
+# *Five rows of dots, one for each estimator, about the same mean. That of local reparameterisation
+# is the narrowest.*
+#
+# Each is derived here in a few lines and **checked in the cell where it is coded**. Section 8
+# measures where each of them helps and where it hurts. The notebook takes half an hour to read, and
+# needs [01](01_from_one_weight_to_the_network.ipynb). Tags such as D20 are entries of the
+# derivations, most of them of [Estimators](../derivations/estimators.md). Free energies are in
+# nats.
+#
+# ## 1. The setting
+#
+# One linear layer, $\hat y = \Phi w$ with $\Phi = [x, 1]$: six rows, three inputs and a bias, four
+# weights. Noise and prior are Gaussian, $q$ is mean field, $w = \mu + \sigma\epsilon$, $\sigma =
+# \log(1 + e^\rho)$. The report differentiates one sampled free energy
+# ([R3](../derivations/estimators.md#r3-the-same-as-a-mean-over-samples)) through the samples
+# ([W3](../derivations/estimators.md#w3-the-gradient-identity)). With $g_w = \partial(-\log
+# P(D|w))/\partial w$ and $d_w = w/\sigma_0^2 + g_w$,
+#
+# $$\hat\nabla_\mu = d_w \;(\text{K21}), \qquad
+# \hat\nabla_\rho = \Big[d_w\,\epsilon - \frac1\sigma\Big]\,s(\rho) \;(\text{K30}).$$
 
 
+# %%
 def verify(name, value_and_grad, theta):
     """Check a gradient by complex step and by central differences; stop if one fails."""
     for method in ("complex", "central"):
@@ -64,30 +92,6 @@ def same(name, ours, library):
     assert gap < 1e-12
 
 
-# %% [markdown]
-# ## 1. The setting
-#
-# One linear layer, $\hat y = \Phi w$ with $\Phi = [x, 1]$: six rows, three inputs and a bias, so
-# $P = 4$ weights. Noise and prior are Gaussian, $q$ is mean field, $w = \mu + \sigma\epsilon$,
-# $\sigma = \log(1 + e^\rho)$. Everything below holds for networks, too; one layer keeps the code
-# short.
-#
-# The report's estimator differentiates one sampled free energy (K5), a mean over samples
-# ([R3](../derivations/estimators.md#r3-the-same-as-a-mean-over-samples)), through the samples
-# ([W3](../derivations/estimators.md#w3-the-gradient-identity)). With
-# $g_w = \partial(-\log P(D|w))/\partial w$ and $d_w = w/\sigma_0^2 + g_w$,
-#
-# $$\hat\nabla_\mu = d_w \;(\text{K21}), \qquad
-# \hat\nabla_\rho = \Big[d_w\,\epsilon - \frac1\sigma\Big]\,s(\rho) \;(\text{K30}).$$
-
-# %%
-rng = np.random.default_rng(3)
-s_0, s_y = 1.5, 0.4  # standard deviations of prior and noise
-x = rng.standard_normal((6, 3))
-y = x @ np.array([[1.0], [-0.5], [0.3]]) + 0.2 + s_y * rng.standard_normal((6, 1))
-phi = np.column_stack([x, np.ones(6)])  # (B, P)
-model = bbb.Model(bbb.MLP((3, 1)), bbb.GaussianPrior(s_0), bbb.GaussianLikelihood(s_y))
-theta = np.concatenate([rng.standard_normal(4), rng.uniform(-1.5, 0.5, 4)])  # mu, rho
 eps = rng.standard_normal((2, 4))  # (S, P): two weight samples
 
 
@@ -128,16 +132,12 @@ same("reparameterised", reparameterised(theta, eps), library)
 # %% [markdown]
 # ## 2. Antithetic noise
 #
-# *Entry [D23](../derivations/estimators.md#d23-antithetic-noise).*
-#
-# Use $\epsilon$ and $-\epsilon$ together. Split any component $h$ of the gradient into its even
-# and odd part, $h_\pm(\epsilon) = \frac12[h(\epsilon) \pm h(-\epsilon)]$. The pair's mean is
-# $h_+$: *the odd part is gone*. As $E[h_+ h_-] = 0$, two independent samples have the variance
-# $\frac12(\mathrm{Var}\,h_+ + \mathrm{Var}\,h_-)$, the pair has $\mathrm{Var}\,h_+$. So the pair
-# is better where $h$ is mostly odd, and at worst doubles the variance.
-#
-# Here $d_w$ is linear in $\epsilon$: for $\mu$ nothing is left. For $\rho$ the part
-# $d_w\,\epsilon$ has a piece linear in $\epsilon$, which goes, and a quadratic one, which stays.
+# Use $\epsilon$ and $-\epsilon$ together
+# ([D23](../derivations/estimators.md#d23-antithetic-noise)). The mean of the pair is the even part
+# $h_+$ of any component $h$, $h_\pm(\epsilon) = \frac12[h(\epsilon) \pm h(-\epsilon)]$. Two
+# independent samples have the variance $\frac12(\mathrm{Var}\,h_+ + \mathrm{Var}\,h_-)$. The pair
+# is better where $h$ is mostly odd, and at worst doubles the variance. Here $d_w$ is linear in
+# $\epsilon$: for $\mu$ nothing is left.
 
 # %%
 draws = rng.standard_normal((4000, 2, 4))
@@ -150,15 +150,13 @@ print("rho:", *(f"{r:.2f}" for r in ratio[4:]))
 assert ratio[:4].max() < 1e-20
 
 # %% [markdown]
-# For $\rho_j$ both parts have a formula (D23). With the posterior's precision $\Lambda$ and mean
-# $m$, up to the common factor $s(\rho_j)^2$,
+# For $\rho_j$, with the posterior's precision $\Lambda$ and mean $m$, up to $s(\rho_j)^2$,
 #
 # $$\mathrm{Var}\,h_- = (\Lambda (\mu - m))_j^2, \qquad
 # \mathrm{Var}\,h_+ = \sum_k \Lambda_{jk}^2\sigma_k^2 + \Lambda_{jj}^2\sigma_j^2 .$$
 #
-# So the ratio depends on *where* the gradient is taken: it is 2 at $\mu = m$, and falls to 0 far
-# from there. The variance is a polynomial of degree 4 in $\epsilon$, for which three nodes of Gauss
-# and Hermite in each direction are exact.
+# The ratio is 2 at $\mu = m$, and falls to 0 far from there. Three nodes of Gauss and Hermite in
+# each direction are exact for these polynomials of degree 4:
 
 # %%
 precision = phi.T @ phi / s_y**2 + np.eye(4) / s_0**2
@@ -194,10 +192,9 @@ assert np.all(np.abs(ratio[4:] / found[3] - 1) < 0.2)  # what was measured above
 # %% [markdown]
 # ## 3. The KL divergence in closed form
 #
-# *Entry [D18](../derivations/estimators.md#d18-the-complexity-cost-in-closed-form-mean-field).*
-#
 # For Gaussian prior and $q$ only the likelihood needs samples
-# ([R2](../derivations/estimators.md#r2-the-same-as-three-expectations)):
+# ([R2](../derivations/estimators.md#r2-the-same-as-three-expectations),
+# [D18](../derivations/estimators.md#d18-the-complexity-cost-in-closed-form-mean-field)):
 #
 # $$F = \sum_j \Big[\log\frac{\sigma_0}{\sigma_j} + \frac{\mu_j^2 + \sigma_j^2}{2\sigma_0^2}
 #   - \frac12\Big] + E_q[-\log P(D|w)],$$
@@ -223,27 +220,25 @@ def closed_form_kl(theta, eps):
 
 
 verify("D18", lambda t: closed_form_kl(t, eps), theta)
-library = ClosedFormKL(model).value_and_grad(theta, eps, x, y)
+library = bbb.ClosedFormKL(model).value_and_grad(theta, eps, x, y)
 same("closed-form KL", closed_form_kl(theta, eps), library)
 
 # %% [markdown]
 # ## 4. Sticking the landing
 #
-# *Entry [D20](../derivations/estimators.md#d20-sticking-the-landing).*
-#
-# The gradient of $\log q(w|\theta)$ has a part through $w$ and a direct part
+# The gradient of $\log q(w|\theta)$ has a part through $w$, and a direct part, the *score*
 # ([W4](../derivations/estimators.md#w4-the-split-form-for-mu),
-# [W5](../derivations/estimators.md#w5-the-split-form-for-rho)). The direct part, the *score*, has
-# mean zero: $E_q[\partial\log q/\partial\theta] = \partial\,(\int q)/\partial \theta = 0$. Leave it
-# out:
+# [W5](../derivations/estimators.md#w5-the-split-form-for-rho)). The score has mean zero:
+# $E_q[\partial\log q/\partial\theta] = \partial\,(\int q)/\partial \theta = 0$. Leave it out
+# ([D20](../derivations/estimators.md#d20-sticking-the-landing)):
 #
 # $$\tilde d_w = d_w + \frac{\partial\log q}{\partial w} = d_w - \frac\epsilon\sigma, \qquad
 # \hat\nabla_\mu = \tilde d_w, \qquad \hat\nabla_\rho = \tilde d_w\,\epsilon\,s(\rho).$$
 #
-# $\tilde d_w$ is the slope of $\log q(w) - \log P(w, D)$. Where $q$ is the posterior that is the
-# constant $-\log P(D)$, and **every sample gives the gradient 0**. It is the gradient of another
-# function than the sampled $F$: of the surrogate with the parameters inside $\log q$ frozen. The
-# surrogate is what the check differentiates.
+# $\tilde d_w$ is the slope of $\log q(w) - \log P(w, D)$. Where $q$ is the posterior that is
+# constant, and **every sample gives the gradient 0**. It is not the gradient of the sampled $F$,
+# but of a surrogate, with the parameters inside $\log q$ frozen. The check differentiates the
+# surrogate.
 
 
 # %%
@@ -258,7 +253,7 @@ def sticking_the_landing(theta, eps, frozen=None):
 
 
 verify("D20", lambda t: sticking_the_landing(t, eps, theta), theta)
-library = StickingTheLanding(model).value_and_grad(theta, eps, x, y)
+library = bbb.StickingTheLanding(model).value_and_grad(theta, eps, x, y)
 same("sticking the landing", sticking_the_landing(theta, eps), library)
 report = bbb.check(
     lambda t: sticking_the_landing(t, eps), theta
@@ -269,23 +264,16 @@ assert not report.passed
 # %% [markdown]
 # ## 5. Local reparameterisation
 #
-# *Entry [D21](../derivations/estimators.md#d21-local-reparameterisation).*
+# An output of a layer is Gaussian. Draw *it*, one number $\zeta$ for each row, instead of weights
+# that all rows share ([D21](../derivations/estimators.md#d21-local-reparameterisation)). With
+# $\delta = \partial\,\mathrm{NLL}/\partial z$ and $\delta_v = \delta\,\zeta / (2\sqrt v)$
 #
-# Given its inputs, an output of a layer is Gaussian. Draw *it*, one number $\zeta$ for each row,
-# instead of the weights, which all rows would share:
-#
-# $$z = \Phi\mu + \sqrt v\,\zeta, \qquad v = \Phi^2\sigma^2.$$
-#
-# Let $\delta = \partial\,\mathrm{NLL}/\partial z$ and $\delta_v = \partial\,\mathrm{NLL}/\partial v
-# = \delta\,\zeta / (2\sqrt v)$. The variance $v$ is a linear layer with inputs $\Phi^2$ and weights
-# $\sigma^2$, so
-#
-# $$\nabla_\mu = \Phi^\top \delta, \qquad
+# $$z = \Phi\mu + \sqrt v\,\zeta, \qquad v = \Phi^2\sigma^2, \qquad
+# \nabla_\mu = \Phi^\top \delta, \qquad
 # \nabla_\rho = [(\Phi^2)^\top \delta_v]\,2\sigma\,s(\rho).$$
 #
-# The likelihood is a sum over rows. With shared weights its terms are correlated, and a sum of
-# $B$ terms has $B(B-1)$ covariances; here they are 0. No $w$ exists, so the KL divergence has to
-# be in closed form.
+# With shared weights the $B$ terms of the likelihood have $B(B-1)$ covariances; here these are 0.
+# No $w$ exists, so the KL divergence has to be in closed form.
 
 
 # %%
@@ -302,25 +290,19 @@ def local_reparameterisation(theta, zeta):
 
 zeta = rng.standard_normal((2, 6))  # (S, B)
 verify("D21", lambda t: local_reparameterisation(t, zeta), theta)
-library = LocalReparameterisation(model).value_and_grad(theta, zeta, x, y)
+library = bbb.LocalReparameterisation(model).value_and_grad(theta, zeta, x, y)
 same("local reparameterisation", local_reparameterisation(theta, zeta), library)
 
 # %% [markdown]
 # ## 6. Flipout
 #
-# *Entry [D22](../derivations/estimators.md#d22-flipout).*
-#
-# One perturbation $\Delta = \sigma\epsilon$ for all rows, but with random signs for each:
-# $w^{(b)} = \mu + R^{in}_b\,R^{out}_b\,\Delta$, a sign $R^{in}_{bi}$ for every input and
-# $R^{out}_b$ for the output. Each $w^{(b)}$ still has the distribution $q$, and two rows are
-# uncorrelated, since $E[R^{in}_{bi} R^{in}_{b'i}] = 0$. The signs can be moved from the weights to
-# inputs and outputs, so matrix products remain:
+# One perturbation $\Delta = \sigma\epsilon$ for all rows, with random signs for each
+# ([D22](../derivations/estimators.md#d22-flipout)): $w^{(b)} = \mu + R^{in}_b\,R^{out}_b\,\Delta$.
+# Each $w^{(b)}$ has the distribution $q$, and two rows are uncorrelated. The signs move from the
+# weights to inputs and outputs:
 #
 # $$z = \Phi\mu + ((\Phi \circ R^{in})\,\Delta) \circ R^{out}, \qquad \nabla_\mu = \Phi^\top \delta,
 # \qquad \nabla_\rho = [(\Phi \circ R^{in})^\top (\delta \circ R^{out})]\,\epsilon\,s(\rho).$$
-#
-# The bias has one sign of its own, so in the code the last column of $R^{in}\,R^{out}$ is
-# $R^{bias}$.
 
 
 # %%
@@ -336,7 +318,7 @@ def flipout(theta, eps, signs):
     return kl + np.mean(nll), grad
 
 
-estimator = Flipout(model)
+estimator = bbb.Flipout(model)
 noise = estimator.draw(rng, 2, rows=6)  # (S, P + B (inputs + 2 outputs))
 flips = noise[:, 4:]
 r, c, t = flips[:, :18].reshape(2, 6, 3), flips[:, 18:24, None], flips[:, 24:, None]
@@ -348,21 +330,11 @@ same("Flipout", flipout(theta, noise[:, :4], signs), library)
 # %% [markdown]
 # ## 7. The doubly reparameterised gradient of IWAE
 #
-# *Entry [D26](../derivations/bounds.md#d26-the-doubly-reparameterised-gradient).*
-#
-# The importance-weighted bound is $\log\frac1k\sum_s \omega_s$ with
-# $\log\omega_s = \log P(w_s, D) - \log q(w_s)$. Its gradient weighs the samples by
-# $\hat\omega_s = \omega_s/\sum_t\omega_t$:
-#
-# $$\nabla J = -\sum_s \hat\omega_s \Big[\frac{\partial\log\omega_s}{\partial w_s}
-#   \frac{\partial w_s}{\partial\theta} - \frac{\partial\log q}{\partial\theta}\Big|_{w_s}\Big].$$
-#
-# The score cannot be dropped as in Section 4, because $\hat\omega_s$ depends on $w_s$ and the
-# product has a mean. But a score times a function $h(w)$ can be traded for the function's slope,
-# $E_q[h\,\partial\log q/\partial\theta] = E_\epsilon[(\partial h/\partial w)(\partial w/\partial
-# \theta)]$, and $\partial\hat\omega_s/\partial w_s = \hat\omega_s(1 - \hat\omega_s)\,\partial\log
-# \omega_s/\partial w_s$. Together $-\hat\omega_s + \hat\omega_s(1 - \hat\omega_s) =
-# -\hat\omega_s^2$:
+# With $\log\omega_s = \log P(w_s, D) - \log q(w_s)$ the gradient of $-\log\frac1k\sum_s \omega_s$
+# weighs the samples by $\hat\omega_s = \omega_s/\sum_t\omega_t$. These depend on $w_s$, and the
+# score cannot be dropped. But it can be traded for a slope, $E_q[h\,\partial\log q/\partial\theta]
+# = E_\epsilon[(\partial h/\partial w)(\partial w/\partial \theta)]$. That leaves
+# ([D26](../derivations/bounds.md#d26-the-doubly-reparameterised-gradient))
 #
 # $$\nabla J = -E\sum_s \hat\omega_s^2\,\frac{\partial\log\omega_s}{\partial w_s}
 #   \frac{\partial w_s}{\partial\theta}, \qquad
@@ -389,33 +361,28 @@ def doubly_reparameterised(theta, eps, frozen=None):
 
 
 verify("D26", lambda t: doubly_reparameterised(t, eps, theta), theta)
-library = DoublyReparameterised(model, objective=Renyi(0.0)).value_and_grad(theta, eps, x, y)
+library = bbb.DoublyReparameterised(model, objective=bbb.Renyi(0.0)).value_and_grad(
+    theta, eps, x, y
+)
 ours = doubly_reparameterised(theta, eps)[1]
 same("doubly reparameterised, gradient", [ours], [library.grad])
 
 # %% [markdown]
 # ## 8. Measured
 #
-# Two weight samples per step for everybody; the antithetic estimators (marked ±) take them as one
-# pair. The numbers are variances, summed over all $\mu$ or all $\rho$, relative to the
-# reparameterised estimator:
+# Variances, summed over all $\mu$ or all $\rho$, relative to the reparameterised estimator, with
+# two weight samples (marked ±: one antithetic pair):
 #
-# - a network 13-20-1 with 32 rows of its 128, at the start of training, half way, and at the end;
-# - linear regression with correlated inputs at its mean-field optimum, $\sigma_j =
-#   \Lambda_{jj}^{-1/2}$ ([D28](../derivations/bounds.md#d28-where-the-objectives-lead-exactly)),
-#   and at its full-rank optimum, where $q$ is the posterior.
+# - a network 13-20-1 with 32 of its 128 rows, at the start of training, half way, and at the end;
+# - linear regression with correlated inputs at its mean-field optimum
+#   ([D28](../derivations/bounds.md#d28-where-the-objectives-lead-exactly)), and at its full-rank
+#   optimum, where $q$ is the posterior.
 #
-# The gradients of all estimators at a place are drawn in 20 batches, the same random numbers for
-# all; leaving out one batch after the other gives the standard error of a ratio (the jackknife).
+# Leaving out one of 20 batches after the other gives the standard error of a ratio (the jackknife).
 
 # %%
-ESTIMATORS = {
-    "reparameterised": bbb.Reparameterised,
-    "closed-form KL": ClosedFormKL,
-    "sticking the landing": StickingTheLanding,
-    "local reparam.": LocalReparameterisation,
-    "Flipout": Flipout,
-}
+from bbb_numpy.training import start
+
 PAIRED = ("reparameterised", "closed-form KL", "sticking the landing")
 ROWWISE = ("local reparam.", "Flipout")  # they need independent weights
 
@@ -445,7 +412,7 @@ def measure(model, q, place, steps=300):
     """Return {estimator: (ratio for mu, ratio for rho or the factor)}, each with its error."""
     drawn = {}
     for name, kind in ESTIMATORS.items():
-        if isinstance(q, FullRank) and name in ROWWISE:
+        if isinstance(q, bbb.FullRank) and name in ROWWISE:
             continue
         drawn[name] = gradients(kind(model, q), place, 2, steps)
         if name in PAIRED:
@@ -468,10 +435,10 @@ state = start(estimator, rng, bbb.Adam(5e-3))
 thetas = {"network, start": state.theta}
 for name, adam in (
     ("network, half way", bbb.Adam(5e-3)),
-    ("network, end", bbb.Adam(5e-3, schedule=Cosine())),
+    ("network, end", bbb.Adam(5e-3, schedule=bbb.Cosine())),
 ):
-    recipe = Recipe(optimizer=adam, epochs=500, batch_size=32, samples=2)
-    state = fit(estimator, state, inputs, targets, recipe, rng=rng)
+    recipe = bbb.Recipe(optimizer=adam, epochs=500, batch_size=32, samples=2)
+    state = bbb.fit(estimator, state, inputs, targets, recipe, rng=rng)
     thetas[name] = state.theta
 found = {
     name: measure(network, bbb.MeanField(), (at, inputs[:32], targets[:32], 32 / 128))
@@ -493,7 +460,7 @@ def regression(correlation, seed=0):
 
 
 linear, rows, responses, precision, mean = regression(0.8)
-q, full = bbb.MeanField(), FullRank()
+q, full = bbb.MeanField(), bbb.FullRank()
 optimum = q.pack(mean, 1 / np.sqrt(np.diag(precision)))
 found["linear, mean field"] = measure(linear, q, (optimum, rows, responses, 1.0), 1000)
 optimum = full.pack(mean, np.linalg.inv(precision))
@@ -508,8 +475,8 @@ for name in found["network, end"]:
     print(line)
 
 # %% [markdown]
-# (`-`: Local reparameterisation and Flipout need independent weights.) What the pair does, place by
-# place, and whether the numbers agree with Sections 2 and 4:
+# (`-`: these need independent weights.) What the pair does, place by place, and whether the numbers
+# agree with Sections 2 and 4:
 
 # %%
 pair = {name: row["reparameterised ±"] for name, row in found.items()}
@@ -561,13 +528,12 @@ for ax, part in zip(axes[:, 0], ("$\\mu$", "$\\rho$ (or the factor)"), strict=Tr
 plt.show()
 
 # %% [markdown]
-# The estimators of other objectives against the number of samples: relative to the size of the
-# true gradient, on linear regression a little beside the optimum, with $q$ wider than the posterior
-# so that the importance weights have all moments that matter. There the true gradient of the EUBO
-# ([G4](../derivations/bounds.md#g4-the-gradient-of-the-upper-bound)) is known: with the posterior's
-# marginal mean $m$ and variance $v$ it is
-# $-(m - \mu)/\sigma^2$ for $\mu$ and $[1/\sigma - (v + (m - \mu)^2)/\sigma^3]\,s(\rho)$ for $\rho$.
-# That of IWAE is taken from the mean of the doubly reparameterised estimates.
+# Other objectives against the number of samples, relative to the size of the true gradient, on
+# linear regression beside the optimum and with a $q$ wider than the posterior. The true gradient of
+# the EUBO ([G4](../derivations/bounds.md#g4-the-gradient-of-the-upper-bound)) is $-(m -
+# \mu)/\sigma^2$ for $\mu$ and $[1/\sigma - (v + (m - \mu)^2)/\sigma^3]\,s(\rho)$ for $\rho$, with
+# the posterior's marginal mean $m$ and variance $v$. That of IWAE is the mean of the doubly
+# reparameterised estimates.
 
 # %%
 linear, rows, responses, precision, mean = regression(0.3)
@@ -577,9 +543,9 @@ beside = (q.pack(mean - gap, sigma), rows, responses, 1.0)
 d_rho = (1 / sigma - (variance + gap**2) / sigma**3) * sigmoid(beside[0][3:])
 slope = np.concatenate([-gap / sigma**2, d_rho])
 bounds = {
-    "IWAE, reparameterised": bbb.Reparameterised(linear, q, Renyi(0.0)),
-    "IWAE, doubly reparameterised": DoublyReparameterised(linear, q, Renyi(0.0)),
-    "EUBO": SelfNormalised(linear, q, EUBO()),
+    "IWAE, reparameterised": bbb.Reparameterised(linear, q, bbb.Renyi(0.0)),
+    "IWAE, doubly reparameterised": bbb.DoublyReparameterised(linear, q, bbb.Renyi(0.0)),
+    "EUBO": bbb.SelfNormalised(linear, q, bbb.EUBO()),
 }
 COUNTS, STEPS = (1, 3, 10, 30, 100), 800
 deviations, bias = {name: [] for name in bounds}, []
@@ -602,6 +568,8 @@ assert bias[-1][0] < 4 * bias[-1][1]
 assert 0.5 < (eubo[-1] / eubo[-2]) * np.sqrt(COUNTS[-1] / COUNTS[-2]) < 2
 
 # %%
+from matplotlib.ticker import NullLocator
+
 fig, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.4))
 for name, (colour, style) in zip(
     bounds, ((BLUE, "o-"), (VERMILLION, "s--"), (BLACK, "o-")), strict=True
@@ -628,30 +596,24 @@ plt.show()
 # ## 9. Why this order
 #
 # - **Antithetic pairs take away what is odd in $\epsilon$**, and pay twice for what is even. For
-#   $\mu$ the gradient of a smooth log posterior is odd to first order: the variance is halved on
-#   the network, and on linear regression nothing is left. For $\rho$ it depends on the place: the
-#   *slope* of the loss times $\epsilon$ is odd, its curvature times $\epsilon^2$ even. **Where
-#   the slope is large the pair helps $\rho$, most of all at the start**, with its tiny $\sigma$;
-#   **near the optimum, where the mean slope is 0, it hurts.** On linear regression it doubles the
-#   variance at $\mu = m$, and only there: Section 2.
-# - **The KL divergence in closed form gains next to nothing.** The noise of the prior's terms is
-#   small beside that of the likelihood.
-# - **Sticking the landing is exactly noiseless where $q$ is the posterior**, quieter where $q$
-#   comes near it, and terrible at the start: $\epsilon/\sigma$ is large for a tiny $\sigma$, and
-#   nothing is there to cancel it. The antithetic pair cancels it again for $\mu$, where it is odd,
-#   but not for $\rho$.
+#   $\mu$ the gradient is odd to first order: half the variance on the network, none on linear
+#   regression. For $\rho$ the *slope* of the loss times $\epsilon$ is odd, its curvature times
+#   $\epsilon^2$ even. **Where the slope is large, at the start, the pair helps $\rho$; near the
+#   optimum it hurts.**
+# - **The KL divergence in closed form gains next to nothing:** the noise of the prior's terms is
+#   small.
+# - **Sticking the landing is noiseless where $q$ is the posterior**, and terrible at the start,
+#   where $\epsilon/\sigma$ is large and nothing cancels it. The pair cancels it again for $\mu$,
+#   where it is odd, but not for $\rho$.
 # - **Local reparameterisation is the quietest for $\rho$ on the trained network:** rows do not
-#   share noise. For $\mu$ it halves the variance. **Flipout** does that as well, but gains less
-#   for $\rho$: its rows are only uncorrelated, and share $|\epsilon|$.
-# - **Time** is not in these numbers. `bbb-numpy reproduce estimator-variance` measures it, too:
-#   noise for every row costs time, and the antithetic pair saves half the draws.
-# - **IWAE** needs the doubly reparameterised gradient: the plain one drowns in noise as samples
-#   are added, because its signal shrinks faster than its noise.
-# - **The EUBO's** gradient with one sample is noise around 0: its bias is all of the true
-#   gradient. With several samples the bias is soon below what is resolved here, and the standard
-#   deviation falls with the root of the samples; but only where several of them share the weights,
-#   which for a whole network they do not: see the
-# [notebook on bounds](04_bounds_around_the_evidence.ipynb).
+#   share noise. For $\mu$ it halves the variance. **Flipout** does that as well, but gains less for
+#   $\rho$: its rows share $|\epsilon|$.
+# - **Time** is not in these numbers. `bbb-numpy reproduce estimator-variance` measures it, too.
+# - **IWAE** needs the doubly reparameterised gradient. The signal of the plain one shrinks faster
+#   than its noise.
+# - **The EUBO's** gradient with one sample is noise around 0. With several the bias is soon below
+#   what is resolved here; but only where several of them share the weights, which for a whole
+#   network they do not: see [04](04_bounds_around_the_evidence.ipynb).
 #
 # ## 10. Exercises
 #

@@ -12,64 +12,72 @@
 # # Bounds around the evidence
 #
 # The evidence $P(D) = \int P(D|w)\,P(w)\,dw$ says how probable the data are under a model. For a
-# network it is out of reach, and all objectives of this library are bounds on its logarithm: from
-# below the ELBO, the importance-weighted and the Rényi bounds, from above the EUBO. On linear
-# regression the evidence is known, and so is the best $q$ of every objective. Here we look at all
-# of them at once.
-#
-# **At the end you will know** what lies below the evidence and what above, which $q$ each
-# objective leads to, what a correlation costs a mean field, why an upper bound that is estimated
-# from samples of $q$ need not be one, and how a Gaussian serves for a number that must be positive.
-# **It needs** the [first notebook](01_from_one_weight_to_the_network.ipynb), covariance matrices,
-# and Jensen's inequality. **It takes** about 45 minutes to read, and some ten seconds to run.
-#
-# Tags such as D28 are entries of the derivations, most of them in
-# [Bounds on the evidence](../derivations/bounds.md). Everything is in nats.
-#
-# Before this: [03, estimators and their variance](03_estimators_and_variance.ipynb). After it:
-# [05, a radio map](05_path_loss.ipynb).
+# network it is out of reach, and objectives are bounds on its logarithm. On linear regression it is
+# known, and so is the best $q$ of every bound. Here is a line through 12 points, whose slope and
+# intercept are correlated under the posterior, and the best mean field of either KL divergence:
 
 # %%
-from math import lgamma
-
 import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import HTML
 
-from bbb_numpy import Adam, Cosine, MeanField, check
-from bbb_numpy.gradients.importance import SelfNormalised
-from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLanding
-from bbb_numpy.model.objectives import EUBO, Renyi, log_weights
-from bbb_numpy.numeric.elementary import sigmoid, softplus
-from bbb_numpy.parts.full_rank import FullRank
-from bbb_numpy.plots.moving import slider
-from bbb_numpy.plots.style import BLACK, BLUE, PURPLE, VERMILLION, legend_of_figure
-from bbb_numpy.training import Recipe, fit, start
+import bbb_numpy as bbb
+from bbb_numpy.model.objectives import log_weights
+from bbb_numpy.plots.style import BLACK, BLUE, VERMILLION, legend_of_figure
 from bbb_studies import linear_gaussian as exact
-from bbb_studies.advi import ADVI, Blockwise, Log
-from bbb_studies.kit import concise
 from bbb_studies.ours import evidence_bounds
 
 plt.rcParams.update({"figure.dpi": 150})
+data = exact.draw(np.random.default_rng(4), rows=12, d_in=1, noise=0.6, prior=1.0)
+truth = exact.exact(data)
+posterior = truth.posterior
+r = posterior.covariance[0, 1] / posterior.deviation.prod()
+best = {
+    "posterior": (posterior, BLACK, "-"),
+    "least KL(q ‖ posterior): ELBO": (exact.reverse_optimum(truth), BLUE, "--"),
+    "least KL(posterior ‖ q): EUBO": (exact.inclusive_optimum(truth), VERMILLION, "-."),
+}
+turn = np.linspace(0, 2 * np.pi, 200)
+circle = np.stack([np.cos(turn), np.sin(turn)])
+
+
+def ellipse(q, deviations):
+    """Return the points at this many standard deviations from the mean of q."""
+    return q.mean[:, None] + np.linalg.cholesky(q.covariance) @ (deviations * circle)
+
+
+fig, ax = plt.subplots(figsize=(6.4, 5.6), layout="constrained")
+for name, (q, colour, style) in best.items():
+    for deviations in (1, 2):
+        label = name if deviations == 1 else None
+        ax.plot(*ellipse(q, deviations), color=colour, ls=style, lw=1.8, label=label)
+ax.set(xlabel="slope w (units of y per unit of x)", ylabel="intercept b (units of y)")
+ax.set_aspect("equal")
+fig.legend(loc="outside upper center", frameon=False)
+plt.show()
 
 # %% [markdown]
+# *The posterior of slope and intercept is a slanting ellipse. The mean field of the reverse KL
+# divergence is a smaller upright one; that of the inclusive one is upright too, as wide and as high
+# as the posterior.*
+#
+# (The ellipses hold 39 % and 86 % of a Gaussian, one and two standard deviations.) The notebook
+# takes half an hour to read, and some ten seconds to run. It needs
+# [01](01_from_one_weight_to_the_network.ipynb), covariance matrices, and Jensen's inequality. Tags
+# such as D28 are entries of [Bounds on the evidence](../derivations/bounds.md). Everything is in
+# nats.
+#
 # ## 1. A posterior with two weights
 #
-# A line $y = w x + b$ through 12 points whose $x$ are not centred, so that slope and intercept are
-# correlated under the posterior. It is Gaussian, with precision $\Lambda$ and mean $m$
+# The posterior is Gaussian, with precision $\Lambda$ and mean $m$
 # ([D8](../derivations/why.md#d8-the-exact-answers-of-linear-regression)):
 #
 # $$\Lambda = \frac{\Phi^\top\Phi}{\sigma_y^2} + \frac{I}{\sigma_0^2}, \qquad
 # m = \Lambda^{-1}\,\frac{\Phi^\top y}{\sigma_y^2}, \qquad
 # \log P(D) = \log N(y;\, 0,\, \sigma_y^2 I + \sigma_0^2\,\Phi\Phi^\top).$$
 #
-# Two ways to the evidence: the formula, and joint density over posterior density at any $w$.
+# There is another way to the evidence, joint density over posterior density at any $w$:
 
 # %%
-data = exact.draw(np.random.default_rng(4), rows=12, d_in=1, noise=0.6, prior=1.0)
-truth = exact.exact(data)
-posterior = truth.posterior
-r = posterior.covariance[0, 1] / posterior.deviation.prod()
 estimator, theta = evidence_bounds.place(data, posterior)
 noise = estimator.draw(np.random.default_rng(0), 1000)
 logs = log_weights(exact.log_densities(estimator, theta, noise, data), 1.0)
@@ -82,43 +90,33 @@ assert np.abs(logs - truth.log_evidence).max() < 1e-11
 # %% [markdown]
 # ## 2. From Jensen to four bounds
 #
-# Write $\omega(w) = P(w, D)/q(w)$. Its mean under $q$ is the evidence
-# ([G1](../derivations/bounds.md#g1-the-evidence)):
-# $E_q[\omega] = \int P(w, D)\,dw = P(D)$. The logarithm is concave
+# The mean of $\omega(w) = P(w, D)/q(w)$ under $q$ is the evidence
+# ([G1](../derivations/bounds.md#g1-the-evidence)). The logarithm is concave
 # ([G2](../derivations/bounds.md#g2-the-bound-that-is-not-there)), so
 #
 # $$\underbrace{E_q[\log\omega]}_{\text{ELBO}\, =\, -F} \;\le\;
 # \underbrace{E_q\Big[\log\frac1k\sum_{s=1}^k\omega_s\Big]}_{\text{IWAE, grows with } k} \;\le\;
 # \log P(D) \;\le\; \underbrace{E_{P(w|D)}[\log\omega]}_{\text{EUBO}} .$$
 #
-# The outer two gaps are KL divergences, in either order:
+# The outer two gaps are $\mathrm{KL}(q\,\|\,P(w|D))$ and $\mathrm{KL}(P(w|D)\,\|\,q)$. Rényi's
+# bound $\frac{1}{1-\alpha}\log E_q[\omega^{1-\alpha}]$ joins them
+# ([D25](../derivations/bounds.md#d25-the-renyi-and-the-importance-weighted-bounds)): the ELBO at
+# $\alpha = 1$, the evidence at $\alpha = 0$, above it for $\alpha \lt 0$. Sagar's algorithm
+# estimates the EUBO from samples of $q$, weighed by $\hat\omega_s = \omega_s/\sum_t\omega_t$
+# ([G6](../derivations/bounds.md#g6-the-estimate-of-the-upper-bound),
+# [G7](../derivations/bounds.md#g7-the-weights-of-algorithm-1)).
 #
-# $$\log P(D) + F = \mathrm{KL}(q\,\|\,P(w|D)), \qquad
-# U - \log P(D) = \mathrm{KL}(P(w|D)\,\|\,q).$$
-#
-# Rényi's bound $\frac{1}{1-\alpha}\log E_q[\omega^{1-\alpha}]$ joins them
-# ([D25](../derivations/bounds.md#d25-the-renyi-and-the-importance-weighted-bounds)): it is the ELBO
-# at $\alpha = 1$, the evidence at $\alpha = 0$, and above it for $\alpha \lt 0$. With $k$ samples
-# in place of the expectation, $\alpha = 0$ is the IWAE.
-#
-# The EUBO needs samples of the posterior, which we do not have. Sagar's algorithm takes samples of
-# $q$ and weighs them, $\hat\omega_s = \omega_s/\sum_t\omega_t$
-# ([G7](../derivations/bounds.md#g7-the-weights-of-algorithm-1)):
-# $\hat U = \sum_s\hat\omega_s\log\omega_s$
-# ([G6](../derivations/bounds.md#g6-the-estimate-of-the-upper-bound)).
-#
-# The gradients that will train $q$ below are checked first: of the ELBO and of a Rényi bound
-# directly; sticking the landing (D20) and the EUBO's score form (G8) as gradients of their
-# surrogates, with weights, samples and the $q$ inside the logarithm frozen.
+# The gradients that will train $q$ are checked first; sticking the landing (D20) and the EUBO's
+# (G8) as gradients of their surrogates.
 
 # %%
 rng = np.random.default_rng(1)
-for family in (MeanField(0.5, 0.0, 1.0), FullRank(0.5, 0.0, 1.0)):
+for family in (bbb.MeanField(0.5, 0.0, 1.0), bbb.FullRank(0.5, 0.0, 1.0)):
     for checked in (
-        Reparameterised(data.model, family),
-        Reparameterised(data.model, family, Renyi(0.5)),
-        StickingTheLanding(data.model, family),
-        SelfNormalised(data.model, family, EUBO()),
+        bbb.Reparameterised(data.model, family),
+        bbb.Reparameterised(data.model, family, bbb.Renyi(0.5)),
+        bbb.StickingTheLanding(data.model, family),
+        bbb.SelfNormalised(data.model, family, bbb.EUBO()),
     ):
         point, eps = checked.init(rng), checked.draw(rng, 4)
 
@@ -128,7 +126,7 @@ for family in (MeanField(0.5, 0.0, 1.0), FullRank(0.5, 0.0, 1.0)):
                 return value, checked.value_and_grad(point, *at).grad
             return checked.value_and_grad(theta, *at)
 
-        report = check(value_and_grad, point)
+        report = bbb.check(value_and_grad, point)
         label = f"{type(family).__name__}, {type(checked).__name__}, {checked.objective}"
         print(f"{label:<52} complex error {report.error:.0e}, bar {report.bar:.0e}")
         assert report.passed
@@ -136,38 +134,45 @@ for family in (MeanField(0.5, 0.0, 1.0), FullRank(0.5, 0.0, 1.0)):
 # %% [markdown]
 # ## 3. Where training leads
 #
-# Mean field cannot be the posterior. It has two best versions, one for each KL divergence
+# A mean field has two best versions
 # ([D28](../derivations/bounds.md#d28-where-the-objectives-lead-exactly)):
 #
 # $$\text{reverse (ELBO): } \sigma_j = \frac{1}{\sqrt{\Lambda_{jj}}}, \qquad
 # \text{inclusive (EUBO): } \sigma_j = \sqrt{(\Lambda^{-1})_{jj}}.$$
 #
 # The first is the standard deviation of a weight when the other is *known*, the second its marginal
-# standard deviation. With a correlation $r$ the variances differ by the factor $1 - r^2$. With full
-# rank ([M1-M4](../derivations/correlated-posteriors.md#m1-one-gaussian-with-all-correlations)) both
-# objectives lead to the posterior itself. Train all four, with the library's `fit`.
+# one. With full rank
+# ([M1-M4](../derivations/correlated-posteriors.md#m1-one-gaussian-with-all-correlations)) both
+# objectives lead to the posterior. Train all four:
 
 
 # %%
+from bbb_numpy.training import start
+
+
 def train(estimator, epochs, samples, rate):
     """Train on all rows at once from a wide q and return the end as a Gaussian."""
-    rng, optimizer = np.random.default_rng(0), Adam(rate, schedule=Cosine())
+    rng, optimizer = np.random.default_rng(0), bbb.Adam(rate, schedule=bbb.Cosine())
     start_from = (np.zeros(2), np.ones(2))
-    if isinstance(estimator.posterior, FullRank):
+    if isinstance(estimator.posterior, bbb.FullRank):
         start_from = (np.zeros(2), np.eye(2))
     begin = start(estimator, rng, optimizer, variational=estimator.posterior.pack(*start_from))
-    recipe = Recipe(optimizer, epochs=epochs, batch_size=len(data.x), samples=samples)
-    end = fit(estimator, begin, data.x, data.y, recipe, rng=rng)
+    recipe = bbb.Recipe(optimizer, epochs=epochs, batch_size=len(data.x), samples=samples)
+    end = bbb.fit(estimator, begin, data.x, data.y, recipe, rng=rng)
     return exact.gaussian(estimator, end.theta)
 
 
 trained = {
-    "reverse, mean field": train(StickingTheLanding(data.model, MeanField()), 3000, 8, 2e-2),
-    "reverse, full rank": train(StickingTheLanding(data.model, FullRank()), 3000, 8, 2e-2),
-    "inclusive, mean field": train(
-        SelfNormalised(data.model, MeanField(), EUBO()), 2000, 1000, 2e-2
+    "reverse, mean field": train(
+        bbb.StickingTheLanding(data.model, bbb.MeanField()), 3000, 8, 2e-2
     ),
-    "inclusive, full rank": train(SelfNormalised(data.model, FullRank(), EUBO()), 2000, 1000, 2e-2),
+    "reverse, full rank": train(bbb.StickingTheLanding(data.model, bbb.FullRank()), 3000, 8, 2e-2),
+    "inclusive, mean field": train(
+        bbb.SelfNormalised(data.model, bbb.MeanField(), bbb.EUBO()), 2000, 1000, 2e-2
+    ),
+    "inclusive, full rank": train(
+        bbb.SelfNormalised(data.model, bbb.FullRank(), bbb.EUBO()), 2000, 1000, 2e-2
+    ),
 }
 targets = {
     "reverse, mean field": exact.reverse_optimum(truth),
@@ -190,64 +195,22 @@ for name, q in trained.items():
 assert exact.kl(trained["reverse, full rank"], posterior) < 1e-6
 
 # %% [markdown]
-# With full rank $-F$ *is* the log evidence, to the $10^{-6}$ that the last line asserts. Sticking
-# the landing makes that possible: its noise vanishes as $q$ gets there.
+# With full rank $-F$ *is* the log evidence, to $10^{-6}$: the noise of sticking the landing
+# vanishes as $q$ gets there.
 #
-# The ellipses below hold 39 % and 86 % of a two-dimensional Gaussian (one and two standard
-# deviations).
-
-
-# %%
-def ellipse(ax, q, deviations, **style):
-    """Draw the points at this many deviations from the mean of q."""
-    turn = np.linspace(0, 2 * np.pi, 200)
-    circle = deviations * np.stack([np.cos(turn), np.sin(turn)])
-    points = q.mean[:, None] + np.linalg.cholesky(q.covariance) @ circle
-    return ax.plot(*points, **style)[0]
-
-
-fig, panels = plt.subplots(1, 2, figsize=(9, 5.2), layout="constrained", sharey=True)
-handles = {}
-for ax, kind, colour, style, title in (
-    (panels[0], "reverse", BLUE, "--", "(a) KL(q ‖ posterior), least for the ELBO"),
-    (panels[1], "inclusive", VERMILLION, "-.", "(b) KL(posterior ‖ q), least for the EUBO"),
-):
-    for deviations in (1, 2):
-        drawn = [
-            ellipse(ax, posterior, deviations, color=BLACK, lw=2.2),
-            ellipse(ax, trained[f"{kind}, full rank"], deviations, color=PURPLE, ls=":", lw=2.2),
-            ellipse(ax, trained[f"{kind}, mean field"], deviations, color=colour, ls=style, lw=1.8),
-        ]
-    ax.plot(*posterior.mean, "+", color=BLACK, ms=9)
-    ax.set_xlabel("slope w (units of y per unit of x)")
-    ax.set_title(title, fontsize="medium")
-    handles[f"mean field, {kind} KL"] = drawn[2]
-    ax.set_aspect("equal")
-handles = {"exact posterior": drawn[0], "full rank, both": drawn[1], **handles}
-fig.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, frameon=False)
-panels[0].set_ylabel("intercept b (units of y)")
-plt.show()
-
-# %% [markdown]
-# *The posterior of slope and intercept is a narrow slanting ellipse, and full rank lies on it in
-# both panels. The mean field of the reverse KL divergence (a) is a small upright ellipse within its
-# length; that of the inclusive one (b) is upright too, as wide and as high as the posterior.*
-#
-# Reverse KL avoids places where the posterior has no mass: along the two lines through the mean it
-# is as wide as the posterior is there, and so too narrow for each weight alone. Inclusive KL covers
-# every place where the posterior has mass: each weight alone is right, but slope and intercept may
-# be large together, which in the posterior they may not.
+# Reverse KL avoids places where the posterior has no mass: too narrow for each weight alone.
+# Inclusive KL covers every place where it has mass: each weight alone is right, but slope and
+# intercept may be large together.
 #
 # ### What a correlation costs
 #
-# Let the posterior have two weights of standard deviation 1 and correlation $r$. With
-# $\sigma^2 = 1 - r^2$ for the reverse optimum and $\sigma = 1$ for the inclusive one, both KL
-# divergences are
+# For two weights of standard deviation 1 and correlation $r$, $\sigma^2 = 1 - r^2$ for the reverse
+# optimum and $\sigma = 1$ for the inclusive one. Both gaps are
 #
-# $$\mathrm{KL}(q\,\|\,P(w|D)) = \mathrm{KL}(P(w|D)\,\|\,q) = -\tfrac12\log(1 - r^2):$$
+# $$\mathrm{KL}(q\,\|\,P(w|D)) = \mathrm{KL}(P(w|D)\,\|\,q) = -\tfrac12\log(1 - r^2).$$
 #
-# the same gap, below the evidence and above it. Move the slider under the film from $r = 0$ to
-# $0.99$: the posterior becomes a needle, one mean field shrinks with it, the other stays.
+# Move the slider under the film: the posterior becomes a needle, one mean field shrinks with it,
+# the other stays.
 
 # %%
 correlations = np.append(np.linspace(0, 0.95, 20), 0.99)
@@ -273,6 +236,10 @@ print("r   ", *(f"{r:6.2f}" for r in correlations[[0, 10, 18, 20]]))
 print("gap ", *(f"{gap + 0.0:6.3f}" for gap in gaps[[0, 10, 18, 20]]), "nats")
 
 # %%
+from IPython.display import HTML
+
+from bbb_numpy.plots.moving import slider
+
 film, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), dpi=64, layout="constrained")
 line = np.linspace(0, 0.99, 200)
 right.plot(line, -0.5 * np.log(1 - line**2), color=BLACK, lw=1)
@@ -284,8 +251,6 @@ left.set(
     aspect="equal",
 )
 left.set(xlim=(-2.2, 2.2), ylim=(-2.2, 2.2))
-turn = np.linspace(0, 2 * np.pi, 200)
-circle = 2 * np.stack([np.cos(turn), np.sin(turn)])
 curves = [
     left.plot([], [], color=colour, ls=style, label=name)[0]
     for colour, style, name in (
@@ -300,7 +265,7 @@ legend_of_figure(film, left, 3)
 def frame(step):
     """Draw the three Gaussians at two standard deviations, and the gap."""
     for curve, q in zip(curves, two_weights(correlations[step]), strict=True):
-        curve.set_data(*(np.linalg.cholesky(q.covariance) @ circle))
+        curve.set_data(*ellipse(q, 2))
     dot.set_data([correlations[step]], [gaps[step]])
     left.set_title(f"r = {correlations[step]:.2f}", fontsize="medium")
     right.set_title(f"gap {gaps[step] + 0.0:.3f} nats", fontsize="medium")
@@ -313,14 +278,14 @@ text = (
 HTML(slider(film, frame, len(correlations), text, dpi=64))
 
 # %% [markdown]
-# *A film: as r grows from 0 to 0.99, the circle of the posterior becomes a needle. The reverse
-# mean field shrinks to the width of the needle, the inclusive one stays as wide as it is long. The
-# gap rises slowly at first, to 0.14 nats at r = 0.5, and to 1.96 nats at 0.99.*
+# *A film: as r grows from 0 to 0.99, the circle of the posterior becomes a needle. The reverse mean
+# field shrinks to the width of the needle, the inclusive one stays as wide as it is long. The gap
+# rises slowly at first, to 0.14 nats at r = 0.5, and to 1.96 nats at 0.99.*
 #
 # ## 4. Rényi's family
 #
-# Now the regression again. Exactly, without samples: $\log P(D) - D_\alpha(q\,\|\,P(w|D))$, with
-# Rényi's divergence between two Gaussians. The bound falls as $\alpha$ grows.
+# The regression again. Exactly, without samples, the bound is $\log P(D) -
+# D_\alpha(q\,\|\,P(w|D))$, and falls as $\alpha$ grows.
 
 # %%
 line = np.linspace(-1, 2, 241)
@@ -347,12 +312,11 @@ plt.show()
 
 # %% [markdown]
 # *Both curves fall with the order, through the evidence (zero) at order 0 and the ELBO (dots) at
-# order 1. The dashed one of the reverse optimum begins where its integral becomes finite; the
-# other falls without end before order 2.*
+# order 1. The dashed one of the reverse optimum begins where its integral becomes finite; the other
+# falls without end before order 2.*
 #
-# The curve of the narrow $q$ ends on the left, where $E_q[\omega^{1-\alpha}]$ is infinite: the
-# tails of $q$ are too light for so large a power of $\omega$. The wide one falls to $-\infty$ on
-# the right, where $q$ has mass that the posterior lacks.
+# The tails of the narrow $q$ are too light for a large power of $\omega$. The wide one has mass
+# that the posterior lacks.
 #
 # ## 5. All bounds against the number of samples
 #
@@ -360,6 +324,8 @@ plt.show()
 # $k$, so differences between $k$ have the error of the difference alone.
 
 # %%
+from bbb_studies.kit import concise
+
 bigger = evidence_bounds.problem(0)
 answer = exact.exact(bigger)
 seeds = np.random.SeedSequence(0).spawn(4)
@@ -397,25 +363,19 @@ plt.show()
 # rises to the evidence (zero) from below, the Rényi one to a limit below it, and the EUBO's
 # estimate from the ELBO upwards. In (d), where q is the posterior, all are the evidence.*
 #
-# What the picture says:
+# - **The IWAE tightens with $k$,** fast where $q$ covers the posterior, slowly where it is too
+#   narrow (b): the weights have no finite variance, and the samples that would tell of the missing
+#   mass are rare. The best $q$ for the ELBO is not the best one to importance-sample from.
+# - **The Rényi bound of order 1/2 stops** at its own limit.
+# - **The EUBO's estimate is no upper bound until it has crossed the evidence.** With one sample it
+#   *is* the ELBO. On average it stays below $\log P(D) + \log k$: it takes $e^{\mathrm{KL}}$
+#   samples to show a gap of that KL divergence. With a narrow $q$ (b) a thousand are not enough.
 #
-# - **The IWAE tightens with $k$,** fast where $q$ covers the posterior, slowly where $q$ is too
-#   narrow (b): there the weights have no finite variance, and the rare samples that would tell of
-#   the missing mass are rarely drawn. The best $q$ for the ELBO is not the best one to
-#   importance-sample from.
-# - **The Rényi bound of order 1/2 stops** at its own limit below the evidence.
-# - **The EUBO's estimate from samples of $q$ is no upper bound until it has crossed the
-#   evidence.** With one sample it *is* the ELBO. It rises from there to the EUBO, and on average
-#   stays below $\log P(D) + \log k$: it takes $e^{\mathrm{KL}}$ samples to show a gap of that KL
-#   divergence. With a narrow $q$ (b) a thousand are not enough.
-# - **Where $q$ is the posterior** all bounds are the evidence, for any number of samples: all
-#   weights are equal.
-#
-# **And with minibatches?** A step sees a part of the rows, and its likelihood is scaled by $N/B_i$
-# ([G3](../derivations/bounds.md#g3-stochastic-ascent)). For the ELBO, which is linear in the log
-# weights, the mean over all minibatches is the value of all rows. The other objectives are not
-# linear ([D30](../derivations/bounds.md#d30-minibatches-of-objectives-that-are-not-linear)). The
-# twelve rows of Section 1, one at a time, with $q$ the inclusive mean field and 1000 samples:
+# **And with minibatches?** Their likelihood is scaled by $N/B_i$
+# ([G3](../derivations/bounds.md#g3-stochastic-ascent)). Only an objective that is linear in the log
+# weights has then the right mean
+# ([D30](../derivations/bounds.md#d30-minibatches-of-objectives-that-are-not-linear)). The twelve
+# rows of Section 1, one at a time, with $q$ the inclusive mean field and 1000 samples:
 
 # %% tags=["rounding"]
 estimator, theta = evidence_bounds.place(data, trained["inclusive, mean field"])
@@ -443,30 +403,33 @@ for name, bound in (("ELBO", np.mean), ("importance-weighted", importance)):
 
 # %% [markdown]
 # A mean of logarithms of means is larger than the logarithm of the mean: the "bound" of an epoch of
-# minibatches lies above the evidence, and bounds nothing.
+# minibatches bounds nothing.
 #
 # ## 6. A number that must be positive
 #
-# A weight is a real number; a rate or a standard deviation is not. *Automatic differentiation
-# variational inference* fits its Gaussian to the logarithm
-# ([M13-M17](../derivations/correlated-posteriors.md#m13-what-is-minimised)). Six counts, a rate
-# $\theta$ with the prior $e^{-\theta}$: the joint density is
-# $\theta^{a-1} e^{-b\theta} / \prod_i y_i!$ with $a = 1 + \sum_i y_i$, $b = 1 + N$, so that
-# posterior and evidence are known. For $\zeta = \log\theta$ a factor comes in, the Jacobian
-# $d\theta/d\zeta = e^\zeta$ (M14, M15):
+# *Automatic differentiation variational inference* fits its Gaussian to the logarithm of a number
+# that must be positive ([M13-M17](../derivations/correlated-posteriors.md#m13-what-is-minimised)).
+# Six counts, a rate $\theta$ with the prior $e^{-\theta}$: the joint density is $\theta^{a-1}
+# e^{-b\theta} / \prod_i y_i!$ with $a = 1 + \sum_i y_i$, $b = 1 + N$. For $\zeta = \log\theta$ the
+# Jacobian $d\theta/d\zeta = e^\zeta$ comes in (M14, M15):
 #
 # $$\log P(D, \zeta) = a\,\zeta - b\,e^\zeta - \sum_i \log y_i!, \qquad g = a - b\,e^\zeta .$$
 #
-# With $\zeta = \mu + \sigma\eta$, whose density is that of $\eta$ divided by $\sigma$ (M16),
+# With $\zeta = \mu + \sigma\eta$ (M16),
 #
 # $$F = -E[\log P(D, \zeta)] - \tfrac12\log 2\pi e\,\sigma^2 \;(\text{M13}), \qquad
 # \hat\nabla_\mu = -g, \qquad
 # \hat\nabla_\rho = -\Big(g\,\eta + \frac1\sigma\Big)\,s(\rho) \;(\text{M17}).$$
 #
-# The mean is exact here, too, since $E[e^\zeta] = e^{\mu + \sigma^2/2}$: the optimum is
-# $\sigma = a^{-1/2}$, $\mu = \log\frac ab - \frac1{2a}$.
+# As $E[e^\zeta] = e^{\mu + \sigma^2/2}$, the optimum is $\sigma = a^{-1/2}$, $\mu = \log\frac ab -
+# \frac1{2a}$.
 
 # %%
+from math import lgamma
+
+from bbb_numpy.numeric.elementary import sigmoid, softplus
+from bbb_studies.advi import ADVI, Blockwise, Log
+
 counts = np.array([3, 1, 4, 1, 5, 2])
 a, b = 1 + counts.sum(), 1 + len(counts)
 factorials = sum(lgamma(y + 1) for y in counts)
@@ -495,7 +458,7 @@ assert np.allclose(positive(phi, eta)[1], library[1], rtol=1e-12)
 
 evidence, many = lgamma(a) - a * np.log(b) - factorials, np.random.default_rng(3)
 for jacobian in (True, False):
-    report = check(lambda t, on=jacobian: positive(t, eta, on), phi)
+    report = bbb.check(lambda t, on=jacobian: positive(t, eta, on), phi)
     assert report.passed  # with the Jacobian and without it
     k = a - 1 + jacobian
     sigma = k**-0.5
@@ -512,8 +475,7 @@ for jacobian in (True, False):
 
 # %% [markdown]
 # The gradient check passes in both cases: without the Jacobian value and gradient belong together
-# and to another prior, whose posterior has the mean $(a - 1)/b$. Only an integral tells. With it
-# the bound is so tight because the logarithm of a gamma distributed number is nearly normal.
+# and to another prior, whose posterior has the mean $(a - 1)/b$. Only an integral tells.
 #
 # ## 7. Exercises
 #
