@@ -13,27 +13,17 @@
 #
 # P. Wu's slides *Bayesian Neural network* end with a network that learns the power of a radio
 # signal over a plane with buildings, pictures of its error and its standard deviation, and two
-# questions:
+# questions without an answer:
 #
 # > The location that have large error prediction should have large variance, but why is not this
 # > situation?
 # >
 # > How to train a neural network that can approximate the simulated function perfectly?
 #
-# The slides have no answer. Here is one to each, measured.
-#
-# **At the end you will know** which part of an error a posterior over weights can announce and
-# which it cannot, how to measure the two, and why the inputs decide more than the training.
-# **It needs** the [first notebook](01_from_one_weight_to_the_network.ipynb), and decibels: 10 dB is
-# a factor of 10 in power, dBm is decibels above a milliwatt. **It takes** about 30 minutes to
-# read, and a few seconds to run.
-#
-# Three data sets, of the seeds 0, 1 and 2, stand behind every number, and all three are shown. Tags
-# such as W6 lead into the [derivations](../derivations.md).
-# `bbb-numpy reproduce wu-path-loss --full` repeats all with longer training and more data sets.
-#
-# Before this: [04, bounds around the evidence](04_bounds_around_the_evidence.ipynb). After it:
-# [06, samplers from scratch](06_samplers_from_scratch.ipynb).
+# Each is answered here, and measured on the data sets of three seeds. **It needs** the [first
+# notebook](01_from_one_weight_to_the_network.ipynb), and decibels: 10 dB is a factor of 10 in
+# power, dBm is decibels above a milliwatt. `bbb-numpy reproduce wu-path-loss --full` trains longer,
+# on more data.
 
 # %%
 from typing import NamedTuple
@@ -41,49 +31,16 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 
+import bbb_numpy as bbb
 from bbb_numpy.evaluation import predictive
-from bbb_numpy.gradients.reparameterised import Reparameterised
-from bbb_numpy.model.joint import Model
-from bbb_numpy.model.objectives import MAP, MLE
-from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
-from bbb_numpy.parts.network import MLP
-from bbb_numpy.parts.posteriors import MeanField, PointMass
-from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, ORANGE, legend_above
-from bbb_numpy.training import Recipe, fit, start
-from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies.data import path_loss as radio
 from bbb_studies.replicates import fit_replicates
 
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True})
-
-# %% [markdown]
-# ## 1. The field
-#
-# In decibels the received power is a sum
-# ([W6](../derivations/likelihoods.md#w6-the-path-loss-model)):
-#
-# $$y = P_T - P_0 - 10\,\lambda \log_{10}\frac{d}{d_0} - \sum_j \varphi_{c_j} + \eta,
-# \qquad \eta \sim N(0, \sigma_\eta^2).$$
-#
-# $P_T$ is sent, $P_0$ is lost up to the distance $d_0$; every doubling of the distance $d$ costs
-# $10\lambda\log_{10} 2$ dB; building $j$ takes $\varphi$, here so many dB for each of its walls on
-# the straight line to the transmitter; $\eta$ is shadowing. The walls are counted by clipping the
-# line to each rectangle.
-
-# %%
 scene = radio.Scene()
-here = np.array([[30.0, 42.0], [23.0, 65.0], [12.0, 80.0]])
-for (x, y), count, power in zip(
-    here, radio.walls(scene, here).sum(axis=1), radio.field(scene, here)[:, 0], strict=True
-):
-    print(f"at ({x:g}, {y:g}) m: {count} walls on the line, {power:.1f} dBm")
-doubled = radio.field(radio.Scene(buildings=()), np.array([[52.0, 42.0], [62.0, 42.0]]))[:, 0]
-print(f"from 10 m to 20 m: {doubled[0] - doubled[1]:.3f} dB, 25 log10(2) = {25 * np.log10(2):.3f}")
-assert np.isclose(doubled[0] - doubled[1], 25 * np.log10(2))
 
 
-# %%
 def draw_map(ax, values, colour="white", **look):
     """Draw values of the cells of the plane, row by row, with the walls and the transmitter."""
     side = int(np.sqrt(len(values)))
@@ -109,39 +66,62 @@ plt.show()
 # the edges of five shadows that the buildings (rectangles) throw; 400 receivers (dots) lie
 # anywhere.*
 #
-# The field is smooth but for two things: the peak at the transmitter, and the *edges of the
-# shadows*, where it jumps by 8 to 14 dB.
+# ## 1. The field
 #
-# ## 2. MLE, MAP, VI
+# In decibels the received power is a sum
+# ([W6](../derivations/likelihoods.md#w6-the-path-loss-model)):
 #
-# One network, 2-32-32-1 with ReLU, on the places $(x, y)$ in standard units, with its noise
-# learned; three ways to train it. MLE ([W1](../derivations/why.md#w1-maximum-likelihood)) and MAP
-# ([W2](../derivations/why.md#w2-maximum-a-posteriori)) are point estimates: they have the noise for
-# a standard deviation, the same everywhere. VI is a mean field trained by Bayes by Backprop.
+# $$y = P_T - P_0 - 10\,\lambda \log_{10}\frac{d}{d_0} - \sum_j \varphi_{c_j} + \eta,
+# \qquad \eta \sim N(0, \sigma_\eta^2).$$
 #
-# Networks of one shape are trained side by side, in one computation
-# ([D40](../derivations/prediction.md#d40-replicates-are-one-block-diagonal-problem)): here one for
-# each data set. Only the noise head below has to be trained alone.
+# A doubling of the distance $d$ costs $10\lambda\log_{10} 2$ dB, building $j$ some dB for each of
+# its walls on the straight line to the transmitter; $\eta$ is shadowing. At the *edges of the
+# shadows* the field jumps by 8 to 14 dB.
 
 # %%
-LEARNED = GaussianLikelihood(0.3, learn=True)  # standard deviation of the noise, in standard units
+here = np.array([[30.0, 42.0], [23.0, 65.0], [12.0, 80.0]])
+for (x, y), count, power in zip(
+    here, radio.walls(scene, here).sum(axis=1), radio.field(scene, here)[:, 0], strict=True
+):
+    print(f"at ({x:g}, {y:g}) m: {count} walls on the line, {power:.1f} dBm")
+doubled = radio.field(radio.Scene(buildings=()), np.array([[52.0, 42.0], [62.0, 42.0]]))[:, 0]
+print(f"from 10 m to 20 m: {doubled[0] - doubled[1]:.3f} dB, 25 log10(2) = {25 * np.log10(2):.3f}")
+assert np.isclose(doubled[0] - doubled[1], 25 * np.log10(2))
+
+
+# %% [markdown]
+# ## 2. MLE, MAP, VI
+#
+# One network, 2-32-32-1 with ReLU, on the places in standard units, with its noise learned. MLE
+# ([W1](../derivations/why.md#w1-maximum-likelihood)) and MAP
+# ([W2](../derivations/why.md#w2-maximum-a-posteriori)) are points: their standard deviation is the
+# noise, the same everywhere. VI is a mean field. Networks of one shape train side by side
+# ([D40](../derivations/prediction.md#d40-replicates-are-one-block-diagonal-problem)), one for each
+# data set.
+
+# %%
+LEARNED = bbb.GaussianLikelihood(
+    0.3, learn=True
+)  # standard deviation of the noise, in standard units
 
 
 class Fit(NamedTuple):
     """Trained networks, of equal weight, and the units of their data."""
 
-    estimator: Reparameterised
+    estimator: bbb.Reparameterised
     thetas: list
     x: np.ndarray  # (N, d_in)  inputs of the training rows
     y: np.ndarray  # (N, 1)  dBm
 
 
 def estimator_of(method, d_in=2, hidden=(32, 32), likelihood=LEARNED, prior=0.5):
-    net = MLP((d_in, *hidden, likelihood.heads(1)))
-    model = Model(net, GaussianPrior(prior), likelihood)
+    net = bbb.MLP((d_in, *hidden, likelihood.heads(1)))
+    model = bbb.Model(net, bbb.GaussianPrior(prior), likelihood)
     if method == "VI":
-        return Reparameterised(model, MeanField(0.3, -4.0))
-    return Reparameterised(model, PointMass(0.3), {"MLE": MLE(), "MAP": MAP()}[method])
+        return bbb.Reparameterised(model, bbb.MeanField(0.3, -4.0))
+    return bbb.Reparameterised(
+        model, bbb.PointMass(0.3), {"MLE": bbb.MLE(), "MAP": bbb.MAP()}[method]
+    )
 
 
 def standard(values, of):
@@ -151,10 +131,10 @@ def standard(values, of):
 def train(method, xs, ys, steps=1000, batch=50, members=1, **parts):
     """Train `members` networks on each of the data sets; return one Fit for each data set."""
     estimator = estimator_of(method, xs[0].shape[1], **parts)
-    optimizer, count = Adam(1e-2, schedule=Cosine()), len(xs) * members
-    recipe = Recipe(optimizer, epochs=steps * batch // len(xs[0]), batch_size=batch)
+    optimizer, count = bbb.Adam(1e-2, schedule=bbb.Cosine()), len(xs) * members
+    recipe = bbb.Recipe(optimizer, epochs=steps * batch // len(xs[0]), batch_size=batch)
     rngs = [np.random.default_rng(seed) for seed in range(count)]
-    begin = [start(estimator, rng, optimizer) for rng in rngs]
+    begin = [bbb.training.start(estimator, rng, optimizer) for rng in rngs]
     inputs = [standard(x, x) for x in xs] * members
     targets = [standard(y, y) for y in ys] * members
     if parts.get("likelihood", LEARNED) is LEARNED:
@@ -162,7 +142,7 @@ def train(method, xs, ys, steps=1000, batch=50, members=1, **parts):
         ends = fit_replicates(*apart, rngs=rngs, progress=False)
     else:
         ends = [
-            fit(estimator, one, x, y, recipe, rng=rng, progress=False)
+            bbb.fit(estimator, one, x, y, recipe, rng=rng, progress=False)
             for one, x, y, rng in zip(begin, inputs, targets, rngs, strict=True)
         ]
     return [
@@ -172,9 +152,8 @@ def train(method, xs, ys, steps=1000, batch=50, members=1, **parts):
 
 
 # %% [markdown]
-# A prediction is a mean over functions. Their spread is the *epistemic* standard deviation, and
-# together with the noise they make the *total* one
-# ([D4](../derivations/prediction.md#d4-epistemic-and-aleatoric-variance)).
+# The spread of the functions is the *epistemic* standard deviation; with the noise it makes the
+# *total* one ([D4](../derivations/prediction.md#d4-epistemic-and-aleatoric-variance)).
 
 
 # %%
@@ -189,7 +168,7 @@ class Prediction(NamedTuple):
 
 def predict(fitted, x, samples=60):
     e, given = fitted.estimator, standard(x, fitted.x)
-    samples = samples if isinstance(e.posterior, MeanField) else 1  # a point is one function
+    samples = samples if isinstance(e.posterior, bbb.MeanField) else 1  # a point is one function
     centre, scale, f, noise = fitted.y.mean(), fitted.y.std(), [], []
     for theta in fitted.thetas:
         rng = np.random.default_rng(0)
@@ -257,15 +236,11 @@ plt.show()
 # standard deviation of MLE and MAP is one number; that of VI is smooth and knows nothing of the
 # edges.*
 #
-# The middle row is Wu's picture of the errors, the last map his question: why do the two not look
-# alike?
-#
 # ## 3. Why is the standard deviation not large where the error is?
 #
-# Measure it. Spearman's rank correlation of $|\text{error}|$ and standard deviation, over the cells
-# of the map, is 1 if the larger error always has the larger standard deviation. But no correct
-# standard deviation reaches 1: an error is *one draw* from $N(0, s^2)$, and a draw from a wide
-# distribution may be small. What could be reached is measured by taking a function from the
+# Spearman's rank correlation of $|\text{error}|$ and standard deviation, over the cells, is 1 if
+# the larger error always has the larger standard deviation. No correct one reaches that: an error
+# is *one draw* from $N(0, s^2)$. What could be reached is measured by taking a function from the
 # posterior itself for the truth.
 
 
@@ -318,16 +293,13 @@ assert np.all(near_rms > 1.2 * far_rms)
 assert np.all(np.abs(near_said / far_said - 1) < 0.2)
 
 # %% [markdown]
-# The correlation is low; but little could be reached: a standard deviation that hardly varies over
-# the map cannot follow any error. The second table says where the errors are. In every data set the
-# error near jumps is about one and a half times that elsewhere, and the standard deviation is the
-# same.
+# The correlation is low, but little could be reached: this standard deviation hardly varies. In
+# every data set the error near jumps is about one and a half times that elsewhere, and the standard
+# deviation is the same.
 #
-# **Two kinds of error.** Repeat the whole experiment with new receivers. In every cell the mean of
-# the fits less the truth is the *bias*; how the fits differ between data sets is the *spread*.
-# The epistemic standard deviation says how far the data leave the weights undecided: it speaks of
-# the spread. No standard deviation over the weights of a continuous network speaks of a jump that
-# none of its members can follow: beside a jump each of them errs by at least half of it
+# **Two kinds of error.** Over new receivers, the mean of the fits less the truth is the *bias*; how
+# fits differ is the *spread*. The epistemic standard deviation speaks of the spread. None over the
+# weights of a continuous network speaks of a jump, beside which each errs by at least half of it
 # ([W6](../derivations/likelihoods.md#w6-the-path-loss-model)).
 
 # %% tags=["rounding"]
@@ -341,26 +313,20 @@ for name, where in (("near jumps", near), ("elsewhere", ~near)):
 assert np.mean(far_said) > 1.5 * spread
 
 # %% [markdown]
-# Most of the error is bias, everywhere, and more of it near jumps. Nor is the epistemic standard
-# deviation of VI the spread: it says 2.4 dB where new receivers move the fit by 1.0 dB. It is no
-# measure of either error.
-
-# %% [markdown]
+# Most of the error is bias, and more of it near jumps. Nor is the epistemic standard deviation of
+# VI the spread: it says 2.4 dB where new receivers move the fit by 1.0 dB.
+#
 # ### What changes it
 #
-# - An **ensemble**: five networks from several starts go different ways, so that its standard
-#   deviation varies more over the map, and more could be reached. But with the errors that all
-#   members share it has no more to do than VI's.
-# - **More data** alone make the error smaller, and do not move the standard deviation to its place.
-# - A **noise head** ([D12](../derivations/likelihoods.md#d12-noise-that-depends-on-the-input)): a
-#   second output learns the standard deviation of $y$ at every place. It sees the residuals near an
-#   edge, calls them noise, and so puts the bias into the *aleatoric* part. It needs receivers
-#   enough to see them.
+# - An **ensemble** of five starts varies more over the map, but its members share their errors.
+# - **More data** make the error smaller, and do not move the standard deviation to its place.
+# - A **noise head** ([D12](../derivations/likelihoods.md#d12-noise-that-depends-on-the-input)) sees
+#   the residuals near an edge and calls them noise: it puts the bias into the *aleatoric* part.
 
 # %% tags=["rounding"]
 many = [radio.receivers(scene, np.random.default_rng(seed), 1600) for seed in SEEDS]
 more = [known.places for known in many], [known.y for known in many]
-head = HeteroscedasticLikelihood(0.05)
+head = bbb.HeteroscedasticLikelihood(0.05)
 fits |= {
     "5 MLE": train("MLE", xs, ys, members=5),
     "VI, 1600": train("VI", *more, batch=100),
@@ -405,12 +371,10 @@ plt.show()
 # its standard deviation. Those of the noise head do, most of them below the dotted line, on which
 # total² = error² + shadowing². The ensemble hardly varies, and lies above that line.*
 #
-# Where the total standard deviation of the noise head is larger, so is the error. That of the mean
-# field says little of the place. But the noise head calls the bias *noise*: it cannot tell the edge
-# of a shadow from a place with stronger fading.
+# The noise head says where the error is, but cannot tell the edge of a shadow from stronger fading.
 #
-# The epistemic standard deviation does see what it is for: places without data. Take all receivers
-# out of one corner, and train the ensemble again.
+# The epistemic standard deviation does see places without data. Take all receivers out of one
+# corner, and train the ensemble again.
 
 # %% tags=["rounding"]
 corner = np.all(cells > 60, axis=1)
@@ -428,16 +392,15 @@ show("the same without receivers there", empty_said, "dB")
 assert np.all(empty_said > 2 * full_said)
 
 # %% [markdown]
-# So the answer to the first question: near the jumps the error is bias, and the standard deviation
-# speaks of something else, of what the receivers leave undecided.
+# Near the jumps the error is bias, and the standard deviation speaks of what the receivers leave
+# undecided.
 #
 # ## 4. How to fit the simulated function exactly?
 #
-# More receivers, more units, more steps, less noise, one at a time; then the inputs.
-# $10\lambda\log_{10}(d/d_0)$ is linear in $\log_{10} d$, and the losses are linear in the number of
-# walls of each building. Told *these* numbers instead of $x$ and $y$, the function is linear, and
-# least squares with $P = 7$ weights and $N$ receivers has the error
-# $\sigma_\eta\sqrt{P/N}$ (root mean square, at the receivers): the limit that the noise sets.
+# More receivers, more units, more steps, less noise; then other inputs. In $\log_{10} d$ and the
+# number of walls of each building the function is linear, and least squares with 7 weights and $N$
+# receivers has the error $\sigma_\eta\sqrt{7/N}$ (root mean square, at the receivers): the limit
+# that the noise sets.
 
 
 # %% tags=["rounding"]
@@ -493,9 +456,9 @@ assert np.all(rmse["log10 d, walls of each: linear"] < 2.5 * limit)
 assert np.all(rmse["the same, 0 dB"] < 1e-6)
 
 # %% [markdown]
-# So: a network told $x$ and $y$ approaches the function slowly, since it has to spend data and
-# units on every edge; it never reaches it. Told what the signal meets on its way, it is at the
-# noise limit with seven numbers. "Perfectly" is a matter of the inputs, not of the training.
+# Told $x$ and $y$, a network spends data and units on every edge and never gets there. Told what
+# the signal meets on its way, seven numbers are at the noise limit. "Perfectly" is a matter of the
+# inputs.
 #
 # ## 5. Exercises
 #
@@ -505,30 +468,22 @@ assert np.all(rmse["the same, 0 dB"] < 1e-6)
 # 3. Plot $|\text{error}|$ against the distance to the nearest jump. How wide is the band of large
 #    errors with 400 receivers, and with 6400?
 # 4. Give the network $\log_{10} d$ beside $x$ and $y$. Which of the two kinds of large error goes?
-# 5. Two transmitters make two columns of $y$. Train one network with two outputs, and two networks
-#    with one. Which is better, and why?
-# 6. One receiver reports a power 100 dB too high. What does it do to the map of Section 2, and what
+# 5. One receiver reports a power 100 dB too high. What does it do to the map of Section 2, and what
 #    with `StudentTLikelihood` for the noise
 #    ([D43](../derivations/likelihoods.md#d43-noise-with-outliers))?
 #
 # <details><summary>Hints</summary>
 #
-# 1. Count the sides of the rectangle that the line to the transmitter crosses: two from outside,
-#    one from inside.
-# 2. The scatter of one new receiver is what it was. What changes is how much 400 receivers say
-#    about the curve, as neighbours err together, and the likelihood takes them as independent.
+# 1. Count the sides of the rectangle that the line crosses: two from outside, one from inside.
+# 2. The scatter of one new receiver is what it was, but neighbours err together, and the likelihood
+#    takes them as independent.
 # 3. Compare with the distance between neighbouring receivers, about $100\,\mathrm{m}/\sqrt N$: 5 m
 #    and 1.25 m.
-# 4. The peak at the transmitter is a function of $\log_{10} d$. The edges of the shadows are not.
-# 5. What do both columns have in common? The buildings are the same; the edges of the shadows are
-#    at other places.
-# 6. The slope of Gaussian noise grows with the residual, without a bound. That of Student's t is
-#    multiplied by $(\nu + 1) / (\nu + z^2)$, with $z$ the residual in scales: the row is nearly
-#    left out.
+# 4. The peak is a function of $\log_{10} d$. The edges of the shadows are not.
+# 5. The slope of Gaussian noise grows with the residual, without a bound. That of Student's t is
+#    multiplied by $(\nu + 1) / (\nu + z^2)$, with $z$ the residual in scales.
 #
 # </details>
 #
-# **Next:** [06](06_samplers_from_scratch.ipynb) asks what the *family* of $q$ costs, by drawing
-# from the posterior itself. **Before:** [04](04_bounds_around_the_evidence.ipynb). The two parts of
-# a predictive variance are derived in
-# [D4](../derivations/prediction.md#d4-epistemic-and-aleatoric-variance).
+# **Next:** [06](06_samplers_from_scratch.ipynb), what the *family* of $q$ costs. **Before:**
+# [04](04_bounds_around_the_evidence.ipynb).

@@ -11,25 +11,15 @@
 # %% [markdown]
 # # Powerball: a data set that knows the right answer
 #
-# Mullachery, Khera and Husain (2018) take the five white balls of a Powerball draw, sort them, and
-# ask: given the number of one ball, is it the smallest (*bin 1*) or the third (*bin 3*)? They print
-# accuracies of 81.23 % for a Bayesian network, 82.96 % for a random forest and for AdaBoost, and
-# 84.93 % for a Gaussian process, and praise the network for its uncertainty.
+# Mullachery, Khera and Husain (2018) sort the five white balls of a Powerball draw and ask: given
+# the number of one ball, is it the smallest (*bin 1*) or the third (*bin 3*)? They print accuracies
+# of 81.23 % for a Bayesian network, 82.96 % for a random forest and for AdaBoost, and 84.93 % for a
+# Gaussian process.
 #
-# Here every probability follows from the rules of the game. So one can say what the best accuracy
-# is, and mark each credible interval right or wrong.
-#
-# **At the end you will know** how far luck reaches on a few hundred rows, why accuracy says little
-# about probabilities, and how often a credible interval of NUTS and of mean-field VI is right.
-# **It needs** notebooks [01](01_from_one_weight_to_the_network.ipynb) and
-# [06](06_samplers_from_scratch.ipynb), and binomial coefficients. **It takes** about 30 minutes to
-# read, and a few seconds to run; three of the seven classifiers are scikit-learn's.
-#
-# The derivation is [D37](../derivations/calibration.md#d37-powerball-exactly); the comparison on
-# held-out draws takes some minutes and is `bbb-numpy reproduce powerball`.
-#
-# Before this: [06, samplers from scratch](06_samplers_from_scratch.ipynb). After it:
-# [08, what separates the methods](08_what_separates_the_methods.ipynb).
+# Every probability follows from the rules of the game. So one can say what the best accuracy is,
+# and mark each credible interval right or wrong. **It needs** notebooks
+# [01](01_from_one_weight_to_the_network.ipynb) and [06](06_samplers_from_scratch.ipynb), and
+# binomial coefficients. The comparison on held-out draws is `bbb-numpy reproduce powerball`.
 
 # %%
 from itertools import combinations
@@ -42,27 +32,9 @@ from sklearn.ensemble import AdaBoostClassifier, RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
 
-from bbb_numpy import training
-from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.model.joint import Model
+import bbb_numpy as bbb
 from bbb_numpy.numeric.elementary import sigmoid
-from bbb_numpy.parts.discrete import BernoulliLikelihood
-from bbb_numpy.parts.network import MLP
-from bbb_numpy.parts.posteriors import MeanField
-from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.plots.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PALE,
-    VERMILLION,
-    legend_above,
-)
-from bbb_numpy.sampling.mcmc import NUTS
-from bbb_numpy.sampling.run import sample
-from bbb_numpy.training.optimizers import Adam, Cosine
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PALE, VERMILLION, legend_above
 from bbb_studies.data import powerball as data
 from bbb_studies.data.locate import MissingDataError
 
@@ -74,15 +46,42 @@ PRINTED = {  # the paper's accuracies
     "Gaussian process": 0.8493,
 }
 
+for balls in (59, 69):
+    found = data.exact(balls)
+    print(
+        f"{balls} balls: bin 1 up to {found.limit}, ceiling {100 * found.accuracy:.2f} %, "
+        f"least log loss {found.log_loss:.4f} nats"
+    )
+v = 17
+assert np.isclose(data.exact(59).probability[v], 1 / (1 + 6 * 16 * 15 / (40 * 39)))
+assert f"{data.exact(59).accuracy:.4f} {data.exact(69).accuracy:.4f}" == "0.8460 0.8443"
+fig, ax = plt.subplots(figsize=(6, 3))
+numbers, (bin_3, bin_1) = np.arange(1, 60), 100 * data.exact(59).mass[:, 1:]
+ax.fill_between(numbers, np.maximum(bin_1, bin_3), color=PALE, lw=0, label="the likelier bin")
+ax.plot(numbers, bin_1, color=GREEN, label="bin 1")
+ax.plot(numbers, bin_3, "--", color=ORANGE, label="bin 3")
+ax.set(xlim=(0, 60), ylim=(0, None), xlabel="number of the ball", ylabel="probability (%)")
+legend_above(ax, 3)
+plt.show()
+
 # %% [markdown]
+# *How probable each number of 59 is as the smallest and as the third ball. Who always names the
+# likelier bin is right as often as the shaded area says.*
+#
 # ## 1. The ceiling
 #
-# $w_k = v$ says: $v$ is drawn, $k - 1$ of the $v - 1$ smaller balls and $5 - k$ of the $N - v$
-# larger ones. All $\binom N5$ draws are equally likely, so
+# For $w_k = v$, the number $v$ is drawn, $k - 1$ of the $v - 1$ smaller balls and $5 - k$ of the
+# $N - v$ larger ones:
 #
 # $$P(w_k = v) = \binom{v-1}{k-1}\binom{N-v}{5-k} \Big/ \binom N5 .$$
 #
-# Count all draws from a small urn to see it:
+# Both bins come equally often. With $\binom{N-v}{4} = \binom{N-v}{2}(N-v-2)(N-v-3)/12$ the odds are
+#
+# $$\frac{P(1 \mid v)}{P(3 \mid v)} = \frac{(N-v-2)(N-v-3)}{6\,(v-1)(v-2)},$$
+#
+# and a classifier $c$ is right with probability $\sum_v P(v, c(v)) \le \sum_v \max_j P(v, j)$:
+# **none does better on average than the one that names the likelier bin**
+# ([D37](../derivations/calibration.md#d37-powerball-exactly)). Count a small urn:
 
 # %%
 balls = 12
@@ -93,29 +92,8 @@ print(f"{len(every)} draws; P(w3 = 6): counted {counted[6]:.6f}, by the formula 
 assert np.allclose(counted, formula, rtol=1e-12)
 
 # %% [markdown]
-# Both bins come equally often, one ball of each per draw. By Bayes' rule, with
-# $\binom{N-v}{4} = \binom{N-v}{2}(N-v-2)(N-v-3)/12$, the odds of bin 1 are
-#
-# $$\frac{P(1 \mid v)}{P(3 \mid v)} = \frac{(N-v-2)(N-v-3)}{6\,(v-1)(v-2)},$$
-#
-# and a classifier $c$ is right with probability
-# $\sum_v P(v, c(v)) \le \sum_v \max_j P(v, j)$: **no classifier, however trained, does better on
-# average than the one that names the likelier bin.**
-
-# %%
-for balls in (59, 69):
-    found = data.exact(balls)
-    print(
-        f"{balls} balls: bin 1 up to {found.limit}, ceiling {100 * found.accuracy:.2f} %, "
-        f"least log loss {found.log_loss:.4f} nats"
-    )
-v = 17
-assert np.isclose(data.exact(59).probability[v], 1 / (1 + 6 * 16 * 15 / (40 * 39)))
-assert f"{data.exact(59).accuracy:.4f} {data.exact(69).accuracy:.4f}" == "0.8460 0.8443"
-
-# %% [markdown]
-# The printed 84.93 % is above both. How far above the ceiling can luck go? On $L$ draws the
-# accuracy of the *perfect* classifier has the standard deviation $\tau / \sqrt L$:
+# The printed 84.93 % is above both ceilings. How far can luck go? On $L$ draws the accuracy of the
+# *perfect* classifier has the standard deviation $\tau / \sqrt L$:
 
 # %%
 best, luck = data.exact(69).accuracy, data.exact(69).draw_deviation
@@ -129,15 +107,12 @@ assert all(abs(row["GP"]) < 1 for row in below.values())
 assert below[165]["network"] < 2 < below[300]["network"]
 
 # %% [markdown]
-# So 84.93 % needs no more than a little luck, whatever the number of draws. With 165 of them
-# 81.23 % is within two standard deviations of the ceiling, too; with 300 or more it is not: then
-# bad luck alone does not explain it. The paper does not say how many were held out.
+# 84.93 % needs no more than a little luck. 81.23 % is within two standard deviations of the ceiling
+# with 165 draws, and not with 300: then bad luck alone does not explain it. The paper does not say
+# how many were held out.
 #
-# To *rank* classifiers by these standard deviations would be wrong. On common draws most of the
-# luck is common, a ball that nearly all call wrong counts against nearly all. What scatters is the
-# *difference*, and it does so only by draws that the two answer differently. Take boundaries for
-# classifiers, and the exact probabilities of $(w_1, w_3)$
-# ([D37](../derivations/calibration.md#d37-powerball-exactly)):
+# They do not *rank* classifiers, either. On common draws the *difference* of two scatters only by
+# draws that they answer differently, here of boundaries, under the exact $P(w_1, w_3)$:
 
 # %%
 w1, w3 = (one.ravel() for one in np.meshgrid(np.arange(1, 70), np.arange(1, 70)))
@@ -169,13 +144,12 @@ for cut in (15, 19, 23, 27):
     assert paired < 0.8 * apart
 
 # %% [markdown]
-# The nearer two classifiers are, the less their difference scatters. From four printed accuracies
-# alone it cannot be seen; so they rank nothing. The full experiment compares on the same balls.
+# From four printed accuracies alone that cannot be seen; so they rank nothing.
 #
 # ## 2. The draws
 #
 # Those before the paper, from the folder that `BBB_NUMPY_DATA` names. The urn had 59 balls until
-# October 2015, then 69; the classifiers are not told, and their ceiling is that of the mixture.
+# October 2015, then 69. The classifiers are not told, and their ceiling is that of the mixture.
 
 
 # %%
@@ -223,22 +197,20 @@ plt.show()
 #
 # ## 3. Seven classifiers
 #
-# The paper's network: one hidden layer of 5 tanh units on the logarithm of the number, a Bernoulli
-# likelihood ([D13](../derivations/likelihoods.md#d13-two-classes)); all weights $N(0, 1)$ or
-# $N(0, 4^2)$ beforehand. NUTS and mean-field VI run on the same model object, the same hand-derived
-# gradient. Beside them scikit-learn's three with the paper's settings; the Gaussian process has 300
-# of the draws, since its cost grows with the cube.
+# The paper's network has 5 tanh units on the logarithm of the number, a Bernoulli likelihood
+# ([D13](../derivations/likelihoods.md#d13-two-classes)), and weights $N(0, 1)$ or $N(0, 4^2)$
+# beforehand. NUTS and mean-field VI run on the same model object. Beside them scikit-learn's three
+# with the paper's settings; the Gaussian process has 300 of the draws.
 #
 # Only about a hundred of the 1648 rows differ. A row that comes $v$ times is one row of weight $v$
-# ([D45](../derivations/training.md#d45-rows-that-count-more-than-once)); the posterior is the same.
-#
-# A trained classifier is a table of 70 probabilities: nothing else can be asked of it.
+# ([D45](../derivations/training.md#d45-rows-that-count-more-than-once)). A trained classifier is a
+# table of 70 probabilities.
 
 
 # %%
 def network(scale):
-    net = MLP((1, 5, 1), "tanh")
-    return Model(net, GaussianPrior(scale), BernoulliLikelihood())
+    net = bbb.MLP((1, 5, 1), "tanh")
+    return bbb.Model(net, bbb.GaussianPrior(scale), bbb.BernoulliLikelihood())
 
 
 def prepare(rows, offset=1.0):
@@ -266,12 +238,12 @@ class Posterior(NamedTuple):
 def nuts(scale, rows, seed=0, warm_up=40, draws=30, offset=1.0):
     model, ((x, y, v), table) = network(scale), prepare(rows, offset)
     begin = 0.5 * np.random.default_rng(seed).standard_normal((8, model.layout.size))
-    drawn = sample(
+    drawn = bbb.sample(
         model,
         x,
         y,
         sample_weight=v,
-        sampler=NUTS(max_depth=5),
+        sampler=bbb.NUTS(max_depth=5),
         target_accept=0.9,
         chains=8,
         warm_up=warm_up,
@@ -286,12 +258,12 @@ def nuts(scale, rows, seed=0, warm_up=40, draws=30, offset=1.0):
 
 def vi(scale, rows, seed=0, epochs=1000):
     model, ((x, y, v), table) = network(scale), prepare(rows)
-    estimator, rng = ClosedFormKL(model, MeanField(0.5, -3.0)), np.random.default_rng(seed)
-    optimizer = Adam(0.02, schedule=Cosine())
-    recipe = training.Recipe(optimizer, epochs=epochs, batch_size=len(x), samples=4)
-    begin = training.start(estimator, rng, optimizer)
+    estimator, rng = bbb.ClosedFormKL(model, bbb.MeanField(0.5, -3.0)), np.random.default_rng(seed)
+    optimizer = bbb.Adam(0.02, schedule=bbb.Cosine())
+    recipe = bbb.training.Recipe(optimizer, epochs=epochs, batch_size=len(x), samples=4)
+    begin = bbb.training.start(estimator, rng, optimizer)
     options = {"rng": rng, "sample_weight": v, "progress": False}
-    end = training.fit(estimator, begin, x, y, recipe, **options)
+    end = bbb.training.fit(estimator, begin, x, y, recipe, **options)
     weights = estimator.weights(end.theta, estimator.draw_weights(rng, 2000))
     return Posterior(model.predict(weights, table)[..., 0], weights)
 
@@ -322,8 +294,7 @@ for name, peer in peers.items():
 
 # %% [markdown]
 # What a table is worth *in the long run* follows from the rules, without held-out data and their
-# noise: the expected accuracy, the expected log loss in nats, and the distance to the exact
-# probabilities.
+# noise:
 
 # %% tags=["rounding"]
 bin_3, bin_1 = np.pad(exact.mass, ((0, 0), (0, 70 - exact.mass.shape[1])))  # (70,) each
@@ -373,12 +344,11 @@ plt.show()
 # boundary. The four networks and the Gaussian process follow the exact curve; the random forest has
 # steps, and AdaBoost stays near 1/2 on either side.*
 #
-# The network reaches the ceiling, to a few hundredths of a point: to find the boundary is easy, and
-# accuracy sees nothing else. Log loss and the distance to the exact probabilities do tell the
-# classifiers apart: AdaBoost's "probabilities" are none.
+# The network reaches the ceiling, to a few hundredths of a point: accuracy sees nothing but the
+# boundary. Log loss and the distance to the exact probabilities tell the classifiers apart.
 #
-# The paper prints the network's confusion matrix, too: which share of the balls of one bin it calls
-# the other. Balls of either bin come equally often, so accuracy is one minus the mean of the two:
+# The paper prints the network's confusion matrix, too. Accuracy is one minus the mean of its two
+# errors:
 
 # %%
 third, first = 0.26, 0.068  # printed: balls of bin 3 called bin 1, of bin 1 called bin 3
@@ -397,16 +367,15 @@ assert implied - PRINTED["network"] > 0.02
 assert cut > limit + 2
 
 # %% [markdown]
-# The two printed results do not belong together: unless far more than half of the held-out balls
-# were of bin 3, one of them is not that of the other's network. And the matrix is that of a
-# boundary some numbers above the best.
+# The two printed results do not belong together, unless far more than half of the held-out balls
+# were of bin 3. And the matrix is that of a boundary some numbers above the best.
 #
 # ## 4. Uncertainty, marked
 #
-# At every number the posterior gives an interval that should hold the exact probability 95 times in
-# a hundred ([D35](../derivations/calibration.md#d35-pit-coverage-reliability-calibration-errors)).
-# One data set is one case: neighbouring intervals are right or wrong together. More cases can be
-# had here, by playing the game: two more sets of 824 draws.
+# A posterior's interval should hold the exact probability 95 times in a hundred
+# ([D35](../derivations/calibration.md#d35-pit-coverage-reliability-calibration-errors)).
+# Neighbouring intervals are right or wrong together; two more sets of 824 draws, played by the
+# rules, give more cases.
 
 # %% tags=["rounding"]
 possible = np.flatnonzero((truth > 0) & (truth < 1))  # elsewhere: no ball, or no doubt
@@ -478,19 +447,18 @@ plt.show()
 # the right; crosses miss the exact value. Those of NUTS with the wide prior hold nearly all. With
 # the narrow one the intervals lie above the exact curve at large numbers, as do those of VI.*
 #
-# Near the boundary, where the data are, the intervals of NUTS are right. At large numbers the exact
-# logit goes on falling, to $-\infty$ where bin 1 cannot hold the number; the network with $N(0, 1)$
-# weights flattens out and is *sure* of it. Not the sampler is at fault but the prior: five tanh
-# units with weights around 1 say in advance that no logit is far from 0. With $N(0, 4^2)$ NUTS
-# follows, on each of the three data sets. Mean-field VI does not: its independent weights cannot
-# move along the ridge that a wide prior opens.
+# Where the data are, the intervals of NUTS are right. At large numbers the exact logit falls to
+# $-\infty$; the network with $N(0, 1)$ weights flattens out and is *sure* of it. Not the sampler is
+# at fault but the prior: five tanh units with weights around 1 say that no logit is far from 0.
+# With $N(0, 4^2)$ NUTS follows, on each of the three data sets. Mean-field VI does not: its
+# independent weights cannot move along the ridge that a wide prior opens.
 #
 # ## 5. And zero?
 #
 # > A curious observation is the high uncertainty for the number zero.
 #
-# The logarithm of 0 is no number; what the paper did with it is not said. With an offset,
-# $\log(v + a)$, the answer at 0 can be computed, for any $a > 0$:
+# What the paper did with the logarithm of 0 is not said. With an offset, $\log(v + a)$, the answer
+# can be computed, for any $a > 0$:
 
 # %% tags=["rounding"]
 zeros = {1.0: posteriors["NUTS, prior 1"], 0.001: nuts(1, rows, offset=0.001)}
@@ -507,17 +475,16 @@ for offset, found in zeros.items():
     assert logit_spread[0] > 2 * logit_spread[18]
 
 # %% [markdown]
-# The network is *certain* that 0 would be of bin 1: tanh flattens out there, whatever the offset,
-# and every function that fits the data has settled before. Only the logit is uncertain, among
-# values that all mean "certainly". That a number was never seen does not make a network uncertain.
-# (With the wide prior a few functions do turn back below 1; long chains are needed to see how many:
-# the full experiment has them.)
+# The network is *certain* that 0 would be of bin 1: every function that fits the data has settled
+# before. Only the logit is uncertain, among values that all mean "certainly". That a number was
+# never seen does not make a network uncertain. (With the wide prior a few functions turn back below
+# 1; the full experiment has chains long enough to count them.)
 #
 # ## 6. The weights
 #
-# Exchanging two hidden units, or turning all signs around one, changes no function: there are
-# $5!\,2^5 = 3840$ copies of every posterior mode. So densities are pooled over the units of a
-# layer, and convergence is judged by what the network computes.
+# Exchanging hidden units, or turning all signs around one, changes no function: every posterior
+# mode has $5!\,2^5 = 3840$ copies. So densities are pooled over the units of a layer, and
+# convergence is judged by what the network computes.
 
 # %%
 blocks = {
@@ -571,38 +538,30 @@ for name in ("NUTS, prior 1", "NUTS, prior 4"):
     assert r_hat[1].max() > 1.2
 
 # %% [markdown]
-# The short chains here have mixed well where balls are, less so at the ends under the wide prior,
-# where a probability of 0.9999 and one of 0.999999 fit alike. The mean field is a good way to a
-# prediction and a poor way to its uncertainty: here that can be said with the right answer beside
-# it.
+# The short chains have mixed well where balls are, less so at the ends under the wide prior, where
+# 0.9999 and 0.999999 fit alike. The mean field predicts well, and misjudges its uncertainty.
 #
 # ## 7. Exercises
 #
 # 1. Ask for bin 2 against bin 4. What is the ceiling now, and why is the best boundary at the
 #    middle of the urn?
 # 2. Tell the classifiers by which rule, 59 or 69 balls, a ball was drawn. By how much does the
-#    ceiling rise? Is that worth a second input?
-# 3. Play 8240 draws in place of 824. Which of the four posteriors get a larger share of their
-#    intervals right, and which a smaller one? Why can more data make intervals worse?
-# 4. Give each weight the prior $N(0, 10^2)$. What do the functions say at 1 and at 50, and what
-#    does R-hat say?
-# 5. Fit a Bernoulli whose logit is $a + b \log v$, two weights and no hidden unit. Where does it
-#    differ from the exact logit of Section 1, and do its intervals say so?
+#    ceiling rise?
+# 3. Play 8240 draws in place of 824. Why can more data make intervals worse?
+# 4. Fit a Bernoulli whose logit is $a + b \log v$. Where does it differ from the exact logit of
+#    Section 1, and do its intervals say so?
 #
 # <details><summary>Hints</summary>
 #
 # 1. By the mirror of [D37](../derivations/calibration.md#d37-powerball-exactly), step 1, bin 4 at
 #    $v$ is bin 2 at $N + 1 - v$. The ceiling is 0.8234 for 59 balls and 0.8218 for 69.
 # 2. D37 has both in the table of step 4: 0.8441 and 0.8455 for these draws.
-# 3. Intervals become narrower as $1/\sqrt N$. The part of the error that comes from what the
-#    network, its prior or the mean field cannot say does not.
-# 4. Then tanh is flat nearly everywhere, and a function is made of steps. Look where the steps can
-#    be.
-# 5. The exact logit goes to $\infty$ at 2 and to $-\infty$ at $N - 3$. A line in $\log v$ does
+# 3. Intervals become narrower as $1/\sqrt N$. What the network, its prior or the mean field cannot
+#    say does not.
+# 4. The exact logit goes to $\infty$ at 2 and to $-\infty$ at $N - 3$. A line in $\log v$ does
 #    neither, and two weights are soon known well.
 #
 # </details>
 #
-# **Next:** [08](08_what_separates_the_methods.ipynb) puts the methods beside each other on real
-# tables. **Before:** [06](06_samplers_from_scratch.ipynb). What coverage and calibration errors
-# are: [D35](../derivations/calibration.md#d35-pit-coverage-reliability-calibration-errors).
+# **Next:** [08](08_what_separates_the_methods.ipynb), the methods on real tables. **Before:**
+# [06](06_samplers_from_scratch.ipynb).
