@@ -137,6 +137,17 @@ class Plot {
     hollow ? pen.stroke() : pen.fill();
   }
 
+  dots(points, style, radius) {
+    const {pen} = this;
+    pen.fillStyle = style;
+    pen.beginPath();
+    for (const [x, y] of points) {
+      pen.moveTo(this.X(x), this.Y(y));
+      pen.arc(this.X(x), this.Y(y), radius, 0, 2 * Math.PI);
+    }
+    pen.fill();
+  }
+
   cross(x, y, style, radius = 6) {
     const [a, b] = [this.X(x), this.Y(y)];
     this.stroke([[a - radius, b - radius], [a + radius, b + radius]], style, 2.5);

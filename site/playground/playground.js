@@ -110,7 +110,7 @@ function drawFit() {
       fit.line(exact.x, border, colour("ink"), 2, [2, 4]);
     }
     fit.line(GRID, mean, colour("vermillion"), 2.5);
-    for (const [x, y] of points) fit.dot(x, y, colour("ink"), 2.5);
+    fit.dots(points, colour("ink"), 2.5);
     if (cursor) fit.cross(...cursor, colour("vermillion"));
   });
   $("reference-key").hidden = !exact;
@@ -158,7 +158,7 @@ function drawWeights() {
   map.y = [Math.min(0.005, ...sigma), Math.max(3, prior, ...sigma)];
   map.begin().inside(() => {
     map.line(map.x, [prior, prior], colour("orange"), 2, [7, 4]);
-    sigma.forEach((each, j) => map.dot(mu[j], each, colour("edge"), 3));
+    map.dots(Array.from(sigma, (each, j) => [mu[j], each]), colour("edge"), 3);
     chosen.forEach((j, at) => map.dot(mu[j], sigma[j], colour(LOOKS[at][0]), at ? 5 : 7, at > 0));
   });
   const ends = chosen.map(j => Math.abs(mu[j]) + 3 * sigma[j]);
@@ -266,7 +266,7 @@ function draw() {
   if (lost) { tell(); return; }
   const found = drawFit();
   if (!running || frames % 6 === 0) tell(found);
-  if (document.body.classList.contains("bare")) return;
+  if (document.body.classList.contains("bare") || running && frames % 2) return;
   drawEnergy();
   drawWeights();
   drawTerms();

@@ -145,7 +145,7 @@ function drawPath() {
 function drawPlane() {
   plane.begin().inside(() => {
     drawLand();
-    for (const [x, y] of draws) plane.dot(x, y, colour("purple"), 2.5);
+    plane.dots(draws, colour("purple"), 2.5);
     for (const [x, y] of counts.where) plane.cross(x, y, colour("vermillion"), 4);
     drawPath();
     drawPush();
