@@ -29,17 +29,24 @@ PILOT_SAMPLES = 100  # of the predictive mixture by which candidates are compare
 
 
 def candidates(method: str) -> list[Candidate]:
-    """Return the priors that a method chooses from: N(0, 1) as Sagar; layer by layer, and wider."""
+    """Return the priors that a method chooses from: N(0, 1) as Sagar; layer by layer, and wider.
+
+    Dropout chooses what it leaves out, SWAG its start and its step size, both with one prior.
+    """
+    if method == "sghmc":
+        return [Candidate(1.0), Candidate(4.0)]
     if method in SAMPLERS:
         return [Candidate(1.0), Candidate(2.0), Candidate(4.0)]
     if method == "dropout":
         return [Candidate(1.0, length=0.5, left_out=share) for share in (0.005, 0.02, 0.1)]
+    if method == "swag":
+        return [Candidate(1.0, length=0.1), Candidate(1.0, length=0.5), Candidate(1.0, 3e-3, 0.25)]
     return [Candidate(prior, length=0.5) for prior in (None, 1.0, 2.0)]
 
 
 def refinements(method: str, best: Candidate) -> list[Candidate]:
     """Return other step sizes and lengths of training, to try with the best prior."""
-    if method in (*SAMPLERS, "eubo", "dropout"):
+    if method in (*SAMPLERS, "eubo", "dropout", "swag"):
         return []
     if METHODS[method].by == "bound":
         return [Candidate(best.prior), Candidate(best.prior, 3e-3)]
