@@ -1814,7 +1814,7 @@ def stochastic() -> Figure:
             ax.plot(x, density, color=colour, ls=style, label=name)
         ax.set(title=f"h = {h}: variance {variance:.2f}", xlabel="$\\theta$")
     figure.axes[0].set_ylabel("density")
-    figure.axes[0].legend(fontsize="small")
+    legend_of_figure(figure, figure.axes[0], 3)
     return figure
 
 
@@ -2350,7 +2350,7 @@ def ball() -> Figure:
     figure = Figure(figsize=(8.4, 3.7), layout="constrained")
     left, right = figure.subplots(1, 2)
     path, w = rolled(), np.linspace(4.2, 6.3, 200)
-    left.plot(w, 0.5 * SPRING[1] * (w - SPRING[0]) ** 2, color=GREY, label="$-\\log \\pi$")
+    left.plot(w, 0.5 * SPRING[1] * (w - SPRING[0]) ** 2, color=GREY, label="$-\\log P$")
     left.plot(path[:5, 0], path[:5, 1], "o", color=VERMILLION, label="the ball, steps 0 to 4")
     for step, (at, height) in enumerate(path[:5, :2]):
         left.annotate(f"{step}", (at, height), xytext=(0, 7), textcoords="offset points",
@@ -2399,7 +2399,7 @@ def constant_speed() -> Figure:
     left.set(xlim=(-3.6, 3.6), ylim=(-2.4, 2.4), aspect="equal", xlabel="$\\theta_1$")
     left.set_ylabel("$\\theta_2$")
     steps, (fall, work) = np.arange(len(path)), path[:, 2:].T
-    right.plot(steps, fall, "--", color=BLUE, label="fall of $\\log \\pi$")
+    right.plot(steps, fall, "--", color=BLUE, label="fall of $\\log P$")
     right.plot(steps, work, ":", color=GREEN, lw=1.8, label="work")
     right.plot(steps, fall + work, color=BLACK, label="sum $\\Delta$")
     right.set(xlabel="step", ylabel="nats")
@@ -2560,7 +2560,7 @@ def one_mode() -> Figure:
     values, place = draws.positions[:, :, 0], np.linspace(-7.5, 7.5, 200)
     traces(left, values, "$\\theta$")
     said = judged(values)
-    left.set_title(f"R-hat {said['R-hat']:.2f}, ESS {said['ESS']:,.0f} of 2,000", loc="left",
+    left.set_title(f"R-hat {said['R-hat']:.3f}, ESS {said['ESS']:,.0f} of 2,000", loc="left",
                    fontsize="medium")  # fmt: skip
     density = np.exp(two_modes(place[:, None])[0]) / (2 * np.sqrt(2 * pi))
     counts, edges = np.histogram(values, 60, (-7.5, 7.5), density=True)
