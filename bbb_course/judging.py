@@ -8,11 +8,14 @@ compared in floats, and so are those of exercises with whole numbers only.
 from __future__ import annotations
 
 import itertools
+import linecache
 import operator
 import random
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,7 +112,30 @@ def _run(exercise: Formula, answer: Answer, arguments: tuple[Any, ...]) -> tuple
     for name, before, after in zip(exercise.arguments, arguments, copies, strict=True):
         if isinstance(before, np.ndarray) and not np.array_equal(before, after):
             raise Unusable(f"it changes its argument {name} in place; work on a copy")
-    return exercise.blocks(returned)
+    try:
+        return exercise.blocks(returned)
+    except Unusable as error:
+        raise Unusable(f"{error}{_last_line(answer, copies)}") from None
+
+
+def _last_line(answer: Answer, arguments: tuple[Any, ...]) -> str:
+    """Run an answer once more, and return where it returned; '' for what is no function."""
+    code, place = getattr(answer, "__code__", None), 0
+
+    def look(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal place
+        if frame.f_code is code and event == "return":
+            place = frame.f_lineno
+        return look if frame.f_code is code else None
+
+    before = sys.gettrace()
+    sys.settrace(look)
+    try:
+        answer(*arguments)
+    finally:
+        sys.settrace(before)
+    line = linecache.getline(code.co_filename, place).strip() if code and place else ""
+    return f", in line {place}, `{line}`" if line else ""
 
 
 def _check_shapes(exercise: Formula, answer: Answer) -> None:

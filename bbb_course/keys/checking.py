@@ -87,12 +87,10 @@ def coverage(low: Any, high: Any, y: Any) -> Any:
                 "factor."
             ),
         },
-        "return above - below": {
-            "return above": "1 / (h + t + 1)! is missing in the integral over r (M18).",
-        },
-        "log_factorial(heads) + log_factorial(tails)\n": {
-            "(heads * np.log(heads / (heads + tails)) "
-            "+ tails * np.log(tails / (heads + tails)))\n": (
+        "log_evidence = above - below": {
+            "log_evidence = above": "1 / (h + t + 1)! is missing in the integral over r (M18).",
+            "log_evidence = sum(n * np.log(max(n, 1) / max(heads + tails, 1)) "
+            "for n in (heads, tails))": (
                 "the best r is put in: the evidence averages over r, and pays for that."
             ),
         },
@@ -106,7 +104,8 @@ def occams_razor(heads: Any, tails: Any) -> Any:
 
     above = log_factorial(heads) + log_factorial(tails)
     below = np.sum(np.log(np.arange(1, heads + tails + 2)))
-    return above - below - (heads + tails) * np.log(0.5)
+    log_evidence = above - below
+    return log_evidence - (heads + tails) * np.log(0.5)
 
 
 check_calibration = Check(name="check_calibration", tags=("D35",), subjects=predictions)

@@ -49,6 +49,13 @@ def weights_that_hang_together(mu: Any, C: Any, eps: Any) -> Any:
                 "there are slopes above the diagonal, where C has no numbers: as printed in the "
                 "paper (M3)."
             ),
+            "outer": (
+                "it is not cut: what stands above the diagonal is no parameter (M3), and the "
+                "diagonal's slopes are those of d_rho."
+            ),
+            "np.tril(outer)": (
+                "the diagonal is there as well: its slopes are those of d_rho, through softplus."
+            ),
         },
         "d_w.T @ eps / len(eps)": {
             "eps.T @ d_w / len(eps)": "it is transposed: row i belongs to w_i, column j to eps_j.",

@@ -9,6 +9,8 @@ import numpy as np
 from ..exercise import formula, given, positive, real
 from ..variance import Estimator
 
+REVERSED = "this is the KL from the prior to q; asked for is that from q to the prior, E_q[log q/P]."
+
 
 @formula(
     mu=real("P"),
@@ -24,11 +26,18 @@ from ..variance import Estimator
                 "the sign of 1 / sigma: -log sigma has the slope -1 / sigma."
             ),
             "1 / prior**2 - 1 / sigma": "sigma is missing: sigma^2 / 2 has the slope sigma.",
+            "1 / sigma - (prior**2 + mu**2) / sigma**3": REVERSED,
         },
         " / (1 + np.exp(-rho))": {
             "": "softplus without its derivative: multiply by the sigmoid (K24).",
         },
-        ", mu / prior**2,": {", mu,": "the prior's scale is forgotten in the slope for mu."},
+        ", mu / prior**2,": {
+            ", mu,": "the prior's scale is forgotten in the slope for mu.",
+            ", mu / sigma**2,": REVERSED,
+        },
+        "np.log(prior / sigma) + (sigma**2 + mu**2) / (2 * prior**2)": {
+            "np.log(sigma / prior) + (prior**2 + mu**2) / (2 * sigma**2)": REVERSED,
+        },
         "(sigma**2 + mu**2) / (2 * prior**2)": {
             "mu**2 / (2 * prior**2)": "E[w^2] is mu^2 + sigma^2: sigma^2 is missing.",
         },
@@ -174,6 +183,14 @@ def antithetic_noise(h: Any, mu: Any, sigma: Any, eps: Any) -> Any:
             ),
             "(a @ sigma) ** 2 + sigma_b**2": (
                 "standard deviations are added before squaring: independent weights add variances."
+            ),
+            **dict.fromkeys(
+                [
+                    "(abs(a) @ sigma + sigma_b) ** 2",
+                    "(a @ sigma + sigma_b) ** 2",
+                    "((a**2 @ sigma**2) ** 0.5 + sigma_b) ** 2",
+                ],
+                "standard deviations are added; of independent numbers the variances add up.",
             ),
             "a**2 @ sigma**2": "the bias is as uncertain as the weights: sigma_b^2 is missing.",
         },

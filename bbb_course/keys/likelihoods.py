@@ -80,38 +80,44 @@ def learned_noise(f: Any, y: Any, t: Any) -> Any:
 
 
 @formula(
-    mean=real("B"),
-    v=real("B"),
+    m=real("B"),
+    h=real("B"),
     y=real("B"),
-    returns="value d_mean d_v",
-    slopes={"d_mean": "mean", "d_v": "v"},
+    c=positive(),
+    returns="value d_m d_h",
+    slopes={"d_m": "m", "d_h": "h"},
     tags="D12",
     wrong={
-        "(1 - (y - mean) ** 2 * np.exp(-v)) / 2": {
-            "1 - (y - mean) ** 2 * np.exp(-v)": (
-                "the half is missing: v is the log of the variance, not of the standard deviation."
-            ),
-            "-((y - mean) ** 2) * np.exp(-v) / 2": "the slope of v / 2 is missing.",
-            "(1 + (y - mean) ** 2 * np.exp(-v)) / 2": "the sign of the square's slope.",
-        },
-        "(v + (y - mean) ** 2 * np.exp(-v)) / 2": {
-            "v + (y - mean) ** 2 * np.exp(-2 * v) / 2": (
-                "v is taken for the log of the standard deviation; it is that of the variance."
+        " / (1 + np.exp(-h))": {
+            "": (
+                "this is the slope for sigma; for h it is multiplied by the sigmoid, the slope of "
+                "softplus (K24)."
             ),
         },
-        "-(y - mean) * np.exp(-v)": {
-            "-(y - mean)": "the slope for the mean lacks 1 / variance.",
-            "-(y - mean) * np.exp(-2 * v)": (
-                "v is taken for the log of the standard deviation in the slope for the mean."
+        "1 / sigma - (y - m) ** 2 / sigma**3": {
+            "-((y - m) ** 2) / sigma**3": "the slope 1 / sigma of log sigma is missing.",
+            "1 / sigma + (y - m) ** 2 / sigma**3": "the sign of the square's slope.",
+            "1 / sigma - (y - m) ** 2 / sigma**2": "1 / (2 sigma^2) has the slope -1 / sigma^3.",
+            "1 / sigma - (y - m) ** 2 / (2 * sigma**3)": (
+                "the half is gone: 1 / (2 sigma^2) has the slope -1 / sigma^3."
             ),
+        },
+        "np.log(sigma) + ": {"": "log sigma is missing: the noise would grow without end."},
+        " + np.log(2 * np.pi) / 2": {"": "log(2 pi) / 2 of every row is missing."},
+        "-(y - m) / sigma**2": {
+            "-(y - m)": "the slope for m lacks 1 / sigma^2.",
+            "-(y - m) / sigma": "sigma is not squared in the slope for m.",
         },
         "np.sum(": {"np.mean(": "the likelihood is divided by the number of rows."},
+        "c + np.log(": {"np.log(": "the floor c is missing in sigma."},
     },
 )
-def noise_that_depends_on_the_input(mean: Any, v: Any, y: Any) -> Any:
-    """Minus the log likelihood with log variance v, without its constant, and its slopes."""
-    value = np.sum((v + (y - mean) ** 2 * np.exp(-v)) / 2)
-    return value, -(y - mean) * np.exp(-v), (1 - (y - mean) ** 2 * np.exp(-v)) / 2
+def noise_that_depends_on_the_input(m: Any, h: Any, y: Any, c: Any) -> Any:
+    """Minus the log likelihood with noise c + softplus(h), and its slopes."""
+    sigma = c + np.log(1 + np.exp(h))
+    value = np.sum(np.log(sigma) + (y - m) ** 2 / (2 * sigma**2) + np.log(2 * np.pi) / 2)
+    d_sigma = 1 / sigma - (y - m) ** 2 / sigma**3
+    return value, -(y - m) / sigma**2, d_sigma / (1 + np.exp(-h))
 
 
 @formula(

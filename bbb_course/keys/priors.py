@@ -102,6 +102,7 @@ def laplace_prior(w: Any, b: Any) -> Any:
         },
         "pi = 1 / (1 + np.exp(-a))": {
             "pi = 1 / (1 + np.exp(a))": "the sign of a, or the two components, are exchanged.",
+            "pi = a": "a is the logit of the share: the sigmoid is missing (R4).",
         },
     },
 )

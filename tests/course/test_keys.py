@@ -211,6 +211,20 @@ def test_what_cannot_be_graded_says_why_in_one_line(answer, says):
     assert "\n" not in str(verdict)
 
 
+def test_a_wrong_number_of_values_names_the_line_that_returns_them():
+    def answer(w, prior):
+        if prior < 0:
+            return None
+        value = np.sum(w)
+        return value, w, prior
+
+    headline = judge("gaussian_prior", answer).headline
+    line = answer.__code__.co_firstlineno + 4
+    assert headline == (
+        f"it returns 3 things; asked for are value, d_w, in line {line}, `return value, w, prior`"
+    )
+
+
 def test_numbers_that_are_not_finite_are_texts_or_null_in_json():
     exercise = FORMULAS["gaussian_prior"]
     verdict = judge("gaussian_prior", lambda w, prior: (np.inf, exercise.right(w, prior)[1]))

@@ -1,14 +1,18 @@
 """Some inputs are noisier than others.
 
-Let the network have two outputs for each target: a mean, and v, the logarithm of the variance.
-Where the network is often wrong, v grows, and these rows weigh less. Without its constant the
-cost is
+Let the network have two outputs for each target: a mean m, and a raw number h, from which this
+row's noise has the standard deviation
 
-    sum_b [v_b + (y_b - mean_b)^2 exp(-v_b)] / 2.
+    sigma = c + log(1 + exp(h)),    c > 0 a floor.
 
-Take care what v is the logarithm of: of the variance, not of the standard deviation.
+Where the network is often wrong, sigma grows, and these rows weigh less. With its constant, minus
+the log likelihood is
 
-Shapes: mean, v and y are (B,). Return the value, d_mean (B,) and d_v (B,).
+    sum_b [log sigma_b + (y_b - m_b)^2 / (2 sigma_b^2) + log(2 pi) / 2].
+
+Take care what the second slope is for: for h, not for sigma.
+
+Shapes: m, h and y are (B,), c is a number. Return the value, d_m (B,) and d_h (B,).
 
 Read: D12 in derivations/likelihoods.md.
 """
@@ -16,10 +20,11 @@ Read: D12 in derivations/likelihoods.md.
 import numpy as np
 
 
-def noise_that_depends_on_the_input(mean, v, y):
-    """Return the value and its slopes for mean and v."""
+def noise_that_depends_on_the_input(m, h, y, c):
+    """Return the value and its slopes for m and h."""
     ### BEGIN SOLUTION
-    error = mean - y
-    pull = error * np.exp(-v)
-    return np.sum(v + error * pull) / 2, pull, 0.5 - error * pull / 2
+    sigma = c + np.log1p(np.exp(h))
+    residual = (y - m) / sigma
+    value = np.sum(np.log(sigma) + residual**2 / 2 + np.log(2 * np.pi) / 2)
+    return value, -residual / sigma, (1 - residual**2) / sigma / (1 + np.exp(-h))
     ### END SOLUTION
