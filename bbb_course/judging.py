@@ -26,7 +26,7 @@ from bbb_numpy.exact import prove, prove_same
 from .exercise import NAMES, Answer, Finding, Formula, Unusable, Verdict, ask
 from .keys import find
 
-__all__ = ["judge", "judge_formula"]
+__all__ = ["PATHS", "agrees", "judge", "judge_formula"]
 
 Array = NDArray[Any]
 CASES = (1, 2)  # seeds of the arguments of the proofs
@@ -215,6 +215,15 @@ def _close(
     with np.errstate(all="ignore"):
         theirs = np.asarray(exercise.blocks(other(*arguments))[block], float)
     return ours.shape == theirs.shape and _agree(ours, theirs)
+
+
+def agrees(exercise: Formula, arguments: tuple[Any, ...], returned: Any) -> bool:
+    """Tell whether what an answer returned is right but for rounding."""
+    ours = [np.asarray(block, float) for block in exercise.blocks(returned)]
+    with np.errstate(all="ignore"):
+        right = exercise.blocks(exercise.right(*arguments))
+    theirs = [np.asarray(block, float) for block in right]
+    return all(a.shape == b.shape and _agree(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
 def _agree(ours: Array, theirs: Array) -> bool:

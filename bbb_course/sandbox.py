@@ -8,6 +8,7 @@ does to its process, to that process's parent or to its group, the others get th
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import os
 import signal
@@ -20,10 +21,13 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
+import numpy as np
+
 from bbb_studies.threads import ONE_THREAD
 
-from .exercise import Finding, Unusable, Verdict
-from .judging import judge
+from . import alone
+from .exercise import Finding, Formula, Unusable, Verdict
+from .judging import PATHS, agrees, judge
 from .keys import find, name_of
 
 __all__ = ["grade_file", "grade_files", "work"]
@@ -62,37 +66,72 @@ def _graded(
     path: Path, seconds: float, megabytes: int, running: set[subprocess.Popen[bytes]]
 ) -> Verdict:
     """Return what a new process says of a file, or why it says nothing."""
-    root = str(Path(__file__).resolve().parents[1])  # the same package, installed or not
-    places = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-    with subprocess.Popen(
-        [*GUARD, *WORK, str(path), str(seconds), str(megabytes)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, **ONE_THREAD, "PYTHONPATH": places},
-        start_new_session=True,
-    ) as process:
-        assert process.stdout is not None
-        running.add(process)
-        began, timer = time.monotonic(), Timer(seconds + SPARE, _end, [process])
-        timer.start()
-        try:
-            line = process.stdout.readline()
-            by = 0 if line else process.wait() - 128  # as a shell counts
-        finally:
-            late = time.monotonic() - began > seconds + SPARE
-            timer.cancel()
-            _end(process)
-            running.remove(process)
+    limits = [str(path), f"{seconds}", f"{megabytes}"]
+    line, by, late = _said([*WORK, *limits], seconds + SPARE, running)
     try:
         found: dict[str, Any] = json.loads(line)
         findings = tuple(Finding(**one) for one in found.pop("findings"))
-        return Verdict(**found, findings=findings)
+        verdict = Verdict(**found, findings=findings)
     except (ValueError, TypeError, KeyError, AttributeError):
         why = f"its process ended{f' by signal {by}' if by > 0 else ''} before it was graded"
         if late or by == SIGALRM:
             why = f"it took more than {seconds:g} s: an endless loop?"
         return Verdict(name_of(path), False, "stopped", why)
+    exercise = find(verdict.exercise)
+    if not verdict.passed or not isinstance(exercise, Formula):
+        return verdict
+    # Its numbers once more, of a process that cannot import the keys, compared here
+    cases = [exercise.draw(seed) for seed in PATHS]
+    sent = json.dumps([[_sent(one) for one in case] for case in cases]).encode()
+    command = [sys.executable, alone.__file__, exercise.name, *limits]
+    line, _, _ = _said(command, seconds + SPARE, running, sent)
+    try:
+        said = zip(json.loads(line), cases, strict=True)
+        if all(agrees(exercise, case, returned) for returned, case in said):
+            return verdict
+    except (ValueError, TypeError, Unusable):
+        pass
+    return Verdict(verdict.exercise, False, "stopped", "it is right only where there is a key")
+
+
+def _said(
+    command: list[str], seconds: float, running: set[subprocess.Popen[bytes]], given: bytes = b""
+) -> tuple[bytes, int, bool]:
+    """Return the first line of a process's output, the signal that ended it, and if it was late."""
+    root = str(Path(__file__).resolve().parents[1])  # the same package, installed or not
+    places = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    with subprocess.Popen(
+        [*GUARD, *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **ONE_THREAD, "PYTHONPATH": places},
+        start_new_session=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        running.add(process)
+        began, timer = time.monotonic(), Timer(seconds, _end, [process])
+        timer.start()
+        try:
+            with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+                pipe.write(given)
+            line = process.stdout.readline()
+            by = 0 if line else process.wait() - 128  # as a shell counts
+        finally:
+            late = time.monotonic() - began > seconds
+            timer.cancel()
+            _end(process)
+            running.remove(process)
+    return line, by, late
+
+
+def _sent(argument: Any) -> Any:
+    if callable(argument):
+        return {"name": argument.__name__, "source": inspect.getsource(argument)}
+    if isinstance(argument, np.ndarray):
+        return {"array": argument.tolist(), "kind": argument.dtype.str}
+    return argument.item() if isinstance(argument, np.generic) else argument
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -113,31 +152,15 @@ def work() -> None:
     out = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)  # what the answer prints
-    _limit(float(seconds), int(megabytes))
+    alone.limit(float(seconds), int(megabytes))
     try:
+        find(name_of(Path(path)))  # all keys are there
+        alone.hide()
         verdict = grade_file(Path(path))
     except BaseException as error:  # of the grader, or one that nobody expects
         said = f"grading it failed: {type(error).__name__}: {error}"
         verdict = Verdict(name_of(Path(path)), False, "stopped", said)
     os.write(out, json.dumps(verdict.as_dict()).encode() + b"\n")
-
-
-def _limit(seconds: float, megabytes: int) -> None:
-    """Limit this process: its time, memory, and the size of files that it writes."""
-    try:
-        import resource
-    except ImportError:  # not on Windows: the time is limited by who started this process
-        return
-    signal.setitimer(signal.ITIMER_REAL, seconds)  # then it ends by SIGALRM
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000_000, 10_000_000))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            held = int(file.read().split()[0]) * resource.getpagesize()
-        most = held + megabytes * 2**20
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    except (OSError, ValueError):  # no such limit on this system
-        pass
 
 
 def grade_file(path: Path) -> Verdict:

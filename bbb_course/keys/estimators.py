@@ -9,7 +9,9 @@ import numpy as np
 from ..exercise import formula, given, positive, real
 from ..variance import Estimator
 
-REVERSED = "this is the KL from the prior to q; asked for is that from q to the prior, E_q[log q/P]."
+REVERSED = (
+    "this is the KL from the prior to q; asked for is that from q to the prior, E_q[log(q / P)]."
+)
 
 
 @formula(

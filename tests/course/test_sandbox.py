@@ -56,6 +56,26 @@ def test_what_is_no_answer_is_said_in_one_line(text, says, tmp_path):
     assert "\n" not in str(verdict)
 
 
+CHEATS = {
+    "from bbb_course.keys import find\nsoftplus = find('softplus').right\n": "cannot import bbb_c",
+    "def softplus(rho):\n    from bbb_course.keys.free_energy import softplus\n"
+    "    return softplus.right(rho)\n": "cannot import bbb_course",
+    "import gc\ndef softplus(rho):\n    return next(one.right(rho) for one in gc.get_objects() if"
+    " getattr(one, 'name', '') == 'softplus')\n": "right only where there is a key",
+    RIGHT: "proved",
+}
+
+
+@POSIX
+@pytest.mark.parametrize(("text", "says"), CHEATS.items())
+def test_an_answer_that_asks_the_key_does_not_pass(text, says, tmp_path):
+    path = tmp_path / "1_softplus.py"
+    path.write_text(text)
+    (verdict,) = grade_files([path])
+    assert says in verdict.headline
+    assert verdict.passed == (text == RIGHT)
+
+
 @POSIX
 def test_each_answer_gets_its_line_and_none_disturbs_the_next(tmp_path, monkeypatch):
     monkeypatch.setattr(sandbox, "SPARE", 5.0)  # in which a process starts
