@@ -60,8 +60,8 @@ CHEATS = {
     "from bbb_course.keys import find\nsoftplus = find('softplus').right\n": "cannot import bbb_c",
     "def softplus(rho):\n    from bbb_course.keys.free_energy import softplus\n"
     "    return softplus.right(rho)\n": "cannot import bbb_course",
-    "import gc\ndef softplus(rho):\n    return next(one.right(rho) for one in gc.get_objects() if"
-    " getattr(one, 'name', '') == 'softplus')\n": "right only where there is a key",
+    "import gc\ndef softplus(rho):\n    return next(one.right(rho) for one in gc.get_objects()"
+    " if type(one).__name__ == 'Formula' and one.name == 'softplus')\n": "where there is a key",
     RIGHT: "proved",
 }
 
