@@ -3032,6 +3032,97 @@ def oracles() -> Figure:
     return figure
 
 
+# D30: minibatches of objectives that are not linear
+
+READINGS = 10.5 + np.random.default_rng(30).standard_normal(12)  # of the spring, in cm
+
+
+def by_rows(sizes: Sequence[int], repeats: int, rng: np.random.Generator) -> tuple[Any, float]:
+    """Return means (3, sizes) of ELBO, importance-weighted bound and estimate of U; log P(D)."""
+    precision = 4.0 + 4.0 * len(READINGS)
+    mean = (4 * 5 + 4 * np.sum(READINGS / 2)) / precision
+    sigma = 1.5 * precision**-0.5
+    eps = rng.standard_normal((repeats, 300))
+    w = mean + sigma * eps
+    kappa = log(sigma / 0.5) - 2 * (w - 5) ** 2 + eps**2 / 2
+    rows = -0.5 * log(2 * pi) - (READINGS - 2 * w[:, :, None]) ** 2 / 2
+    found = []
+    for size in sizes:
+        share = size / len(READINGS)
+        parts = rows.reshape(repeats, 300, -1, size).sum(axis=3) / share
+        logs = kappa[:, :, None] + parts
+        most = logs.max(axis=1, keepdims=True)
+        weights = np.exp(logs - most)
+        total = weights.sum(axis=1)
+        upper = np.sum(weights * logs, axis=1) / total
+        iwae = most[:, 0] + np.log(total / 300)
+        found.append([logs.mean(), iwae.mean(), upper.mean()])
+    at = -2 * (mean - 5) ** 2 - np.sum((READINGS - 2 * mean) ** 2) / 2 - 6 * log(2 * pi)
+    return np.transpose(found), float(at - log(0.5) - log(precision) / 2)
+
+
+def minibatches() -> Figure:
+    """Draw what an epoch of minibatches says of each bound, against their rows."""
+    figure = Figure(figsize=(6.4, 3.7), layout="constrained")
+    ax, sizes = figure.subplots(), (1, 2, 3, 4, 6, 12)
+    found, evidence = by_rows(sizes, 400, np.random.default_rng(0))
+    ax.axhline(0, color=GREY, lw=1, label="$\\log P(D)$")
+    for row, look, name in zip(
+        found - evidence,
+        ({"color": BLACK, "marker": "o", "ls": ":"}, {"color": BLUE, "marker": "s", "ls": "--"},
+         {"color": VERMILLION, "marker": "^", "ls": "-."}),
+        ("ELBO", "importance-weighted", "$\\hat U$"), strict=True,
+    ):  # fmt: skip
+        ax.plot(sizes, row, **look, ms=5, label=name)
+    ax.set(xlabel="rows of a minibatch, of 12", xticks=sizes)
+    ax.set_ylabel("mean over an epoch\nminus $\\log P(D)$ (nats)")
+    legend_above(ax, 4)
+    titled(ax, "Twelve readings of the spring, $q$ one and a half times too wide")
+    return figure
+
+
+# D17: a learned scale settles where the weights are, and a point estimate falls through
+
+SPREADS = (
+    ("$\\mu = 0$, one $\\sigma$", (0.0, 0.0), (0.1, 0.1)),
+    ("$\\mu = 0$, two $\\sigma$", (0.0, 0.0), (0.05, 0.2)),
+    ("$\\mu = \\pm 0.3$", (0.3, -0.3), (0.1, 0.1)),
+)
+
+
+def price_of_scale(mu: Any, sigma: Any, scale: Any) -> Any:
+    """Return the complexity cost per weight (G,) in nats under priors of these scales (D18)."""
+    mu, sigma, scale = np.array(mu), np.array(sigma), np.asarray(scale)[:, None]
+    each = np.log(scale / sigma) + (mu**2 + sigma**2) / (2 * scale**2) - 0.5
+    return each.mean(axis=1)
+
+
+def learned_scale() -> Figure:
+    """Draw the complexity cost, and the cost of a point, against the scale of the prior."""
+    figure = Figure(figsize=(8.4, 3.7), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    scale = np.geomspace(0.01, 2, 300)
+    looks = ((BLUE, "-"), (VERMILLION, "--"), (BLACK, "-."))
+    for (name, mu, sigma), (colour, dash) in zip(SPREADS, looks, strict=True):
+        left.plot(scale, price_of_scale(mu, sigma, scale), dash, color=colour, label=name)
+        best = np.sqrt(np.mean(np.square(mu) + np.square(sigma)))[None]
+        left.plot(best, price_of_scale(mu, sigma, best), "o", color=colour)
+    left.axhline(0, color=GREY, lw=0.8)
+    left.set(ylim=(-0.3, 4), ylabel="complexity cost (nats per weight)")
+    legend_above(left, 3)
+    titled(left, "Under $q$: never below 0")
+    for w, name, dash in ((0.3, "$\\pm 0.3$", "-."), (0.0, "$0$", "-")):
+        cost = np.log(scale) + 0.5 * log(2 * pi) + w**2 / (2 * scale**2)
+        right.plot(scale, cost, dash, color=BLACK, label=f"all weights {name}")
+    right.set(ylim=(-4, 4), ylabel="$-\\log P(w)$ (nats per weight)")
+    legend_above(right, 2)
+    titled(right, "At a point: no minimum at $w = 0$")
+    for ax in (left, right):
+        ax.set(xscale="log", xlim=(0.01, 2), xlabel="standard deviation of the prior (no unit)")
+        plain_numbers(ax.xaxis)
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "many-networks": many_networks,
     "two-weights": two_weights,
@@ -3089,10 +3180,12 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "bounds": bounds,
     "doubly": doubly,
     "descending": descending,
+    "minibatches": minibatches,
     "pit": pit_shapes,
     "predictive-checks": predictive_checks,
     "priors": priors,
     "mixture": mixture,
+    "learned-scale": learned_scale,
     "widths": widths,
     "powerball": powerball,
     "correlated": correlated,

@@ -596,10 +596,10 @@ plt.show()
 # ## 9. Why this order
 #
 # - **Antithetic pairs take away what is odd in $\epsilon$**, and pay twice for what is even. For
-#   $\mu$ the gradient is odd to first order: half the variance on the network, none on linear
-#   regression. For $\rho$ the *slope* of the loss times $\epsilon$ is odd, its curvature times
-#   $\epsilon^2$ even. **Where the slope is large, at the start, the pair helps $\rho$; near the
-#   optimum it hurts.**
+#   $\mu$ the gradient is odd to first order: half of the variance is left on the network, nothing
+#   on linear regression. For $\rho$ the *slope* of the loss times $\epsilon$ is odd, its curvature
+#   times $\epsilon^2$ even. **Where the slope is large, at the start, the pair helps $\rho$; near
+#   the optimum it hurts.**
 # - **The KL divergence in closed form gains next to nothing:** the noise of the prior's terms is
 #   small.
 # - **Sticking the landing is noiseless where $q$ is the posterior**, and terrible at the start,

@@ -444,6 +444,21 @@ def test_both_gradients_of_the_bound_have_one_mean_and_u_touches_the_evidence(fi
     assert slopes[0] < 0
 
 
+@pytest.mark.equation("D17", "D30")
+def test_only_the_elbo_survives_minibatches_and_a_learned_scale_is_least_at_its_dot(figures):
+    found, evidence = figures.by_rows((1, 12), 60, np.random.default_rng(1))
+    assert found[0, 0] == pytest.approx(found[0, 1])
+    assert (found[1:, 0] > evidence + 3).all()
+    w = np.linspace(3, 8, 100_001)
+    log_joint = -2 * (w - 5) ** 2 - np.sum((figures.READINGS[:, None] - 2 * w) ** 2, axis=0) / 2
+    log_joint += np.log(2) - 6.5 * np.log(2 * np.pi)
+    assert evidence == pytest.approx(np.log(np.trapezoid(np.exp(log_joint), w)))
+    for _, mu, sigma in figures.SPREADS:
+        best = np.sqrt(np.mean(np.square(mu) + np.square(sigma)))
+        low, least, high = figures.price_of_scale(mu, sigma, best * np.array([0.99, 1, 1.01]))
+        assert 0 <= least + 1e-12 < min(low, high)
+
+
 @pytest.mark.equation("R4", "D39")
 def test_the_printed_mixture_ends_at_39_and_drawn_functions_are_as_large_as_the_recursion(figures):
     prior = figures.ScaleMixturePrior(*figures.KRASSER)
