@@ -65,6 +65,12 @@ def test_the_complexity_cost_in_closed_form_mean_field():
     # the expectations of the prior's terms in K21 and K30
     one = MU[0] + DEVIATION[0] * e[0]
     equal([expectation(one, *e), expectation(one * e[0], *e)], [MU[0], DEVIATION[0]])
+    # the variance of the gradient for mu, of the report's and with the cost in closed form
+    likelihood = -diff(LOG_LIKELIHOOD, W[0])
+    slopes = [each.subs(moved) for each in (likelihood + W[0] / s**2, likelihood)]
+    report, closed = ((each - expectation(each, *e)) ** 2 for each in slopes)
+    more = (2 * diff(likelihood, W[0]) / s**2 + s**-4) * DEVIATION[0] ** 2
+    equal(expectation(report, *e) - expectation(closed, *e), more)
 
 
 LOWER = reals("l10")
