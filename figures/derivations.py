@@ -2673,7 +2673,7 @@ LOADS = np.array([2.0, 3.0, 4.0])  # kg; read off a ruler whose zero is not know
 
 
 def zeroed() -> tuple[Any, Any, Any]:
-    """Return mean (2,), covariance (2, 2) and mean-field variances (2,) of stiffness and zero.
+    """Return mean (2,), covariance (2, 2) and mean-field variances (2,) of w and the zero.
 
     The spring's prior, N(0, 1 cm^2) for the zero, and three readings.
     """
@@ -2709,7 +2709,7 @@ def correlated() -> Figure:
         right.plot(x, of_lines(matrix, x), dash, color=colour, label=name)
     for load in LOADS:
         right.axvline(load, color=GREY, lw=0.8, ls=":")
-    left.set(xlim=(4.5, 6), ylim=(-1.7, 2.3), xlabel="stiffness $w$ (cm per kg)")
+    left.set(xlim=(4.5, 6), ylim=(-1.7, 2.3), xlabel="stretch per load $w$ (cm per kg)")
     left.set_ylabel("zero of the ruler $b$ (cm)")
     left.set_title("1 and 2 standard deviations of $q$", loc="left", fontsize="medium", pad=34)
     right.set(xlim=(0, 10), ylim=(0, 2.5), xlabel="load $x$ (kg); dotted: three readings")

@@ -564,7 +564,7 @@ def test_the_drawn_misfit_is_seen_by_neighbours_and_not_by_the_mean(figures):
 
 
 @pytest.mark.equation("M1")
-def test_the_drawn_posterior_of_stiffness_and_zero_is_the_joint_density_s(figures):
+def test_the_drawn_posterior_of_w_and_the_zero_is_the_joint_density_s(figures):
     mean, covariance, variances = figures.zeroed()
     w, b = np.meshgrid(np.linspace(3.5, 7, 401), np.linspace(-5, 5, 401), indexing="ij")
     log_joint = -((w - 5) ** 2) / (2 * 0.25) - b**2 / 2
