@@ -1,7 +1,7 @@
 """Finite fields on plain arrays: what exact arrays compute with (D44).
 
 The last axis of every array of residues is the *channel*, so that indices, axes and broadcasting
-mean the same as without it. `Prime` has one channel, the integers modulo a prime of 51 bits that is
+mean the same as without it. `Prime` has one channel, the integers modulo a prime of 50 bits that is
 drawn, and is made for size: functions that are not rational are random functions of the residue.
 `Gauss` adds a root of -1, so that every number of the prime field has a root. `Towers` has many
 small primes, where exponentials and logarithms are powers, with all their laws.
