@@ -11,69 +11,20 @@
 # %% [markdown]
 # # From one weight to the network
 #
-# Bayes by Backprop learns a distribution over every weight of a network by gradient descent.
-# This notebook derives its gradients and writes the program, line by line: first for one weight,
-# then for all weights of a network, a training step, `fit` and `predict`. In the end it imports
-# [plain.py](../bbb_numpy/plain.py), which is these lines, and the fast path, which is not.
+# A hundred points, a network of 61 weights, and what it believes where there are no points. Below
+# are data, training and band; afterwards every line of the program is derived and checked, first
+# for one weight, then for the network.
 #
-# **At the end you will know** what is minimised and why, every line of the gradient, what a check
-# of it can find and what it cannot, and what a mean field gets wrong. **It needs** calculus with
-# the chain rule, Gaussian densities and some NumPy; no Bayesian statistics
-# ([why a distribution over weights](../derivations/why.md) tells that story). **It takes** about
-# an hour and a half to read, and half a minute to run.
-#
-# This is the first notebook. After it: [02, a prior that is learned](02_mixture_prior.ipynb).
-#
-# **Every gradient that is derived is checked in the cell where it is coded**, against its own
-# value, in two ways ([D9](../derivations/numbers-and-proofs.md#d9-two-oracles-for-a-gradient)):
-#
-# - the *complex step*, $\mathrm{Im}\,f(\theta + ih)/h$ with $h = 10^{-30}$: nothing is
-#   subtracted, so nothing cancels, and the error must be at rounding level ($\le 10^{-12}$);
-# - *central differences* of fourth order, which ask nothing of $f$ ($\le 10^{-6}$).
-#
-# The error of one derivative, $g$ by hand and $n$ measured, is
-# $|g - n| / \max(|g|, |n|, 10^{-3}\max|n|)$, the last maximum over all derivatives. Tags such as
-# K30 are the equation numbers of Kebude's *Bayes by Backprop Report* (2018);
-# [derivations.md](../derivations.md) has all of them. Free energies are in nats, all constants
-# kept.
+# **It needs** calculus and NumPy, no statistics. **It takes** an hour to read, half a minute to
+# run. Next: [02, a prior that is learned](02_mixture_prior.ipynb).
 
 # %%
-import inspect
-from itertools import pairwise
-from types import SimpleNamespace
-
 import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import HTML
 
-import bbb_numpy as bbb
-from bbb_numpy import gradcheck, plain
-from bbb_numpy.evaluation.predictive import Predictive
-from bbb_numpy.numeric.elementary import LOG_2PI, inverse_softplus, sigmoid, softplus
-from bbb_numpy.plots import fits as plots
-from bbb_numpy.plots.moving import slider
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE
-from bbb_studies.data import toys
+from bbb_numpy import plain
 
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True})
-
-
-def verify(name, value_and_grad, theta, **options):
-    """Check a gradient in both ways, print the largest errors, stop if one is too large."""
-    for method in ("complex", "central"):
-        report = gradcheck.check(value_and_grad, theta, method=method, **options)
-        print(f"{name}: {method} error {report.error:.0e}, bar {report.bar:.0e}")
-        assert report.passed, str(report)
-        assert report.skipped <= 0.02, "too many coordinates skipped at kinks"
-
-
-# %% [markdown]
-# ## 0. What comes out
-#
-# First the end of the way. A hundred noisy points of $y = x^2$ lie between $-2$ and 2. The program
-# of this notebook learns from them, and is then asked about $x$ between $-6$ and 6.
-
-# %%
 rng = np.random.default_rng(0)
 x = rng.uniform(-2, 2, (100, 1))
 y = x**2 + 0.3 * rng.standard_normal((100, 1))
@@ -82,32 +33,36 @@ steps = {"eta": 2e-3, "epochs": 300, "batch_size": 10, "samples": 1, "rng": rng}
 theta = plain.fit(net, plain.init(net, rng), x, y, prior, noise, **steps)
 
 line = np.linspace(-6, 6, 121)[:, None]
-mean, epistemic, _ = plain.predict(net, theta, line, noise, 1000, rng)
+mean, epistemic, total = plain.predict(net, theta, line, noise, 1000, rng)
 at = np.searchsorted(line[:, 0].round(6), (0, 1, 2, 3, 4, 6))
 print("x                            " + "".join(f"{value:6.0f}" for value in line[at, 0]))
 print("epistemic standard deviation " + "".join(f"{value:6.2f}" for value in epistemic[at, 0]))
 assert epistemic[at[5]] > 3 * epistemic[at[2]] > 9 * epistemic[at[0]]
 
 fig, ax = plt.subplots(figsize=(7, 4))
-shown = Predictive(mean, epistemic, np.full_like(mean, noise))
-plots.fit(line, shown, data=(x, y), truth=np.square, ax=ax)
-ax.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")
+for width, shade in ((total, "#D9ECF8"), (epistemic, "#7FC4EE")):
+    ax.fill_between(line[:, 0], *((mean + 2 * s * width)[:, 0] for s in (-1, 1)), color=shade, lw=0)
+
+ax.plot(line, line**2, "k--", label="truth")
+ax.plot(line, mean, color="#D55E00", label="mean ± 2 standard deviations")
+ax.plot(x, y, ".", color="#5A5A5A", ms=4, label="data")
+ax.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)", ylim=(-3, 24))
+ax.legend(loc="upper center", frameon=False)
 plt.show()
 
 # %% [markdown]
-# *The parabola's points between two dotted lines at -2 and 2, and the mean on them. Outside it goes
-# on in straight lines, and the band of functions around it, thin among the points, is wide. The
-# parabola leaves the band.*
+# *The parabola's points between -2 and 2, and the mean on them. Outside it goes on in straight
+# lines, and the dark band around it, thin among the points, is wide. The parabola leaves the
+# band.*
 #
-# The dark band says where the curve may run (mean ± 2 *epistemic* standard deviations), the pale
-# one where a new point may fall. **The band is wide where there are no data**, and it widens
-# already inside them. Nobody has told the program where they end. Outside it is not wide enough, as
-# Sections 7 and 9 explain.
-#
-# All of it comes from numbers $\mu$ and $\sigma$, one pair for each of 61 weights. The data have
-# pinned down some weights and left the others free:
+# The dark band is that of the functions (*epistemic*); the pale one, where a new point may fall,
+# adds the noise. **The band is wide where there are no data, but not wide enough**: Sections 7 and
+# 9 say why. It comes from one $\mu$ and one $\sigma$ for each weight. The data have pinned some
+# down:
 
 # %%
+from bbb_numpy.numeric.elementary import LOG_2PI, inverse_softplus, sigmoid, softplus
+
 sigma = softplus(np.split(theta, 2)[1])
 
 
@@ -126,33 +81,50 @@ assert sigma.min() < 0.5 * first
 assert np.median(sigma) < 0.95 * free
 
 # %% [markdown]
-# ## 1. One weight: why a distribution
+# Every gradient below is checked in the cell where it is coded, at fixed noise
+# ([D9](../derivations/numbers-and-proofs.md#d9-two-oracles-for-a-gradient)): by the *complex step*
+# $\mathrm{Im}\,f(\theta + ih)/h$, $h = 10^{-30}$, to $10^{-12}$, and by central differences to
+# $10^{-6}$. Tags such as K30 lead to the [derivations](../derivations.md). Costs are in nats.
+
+# %%
+from bbb_numpy import gradcheck
+
+
+def verify(name, value_and_grad, theta, **options):
+    """Check a gradient in both ways, print the largest errors, stop if one is too large."""
+    for method in ("complex", "central"):
+        report = gradcheck.check(value_and_grad, theta, method=method, **options)
+        print(f"{name}: {method} error {report.error:.0e}, bar {report.bar:.0e}")
+        assert report.passed, str(report)
+        assert report.skipped <= 0.02, "too many coordinates skipped at kinks"
+
+
+verify("K24", lambda rho: (softplus(rho).sum(), sigmoid(rho)), np.array([-5.0, 0.0, 5.0]))
+
+# %% [markdown]
+# ## 1. One weight: a spring
 #
-# A spring is stretched by $x_i$ (cm) and pulls with the force $y_i$ (N):
+# A load $x_i$ (kg) stretches a spring by $y_i$ (cm), and the catalogue says 5 cm per kilogram,
+# give or take 0.5 ([the same spring](../derivations/why.md)):
 #
 # $$y_i = w\,x_i + \text{noise}, \qquad \text{noise} \sim N(0, \sigma_y^2), \qquad
-# w \sim N(0, \sigma_0^2).$$
+# w \sim N(w_0, \sigma_0^2), \quad w_0 = 5,\; \sigma_0 = 0.5 .$$
 #
-# The stiffness $w$ (N/cm) is our only weight. The standard deviation $\sigma_y$ of the noise
-# (`noise`) is known, and $\sigma_0$ is that of the prior (`prior`, the report's $\sigma_{data}$).
-# Bayes' rule multiplies two Gaussians in $w$, so the posterior is one, with precision $\Lambda$ and
-# mean $m$:
+# Bayes' rule multiplies two Gaussians in $w$: the posterior is one, with precision $\Lambda$ and
+# mean $m$. A grid confirms both, and the evidence $P(D)$.
 #
 # $$P(w|D) = \frac{P(w)\,P(D|w)}{P(D)} = N(w;\, m,\, \Lambda^{-1}), \qquad
 # \Lambda = \frac{1}{\sigma_0^2} + \frac{\sum_i x_i^2}{\sigma_y^2}, \qquad
-# m = \frac{1}{\Lambda}\,\frac{\sum_i x_i y_i}{\sigma_y^2}.$$
-#
-# The evidence $P(D) = \int P(w)\,P(D|w)\,dw$ is a Gaussian density of $y$ with covariance
-# $\sigma_y^2 I + \sigma_0^2\, x x^T$. A grid in $w$ confirms all three.
+# m = \frac{1}{\Lambda}\Big(\frac{w_0}{\sigma_0^2} + \frac{\sum_i x_i y_i}{\sigma_y^2}\Big).$$
 
 # %%
 rng = np.random.default_rng(2018)
-prior, noise = 0.5, 1.0  # N/cm, N
-x = rng.uniform(0.5, 3.0, 8)  # cm
-y = 1.0 * x + noise * rng.standard_normal(8)  # N; the true stiffness is 1 N/cm
+centre, prior, noise = 5.0, 0.5, 1.0  # cm per kg, cm per kg, cm
+x = rng.uniform(0.5, 3.0, 8)  # kg
+y = 6.0 * x + noise * rng.standard_normal(8)  # cm; the true weight is 6 cm per kg
 
 precision = 1 / prior**2 + x @ x / noise**2
-m, s = (x @ y) / noise**2 / precision, precision**-0.5
+m, s = (centre / prior**2 + x @ y / noise**2) / precision, precision**-0.5
 
 
 def log_normal(y, covariance):
@@ -165,125 +137,64 @@ def normal(z, mean, deviation):
     return np.exp(-0.5 * ((z - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))
 
 
-log_evidence = log_normal(y, noise**2 * np.eye(8) + prior**2 * np.outer(x, x))
+log_evidence = log_normal(y - centre * x, noise**2 * np.eye(8) + prior**2 * np.outer(x, x))
 
-w = np.linspace(-3, 4, 20_001)
+w = np.linspace(2, 9, 20_001)
 likelihood = np.prod([normal(y_i, w * x_i, noise) for x_i, y_i in zip(x, y, strict=True)], axis=0)
-joint = normal(w, 0, prior) * likelihood
+joint = normal(w, centre, prior) * likelihood
 evidence = np.trapezoid(joint, w)
 grid_mean = np.trapezoid(w * joint, w) / evidence
 grid_deviation = np.sqrt(np.trapezoid((w - grid_mean) ** 2 * joint, w) / evidence)
 assert np.allclose([grid_mean, grid_deviation], [m, s], rtol=1e-9)
 assert np.isclose(np.log(evidence), log_evidence, rtol=1e-9)
-print(f"posterior: mean {m:.4f}, standard deviation {s:.4f} N/cm")
+print(f"posterior: mean {m:.4f}, standard deviation {s:.4f} cm per kg")
 print(f"log evidence {log_evidence:.4f} nats")
 
-# %%
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4))
 line = np.linspace(0, 4, 50)
-left.fill_between(line, (m - 2 * s) * line, (m + 2 * s) * line, color=GREY, alpha=0.3, lw=0)
-left.set_title("the data, and the lines that fit")
-right.set_title("three densities of the stiffness")
-left.plot(line, m * line, color=BLACK, label="w x: posterior mean, ±2 standard deviations")
-left.plot(x, y, "o", color=BLACK, label="data")
-left.set(xlabel="extension x (cm)", ylabel="force y (N)", xlim=(0, 4))
+left.fill_between(line, (m - 2 * s) * line, (m + 2 * s) * line, color="#5A5A5A", alpha=0.3, lw=0)
+left.plot(line, m * line, color="k", label="w x: posterior mean, ±2 standard deviations")
+left.plot(x, y, "o", color="k", label="data")
+left.set(xlabel="load x (kg)", ylabel="stretch y (cm)", xlim=(0, 4))
 left.legend(frameon=False, loc="upper left")
 scaled = likelihood / np.trapezoid(likelihood, w)
-right.plot(w, normal(w, 0, prior), color=ORANGE, ls=":", lw=2, label="prior")
-right.plot(w, scaled, color=GREEN, ls="--", label="likelihood (scaled)")
-right.plot(w, normal(w, m, s), color=BLACK, label="posterior")
-right.set(xlabel="stiffness w (N/cm)", ylabel="density (cm/N)", xlim=(-1.5, 2), ylim=(0, 3))
+right.plot(w, normal(w, centre, prior), color="#E69F00", ls=":", lw=2, label="prior")
+right.plot(w, scaled, color="#009E73", ls="--", label="likelihood (scaled)")
+right.plot(w, normal(w, m, s), color="k", label="posterior")
+right.set(xlabel="weight w (cm per kg)", ylabel="density (kg per cm)", xlim=(3.5, 7), ylim=(0, 3))
 right.legend(frameon=False, loc="upper left")
 plt.show()
 
 # %% [markdown]
-# *Left: eight measured forces, and the band of lines that the posterior allows, from a point at
-# extension zero to two and a half newtons wide at 4 cm. Right: the prior around 0, the likelihood
-# to the right of it, and the posterior between the two, narrower than both.*
+# *Left: eight measured stretches, and the band of lines that the posterior allows, from a point at
+# load zero to two and a half centimetres wide at 4 kg. Right: the prior around 5, the likelihood to the right
+# of it, and the posterior between the two, narrower than both.*
 #
-# Eight noisy points do not fix one stiffness: a whole range of lines fits. A single best $w$
-# hides that. The posterior keeps it and hands it on to predictions: the standard deviation of $w x$
-# is $|x|\,\Lambda^{-1/2}$, zero at $x = 0$ and growing with $|x|$.
+# Eight noisy points do not fix one $w$. The posterior keeps all that fit, and the standard
+# deviation of $w x$ is $|x|\,\Lambda^{-1/2}$, growing with the load.
 #
-# The readings came one by one. Each adds its $x_i^2 / \sigma_y^2$ to the precision, so the
-# posterior of some readings is the prior of the next. Move the slider from none to all of them.
-
-# %%
-precisions = 1 / prior**2 + np.append(0, np.cumsum(x**2)) / noise**2  # after 0, 1, ..., 8 readings
-means = np.append(0, np.cumsum(x * y)) / noise**2 / precisions
-deviations = precisions**-0.5
-belief, places = normal(w, 0, prior), np.linspace(0, len(w) - 1, 401).astype(int)
-for x_i, y_i, mean, deviation in zip(x, y, means[1:], deviations[1:], strict=True):
-    belief = belief * normal(y_i, w * x_i, noise)  # Bayes' rule on the grid, reading by reading
-    belief /= np.trapezoid(belief, w)
-    assert np.allclose(belief, normal(w, mean, deviation), atol=1e-6)
-assert np.allclose([means[-1], deviations[-1]], [m, s], rtol=1e-12)
-for n in (0, 1, 4, 8):
-    print(f"after {n} readings: {means[n]:.3f} ± {deviations[n]:.3f} N/cm")
-
-film, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), dpi=64)
-left.set(xlabel="extension x (cm)", ylabel="force y (N)", xlim=(0, 4), ylim=(-4.2, 5.2))
-band = left.fill_between(line, -line, line, color=GREY, alpha=0.3, lw=0)
-(fitted,) = left.plot([], [], color=BLACK, label="w x: mean, ±2 standard deviations")
-(readings,) = left.plot([], [], "o", color=BLACK, label="data")
-left.legend(frameon=False, loc="lower left")
-right.set(xlabel="stiffness w (N/cm)", ylabel="density (cm/N)", xlim=(-1.5, 2), ylim=(0, 3))
-right.plot(w[places], normal(w[places], 0, prior), color=ORANGE, ls=":", lw=2, label="prior")
-(before,) = right.plot([], [], color=BLUE, ls="--", label="one reading before")
-(now,) = right.plot([], [], color=BLACK, label="posterior")
-right.legend(frameon=False, loc="upper left")
-
-
-def after(n):
-    """Draw what is believed after n readings."""
-    ends = means[n] + 2 * deviations[n] * np.array([[-1], [1]])
-    band.set_data(line, *(ends * line))
-    fitted.set_data(line, means[n] * line)
-    readings.set_data(x[:n], y[:n])
-    before.set_data(w[places], normal(w[places], means[max(n - 1, 0)], deviations[max(n - 1, 0)]))
-    now.set_data(w[places], normal(w[places], means[n], deviations[n]))
-    left.set_title(f"readings: {n}", size=10)
-    right.set_title(f"stiffness {means[n]:.2f} ± {deviations[n]:.2f} N/cm", size=10)
-
-
-plt.close(film)
-text = (
-    "Left, the band of lines that are possible closes as points arrive; right, the density of the "
-    "stiffness moves from the prior to the posterior and becomes narrow"
-)
-HTML(slider(film, after, len(means), text, dpi=64))
-
-# %% [markdown]
-# *A film: with no reading the band is a wide wedge around level zero, and the posterior is the
-# prior. The first readings move it most; with each one it becomes narrower.*
-
-# %% [markdown]
-# ## 2. The variational free energy
+# ## 2. The free energy
 #
-# (In the derivations: [K5](../derivations.md#k5), and
-# [R1](../derivations/estimators.md#r1-complexity-cost-plus-likelihood-cost) for the first form.)
-#
-# For a network the integral $P(D)$ is out of reach. Instead choose a family, here
-# $q(w) = N(w; \mu, \sigma^2)$, and minimise
+# For a network the integral $P(D)$ is out of reach. Choose a family, $q(w) = N(w; \mu, \sigma^2)$,
+# and minimise ([K5](../derivations.md#k5))
 #
 # $$F(\mu, \sigma) = \mathrm{KL}(q\,\|\,P(w)) + E_q[-\log P(D|w)]
 #   = \mathrm{KL}(q\,\|\,P(w|D)) - \log P(D).$$
 #
-# The two forms are equal because $P(w)\,P(D|w) = P(w|D)\,P(D)$. The first can be computed; the
-# second says why to minimise it. A KL divergence is never negative, so $F \ge -\log P(D)$, and $F$
-# is least where $q$ is the posterior. For one weight both parts of $F$ are elementary:
+# The first form can be computed; the second says that $F \ge -\log P(D)$, with equality where $q$
+# is the posterior. For one weight
 #
-# $$\mathrm{KL} = \log\frac{\sigma_0}{\sigma} + \frac{\mu^2 + \sigma^2}{2\sigma_0^2}
+# $$\mathrm{KL} = \log\frac{\sigma_0}{\sigma} + \frac{(\mu - w_0)^2 + \sigma^2}{2\sigma_0^2}
 #   - \frac12, \qquad
 # E_q[-\log P(D|w)] = \frac N2 \log 2\pi\sigma_y^2
-#   + \sum_i \frac{(y_i - \mu x_i)^2 + \sigma^2 x_i^2}{2\sigma_y^2}.$$
+#   + \sum_i \frac{(y_i - \mu x_i)^2 + \sigma^2 x_i^2}{2\sigma_y^2},$$
 #
-# Differentiate both, and collect the terms with $\Lambda$ and $m$ of Section 1:
+# and differentiated, with $\Lambda$ and $m$ of Section 1,
 #
 # $$\frac{\partial F}{\partial\mu} = \Lambda\,(\mu - m), \qquad
-# \frac{\partial F}{\partial\sigma} = \Lambda\,\sigma - \frac1\sigma .$$
+# \frac{\partial F}{\partial\sigma} = \Lambda\,\sigma - \frac1\sigma :$$
 #
-# Both vanish at $\mu = m$, $\sigma = \Lambda^{-1/2}$: the exact posterior.
+# both vanish at the exact posterior.
 
 
 # %%
@@ -296,7 +207,7 @@ def kl_to(mean, deviation, mu, sigma):
 def exact_free_energy(mu, sigma):
     squares = y @ y - 2 * mu * (x @ y) + (mu**2 + sigma**2) * (x @ x)
     expected_nll = 0.5 * len(x) * (LOG_2PI + 2 * np.log(noise)) + squares / (2 * noise**2)
-    return kl_to(0, prior, mu, sigma) + expected_nll
+    return kl_to(centre, prior, mu, sigma) + expected_nll
 
 
 def exact_value_and_grad(theta):
@@ -305,8 +216,8 @@ def exact_value_and_grad(theta):
     return exact_free_energy(mu, sigma), grad
 
 
-verify("F(mu, sigma)", exact_value_and_grad, np.array([0.3, 0.4]))
-grid_mu, grid_sigma = np.meshgrid(np.linspace(0.1, 2.1, 201), np.linspace(0.004, 0.6, 299))
+verify("F(mu, sigma)", exact_value_and_grad, np.array([5.3, 0.4]))
+grid_mu, grid_sigma = np.meshgrid(np.linspace(5.1, 7.1, 201), np.linspace(0.004, 0.6, 299))
 F = exact_free_energy(grid_mu, grid_sigma)
 difference = F + log_evidence - kl_to(m, s, grid_mu, grid_sigma)
 print(f"largest |F - [KL(q || posterior) - log P(D)]|: {np.abs(difference).max():.0e} nats")
@@ -314,48 +225,36 @@ assert np.abs(difference).max() < 1e-11
 print(f"F(m, s) = {exact_free_energy(m, s):.4f}, -log P(D) = {-log_evidence:.4f} nats")
 assert np.isclose(exact_free_energy(m, s), -log_evidence, rtol=1e-13)
 
-
 # %% [markdown]
 # ## 3. The reparameterised gradient
 #
-# (In the derivations: [K1](../derivations.md#k1) to
-# [K30](../derivations.md#k30).)
-#
-# With a network inside, $E_q[-\log P(D|w)]$ has no closed form, but it can be sampled. Write the
-# random weight as a function of the parameters and of noise that does not depend on them:
+# With a network inside, $E_q$ has no closed form, but it can be sampled. Write the weight as a
+# function of the parameters and of noise that does not depend on them:
 #
 # $$\epsilon \sim N(0, 1)\;(\text{K1}), \quad \theta = (\mu, \rho)\;(\text{K2}), \quad
 # \sigma = \log(1 + e^\rho)\;(\text{K3}), \quad w = \mu + \sigma\epsilon\;(\text{K4}).$$
 #
-# Softplus keeps $\sigma$ positive for every real $\rho$. With $\epsilon$ held fixed, the free
-# energy of one sample is an ordinary function of $\theta$ (K5),
-#
-# $$F = \log q(w|\theta) - \log P(w) - \log P(D|w),$$
-#
-# with three Gaussian densities. The first two share a constant, which cancels (K9); the third
-# keeps it, and is a sum over the data:
+# At fixed $\epsilon$ the cost $\log q - \log P(w) - \log P(D|w)$ is an ordinary function of
+# $\theta$. The constants of the first two terms cancel (K9):
 #
 # $$\log q = -\log\sigma - \tfrac12\epsilon^2 \;(\text{K10}), \qquad
-# \log P(w) = -\log\sigma_0 - \frac{w^2}{2\sigma_0^2} \;(\text{K13}),$$
+# \log P(w) = -\log\sigma_0 - \frac{(w - w_0)^2}{2\sigma_0^2} \;(\text{K13}),$$
 #
 # $$-\log P(D|w) = \sum_i \Big[\frac{(y_i - f_i)^2}{2\sigma_y^2} + \log\sigma_y
 #   + \tfrac12\log 2\pi\Big] \;(\text{K15}), \qquad f_i = w x_i .$$
 #
-# In K10 the squared distance $(w - \mu)^2/2\sigma^2$ is $\epsilon^2/2$ exactly, so **$\mu$ has
-# dropped out of $\log q$**. Write $g_w = \partial(-\log P(D|w))/\partial w$, which is
-# $-\sum_i (y_i - w x_i)\,x_i/\sigma_y^2$ here. The inner derivatives are
+# In K10 **$\mu$ has dropped out of $\log q$**. The inner derivatives are
 #
 # $$\frac{\partial w}{\partial\mu} = 1 \;(\text{K20}), \qquad
 # \frac{\partial\sigma}{\partial\rho} = \frac{e^\rho}{1 + e^\rho} = s(\rho) \;(\text{K24}), \qquad
-# \frac{\partial w}{\partial\rho} = \epsilon\,s(\rho) \;(\text{K28}),$$
+# \frac{\partial w}{\partial\rho} = \epsilon\,s(\rho) \;(\text{K28}).$$
 #
-# and the chain rule gives
+# With $g_w = \partial(-\log P(D|w))/\partial w = -\sum_i (y_i - w x_i)\,x_i/\sigma_y^2$ the chain
+# rule gives
 #
-# $$\frac{\partial F}{\partial\mu} = \frac{w}{\sigma_0^2} + g_w \;(\text{K21}), \qquad
+# $$\frac{\partial F}{\partial\mu} = \frac{w - w_0}{\sigma_0^2} + g_w \;(\text{K21}), \qquad
 # \frac{\partial F}{\partial\rho} = \Big[-\frac1\sigma
-#   + \Big(\frac{w}{\sigma_0^2} + g_w\Big)\,\epsilon\Big]\,s(\rho) \;(\text{K30}).$$
-#
-# The report prints $\partial P(D|w)/\partial w$ for $g_w$; the negative logarithm is meant.
+#   + \Big(\frac{w - w_0}{\sigma_0^2} + g_w\Big)\,\epsilon\Big]\,s(\rho) \;(\text{K30}).$$
 
 
 # %%
@@ -367,33 +266,30 @@ def free_energy(theta, eps):
     f = w[:, None] * x  # (S, N)
 
     log_q = -np.log(sigma) - eps**2 / 2  # K10
-    log_prior = -np.log(prior) - w**2 / (2 * prior**2)  # K13
+    log_prior = -np.log(prior) - (w - centre) ** 2 / (2 * prior**2)  # K13
     nll = (y - f) ** 2 / (2 * noise**2) + np.log(noise) + LOG_2PI / 2  # K15  (S, N)
     value = np.mean(log_q - log_prior + nll.sum(axis=1))  # K5, K9
 
     g_w = -(y - f) @ x / noise**2  # (S,)
-    d_w = w / prior**2 + g_w
+    d_w = (w - centre) / prior**2 + g_w
     d_mu = d_w.mean()  # K21
     d_rho = (-1 / sigma + d_w * eps).mean() * sigmoid(rho)  # K30
     return value, np.array([d_mu, d_rho])
 
 
-verify("K24", lambda rho: (softplus(rho).sum(), sigmoid(rho)), np.array([-5.0, 0.0, 5.0]))
-theta = np.array([0.4, -1.0])
+theta = np.array([5.4, -1.0])
 eps = rng.standard_normal(5)
 verify("K21, K30", lambda theta: free_energy(theta, eps), theta)
 
 # %% [markdown]
 # ### A check must be able to fail
 #
-# Two mistakes that are easy to make. The first has $+1/\sigma$ in K30. The second *counts the
-# score twice*: one remembers that $q(w|\theta)$ contains $\mu$ and $\rho$ directly, and adds
+# Two mistakes that are easy to make: $+1/\sigma$ in K30, and *the score counted twice*. In the
+# second one remembers that $q$ contains $\mu$ and $\rho$ directly, which K10 has already taken
+# into account, and adds
 #
-# $$\frac{\partial\log q}{\partial\mu}\Big|_w = \frac{w - \mu}{\sigma^2} = \frac\epsilon\sigma,
-# \qquad
-# \frac{\partial\log q}{\partial\rho}\Big|_w = \frac{\epsilon^2 - 1}{\sigma}\,s(\rho),$$
-#
-# although K10 has already taken them into account.
+# $$\frac{\partial\log q}{\partial\mu}\Big|_w = \frac\epsilon\sigma, \qquad
+# \frac{\partial\log q}{\partial\rho}\Big|_w = \frac{\epsilon^2 - 1}{\sigma}\,s(\rho).$$
 
 
 # %%
@@ -416,11 +312,11 @@ for wrong in (plus_one_over_sigma, score_counted_twice):
         print(f"{wrong.__name__}: {method} error {report.error:.2f}, caught")
 
 # %% [markdown]
-# ### Is the right gradient right on average?
+# ### Right on average?
 #
-# The mean over $\epsilon$ should be the gradient of the exact $F$ of Section 2, with
-# $\partial F/\partial\rho = (\Lambda\sigma - 1/\sigma)\,s(\rho)$. Compare in units of the standard
-# error (s.e.): $|z| \gt 4$ has probability below $10^{-4}$.
+# The mean over $\epsilon$ should be the gradient of the exact $F$,
+# $\partial F/\partial\rho = (\Lambda\sigma - 1/\sigma)\,s(\rho)$. In units of its standard error
+# (s.e.), $|z| \gt 4$ has probability below $10^{-4}$.
 
 
 # %%
@@ -445,13 +341,6 @@ assert np.abs(z["free_energy"]).max() < 4
 assert np.abs(z["plus_one_over_sigma"][1]) > 10
 assert np.abs(z["score_counted_twice"]).max() < 4
 
-# %% [markdown]
-# The last row teaches a lesson. The score has mean zero, so counting it twice leaves the
-# estimator unbiased: no average over samples finds the mistake, the check at fixed noise does.
-# It is not harmless either. At the optimum $w/\sigma_0^2 + g_w = \epsilon/\sigma$, so the mistake
-# doubles the noise of $\partial F/\partial\mu$ where it matters most.
-
-# %%
 optimum = np.array([m, inverse_softplus(s)])
 spread = {
     f.__name__: np.std([f(optimum, row)[1][0] for row in draws])
@@ -462,19 +351,22 @@ print(f"standard deviation of dF/dmu at the optimum, score counted twice / once:
 assert np.isclose(ratio, 2)
 
 # %% [markdown]
+# **The score has mean zero: no average over samples finds that it was counted twice; the check at
+# fixed noise does.** It does harm: at the optimum, where
+# $(w - w_0)/\sigma_0^2 + g_w = \epsilon/\sigma$, it doubles the noise of $\partial F/\partial\mu$.
+#
 # ### What no gradient check sees
 #
-# Where it puts the three together, the report prints $-\log\sigma_{data}$ for the $+\log\sigma_0$
-# that K13 gives. A constant has no gradient, so a check of the gradient passes either way. The
-# value tells: the mean of $\log q - \log P(w)$ is a KL divergence, known in closed form.
+# The report prints $-\log\sigma_0$ in the cost for the $+\log\sigma_0$ that K13 gives. A constant
+# has no gradient. The value tells: the mean of $\log q - \log P(w)$ is a KL divergence.
 
 # %%
 draws = np.random.default_rng(4).standard_normal(200_000)
-sigma, wide = softplus(theta[1]), 2.5  # a prior standard deviation of 2.5 N/cm
+sigma, wide = softplus(theta[1]), 2.5  # a prior standard deviation of 2.5 cm per kg
 sampled = theta[0] + sigma * draws
-kl = -np.log(sigma) - 0.5 * draws**2 + np.log(wide) + 0.5 * (sampled / wide) ** 2
+kl = -np.log(sigma) - 0.5 * draws**2 + np.log(wide) + 0.5 * ((sampled - centre) / wide) ** 2
 kl_error = kl.std(ddof=1) / np.sqrt(kl.size)
-closed = kl_to(0, wide, theta[0], sigma)
+closed = kl_to(centre, wide, theta[0], sigma)
 printed = kl.mean() - 2 * np.log(wide)
 print(f"closed form                    {closed:8.4f} nats")
 print(f"sampled, + log sigma_0         {kl.mean():8.4f} (s.e. {kl_error:.4f})")
@@ -485,15 +377,11 @@ assert printed < 0
 # %% [markdown]
 # ## 4. Descent meets the exact posterior
 #
-# Gradient descent with learning rate $\eta$:
-#
 # $$\mu \leftarrow \mu - \eta\,\frac{\partial F}{\partial\mu} \;(\text{K43}), \qquad
 # \rho \leftarrow \rho - \eta\,\frac{\partial F}{\partial\rho} \;(\text{K44}).$$
 #
-# Fresh noise in every step makes the path wander around the optimum; a falling $\eta$ quietens
-# it, and the mean over the second half of the path averages the rest. Twelve runs with noise of
-# their own give the standard errors. The whole of $F$ is known here, so the descent can
-# be watched on its contours.
+# Fresh noise in every step makes the path wander around the optimum; a falling $\eta$ quietens it.
+# Twelve runs give standard errors.
 
 
 # %%
@@ -525,47 +413,34 @@ def one_weight(seed):
     return lambda theta, eta: update(theta, free_energy(theta, rng.standard_normal(1))[1], eta)
 
 
-start = np.array([0.3, -0.5])
+start = np.array([5.3, -0.5])
 paths = np.array([descend(one_weight(seed), start) for seed in range(12)])
 found, error = summarise(paths)
 for name, value, se, truth in zip(
     ("mean", "standard deviation"), found, error, (m, s), strict=True
 ):
-    print(f"posterior {name}: exact {truth:.4f}, descent {value:.4f} (s.e. {se:.4f}) N/cm")
+    print(f"posterior {name}: exact {truth:.4f}, descent {value:.4f} (s.e. {se:.4f}) cm per kg")
     assert abs(value - truth) < 4 * se
 
 # %%
-fig, ax = plt.subplots(figsize=(5.5, 3.6))
-levels = [0.1, 0.3, 1, 3]
-lines = ax.contour(grid_mu, grid_sigma, F + log_evidence, levels, colors=GREY, linewidths=1)
-ax.clabel(lines, levels[2:], fmt="%g")
-path = np.vstack([start, paths[0]])
-ax.plot(path[:, 0], softplus(path[:, 1]), color=BLUE, lw=0.6, label="one run")
-ax.plot(m, s, "*", color=BLACK, ms=13, mec="white", zorder=3, label="exact posterior")
-ax.legend(loc="upper right")
-ax.set(xlabel="mean μ (N/cm)", ylabel="standard deviation σ (N/cm)", ylim=(0, 0.6))
-ax.set_title("F + log P(D) in nats = KL(q ‖ posterior)", fontsize=10)
-plt.show()
+from IPython.display import HTML
 
-# %% [markdown]
-# *The contours of F are ovals around the exact posterior (star). One run of descent comes from the
-# upper left, and then wanders around the star, ever less.*
-#
-# The same as a film; the slider under it moves the steps. Left is where $q$ is on the contours,
-# right is $q$ itself, beside the posterior that it is to become.
+from bbb_numpy.plots.moving import slider
 
-# %%
-shown = np.unique(np.geomspace(1, len(path), 24).astype(int)) - 1  # few at the end, many early
+shown = np.unique(np.geomspace(1, 2001, 24).astype(int)) - 1  # few at the end, many early
+path, levels = np.vstack([start, paths[0]]), [0.1, 0.3, 1, 3]
 film, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), dpi=64)
-left.contour(grid_mu, grid_sigma, F + log_evidence, levels, colors=GREY, linewidths=1)
-left.plot(m, s, "*", color=BLACK, ms=13, mec="white", zorder=3)
-(trail,) = left.plot([], [], color=BLUE, lw=0.8)
-(dot,) = left.plot([], [], "o", color=BLUE)
-left.set(ylim=(0, 0.6), xlabel="mean μ (N/cm)", ylabel="standard deviation σ (N/cm)")
-right.plot(w, normal(w, m, s), color=BLACK, label="exact posterior")
-(density,) = right.plot([], [], "--", color=BLUE, label="q")
+left.contour(grid_mu, grid_sigma, F + log_evidence, levels, colors="#5A5A5A", linewidths=1)
+left.plot(m, s, "*", color="k", ms=13, mec="white", zorder=3)
+(trail,) = left.plot([], [], color="#0072B2", lw=0.8)
+(dot,) = left.plot([], [], "o", color="#0072B2")
+left.set(ylim=(0, 0.6), xlabel="mean μ (cm per kg)", ylabel="standard deviation σ (cm per kg)")
+right.plot(w, normal(w, m, s), color="k", label="exact posterior")
+(density,) = right.plot([], [], "--", color="#0072B2", label="q")
 highest = 1.1 * normal(0, 0, min(s, softplus(path[:, 1]).min()))
-right.set(xlabel="stiffness w (N/cm)", ylabel="density (cm/N)", xlim=(-1, 3), ylim=(0, highest))
+right.set(
+    xlabel="weight w (cm per kg)", ylabel="density (kg per cm)", xlim=(4, 8), ylim=(0, highest)
+)
 right.legend(loc="upper right", frameon=False)
 
 
@@ -585,11 +460,8 @@ text = (
 HTML(slider(film, lambda k: frame(shown[k]), len(shown), text, dpi=64))
 
 # %% [markdown]
-# *A film: q starts wide at the left of the contours, is soon over the posterior, and stays there,
-# trembling.*
-#
-# The first hundred steps do most of the way. What is left is noise of the gradient,
-# and the falling $\eta$ quietens it.
+# *A film: q starts wide at the left of the contours of F, is soon over the posterior, and stays
+# there, trembling.*
 
 # %%
 kl_of = kl_to(m, s, path[:, 0], softplus(path[:, 1]))
@@ -602,15 +474,34 @@ assert kl_of[-1000:].mean() < kl_of[100:1000].mean()
 # %% [markdown]
 # ## 5. The network
 #
-# (In the derivations: [K31](../derivations.md#k31) to
-# [K42](../derivations.md#k42).)
+# Now the weights of a network with the widths `net` $= (d_{in}, \dots, K)$, in one flat vector. A
+# leading axis carries $S$ samples of them. Rows of data are rows of matrices. With one hidden
+# layer
 #
-# Now many weights: those of a network with the widths `net` $= (d_{in}, \dots, K)$, in one flat
-# vector. First cut it into the matrices $W_l$ and biases $b_l$ of the layers. A leading axis
-# carries $S$ weight samples at once.
-
+# $$z_0 = x W_0 + b_0 \;(\text{K31}), \qquad a_0 = \mathrm{ReLU}(z_0) = z_0\,[z_0 \gt 0]
+# \;(\text{K32}), \qquad f = z_1 = a_0 W_1 + b_1 \;(\text{K36}),$$
+#
+# and every further one repeats the first two (K33, K34, K35). Backwards, let
+# $\delta_l = \partial(-\log P(D|w))/\partial z_l$. From
+# $\partial z_1[b,k]/\partial W_1[h,k] = a_0[b,h]$, summed over the rows $b$,
+#
+# $$\delta_1 = -(y - f)/\sigma_y^2 \;(\text{K37}), \qquad
+# dW_1 = a_0^T \delta_1 \;(\text{K38}), \qquad db_1 = \mathbf 1^T \delta_1 \;(\text{K37}),$$
+#
+# and through the hidden layer, with the gate $[z_0 \gt 0]$ as the slope of ReLU,
+#
+# $$\delta_0 = (\delta_1 W_1^T) \circ [z_0 \gt 0] \;(\text{K39}), \qquad
+# dW_0 = x^T \delta_0 \;(\text{K40, K42}), \qquad
+# db_0 = \mathbf 1^T \delta_0 \;(\text{K39, K41}).$$
+#
+# So a layer remembers what went in, its gate, and its weights.
 
 # %%
+from itertools import pairwise
+
+import bbb_numpy as bbb
+
+
 def unpack(net, w):
     """Cut flat weights (S, P) into W (S, d_in, d_out) and b (S, 1, d_out) of every layer."""
     layers = []
@@ -620,31 +511,6 @@ def unpack(net, w):
     return layers
 
 
-# %% [markdown]
-# Rows of data are rows of matrices: $x = a_{-1}$ is $(B, d_{in})$, and a layer multiplies from the
-# right. With one hidden layer
-#
-# $$z_0 = x W_0 + b_0 \;(\text{K31}), \qquad a_0 = \mathrm{ReLU}(z_0) = z_0\,[z_0 \gt 0]
-# \;(\text{K32}), \qquad f = z_1 = a_0 W_1 + b_1 \;(\text{K36}),$$
-#
-# and every further one repeats the first two with its own letters (K33, K34, K35). Backwards, let
-# $\delta_l = \partial(-\log P(D|w))/\partial z_l$. One entry at a time,
-# $\partial z_1[b,k]/\partial W_1[h,k] = a_0[b,h]$, and every row $b$ contributes:
-#
-# $$\delta_1 = -(y - f)/\sigma_y^2 \;(\text{K37}), \qquad
-# dW_1 = a_0^T \delta_1 \;(\text{K38}), \qquad db_1 = \mathbf 1^T \delta_1 \;(\text{K37}).$$
-#
-# Through the hidden layer, $\partial z_1[b,k]/\partial a_0[b,h] = W_1[h,k]$, and the gate
-# $[z_0 \gt 0]$ is the slope of ReLU:
-#
-# $$\delta_0 = (\delta_1 W_1^T) \circ [z_0 \gt 0] \;(\text{K39}), \qquad
-# dW_0 = x^T \delta_0 \;(\text{K40, K42}), \qquad
-# db_0 = \mathbf 1^T \delta_0 \;(\text{K39, K41}).$$
-#
-# So each layer has to remember three things: what went in, its gate, and its weights.
-
-
-# %%
 def forward(net, w, x):
     """Return the outputs (S, B, K) for the rows x (B, d_in), and what `vjp` needs."""
     a, gate, tape = x, np.ones_like(x), []  # a_{-1} = x is never off
@@ -694,11 +560,9 @@ verify(
 # %% [markdown]
 # ### The order of the factors
 #
-# The report prints $-(y - \hat y)\,w_n\,[z_{n-1} \gt 0]\,a_{n-2}$ for $dW_{n-1}$ (K40). As
-# matrices, $(B, K)$ times $(H, K)$ does not conform in general, so one is tempted to read
-# elementwise products. When all widths are equal and $B = 1$ these even *have the right shape*.
-# Their values are wrong: the sum over the outputs that a hidden unit feeds is missing, and the
-# inputs are paired with the wrong axis.
+# The report prints $-(y - \hat y)\,w_n\,[z_{n-1} \gt 0]\,a_{n-2}$ for $dW_{n-1}$ (K40). Read as
+# elementwise products, with equal widths and $B = 1$, this *has the right shape* and wrong
+# numbers:
 #
 # $$\text{right: } dW_0[i, h] = x_i\,[z_h \gt 0] \sum_k \delta_1[k]\,W_1[h, k], \qquad
 # \text{elementwise: } \delta_1[h]\,W_1[i, h]\,[z_h \gt 0]\,x_h .$$
@@ -726,21 +590,16 @@ for function in (network_nll, elementwise_k40):
 # %% [markdown]
 # ## 6. The step
 #
-# (In the derivations: [K18](../derivations.md#k18) and
-# [D6](../derivations/training.md#d6-sharing-the-complexity-cost-between-minibatches).)
+# One $\mu_j$ and one $\rho_j$ for each weight, independent noise: the *mean field*. K21 and K30
+# hold for each $j$; all they need of the model is $g_w$, and `vjp` has it. The prior is around 0
+# again.
 #
-# Take one $\mu_j$ and one $\rho_j$ for each weight and independent noise: the *mean-field* family.
-# $\log q$ and $\log P(w)$ become sums over $j$, and K21 and K30 hold for each $j$. They do not
-# know the model: all they need is $g_w$, and `vjp` has it.
+# A step sees a minibatch $D_i$. The KL term belongs to all data, so minibatch $i$ pays the share
+# $\pi_i$ ([K18](../derivations.md#k18),
+# [D6](../derivations/training.md#d6-sharing-the-complexity-cost-between-minibatches)), for $B_i$
+# of $N$ rows $B_i/N$:
 #
-# One thing is still missing. A step sees a minibatch $D_i$, and the KL term, which belongs to all
-# data, must not be paid in full by each of them. Minibatch $i$ pays the share $\pi_i$ (K18),
-#
-# $$F_i = \pi_i\,\big[\log q(w|\theta) - \log P(w)\big] - \log P(D_i|w), \qquad \sum_i \pi_i = 1,$$
-#
-# so that the costs of an epoch add up to $F$. The report's $1/n$ is the share of one of $n$
-# examples; for $B_i$ of $N$ rows it is $B_i/N$. Compare with `free_energy` of Section 3: the same
-# lines, with $\pi$, with a network in place of $w x$, with a sum over weights.
+# $$F_i = \pi_i\,\big[\log q(w|\theta) - \log P(w)\big] - \log P(D_i|w), \qquad \sum_i \pi_i = 1 .$$
 
 
 # %%
@@ -790,14 +649,9 @@ assert np.isclose(parts, cost(theta)[0], rtol=1e-13)
 # %% [markdown]
 # ## 7. Training and prediction
 #
-# (In the derivations: [K43](../derivations.md#k43),
-# [D4](../derivations/prediction.md#d4-epistemic-and-aleatoric-variance), and for the exact answers
-# [D8](../derivations/why.md#d8-the-exact-answers-of-linear-regression) and
-# [D28](../derivations/bounds.md#d28-where-the-objectives-lead-exactly).)
-#
-# An epoch visits all rows once, in a new order, a minibatch and fresh noise (K1) at a time.
-# A prediction is a mean over weights. Its variance is that of the functions and that of the noise
-# around each of them (D4):
+# An epoch visits all rows once, in a new order. A prediction is a mean over weights, and its
+# variance is that of the functions and that of the noise around them
+# ([D4](../derivations/prediction.md#d4-epistemic-and-aleatoric-variance)):
 #
 # $$\mathrm{Var}[y] = \underbrace{\mathrm{Var}_q[f(x, w)]}_{\text{epistemic}} + \sigma_y^2 .$$
 
@@ -826,18 +680,19 @@ def predict(net, theta, x, noise, samples, rng):
 
 
 # %% [markdown]
-# The test case has an exact answer: a network without a hidden layer is linear regression. Two
-# springs side by side, their extensions nearly equal, and a force meter whose zero is off: the
-# weights are two stiffnesses (N/cm) and an offset (N). With rows $(x_1, x_2, 1)$ in $X$, the
-# posterior is $N(m, \Lambda^{-1})$ with $\Lambda = I/\sigma_0^2 + X^T X/\sigma_y^2$, a full matrix:
-# the two stiffnesses are correlated, because only their sum is well measured. The free energy of
-# the mean-field $q$ is, with all terms collected,
+# A network without a hidden layer has an exact answer
+# ([D8](../derivations/why.md#d8-the-exact-answers-of-linear-regression)). Two springs hang one
+# below the other. The upper carries $x_1$, the lower $x_2$, nearly the same load (kg, counted from
+# a middle one), and the ruler's zero is off: the weights are $w_1$, $w_2$ and an offset. With the
+# rows $(x_1, x_2, 1)$ in $X$, the posterior is $N(m, \Lambda^{-1})$,
+# $\Lambda = I/\sigma_0^2 + X^T X/\sigma_y^2$, a full matrix: only the sum of $w_1$ and $w_2$ is
+# well measured. For the mean field
 #
 # $$F = \tfrac12 (\mu - m)^T \Lambda\,(\mu - m) + \sum_j \big[\tfrac12\Lambda_{jj}\sigma_j^2
-#   - \log\sigma_j\big] + \text{const}.$$
+#   - \log\sigma_j\big] + \text{const},$$
 #
-# So at the optimum $\mu = m$, but $\sigma_j = \Lambda_{jj}^{-1/2}$, which is at most the standard
-# deviation $(\Lambda^{-1})_{jj}^{1/2}$ of that weight alone: mean-field is too sure of itself. What
+# least at $\mu = m$, $\sigma_j = \Lambda_{jj}^{-1/2}$. That is at most the standard deviation
+# $(\Lambda^{-1})_{jj}^{1/2}$ of the weight alone: **a mean field is too sure of itself**. What
 # remains of $\mathrm{KL}(q\,\|\,P(w|D))$ is the gap
 # $\tfrac12\big(\sum_j \log\Lambda_{jj} - \log\det\Lambda\big)$.
 
@@ -884,15 +739,15 @@ print(f"exact posterior standard deviations of single weights: {np.round(alone, 
 assert (np.abs(found - exact) < 4 * error).all()
 
 # %% [markdown]
-# What this does to predictions depends on the direction. Of both springs stretched together the
-# mean field knows less than the data say; of the difference between them it claims to know more.
+# Of both springs stretched together the mean field knows less than the data say; of the difference
+# between them it claims to know more.
 
 # %%
 rows = np.array([[1.0, 1.0], [1.0, -1.0]])
 _, sampled, _ = predict(net, optimum, rows, noise, 4000, np.random.default_rng(0))
 rows = np.column_stack([rows, np.ones(2)])
 closed = np.sqrt(rows**2 @ mean_field**2)
-print("standard deviation of f at (1, 1) and (1, -1), in N")
+print("standard deviation of f at (1, 1) and (1, -1), in cm")
 print(f"exact posterior {np.round(np.sqrt(np.diag(rows @ covariance @ rows.T)), 3)}")
 print(f"mean field      {np.round(closed, 3)}, predicted {np.round(sampled[:, 0], 3)}")
 assert (np.abs(sampled[:, 0] / closed - 1) < 4 / np.sqrt(2 * 4000)).all()
@@ -901,25 +756,26 @@ angle = np.linspace(0, 2 * np.pi, 200)
 circle = 2 * np.array([np.cos(angle), np.sin(angle)])  # two standard deviations
 fig, ax = plt.subplots(figsize=(5, 3.8))
 w1, w2 = m[:2, None] + np.linalg.cholesky(covariance[:2, :2]) @ circle
-ax.fill(w1, w2, color=GREY, alpha=0.4, lw=0, label="exact posterior")
-ax.plot(*(m[:2, None] + mean_field[:2, None] * circle), "--", color=BLUE, label="mean field")
-ax.plot(*m[:2], "+", color=BLACK)
-ax.set(xlabel="stiffness w1 (N/cm)", ylabel="stiffness w2 (N/cm)", aspect="equal")
+ax.fill(w1, w2, color="#5A5A5A", alpha=0.4, lw=0, label="exact posterior")
+ax.plot(*(m[:2, None] + mean_field[:2, None] * circle), "--", color="#0072B2", label="mean field")
+ax.plot(*m[:2], "+", color="k")
+ax.set(xlabel="w1 (cm per kg)", ylabel="w2 (cm per kg)", aspect="equal")
 ax.set_title("contours at two standard deviations", fontsize=10)
 ax.legend(loc="upper right", frameon=False)
 plt.show()
 
 # %% [markdown]
-# *The exact posterior of the two stiffnesses is a narrow ellipse from the upper left to the lower
+# *The exact posterior of the two weights is a narrow ellipse from the upper left to the lower
 # right: their sum is known, their difference is not. The mean field is an upright ellipse, much
 # shorter, and a little too wide across.*
 #
 # ## 8. These lines are `plain.py`
 #
-# `bbb_numpy.plain` holds the functions of Sections 4 to 7 and a start, so it computes the
-# same numbers to the last bit:
+# [plain.py](../bbb_numpy/plain.py) holds these functions, and computes the same to the last bit:
 
 # %%
+from types import SimpleNamespace
+
 rng = np.random.default_rng(8)
 net, prior, noise = (2, 5, 3), 1.5, 0.7
 x, y, eps = (rng.standard_normal(shape) for shape in ((6, 2), (6, 3), (4, P)))
@@ -937,14 +793,14 @@ def numbers_of(functions):
 
 here = SimpleNamespace(value_and_grad=value_and_grad, fit=fit, predict=predict)
 assert all(np.array_equal(a, b) for a, b in zip(numbers_of(here), numbers_of(plain), strict=True))
-print(inspect.getsource(plain.value_and_grad))
+print("the same bits")
 
 # %% [markdown]
 # The fast path has the same pieces with buffers, for other models too:
 # [`network.vjp`](../bbb_numpy/parts/network.py) holds K37-K42,
-# [`posteriors.MeanField.pull_back`](../bbb_numpy/parts/posteriors.py) holds K21 and K30, and
-# [`Reparameterised`](../bbb_numpy/gradients/reparameterised.py) joins them. Same theta, same
-# noise, same numbers, up to rounding:
+# [`posteriors.MeanField.pull_back`](../bbb_numpy/parts/posteriors.py) K21 and K30,
+# [`Reparameterised`](../bbb_numpy/gradients/reparameterised.py) joins them. It is what trains, so
+# it is what is checked; `bbb-numpy gradcheck` does that for any network.
 
 # %%
 model = bbb.Model(bbb.MLP(net), bbb.GaussianPrior(prior), bbb.GaussianLikelihood(noise))
@@ -956,22 +812,20 @@ print(f"F: fast {value:.6f}, plain {plain_value:.6f} nats")
 print(f"largest difference of the gradients / largest gradient: {difference:.0e}")
 assert np.isclose(value, plain_value, rtol=1e-13)
 assert difference < 1e-13
-
-# %% [markdown]
-# Training calls this very function, so it is the one to check. `bbb-numpy gradcheck` does so for
-# any network, term by term, and names the worst coordinate down to the layer.
-
-# %%
 verify("fast path", lambda t: fast.value_and_grad(t, eps, x, y, 0.25)[:2], theta, gates=gates_of)
 
 # %% [markdown]
 # ## 9. The report's cubic
 #
-# The report's second problem is $y = x^3 + N(0, 3^2)$ for $x$ in $[-4, 4]$. Three choices differ
-# from the report: $x$ and $y$ are scaled to unit standard deviation, the noise is given its true
-# standard deviation instead of 1, and $\sigma$ starts at 0.13, as in Section 0.
+# The report's second problem is $y = x^3 + N(0, 3^2)$ on $[-4, 4]$. Here $x$ and $y$ are scaled to
+# unit standard deviation, the noise is given its true one in place of 1, and $\sigma$ starts at
+# 0.13.
 
 # %%
+from bbb_numpy.evaluation.predictive import Predictive
+from bbb_numpy.plots import fits as plots
+from bbb_studies.data import toys
+
 rng = np.random.default_rng(7)
 x, y, truth = toys.cubic(rng, rows=500, low=-4, high=4, noise=3)
 x_scale, y_scale = x.std(), y.std()
@@ -1004,47 +858,21 @@ right.set(xlabel="x (dimensionless)", ylabel="y − x³ (dimensionless)", xlim=(
 plt.show()
 
 # %% [markdown]
-# *The cubic, 500 noisy points between -4 and 4, and the fit with its bands. Between the dotted ends
-# of the data the mean lies near the curve; beyond them it runs on as a straight line, in a band
-# that widens, while the curve turns away. On the right, less the truth, the bands within the data.*
+# *The cubic, 500 noisy points between -4 and 4, and the fit with its bands. Between the dotted
+# ends of the data the mean lies near the curve; beyond them it runs on as a straight line, in a
+# band that widens, while the curve turns away. On the right, less the truth, the bands within the
+# data.*
 #
-# Inside the data the mean follows the curve (on the right the truth is subtracted), and outside
-# the band opens. It does not open nearly as far as the error goes. The gradients are exact all the
-# same. What is limited is the network, which goes on in straight lines, and the mean-field
-# family, which Section 7 showed to be too sure of itself in some directions.
+# Outside the data the band opens, not nearly as far as the error goes. The gradients are exact all
+# the same. What is limited is the network, which goes on in straight lines, and the mean field.
 #
 # ### The report's own start
 #
-# The report starts with $\rho = -5$, that is $\sigma = 0.0067$, and stops after 100 epochs with
-# $\eta = 10^{-3}$. Was anything learned of $\sigma$ by then? As long as $-1/\sigma$ rules K30, an
-# epoch adds $\eta$ to $\rho$ whatever the data say, since $s(\rho) \approx \sigma$. With the
-# curvature $\Lambda$ of $F$ for this weight, as in Section 2, the mean slope is
-# $(\Lambda\sigma - 1/\sigma)\,s(\rho)$, and descent takes the *precision* from that of the
-# start to $\Lambda$
-# ([derivation](../derivations/training.md#how-long-sigma-stays-at-its-start)):
-#
-# $$\frac1{\sigma^2} = \Lambda + \Big(\frac1{\sigma_0^2} - \Lambda\Big)\,
-#   e^{-2\eta\,\cdot\,\text{epochs}} .$$
-#
-# The start is forgotten when both parts are equal, after about
-# $\log(\Lambda^{-1/2} / \sigma_0)/\eta$ epochs. One weight with $\Lambda = 100$ shows it, along its
-# mean slope; then the example of Section 0, from both starts.
-
-# %%
-stiffness, eta, start = 100.0, 2e-3, softplus(plain.SECTION_7)
-epochs, rho, path = np.arange(3001), float(plain.SECTION_7), []
-for _ in epochs:
-    path.append(softplus(rho))
-    rho = update(rho, (stiffness * softplus(rho) - 1 / softplus(rho)) * sigmoid(rho), eta)
-decayed = (stiffness + (start**-2 - stiffness) * np.exp(-2 * eta * epochs)) ** -0.5
-forgotten = np.log(1 / (stiffness * start**2) - 1) / (2 * eta)
-print(
-    f"the start is forgotten after {forgotten:.0f} epochs, log(0.1 / {start:.4f}) / eta =", end=" "
-)
-print(f"{np.log(0.1 / start) / eta:.0f}")
-print(f"largest difference of formula and descent {np.abs(path / decayed - 1).max():.1%}")
-assert np.abs(path / decayed - 1).max() < 0.05
-assert np.isclose(path[round(forgotten)], 0.1 / 2**0.5, rtol=0.05)
+# The report starts at $\rho = -5$, $\sigma = 0.0067$, and stops after 100 epochs with
+# $\eta = 10^{-3}$. As long as $-1/\sigma$ rules K30, an epoch adds $\eta$ to $\rho$ whatever the
+# data say; the start is forgotten after about $\log(\Lambda^{-1/2} / \sigma_{start})/\eta$ epochs
+# ([derivation](../derivations/training.md#how-long-sigma-stays-at-its-start)). The parabola, from
+# both starts:
 
 # %%
 net, prior, noise, marks = (1, 20, 1), 1.0, 0.3, (0, 300, 1000, 2000, 4000)
@@ -1055,7 +883,7 @@ for name, first in (("-2", -2), ("-5", plain.SECTION_7)):
     y = x**2 + 0.3 * rng.standard_normal((100, 1))
     theta = plain.init(net, rng, first)
     for before, mark in pairwise((0, *marks)):
-        theta = plain.fit(net, theta, x, y, prior, noise, eta, mark - before, 10, 1, rng)
+        theta = plain.fit(net, theta, x, y, prior, noise, 2e-3, mark - before, 10, 1, rng)
         sigmas[name, mark] = softplus(np.split(theta, 2)[1])
         end[name, mark] = plain.predict(
             net, theta, np.array([[6.0]]), noise, 1000, np.random.default_rng(1)
@@ -1075,61 +903,49 @@ assert end["-2", 300] > 4 * end["-5", 300]
 assert np.isclose(end["-2", 4000], end["-5", 4000], rtol=0.25)
 
 # %% [markdown]
-# From $\rho = -5$ the band after 300 epochs is that of the start: no data have entered, and a
-# sixth of the width is all there is. After 4,000 epochs both starts are at the same place. So a
-# small $\sigma$ at the start is no error, but it costs epochs, and whoever stops early has learned
-# nothing of the uncertainty. Momentum divides the time by ten, and Adam counts steps in the place
-# of epochs: `BayesianMLPRegressor` and `bbb-numpy report` use it. And whatever the start,
-# a check of a gradient, and a proof, is about the derivative of $F$. Neither makes $q$ a good
+# From $\rho = -5$ the band after 300 epochs is that of the start: no data have entered. After
+# 4,000 both starts are at the same place. **Whoever stops early has learned nothing of the
+# uncertainty.** Momentum divides the time by ten, and Adam counts steps in place of epochs:
+# `BayesianMLPRegressor` and `bbb-numpy report` use it. No check of a gradient makes $q$ a good
 # posterior.
 #
 # ## 10. Exercises
 #
 # 1. The report prints $\partial P(D|w)/\partial w$ where $\partial(-\log P(D|w))/\partial w$ is
 #    meant. Code it as printed, for one weight, and read what `gradcheck.check` says.
-# 2. In Section 3, *subtract* $\epsilon/\sigma$ from $\partial F/\partial\mu$ instead of adding it.
-#    What is its standard deviation at the optimum now? Is it unbiased? Does it pass the check? Why
-# not?
-# 3. Give the springs of Section 7 a full covariance: $w = \mu + C\epsilon$ with $C$ lower
-#    triangular. Derive the gradient for $C$, check it, and see the gap close.
+# 2. In Section 3, *subtract* $\epsilon/\sigma$ from $\partial F/\partial\mu$. What is its standard
+#    deviation at the optimum now? Is it unbiased? Why does it not pass the check?
+# 3. Give the springs of Section 7 a full covariance: $w = \mu + C\epsilon$, $C$ lower triangular.
+#    Derive the gradient for $C$, check it, and see the gap close.
 # 4. Put $\tanh$ for ReLU in Section 5. Which lines change, and why does the central difference
 #    then need no `gates`?
 # 5. Train the cubic on $[-1, 1]$ with 125 rows. How does the epistemic standard deviation at
 #    $x = \pm 6$ compare with the error there?
-# 6. Give the descent of Section 4 a memory
-#    ([D2](../derivations/training.md#d2-momentum)): $v \leftarrow 0.9\,v + g$, and a step of
-#    $-\eta\,v$. Up to which $\eta$ does $\mu$ stay at its optimum, without and with it?
+# 6. Give the descent of Section 4 a memory ([D2](../derivations/training.md#d2-momentum)):
+#    $v \leftarrow 0.9\,v + g$, and a step of $-\eta\,v$. Up to which $\eta$ does $\mu$ stay at its
+#    optimum, without and with it?
 # 7. Make the noise of K1 yourself, from uniform numbers
-#    ([D11](../derivations/numbers-and-proofs.md#d11-normal-noise-from-uniform-noise)). Which is the
-#    largest number that can come out if the uniform ones are float32?
+#    ([D11](../derivations/numbers-and-proofs.md#d11-normal-noise-from-uniform-noise)). Which is
+#    the largest number that can come out if the uniform ones are float32?
 #
 # <details><summary>Hints</summary>
 #
-# 1. [K19](../derivations.md#k19): $\partial P/\partial w = -P\,g_w$.
-#    The sign is turned, and a density of eight targets is a tiny number.
-# 2. At the optimum $w/\sigma_0^2 + g_w$ is $\epsilon/\sigma$, so the difference is 0 for every
-#    $\epsilon$. $E[\epsilon] = 0$ keeps it unbiased. It is the gradient of another function:
+# 1. [K19](../derivations.md#k19): $\partial P/\partial w = -P\,g_w$, and a density of eight
+#    targets is a tiny number.
+# 2. At the optimum $(w - w_0)/\sigma_0^2 + g_w$ is $\epsilon/\sigma$: the difference is 0 for
+#    every $\epsilon$. It is the gradient of another function:
 #    [D20](../derivations/estimators.md#d20-sticking-the-landing).
-# 3. The gradient for $C$ is a lower triangle,
-#    [M3](../derivations/correlated-posteriors.md#m3-the-gradient-for-l). The posterior is now in
-#    the family, so the gap can become 0.
-# 4. The gate becomes the slope $1 - a^2$ ([D10](../derivations/numbers-and-proofs.md#d10-tanh)). A
-#    kink is what made differences wrong, and tanh has none.
+# 3. [M3](../derivations/correlated-posteriors.md#m3-the-gradient-for-l) is a lower triangle. The
+#    posterior is now in the family.
+# 4. The gate becomes $1 - a^2$ ([D10](../derivations/numbers-and-proofs.md#d10-tanh)), which has
+#    no kink.
 # 5. Outside the data the mean goes on as a straight line, and at $x = 6$ the truth is 216.
-#    `bbb-numpy report` prints both numbers for such a fit.
-# 6. The curvature of $F$ for $\mu$ is $1/s^2$, with the standard deviation $s$ of the posterior.
-#    Powers die out for $\eta / s^2 \lt 2$ without a memory, and $\eta / s^2 \lt 2\,(1 + 0.9)$ with
-# it.
-# 7. Radius and angle of two normal numbers are independent. A uniform float32 number is a multiple
-#    of $2^{-24}$, so that no radius is above $\sqrt{48\log 2} = 5.77$.
+# 6. The curvature of $F$ for $\mu$ is $1/s^2$. Powers die out for $\eta / s^2 \lt 2$ without a
+#    memory, and $\eta / s^2 \lt 2\,(1 + 0.9)$ with it.
+# 7. A uniform float32 number is a multiple of $2^{-24}$, so that no radius is above
+#    $\sqrt{48\log 2} = 5.77$.
 #
 # </details>
 #
-# **Next:** [02](02_mixture_prior.ipynb) puts a mixture in the place of the Gaussian prior.
-#
-# **Where to read on.** [derivations.md](../derivations.md) derives all of the report's equations in
-# its order, with the printed form beside the corrected one. Then the fast path, from the floor up:
-# [numerics](../bbb_numpy/numeric/elementary.py), [network](../bbb_numpy/parts/network.py),
-# [posteriors](../bbb_numpy/parts/posteriors.py),
-# [the gradient](../bbb_numpy/gradients/reparameterised.py),
-# [training](../bbb_numpy/training/loop.py).
+# **Next:** [02](02_mixture_prior.ipynb) puts a mixture in the place of the Gaussian prior. All
+# equations in their order: [derivations.md](../derivations.md).
