@@ -167,8 +167,8 @@ plt.show()
 
 # %% [markdown]
 # *Left: eight measured stretches, and the band of lines that the posterior allows, from a point at
-# load zero to two and a half centimetres wide at 4 kg. Right: the prior around 5, the likelihood to the right
-# of it, and the posterior between the two, narrower than both.*
+# load zero to two and a half centimetres wide at 4 kg. Right: the prior around 5, the likelihood
+# to the right of it, and the posterior between the two, narrower than both.*
 #
 # Eight noisy points do not fix one $w$. The posterior keeps all that fit, and the standard
 # deviation of $w x$ is $|x|\,\Lambda^{-1/2}$, growing with the load.
