@@ -5,6 +5,7 @@ import re
 from math import comb, lgamma
 from pathlib import Path
 from statistics import NormalDist
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -29,7 +30,10 @@ def figures():
     spec = importlib.util.spec_from_file_location("figures_of_the_derivations", SOURCE)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
+    names = {"FIGURES": module.FIGURES, "write": module.write}
+    for chapter in module.CHAPTERS:
+        names = {**vars(chapter), **names}
+    return SimpleNamespace(**names)
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)

@@ -1,0 +1,1 @@
+"""The figures of each chapter of the book: what computes, apart from what draws."""

@@ -1,0 +1,56 @@
+"""Figures of the chapter "Microcanonical samplers"."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, SKY, VERMILLION, legend_above
+from bbb_numpy.sampling.mcmc.leapfrog import Phase
+from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
+from bbb_numpy.sampling.mcmc.microcanonical import isokinetic
+from chapters.shared import target, titled, trajectory
+
+
+def steered(steps: int = 24, step_size: float = 0.25) -> Any:
+    """Return (steps + 1, 4) place, fall of log pi and work of a path of constant speed (D49)."""
+    metric, start = DiagonalMetric(np.ones(2)), np.array([[-1.8, -0.4]])
+    direction = np.array([[0.2, -1.3]]) / np.hypot(0.2, 1.3)
+    phase = Phase(start, direction, *target(start))
+    path, work, first = [], 0.0, phase.log_density[0]
+    for _ in range(steps + 1):
+        path.append((*phase.position[0], first - phase.log_density[0], work))
+        phase, more = isokinetic(target, metric, phase, step_size)
+        work += more[0]
+    return np.array(path)
+
+
+def constant_speed() -> Figure:
+    """Draw a path of constant speed beside one of constant energy, and its two accounts."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    x, y = np.meshgrid(np.linspace(-3.6, 3.6, 90), np.linspace(-2.4, 2.4, 90))
+    density = target(np.column_stack([x.ravel(), y.ravel()]))[0].reshape(x.shape)
+    left.contour(x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid")
+    path = steered()
+    left.plot(*trajectory()[0].T, "s--", color=GREY, mfc="white", ms=3.5, lw=1,
+              label="constant energy (HMC)")  # fmt: skip
+    left.plot(*path[:, :2].T, "o-", color=VERMILLION, ms=3.5, lw=1, label="constant speed")
+    left.plot(*path[0, :2], "*", color=BLACK, ms=12)
+    left.set(xlim=(-3.6, 3.6), ylim=(-2.4, 2.4), aspect="equal", xlabel="$\\theta_1$")
+    left.set_ylabel("$\\theta_2$")
+    steps, (fall, work) = np.arange(len(path)), path[:, 2:].T
+    right.plot(steps, fall, "--", color=BLUE, label="fall of $\\log P$")
+    right.plot(steps, work, ":", color=GREEN, lw=1.8, label="work")
+    right.plot(steps, fall + work, color=BLACK, label="sum $\\Delta$")
+    right.set(xlabel="step", ylabel="nats")
+    for ax, title in ((left, "24 steps of 0.25 from the star"), (right, "What is kept")):
+        legend_above(ax, 3)
+        titled(ax, title)
+    return figure
+
+
+FIGURES: dict[str, Callable[[], Figure]] = {
+    "constant-speed": constant_speed,
+}

@@ -1,0 +1,162 @@
+"""Figures of the chapter "What can go wrong: numbers and proofs"."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from bbb_numpy import MLP
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.numeric.elementary import softplus_parts
+from bbb_numpy.parts.network import forward
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, legend_above
+from chapters.shared import blank, complexity_and_misfit, edge, node, slope, titled
+
+# D7: the softplus family
+
+
+def naive_ratio(rho: Any) -> Any:
+    """Return sigmoid / softplus as it stands in the report (K23, K25)."""
+    with np.errstate(all="ignore"):
+        return 1 / (1 + np.exp(-rho)) / np.log(1 + np.exp(rho))
+
+
+def softplus() -> Figure:
+    """Draw softplus and sigmoid, and their ratio computed in two ways."""
+    figure = Figure(figsize=(8.4, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    rho = np.linspace(-6, 4, 201)
+    parts = softplus_parts(rho)
+    left.plot(rho, parts.softplus, color=BLUE, label="$\\sigma = \\log(1 + e^\\rho)$")
+    left.plot(rho, parts.sigmoid, "--", color=VERMILLION, label="its slope $s(\\rho)$")
+    left.plot(rho, np.maximum(rho, 0), ":", color=GREY, label="max$(\\rho, 0)$")
+    left.set_xlabel("$\\rho$")
+    left.set_ylabel("standard deviation, slope (no unit)")
+    legend_above(left, 3)
+    titled(left, "Softplus is positive everywhere")
+    far = np.linspace(-40, -28, 301)
+    naive = naive_ratio(far)
+    finite = np.isfinite(naive)
+    right.plot(far[finite], naive[finite], color=VERMILLION, lw=0.9, label="as written")
+    right.plot(far, softplus_parts(far).ratio, "--", color=BLACK, label="as computed (D7)")
+    right.axvspan(far[0], far[finite][0], color="#E6E6E6", label="as written: infinite")
+    right.set(xlim=(-40, -28), ylim=(0, 2.5))
+    right.set_xlabel("$\\rho$")
+    right.set_ylabel("$s(\\rho) / \\sigma$")
+    legend_above(right, 3)
+    titled(right, "The ratio of K30, in double precision")
+    return figure
+
+
+# K31, D51, W3: a neuron, a network, and the two graphs of reparameterisation
+
+NEURON_INPUTS, NEURON_WEIGHTS, NEURON_BIAS = (1.0, -2.0, 0.5), (0.6, 0.3, -1.2), 0.2
+
+
+def neuron(activation: str) -> float:
+    """Return the output of the neuron of the picture: a network of one unit that is passed on."""
+    w = np.array([*NEURON_WEIGHTS, NEURON_BIAS, 1.0, 0.0])
+    found, _ = forward(MLP((3, 1, 1), activation), w[None], np.array([NEURON_INPUTS]), Buffers())
+    return float(found.item())
+
+
+def network() -> Figure:
+    """Draw a neuron with its numbers, and a network of such neurons."""
+    figure = Figure(figsize=(8.4, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for row, (x, w) in enumerate(zip(NEURON_INPUTS, NEURON_WEIGHTS, strict=True)):
+        node(left, (0, 2 - row), f"${x:g}$")
+        factor = f"$\\times {w:g}$" if w > 0 else f"$\\times ({w:g})$"
+        edge(left, (0, 2 - row), (1.5, 1), factor, away=(-0.1, 0.07 * (1 - row)))
+    z = float(np.dot(NEURON_INPUTS, NEURON_WEIGHTS) + NEURON_BIAS)
+    node(left, (1.5, 1), "$\\Sigma$")
+    edge(left, (1.5, 2), (1.5, 1), f"+ {NEURON_BIAS:g}", away=(0.25, 0.25))
+    node(left, (2.9, 1), "$s$", "s")
+    edge(left, (1.5, 1), (2.9, 1), f"$z = {z:g}$", away=(0, 0.16))
+    edge(left, (2.9, 1), (4.2, 1), "")
+    left.text(4.25, 1, f"{neuron('sigmoid'):.3f}", ha="left", va="center")
+    left.set(xlim=(-0.4, 5), ylim=(-0.5, 2.5))
+    blank(left, "A neuron: weighted sum, bias, sigmoid")
+    sizes = (3, 4, 4, 1)
+    places = [[(1.3 * k, (n - 1) / 2 - j) for j in range(n)] for k, n in enumerate(sizes)]
+    for before, after in pairwise(places):
+        for start in before:
+            for end in after:
+                right.plot(*zip(start, end, strict=True), color=GREY, lw=0.8, zorder=1)
+    for layer, name in zip(places, ("x", "a_0", "a_1", "f"), strict=True):
+        for at in layer:
+            node(right, at, f"${name}$", size=500)
+    for k in range(3):
+        right.text(1.3 * k + 0.65, -2.1, f"$W_{k}, b_{k}$", ha="center", fontsize="small")
+    right.set(xlim=(-0.4, 4.3), ylim=(-2.4, 2))
+    blank(right, "A network 3-4-4-1, K31 to K36")
+    return figure
+
+
+# D9, D44: a slope measured, and a slope proved
+
+
+def measured(steps: Any, at: float = -1.3) -> dict[str, Any]:
+    """Return the relative error of three measured slopes of the spring's F for rho, by step."""
+
+    def f(rho: Any) -> Any:
+        return sum(complexity_and_misfit(4.7, np.log(1 + np.exp(rho))))
+
+    ahead, behind = (f(at + s * steps) - f(at - s * steps) for s in (1, 2))
+    found = {
+        "second order": ahead / (2 * steps),
+        "fourth order": (8 * ahead - behind) / (12 * steps),
+        "complex step": f(at + 1j * steps).imag / steps,
+    }
+    right = slope(np.array([4.7, at]))[1]
+    return {name: np.abs(each / right - 1) for name, each in found.items()}
+
+
+def excess(points: int, rng: np.random.Generator, surplus: int) -> Any:
+    """Return, over p, slope of the value less slope by hand of the spring at random residues.
+
+    The value is -log P(w, y) but for a constant, 2 (w - 5)^2 + 2 (w - 5.5)^2; by hand stands
+    8 w - 42, and `surplus` times (w - 5) / 10^14.
+    """
+    p = (1 << 61) - 1
+    found = []
+    for w in rng.integers(0, p, points).tolist():
+        half = pow(2, -1, p)
+        value = [(w - 5, 1), (w - 11 * half, 1)]  # dual numbers: residue and slope
+        squares = sum(2 * 2 * a * b for a, b in value)
+        by_hand = 8 * w - 42 + surplus * (w - 5) * pow(10**14, -1, p)
+        found.append((squares - by_hand) % p / p)
+    return np.array(found)
+
+
+def oracles() -> Figure:
+    """Draw the error of measured slopes against the step, and residues of a right and wrong one."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    steps = np.logspace(-12, -0.5, 70)
+    for (name, error), colour, mark in zip(
+        measured(steps).items(), (VERMILLION, BLUE, GREEN), "os^", strict=True
+    ):
+        left.loglog(steps, error + 1e-17, mark, color=colour, ms=3.5, label=name)
+    left.set(ylim=(5e-18, 10), xlabel="step $h$ (units of $\\rho$)", ylabel="relative error")
+    legend_above(left, 3)
+    titled(left, "Measured: $\\partial F / \\partial\\rho$ of the spring")
+    for surplus, colour, mark, name in (
+        (1, VERMILLION, "o", "wrong by $10^{-14}$"),
+        (0, BLUE, "s", "right"),
+    ):
+        shares = excess(60, np.random.default_rng(0), surplus)
+        right.plot(range(1, 61), shares, mark, color=colour, ms=4, label=name)
+    right.set(ylim=(-0.05, 1.05), xlabel="random point of the field", ylabel="excess / $p$")
+    legend_above(right, 2)
+    titled(right, "Proved: excess of the slope, modulo $p$")
+    return figure
+
+
+FIGURES: dict[str, Callable[[], Figure]] = {
+    "network": network,
+    "softplus": softplus,
+    "oracles": oracles,
+}

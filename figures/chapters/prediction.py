@@ -1,0 +1,218 @@
+"""Figures of the chapter "Prediction"."""
+
+from collections.abc import Callable
+from math import log
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from bbb_numpy.evaluation.certificate import binary_kl, invert_kl
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PALE, VERMILLION, legend_above
+from chapters.shared import SPRING, gaussian, spring_after, titled
+
+# D4, R9, D5, D29, D46, D57: predictions
+
+
+def variances_of_the_spring(load: Any, readings: Any) -> tuple[Any, Any]:
+    """Return the epistemic and the aleatoric variance in cm^2 of a stretch (D4)."""
+    return np.square(load) * spring_after(readings)[1] ** 2, np.ones_like(load)
+
+
+def two_variances() -> Figure:
+    """Draw both bands of the spring against the load, and both variances against readings."""
+    figure = Figure(figsize=(8.4, 4.0), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    load = np.linspace(0, 6, 61)
+    epistemic, aleatoric = variances_of_the_spring(load, 1)
+    for variance, look in (
+        (epistemic + aleatoric, {"color": PALE, "label": "total: a new reading"}),
+        (epistemic, {"color": BLUE, "alpha": 0.6, "label": "epistemic: the line"}),
+    ):
+        width = 2 * np.sqrt(variance)
+        left.fill_between(load, -width, width, lw=0, **look)
+    left.axhline(0, color=VERMILLION, label="predicted mean, 5.25 $x$")
+    left.plot(2, 11 - 2 * SPRING[0], "o", color=BLACK, ms=5, label="reading")
+    left.set(xlim=(0, 6), ylim=(-5.5, 5.5), xlabel="load $x$ (kg)")
+    left.set_ylabel("stretch less its mean (cm)")
+    n = np.arange(0, 21)
+    epistemic, aleatoric = variances_of_the_spring(np.full(21, 4.0), n)
+    right.plot(n, epistemic + aleatoric, color=BLACK, label="total")
+    right.plot(n, epistemic, "o--", ms=4, color=BLUE, label="epistemic")
+    right.plot(n, aleatoric, ":", color=GREY, lw=2, label="aleatoric")
+    right.set(xlim=(0, 20), ylim=(0, 5.2), xticks=[0, 5, 10, 15, 20])
+    right.set(xlabel="readings at 2 kg", ylabel="variance at 4 kg (cm²)")
+    titles = (left, "After one reading, ± 2 standard deviations"), (right, "More readings")
+    for ax, title in titles:
+        legend_above(ax, 2 if ax is left else 3)
+        titled(ax, title)
+    return figure
+
+
+def relu_moments(mu: Any, sigma: Any) -> Any:
+    """Return E max(w, 0) for w = N(mu, sigma^2) (R9)."""
+    normal = NormalDist()
+    ratio = np.asarray(mu) / sigma
+    return mu * np.vectorize(normal.cdf)(ratio) + sigma * np.vectorize(normal.pdf)(ratio)
+
+
+def mean_output() -> Figure:
+    """Draw one ReLU over the density of its weight, and what the means of both differ by."""
+    figure = Figure(figsize=(8.4, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    mu, sigma = 0.1, log(2)
+    w, every = np.linspace(-2.2, 2.4, 231), np.linspace(-2, 2, 161)
+    left.fill_between(w, gaussian(w, mu, sigma), color=PALE, lw=0, label="density of $w$")
+    left.plot(w, np.maximum(w, 0), color=BLACK, label="$f(w) = \\max(w, 0)$")
+    left.axhline(relu_moments(mu, sigma), color=BLUE, ls="--", lw=1.6, label="mean of $f$: 0.33")
+    left.plot(mu, mu, "s", color=VERMILLION, ms=7, label="$f$ of the mean: 0.10")
+    left.set(xlim=(-2.2, 2.4), ylim=(0, 1.5), xlabel="$w$", ylabel="output; density")
+    right.plot(every, relu_moments(every, sigma), "--", color=BLUE, lw=1.6, label="mean of $f$")
+    right.plot(every, np.maximum(every, 0), color=VERMILLION, label="$f$ of the mean")
+    right.set(xlim=(-2, 2), ylim=(0, 2), xlabel="mean $\\mu$ of $w$", ylabel="output")
+    titles = (left, "$w$ from $N(0.1, 0.69^2)$"), (right, "They differ at the bend")
+    for ax, title in titles:
+        legend_above(ax, 2)
+        titled(ax, title)
+    return figure
+
+
+def log_density_of_draws(y: float, samples: Any, repeats: int = 20_000) -> tuple[Any, float]:
+    """Return mean estimates of log P(y | 2 kg) from so many weights, and the truth (D5)."""
+    rng, (mean, deviation) = np.random.default_rng(0), spring_after(1)
+    found = []
+    for count in samples:
+        w = mean + deviation * rng.standard_normal((repeats, count))
+        found.append(np.log(gaussian(y, 2 * w, 1).mean(axis=1)).mean())
+    return np.array(found), log(gaussian(y, 2 * mean, (1 + 4 * deviation**2) ** 0.5))
+
+
+def log_density() -> Figure:
+    """Draw the mean estimate of a log predictive density against the number of samples."""
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    ax = figure.subplots()
+    samples = (1, 2, 4, 8, 16, 32, 64, 128)
+    found, truth = log_density_of_draws(13, samples)
+    ax.axhline(truth, color=BLACK, label="log of the mean density")
+    ax.plot(samples, found, "o--", color=BLUE, ms=5, label="mean of its estimate")
+    ax.axhline(found[0], color=GREY, ls=":", lw=1.8, label="mean of the log densities")
+    ax.set(xscale="log", xlabel="weights $S$ that are drawn", ylabel="nats")
+    ax.set_xticks(samples, [str(one) for one in samples])
+    ax.minorticks_off()
+    legend_above(ax, 2)
+    titled(ax, "A second reading at 2 kg, of 13 cm")
+    return figure
+
+
+def entropy(p: Any) -> Any:
+    """Return the entropy in nats of two classes with probabilities p and 1 - p, 0 < p < 1."""
+    return -p * np.log(p) - (1 - p) * np.log1p(-p)
+
+
+def entropies() -> Figure:
+    """Draw the entropy of two classes, its chord, and the two parts of it."""
+    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    ax = figure.subplots()
+    p, ends = np.linspace(1e-6, 1 - 1e-6, 201), np.array([0.1, 0.7])
+    middle, chord = ends.mean(), entropy(ends).mean()
+    ax.plot(p, entropy(p), color=BLACK, label="entropy $H$")
+    ax.plot(ends, entropy(ends), "o--", color=GREY, ms=7, label="two weight vectors")
+    for low, high, colour, width, label in (
+        (0, chord, ORANGE, 7, f"aleatoric: {chord:.2f} nats"),
+        (chord, entropy(middle), BLUE, 3, f"epistemic: {entropy(middle) - chord:.2f} nats"),
+    ):
+        ax.plot([middle, middle], [low, high], color=colour, lw=width, label=label,
+                solid_capstyle="butt")  # fmt: skip
+    ax.set(xlim=(0, 1), ylim=(0, 0.75), xlabel="probability of the first class", ylabel="nats")
+    legend_above(ax, 2)
+    titled(ax, "Two that disagree: 0.1 and 0.7")
+    return figure
+
+
+HUMPS = ((-2.0, 0.6), (2.0, 1.0))  # mean and standard deviation of two equal components
+
+
+def mixture_intervals(content: float = 0.9) -> tuple[Any, Any, Any]:
+    """Return the central interval, the region of highest density, the mean of quantiles (D46)."""
+    y = np.linspace(-7, 8, 150_001)
+    density = sum(gaussian(y, *hump) for hump in HUMPS) / 2
+    mass = np.cumsum(density) * (y[1] - y[0])
+    tails = (0.5 - content / 2, 0.5 + content / 2)
+    order = np.argsort(-density)
+    level = density[order[np.searchsorted(np.cumsum(density[order]) * (y[1] - y[0]), content)]]
+    inside = np.flatnonzero(np.diff(np.r_[0, density >= level, 0]))
+    normals = [NormalDist(*hump) for hump in HUMPS]
+    mean_of_quantiles = [np.mean([one.inv_cdf(u) for one in normals]) for u in tails]
+    region = y[np.minimum(inside, len(y) - 1)].reshape(-1, 2)
+    return np.interp(tails, mass, y), region, np.array(mean_of_quantiles)
+
+
+def intervals() -> Figure:
+    """Draw a mixture of two humps, and three answers to the question for 90 %."""
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    ax = figure.subplots()
+    y = np.linspace(-4.5, 5.5, 401)
+    parts = [gaussian(y, *hump) / 2 for hump in HUMPS]
+    ax.fill_between(y, sum(parts), color=PALE, lw=0)
+    ax.plot(y, sum(parts), color=BLACK, label="predictive density")
+    central, region, wrong = mixture_intervals()
+    rows = ([central], BLUE, "-", "central"), (region, GREEN, "--", "highest density")
+    for place, (pieces, colour, dash, label) in enumerate(
+        (*rows, ([wrong], VERMILLION, "-.", "mean of quantiles: wrong"))
+    ):
+        for k, piece in enumerate(pieces):
+            ax.plot(piece, [-0.04 - 0.04 * place] * 2, dash, color=colour, lw=3,
+                    label=None if k else label, marker="|", ms=9)  # fmt: skip
+    ax.set(xlim=(-4.5, 5.5), ylim=(-0.15, 0.36), yticks=[0, 0.1, 0.2, 0.3])
+    ax.set(xlabel="target $y$", ylabel="density")
+    legend_above(ax, 2)
+    titled(ax, "Two weights, one prediction, 90 %")
+    return figure
+
+
+CERTIFIED = (  # wrong on its images (%), KL in nats an image, certificate (%), after D58
+    ("free energy", 2.26, 29.7, 100.0, "^"),
+    ("the bound", 11.01, 0.245, 43.09, "s"),
+    ("taught prior", 2.20, 1e-4, 2.66, "o"),
+    ("the bound, taught prior", 2.13, 4e-4, 2.79, "D"),
+)
+
+
+def certificates() -> Figure:
+    """Draw kl against R with its root, and the certificate against the KL of one image."""
+    figure = Figure(figsize=(8.4, 4.0), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    r, allowed = 0.11, 0.245
+    every = np.linspace(r, 0.8, 300)
+    root = invert_kl(r, allowed)
+    left.plot(100 * every, [binary_kl(r, one) for one in every], color=BLACK,
+              label="kl(11 % || $R$)")  # fmt: skip
+    left.axhline(allowed, color=BLUE, ls="--", label="what KL allows: 0.245 nats")
+    left.plot(100 * root, allowed, "s", color=VERMILLION, ms=8, label=f"root: {100 * root:.0f} %")
+    left.set(xlim=(0, 80), ylim=(0, 1.2), ylabel="nats an image")
+    kl = np.geomspace(1e-4, 40, 200)
+    for share, colour, dash in ((0.11, GREY, "--"), (0.022, BLACK, "-")):
+        bound = [100 * invert_kl(share, one) for one in kl]
+        right.plot(kl, bound, dash, color=colour, label=f"{100 * share:g} % wrong")
+    for name, _, each, bound, mark in CERTIFIED:
+        right.plot(each, bound, mark, color=VERMILLION, ms=7, mec=BLACK, label=name)
+    right.set(xscale="log", ylim=(0, 105), xlabel="KL (nats an image); 0 is drawn at 0.0001")
+    right.set_ylabel("certificate (%)")
+    left.set_xlabel("share of cases to come that are wrong, $R$ (%)")
+    for ax, title, columns in (
+        (left, "The certificate is a root", 1), (right, "What a nat costs", 2),
+    ):  # fmt: skip
+        legend_above(ax, columns)
+        ax.set_title(title, loc="left", fontsize="medium", pad=50)
+    return figure
+
+
+FIGURES: dict[str, Callable[[], Figure]] = {
+    "two-variances": two_variances,
+    "mean-output": mean_output,
+    "log-density": log_density,
+    "entropies": entropies,
+    "intervals": intervals,
+    "certificates": certificates,
+}

@@ -1,0 +1,218 @@
+"""Figures of the chapter "Priors"."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from math import log, pi
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from bbb_numpy import plain
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.parts.mixture import ScaleMixturePrior
+from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
+from bbb_numpy.parts.student_t import StudentTPrior
+from bbb_numpy.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    VERMILLION,
+    legend_above,
+    legend_of_figure,
+    plain_numbers,
+)
+from chapters.shared import titled
+
+# R4, R5, D16, D42: what a weight pays under each prior
+
+PRIORS: tuple[tuple[str, Any, str, str], ...] = (  # each of standard deviation 1
+    ("Gaussian", GaussianPrior(1.0), BLACK, "-"),
+    ("Laplace", LaplacePrior(0.5**0.5), BLUE, "--"),
+    ("Student t, 4 degrees", StudentTPrior(0.5**0.5, df=4.0), GREEN, "-."),
+    ("mixture, $\\sigma_1 / \\sigma_2 = 5$",
+     ScaleMixturePrior(0.25, 5 / 7**0.5, 1 / 7**0.5), VERMILLION, ":"),
+)  # fmt: skip
+
+
+def density_and_slope(prior: Any, w: Any) -> tuple[Any, Any]:
+    """Return log P(w) of single weights w (G,), and its slope for them."""
+    rows, d_w = w[:, None], np.zeros((len(w), 1))
+    value, saved = prior.log_density({}, rows, Buffers())
+    value = value.copy()
+    prior.add_vjp(saved, np.ones(len(w)), d_w, {})
+    return value, d_w[:, 0]
+
+
+def priors() -> Figure:
+    """Draw what each prior asks of a weight of each size, and how hard it pulls to 0."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    w = np.linspace(-4, 4, 802)  # without 0, where Laplace's slope jumps
+    for name, prior, colour, dash in PRIORS:
+        value, slope_of_w = density_and_slope(prior, w)
+        look = {"color": colour, "ls": dash, "lw": 1.8}
+        left.plot(w, -value, **look, label=name)
+        right.plot(w[w > 0], -slope_of_w[w > 0], **look)
+    left.set(xlim=(-4, 4), ylim=(-1, 9), ylabel="price $-\\log P(w)$ (nats)")
+    left.set_xlabel("weight, in standard deviations of the prior")
+    left.set_title("What a weight costs", loc="left", fontsize="medium")
+    right.set(xlim=(0, 4), ylim=(0, 4.2), ylabel="slope of the price")
+    right.set_xlabel("weight, in standard deviations of the prior")
+    right.set_title("How hard it is pulled to 0", loc="left", fontsize="medium")
+    legend_of_figure(figure, left, 4)
+    return figure
+
+
+# R4, R5: the mixture as printed and computed, and the precision that holds a weight
+
+KRASSER = (0.2, 1.0, 0.1)  # share and standard deviations that the post starts from
+
+
+def printed_mixture(w: Any) -> Any:
+    """Return log P(w) of single weights as the post's program computes it, -inf beyond 39."""
+    share, wide, narrow = KRASSER
+    n = [np.exp(-0.5 * (w / s) ** 2) / (s * np.sqrt(2 * pi)) for s in (wide, narrow)]
+    with np.errstate(divide="ignore"):
+        return np.log(share * n[0] + (1 - share) * n[1])
+
+
+def mixture() -> Figure:
+    """Draw the log density in two ways, and slope over weight."""
+    figure = Figure(figsize=(8.4, 3.7), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    w = np.linspace(0.05, 60, 1200)
+    found = printed_mixture(w)
+    finite = np.isfinite(found)
+    left.plot(w[finite], found[finite], color=VERMILLION, lw=4, alpha=0.5, label="as printed")
+    left.plot(w, density_and_slope(ScaleMixturePrior(*KRASSER), w)[0], color=BLACK, label="R4")
+    left.axvspan(w[~finite][0], 60, color="#E6E6E6", label="as printed: $-\\infty$")
+    left.set(xlim=(0, 60), ylim=(-1900, 60), xlabel="size of a weight (no unit)")
+    left.set_ylabel("log density (nats)")
+    legend_above(left, 3)
+    titled(left, "The logarithm of the mixture")
+    w = np.geomspace(0.02, 3, 300)
+    _, slope_of_w = density_and_slope(ScaleMixturePrior(*KRASSER), w)
+    right.plot(w, -slope_of_w / w, color=BLUE, label="slope over weight (R5)")
+    for precision, name in ((100, "$1 / \\sigma_2^2$"), (1, "$1 / \\sigma_1^2$")):
+        right.axhline(precision, color=GREY, lw=1, ls=":")
+        right.annotate(name, (2.5, precision), xytext=(0, -4), textcoords="offset points",
+                       ha="right", va="top")  # fmt: skip
+    right.axvline((2 * log(40) / 99) ** 0.5, color=BLACK, lw=0.8, ls="-.", label="$|w| = 0.27$")
+    right.set(xscale="log", yscale="log", xlim=(0.02, 3), ylim=(0.5, 130))
+    right.set_xlabel("size of a weight (no unit)")
+    right.set_ylabel("precision that holds the weight")
+    plain_numbers(right.xaxis)
+    plain_numbers(right.yaxis)
+    legend_above(right, 2)
+    titled(right, "Small weights are held, large ones let go")
+    return figure
+
+
+# D39: the size of functions by the width of the network
+
+ONE_SCALE = 0.5
+
+
+def prior_functions(width: int, layerwise: bool, line: Any, draws: int, seed: int = 0) -> Any:
+    """Return functions (draws, G) of a network 1-width-width-1 that the prior draws."""
+    net, rng = (1, width, width, 1), np.random.default_rng(seed)
+    scales = (1.0, width**-0.5, width**-0.5) if layerwise else (ONE_SCALE,) * 3
+    sizes = [(d_in + 1) * d_out for d_in, d_out in pairwise(net)]
+    spread = np.repeat(scales, sizes)
+    found = [plain.forward(net, (spread * rng.standard_normal(len(spread)))[None], line)[0]
+             for _ in range(draws)]  # fmt: skip
+    return np.array(found)[:, 0, :, 0]
+
+
+def function_size(width: Any, layerwise: bool, x: float = 1.0) -> Any:
+    """Return the standard deviation of f(x) under the prior: the recursion of D39."""
+    width = np.asarray(width, float)
+    first, later = (1.0, width**-0.5) if layerwise else (ONE_SCALE, ONE_SCALE)
+    v = first**2 * (x**2 + 1)
+    for _ in range(2):
+        v = later**2 * (width * v / 2 + 1)
+    return v**0.5
+
+
+def widths() -> Figure:
+    """Draw functions of narrow and wide networks under both priors, and their size by width."""
+    figure = Figure(figsize=(9.6, 3.7), layout="constrained")
+    *draws, last = figure.subplots(1, 3)
+    line, sizes = np.linspace(-2, 2, 81)[:, None], np.array([5, 10, 20, 50, 100, 200])
+    titles = ("One scale for all", "A scale for each layer")
+    for ax, layerwise, title in zip(draws, (False, True), titles, strict=True):
+        for width, look in (
+            (200, {"color": BLUE, "lw": 1}),
+            (10, {"color": VERMILLION, "ls": "--"}),
+        ):
+            for number, f in enumerate(prior_functions(width, layerwise, line, 4)):
+                ax.plot(line[:, 0], f, **look, label=None if number else f"{width} hidden units")
+        ax.set(ylim=(-60, 60) if not layerwise else (-3, 3), xlabel="x (dimensionless)")
+        ax.set_ylabel("y (dimensionless)")
+        legend_above(ax, 2)
+        titled(ax, title)
+    for layerwise, look, title in (
+        (False, {"color": BLACK, "ls": "-"}, titles[0]),
+        (True, {"color": GREEN, "ls": "--"}, titles[1]),
+    ):  # fmt: skip
+        last.plot(sizes, function_size(sizes, layerwise), **look, label=f"{title.lower()}: D39")
+        drawn = [prior_functions(n, layerwise, np.ones((1, 1)), 2000).std() for n in sizes]
+        last.plot(sizes, drawn, "o", color=look["color"], ms=4,
+                  label="2,000 draws" if not layerwise else None)  # fmt: skip
+    last.set(xscale="log", yscale="log", xlabel="hidden units of each layer")
+    last.set_ylabel("standard deviation of f(1)")
+    plain_numbers(last.xaxis, "25")
+    plain_numbers(last.yaxis, "25")
+    legend_above(last, 1)
+
+
+# D17: a learned scale settles where the weights are, and a point estimate falls through
+
+SPREADS = (
+    ("$\\mu = 0$, one $\\sigma$", (0.0, 0.0), (0.1, 0.1)),
+    ("$\\mu = 0$, two $\\sigma$", (0.0, 0.0), (0.05, 0.2)),
+    ("$\\mu = \\pm 0.3$", (0.3, -0.3), (0.1, 0.1)),
+)
+
+
+def price_of_scale(mu: Any, sigma: Any, scale: Any) -> Any:
+    """Return the complexity cost per weight (G,) in nats under priors of these scales (D18)."""
+    mu, sigma, scale = np.array(mu), np.array(sigma), np.asarray(scale)[:, None]
+    each = np.log(scale / sigma) + (mu**2 + sigma**2) / (2 * scale**2) - 0.5
+    return each.mean(axis=1)
+
+
+def learned_scale() -> Figure:
+    """Draw the complexity cost, and the cost of a point, against the scale of the prior."""
+    figure = Figure(figsize=(8.4, 3.7), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    scale = np.geomspace(0.01, 2, 300)
+    looks = ((BLUE, "-"), (VERMILLION, "--"), (BLACK, "-."))
+    for (name, mu, sigma), (colour, dash) in zip(SPREADS, looks, strict=True):
+        left.plot(scale, price_of_scale(mu, sigma, scale), dash, color=colour, label=name)
+        best = np.sqrt(np.mean(np.square(mu) + np.square(sigma)))[None]
+        left.plot(best, price_of_scale(mu, sigma, best), "o", color=colour)
+    left.axhline(0, color=GREY, lw=0.8)
+    left.set(ylim=(-0.3, 4), ylabel="complexity cost (nats per weight)")
+    legend_above(left, 3)
+    titled(left, "Under $q$: never below 0")
+    for w, name, dash in ((0.3, "$\\pm 0.3$", "-."), (0.0, "$0$", "-")):
+        cost = np.log(scale) + 0.5 * log(2 * pi) + w**2 / (2 * scale**2)
+        right.plot(scale, cost, dash, color=BLACK, label=f"all weights {name}")
+    right.set(ylim=(-4, 4), ylabel="$-\\log P(w)$ (nats per weight)")
+    legend_above(right, 2)
+    titled(right, "At a point: no minimum at $w = 0$")
+    for ax in (left, right):
+        ax.set(xscale="log", xlim=(0.01, 2), xlabel="standard deviation of the prior (no unit)")
+        plain_numbers(ax.xaxis)
+    return figure
+
+
+FIGURES: dict[str, Callable[[], Figure]] = {
+    "priors": priors,
+    "mixture": mixture,
+    "learned-scale": learned_scale,
+    "widths": widths,
+}

@@ -1,0 +1,155 @@
+"""What figures of several chapters compute and draw with."""
+
+from collections.abc import Sequence
+from math import log, pi
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from bbb_numpy import plain
+from bbb_numpy.evaluation.predictive import Predictive
+from bbb_numpy.numeric.elementary import softplus_parts
+from bbb_numpy.plots.style import BLACK
+from bbb_numpy.sampling.mcmc.leapfrog import Phase, leapfrog
+from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
+
+SPRING = (5.25, 8.0)  # mean and precision of the posterior of the spring, see derivations/why.md
+
+
+LOG_EVIDENCE = -0.5 * log(2 * pi * 2.0) - (11 - 10) ** 2 / (2 * 2.0)  # N(11; 10, 4 * 0.25 + 1)
+
+
+def titled(ax: Axes, title: str) -> None:
+    """Put a title above the axes and above the legend, which stands there too."""
+    ax.set_title(title, loc="left", fontsize="medium", pad=34)
+
+
+# The example of plain.py: a band that is wide beyond the data, and what becomes of sigma
+
+NET, NOISE, RATE = (1, 20, 1), 0.3, 2e-3
+
+
+LINE = np.linspace(-6, 6, 121)[:, None]
+
+
+def data() -> tuple[Any, Any, np.random.Generator]:
+    """Return x and y (100, 1) of the example, and the generator that goes on."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (100, 1))
+    return x, x**2 + NOISE * rng.standard_normal((100, 1)), rng
+
+
+def thetas(epochs: Sequence[int], rho: float = -2) -> list[Any]:
+    """Return theta after so many epochs, with `rho` at the start."""
+    x, y, rng = data()
+    found, theta, now = [], plain.init(NET, rng, rho), 0
+    for then in epochs:
+        theta = plain.fit(NET, theta, x, y, 1.0, NOISE, RATE, then - now, 10, 1, rng)
+        now = then
+        found.append(theta)
+    return found
+
+
+def predicted(theta: Any, line: Any = LINE) -> Predictive:
+    """Return mean and standard deviations (G, 1) at `line`, of a thousand weights."""
+    rng = np.random.default_rng(1)
+    mean, epistemic, _ = plain.predict(NET, theta, line, NOISE, 1000, rng)
+    return Predictive(mean, epistemic, np.full_like(mean, NOISE))
+
+
+# Why: the spring, before and after one reading, and what the coin says after some tosses
+
+
+def gaussian(x: Any, mean: Any, deviation: Any) -> Any:
+    """Return the density of N(mean, deviation^2) at x."""
+    return np.exp(-0.5 * ((x - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))
+
+
+def spring_after(readings: float) -> tuple[float, float]:
+    """Return mean and standard deviation of the spring's weight after readings of 11 cm (D8).
+
+    Readings tempered by beta count as 1 / beta (D24).
+    """
+    precision = 4 + 4 * readings
+    return (4 * 5 + 4 * readings * 5.5) / precision, precision**-0.5
+
+
+def complexity_and_misfit(mu: Any, sigma: Any) -> tuple[Any, Any]:
+    """Return both parts of F in nats for q = N(mu, sigma^2), the spring's prior and reading."""
+    complexity = np.log(0.5 / sigma) + (sigma**2 + (mu - 5) ** 2) / (2 * 0.5**2) - 0.5
+    misfit = 0.5 * log(2 * pi) + ((11 - 2 * mu) ** 2 + (2 * sigma) ** 2) / 2
+    return complexity, misfit
+
+
+def slope(theta: Any) -> Any:
+    """Return the gradient of `free_energy` for (mu, rho)."""
+    mean, precision = SPRING
+    parts = softplus_parts(theta[1:])
+    sigma = parts.softplus[0]
+    d_sigma = precision * sigma - 1 / sigma
+    return np.array([precision * (theta[0] - mean), d_sigma * parts.sigmoid[0]])
+
+
+# M9: a trajectory that turns back
+
+DEVIATIONS = np.array([1.6, 1.0])
+
+
+def target(position: Any) -> tuple[Any, Any]:
+    """Return log density up to a constant and gradient of a Gaussian with `DEVIATIONS`."""
+    scaled = position / DEVIATIONS
+    return -0.5 * np.sum(scaled**2, axis=1), -scaled / DEVIATIONS
+
+
+def trajectory(steps: int = 24, step_size: float = 0.25) -> tuple[Any, Any]:
+    """Return positions (steps + 1, 2), and the slope of half the squared distance."""
+    start, momentum = np.array([[-1.8, -0.4]]), np.array([[0.2, -1.3]])
+    phase = Phase(start, momentum, *target(start))
+    positions, slopes = [start[0]], [0.0]
+    for _ in range(steps):
+        phase = leapfrog(target, DiagonalMetric(np.ones(2)), phase, step_size)
+        positions.append(phase.position[0])
+        slopes.append(float(phase.momentum[0] @ (phase.position[0] - start[0])))
+    return np.array(positions), np.array(slopes)
+
+
+def node(ax: Axes, at: tuple[float, float], text: str, shape: str = "o", size: float = 900) -> None:
+    """Draw a node with its text: a circle, a diamond or a square."""
+    ax.scatter(*at, s=size, marker=shape, facecolor="white", edgecolor=BLACK, zorder=2)
+    ax.text(*at, text, ha="center", va="center", zorder=3)
+
+
+def edge(
+    ax: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    text: str = "",
+    colour: str = BLACK,
+    bend: float = 0.0,
+    away: tuple[float, float] = (0, 0.1),
+) -> None:
+    """Draw an arrow between two nodes, with a text at its middle."""
+    way = {"arrowstyle": "->", "color": colour, "shrinkA": 17, "shrinkB": 17,
+           "connectionstyle": f"arc3,rad={bend}"}  # fmt: skip
+    ax.annotate("", end, start, arrowprops=way)
+    middle = [(a + b) / 2 + c for a, b, c in zip(start, end, away, strict=True)]
+    box = {"color": "white", "pad": 1.0} if text else None
+    ax.text(*middle, text, color=colour, ha="center", va="center", fontsize="small", bbox=box)
+
+
+def blank(ax: Axes, title: str) -> None:
+    """Take the frame away, and leave a title."""
+    ax.set_axis_off()
+    ax.set_title(title, loc="left", fontsize="medium")
+
+
+# R3 to D23: six estimators of one gradient of the spring, and how far a single one strays
+
+MEAN, WIDTH = SPRING[0], SPRING[1] ** -0.5  # of the spring's posterior
+
+
+def log_weight(w: Any, mu: float, sigma: float) -> Any:
+    """Return log P(w, D) - log q(w) of the spring, q = N(mu, sigma^2)."""
+    gap = ((w - mu) / sigma) ** 2 - ((w - MEAN) / WIDTH) ** 2
+    return LOG_EVIDENCE + log(sigma / WIDTH) + gap / 2
