@@ -2,13 +2,14 @@
 
 import re
 import sys
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "site")]
 
+import finding  # noqa: E402
+import formulas  # noqa: E402
 import numpy as np  # noqa: E402
 import pages  # noqa: E402
 
@@ -22,7 +23,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.linkcode",
-    "sphinx.ext.mathjax",
     "numpydoc",
 ]
 root_doc = "index"
@@ -38,14 +38,10 @@ html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 html_theme_options = {"navigation_with_keys": True}
 
-# Mathematics: MathJax from a package, as one file without fonts, so that nothing is fetched
-_mathjax = find_spec("sphinx-mathjax-offline")
-assert _mathjax is not None, "pip install sphinx-mathjax-offline, or .[site]"
-assert _mathjax.origin is not None
-html_static_path.append(str(Path(_mathjax.origin).parent / "static/mathjax/tex-svg.js"))
-mathjax_path = "tex-svg.js"
-mathjax3_config = {"options": {"enableMenu": False}}
-myst_update_mathjax = True
+html_math_renderer = "mathml"
+templates_path = ["templates"]
+html_additional_pages = {"search": "find.html"}
+exclude_patterns = ["extra"]
 
 myst_enable_extensions = ["dollarmath", "amsmath", "html_image"]
 myst_heading_anchors = 6
@@ -118,14 +114,24 @@ def skip(app, what, name, obj, skipped, options) -> bool | None:
     return True if alias or numpys or re.fullmatch(r"set_\w+_request", name) else None
 
 
-def playground(app, failed) -> None:
+def begin(app, config) -> None:
+    """Hand on the pages of files as generate.py wrote them, outside of the theme."""
+    config.html_extra_path = [str(Path(app.srcdir) / "extra")]
+
+
+def finish(app, failed) -> None:
     """Carry the playground: as pages that lead back to the book, and as a zip that opens alone."""
     if not failed and app.builder.name == "html":
         pages.carry_playground(Path(app.outdir))
+        formulas.font(Path(app.outdir) / "_static")
 
 
 def setup(app) -> None:
     """Connect what changes docstrings, before numpydoc reads them."""
-    app.connect("build-finished", playground)
+    app.add_html_math_renderer("mathml", (formulas.show, None), (formulas.show, None))
+    app.connect("config-inited", begin)
+    app.connect("builder-inited", finding.own)
+    app.connect("build-finished", finding.index)
+    app.connect("build-finished", finish)
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", as_written, priority=400)

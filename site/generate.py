@@ -36,12 +36,6 @@ FLOORS = (  # in reading order
     "plain", "gradcheck", "exact", "numeric", "parts", "model", "gradients", "training", "sampling",
     "evaluation", "learners", "plots", "cli",
 )  # fmt: skip
-OVERVIEWS = """- **[Every equation](tags/index.md)** has a page with its derivation, the lines of
-  code that carry it, and its proof and tests side by side.
-- **[Reference](api/index.rst)** is made of the docstrings.
-
-"""
-
 
 class Found(NamedTuple):
     """What can be reached from the first pages: files from the root."""
@@ -102,31 +96,8 @@ def tests_of() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def front(hide_toc: bool = False) -> str:
-    """Return the head of a page that no table of contents lists."""
-    return f"---\norphan: true\n{'hide-toc: true' + chr(10) if hide_toc else ''}---\n\n"
-
-
-def source(path: str) -> str:
-    """Return the page of a file, or of a folder with what its files are about."""
-    if (ROOT / path).is_dir():
-        rows = [front() + f"# {path}\n\n" + '<span id="L-1"></span>\n']
-        for file in sorted((ROOT / path).iterdir()):
-            name = file.relative_to(ROOT).as_posix()
-            if file.suffix == ".py":
-                said = (ast.get_docstring(text.parsed(name)) or "").split("\n")[0]
-                rows.append(f"- [`{file.name}`](src:{file.name}#L-1) {literal(said)}")
-            elif file.is_dir() and list(file.glob("*.py")):
-                rows.append(f"- [`{file.name}/`](src:{file.name}/index#L-1)")
-        return "\n".join(rows) + "\n"
-    head = front(hide_toc=True) + f"# {path}\n\n"
-    listed = text.listing(path, out=text.source_page(path), known=DEFINED)
-    return head + text.raw(listed)
-
-
-def literal(said: str) -> str:
-    """Return plain text as Markdown that shows it as it is."""
-    return re.sub(r"([\\`*_{}\[\]<>$|#])", r"\\\1", said)
+ALONE = "---\norphan: true\nhide-toc: true\n---\n\n"  # a page that no table of contents lists
+FIRST = "---\nhide-toc: true\n---\n\n"
 
 
 def definitions(tag: str) -> list[tuple[str, str, int, int]]:
@@ -171,8 +142,7 @@ def code_column(tag: str, out: str) -> list[str]:
         hits = hits_in(definition, tag)
         done.append(f"[{label}](src:{text.relative(text.source_page(path), out)}#L-{first})\n")
         for start, end in text.windows(first, last, hits):
-            listed = text.listing(path, start, end, frozenset(hits), out, DEFINED)
-            done.append(text.raw(listed))
+            done.append(text.raw(text.listing(path, start, end, hits, out, DEFINED)))
     return done
 
 
@@ -186,7 +156,7 @@ def proof_column(tag: str, out: str) -> list[str]:
             done.append(f"{proof.kind}: [`{proof.test}`](src:{way}#L-{place[0]})\n")
             first, last = place
             short = min(last, first + text.LONGEST)
-            done.append(text.raw(text.listing(proof.path, first, short, out=out, known=DEFINED)))
+            done.append(text.raw(text.listing(proof.path, first, short, set(), out, DEFINED)))
     tests = tests_of()[tag]
     done.append(f"Tests with the mark `{tag}`: {len(tests)}\n")
     for path, test in tests:
@@ -208,13 +178,13 @@ def tag_page(entry: book.Entry) -> str:
             ways.append(f"{word}: [{book.DEFINED[other]}]({book.DEFINED[other].lower()}.md)")
     written = text.entry_text((ROOT / entry.page).read_text("utf-8"), tag)
     lines = [
-        front(hide_toc=True) + f"# {tag}: {title}\n",
+        ALONE + f"# {tag}: {title}\n",
         " · ".join(ways) + "\n",
         '<div class="columns">\n<div class="column">\n' + heading("Derivation"),
         text.convert(written, entry.page, out),
         '</div>\n<div class="column">\n' + heading("The lines that carry it"),
         *code_column(tag, out),
-        '\n</div>\n<div class="column">\n' + heading("Proof and tests"),
+        heading("Proof and tests"),
         *proof_column(tag, out),
         "\n</div>\n</div>\n",
     ]
@@ -286,6 +256,10 @@ def api() -> dict[str, str]:
             folder = inner if package == "bbb_numpy" else package
             rows += ["", f"``{folder}``", "-" * (len(folder) + 4), ""]
         listed = ", ".join(names)
+        if package != "bbb_numpy":  # read where they stand
+            file = text.source_page(module.replace(".", "/") + ".py")
+            rows.append(f"* `{module} <../{file}.html#L-1>`__: {listed}")
+            continue
         rows.append(f"* :doc:`{module} <{module}>`: {listed}")
         title = f"``{module}``"
         written[f"api/{module}.rst"] = "\n".join(
@@ -298,17 +272,14 @@ def api() -> dict[str, str]:
 
 def contents(found: Found) -> str:
     """Return the tables of contents of the first page; what no other one lists comes last."""
-    chapters = list(book.PAGES)
     groups = {
-        "The book": chapters,
-        "Beside the book": [
-            *("tags/index", "proofs.md", "exercises/README.md"),
-            *sorted(found.notebooks),
+        "The book": [*book.PAGES, "docs/choosing.md"],
+        "Try it": ["exercises/README.md", *sorted(found.notebooks)],
+        "Use it": [
+            *("README.md", "docs/using.md", "docs/own-loop.md", "docs/prove.md"),
+            *("site/symptoms.md", "benchmarks/uci.md"),
         ],
-        "Use": [
-            *("README.md", "docs/using.md", "docs/own-loop.md", "site/symptoms.md"),
-            *("docs/reading.md", "api/index", "benchmarks/uci.md"),
-        ],
+        "Look it up": ["tags/index", "proofs.md", "api/index", "docs/reading.md"],
     }
     listed = {page for group in groups.values() for page in group} | {"site/index.md"}
     groups["More"] = sorted(found.pages - listed)
@@ -328,14 +299,12 @@ def written() -> dict[str, str]:
     for page in sorted(found.pages):
         out = "index.md" if page == "site/index.md" else page
         markdown = (ROOT / page).read_text("utf-8")
-        done[out] = text.convert(
-            markdown, page, out, DEFINED if page in book.PAGES else frozenset()
-        )
-    done["index.md"] += OVERVIEWS + contents(found)
+        done[out] = text.convert(markdown, page, out)
+    done["index.md"] = FIRST + done["index.md"] + "\n" + contents(found)
     for page in sorted(found.notebooks):
         done[page] = text.notebook((ROOT / page).read_text("utf-8"), page)
     for path in sorted(found.sources):
-        done[f"{text.source_page(path)}.md"] = source(path)
+        done[f"extra/{text.source_page(path)}.html"] = text.file_page(path, DEFINED)
     for entry in book.ENTRIES:
         done[f"tags/{entry.tag.lower()}.md"] = tag_page(entry)
     done["tags/index.md"] = tag_index()

@@ -7,6 +7,7 @@ at every line. Nothing is written here; generate.py does that.
 import ast
 import html
 import json
+import keyword
 import posixpath
 import re
 import shutil
@@ -14,20 +15,19 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import TextLexer, get_lexer_for_filename
-from pygments.util import ClassNotFound
-
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\[\]]*\])*\])\(([^()\s]+)\)")
 INLINE = re.compile(r"\$`([^`\n]+)`\$")
 IMAGE = re.compile(r"""(<img\b[^>]*\bsrc=["'])([^"']+)""")
 ANCHOR = re.compile(r'<a id="([a-z]\d+)"></a>')
-MARK = re.compile(r"(\[∎ ([A-Z]\d+)\])\((?:\.\./)*proofs\.md#[a-z]\d+\)")
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 PICTURES = {".png", ".svg", ".jpg", ".gif"}
 PLAYGROUND = "site/playground/"
+PRESET = re.compile(r"\[([^\[\]]+)\]\(src:([^()\s]*playground/\w+)#(preset=[^()\s]+)\)")
+TOKEN = re.compile(
+    r'(?P<i>"""[\s\S]*?"""|#.*)|(?P<quoted>"[^"\n]*"|\'[^\'\n]*\')|'
+    rf"(?P<b>\b(?:{'|'.join(keyword.kwlist)})\b)"
+)
 # What GitHub shows on its own site and the project's pages say nothing of
 LONGEST = 70  # lines of a definition that is shown whole; of longer ones the tagged lines
 AROUND = 6  # lines around each of them
@@ -134,6 +134,10 @@ def new_link(label: str, target: str, page: str, out: str) -> str:
     if is_web(target):
         return f"{label}({target})"
     path, name = resolve(target, page)
+    if label.startswith("[∎"):  # an entry's mark leads to its code and its proof
+        path, name = f"tags/{name}.md", ""
+        if path == out:
+            return ""
     if re.fullmatch(r"[a-z]\d+", name):  # an anchor that MyST does not know
         return f"{label}(src:{relative(path, out).removesuffix('.md')}#{name})"
     if path.endswith((".md", ".ipynb")):
@@ -164,25 +168,30 @@ def prose(text: str, page: str, out: str) -> str:
             return tag[0]
         return tag[1] + relative(resolve(tag[2], page)[0], out)
 
-    return IMAGE.sub(image, LINK.sub(one, text))
+    return framed(IMAGE.sub(image, LINK.sub(one, text)))
 
 
-def convert(markdown: str, page: str, out: str = "", tags: frozenset[str] = frozenset()) -> str:
-    """Return GitHub's Markdown of `page` as MyST's, to be written at `out`.
-
-    The marks of the `tags` lead to pages of their own.
-    """
-    out = out or page
+def framed(text: str) -> str:
+    """Show the playground below a paragraph that leads to one of its presets."""
     done = []
-    for run, free in paragraphs(markdown):
-        if not free:
-            done.append(re.sub(r"^(\s*`{3,})math\s*$", r"\1{math}", run))
-            continue
-        parts = MARK.split(run) if tags else [run]
-        text = prose(parts[0], page, out)
-        for label, tag, after in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
-            text += f"{label}({relative(f'tags/{tag.lower()}.md', out)})" + prose(after, page, out)
-        done.append(text)
+    for paragraph in text.split("\n\n"):
+        done.append(paragraph)
+        found = PRESET.search(paragraph)
+        if found and not re.match(r"[#|<>*-]|\d+\.", paragraph.lstrip()):
+            label, way, preset = found.groups()
+            done.append(
+                f'<iframe class="playground" src="{way}.html#{preset}&amp;bare" '
+                f'title="{html.escape(label)}" loading="lazy"></iframe>'
+            )
+    return "\n\n".join(done)
+
+
+def convert(markdown: str, page: str, out: str = "") -> str:
+    """Return GitHub's Markdown of `page` as MyST's, to be written at `out`."""
+    done = [
+        prose(run, page, out or page) if free else re.sub(r"^(\s*`{3,})math\s*$", r"\1{math}", run)
+        for run, free in paragraphs(markdown)
+    ]
     return "\n".join(done) + "\n"
 
 
@@ -233,49 +242,77 @@ def notebook_links(text: str, page: str) -> set[str]:
 
 @lru_cache(maxsize=1024)
 def coloured(path: str) -> list[str]:
-    """Return the lines of a file as HTML."""
-    text = (ROOT / path).read_text("utf-8")
-    try:
-        lexer = get_lexer_for_filename(path, stripnl=False)
-    except ClassNotFound:
-        lexer = TextLexer(stripnl=False)
-    return highlight(text, lexer, HtmlFormatter(nowrap=True)).split("\n")[:-1]
+    """Return the lines of a file as HTML: docstrings, comments in <i>, keywords in <b>."""
+
+    def one(token: re.Match[str]) -> str:
+        kind = token.lastgroup or "i"
+        if kind == "quoted":
+            return token[0]
+        return "\n".join(f"<{kind}>{x}</{kind}>" if x.strip() else x for x in token[0].split("\n"))
+
+    text = html.escape((ROOT / path).read_text("utf-8"), quote=False)
+    return (TOKEN.sub(one, text) if path.endswith(".py") else text).splitlines()
+
+
+def tagged(line: str, out: str, known: frozenset[str]) -> str:
+    """Let the tags in the comments of a line lead to their pages."""
+
+    def one(tag: re.Match[str]) -> str:
+        way = relative(f"tags/{tag[0].lower()}.html", out)
+        return f'<a href="{way}">{tag[0]}</a>' if tag[0] in known else tag[0]
+
+    return re.sub(r"<i>.*?</i>", lambda span: re.sub(r"\b[A-Z]\d+\b", one, span[0]), line)
 
 
 def listing(
-    path: str,
-    first: int = 1,
-    last: int = 0,
-    hits: frozenset[int] = frozenset(),
-    out: str = "",
-    known: frozenset[str] = frozenset(),
+    path: str, first: int, last: int, hits: set[int], out: str, known: frozenset[str]
 ) -> str:
-    """Return lines of a file as HTML, numbered; `hits` carry a mark that needs no colour.
+    """Return lines of a file as HTML; `hits` carry a mark that needs no colour.
 
-    On the file's own page, each line has its anchor; elsewhere its number leads there. Tags of
-    comments and docstrings lead to their pages.
+    The number of a line leads to it on the page of the file.
     """
-    own = out == source_page(path)
-    way = "" if own else f"{html.escape(relative(source_page(path), out))}.html"
-    tags = relative("tags", out)
-
-    def tagged(span: re.Match[str]) -> str:
-        def one(tag: re.Match[str]) -> str:
-            page = f"{tags}/{tag[0].lower()}.html"
-            return f'<a href="{page}">{tag[0]}</a>' if tag[0] in known else tag[0]
-
-        return re.sub(r"\b[A-Z]\d+\b", one, span[0])
-
+    way = f"{html.escape(relative(source_page(path), out))}.html"
     rows = []
-    for number, line in enumerate(coloured(path), start=1):
-        if not first <= number <= (last or number):
-            continue
-        line = re.sub(r'<span class="(?:c1|sd)">.*?</span>', tagged, line)
-        name = f' id="L-{number}"' if own else ""
+    for number, line in enumerate(coloured(path)[first - 1 : last], start=first):
         mark = " hit" if number in hits else ""
         link = f'<a class="number" href="{way}#L-{number}">{number}</a>'
-        rows.append(f'<span class="row{mark}"{name}>{link}{line}\n</span>')
+        rows.append(f'<span class="row{mark}">{link}{tagged(line, out, known)}\n</span>')
     return f'<div class="highlight listing"><pre>{"".join(rows)}</pre></div>'
+
+
+FILE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<title>{path}</title>
+<link rel="stylesheet" href="{up}/_static/source.css">
+<script>document.documentElement.dataset.theme = localStorage.getItem("theme")</script>
+<h1><a href="{up}/index.html">bbb_numpy</a> / {path}</h1>
+{body}
+</html>
+"""
+
+
+def file_page(path: str, known: frozenset[str]) -> str:
+    """Return the page of a file, each line with its anchor, or of a folder with what is in it."""
+    out = source_page(path)
+    if (ROOT / path).is_dir():
+        body = f'<ul id="L-1">{"".join(map(item, sorted((ROOT / path).iterdir())))}</ul>'
+    else:
+        lines = (tagged(line, out, known) for line in coloured(path))
+        rows = [f"<span id=L-{number}>{line}\n</span>" for number, line in enumerate(lines, 1)]
+        body = f"<pre>{''.join(rows)}</pre>"
+    return FILE.format(path=path, up=posixpath.relpath(".", posixpath.dirname(out)), body=body)
+
+
+def item(file: Path) -> str:
+    """Return the line of a folder's page for a Python file or a folder of such files, or ''."""
+    if file.suffix == ".py":
+        said = (ast.get_docstring(parsed(file.relative_to(ROOT).as_posix())) or "").split("\n")[0]
+        return f'<li><a href="{file.name}.html#L-1">{file.name}</a> {html.escape(said)}</li>'
+    if file.is_dir() and list(file.glob("*.py")):
+        return f'<li><a href="{file.name}/index.html#L-1">{file.name}/</a></li>'
+    return ""
 
 
 def raw(text: str) -> str:

@@ -8,12 +8,5 @@ function markWide() {
     }
   }
 }
-window.addEventListener("load", () => {
-  if (window.MathJax && MathJax.startup) {
-    MathJax.startup.promise.then(() => {
-      markWide();
-      document.documentElement.dataset.mathematics = "done";
-    });
-  }
-});
+window.addEventListener("load", markWide);
 window.addEventListener("resize", markWide);
