@@ -12,6 +12,7 @@ import finding  # noqa: E402
 import formulas  # noqa: E402
 import numpy as np  # noqa: E402
 import pages  # noqa: E402
+import pictures  # noqa: E402
 
 from bbb_numpy import __version__  # noqa: E402
 
@@ -31,11 +32,13 @@ html_theme = "furo"
 html_title = "bbb_numpy"
 html_copy_source = False
 html_show_sphinx = False
-html_domain_indices = False  # the reference lists the modules
+html_domain_indices = html_use_index = False  # the reference lists the modules
 html_show_copyright = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
+_short = ["sidebar/brand.html", "sidebar/search.html"]  # contents are on the pages of the book
+html_sidebars = {"tags/*": _short, "api/*.*": _short}
 html_theme_options = {"navigation_with_keys": True}
 
 html_math_renderer = "mathml"
@@ -67,9 +70,7 @@ LIST = re.compile(r"(\*|-|\d+\.) ")
 
 def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
     """Return where the site shows the source of an object; all reference pages are in api/."""
-    path = info["module"].replace(".", "/") + ".py"
-    if not (ROOT / path).is_file():
-        path = info["module"].replace(".", "/") + "/__init__.py"
+    path = pages.module_file(info["module"])
     lines = pages.lines_of(path, info["fullname"])
     return f"../source/{path}.html#L-{lines[0]}" if lines else None
 
@@ -120,10 +121,11 @@ def begin(app, config) -> None:
 
 
 def finish(app, failed) -> None:
-    """Carry the playground: as pages that lead back to the book, and as a zip that opens alone."""
+    """Carry the playground and the font of formulas; make pictures smaller."""
     if not failed and app.builder.name == "html":
         pages.carry_playground(Path(app.outdir))
         formulas.font(Path(app.outdir) / "_static")
+        pictures.shrink(Path(app.outdir))
 
 
 def setup(app) -> None:

@@ -4,19 +4,26 @@ The book comes first, then what stands beside it, then the reference; files are 
 in one script, so that pages opened from a folder have it too.
 """
 
+import html
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from formulas import mathml
 from sphinx import addnodes
 
 BOOK, BESIDE, REFERENCE = range(3)
-LEFT_OUT = re.compile(r"index|tags/|api/index|CHANGELOG|SECURITY|CONTRIBUTING|benchmarks/README|proofs")
+LEFT_OUT = re.compile(
+    r"index|tags/|api/index|CHANGELOG|SECURITY|CONTRIBUTING|benchmarks/README|proofs"
+)
+MARK = re.compile(r" ?∎ [A-Z]\d+")
+ANCHOR = re.compile(r'<a id="([a-z]\d+)">')
+SILENT = (nodes.raw, nodes.comment, nodes.literal_block, addnodes.toctree, addnodes.desc)
 # What the field calls an entry of the book
 NAMES = {
-    "K4": "reparameterization trick, pathwise gradient",
+    "K4": "reparameterization, reparameterization trick, pathwise gradient",
     "K5": "ELBO, evidence lower bound, variational free energy, variational inference",
     "D21": "local reparameterization trick",
     "D18": "KL divergence of two Gaussians, analytic KL",
@@ -38,26 +45,19 @@ NAMES = {
     "D9": "gradient checking, finite differences, complex step",
     "R4": "spike and slab, scale mixture prior",
 }
-LETTERS = {
-    name: chr(945 + place)
-    for place, name in enumerate(
-        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho "
-        "varsigma sigma tau upsilon phi chi psi omega".split()
-    )
-} | {"log": "log", "exp": "exp", "circ": "∘", "cdot": "·", "sim": "~", "mid": "|", "le": "≤"}
 
 
 def plain(node: nodes.Node) -> str:
     """Return what a part of a page says, its formulas in short."""
     if isinstance(node, nodes.math | nodes.math_block):
-        letters = re.sub(r"\\([a-z]+)", lambda m: LETTERS.get(m[1], ""), node.astext())
-        bare = re.sub(r"[\\{}$&]", "", letters).strip()
-        return bare if len(bare) < 20 else "…"  # the rest says nothing without its bars
+        if re.search(r"[\^_&]|\\[a-z]*(?:frac|sqrt)", node.astext()):
+            return "…"  # which says nothing without its shape
+        return html.unescape(re.sub(r"<[^>]*>", "", mathml(node.astext(), display=False)))
     if isinstance(node, nodes.Text):
         return node.astext()
-    if isinstance(node, nodes.raw | nodes.comment | nodes.literal_block | addnodes.toctree):
+    if isinstance(node, SILENT):
         return ""
-    between = " " if isinstance(node, nodes.Element) and not isinstance(node, nodes.TextElement) else ""
+    between = "" if isinstance(node, nodes.TextElement) else " "
     return between.join(filter(None, map(plain, node.children)))
 
 
@@ -68,37 +68,54 @@ def kind(page: str) -> int:
     return BOOK if re.match(r"derivations|docs/choosing", page) else BESIDE
 
 
-def parts(page: str, tree: nodes.document) -> list[list[Any]]:
-    """Return kind, address, title, page, other names and text of each section or definition."""
+def parts(page: str, tree: nodes.document, titles: dict[str, str]) -> list[list[Any]]:
+    """Return kind, address, title, page, other names and text of each section or definition.
+
+    An equation is a part of its own where it has an anchor; `titles` are those of its page.
+    """
     found: list[list[Any]] = []
-    heads = tree.findall(nodes.title)
-    head = next((plain(title) for title in heads), page)
+    head = next((plain(title) for title in tree.findall(nodes.title)), page)
     for section in tree.findall(nodes.section):
-        said = [plain(each) for each in section if not isinstance(each, nodes.section | nodes.title)]
-        if page.startswith("api/"):
-            said = said[:0]
         title = plain(section.next_node(nodes.title) or nodes.Text(""))
-        tag = re.match(r"([A-Z]\d+): ", title)
-        names = NAMES.get(tag[1], "") if tag and kind(page) == BOOK else ""
-        text = " ".join(" ".join(said).split())
-        found.append([kind(page), f"{page}.html#{section['ids'][0]}", title, head, names, text])
+        tag = re.match(r"([A-Z]\d+): |", title)[1]  # type: ignore[index]
+        names = NAMES.get(tag, "") if kind(page) == BOOK else ""
+        here = [[kind(page), f"{page}.html#{section['ids'][0]}", title, head, names, []]]
+        found += here
+        for child in section:
+            if isinstance(child, nodes.section | nodes.title):
+                continue
+            named = [a for raw in child.findall(nodes.raw) for a in ANCHOR.findall(raw.astext())]
+            anchors = [a for a in named if a.upper() != tag]
+            if anchors:
+                where = f"{page}.html#"
+                here = [
+                    [BOOK, where + a, titles.get(a, a), head, NAMES.get(a.upper(), ""), []]
+                    for a in anchors
+                ]
+                found += here
+            for part in here:
+                part[-1].append(plain(child))
     for described in tree.findall(addnodes.desc):
         signature = described.next_node(addnodes.desc_signature)
         paragraph = described.next_node(nodes.paragraph)
         if signature is not None and signature["ids"]:
-            name, said = signature["ids"][0], plain(paragraph) if paragraph else ""
-            found.append([REFERENCE, f"{page}.html#{name}", name, head, "", " ".join(said.split())])
-    return found
+            name, said = signature["ids"][0], [plain(paragraph)] if paragraph else []
+            found.append([REFERENCE, f"{page}.html#{name}", name, head, "", said])
+    return [[*part[:-1], MARK.sub("", " ".join(" ".join(part[-1]).split()))] for part in found]
 
 
 def index(app: Any, failed: Exception | None) -> None:
     """Write what is searched."""
     if failed or app.builder.name != "html":
         return
-    pages = sorted(page for page in app.env.found_docs if not LEFT_OUT.match(page))
-    each = [part for page in pages for part in parts(page, app.env.get_doctree(page))]
+    env = app.env
+    titles = {page.removeprefix("tags/"): title.astext() for page, title in env.titles.items()}
+    pages = sorted(page for page in env.found_docs if not LEFT_OUT.match(page))
+    each = [part for page in pages for part in parts(page, env.get_doctree(page), titles)]
     data = json.dumps(each, ensure_ascii=False, separators=(",", ":"))
-    (Path(app.outdir) / "_static" / "searched.js").write_text(f"const SEARCHED = {data};\n", "utf-8")
+    (Path(app.outdir) / "_static" / "searched.js").write_text(
+        f"const SEARCHED = {data};\n", "utf-8"
+    )
 
 
 def own(app: Any) -> None:

@@ -22,6 +22,7 @@ SHOWN = (  # what formulas may show, and what MathML makes of it: an x alone is 
     *((0x23B0, 0x23E2), (0x27E6, 0x27F0), (0x27F5, 0x27FF), (0x2A00, 0x2AFF)),
     *((0x1D400, 0x1D504), (0x1D538, 0x1D56C), (0x1D5A0, 0x1D5D4), (0x1D6A4, 0x1D734)),
 )
+BOX = re.compile(r'<menclose notation="box">(.*?)</menclose>')
 CONVERTER = LatexToMathML(fancy_error=False)
 LOG = logging.getLogger(__name__)
 
@@ -30,7 +31,9 @@ def mathml(latex: str, display: bool) -> str:
     """Return a formula as MathML; a box is drawn by the style sheet."""
     bare = re.sub(r"\\\\\s*\[[\d.]+(pt|em|ex)\]", r"\\\\", latex)  # the space below a line
     made = CONVERTER.convert_with_local_state(bare, displaystyle=display)
-    return re.sub(r'<menclose notation="box">(.*?)</menclose>', r'<mrow class="boxed">\1</mrow>', made)
+    return re.sub(
+        r'<menclose notation="box">(.*?)</menclose>', r'<mrow class="boxed">\1</mrow>', made
+    )
 
 
 def show(translator: Any, node: nodes.Element) -> None:

@@ -29,13 +29,14 @@ START = (
     "README.md", "docs/using.md", "docs/own-loop.md", "docs/prove.md", "docs/reading.md",
     "exercises/README.md", "derivations.md", "proofs.md", "CONTRIBUTING.md", "CHANGELOG.md",
     "SECURITY.md", "site/index.md",
-    "site/symptoms.md", "benchmarks/uci.md", "benchmarks/README.md",
+    "docs/choosing.md", "site/symptoms.md", "benchmarks/uci.md", "benchmarks/README.md",
 )  # fmt: skip
 DEFINED = frozenset(book.DEFINED)
 FLOORS = (  # in reading order
     "plain", "gradcheck", "exact", "numeric", "parts", "model", "gradients", "training", "sampling",
     "evaluation", "learners", "plots", "cli",
 )  # fmt: skip
+
 
 class Found(NamedTuple):
     """What can be reached from the first pages: files from the root."""
@@ -96,6 +97,7 @@ def tests_of() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+OPENING = "derivations/ten-minutes.md"
 ALONE = "---\norphan: true\nhide-toc: true\n---\n\n"  # a page that no table of contents lists
 FIRST = "---\nhide-toc: true\n---\n\n"
 
@@ -172,7 +174,7 @@ def tag_page(entry: book.Entry) -> str:
     title, name = proving.titles(book.PAGES[entry.page])[tag]
     number = book.DEFINED.index(tag)
     chapter = text.new_link("[in its chapter]", f"{entry.page}#{name}", "", out)
-    ways = [chapter, "[all](index.md)"]
+    ways = [chapter, "[all](index.md)", "[search](src:../search#found)"]
     for word, other in (("before", number - 1), ("next", number + 1)):
         if 0 <= other < len(book.DEFINED):
             ways.append(f"{word}: [{book.DEFINED[other]}]({book.DEFINED[other].lower()}.md)")
@@ -257,7 +259,7 @@ def api() -> dict[str, str]:
             rows += ["", f"``{folder}``", "-" * (len(folder) + 4), ""]
         listed = ", ".join(names)
         if package != "bbb_numpy":  # read where they stand
-            file = text.source_page(module.replace(".", "/") + ".py")
+            file = text.source_page(text.module_file(module))
             rows.append(f"* `{module} <../{file}.html#L-1>`__: {listed}")
             continue
         rows.append(f"* :doc:`{module} <{module}>`: {listed}")
@@ -273,7 +275,7 @@ def api() -> dict[str, str]:
 def contents(found: Found) -> str:
     """Return the tables of contents of the first page; what no other one lists comes last."""
     groups = {
-        "The book": [*book.PAGES, "docs/choosing.md"],
+        "The book": [*dict.fromkeys([OPENING, *book.PAGES]), "docs/choosing.md"],
         "Try it": ["exercises/README.md", *sorted(found.notebooks)],
         "Use it": [
             *("README.md", "docs/using.md", "docs/own-loop.md", "docs/prove.md"),

@@ -100,6 +100,12 @@ def source_page(path: str) -> str:
     return f"source/{path}/index" if (ROOT / path).is_dir() else f"source/{path}"
 
 
+def module_file(module: str) -> str:
+    """Return the file of a dotted module."""
+    path = module.replace(".", "/")
+    return f"{path}.py" if (ROOT / f"{path}.py").is_file() else f"{path}/__init__.py"
+
+
 @lru_cache(maxsize=1024)
 def parsed(path: str) -> ast.Module:
     """Return the syntax tree of a file of the repository."""
@@ -267,17 +273,13 @@ def tagged(line: str, out: str, known: frozenset[str]) -> str:
 def listing(
     path: str, first: int, last: int, hits: set[int], out: str, known: frozenset[str]
 ) -> str:
-    """Return lines of a file as HTML; `hits` carry a mark that needs no colour.
-
-    The number of a line leads to it on the page of the file.
-    """
-    way = f"{html.escape(relative(source_page(path), out))}.html"
+    """Return lines of a file as HTML, numbered; `hits` carry a mark that needs no colour."""
     rows = []
     for number, line in enumerate(coloured(path)[first - 1 : last], start=first):
-        mark = " hit" if number in hits else ""
-        link = f'<a class="number" href="{way}#L-{number}">{number}</a>'
-        rows.append(f'<span class="row{mark}">{link}{tagged(line, out, known)}\n</span>')
-    return f'<div class="highlight listing"><pre>{"".join(rows)}</pre></div>'
+        mark = " class=hit" if number in hits else ""
+        rows.append(f"<span{mark}>{tagged(line, out, known)}\n</span>")
+    start = f'style="counter-reset: line {first - 1}"'
+    return f'<div class="highlight listing"><pre {start}>{"".join(rows)}</pre></div>'
 
 
 FILE = """<!doctype html>

@@ -17,7 +17,8 @@ function plain(text) {
     .replace(/([a-z]{3})is(e|ed|es|er|ers|ing|ation|ations)\b/g, "$1iz$2")
     .replace(/iz(e|ed|es|er|ers|ing|ation|ations)\b/g, "iz")
     .replace(/ou(r|red|ring)\b/g, "o$1").replace(/ll(ed|ing)\b/g, "l$1")
-    .replace(/([a-z]{3})s\b/g, "$1").replace(/\.( |$)/g, "$1").trim();
+    .replace(/([a-z]{3})s\b/g, "$1").replace(/\.( |$)/g, "$1")
+    .replace(/\b(a|an|and|for|how|in|is|of|the|to|what) /g, "").trim();
 }
 
 // What is looked for: the query, and the query with another name for what it names.
@@ -50,7 +51,7 @@ function score(part, query) {
     sum += points;
   }
   const phrase = query.includes(" ") ? ` ${query}` : ` ${query} `;
-  return sum + 40 * (count(`${phrase} `.replace("  ", " "), names) > 0)
+  return sum + 60 * part[4].split(", ").some(name => plain(name) === query)
     + 30 * (count(phrase, title) > 0) + 4 * (query.includes(" ") && count(phrase, text) > 0);
 }
 
@@ -70,7 +71,7 @@ function excerpt(text, asked) {
   const like = new RegExp(`(?<![a-z])(?:${stems.join("|")})[\\w-]*`, "gi");
   const at = Math.max(0, text.search(like));
   const first = at < 60 ? 0 : text.indexOf(" ", at - 60) + 1;
-  const cut = text.slice(first, first + 200);
+  const cut = text.slice(first, first + 200).replace(text.length > first + 200 ? / \S*$/ : "", "");
   const shown = document.createElement("p");
   shown.append(first ? "… " : "");
   let last = 0;
@@ -80,7 +81,7 @@ function excerpt(text, asked) {
     shown.append(cut.slice(last, match.index), mark);
     last = match.index + match[0].length;
   }
-  shown.append(cut.slice(last) + (text.length > first + 200 ? " …" : ""));
+  shown.append(cut.slice(last) + (first + cut.length < text.length ? " …" : ""));
   return shown;
 }
 

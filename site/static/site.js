@@ -1,5 +1,13 @@
-// A formula in a line of text does not break: where it is wider than its paragraph, it scrolls.
-function markWide() {
+// A formula does not break. Where it is wider than the page it becomes smaller, but stays legible;
+// where that does not do, it scrolls.
+const SMALLEST = 0.75;
+function fitFormulas() {
+  for (const block of document.querySelectorAll("article div.math")) {
+    const formula = block.firstElementChild;
+    formula.style.fontSize = "";
+    const share = block.clientWidth / block.scrollWidth;
+    if (share < 1) formula.style.fontSize = `${1.08 * Math.max(SMALLEST, share - 0.01)}em`;
+  }
   for (const formula of document.querySelectorAll("article span.math")) {
     formula.classList.remove("wide");
     const around = formula.closest("p, li, dd, h1, h2, h3, h4, figcaption");
@@ -8,5 +16,5 @@ function markWide() {
     }
   }
 }
-window.addEventListener("load", markWide);
-window.addEventListener("resize", markWide);
+window.addEventListener("load", () => document.fonts.ready.then(fitFormulas));
+window.addEventListener("resize", fitFormulas);

@@ -14,14 +14,14 @@ function look() {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {
     const node = walk.currentNode;
-    if (!node.parentElement.closest("pre, code, script, style, mjx-container, .highlight")) {
+    if (!node.parentElement.closest("pre, code, script, style, mjx-container, math, .highlight")) {
       plain.push(node.data);
     }
   }
   const links = [...document.querySelectorAll("article p a, article li a, article td a")];
   const colourless = links.filter(link => link.offsetParent && !link.matches(".headerlink")
     && !getComputedStyle(link).textDecorationLine.includes("underline"));
-  const hits = [...document.querySelectorAll(".row.hit .number")];
+  const hits = [...document.querySelectorAll(".listing .hit")];
   const scrolls = element => /auto|scroll/.test(getComputedStyle(element).overflowX);
   const inside = element => {
     for (let around = element.parentElement; around; around = around.parentElement) {
@@ -30,14 +30,14 @@ function look() {
     }
   };
   const right = [...document.querySelectorAll("article, article *")]
-    .filter(element => element.checkVisibility() && !element.closest("svg, mjx-container, script"))
+    .filter(element => element.checkVisibility() && !element.closest("svg, mjx-container, math, script"))
     .filter(element => !inside(element))
     .map(element => element.getBoundingClientRect().right);
   return {
     width: Math.max(document.documentElement.scrollWidth, ...right.map(Math.floor)),
     formulas: document.querySelectorAll(".math:not(:has(.math))").length,
-    typeset: document.querySelectorAll("mjx-container").length,
-    broken: document.querySelectorAll("[data-mml-node=merror], mjx-merror").length,
+    typeset: document.querySelectorAll("mjx-container, math").length,
+    broken: document.querySelectorAll("[data-mml-node=merror], merror, .math:empty").length,
     latex: plain.join(" ").match(/\\[a-zA-Z]{2,}|\\\(|\$\S/g),
     colourless: colourless.map(link => link.textContent),
     unmarked: hits.filter(hit => !getComputedStyle(hit, "::before").content.includes("▶")).length,
@@ -46,7 +46,40 @@ function look() {
   };
 }
 
-// Where the three columns of an equation begin.
+// What is wider than the place it has on the page of an equation.
+function cut() {
+  document.querySelectorAll("details").forEach(fold => { fold.open = true; });
+  fitFormulas();
+  return [...document.querySelectorAll(".column pre, .column div.math")]
+    .filter(element => element.scrollWidth > element.clientWidth + 1)
+    .map(element => `${element.scrollWidth} pixels in ${element.clientWidth}: ${element.textContent}`);
+}
+
+// How light the page and a formula are, from 0 to 1, and whether each picture is turned round.
+function light() {
+  const of = (element, property) => {
+    const [red, green, blue] = getComputedStyle(element)[property].match(/[\d.]+/g).map(Number);
+    return (red + green + blue) / 765;
+  };
+  const turned = [...document.querySelectorAll("article img")]
+    .map(image => getComputedStyle(image).filter.includes("invert"));
+  return {
+    page: of(document.body, "backgroundColor"), formula: of(document.querySelector("math"), "color"),
+    turned: [...new Set(turned)],
+  };
+}
+
+// What the search has found: address, kind, whether a word of its excerpt is marked.
+function answers() {
+  document.querySelectorAll("#results button").forEach(more => more.click());
+  return [...document.querySelectorAll("#results ol")].flatMap((list, at) => {
+    const kind = KINDS.indexOf(list.previousElementSibling.textContent);
+    return [...list.children].map(item =>
+      [item.querySelector("a").getAttribute("href"), kind, Boolean(item.querySelector("mark"))]);
+  });
+}
+
+// Where the two columns of an equation begin.
 function columns() {
   return [...document.querySelectorAll('.column')].map(c => c.offsetTop);
 }
@@ -57,7 +90,7 @@ function hints() {
   const asked = fold.parentElement.querySelectorAll(":scope > ol > li");
   const hints = fold.querySelectorAll("ol > li");
   const seen = [...hints].filter(hint => hint.checkVisibility());
-  const formulas = [...fold.querySelectorAll("mjx-container")];
+  const formulas = [...fold.querySelectorAll("math")];
   return {
     title: fold.querySelector("summary").textContent, asked: asked.length, hints: hints.length,
     seen: seen.length, raw: fold.textContent.match(/[$]/g),

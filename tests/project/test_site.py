@@ -3,6 +3,7 @@
 What needs a browser and Sphinx is marked `long`, and skipped where they are not installed.
 """
 
+import ast
 import html
 import importlib.util
 import re
@@ -10,16 +11,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from functools import cache
 from html.parser import HTMLParser
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urlencode, urlsplit
 
 import pytest
-from project.book import DEFINED, ENTRIES, FAMILIES, ROOT, tags_in
+from project.book import DEFINED, ENTRIES, FAMILIES, ROOT, names_of, tags_in
 
 SITE = ROOT / "site"
 BROWSER = (ROOT / "tests/project/browser.js").read_text("utf-8")
-PHONE = 360  # pixels
+PHONE, DESK = 360, 1440  # pixels
+MOST = 25e6  # bytes of the whole site
 
 
 def load(name):
@@ -40,22 +41,14 @@ pages = generate.text
 
 @pytest.fixture(scope="module")
 def files():
-    """The pages; their listings without colours, which take most of the time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "coloured", plainly)
-        yield generate.written()
-
-
-@cache
-def plainly(path):
-    return [html.escape(line) for line in (ROOT / path).read_text("utf-8").splitlines()]
+    return generate.written()
 
 
 def lacking(entry, page):
-    """Say what the page of an equation lacks of its three columns."""
+    """Say what the page of an equation lacks of its two columns."""
     wrong = []
-    if page.count('<div class="column">') != 3:
-        wrong.append("three columns")
+    if page.count('<div class="column">') != 2:
+        wrong.append("two columns")
     chapter = (ROOT / entry.page).read_text("utf-8")
     start = rf"^#{{2,4}} {entry.tag}: |<a id=\"{entry.tag.lower()}\"></a>"
     below = re.split(start, chapter, maxsplit=1, flags=re.MULTILINE)[1].split("\n", 1)[1]
@@ -63,7 +56,7 @@ def lacking(entry, page):
     formulas = re.findall(r"```math\n(.*?)```", own, re.DOTALL)
     if not all(formula in page for formula in formulas):
         wrong.append("a formula of its derivation")
-    marked = re.findall(r'<span class="row hit">.*?\n</span>', page, re.DOTALL)
+    marked = re.findall(r"<span class=hit>.*?\n</span>", page, re.DOTALL)
     plain = [re.sub(r"<[^>]*>", "", row) for row in marked]
     if not plain or not all(entry.tag in tags_in(row, FAMILIES) for row in plain):
         wrong.append("a marked line that carries the tag")
@@ -114,6 +107,45 @@ def test_every_symptom_of_the_table_has_its_section_and_every_section_its_row():
     rows = re.findall(r"^\|.*\(#([\w-]+)\) \|$", text, re.MULTILINE)
     titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert rows == [pages.anchor(title) for title in titles]
+
+
+def test_the_first_page_has_a_moving_picture_a_line_of_code_that_runs_and_four_doors():
+    page = (SITE / "index.md").read_text("utf-8")
+    assert "training.gif)" in page.split("```math")[0]
+    (line,) = re.findall(r"```python\n(.*)\n```", page)
+    assert re.search(rf"^ *{re.escape(line)}  ", (ROOT / "bbb_numpy/plain.py").read_text(), re.M)
+    assert len(re.findall(r"^\*\*\[(?:Learn|Check|Use|Teach)\b", page, re.MULTILINE)) == 4
+
+
+def test_the_path_begins_with_ten_minutes_and_ends_with_which_method_when(files):
+    book = files["index.md"].split(":caption: The book", 1)[1].split("```", 1)[0].split()
+    assert book[-1] == "/docs/choosing"
+    assert book[2] == "/derivations/ten-minutes"
+
+
+def test_other_names_are_those_of_equations():
+    names = names_of(ast.parse((SITE / "finding.py").read_text("utf-8")))["NAMES"]
+    assert set(ast.literal_eval(names)) <= set(DEFINED)
+
+
+def test_a_file_has_a_line_for_each_of_its_lines_whose_tags_lead_to_their_pages(files):
+    shown = files["extra/source/bbb_numpy/plain.py.html"]
+    bare = re.sub(r"<[^>]*>", "", shown.split("<pre>")[1].split("</pre>")[0])
+    source = (ROOT / "bbb_numpy/plain.py").read_text("utf-8")
+    assert html.unescape(bare) == source
+    assert [int(n) for n in re.findall(r"<span id=L-(\d+)>", shown)] == list(
+        range(1, len(source.splitlines()) + 1)
+    )
+    assert '<a href="../../tags/k30.html">K30</a>' in shown
+
+
+def test_the_playground_is_shown_below_a_paragraph_that_leads_to_a_preset():
+    text = "See [the gap](../site/playground/index.html#preset=gap).\n\nNext.\n"
+    paragraphs = pages.convert(text, "derivations/p.md").split("\n\n")
+    assert 'src="../playground/index.html#preset=gap&amp;bare"' in paragraphs[1]
+    assert paragraphs[2].strip() == "Next."
+    assert "<iframe" not in pages.convert(text.replace("#preset=gap", ""), "derivations/p.md")
+    assert "<iframe" not in pages.convert(f"- {text}", "derivations/p.md")
 
 
 def test_githubs_markdown_becomes_mysts():
@@ -298,12 +330,73 @@ def test_a_browser_shows_every_page_whole_at_phone_width_and_complains_of_nothin
 def test_the_columns_stand_side_by_side_on_a_wide_screen_and_below_each_other_on_a_phone(
     built, browser
 ):
-    for width, side_by_side in ((1400, True), (PHONE, False)):
+    for width, side_by_side in ((DESK, True), (PHONE, False)):
         sized(browser, width)
         seen(browser, built[0] / "tags" / "k30.html")
         tops = ask(browser, "columns")
-        assert len(tops) == 3
+        assert len(tops) == 2
         assert (len(set(tops)) == 1) is side_by_side
+
+
+@pytest.mark.long
+def test_a_wide_screen_cuts_no_code_and_no_formula_of_the_equations(built, browser):
+    sized(browser, DESK)
+    problems = []
+    for path in sorted((built[0] / "tags").glob("?*.html")):
+        opened(browser, path)
+        problems += [f"{path.name}: {what}" for what in ask(browser, "cut")]
+    assert not problems, "\n" + "\n".join(problems)
+
+
+@pytest.mark.long
+def test_the_whole_site_is_small_and_its_formulas_need_no_script(built):
+    kept = [path for path in built[0].rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in kept) < MOST
+    page = (built[0] / "derivations.html").read_text("utf-8")
+    assert "<math" in page.split("K1", 1)[1]
+    assert "MathJax" not in page
+
+
+@pytest.mark.long
+def test_by_night_the_page_is_dark_its_formulas_light_and_its_pictures_turned_round(built, browser):
+    sized(browser, DESK)
+    for scheme in ("light", "dark"):
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+        for page in ("derivations/estimators.html", "notebooks/03_estimators_and_variance.html"):
+            opened(browser, built[0] / page)
+            found = ask(browser, "light")
+            assert (found["page"] < 0.2, found["formula"] > 0.6) == (scheme == "dark",) * 2, page
+            assert found["turned"] == [scheme == "dark"], page
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+FOUND = {  # what is asked, and where the first answer leads
+    "local reparameterization trick": "derivations/estimators.html#d21",
+    "reparametrisation": "#k4",
+    "ELBO": "#k5",
+    "evidence lower bound": "#k5",
+    "K30": "#k30",
+    "no u-turn sampler": "derivations/samplers.html#m10",
+    "MeanField": "api/",
+    "softplus": "derivations",
+}
+
+
+@pytest.mark.long
+def test_the_search_finds_the_book_first_and_files_never_also_without_a_server(built, browser):
+    sized(browser, PHONE)
+    for asked, first in FOUND.items():
+        path = built[0] / "search.html"
+        browser.get(f"{path.as_uri()}?{urlencode({'q': asked})}")
+        found = browser.execute_script(f"{BROWSER}\nreturn answers();")
+        addresses = [address for address, _, _ in found]
+        assert any(first in address for address in addresses[:1]) or first == "api/", (asked, found)
+        assert any(first in address for address in addresses), asked
+        assert not [address for address in addresses if "source/" in address]
+        kinds = [kind for _, kind, _ in found]
+        assert kinds == sorted(kinds), asked
+        assert any(excerpt for *_, excerpt in found), asked
 
 
 @pytest.mark.long
