@@ -100,7 +100,8 @@ def parts(page: str, tree: nodes.document, titles: dict[str, str]) -> list[list[
         paragraph = described.next_node(nodes.paragraph)
         if signature is not None and signature["ids"]:
             name, said = signature["ids"][0], [plain(paragraph)] if paragraph else []
-            found.append([REFERENCE, f"{page}.html#{name}", name, head, "", said])
+            short = name.removeprefix(f"{page.removeprefix('api/')}.")
+            found.append([REFERENCE, f"{page}.html#{name}", short, head, "", said])
     return [[*part[:-1], MARK.sub("", " ".join(" ".join(part[-1]).split()))] for part in found]
 
 

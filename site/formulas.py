@@ -30,6 +30,8 @@ LOG = logging.getLogger(__name__)
 def mathml(latex: str, display: bool) -> str:
     """Return a formula as MathML; a box is drawn by the style sheet."""
     bare = re.sub(r"\\\\\s*\[[\d.]+(pt|em|ex)\]", r"\\\\", latex)  # the space below a line
+    if r"\\" in bare and r"\begin" not in bare:  # as Sphinx reads a docstring's formula
+        bare = rf"\begin{{aligned}}{bare}\end{{aligned}}"
     made = CONVERTER.convert_with_local_state(bare, displaystyle=display)
     return re.sub(
         r'<menclose notation="box">(.*?)</menclose>', r'<mrow class="boxed">\1</mrow>', made

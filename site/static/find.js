@@ -12,12 +12,12 @@ const SAME = [
 // British or American, plural or not, with an accent or without: the same word.
 function plain(text) {
   return text.toLowerCase().normalize("NFKD").replace(/[\u0300-\u036f]/g, "")
-    .replace(/[^a-z0-9_.\u03b1-\u03c9]+/g, " ")
+    .replace(/[^a-z0-9_\u03b1-\u03c9]+/g, " ")
     .replace(/parametri[sz]/g, "parameteriz")
     .replace(/([a-z]{3})is(e|ed|es|er|ers|ing|ation|ations)\b/g, "$1iz$2")
     .replace(/iz(e|ed|es|er|ers|ing|ation|ations)\b/g, "iz")
     .replace(/ou(r|red|ring)\b/g, "o$1").replace(/ll(ed|ing)\b/g, "l$1")
-    .replace(/([a-z]{3})s\b/g, "$1").replace(/\.( |$)/g, "$1")
+    .replace(/([a-z]{3})s\b/g, "$1")
     .replace(/\b(a|an|and|for|how|in|is|of|the|to|what) /g, "").trim();
 }
 
