@@ -425,8 +425,8 @@ assert abs(hmc.noise_scale_[0] / NOISE - 1) < 0.25
 # \quad\text{to the variance of } f .$$
 #
 # *Every* unit, used or not, adds up to $\sigma^2/N$; to add less it must be turned down and pay in
-# KL. Units not worth their price are given up. For a ReLU of $z \sim N(m, \tau^2)$: $E\,h^2 = (m^2
-# + \tau^2)\,\Phi(m/\tau) + m\,\tau\,\varphi(m/\tau)$.
+# KL. Units not worth their price are given up. For a ReLU of $z \sim N(m, \tau^2)$: $E\,h^2 =
+# (m^2 + \tau^2)\,\Phi(m/\tau) + m\,\tau\,\varphi(m/\tau)$.
 
 # %% tags=["rounding"]
 net = mean_field.estimator_.model.network

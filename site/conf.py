@@ -80,6 +80,7 @@ def as_written(app, what, name, obj, options, lines) -> None:
     if what == "module":
         lines[:] = with_blocks(lines)
     directive = None  # the indentation of a directive, whose lines are not prose
+    role = 0  # how many backquotes there were: a formula may go on in the next line
     for number, line in enumerate(lines):
         indent = len(line) - len(line.lstrip())
         if line.strip() and directive is not None and indent <= directive:
@@ -88,9 +89,13 @@ def as_written(app, what, name, obj, options, lines) -> None:
             directive = indent
         if directive is not None or line.lstrip().startswith(">>>"):
             continue
-        parts = re.split(r"(``.*?``|`[^`]*`|\*\*\w[^*]*\*\*|^\* )", line)
+        if not line.strip():
+            role = 0
+        inside, role = "`" * (role % 2), role + line.count("`")
+        pattern = r"(``.*?``|`[^`]*(?:`|$)|\*\*\w[^*]*\*\*|^\* )"
+        parts = re.split(pattern, inside + line)
         parts[::2] = [re.sub(r"([|*\\]|(?<=\w)_(?!\w))", r"\\\1", part) for part in parts[::2]]
-        lines[number] = "".join(parts)
+        lines[number] = "".join(parts).removeprefix(inside)
 
 
 def with_blocks(lines: list[str]) -> list[str]:

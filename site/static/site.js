@@ -1,6 +1,6 @@
 // A formula does not break. Where it is wider than the page it becomes smaller, but stays legible;
 // where that does not do, it scrolls.
-const SMALLEST = 0.75;
+const SMALLEST = 0.7;
 function fitFormulas() {
   for (const block of document.querySelectorAll("article div.math")) {
     const formula = block.firstElementChild;
