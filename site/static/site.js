@@ -1,12 +1,12 @@
 // A formula does not break. Where it is wider than the page it becomes smaller, but stays legible;
 // where that does not do, it scrolls.
-const SMALLEST = 0.7;
+const SMALLEST = 0.68;
 function fitFormulas() {
   for (const block of document.querySelectorAll("article div.math")) {
     const formula = block.firstElementChild;
     formula.style.fontSize = "";
     const share = block.clientWidth / block.scrollWidth;
-    if (share < 1) formula.style.fontSize = `${1.08 * Math.max(SMALLEST, share - 0.01)}em`;
+    if (share < 1) formula.style.fontSize = `${1.08 * Math.max(SMALLEST, share - 0.02)}em`;
   }
   for (const formula of document.querySelectorAll("article span.math")) {
     formula.classList.remove("wide");
