@@ -29,7 +29,7 @@ function ticks(low, high, count, log) {
 
 class Plot {
   constructor(canvas, options) {
-    const plain = {x: [0, 1], y: [0, 1], left: 46, right: 10, top: 8, bottom: 38, log: ""};
+    const plain = {x: [0, 1], y: [0, 1], left: 50, right: 10, top: 8, bottom: 38, log: ""};
     Object.assign(this, {canvas}, plain, options);
   }
 
@@ -63,7 +63,7 @@ class Plot {
     pen.textAlign = "center";
     pen.fillText(this.xName, (this.left + width - this.right) / 2, height - 9);
     pen.save();
-    pen.translate(9, (this.top + height - this.bottom) / 2);
+    pen.translate(7, (this.top + height - this.bottom) / 2);
     pen.rotate(-Math.PI / 2);
     pen.fillText(this.yName, 0, 0);
     pen.restore();
