@@ -79,7 +79,7 @@ def two_weights() -> Figure:
     sigma, w = plain.softplus(rho), np.linspace(-2.5, 2.5, 1001)
     for j, style, label in (
         (np.argmin(sigma), "-", "a weight that the data pin down"),
-        (np.argmax(sigma), "--", "one that they leave free"),
+        (np.argmax(sigma), "--", "one that they have hardly touched"),
     ):
         normal = NormalDist(mu[j], sigma[j])
         left.plot(w, [normal.pdf(v) for v in w], color=BLUE, ls=style, label=label)

@@ -62,7 +62,10 @@ def test_the_opening_chapter_says_what_its_networks_say(figures):
     assert f"usual way, says {one:.1f} (left)" in text
     assert f"anything from {many.min():.1f} to {many.max():.1f}" in text
     assert f"solid: $`\\sigma = {sigma.min():.2f}`$" in text
-    assert f"dashed: {sigma.max():.2f}" in text
+    assert f"the dashed one has risen to {sigma.max():.2f}, and" in text
+    assert f"would have reached {figures.without_data(-2.0, 300)[-1]:.2f} in" in text
+    (start,) = figures.thetas([0])
+    assert abs(figures.terms(start)[0] - 96) < 1.5
     complexity, misfit = figures.terms(theta)
     assert abs(complexity + misfit - 135) < 2
     core = (ROOT / figures.plain.__name__.replace(".", "/")).with_suffix(".py").read_text("utf-8")
