@@ -77,7 +77,10 @@ from bbb_studies.uci.records import read
 
 file = Path(bbb.__file__).parents[1] / "benchmarks" / "uci_records.jsonl"
 five = ("boston", "concrete", "energy", "protein", "wine_red")
-newer = ("default", "hmc-heteroscedastic", "chees", "mclmc", "laplace")
+newer = (
+    *("default", "hmc-heteroscedastic", "chees", "mclmc", "laplace", "ivon", "low-rank"),
+    *("last-layer", "dropout", "swag", "sghmc"),
+)
 records = [one for one in read(file) if one["set"] in five and one["method"] not in newer]
 trials = tables.succeeded(records)
 found = {key: cell for key, cell in tables.cells(records).items() if cell.scores}

@@ -9,7 +9,7 @@ correlated: all that is new is the law of a.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,21 +34,13 @@ class LowRankFactor(NamedTuple):
     log_det: Any  # log |M|, which is log |I + V V^T|
 
 
-@dataclass(frozen=True, eq=False)
-class LowRankSample:
+class LowRankSample(NamedTuple):
     """S weight samples and what their pull-back needs."""
 
     w: Array  # (S, P)
     eps: Array  # (S, P)  a, the noise in units of sigma
     parts: LowRankFactor
     of_columns: Array  # (S, R)  eps_2
-
-    @cached_property
-    def whitened(self) -> tuple[Array, Array]:
-        """Return u = (I + V V^T)^-1 a (S, P) = a - V c, and c = M^-1 V^T a (S, R) (D59)."""
-        v = self.parts.v
-        c = self.eps @ v @ self.parts.inverse
-        return self.eps - c @ v.T, c
 
 
 @dataclass(frozen=True)
@@ -122,7 +114,7 @@ class LowRank(Density):
         - \tfrac P2 \log 2\pi`, by Woodbury's identity and the determinant lemma.
         """
         a, parts = sample.eps, sample.parts
-        rest, _ = sample.whitened
+        rest, _ = _whitened(sample)
         logs = np.add.reduce(parts.diagonal.log_softplus) + 0.5 * parts.log_det
         return -0.5 * inner(a, rest) - logs - 0.5 * LOG_2PI * a.shape[-1]  # D59
 
@@ -140,20 +132,20 @@ class LowRank(Density):
         d_v, shared = d_theta["v"], sample.of_columns
         np.matmul((d_w * parts.diagonal.softplus).T, shared, out=d_v)
         if d_log_q is not None:
-            u, c = sample.whitened
+            u, c = _whitened(sample)
             d_v -= np.add.reduce(d_log_q) * (parts.v @ parts.inverse)
             d_v -= u.T @ (d_log_q[:, None] * (shared - c))  # D59
 
     def add_density_slope(self, sample: LowRankSample, cotangent: Array, d_w: Array) -> None:
         """Add cotangent (S,) times d log q/dw = -u / sigma, theta fixed, to `d_w` (W3, D59)."""
-        d_w -= cotangent[:, None] * sample.whitened[0] / sample.parts.diagonal.softplus
+        d_w -= cotangent[:, None] * _whitened(sample)[0] / sample.parts.diagonal.softplus
 
     def pull_back_direct(self, sample: LowRankSample, d_log_q: Array, d_theta: Params) -> None:
         """Write the direct partials of log q for theta, w held fixed (W4, W5, D59).
 
         What is left of `pull_back` without the way through the weights.
         """
-        through = d_log_q[:, None] * sample.whitened[0] / sample.parts.diagonal.softplus
+        through = d_log_q[:, None] * _whitened(sample)[0] / sample.parts.diagonal.softplus
         self.pull_back(sample, through, d_log_q, d_theta)
 
     def entropy(self, parts: LowRankFactor, starts: Starts = None) -> Entropy:
@@ -175,6 +167,13 @@ class LowRank(Density):
         d_theta["rho"] += 2.0 * d_variance * sigma * parts.diagonal.sigmoid * squares
         d_theta["v"] += d_entropy * (parts.v @ parts.inverse)  # D59
         d_theta["v"] += (2.0 * d_variance * sigma * sigma)[:, None] * parts.v
+
+
+def _whitened(sample: LowRankSample) -> tuple[Array, Array]:
+    """Return u = (I + V V^T)^-1 a (S, P) = a - V c, and c = M^-1 V^T a (S, R) (D59)."""
+    v = sample.parts.v
+    c = sample.eps @ v @ sample.parts.inverse
+    return sample.eps - c @ v.T, c
 
 
 NAMED = {"low-rank": (LowRank(rho_offset=-4.0), LowRank(0.3, -0.5, 0.5, 2, 0.4))}
