@@ -211,22 +211,22 @@ def _compare(exercise: Formula, answer: Answer, other: Answer, block: int) -> Fo
 def _close(
     exercise: Formula, answer: Answer, other: Answer, block: int, arguments: tuple[Any, ...]
 ) -> bool:
-    ours = np.asarray(_run(exercise, answer, arguments)[block], float)
+    ours = _run(exercise, answer, arguments)[block]
     with np.errstate(all="ignore"):
-        theirs = np.asarray(exercise.blocks(other(*arguments))[block], float)
-    return ours.shape == theirs.shape and _agree(ours, theirs)
+        return _agree(ours, exercise.blocks(other(*arguments))[block])
 
 
 def agrees(exercise: Formula, arguments: tuple[Any, ...], returned: Any) -> bool:
     """Tell whether what an answer returned is right but for rounding."""
-    ours = [np.asarray(block, float) for block in exercise.blocks(returned)]
     with np.errstate(all="ignore"):
         right = exercise.blocks(exercise.right(*arguments))
-    theirs = [np.asarray(block, float) for block in right]
-    return all(a.shape == b.shape and _agree(a, b) for a, b in zip(ours, theirs, strict=True))
+    return all(map(_agree, exercise.blocks(returned), right))
 
 
-def _agree(ours: Array, theirs: Array) -> bool:
+def _agree(mine: Any, right: Any) -> bool:
+    ours, theirs = np.asarray(mine, float), np.asarray(right, float)
+    if ours.shape != theirs.shape:
+        return False
     scale = np.max(np.abs(theirs), initial=1.0, where=np.isfinite(theirs))
     return bool(np.allclose(ours, theirs, rtol=0, atol=ROUNDING * scale, equal_nan=True))
 
