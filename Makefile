@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Tests are compiled when they are first run, not by each process of every run
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: generated report lint check test test-long fuzz bench mutation notebooks figures site slides clean
+.PHONY: generated report lint check test test-long fuzz bench mutation notebooks figures site clean
 .DEFAULT_GOAL := report
 
 $(VENV)/.created:
@@ -75,12 +75,10 @@ figures: $(VENV)/.base  ## draw the figures of the derivations and the README's 
 generated: $(VENV)/.test  ## signatures.txt, proofs.md and lists of parts, after adding a part or an equation
 	$(BIN)/python tests/project/generated.py
 
-site: $(VENV)/.site  ## the book, the notebooks and the reference as pages: build/site/html/index.html
+site: $(VENV)/.site  ## the book, the notebooks, the reference and the slides as pages: build/site/html/index.html
 	$(BIN)/python site/generate.py build/site/source
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -c site -d build/site/doctrees build/site/source build/site/html
-
-slides: $(VENV)/.site  ## four lectures: build/slides/html/index.html
-	$(BIN)/python -m sphinx -q -W --keep-going -b revealjs -d build/slides/doctrees site/slides build/slides/html
+	$(BIN)/python -m sphinx -q -W --keep-going -b revealjs -d build/slides/doctrees site/slides build/site/html/slides
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info report reproduced .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

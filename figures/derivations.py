@@ -1,10 +1,10 @@
 """The figures of the derivations: computed by the package where it can, drawn as PNG at 150 dpi.
 
 Usage: ``python figures/derivations.py [NAME ...]`` writes all figures, or those that are named,
-into this folder; ``training`` is the README's moving one. Each chapter's figures are in a module of
-chapters/. Each function that computes stands apart from the one that draws, so that the tests can
-check the numbers without a picture. (fit.png is problem2-range4-should-be.png of
-``bbb-numpy report``.)
+into this folder; ``fit`` and ``training``, the moving one, are the README's. Each chapter's figures
+are in a module of chapters/. They are drawn as for white paper; chapters/grounds.py makes of that
+what reads on a dark page too. Each function that computes stands apart from the one that draws, so
+that the tests can check the numbers without a picture.
 """
 
 import sys
@@ -32,6 +32,7 @@ from chapters import (  # noqa: E402
     training,
     why,
 )
+from chapters.grounds import for_both_grounds  # noqa: E402
 
 CHAPTERS = (  # in the order of the book
     report,
@@ -57,13 +58,15 @@ FIGURES = {name: draw for chapter in CHAPTERS for name, draw in chapter.FIGURES.
 
 def write(name: str, folder: Path = HERE) -> Path:
     """Draw one figure into `folder`."""
-    into = folder / f"{name}.png"
-    FIGURES[name]().savefig(
-        into, dpi=150, metadata={"Software": None}, pil_kwargs={"optimize": True}
+    if name == "training":
+        return ten_minutes.training(folder)
+    into, figure = folder / f"{name}.png", {**FIGURES, "fit": ten_minutes.fit}[name]()
+    for_both_grounds(figure).savefig(
+        into, dpi=150, transparent=True, metadata={"Software": None}, pil_kwargs={"optimize": True}
     )
     return into
 
 
 if __name__ == "__main__":
-    for chosen in sys.argv[1:] or (*FIGURES, "training"):
-        print(ten_minutes.training() if chosen == "training" else write(chosen))
+    for chosen in sys.argv[1:] or (*FIGURES, "fit", "training"):
+        print(write(chosen))

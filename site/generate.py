@@ -55,7 +55,8 @@ def crawl() -> Found:
     waiting += [p.relative_to(ROOT).as_posix() for p in ROOT.glob("exercises/**/*.md")]
     while waiting:
         path = waiting.pop()
-        if not (ROOT / path).exists() or any(path in kind for kind in found):
+        own = path.startswith(text.OWN)
+        if own or not (ROOT / path).exists() or any(path in kind for kind in found):
             continue
         if path.endswith(".md"):
             found.pages.add(path)
@@ -65,7 +66,7 @@ def crawl() -> Found:
             waiting += text.notebook_links((ROOT / path).read_text("utf-8"), path)
         elif Path(path).suffix in text.PICTURES:
             found.pictures.add(path)
-        elif not path.startswith(text.PLAYGROUND):
+        else:
             found.sources.add(path)
             if (ROOT / path).is_dir():
                 waiting += [

@@ -23,6 +23,7 @@ ANCHOR = re.compile(r'<a id="([a-z]\d+)"></a>')
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 PICTURES = {".png", ".svg", ".jpg", ".gif"}
 PLAYGROUND = "site/playground/"
+OWN = PLAYGROUND, "site/slides/"  # pages of the site that are no pages of the book
 PRESET = re.compile(r"\[([^\[\]]+)\]\(src:([^()\s]*playground/\w+)#(preset=[^()\s]+)\)")
 TOKEN = re.compile(
     r'(?P<i>"""[\s\S]*?"""|#.*)|(?P<quoted>"[^"\n]*"|\'[^\'\n]*\')|'
@@ -142,19 +143,17 @@ def new_link(label: str, target: str, page: str, out: str) -> str:
     path, name = resolve(target, page)
     if label.startswith("[∎"):  # an entry's mark leads to its code and its proof
         path, name = f"tags/{name}.md", ""
-        if path == out:
-            return ""
     if re.fullmatch(r"[a-z]\d+", name):  # an anchor that MyST does not know
         return f"{label}(src:{relative(path, out).removesuffix('.md')}#{name})"
+    if path.startswith(OWN):
+        way = relative(posixpath.splitext(path.removeprefix("site/"))[0], out)
+        return f"{label}(src:{way}#{name})"
     if path.endswith((".md", ".ipynb")):
         name = anchor(name)  # a notebook's heading is linked by the name that Jupyter gives it
         here = "" if path == out else relative(path, out)
         return f"{label}({here}{'#' + name if name else ''})"
     if posixpath.splitext(path)[1] in PICTURES:
         return f"{label}({relative(path, out)})"
-    if path.startswith(PLAYGROUND):
-        way = relative(path.removeprefix("site/").removesuffix(".html"), out)
-        return f"{label}(src:{way}#{name})"
     line = line_of(path, label) if (ROOT / path).is_file() else 1
     return f"{label}(src:{relative(source_page(path), out)}#L-{line})"
 
@@ -213,7 +212,7 @@ def links(markdown: str, page: str) -> set[str]:
 
 
 def entry_text(markdown: str, tag: str) -> str:
-    """Return an entry with its formulas, up to the next heading or anchor."""
+    """Return an entry with its formulas, without its marks, up to the next heading or anchor."""
     lines: list[str] = []
     inside = False
     for line, free in outside(markdown):
@@ -225,7 +224,7 @@ def entry_text(markdown: str, tag: str) -> str:
             continue
         if inside:
             lines.append(ANCHOR.sub("", line) if named else line)
-    text = "\n".join(lines).strip()
+    text = re.sub(r"^\[∎ .+(\n.+)*", "", "\n".join(lines), flags=re.MULTILINE).strip()
     return re.sub(r"\n---\s*\n.*\Z", "", text, flags=re.DOTALL).strip()  # the foot of a page
 
 

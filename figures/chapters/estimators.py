@@ -47,7 +47,7 @@ def two_graphs() -> Figure:
         node(ax, (3.2, 0), "$f$", "D", 700)
         edge(ax, (0, 0), (1.6, 0))
         edge(ax, (1.6, 0), (3.2, 0))
-        edge(ax, (0, 0), (3.2, 0), "directly", bend=0.45, away=(0, -0.72))
+        edge(ax, (0, 0), (3.2, 0), "directly", bend=0.45, away=(0, -0.85))
         edge(ax, (3.2, 0), (1.6, 0), "$\\partial f / \\partial w$", VERMILLION, 0.4, (0, 0.52))
         if reparameterised:
             node(ax, (1.6, 1.5), "$\\epsilon$")

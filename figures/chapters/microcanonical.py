@@ -34,7 +34,7 @@ def constant_speed() -> Figure:
     density = target(np.column_stack([x.ravel(), y.ravel()]))[0].reshape(x.shape)
     left.contour(x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid")
     path = steered()
-    left.plot(*trajectory()[0].T, "s--", color=GREY, mfc="white", ms=3.5, lw=1,
+    left.plot(*trajectory()[0].T, "s--", color=GREY, mfc="none", ms=3.5, lw=1,
               label="constant energy (HMC)")  # fmt: skip
     left.plot(*path[:, :2].T, "o-", color=VERMILLION, ms=3.5, lw=1, label="constant speed")
     left.plot(*path[0, :2], "*", color=BLACK, ms=12)

@@ -69,7 +69,7 @@ def network() -> Figure:
     for row, (x, w) in enumerate(zip(NEURON_INPUTS, NEURON_WEIGHTS, strict=True)):
         node(left, (0, 2 - row), f"${x:g}$")
         factor = f"$\\times {w:g}$" if w > 0 else f"$\\times ({w:g})$"
-        edge(left, (0, 2 - row), (1.5, 1), factor, away=(-0.1, 0.07 * (1 - row)))
+        edge(left, (0, 2 - row), (1.5, 1), factor, away=((0.2, 0.15), (0, 0.15), (0.3, -0.1))[row])
     z = float(np.dot(NEURON_INPUTS, NEURON_WEIGHTS) + NEURON_BIAS)
     node(left, (1.5, 1), "$\\Sigma$")
     edge(left, (1.5, 2), (1.5, 1), f"+ {NEURON_BIAS:g}", away=(0.25, 0.25))
@@ -84,7 +84,8 @@ def network() -> Figure:
     for before, after in pairwise(places):
         for start in before:
             for end in after:
-                right.plot(*zip(start, end, strict=True), color=GREY, lw=0.8, zorder=1)
+                line = {"arrowstyle": "-", "color": GREY, "lw": 0.8, "shrinkA": 13, "shrinkB": 13}
+                right.annotate("", end, start, arrowprops=line)
     for layer, name in zip(places, ("x", "a_0", "a_1", "f"), strict=True):
         for at in layer:
             node(right, at, f"${name}$", size=500)

@@ -166,6 +166,7 @@ def widths() -> Figure:
     plain_numbers(last.xaxis, "25")
     plain_numbers(last.yaxis, "25")
     legend_above(last, 1)
+    return figure
 
 
 # D17: a learned scale settles where the weights are, and a point estimate falls through

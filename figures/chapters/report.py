@@ -261,10 +261,10 @@ def backward() -> Figure:
         ("nll", (9.0, 2), "NLL", "white"),
         ("d1", (7.6, 0.7), "$\\delta_1 = -(y - \\hat y) / \\sigma_y^2$", PALE),
         ("d0", (2.4, 0.7), "$\\delta_0 = (\\delta_1 W_1^{\\top}) \\circ [z_0 > 0]$", PALE),
-        ("1", (5.7, -0.7), "$dW_1 = a_0^{\\top} \\delta_1$\n$db_1 = 1^{\\top} \\delta_1$", SKY),
-        ("0", (0.3, -0.7), "$dW_0 = x^{\\top} \\delta_0$\n$db_0 = 1^{\\top} \\delta_0$", SKY),
+        ("1", (5.7, -0.7), "$dW_1 = a_0^{\\top} \\delta_1$\n$db_1 = 1^{\\top} \\delta_1$", PALE),
+        ("0", (0.3, -0.7), "$dW_0 = x^{\\top} \\delta_0$\n$db_0 = 1^{\\top} \\delta_0$", PALE),
     ):
-        frame = {"boxstyle": "round,pad=0.4", "fc": face, "ec": BLACK}
+        frame = {"boxstyle": "round,pad=0.4", "fc": face, "ec": BLACK, "lw": 1 + (name in "01")}
         boxes[name] = ax.text(*at, text, ha="center", va="center", bbox=frame, zorder=3)
     for start, end, dash, colour in (
         *((a, b, "-", BLACK) for a, b in pairwise(("x", "z0", "a0", "f", "nll"))),

@@ -32,7 +32,7 @@ def u_turn() -> Figure:
     density = target(np.column_stack([x.ravel(), y.ravel()]))[0].reshape(x.shape)
     left.contour(x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid")
     on = {"color": VERMILLION, "marker": "o", "ms": 3.5, "lw": 1}
-    back = {"color": GREY, "marker": "s", "ms": 3.5, "lw": 1, "ls": "--", "mfc": "white"}
+    back = {"color": GREY, "marker": "s", "ms": 3.5, "lw": 1, "ls": "--", "mfc": "none"}
     left.plot(*positions[:turn].T, **on, label="moves away from the start")
     left.plot(*positions[turn - 1 :].T, **back, label="comes back", markevery=slice(1, None))
     left.plot(*positions[0], "*", color=BLACK, ms=12, label="start")

@@ -134,8 +134,7 @@ def edge(
            "connectionstyle": f"arc3,rad={bend}"}  # fmt: skip
     ax.annotate("", end, start, arrowprops=way)
     middle = [(a + b) / 2 + c for a, b, c in zip(start, end, away, strict=True)]
-    box = {"color": "white", "pad": 1.0} if text else None
-    ax.text(*middle, text, color=colour, ha="center", va="center", fontsize="small", bbox=box)
+    ax.text(*middle, text, color=colour, ha="center", va="center", fontsize="small")
 
 
 def blank(ax: Axes, title: str) -> None:

@@ -13,6 +13,8 @@ from matplotlib.figure import Figure
 from bbb_numpy import plain
 from bbb_numpy.plots import fits
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above, plain_numbers
+from bbb_studies.kebude import regression, report
+from chapters.grounds import for_both_grounds
 from chapters.shared import LINE, NET, NOISE, RATE, data, predicted, thetas, titled
 
 HERE = Path(__file__).parents[1]
@@ -126,9 +128,20 @@ def training(folder: Path = HERE) -> Path:
     figure = Figure(figsize=(8.6, 3.9), layout="constrained")
     axes = figure.subplots(1, 2, width_ratios=(1.7, 1))
     found = thetas(EPOCHS)
-    moving = FuncAnimation(figure, lambda i: frame(axes, EPOCHS[i], found[i]), frames=len(EPOCHS))
-    moving.save(folder / "training.gif", PillowWriter(fps=1), dpi=90)
-    return folder / "training.gif"
+
+    def one(i: int) -> None:
+        frame(axes, EPOCHS[i], found[i])
+        for_both_grounds(figure)
+
+    moving = FuncAnimation(figure, one, frames=len(EPOCHS))
+    clear = {"transparent": True}  # which a GIF cannot be in part
+    moving.save(folder / "training.png", PillowWriter(fps=1), dpi=90, savefig_kwargs=clear)
+    return folder / "training.png"
+
+
+def fit() -> Figure:
+    """Draw the README's fit of a noisy cubic, as ``bbb-numpy report`` does."""
+    return report._figure(regression.run(2, 4.0, "should-be"))
 
 
 FIGURES: dict[str, Callable[[], Figure]] = {

@@ -188,8 +188,9 @@ const bbb = (() => {
   // Return mean, epistemic and total standard deviation of a new y, and the functions (S, B, K).
   function predict(net, theta, eps, x, noise) {
     const P = theta.length / 2, S = eps.length / P, w = new Float64Array(P), functions = [];
+    const sigma = theta.subarray(P).map(softplus);             // K3
     for (let s = 0; s < S; s++) {
-      for (let j = 0; j < P; j++) w[j] = theta[j] + softplus(theta[P + j]) * eps[s * P + j]; // K4
+      for (let j = 0; j < P; j++) w[j] = theta[j] + sigma[j] * eps[s * P + j]; // K4
       functions.push(forward(net, w, x).f);
     }
     const mean = new Float64Array(functions[0].length), epistemic = mean.slice();

@@ -1,9 +1,8 @@
 // What test_site.py asks a browser about a page.
 
-// Call `done` when the page is loaded and its formulas are typeset.
+// Call `done` when the page is loaded.
 function ready(done) {
-  const typeset = () => window.MathJax && MathJax.startup ? MathJax.startup.promise : null;
-  const wait = () => Promise.resolve(typeset()).then(() => setTimeout(done, 0));
+  const wait = () => setTimeout(done, 0);
   document.readyState === "complete" ? wait() : window.addEventListener("load", wait);
 }
 
@@ -14,7 +13,7 @@ function look() {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {
     const node = walk.currentNode;
-    if (!node.parentElement.closest("pre, code, script, style, mjx-container, math, .highlight")) {
+    if (!node.parentElement.closest("pre, code, script, style, math, .highlight")) {
       plain.push(node.data);
     }
   }
@@ -30,14 +29,14 @@ function look() {
     }
   };
   const right = [...document.querySelectorAll("article, article *")]
-    .filter(element => element.checkVisibility() && !element.closest("svg, mjx-container, math, script"))
+    .filter(element => element.checkVisibility() && !element.closest("svg, math, script"))
     .filter(element => !inside(element))
     .map(element => element.getBoundingClientRect().right);
   return {
     width: Math.max(document.documentElement.scrollWidth, ...right.map(Math.floor)),
     formulas: document.querySelectorAll(".math:not(:has(.math))").length,
-    typeset: document.querySelectorAll("mjx-container, math").length,
-    broken: document.querySelectorAll("[data-mml-node=merror], merror, .math:empty").length,
+    typeset: document.querySelectorAll("math").length,
+    broken: document.querySelectorAll("merror, .math:empty").length,
     latex: plain.join(" ").match(/\\[a-zA-Z]{2,}|\\\(|\$\S/g),
     colourless: colourless.map(link => link.textContent),
     unmarked: hits.filter(hit => !getComputedStyle(hit, "::before").content.includes("▶")).length,
@@ -55,17 +54,14 @@ function cut() {
     .map(element => `${element.scrollWidth} pixels in ${element.clientWidth}: ${element.textContent}`);
 }
 
-// How light the page and a formula are, from 0 to 1, and whether each picture is turned round.
+// How light the page and a formula are, from 0 to 1.
 function light() {
   const of = (element, property) => {
     const [red, green, blue] = getComputedStyle(element)[property].match(/[\d.]+/g).map(Number);
     return (red + green + blue) / 765;
   };
-  const turned = [...document.querySelectorAll("article img")]
-    .map(image => getComputedStyle(image).filter.includes("invert"));
   return {
     page: of(document.body, "backgroundColor"), formula: of(document.querySelector("math"), "color"),
-    turned: [...new Set(turned)],
   };
 }
 

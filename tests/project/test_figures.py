@@ -50,7 +50,29 @@ def test_every_figure_that_can_be_drawn_is_in_the_book_once(figures):
         for _, target in IMAGE.findall(page.read_text("utf-8"))
     ]
     drawn = [ROOT / "figures" / f"{name}.png" for name in figures.FIGURES]
-    assert sorted(linked) == sorted([*drawn, ROOT / "figures" / "training.gif"])
+    assert sorted(linked) == sorted([*drawn, ROOT / "figures" / "training.png"])
+
+
+def contrasts(colours):
+    """Return the smaller of the contrasts of colours (K, 3) to a white and to a dark page."""
+    linear = np.concatenate([colours, [(255, 255, 255), (13, 17, 23)]]) / 255
+    linear = np.where(linear <= 0.04045, linear / 12.92, ((linear + 0.055) / 1.055) ** 2.4)
+    *light, white, dark = 0.05 + linear @ [0.2126, 0.7152, 0.0722]
+    return np.minimum(white / np.array(light), np.array(light) / dark)
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("figures/*.png")), ids=lambda path: path.stem)
+def test_a_picture_reads_on_a_white_and_on_a_dark_page(path):
+    with Image.open(path) as picture:
+        pixels = np.asarray(picture.convert("RGBA")).reshape(-1, 4)
+    assert pixels[-1, 3] == 0  # no ground of its own
+    found, counts = np.unique(pixels[pixels[:, 3] == 255].view(np.uint32), return_counts=True)
+    colours = found.view(np.uint8).reshape(-1, 4)[:, :3]
+    text = np.ptp(colours, axis=1) < 3
+    assert contrasts(colours[text][np.argsort(counts[text])[-2:]]).max() > 4.0
+    often = (counts > 3e-4 * len(pixels)) & (colours.min(axis=1) < 255)  # a white mark has a rim
+    if path.stem != "shadows":  # a map
+        assert contrasts(colours[often]).min() > 2.9
 
 
 def test_the_opening_chapter_says_what_its_networks_say(figures):
@@ -801,7 +823,7 @@ def test_the_weights_of_the_report_would_need_as_many_epochs_as_the_book_says(fi
 
 
 def test_the_moving_picture_of_the_readme_is_that_of_plain_in_training(figures):
-    path = ROOT / "figures" / "training.gif"
+    path = ROOT / "figures" / "training.png"
     assert path.stat().st_size < 1e6
     with Image.open(path) as picture:
         assert picture.n_frames == len(figures.EPOCHS)
@@ -809,8 +831,7 @@ def test_the_moving_picture_of_the_readme_is_that_of_plain_in_training(figures):
         shares = []
         for place in (0, picture.n_frames - 1):
             picture.seek(place)
-            shares.append(np.mean(np.all(np.abs(np.asarray(picture.convert("RGB"), float)
-                                                - (127, 196, 238)) < 12, axis=2)))  # fmt: skip
+            shares.append(np.mean(np.asarray(picture.convert("RGBA"))[:, :, 3] == 149))
     assert sizes == (774, 351)
     assert 0 < shares[0] < 0.1  # no frame is a solid block of the band's colour
     assert 0 < shares[1] < 0.1

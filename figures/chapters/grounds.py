@@ -1,0 +1,92 @@
+"""One picture for white and for dark pages: without a ground, in colours that read on both.
+
+A colour is judged by its luminance, from 0 to 1. Lines keep 3 : 1 to white and to GitHub's night,
+text 4 : 1, and its strokes are a little heavier for that.
+"""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.colors import to_hex, to_rgba
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch, Patch
+from matplotlib.patheffects import withStroke
+from matplotlib.text import Text
+
+from bbb_numpy.plots.style import GREY, PALE, SKY
+
+LINES, TEXT = (0.16, 0.30), 0.19
+INK = "#797979"
+TINTS = {PALE: (0, 0.54, 0.87, 0.15), SKY: (0, 0.54, 0.87, 0.5)}  # on white the same as before
+PARTS = "color", "edgecolor", "facecolor", "markeredgecolor", "markerfacecolor"
+
+
+def luminance(colour: Any) -> Any:
+    """Return the relative luminance of colours (..., 3) from 0 to 1, as WCAG defines it."""
+    linear = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+def of_luminance(colour: Any, wanted: float) -> Any:
+    """Return a colour (3,), mixed with black or white until it is as light as wanted."""
+    end = 1.0 if luminance(colour) < wanted else 0.0
+    shares = np.linspace(0, 1, 512)[:, None]
+    mixed = shares * end + (1 - shares) * colour
+    return mixed[np.argmin(np.abs(luminance(mixed) - wanted))]
+
+
+def on_both(artist: Artist, part: str, colour: Any) -> Any:
+    """Return what a colour of an artist becomes; white is left open, but not on lines and marks."""
+    *_, opacity = to_rgba(colour)
+    name, rgb = to_hex(colour).upper(), np.array(to_rgba(colour)[:3])
+    if isinstance(artist, Text):
+        return (*of_luminance(rgb, TEXT), opacity)
+    if name in TINTS and part == "facecolor":
+        *tint, share = TINTS[name]
+        return (*tint, share * opacity)
+    if isinstance(artist, Line2D) and rgb.min() == 1:
+        return (*rgb, opacity)
+    if rgb.min() > 0.8 and part == "facecolor":  # white, or a light grey
+        return (0.5, 0.5, 0.5, 2 * opacity * (1 - rgb.mean()))
+    least, most = LINES
+    wanted = most if name == GREY else min(max(luminance(rgb), least), most)
+    return (*of_luminance(rgb, wanted), opacity)
+
+
+def recolour(artist: Artist) -> None:
+    """Give an artist the colours that read on both grounds."""
+    if getattr(artist, "get_array", lambda: None)() is not None:
+        if getattr(artist, "colors", None) is None:
+            return  # a map has its own
+        artist.set_array(None)  # contours in one colour
+    found = {}
+    for part in PARTS:
+        get = getattr(artist, f"get_{part}", None)
+        if get and hasattr(artist, f"set_{part}"):
+            now, alpha = get(), artist.get_alpha()
+            many = isinstance(now, np.ndarray) and now.ndim == 2
+            each = [on_both(artist, part, to_rgba(c, alpha)) for c in (now if many else [now])]
+            found[part] = each if many else each[0]
+    filled = isinstance(artist, Patch) and not isinstance(artist, FancyArrowPatch)
+    if filled and artist.get_facecolor() == artist.get_edgecolor():
+        found["edgecolor"] = "none"
+    artist.set_alpha(None)
+    for part, colour in found.items():
+        getattr(artist, f"set_{part}")(colour)
+    if isinstance(artist, Text):
+        artist.set_path_effects([withStroke(linewidth=0.5, foreground=found["color"])])
+
+
+def for_both_grounds(figure: Figure) -> Figure:
+    """Return a figure that was drawn for white paper, to be saved without its ground."""
+    figure.draw_without_rendering()  # which makes the ticks
+    for ax in figure.axes:  # and may make more
+        ax.tick_params(which="both", color=INK, labelcolor=INK)
+    for artist in figure.findobj():
+        recolour(artist)
+        for hidden in ("arrow_patch", "_bbox_patch"):
+            if getattr(artist, hidden, None) is not None:
+                recolour(getattr(artist, hidden))
+    return figure
