@@ -11,19 +11,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.validation import MOST_SAMPLES, Numbers, accepts, flag, whole
+from ..numeric.layout import Array
+from ..numeric.validation import COUNT, MOST_SAMPLES, Numbers, accepts, flag, whole
 from ..sampling.draws import Draws
 from ..sampling.mcmc import MetropolisHastings
 from ..version import __version__
 from .convergence import draws_of, import_arviz, model_of, of_positions
 
 __all__ = ["to_arviz"]
-
-Array = NDArray[Any]
 
 
 def _joint(draws: Draws, x: Any, y: Any) -> LogJoint | None:
@@ -72,7 +70,7 @@ def _dims(model: Model) -> dict[str, list[str]]:
     log_likelihood=flag,
     predictive=flag,
     prior=partial(whole, least=0, most=MOST_SAMPLES),
-    thin=partial(whole, least=1),
+    thin=COUNT,
     seed=partial(whole, least=0, most=None),
 )
 def to_arviz(

@@ -12,9 +12,9 @@ from math import pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from ..numeric.layout import Array
 from ..numeric.validation import GENERATOR, Each, Numbers, accepts, flag, proper_fraction
 from .reliability import top_label, wilson
 
@@ -29,7 +29,6 @@ __all__ = [
     "pit",
 ]
 
-Array = NDArray[Any]
 MODERATE = Numbers(low=-1e150, high=1e150)  # of which squares are finite
 SCALES = Numbers(low=1e-150, high=1e150)
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)

@@ -11,28 +11,27 @@ are drawn from q anew for every case (Langford and Caruana 2002; Maurer 2004).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from math import inf, log, log1p
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from ..gradients.family import Family
 from ..gradients.local_reparameterisation import LocalReparameterisation
 from ..numeric.buffers import Buffers
+from ..numeric.layout import Array
 from ..numeric.validation import (
+    COUNT,
     FLOATS,
     GENERATOR,
     SAMPLES,
+    SHARE,
     InstanceOf,
     Numbers,
     accepts,
     not_negative,
     proper_fraction,
-    real,
-    whole,
 )
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from ..parts.posteriors import Density, MeanField
@@ -40,8 +39,6 @@ from ..parts.priors import ClosedFormPrior
 from .predictive import BLOCK_NUMBERS
 
 __all__ = ["Certificate", "binary_kl", "certificate", "invert_kl", "pac_bayes"]
-
-Array = NDArray[Any]
 
 
 class Certificate(NamedTuple):
@@ -70,7 +67,7 @@ def binary_kl(q: float, p: float) -> float:
     return term(q, p, p - q) + term(1.0 - q, 1.0 - p, q - p)
 
 
-@accepts(q=partial(real, low=0.0, high=np.nextafter(1.0, 2.0)), most=not_negative)
+@accepts(q=SHARE, most=not_negative)
 def invert_kl(q: float, most: float, upper: bool = True) -> float:
     """Return the largest p >= q with kl(q || p) <= most, or without `upper` the least p <= q.
 
@@ -86,7 +83,7 @@ def invert_kl(q: float, most: float, upper: bool = True) -> float:
     return outside
 
 
-@accepts(kl=not_negative, rows=partial(whole, least=1), delta=proper_fraction)
+@accepts(kl=not_negative, rows=COUNT, delta=proper_fraction)
 def pac_bayes(risk: float, kl: float, rows: int, delta: float) -> float:
     """Return the bound on the share of wrong classes to come, of a risk on N rows (D57).
 

@@ -13,17 +13,16 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
+from ..numeric.layout import Array
 from ..numeric.validation import Numbers, flag
 from ..sampling.draws import DrawnWeights, Draws
 from .predictive import BLOCK_NUMBERS
 
 __all__ = ["Convergence", "Line", "convergence", "function_r_hats"]
 
-Array = NDArray[Any]
 GOOD = 1.01  # R-hat below which Vehtari et al. (2021) call chains mixed
 ENOUGH = 100  # effective draws per chain without which R-hat itself is unreliable (the same)
 

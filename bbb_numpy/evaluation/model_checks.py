@@ -10,13 +10,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..model.log_joint import LogJoint
 from ..numeric.elementary import logsumexp
+from ..numeric.layout import Array
 from ..numeric.validation import FUNCTION, GENERATOR, InstanceOf, Named, Numbers, accepts
 
 __all__ = [
@@ -31,7 +31,6 @@ __all__ = [
     "reweight",
 ]
 
-Array = NDArray[Any]
 FEW = 0.1  # of the draws: with fewer effective ones, `reweight` warns
 
 

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from ..gradients.family import Family
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import logsumexp
+from ..numeric.layout import Array
 from ..numeric.validation import FLOATS, GENERATOR, MATRIX, SAMPLES, InstanceOf, Rule, accepts
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from ..parts.likelihoods import GaussianLikelihood, check_shape
@@ -46,7 +46,6 @@ __all__ = [
     "sample_targets",
 ]
 
-Array = NDArray[Any]
 Source = Family | DrawnWeights  # where weights come from
 Function = TypeVar("Function", bound=Callable[..., Any])
 BAND = 2.0  # bands are mean +- 2 standard deviations: 95.4 % of a Gaussian

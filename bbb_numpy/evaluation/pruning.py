@@ -6,7 +6,6 @@ with the lowest ratios (D36).
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,12 @@ from numpy.typing import NDArray
 
 from ..gradients.family import Family
 from ..numeric.elementary import softplus
-from ..numeric.layout import Layout
-from ..numeric.validation import NUMBERS, SMALLEST, InstanceOf, Numbers, accepts, brief, real
+from ..numeric.layout import Array, Layout
+from ..numeric.validation import NUMBERS, SHARE, SMALLEST, InstanceOf, Numbers, accepts, brief
 from ..parts.posteriors import MeanField
 
 __all__ = ["decibels", "lowest", "matrices", "prune", "signal_to_noise", "signal_to_noise_of"]
 
-Array = NDArray[Any]
-SHARE = partial(real, low=0.0, high=float(np.nextafter(1.0, 2.0)), wanted="between 0 and 1")
 REMOVED_RHO = -1000.0  # softplus of it is exactly 0 in float32 and float64
 
 

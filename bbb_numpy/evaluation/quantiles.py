@@ -15,6 +15,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from ..numeric.layout import Array
 from ..numeric.validation import ANY_NUMBERS, Numbers, accepts
 from ..parts.likelihoods import Likelihood
 from . import predictive
@@ -22,7 +23,6 @@ from .predictive import Source, is_gaussian, outputs
 
 __all__ = ["check_levels", "distribution_function", "likely_classes", "quantiles"]
 
-Array = NDArray[Any]
 BLOCK = 4_000_000  # at most about this many numbers of components at once
 # In scales, from 2 to where squares would overflow
 WIDTHS = (*(2.0 ** (2**k) for k in range(9)), 2.0**511)

@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.layout import Array
 from ..numeric.validation import (
     MATRIX,
-    MOST_SAMPLES,
+    SAMPLES,
     InstanceOf,
     Numbers,
     OneOf,
     Rule,
     accepts,
     proper_fraction,
-    whole,
 )
 
 __all__ = [
@@ -37,12 +37,11 @@ __all__ = [
     "wilson",
 ]
 
-Array = NDArray[Any]
 BINNINGS = ("equal width", "equal mass")
 COUNTS = Numbers(low=0, high=2**53 - 1, whole=True)  # those that float64 tells apart
 BINNED: dict[str, Rule] = {
     "proba": Numbers((None,), finite=False, low=0.0, high=1.0, least=1),
-    "bins": partial(whole, least=1, most=MOST_SAMPLES),
+    "bins": SAMPLES,
     "binning": OneOf(*BINNINGS),
 }
 

@@ -10,7 +10,6 @@ from inspect import cleandoc
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 try:  # first here, for all modules of the learners: whoever lacks it is told once
     from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
@@ -28,6 +27,7 @@ from ..evaluation import predictive
 from ..gradients.catalogue import Estimator
 from ..model.joint import Likelihood
 from ..model.objectives import MLE
+from ..numeric.layout import Array
 from ..numeric.standardisation import standardised
 from ..numeric.validation import MOST_SAMPLES, MOST_STEPS, check_generator, whole
 from ..parts.posteriors import PointMass
@@ -56,8 +56,6 @@ __all__ = [
     "compute_class_weight",
     "trains",
 ]
-
-Array = NDArray[Any]
 
 
 # Targets of a first fit (N, K) float64, their likelihood, and fitted attributes that describe them

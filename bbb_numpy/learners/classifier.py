@@ -13,6 +13,7 @@ from ..evaluation import predictive
 from ..evaluation.predictive import ClassPredictive
 from ..evaluation.quantiles import check_levels, likely_classes
 from ..model.joint import Likelihood
+from ..numeric.layout import Array
 from ..numeric.validation import brief
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from .base import (
@@ -27,8 +28,6 @@ from .plan import OF_CLASSES, Plan, constraints
 from .rows import check_weights
 
 __all__ = ["BayesianMLPClassifier"]
-
-Array = NDArray[Any]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -69,25 +68,16 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, epochs: int = 1, sample_weight: Any = None
     ) -> BayesianMLPClassifier:
-        """Go on training, with the optimizer's memory and the generator as they were left.
-
-        As `BayesianMLPRegressor.partial_fit`.
+        """Go on training, as `BayesianMLPRegressor.partial_fit`.
 
         Parameters
         ----------
         X, y : array-like (N, d_in), (N,)
         classes : array-like (C,)
-            All labels that will ever occur; needed in the first call, optional later.
-        epochs : int
-            Passes over these rows, >= 1.
-        sample_weight : array-like (N,), optional
-            How often each row counts, as in `fit`.
-
-        Raises
-        ------
-        TypeError, ValueError, NonFiniteError
-            As `fit`; also when `classes` are missing or change, for a label that is not among
-            them, and when arguments that shape the model were changed.
+            All labels that will ever occur; needed in the first call, optional later. ValueError
+            when they are missing or change, and for a label that is not among them.
+        epochs, sample_weight
+            As of `BayesianMLPRegressor.partial_fit`.
         """
         if self.class_weight == "balanced":
             raise ValueError(

@@ -13,14 +13,13 @@ from math import isnan, log, nan
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from ..evaluation.convergence import function_r_hats
 from ..evaluation.predictive import Source, log_predictive_density
 from ..model.joint import Likelihood, Prior
 from ..model.objectives import MLE
-from ..numeric.layout import Layout
+from ..numeric.layout import Array, Layout
 from ..numeric.standardisation import moments
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from ..parts.posteriors import Density, PointMass
@@ -29,7 +28,6 @@ from ..training.recipe import Rows
 
 __all__ = ["FitReport", "fit_report"]
 
-Array = NDArray[Any]
 
 VERY_STRONG = 5.0  # nats of evidence in all rows: odds of 150 to 1 (Kass and Raftery 1995)
 # A function r times as large as those under the prior costs about r^2 / 2 nats

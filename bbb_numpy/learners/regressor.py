@@ -8,18 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..evaluation import predictive
 from ..evaluation.predictive import Predictive, covariance
 from ..evaluation.quantiles import check_levels, quantiles
+from ..numeric.layout import Array
 from ..numeric.standardisation import standardised
 from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
 from .plan import Plan
 
 __all__ = ["BayesianMLPRegressor"]
-
-Array = NDArray[Any]
 
 
 class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):

@@ -11,7 +11,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
@@ -20,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..evaluation.pruning import signal_to_noise_of
 from ..model.objectives import FreeEnergy
 from ..numeric.elementary import softplus
+from ..numeric.layout import Array
 from ..parts.posteriors import MeanField
 from ..sampling.draws import DrawnWeights, Draws
 from ..training import Epoch, Training
@@ -28,7 +28,6 @@ from .fit_report import FitReport
 
 __all__ = ["Fitted"]
 
-Array = NDArray[Any]
 CELL = "text-align: left; vertical-align: top; padding: 0 1em 0 0; max-width: 60em"
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from ..numeric.layout import Array
 from ..numeric.standardisation import moments, standardised
 from ..training.recipe import Rows
 
@@ -25,7 +25,6 @@ __all__ = [
     "principal_axes",
 ]
 
-Array = NDArray[Any]
 # Principal variances so different keep Adam from its goal; so little is rounding; d^3 is a moment
 COLLINEAR, SURELY, MOST_AXES = 1e3, 1e-10, 256
 

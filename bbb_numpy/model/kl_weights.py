@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numeric.layout import Array
-from ..numeric.validation import Numbers, accepts, check_fields, real, whole
+from ..numeric.validation import COUNT, Numbers, accepts, check_fields, real
 
 __all__ = [
     "CyclicalWarmUp",
@@ -102,7 +101,7 @@ class CyclicalWarmUp:
     share: float = 0.5
 
     def __post_init__(self) -> None:
-        check_fields(self, cycles=partial(whole, least=1))
+        check_fields(self, cycles=COUNT)
         real("share", self.share, 1e-12, 1.0 + 1e-12, "a number > 0 and <= 1")
 
     def __call__(self, epoch: int, epochs: int) -> float:

@@ -21,12 +21,12 @@ from ..numeric.validation import (
     FLOATS,
     GENERATOR,
     SAMPLES,
+    SHARE,
     InstanceOf,
     Numbers,
     accepts,
     brief,
     check_fields,
-    real,
 )
 from ..parts.hyperpriors import Hyperprior, LogNormal, check_hyperpriors
 from .joint import Model
@@ -88,7 +88,7 @@ class LogJoint:
             if name not in known:
                 there = ", ".join(known) or "none: nothing is learned (learn=True)"
                 raise ValueError(f"hyperpriors names {name!r}; the model's blocks are {there}")
-        real("power", self.power, 0.0, float(np.nextafter(1.0, 2.0)), "between 0 and 1")
+        SHARE("power", self.power)
 
     @cached_property
     def layout(self) -> Layout:

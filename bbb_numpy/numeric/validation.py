@@ -116,6 +116,9 @@ spread = partial(real, low=0.0, high=1e150, wanted="finite and >= 0, and below 1
 standard_deviation = partial(
     real, low=1e-150, high=1e150, wanted="positive and finite, between 1e-150 and 1e150"
 )
+SHARE = partial(real, low=0.0, high=float(np.nextafter(1.0, 2.0)), wanted="between 0 and 1")
+COUNT = partial(whole, least=1)
+STEPS = partial(whole, least=1, most=MOST_STEPS)
 SAMPLES = partial(whole, least=1, most=MOST_SAMPLES)
 
 

@@ -9,7 +9,6 @@ correlated: all that is new is the law of a.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import LOG_2PI, SoftplusParts, inner, softplus_parts
 from ..numeric.layout import Array, Blocks, Params
-from ..numeric.validation import check_fields, spread, whole
+from ..numeric.validation import COUNT, check_fields, spread
 from .posteriors import Density, Entropy, GaussianSample, MeanField, Starts
 
 __all__ = ["LowRank"]
@@ -65,7 +64,7 @@ class LowRank(Density):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fields(self, rank=partial(whole, least=1), v_scale=spread)
+        check_fields(self, rank=COUNT, v_scale=spread)
 
     def blocks(self, size: int) -> Blocks:
         return (*super().blocks(size), ("v", (size, self.rank)))  # D59

@@ -7,14 +7,13 @@ No pyplot and so no global state: without Axes a new Figure is made, which is re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
-from numpy.typing import NDArray
 
 from ..evaluation.predictive import BAND, Predictive
+from ..numeric.layout import Array
 from .style import (
     BLACK,
     BLUE,
@@ -30,7 +29,6 @@ from .style import (
 
 __all__ = ["BAND", "deviations", "fit"]
 
-Array = NDArray[Any]
 EDGE = "#8C8C8C"  # of the range of the data
 
 

@@ -18,14 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from ..numeric.layout import Array
 from ..numeric.threads import one_blas_thread
 from .mcmc import Info, Kernel, Target
 
 __all__ = ["Kept", "Run", "Settings", "begun", "go_on", "processes", "usable", "usual_groups"]
 
-Array = NDArray[Any]
 LARGE = 100_000  # products from which on a chain's gradient takes longer than the calls, 50 us
 
 
@@ -71,8 +70,12 @@ class Run(NamedTuple):
         chains, size = self.state.position.shape
         empty = {name: np.empty((0, chains)) for name in ("log_density", *Info._fields)}
         empty["positions"] = np.empty((0, chains, size), self.state.position.dtype)
-        stretches = self.draws or (empty,)
-        return {name: np.concatenate([one[name] for one in stretches]) for name in stretches[0]}
+        return end_to_end(self.draws or [empty])
+
+
+def end_to_end(parts: Sequence[dict[str, Array]], axis: int = 0) -> dict[str, Array]:
+    """Return arrays of the same names as one of each."""
+    return {name: np.concatenate([part[name] for part in parts], axis) for name in parts[0]}
 
 
 def usual_groups(chains: int, products: int, kernel: Any) -> int:

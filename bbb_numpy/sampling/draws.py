@@ -9,17 +9,15 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..numeric.buffers import Buffers
-from ..numeric.layout import Layout
+from ..numeric.layout import Array, Layout
 from ..numeric.validation import InstanceOf
 from .mcmc import Target
 
 __all__ = ["DrawnWeights", "Draws"]
 
-Array = NDArray[Any]
 GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..model.log_joint import LogJoint
+from ..numeric.layout import Array
 from ..numeric.storing import CheckpointError, Format, read_state, write_state
 from ..numeric.validation import not_negative
 from .chains import Run, Settings
@@ -31,7 +31,6 @@ from .mcmc.stochastic import Moving
 
 __all__ = ["Checkpoint", "need_same_target", "warn"]
 
-Array = NDArray[Any]
 HERE = Path(__file__).parent
 
 

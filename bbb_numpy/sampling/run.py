@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
-from ..numeric.layout import Layout
+from ..numeric.layout import Array, Layout
 from ..numeric.threads import one_blas_thread
 from ..numeric.validation import (
     DTYPE,
@@ -35,14 +34,13 @@ from ..numeric.validation import (
 )
 from ..parts.hyperpriors import Hyperprior, check_hyperpriors
 from ..progress import tqdm
-from .chains import Kept, Run, Settings, begun, go_on, processes, usable, usual_groups
+from .chains import Kept, Run, Settings, begun, end_to_end, go_on, processes, usable, usual_groups
 from .draws import Draws
 from .mcmc import HMC, MAMS, MCLMC, NUTS, SGHMC, ChEES, Kernel, MetropolisHastings, Target
 from .resuming import Checkpoint, need_same_target, warn
 
 __all__ = ["CORES", "SAMPLERS", "check_sampler", "sample", "sample_target"]
 
-Array = NDArray[Any]
 METRICS = ("diagonal", "dense")
 WARM_UP = 500  # draws, for a kernel that does not say what its usual warm-up is
 TURN = 1.0  # seconds of a group between two looks at all of them
@@ -333,9 +331,7 @@ def _joined(before: Draws, after: Draws) -> Draws:
         after,
         positions=np.concatenate([before.positions, after.positions]),
         log_density=np.concatenate([before.log_density, after.log_density]),
-        stats={
-            name: np.concatenate([one, after.stats[name]]) for name, one in before.stats.items()
-        },
+        stats=end_to_end([before.stats, after.stats]),
         warm_up=before.warm_up,
         warm_up_divergent=before.warm_up_divergent,
     )
@@ -346,10 +342,8 @@ def _result(
 ) -> Draws:
     """Put the groups side by side, as far as all of them have come."""
     count = min(settings.draws, *map(settings.made, runs))
-    parts = [run.joined() for run in runs]
-    found = {
-        name: np.concatenate([part[name][:count] for part in parts], axis=1) for name in parts[0]
-    }
+    parts = [{name: of[:count] for name, of in run.joined().items()} for run in runs]
+    found = end_to_end(parts, axis=1)
     positions, size = found.pop("positions"), runs[0].state.position.shape[1]
     kernel, *others = (
         settings.kernel if run.adaptation is None else run.adaptation.kernel for run in runs

@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
 from ..model.objectives import MAP
+from ..numeric.layout import Array
 from ..numeric.validation import ANY_NUMBERS, DTYPE, SAMPLES, InstanceOf, check_generator
 from ..parts.posteriors import PointMass
 from .loop import fit, start
@@ -25,7 +25,6 @@ from .recipe import Recipe
 
 __all__ = ["ensemble_starts"]
 
-Array = NDArray[Any]
 STEPS, ROWS = 1500, 32  # of a member: it is a start, and need not be a good fit
 SPREAD = 0.3  # of the weights that training starts from
 
@@ -49,19 +48,13 @@ def ensemble_starts(
 
     Parameters
     ----------
-    model : Model
-    x, y : array-like (N, d_in), (N, K)
+    model, x, y, sample_weight, seed, dtype, progress
+        As of `sample`.
     chains : int
         Members.
-    sample_weight : array-like (N,), optional
-        How often each row counts (D45).
-    seed : None, int, numpy.random.Generator or numpy.random.RandomState
     recipe : Recipe, optional
         How each is trained; by default 1500 steps of Adam on 32 rows each, with a learning rate
         that falls from 0.01 to 0.
-    dtype : {'float64', 'float32'}
-    progress : bool, optional
-        As in `training.fit`.
 
     Returns
     -------

@@ -12,20 +12,19 @@ prior and noise (MacKay 1992; D55).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..gradients.family import Batch, Family
 from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
 from ..model.objectives import MAP, LogDensities
 from ..numeric.buffers import Buffers
-from ..numeric.layout import Layout, Params
-from ..numeric.validation import OneOf, check_fields, whole
+from ..numeric.layout import Array, Layout, Params
+from ..numeric.validation import COUNT, OneOf, check_fields
 from ..parts import network
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP
@@ -37,7 +36,6 @@ from .state import Training
 
 __all__ = ["COVARIANCES", "Laplace", "Linearised", "Spectrum", "fit", "jacobian", "log_evidence"]
 
-Array = NDArray[Any]
 COVARIANCES = ("full", "kronecker", "diagonal", "last-layer")
 MOST = 8000  # rows of a matrix: 0.5 GB, of which several are needed
 BLOCK_NUMBERS = 4_000_000  # of the Jacobians that are held at a time
@@ -80,7 +78,7 @@ class Laplace(Posterior):
     rounds: int = 8
 
     def __post_init__(self) -> None:
-        check_fields(self, covariance=OneOf(*COVARIANCES), rounds=partial(whole, least=1))
+        check_fields(self, covariance=OneOf(*COVARIANCES), rounds=COUNT)
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,11 @@ from math import nan
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..gradients.catalogue import Estimator
 from ..gradients.family import Evaluated, Family
 from ..numeric.buffers import Buffers
-from ..numeric.layout import Layout
+from ..numeric.layout import Array, Layout
 from ..numeric.validation import (
     DTYPE,
     GENERATOR,
@@ -30,8 +29,6 @@ from .state import Epoch, NonFiniteError, Training
 from .stopping import HeldOut, Watch, minibatches
 
 __all__ = ["fit", "start", "train"]
-
-Array = NDArray[Any]
 
 
 @accepts(estimator=InstanceOf(Family), rng=GENERATOR, optimizer=OPTIMIZER, dtype=DTYPE)

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from math import cos, pi, sqrt
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..gradients.family import Family
 from ..numeric.elementary import inverse_softplus, softplus_parts
-from ..numeric.layout import Layout
-from ..numeric.validation import InstanceOf, Like, check_fields, fraction, positive, whole
+from ..numeric.layout import Array, Layout
+from ..numeric.validation import COUNT, InstanceOf, Like, check_fields, fraction, positive
 from ..parts.posteriors import MeanField
 
 __all__ = [
@@ -36,7 +34,6 @@ __all__ = [
     "StepDecay",
 ]
 
-Array = NDArray[Any]
 # Factor on the learning rate at an epoch (fractions count) of so many epochs
 Schedule = Callable[[float, int], float]
 
@@ -46,7 +43,6 @@ class Constant:
     """Factor 1 at every step."""
 
     def __call__(self, epoch: float, epochs: int) -> float:
-        """Return the factor on the learning rate."""
         return 1.0
 
 
@@ -60,7 +56,6 @@ class Cosine:
         fraction("final", self.final)
 
     def __call__(self, epoch: float, epochs: int) -> float:
-        """Return the factor on the learning rate."""
         wave = 0.5 * (1.0 + cos(pi * min(epoch / max(epochs, 1), 1.0)))
         return self.final + (1.0 - self.final) * wave
 
@@ -73,11 +68,10 @@ class StepDecay:
     factor: float = 0.5
 
     def __post_init__(self) -> None:
-        check_fields(self, every=partial(whole, least=1))
+        check_fields(self, every=COUNT)
         positive("factor", self.factor)
 
     def __call__(self, epoch: float, epochs: int) -> float:
-        """Return the factor on the learning rate."""
         return float(self.factor ** (int(epoch) // self.every))
 
 
@@ -160,7 +154,6 @@ class SGD(Optimizer):
     def update(
         self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
     ) -> None:
-        """Take one step in place; `grad` is overwritten, `scale` unused."""
         state.steps += 1
         grad *= self.learning_rate * factor
         theta -= grad  # K43, K44, G3
@@ -183,7 +176,6 @@ class Momentum(Optimizer):
     def update(
         self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
     ) -> None:
-        """Take one step in place; `grad` is overwritten, `scale` unused."""
         velocity = state.arrays["velocity"]
         state.steps += 1
         _clear_subnormal(theta, state)
@@ -226,7 +218,6 @@ class Adam(Optimizer):
     def update(
         self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
     ) -> None:
-        """Take one step in place; `grad` is overwritten, `scale` unused."""
         # With M = m / (1 - beta1) and V = v / (1 - beta2), which saves two passes, the rule
         #   m <- beta1 m + (1 - beta1) grad,  v <- beta2 v + (1 - beta2) grad^2
         #   theta <- theta - eta [m / (1 - beta1^t)] / (sqrt(v / (1 - beta2^t)) + epsilon)
@@ -297,7 +288,6 @@ class IVON(Optimizer):
     def update(
         self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
     ) -> None:
-        """Take one step in place; `grad` is overwritten."""
         momentum, m, v = (state.arrays[name] for name in ("momentum", "m", "v"))
         size = len(momentum)
         (mu, rho, rest), (d_mu, d_rho, d_rest) = (

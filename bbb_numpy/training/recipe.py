@@ -9,12 +9,13 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..gradients.catalogue import Estimator
 from ..gradients.family import is_linear
 from ..model.kl_weights import NoWarmUp, Shares, WarmUp, proportional_kl_weights
+from ..numeric.layout import Array
 from ..numeric.validation import (
+    COUNT,
     FUNCTION,
     MOST_STEPS,
     SAMPLES,
@@ -30,7 +31,6 @@ from .stopping import EarlyStopping
 
 __all__ = ["Recipe", "Rows", "checked_rows"]
 
-Array = NDArray[Any]
 STOPPING = Optional(InstanceOf(EarlyStopping))
 
 
@@ -93,7 +93,7 @@ class Recipe:
             self,
             epochs=partial(whole, least=0, most=MOST_STEPS),
             samples=SAMPLES,
-            batch_size=partial(whole, least=1),
+            batch_size=COUNT,
             kl_weights=FUNCTION,
             warm_up=FUNCTION,
             shuffle=flag,

@@ -7,13 +7,11 @@ from math import nan
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..numeric.layout import Array
 from .optimizers import Memory
 
 __all__ = ["Epoch", "NonFiniteError", "Training"]
-
-Array = NDArray[Any]
 
 
 class NonFiniteError(ArithmeticError):

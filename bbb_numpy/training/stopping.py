@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from ..gradients.catalogue import Estimator
 from ..numeric.buffers import Buffers
-from ..numeric.validation import check_fields, not_negative, whole
+from ..numeric.layout import Array
+from ..numeric.validation import COUNT, check_fields, not_negative
 from .state import Training
 
 __all__ = ["EarlyStopping", "HeldOut", "Watch", "minibatches"]
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class EarlyStopping:
     min_delta: float = 1e-4
 
     def __post_init__(self) -> None:
-        check_fields(self, patience=partial(whole, least=1))
+        check_fields(self, patience=COUNT)
         not_negative("min_delta", self.min_delta)
 
 
@@ -54,31 +52,21 @@ class HeldOut:
     SAMPLES = 32
     NUMBERS = 1_000_000  # at most about this many in one block of activations
 
-    def __init__(
-        self,
-        estimator: Estimator,
-        theta: Array,
-        rows: tuple[Array, Array, Array | None],
-        rng: np.random.Generator,
-    ) -> None:
-        self.estimator = estimator
-        self.x, self.y, self.sample_weight = rows
+    def __init__(self, estimator: Estimator, theta: Array, rows: Any, rng: Generator) -> None:
+        self.estimator, self.buffers = estimator, Buffers()
         self.noise = estimator.draw_weights(rng, self.SAMPLES, theta.dtype)
-        self.buffers = Buffers()
-        weights = np.ones(len(self.x)) if self.sample_weight is None else self.sample_weight
+        weights = np.ones(len(rows.x)) if rows.sample_weight is None else rows.sample_weight
         self.size = float(weights.sum(dtype=float))  # D45
-        width = max(estimator.model.network.sizes)
-        self.blocks = minibatches(len(self.x), max(1, self.NUMBERS // (self.SAMPLES * width)))
+        step = max(1, self.NUMBERS // (self.SAMPLES * max(estimator.model.network.sizes)))
+        self.blocks = [rows.at(block) for block in minibatches(len(rows.x), step)]
 
     def loss(self, theta: Array) -> float:
         """Return E_q[-log P(y|x, w)] per row, rows counted by their weights if they have any."""
         total = 0.0
-        for rows in self.blocks:
-            weights = None if self.sample_weight is None else self.sample_weight[rows]
-            log_likelihood = self.estimator.log_likelihood(
-                theta, self.noise, self.x[rows], self.y[rows], self.buffers.rewind(), weights
-            )  # (SAMPLES,)
-            total -= float(log_likelihood.mean())
+        for x, y, weights in self.blocks:
+            buffers = self.buffers.rewind()
+            found = self.estimator.log_likelihood(theta, self.noise, x, y, buffers, weights)
+            total -= float(found.mean())  # of (SAMPLES,)
         return total / self.size
 
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from ...numeric.layout import Array
 from ...numeric.validation import Optional, proper_fraction
 from .leapfrog import Phase, hamiltonian, leapfrog
 from .metrics import DenseMetric, DiagonalMetric, Metric, Scaled
@@ -22,7 +22,6 @@ from .states import Info, State, Target, init
 
 __all__ = ["Adaptable", "Adaptation", "DualAveraging", "Moments", "first_step_size", "windows"]
 
-Array = NDArray[Any]
 Search = Callable[[float], float]
 
 

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from ...numeric.elementary import inner
+from ...numeric.layout import Array
 from ...numeric.validation import positive
 from .adaptation import Adaptable, Moments
 from .hmc import trajectory
@@ -30,7 +30,6 @@ from .states import Info, State, Target, init
 
 __all__ = ["ChEES", "Paced", "PathLength", "criterion_slope", "halton", "mean_slope"]
 
-Array = NDArray[Any]
 FIRST_STEPS = 16  # of the longest path with which a warm-up begins, at most
 MEMORY = 100  # draws of a chain's running mean
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, pi
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from ...numeric.validation import positive, real
+from ...numeric.layout import Array
+from ...numeric.validation import SHARE, check_fields, positive
 from .adaptation import Adaptable
 from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog, steps_for
 from .metrics import Metric
 from .states import Info, State, Target, select
 
 __all__ = ["HMC"]
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +57,7 @@ class HMC(Adaptable):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive("path", self.path)
-        for name in ("jitter", "small_steps"):
-            real(name, getattr(self, name), 0.0, np.nextafter(1.0, np.inf), "between 0 and 1")
+        check_fields(self, jitter=SHARE, small_steps=SHARE)
 
     @property
     def steps(self) -> int:
@@ -119,11 +115,7 @@ def accept(
     `energies` are those of both, (S,) each; the way has taken `steps` gradients.
     """
     accepted = error < rng.standard_exponential(len(error))  # M7: log u = -Exp(1) < -error
-    return select(accepted, new, old), Info(
-        np.exp(np.minimum(0.0, -error)),
-        accepted,
-        ~(error < DIVERGENT),
-        np.where(accepted, energies[1], energies[0]),
-        np.full(len(error), steps),
-        np.zeros(len(error), int),
-    )
+    energy = np.where(accepted, energies[1], energies[0])
+    probability = np.exp(np.minimum(0.0, -error))
+    info = Info.of(probability, accepted, ~(error < DIVERGENT), energy, steps)
+    return select(accepted, new, old), info

@@ -11,14 +11,13 @@ from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...numeric.layout import Array
 from .metrics import Metric
 from .states import State, Target, finite
 
 __all__ = ["DIVERGENT", "Phase", "hamiltonian", "leapfrog", "steps_for"]
 
-Array = NDArray[Any]
 DIVERGENT = 1000.0  # nats of energy error: no trajectory of the true motion, exp(-1000) is 0
 
 

@@ -8,19 +8,17 @@ The momentum is :math:`r \sim N(0, M)`, the kinetic energy :math:`\tfrac12 r^T M
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from ...numeric.elementary import inner, symmetric
-from ...numeric.validation import MOST_STEPS, Like, Optional, brief, check_fields, positive, whole
+from ...numeric.layout import Array
+from ...numeric.validation import STEPS, Like, Optional, brief, check_fields, positive
 
 __all__ = ["DenseMetric", "DiagonalMetric", "Metric", "Scaled", "identity"]
-
-Array = NDArray[Any]
 
 
 class Metric:
@@ -171,7 +169,7 @@ class Scaled:
         uses = ("draw_momentum", "draw_step", "velocity", "kinetic", "whiten")
         Optional(Like(example, *uses))("metric", self.metric)
         if hasattr(self, "max_steps"):
-            check_fields(self, max_steps=partial(whole, least=1, most=MOST_STEPS))
+            check_fields(self, max_steps=STEPS)
 
     def metric_for(self, like: Array) -> Metric:
         """Return the metric for positions (S, D): by default unit variances."""

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from ...numeric.layout import Array
 from ...numeric.validation import FUNCTION, Like, check_fields, positive
 from .adaptation import Adaptable, Search
 from .metrics import Metric, Scaled
@@ -33,8 +33,6 @@ __all__ = [
     "Proposal",
     "StudentWalk",
 ]
-
-Array = NDArray[Any]
 
 
 class Proposal(Protocol):
@@ -235,7 +233,5 @@ class MetropolisHastings(Adaptable):
         log_alpha = np.minimum(0.0, np.where(np.isnan(log_alpha), -np.inf, log_alpha))
         accepted = -rng.standard_exponential(len(log_alpha)) < log_alpha  # log u < log alpha
         state = select(accepted, new, state)  # M5
-        zeros = np.zeros(len(log_alpha), int)
-        return state, Info(
-            np.exp(log_alpha), accepted, zeros.astype(bool), -state.log_density, zeros + 1, zeros
-        )
+        divergent = np.zeros(len(log_alpha), bool)
+        return state, Info.of(np.exp(log_alpha), accepted, divergent, -state.log_density, 1)

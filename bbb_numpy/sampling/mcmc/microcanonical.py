@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from ...numeric.elementary import inner
+from ...numeric.layout import Array
 from ...numeric.validation import Optional, positive
 from .adaptation import Adaptable, Moments, Search
 from .hmc import accept
@@ -39,7 +39,6 @@ __all__ = [
     "refreshed",
 ]
 
-Array = NDArray[Any]
 DRAW = 2.0  # decoherence lengths between two draws; of MAMS, those of the longest path
 SPACING = 0.4  # decoherence length, in lengths of path per effective draw (Robnik et al. 2023)
 
@@ -237,12 +236,10 @@ class MCLMC(_Microcanonical):
     decoherence_length : float, optional
         ell > 0, in the same units, after which the direction is forgotten; by default sqrt(D), and
         learned in the warm-up.
-    metric : DiagonalMetric or DenseMetric, optional
-        By default unit variances.
+    metric, max_steps
+        As of `HMC`.
     energy_variance : float
         v, which the warm-up aims at: variance of the energy error of one step, per dimension.
-    max_steps : int
-        Most steps of a draw.
 
     References
     ----------
@@ -290,14 +287,7 @@ class MCLMC(_Microcanonical):
             momentum = refreshed(metric, rng, new.momentum, self.step_size, length)
             phase = new._replace(momentum=momentum)
         moved = np.any(phase.position != state.position, axis=1)
-        return phase.state, Info(
-            acceptance / steps,
-            moved,
-            divergent,
-            -phase.log_density,
-            np.full(chains, steps),
-            np.zeros(chains, int),
-        )
+        return phase.state, Info.of(acceptance / steps, moved, divergent, -phase.log_density, steps)
 
     def miss(self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any) -> float:
         """Return by how much the energy error of a trial step, squared, is above v (D50).

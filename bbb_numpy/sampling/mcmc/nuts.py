@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from ...numeric.layout import Array
 from ...numeric.validation import check_fields, whole
 from .adaptation import Adaptable
 from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog
@@ -23,8 +23,6 @@ from .metrics import Metric
 from .states import Info, State, Target
 
 __all__ = ["NUTS", "Span", "join", "turned"]
-
-Array = NDArray[Any]
 
 
 class Span(NamedTuple):

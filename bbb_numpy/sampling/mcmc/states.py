@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
+
+from ...numeric.layout import Array
 
 __all__ = ["Info", "Kernel", "State", "Target", "evaluate", "finite", "init", "select"]
 
-Array = NDArray[Any]
 Target = Callable[[Array], tuple[Array, Array]]
 
 
@@ -32,6 +32,14 @@ class Info(NamedTuple):
     energy: Array  # (S,)  of the new state: -log density + kinetic
     gradients: Array  # (S,) int  evaluations of the target's gradient
     depth: Array  # (S,) int  doublings of a NUTS trajectory, else 0
+
+    @classmethod
+    def of(
+        cls, acceptance: Array, accepted: Array, divergent: Array, energy: Array, gradients: int
+    ) -> Info:
+        """Return what a step did that took as many gradients for every chain."""
+        each = np.full(len(energy), gradients)
+        return cls(acceptance, accepted, divergent, energy, each, np.zeros_like(each))
 
 
 class Kernel(Protocol):

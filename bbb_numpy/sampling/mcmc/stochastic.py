@@ -18,25 +18,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from ...numeric.validation import (
-    MOST_STEPS,
-    SAMPLES,
-    Optional,
-    check_fields,
-    fraction,
-    positive,
-    whole,
-)
+from ...numeric.layout import Array
+from ...numeric.validation import SAMPLES, STEPS, Optional, check_fields, fraction, positive
 from .adaptation import Adaptable
 from .leapfrog import DIVERGENT
 from .metrics import Metric
 from .states import Info, Target, evaluate, init
 
 __all__ = ["SGHMC", "Moving", "heat"]
-
-Array = NDArray[Any]
 
 
 class Moving(NamedTuple):
@@ -66,8 +56,8 @@ class SGHMC(Adaptable):
     friction : float
         gamma > 0: the momentum is forgotten by 1/e in a time 1 / gamma. With ``inf`` it is drawn
         afresh for every step, which is SGLD.
-    metric : DiagonalMetric or DenseMetric, optional
-        By default unit variances.
+    metric
+        As of `HMC`.
     batch_size : int
         Rows of a step, drawn for each chain by itself. All are taken if there are no more, or the
         target has no minibatches (`LogJoint.draw_rows`).
@@ -112,8 +102,7 @@ class SGHMC(Adaptable):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        steps = partial(whole, least=1, most=MOST_STEPS)
-        check_fields(self, batch_size=SAMPLES, steps=steps, cycle=Optional(steps))
+        check_fields(self, batch_size=SAMPLES, steps=STEPS, cycle=Optional(STEPS))
         check_fields(self, temperature=positive, exploring=fraction, bias=positive)
         if self.friction != np.inf:
             positive("friction", self.friction)
@@ -181,15 +170,8 @@ class SGHMC(Adaptable):
             value = np.where(fine, value, old.log_density)
             kinetic = np.where(fine, kinetic, metric.kinetic(fresh))
         clock = state.clock if self.cycle is None else (state.clock + 1) % self.cycle
-        chains, steps = len(x), len(plan[0]) + 1
-        return Moving(x, value, gradient, r, clock), Info(
-            fine.astype(float),
-            fine,
-            ~fine,
-            kinetic - value,
-            np.full(chains, steps),
-            np.zeros(chains, int),
-        )
+        info = Info.of(fine.astype(float), fine, ~fine, kinetic - value, len(plan[0]) + 1)
+        return Moving(x, value, gradient, r, clock), info
 
     def _of_rows(self, target: Any, rng: Generator, position: Array) -> Target:
         """Return the target of a minibatch."""
