@@ -46,10 +46,10 @@ __all__ = [
 ]
 
 
-# What None stands for. Measured, see benchmarks/defaults.py: little noise to start with, and a KL
-# term that comes in slowly, let the network fit before the prior prunes units that it has not used
-# yet; sigma starts above the report's 0.0067, so that few steps are enough for it to grow where
-# there are few data.
+# What None stands for. Chosen on splits of four of the tables of benchmarks/tables.py, as it says:
+# little noise to start with, and a KL term that comes in slowly, let the network fit before the
+# prior prunes units that it has not used yet; sigma starts above the report's 0.0067, so that few
+# steps are enough for it to grow where there are few data.
 DEFAULTS = {
     "hidden_layer_sizes": (20,),
     "prior": GaussianPrior(0.5),
