@@ -214,11 +214,11 @@ def check(
     return Report(tuple(rows), method, bar)
 
 
-# --- derivatives of other shapes
+# --- derivatives of other shapes: functions and theta as in the proof of the same name
 
 
 def check_vjp(f: Function, vjp: Function, theta: Any, *arguments: Any, **options: Any) -> Report:
-    """Check a product of a vector and a Jacobian, with a random vector: `bbb_numpy.prove_vjp`.
+    """Check a product of a vector and a Jacobian, with a random vector.
 
     Parameters
     ----------
@@ -235,17 +235,9 @@ def check_vjp(f: Function, vjp: Function, theta: Any, *arguments: Any, **options
 
 
 def check_jvp(f: Function, jvp: Function, theta: Any, *arguments: Any, **options: Any) -> Report:
-    """Check a derivative along a random direction: `bbb_numpy.prove_jvp`, with its parameters.
+    """Check a derivative along a random direction: as `bbb_numpy.prove_jvp`, options of `check`.
 
-    Parameters
-    ----------
-    f, jvp, theta, *arguments, **options
-        As in `check_vjp`.
-
-    Returns
-    -------
-    Report
-        With a row for each number of f that is wrong.
+    The report has a row for each number of f that is wrong.
     """
     return _checked("jvp", f, jvp, theta, arguments, options)
 
@@ -253,34 +245,16 @@ def check_jvp(f: Function, jvp: Function, theta: Any, *arguments: Any, **options
 def check_jacobian(
     f: Function, jacobian: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a whole Jacobian: `bbb_numpy.prove_jacobian`, with its parameters.
-
-    Parameters
-    ----------
-    f, jacobian, theta, *arguments, **options
-        As in `check_jvp`.
-
-    Returns
-    -------
-    Report
-    """
+    """Check a whole Jacobian: as `bbb_numpy.prove_jacobian`, with the options of `check`."""
     return _checked("jacobian", f, jacobian, theta, arguments, options)
 
 
 def check_hvp(
     gradient: Function, hvp: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a product of a Hessian and a vector: `bbb_numpy.prove_hvp`, with its parameters.
+    """Check a product of a Hessian and a vector: as `bbb_numpy.prove_hvp`, options of `check`.
 
-    Parameters
-    ----------
-    gradient, hvp, theta, *arguments, **options
-        As in `check_jvp`.
-
-    Returns
-    -------
-    Report
-        Of `gradient`, if it returns a value too and is wrong.
+    The report is that of `gradient`, if it returns a value too and is wrong.
     """
     return _checked("hvp", gradient, hvp, theta, arguments, options)
 
@@ -288,17 +262,9 @@ def check_hvp(
 def check_hessian(
     gradient: Function, hessian: Function, theta: Any, *arguments: Any, **options: Any
 ) -> Report:
-    """Check a whole Hessian: `bbb_numpy.prove_hessian`, with its parameters.
+    """Check a whole Hessian: as `bbb_numpy.prove_hessian`, with the options of `check`.
 
-    Parameters
-    ----------
-    gradient, hessian, theta, *arguments, **options
-        As in `check_jvp`.
-
-    Returns
-    -------
-    Report
-        Of `gradient`, if it returns a value too and is wrong.
+    The report is that of `gradient`, if it returns a value too and is wrong.
     """
     return _checked("hessian", gradient, hessian, theta, arguments, options)
 

@@ -235,34 +235,22 @@ def _prove(subject: Subject) -> bool:
 
 def _check(args: argparse.Namespace, subject: Subject) -> bool:
     """Check all formulas by the methods asked for; return whether they pass."""
-
-    def at(formula: Callable[..., Any]) -> Callable[[Array], Any]:
-        return lambda theta: formula(theta, *subject.given)
-
     rng = np.random.default_rng(args.seed)
-    methods = [args.method] if args.method in BARS else list(BARS)
-    reports = [
-        (
-            title,
-            check(
-                at(formula),
-                subject.theta,
-                method=method,
-                blocks=subject.blocks,
-                coordinate=subject.coordinate,
-                gates=subject.gates,
-                most=args.most,
-                rng=rng,
-            ),
-        )
-        for method in methods
-        for title, formula in subject.formulas.items()
-    ]
-    print(format_table(reports) + "\n")
-    failed = [f"{title} ({report.method})" for title, report in reports if not report.passed]
-    for method in methods:
-        found = [report for _, report in reports if report.method == method]
-        error, skipped = max(r.error for r in found), np.mean([r.skipped for r in found])
+    how = dict(blocks=subject.blocks, coordinate=subject.coordinate, gates=subject.gates,
+               most=args.most, rng=rng)  # fmt: skip
+    found = {
+        method: {
+            title: check(formula, subject.theta, *subject.given, method=method, **how)
+            for title, formula in subject.formulas.items()
+        }
+        for method in ([args.method] if args.method in BARS else BARS)
+    }
+    print(format_table([pair for reports in found.values() for pair in reports.items()]) + "\n")
+    failed = []
+    for method, reports in found.items():
+        failed += [f"{title} ({method})" for title, report in reports.items() if not report]
+        error = max(report.error for report in reports.values())
+        skipped = np.mean([report.skipped for report in reports.values()])
         print(
             f"largest {method} error {error:.1e} (bar {BARS[method]:g}), "
             f"{skipped:.1%} of the coordinates skipped at kinks"

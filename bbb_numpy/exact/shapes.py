@@ -57,13 +57,11 @@ def prove_jvp(f: Function, jvp: Function, theta: Any, *arguments: Any, **options
 
     Parameters
     ----------
-    f : callable
-        From theta and the `arguments` to an array, or a dict, tuple or list of arrays.
+    f, theta, *arguments, **options
+        As in `prove_vjp`. Other thetas that are tried lie along the tangent.
     jvp : callable
         From theta, a tangent of the structure of theta, and the `arguments` to the derivative of f
         along the tangent.
-    theta, *arguments, **options
-        As in `prove_vjp`. Other thetas that are tried lie along the tangent.
 
     Returns
     -------
@@ -80,17 +78,11 @@ def prove_jacobian(
 
     Parameters
     ----------
-    f : callable
-        From theta and the `arguments` to an array.
+    f, theta, *arguments, **options
+        As in `prove_vjp`, but f returns one array.
     jacobian : callable
         From the same to the derivatives, of the shape of f's array and that of theta behind it; for
         a theta of several arrays a structure of as many.
-    theta, *arguments, **options
-        As in `prove_vjp`.
-
-    Returns
-    -------
-    Proof
     """
     return _proved("jacobian", f, jacobian, theta, arguments, options)
 
@@ -125,17 +117,12 @@ def prove_hessian(
 
     Parameters
     ----------
-    gradient : callable
-        As in `prove_hvp`; theta is one array.
+    gradient, *arguments, **options
+        As in `prove_hvp`; the proof is that of `gradient`, if that is wrong.
+    theta : ndarray
+        One array.
     hessian : callable
         From theta and the `arguments` to the second derivatives, of theta's shape twice.
-    theta, *arguments, **options
-        As in `prove_vjp`.
-
-    Returns
-    -------
-    Proof
-        Of `gradient`, if that is wrong.
     """
     return _proved("hessian", gradient, hessian, theta, arguments, options)
 
