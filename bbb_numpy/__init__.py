@@ -8,15 +8,7 @@ library, and `bbb_course` grades the exercises.
 
 from typing import TYPE_CHECKING, Any
 
-from .exact import (
-    prove,
-    prove_hessian,
-    prove_hvp,
-    prove_jacobian,
-    prove_jvp,
-    prove_same,
-    prove_vjp,
-)
+from .exact import prove, prove_hessian, prove_hvp, prove_jacobian, prove_jvp, prove_same, prove_vjp
 from .gradcheck import check, check_hessian, check_hvp, check_jacobian, check_jvp, check_vjp
 from .gradients import catalogue as _catalogue
 from .gradients.closed_form import ClosedFormKL
@@ -36,12 +28,7 @@ from .parts.low_rank import LowRank
 from .parts.mixture import ScaleMixturePrior
 from .parts.network import MLP
 from .parts.posteriors import MeanField, PointMass
-from .parts.priors import (
-    CentredGaussianPrior,
-    GaussianPrior,
-    LaplacePrior,
-    LayerwiseGaussianPrior,
-)
+from .parts.priors import CentredGaussianPrior, GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
 from .parts.student_t import StudentTLikelihood, StudentTPrior
 from .sampling import DrawnWeights, sample
 from .sampling.mcmc import HMC, MAMS, MCLMC, NUTS, SGHMC, ChEES, MetropolisHastings

@@ -95,12 +95,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
 def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Array]]:
     """Return row numbers for training and testing; every class is in the test rows."""
-    from sklearn.model_selection import (
-        KFold,
-        ShuffleSplit,
-        StratifiedKFold,
-        StratifiedShuffleSplit,
-    )
+    from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
 
     y, folds, seed = problem.y, args.folds, args.seed % 2**32
     problem.check(max(FEWEST, folds or 0), folds or 2)

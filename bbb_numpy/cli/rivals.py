@@ -25,12 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ..evaluation.calibration import crps_draws, crps_gaussian
-from ..evaluation.reliability import (
-    Reliability,
-    expected_calibration_error,
-    reliability,
-    top_label,
-)
+from ..evaluation.reliability import Reliability, expected_calibration_error, reliability, top_label
 
 __all__ = ["Forecast", "Score", "bins", "of_model", "of_rival", "rivals", "scores"]
 

@@ -24,10 +24,6 @@ __all__ = ["main"]
 VALUES = "numbers (0.1,0.2), a shape of random ones (5x3, or 3 for a vector) or a .npy file"
 
 
-class Misuse(Exception):
-    """What came, and what to do."""
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the verdict, and return the exit status."""
     parser = argparse.ArgumentParser(
@@ -41,13 +37,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     try:
         if asked.seed < 0:
-            raise Misuse(f"--seed is a whole number, 0 or more; got {asked.seed}")
+            raise ValueError(f"--seed is a whole number, 0 or more; got {asked.seed}")
         rng, function = np.random.default_rng(asked.seed), _function(asked.function)
         theta = np.ravel(_values("--theta", asked.theta, rng)).astype(float)
         given = [_values("an argument", text, rng) for text in asked.arguments]
         named = _loaded(asked.data, ".npz") if asked.data else {}
         proof = prove(function, theta, *_bound(function, theta, given, named), seed=asked.seed)
-    except (Misuse, TypeError, ValueError) as error:
+    except (TypeError, ValueError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
     print(proof)
@@ -58,10 +54,10 @@ def _function(text: str) -> Callable[..., Any]:
     """Return the function that ``module:function`` or ``file.py:function`` names."""
     place, _, name = text.rpartition(":")
     if not place or not name:
-        raise Misuse(f"say module:function or file.py:function; got {text!r}")
+        raise ValueError(f"say module:function or file.py:function; got {text!r}")
     path = Path(place)
     if path.suffix == ".py" and not path.is_file():
-        raise Misuse(f"there is no file {place}")
+        raise ValueError(f"there is no file {place}")
     sys.path.insert(0, str(path.resolve().parent) if path.suffix == ".py" else "")
     try:
         if path.suffix != ".py":
@@ -71,11 +67,11 @@ def _function(text: str) -> Callable[..., Any]:
             module = sys.modules[spec.name] = module_from_spec(spec)
             spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise Misuse(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
+        raise ValueError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
     found: Any = getattr(module, name, None)
     if not callable(found):
         own = [key for key, one in vars(module).items() if inspect.isfunction(one)]
-        raise Misuse(f"{place} has no function {name}; it has {', '.join(own) or 'none'}")
+        raise ValueError(f"{place} has no function {name}; it has {', '.join(own) or 'none'}")
     return found
 
 
@@ -88,18 +84,18 @@ def _values(what: str, text: str, rng: np.random.Generator) -> Any:
     try:
         numbers = [float(part) for part in text.removesuffix(",").split(",")]
     except ValueError:
-        raise Misuse(f"{what} is {VALUES}; got {text!r}") from None
+        raise ValueError(f"{what} is {VALUES}; got {text!r}") from None
     return np.array(numbers) if "," in text else numbers[0]
 
 
 def _loaded(path: str, ending: str) -> Any:
     if not path.endswith(ending):
-        raise Misuse(f"a {ending} file is wanted here; got {path!r}")
+        raise ValueError(f"a {ending} file is wanted here; got {path!r}")
     try:
         found = np.load(path)
         return dict(found) if ending == ".npz" else found
     except (OSError, ValueError, EOFError) as error:
-        raise Misuse(f"{path} cannot be read: {error}") from error
+        raise ValueError(f"{path} cannot be read: {error}") from error
 
 
 def _bound(function: Any, theta: Any, given: list[Any], named: Any) -> Sequence[Any]:
@@ -110,7 +106,7 @@ def _bound(function: Any, theta: Any, given: list[Any], named: Any) -> Sequence[
     except TypeError as error:
         shapes = [f"an argument of shape {np.shape(one)}" for one in given]
         came = ", ".join(["theta", *shapes, *named])
-        raise Misuse(f"the function takes {signature}; got {came}: {error}") from error
+        raise ValueError(f"the function takes {signature}; got {came}: {error}") from error
     return list(bound.arguments.values())[1:] if named else given
 
 

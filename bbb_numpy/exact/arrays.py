@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from .fields import REMEMBERED, Field, Untraceable
 
-__all__ = ["FUNCTIONS", "REDUCTIONS", "UFUNCS", "Exact", "compared", "lift", "lifted", "select"]
+__all__ = ["FUNCTIONS", "UFUNCS", "Exact", "compared", "field_of", "lift", "lifted", "select"]
 
 Array = NDArray[Any]
 # By the names of NumPy's functions; modules above add theirs
@@ -312,20 +312,19 @@ def lift(x: Any, field: Field) -> Exact:
     return Exact(field, dual(field, a), v.astype(float))
 
 
-def _field(values: Any) -> Field | None:
-    """Return the field of the first exact number among values, and in lists of them."""
-    for one in values:
-        if type(one) is Exact:
-            return one.field
-        found = _field(one) if isinstance(one, list | tuple) else None
-        if found is not None:
+def field_of(value: Any) -> Field | None:
+    """Return the field of exact numbers, also of the first in lists of lists; None if none is."""
+    if type(value) is Exact:
+        return value.field
+    for one in value if isinstance(value, list | tuple) else ():
+        if (found := field_of(one)) is not None:
             return found
     return None
 
 
 def lifted(*values: Any) -> list[Exact]:
     """Return all arguments as exact ones of the field of the first that is."""
-    field = _field(values)
+    field = field_of(values)
     if field is None:
         raise Untraceable("no exact number is among the arguments")
     return [lift(one, field) for one in values]
@@ -453,7 +452,7 @@ def select(condition: Any, x: Any, y: Any) -> Exact:
 
 
 def _where(condition: Any, *branches: Any) -> Any:
-    if branches and _field(branches) is not None:
+    if field_of(branches) is not None:
         return select(condition, *branches)
     return np.where(compared(np.not_equal)(condition, 0), *branches)
 
@@ -463,7 +462,7 @@ def of_floats(function: Callable[..., Any], path: bool = True) -> Callable[..., 
 
     def of_exact(*args: Any, **kwargs: Any) -> Any:
         found = function(*(x.v if type(x) is Exact else x for x in args), **kwargs)
-        field = _field(args)
+        field = field_of(args)
         if path and field is not None:
             for one in found if isinstance(found, tuple) else (found,):
                 seen = np.frombuffer(np.asarray(one).tobytes(), np.uint8)
@@ -524,7 +523,7 @@ def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
     return by_places
 
 
-_chosen, _spread = _moved(np.take_along_axis), _moved(np.diag)
+_chosen = _moved(np.take_along_axis)
 for _name in ("take", "take_along_axis", "repeat", "tile", "roll", "delete", "tril", "triu"):
     FUNCTIONS[_name] = _moved(getattr(np, _name))
 
@@ -743,8 +742,7 @@ FUNCTIONS |= dict(
     reshape=lambda x, shape, order="C": x.reshape(shape, order=order),
     transpose=lambda x, axes=None: x.transpose(*(() if axes is None else axes)),
     trace=lambda x, *args, **kwargs: total(diagonal(x, *args, **kwargs), -1),
-    concatenate=joined, diagonal=diagonal, diag=lambda x, k=0: (
-        diagonal(x, k) if x.ndim > 1 else _spread(x, k)),
+    concatenate=joined, diagonal=diagonal,
     compress=lambda condition, x, axis=None: FUNCTIONS["take"](x, np.flatnonzero(condition), axis),
     broadcast_to=lambda x, shape, subok=False: broadcast_to(x, (*np.ravel(shape).tolist(),)),
     sliding_window_view=_windows,

@@ -20,18 +20,7 @@ from .arrays import Exact, dual, lift
 from .fields import Field
 from .trees import leaves, within
 
-__all__ = [
-    "FIXED",
-    "FREE",
-    "Condition",
-    "Data",
-    "bound",
-    "exact",
-    "kinds",
-    "masked",
-    "names_of",
-    "told",
-]
+__all__ = ["FIXED", "Data", "bound", "exact", "kinds", "masked", "names_of", "told"]
 
 Array = NDArray[Any]
 NEARLY = 1e-12  # what the rounding of sums of floats may be
@@ -123,22 +112,22 @@ CONDITIONS = [  # weaker ones first
 ]
 
 
+def _floats(values: Any) -> list[Array]:
+    arrays = (one for _, one in leaves(values, "") if isinstance(one, np.ndarray))
+    return [one for one in arrays if one.dtype.kind == "f"]
+
+
 def conditions(values: Any) -> list[Condition]:
     """Return those that an argument keeps."""
-    arrays = [one for _, one in leaves(values, "") if isinstance(one, np.ndarray)]
-    floats = [one for one in arrays if one.dtype.kind == "f"]
-    return [one for one in CONDITIONS if any(map(one.kept, floats))]
+    return [one for one in CONDITIONS if any(map(one.kept, _floats(values)))]
 
 
 def masked(arguments: Sequence[Any], data: tuple[Data, ...]) -> tuple[Data, ...]:
     """Return the data where the zeros of free arrays that have other numbers too stay 0."""
-
-    def has_zeros(values: Any) -> bool:
-        arrays = [one for _, one in leaves(values, "") if isinstance(one, np.ndarray)]
-        return any(one.dtype.kind == "f" and ZEROS.kept(one) for one in arrays)
-
     pairs = zip(arguments, data, strict=True)
-    return tuple(ZEROS if how is FREE and has_zeros(one) else how for one, how in pairs)
+    return tuple(
+        ZEROS if how is FREE and any(map(ZEROS.kept, _floats(one))) else how for one, how in pairs
+    )
 
 
 def exact(values: Any, field: Field, data: Data = FREE, moving: bool = False) -> Any:
@@ -147,21 +136,23 @@ def exact(values: Any, field: Field, data: Data = FREE, moving: bool = False) ->
     They stand still, or move in a random direction. Everything else (whole numbers, fractions,
     truth values, names) is returned as it is. What is fixed are the fractions that floats are.
     """
-    if isinstance(values, tuple | list | dict):
-        return within(values, lambda value: exact(value, field, data, moving))
-    if isinstance(values, float) or (isinstance(values, np.ndarray) and values.dtype.kind == "f"):
-        v = np.array(values, float)
+
+    def made(value: Any) -> Any:
+        floats = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+        if not (floats or isinstance(value, float)):
+            return value
+        v = np.array(value, float)
         if data is FIXED:
             return lift(v, field)
         field.moved |= moving
         field.infinite |= bool(np.isinf(v).any())
-        made = Exact(
-            field, dual(field, field.variable(v), field.draw(v.shape) if moving else None), v
-        )
+        slope = field.draw(v.shape) if moving else None
+        found = Exact(field, dual(field, field.variable(v), slope), v)
         if data.kept(v):
-            data.impose(made)
-        return made
-    return values
+            data.impose(found)
+        return found
+
+    return within(values, made)
 
 
 def names_of(function: Callable[..., Any], count: int, before: int = 1) -> list[str]:

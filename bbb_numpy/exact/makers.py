@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Exact, lift, stack, unwritten
+from .arrays import Exact, field_of, lift, stack, unwritten
 from .fields import Field, Untraceable
 from .functions import exp, gamma, log
 from .linear import FUNCTIONS
@@ -34,12 +34,6 @@ _of_this_thread = threading.local()
 _lock = threading.Lock()
 _exchanged: list[tuple[dict[str, Any], str, Any]] = []  # names, in all modules, and what they were
 _running = 0  # proofs, in all threads
-
-
-def _is_exact(values: Any) -> bool:
-    """Whether exact numbers occur, also in lists of lists."""
-    nested = isinstance(values, list | tuple)
-    return type(values) is Exact or (nested and any(map(_is_exact, values)))
 
 
 def _floats(dtype: Any) -> bool:
@@ -57,7 +51,7 @@ def _constant(name: str) -> Callable[..., Any]:
 
 
 def _full(field: Field, shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    if not _is_exact(fill_value):
+    if field_of(fill_value) is None:
         return _constant("full")(field, shape, fill_value, dtype, **kwargs)
     out = lift(np.zeros(shape), field)
     out[...] = fill_value
@@ -72,7 +66,7 @@ def _exact(name: str) -> Callable[..., Any]:
     """Return np.array or np.asarray of exact numbers, and of lists of them."""
 
     def make(field: Field, values: Any, dtype: Any = None, ndmin: int = 0, **kwargs: Any) -> Any:
-        if not _is_exact(values):
+        if field_of(values) is None:
             return getattr(np, name)(values, dtype, **({"ndmin": ndmin} if ndmin else {}), **kwargs)
         if ndmin:
             found = make(field, values, dtype, **kwargs)
@@ -83,8 +77,7 @@ def _exact(name: str) -> Callable[..., Any]:
             copies = name == "array" and kwargs.get("copy", True) is True
             ordered = name != "ascontiguousarray" or values.flags.c_contiguous
             return values.copy() if copies or not ordered else values
-        return stack([make(field, x) if isinstance(x, list | tuple) else lift(x, field)
-                      for x in values])  # fmt: skip
+        return lift(values, field)
 
     return make
 
@@ -96,8 +89,9 @@ class _Joined:
         self.name, self.join = name, join
 
     def __getitem__(self, key: Any) -> Any:
-        parts = key if isinstance(key, tuple) else (key,)
-        return FUNCTIONS[self.join](parts) if _is_exact(parts) else getattr(np, self.name)[key]
+        if field_of(key) is None:
+            return getattr(np, self.name)[key]
+        return FUNCTIONS[self.join](key if isinstance(key, tuple) else (key,))
 
 
 MAKERS: dict[str, Callable[..., Any]] = {
@@ -127,7 +121,7 @@ _vectorize_of_floats: Callable[..., Any] = np.vectorize.__call__
 def _vectorize(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Return what np.vectorize does, of exact numbers one after the other."""
     field = getattr(_of_this_thread, "field", None)
-    if field is None or not _is_exact(args):
+    if field is None or field_of(args) is None:
         return _vectorize_of_floats(self, *args, **kwargs)
     if kwargs or self.excluded or self.signature is not None:
         raise Untraceable("np.vectorize with a signature, keywords or excluded arguments")
@@ -136,7 +130,7 @@ def _vectorize(self: Any, *args: Any, **kwargs: Any) -> Any:
     def result(values: Any, otype: str | None) -> Any:
         first = values[0].v if type(values[0]) is Exact else values[0]
         dtype = np.dtype(otype or np.asarray(first).dtype)
-        if not _is_exact(values):
+        if field_of(values) is None:
             return np.array(values, dtype).reshape(shape)
         if dtype.kind not in "fO":
             raise Untraceable(f"np.vectorize makes {dtype} of all results: say otypes=[float]")
@@ -210,7 +204,7 @@ def _of_scipy(name: str, original: Any) -> Any:
 
     @functools.wraps(original)
     def function(*args: Any, **kwargs: Any) -> Any:
-        return (OF_SCIPY[name] if _is_exact(args) else original)(*args, **kwargs)
+        return (original if field_of(args) is None else OF_SCIPY[name])(*args, **kwargs)
 
     return function
 

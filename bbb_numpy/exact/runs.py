@@ -19,17 +19,7 @@ from .fields import Field, Gauss, Prime, Towers
 from .makers import proving
 from .trees import Unlike, check_returned, copied
 
-__all__ = [
-    "Asked",
-    "Found",
-    "Stopped",
-    "asked_fields",
-    "number",
-    "path_of",
-    "run",
-    "still",
-    "where",
-]
+__all__ = ["Asked", "Stopped", "asked_fields", "path_of", "run", "still", "where"]
 
 Array = NDArray[Any]
 LARGE = 20_000  # numbers: of more, one is 0 by chance modulo the small primes of `Towers`
@@ -114,11 +104,6 @@ def still(values: Any) -> Any:
     return values.still() if type(values) is Exact else np.array(values)
 
 
-def number(value: Any, field: Field) -> Exact:
-    """Return what a function returned as one exact number (1,)."""
-    return lift(value, field).reshape(1)
-
-
 def run(asked: Asked, theta: Array, field: Field, direction: Array | None = None) -> Found:
     """Return what the function returns where theta moves in a direction, at random if not given."""
     direction = field.draw(theta.shape) if direction is None else direction
@@ -139,7 +124,7 @@ def run(asked: Asked, theta: Array, field: Field, direction: Array | None = None
         field.squares.clear()  # no root comes any more, and they are many numbers
     check_returned(returned, theta.shape)
     try:
-        value, grad = number(returned[0], field), lift(returned[1], field)
+        value, grad = lift(returned[0], field).reshape(1), lift(returned[1], field)
         field.found = Found(value, grad, field.mul(grad.a, direction))
         return field.found
     except Exception as error:

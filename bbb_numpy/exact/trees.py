@@ -34,10 +34,12 @@ class Unlike(ValueError):
 
 
 def within(values: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a tuple, list or dict of what each entry becomes."""
+    """Return tuples, lists and dicts, also in each other, of what each leaf becomes."""
     if isinstance(values, dict):
-        return {key: change(value) for key, value in values.items()}
-    made = [change(value) for value in values]
+        return {key: within(value, change) for key, value in values.items()}
+    if not isinstance(values, tuple | list):
+        return change(values)
+    made = [within(value, change) for value in values]
     if isinstance(values, list):
         return made
     return type(values)(*made) if hasattr(values, "_fields") else tuple(made)
@@ -45,12 +47,14 @@ def within(values: Any, change: Callable[[Any], Any]) -> Any:
 
 def copied(values: Any, sealed: bool = False) -> Any:
     """Return the same with arrays and generators of its own; sealed arrays cannot be written."""
-    if isinstance(values, tuple | list | dict):
-        return within(values, partial(copied, sealed=sealed))
-    if isinstance(values, np.ndarray):
-        values = values.copy()
-        values.flags.writeable = not sealed
-    return copy.deepcopy(values) if isinstance(values, np.random.Generator) else values
+
+    def copied_leaf(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            value = value.copy()
+            value.flags.writeable = not sealed
+        return copy.deepcopy(value) if isinstance(value, np.random.Generator) else value
+
+    return within(values, copied_leaf)
 
 
 def leaves(values: Any, what: str, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -99,12 +103,7 @@ class Tree(NamedTuple):
     def grown(self, flat: Any) -> Any:
         """Return the structure of flat numbers: of views of them."""
         parts = (flat[at].reshape(self.shapes[path]) for path, at in self.blocks.items())
-
-        def leaf(value: Any) -> Any:
-            nested = isinstance(value, tuple | list | dict)
-            return within(value, leaf) if nested else next(parts)
-
-        return leaf(self.like)
+        return within(self.like, lambda _: next(parts))
 
     def flat(self, values: Any, whose: str = "") -> Any:
         """Return the numbers of a structure like this one; raise `Unlike` for another."""
@@ -243,14 +242,12 @@ def asked_as_gradient(
         *arguments, u = given
 
         def row(part: Any) -> Any:
-            if isinstance(part, tuple | list | dict):
-                return within(part, row)
             lead, rest = np.shape(part)[: len(rows or ())], np.shape(part)[len(rows or ()) :]
             if lead != rows:
                 raise Unlike(f"the {shape} has shape {lead + rest}; it must begin with {rows}")
             return np.matmul(u, np.reshape(part, (of.size, -1))).reshape(rest)
 
-        return weighted(theta, u, arguments), row(by_hand(theta, *arguments))
+        return weighted(theta, u, arguments), within(by_hand(theta, *arguments), row)
 
     rows, more = of.shapes.get(of.what), (*arguments,)
     program: Function = of_jacobian

@@ -23,17 +23,7 @@ from .fields import TINY, Field, Prime, _key, mixed
 from .runs import LARGE, Asked, run
 from .trees import copied
 
-__all__ = [
-    "FLOATS",
-    "NOWHERE",
-    "SIXTY_DIGITS",
-    "STATE",
-    "Numbers",
-    "Wrong",
-    "judged",
-    "numbers",
-    "parts",
-]
+__all__ = ["FLOATS", "NOWHERE", "STATE", "Numbers", "Wrong", "judged", "numbers", "parts"]
 
 Array = NDArray[Any]
 SIXTY_DIGITS = 256  # coordinates that are asked one by one, in decimals

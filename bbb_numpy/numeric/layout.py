@@ -47,8 +47,7 @@ class Layout:
             )
         lead = flat.shape[:-1]
         return {
-            name: part if len(shape) == 1 else part.reshape(lead + shape)
-            for name, shape, part in ((n, s, flat[..., self.slices[n]]) for n, s in self.blocks)
+            name: flat[..., self.slices[name]].reshape(lead + shape) for name, shape in self.blocks
         }
 
     def coordinate(self, index: int) -> str:
