@@ -88,7 +88,7 @@ def _symmetric() -> list[Condition]:
     """Return what else a symmetric matrix: sums of rows by its diagonal, of all by two others."""
 
     def rows(x: Exact, total: int) -> None:
-        x += np.diag(total - np.sum(x, axis=1))
+        x[np.diag_indices(len(x))] += total - np.sum(x, axis=1)
 
     def everything(x: Exact, total: int) -> None:
         x[[0, 1], [1, 0]] += (total - np.sum(x)) / 2
