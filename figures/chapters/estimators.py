@@ -232,8 +232,41 @@ def shared_noise() -> Figure:
     return figure
 
 
+# W4, W5: the halves of the gradient, through the weights and directly
+
+ON_THE_WAY = (4.6, 0.2)  # mean and standard deviation of q
+
+
+def halves(eps: Any) -> dict[str, tuple[Any, Any]]:
+    """Return both halves of the spring's gradient for mu and, over s(rho), for rho (W4, W5)."""
+    mu, sigma = ON_THE_WAY
+    through = SPRING[1] * (mu + sigma * eps - MEAN) - eps / sigma  # df/dw
+    return {"mu": (through, eps / sigma), "rho": (through * eps, (eps**2 - 1) / sigma)}
+
+
+def halved() -> Figure:
+    """Draw the halves of both gradients and their sums against the noise."""
+    figure = Figure(figsize=(8.4, 3.5), layout="constrained")
+    axes, eps = figure.subplots(1, 2), np.linspace(-2.5, 2.5, 101)
+    names = ("$\\mu$ (W4)", "$\\partial F / \\partial \\mu$"), (
+        "$\\rho$ (W5)", "$\\partial F / \\partial \\rho$ over $s(\\rho)$")  # fmt: skip
+    for ax, (through, direct), (title, label) in zip(
+        axes, halves(eps).values(), names, strict=True
+    ):
+        ax.axhline(0, color=GREY, lw=0.8)
+        ax.plot(eps, through, "--", color=BLUE, label="through the weights")
+        ax.plot(eps, direct, ":", color=VERMILLION, lw=1.8, label="directly")
+        ax.plot(eps, through + direct, color=BLACK, lw=2, label="sum: the report's")
+        ax.set(xlabel="noise $\\epsilon$ (no unit)", xlim=(-2.5, 2.5))
+        ax.set_ylabel(f"{label} (nats per cm/kg)")
+        ax.set_title(f"For {title}", loc="left", fontsize="medium")
+    legend_of_figure(figure, axes[0], 3)
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "two-graphs": two_graphs,
+    "halves": halved,
     "straying": straying,
     "landing": landing,
     "antithetic": antithetic,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.special import ndtr
 
 from bbb_numpy import plain
 from bbb_numpy.numeric.buffers import Buffers
@@ -23,7 +24,7 @@ from bbb_numpy.plots.style import (
     legend_of_figure,
     plain_numbers,
 )
-from chapters.shared import titled
+from chapters.shared import gaussian, thetas, titled
 
 # R4, R5, D16, D42: what a weight pays under each prior
 
@@ -211,9 +212,146 @@ def learned_scale() -> Figure:
     return figure
 
 
+# D16: where the best estimate of the spring is, if its catalogue is a Laplace distribution
+
+SCALE = 0.5 / 2**0.5  # of standard deviation 0.5, as the catalogue's
+
+
+def mean_size(mu: Any, sigma: float) -> Any:
+    """Return E|w| for w ~ N(mu, sigma^2), sigma 0 or more (D16)."""
+    if not sigma:
+        return abs(mu)
+    z = mu / sigma
+    return mu * (2 * ndtr(z) - 1) + 2 * sigma * gaussian(z, 0, 1)
+
+
+def below_zero(slope: Callable[[Any], Any], low: Any, high: Any) -> Any:
+    """Return where rising slopes cross 0 between low and high, by halving."""
+    for _ in range(60):
+        middle = (low + high) / 2
+        up = slope(middle) < 0
+        low, high = np.where(up, middle, low), np.where(up, high, middle)
+    return (low + high) / 2
+
+
+def after_laplace(reading: Any) -> tuple[Any, Any]:
+    """Return MAP, and the mean of the best Gaussian q, of the spring after readings (G,) in cm.
+
+    Both are of w - 5, with the prior of `SCALE`. q's mean and standard deviation take turns.
+    """
+    moved, threshold = reading / 2 - 5, 1 / (4 * SCALE)
+    top = np.sign(moved) * np.maximum(abs(moved) - threshold, 0)
+    mu, sigma = moved / 2, np.full(len(moved), 0.3)
+    far = np.full(len(moved), 3.0)
+    for _ in range(40):
+        mu = below_zero(lambda m, s=sigma: (2 * ndtr(m / s) - 1) / SCALE + 4 * (m - moved),
+                        -far, far)  # fmt: skip
+        sigma = below_zero(lambda s, m=mu: 2 * gaussian(m / s, 0, 1) / SCALE + 4 * s - 1 / s,
+                           far * 1e-3, far)  # fmt: skip
+    return top, mu
+
+
+def no_zeros() -> Figure:
+    """Draw the price of a mean under q, and the estimates against the reading."""
+    figure = Figure(figsize=(8.4, 3.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    mu = np.linspace(-1.5, 1.5, 301)
+    for sigma, colour, dash in ((0.0, GREY, ":"), (0.2, BLUE, "--"), (0.5, BLACK, "-")):
+        left.plot(
+            mu, mean_size(mu, sigma), dash, color=colour, lw=1.8, label=f"$\\sigma$ = {sigma:g}"
+        )
+    left.set(xlim=(-1.5, 1.5), ylim=(0, 1.6), xlabel="mean $\\mu$ of $q$ (cm per kg)")
+    left.set_ylabel("$E_q|w|$ (cm per kg)")
+    legend_above(left, 3)
+    titled(left, "Under $q$ the kink is round")
+    reading = np.linspace(7, 13, 121)
+    top, mean = after_laplace(reading)
+    right.plot(reading, reading / 2, ":", color=BLACK, label="least squares")
+    right.plot(reading, 5 + top, "--", color=GREY, lw=1.8, label="most probable (MAP)")
+    right.plot(reading, 5 + mean, color=BLUE, label="mean of $q$")
+    right.set(xlim=(7, 13), xlabel="reading at 2 kg (cm)", ylabel="estimate of $w$ (cm per kg)")
+    legend_above(right, 3)
+    titled(right, "A spring whose catalogue is Laplace's, around 5")
+    return figure
+
+
+# R8: three numbers learned as the post does, and so that they cannot leave their domain
+
+CLIMB = 0.008  # learning rate
+
+
+def climbed(free: bool, w: Any, steps: int = 60) -> Any:
+    """Return share and both standard deviations (steps + 1, 3) while log P(w) is climbed.
+
+    Either `free`, the numbers themselves, by R6 and R7, or t1, t2 and a. It ends before a nan.
+    """
+    if free:
+        at = np.array(KRASSER)
+        path = [at]
+        for _ in range(steps):
+            value, gradient = printed_slopes(at, w)
+            if not np.isfinite(value):
+                break
+            at = at + CLIMB * gradient
+            path.append(at)
+        return np.array(path)
+    prior = ScaleMixturePrior(*KRASSER, learn=True)
+    params, slopes = {"prior_mixture": prior.init(np.float64)}, {"prior_mixture": np.zeros(3)}
+    path = [prior.values(params)]
+    for _ in range(steps):
+        _, saved = prior.log_density(params, w[None], Buffers())
+        prior.add_vjp(saved, np.ones(1), np.zeros((1, len(w))), slopes)
+        params["prior_mixture"] = params["prior_mixture"] + CLIMB * slopes["prior_mixture"]
+        path.append(prior.values(params))
+    return np.array(path)
+
+
+def printed_slopes(numbers: Any, w: Any) -> tuple[float, Any]:
+    """Return log P(w), as the post's program has it, and its gradient for share and scales."""
+    share, *scales = numbers
+    wide, narrow = (np.exp(-0.5 * (w / s) ** 2) / (s * np.sqrt(2 * pi)) for s in scales)
+    density = share * wide + (1 - share) * narrow
+    with np.errstate(invalid="ignore", divide="ignore"):
+        xi = share * wide / density
+        each = [(wide - narrow) / density]
+        for r, s in ((xi, scales[0]), (1 - xi, scales[1])):
+            each.append(r * (w**2 / s**3 - 1 / s))  # R6
+        return float(np.log(density).sum()), np.array([one.sum() for one in each])
+
+
+def domain() -> Figure:
+    """Draw the learned share and standard deviations, steered directly and by R8."""
+    figure = Figure(figsize=(8.4, 3.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    w = thetas([300])[0][:61]
+    for free, share, scales, name in (
+        (True, VERMILLION, (VERMILLION, VERMILLION), "as in the post"),
+        (False, BLUE, (BLUE, BLUE), "by R8"),
+    ):
+        path = climbed(free, w)
+        dash = "--" if free else "-"
+        left.plot(path[:, 0], dash, color=share, label=name)
+        right.plot(path[:, 1], dash, color=scales[0], lw=2.2, label=f"$\\sigma_1$ {name}")
+        right.plot(path[:, 2], dash, color=scales[1], lw=0.9, label=f"$\\sigma_2$ {name}")
+        if free:
+            for ax, columns in ((left, path[-1:, 0]), (right, path[-1, 1:])):
+                ax.plot([len(path) - 1] * len(columns), columns, "x", color=VERMILLION, ms=9,
+                        mew=2, label="nan" if ax is left else None)  # fmt: skip
+    left.axhspan(1, 1.25, color="#E6E6E6", lw=0)
+    left.set(ylim=(0, 1.25), xlabel="step", ylabel="share $\\lambda$")
+    right.set(ylim=(0, 3), xlabel="step", ylabel="standard deviations (no unit)")
+    legend_above(left, 3)
+    legend_above(right, 2)
+    titled(left, "The share of the wide component")
+    titled(right, "Standard deviations")
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "priors": priors,
     "mixture": mixture,
     "learned-scale": learned_scale,
     "widths": widths,
+    "no-zeros": no_zeros,
+    "domain": domain,
 }

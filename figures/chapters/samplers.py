@@ -1,11 +1,13 @@
 """Figures of the chapter "Samplers"."""
 
 from collections.abc import Callable
-from math import lgamma, log, pi
+from dataclasses import dataclass
+from math import exp, lgamma, log, pi
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Polygon
 
 from bbb_numpy.plots.style import (
     BLACK,
@@ -17,9 +19,12 @@ from bbb_numpy.plots.style import (
     density_of_draws,
     legend_above,
 )
-from bbb_numpy.sampling.mcmc.leapfrog import Phase, leapfrog
+from bbb_numpy.sampling.mcmc import GaussianWalk, Langevin, MetropolisHastings
+from bbb_numpy.sampling.mcmc.adaptation import DualAveraging
+from bbb_numpy.sampling.mcmc.leapfrog import Phase, hamiltonian, leapfrog
 from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
-from chapters.shared import SPRING, target, titled, trajectory
+from bbb_numpy.sampling.mcmc.states import State, evaluate
+from chapters.shared import MEAN, SPRING, WIDTH, gaussian, target, titled, trajectory
 
 
 def u_turn() -> Figure:
@@ -161,18 +166,13 @@ def rolled(steps: int = 12, step_size: float = 0.5) -> Any:
 
     The metric is the precision, so that a period takes 2 pi.
     """
-    mean, precision = SPRING
-
-    def spring(w: Any) -> tuple[Any, Any]:
-        return -0.5 * precision * (w[:, 0] - mean) ** 2, -precision * (w - mean)
-
-    metric = DiagonalMetric(np.array([1 / precision]))
+    metric = DiagonalMetric(np.array([1 / SPRING[1]]))
     start, push = np.array([[4.7]]), np.array([[3.0]])
-    phase, path = Phase(start, push, *spring(start)), []
+    phase, path = Phase(start, push, *spring_density(start)), []
     for _ in range(steps + 1):
         energies = -phase.log_density[0], metric.kinetic(phase.momentum)[0]
         path.append((phase.position[0, 0], *energies))
-        phase = leapfrog(spring, metric, phase, step_size)
+        phase = leapfrog(spring_density, metric, phase, step_size)
     return np.array(path)
 
 
@@ -266,6 +266,248 @@ def lengths() -> Figure:
     return figure
 
 
+# M5, M6, M8, M11: the spring under Metropolis' rule, a leapfrog and a warm-up
+
+
+def spring_density(w: Any) -> tuple[Any, Any]:
+    """Return log density up to a constant and gradient of the spring's posterior at w (S, 1)."""
+    mean, precision = SPRING
+    return -0.5 * precision * (w[:, 0] - mean) ** 2, -precision * (w - mean)
+
+
+WALK, FROM = 0.6, 5.8  # cm per kg
+
+
+def flows(to: Any) -> tuple[Any, Any]:
+    """Return P(x) q(x'|x) from x = `FROM` to x' = `to`, and P(x') q(x|x'), for a walk."""
+    proposed = gaussian(to, FROM, WALK)
+    return gaussian(FROM, MEAN, WIDTH) * proposed, gaussian(to, MEAN, WIDTH) * proposed
+
+
+@dataclass(frozen=True)
+class OneSide:
+    """Propose as a walk, folded to one side of the middle: symmetric, and reducible."""
+
+    def propose(self, target: Any, rng: np.random.Generator, state: State) -> tuple[State, Any]:
+        """Return candidates, and log q(old|new) - log q(new|old) = 0."""
+        to = state.position + WALK * rng.standard_normal(state.position.shape)
+        to = MEAN + abs(to - MEAN)
+        return State(to, *evaluate(target, to)), np.zeros(len(to))
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """Propose the mirror image, equally probable: symmetric, and periodic."""
+
+    def propose(self, target: Any, rng: np.random.Generator, state: State) -> tuple[State, Any]:
+        """Return candidates, and log q(old|new) - log q(new|old) = 0."""
+        to = 2 * MEAN - state.position
+        return State(to, *evaluate(target, to)), np.zeros(len(to))
+
+
+def means(proposal: Any, steps: int = 16, chains: int = 4000) -> Any:
+    """Return the mean (steps + 1,) over chains that all start at `FROM`."""
+    kernel, rng = MetropolisHastings(proposal), np.random.default_rng(0)
+    state = kernel.init(spring_density, np.full((chains, 1), FROM))
+    found = [FROM]
+    for _ in range(steps):
+        state, _ = kernel.step(spring_density, rng, state)
+        found.append(state.position.mean())
+    return np.array(found)
+
+
+def flowing() -> Figure:
+    """Draw the flows between one weight and all others, and the means of three balanced chains."""
+    figure = Figure(figsize=(8.4, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    to = np.linspace(4.0, 7.4, 300)
+    ahead, back = flows(to)
+    left.fill_between(to, np.minimum(ahead, back), color=SKY, lw=0, label="after acceptance")
+    left.plot(to, ahead, "--", color=BLUE, label="proposed from $x$ to $x'$")
+    left.plot(to, back, ":", color=VERMILLION, lw=2, label="proposed from $x'$ to $x$")
+    left.plot(FROM, 0, "*", color=BLACK, ms=12, clip_on=False, label="$x$")
+    left.set(xlim=(4.0, 7.4), ylim=(0, None), ylabel="flow (kg² per cm²)")
+    left.set_xlabel("the other weight $x'$ (cm per kg)")
+    legend_above(left, 2)
+    titled(left, "Flows between $x = 5.8$ and other weights")
+    for proposal, look, label in (
+        (GaussianWalk(WALK), {"ls": "-", "color": BLACK}, "walk"),
+        (OneSide(), {"ls": "--", "color": BLUE}, "one half only"),
+        (Mirror(), {"ls": ":", "color": VERMILLION, "marker": "o", "ms": 3}, "mirror images"),
+    ):
+        right.plot(means(proposal), **look, label=label)
+    right.axhline(MEAN, color=GREY, lw=0.8)
+    right.set(xlabel="step", xticks=(0, 5, 10, 15), ylabel="mean of 4,000 chains (cm per kg)")
+    legend_above(right, 3)
+    titled(right, "Three balanced kernels; one arrives")
+    return figure
+
+
+def proposals(count: int = 150) -> tuple[Any, Any, Any]:
+    """Return places (count,) proposed from 4.8, their heights u P(x), and which are accepted."""
+    kernel, at = MetropolisHastings(GaussianWalk(WALK)), np.full((count, 1), 4.8)
+    rng = np.random.default_rng(4)
+    to = at + WALK * rng.standard_normal(at.shape)
+    heights = np.exp(-rng.standard_exponential(count)) * gaussian(4.8, MEAN, WIDTH)
+    moved, info = kernel.step(
+        spring_density, np.random.default_rng(4), kernel.init(spring_density, at)
+    )
+    assert np.array_equal(np.where(info.accepted[:, None], to, at), moved.position)
+    return to[:, 0], heights, info.accepted
+
+
+def chain(steps: int = 60) -> tuple[Any, Any]:
+    """Return the places (steps + 1,) of one chain from 3.5, and which steps moved it."""
+    kernel, rng = MetropolisHastings(GaussianWalk(WALK)), np.random.default_rng(0)
+    state = kernel.init(spring_density, np.array([[3.5]]))
+    places, moved = [3.5], []
+    for _ in range(steps):
+        state, info = kernel.step(spring_density, rng, state)
+        places.append(state.position.item())
+        moved.append(info.accepted.item())
+    return np.array(places), np.array(moved)
+
+
+def accepting() -> Figure:
+    """Draw proposals under and above the density, and one chain that moves and stays."""
+    figure = Figure(figsize=(8.4, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    w = np.linspace(3.0, 6.8, 200)
+    to, heights, accepted = proposals()
+    left.plot(w, gaussian(w, MEAN, WIDTH), color=BLACK, label="posterior")
+    left.plot(to[accepted], heights[accepted], "o", color=BLUE, ms=3, label="accepted")
+    left.plot(to[~accepted], heights[~accepted], "x", color=VERMILLION, ms=4, label="rejected")
+    left.plot(4.8, gaussian(4.8, MEAN, WIDTH), "*", color=BLACK, ms=12, label="$x$")
+    left.set(xlim=(3.0, 6.8), ylim=(0, 1.2), xlabel="weight (cm per kg)")
+    left.set_ylabel("density (kg per cm)")
+    legend_above(left, 4)
+    titled(left, "150 proposals from $x$, at heights $U P(x)$")
+    places, moved = chain()
+    steps = np.arange(len(places))
+    right.plot(steps, places, color=GREY, lw=0.8, drawstyle="steps-post")
+    right.plot(steps[1:][moved], places[1:][moved], "o", color=BLUE, ms=3.5, label="moves")
+    right.plot(steps[1:][~moved], places[1:][~moved], "x", color=VERMILLION, ms=4.5, label="stays")
+    right.axhspan(
+        MEAN - WIDTH, MEAN + WIDTH, color=PALE, lw=0, label="posterior, ± 1 standard deviation"
+    )
+    right.set(xlabel="step", ylabel="weight (cm per kg)")
+    legend_above(right, 2, ("moves", "stays"))
+    titled(right, "One chain from 3.5")
+    return figure
+
+
+def rolling(step_size: float, time: float, way: str = "leapfrog", starts: Any = None) -> Any:
+    """Return weights and momenta (steps + 1, S, 2) of the spring's ball after each step.
+
+    The metric is that of `rolled`. Euler's way has one slope for place and momentum.
+    """
+    metric = DiagonalMetric(np.array([1 / SPRING[1]]))
+    starts = np.array([[4.7, 3.0]]) if starts is None else starts
+    phase = Phase(starts[:, :1], starts[:, 1:], *spring_density(starts[:, :1]))
+    path = [starts]
+    for _ in range(round(time / step_size)):
+        if way == "leapfrog":
+            phase = leapfrog(spring_density, metric, phase, step_size)
+        else:
+            w = phase.position + step_size * metric.velocity(phase.momentum)
+            phase = Phase(w, phase.momentum + step_size * phase.gradient, *spring_density(w))
+        path.append(np.hstack(phase[:2]))
+    return np.array(path)
+
+
+def energy_error(path: Any) -> Any:
+    """Return by how many nats the energy of the first ball (steps + 1,) is off its first."""
+    metric = DiagonalMetric(np.array([1 / SPRING[1]]))
+    w, r = path[:, :1, 0], path[:, :1, 1]
+    found = hamiltonian(metric, Phase(w, r, *spring_density(w)))
+    return found - found[0]
+
+
+PATCH = np.array([[4.55, 1.6], [4.85, 1.6], [4.85, 3.4], [4.55, 3.4]])  # corners of starts
+
+
+def area(corners: Any) -> Any:
+    """Return the area (...,) of polygons (..., corners, 2) of weights and momenta."""
+    w, r = np.moveaxis(corners, -1, 0)
+    return abs(np.sum(w * np.roll(r, -1, -1) - r * np.roll(w, -1, -1), axis=-1)) / 2
+
+
+def leaping() -> Figure:
+    """Draw what becomes of a patch of starts, and the error of the energy against time."""
+    figure = Figure(figsize=(8.4, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for way, look, label in (
+        ("leapfrog", {"fc": SKY, "ec": BLUE, "lw": 1}, "leapfrog"),
+        ("Euler", {"fill": False, "ec": VERMILLION, "ls": "--"}, "Euler"),
+    ):
+        for step, corners in enumerate(rolling(0.25, 4.5, way, PATCH)[::6]):
+            left.add_patch(Polygon(corners, **look, label=None if step else label))
+            if way == "leapfrog":
+                left.annotate(f"{6 * step}", corners.mean(axis=0), ha="center", va="center",
+                              fontsize="small")  # fmt: skip
+    left.set(xlim=(4.2, 6.7), ylim=(-11.5, 8), xlabel="weight $w$ (cm per kg)")
+    left.set_ylabel("momentum $r$ (nats per cm/kg)")
+    legend_above(left, 2)
+    titled(left, "A patch of starts, after 0 to 18 steps")
+    for step_size, way, look in (
+        (0.5, "leapfrog", {"color": BLUE, "ls": "-"}),
+        (0.25, "leapfrog", {"color": BLACK, "ls": "--"}),
+        (0.01, "Euler", {"color": VERMILLION, "ls": ":", "lw": 2}),
+    ):
+        error = energy_error(rolling(step_size, 19, way))
+        time = step_size * np.arange(len(error))
+        right.plot(time, error, **look, label=f"{way}, {step_size}")
+    right.axhline(0, color=GREY, lw=0.8)
+    right.set(xlim=(0, 19), ylim=(-0.15, 0.4), xlabel="time (a period is $2 \\pi$)")
+    right.set_ylabel("error of the energy (nats)")
+    legend_above(right, 3)
+    titled(right, "The ball's energy, by way and step size")
+    return figure
+
+
+def acceptance(step_size: float, draws: int = 20_000) -> float:
+    """Return the mean acceptance of Langevin's proposal, from draws of the spring's posterior."""
+    rng, kernel = np.random.default_rng(1), MetropolisHastings(Langevin(step_size))
+    state = kernel.init(spring_density, MEAN + WIDTH * rng.standard_normal((draws, 1)))
+    return float(kernel.step(spring_density, rng, state)[1].acceptance.mean())
+
+
+def warm_up(draws: int = 300) -> tuple[Any, Any, Any]:
+    """Return step size and acceptance of each draw of one chain, and the average after it."""
+    rng, averaging = np.random.default_rng(3), DualAveraging.start(0.1)
+    state, found = State(np.array([[MEAN]]), *spring_density(np.array([[MEAN]]))), []
+    for _ in range(draws):
+        step_size = exp(averaging.log_step)
+        state, info = MetropolisHastings(Langevin(step_size)).step(spring_density, rng, state)
+        averaging = averaging.update(Langevin.target_accept - info.acceptance.item())
+        found.append((step_size, info.acceptance.item(), exp(averaging.log_mean)))
+    tried, seen, average = np.array(found).T
+    return tried, seen, average
+
+
+def tuning() -> Figure:
+    """Draw acceptances against the step size, and the step size while it is found."""
+    figure = Figure(figsize=(8.4, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    sizes = np.linspace(0.02, 1.2, 60)
+    tried, seen, average = warm_up()
+    left.plot(tried, seen, "o", color=BLUE, ms=3, alpha=0.5, mew=0, label="one draw")
+    left.plot(sizes, [acceptance(each) for each in sizes], color=BLACK, label="mean")
+    left.axhline(Langevin.target_accept, color=GREY, lw=0.8, ls="--", label="wanted")
+    left.plot(average[-1], acceptance(average[-1]), "*", color=BLACK, ms=12, label="found")
+    left.set(xlim=(0, 1.2), ylim=(0, 1.05), xlabel="step size $\\varepsilon$ (cm per kg)")
+    left.set_ylabel("acceptance")
+    legend_above(left, 4)
+    titled(left, "What one draw of Langevin's proposal tells")
+    right.plot(tried, color=BLUE, lw=0.8, label="step size tried")
+    right.plot(average, color=VERMILLION, lw=2, ls="--", label="its average")
+    right.set(xlabel="draw of the warm-up", ylabel="step size $\\varepsilon$ (cm per kg)")
+    right.set(ylim=(0, 1.6))
+    legend_above(right, 2)
+    titled(right, "A warm-up")
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "u-turn": u_turn,
     "doublings": doublings,
@@ -273,4 +515,8 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "ball": ball,
     "metrics": metrics,
     "path-lengths": lengths,
+    "flows": flowing,
+    "accepting": accepting,
+    "leapfrog": leaping,
+    "step-size": tuning,
 }

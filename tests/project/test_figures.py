@@ -877,3 +877,116 @@ def test_the_drawn_pulls_are_the_slopes_of_f_and_cancel_at_the_posterior(figures
     assert sum(figures.pulls_of_mu(figures.SPRING[0])) == pytest.approx(0)
     assert sum(figures.pulls_of_sigma(figures.SPRING[1] ** -0.5)) == pytest.approx(0)
     assert figures.pulls_of_sigma(1.0)[1:] == (4, 4)  # the legend adds them up to 8 sigma
+
+
+@pytest.mark.equation("M5", "M6")
+def test_what_is_accepted_lies_below_both_flows_and_one_of_three_balanced_chains_arrives(figures):
+    to = np.linspace(2, 10, 8001)
+    ahead, back = figures.flows(to)
+    share = np.trapezoid(np.minimum(ahead, back), to) / np.trapezoid(ahead, to)
+    kernel = figures.MetropolisHastings(figures.GaussianWalk(figures.WALK))
+    state = kernel.init(figures.spring_density, np.full((40_000, 1), figures.FROM))
+    _, info = kernel.step(figures.spring_density, np.random.default_rng(3), state)
+    assert info.acceptance.mean() == pytest.approx(share, abs=0.01)
+    kinds = figures.GaussianWalk(figures.WALK), figures.OneSide(), figures.Mirror()
+    walk, half, mirror = (figures.means(kind) for kind in kinds)
+    assert walk[-1] == pytest.approx(5.25, abs=0.02)
+    assert half[-1] == pytest.approx(figures.MEAN + figures.WIDTH * (2 / np.pi) ** 0.5, abs=0.02)
+    assert f"{half[-1]:.2f}" == "5.53"
+    assert np.allclose(mirror, [5.8, 4.7] * 8 + [5.8])
+    to, heights, accepted = figures.proposals()
+    below = heights < figures.gaussian(to, figures.MEAN, figures.WIDTH)
+    assert np.array_equal(accepted, below)
+    places, moved = figures.chain()
+    assert np.array_equal(np.diff(places) != 0, moved)
+    assert (abs(places[:20] - figures.MEAN) > figures.WIDTH).sum() > 15
+
+
+@pytest.mark.equation("M8")
+def test_the_drawn_patch_keeps_its_area_and_a_smaller_step_has_a_quarter_of_the_error(figures):
+    kept, grown = (
+        figures.area(figures.rolling(0.25, 4.5, way, figures.PATCH))
+        for way in ("leapfrog", "Euler")
+    )
+    assert np.allclose(kept, kept[0], rtol=1e-12)
+    assert np.allclose(grown, kept[0] * 1.0625 ** np.arange(19))  # 1 + step^2, a determinant
+    errors = [figures.energy_error(figures.rolling(step, 19)) for step in (0.5, 0.25)]
+    assert np.ptp(errors[0]) == pytest.approx(0.11, abs=0.005)
+    assert np.ptp(errors[0]) / np.ptp(errors[1]) == pytest.approx(4, rel=0.1)
+    path = figures.rolling(0.5, 6)
+    assert np.allclose(path[:, 0, 0], figures.rolled()[:, 0])  # the ball of M7
+
+
+@pytest.mark.equation("M11")
+def test_the_drawn_step_size_follows_the_formula_and_ends_where_the_mean_is_wanted(figures):
+    tried, seen, average = figures.warm_up()
+    error, log_mean = 0.0, np.log(0.1)
+    for t, (step, each) in enumerate(zip(tried, seen, strict=True), 1):
+        assert t == 1 or step == pytest.approx(np.exp(log_step))  # noqa: F821
+        error += (0.574 - each - error) / (t + 10)
+        log_step = np.log(0.1) - t**0.5 / 0.1 * error
+        log_mean += t**-0.75 * (log_step - log_mean)
+    assert average[-1] == pytest.approx(np.exp(log_mean))
+    assert f"{average[-1]:.2f}" == "0.64"
+    assert figures.acceptance(average[-1]) == pytest.approx(0.574, abs=0.04)
+
+
+@pytest.mark.equation("D16")
+def test_under_a_laplace_prior_the_most_probable_spring_stays_at_5_and_the_mean_of_q_moves(figures):
+    w = np.linspace(-5, 5, 20_001)
+    size = np.trapezoid(figures.gaussian(w, 0.3, 0.5) * abs(w), w)
+    assert figures.mean_size(0.3, 0.5) == pytest.approx(size, rel=1e-6)
+    top, mean = figures.after_laplace(np.array([8.6, 10.0, 11.0, 11.4, 12.0]))
+    assert np.allclose(top[:4], 0, atol=1e-12)
+    assert 0.05 < mean[2] < mean[3]
+    w = np.linspace(-2, 3, 20_001)
+    prior = figures.LaplacePrior(figures.SCALE)
+    for reading, peak in ((11.0, top[2]), (12.0, top[4])):
+        price = 0.5 * (reading - 2 * (5 + w)) ** 2 - figures.density_and_slope(prior, w)[0]
+        assert w[np.argmin(price)] == pytest.approx(peak, abs=3e-4)
+
+    def free_energy(mu, sigma):
+        q = figures.gaussian(w, mu, sigma)
+        return np.trapezoid(q * price, w) - np.log(sigma)
+
+    sigmas = np.linspace(0.2, 0.6, 41)
+    best = [min(free_energy(mu, sigma) for sigma in sigmas) for mu in mean[4] + (-0.03, 0, 0.03)]
+    assert best[1] < min(best[0], best[2])
+
+
+@pytest.mark.equation("R8")
+def test_the_numbers_learned_as_in_the_post_leave_their_domain_and_end_as_described(figures):
+    w, numbers, h = figures.thetas([300])[0][:61], np.array([0.4, 0.9, 0.3]), 1e-6
+    ahead, behind = (
+        [figures.printed_slopes(numbers + step * unit, w)[0] for unit in np.eye(3)]
+        for step in (h, -h)
+    )
+    rises = np.subtract(ahead, behind) / (2 * h)
+    assert np.allclose(figures.printed_slopes(numbers, w)[1], rises, rtol=1e-6)
+    free, safe = figures.climbed(True, w), figures.climbed(False, w)
+    assert len(free) == 32
+    assert np.isnan(figures.printed_slopes(free[-1], w)[0])
+    assert [f"{free[at, 0]:.2f}" for at in (1, -1)] == ["1.13", "1.09"]
+    assert (np.diff(np.sign(free[:, 1] - free[:, 2])) != 0).sum() >= 2
+    assert f"{safe[-1, 0]:.2f}" == "0.63"
+    assert (safe[:, 1] > 5 * safe[:, 2]).all()
+
+
+@pytest.mark.equation("W4", "W5")
+def test_the_drawn_halves_are_the_derivative_through_the_weight_and_the_direct_one(figures):
+    (mu, sigma), h = figures.ON_THE_WAY, 1e-5
+
+    def f(w, mean, deviation):
+        q, prior, likelihood = figures.log_terms(w, mean, deviation)
+        return q - prior - likelihood
+
+    for eps in (-1.5, 0.3, 2.0):
+        w = mu + sigma * eps
+        through = (f(w + h, mu, sigma) - f(w - h, mu, sigma)) / (2 * h)
+        directly = [
+            (f(w, mu + h * a, sigma + h * b) - f(w, mu - h * a, sigma - h * b)) / (2 * h)
+            for a, b in ((1, 0), (0, 1))
+        ]
+        found = figures.halves(eps)
+        assert np.allclose(found["mu"], (through, directly[0]), rtol=1e-5)
+        assert np.allclose(found["rho"], (through * eps, directly[1]), rtol=1e-5, atol=1e-8)
