@@ -39,13 +39,19 @@ from chapters.shared import (
 )
 
 
-def exact_epistemic(line: Any = LINE, draws: int = 200, seed: int = 1) -> Any:
-    """Return the epistemic standard deviation (G,) of the exact posterior, by NUTS."""
+def exact_draws(draws: int = 200, seed: int = 1) -> Any:
+    """Return draws of the exact posterior, by NUTS."""
     x, y, _ = data()
     model = Model(MLP(NET), GaussianPrior(1.0), GaussianLikelihood(NOISE))
     options = {"sampler": "nuts", "warm_up": 300, "seed": seed, "progress": False}
-    found = sample(model, x, y, chains=4, draws=draws, **options)
-    return model.predict(np.ascontiguousarray(found.flat), line)[:, :, 0].std(axis=0)
+    return sample(model, x, y, chains=4, draws=draws, **options)
+
+
+def exact_epistemic(line: Any = LINE, draws: int = 200, seed: int = 1) -> Any:
+    """Return the epistemic standard deviation (G,) of the exact posterior."""
+    found = exact_draws(draws, seed)
+    weights = np.ascontiguousarray(found.flat)
+    return found.target.model.predict(weights, line)[:, :, 0].std(axis=0)
 
 
 def band() -> Figure:

@@ -437,7 +437,7 @@ def leaping() -> Figure:
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     for way, look, label in (
-        ("leapfrog", {"fc": SKY, "ec": BLUE, "lw": 1}, "leapfrog"),
+        ("leapfrog", {"fc": PALE, "ec": BLUE, "lw": 1}, "leapfrog"),
         ("Euler", {"fill": False, "ec": VERMILLION, "ls": "--"}, "Euler"),
     ):
         for step, corners in enumerate(rolling(0.25, 4.5, way, PATCH)[::6]):

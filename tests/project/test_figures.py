@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "derivations.md", *sorted(ROOT.glob("derivations/*.md"))]
 SOURCE = ROOT / "figures" / "derivations.py"
 BOOK = (ROOT / "derivations.md").read_text("utf-8")
+CONVERGED = (ROOT / "derivations" / "has-it-converged.md").read_text("utf-8")
 TRAINING = (ROOT / "derivations" / "training.md").read_text("utf-8")
 PREDICTION = (ROOT / "derivations" / "prediction.md").read_text("utf-8")
 IMAGE = re.compile(r"!\[([^\]]*)\]\(([^()\s]+)\)")
@@ -721,7 +722,7 @@ def test_the_band_of_plain_opens_as_the_book_says(figures):
 def test_the_exact_posterior_is_less_sure_outside_and_not_inside_as_the_book_says(figures):
     at = np.array([[0.0], [2.0], [6.0]])
     found = figures.exact_epistemic(at, seed=2)  # other draws than those of the picture
-    said = re.search(r"by NUTS, is about\s([\d.]+), ([\d.]+) and ([\d.]+) there", BOOK)
+    said = re.search(r"\(NUTS\), is about\s([\d.]+), ([\d.]+) and ([\d.]+) there", BOOK)
     assert found == pytest.approx([float(number) for number in said.groups()], rel=0.3)
     assert "in the middle and beyond |x| = 2.5, above it in between" in BOOK
     (learned,) = figures.thetas([300])
@@ -729,6 +730,12 @@ def test_the_exact_posterior_is_less_sure_outside_and_not_inside_as_the_book_say
     share = figures.predicted(learned, at).epistemic[:, 0] / figures.exact_epistemic(at, seed=2)
     assert (share[[0, 3, 6]] < 0.8).all()
     assert (share[[1, 2, 4, 5]] > 1.2).all()
+    judged = convergence(figures.exact_draws(), np.array([[0.0], [2.0], [6.0]]))
+    functions, log_density = (line.r_hat for line in judged.lines[:2])
+    for number, name in ((functions, "functions"), (log_density, "log density")):
+        (said,) = re.findall(rf"([\d.]+) for the {name}", CONVERGED)
+        assert number == pytest.approx(float(said), abs=0.005), name
+    assert judged.worst("weights").r_hat == pytest.approx(1.023, abs=0.01)
 
 
 @pytest.mark.long
@@ -738,7 +745,7 @@ def test_after_more_epochs_the_band_is_as_wide_at_6_as_the_first_pages_say(figur
     epochs, late, early = re.search(
         r"\(after ([\d,]+) it is about ([\d.]+) in place of ([\d.]+)\)", readme
     ).groups()
-    assert f"after {epochs} epochs in place of 300 it is {late} at" in BOOK
+    assert f"after {epochs} epochs in place of 300 it is {late} at" in " ".join(BOOK.split())
     found = figures.thetas([300, int(epochs.replace(",", ""))])
     spread = [figures.predicted(each, np.array([[6.0]])).epistemic[0, 0] for each in found]
     assert spread[0] == pytest.approx(float(early), rel=0.1)
