@@ -11,8 +11,8 @@ Shapes: S weight samples, B rows, P weights and biases, K outputs, L layers. Eve
     prior    standard deviation of the prior, the report's sigma_data
     noise    standard deviation of y around the network's output, 1 in the report
 
-It learns x^2 in [-2, 2]; at 0, 2, 4, 6 it says the mean of y and its epistemic and total standard
-deviation. The band is wide beyond the data (figures/band.png), a sixth as wide at 6 from SECTION_7.
+It learns a spring's stretch beyond proportion, x^2 mm, from loads x in [-2, 2] kg. The band is wide
+beyond them (figures/band.png), a sixth as wide at 6 kg from SECTION_7. Mean, epistemic, total sd:
 
 >>> rng = np.random.default_rng(0)
 >>> x = rng.uniform(-2, 2, (100, 1))

@@ -11,9 +11,9 @@
 # %% [markdown]
 # # From one weight to the network
 #
-# A hundred points, a network of 61 weights, and what it believes where there are no points. Below
-# are data, training and band; afterwards every line of the program is derived and checked, first
-# for one weight, then for the network.
+# A spring's stretch beyond proportion, measured a hundred times, a network of 61 weights, and what
+# it believes of loads that nobody tried. Afterwards every line of the program is derived and
+# checked, first for one weight, then for the network.
 #
 # **It needs** calculus and NumPy, no statistics. **It takes** an hour to read, half a minute to
 # run. Next: [02, a prior that is learned](02_mixture_prior.ipynb).
@@ -26,8 +26,8 @@ from bbb_numpy import plain
 
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True})
 rng = np.random.default_rng(0)
-x = rng.uniform(-2, 2, (100, 1))
-y = x**2 + 0.3 * rng.standard_normal((100, 1))
+x = rng.uniform(-2, 2, (100, 1))  # loads in kg, below 0 a push
+y = x**2 + 0.3 * rng.standard_normal((100, 1))  # mm beyond proportion
 net, prior, noise = (1, 20, 1), 1.0, 0.3
 steps = {"eta": 2e-3, "epochs": 300, "batch_size": 10, "samples": 1, "rng": rng}
 theta = plain.fit(net, plain.init(net, rng), x, y, prior, noise, **steps)
@@ -46,14 +46,13 @@ for width, shade in ((total, "#D9ECF8"), (epistemic, "#7FC4EE")):
 ax.plot(line, line**2, "k--", label="truth")
 ax.plot(line, mean, color="#D55E00", label="mean ± 2 standard deviations")
 ax.plot(x, y, ".", color="#5A5A5A", ms=4, label="data")
-ax.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)", ylim=(-3, 24))
+ax.set(xlabel="load x (kg)", ylabel="stretch beyond proportion, y (mm)", ylim=(-3, 24))
 ax.legend(loc="upper center", frameon=False)
 plt.show()
 
 # %% [markdown]
-# *The parabola's points between -2 and 2, and the mean on them. Outside it goes on in straight
-# lines, and the dark band around it, thin among the points, is wide. The parabola leaves the
-# band.*
+# *The points between -2 and 2 kg, and the mean on them. Outside it goes on in straight lines, and
+# the dark band around it, thin among the points, is wide. The truth leaves the band.*
 #
 # The dark band is that of the functions (*epistemic*); the pale one, where a new point may fall,
 # adds the noise. **The band is wide where there are no data, but not wide enough**: Sections 7 and
@@ -104,8 +103,8 @@ verify("K24", lambda rho: (softplus(rho).sum(), sigmoid(rho)), np.array([-5.0, 0
 # %% [markdown]
 # ## 1. One weight: a spring
 #
-# A load $x_i$ (kg) stretches a spring by $y_i$ (cm), and the catalogue says 5 cm per kilogram,
-# give or take 0.5 ([the same spring](../derivations/why.md)):
+# Now the proportion. A load $x_i$ (kg) stretches the spring by $y_i$ (cm), and the catalogue says
+# 5 cm per kilogram, give or take 0.5 ([as in the book](../derivations/why.md)):
 #
 # $$y_i = w\,x_i + \text{noise}, \qquad \text{noise} \sim N(0, \sigma_y^2), \qquad
 # w \sim N(w_0, \sigma_0^2), \quad w_0 = 5,\; \sigma_0 = 0.5 .$$
@@ -871,7 +870,7 @@ plt.show()
 # The report starts at $\rho = -5$, $\sigma = 0.0067$, and stops after 100 epochs with
 # $\eta = 10^{-3}$. As long as $-1/\sigma$ rules K30, an epoch adds $\eta$ to $\rho$ whatever the
 # data say; the start is forgotten after about $\log(\Lambda^{-1/2} / \sigma_{start})/\eta$ epochs
-# ([derivation](../derivations/training.md#how-long-sigma-stays-at-its-start)). The parabola, from
+# ([derivation](../derivations/training.md#how-long-sigma-stays-at-its-start)). The spring, from
 # both starts:
 
 # %%

@@ -97,9 +97,10 @@ def band(path: Path) -> str:
     predictive = Predictive(mean, epistemic, np.full_like(mean, 0.3))
     figure, axes = panels(7.2, 4.2)
     ax = fits.fit(line, predictive, data=(x, y), truth=np.square, ax=axes)
-    ax.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")
+    ax.set(xlabel="load x (kg)", ylabel="stretch beyond proportion, y (mm)")
     figure.savefig(path, dpi=100)
-    text = "The example of plain.py: y = x^2 + N(0, 0.3^2) at x from -2 to 2, sigma from 0.13 on."
+    text = "The example of plain.py, a spring: y = x^2 + N(0, 0.3^2) mm beyond proportion,\n"
+    text += "loads x from -2 to 2 kg, sigma from 0.13 on."
     rows = {"x": line, "truth": line**2, "mean": mean, "epistemic standard deviation": epistemic}
     for name, column in rows.items():
         shown = column[[60, 70, 80, 90, 100, 120], 0]  # x = 0, 1, 2, 3, 4, 6

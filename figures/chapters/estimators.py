@@ -21,6 +21,7 @@ from bbb_numpy.plots.style import (
     plain_numbers,
 )
 from chapters.shared import (
+    LOAD,
     MEAN,
     NET,
     NOISE,
@@ -211,8 +212,8 @@ def shared_noise() -> Figure:
         for colour, mark in ((BLUE, "o"), (VERMILLION, "s"), (BLACK, "^")):
             ax.plot(rows[:, 0], drawn_outputs(way, theta, rows, rng) - middle, mark, color=colour,
                     ms=3.5, ls="-" if way == SHARING[0] else "", lw=0.8)  # fmt: skip
-        ax.set(xlabel="x of the row (dimensionless)", ylim=(-0.65, 0.65))
-        ax.set_ylabel("output minus its mean (of y)")
+        ax.set(xlabel=LOAD, ylim=(-0.65, 0.65))
+        ax.set_ylabel("output minus its mean (mm)")
         ax.set_title(f"Three draws: {way}", loc="left", fontsize="medium")
     counts = (1, 3, 10, 30, 100)
     noise = gradient_noise(theta, counts)

@@ -221,9 +221,9 @@ def pruning() -> Figure:
     for name, colour, look in (("signal-to-noise", BLUE, "-"), ("size", GREY, "--")):
         right.plot(100 * shares, errors[name], look, color=colour, label=f"lowest by {name}")
     right.set(xlim=(0, 100), ylim=(0, None), xlabel="weights removed (%)")
-    right.set_ylabel("error of the mean network (units of $y$)")
+    right.set_ylabel("error of the mean network (mm)")
     legend_above(right, 2)
-    titled(right, "What is left of the parabola")
+    titled(right, "What is left of the fit")
     return figure
 
 

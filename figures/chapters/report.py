@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from bbb_numpy import MLP, GaussianLikelihood, Model, plain, sample
 from bbb_numpy.numeric.elementary import softplus_parts
 from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.plots import fits
 from bbb_numpy.plots.style import (
     BLACK,
     BLUE,
@@ -27,10 +26,12 @@ from bbb_numpy.plots.style import (
 )
 from chapters.shared import (
     LINE,
+    LOAD,
     LOG_EVIDENCE,
     NET,
     NOISE,
     SPRING,
+    believed,
     complexity_and_misfit,
     data,
     predicted,
@@ -58,10 +59,9 @@ def band() -> Figure:
     """Draw the band of plain.py, and its standard deviation beside two others."""
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
-    x, y, _ = data()
+    x, _, _ = data()
     (learned,), (kept,) = thetas([300]), thetas([300], plain.SECTION_7)
-    fits.fit(LINE, predicted(learned), data=(x, y), truth=np.square, ax=left)
-    left.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)", ylim=(-2, 22))
+    believed(left, learned)
     for deviation, look, label in (
         (exact_epistemic(), {"color": BLACK}, "exact posterior (NUTS)"),
         (predicted(learned).epistemic, {"color": BLUE, "ls": "--"}, "plain.py"),
@@ -70,11 +70,11 @@ def band() -> Figure:
         right.plot(LINE[:, 0], deviation, label=label, **look)
     for edge in (x.min(), x.max()):
         right.axvline(edge, color=GREY, lw=0.7, ls=(0, (1, 2)))
-    right.set(xlim=(-6, 6), yscale="log", xlabel="x (dimensionless)")
-    right.set_ylabel("epistemic standard deviation (of y)")
+    right.set(xlim=(-6, 6), yscale="log", xlabel=LOAD)
+    right.set_ylabel("standard deviation between networks (mm)")
     plain_numbers(right.yaxis)
     legend_above(right, 2)
-    for ax, title in ((left, "100 rows of $x^2$, and what is believed"), (right, "How unsure")):
+    for ax, title in ((left, "A spring, and what is believed of it"), (right, "How unsure")):
         titled(ax, title)
     return figure
 

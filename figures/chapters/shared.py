@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from bbb_numpy import plain
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.numeric.elementary import softplus_parts
-from bbb_numpy.plots.style import BLACK
+from bbb_numpy.plots import fits
+from bbb_numpy.plots.style import BLACK, legend_above
 from bbb_numpy.sampling.mcmc.leapfrog import Phase, leapfrog
 from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
 
@@ -25,16 +26,17 @@ def titled(ax: Axes, title: str) -> None:
     ax.set_title(title, loc="left", fontsize="medium", pad=34)
 
 
-# The example of plain.py: a band that is wide beyond the data, and what becomes of sigma
+# The example of plain.py, the same spring: what its stretch is beyond proportion
 
 NET, NOISE, RATE = (1, 20, 1), 0.3, 2e-3
+LOAD, EXCESS = "load $x$ (kg)", "stretch beyond proportion, $y$ (mm)"
 
 
 LINE = np.linspace(-6, 6, 121)[:, None]
 
 
 def data() -> tuple[Any, Any, np.random.Generator]:
-    """Return x and y (100, 1) of the example, and the generator that goes on."""
+    """Return loads x (kg) and excess y (mm) of the spring, (100, 1), and the generator."""
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, (100, 1))
     return x, x**2 + NOISE * rng.standard_normal((100, 1)), rng
@@ -56,6 +58,20 @@ def predicted(theta: Any, line: Any = LINE) -> Predictive:
     rng = np.random.default_rng(1)
     mean, epistemic, _ = plain.predict(NET, theta, line, NOISE, 1000, rng)
     return Predictive(mean, epistemic, np.full_like(mean, NOISE))
+
+
+def believed(ax: Axes, theta: Any, lowest: float = -2) -> None:
+    """Draw the example's points and band, in the words of the opening chapter."""
+    fits.fit(LINE, predicted(theta), data=data()[:2], truth=np.square, y_limits=(lowest, 22), ax=ax)
+    names = {
+        "predictive ± 2 sd": "measurements ± 2 sd",
+        "epistemic ± 2 sd": "networks ± 2 sd",
+        "predictive mean": "mean of networks",
+    }
+    for artist in ax.get_children():
+        artist.set_label(names.get(str(artist.get_label()), str(artist.get_label())))
+    ax.set(xlabel=LOAD, ylabel=EXCESS)
+    legend_above(ax, 3, ("data", "truth", *reversed(names.values())))
 
 
 # Why: the spring, before and after one reading, and what the coin says after some tosses

@@ -11,11 +11,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bbb_numpy import plain
-from bbb_numpy.plots import fits
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above, plain_numbers
 from bbb_studies.kebude import regression, report
 from chapters.grounds import for_both_grounds
-from chapters.shared import LINE, NET, NOISE, RATE, data, predicted, thetas, titled
+from chapters.shared import (
+    EXCESS,
+    LINE,
+    LOAD,
+    NET,
+    NOISE,
+    RATE,
+    believed,
+    data,
+    thetas,
+    titled,
+)
 
 HERE = Path(__file__).parents[1]
 
@@ -63,11 +73,11 @@ def many_networks() -> Figure:
     axes[1].plot(LINE, many, color=BLUE, lw=0.7, alpha=0.6)
     axes[1].plot([], [], color=BLUE, lw=0.7, label="their answers")
     for ax, title in zip(axes, ("One network", "Thirty networks"), strict=True):
-        ax.plot(x, y, "o", color=BLACK, ms=2, label="100 points")
-        ax.set(xlabel="x (dimensionless)", xlim=(-6, 6), ylim=(-2, 22))
+        ax.plot(x, y, "o", color=BLACK, ms=2, label="100 measurements")
+        ax.set(xlabel=LOAD, xlim=(-6, 6), ylim=(-2, 22))
         legend_above(ax, 2)
         titled(ax, title)
-    axes[0].set_ylabel("y (dimensionless)")
+    axes[0].set_ylabel(EXCESS)
     return figure
 
 
@@ -110,8 +120,7 @@ def frame(axes: tuple[Axes, Axes], epoch: int, theta: Any) -> None:
     left, right = axes
     for ax in axes:
         ax.clear()
-    fits.fit(LINE, predicted(theta), data=data()[:2], truth=np.square, y_limits=(-3, 22), ax=left)
-    left.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")
+    believed(left, theta, -3)
     sigma = plain.softplus(np.split(theta, 2)[1])
     right.plot(np.arange(1, 62), np.sort(sigma), "o", color=BLUE, ms=3)
     right.axhline(plain.softplus(-2.0), color=GREY, ls=":", lw=1, label="start")

@@ -97,9 +97,12 @@ def leaving() -> Figure:
         ends = [predicted(theta, np.array([[6.0]])).epistemic[0, 0] for theta in found[rho]]
         right.plot(epochs, ends, color=BLUE, ls=style, label=f"from sigma = {label}")
     right.axvline(300, color=GREY, lw=0.8, ls=":", label="the example: 300 epochs")
-    right.set(ylim=(0, None), ylabel="epistemic standard deviation at x = 6")
+    right.set(ylim=(0, None), ylabel="standard deviation between networks (mm)")
     plain_numbers(left.yaxis)
-    for ax, title in ((left, "Sigma leaves its start"), (right, "What that means at x = 6")):
+    for ax, title in (
+        (left, "Sigma leaves its start"),
+        (right, "What that means at 6 kg"),
+    ):
         ax.set(xlabel="epochs", xlim=(0, 4000))
         legend_above(ax, 2)
         titled(ax, title)
