@@ -11,16 +11,15 @@ from matplotlib.patches import Ellipse
 from bbb_numpy import BayesianMLPRegressor
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, PURPLE, legend_above, legend_of_figure
-from chapters.shared import titled
+from chapters.shared import EXCESS, LOAD, data, titled
 
 # Two clusters of data: a Laplace approximation beside a mean field, after D55
 
 
 def in_the_gap(inference: str, line: Any) -> tuple[Any, Any, Predictive]:
-    """Return x (N, 1), y (N,) with a gap in x, and what a learner predicts at `line`."""
-    rng = np.random.default_rng(0)
-    x = np.concatenate([rng.uniform(-1.5, -0.6, 60), rng.uniform(0.6, 1.5, 60)])[:, None]
-    y = np.sin(4 * x[:, 0] + 0.8) + 0.1 * rng.standard_normal(120)
+    """Return x (N, 1), y (N,) of the spring beyond 0.8 kg, and a learner's answer at `line`."""
+    x, y, _ = data()
+    x, y = x[abs(x[:, 0]) > 0.8], y[abs(x[:, 0]) > 0.8, 0]
     options: Any = {"activation": "tanh", "predict_samples": 1000, "random_state": 0}
     model = BayesianMLPRegressor(inference=inference, **options).fit(x, y)
     return x, y, model.predict_distribution(line)
@@ -28,7 +27,7 @@ def in_the_gap(inference: str, line: Any) -> tuple[Any, Any, Predictive]:
 
 def gap() -> Figure:
     """Draw both bands, of the functions alone."""
-    figure, line = Figure(figsize=(9.6, 3.8), layout="constrained"), np.linspace(-2, 2, 201)
+    figure, line = Figure(figsize=(9.6, 3.8), layout="constrained"), np.linspace(-3, 3, 201)
     axes = figure.subplots(1, 2, sharey=True)
     for ax, name in zip(axes, ("laplace", "mean-field"), strict=True):
         x, y, p = in_the_gap(name, line[:, None])
@@ -37,8 +36,8 @@ def gap() -> Figure:
             ax.fill_between(line, low, high, color=BLUE, alpha=alpha, lw=0)
         ax.plot(line, p.mean, color=BLUE)
         ax.plot(x[:, 0], y, ".", color=BLACK, ms=3)
-        ax.set(title=f'inference="{name}"', xlabel="x", ylim=(-2.5, 2.5))
-    axes[0].set_ylabel("y, and 1 and 2 standard deviations of functions")
+        ax.set(title=f'inference="{name}"', xlabel=LOAD, xlim=(-3, 3), ylim=(-1.5, 9))
+    axes[0].set_ylabel(EXCESS)
     return figure
 
 

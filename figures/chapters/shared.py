@@ -68,8 +68,8 @@ def believed(ax: Axes, theta: Any, lowest: float = -2) -> None:
         "epistemic ± 2 sd": "networks ± 2 sd",
         "predictive mean": "mean of networks",
     }
-    for artist in ax.get_children():
-        artist.set_label(names.get(str(artist.get_label()), str(artist.get_label())))
+    for artist in (*ax.lines, *ax.collections):
+        artist.set_label(names.get(str(artist.get_label()), artist.get_label()))
     ax.set(xlabel=LOAD, ylabel=EXCESS)
     legend_above(ax, 3, ("data", "truth", *reversed(names.values())))
 
