@@ -1,4 +1,4 @@
-// The 100 rows of x^2 on which plain.py learns (the book's first band), to three decimals.
+// The book's spring: 100 loads (kg), stretch beyond proportion (mm), to three decimals; plain.py's.
 "use strict";
 
 const PARABOLA = [

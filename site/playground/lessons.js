@@ -2,7 +2,7 @@
 "use strict";
 
 const DATA = {
-  parabola: {title: "100 points of x²", points: PARABOLA},
+  parabola: {title: "the spring, 100 points", points: PARABOLA},
   gap: {title: "with a gap", points: PARABOLA.filter(([x]) => Math.abs(x) > 0.8)},
   three: {title: "three points", points: [[-1.5, 2.4], [0.2, 0], [1.4, 1.8]]},
   none: {title: "none", points: []},

@@ -90,7 +90,7 @@ function predicted(grid, draws) {
 }
 
 const fit = new Plot($("fit"), {
-  x: [-4.5, 4.5], y: [-4, 14], xName: "x (dimensionless)", yName: "y (dimensionless)"});
+  x: [-4.5, 4.5], y: [-4, 14], xName: "load x (kg)", yName: "stretch beyond proportion, y (mm)"});
 const energy = new Plot($("energy"), {xName: "epochs", yName: "nats", left: 54});
 const map = new Plot($("weights"), {log: "y", xName: "mean μ of a weight", yName: "σ"});
 const density = new Plot($("density"), {xName: "weight w", yName: "density"});
