@@ -119,7 +119,8 @@ def _floats(values: Any) -> list[Array]:
 
 def conditions(values: Any) -> list[Condition]:
     """Return those that an argument keeps."""
-    return [one for one in CONDITIONS if any(map(one.kept, _floats(values)))]
+    floats = _floats(values)
+    return [one for one in CONDITIONS if any(map(one.kept, floats))]
 
 
 def masked(arguments: Sequence[Any], data: tuple[Data, ...]) -> tuple[Data, ...]:
