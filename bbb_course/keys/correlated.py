@@ -259,3 +259,53 @@ def density_of_low_rank(a: Any, v: Any) -> Any:
     c = v @ a / m
     value = -(np.log(m) + a @ a - c**2 * m) / 2
     return value, c * v - a, c * (a - c * v) - v / m
+
+
+@formula(
+    path=real("TP"),
+    own=real("P"),
+    shared=real("T"),
+    returns="mean variance draw",
+    tags="D59",
+    wrong={
+        "mean = np.sum(path, axis=0) / len(path)": {
+            "mean = path[-1]": "this is where the path ends; its mean is what SWAG predicts with.",
+        },
+        "off = path - mean": {
+            "off = path": "the mean is not subtracted: these are second moments.",
+        },
+        "np.sum(off**2, axis=0) / (len(path) - 1)": {
+            "np.sum(off**2, axis=0) / len(path)": (
+                "squares are divided by T; of a sample of T the variance is divided by T - 1."
+            ),
+            "np.sum(off**2, axis=0) / (len(path) - 1) / 2": (
+                "a half too many: the halves of the covariance add as much to a variance each, and "
+                "noise is multiplied by the root of one."
+            ),
+            "3 * np.sum(off**2, axis=0) / (len(path) - 1) / 2": (
+                "the half of the low rank is counted whole."
+            ),
+        },
+        "(variance / 2) ** 0.5 * own": {
+            "variance**0.5 * own": "the root of 1/2 is missing before the diagonal half.",
+            "variance / 2 * own": "noise is multiplied by a standard deviation, not a variance.",
+        },
+        "shared @ off / (2 * (len(path) - 1)) ** 0.5": {
+            "shared @ off / (len(path) - 1) ** 0.5": (
+                "the root of 1/2 is missing before the half of low rank."
+            ),
+            "shared @ off / (2 * len(path)) ** 0.5": "its covariance is divided by T - 1, not T.",
+            "shared @ off / 2**0.5": "it grows with T: the root of T - 1 is missing.",
+            "np.sum(shared) * np.sum(off, axis=0)": (
+                "each snapshot has a number of its own; off adds up to 0 over the path."
+            ),
+        },
+    },
+)
+def swag(path: Any, own: Any, shared: Any) -> Any:
+    """Mean and variances of a path, and one draw of the Gaussian made of it."""
+    mean = np.sum(path, axis=0) / len(path)
+    off = path - mean
+    variance = np.sum(off**2, axis=0) / (len(path) - 1)
+    spread = shared @ off / (2 * (len(path) - 1)) ** 0.5
+    return mean, variance, mean + (variance / 2) ** 0.5 * own + spread

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exercise import formula, positive, real
+from ..exercise import formula, positive, real, unit
 
 
 @formula(
@@ -234,3 +234,97 @@ def one_row_more(m: Any, L: Any, phi: Any, y: Any, sigma: Any) -> Any:
     gain, miss = column / spread, y - phi @ m
     log_p = -(np.log(2 * np.pi * spread) + miss**2 / spread) / 2
     return m + gain * miss, C - np.outer(gain, column), log_p
+
+
+@formula(
+    r=unit(),
+    R=unit(),
+    kl=positive(),
+    rows=positive(),
+    price=positive(),
+    returns="apart slope stepped",
+    slopes={"slope": "R"},
+    tags="D57",
+    wrong={
+        "r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))": {
+            "R * np.log(R / r) + (1 - R) * np.log((1 - R) / (1 - r))": (
+                "this is kl(R || r): the divergence is of the share that was seen from the other."
+            ),
+            "r * np.log(r / R)": "who is right counts, too: (1 - r) log((1 - r) / (1 - R)).",
+        },
+        "(R - r) / (R * (1 - R))": {
+            "(r - R) / (R * (1 - R))": (
+                "the sign: kl(r || R) grows with R above r, so that R falls where it is above c."
+            ),
+            "-r / R": "the slope of the second term, (1 - r) / (1 - R), is missing.",
+            "np.log(R * (1 - r) / (r * (1 - R)))": (
+                "this is the slope of kl(R || r), of the other order."
+            ),
+        },
+        "(kl + price) / rows": {
+            "kl / rows": (
+                "the price of certainty, log(2 sqrt(N) / delta), is missing: rows mislead even "
+                "where q is the prior."
+            ),
+            "(kl + price) / (2 * rows)": (
+                "the 2 belongs to the bound of D58, which has no kl(r || R) to invert."
+            ),
+            "(kl + price)": "kl and price are of all rows; c is of one: divide by N.",
+        },
+        "R - (apart - most) / slope": {
+            "R - (apart - most) * slope": "Newton's step divides by the slope.",
+            "R - apart / slope": "this solves kl(r || R) = 0, which is at R = r, not = c.",
+            "r + (most / 2) ** 0.5": (
+                "this is Pinsker's bound, R <= r + sqrt(c / 2): valid, and looser where r is small."
+            ),
+        },
+    },
+)
+def step_to_the_certificate(r: Any, R: Any, kl: Any, rows: Any, price: Any) -> Any:
+    """Divergence of two shares, its slope, and one step of Newton's method to the certificate."""
+    apart = r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))
+    slope = (R - r) / (R * (1 - R))
+    most = (kl + price) / rows
+    return apart, slope, R - (apart - most) / slope
+
+
+@formula(
+    a=real("H"),
+    v=real("H"),
+    b=real(),
+    p=unit(),
+    noise=positive(),
+    returns="mean epistemic total",
+    tags="D4",
+    wrong={
+        "b + np.sum(a * v)": {
+            "b + (1 - p) * np.sum(a * v)": (
+                "what stays is divided by 1 - p, so that the mean is that of the whole layer."
+            ),
+            "(1 - p) * (b + np.sum(a * v))": "the bias is never left out, and nothing divided.",
+            "b + np.sum(a * v) / (1 - p)": "a mask has the mean 1 - p; 1 / (1 - p) undoes it.",
+        },
+        "p / (1 - p) * np.sum((a * v) ** 2)": {
+            "p * (1 - p) * np.sum((a * v) ** 2)": (
+                "this is without the division by 1 - p, whose square divides the variance."
+            ),
+            "p * np.sum((a * v) ** 2)": (
+                "1 - p divides once only: the variance p (1 - p) is divided by its square."
+            ),
+            "(1 - p) / p * np.sum((a * v) ** 2)": "p is the share left out, not the share kept.",
+            "p / (1 - p) * np.sum(a * v) ** 2": (
+                "the sum is squared: this is one mask for all inputs. With masks of their own "
+                "variances add up."
+            ),
+            "p / (1 - p) * np.sum(v**2)": "an input of size a_j moves f by a_j v_j, not by v_j.",
+        },
+        "epistemic + noise**2": {
+            "epistemic + noise": "the noise is a standard deviation: square it.",
+            "epistemic": "the noise of y is missing: a band of f is drawn as a band of y.",
+        },
+    },
+)
+def what_dropout_believes(a: Any, v: Any, b: Any, p: Any, noise: Any) -> Any:
+    """Mean and variance of one layer's output over its masks, and the total variance."""
+    epistemic = p / (1 - p) * np.sum((a * v) ** 2)
+    return b + np.sum(a * v), epistemic, epistemic + noise**2
