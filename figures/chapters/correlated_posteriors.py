@@ -7,11 +7,22 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
+from scipy.optimize import minimize
 
-from bbb_numpy import BayesianMLPRegressor
+from bbb_numpy import BayesianMLPRegressor, plain
 from bbb_numpy.evaluation.predictive import Predictive
-from bbb_numpy.plots.style import BLACK, BLUE, GREY, PURPLE, legend_above, legend_of_figure
-from chapters.shared import EXCESS, LOAD, data, titled
+from bbb_numpy.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    legend_above,
+    legend_of_figure,
+)
+from chapters.shared import EXCESS, LINE, LOAD, NET, NOISE, data, ellipse, titled
+from chapters.ten_minutes import one_network
 
 # Two clusters of data: a Laplace approximation beside a mean field, after D55
 
@@ -44,6 +55,7 @@ def gap() -> Figure:
 # M1: a correlated posterior and the mean field beside it
 
 
+STRETCHES = np.array([11.0, 16.0, 21.5])  # cm
 LOADS = np.array([2.0, 3.0, 4.0])  # kg; read off a ruler whose zero is not known, either
 
 
@@ -55,7 +67,7 @@ def zeroed() -> tuple[Any, Any, Any]:
     rows = np.column_stack([LOADS, np.ones(3)])
     precision = np.diag([1 / 0.5**2, 1.0]) + rows.T @ rows
     covariance = np.linalg.inv(precision)
-    mean = covariance @ (np.array([5 / 0.5**2, 0]) + rows.T @ np.array([11.0, 16.0, 21.5]))
+    mean = covariance @ (np.array([5 / 0.5**2, 0]) + rows.T @ STRETCHES)
     return mean, covariance, 1 / np.diag(precision)  # D8
 
 
@@ -144,8 +156,123 @@ def jacobian() -> Figure:
     return figure
 
 
+# D56: what three readings of the spring leave of the prior, one row after the other
+
+
+def row_by_row() -> list[tuple[Any, Any, float]]:
+    """Return mean, covariance and the row's log density before it was seen, after 0 to 3 rows."""
+    mean, covariance = np.array([5.0, 0.0]), np.diag([0.5**2, 1.0])
+    found = [(mean, covariance, 0.0)]
+    for phi, y in zip(np.column_stack([LOADS, np.ones(3)]), STRETCHES, strict=True):
+        column = covariance @ phi
+        spread, miss = 1 + phi @ column, y - phi @ mean
+        mean = mean + column / spread * miss
+        covariance = covariance - np.outer(column, column) / spread
+        found.append((mean, covariance, -0.5 * (log(2 * pi * spread) + miss**2 / spread)))
+    return found
+
+
+def rows() -> Figure:
+    """Draw the Gaussian over both weights after each row, and the standard deviation of a line."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    x = np.linspace(0, 10, 201)
+    looks = (ORANGE, ":"), (GREEN, "-."), (BLUE, "--"), (BLACK, "-")
+    for n, ((mean, covariance, _), (colour, dash)) in enumerate(
+        zip(row_by_row(), looks, strict=True)
+    ):
+        label = "prior" if n == 0 else f"{n} row{'s' * (n > 1)}"
+        left.plot(*(mean[:, None] + ellipse(covariance, 1)), dash, color=colour, lw=1.6)
+        right.plot(x, of_lines(covariance, x), dash, color=colour, lw=1.6, label=label)
+    left.set(xlim=(4.3, 5.8), ylim=(-1.3, 1.3), xlabel="stretch per load $w$ (cm per kg)")
+    left.set_ylabel("zero of the ruler $b$ (cm)")
+    left.set_title("1 standard deviation", loc="left", fontsize="medium")
+    right.set(xlim=(0, 10), ylim=(0, 5.2), xlabel="load $x$ (kg)")
+    right.set_ylabel("standard deviation of $w x + b$ (cm)")
+    right.set_title("What is left of the doubt", loc="left", fontsize="medium")
+    legend_of_figure(figure, right, 4)
+    return figure
+
+
+# D59: between mean field and full rank, for the last layer of the opening network
+
+
+def last_layer(line: Any = LINE) -> tuple[Any, Any]:
+    """Return features at `line` (G, 21), and the precision (21, 21) of their weights."""
+    w = one_network()[None]
+
+    def features(at: Any) -> Any:
+        _, tape = plain.forward(NET, w, at)
+        return np.column_stack([tape[-1][0][0], np.ones(len(at))])
+
+    phi = features(data()[0])
+    return features(line), phi.T @ phi / NOISE**2 + np.eye(phi.shape[1])
+
+
+def best_low_rank(precision: Any, rank: int) -> tuple[Any, float]:
+    """Return covariance and gap in nats of the best D (I + V V^T) D for a Gaussian (D59, D8)."""
+    size = len(precision)
+
+    def gap(flat: Any) -> tuple[float, Any]:
+        sigma, v = np.exp(flat[:size]), flat[size:].reshape(size, rank)
+        m, scaled = np.eye(rank) + v.T @ v, sigma[:, None] * precision * sigma
+        spread = scaled @ v
+        own = np.diag(scaled) + np.sum(spread * v, axis=1)
+        value = 0.5 * own.sum() - flat[:size].sum() - 0.5 * np.linalg.slogdet(m)[1]
+        return value, np.concatenate([own - 1, (spread - v @ np.linalg.inv(m)).ravel()])
+
+    start = np.random.default_rng(0).standard_normal(size * rank)
+    start = np.concatenate([-0.5 * np.log(np.diag(precision)), 0.3 * start])
+    best = minimize(gap, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000})
+    sigma, v = np.exp(best.x[:size]), best.x[size:].reshape(size, rank)
+    covariance = sigma[:, None] * (np.eye(size) + v @ v.T) * sigma
+    return covariance, float(best.fun - 0.5 * np.linalg.slogdet(precision)[1] - size / 2)
+
+
+RANKS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
+
+
+def low_rank() -> Figure:
+    """Draw the standard deviation of functions for three ranks, and the gap for more."""
+    figure = Figure(figsize=(8.4, 4.0), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    phi, precision = last_layer()
+    found = {rank: best_low_rank(precision, rank) for rank in RANKS}
+    shown = [(found[rank][0], f"rank {rank}", look) for rank, look in
+             ((8, (PURPLE, "-.")), (2, (GREEN, ":")))]  # fmt: skip
+    shown = [(np.linalg.inv(precision), "exact", (BLACK, "-")), *shown]
+    shown.append((found[0][0], "mean field", (BLUE, "--")))
+    for covariance, name, (colour, dash) in shown:
+        deviation = np.sqrt(np.sum(phi @ covariance * phi, axis=1))
+        left.plot(LINE[:, 0], deviation, dash, color=colour, lw=1.6, label=name)
+    left.axvspan(-2, 2, color=GREY, alpha=0.15, lw=0)
+    left.set(xlim=(-6, 6), ylim=(0, None), xlabel=f"{LOAD}; shaded: the data")
+    left.set_ylabel("standard deviation of $f(x)$ (mm)")
+    right.plot(
+        RANKS,
+        [found[rank][1] for rank in RANKS],
+        "o-",
+        color=PURPLE,
+        ms=5,
+        label="best $q$ of each rank",
+    )
+    right.axhline(0, color=BLACK, lw=1, label="exact")
+    right.set(
+        xlim=(-0.3, 16.3),
+        xticks=range(0, 17, 4),
+        xlabel="rank $R$",
+        ylabel="gap to the log evidence (nats)",
+    )
+    for ax, title in ((left, "Last layer of the opening network"), (right, "21 weights")):
+        legend_above(ax, 2)
+        titled(ax, title)
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "gap": gap,
     "correlated": correlated,
     "jacobian": jacobian,
+    "rows": rows,
+    "low-rank": low_rank,
 }

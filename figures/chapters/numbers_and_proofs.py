@@ -6,12 +6,21 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Circle
 
 from bbb_numpy import MLP
 from bbb_numpy.numeric.buffers import Buffers
-from bbb_numpy.numeric.elementary import softplus_parts
+from bbb_numpy.numeric.elementary import softplus_parts, standard_normal
 from bbb_numpy.parts.network import forward
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, legend_above
+from bbb_numpy.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    VERMILLION,
+    legend_above,
+    legend_of_figure,
+)
 from chapters.shared import blank, complexity_and_misfit, edge, node, slope, titled
 
 # D7: the softplus family
@@ -156,8 +165,44 @@ def oracles() -> Figure:
     return figure
 
 
+# D11: where the square of two uniform numbers goes
+
+
+def box_muller(pairs: int = 600) -> tuple[Any, Any]:
+    """Return uniform numbers u, v (2, pairs), and the normal ones that are made of them."""
+    uniform = np.random.default_rng(0).random(2 * pairs, dtype=np.float32).reshape(2, pairs)
+    uniform[0] = 1 - uniform[0]
+    normal = standard_normal(np.random.default_rng(0), np.empty(2 * pairs, np.float32))
+    return uniform, normal.reshape(2, pairs)[::-1]  # the sines come first
+
+
+def rings() -> Figure:
+    """Draw the pairs before and after, those of each quarter of u by their own mark."""
+    figure = Figure(figsize=(8.4, 4.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    uniform, normal = box_muller()
+    looks = (VERMILLION, "s"), (GREEN, "^"), (BLUE, "o"), (GREY, "x")
+    for quarter, (colour, mark) in enumerate(looks):
+        own = np.ceil(4 * uniform[0]) == quarter + 1
+        label = f"{quarter / 4:g} < u ≤ {(quarter + 1) / 4:g}"
+        left.plot(*uniform[:, own], mark, color=colour, ms=2.5)
+        right.plot(*normal[:, own], mark, color=colour, ms=2.5, label=label)
+        edge_of = (-2 * np.log(max(quarter / 4, 2.0**-24))) ** 0.5
+        right.add_patch(Circle((0, 0), edge_of, fc="none", ec=GREY, lw=0.8))
+    for place in (0.25, 0.5, 0.75):
+        left.axvline(place, color=GREY, lw=0.8)
+    left.set(xlim=(0, 1), ylim=(0, 1), xlabel="$u$ (makes the radius)", aspect="equal")
+    left.set_ylabel("$v$ (makes the angle)")
+    right.set(xlim=(-6, 6), ylim=(-6, 6), xlabel="$z_1$", ylabel="$z_2$", aspect="equal")
+    left.set_title("600 pairs of uniform numbers", loc="left", fontsize="medium")
+    right.set_title("the normal numbers made of them", loc="left", fontsize="medium")
+    legend_of_figure(figure, right, 4)
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "network": network,
     "softplus": softplus,
     "oracles": oracles,
+    "rings": rings,
 }

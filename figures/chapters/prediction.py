@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model, Reparameterised
 from bbb_numpy.evaluation.certificate import binary_kl, invert_kl
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PALE, VERMILLION, legend_above
+from bbb_studies.replicated import replicated
 from chapters.shared import SPRING, gaussian, spring_after, titled
 
 # D4, R9, D5, D29, D46, D57: predictions
@@ -208,6 +210,60 @@ def certificates() -> Figure:
     return figure
 
 
+# D40: second derivatives of three springs in one vector
+
+
+def hessians(replicates: int = 3, samples: int = 8) -> tuple[Any, Any]:
+    """Return the second derivatives, replicate by replicate, of the sum of F and of one bound.
+
+    Each replicate is w x + b with a mean field, 4 numbers, and three readings of its own; the bound
+    is the log of the mean over samples of the product of all replicates' weights (D25).
+    """
+    rng = np.random.default_rng(0)
+    one = Reparameterised(Model(MLP((1, 1)), GaussianPrior(3.0), GaussianLikelihood(1.0)))
+    together = replicated([one] * replicates)
+    x = np.tile([[2.0], [3.0], [4.0]], (replicates, 1, 1))
+    y = 5.25 * x + rng.standard_normal(x.shape)
+    theta = np.concatenate([np.tile([5.0, 0.1], replicates), np.full(2 * replicates, -0.5)])
+    noise = rng.standard_normal((samples, 2 * replicates))
+
+    def slopes(theta: Any, joint: bool) -> Any:
+        found = [together.value_and_grad(theta, eps[None], x, y)[:2] for eps in noise]
+        weights = np.full(samples, 1 / samples)
+        if joint:
+            logs = np.array([-value.sum() for value, _ in found])
+            weights = np.exp(logs - logs.real.max())
+        return weights @ [grad for _, grad in found] / weights.sum()
+
+    order = np.arange(4 * replicates).reshape(2, replicates, 2).swapaxes(0, 1).ravel()
+    units = 1e-20j * np.eye(theta.size)
+    both = [np.array([slopes(theta + unit, joint).imag for unit in units]) * 1e20
+            for joint in (False, True)]  # fmt: skip
+    return both[0][np.ix_(order, order)], both[1][np.ix_(order, order)]
+
+
+def replicates() -> Figure:
+    """Draw which second derivatives are there, of the sum and of the bound."""
+    figure = Figure(figsize=(8.4, 4.4), layout="constrained")
+    titles = "the sum of free energies", "one bound of all: refused"
+    axes = figure.subplots(1, 2)
+    for ax, matrix, title in zip(axes, hessians(), titles, strict=True):
+        size = np.abs(matrix)
+        rows, columns = np.nonzero(size > 1e-9)
+        area = 12 + 22 * np.clip(np.log10(size[rows, columns]) + 2, 0, 5)
+        ax.scatter(columns, rows, area, color=BLUE, marker="s", lw=0)
+        for edge_of in (3.5, 7.5):
+            ax.axhline(edge_of, color=GREY, lw=0.8)
+            ax.axvline(edge_of, color=GREY, lw=0.8)
+        ax.set(xlim=(-0.5, 11.5), ylim=(11.5, -0.5), aspect="equal", xlabel="replicate")
+        ax.set_xticks([1.5, 5.5, 9.5], ["1", "2", "3"])
+        ax.set_yticks([1.5, 5.5, 9.5], ["1", "2", "3"])
+        ax.tick_params(length=0)
+        ax.set_title(title, loc="left", fontsize="medium")
+    axes[0].set_ylabel("replicate, four numbers each")
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "two-variances": two_variances,
     "mean-output": mean_output,
@@ -215,4 +271,5 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "entropies": entropies,
     "intervals": intervals,
     "certificates": certificates,
+    "replicates": replicates,
 }

@@ -9,9 +9,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots.style import (
     BLACK,
     BLUE,
+    GREEN,
     GREY,
     PALE,
     SKY,
@@ -505,6 +510,78 @@ def tuning() -> Figure:
     right.set(ylim=(0, 1.6))
     legend_above(right, 2)
     titled(right, "A warm-up")
+
+
+# D32, D33: the spring, if nobody knows how far to believe the catalogue
+
+HYPERPRIORS = {
+    "log-normal": LogNormal(0.5),
+    "half-normal": HalfNormal(0.5),
+    "half-Cauchy": HalfCauchy(0.5),
+}
+
+
+def log_joint(w: Any, u: Any, hyperprior: Any = None) -> Any:
+    """Return log P(w, u, D): N(5, e^2u) for w, 11 cm under 2 kg, and p(u), which may be flat."""
+    w, u = (np.reshape(each, (-1, 1)) for each in np.broadcast_arrays(w, u))
+    prior, noise = GaussianPrior(0.5, learn=True), GaussianLikelihood(1.0)
+    of_w, _ = prior.log_density({"prior_log_scale": u}, w - 5, Buffers())
+    of_y, _ = noise.log_likelihood({}, 2 * w[:, :, None], np.array([[11.0]]))
+    return of_w + of_y + (0 if hyperprior is None else hyperprior.log_density(u, 0 * u)[:, 0])
+
+
+def slopes_of_joint(w: Any, u: Any, hyperprior: Any) -> tuple[Any, Any]:
+    """Return its slopes for w and u: steps of K19, D17 and D32."""
+    far = ((w - 5) / np.exp(u)) ** 2
+    d_u = far - 1 + hyperprior.slope(np.reshape(u, (-1, 1)), np.zeros((1, 1)))[:, 0]
+    return -(w - 5) / np.exp(2 * u) + 2 * (11 - 2 * w), d_u
+
+
+def evidence_of_scale(u: Any) -> Any:
+    """Return the integral of `log_joint`'s density over w, with p(u) flat."""
+    return gaussian(11, 10, np.sqrt(4 * np.exp(2 * u) + 1))
+
+
+def scales() -> Figure:
+    """Draw the posterior of u under four hyperpriors, and the joint density over (u, w)."""
+    figure = Figure(figsize=(9.2, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    u = np.linspace(-8, 4, 601)
+    flat = evidence_of_scale(u)
+    left.plot(u, flat, color=BLACK, ls=":", lw=2, label="flat: never falls")
+    looks = (BLUE, "--"), (VERMILLION, "-"), (GREEN, "-.")
+    for (name, hyperprior), (colour, dash) in zip(HYPERPRIORS.items(), looks, strict=True):
+        density = flat * np.exp(hyperprior.log_density(u[:, None], np.zeros(1))[:, 0])
+        left.plot(u, density / np.trapezoid(density, u), dash, color=colour, label=name)
+    left.set(xlim=(-8, 4), ylim=(0, 0.62), xlabel="$u = \\log s$")
+    left.set_ylabel("posterior density of $u$")
+    legend_above(left, 2)
+    titled(left, "The catalogue's $s$ is not known")
+    hyperprior = HYPERPRIORS["half-normal"]
+    at_w, at_u = np.linspace(3.6, 7, 120), np.linspace(-4.2, 1.2, 120)
+    grid_u, grid_w = np.meshgrid(at_u, at_w)
+    density = log_joint(grid_w.ravel(), grid_u.ravel(), hyperprior).reshape(grid_w.shape)
+    levels = density.max() - np.array([6, 4, 2, 1, 0.3])
+    right.contour(grid_u, grid_w, density, levels=levels, colors=GREY, linewidths=0.8,
+                  linestyles="solid")  # fmt: skip
+    chains_w = np.array([4.2, 5.06, 6.4, 5.9, 4.93])
+    chains_u = np.array([-0.4, -2.8, -0.2, 0.8, -1.6])
+    d_w, d_u = slopes_of_joint(chains_w, chains_u, hyperprior)
+    size = 5 * np.hypot(d_u / 5.4, d_w / 3.4)
+    right.quiver(chains_u, chains_w, d_u / size, d_w / size, color=VERMILLION, angles="xy",
+                 scale_units="xy", scale=1, width=0.008)  # fmt: skip
+    right.plot(
+        chains_u,
+        chains_w,
+        "o",
+        color=VERMILLION,
+        ms=5,
+        label="a chain, and where its gradient leads",
+    )
+    right.set(xlim=(-4.2, 1.2), ylim=(3.6, 7), xlabel="$u = \\log s$")
+    right.set_ylabel("stretch per load $w$ (cm per kg)")
+    legend_above(right, 1)
+    titled(right, "Log joint density, $s$ half-normal")
     return figure
 
 
@@ -519,4 +596,5 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "accepting": accepting,
     "leapfrog": leaping,
     "step-size": tuning,
+    "scales": scales,
 }

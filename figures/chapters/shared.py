@@ -91,6 +91,12 @@ def spring_after(readings: float) -> tuple[float, float]:
     return (4 * 5 + 4 * readings * 5.5) / precision, precision**-0.5
 
 
+def ellipse(covariance: Any, deviations: float) -> Any:
+    """Return points (2, 200) of a Gaussian's contour around 0."""
+    angle = np.linspace(0, 2 * pi, 200)
+    return deviations * np.linalg.cholesky(covariance) @ [np.cos(angle), np.sin(angle)]
+
+
 def complexity_and_misfit(mu: Any, sigma: Any) -> tuple[Any, Any]:
     """Return both parts of F in nats for q = N(mu, sigma^2), the spring's prior and reading."""
     complexity = np.log(0.5 / sigma) + (sigma**2 + (mu - 5) ** 2) / (2 * 0.5**2) - 0.5

@@ -15,12 +15,16 @@ from bbb_numpy.model.kl_weights import (
     geometric_kl_weights,
     proportional_kl_weights,
 )
+from bbb_numpy.numeric.buffers import Buffers
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
+from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots.style import (
     BLACK,
     BLUE,
     GREEN,
     GREY,
     PALE,
+    SKY,
     VERMILLION,
     legend_above,
     legend_of_figure,
@@ -36,6 +40,7 @@ from chapters.shared import (
     RATE,
     SPRING,
     data,
+    ellipse,
     gaussian,
     predicted,
     slope,
@@ -317,6 +322,150 @@ def natural() -> Figure:
     return figure
 
 
+# D45: a reading that counts more, or less
+
+
+def counted(times: float, points: int = 2001) -> tuple[Any, Any]:
+    """Return w and its posterior density: 11 cm under 2 kg once, 13 cm counted so many times."""
+    w = np.linspace(2, 9, points)
+    x, y = np.array([2.0, 2.0]), np.array([[11.0], [13.0]])
+    prior, noise = GaussianPrior(0.5), GaussianLikelihood(1.0)
+    of_w, _ = prior.log_density({}, w[:, None] - 5, Buffers())
+    f = w[:, None, None] * x[:, None]
+    of_rows, _ = noise.log_likelihood({}, f, y, np.array([1.0, times]))
+    density = np.exp(of_w + of_rows - np.max(of_w + of_rows))
+    return w, density / np.trapezoid(density, w)
+
+
+def moments_of(times: float) -> tuple[float, float]:
+    """Return mean and standard deviation of `counted`."""
+    w, density = counted(times)
+    mean = np.trapezoid(w * density, w)
+    return mean, np.trapezoid((w - mean) ** 2 * density, w) ** 0.5
+
+
+def copies() -> Figure:
+    """Draw the posterior for four weights of the second reading, and its moments against it."""
+    figure = Figure(figsize=(8.4, 4.0), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    looks = (GREY, ":"), (GREEN, "-."), (BLACK, "-"), (BLUE, "--")
+    for times, (colour, dash) in zip((0, 0.5, 1, 2), looks, strict=True):
+        left.plot(*counted(times), dash, color=colour, lw=1.8, label=f"$v = {times:g}$")
+    left.set(xlim=(4, 7), ylim=(0, 1.7), xlabel="$w$ (cm per kg)")
+    left.set_ylabel("posterior density (kg per cm)")
+    v = np.linspace(0, 4, 41)
+    mean, width = np.transpose([moments_of(each) for each in v])
+    right.fill_between(v, mean - width, mean + width, color=SKY, alpha=0.5, lw=0,
+                       label="1 standard deviation")  # fmt: skip
+    right.plot(v, mean, color=BLACK, label="mean")
+    stands = [(20 + 22 + 26 * n) / (8 + 4 * n) for n in range(5)]
+    right.plot(range(5), stands, "o", color=VERMILLION, ms=6, label="so many copies")
+    right.axhline(6.5, color=GREY, lw=0.8, ls=":")
+    right.set(xlim=(-0.1, 4.1), ylim=(4.7, 6.6), xlabel="weight $v$ of the second reading")
+    right.set_ylabel("$w$ (cm per kg)")
+    for ax, title in (
+        (left, "Readings 11 cm, and 13 cm counted $v$ times"),
+        (right, "A weight and a number of copies"),
+    ):
+        legend_above(ax, 2)
+        titled(ax, title)
+    return figure
+
+
+# D61: the gradient for rho knows the curvature
+
+
+def curvatures(draws: int = 20_000, parts: int = 20) -> Any:
+    """Return (3, 61) of the opening network: Lambda, h by the gradient for rho, its error.
+
+    Draws come in pairs eps, -eps (D23), of which the noise of the mean slope cancels.
+    """
+    (theta,) = thetas([300])
+    mu, rho = np.split(theta, 2)
+    sigma, (x, y, _) = plain.softplus(rho), data()
+    rng, found = np.random.default_rng(2), []
+    for _ in range(parts):
+        eps = rng.standard_normal((draws // parts // 2, mu.size))
+        both = np.concatenate([eps, -eps])
+        _, grad = plain.value_and_grad(NET, theta, both, x, y, 1.0, NOISE, 1.0)
+        d_sigma = np.split(grad, 2)[1] / plain.sigmoid(rho)
+        found.append((sigma * d_sigma + 1) / sigma**2)
+    error = np.std(found, axis=0, ddof=1) / parts**0.5
+    return np.array([curvature(theta, draws=200), np.mean(found, axis=0), error])
+
+
+def curved() -> Figure:
+    """Draw the curvature that the gradient for rho tells against that of the network's slopes."""
+    figure = Figure(figsize=(6.0, 4.4), layout="constrained")
+    ax = figure.subplots()
+    second, told, error = curvatures()
+    line = np.geomspace(2, 2000, 100)
+    ax.plot(line, line, color=GREY, lw=1, ls="--", label="equal")
+    ax.axhline(0, color=GREY, lw=0.8)
+    ax.errorbar(second, told, 2 * error, fmt="o", color=BLUE, ms=4, lw=0.8,
+                label="61 weights, 2 standard errors")  # fmt: skip
+    ax.set(xscale="log", xlim=(2, 2000), ylim=(-30, 2000))
+    ax.set_yscale("symlog", linthresh=10)
+    ax.set_yticks([-10, 0, 10, 100, 1000])
+    ax.set_xlabel("from slopes of the outputs, without jumps: $\\Lambda$")
+    ax.set_ylabel("from the gradient for $\\rho$: $h$")
+    plain_numbers(ax.xaxis)
+    plain_numbers(ax.yaxis)
+    legend_above(ax, 2)
+    titled(ax, "Curvature of minus the log joint density")
+    return figure
+
+
+# D60: loads read on two scales that nearly agree
+
+
+def two_scales(rows: int = 12) -> tuple[Any, Any, Any]:
+    """Return standardised inputs (N, 2), their axes (2, 2), and the precision of the weights."""
+    rng = np.random.default_rng(4)
+    load = rng.uniform(1, 5, rows)
+    x = load[:, None] + 0.02 * rng.standard_normal((rows, 2))
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    _, axes = np.linalg.eigh(x.T @ x)
+    return x, axes[:, ::-1], x.T @ x / 0.3**2 + np.eye(2)
+
+
+def of_mean_fields() -> tuple[Any, Any]:
+    """Return the covariances of the best mean fields: in the columns, and in the axes (D8)."""
+    _, axes, precision = two_scales()
+    turned = np.diag(1 / np.diag(axes.T @ precision @ axes))
+    return np.diag(1 / np.diag(precision)), axes @ turned @ axes.T
+
+
+def turned() -> Figure:
+    """Draw the inputs and their axes, and three covariances of their weights."""
+    figure = Figure(figsize=(8.4, 4.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    x, axes, precision = two_scales()
+    left.plot(*x.T, "o", color=BLACK, ms=4, label="12 loads")
+    for axis, colour, name in zip(
+        axes.T, (BLUE, VERMILLION), ("first axis", "second"), strict=True
+    ):
+        left.plot(*np.outer(axis, [-2.2, 2.2]), color=colour, lw=1.4, ls="--", label=name)
+    left.set(xlim=(-2.2, 2.2), ylim=(-2.2, 2.2), aspect="equal", xlabel="first scale, standardised")
+    left.set_ylabel("second scale, standardised")
+    of_columns, of_axes = of_mean_fields()
+    for matrix, name, colour, dash, wide in (
+        (np.linalg.inv(precision), "posterior", BLACK, "-", 3.0),
+        (of_columns, "mean field, columns", VERMILLION, "-.", 1.8),
+        (of_axes, "mean field, axes", SKY, "--", 1.8),
+    ):
+        ring = ellipse(matrix, 2)
+        right.plot(*ring, color=colour, ls=dash, lw=wide, label=name)
+    right.set(xlim=(-1.6, 1.6), ylim=(-1.6, 1.6), aspect="equal")
+    right.set_xlabel("weight of the first scale, less its mean")
+    right.set_ylabel("weight of the second, less its mean")
+    legend_above(left, 3)
+    legend_above(right, 2)
+    titled(left, "Two inputs that nearly agree")
+    titled(right, "Their weights, 2 standard deviations")
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "leaving": leaving,
     "shares": shares_of_ten,
@@ -325,4 +474,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "valleys": valleys,
     "descent": descent,
     "natural": natural,
+    "copies": copies,
+    "curved": curved,
+    "turned": turned,
 }

@@ -480,7 +480,7 @@ def test_only_the_elbo_survives_minibatches_and_a_learned_scale_is_least_at_its_
     assert found[0, 0] == pytest.approx(found[0, 1])
     assert (found[1:, 0] > evidence + 3).all()
     w = np.linspace(3, 8, 100_001)
-    log_joint = -2 * (w - 5) ** 2 - np.sum((figures.READINGS[:, None] - 2 * w) ** 2, axis=0) / 2
+    log_joint = -2 * (w - 5) ** 2 - np.sum((figures.STRETCHES[:, None] - 2 * w) ** 2, axis=0) / 2
     log_joint += np.log(2) - 6.5 * np.log(2 * np.pi)
     assert evidence == pytest.approx(np.log(np.trapezoid(np.exp(log_joint), w)))
     for _, mu, sigma in figures.SPREADS:
@@ -699,6 +699,116 @@ def test_the_drawn_excess_is_zero_for_the_right_slope_alone(figures):
     rng = np.random.default_rng(1)
     assert not figures.excess(30, rng, 0).any()
     assert (figures.excess(30, rng, 1) > 0).all()
+
+
+@pytest.mark.equation("D11")
+def test_the_drawn_rings_are_made_of_the_drawn_uniform_numbers(figures):
+    (u, v), normal = figures.box_muller()
+    radius = np.sqrt(-2 * np.log(u))
+    made = radius * np.array([np.cos(2 * np.pi * v), np.sin(2 * np.pi * v)])
+    assert np.allclose(normal, made, atol=1e-5)
+    assert f"{(48 * np.log(2)) ** 0.5:.2f}" == "5.77"
+
+
+@pytest.mark.equation("D32", "D33")
+def test_the_drawn_joint_density_of_the_scale_has_its_evidence_and_its_gradient(figures):
+    w, h = np.linspace(-10, 20, 60_001), 1e-5
+    for u in (-3.0, 0.0):
+        area = np.trapezoid(np.exp(figures.log_joint(w, u)), w)
+        assert area == pytest.approx(figures.evidence_of_scale(u), rel=1e-6)
+    assert f"{figures.evidence_of_scale(-30):.2f}" == "0.24"
+    at = np.array([4.2, 5.9]), np.array([-0.4, 0.8])
+    for hyperprior in figures.HYPERPRIORS.values():
+        for found, (a, b) in zip(figures.slopes_of_joint(*at, hyperprior), np.eye(2), strict=True):
+            ahead, behind = (figures.log_joint(at[0] + a * s, at[1] + b * s, hyperprior)
+                             for s in (h, -h))  # fmt: skip
+            assert np.allclose(found, (ahead - behind) / (2 * h), rtol=1e-5)
+
+
+@pytest.mark.equation("D40")
+def test_the_drawn_second_derivatives_are_symmetric_and_those_of_the_sum_in_blocks(figures):
+    of_sum, of_bound = figures.hessians()
+    inside = np.kron(np.eye(3), np.ones((4, 4))) > 0
+    assert np.allclose(of_sum, of_sum.T)
+    assert np.allclose(of_bound, of_bound.T)
+    assert not of_sum[~inside].any()
+    assert of_sum[inside].all()
+    assert (np.abs(of_bound) > 1e-9).all()
+
+
+@pytest.mark.equation("D45")
+@pytest.mark.parametrize("times", [0, 0.5, 2, 4])
+def test_a_drawn_weight_is_a_number_of_copies(figures, times):
+    mean = (4 * 5 + 4 * 5.5 + 4 * times * 6.5) / (8 + 4 * times)
+    assert figures.moments_of(times) == pytest.approx((mean, (8 + 4 * times) ** -0.5), rel=1e-6)
+
+
+@pytest.mark.equation("D56")
+def test_the_drawn_rows_end_at_the_posterior_of_all_and_multiply_to_their_evidence(figures):
+    *_, (mean, covariance, _) = states = figures.row_by_row()
+    assert np.allclose(mean, figures.zeroed()[0])
+    assert np.allclose(covariance, figures.zeroed()[1])
+    phi = np.column_stack([figures.LOADS, np.ones(3)])
+    spread = np.eye(3) + phi @ np.diag([0.25, 1]) @ phi.T
+    miss = figures.STRETCHES - 5 * figures.LOADS
+    whole = np.linalg.slogdet(2 * np.pi * spread)[1] + miss @ np.linalg.solve(spread, miss)
+    assert sum(each for *_, each in states) == pytest.approx(-whole / 2)
+
+
+@pytest.mark.equation("D59", "D8")
+def test_the_drawn_gap_of_a_low_rank_begins_at_that_of_the_mean_field_and_closes(figures):
+    _, precision = figures.last_layer()
+    (field, first), (_, last) = (figures.best_low_rank(precision, rank) for rank in (0, 12))
+    log_det = np.linalg.slogdet(precision)[1]
+    assert first == pytest.approx((np.log(np.diag(precision)).sum() - log_det) / 2)
+    assert np.allclose(field, np.diag(1 / np.diag(precision)), rtol=1e-3)
+    assert f"{first:.0f}" == "14"
+    assert 0 <= last < 0.05
+    covariance, gap = figures.best_low_rank(precision, 4)
+    whole = np.trace(precision @ covariance) - np.linalg.slogdet(covariance)[1] - log_det
+    assert gap == pytest.approx((whole - len(precision)) / 2)
+    assert f"{gap:.0f}" == "5"
+
+
+@pytest.mark.equation("D60")
+def test_the_drawn_mean_field_in_the_axes_is_the_posterior(figures):
+    x, axes, precision = figures.two_scales()
+    of_columns, of_axes = figures.of_mean_fields()
+    assert np.allclose(of_axes, np.linalg.inv(precision))
+    assert of_columns[0, 0] < 0.05 * of_axes[0, 0]
+    variances = np.var(x @ axes, axis=0)
+    assert variances[0] > 1000 * variances[1]
+
+
+@pytest.mark.equation("D61")
+def test_the_drawn_curvature_is_the_slope_of_the_mean_slope(figures):
+    second, told, error = figures.curvatures(8000)
+    (theta,) = figures.thetas([300])
+    rho, (x, y, _) = theta[61:], figures.data()
+    eps = np.random.default_rng(5).standard_normal((2000, 61))
+    both = np.concatenate([eps, -eps])
+    assert np.allclose(told[second > 20], second[second > 20], rtol=0.2)
+    for j in (np.argmax(second), np.argmin(told)):  # one of them has jumps that outweigh Lambda
+        step = 0.2 * figures.plain.softplus(rho[j])
+        ends = []
+        for sign in (1, -1):
+            moved = theta + sign * step * (np.arange(122) == j)
+            found = figures.plain.value_and_grad(
+                figures.NET, moved, both, x, y, 1.0, figures.NOISE, 1.0
+            )
+            ends.append(found[1][j])
+        slope = (ends[0] - ends[1]) / (2 * step)
+        assert abs(slope - told[j]) < 5 * error[j] + 0.05 * abs(told[j])
+    assert told.min() < -5
+
+
+@pytest.mark.equation("D65")
+def test_the_drawn_momenta_tell_how_much_too_large_theta_times_slope_is(figures):
+    for target, h in ((figures.NoisyTarget(), 0.6), (figures.Quartic(), 0.3)):
+        heat, work, square = figures.told(target, h)
+        assert heat - 1 > 0.15
+        assert work == pytest.approx(heat, rel=0.05)
+    assert square / (2 * figures.gamma(0.75) / figures.gamma(0.25)) - 1 < 0.6 * (heat - 1)
 
 
 @pytest.mark.equation("D4", "K44")
