@@ -301,8 +301,8 @@ def file_page(path: str, known: frozenset[str]) -> str:
         body = f'<ul id="L-1">{"".join(map(item, sorted((ROOT / path).iterdir())))}</ul>'
     else:
         lines = (tagged(line, out, known) for line in coloured(path))
-        rows = [f"<span id=L-{number}>{line}\n</span>" for number, line in enumerate(lines, 1)]
-        body = f"<pre>{''.join(rows)}</pre>"
+        rows = [f"<li id=L-{number}>{line}\n" for number, line in enumerate(lines, 1)]
+        body = f"<ol>{''.join(rows)}</ol>"
     return FILE.format(path=path, up=posixpath.relpath(".", posixpath.dirname(out)), body=body)
 
 

@@ -15,6 +15,8 @@ def smaller(stored: bytes) -> bytes:
     """Return a PNG with a palette, or as it is if that is no larger."""
     made = BytesIO()
     with Image.open(BytesIO(stored)) as picture:
+        if getattr(picture, "is_animated", False):
+            return stored
         few = picture.convert("RGBA").quantize(
             COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
         )
@@ -24,7 +26,7 @@ def smaller(stored: bytes) -> bytes:
 
 def shrink(folder: Path) -> None:
     """Make the pictures of the built pages smaller."""
-    for path in (folder / "_images").glob("*.png"):
+    for path in (*folder.glob("_images/*.png"), *folder.glob("_downloads/*/*.png")):
         path.write_bytes(smaller(path.read_bytes()))
     for path in (folder / "notebooks").glob("*.html"):
         page = path.read_text("utf-8")

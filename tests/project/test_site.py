@@ -130,10 +130,10 @@ def test_other_names_are_those_of_equations():
 
 def test_a_file_has_a_line_for_each_of_its_lines_whose_tags_lead_to_their_pages(files):
     shown = files["extra/source/bbb_numpy/plain.py.html"]
-    bare = re.sub(r"<[^>]*>", "", shown.split("<pre>")[1].split("</pre>")[0])
+    bare = re.sub(r"<[^>]*>", "", shown.split("<ol>")[1].split("</ol>")[0])
     source = (ROOT / "bbb_numpy/plain.py").read_text("utf-8")
     assert html.unescape(bare) == source
-    assert [int(n) for n in re.findall(r"<span id=L-(\d+)>", shown)] == list(
+    assert [int(n) for n in re.findall(r"<li id=L-(\d+)>", shown)] == list(
         range(1, len(source.splitlines()) + 1)
     )
     assert '<a href="../../tags/k30.html">K30</a>' in shown
