@@ -9,7 +9,7 @@ from pathlib import Path
 from shutil import rmtree
 
 HERE = Path(__file__).parent
-LOADED = r"slides.css|reveal.css|reveal.js|white.css|source-sans-pro(-regular|-semibold)?.(css|woff)|/notes.js"
+LOADED = r"slides.css|reveal.css|reveal.js|white.css|source-sans-pro.*(css|woff)|/notes.js"
 sys.path.insert(0, str(HERE.parent))
 
 import formulas  # noqa: E402

@@ -13,7 +13,7 @@ function look() {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {
     const node = walk.currentNode;
-    if (!node.parentElement.closest("pre, code, script, style, math, .highlight")) {
+    if (!node.parentElement.closest("pre, code, script, style, math, .highlight, [id^=L-]")) {
       plain.push(node.data);
     }
   }

@@ -219,10 +219,11 @@ def built_problems(folder):
 def sphinx(builder, conf, source, out):
     """Build pages; a warning is an error."""
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", builder]
-    done = subprocess.run(
-        [*command, "-c", str(conf), str(source), str(out)],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as trees:
+        done = subprocess.run(
+            [*command, "-d", trees, "-c", str(conf), str(source), str(out)],
+            cwd=ROOT, capture_output=True, text=True, check=False,
+        )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return out
 
