@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, product
@@ -97,6 +98,8 @@ class Candidate:
     local: bool = False  # local reparameterisation, which samples outputs in place of weights
     removed: float = 0.0  # share of the weights that is taken away while the others are trained
     all_images: bool = False  # trained on the validation images too: the last step, chooses nothing
+    start: int = 0  # added to the seed
+    averaged: bool = False  # all of its row are trained to the end, and their predictions averaged
 
     @property
     def name(self) -> str:
@@ -134,8 +137,12 @@ CANDIDATES = (
     Candidate(NUMBER, "sparse", "BBB", 20, **LOCAL, beta=0.1, removed=0.98),
 )
 
+TWO: list[dict[str, Any]] = [{"averaged": True, "start": start} for start in (0, 1)]
+
 # The widths, epochs and priors of the paper; first what takes minutes, not hours
 FULL = (
+    *(Candidate(NUMBER, "several starts", "dropout", 40, 800, **each) for each in TWO),
+    *(Candidate(NUMBER, "several starts", "BBB", 20, **LOCAL, beta=0.1, **each) for each in TWO),
     Candidate(NUMBER, "tempered, 1200", "BBB", 30, 1200, **LOCAL, beta=0.03),
     Candidate(NUMBER, "sparse, 1200", "BBB", 24, 1200, **LOCAL, beta=0.03, removed=0.98),
     Candidate(NUMBER, "MC dropout, 800", "dropout", 40, 800),
@@ -253,19 +260,25 @@ def share_removed(candidate: Candidate, epoch: int) -> float:
     return candidate.removed * (1.0 - (1.0 - done) ** 3)
 
 
+def lowest(candidate: Candidate, theta: Array, share: float) -> NDArray[np.bool_]:
+    """Say which weights go: of BBB those of lowest signal-to-noise, of others the smallest."""
+    estimator = build(candidate)
+    noisy = candidate.method == "BBB"
+    size = pruning.signal_to_noise_of(estimator, theta) if noisy else np.abs(theta)
+    return pruning.lowest(size, share, pruning.matrices(estimator.model.layout))
+
+
 def remove(candidate: Candidate, training: Training, share: float) -> Array | None:
-    """Take the weights of lowest signal-to-noise out, in place; return what of theta is left."""
+    """Take weights out, in place; return what of theta is left."""
     if not share:
         return None
-    estimator, left = build(candidate), np.ones_like(training.theta)
-    gone = pruning.lowest(
-        pruning.signal_to_noise_of(estimator, training.theta),
-        share,
-        pruning.matrices(estimator.model.layout),
-    )
+    layout, left = build(candidate).layout, np.ones_like(training.theta)
+    gone = lowest(candidate, training.theta, share)
     for array, rho in ((left, 0.0), (training.theta, REMOVED_RHO)):
-        blocks = estimator.layout.views(array)
-        blocks["mu"][gone], blocks["rho"][gone] = 0.0, rho
+        blocks = layout.views(array)
+        blocks["mu"][gone] = 0.0
+        if "rho" in blocks:
+            blocks["rho"][gone] = rho
     for array in training.optimizer_state.arrays.values():
         array *= left  # a moment of its past would move it
     return left
@@ -295,8 +308,8 @@ def load(path: Path, candidate: Candidate, settings: Settings) -> Run:
     Networks of one method start alike. ValueError, if the file is damaged or of another run.
     """
     if not path.exists():
-        rng = np.random.default_rng([settings.seed, METHODS.index(candidate.method)])
-        estimator = build(candidate)
+        estimator, seed = build(candidate), settings.seed + candidate.start
+        rng = np.random.default_rng([seed, METHODS.index(candidate.method)])
         return Run(start(estimator, rng, optimizer_of(candidate), np.float32), rng)
     found: Stored = read_state(path, Stored, STATE)
     if (found.candidate, found.settings) != (candidate, settings):
@@ -315,33 +328,41 @@ class Images(NamedTuple):
     labels_test: Array
 
 
-def final(candidate: Candidate, run: Run) -> Array:
-    """Return theta, of which weights that were removed are exactly 0 in every draw."""
-    theta, estimator = run.training.theta, build(candidate)
-    if not candidate.removed:
-        return theta
-    eligible = pruning.matrices(estimator.model.layout)
-    return pruning.prune(estimator, theta, candidate.removed, eligible)
+def without(c: Candidate, theta: Array, share: float) -> Array:
+    """Return theta of which so many weights are exactly 0, of BBB in every draw."""
+    if c.method != "BBB":
+        return np.where(lowest(c, theta, share), 0, theta)
+    estimator = build(c)
+    return pruning.prune(estimator, theta, share, pruning.matrices(estimator.model.layout))
 
 
-def probabilities(c: Candidate, settings: Settings, theta: Array, x: Array, draws: int) -> Array:
-    """Return class probabilities (N, 10), of BBB and dropout averaged over draws."""
-    rng = np.random.default_rng([settings.seed, 100])  # the same draws for every theta
-    samples = draws if c.method in ("BBB", "dropout") else 1
-    return predict_classes(build(c), theta, x, rng=rng, samples=samples).proba
+Networks = Mapping[Candidate, Array]  # the theta of each that is averaged over
 
 
-def measure(images: Images, settings: Settings, c: Candidate, run: Run) -> dict[str, Any]:
+def probabilities(networks: Networks, settings: Settings, x: Array, draws: int) -> Array:
+    """Return class probabilities (N, 10) averaged over networks, of BBB and dropout over draws."""
+    total: Any = 0
+    for c, theta in networks.items():
+        rng = np.random.default_rng([settings.seed + c.start, 100])  # the same for every theta
+        samples = draws if c.method in ("BBB", "dropout") else 1
+        total = total + predict_classes(build(c), theta, x, rng=rng, samples=samples).proba
+    return np.asarray(total / len(networks))
+
+
+def measure(images: Images, settings: Settings, runs: Mapping[Candidate, Run]) -> dict[str, Any]:
     """Return the numbers of a row, from test images too.
 
     F, KL and NLL are per image, by epoch. F has the KL at full weight, whatever was minimised; it
-    is left out for a point, and where weights are gone.
+    is left out for a point, and where weights are gone. Of several networks they are the first's.
     """
-    theta, labels, rows = final(c, run), images.labels_test, len(training_images(images, c)[0])
+    networks = {c: without(c, run.training.theta, c.removed) for c, run in runs.items()}
+    (c, theta), run = next(iter(networks.items())), next(iter(runs.values()))
+    labels, rows = images.labels_test, len(training_images(images, c)[0])
     of_validation, found = (
-        probabilities(c, settings, theta, x, settings.draws)
+        probabilities(networks, settings, x, settings.draws)
         for x in (images.x_validation, images.x_test)
     )
+    alone = classes_of_mean(build(c).model, theta, images.x_test) != labels
     wrong = float(np.mean(of_validation.argmax(1) != images.labels_validation))
     likely = np.maximum(found[np.arange(len(labels)), labels], np.finfo(np.float32).tiny)
     whole = [c.method == "BBB" and not share_removed(c, e) for e in range(len(run.errors))]
@@ -356,34 +377,31 @@ def measure(images: Images, settings: Settings, c: Candidate, run: Run) -> dict[
         histogram = [part.tolist() for part in np.histogram(level[np.isfinite(level)], 80)]
     return {
         "column": c.column,
-        "chosen": c.name,
+        "chosen": " and ".join(
+            f"{n} times ({name})" if len(runs) > 1 else name
+            for name, n in Counter(c.name for c in runs).items()
+        ),
         "epochs": len(run.errors),
-        "seconds": run.seconds,
+        "seconds": sum(run.seconds for run in runs.values()),
         "F": [None if k is None else k + n for k, n in zip(kl, nll, strict=True)],
         "KL": kl,
         "NLL": nll,
         "errors": [None if c.all_images else error for error in run.errors],
         "validation": None if c.all_images else wrong,
         "test": float(np.mean(found.argmax(1) != labels)),
-        "test, mean network": float(
-            np.mean(classes_of_mean(build(c).model, theta, images.x_test) != labels)
-        ),
+        "test, mean network": float(np.mean(alone)) if len(runs) == 1 else None,
         "test nll": float(-np.log(likely, dtype=float).mean()),
-        "pruning": None if c.removed else pruned(images, settings, c, theta),
+        "pruning": None if c.removed else pruned(images, settings, networks),
         "ratios": histogram,
     }
 
 
-def pruned(images: Images, settings: Settings, c: Candidate, theta: Array) -> list[float]:
-    """Return test errors without weights: of BBB by signal-to-noise, of others by size."""
-    estimator, found = build(c), []
-    eligible = pruning.matrices(estimator.model.layout)
+def pruned(images: Images, settings: Settings, networks: Networks) -> list[float]:
+    """Return test errors without shares of the weights."""
+    found = []
     for share in PRUNED:
-        if c.method == "BBB":
-            left = pruning.prune(estimator, theta, share, eligible)
-        else:
-            left = np.where(pruning.lowest(np.abs(theta), share, eligible), 0, theta)
-        given = probabilities(c, settings, left, images.x_test, settings.pruning_draws)
+        left = {c: without(c, theta, share) for c, theta in networks.items()}
+        given = probabilities(left, settings, images.x_test, settings.pruning_draws)
         found.append(float(np.mean(given.argmax(1) != images.labels_test)))
     return found
 
@@ -448,8 +466,7 @@ def lay_out(numbers: Numbers) -> str:
 
     def errors(row: Numbers) -> str:
         test = f"{_percent(row['test'])} +- {100 * _deviation(row['test'], numbers):.2f}"
-        validation = "" if row["validation"] is None else _percent(row["validation"])
-        found = validation, test, _percent(row["test, mean network"])
+        found = _percent(row["validation"]), test, _percent(row["test, mean network"])
         kl = "" if row["KL"][-1] is None else f"{row['KL'][-1]:.2f}"
         likelihoods = f"{row['test nll']:.4f} | {row['NLL'][-1]:.4f}"
         return " | ".join([str(row["epochs"]), *found, likelihoods, kl])
@@ -492,8 +509,8 @@ def lay_out(numbers: Numbers) -> str:
     )
 
 
-def _percent(share: float, digits: int = 2) -> str:
-    return f"{100 * share:.{digits}f} %"
+def _percent(share: float | None, digits: int = 2) -> str:
+    return "" if share is None else f"{100 * share:.{digits}f} %"
 
 
 def _deviation(share: float, numbers: Numbers) -> float:
@@ -527,7 +544,7 @@ DIVISOR = 126  # of the pixels, as in the paper
 
 def full(seed: int) -> dict[str, Any]:
     """Return the arguments of `reproduce` for the paper's budget."""
-    return {"settings": Settings(seed), "candidates": FULL}
+    return {"settings": Settings(seed, draws=100), "candidates": FULL}
 
 
 def prepare(found: MNIST, settings: Settings) -> Images:
@@ -556,8 +573,8 @@ def train_row(
     images: Images,
     settings: Settings,
     done: Callable[[int], Any],
-) -> tuple[Candidate, Run]:
-    """Train the candidates of a row, the best of them to the end; go on from their files."""
+) -> dict[Candidate, Run]:
+    """Train the best candidate of a row to the end, or all; go on from their files."""
     runs = {c: load(path, c, settings) for c, path in paths.items()}
     done(sum(len(run.errors) for run in runs.values()))
 
@@ -570,13 +587,14 @@ def train_row(
             write_state(paths[c], Stored(c, settings, run), STATE)
             done(1)
 
-    best, *others = runs
-    if others:
+    if len(runs) > 1 and not next(iter(runs)).averaged:
         for c in runs:
             go_on(c, settings.search)
         best = min(runs, key=lambda c: runs[c].errors[settings.search - 1])
-    go_on(best, best.epochs)
-    return best, runs[best]
+        runs = {best: runs[best]}
+    for c in runs:
+        go_on(c, c.epochs)
+    return runs
 
 
 def reproduce(
@@ -616,10 +634,14 @@ def reproduce(
     images = prepare(data.load() if found is None else found, settings)
     write(out, {}, numbers)
     left = {name: row for name, row in paths.items() if name not in rows}
-    work = sum(next(iter(row)).epochs + settings.search * (len(row) - 1) for row in left.values())
+    work = sum(
+        c.epochs if c.averaged or not n else settings.search
+        for row in left.values()
+        for n, c in enumerate(row)
+    )
     with steps(work, progress) as done:
         for name, row in left.items():
-            rows[name] = measure(images, settings, *train_row(row, images, settings, done))
+            rows[name] = measure(images, settings, train_row(row, images, settings, done))
             write(out, {}, numbers)
     ordered = sorted(rows.items(), key=lambda item: COLUMNS.index(item[1]["column"]))
     numbers["rows"] = dict(ordered)

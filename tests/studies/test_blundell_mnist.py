@@ -22,8 +22,10 @@ SOME = (
     Candidate(NUMBER, "tempered", "BBB", 8, 10, "Adam", 6e-3, None, local=True, beta=0.1),
     Candidate(NUMBER, "sparse", "BBB", 8, 10, "Adam", 6e-3, None, local=True, removed=0.9),
     Candidate(WORDS, "dropout", "dropout", 3, 10, "Adam", 3e-3, all_images=True),
+    Candidate(NUMBER, "two", "BBB", 4, 10, "Adam", 6e-3, 1.0, removed=0.5, averaged=True),
+    Candidate(NUMBER, "two", "dropout", 5, 10, removed=0.5, start=1, averaged=True),
 )
-STEPS = 6 + 2 + 7 + 4 + 8 + 8 + 3  # epochs in all
+STEPS = 6 + 2 + 7 + 4 + 8 + 8 + 3 + 4 + 5  # epochs in all
 
 
 def made_up(seed=0, train=1400, test=200):
@@ -131,7 +133,7 @@ def test_test_images_change_nothing_that_is_trained_or_chosen(tmp_path, finished
     ours, theirs = without_time(tmp_path), without_time(finished[0])
     for name, row in ours["rows"].items():
         for key, value in row.items():
-            of_test = key.startswith("test") or (key == "pruning" and value is not None)
+            of_test = value is not None and key.startswith(("test", "pruning"))
             assert (value == theirs["rows"][name][key]) != of_test, (name, key)
 
 
@@ -145,15 +147,14 @@ def test_the_best_on_validation_images_is_trained_on(finished):
     assert rows["BBB"]["chosen"] == best.candidate.name
     assert rows["BBB"]["errors"] == best.run.errors
     assert sorted(len(one.run.errors) for one in stored) == [TINY.search, best.candidate.epochs]
-    assert [row["epochs"] for row in rows.values()] == [6, 7, 3, 4, 8, 8]  # by columns
+    assert [row["epochs"] for row in rows.values()] == [6, 7, 3, 4, 8, 8, 4]  # by columns
 
 
 def test_the_last_step_uses_all_images_and_is_judged_by_none_of_them(finished):
     images = mnist.prepare(FOUND, TINY)
-    assert [len(mnist.training_images(images, c)[0]) for c in SOME] == [1200] * 6 + [1400]
+    assert [len(mnist.training_images(images, c)[0]) for c in SOME[5:7]] == [1200, 1400]
     row = without_time(finished[0])["rows"]["dropout"]
-    assert row["validation"] is None
-    assert row["errors"] == [None] * 3
+    assert (row["validation"], row["errors"]) == (None, [None] * 3)
 
 
 def test_training_learns_the_patterns(finished):
@@ -198,9 +199,24 @@ def test_weights_that_are_removed_stay_removed(finished):
     assert not gone[~eligible].any()
     assert gone.sum() == round(0.9 * eligible.sum())
     eps = estimator.draw_weights(np.random.default_rng(0), 3, np.float32)
-    w = estimator.weights(mnist.final(c, run), eps)
+    w = estimator.weights(mnist.without(c, run.training.theta, c.removed), eps)
     assert (w[:, gone] == 0).all()
     assert (w[:, ~gone] != 0).all()
+
+
+def test_predictions_of_a_row_that_is_averaged_are_the_mean_of_its_networks(finished):
+    """Each is trained to the end from a seed of its own, and is as sparse as it should be."""
+    images, total = mnist.prepare(FOUND, TINY), 0.0
+    row, weights = without_time(finished[0])["rows"]["two"], (784 + 10 + 10) * 10
+    for number in (7, 8):
+        c, path = SOME[number], finished[0] / f"state-{number}.npz"
+        theta = mnist.without(c, mnist.load(path, c, TINY).training.theta, c.removed)
+        assert (theta[: weights + 30] == 0).sum() == weights / 2
+        total = total + mnist.probabilities({c: theta}, TINY, images.x_test, TINY.draws)
+    wrong = np.mean(total.argmax(1) != images.labels_test)
+    assert (row["test"], row["test, mean network"]) == (wrong, None)
+    first, other = (mnist.load(finished[0] / "none", c, TINY).training for c in SOME[6::2])
+    assert (first.theta != other.theta).mean() > 0.9
 
 
 def test_the_tables_hold_the_numbers_of_the_run(finished):
