@@ -381,18 +381,10 @@ class Learner(Fitted):
 
     def _take_over(self, fitted: dict[str, Any]) -> None:
         """Replace what an earlier fit has left; what it measured of itself is void."""
-        void = ["fit_report_"]
-        if "x_mean_" in fitted:  # a new start: what is not replaced is void
-            void += [
-                "x_axes_",
-                "feature_names_in_",
-                "training_",
-                "draws_",
-                "log_evidence_",
-                "columns_",
-            ]
-        for name in void:
-            self.__dict__.pop(name, None)
+        anew = "x_mean_" in fitted  # then nothing stays of what was fitted
+        for name in [*self.__dict__]:
+            if name == "fit_report_" or (anew and name.endswith("_")):
+                del self.__dict__[name]
         self.__dict__.update(fitted)
 
     def _same_model(self, plan: Plan, caller: str) -> Estimator:

@@ -161,11 +161,7 @@ def prepared(
     if turn and (axes := principal_axes(x[training], counts)) is not None:
         x, units["x_axes_"] = (x @ axes).astype(dtype), axes  # D60
     rows = Rows(x, y, None if weights is None else weights.astype(dtype))
-    return Prepared(
-        rows.at(training),
-        rows.at(validation) if held_out else None,
-        units,
-    )
+    return Prepared(rows.at(training), rows.at(validation) if held_out else None, units)
 
 
 def need_finite(what: str, found: Array, x: Array) -> None:

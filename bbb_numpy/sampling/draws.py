@@ -152,12 +152,7 @@ class DrawnWeights:
         """The blocks of one draw, D numbers: those of `LogJoint.layout`."""
         return Layout(self.model.layout.blocks + self.model.learned())
 
-    def draw_weights(
-        self,
-        rng: Generator,
-        samples: int,
-        dtype: Any = np.float64,
-    ) -> Array:
+    def draw_weights(self, rng: Generator, samples: int, dtype: Any = np.float64) -> Array:
         """Return numbers (S,) in [0, 1), evenly spread, each of which chooses a draw.
 
         One lies in each interval of 1 / S, at a place that moves on by the golden ratio from one

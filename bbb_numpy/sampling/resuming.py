@@ -11,9 +11,9 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -73,15 +73,11 @@ class Checkpoint:
         Of a disk that is full it warns: the run goes on, with the draws in memory.
         """
         self.written = time.monotonic()  # and not tried again at every step
-        stored = []
-        for run in runs:
-            adaptation = run.adaptation
-            if adaptation is not None:  # the kernel may be one's own: what was found is stored
-                adaptation = adaptation._replace(kernel=adaptation.kernel.tuning)
-            draws = (run.joined(),) if run.draws else ()
-            stored.append(run._replace(draws=draws, adaptation=adaptation))
+        joined = [run._replace(draws=(run.joined(),) if run.draws else ()) for run in runs]
+        # the kernel may be one's own: what was found is stored
+        stored = tuple(_with_kernel(run, lambda kernel: kernel.tuning) for run in joined)
         try:
-            write_state(self.file, Stored(self.settings, tuple(stored)), FORMAT)
+            write_state(self.file, Stored(self.settings, stored), FORMAT)
         except OSError as error:
             warn(
                 f"the checkpoint could not be written: {error}. It stays as it was written "
@@ -140,14 +136,15 @@ class Checkpoint:
         stand = np.concatenate([run.state.position for run in runs])
         owner = f"checkpoint {self.file} belongs to", "Name another folder"
         need_same_target(settings.target, stand, there, *owner)
-        self.settings, found = stored, []
-        kernel: Any = settings.kernel
-        for run in runs:
-            adaptation = run.adaptation
-            if adaptation is not None:
-                adaptation = adaptation._replace(kernel=kernel.tuned(*adaptation.kernel))
-            found.append(run._replace(adaptation=adaptation))
-        return found
+        self.settings, kernel = stored, cast(Any, settings.kernel)
+        return [_with_kernel(run, lambda tuning: kernel.tuned(*tuning)) for run in runs]
+
+
+def _with_kernel(run: Run, made: Callable[[Any], Any]) -> Run:
+    """Return the run with what is made of its adaptation's kernel in the place of that."""
+    if run.adaptation is None:
+        return run
+    return run._replace(adaptation=run.adaptation._replace(kernel=made(run.adaptation.kernel)))
 
 
 def need_same_target(
