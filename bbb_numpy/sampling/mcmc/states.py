@@ -38,8 +38,8 @@ class Info(NamedTuple):
         cls, acceptance: Array, accepted: Array, divergent: Array, energy: Array, gradients: int
     ) -> Info:
         """Return what a step did that took as many gradients for every chain."""
-        each = np.full(len(energy), gradients)
-        return cls(acceptance, accepted, divergent, energy, each, np.zeros_like(each))
+        zeros = np.zeros(len(energy), int)
+        return cls(acceptance, accepted, divergent, energy, zeros + gradients, zeros)
 
 
 class Kernel(Protocol):
