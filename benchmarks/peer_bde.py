@@ -63,6 +63,10 @@ CONTESTANTS: dict[str, tuple[Callable[..., Forecast], dict[str, Any]]] = {
     "bde, tuned": (bde, TUNED),
     "ours": (ours, {}),
     "ours, heteroscedastic": (ours, {"likelihood": "heteroscedastic"}),
+    "ours, heteroscedastic, 50 units": (
+        ours,
+        {"likelihood": "heteroscedastic", "hidden_layer_sizes": (50,)},
+    ),
     "ours, laplace": (ours, {"inference": "laplace"}),
     "ours, hmc": (ours, {"inference": "hmc"}),
     "ours, hmc, heteroscedastic": (ours, {"inference": "hmc", "likelihood": "heteroscedastic"}),

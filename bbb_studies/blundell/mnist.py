@@ -12,7 +12,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import cycle, product
 from math import exp
 from pathlib import Path
@@ -140,15 +140,17 @@ CANDIDATES = (
 TWO: list[dict[str, Any]] = [{"averaged": True, "start": start} for start in (0, 1)]
 
 # The widths, epochs and priors of the paper; first what takes minutes, not hours
-FULL = (
+STARTS = (
     *(Candidate(NUMBER, "several starts", "dropout", 40, 800, **each) for each in TWO),
     *(Candidate(NUMBER, "several starts", "BBB", 20, **LOCAL, beta=0.1, **each) for each in TWO),
+)
+FULL = (
+    *STARTS,
+    *(replace(c, row=f"{c.row}, all images", all_images=True) for c in STARTS),
     Candidate(NUMBER, "tempered, 1200", "BBB", 30, 1200, **LOCAL, beta=0.03),
     Candidate(NUMBER, "sparse, 1200", "BBB", 24, 1200, **LOCAL, beta=0.03, removed=0.98),
     Candidate(NUMBER, "MC dropout, 800", "dropout", 40, 800),
     Candidate(NUMBER, "tempered, 400", "BBB", 40, **LOCAL, beta=0.1),
-    Candidate(NUMBER, "MC dropout, 800, all images", "dropout", 40, 800, all_images=True),
-    Candidate(NUMBER, "tempered, 400, all images", "BBB", 40, **LOCAL, beta=0.1, all_images=True),
     Candidate(MINIMISED, "F, Gaussian, 400", "BBB", 100, prior=None, local=True),
     *(Candidate(MINIMISED, "F, mixture, 400", "BBB", 600, prior=prior) for prior in PRIORS),
     *(Candidate(WORDS, f"SGD, {h}", "SGD", 600, h, "SGD") for h in WIDTHS),

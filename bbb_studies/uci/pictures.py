@@ -319,11 +319,11 @@ def _gaps(column: Sequence[Axes], own: pd.DataFrame, methods: Sequence[str]) -> 
         for ax, pair in zip(column, (nll, shares), strict=False):
             ax.plot(pair, [at, at], color=colour, linewidth=1.2, zorder=2)
             for value, face in zip(pair, ("white", colour), strict=True):
-                ax.plot(value, at, marker, color=colour, markerfacecolor=face, zorder=3)
+                ax.plot(value, at, marker=marker, color=colour, markerfacecolor=face, zorder=3)
         if one.nll_inside > limit:
             column[0].annotate(f"{one.nll_inside:.3g} →", (limit, at), (-6, 4), **AT_EDGE)
         if np.isfinite(one.growth):
-            column[2].plot(one.growth, at, marker, color=colour, zorder=3)
+            column[2].plot(one.growth, at, marker=marker, color=colour, zorder=3)
 
 
 def _blocks(sets: Sequence[str]) -> list[list[str]]:

@@ -115,6 +115,8 @@ def test_the_picture_has_a_column_for_each_set():
     assert [ax.get_title() for ax in figure.axes[:2]] == ["boston", "yacht"]
     with pytest.raises(ValueError, match="no trial has finished"):
         pictures.gaps([])
+    star = pictures.gaps([made("yacht", "ivon", 0, 1.0, 2.0, (0.1, 0.2))]).axes[0].lines
+    assert {y for line in star for y in line.get_ydata()} == {0.0}  # its marker is no number
     far = made("yacht", "hmc", 0, 1.0, 1e4, (0.1, 0.2))
     alone = pictures.gaps([far, *ROWS[1:]])
     assert any("→" in text.get_text() for text in alone.axes[1].texts)
