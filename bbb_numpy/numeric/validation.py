@@ -226,17 +226,26 @@ def _kind(holds: Callable[[Any], Any], wanted: str) -> Rule:
 
 def InstanceOf(*kinds: type, wanted: str = "") -> Rule:
     """Return a check for an object of one of these classes."""
-    names = " or ".join(kind.__name__ for kind in kinds)
-    return _kind(lambda value: isinstance(value, kinds), wanted or f"an object of type {names}")
+    wanted = wanted or f"an object of type {' or '.join(kind.__name__ for kind in kinds)}"
+
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, kinds):
+            raise TypeError(f"{name} must be {wanted}; got {brief(value)}")
+        return value
+
+    return check
 
 
 def Like(example: str, *methods: str) -> Rule:
     """Return a check for an object with these methods: one such as the example, or one's own."""
 
-    def holds(value: Any) -> bool:  # np.random has methods, too
-        return not isinstance(value, type | ModuleType) and set(methods) <= set(dir(value))
+    def check(name: str, value: Any) -> Any:
+        # np.random has methods, too
+        if isinstance(value, type | ModuleType) or not set(methods) <= set(dir(value)):
+            raise TypeError(f"{name} must be an object such as {example}; got {brief(value)}")
+        return value
 
-    return _kind(holds, f"an object such as {example}")
+    return check
 
 
 def OneOf(*texts: str) -> Rule:
@@ -291,8 +300,13 @@ def _is_path(value: Any) -> bool:
     return isinstance(value, str | os.PathLike) and bool(os.fspath(value))
 
 
-# Of a class the object is meant
-FUNCTION = _kind(lambda value: callable(value) and not isinstance(value, type), "a function")
+def FUNCTION(name: str, value: Any) -> Any:
+    """Return a function as it is; of a class the object is meant."""
+    if not callable(value) or isinstance(value, type):
+        raise TypeError(f"{name} must be a function; got {brief(value)}")
+    return value
+
+
 PATH = _kind(_is_path, "the path of a file")
 # Of a seed every call would draw the same
 GENERATOR = InstanceOf(

@@ -480,7 +480,7 @@ def test_only_the_elbo_survives_minibatches_and_a_learned_scale_is_least_at_its_
     assert found[0, 0] == pytest.approx(found[0, 1])
     assert (found[1:, 0] > evidence + 3).all()
     w = np.linspace(3, 8, 100_001)
-    log_joint = -2 * (w - 5) ** 2 - np.sum((figures.STRETCHES[:, None] - 2 * w) ** 2, axis=0) / 2
+    log_joint = -2 * (w - 5) ** 2 - np.sum((figures.READINGS[:, None] - 2 * w) ** 2, axis=0) / 2
     log_joint += np.log(2) - 6.5 * np.log(2 * np.pi)
     assert evidence == pytest.approx(np.log(np.trapezoid(np.exp(log_joint), w)))
     for _, mu, sigma in figures.SPREADS:
