@@ -139,11 +139,11 @@ CANDIDATES = (
 
 TWO: list[dict[str, Any]] = [{"averaged": True, "start": start} for start in (0, 1)]
 
-# The widths, epochs and priors of the paper; first what takes minutes, not hours
 STARTS = (
     *(Candidate(NUMBER, "several starts", "dropout", 40, 800, **each) for each in TWO),
     *(Candidate(NUMBER, "several starts", "BBB", 20, **LOCAL, beta=0.1, **each) for each in TWO),
 )
+# The widths, epochs and priors of the paper; first what takes minutes, not hours
 FULL = (
     *STARTS,
     *(replace(c, row=f"{c.row}, all images", all_images=True) for c in STARTS),
