@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from bbb_numpy.evaluation import pruning
 from bbb_numpy.evaluation.predictive import predict_classes
+from bbb_numpy.gradients.family import Family
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
@@ -137,11 +138,14 @@ CANDIDATES = (
     Candidate(NUMBER, "sparse", "BBB", 20, **LOCAL, beta=0.1, removed=0.98),
 )
 
-TWO: list[dict[str, Any]] = [{"averaged": True, "start": start} for start in (0, 1)]
-
-STARTS = (
-    *(Candidate(NUMBER, "several starts", "dropout", 40, 800, **each) for each in TWO),
-    *(Candidate(NUMBER, "several starts", "BBB", 20, **LOCAL, beta=0.1, **each) for each in TWO),
+# What is averaged: two starts of each
+STARTS = tuple(
+    replace(one, averaged=True, start=start)
+    for one in (
+        Candidate(NUMBER, "several starts", "dropout", 40, 800),
+        Candidate(NUMBER, "several starts", "BBB", 20, **LOCAL, beta=0.1),
+    )
+    for start in (0, 1)
 )
 # The widths, epochs and priors of the paper; first what takes minutes, not hours
 FULL = (
@@ -262,10 +266,9 @@ def share_removed(candidate: Candidate, epoch: int) -> float:
     return candidate.removed * (1.0 - (1.0 - done) ** 3)
 
 
-def lowest(candidate: Candidate, theta: Array, share: float) -> NDArray[np.bool_]:
+def lowest(estimator: Family, theta: Array, share: float) -> NDArray[np.bool_]:
     """Say which weights go: of BBB those of lowest signal-to-noise, of others the smallest."""
-    estimator = build(candidate)
-    noisy = candidate.method == "BBB"
+    noisy = isinstance(estimator.posterior, MeanField)
     size = pruning.signal_to_noise_of(estimator, theta) if noisy else np.abs(theta)
     return pruning.lowest(size, share, pruning.matrices(estimator.model.layout))
 
@@ -274,10 +277,10 @@ def remove(candidate: Candidate, training: Training, share: float) -> Array | No
     """Take weights out, in place; return what of theta is left."""
     if not share:
         return None
-    layout, left = build(candidate).layout, np.ones_like(training.theta)
-    gone = lowest(candidate, training.theta, share)
+    estimator, left = build(candidate), np.ones_like(training.theta)
+    gone = lowest(estimator, training.theta, share)
     for array, rho in ((left, 0.0), (training.theta, REMOVED_RHO)):
-        blocks = layout.views(array)
+        blocks = estimator.layout.views(array)
         blocks["mu"][gone] = 0.0
         if "rho" in blocks:
             blocks["rho"][gone] = rho
@@ -332,9 +335,9 @@ class Images(NamedTuple):
 
 def without(c: Candidate, theta: Array, share: float) -> Array:
     """Return theta of which so many weights are exactly 0, of BBB in every draw."""
-    if c.method != "BBB":
-        return np.where(lowest(c, theta, share), 0, theta)
     estimator = build(c)
+    if c.method != "BBB":
+        return np.where(lowest(estimator, theta, share), 0, theta)
     return pruning.prune(estimator, theta, share, pruning.matrices(estimator.model.layout))
 
 
