@@ -82,16 +82,12 @@ class Dealer:
 class Answering(Dealer):
     """All decisions are answered with the given ones (S,) in turn; `spread` is the uniform."""
 
-    def __init__(self, normals, *answers, spread=None, squares=None):
+    def __init__(self, normals, *answers, spread=None):
         super().__init__(normals)
-        self.answers, self.spread, self.squares = iter(answers), spread, squares
+        self.answers, self.spread = iter(answers), spread
 
     def random(self):
         return self.spread
-
-    def chisquare(self, degrees, shape):
-        assert shape == self.squares.shape
-        return self.squares
 
     def decide(self, chance):
         return self.counted(next(self.answers), chance)

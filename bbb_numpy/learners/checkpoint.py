@@ -56,7 +56,7 @@ CLASSES = (
     *(Training, Epoch, EarlyStopping, Laplace, Linearised),
     *(SGD, Momentum, Adam, IVON, Constant, Cosine, StepDecay, Memory),
     *(Sampling, DrawnWeights, Draws, Layout, *map(type, SAMPLERS.values())),
-    *(mcmc.GaussianWalk, mcmc.StudentWalk, mcmc.LogNormalWalk, mcmc.Langevin),
+    *(mcmc.GaussianWalk, mcmc.LogNormalWalk, mcmc.Langevin),
     *(mcmc.DiagonalMetric, mcmc.DenseMetric, FitReport, Column),
 )
 FORMAT = Format("bbb_numpy.learner", 2, tuple(dict.fromkeys(CLASSES)))

@@ -28,7 +28,7 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.sampling.draws import DrawnWeights
-from bbb_numpy.sampling.mcmc import HMC, NUTS, MetropolisHastings, StudentWalk
+from bbb_numpy.sampling.mcmc import HMC, NUTS, GaussianWalk, MetropolisHastings
 from bbb_numpy.training import EarlyStopping
 from bbb_numpy.training.ensembles import ensemble_starts
 from bbb_numpy.training.laplace import COVARIANCES, Laplace
@@ -318,7 +318,7 @@ def interrupt_at(monkeypatch, step):
 
 
 STILL = Sampling(
-    MetropolisHastings(StudentWalk(1e-9)), chains=3, draws=1, warm_up=0, start="ensemble"
+    MetropolisHastings(GaussianWalk(1e-9)), chains=3, draws=1, warm_up=0, start="ensemble"
 )
 
 
@@ -535,7 +535,7 @@ SETTINGS = [
     replace(TINY, sampler=NUTS(max_depth=4), thin=2, target_accept=0.9),
     Sampling(HMC(path=2.0, jitter=0.5), draws=5, warm_up=60, metric="dense"),
     replace(TINY, hyperpriors={"log_noise": LogNormal(None, 2.0)}),
-    Sampling(MetropolisHastings(StudentWalk(0.1, degrees=4.0)), draws=5, warm_up=0),
+    Sampling(MetropolisHastings(GaussianWalk(0.1)), draws=5, warm_up=0),
     replace(SHORT, start="ensemble", groups=2, cores=1),
 ]
 

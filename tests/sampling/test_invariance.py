@@ -25,7 +25,6 @@ from bbb_numpy.sampling.mcmc import (
     GaussianWalk,
     Langevin,
     MetropolisHastings,
-    StudentWalk,
 )
 from bbb_numpy.sampling.run import sample, sample_target
 
@@ -34,7 +33,6 @@ GAUSSIAN = correlated()
 TARGETS = {"gaussian": GAUSSIAN, "funnel": Funnel(), "banana": Banana(), "gammas": Gammas()}
 KERNELS = {
     "walk": MetropolisHastings(GaussianWalk(0.7)),
-    "student": MetropolisHastings(StudentWalk(0.7)),
     "langevin": MetropolisHastings(Langevin(0.4)),
     "hmc": HMC(0.2),
     "hmc, large steps": HMC(0.5, path=3.0),

@@ -19,12 +19,10 @@ from bbb_numpy.sampling.mcmc import (
     HMC,
     NUTS,
     SGHMC,
-    Independent,
     Info,
     Langevin,
     MetropolisHastings,
     State,
-    StudentWalk,
 )
 from bbb_numpy.sampling.run import sample, sample_target
 
@@ -42,10 +40,6 @@ SAMPLERS = {
     "sghmc": SGHMC(steps=5, bias=10.0),  # what so few draws tell of it is anything
     "mh": "mh",
     "langevin": MetropolisHastings(Langevin(0.5)),
-    "student": MetropolisHastings(StudentWalk(0.5)),
-    "independent": MetropolisHastings(
-        Independent(lambda rng, shape: rng.normal(0, 2, shape), lambda x: -(x * x).sum(axis=1) / 8)
-    ),
 }
 
 
@@ -84,8 +78,7 @@ def test_every_sampler_metric_and_dtype_gives_draws_of_the_asked_shape(sampler, 
     )
     assert draws.positions.shape == (15, 2, 2)
     assert draws.log_density.shape == (15, 2)
-    if sampler != "independent":  # whose candidates are one's own
-        assert draws.positions.dtype == draws.log_density.dtype == dtype
+    assert draws.positions.dtype == draws.log_density.dtype == dtype
     assert {array.shape for array in draws.stats.values()} == {(15, 2)}
     assert draws.finished
     assert draws.warm_up == 60

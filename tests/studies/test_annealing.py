@@ -10,7 +10,7 @@ from targets import Banana, correlated
 from bbb_numpy import GaussianLikelihood, Model
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.parts.hyperpriors import LogNormal
-from bbb_numpy.sampling.mcmc import HMC, GaussianWalk, Langevin, MetropolisHastings, StudentWalk
+from bbb_numpy.sampling.mcmc import HMC, GaussianWalk, Langevin, MetropolisHastings
 from bbb_studies import linear_gaussian as closed
 from bbb_studies.annealing import (
     Annealed,
@@ -51,7 +51,6 @@ def ratio(log_weights, exact):
 KERNELS = {
     "HMC": HMC(),
     "walk": MetropolisHastings(GaussianWalk()),
-    "heavy walk": MetropolisHastings(StudentWalk(degrees=3.0)),
     "Langevin": MetropolisHastings(Langevin()),
 }
 

@@ -20,14 +20,7 @@ from .chees import ChEES
 from .hmc import HMC
 from .leapfrog import Phase, hamiltonian, leapfrog
 from .metrics import DenseMetric, DiagonalMetric, Metric
-from .metropolis import (
-    GaussianWalk,
-    Independent,
-    Langevin,
-    LogNormalWalk,
-    MetropolisHastings,
-    StudentWalk,
-)
+from .metropolis import GaussianWalk, Langevin, LogNormalWalk, MetropolisHastings
 from .microcanonical import MAMS, MCLMC
 from .nuts import NUTS
 from .states import Info, Kernel, State, Target, init
@@ -44,7 +37,6 @@ __all__ = [
     "DenseMetric",
     "DiagonalMetric",
     "GaussianWalk",
-    "Independent",
     "Info",
     "Kernel",
     "Langevin",
@@ -53,7 +45,6 @@ __all__ = [
     "MetropolisHastings",
     "Phase",
     "State",
-    "StudentWalk",
     "Target",
     "hamiltonian",
     "init",

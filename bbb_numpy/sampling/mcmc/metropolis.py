@@ -11,7 +11,6 @@ It is p, not q, that is in detailed balance with pi: the paper's proof writes q 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -19,20 +18,12 @@ import numpy as np
 from numpy.random import Generator
 
 from ...numeric.layout import Array
-from ...numeric.validation import FUNCTION, Like, check_fields, positive
+from ...numeric.validation import Like, positive
 from .adaptation import Adaptable, Search
 from .metrics import Metric, Scaled
 from .states import Info, State, Target, evaluate, select
 
-__all__ = [
-    "GaussianWalk",
-    "Independent",
-    "Langevin",
-    "LogNormalWalk",
-    "MetropolisHastings",
-    "Proposal",
-    "StudentWalk",
-]
+__all__ = ["GaussianWalk", "Langevin", "LogNormalWalk", "MetropolisHastings", "Proposal"]
 
 
 class Proposal(Protocol):
@@ -46,20 +37,9 @@ def _candidate(target: Target, position: Array) -> State:
     return State(position, *evaluate(target, position))
 
 
-class _Walk(Scaled):
-    """A proposal that is symmetric, so that q cancels (M6)."""
-
-    def _step(self, rng: Generator, like: Array) -> Array:
-        return self.step_size * self.metric_for(like).draw_step(rng, like)
-
-    def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
-        new = _candidate(target, state.position + self._step(rng, state.position))
-        return new, np.zeros_like(new.log_density)
-
-
 @dataclass(frozen=True, eq=False)
-class GaussianWalk(_Walk):
-    """Propose x' ~ N(x, step_size^2 M^-1) (M6).
+class GaussianWalk(Scaled):
+    """Propose x' ~ N(x, step_size^2 M^-1): symmetric, so that q cancels (M6).
 
     Parameters
     ----------
@@ -73,35 +53,10 @@ class GaussianWalk(_Walk):
 
     target_accept = 0.234  # best for many dimensions (Roberts, Gelman and Gilks 1997)
 
-
-@dataclass(frozen=True, eq=False)
-class StudentWalk(_Walk):
-    """Propose x' = x + step_size t: a walk with rare long steps (M6).
-
-    Parameters
-    ----------
-    step_size, metric
-        As of `GaussianWalk`.
-    degrees : float
-        Degrees of freedom, > 0, of Student's t; 1 is a Cauchy walk. One length for all
-        coordinates, whose directions are those of the metric.
-    """
-
-    step_size: float = 1.0
-    degrees: float = 3.0
-    metric: Metric | None = None
-
-    target_accept = 0.234
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive("degrees", self.degrees)
-
-    def _step(self, rng: Generator, like: Array) -> Array:
-        step = super()._step(rng, like)
-        with np.errstate(all="ignore"):  # few degrees: a step may be infinite, and is rejected
-            step *= np.sqrt(self.degrees / rng.chisquare(self.degrees, (len(step), 1)))
-        return step
+    def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
+        step = self.step_size * self.metric_for(state.position).draw_step(rng, state.position)
+        new = _candidate(target, state.position + step)
+        return new, np.zeros_like(new.log_density)
 
 
 @dataclass(frozen=True)
@@ -152,36 +107,13 @@ class Langevin(Scaled):
             return new, metric.kinetic(drawn) - metric.kinetic(back)
 
 
-@dataclass(frozen=True)
-class Independent:
-    """Propose x' from a fixed density, wherever the chain is (M6).
-
-    Parameters
-    ----------
-    draw : callable
-        ``draw(rng, (S, D))`` returns candidates.
-    log_density : callable
-        Their log density (S,), up to a constant.
-    """
-
-    draw: Callable[[Generator, tuple[int, ...]], Array]
-    log_density: Callable[[Array], Array]
-
-    def __post_init__(self) -> None:
-        check_fields(self, draw=FUNCTION, log_density=FUNCTION)
-
-    def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
-        new = _candidate(target, self.draw(rng, state.position.shape))
-        return new, self.log_density(state.position) - self.log_density(new.position)
-
-
 @dataclass(frozen=True, eq=False)
 class MetropolisHastings(Adaptable):
     """Propose, then accept or stay (M5, M6), every chain for itself.
 
     Parameters
     ----------
-    proposal : GaussianWalk, StudentWalk, LogNormalWalk, Langevin, Independent, or one's own
+    proposal : GaussianWalk, LogNormalWalk, Langevin, or one's own
     """
 
     proposal: Proposal = GaussianWalk()
@@ -189,7 +121,7 @@ class MetropolisHastings(Adaptable):
     usual_warm_up = 4000  # its steps are short, and each costs one gradient at most
 
     def __post_init__(self) -> None:
-        rule = Like("GaussianWalk(0.1), StudentWalk() or Langevin()", "propose")
+        rule = Like("GaussianWalk(0.1) or Langevin(0.1)", "propose")
         rule("proposal", self.proposal)
 
     @property

@@ -14,11 +14,9 @@ from bbb_numpy.sampling.mcmc import (
     DenseMetric,
     DiagonalMetric,
     GaussianWalk,
-    Independent,
     Langevin,
     LogNormalWalk,
     MetropolisHastings,
-    StudentWalk,
 )
 from bbb_numpy.sampling.mcmc.metrics import identity
 from bbb_numpy.sampling.run import sample_target
@@ -68,7 +66,7 @@ def test_the_dtype_is_that_of_the_chains(dtype):
 # --- what is refused: metrics, and all that kernels and proposals are made with ------------------
 
 METRIC = r"metric must be an object such as DiagonalMetric\(variance\) or .*, or None; got "
-SCALED = (HMC, NUTS, ChEES, MAMS, MCLMC, SGHMC, GaussianWalk, StudentWalk, Langevin)
+SCALED = (HMC, NUTS, ChEES, MAMS, MCLMC, SGHMC, GaussianWalk, Langevin)
 LONG = (HMC, ChEES, MAMS, MCLMC)
 ONE, THREE = np.zeros((4, 1)), np.zeros((2, 3))
 GAUSSIAN = correlated()
@@ -118,9 +116,6 @@ def sampled(start, sampler, wanted=None):
         (SGHMC, {"temperature": 0.0}, "temperature must be positive"),
         (SGHMC, {"bias": np.inf}, "bias must be positive"),
         (LogNormalWalk, [np.inf], "step_size must be positive"),
-        (StudentWalk, [1.0, 0.0], "degrees must be positive"),
-        (Independent, [3, np.sum], "^draw must be"),
-        (Independent, [np.sum, "q"], "^log_density must be"),
         (MetropolisHastings, ["gaussian"], "^proposal must be an object such as"),
         (MetropolisHastings, [GaussianWalk], "^proposal must be an object such as"),
         (ChEES().step, [GAUSSIAN, None, HMC().init(GAUSSIAN, THREE)], "own init.*got a State"),
