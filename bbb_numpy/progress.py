@@ -1,9 +1,6 @@
-"""The progress bar of tqdm, and how the parts of a long computation are counted."""
+"""The progress bar of tqdm."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
 
 from tqdm import TqdmWarning
 
@@ -11,31 +8,4 @@ with warnings.catch_warnings():  # a notebook without ipywidgets gets the plain 
     warnings.simplefilter("ignore", TqdmWarning)
     from tqdm.auto import tqdm
 
-__all__ = ["Done", "counted", "steps", "tqdm", "unseen"]
-
-T = TypeVar("T")
-Done = Callable[[float], object]  # is told how much work has just been done
-
-
-def unseen(work: float) -> None:
-    """Count nothing, where nobody watches."""
-
-
-@contextmanager
-def steps(total: float, progress: bool | None = None) -> Iterator[Done]:
-    """Show how much of `total` work is done, and the time left, on stderr.
-
-    Yields what is to be called with the work of each part after it. ``progress=None`` shows the
-    bar only to a person.
-    """
-    hidden = None if progress is None else not progress
-    layout = "{percentage:3.0f}% |{bar}| {elapsed}, {remaining} left"
-    with tqdm(total=total, bar_format=layout, disable=hidden, leave=False) as bar:
-        yield bar.update
-
-
-def counted(parts: Iterable[T], done: Done, work: float = 1) -> Iterator[T]:
-    """Yield the parts, and say after each that so much work is done."""
-    for part in parts:
-        yield part
-        done(work)
+__all__ = ["tqdm"]

@@ -146,6 +146,20 @@ def estimate(values: Array) -> Estimate:
     return Estimate(float(values.mean()), float(error))
 
 
+def clustered_mean(values: Array, groups: Array) -> tuple[float, float]:
+    r"""Return the mean of `values` (N,) and its standard error when groups hang together (D35).
+
+    With residuals r the error is :math:`\frac1N \sqrt{\frac{G}{G - 1} \sum_g (\sum_{i \in g}
+    r_i)^2}` over two or more groups: rows of one, such as the companies of one day, may be
+    correlated in any way, groups may not. With one row per group it is the usual standard error.
+    """
+    names, place = np.unique(groups, return_inverse=True)
+    mean, count = values.mean(), len(names)
+    sums = np.bincount(place, values - mean)
+    variance = sums @ sums * count / (count - 1)
+    return float(mean), float(np.sqrt(variance) / len(values))
+
+
 def average(rows: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
     """Return mean and standard error over repetitions of every number."""
     return {key: estimate(np.array([row[key] for row in rows])) for key in rows[0]}

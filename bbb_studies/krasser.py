@@ -31,11 +31,11 @@ from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import Prior
 from bbb_numpy.plots import fits
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION, finish, plain_numbers
-from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.training import NonFiniteError, Recipe, Training, fit, start
 from bbb_numpy.training.optimizers import Adam
 from bbb_studies.data.toys import Toy, one_period
 from bbb_studies.kit import Claim, claims, listed, panels, text, write
+from bbb_studies.progress import Done, counted, steps, unseen
 
 Array = NDArray[Any]
 DATA, PANEL = (-0.5, 0.5), (-1.5, 1.5)  # x of the data, x of the prediction

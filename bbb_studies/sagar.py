@@ -25,13 +25,13 @@ from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish
-from bbb_numpy.progress import Done, counted, unseen
-from bbb_numpy.progress import steps as count_steps
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam
 from bbb_studies import linear_gaussian as exactly
 from bbb_studies.kit import Claim, claims, estimate, listed, panels, text, write
 from bbb_studies.linear_gaussian import Gaussian, Regression
+from bbb_studies.progress import Done, counted, unseen
+from bbb_studies.progress import steps as count_steps
 
 Array = NDArray[Any]
 

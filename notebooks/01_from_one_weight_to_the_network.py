@@ -424,7 +424,7 @@ for name, value, se, truth in zip(
 # %%
 from IPython.display import HTML
 
-from bbb_numpy.plots.moving import slider
+from bbb_course.moving import slider
 
 shown = np.unique(np.geomspace(1, 2001, 24).astype(int)) - 1  # few at the end, many early
 path, levels = np.vstack([start, paths[0]]), [0.1, 0.3, 1, 3]

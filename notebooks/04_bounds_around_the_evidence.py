@@ -238,7 +238,7 @@ print("gap ", *(f"{gap + 0.0:6.3f}" for gap in gaps[[0, 10, 18, 20]]), "nats")
 # %%
 from IPython.display import HTML
 
-from bbb_numpy.plots.moving import slider
+from bbb_course.moving import slider
 
 film, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), dpi=64, layout="constrained")
 line = np.linspace(0, 0.99, 200)

@@ -632,7 +632,7 @@ for name, own, other in (
 from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
-from bbb_numpy.plots.moving import slider
+from bbb_course.moving import slider
 
 valley_covariance = np.array([[1.0, 0.9], [0.9, 1.0]])
 

@@ -6,7 +6,7 @@ reading on a code host. In Jupyter with jupytext installed, saving either update
 
 What a picture shows is said in italics at the head of the text cell below it, or in a comment
 ``# alt: ...`` of its own cell, which may go on in further lines; either becomes its alternative
-text. What moves is made by `bbb_numpy.plots.moving.slider`, which needs no network.
+text. What moves is made by `bbb_course.moving.slider`, which needs no network.
 
 Usage: ``python notebooks/execute.py [--check]``. With ``--check`` nothing is written, and the
 exit status is 1 when a cell raises.

@@ -15,17 +15,15 @@ import numpy as np
 from scipy.special import ndtr
 
 from ..numeric.layout import Array
-from ..numeric.validation import GENERATOR, Each, Numbers, accepts, flag, proper_fraction
-from .reliability import top_label, wilson
+from ..numeric.validation import Each, Numbers, accepts, flag, proper_fraction
+from .reliability import wilson
 
 __all__ = [
     "Coverage",
-    "class_pit",
     "coverage",
     "crps_draws",
     "crps_gaussian",
     "crps_mixture",
-    "kolmogorov",
     "pit",
 ]
 
@@ -62,20 +60,6 @@ def pit(means: Any, scales: Any, y: Any) -> Array:
     return ndtr((y - means) / scales).mean(axis=0)  # D35
 
 
-@accepts(rng=GENERATOR)
-def class_pit(proba: Any, labels: Any, rng: np.random.Generator) -> Array:
-    """Return the randomised PIT (N,) of class probabilities (N, K) (D35).
-
-    ``F(y - 1) + v p(y)`` with v uniform: uniform if the probabilities are right. For classes
-    without an order it depends on the order of the columns, not so its uniformity.
-    """
-    top_label(proba, labels)  # for its checks
-    proba, place = np.asarray(proba, float), np.asarray(labels).astype(int)
-    rows = np.arange(len(place))
-    below = np.where(place > 0, proba.cumsum(axis=1)[rows, place - 1], 0.0)
-    return np.minimum(below + rng.random(len(place)) * proba[rows, place], 1.0)
-
-
 @accepts(pits=Numbers(low=0.0, high=1.0, least=1), levels=Each(proper_fraction))
 def coverage(pits: Any, levels: Any = LEVELS) -> Coverage:
     """Return the coverage of the central intervals with the given `levels` (D35).
@@ -86,18 +70,6 @@ def coverage(pits: Any, levels: Any = LEVELS) -> Coverage:
     pits, levels = np.ravel(np.asarray(pits, float)), np.asarray(levels, float)
     inside = (np.abs(pits[:, None] - 0.5) <= 0.5 * levels).sum(axis=0)
     return Coverage(levels, inside / pits.size, *wilson(inside, pits.size))
-
-
-@accepts(pits=Numbers(least=1))
-def kolmogorov(pits: Any) -> float:
-    r"""Return :math:`\sqrt N \max_u |\hat F(u) - u|`, the distance from uniform (D35).
-
-    Of N independent uniform numbers it exceeds 1.36 in 5 % and 1.63 in 1 % of the cases.
-    """
-    from scipy.stats import kstest  # half a second, for this alone
-
-    pits = np.ravel(np.asarray(pits, float))
-    return float(kstest(pits, "uniform", method="asymp").statistic * sqrt(len(pits)))
 
 
 @accepts(mean=MODERATE, scale=SCALES, y=MODERATE)

@@ -146,14 +146,6 @@ class FullRank(Density):
         """Add cotangent (S,) times d log q/dw = -C^-T eps, theta fixed, to `d_w` (W3, D20)."""
         d_w -= cotangent[:, None] * _solve(sample.parts.lower, sample.eps, transposed=True)
 
-    def pull_back_direct(self, sample: GaussianSample, d_log_q: Array, d_theta: Params) -> None:
-        """Write the direct partials of log q for mu and C, w held fixed (W4, W5, G8).
-
-        With u = C^-T eps, ``d log q/d mu = u`` and ``d log q/dC = tril(u eps^T) - diag(1/C_jj)``.
-        """
-        u = d_log_q[:, None] * _solve(sample.parts.lower, sample.eps, transposed=True)
-        self.pull_back(sample, u, d_log_q, d_theta)
-
     def entropy(self, factor: Factor, starts: tuple[int, ...] | None = None) -> Entropy:
         r"""Return :math:`\sum_j \log C_{jj} + \tfrac P2 (1 + \log 2\pi)` (M4, D19)."""
         constant = 0.5 * (1.0 + LOG_2PI) * len(factor.lower)

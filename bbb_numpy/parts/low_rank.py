@@ -139,14 +139,6 @@ class LowRank(Density):
         """Add cotangent (S,) times d log q/dw = -u / sigma, theta fixed, to `d_w` (W3, D59)."""
         d_w -= cotangent[:, None] * _whitened(sample)[0] / sample.parts.diagonal.softplus
 
-    def pull_back_direct(self, sample: LowRankSample, d_log_q: Array, d_theta: Params) -> None:
-        """Write the direct partials of log q for theta, w held fixed (W4, W5, D59).
-
-        What is left of `pull_back` without the way through the weights.
-        """
-        through = d_log_q[:, None] * _whitened(sample)[0] / sample.parts.diagonal.softplus
-        self.pull_back(sample, through, d_log_q, d_theta)
-
     def entropy(self, parts: LowRankFactor, starts: Starts = None) -> Entropy:
         r"""Return :math:`\sum_j \log\sigma_j + \tfrac12 \log|M| + \tfrac P2 (1 + \log 2\pi)` (D59).
 

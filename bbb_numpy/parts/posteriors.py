@@ -133,8 +133,13 @@ class Density(Posterior):
         raise NotImplementedError
 
     def pull_back_direct(self, sample: Any, d_log_q: Array, d_theta: Params) -> None:
-        """Write the direct partials of log q for theta, w fixed."""
-        raise NotImplementedError
+        """Write the direct partials of log q for theta, w held fixed (W4, W5, G8).
+
+        What is left of `pull_back` where the cotangent of w cancels the way through it.
+        """
+        back = np.zeros_like(sample.w)
+        self.add_density_slope(sample, -d_log_q, back)
+        self.pull_back(sample, back, d_log_q, d_theta)
 
     def entropy(self, parts: Any, starts: Starts = None) -> Entropy:
         """Return the entropy, and the variances summed, from `factor`.

@@ -1,4 +1,4 @@
 """Pictures: every function draws on the Axes that it is given, and returns it.
 
-`fits`, `calibration`, and what moves, `moving`. `style`: what all have in common.
+`fits`, `calibration`. `style`: what all have in common.
 """

@@ -33,13 +33,13 @@ from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField, PointMass
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION, finish
-from bbb_numpy.progress import counted, steps
 from bbb_numpy.training import start
 from bbb_numpy.training.optimizers import Adam
 from bbb_numpy.training.state import Training
 from bbb_studies.data import mushroom
 from bbb_studies.data.mushroom import Mushrooms
 from bbb_studies.kit import Claim, claims, estimate, listed, panels, text, values
+from bbb_studies.progress import counted, steps
 
 Array = NDArray[Any]
 GOOD, BAD = 5.0, -35.0  # rewards of eating

@@ -47,7 +47,6 @@ from bbb_numpy.plots.style import (
     VERMILLION,
     plain_numbers,
 )
-from bbb_numpy.progress import steps
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Memory, Optimizer
 from bbb_numpy.training.state import Epoch, Training
@@ -65,6 +64,7 @@ from bbb_studies.kit import (
     values,
     write,
 )
+from bbb_studies.progress import steps
 
 Array = NDArray[Any]
 METHODS = ("SGD", "MAP", "BBB", "dropout")

@@ -34,9 +34,9 @@ from scipy import special, stats
 
 from bbb_numpy.numeric.elementary import log_factorial
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION, density_of_draws
-from bbb_numpy.progress import counted, steps
 from bbb_numpy.sampling.mcmc import GaussianWalk, MetropolisHastings
 from bbb_studies.kit import Claim, claims, estimate, listed, panels, plus_minus, text, write
+from bbb_studies.progress import counted, steps
 
 Array = NDArray[Any]
 TRUTH = 0.7  # probability of a head of the coin that is tossed

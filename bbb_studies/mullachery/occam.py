@@ -26,10 +26,10 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above
-from bbb_numpy.progress import Done, steps, unseen
 from bbb_studies import linear_gaussian
 from bbb_studies.annealing import BayesFactor, bayes_factor, evidence, in_words
 from bbb_studies.kit import Claim, by_key, claims, listed, plus_minus, text, write
+from bbb_studies.progress import Done, steps, unseen
 
 Array = NDArray[Any]
 POINTS = 8

@@ -23,11 +23,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics import ConfusionMatrixDisplay
 
-from bbb_numpy.evaluation.reliability import (
-    clustered_mean,
-    expected_calibration_error,
-    reliability,
-)
+from bbb_numpy.evaluation.reliability import expected_calibration_error, reliability
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.joint import Model
 from bbb_numpy.parts.discrete import BernoulliLikelihood
@@ -36,7 +32,6 @@ from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots import style
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, PALE, VERMILLION
-from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.training import Recipe
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies.comparing import draw, learn
@@ -46,12 +41,14 @@ from bbb_studies.kit import (
     Estimate,
     by_key,
     claims,
+    clustered_mean,
     listed,
     panels,
     plus_minus,
     text,
     write,
 )
+from bbb_studies.progress import Done, counted, steps, unseen
 
 Array = NDArray[Any]
 NUMBERS = np.arange(70)  # 0 is no ball; 69 is the largest there ever was

@@ -28,7 +28,6 @@ from sklearn.preprocessing import StandardScaler
 from bbb_numpy.evaluation import predictive
 from bbb_numpy.evaluation.reliability import (
     chance_calibration_error,
-    clustered_mean,
     expected_calibration_error,
     reliability,
 )
@@ -41,13 +40,13 @@ from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots.calibration import reliability_diagram
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION, finish
-from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.training import Recipe
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies.comparing import draw, learn
 from bbb_studies.data.locate import SETS, DamagedDataError, increasing_days, locate, numbers, read
-from bbb_studies.kit import by_key, panels, text, values, write
+from bbb_studies.kit import by_key, clustered_mean, panels, text, values, write
+from bbb_studies.progress import Done, counted, steps, unseen
 
 Array = NDArray[Any]
 Days = NDArray[np.datetime64]

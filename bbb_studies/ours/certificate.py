@@ -26,7 +26,6 @@ from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import CentredGaussianPrior, GaussianPrior
 from bbb_numpy.plots import style
-from bbb_numpy.progress import steps
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies.data import mnist as data
@@ -42,6 +41,7 @@ from bbb_studies.kit import (
     values,
     write,
 )
+from bbb_studies.progress import steps
 
 Array = NDArray[Any]
 DELTA, DELTA_DRAWS = 0.025, 0.01

@@ -39,11 +39,11 @@ from bbb_numpy.parts.posteriors import Density, MeanField
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots import style
 from bbb_numpy.plots.style import BLUE, GREY, VERMILLION, finish
-from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies import linear_gaussian as exact
 from bbb_studies.kit import Estimate, concise, listed, table, text, write
+from bbb_studies.progress import Done, counted, steps, unseen
 
 Array = NDArray[Any]
 SAMPLES = 2  # weight samples per step: one antithetic pair

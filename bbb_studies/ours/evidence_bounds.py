@@ -25,10 +25,10 @@ from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.plots import style
 from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, VERMILLION
-from bbb_numpy.progress import counted, steps
 from bbb_studies import linear_gaussian as exact
 from bbb_studies.kit import Estimate, concise, estimate, listed, table, text, write
 from bbb_studies.linear_gaussian import Exact, Gaussian, Regression
+from bbb_studies.progress import counted, steps
 
 Array = NDArray[Any]
 

@@ -25,11 +25,11 @@ from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.model.joint import Model
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
-from bbb_numpy.progress import counted, steps
 from bbb_studies.comparing import METHODS, Fitted, Setup, judge, train
 from bbb_studies.data import path_loss as data
 from bbb_studies.data.path_loss import Receivers, Scene
 from bbb_studies.kit import Claim, Estimate, average, by_key, claims, listed, panels, text, write
+from bbb_studies.progress import counted, steps
 
 Average = dict[str, Estimate]
 Array = NDArray[Any]

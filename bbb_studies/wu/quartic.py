@@ -20,11 +20,11 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.plots import fits as plots
 from bbb_numpy.plots.style import BLACK, legend_above, legend_of_figure
-from bbb_numpy.progress import Done, counted, steps, unseen
 from bbb_numpy.training.optimizers import Constant
 from bbb_studies.comparing import METHODS, Fitted, Setup, judge, train
 from bbb_studies.data.toys import Toy
 from bbb_studies.kit import Claim, average, by_key, claims, panels, text, write
+from bbb_studies.progress import Done, counted, steps, unseen
 
 Array = NDArray[Any]
 

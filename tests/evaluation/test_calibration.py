@@ -8,12 +8,10 @@ from scipy.special import ndtr
 
 from bbb_numpy.evaluation import calibration
 from bbb_numpy.evaluation.calibration import (
-    class_pit,
     coverage,
     crps_draws,
     crps_gaussian,
     crps_mixture,
-    kolmogorov,
     pit,
 )
 
@@ -53,16 +51,6 @@ def test_central_intervals_hold_what_they_should_and_overconfident_ones_do_not()
     # N(0, 1) within 0.6 times its 95 % interval:
     expected = 1.0 - 2.0 * ndtr(-0.6 * 1.959964)
     assert confident.share[3] == pytest.approx(expected, abs=4 * sqrt(0.24 * 0.76 / rows))
-
-
-@pytest.mark.equation("D35")
-def test_the_randomised_pit_of_classes_is_uniform_for_right_probabilities_alone():
-    rng = RNG(6)
-    proba = rng.dirichlet([0.7, 1.0, 2.0], 3000)
-    labels = (proba.cumsum(axis=1) < rng.random((3000, 1))).sum(axis=1)
-    assert kolmogorov(class_pit(proba, labels, rng)) < 1.63
-    sharp = proba**2 / (proba**2).sum(axis=1, keepdims=True)  # overconfident
-    assert kolmogorov(class_pit(sharp, labels, rng)) > 3
 
 
 @pytest.mark.equation("D34")
@@ -126,11 +114,9 @@ def zeros(*shape):
         (lambda: coverage([0.2, 1.3]), "between 0 and 1"),
         (lambda: coverage([]), "pits must hold 1 or more"),
         (lambda: coverage([0.3], [95]), "levels must be > 0 and < 1; got 95"),
-        (lambda: kolmogorov([]), "pits must hold 1 or more"),
         (lambda: crps_gaussian(0.0, -1.0, 0.0), "scale must be between 1e-150 and .*; got -1.0"),
         (lambda: crps_draws(zeros(3, 4), zeros(4, 1)), r"^draws must be \(draws, "),
         (lambda: crps_draws(zeros(1, 2, 1), zeros(2, 1), fair=True), "got 1"),
-        (lambda: class_pit(np.full((1, 2), 0.5), [3], RNG(0)), "between 0 and 1; got 3"),
     ],
 )
 def test_errors_say_what_came_and_what_is_accepted(call, message):

@@ -7,9 +7,7 @@ import pytest
 
 from bbb_numpy.evaluation.reliability import (
     BINNINGS,
-    brier_parts,
     chance_calibration_error,
-    clustered_mean,
     expected_calibration_error,
     reliability,
     top_label,
@@ -75,12 +73,15 @@ def test_right_probabilities_have_the_calibration_error_of_chance_alone(binning)
 def test_the_parts_of_the_brier_score_add_up_for_any_bins(binning, bins):
     rng = np.random.default_rng(3)
     p, y = coins(rng, 300, tilt=0.4)
-    parts = brier_parts(p, y, bins, binning)
-    total = parts.reliability - parts.resolution + parts.uncertainty + parts.within
-    assert parts.score == pytest.approx(total, rel=1e-12)
-    assert parts.score == pytest.approx(np.mean((p - y) ** 2), rel=1e-12)
+    table = reliability(p, y, bins, binning)
+    share, base = table.rows / len(y), y.mean()
+    stray = p - table.stated[np.searchsorted(table.low, p, side="right") - 1]
+    within = np.mean(stray * stray - 2.0 * stray * y)
+    three = share @ (table.stated - table.seen) ** 2 - share @ (table.seen - base) ** 2
+    three += base * (1.0 - base)
+    assert three + within == pytest.approx(np.mean((p - y) ** 2), rel=1e-12)
     if bins > 1:
-        assert abs(parts.within) > 1e-6, "Murphy's three parts alone do not add up"
+        assert abs(within) > 1e-6, "Murphy's three parts alone do not add up"
 
 
 def test_top_label_gives_the_largest_probability_and_whether_it_was_right():
@@ -102,8 +103,6 @@ def test_top_label_gives_the_largest_probability_and_whether_it_was_right():
         (lambda: reliability([np.nan], [1]), "between 0 and 1"),
         (lambda: wilson(3, 2), "0 <= successes <= trials"),
         (lambda: wilson(0, 0), "trials >= 1"),
-        (lambda: clustered_mean([1.0, 2.0], [0, 0]), "two groups or more; got 1"),
-        (lambda: clustered_mean([1.0, 2.0], [0]), r"groups must have shape \(2,\)"),
         (lambda: top_label([[0.5, 0.4]], [0]), "sum to 1"),
         (lambda: top_label([[0.5, 0.5]], [0.5]), "labels must hold whole numbers; got 0.5"),
         (lambda: top_label([[0.5, 0.5]], [2]), "labels must be between 0 and 1; got 2"),
@@ -113,22 +112,3 @@ def test_top_label_gives_the_largest_probability_and_whether_it_was_right():
 def test_errors_say_what_came_and_what_is_accepted(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-@pytest.mark.equation("D35")
-def test_the_clustered_error_is_the_scatter_of_means_over_repetitions():
-    """Twenty companies share half of their variance each day."""
-    rng = np.random.default_rng(5)
-    day = np.repeat(np.arange(60), 20)
-    found = [
-        clustered_mean(rng.standard_normal(60)[day] + rng.standard_normal(1200), day)
-        for _ in range(600)
-    ]
-    means, errors = np.transpose(found)
-    # the standard deviation of a sample standard deviation is 1 / sqrt(2 * 600) = 3 % of it
-    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(means), rel=0.12)
-    values = rng.standard_normal(30)
-    expected = values.std(ddof=1) / 30**0.5
-    assert clustered_mean(values, np.arange(30))[1] == pytest.approx(expected, rel=1e-12)
-    # two groups with residuals -2 and 2: sqrt(2 / 1 * 8) / 4
-    assert clustered_mean([1.0, 2.0, 3.0, 4.0], [0, 0, 1, 1]) == pytest.approx((2.5, 1.0))

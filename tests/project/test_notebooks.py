@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from matplotlib.animation import FuncAnimation
 
-from bbb_numpy.plots.moving import slider
+from bbb_course.moving import slider
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SCRIPTS = sorted(NOTEBOOKS.glob("[0-9]*.py"))

@@ -5,7 +5,7 @@ import io
 import pytest
 from tqdm import tqdm
 
-import bbb_numpy.progress
+import bbb_studies.progress
 
 
 class Watched(tqdm):
@@ -23,7 +23,7 @@ class Watched(tqdm):
 @pytest.fixture(autouse=True, scope="module")  # before the fixtures that run whole experiments
 def watched_bars():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bbb_numpy.progress, "tqdm", Watched)
+        patch.setattr(bbb_studies.progress, "tqdm", Watched)
         yield
 
 

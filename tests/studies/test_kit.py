@@ -7,7 +7,16 @@ import pytest
 from matplotlib.figure import Figure
 from tables import cells_of
 
-from bbb_studies.kit import Claim, by_key, claims, listed, plain, plus_minus, write
+from bbb_studies.kit import (
+    Claim,
+    by_key,
+    claims,
+    clustered_mean,
+    listed,
+    plain,
+    plus_minus,
+    write,
+)
 
 
 def test_a_claim_holds_or_not_or_is_some_errors_off():
@@ -56,3 +65,22 @@ def test_tables_show_what_their_columns_name():
     }
     found = listed("Caption.", "model | rmse | twice", items, "{0[rmse]:.1f} | {0[rmse]:.0%}")
     assert cells_of(found, "model") == {"a b": ["0.1", "12%"], "c": ["2.0", "200%"]}
+
+
+@pytest.mark.equation("D35")
+def test_the_clustered_error_is_the_scatter_of_means_over_repetitions():
+    """Twenty companies share half of their variance each day."""
+    rng = np.random.default_rng(5)
+    day = np.repeat(np.arange(60), 20)
+    found = [
+        clustered_mean(rng.standard_normal(60)[day] + rng.standard_normal(1200), day)
+        for _ in range(600)
+    ]
+    means, errors = np.transpose(found)
+    # the standard deviation of a sample standard deviation is 1 / sqrt(2 * 600) = 3 % of it
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(means), rel=0.12)
+    values = rng.standard_normal(30)
+    expected = values.std(ddof=1) / 30**0.5
+    assert clustered_mean(values, np.arange(30))[1] == pytest.approx(expected, rel=1e-12)
+    # two groups with residuals -2 and 2: sqrt(2 / 1 * 8) / 4
+    assert clustered_mean(np.arange(1.0, 5.0), [0, 0, 1, 1]) == pytest.approx((2.5, 1.0))

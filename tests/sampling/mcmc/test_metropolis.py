@@ -62,9 +62,7 @@ def test_candidates_and_log_ratios_are_those_of_the_proposal_densities(name):
     np.testing.assert_allclose(log_ratio, q(b).logpdf(a) - q(a).logpdf(b), rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("proposal", "best"), [(GaussianWalk(), 0.234), (Langevin(), 0.574)]
-)
+@pytest.mark.parametrize(("proposal", "best"), [(GaussianWalk(), 0.234), (Langevin(), 0.574)])
 def test_a_warm_up_wants_the_acceptance_that_is_best_in_many_dimensions(proposal, best):
     target, rng, kernel = correlated(), np.random.default_rng(0), MetropolisHastings(proposal)
     state = kernel.init(target, target.draw(rng, 2))

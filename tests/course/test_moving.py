@@ -8,7 +8,7 @@ import matplotlib.image as images
 import numpy as np
 from matplotlib.figure import Figure
 
-from bbb_numpy.plots.moving import slider
+from bbb_course.moving import slider
 
 
 def test_all_frames_are_in_the_page_in_order_and_the_first_is_shown():
