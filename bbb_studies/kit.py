@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from bbb_numpy.model.joint import Model
 from bbb_numpy.numeric.files import write_json
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, VERMILLION, finish
 
 Array = NDArray[Any]
 
@@ -108,6 +111,30 @@ def panels(width: float, height: float, rows: int = 1, columns: int = 1, **shape
     """Return a new figure of so many inches, and its panels as `Figure.subplots` has them."""
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, **shape)
+
+
+def deviations(
+    ax: Axes,
+    x: Array,
+    curves: Mapping[str, Array],
+    ranges: Mapping[str, tuple[float, float]],
+) -> None:
+    """Draw epistemic standard deviations against x, at most four, each by its name.
+
+    Where the data of a curve lie, from low to high, it is drawn thick.
+    """
+    x = np.ravel(x)
+    styles = ((BLACK, "-"), (BLUE, "--"), (VERMILLION, "-."), (GREEN, ":"))
+    for (name, curve), (colour, style) in zip(curves.items(), styles, strict=False):
+        values, (low, high) = np.ravel(curve), ranges[name]
+        ax.plot(x, values, style, color=colour, linewidth=1.3, label=name)
+        inside = np.where((x >= low) & (x <= high), values, np.nan)
+        ax.plot(x, inside, "-", color=colour, linewidth=4.5, alpha=0.4)
+    ax.plot([], [], "-", color="#8C8C8C", linewidth=4.5, label="within the data")
+    ax.set(yscale="log", xlim=(float(x[0]), float(x[-1])))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_major_locator(MaxNLocator(7))
+    finish(ax, "x", "epistemic standard deviation (units of y)", 2)
 
 
 def write(out: Path, pictures: Mapping[str, Figure], numbers: Any, stem: str = "numbers") -> None:

@@ -34,7 +34,7 @@ from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION, finish, pl
 from bbb_numpy.training import NonFiniteError, Recipe, Training, fit, start
 from bbb_numpy.training.optimizers import Adam
 from bbb_studies.data.toys import Toy, one_period
-from bbb_studies.kit import Claim, claims, listed, panels, text, write
+from bbb_studies.kit import Claim, claims, deviations, listed, panels, text, write
 from bbb_studies.progress import Done, counted, steps, unseen
 
 Array = NDArray[Any]
@@ -342,7 +342,7 @@ def _draw_priors(learned: Result, fixed: Result) -> Figure:
         "prior learned": learned.predictive.epistemic,
         "prior fixed": fixed.predictive.epistemic,
     }
-    fits.deviations(learned.x, curves, ranges=dict.fromkeys(curves, DATA), ax=c)
+    deviations(c, learned.x, curves, dict.fromkeys(curves, DATA))
     plain_numbers(c.yaxis, minor="123456789")
     c.set_xlabel(f"{X}\n(c) epistemic standard deviation")
     return figure

@@ -68,13 +68,13 @@ def binary_kl(q: float, p: float) -> float:
 
 
 @accepts(q=SHARE, most=not_negative)
-def invert_kl(q: float, most: float, upper: bool = True) -> float:
-    """Return the largest p >= q with kl(q || p) <= most, or without `upper` the least p <= q.
+def invert_kl(q: float, most: float) -> float:
+    """Return the largest p with kl(q || p) <= most.
 
     By bisection until no float lies between; of the last two the outer one, which is no promise
     too many.
     """
-    inside, outside = q, 1.0 if upper else 0.0
+    inside, outside = q, 1.0
     while (middle := inside + 0.5 * (outside - inside)) not in (inside, outside):
         if binary_kl(q, middle) <= most:
             inside = middle

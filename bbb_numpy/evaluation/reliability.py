@@ -6,22 +6,12 @@ become such pairs by `top_label`.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..numeric.layout import Array
-from ..numeric.validation import (
-    MATRIX,
-    SAMPLES,
-    InstanceOf,
-    Numbers,
-    OneOf,
-    Rule,
-    accepts,
-    proper_fraction,
-)
+from ..numeric.validation import MATRIX, SAMPLES, InstanceOf, Numbers, OneOf, Rule, accepts
 
 __all__ = [
     "BINNINGS",
@@ -55,19 +45,17 @@ class Reliability(NamedTuple):
     deviation: Array  # of `seen` around `stated`, if all stated probabilities were right
 
 
-@accepts(successes=COUNTS, trials=COUNTS, level=partial(proper_fraction, low=1e-9))
-def wilson(successes: Any, trials: Any, level: float = 0.95) -> tuple[Array, Array]:
-    r"""Return the interval of Wilson (1927) for a share, elementwise (D35).
+@accepts(successes=COUNTS, trials=COUNTS)
+def wilson(successes: Any, trials: Any) -> tuple[Array, Array]:
+    r"""Return the 95 % interval of Wilson (1927) for a share, elementwise (D35).
 
-    All p with :math:`|\hat p - p| \le z \sqrt{p (1 - p) / n}`, where z is the quantile of N(0, 1)
-    for `level`: never a single point, not even at 0 or all successes, and inside [0, 1].
+    All p with :math:`|\hat p - p| \le z \sqrt{p (1 - p) / n}`, where z is the 97.5 % quantile of
+    N(0, 1): never a single point, not even at 0 or all successes, and inside [0, 1].
     """
-    from scipy.special import ndtri  # the learners' extra
-
     ones, rows = np.broadcast_arrays(np.asarray(successes, int), np.asarray(trials, int))
     if not np.all((rows >= 1) & (ones <= rows)):
         raise ValueError("wilson needs 0 <= successes <= trials and trials >= 1")
-    z2 = float(ndtri(0.5 + 0.5 * level)) ** 2
+    z2 = 1.959963984540054**2
     half = np.sqrt(z2 * (ones * (rows - ones) / rows + 0.25 * z2))
     low, high = ((ones + 0.5 * z2 + side * half) / (rows + z2) for side in (-1.0, 1.0))
     return np.where(ones == 0, 0.0, low), np.where(ones == rows, 1.0, high)

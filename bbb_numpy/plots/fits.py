@@ -6,30 +6,16 @@ No pyplot and so no global state: without Axes a new Figure is made, which is re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from ..evaluation.predictive import BAND, Predictive
 from ..numeric.layout import Array
-from .style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    PALE,
-    SKY,
-    VERMILLION,
-    axes_or_new,
-    finish,
-    legend_above,
-)
+from .style import BLACK, GREY, PALE, SKY, VERMILLION, axes_or_new, legend_above
 
-__all__ = ["BAND", "deviations", "fit"]
-
-EDGE = "#8C8C8C"  # of the range of the data
+__all__ = ["BAND", "fit"]
 
 
 def fit(
@@ -91,7 +77,7 @@ def fit(
         visible.append(y_data)
         ax.plot(x_data, y_data, ".", color=GREY, markersize=2.5, label="data", zorder=1.4)
         for edge in (x_data.min(), x_data.max()):
-            ax.axvline(edge, color=EDGE, linewidth=0.7, linestyle=(0, (1, 2)), zorder=0.5)
+            ax.axvline(edge, color="#8C8C8C", linewidth=0.7, linestyle=(0, (1, 2)), zorder=0.5)
     ax.plot(x, mean, "-", color=VERMILLION, linewidth=1.8, label="predictive mean", zorder=3)
     if truth is not None:
         curve = truth(x) - subtract(x)
@@ -103,40 +89,4 @@ def fit(
     ax.set(xlim=(float(x[0]), float(x[-1])), ylim=y_limits)
     ax.set(xlabel="x", ylabel="y − truth" if less_truth else "y")
     legend_above(ax, 3, ("data", "truth", "predictive mean", inner, outer))
-    return ax
-
-
-def deviations(
-    x: Array,
-    curves: Mapping[str, Array],
-    *,
-    ranges: Mapping[str, tuple[float, float]] | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw epistemic standard deviations against x on a logarithmic axis, one curve per name.
-
-    Parameters
-    ----------
-    x : ndarray (N,) or (N, 1)
-    curves : mapping of str to ndarray (N,) or (N, 1)
-        At most four standard deviations > 0, in units of y.
-    ranges : mapping of str to (low, high), optional
-        Where the data of a curve lie: drawn thick there, thin outside.
-    ax : Axes, optional
-    """
-    ax, x = axes_or_new(ax), np.ravel(x)
-    styles = ((BLACK, "-"), (BLUE, "--"), (VERMILLION, "-."), (GREEN, ":"))
-    for (name, curve), (colour, style) in zip(curves.items(), styles, strict=False):
-        values = np.ravel(curve)
-        ax.plot(x, values, style, color=colour, linewidth=1.3, label=name)
-        if ranges and name in ranges:
-            low, high = ranges[name]
-            inside = np.where((x >= low) & (x <= high), values, np.nan)
-            ax.plot(x, inside, "-", color=colour, linewidth=4.5, alpha=0.4)
-    if ranges:
-        ax.plot([], [], "-", color=EDGE, linewidth=4.5, label="within the data")
-    ax.set(yscale="log", xlim=(float(x[0]), float(x[-1])))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_major_locator(MaxNLocator(7))
-    finish(ax, "x", "epistemic standard deviation (units of y)", 2)
     return ax

@@ -24,7 +24,7 @@ from bbb_numpy.numeric.files import write_json
 from bbb_numpy.plots import fits
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, finish, legend_above, plain_numbers
 from bbb_numpy.training import Epoch
-from bbb_studies.kit import panels, table
+from bbb_studies.kit import deviations, panels, table
 
 from . import regression
 from .regression import CASES, SETTINGS, Numbers, Result
@@ -209,11 +209,11 @@ def _draw_deviations(results: Sequence[Result], path: Path) -> None:
     figure, grid = panels(4.8 * len(titles), 4.2, 1, len(titles), sharey=True, squeeze=False)
     for ax, letter, title in zip(grid[0], "abc", titles, strict=False):
         own = {f"data in {r.case.interval}": r for r in cubic if r.setting.title == title}
-        fits.deviations(
+        deviations(
+            ax,
             next(iter(own.values())).x,
             {name: r.predictive.epistemic for name, r in own.items()},
-            ranges={name: r.case.data for name, r in own.items()},
-            ax=ax,
+            {name: r.case.data for name, r in own.items()},
         )
         ax.set_xlabel(f"x (dimensionless)\n({letter}) {title}")
         if letter != "a":
