@@ -5,10 +5,12 @@ import importlib
 import sys
 
 import pytest
+from problems import PAIRS, VALID
 
 from benchmarks import mutation
 from benchmarks.mutants import keyed, mutants
 from benchmarks.mutation import PROOF, STOPPED, SURVIVED, TESTS, fate, page
+from benchmarks.oracles import proved
 
 TOY = '''"""Squares (1)."""
 
@@ -107,6 +109,11 @@ def fate_of(tmp_path, monkeypatch):
 def test_a_mutant_is_killed_by_the_first_oracle_that_notices(fate_of, change, expected):
     assert fate_of(change) == expected
     assert "toy_squares" not in sys.modules  # only the fork imported it
+
+
+def test_what_no_mutant_has_changed_is_proved_with_every_objective():
+    first = {which.objective: which for which in reversed(PAIRS)}
+    assert proved([(VALID.index(which), which) for which in first.values()])
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")

@@ -9,7 +9,7 @@ from itertools import islice
 
 import pytest
 from covering import covering
-from exact_cases import FAR_LEFT, numbered_case, prove_gradient, prove_value
+from exact_cases import FAR_LEFT, is_sum, numbered_case, prove_gradient, prove_value
 from problems import CHECKED, PAIRS, VALID
 
 from bbb_numpy.gradients.catalogue import LIKELIHOODS, POSTERIORS
@@ -23,9 +23,7 @@ def value_of(which):
 
 
 # of the different values those in which every three parts meet; before a commit every two
-# A bound takes a root of the KL, whose constants are rounded: its map alone is proved to be the
-# textbook's, in tests/model/test_objectives.py
-SUMS = [which for which in VALID if which.objective != "pac-bayes"]
+SUMS = [which for which in VALID if is_sum(which)]
 DIFFERENT = list({value_of(which): which for which in SUMS}.values())
 VALUES = covering(DIFFERENT, 2 if CHECKED is PAIRS else 3)
 
