@@ -235,9 +235,8 @@ def _prove(subject: Subject) -> bool:
 
 def _check(args: argparse.Namespace, subject: Subject) -> bool:
     """Check all formulas by the methods asked for; return whether they pass."""
-    rng = np.random.default_rng(args.seed)
-    how = dict(blocks=subject.blocks, coordinate=subject.coordinate, gates=subject.gates,
-               most=args.most, rng=rng)  # fmt: skip
+    how = {name: getattr(subject, name) for name in ("blocks", "coordinate", "gates")}
+    how |= {"most": args.most, "rng": np.random.default_rng(args.seed)}
     found = {
         method: {
             title: check(formula, subject.theta, *subject.given, method=method, **how)
