@@ -85,6 +85,8 @@ def fit_replicates(
     recipe = Recipe() if recipe is None else recipe
     if recipe.early_stopping is not None:
         raise ValueError("replicates end together: early_stopping needs a training.fit for each")
+    if getattr(recipe.optimizer, "clip", None) is not None:
+        raise ValueError("a length is that of all replicates: clip needs a training.fit for each")
     together = SideBySide(estimators)
     single = estimators[0].layout
     state = _together(single, trainings, recipe.optimizer)

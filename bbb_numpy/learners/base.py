@@ -107,7 +107,8 @@ class Learner(Fitted):
         regressor with a KL term (`FreeEnergy`), ``LinearWarmUp(0.5)``, else 'none'.
     optimizer : Adam, IVON, SGD or Momentum, default=None
         None is ``Adam(1e-2, schedule=Cosine())``, with fewer steps (`epochs`) ``Adam(2e-2, ...)``,
-        for 'ivon' its own. A schedule runs over the epochs of one call.
+        of heteroscedastic noise with ``clip=20``, for 'ivon' its own. A schedule runs over the
+        epochs of one call.
     epochs : int, default=None
         Passes over the data; None is 1000, for classes 100, for 'ivon' 200 and 50. Regression on
         more than 1024 rows takes no more than 32000 steps, or 200 passes if these are more; not for

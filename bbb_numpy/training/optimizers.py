@@ -18,7 +18,7 @@ import numpy as np
 from ..gradients.family import Family
 from ..numeric.elementary import inverse_softplus, softplus_parts
 from ..numeric.layout import Array, Layout
-from ..numeric.validation import COUNT, InstanceOf, Like, check_fields, fraction, positive
+from ..numeric.validation import COUNT, InstanceOf, Like, Optional, check_fields, fraction, positive
 from ..parts.posteriors import MeanField
 
 __all__ = [
@@ -199,6 +199,8 @@ class Adam(Optimizer):
         Added to the root of the second moment, > 0.
     schedule : callable
         Factor on the learning rate, from (epoch, epochs).
+    clip : float, optional
+        No gradient is longer than so many root mean squares of the lengths before it, > 0.
     """
 
     learning_rate: float = 1e-2
@@ -206,12 +208,13 @@ class Adam(Optimizer):
     beta2: float = 0.999
     epsilon: float = 1e-8
     schedule: Schedule = Constant()
+    clip: float | None = None
 
     moments: ClassVar = ("m", "v")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive("epsilon", self.epsilon)
+        check_fields(self, epsilon=positive, clip=Optional(positive))
         fraction("beta1", self.beta1)
         fraction("beta2", self.beta2)
 
@@ -222,6 +225,12 @@ class Adam(Optimizer):
         #   m <- beta1 m + (1 - beta1) grad,  v <- beta2 v + (1 - beta2) grad^2
         #   theta <- theta - eta [m / (1 - beta1^t)] / (sqrt(v / (1 - beta2^t)) + epsilon)
         # is M <- beta1 M + grad, V <- beta2 V + grad^2, theta <- theta - rate M / (sqrt(V) + floor)
+        m, v = state.arrays["m"], state.arrays["v"]
+        if self.clip is not None and state.steps:
+            unbias_v = (1.0 - self.beta2) / (1.0 - self.beta2**state.steps)
+            usual, length = sqrt(unbias_v * np.add.reduce(v)), sqrt(grad @ grad)
+            if length > self.clip * usual > 0.0:
+                grad *= self.clip * usual / length  # D3
         state.steps += 1
         unbias_m = (1.0 - self.beta1) / (1.0 - self.beta1**state.steps)
         unbias_root_v = sqrt((1.0 - self.beta2) / (1.0 - self.beta2**state.steps))
@@ -229,7 +238,6 @@ class Adam(Optimizer):
         rate = self.learning_rate * factor * unbias_m / unbias_root_v
 
         _clear_subnormal(theta, state)
-        m, v = state.arrays["m"], state.arrays["v"]
         m *= self.beta1
         m += grad
         v *= self.beta2

@@ -113,6 +113,12 @@ def test_adam_in_two_forms():
     equal((first / (1 - b1**3)).subs(same), g[0])
     equal((second / (1 - b2**3)).subs(same), g[0] ** 2)
     off_by(first.subs(same), g[0], -(b1**3) * g[0])  # without the hat
+    # of two numbers the sum of v-hat is what the lengths have as theirs
+    h = positives("h:3")
+    ages = [(1 - b2) * b2**age / (1 - b2**3) for age in (2, 1, 0)]
+    lengths = [a**2 + b**2 for a, b in zip(g, h, strict=True)]
+    both = second + second.subs(dict(zip(g, h, strict=True)))
+    equal(both / (1 - b2**3), sum(a * b for a, b in zip(ages, lengths, strict=True)))
 
 
 @pytest.mark.equation("D61")

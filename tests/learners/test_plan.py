@@ -36,6 +36,7 @@ def plan(**params):
     [
         ({}, "prior", DEFAULTS["prior"]),
         ({}, "optimizer", Adam(1e-2, schedule=Cosine())),
+        ({"likelihood": "heteroscedastic"}, "optimizer", Adam(1e-2, schedule=Cosine(), clip=20.0)),
         ({}, "kl_weights", proportional_kl_weights),
         ({}, "hidden_layer_sizes", (5,)),
         ({}, "early_stopping", None),

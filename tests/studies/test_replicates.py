@@ -23,7 +23,7 @@ from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import LaplacePrior, LayerwiseGaussianPrior
-from bbb_numpy.training import Recipe, fit, start
+from bbb_numpy.training import EarlyStopping, Recipe, fit, start
 from bbb_studies import replicates
 from bbb_studies.replicated import replicated
 from bbb_studies.replicates import fit_replicates, stack
@@ -186,6 +186,14 @@ def test_ctrl_c_reaches_the_caller(monkeypatch, interrupted):
     monkeypatch.setattr(replicates, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fit_replicates(built, states, *data(built), rngs=rngs)
+
+
+@pytest.mark.parametrize("recipe", [Recipe(early_stopping=EarlyStopping()), Recipe(Adam(clip=9.0))])
+def test_what_needs_a_fit_for_each_is_refused(recipe):
+    built = estimators()
+    states, rngs = begun(built)
+    with pytest.raises(ValueError, match=r"needs a training\.fit for each"):
+        fit_replicates(built, states, *data(built), recipe, rngs=rngs)
 
 
 MIXED = (GaussianPrior(0.7), GaussianPrior(0.7, learn=True), GaussianPrior(0.7))

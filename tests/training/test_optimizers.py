@@ -21,7 +21,7 @@ from bbb_numpy import (
 )
 from bbb_numpy.numeric.elementary import inverse_softplus, sigmoid, softplus
 from bbb_numpy.training import optimizers
-from bbb_numpy.training.optimizers import OPTIMIZER
+from bbb_numpy.training.optimizers import OPTIMIZER, Memory
 
 seeds = st.integers(0, 2**32 - 1)
 RULES = (SGD, Momentum, Adam, IVON)
@@ -94,6 +94,45 @@ def test_adam_with_rescaled_moments_is_adam_as_published(seed, beta1, beta2, eps
         v_hat = (1 - beta2) * beta2**ages @ grads[:t] ** 2 / (1 - beta2**t)
         theta = theta - 0.01 * m_hat / (np.sqrt(v_hat) + epsilon)
     assert np.allclose(after, theta, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.equation("D3")
+@given(seed=seeds, beta2=st.floats(0.0, 0.9999), clip=st.floats(0.5, 3.0))
+def test_no_gradient_is_longer_than_those_before_it_times_clip(seed, beta2, clip):
+    grads, theta = draw(seed)
+    grads[4] *= 1e3
+    after, _ = run(Adam(0.01, beta2=beta2, clip=clip), grads, theta)
+    cut = grads[:1]
+    for grad in grads[1:]:
+        weights = beta2 ** np.arange(len(cut))[::-1]
+        usual = np.sqrt(np.average((cut**2).sum(axis=1), weights=weights))
+        cut = np.vstack([cut, grad * min(1.0, clip * usual / np.linalg.norm(grad))])
+    expected, _ = run(Adam(0.01, beta2=beta2), cut, theta)
+    np.testing.assert_allclose(after, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.equation("D3")
+@pytest.mark.parametrize(
+    ("clip", "divisor", "moved", "slow"), [(None, 11, 32, 3700), (20.0, 1.2, 17, 0)]
+)
+def test_one_gradient_far_too_long_moves_adam_and_then_stops_it_unless_it_is_cut(
+    clip, divisor, moved, slow
+):
+    rule, theta, divisors = Adam(1.0, clip=clip), np.zeros(1), []
+    state = Memory(10**5, {"m": np.zeros(1), "v": np.array([1e3])})  # of gradients +-1
+    for grad in (346.0, *[1.0, -1.0] * 2500):
+        rule.update(theta, np.array([grad]), state, 1.0)
+        divisors.append((1e-3 * state.arrays["v"][0]) ** 0.5)
+    assert divisors[0] == pytest.approx(divisor, rel=0.02)
+    assert sum(each > 2.0 for each in divisors) == pytest.approx(slow, rel=0.01)
+    assert -theta[0] == pytest.approx(moved, rel=0.02)
+
+
+def test_a_gradient_after_none_is_as_long_as_it_is():
+    grads, theta = draw(1)
+    grads[:3] = 0.0
+    first = Adam(0.01), Adam(0.01, clip=1e-3)
+    np.testing.assert_array_equal(*(run(rule, grads[:4], theta)[0] for rule in first))
 
 
 @pytest.mark.equation("D61", "D62")
@@ -232,6 +271,7 @@ A_RULE = r"^optimizer must be .* such as Adam\(0.05\)"
         (lambda: Adam(beta1=1.0), ValueError, "beta1"),
         (lambda: Adam(beta2=-0.1), ValueError, "beta2"),
         (lambda: Adam(epsilon=0.0), ValueError, "epsilon"),
+        (lambda: Adam(clip=0.0), ValueError, "clip"),
         (lambda: IVON(beta2=1.0), ValueError, "beta2"),
         (lambda: IVON(trust=0.0), ValueError, "trust"),
         (lambda: IVON(learned=SGD()), TypeError, "learned"),
