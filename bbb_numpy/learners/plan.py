@@ -61,11 +61,14 @@ DEFAULTS = {
     "batch_size": 32,
     "samples": 1,
     "predict_samples": 100,
-    # At most so many steps, the 1000 epochs of 1024 rows, or so many passes over very many
-    "steps": 32_000,
-    "passes": 200,
+    "steps": 16_000,  # of more, on more than 512 rows, `Plan` makes fewer
 }
-FEW, MANY = 32, 256  # rows of such a step: in this range a 32nd of all
+# At least so many epochs and steps. Twice the rows and four weight samples make a step a quarter
+# dearer and its gradient less noisy: it bears twice the rate. Of more than MANY rows a 32nd in a
+# step, MOST of them, do better than more weight samples
+SOME = {"epochs": 500, "steps": 8_000, "batch_size": 64, "samples": 4}
+OF_MANY = {"epochs": 200, "steps": 32_000}
+MANY, MOST = 4096, 256
 FASTER = 2e-2  # the rate of such steps
 WIDE = GaussianLikelihood(0.5, learn=True)  # for a first MAP estimate, which keeps to it
 OF_CLASSES = DEFAULTS | {
@@ -170,17 +173,18 @@ class Plan(NamedTuple):
 
     def _few_steps(self, rows: int) -> dict[str, Any]:
         """Return the parts with which the steps do not grow with the rows, of what is not given."""
-        parts, free = self.parts, {name for name, one in self.params.items() if one is None}
+        parts = self.parts
         few = -(-rows // parts["batch_size"]) * parts["epochs"] <= parts["steps"]
         kept = isinstance(parts["inference"], Laplace) or isinstance(parts["optimizer"], IVON)
         if few or kept or not is_linear(parts["objective"]):
             return parts  # Laplace's mode has to be one; other bounds want their samples and rows
-        found = dict(parts)
-        if "batch_size" in free:
-            found["batch_size"] = min(max(FEW, rows // FEW), MANY)
-        passes = max(parts["passes"], parts["steps"] // -(-rows // found["batch_size"]))
+        fewer = OF_MANY | {"batch_size": min(rows // 32, MOST)} if rows > MANY else SOME
+        found = parts | {name: one for name, one in fewer.items() if self.params.get(name) is None}
+        if isinstance(parts["inference"], PointMass):  # of which all samples are the same
+            found["samples"] = parts["samples"]
+        passes = max(fewer["epochs"], fewer["steps"] // -(-rows // found["batch_size"]))
         found["epochs"] = min(parts["epochs"], passes)
-        if "optimizer" in free:
+        if self.params["optimizer"] is None:
             found["optimizer"] = replace(parts["optimizer"], learning_rate=FASTER)
         return found
 
@@ -231,7 +235,7 @@ def stands_for(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
     if isinstance(named["inference"], Sampling):
         defaults |= dict.fromkeys(TRAINING)
     found = {name: defaults.get(name) if one is None else one for name, one in named.items()}
-    return {**found, **{name: defaults[name] for name in ("steps", "passes")}}
+    return {**found, "steps": defaults["steps"]}
 
 
 def check_plan(learner: Any) -> Plan:

@@ -14,7 +14,7 @@ import sklearn
 from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
 from bbb_numpy.gradients.catalogue import ACTIVATIONS, KL_WEIGHTS, PRIORS, WARM_UPS
 from bbb_numpy.learners.inference import INFERENCES
-from bbb_numpy.learners.plan import DEFAULTS, FASTER, FEW, MANY, OF_CLASSES
+from bbb_numpy.learners.plan import DEFAULTS, FASTER, MANY, MOST, OF_CLASSES, OF_MANY, SOME
 from bbb_numpy.training.optimizers import Adam, Cosine
 
 LEARNERS = [BayesianMLPRegressor, BayesianMLPClassifier]
@@ -52,12 +52,19 @@ def test_every_parameter_is_documented_with_type_and_default_and_no_stranger_is(
 def test_what_none_stands_for_is_what_the_learners_take():
     told = {name: text for name, (_, text) in documented(BayesianMLPClassifier).items()}
     one, other = DEFAULTS, OF_CLASSES
-    few = (
-        f"more than {FEW**2} rows takes no more than {one['steps']} steps, or {one['passes']} pass"
+    rows = one["steps"] // one["epochs"] * one["batch_size"]
+    some, many = (
+        f"{fewer['epochs']} epochs and at least {fewer['steps']} steps" for fewer in (SOME, OF_MANY)
     )
-    assert few in told["epochs"]
-    batch = f"None is {one['batch_size']}, with fewer steps (`epochs`) a {FEW}nd of the rows"
-    assert f"{batch}, and {MANY} at most" in told["batch_size"]
+    assert f"more than {rows} rows takes fewer steps" in told["epochs"]
+    assert f"{some}; on more than {MANY} rows {many}" in told["epochs"]
+    batch = f"None is {one['batch_size']}, with fewer steps (`epochs`) {SOME['batch_size']}"
+    assert (
+        f"{batch}, and on more than {MANY} rows a 32nd of them, {MOST} at most"
+        in (told["batch_size"])
+    )
+    few = f"with fewer steps (`epochs`) on up to {MANY} rows {SOME['samples']}"
+    assert few in told["samples"]
     for name in ("hidden_layer_sizes", "epochs", "samples", "predict_samples"):
         assert f"None is {one[name]}, for classes {other[name]}" in told[name]
     scales = (one["prior"].scale, other["prior"].scale)
