@@ -112,13 +112,12 @@ class Learner(Fitted):
     epochs : int, default=None
         Passes over the data; None is 1000, for classes 100, for 'ivon' 200 and 50. Regression on
         more than 512 rows takes fewer steps, not with Laplace and 'ivon': 500 epochs and at least
-        8000 steps; on more than 4096 rows 200 epochs and at least 32000 steps.
+        8000 steps, of 64 rows and 4 samples; on more than 4096 rows 200 epochs and at least 32000
+        steps, of a 32nd of the rows, 256 at most.
     batch_size : int, default=None
-        Rows per step; None is 32, with fewer steps (`epochs`) 64, and on more than 4096 rows a 32nd
-        of them, 256 at most.
+        Rows per step; None is 32, with fewer steps more (`epochs`).
     samples : int, default=None
-        Weight samples per training step; None is 1, for classes 4, with fewer steps (`epochs`) on
-        up to 4096 rows 4.
+        Weight samples per training step; None is 1, for classes 4; see `epochs`.
     predict_samples : int, default=None
         Weight samples, or draws, per prediction; None is 100, for classes 500.
     standardize : bool, default=True

@@ -63,9 +63,8 @@ DEFAULTS = {
     "predict_samples": 100,
     "steps": 16_000,  # of more, on more than 512 rows, `Plan` makes fewer
 }
-# At least so many epochs and steps. Twice the rows and four weight samples make a step a quarter
-# dearer and its gradient less noisy: it bears twice the rate. Of more than MANY rows a 32nd in a
-# step, MOST of them, do better than more weight samples
+# At least so many epochs and steps. A gradient of twice the rows and four weight samples bears
+# twice the rate, for a quarter more time; beyond MANY rows a 32nd of them, MOST at most, is better
 SOME = {"epochs": 500, "steps": 8_000, "batch_size": 64, "samples": 4}
 OF_MANY = {"epochs": 200, "steps": 32_000}
 MANY, MOST = 4096, 256

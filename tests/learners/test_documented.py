@@ -54,17 +54,13 @@ def test_what_none_stands_for_is_what_the_learners_take():
     one, other = DEFAULTS, OF_CLASSES
     rows = one["steps"] // one["epochs"] * one["batch_size"]
     some, many = (
-        f"{fewer['epochs']} epochs and at least {fewer['steps']} steps" for fewer in (SOME, OF_MANY)
+        f"{fewer['epochs']} epochs and at least {fewer['steps']} steps, of"
+        for fewer in (SOME, OF_MANY)
     )
     assert f"more than {rows} rows takes fewer steps" in told["epochs"]
-    assert f"{some}; on more than {MANY} rows {many}" in told["epochs"]
-    batch = f"None is {one['batch_size']}, with fewer steps (`epochs`) {SOME['batch_size']}"
-    assert (
-        f"{batch}, and on more than {MANY} rows a 32nd of them, {MOST} at most"
-        in (told["batch_size"])
-    )
-    few = f"with fewer steps (`epochs`) on up to {MANY} rows {SOME['samples']}"
-    assert few in told["samples"]
+    some += f" {SOME['batch_size']} rows and {SOME['samples']} samples; on more than {MANY} rows"
+    assert f"{some} {many} a 32nd of the rows, {MOST} at most" in told["epochs"]
+    assert f"None is {one['batch_size']}, with fewer steps more" in told["batch_size"]
     for name in ("hidden_layer_sizes", "epochs", "samples", "predict_samples"):
         assert f"None is {one[name]}, for classes {other[name]}" in told[name]
     scales = (one["prior"].scale, other["prior"].scale)

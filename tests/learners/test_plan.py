@@ -63,34 +63,30 @@ def test_the_task_has_defaults_of_its_own():
 
 
 @pytest.mark.parametrize(
-    ("make", "params", "rows", "batch_size", "samples", "epochs"),
+    ("make", "params", "rows", "batch_size", "samples", "epochs", "rate"),
     [
-        (BayesianMLPRegressor, {}, 20, 32, 1, 1000),  # few rows: all the passes
-        (BayesianMLPRegressor, {}, 512, 32, 1, 1000),  # 16 steps a pass
-        (BayesianMLPRegressor, {}, 513, 64, 4, 888),  # 9 steps a pass
-        (BayesianMLPRegressor, {}, 1024, 64, 4, 500),
-        (BayesianMLPRegressor, {}, 4096, 64, 4, 500),  # 64 steps a pass
-        (BayesianMLPRegressor, {}, 4097, 128, 1, 969),  # 33 steps a pass
-        (BayesianMLPRegressor, {}, 10240, 256, 1, 800),  # 40 steps a pass
-        (BayesianMLPRegressor, {}, 46080, 256, 1, 200),  # no fewer passes
-        (BayesianMLPRegressor, {"batch_size": 300}, 5000, 300, 1, 1000),  # no more passes
-        (BayesianMLPRegressor, {"batch_size": 100}, 10**4, 100, 1, 320),
-        (BayesianMLPRegressor, {"samples": 2}, 1024, 64, 2, 500),
-        (BayesianMLPRegressor, {"epochs": 7}, 10**7, 32, 1, 7),  # what is given is meant
-        (BayesianMLPRegressor, {"inference": "map"}, 1024, 64, 1, 500),
-        (BayesianMLPRegressor, {"inference": "laplace"}, 10**4, 32, 1, 1000),
-        (BayesianMLPRegressor, {"objective": "iwae"}, 10**4, 32, 1, 1000),
-        (BayesianMLPClassifier, {}, 10**5, 32, 4, 100),
+        (BayesianMLPRegressor, {}, 20, 32, 1, 1000, 1e-2),  # few rows: all the passes
+        (BayesianMLPRegressor, {}, 512, 32, 1, 1000, 1e-2),  # 16 steps a pass
+        (BayesianMLPRegressor, {}, 513, 64, 4, 888, 2e-2),  # 9 steps a pass
+        (BayesianMLPRegressor, {}, 4096, 64, 4, 500, 2e-2),
+        (BayesianMLPRegressor, {}, 4097, 128, 1, 969, 2e-2),  # 33 steps a pass
+        (BayesianMLPRegressor, {}, 10240, 256, 1, 800, 2e-2),  # 40 steps a pass
+        (BayesianMLPRegressor, {}, 46080, 256, 1, 200, 2e-2),  # no fewer passes
+        (BayesianMLPRegressor, {"batch_size": 300}, 5000, 300, 1, 1000, 2e-2),  # no more passes
+        (BayesianMLPRegressor, {"batch_size": 100}, 10**4, 100, 1, 320, 2e-2),
+        (BayesianMLPRegressor, {"samples": 2}, 1024, 64, 2, 500, 2e-2),
+        (BayesianMLPRegressor, {"epochs": 7}, 10**7, 32, 1, 7, 1e-2),  # what is given is meant
+        (BayesianMLPRegressor, {"inference": "map"}, 1024, 64, 1, 500, 2e-2),
+        (BayesianMLPRegressor, {"inference": "laplace"}, 10**4, 32, 1, 1000, 1e-2),
+        (BayesianMLPRegressor, {"objective": "iwae"}, 10**4, 32, 1, 1000, 1e-2),
+        (BayesianMLPClassifier, {}, 10**5, 32, 4, 100, 1e-2),
     ],
 )
-def test_steps_do_not_grow_with_the_rows(make, params, rows, batch_size, samples, epochs):
+def test_steps_do_not_grow_with_the_rows(make, params, rows, batch_size, samples, epochs, rate):
     plan = check_plan(make(**params))
     recipe = plan.recipe(rows, anew=True, stops=False)
     assert (recipe.batch_size, recipe.samples, recipe.epochs) == (batch_size, samples, epochs)
-    all_steps = -(-rows // plan.parts["batch_size"]) * plan.parts["epochs"]
-    other = {"epochs": 7}, {"inference": "laplace"}, {"objective": "iwae"}
-    fewer = all_steps > plan.parts["steps"] and params not in other
-    assert recipe.optimizer.learning_rate == (2e-2 if fewer else 1e-2)
+    assert recipe.optimizer.learning_rate == rate
     given = plan.recipe(rows, 3, anew=True, stops=False)
     assert (given.epochs, given.batch_size) == (3, params.get("batch_size", 32))
 
