@@ -53,9 +53,9 @@ class LocalReparameterisation(Rowwise):
         """One number for each output of each layer."""
         return sum(self.model.network.sizes[1:])
 
-    def _zetas(self, noise: Array, rows: int) -> list[Array]:
-        """Cut the flat noise into zeta (S, B, O) of each layer."""
-        sizes = self.model.network.sizes[1:]
+    def _zetas(self, noise: Array) -> list[Array]:
+        """View the flat noise as zeta (S, B, O) of each layer."""
+        sizes, rows = self.model.network.sizes[1:], noise.shape[1] // self.noise_per_row
         ends = np.cumsum([rows * width for width in sizes[:-1]])
         parts = np.split(noise, ends, axis=1)
         return [part.reshape(len(noise), rows, w) for part, w in zip(parts, sizes, strict=True)]
@@ -68,7 +68,7 @@ class LocalReparameterisation(Rowwise):
         tape: list[OutputLayer] = []
         tiny = TINY[variance.real.dtype]  # v = 0 has no slope; its root is then 1e-154
         for (mean, bias), (spread, bias_spread), zeta in zip(
-            means, variances, self._zetas(at.noise, len(a)), strict=True
+            means, variances, buffers.views(at.noise, self._zetas), strict=True
         ):
             if tape:
                 slope = activate(net, a, buffers.like(a))
