@@ -35,7 +35,7 @@ def test_a_finished_run_is_read_and_cut_to_what_is_asked_and_goes_on(tmp_path):
     for draws in (8, 3, 8):
         np.testing.assert_array_equal(run(tmp_path, draws).positions, whole.positions[:draws])
     longer = run(tmp_path, 12)
-    np.testing.assert_array_equal(longer.positions, run(tmp_path / "other", 12).positions)
+    np.testing.assert_array_equal(longer.positions, run(tmp_path / "new" / "folder", 12).positions)
     (tmp_path / "notes.txt").write_text("mine")
     run(tmp_path, 13)
     assert (tmp_path / "notes.txt").read_text() == "mine"
