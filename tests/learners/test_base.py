@@ -38,14 +38,14 @@ def differs(estimator):
 
 @parametrize_with_checks(
     [  # a habit needs no thousand epochs
-        BayesianMLPRegressor(epochs=150),
-        BayesianMLPClassifier(epochs=40),
+        BayesianMLPRegressor(epochs=30),
+        BayesianMLPClassifier(epochs=20),
         BayesianMLPRegressor((4,), activation="tanh", inference=Sampling(NUTS(max_depth=3), **FEW)),
         BayesianMLPClassifier((4,), activation="tanh", inference=Sampling(HMC(path=0.5), **FEW)),
         BayesianMLPRegressor((4,), epochs=40, inference="ivon"),
         BayesianMLPClassifier((4,), epochs=40, inference="ivon"),
-        BayesianMLPRegressor((4,), epochs=100, inference="laplace"),
-        BayesianMLPClassifier((4,), epochs=40, inference="laplace"),
+        BayesianMLPRegressor((4,), epochs=30, inference="laplace"),
+        BayesianMLPClassifier((4,), epochs=20, inference="laplace"),
         # enough steps to come from the prior to data, too few for rounding to become another path
         BayesianMLPRegressor((4,), activation="tanh", inference=Sampling(SGHMC(steps=20), **FEW)),
         BayesianMLPClassifier((4,), activation="tanh", inference=Sampling(SGHMC(steps=20), **FEW)),
