@@ -61,13 +61,16 @@ DEFAULTS = {
     "batch_size": 32,
     "samples": 1,
     "predict_samples": 100,
-    "steps": 16_000,  # of more, on more than 512 rows, `Plan` makes fewer
+    # Of more steps on more than FEW rows `Plan` makes fewer; of many rows each has that part
+    "steps": 16_000,
+    "many": 4096,
+    "part": 32,
 }
 # At least so many epochs and steps. A gradient of twice the rows and four weight samples bears
-# twice the rate, for a quarter more time; beyond MANY rows a 32nd of them, MOST at most, is better
+# twice the rate, for a quarter more time; of many rows a part of them, MOST at most, is better
 SOME = {"epochs": 500, "steps": 8_000, "batch_size": 64, "samples": 4}
 OF_MANY = {"epochs": 200, "steps": 32_000}
-MANY, MOST = 4096, 256
+FEW, MOST = 512, 256
 FASTER = 2e-2  # the rate of such steps
 WIDE = GaussianLikelihood(0.5, learn=True)  # for a first MAP estimate, which keeps to it
 OF_CLASSES = DEFAULTS | {
@@ -78,7 +81,9 @@ OF_CLASSES = DEFAULTS | {
     "epochs": 100,
     "samples": 4,
     "predict_samples": 500,
-    "steps": MOST_STEPS,  # of classes none has been measured with fewer that was as good
+    "steps": 1_600,
+    "many": FEW,
+    "part": 16,
 }
 TABLES: dict[str, Mapping[str, Any]] = {
     "prior": catalogue.PRIORS,
@@ -173,11 +178,13 @@ class Plan(NamedTuple):
     def _few_steps(self, rows: int) -> dict[str, Any]:
         """Return the parts with which the steps do not grow with the rows, of what is not given."""
         parts = self.parts
-        few = -(-rows // parts["batch_size"]) * parts["epochs"] <= parts["steps"]
+        few = rows <= FEW or -(-rows // parts["batch_size"]) * parts["epochs"] <= parts["steps"]
         kept = isinstance(parts["inference"], Laplace) or isinstance(parts["optimizer"], IVON)
         if few or kept or not is_linear(parts["objective"]):
             return parts  # Laplace's mode has to be one; other bounds want their samples and rows
-        fewer = OF_MANY | {"batch_size": min(rows // 32, MOST)} if rows > MANY else SOME
+        fewer = SOME
+        if rows > parts["many"]:
+            fewer = OF_MANY | {"batch_size": min(rows // parts["part"], MOST)}
         found = parts | {name: one for name, one in fewer.items() if self.params.get(name) is None}
         if isinstance(parts["inference"], PointMass):  # of which all samples are the same
             found["samples"] = parts["samples"]
@@ -234,7 +241,7 @@ def stands_for(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
     if isinstance(named["inference"], Sampling):
         defaults |= dict.fromkeys(TRAINING)
     found = {name: defaults.get(name) if one is None else one for name, one in named.items()}
-    return {**found, "steps": defaults["steps"]}
+    return {**found, **{name: defaults[name] for name in ("steps", "many", "part")}}
 
 
 def check_plan(learner: Any) -> Plan:

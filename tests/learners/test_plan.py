@@ -79,7 +79,11 @@ def test_the_task_has_defaults_of_its_own():
         (BayesianMLPRegressor, {"inference": "map"}, 1024, 64, 1, 500, 2e-2),
         (BayesianMLPRegressor, {"inference": "laplace"}, 10**4, 32, 1, 1000, 1e-2),
         (BayesianMLPRegressor, {"objective": "iwae"}, 10**4, 32, 1, 1000, 1e-2),
-        (BayesianMLPClassifier, {}, 10**5, 32, 4, 100, 1e-2),
+        (BayesianMLPClassifier, {}, 512, 32, 4, 100, 1e-2),
+        (BayesianMLPClassifier, {"batch_size": 8}, 512, 8, 4, 100, 1e-2),
+        (BayesianMLPClassifier, {}, 1040, 65, 4, 100, 2e-2),
+        (BayesianMLPClassifier, {}, 10**5, 256, 4, 100, 2e-2),
+        (BayesianMLPClassifier, {"inference": "ivon"}, 10**5, 32, 4, 50, 0.2),
     ],
 )
 def test_steps_do_not_grow_with_the_rows(make, params, rows, batch_size, samples, epochs, rate):
