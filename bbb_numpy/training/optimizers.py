@@ -226,11 +226,12 @@ class Adam(Optimizer):
         #   theta <- theta - eta [m / (1 - beta1^t)] / (sqrt(v / (1 - beta2^t)) + epsilon)
         # is M <- beta1 M + grad, V <- beta2 V + grad^2, theta <- theta - rate M / (sqrt(V) + floor)
         m, v = state.arrays["m"], state.arrays["v"]
+        # The square of the usual length is the sum of v / (1 - beta2^t) before this step (D3)
         if self.clip is not None and state.steps:
             unbias_v = (1.0 - self.beta2) / (1.0 - self.beta2**state.steps)
             usual, length = sqrt(unbias_v * np.add.reduce(v)), sqrt(grad @ grad)
             if length > self.clip * usual > 0.0:
-                grad *= self.clip * usual / length  # D3
+                grad *= self.clip * usual / length
         state.steps += 1
         unbias_m = (1.0 - self.beta1) / (1.0 - self.beta1**state.steps)
         unbias_root_v = sqrt((1.0 - self.beta2) / (1.0 - self.beta2**state.steps))

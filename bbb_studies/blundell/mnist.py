@@ -148,14 +148,11 @@ STARTS = tuple(
     for start in (0, 1)
 )
 SPARSE = Candidate(NUMBER, "sparse, 1200", "BBB", 24, 1200, **LOCAL, beta=0.03, removed=0.98)
-SPARSE_STARTS = tuple(
-    replace(SPARSE, row="several sparse starts", averaged=True, start=start) for start in range(3)
-)
 # The widths, epochs and priors of the paper; first what takes minutes, not hours
 FULL = (
     *STARTS,
-    *SPARSE_STARTS,
-    *(replace(c, row=f"{c.row}, all images", all_images=True) for c in (*STARTS, *SPARSE_STARTS)),
+    *(replace(c, row=f"{c.row}, all images", all_images=True) for c in STARTS),
+    *(replace(SPARSE, row="several sparse starts", averaged=True, start=i) for i in range(3)),
     Candidate(NUMBER, "tempered, 1200", "BBB", 30, 1200, **LOCAL, beta=0.03),
     SPARSE,
     Candidate(NUMBER, "MC dropout, 800", "dropout", 40, 800),
