@@ -29,8 +29,8 @@ from bbb_numpy.numeric.elementary import inverse_softplus, sigmoid, softplus, st
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.progress import tqdm
 from bbb_numpy.training.optimizers import Adam, Cosine, Optimizer
-from bbb_studies.progress import tqdm
 
 Array = NDArray[Any]
 LogDensity = Callable[[Array], tuple[Array, Array]]  # positions (S, K) -> (S,), (S, K)

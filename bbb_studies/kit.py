@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bbb_numpy.model.joint import Model
 from bbb_numpy.numeric.files import write_json
-from bbb_numpy.plots.style import BLACK, BLUE, GREEN, VERMILLION, finish
+from bbb_numpy.plots.style import BLACK, BLUE, EDGE, GREEN, VERMILLION, finish
 
 Array = NDArray[Any]
 
@@ -130,7 +130,7 @@ def deviations(
         ax.plot(x, values, style, color=colour, linewidth=1.3, label=name)
         inside = np.where((x >= low) & (x <= high), values, np.nan)
         ax.plot(x, inside, "-", color=colour, linewidth=4.5, alpha=0.4)
-    ax.plot([], [], "-", color="#8C8C8C", linewidth=4.5, label="within the data")
+    ax.plot([], [], "-", color=EDGE, linewidth=4.5, label="within the data")
     ax.set(yscale="log", xlim=(float(x[0]), float(x[-1])))
     ax.yaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_major_locator(MaxNLocator(7))

@@ -30,7 +30,7 @@ from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import Prior
 from bbb_numpy.plots import fits
-from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION, finish, plain_numbers
+from bbb_numpy.plots.style import BLACK, BLUE, EDGE, GREY, SKY, VERMILLION, finish, plain_numbers
 from bbb_numpy.training import NonFiniteError, Recipe, Training, fit, start
 from bbb_numpy.training.optimizers import Adam
 from bbb_studies.data.toys import Toy, one_period
@@ -317,7 +317,7 @@ def _draw_prediction(result: Result) -> Figure:
     for ax in (b, c):
         ax.set_xlim(*PANEL)
         for edge in DATA:
-            ax.axvline(edge, color="#8C8C8C", lw=0.7, ls=(0, (1, 2)), zorder=0.5)
+            ax.axvline(edge, color=EDGE, lw=0.7, ls=(0, (1, 2)), zorder=0.5)
     return figure
 
 

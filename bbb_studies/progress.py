@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from bbb_numpy.progress import tqdm
 
-__all__ = ["Done", "counted", "steps", "tqdm", "unseen"]
+__all__ = ["Done", "counted", "steps", "unseen"]
 
 T = TypeVar("T")
 Done = Callable[[float], object]  # is told how much work has just been done

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 
 from ..evaluation.predictive import BAND, Predictive
 from ..numeric.layout import Array
-from .style import BLACK, GREY, PALE, SKY, VERMILLION, axes_or_new, legend_above
+from .style import BLACK, EDGE, GREY, PALE, SKY, VERMILLION, axes_or_new, legend_above
 
 __all__ = ["BAND", "fit"]
 
@@ -77,7 +77,7 @@ def fit(
         visible.append(y_data)
         ax.plot(x_data, y_data, ".", color=GREY, markersize=2.5, label="data", zorder=1.4)
         for edge in (x_data.min(), x_data.max()):
-            ax.axvline(edge, color="#8C8C8C", linewidth=0.7, linestyle=(0, (1, 2)), zorder=0.5)
+            ax.axvline(edge, color=EDGE, linewidth=0.7, linestyle=(0, (1, 2)), zorder=0.5)
     ax.plot(x, mean, "-", color=VERMILLION, linewidth=1.8, label="predictive mean", zorder=3)
     if truth is not None:
         curve = truth(x) - subtract(x)

@@ -18,12 +18,13 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-__all__ = ["BLACK", "BLUE", "GREEN", "GREY", "ORANGE", "PALE", "PURPLE", "SKY", "VERMILLION",
-           "axes_or_new", "density_of_draws", "finish", "legend_above", "legend_of_figure",
-           "plain_numbers"]  # fmt: skip
+__all__ = ["BLACK", "BLUE", "EDGE", "GREEN", "GREY", "ORANGE", "PALE", "PURPLE", "SKY",
+           "VERMILLION", "axes_or_new", "density_of_draws", "finish", "legend_above",
+           "legend_of_figure", "plain_numbers"]  # fmt: skip
 
 BLACK, BLUE, SKY, VERMILLION, GREEN = "#000000", "#0072B2", "#7FC4EE", "#D55E00", "#009E73"
 PALE, GREY, ORANGE, PURPLE = "#D9ECF8", "#5A5A5A", "#E69F00", "#CC79A7"
+EDGE = "#8C8C8C"  # of the range of the data
 
 
 def axes_or_new(ax: Axes | None) -> Axes:

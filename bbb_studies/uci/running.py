@@ -20,8 +20,8 @@ from distributed import Client, KilledWorker
 from distributed.comm.core import CommClosedError
 
 from bbb_numpy.numeric.threads import one_blas_thread
+from bbb_numpy.progress import tqdm
 from bbb_numpy.version import __version__
-from bbb_studies.progress import tqdm
 
 from . import records
 from .records import Record, said_versions
