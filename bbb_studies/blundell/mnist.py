@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle, product
 from math import exp
@@ -64,7 +64,7 @@ from bbb_studies.kit import (
     values,
     write,
 )
-from bbb_studies.progress import steps
+from bbb_studies.progress import counted, steps
 
 Array = NDArray[Any]
 METHODS = ("SGD", "MAP", "BBB", "dropout")
@@ -579,11 +579,9 @@ def train_row(
     paths: Mapping[Candidate, Path],
     images: Images,
     settings: Settings,
-    done: Callable[[int], Any],
 ) -> dict[Candidate, Run]:
     """Train the best candidate of a row to the end, or all; go on from their files."""
     runs = {c: load(path, c, settings) for c, path in paths.items()}
-    done(sum(len(run.errors) for run in runs.values()))
 
     def go_on(c: Candidate, epochs: int) -> None:
         run, (x, labels) = runs[c], training_images(images, c)
@@ -592,7 +590,6 @@ def train_row(
             given = classes_of_mean(build(c).model, run.training.theta, images.x_validation)
             run.errors.append(float(np.mean(given != images.labels_validation)))
             write_state(paths[c], Stored(c, settings, run), STATE)
-            done(1)
 
     if len(runs) > 1 and not next(iter(runs)).averaged:
         for c in runs:
@@ -604,6 +601,13 @@ def train_row(
     return runs
 
 
+def whole_row(
+    paths: Mapping[Candidate, Path], images: Images, settings: Settings
+) -> dict[str, Any]:
+    """Train a row to its end and return its numbers."""
+    return measure(images, settings, train_row(paths, images, settings))
+
+
 def reproduce(
     out: Path,
     seed: int = 0,
@@ -611,16 +615,20 @@ def reproduce(
     settings: Settings | None = None,
     candidates: Sequence[Candidate] = CANDIDATES,
     found: MNIST | None = None,
+    jobs: int = 2,
     progress: bool | None = None,
 ) -> str:
     """Train, choose, test and prune; write ``mnist.png`` and ``numbers.json``; return the tables.
 
-    Rows are finished, tested and written one after the other. The folder holds the state after
-    every epoch: the same call goes on from there, with the same numbers bit for bit (on the same
-    machine, with as many BLAS threads), and returns at once when all is done. `settings` have a
-    seed of their own; `found`, images other than those of the data folder. ValueError if `out`
-    holds a run of another seed or other settings, or a damaged file.
+    Rows are trained and tested in so many processes, `jobs`, on which no number depends, and
+    written in their order. The folder holds the state after every epoch: the same call goes on from
+    there, with the same numbers bit for bit (on the same machine), and returns at once when all is
+    done. `settings` have a seed of their own; `found`, images other than those of the data folder.
+    Without joblib, which comes with scikit-learn: ModuleNotFoundError. ValueError if `out` holds a
+    run of another seed or other settings, or a damaged file.
     """
+    from joblib import Parallel, delayed  # the extra `learners`
+
     settings, file = settings or Settings(seed), out / "numbers.json"
     numbers: dict[str, Any] = {"format": FORMAT, "settings": plain(settings)}
     numbers["candidates"] = [f"{c.row}: {c.name}, {c.epochs} epochs" for c in candidates]
@@ -641,14 +649,12 @@ def reproduce(
     images = prepare(data.load() if found is None else found, settings)
     write(out, {}, numbers)
     left = {name: row for name, row in paths.items() if name not in rows}
-    work = sum(
-        c.epochs if c.averaged or not n else settings.search
-        for row in left.values()
-        for n, c in enumerate(row)
+    measured = Parallel(n_jobs=jobs, return_as="generator")(
+        delayed(whole_row)(row, images, settings) for row in left.values()
     )
-    with steps(work, progress) as done:
-        for name, row in left.items():
-            rows[name] = measure(images, settings, train_row(row, images, settings, done))
+    with steps(len(left), progress) as done:
+        for name, row in zip(left, counted(measured, done), strict=True):
+            rows[name] = row
             write(out, {}, numbers)
     ordered = sorted(rows.items(), key=lambda item: COLUMNS.index(item[1]["column"]))
     numbers["rows"] = dict(ordered)

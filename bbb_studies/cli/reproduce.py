@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bbb_numpy.cli.options import Commands, add_command, at_least_zero
 from bbb_numpy.numeric.files import naming, write_text
@@ -61,7 +60,6 @@ STUDIES = {
     ),
     "sp500": Study("mullachery.sp500", "next-day direction, walk-forward; needs data"),
 }
-LARGE = "mnist"  # its products gain from a second BLAS thread, those of all others lose
 
 
 def report(args: argparse.Namespace) -> int:
@@ -88,12 +86,8 @@ def reproduce(args: argparse.Namespace) -> int:
     try:
         module = import_module(f"bbb_studies.{study.module}")
         given = module.full(args.seed) if longer else {"seed": args.seed}
-        if args.experiment == LARGE:
-            limit: AbstractContextManager[Any] = nullcontext()
-        else:
-            os.environ |= ONE_THREAD  # read by what is loaded later: SciPy has a BLAS of its own
-            limit = one_blas_thread()
-        with limit, naming(out):
+        os.environ |= ONE_THREAD  # read by what is loaded later: SciPy has a BLAS of its own
+        with one_blas_thread(), naming(out):
             text = module.reproduce(out, **given)
     except ModuleNotFoundError as error:
         name = str(error.name).partition(".")[0]

@@ -45,8 +45,8 @@ FOUND, SAVE = made_up(), mnist.write_state
 
 
 def run(out, **more):
-    given = {"settings": TINY, "candidates": SOME, "found": FOUND, "progress": False} | more
-    return mnist.reproduce(out, **given)
+    given = {"settings": TINY, "candidates": SOME, "found": FOUND, "jobs": 1} | more
+    return mnist.reproduce(out, progress=False, **given)
 
 
 def without_time(out):
@@ -127,9 +127,9 @@ def test_a_folder_of_other_settings_is_refused(finished, change, said):
 
 
 def test_test_images_change_nothing_that_is_trained_or_chosen(tmp_path, finished):
-    """Other test images: all else is the same bit for bit."""
+    """Other test images, and two processes: all else is the same bit for bit."""
     other = FOUND._replace(test_images=FOUND.test_images[::-1])
-    run(tmp_path, found=other)
+    run(tmp_path, found=other, jobs=2)
     ours, theirs = without_time(tmp_path), without_time(finished[0])
     for name, row in ours["rows"].items():
         for key, value in row.items():
