@@ -50,7 +50,7 @@ __all__ = [
 # little noise to start with, and a KL term that comes in slowly, let the network fit before the
 # prior prunes units that it has not used yet; sigma starts above the report's 0.0067, so that few
 # steps are enough for it to grow where there are few data.
-DEFAULTS = {
+DEFAULTS: dict[str, Any] = {
     "hidden_layer_sizes": (20,),
     "prior": GaussianPrior(0.5),
     "likelihood": GaussianLikelihood(0.1, learn=True),
@@ -178,9 +178,11 @@ class Plan(NamedTuple):
     def _few_steps(self, rows: int) -> dict[str, Any]:
         """Return the parts with which the steps do not grow with the rows, of what is not given."""
         parts = self.parts
+        if isinstance(parts["optimizer"], IVON):  # few rows estimate no curvature (D62)
+            most = min(max(parts["batch_size"], rows // DEFAULTS["part"]), MOST)
+            return parts if self.params["batch_size"] else parts | {"batch_size": most}
         few = rows <= FEW or -(-rows // parts["batch_size"]) * parts["epochs"] <= parts["steps"]
-        kept = isinstance(parts["inference"], Laplace) or isinstance(parts["optimizer"], IVON)
-        if few or kept or not is_linear(parts["objective"]):
+        if few or isinstance(parts["inference"], Laplace) or not is_linear(parts["objective"]):
             return parts  # Laplace's mode has to be one; other bounds want their samples and rows
         fewer = SOME
         if rows > parts["many"]:

@@ -83,7 +83,9 @@ def test_the_task_has_defaults_of_its_own():
         (BayesianMLPClassifier, {"batch_size": 8}, 512, 8, 4, 100, 1e-2),
         (BayesianMLPClassifier, {}, 1040, 65, 4, 100, 2e-2),
         (BayesianMLPClassifier, {}, 10**5, 256, 4, 100, 2e-2),
-        (BayesianMLPClassifier, {"inference": "ivon"}, 10**5, 32, 4, 50, 0.2),
+        (BayesianMLPClassifier, {"inference": "ivon"}, 2048, 64, 4, 50, 0.2),
+        (BayesianMLPRegressor, {"inference": "ivon"}, 10**5, 256, 1, 200, 0.2),
+        (BayesianMLPRegressor, {"inference": "ivon", "batch_size": 20}, 10**5, 20, 1, 200, 0.2),
     ],
 )
 def test_steps_do_not_grow_with_the_rows(make, params, rows, batch_size, samples, epochs, rate):

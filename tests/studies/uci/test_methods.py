@@ -77,7 +77,7 @@ def test_step_size_and_length_are_those_of_the_candidate(monkeypatch, method, ra
     for one in (Candidate(1.0), Candidate(1.0, 3e-3), Candidate(1.0, 3e-3, 0.25)):
         fit(x, y, method, [one], TINY, [7, 0])
     rates = (1e-2 * rate, 3e-3 * rate, 3e-3 * rate)
-    assert asked == list(zip(rates, epochs, strict=True))  # of 24 steps, of IVON 7
+    assert asked == list(zip(rates, epochs, strict=True))  # of 24 steps, of IVON 4
 
 
 def test_the_bound_is_the_free_energy_per_row_at_the_end():
