@@ -125,7 +125,7 @@ class Learner(Fitted):
         Bring inputs and real targets to mean 0 and standard deviation 1 for training (constant
         columns to 0); undone in everything that is returned. Counts, zeros and ones stay. Inputs
         of such targets that are nearly collinear are turned to their principal axes, for a
-        mean-field posterior under a Gaussian prior, which is the same in all directions (D60).
+        mean-field or sampled posterior under a Gaussian prior, the same in all directions (D60).
     early_stopping : EarlyStopping, default=None
         When to end before the last epoch, by the training or a validation loss; None is never.
     validation_fraction : float, default=0.0

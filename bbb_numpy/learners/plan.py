@@ -157,9 +157,8 @@ class Plan(NamedTuple):
     @property
     def turns(self) -> bool:
         """Whether collinear inputs are turned, which an isotropic prior does not notice (D60)."""
-        prior, posterior = self.parts["prior"], self.parts["inference"]
-        isotropic = isinstance(prior, GaussianPrior | LayerwiseGaussianPrior)
-        return isotropic and isinstance(posterior, MeanField)
+        isotropic = isinstance(self.parts["prior"], GaussianPrior | LayerwiseGaussianPrior)
+        return isotropic and isinstance(self.parts["inference"], MeanField | Sampling)
 
     def recipe(self, rows: int, epochs: int | None = None, *, anew: bool, stops: bool) -> Recipe:
         """Return how so many rows are trained on: from scratch or on, stopping early or never."""

@@ -58,7 +58,7 @@ def test_each_member_is_what_training_makes_of_its_own_start(prior, recipe, chai
         np.testing.assert_array_equal(member, alone.theta)
 
 
-def test_left_to_itself_it_trains_1500_steps_of_32_rows(monkeypatch):
+def test_left_to_itself_it_trains_1500_steps_of_32_rows_and_on_many_rows_more(monkeypatch):
     recipes = []
 
     def noted(member, begin, x, y, recipe, **others):
@@ -66,11 +66,14 @@ def test_left_to_itself_it_trains_1500_steps_of_32_rows(monkeypatch):
         return begin
 
     monkeypatch.setattr(ensembles, "fit", noted)
-    for rows in (1, 32, 33, 320, 100_000):
+    for rows in (1, 32, 33, 320, 4096, 4097, 100_000, 10_000_000):
         ensemble_starts(model(), np.zeros((rows, 1)), np.zeros((rows, 1)), 2, seed=0)
-    assert [recipe.epochs for recipe in recipes[::2]] == [1500, 1500, 750, 150, 1]
-    assert {recipe.batch_size for recipe in recipes} == {32}
-    assert {recipe.optimizer for recipe in recipes} == {Adam(1e-2, schedule=Cosine())}
+    few, many = recipes[0:10:2], recipes[10::2]
+    assert [recipe.epochs for recipe in few] == [1500, 1500, 750, 150, 11]
+    assert [recipe.epochs for recipe in many] == [1882, 81, 1]
+    for some, size, rate in ((few, 32, 1e-2), (many, 256, 2e-2)):
+        assert {recipe.batch_size for recipe in some} == {size}
+        assert {recipe.optimizer for recipe in some} == {Adam(rate, schedule=Cosine())}
 
 
 @pytest.mark.parametrize(
