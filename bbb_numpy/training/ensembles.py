@@ -25,10 +25,8 @@ from .recipe import Recipe
 
 __all__ = ["ensemble_starts"]
 
-# Steps of a member, rows of each, learning rate. It is a start, and need not be a good fit; but
-# chains that have many rows do not leave its mode, and are as good as it is
-FEW, OF_MANY = (1_500, 32, 1e-2), (32_000, 256, 2e-2)
-MANY = 4096
+# Steps of a member, rows of each, rate. A start need not be good, but chains of many rows stay there
+FEW, OF_MANY, MANY = (1_500, 32, 1e-2), (32_000, 256, 2e-2), 4096
 SPREAD = 0.3  # of the weights that training starts from
 
 

@@ -108,17 +108,13 @@ def test_weights_of_turned_inputs_are_turned_back(dtype, tmp_path):
 
 
 @pytest.mark.equation("D60")
-def test_chains_draw_weights_of_turned_inputs(tmp_path):
+def test_chains_draw_weights_of_turned_inputs():
     model = sampled().set_params(prior="layerwise", warm_start=True).fit(TURNED, Y)
     axes, weights = model.x_axes_, model.draws_.block("W0").mean(axis=(0, 1)).reshape(4, 5)
-    np.testing.assert_allclose(
-        model.draws_.target.x, (TURNED - model.x_mean_) / model.x_scale_ @ axes
-    )
     np.testing.assert_allclose(model.coefs_[0], axes @ weights, rtol=1e-12)
-    save(model, tmp_path / "m")
-    assert np.array_equal(load(tmp_path / "m").predict(TURNED), model.predict(TURNED))
-    assert model.fit(TURNED, Y).x_axes_ is axes  # chains go on along the same axes
-    assert len(model.draws_.positions) == 8
+    turned = (TURNED - model.x_mean_) / model.x_scale_ @ axes
+    np.testing.assert_allclose(model.draws_.target.x, turned)
+    assert model.fit(TURNED, Y).x_axes_ is axes  # chains go on along them
 
 
 @pytest.mark.equation("D60")
