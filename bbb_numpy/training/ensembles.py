@@ -25,7 +25,7 @@ from .recipe import Recipe
 
 __all__ = ["ensemble_starts"]
 
-# Steps of a member, rows of each, rate. A start need not be good, but chains of many rows stay
+# Steps of a member, rows of each, rate. A start may be poor, but chains of many rows stay there
 FEW, OF_MANY, MANY = (1_500, 32, 1e-2), (32_000, 256, 2e-2), 4096
 SPREAD = 0.3  # of the weights that training starts from
 
