@@ -99,9 +99,13 @@ class CategoricalLikelihood(_Discrete):
         And its slope d log P/dz = y - softmax(z) (S, B, K), for logits z = `f`.
         """
         check_shape(f, y)
-        logs = log_softmax(f)  # (S, B, K)
-        rowwise = inner(logs, np.broadcast_to(y, f.shape))
-        return rowwise, np.subtract(y, np.exp(logs, out=logs), out=logs)  # D14
+        # One class after the other in memory: a sum over few of them is then one over all rows
+        z = f.swapaxes(-1, -2).copy().swapaxes(-1, -2)  # (S, B, K)
+        z -= np.max(z.real, axis=-1, keepdims=True)
+        p = np.exp(z)
+        total = np.add.reduce(p, axis=-1, keepdims=True)
+        z -= np.log(total)  # log softmax
+        return np.add.reduce(z * y, axis=-1), np.subtract(y, p / total, out=p)  # D14
 
     def mean(self, params: Params, f: Array) -> Array:
         return np.exp(log_softmax(f))

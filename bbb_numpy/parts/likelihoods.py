@@ -233,8 +233,7 @@ class GaussianLikelihood(_Gaussian):
         residual, scaled = saved  # (S, B, K): y - f, and (y - f) / sigma_y^2
         if self.learn:
             if cotangent.ndim == 1:
-                squares = np.einsum("sbk,sbk->sk", residual, scaled)
-                squares -= residual.shape[1]
+                squares = np.einsum("sbk,sbk->sk", residual, scaled) - residual.shape[1]
             else:
                 squares = residual * scaled - 1.0  # (S, B, K)
             write_gradient(d_params["log_noise"], cotangent, squares)  # D1
