@@ -61,8 +61,7 @@ DEFAULTS: dict[str, Any] = {
     "batch_size": 32,
     "samples": 1,
     "predict_samples": 100,
-    # Of more steps on more than FEW rows `Plan` makes fewer; of many rows each has that part
-    "steps": 16_000,
+    # Of more than FEW rows `Plan` makes fewer steps; of many each has that part of the rows
     "many": 4096,
     "part": 32,
 }
@@ -70,7 +69,7 @@ DEFAULTS: dict[str, Any] = {
 # twice the rate, for a quarter more time; of many rows a part of them, MOST at most, is better
 SOME = {"epochs": 500, "steps": 8_000, "batch_size": 64, "samples": 4}
 OF_MANY = {"epochs": 200, "steps": 32_000}
-FEW, MOST = 512, 256
+FEW, MOST, PASS = 512, 256, 16  # rows, those of a step, steps of a pass
 FASTER = 2e-2  # the rate of such steps
 WIDE = GaussianLikelihood(0.5, learn=True)  # for a first MAP estimate, which keeps to it
 OF_CLASSES = DEFAULTS | {
@@ -81,7 +80,6 @@ OF_CLASSES = DEFAULTS | {
     "epochs": 100,
     "samples": 4,
     "predict_samples": 500,
-    "steps": 1_600,
     "many": FEW,
     "part": 16,
 }
@@ -180,7 +178,7 @@ class Plan(NamedTuple):
         if isinstance(parts["optimizer"], IVON):  # few rows estimate no curvature (D62)
             most = min(max(parts["batch_size"], rows // DEFAULTS["part"]), MOST)
             return parts if self.params["batch_size"] else parts | {"batch_size": most}
-        few = rows <= FEW or -(-rows // parts["batch_size"]) * parts["epochs"] <= parts["steps"]
+        few = rows <= max(FEW, PASS * parts["batch_size"])
         if few or isinstance(parts["inference"], Laplace) or not is_linear(parts["objective"]):
             return parts  # Laplace's mode has to be one; other bounds want their samples and rows
         fewer = SOME
@@ -242,7 +240,7 @@ def stands_for(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
     if isinstance(named["inference"], Sampling):
         defaults |= dict.fromkeys(TRAINING)
     found = {name: defaults.get(name) if one is None else one for name, one in named.items()}
-    return {**found, **{name: defaults[name] for name in ("steps", "many", "part")}}
+    return {**found, **{name: defaults[name] for name in ("many", "part")}}
 
 
 def check_plan(learner: Any) -> Plan:

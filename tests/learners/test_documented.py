@@ -14,7 +14,7 @@ import sklearn
 from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
 from bbb_numpy.gradients.catalogue import ACTIVATIONS, KL_WEIGHTS, PRIORS, WARM_UPS
 from bbb_numpy.learners.inference import INFERENCES
-from bbb_numpy.learners.plan import DEFAULTS, FASTER, FEW, MOST, OF_CLASSES, OF_MANY, SOME
+from bbb_numpy.learners.plan import DEFAULTS, FASTER, FEW, MOST, OF_CLASSES, OF_MANY, PASS, SOME
 from bbb_numpy.training.optimizers import Adam, Cosine
 
 LEARNERS = [BayesianMLPRegressor, BayesianMLPClassifier]
@@ -52,18 +52,17 @@ def test_every_parameter_is_documented_with_type_and_default_and_no_stranger_is(
 def test_what_none_stands_for_is_what_the_learners_take():
     told = {name: text for name, (_, text) in documented(BayesianMLPClassifier).items()}
     one, other = DEFAULTS, OF_CLASSES
-    rows = one["steps"] // one["epochs"] * one["batch_size"]
     some, many = (
         f"{fewer['epochs']} epochs and at least {fewer['steps']} steps, of"
         for fewer in (SOME, OF_MANY)
     )
-    assert f"more than {rows} rows takes fewer steps" in told["epochs"]
+    assert f"more than {FEW} rows takes fewer steps" in told["epochs"]
     some += f" {SOME['batch_size']} rows and {SOME['samples']} samples; on more than {one['many']}"
     many += f" a {one['part']}nd of the rows, {MOST} at most"
     assert f"{some} rows {many}" in told["epochs"]
     part = f"than {other['many']} rows has a {other['part']}th of them, {MOST} at most"
     assert f"Of classes a step on more {part}" in told["epochs"]
-    assert FEW == rows == other["steps"] // other["epochs"] * other["batch_size"]
+    assert FEW == PASS * one["batch_size"] == PASS * other["batch_size"]
     assert f"None is {one['batch_size']}, with fewer steps more" in told["batch_size"]
     for name in ("hidden_layer_sizes", "epochs", "samples", "predict_samples"):
         assert f"None is {one[name]}, for classes {other[name]}" in told[name]
