@@ -70,6 +70,7 @@ DEFAULTS: dict[str, Any] = {
 SOME = {"epochs": 500, "steps": 8_000, "batch_size": 64, "samples": 4}
 OF_MANY = {"epochs": 200, "steps": 32_000}
 FEW, MOST, PASS = 512, 256, 16  # rows, those of a step, steps of a pass
+TWO = 8192  # rows; of more than that a step needs no more than two weight samples
 FASTER = 2e-2  # the rate of such steps
 WIDE = GaussianLikelihood(0.5, learn=True)  # for a first MAP estimate, which keeps to it
 OF_CLASSES = DEFAULTS | {
@@ -183,7 +184,9 @@ class Plan(NamedTuple):
             return parts  # Laplace's mode has to be one; other bounds want their samples and rows
         fewer = SOME
         if rows > parts["many"]:
-            fewer = OF_MANY | {"batch_size": min(rows // parts["part"], MOST)}
+            size, samples = min(rows // parts["part"], MOST), parts["samples"]
+            samples = min(samples, 2) if rows > TWO else samples
+            fewer = OF_MANY | {"batch_size": size, "samples": samples}
         found = parts | {name: one for name, one in fewer.items() if self.params.get(name) is None}
         if isinstance(parts["inference"], PointMass):  # of which all samples are the same
             found["samples"] = parts["samples"]

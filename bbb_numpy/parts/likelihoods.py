@@ -218,8 +218,7 @@ class GaussianLikelihood(_Gaussian):
             precision, log_scales = self.scale**-2, f.shape[-1] * log(self.scale)
         residual = np.subtract(y, f, out=np.empty_like(f))
         scaled = np.multiply(residual, precision, out=np.empty_like(f))
-        rowwise = inner(residual, scaled)
-        rowwise *= -0.5
+        rowwise = -0.5 * inner(residual, scaled)
         rowwise -= log_scales + 0.5 * LOG_2PI * f.shape[-1]  # K14-K16
         return rowwise, (residual, scaled)
 

@@ -61,6 +61,7 @@ def test_what_none_stands_for_is_what_the_learners_take():
     many += f" a {one['part']}nd of the rows, {MOST} at most"
     assert f"{some} rows {many}" in told["epochs"]
     part = f"than {other['many']} rows has a {other['part']}th of them, {MOST} at most"
+    part += ", and on more than 8192 rows two samples"
     assert f"Of classes a step on more {part}" in told["epochs"]
     assert FEW == PASS * one["batch_size"] == PASS * other["batch_size"]
     assert f"None is {one['batch_size']}, with fewer steps more" in told["batch_size"]
