@@ -25,8 +25,8 @@ from .recipe import Recipe
 
 __all__ = ["ensemble_starts"]
 
-# Steps of a member, rows of each, rate. A start may be poor, but chains of many rows stay there
-FEW, OF_MANY, MANY = (1_500, 32, 1e-2), (32_000, 256, 2e-2), 4096
+# Steps of a member, epochs at least, rows, rate. A start may be poor, but chains of many rows stay
+FEW, OF_MANY, MANY = (1_500, 150, 32, 1e-2), (32_000, 1, 256, 2e-2), 4096
 SPREAD = 0.3  # of the weights that training starts from
 
 
@@ -54,8 +54,8 @@ def ensemble_starts(
     chains : int
         Members.
     recipe : Recipe, optional
-        How each is trained; by default 1,500 steps of Adam on 32 rows each, with a learning rate
-        that falls from 0.01 to 0. On more than 4,096 rows 32,000 steps on 256, from 0.02.
+        How each is trained; by default by Adam on 32 rows, 1,500 steps and 150 epochs at least, its
+        rate falling from 0.01 to 0; on more than 4,096 rows for 32,000 steps of 256, from 0.02.
 
     Returns
     -------
@@ -83,8 +83,8 @@ def ensemble_starts(
     x, y = np.asarray(ANY_NUMBERS("x", x), kind), np.asarray(ANY_NUMBERS("y", y), kind)
     if recipe is None:
         rows = max(1, len(np.atleast_1d(x)))  # what has no rows is refused later
-        steps, batch, rate = FEW if rows <= MANY else OF_MANY
-        epochs = max(1, steps // -(-rows // batch))
+        steps, epochs, batch, rate = FEW if rows <= MANY else OF_MANY
+        epochs = max(epochs, steps // -(-rows // batch))
         recipe = Recipe(Adam(rate, schedule=Cosine()), epochs=epochs, batch_size=batch)
     InstanceOf(Recipe)("recipe", recipe)
     held: Any = model.prior
