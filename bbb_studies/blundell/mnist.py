@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle, product
-from math import exp
+from math import exp, log1p
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,6 +72,7 @@ COLUMNS = ("the paper's words", "F minimised", "its number")
 WIDTHS = (400, 800, 1200)
 # Its grid of pi, -log sigma1 and -log sigma2
 PRIORS = tuple(product((0.25, 0.5, 0.75), (0, 1, 2), (6, 7, 8)))
+LEFT_OUT = (0.05, 0.15, 0.15)  # shares that dropout leaves out where most weights are gone
 START = 0.05  # standard deviation of the first weights: sqrt(2 / 784), as ReLU keeps its scale
 KL_SHARES: dict[str, Shares] = {
     "proportional": proportional_kl_weights,
@@ -98,6 +99,7 @@ class Candidate:
     beta: float = 1.0  # weight of the KL term; 1 is F
     local: bool = False  # local reparameterisation, which samples outputs in place of weights
     removed: float = 0.0  # share of the weights that is taken away while the others are trained
+    dense: int = 0  # epochs before that, to the end of a rate of their own; 0: a quarter of all
     all_images: bool = False  # trained on the validation images too: the last step, chooses nothing
     start: int = 0  # added to the seed
     averaged: bool = False  # all of its row are trained to the end, and their predictions averaged
@@ -148,11 +150,13 @@ STARTS = tuple(
     for start in (0, 1)
 )
 SPARSE = Candidate(NUMBER, "sparse, 1200", "BBB", 24, 1200, **LOCAL, beta=0.03, removed=0.98)
+FEW_WEIGHTS = Candidate(NUMBER, "MC dropout, sparse", "dropout", 85, 800, removed=0.98, dense=40)
 # The widths, epochs and priors of the paper; first what takes minutes, not hours
 FULL = (
     *STARTS,
     *(replace(c, row=f"{c.row}, all images", all_images=True) for c in STARTS),
-    *(replace(SPARSE, row="several sparse starts", averaged=True, start=i) for i in range(3)),
+    FEW_WEIGHTS,
+    *(replace(FEW_WEIGHTS, row="several sparse starts", averaged=True, start=i) for i in range(3)),
     Candidate(NUMBER, "tempered, 1200", "BBB", 30, 1200, **LOCAL, beta=0.03),
     SPARSE,
     Candidate(NUMBER, "MC dropout, 800", "dropout", 40, 800),
@@ -206,12 +210,17 @@ class Stored(NamedTuple):
     run: Run
 
 
-STATE = Format("bbb_numpy.mnist", 3, (Candidate, Settings, Run, Training, Memory, Epoch))
+STATE = Format("bbb_numpy.mnist", 4, (Candidate, Settings, Run, Training, Memory, Epoch))
 FORMAT = f"{STATE.name} {STATE.version}"
 
 
-def build(candidate: Candidate) -> Reparameterised | LocalReparameterisation | Dropout:
-    """Return network, prior, likelihood, posterior and objective of a candidate."""
+def build(
+    candidate: Candidate, gone: float | None = None
+) -> Reparameterised | LocalReparameterisation | Dropout:
+    """Return network, prior, likelihood, posterior and objective of a candidate.
+
+    Dropout leaves out less, the more weights are `gone`; by default as many as in the end.
+    """
     c = candidate
     prior: Prior = LayerwiseGaussianPrior(learn=True)
     if isinstance(c.prior, tuple):
@@ -221,7 +230,9 @@ def build(candidate: Candidate) -> Reparameterised | LocalReparameterisation | D
         prior = GaussianPrior(c.prior)
     model = Model(MLP((784, c.hidden, c.hidden, 10)), prior, CategoricalLikelihood())
     if c.method == "dropout":
-        return Dropout(model, PointMass(START), MLE())
+        done = log1p(-c.removed if gone is None else -gone) / (log1p(-c.removed) or 1.0)
+        rates = tuple(a + done * (b - a) for a, b in zip(Dropout.rates, LEFT_OUT, strict=True))
+        return Dropout(model, PointMass(START), MLE(), rates)
     if c.method != "BBB":
         return Reparameterised(model, PointMass(START), MLE() if c.method == "SGD" else MAP())
     family = LocalReparameterisation if c.local else Reparameterised
@@ -243,10 +254,14 @@ class Kept(Adam):
 
 
 def optimizer_of(c: Candidate, epoch: int = 0, left: Array | None = None) -> Optimizer:
-    """Return the update rule of an epoch; its rate falls along half a cosine over all of them."""
+    """Return the update rule of an epoch; its rate falls along half a cosine over all of them.
+
+    Or over those that all weights have, and anew over the others.
+    """
+    begin, end = (0, c.dense) if epoch < c.dense else (c.dense, c.epochs)
 
     def schedule(part: float, _: int) -> float:
-        return Cosine()(epoch + part, c.epochs)
+        return Cosine()(epoch - begin + part, end - begin)
 
     if c.optimizer == "SGD":
         return SGD(c.learning_rate, schedule)
@@ -260,10 +275,11 @@ REMOVED_RHO = -30.0  # sigma 1e-13: exactly 0 only at the end, as a ratio needs 
 def share_removed(candidate: Candidate, epoch: int) -> float:
     """Return the share of weights that is gone in an epoch (Zhu and Gupta 2017, equation 1).
 
-    From a quarter to three quarters of the epochs it rises as a cubic: fast while many are
-    superfluous, slowly at the end.
+    From a quarter to three quarters of the epochs, or in half of those after `dense` ones, it rises
+    as a cubic: fast while many are superfluous, slowly at the end.
     """
-    begin, length = candidate.epochs / 4, max(candidate.epochs / 2, 1.0)
+    begin = candidate.dense or candidate.epochs / 4
+    length = max((candidate.epochs - candidate.dense) / 2, 1.0)
     done = min(max((epoch + 1 - begin) / length, 0.0), 1.0)
     return candidate.removed * (1.0 - (1.0 - done) ** 3)
 
@@ -279,8 +295,10 @@ def remove(candidate: Candidate, training: Training, share: float) -> Array | No
     """Take weights out, in place; return what of theta is left."""
     if not share:
         return None
-    estimator, left = build(candidate), np.ones_like(training.theta)
-    gone = lowest(estimator, training.theta, share)
+    estimator, left, size = build(candidate), np.ones_like(training.theta), training.theta
+    if candidate.method == "dropout":  # w^2 E[grad^2]: what the loss rises by (LeCun et al. 1990)
+        size = size * np.sqrt(training.optimizer_state.arrays["v"])
+    gone = lowest(estimator, size, share)
     for array, rho in ((left, 0.0), (training.theta, REMOVED_RHO)):
         blocks = estimator.layout.views(array)
         blocks["mu"][gone] = 0.0
@@ -294,7 +312,8 @@ def remove(candidate: Candidate, training: Training, share: float) -> Array | No
 def train_epoch(run: Run, candidate: Candidate, settings: Settings, x: Array, y: Array) -> None:
     """Train for one more epoch, in place; `x` (N, 784) and one-hot `y` (N, 10) in float32."""
     began, epoch, c = time.process_time(), len(run.errors), candidate
-    left = remove(c, run.training, share_removed(c, epoch))
+    share = share_removed(c, epoch)
+    left = remove(c, run.training, share)
     recipe = Recipe(
         optimizer=optimizer_of(c, epoch, left),
         epochs=1,
@@ -302,7 +321,7 @@ def train_epoch(run: Run, candidate: Candidate, settings: Settings, x: Array, y:
         samples=c.samples,
         kl_weights=KL_SHARES[c.shares],
     )
-    trained = fit(build(c), run.training, x, y, recipe, rng=run.rng, progress=False)
+    trained = fit(build(c, share), run.training, x, y, recipe, rng=run.rng, progress=False)
     if trained.stopped == "interrupted":
         raise KeyboardInterrupt
     run.training = trained

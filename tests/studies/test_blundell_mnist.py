@@ -23,7 +23,7 @@ SOME = (
     Candidate(NUMBER, "sparse", "BBB", 8, 10, "Adam", 6e-3, None, local=True, removed=0.9),
     Candidate(WORDS, "dropout", "dropout", 3, 10, "Adam", 3e-3, all_images=True),
     Candidate(NUMBER, "two", "BBB", 4, 10, "Adam", 6e-3, 1.0, removed=0.5, averaged=True),
-    Candidate(NUMBER, "two", "dropout", 5, 10, removed=0.5, start=1, averaged=True),
+    Candidate(NUMBER, "two", "dropout", 5, 10, removed=0.5, dense=2, start=1, averaged=True),
 )
 STEPS = 6 + 2 + 7 + 4 + 8 + 8 + 3 + 4 + 5  # epochs in all
 
@@ -191,6 +191,11 @@ def test_weights_that_are_removed_stay_removed(finished):
     assert shares == sorted(shares)
     assert shares[1] == 0 < shares[2]
     assert shares[5:] == [0.9] * 3
+    later = replace(c, dense=4)  # whose rate falls to 0 in four epochs, and in four again
+    assert [mnist.share_removed(later, epoch) > 0 for epoch in range(8)] == [False] * 4 + [True] * 4
+    rates = [mnist.optimizer_of(later, epoch).schedule(1.0, 1) for epoch in range(8)]
+    np.testing.assert_allclose(rates[:4], rates[4:])
+    assert rates[3] == 0
     estimator = mnist.build(c)
     eligible = mnist.pruning.matrices(estimator.model.layout)
     stored = estimator.layout.views(run.training.theta)
@@ -202,6 +207,19 @@ def test_weights_that_are_removed_stay_removed(finished):
     w = estimator.weights(mnist.without(c, run.training.theta, c.removed), eps)
     assert (w[:, gone] == 0).all()
     assert (w[:, ~gone] != 0).all()
+
+
+def test_of_dropout_the_weights_go_that_the_loss_misses_least():
+    c, rng = SOME[-1], np.random.default_rng(0)
+    estimator = mnist.build(c)
+    training = mnist.start(estimator, rng, mnist.optimizer_of(c), np.float32)
+    training.optimizer_state.arrays["v"][:] = rng.random(len(training.theta))
+    missed = training.theta**2 * training.optimizer_state.arrays["v"]
+    left = mnist.remove(c, training, 0.4) > 0
+    eligible = mnist.pruning.matrices(estimator.model.layout)
+    assert left[~eligible].all()
+    assert (~left).sum() == round(0.4 * eligible.sum())
+    assert missed[~left].max() <= missed[left & eligible].min()
 
 
 def test_predictions_of_a_row_that_is_averaged_are_the_mean_of_its_networks(finished):
@@ -256,6 +274,14 @@ def test_inputs_that_are_dropped_are_not_seen_and_the_others_grow(dropped):
     kept = replace(family, rates=(0.0, 0.5, 0.5))
     scaled = kept.value_and_grad(theta, noise, np.where(gone, 0.0, x / 0.8), y).value
     assert scaled == pytest.approx(value, rel=1e-12)
+
+
+def test_fewer_weights_leave_less_out():
+    c = replace(SOME[0], method="dropout", removed=0.98)
+    all_there, half, end = (mnist.build(c, gone).rates for gone in (0.0, 1.0 - 0.02**0.5, None))
+    np.testing.assert_allclose((all_there, end), (mnist.Dropout.rates, mnist.LEFT_OUT))
+    np.testing.assert_allclose(half, np.add(all_there, end) / 2)
+    assert mnist.build(replace(c, removed=0.0)).rates == mnist.Dropout.rates
 
 
 def test_dropout_of_nothing_is_maximum_likelihood(dropped):
