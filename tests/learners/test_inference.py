@@ -52,7 +52,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def short_ensembles(monkeypatch):
-    monkeypatch.setattr("bbb_numpy.training.ensembles.FEW", (800, 32, 1e-2))
+    monkeypatch.setattr("bbb_numpy.training.ensembles.FEW", (800, 1, 32, 1e-2))
 
 
 def regressor(inference=SHORT, **params):
