@@ -111,10 +111,10 @@ class Learner(Fitted):
         epochs of one call.
     epochs : int, default=None
         Passes over the data; None is 1000, for classes 100, for 'ivon' 200 and 50. Regression on
-        more than 512 rows takes fewer steps, not with Laplace and 'ivon': 500 epochs and at least
-        8000 steps, of 64 rows and 4 samples; on more than 4096 rows 200 epochs and at least 32000
-        steps, of a 32nd of the rows, 256 at most. Of classes a step on more than 512 rows has a
-        16th of them, 256 at most, and on more than 8192 rows two samples.
+        more than 512 rows takes fewer steps, not with Laplace: 500 epochs and at least 8000 steps,
+        of 64 rows and 4 samples; on more than 4096 rows 200 epochs and at least 32000 steps, of a
+        32nd of the rows, 256 at most. Of classes a step on more than 512 rows has a 16th of them,
+        256 at most, and on more than 8192 rows two samples. Of 'ivon' it has a 32nd, 32 to 256.
     batch_size : int, default=None
         Rows per step; None is 32, with fewer steps more (`epochs`).
     samples : int, default=None
