@@ -324,3 +324,9 @@ class IVON(Optimizer):
         step *= sigma / sqrt(max(far, 1.0))
         mu -= step  # D62
         _clear_subnormal(theta, state)
+
+
+NAMED = {
+    "optimizer": {"adam": Adam(), "ivon": IVON(), "momentum": Momentum(), "sgd": SGD()},
+    "schedule": {"constant": Constant(), "cosine": Cosine(), "step-decay": StepDecay()},
+}

@@ -9,7 +9,7 @@ import pytest
 from fits import state
 from sklearn.exceptions import NotFittedError
 
-from bbb_numpy.gradients.catalogue import ESTIMATORS, LIKELIHOODS, OBJECTIVES, PRIORS
+from bbb_numpy.registry import ESTIMATORS, LIKELIHOODS, OBJECTIVES, PRIORS
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.learners.checkpoint import CheckpointError, load, save
@@ -223,7 +223,7 @@ class Runs:
         (lambda h: h.pop("content"), "cannot be read.*KeyError: 'content'"),
         (lambda h: h["content"].update(learner="eval"), "eval"),
         (lambda h: h["content"].update(parameters={"dict": [["momentum", 1]]}), "momentum"),
-        (lambda h: h["content"].update(parameters={"os": {"name": "x"}}), "KeyError: 'os'"),
+        (lambda h: h["content"].update(parameters={"os": {"name": "x"}}), "holds 'os', which is no registered class"),
         (lambda h: h["content"].update(fitted={"geometric_kl_weights": [5]}), "cannot be read"),
         (
             lambda h: h["content"].update(fitted={"GaussianPrior": {"scale": -1.0}}),

@@ -140,7 +140,7 @@ BAD = {
     "kl_warm_up": [0.5, "slow", LinearWarmUp],
     "likelihood": [GaussianPrior()],
     "inference": [None, "mcmc", "mh", Sampling, PointMass, 4, ["nuts"]],
-    "optimizer": [Adam, "adam", Cosine()],
+    "optimizer": [Adam, "adem", Cosine()],
     "epochs": [0, "100"],
     "batch_size": [0, -3, 2.5],
     "samples": [0],

@@ -12,8 +12,8 @@ import pytest
 
 from bbb_numpy import plain
 from bbb_numpy.cli.main import main
-from bbb_numpy.gradients import catalogue as names
-from bbb_numpy.learners.inference import INFERENCES
+from bbb_numpy import registry as names
+from bbb_numpy.learners.inference import inferences
 from benchmarks import tables
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,7 +110,7 @@ def test_it_lists_every_short_name():
     arguments = {
         "prior": names.PRIORS,
         "likelihood": names.LIKELIHOODS,
-        "inference": INFERENCES,
+        "inference": inferences(),
         "objective": set(names.OBJECTIVES) - {"map", "mle"},  # which `inference` names
         "gradient_estimator": names.ESTIMATORS,
         "kl_weights, kl_warm_up": {*names.KL_WEIGHTS, *names.WARM_UPS},
