@@ -168,9 +168,7 @@ OWN = {
 
 @pytest.mark.brief
 @pytest.mark.parametrize("which", OWN)
-def test_what_is_registered_is_taken_by_name_and_comes_back_from_a_file(
-    which, tmp_path, restored
-):
+def test_what_is_registered_is_taken_by_name_and_comes_back_from_a_file(which, tmp_path, restored):
     family, name, usual, arguments = OWN[which]
     x, y = data()
     options = {"hidden_layer_sizes": (3,), "epochs": 1, "predict_samples": 3, "random_state": 0}
@@ -240,7 +238,7 @@ def test_what_cannot_be_registered_is_refused(arguments, error, message, restore
         register(*arguments)
 
 
-PLUGIN = '''
+PLUGIN = """
 from dataclasses import dataclass
 
 from bbb_numpy import LaplacePrior, register
@@ -250,7 +248,7 @@ class Narrow(LaplacePrior):
     scale: float = 0.01
 
 register("prior", "narrow", Narrow())
-'''
+"""
 
 
 def test_the_command_line_takes_names_of_a_file_that_registers_them(tmp_path):

@@ -58,8 +58,8 @@ class Format:
         """Return what is known by a name that a file says."""
         if name not in self.names:
             raise CheckpointError(
-                f"cannot be read; it holds {brief(name)}, which is no registered class or function; "
-                "one of your own is registered before the file is read (bbb_numpy.register)"
+                f"cannot be read; it holds {brief(name)}, which is no registered class or "
+                "function; one of your own is registered first (bbb_numpy.register)"
             )
         return self.names[name]
 

@@ -18,15 +18,15 @@ from scipy import stats
 from scipy.integrate import cumulative_trapezoid
 
 from bbb_numpy import MLP, Adam, CategoricalLikelihood, GaussianPrior, MeanField, Model
-from bbb_numpy.gradients.catalogue import CHECKED_PRIORS
+from bbb_numpy.combinations import Case, prove_case
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.gradients.matrix import Case, prove_case
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import LOG_2PI
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.priors import CentredGaussianPrior, LaplacePrior
+from bbb_numpy.registry import CHECKED_PRIORS
 
 SIZES = (1, 2, 1)  # 7 weights
 PRIORS = {name: prior.for_network(SIZES) for name, prior in CHECKED_PRIORS.items()}

@@ -42,7 +42,7 @@ def with_parts(text):
 
 
 def with_names(text):
-    """Return a module with the names that there are in "One of ..." of the parameters in `LISTS`."""
+    """Return a module whose docstrings list, in "One of ...", the names that there are."""
     for argument, names in LISTS.items():
         sentence = f"One of {', '.join(map(repr, names))}."
 

@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA, VALUES
+from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA
 from project.book import (
     ANCHOR,
     DEFINED,
     ENTRIES,
     FAMILIES,
+    PACKAGES,
     PAGES,
     ROOT,
     VERBATIM,
@@ -32,6 +33,7 @@ from project.book import (
     claims,
     notebooks,
     outside_fences,
+    package_files,
     prose,
     tags_in,
     textbook_tags,
@@ -39,10 +41,9 @@ from project.book import (
 
 PAGE = ROOT / "proofs.md"
 FOLDER = "tests/derivations"
-PACKAGES = ("bbb_numpy", "bbb_studies", "bbb_course")
 FLOORS = (  # in reading order
     *("plain", "numeric", "parts", "model", "gradients", "training", "sampling", "evaluation"),
-    *("learners", "exact"),
+    *("combinations", "learners"),
 )
 MOST_CODES = 3  # definitions that a row names
 HEAD = """# Proofs
@@ -146,9 +147,9 @@ def codes() -> dict[str, list[Code]]:
     A line of code before a docstring, a comment of one tag before that of many.
     """
     found: dict[str, list[tuple[tuple[bool, bool, bool, int], Code]]] = {t: [] for t in DEFINED}
-    for path in sorted(ROOT.glob("bbb_*/**/*.py"), key=place):
+    for path in sorted(package_files(), key=place):
         for tag, shared, code in tagged(path):
-            ours = path.parts[len(ROOT.parts)] == PACKAGES[0]
+            ours = path.parts[len(ROOT.parts)] in PACKAGES[:2]
             found[tag].append(((not code.line, not ours, not code.name, shared), code))
     best: dict[str, list[Code]] = {}
     for tag, each in found.items():
@@ -177,6 +178,20 @@ def practice() -> dict[str, list[Link]]:
     return found
 
 
+def textbook_proofs() -> dict[str, tuple[str, str]]:
+    """Return, for each tag of tests/textbook.py, how and where all of a family are compared."""
+    import textbook
+
+    from bbb_numpy.registry import FAMILIES as REGISTRY
+
+    family = dict.fromkeys(textbook_tags(), "objective")
+    for name, table in textbook.TABLES.items():
+        for formula in table.values():
+            family |= dict.fromkeys(tags_in(formula.__doc__ or "", FAMILIES), name)
+    split = {name: tuple(REGISTRY[name].checked_by.split(", ")) for name in set(family.values())}
+    return {tag: split[name] for tag, name in family.items()}
+
+
 @cache
 def proofs() -> dict[str, list[Proof]]:
     """Return the proofs of each equation: those of derivations/ first."""
@@ -188,8 +203,9 @@ def proofs() -> dict[str, list[Proof]]:
                 found.setdefault(tag, []).append(Proof("algebra", where, test))
     exactly = {**EXACT_ARITHMETIC, **ENUMERATION}
     places = {tag: place for tag, (_, place) in NOT_ALGEBRA.items() if tag not in exactly}
-    for tag in sorted(textbook_tags() - set(EXACT_ARITHMETIC)):  # proved with the catalogue
-        found.setdefault(tag, []).append(Proof("exact arithmetic", *VALUES.split("::")))
+    for tag, (kind, test) in sorted(textbook_proofs().items()):
+        if tag not in EXACT_ARITHMETIC:
+            found.setdefault(tag, []).append(Proof(kind, *test.split("::")))
     for kind, tests in (
         ("exact arithmetic", EXACT_ARITHMETIC),
         ("enumeration", ENUMERATION),
