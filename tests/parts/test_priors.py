@@ -56,7 +56,12 @@ def test_every_density_integrates_to_one_and_has_the_stated_deviation(name):
     density = np.exp(0.5 * log_density(prior, both)) * SLOPE
     assert np.trapezoid(density, STRETCHED) == pytest.approx(1.0, abs=1e-8)
     variance = np.trapezoid(density * GRID**2, STRETCHED)
-    assert prior.deviation(params) == pytest.approx(np.sqrt(variance), rel=1e-7)
+    if np.isinf(prior.deviation(params)):  # the integral grows with the place where it ends
+        inside = np.abs(GRID) < 1e6
+        variance_inside = np.trapezoid((density * GRID**2)[inside], STRETCHED[inside])
+        assert variance > 1e4 * variance_inside
+    else:
+        assert prior.deviation(params) == pytest.approx(np.sqrt(variance), rel=1e-7)
 
 
 @pytest.mark.parametrize("name", PRIORS)
