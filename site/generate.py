@@ -52,7 +52,6 @@ def crawl() -> Found:
     """Follow the links of the pages, the notebooks and what they lead to."""
     found = Found(set(), set(), set(), set())
     waiting = [*START, *(p.relative_to(ROOT).as_posix() for p in ROOT.glob("notebooks/*.ipynb"))]
-    waiting += [p.relative_to(ROOT).as_posix() for p in ROOT.glob("exercises/**/*.md")]
     while waiting:
         path = waiting.pop()
         own = path.startswith(text.OWN)
@@ -225,7 +224,7 @@ def public(path: Path) -> list[str]:
 def modules() -> dict[str, list[str]]:
     """Return the modules of the packages that define something public, in reading order."""
     found = {}
-    for path in sorted(ROOT.glob("bbb_*/**/*.py")):
+    for path in book.modules():
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         if public(path) and name.count(".") and not name.endswith("__main__"):
             found[name] = public(path)

@@ -247,12 +247,18 @@ DEFINED = [entry.tag for entry in ENTRIES]
 LARGEST_PAGE = 64_000  # bytes that are read in one sitting
 
 
+def modules() -> list[Path]:
+    """Return the modules of the packages; the solutions of exercises are none."""
+    files = sorted(ROOT.glob("bbb_*/**/*.py"))
+    return [path for path in files if "solutions" not in path.parts]
+
+
 @cache
 def tags_in_code() -> dict[str, set[str]]:
     """Return the tags in the docstrings and comments of each file of the package."""
     return {
         path.relative_to(ROOT).as_posix(): tags_in(prose(path.read_text("utf-8")), FAMILIES)
-        for path in sorted(ROOT.glob("bbb_*/**/*.py"))
+        for path in modules()
     }
 
 

@@ -30,6 +30,7 @@ from project.book import (
     Entry,
     Link,
     claims,
+    modules,
     notebooks,
     outside_fences,
     prose,
@@ -146,7 +147,7 @@ def codes() -> dict[str, list[Code]]:
     A line of code before a docstring, a comment of one tag before that of many.
     """
     found: dict[str, list[tuple[tuple[bool, bool, bool, int], Code]]] = {t: [] for t in DEFINED}
-    for path in sorted(ROOT.glob("bbb_*/**/*.py"), key=place):
+    for path in sorted(modules(), key=place):
         for tag, shared, code in tagged(path):
             ours = path.parts[len(ROOT.parts)] == PACKAGES[0]
             found[tag].append(((not code.line, not ours, not code.name, shared), code))
@@ -170,9 +171,9 @@ def practice() -> dict[str, list[Link]]:
             name = next(name for name, tags in parts.items() if tag in tags)
             found[tag].append(Link(f"notebook {Path(path).name[:2]}", f"{path}#{name}".rstrip("#")))
     for chapter, some in chapters().items():
+        target = f"exercises/README.md#e{int(chapter[:2])}"
         for number, one in enumerate(some, 1):
             for tag in one.tags:
-                target = f"exercises/{chapter}/{number}_{one.name}.py"
                 found[tag].append(Link(f"exercise {chapter[:2]}/{number}", target))
     return found
 
