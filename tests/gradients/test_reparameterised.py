@@ -16,7 +16,6 @@ from problems import (
 )
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
-from bbb_numpy.gradcheck import check
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
@@ -24,12 +23,13 @@ from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.model.kl_weights import geometric_kl_weights, proportional_kl_weights
 from bbb_numpy.model.objectives import EUBO, TERMS, Renyi
+from exactgrad import check_gradient
 
 EXTREME_RHO = [-5.0, -40.0, -800.0, 0.0, 15.0]
 
 
 def report(problem, method, most=None):
-    return check(
+    return check_gradient(
         problem.value_and_grad,
         problem.theta,
         method=method,

@@ -15,8 +15,8 @@ from bbb_numpy import (
     sample,
     training,
 )
+from bbb_numpy.combinations import prove_case
 from bbb_numpy.gradients.catalogue import CHECKED_LIKELIHOODS, ESTIMATORS
-from bbb_numpy.gradients.matrix import prove_case
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.layout import Layout
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    sys.path[:0] = [str(Path(__file__).resolve().parents[up]) for up in (2, 1)]
 
 from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA, VALUES
 from project.book import (
@@ -24,15 +24,16 @@ from project.book import (
     DEFINED,
     ENTRIES,
     FAMILIES,
+    PACKAGES,
     PAGES,
     ROOT,
     VERBATIM,
     Entry,
     Link,
     claims,
-    modules,
     notebooks,
     outside_fences,
+    package_files,
     prose,
     tags_in,
     textbook_tags,
@@ -40,10 +41,9 @@ from project.book import (
 
 PAGE = ROOT / "proofs.md"
 FOLDER = "tests/derivations"
-PACKAGES = ("bbb_numpy", "bbb_studies", "bbb_course")
 FLOORS = (  # in reading order
     *("plain", "numeric", "parts", "model", "gradients", "training", "sampling", "evaluation"),
-    *("learners", "exact"),
+    *("combinations", "learners"),
 )
 MOST_CODES = 3  # definitions that a row names
 HEAD = """# Proofs
@@ -147,9 +147,9 @@ def codes() -> dict[str, list[Code]]:
     A line of code before a docstring, a comment of one tag before that of many.
     """
     found: dict[str, list[tuple[tuple[bool, bool, bool, int], Code]]] = {t: [] for t in DEFINED}
-    for path in sorted(modules(), key=place):
+    for path in sorted(package_files(), key=place):
         for tag, shared, code in tagged(path):
-            ours = path.parts[len(ROOT.parts)] == PACKAGES[0]
+            ours = path.parts[len(ROOT.parts)] in PACKAGES[:2]
             found[tag].append(((not code.line, not ours, not code.name, shared), code))
     best: dict[str, list[Code]] = {}
     for tag, each in found.items():
