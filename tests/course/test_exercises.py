@@ -79,10 +79,7 @@ def test_the_page_and_the_solution_of_the_cards_are_those_of_the_key():
     made = runpy.run_path(str(ROOT / "exercises/measure_cards.py"))
     assert made["PAGE"].read_text("utf-8") == made["page"](cards.key())
     assert made["SOLUTION"] == PATHS["which_detector_sees_it"]
-    solution = runpy.run_path(str(made["SOLUTION"]))["which_detector_sees_it"]
-    assert solution == {
-        bug: {one for one, (seen, _) in row.items() if seen} for bug, row in cards.key().items()
-    }
+    assert grade_file(made["SOLUTION"]).headline.startswith("96 of 96 cells")
 
 
 def test_the_readme_shows_what_the_grader_says():
