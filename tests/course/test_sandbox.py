@@ -46,8 +46,9 @@ ANSWERS = {
         "cannot import bbb_course",
     ),
     "looks for the key in memory": (
-        "import gc\ndef softplus(rho):\n    return next(one.right(rho) for one in gc.get_objects()"
-        " if type(one).__name__ == 'Formula' and one.name == 'softplus')\n",
+        "import gc\ndef softplus(rho):\n    keys = [one for one in gc.get_objects()"
+        " if type(one).__name__ == 'Formula' and one.name == 'softplus']\n"
+        "    return keys[0].right(rho) if keys else 0 * rho\n",
         "where there is a key",
     ),
     "right": (RIGHT, None),
