@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from bbb_course.templates import template
+
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\[\]]*\])*\])\(([^()\s]+)\)")
 INLINE = re.compile(r"\$`([^`\n]+)`\$")
@@ -23,6 +25,7 @@ ANCHOR = re.compile(r'<a id="([a-z]\d+)"></a>')
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 PICTURES = {".png", ".svg", ".jpg", ".gif"}
 PLAYGROUND = "site/playground/"
+EXERCISES = "bbb_course/solutions/"
 OWN = PLAYGROUND, "site/slides/"  # pages of the site that are no pages of the book
 PRESET = re.compile(r"\[([^\[\]]+)\]\(src:([^()\s]*playground/\w+)#(preset=[^()\s]+)\)")
 TOKEN = re.compile(
@@ -245,6 +248,17 @@ def notebook_links(text: str, page: str) -> set[str]:
     return set().union(*(links(one, page) for one in texts))
 
 
+def is_exercise(path: str) -> bool:
+    """Tell whether a file holds an exercise with its solution."""
+    return path.startswith(EXERCISES) and path.endswith(".py")
+
+
+def shown(path: str) -> str:
+    """Return the text of a file; of an exercise as students get it, without its solution."""
+    text = (ROOT / path).read_text("utf-8")
+    return template(text) if is_exercise(path) else text
+
+
 @lru_cache(maxsize=1024)
 def coloured(path: str) -> list[str]:
     """Return the lines of a file as HTML: docstrings, comments in <i>, keywords in <b>."""
@@ -255,7 +269,7 @@ def coloured(path: str) -> list[str]:
             return token[0]
         return "\n".join(f"<{kind}>{x}</{kind}>" if x.strip() else x for x in token[0].split("\n"))
 
-    text = html.escape((ROOT / path).read_text("utf-8"), quote=False)
+    text = html.escape(shown(path), quote=False)
     return (TOKEN.sub(one, text) if path.endswith(".py") else text).splitlines()
 
 
@@ -302,7 +316,8 @@ def file_page(path: str, known: frozenset[str]) -> str:
     else:
         lines = (tagged(line, out, known) for line in coloured(path))
         rows = [f"<li id=L-{number}>{line}\n" for number, line in enumerate(lines, 1)]
-        body = f"<ol>{''.join(rows)}</ol>"
+        note = "<p>As <code>bbb-numpy grade --copy</code> writes it.</p>" * is_exercise(path)
+        body = f"{note}<ol>{''.join(rows)}</ol>"
     return FILE.format(path=path, up=posixpath.relpath(".", posixpath.dirname(out)), body=body)
 
 

@@ -249,8 +249,9 @@ LARGEST_PAGE = 64_000  # bytes that are read in one sitting
 
 
 def package_files() -> list[Path]:
-    """Return the Python files of all packages."""
-    return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    """Return the Python files of all packages but the solutions of exercises."""
+    files = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    return [path for path in files if "solutions" not in path.parts]
 
 
 @cache

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    sys.path[:0] = [str(Path(__file__).resolve().parents[up]) for up in (2, 1)]
 
 from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA, VALUES
 from project.book import (
@@ -171,9 +171,9 @@ def practice() -> dict[str, list[Link]]:
             name = next(name for name, tags in parts.items() if tag in tags)
             found[tag].append(Link(f"notebook {Path(path).name[:2]}", f"{path}#{name}".rstrip("#")))
     for chapter, some in chapters().items():
+        target = f"exercises/README.md#e{int(chapter[:2])}"
         for number, one in enumerate(some, 1):
             for tag in one.tags:
-                target = f"exercises/{chapter}/{number}_{one.name}.py"
                 found[tag].append(Link(f"exercise {chapter[:2]}/{number}", target))
     return found
 

@@ -79,19 +79,16 @@ def files(archive_or_wheel):
         return {m.name.partition("/")[2] for m in archive.getmembers() if m.isfile()}
 
 
-def sources(folder):
-    return {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.py")}
+def sources(folder, pattern="*.py"):
+    found = (path.relative_to(ROOT) for path in (ROOT / folder).rglob(pattern) if path.is_file())
+    return {path.as_posix() for path in found if "__pycache__" not in path.parts}
 
 
 def packaged():
     """The files of the four packages, and the module with the former name of pytest's plugin."""
     packages = ("exactgrad", "bbb_numpy", "bbb_studies", "bbb_course")
-    typed = {f"{package}/py.typed" for package in packages}
-    return (
-        set.union(*map(sources, packages))
-        | typed
-        | {"bbb_course/bugs.json", "bbb_course/cards.json"}
-    )
+    files = set().union(*(sources(package, "*") for package in packages))
+    return files | {"bbb_numpy_pytest.py"}
 
 
 def test_the_wheel_holds_the_packages_and_nothing_else(built):
@@ -108,8 +105,8 @@ def test_the_archive_holds_packages_tests_and_derivations_and_no_results(built):
     assert found - made == (
         packaged()
         | sources("tests")
-        | sources("exercises")
-        | {path.relative_to(ROOT).as_posix() for path in ROOT.glob("exercises/**/*.md")}
+        | sources("tests", "former_page.md")
+        | {"exercises/README.md", "exercises/measure_cards.py"}
         | texts
         | {f"{path.parent.name}/{path.name}" for path in ROOT.glob("d*/*.md")}
         | {"setup.cfg", "pyproject.toml", "Makefile", "MANIFEST.in", "LICENSE", "CITATION.cff"}
@@ -134,5 +131,7 @@ def test_the_wheel_works_with_the_plain_dependencies_alone(built, tmp_path):
     run(python, "-W", "error", "-c", code, cwd=tmp_path)
     said = run(programs / "bbb-numpy", "gradcheck", "--exact", "--plain", cwd=tmp_path)
     assert "every gradient of plain.py is proved\n" in said
+    said = run(programs / "bbb-numpy", "grade", "--copy", "exercises", "02", cwd=tmp_path)
+    assert "templates written: 6" in said
     installed = json.loads(run(python, "-m", "pip", "list", "--format", "json", cwd=tmp_path))
     assert {"numpy", "matplotlib", "tqdm"} <= {package["name"] for package in installed}

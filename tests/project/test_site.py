@@ -139,6 +139,13 @@ def test_a_file_has_a_line_for_each_of_its_lines_whose_tags_lead_to_their_pages(
     assert '<a href="../../tags/k30.html">K30</a>' in shown
 
 
+def test_an_exercise_is_shown_as_students_get_it_without_its_solution(files):
+    page = files["extra/source/bbb_course/solutions/02_free_energy/1_softplus.py.html"]
+    assert "raise</b> NotImplementedError" in page
+    assert "np.log1p" not in page
+    assert "as_dict" in files["extra/source/bbb_course/exercise.py.html"]
+
+
 def test_the_playground_is_shown_below_a_paragraph_that_leads_to_a_preset():
     text = "See [the gap](../site/playground/index.html#preset=gap).\n\nNext.\n"
     paragraphs = pages.convert(text, "derivations/p.md").split("\n\n")
