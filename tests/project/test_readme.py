@@ -51,8 +51,9 @@ def test_the_example_prints_what_the_readme_shows():
     assert np.allclose([float(n) for n in found[:-1]], [float(n) for n in shown[:-1]], rtol=0.02)
 
 
-def test_the_sampling_example_prints_what_the_readme_shows():
-    code, shown = EXAMPLES[1]
+@pytest.mark.parametrize("number", range(1, len(EXAMPLES)))
+def test_every_other_example_prints_what_the_page_shows(number):
+    code, shown = EXAMPLES[number]
     assert printed_by(code) == shown
 
 
