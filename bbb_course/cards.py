@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.gradcheck import check
+from exactgrad import check_gradient
 
 from .exercise import Exercise, Finding, Unusable, Verdict
 
@@ -157,7 +157,7 @@ def gradient_check(one: SimpleNamespace) -> tuple[bool, float]:
         value, d_mu, d_rho = one.value_and_grad(mu, rho, eps, X[rows], y[rows], pi)
         return value, np.concatenate([d_mu, d_rho])
 
-    report = check(of_theta, np.concatenate([MU, RHO]))
+    report = check_gradient(of_theta, np.concatenate([MU, RHO]))
     return not report.passed, report.error
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.exact import prove, prove_same
+from exactgrad import prove, prove_same
 
 from .exercise import NAMES, Answer, Finding, Formula, Unusable, Verdict, ask
 from .keys import find

@@ -2,14 +2,28 @@
 
 `plain` is the report on one screen. The folders are floors, each importing from those before it
 only: `numeric`, `parts`, `model`, `gradients`, `training`, `sampling`, `evaluation`, `learners`,
-`plots`, `cli`. `gradcheck` and `exact` stand beside them. `bbb_studies` repeats the sources on this
-library, and `bbb_course` grades the exercises.
+`plots`, `cli`. Gradients are proved and checked by `exactgrad`, a package of its own. `bbb_studies`
+repeats the sources on this library, and `bbb_course` grades the exercises.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from .exact import prove, prove_hessian, prove_hvp, prove_jacobian, prove_jvp, prove_same, prove_vjp
-from .gradcheck import check, check_hessian, check_hvp, check_jacobian, check_jvp, check_vjp
+from exactgrad import check_gradient as check
+from exactgrad import (
+    check_hessian,
+    check_hvp,
+    check_jacobian,
+    check_jvp,
+    check_vjp,
+    prove,
+    prove_hessian,
+    prove_hvp,
+    prove_jacobian,
+    prove_jvp,
+    prove_same,
+    prove_vjp,
+)
+
 from .gradients import catalogue as _catalogue
 from .gradients.closed_form import ClosedFormKL
 from .gradients.flipout import Flipout

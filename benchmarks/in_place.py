@@ -56,9 +56,9 @@ def place_of(code: types.CodeType) -> Place:
 
 
 class Calls:
-    """Notes which functions of files below `home` are called, in any thread."""
+    """Notes which functions of files below one of `home` are called, in any thread."""
 
-    def __init__(self, home: str) -> None:
+    def __init__(self, home: tuple[str, ...]) -> None:
         self.home = home
 
     def start(self) -> None:
@@ -91,7 +91,7 @@ def changes(
         yield from changes(*inside[0])
 
 
-def functions_of(home: str) -> dict[types.CodeType, list[types.FunctionType]]:
+def functions_of(home: tuple[str, ...]) -> dict[types.CodeType, list[types.FunctionType]]:
     """Return all functions that there are, by their code: also lambdas, closures and methods."""
     found: dict[types.CodeType, list[types.FunctionType]] = {}
     for one in gc.get_objects():
@@ -136,7 +136,7 @@ def passes(item: pytest.Function) -> bool:
 class Judge:
     """A plugin of pytest that runs no tests of its own accord, but answers about mutants."""
 
-    def __init__(self, connection: Any, home: str) -> None:
+    def __init__(self, connection: Any, home: tuple[str, ...]) -> None:
         self.connection, self.calls = connection, Calls(home)
         self.calls.start()  # all that comes before the tests is done once, at import
         self.tests: dict[Place, list[tuple[float, pytest.Function]]] = {}
@@ -216,7 +216,7 @@ class Judge:
 class Answers:
     """A process that has collected `tests`, and answers about mutants."""
 
-    def __init__(self, tests: Sequence[str], home: str) -> None:
+    def __init__(self, tests: Sequence[str], home: tuple[str, ...]) -> None:
         context = multiprocessing.get_context("fork")
         self.here, there = context.Pipe()
         self.process = context.Process(target=self.serve, args=(self.here, there, tests, home))
@@ -225,7 +225,7 @@ class Answers:
         self.collected, self.usable = self.here.recv()
 
     @staticmethod
-    def serve(theirs: Any, connection: Any, tests: Sequence[str], home: str) -> None:
+    def serve(theirs: Any, connection: Any, tests: Sequence[str], home: tuple[str, ...]) -> None:
         """Import, collect, and answer."""
         theirs.close()  # so that this process ends with theirs
         nowhere = os.open(os.devnull, os.O_WRONLY)

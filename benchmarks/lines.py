@@ -38,7 +38,7 @@ from benchmarks.oracles import chosen_for, in_a_fork, lines_run, tree_of  # noqa
 CLASSES = ("named", "listed", "beside", "function", "elsewhere", "none")
 TOLD = re.compile(r"look at line (\d+) of ([\w.]+), `.*`((?:, then line \d+)*)")
 GOLDEN = 0.6180339887498949  # whose multiples modulo 1 are spread evenly, however many there are
-GALLERY = ROOT / "tests" / "exact" / "gallery.py"
+GALLERY = ROOT / "tests" / "gallery" / "gallery.py"
 
 
 class Subject(NamedTuple):
@@ -92,14 +92,14 @@ def asked(path: Path, key: str, subjects: Sequence[Subject], functions: Any) -> 
 def of_library(only: Sequence[str]) -> Any:
     """Return all mutants, each with its file and how to get its subjects."""
     cases = importlib.import_module("exact_cases")
-    matrix = importlib.import_module("bbb_numpy.gradients.matrix")
+    combinations = importlib.import_module("bbb_numpy.combinations")
     _, traced = in_a_fork(lambda: (0, lines_run()), 600, quiet=False)
 
     def subject(number: int, which: Sequence[str]) -> Subject:
-        case = cases.numbered_case(number, matrix.Combination(*which), far_left=-4.0)
+        case = cases.numbered_case(number, combinations.Combination(*which), far_left=-4.0)
         return Subject(
-            lambda: matrix.prove_case(case, number),
-            lambda: float(matrix._value_and_grad(case, case.theta, case.theta, *case[2:])[0]),
+            lambda: combinations.prove_case(case, number),
+            lambda: float(combinations._value_and_grad(case, case.theta, case.theta, *case[2:])[0]),
         )
 
     def subjects(mutant: Mutant, path: Path) -> list[Subject]:
@@ -110,8 +110,8 @@ def of_library(only: Sequence[str]) -> Any:
 
 def of_users() -> Any:
     """Return the same of the gallery's programs."""
-    prove = importlib.import_module("bbb_numpy.exact").prove
-    programs = importlib.import_module("exact.gallery").GALLERY
+    prove = importlib.import_module("exactgrad").prove
+    programs = importlib.import_module("gallery.gallery").GALLERY
 
     def subjects(mutant: Mutant, path: Path) -> list[Subject]:
         codes = [(one, one.function.__code__) for one in programs if one.verdict == "proved"]

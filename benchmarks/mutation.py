@@ -57,8 +57,10 @@ from benchmarks.oracles import (  # noqa: E402
 RESULTS = ROOT / "benchmarks" / "results" / "mutation.json"
 REASONS = ROOT / "benchmarks" / "mutation_reasons.json"
 PAGE = ROOT / "benchmarks" / "mutation.md"
-FOLDERS = ("exact", "numeric", "parts", "model", "gradients", "training", "sampling", "evaluation")
-SINGLE = ("plain",)
+FOLDERS = ("numeric", "parts", "model", "gradients", "training", "sampling", "evaluation")
+SINGLE = ("plain", "combinations")
+PROVER = "exactgrad"  # its modules have the name of the package in theirs
+HOMES = (str(ROOT / "bbb_numpy"), str(ROOT / PROVER))
 DEFAULTS = "tests/project/test_signatures.py::test_public_names_and_defaults_are_written_down"
 SLOW_TO_IMPORT = ("numpy", "scipy.special", "scipy.stats", "scipy.optimize", "autograd.scipy",
                   "hypothesis.extra.numpy", "sklearn.model_selection", "matplotlib.pyplot",
@@ -66,8 +68,9 @@ SLOW_TO_IMPORT = ("numpy", "scipy.special", "scipy.stats", "scipy.optimize", "au
 
 # Tests of a module, where its mirrored file is not all or has another name
 MORE = {
-    "exact/wrong": "exact/test_large",
-    "exact": "exact/test_as_numpy exact/test_laws exact/test_attacks exact/test_proofs",
+    "exactgrad": "exactgrad/test_as_numpy exactgrad/test_laws exactgrad/test_attacks "
+    "exactgrad/test_proofs exactgrad/test_large",
+    "combinations": "test_combinations",
     "plain": "test_plain",
     "numeric/files": "sampling/test_resuming learners/test_checkpoint",
     "numeric/standardisation": "learners/test_regressor",
@@ -80,9 +83,9 @@ MORE = {
     "parts": "parts/test_refusals parts/test_purity model/test_log_joint gradients/test_purity "
     "test_plain",
     "model": "gradients/test_family",
-    "gradients/catalogue": "gradients/test_checklist gradients/test_matrix",
+    "gradients/catalogue": "gradients/test_checklist test_combinations",
     "gradients": "gradients/test_family gradients/test_purity gradients/test_closed_form "
-    "gradients/test_matrix",
+    "test_combinations",
     "training/recipe": "training/test_loop",
     "training/state": "training/test_loop",
     "training/stopping": "training/test_loop model/test_kl_weights",
@@ -128,19 +131,30 @@ class Mutated(importlib.machinery.SourceFileLoader):
 
 
 def mirrored(module: str) -> str:
-    """Return the place of a module's own tests, such as parts/test_priors."""
+    """Return the place of a module's own tests, such as parts/test_priors.
+
+    Those of the prover stand in one folder.
+    """
     folder, _, name = module.rpartition("/")
+    if folder.startswith(PROVER):
+        folder = PROVER
     return f"{folder}/test_{name}".strip("/")
 
 
 def tests_of(module: str) -> list[str]:
     """Return the tests of a module: of its defaults, its mirror, and those that `MORE` names."""
-    folder = module.rpartition("/")[0]
+    folder = PROVER if module.startswith(PROVER) else module.rpartition("/")[0]
     named = f"{mirrored(module)} {MORE.get(module, '')} {MORE.get(folder, '')}".split()
     files = [ROOT / "tests" / f"{one}.py" for one in dict.fromkeys(named)]
     found = [str(file.relative_to(ROOT)) for file in files if file.exists()]
-    dotted = f"bbb_numpy.{module.replace('/', '.')}"
+    dotted = dotted_name(module)
     return [*([f"{DEFAULTS}[{dotted}]"] if dotted in signatures.modules() else []), *found]
+
+
+def dotted_name(module: str) -> str:
+    """Return the name by which a module is imported."""
+    name = module.replace("/", ".")
+    return name if module.startswith(PROVER) else f"bbb_numpy.{name}"
 
 
 def fate(
@@ -180,7 +194,10 @@ def modules(only: Sequence[str]) -> list[str]:
     package = ROOT / "bbb_numpy"
     files = [package / f"{name}.py" for name in SINGLE]
     files += [file for folder in FOLDERS for file in sorted((package / folder).rglob("*.py"))]
-    names = [str(f.relative_to(package).with_suffix("")) for f in files if f.stem != "__init__"]
+    names = [str(file.relative_to(package).with_suffix("")) for file in files]
+    prover = sorted((ROOT / PROVER).rglob("*.py"))
+    names += [str(file.relative_to(ROOT).with_suffix("")) for file in prover]
+    names = [name for name in names if not name.endswith(("__init__", "__main__"))]
     return [name for name in names if not only or any(f"{name}/".startswith(f"{o}/") for o in only)]
 
 
@@ -189,7 +206,7 @@ def tests_for(asked: Iterable[str]) -> list[str]:
 
     The proofs of all combinations take minutes, and tell what the oracle of a few has told before.
     """
-    folders = {ROOT / "tests" / module.rpartition("/")[0] for module in asked} - {ROOT / "tests"}
+    folders = {(ROOT / "tests" / mirrored(module)).parent for module in asked} - {ROOT / "tests"}
     found = {file for folder in folders for file in folder.rglob("test_*.py")}
     files = {str(file.relative_to(ROOT)) for file in found if file.stem != "test_exact"}
     return sorted(files.union(*(tests_of(module) for module in asked)))
@@ -199,7 +216,7 @@ def slow_fates(module: str, keys: Sequence[str], traced: Sequence[Any]) -> dict[
     """Return the fate of mutants that cannot be judged in place: each is imported anew."""
     path, tree = tree_of(module)
     every, files = keyed(tree), tests_of(module)
-    name = "bbb_numpy." + module.replace("/", ".")
+    name = dotted_name(module)
 
     def ask(mutant: Mutant | None, tree: ast.Module, seconds: int) -> int:
         chosen = chosen_for(mutant, path, traced) if mutant else ()
@@ -320,7 +337,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name in SLOW_TO_IMPORT:
             importlib.import_module(name)
         _, traced = in_a_fork(lambda: (SURVIVED, lines_run()), 600, quiet=False)
-        answers = Answers(tests_for(asked), str(ROOT / "bbb_numpy"))
+        answers = Answers(tests_for(asked), HOMES)
         print(f"{answers.usable} of {answers.collected} tests can be run again", file=sys.stderr)
         try:
             for module, keys in asked.items():

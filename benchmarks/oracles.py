@@ -33,8 +33,10 @@ Combinations = Sequence[tuple[int, Sequence[str]]]  # each with its number among
 
 
 def tree_of(module: str) -> tuple[Path, ast.Module]:
-    """Return the file of a module and its syntax tree."""
-    path = ROOT / "bbb_numpy" / f"{module}.py"
+    """Return the file and the syntax tree of parts/priors, or exactgrad/proofs."""
+    path = ROOT / f"{module}.py"
+    if not path.is_file():
+        path = ROOT / "bbb_numpy" / f"{module}.py"
     return path, ast.parse(path.read_text(encoding="utf-8"))
 
 
@@ -81,7 +83,7 @@ def run_tests(files: Sequence[str]) -> bool:
 def proved(chosen: Combinations) -> bool:
     """Whether all gradients are proved, and then all values."""
     cases = importlib.import_module("exact_cases")
-    combination = importlib.import_module("bbb_numpy.gradients.matrix").Combination
+    combination = importlib.import_module("bbb_numpy.combinations").Combination
     return all(
         cases.prove_gradient(number, combination(*which)).proved for number, which in chosen
     ) and all(cases.proved_value(number, combination(*which)) for number, which in chosen)
@@ -95,7 +97,7 @@ def lines_run() -> dict[str, list[Any]]:
 
     def trace(frame: Any, event: str, _: Any) -> Any:
         path = frame.f_code.co_filename
-        if not path.startswith(home) or "/exact/" in path:
+        if not path.startswith(home):
             return None
         seen.add((path, frame.f_lineno))
         return trace

@@ -275,7 +275,7 @@ assert [bbb.prove(program, t).verdict for program in laws.values()] == ["proved"
 # %%
 from scipy.special import dawsn
 
-from bbb_numpy.exact import function
+from exactgrad import function
 
 
 def dawson(t):

@@ -33,8 +33,8 @@ START = (
 )  # fmt: skip
 DEFINED = frozenset(book.DEFINED)
 FLOORS = (  # in reading order
-    "plain", "gradcheck", "exact", "numeric", "parts", "model", "gradients", "training", "sampling",
-    "evaluation", "learners", "plots", "cli",
+    "plain", "numeric", "parts", "model", "gradients", "training", "sampling",
+    "evaluation", "combinations", "learners", "plots", "cli",
 )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def crawl() -> Found:
                     for p in sorted((ROOT / path).iterdir())
                     if p.suffix == ".py" or (p.is_dir() and list(p.glob("*.py")))
                 ]
-    found.sources.update(p.relative_to(ROOT).as_posix() for p in ROOT.glob("bbb_*/**/*.py"))
+    found.sources.update(p.relative_to(ROOT).as_posix() for p in book.package_files())
     found.sources.update(path for tests in tests_of().values() for path, _ in tests)
     found.sources.update(p.path for each in proofs().values() for p in each)
     return found
@@ -225,7 +225,7 @@ def public(path: Path) -> list[str]:
 def modules() -> dict[str, list[str]]:
     """Return the modules of the packages that define something public, in reading order."""
     found = {}
-    for path in sorted(ROOT.glob("bbb_*/**/*.py")):
+    for path in book.package_files():
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         if public(path) and name.count(".") and not name.endswith("__main__"):
             found[name] = public(path)
@@ -234,7 +234,7 @@ def modules() -> dict[str, list[str]]:
         package, folder, *_ = name.split(".")
         if package == "bbb_numpy" and folder in FLOORS:
             return FLOORS.index(folder), name
-        return len(FLOORS) + ("bbb_numpy", "bbb_studies", "bbb_course").index(package), name
+        return len(FLOORS) + book.PACKAGES.index(package), name
 
     return {name: found[name] for name in sorted(found, key=place)}
 
@@ -243,6 +243,7 @@ def exported() -> list[str]:
     """Return the public names of the package, each with the module that defines it."""
     where = {name: module for module, names in reversed(modules().items()) for name in names}
     names = ast.literal_eval(book.names_of(text.parsed("bbb_numpy/__init__.py"))["__all__"])
+    names = ["check_gradient" if name == "check" else name for name in names]  # as it is defined
     return [f"{where[name]}.{name}" for name in names if name in where]
 
 
@@ -259,7 +260,7 @@ def api() -> dict[str, str]:
             folder = inner if package == "bbb_numpy" else package
             rows += ["", f"``{folder}``", "-" * (len(folder) + 4), ""]
         listed = ", ".join(names)
-        if package != "bbb_numpy":  # read where they stand
+        if package in ("bbb_studies", "bbb_course"):  # read where they stand
             file = text.source_page(text.module_file(module))
             rows.append(f"* `{module} <../{file}.html#L-1>`__: {listed}")
             continue

@@ -13,10 +13,10 @@ import textbook
 from scipy import special
 
 from bbb_numpy import EUBO, Flipout, FreeEnergy, LayerwiseGaussianPrior, ScaleMixturePrior
-from bbb_numpy.exact import prove_same
-from bbb_numpy.gradients.matrix import estimator, problem, prove_case
+from bbb_numpy.combinations import estimator, problem, prove_case
 from bbb_numpy.numeric.elementary import gamma_half_step
 from bbb_numpy.parts.activations import ACTIVATIONS
+from exactgrad import prove_same
 
 # inputs, hidden widths, outputs K, samples S, rows B: in the first all different, 1 everywhere
 SHAPES = [(1, (3,), 2, 4, 5), (4, (3,), 1, 2, 3), (2, (1,), 3, 4, 2), (3, (), 2, 4, 1),

@@ -9,8 +9,15 @@ from covering import covering
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
-from bbb_numpy.gradients import matrix
+from bbb_numpy import (
+    MLP,
+    GaussianLikelihood,
+    GaussianPrior,
+    MeanField,
+    Model,
+    Reparameterised,
+    combinations,
+)
 from bbb_numpy.model.objectives import free_energy
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import softplus_parts
@@ -71,9 +78,9 @@ def changed(part, **methods):
 
 
 VALID, INVALID = [], {}
-for _which in matrix.combinations():
+for _which in combinations.combinations():
     try:
-        matrix.estimator(_which)
+        combinations.estimator(_which)
         VALID.append(_which)
     except ValueError as _error:
         INVALID[_which] = str(_error)
@@ -217,9 +224,9 @@ def small_cases(draw, which):
     inputs, hidden, targets = draw(st.sampled_from(SHAPES))
     activation = draw(st.sampled_from(list(ACTIVATIONS)))
     samples = draw(st.sampled_from([2, 4] if "antithetic" in which.estimator else [1, 2, 4]))
-    built = matrix.estimator(which, inputs, hidden, targets, activation)
+    built = combinations.estimator(which, inputs, hidden, targets, activation)
     rng, rows = np.random.default_rng(draw(seeds)), draw(st.integers(0, 3))
-    return matrix.problem(built, rng, samples, rows, draw(st.sampled_from([1.0, 0.7])))
+    return combinations.problem(built, rng, samples, rows, draw(st.sampled_from([1.0, 0.7])))
 
 
 def params_of(prior, dtype=np.float64):

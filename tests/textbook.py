@@ -171,7 +171,7 @@ def log_likelihood(likelihood, params, f, y):
     return of(LIKELIHOODS, likelihood)(Numpy, likelihood, params, f, y)
 
 
-# --- losses: (like, theta, case) -> value, for a Case of bbb_numpy.gradients.matrix
+# --- losses: (like, theta, case) -> value, for a Case of bbb_numpy.combinations
 
 
 def blocks_of(theta, layout):

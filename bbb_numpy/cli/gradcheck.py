@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from .. import plain
-from ..exact import prove
-from ..gradcheck import BARS, check, format_table
-from ..gradients import matrix
+from exactgrad import command, prove
+from exactgrad.gradcheck import BARS, check_gradient, format_table
+
+from .. import combinations, plain
 from ..gradients.catalogue import ACTIVATIONS
 from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
@@ -99,9 +99,9 @@ def gradcheck(args: argparse.Namespace) -> int:
 def _all(args: argparse.Namespace) -> int:
     """Check or prove all valid combinations, and count why the others are refused."""
     valid, refused = {}, Counter[str]()
-    for which in matrix.combinations():
+    for which in combinations.combinations():
         try:
-            valid[which] = matrix.estimator(which, activation=args.activation)
+            valid[which] = combinations.estimator(which, activation=args.activation)
         except ValueError as error:
             refused[str(error)] += 1
     said, passed = (_prove_all if args.exact else _check_all)(args, valid)
@@ -125,14 +125,15 @@ def _check_all(args: argparse.Namespace, valid: Mapping[Any, Any]) -> tuple[str,
     for method in methods:
         errors, skipped = {}, []
         for which, built in _shown(valid):
-            case = matrix.problem(built, np.random.default_rng(args.seed))
-            report = matrix.check_case(case, method, args.most if method == "central" else None)
+            case = combinations.problem(built, np.random.default_rng(args.seed))
+            most = args.most if method == "central" else None
+            report = combinations.check_case(case, method, most)
             errors[which] = report.error
             skipped.append(report.skipped)
             if not report.passed:
                 failed.append(f"\nFAILED: {which}\n{report}")
         print(f"largest relative error of each gradient against {ORACLES[method]}\n")
-        print(matrix.format_matrix(errors))
+        print(combinations.format_matrix(errors))
         worst = max(errors, key=lambda which: errors[which])
         print(
             f"\n{len(errors)} valid combinations, largest {method} error {errors[worst]:.1e} "
@@ -148,8 +149,8 @@ def _prove_all(args: argparse.Namespace, valid: Mapping[Any, Any]) -> tuple[str,
     """Prove combinations, up to the first that fails."""
     tried, proved = Counter[Any](), Counter[Any]()
     for which, built in _shown(valid):
-        case = matrix.problem(built, np.random.default_rng(args.seed), samples=2)
-        proof = matrix.prove_case(case, args.seed)
+        case = combinations.problem(built, np.random.default_rng(args.seed), samples=2)
+        proof = combinations.prove_case(case, args.seed)
         line = which.posterior, which.estimator, which.objective
         tried[line] += 1
         proved[line] += proof.proved
@@ -239,7 +240,7 @@ def _check(args: argparse.Namespace, subject: Subject) -> bool:
     how |= {"most": args.most, "rng": np.random.default_rng(args.seed)}
     found = {
         method: {
-            title: check(formula, subject.theta, *subject.given, method=method, **how)
+            title: check_gradient(formula, subject.theta, *subject.given, method=method, **how)
             for title, formula in subject.formulas.items()
         }
         for method in ([args.method] if args.method in BARS else BARS)
@@ -266,7 +267,7 @@ def _check(args: argparse.Namespace, subject: Subject) -> bool:
 
 
 def add_parsers(commands: Commands) -> None:
-    """Add the subcommand gradcheck."""
+    """Add the subcommands gradcheck and prove."""
     parser = add_command(commands, "gradcheck", gradcheck)
     text = (
         "check every combination of prior, likelihood, posterior, estimator and objective; of the "
@@ -284,3 +285,4 @@ def add_parsers(commands: Commands) -> None:
     most = "coordinates per block at most"
     parser.add_argument("--most", type=at_least_one, default=MOST, help=most)
     parser.add_argument("--seed", type=at_least_zero, default=0)
+    command.add_arguments(add_command(commands, "prove", command.run))

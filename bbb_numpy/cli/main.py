@@ -18,6 +18,7 @@ __all__ = ["main"]
 # subcommand: the module that adds its parser, in the order of --help
 COMMANDS = {
     "gradcheck": "bbb_numpy.cli.gradcheck",
+    "prove": "bbb_numpy.cli.gradcheck",
     "fit": "bbb_numpy.cli.fit",
     "predict": "bbb_numpy.cli.fit",
     "evaluate": "bbb_numpy.cli.evaluate",

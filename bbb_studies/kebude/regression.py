@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bbb_numpy import check
 from bbb_numpy.evaluation.predictive import BAND, Predictive, predict
-from bbb_numpy.gradcheck import check
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.numeric.elementary import softplus

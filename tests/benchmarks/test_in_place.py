@@ -150,7 +150,7 @@ def test_tests_that_call_the_function_and_pass_alone_are_asked(tmp_path):
     keys = list(keyed(mutation.tree_of("numeric/layout")[1]))
     size = next(key for key in keys if key.startswith("Layout.coordinate: "))
     tests = ["tests/numeric/test_layout.py", str(tmp_path / "test_alone.py")]
-    answers = Answers(tests, str(mutation.ROOT / "bbb_numpy"))
+    answers = Answers(tests, mutation.HOMES)
     try:
         assert answers.usable == answers.collected - 2 > 3
         assert answers.ask("numeric/layout", {size: ()}, 10.0) == {size: TESTS}

@@ -12,8 +12,8 @@ from covering import covering
 from exact_cases import FAR_LEFT, is_sum, numbered_case, prove_gradient, prove_value
 from problems import CHECKED, PAIRS, VALID
 
+from bbb_numpy.combinations import prove_case
 from bbb_numpy.gradients.catalogue import LIKELIHOODS, POSTERIORS
-from bbb_numpy.gradients.matrix import prove_case
 
 
 def value_of(which):

@@ -6,12 +6,12 @@ import pytest
 from problems import PAIRS, linear_problem
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
+from bbb_numpy.combinations import estimator, problem
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.family import is_linear
 from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.importance import DoublyReparameterised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
-from bbb_numpy.gradients.matrix import estimator, problem
 from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.model.objectives import EUBO, MAP, MLE, TERMS, FreeEnergy, Renyi
 from bbb_numpy.numeric.buffers import Buffers

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import VALID, examples, seeds
 
+from bbb_numpy.combinations import Case, estimator, problem
 from bbb_numpy.gradients.catalogue import LIKELIHOODS, PRIORS
-from bbb_numpy.gradients.matrix import Case, estimator, problem
 from bbb_numpy.parts.activations import ACTIVATIONS
 
 SAMPLED = [which for which in VALID if which.estimator in ("reparameterised", "antithetic")]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from problems import JOINTS, PAIRS, examples, seeds, small_cases
 from purity import Pass, bits, blank, faults, sealed, soil
 
-from bbb_numpy.gradients.matrix import estimator, problem
+from bbb_numpy.combinations import estimator, problem
 from bbb_numpy.gradients.reparameterised import Frozen
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.buffers import Buffers

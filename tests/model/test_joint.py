@@ -5,7 +5,7 @@ import pytest
 from problems import JOINTS
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
-from bbb_numpy.gradients.matrix import estimator, problem
+from bbb_numpy.combinations import estimator, problem
 from bbb_numpy.numeric.buffers import Buffers
 
 

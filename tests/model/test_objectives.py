@@ -18,7 +18,6 @@ from problems import (
 )
 
 from bbb_numpy.evaluation.certificate import pac_bayes
-from bbb_numpy.exact import prove, prove_same
 from bbb_numpy.model.objectives import (
     EUBO,
     MAP,
@@ -31,6 +30,7 @@ from bbb_numpy.model.objectives import (
     free_energy,
     log_weights,
 )
+from exactgrad import prove, prove_same
 
 ALPHAS = [-1.0, 0.0, 0.5, 0.999, 1.0 - 3e-5, 1.0, 1.0 + 1e-9, 1.001, 2.0, 5.0]
 OBJECTIVES = [

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bbb_numpy import MLP
-from bbb_numpy.exact import prove, prove_same
 from bbb_numpy.parts.activations import ACTIVATIONS
 from bbb_numpy.parts.network import activate
+from exactgrad import prove, prove_same
 
 SMOOTH = [name for name in ACTIVATIONS if name != "relu"]
 REAL = st.floats(-30.0, 30.0)

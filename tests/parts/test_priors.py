@@ -18,9 +18,9 @@ from scipy import stats
 from scipy.integrate import cumulative_trapezoid
 
 from bbb_numpy import MLP, Adam, CategoricalLikelihood, GaussianPrior, MeanField, Model
+from bbb_numpy.combinations import Case, prove_case
 from bbb_numpy.gradients.catalogue import CHECKED_PRIORS
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.gradients.matrix import Case, prove_case
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.elementary import LOG_2PI

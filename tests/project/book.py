@@ -14,6 +14,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "derivations.md"
 PLAIN = "bbb_numpy/plain.py"
+PACKAGES = ("bbb_numpy", "exactgrad", "bbb_studies", "bbb_course")
 # The families in the order of the document, and how many equations each has (None: any number).
 FAMILIES = {"K": 44, "R": 10, "W": 6, "M": 22, "G": 8, "D": None}
 MARK = "pytest.mark.equation"
@@ -258,12 +259,17 @@ DEFINED = [entry.tag for entry in ENTRIES]
 LARGEST_PAGE = 64_000  # bytes that are read in one sitting
 
 
+def package_files() -> list[Path]:
+    """Return the Python files of all packages."""
+    return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+
 @cache
 def tags_in_code() -> dict[str, set[str]]:
     """Return the tags in the docstrings and comments of each file of the package."""
     return {
         path.relative_to(ROOT).as_posix(): tags_in(prose(path.read_text("utf-8")), FAMILIES)
-        for path in sorted(ROOT.glob("bbb_*/**/*.py"))
+        for path in package_files()
     }
 
 

@@ -24,6 +24,7 @@ from project.book import (
     DEFINED,
     ENTRIES,
     FAMILIES,
+    PACKAGES,
     PAGES,
     ROOT,
     VERBATIM,
@@ -32,6 +33,7 @@ from project.book import (
     claims,
     notebooks,
     outside_fences,
+    package_files,
     prose,
     tags_in,
     textbook_tags,
@@ -39,10 +41,9 @@ from project.book import (
 
 PAGE = ROOT / "proofs.md"
 FOLDER = "tests/derivations"
-PACKAGES = ("bbb_numpy", "bbb_studies", "bbb_course")
 FLOORS = (  # in reading order
     *("plain", "numeric", "parts", "model", "gradients", "training", "sampling", "evaluation"),
-    *("learners", "exact"),
+    *("combinations", "learners"),
 )
 MOST_CODES = 3  # definitions that a row names
 HEAD = """# Proofs
@@ -146,9 +147,9 @@ def codes() -> dict[str, list[Code]]:
     A line of code before a docstring, a comment of one tag before that of many.
     """
     found: dict[str, list[tuple[tuple[bool, bool, bool, int], Code]]] = {t: [] for t in DEFINED}
-    for path in sorted(ROOT.glob("bbb_*/**/*.py"), key=place):
+    for path in sorted(package_files(), key=place):
         for tag, shared, code in tagged(path):
-            ours = path.parts[len(ROOT.parts)] == PACKAGES[0]
+            ours = path.parts[len(ROOT.parts)] in PACKAGES[:2]
             found[tag].append(((not code.line, not ours, not code.name, shared), code))
     best: dict[str, list[Code]] = {}
     for tag, each in found.items():

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bbb_numpy.gradcheck import check
 from bbb_studies.blundell import mnist
 from bbb_studies.blundell.mnist import Candidate, Settings, lay_out
 from bbb_studies.data.mnist import MNIST
 from bbb_studies.kit import classes_of_mean
+from exactgrad import check_gradient
 
 TINY = Settings(train=1200, validation=200, test=200, batch=32, search=2, draws=4, pruning_draws=2)
 WORDS, MINIMISED, NUMBER = mnist.COLUMNS
@@ -261,7 +261,7 @@ def dropped():
 
 def test_the_gradient_of_dropout_is_that_of_its_cost(dropped):
     family, (theta, *given) = dropped
-    report = check(lambda theta: family.value_and_grad(theta, *given), theta, most=300)
+    report = check_gradient(lambda theta: family.value_and_grad(theta, *given), theta, most=300)
     assert report.passed, report
 
 

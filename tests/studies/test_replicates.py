@@ -16,7 +16,6 @@ from bbb_numpy import (
     NonFiniteError,
     Reparameterised,
 )
-from bbb_numpy.exact import prove
 from bbb_numpy.model.kl_weights import LinearWarmUp, geometric_kl_weights
 from bbb_numpy.model.objectives import MAP, FreeEnergy, Renyi, free_energy
 from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
@@ -27,6 +26,7 @@ from bbb_numpy.training import EarlyStopping, Recipe, fit, start
 from bbb_studies import replicates
 from bbb_studies.replicated import replicated
 from bbb_studies.replicates import fit_replicates, stack
+from exactgrad import prove
 
 R, ROWS = 3, 21
 LEARNED = GaussianLikelihood(0.3, learn=True)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import seeds
 
-from bbb_numpy.exact import prove
 from bbb_studies.advi import Blockwise, Identity, Log, Logit, Ordered, Softplus
+from exactgrad import prove
 
 SIZE = 3
 MIXED = Blockwise(

@@ -19,7 +19,6 @@ from bbb_numpy import (
     StudentTLikelihood,
 )
 from bbb_numpy.evaluation import predictive, quantiles
-from bbb_numpy.exact import prove, prove_jacobian, prove_jvp
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.network import forward, jvp
 from bbb_numpy.training import Recipe
@@ -36,6 +35,7 @@ from bbb_numpy.training.laplace import (
 )
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_numpy.training.recipe import Rows
+from exactgrad import prove, prove_jacobian, prove_jvp
 
 NETS = [MLP((1, 3, 1)), MLP((2, 3, 2, 3), "tanh"), MLP((3, 2))]
 LIKELIHOODS = {

@@ -8,7 +8,6 @@ import pytest
 from uci_trials import TINY, part, toy
 
 from bbb_numpy.evaluation.predictive import mixture
-from bbb_numpy.gradcheck import check
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.model.objectives import MAP
@@ -22,6 +21,7 @@ from bbb_studies.dropout import Dropout
 from bbb_studies.uci import methods
 from bbb_studies.uci.methods import METHODS, SAMPLERS, Candidate, Fit, fit
 from bbb_studies.uci.trials import Scaled
+from exactgrad import check_gradient
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
 PRIORS = [Candidate(None), Candidate(1.0), Candidate(2.0)]
@@ -174,7 +174,8 @@ def test_the_gradient_of_dropout_is_that_of_its_cost_with_prior_and_noise():
     noise = family.draw(rng, 1, 7)
     family.fill(rng, noise)
     theta = family.init(rng)
-    assert check(lambda theta: family.value_and_grad(theta, noise, x, y, 0.3), theta).passed
+    report = check_gradient(lambda theta: family.value_and_grad(theta, noise, x, y, 0.3), theta)
+    assert report.passed
     whole = replace(family, rates=(0.0, 0.0)).value_and_grad(theta, noise, x, y, 0.3)
     point = Reparameterised(family.model, PointMass(), MAP())
     theirs = point.value_and_grad(theta, np.empty((1, 0)), x, y, 0.3)

@@ -1,0 +1,79 @@
+"""Prove or refute hand-written gradients of NumPy functions in exact arithmetic.
+
+>>> import numpy as np
+>>> from exactgrad import prove
+>>> print(prove(lambda x: ((x**3).sum(), 3 * x**2), np.array([0.5, -1.5])))
+proved: all 2 derivatives are exact
+>>> print(prove(lambda x: ((x**3).sum(), 2 * x**2), np.array([0.5, -1.5])))
+refuted: 2 of 2 derivatives are wrong
+  x[0]: by hand 0.5, right 0.75, too small by 0.25
+  x[1]: by hand 4.5, right 6.75, too small by 2.25
+  they are 2/3 of what is right
+
+The path of a proof, and of the folders: `trace` runs the function on exact numbers of the `fields`,
+`verdict` compares the gradient with the derivative of the value, `blame` looks for the line of a
+wrong one. `proofs` is what users call, `derivatives` the same for products with Jacobians and
+Hessians, `structures` lays out dicts and lists of arrays flat. `gradcheck` compares with measured
+slopes, in floats. NumPy is all that it needs.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .derivatives import prove_hessian, prove_hvp, prove_jacobian, prove_jvp, prove_vjp
+    from .gradcheck import (
+        check_gradient,
+        check_hessian,
+        check_hvp,
+        check_jacobian,
+        check_jvp,
+        check_vjp,
+    )
+    from .proofs import Proof, assert_proved, prove, prove_same, still
+    from .trace.functions import function
+
+__all__ = [
+    "Proof",
+    "assert_proved",
+    "check_gradient",
+    "check_hessian",
+    "check_hvp",
+    "check_jacobian",
+    "check_jvp",
+    "check_vjp",
+    "function",
+    "prove",
+    "prove_hessian",
+    "prove_hvp",
+    "prove_jacobian",
+    "prove_jvp",
+    "prove_same",
+    "prove_vjp",
+    "still",
+]
+
+_MODULES = {
+    "derivatives": ("prove_hessian", "prove_hvp", "prove_jacobian", "prove_jvp", "prove_vjp"),
+    "gradcheck": (
+        "check_gradient",
+        "check_hessian",
+        "check_hvp",
+        "check_jacobian",
+        "check_jvp",
+        "check_vjp",
+    ),
+    "proofs": ("Proof", "assert_proved", "prove", "prove_same", "still"),
+    "trace.functions": ("function",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for.
+
+    pytest imports this package with its plugin, before a test session has set the threads of BLAS.
+    """
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f".{module}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""Where a wrong gradient goes wrong: the line to look at first, and the mistake in words."""

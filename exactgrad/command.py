@@ -1,0 +1,133 @@
+"""Prove a gradient from the command line: ``exactgrad file.py::function --theta 3``.
+
+The exit status is 0 if it is proved, 1 if it is not, 2 if the question makes no sense.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .proofs import prove
+
+__all__ = ["add_arguments", "main", "run"]
+
+VALUES = "numbers (0.1,0.2), a shape of random ones (5x3, or 3 for a vector) or a .npy file"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prove the gradient that the arguments name, print the verdict, return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="exactgrad", description="Prove or refute a hand-written gradient."
+    )
+    add_arguments(parser)
+    arguments = parser.parse_args(argv)
+    try:
+        return run(arguments)
+    except ValueError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes to a parser."""
+    parser.add_argument("function", help="file.py::function or module:function")
+    parser.add_argument("arguments", nargs="*", help=f"what it takes after theta, each {VALUES}")
+    parser.add_argument("--theta", required=True, help=f"{VALUES}; negative: --theta=-1,2")
+    parser.add_argument("--data", help="a .npz file with further arguments, by their names")
+    parser.add_argument("--seed", type=int, default=0, help="of random numbers, 0 or more")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prove or refute a hand-written gradient of a file or module; return the exit status.
+
+    Raises
+    ------
+    ValueError
+        If the function cannot be imported or called with these arguments, or returns no pair of a
+        value and a gradient.
+    """
+    if options.seed < 0:
+        raise ValueError(f"--seed is a whole number, 0 or more; got {options.seed}")
+    rng = np.random.default_rng(options.seed)
+    function = _function(options.function)
+    theta = np.ravel(_values("--theta", options.theta, rng)).astype(float)
+    positional = [_values("an argument", text, rng) for text in options.arguments]
+    named = _loaded(options.data, ".npz") if options.data else {}
+    arguments = _bound(function, theta, positional, named)
+    try:
+        proof = prove(function, theta, *arguments, seed=options.seed)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+    print(proof)
+    return 0 if proof else 1
+
+
+def _function(text: str) -> Callable[..., Any]:
+    """Return the function that ``file.py::function`` or ``module:function`` names."""
+    place, _, name = text.rpartition(":")
+    place = place.removesuffix(":")
+    if not place or not name:
+        raise ValueError(f"say file.py::function or module:function; got {text!r}")
+    path = Path(place)
+    if path.suffix == ".py" and not path.is_file():
+        raise ValueError(f"there is no file {place}")
+    sys.path.insert(0, str(path.resolve().parent) if path.suffix == ".py" else "")
+    try:
+        if path.suffix != ".py":
+            module = import_module(place)
+        else:  # its name may be that of a module of Python's
+            spec: Any = spec_from_file_location(f"file {path.stem}", path)
+            module = sys.modules[spec.name] = module_from_spec(spec)
+            spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
+    found: Any = getattr(module, name, None)
+    if not callable(found):
+        own = [key for key, one in vars(module).items() if inspect.isfunction(one)]
+        raise ValueError(f"{place} has no function {name}; it has {', '.join(own) or 'none'}")
+    return found
+
+
+def _values(what: str, text: str, rng: np.random.Generator) -> Any:
+    """Return numbers, random numbers of a shape, or those of a file; one number is a float."""
+    if text.endswith(".npy"):
+        return _loaded(text, ".npy")
+    if re.fullmatch(r"\d+(x\d+)*", text):
+        return rng.standard_normal([int(size) for size in text.split("x")])
+    try:
+        numbers = [float(part) for part in text.removesuffix(",").split(",")]
+    except ValueError:
+        raise ValueError(f"{what} is {VALUES}; got {text!r}") from None
+    return np.array(numbers) if "," in text else numbers[0]
+
+
+def _loaded(path: str, ending: str) -> Any:
+    if not path.endswith(ending):
+        raise ValueError(f"a {ending} file is wanted here; got {path!r}")
+    try:
+        found = np.load(path)
+        return dict(found) if ending == ".npz" else found
+    except (OSError, ValueError, EOFError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+def _bound(function: Any, theta: Any, given: list[Any], named: Any) -> Sequence[Any]:
+    """Return the arguments after theta in the order of the function's."""
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(theta, *given, **named)
+    except TypeError as error:
+        shapes = [f"an argument of shape {np.shape(one)}" for one in given]
+        came = ", ".join(["theta", *shapes, *named])
+        raise ValueError(f"the function takes {signature}; got {came}: {error}") from error
+    return list(bound.arguments.values())[1:] if named else given

@@ -1,0 +1,1 @@
+"""The numbers of a proof: residues in finite fields, and sixty decimal digits."""

@@ -1,0 +1,431 @@
+"""Prove a hand-written NumPy gradient in exact arithmetic (D44).
+
+`check_gradient` compares a gradient with measured slopes, to 1e-12. Here the same function runs on
+`arrays` of residues, where nothing is rounded and no step is taken, at a random point and with
+derivatives along a random direction. The gradient is *proved* if the derivative of the value is
+``grad . direction`` at every point where the roots exist, and if at theta itself the value exists
+in floats. Where a root is taken, or floats disagree, sixty digits decide at theta whether the value
+exists and the two agree once more: the sign of a root has a meaning there.
+
+A difference of the two that is not zero everywhere is a rational function of the random numbers,
+and by the lemma of Schwartz and Zippel zero at a random point with a probability of at most its
+degree / p: with a degree of a thousand 2e-12. What is proved holds on the paths of comparisons
+that were taken (which ReLU units are on, which branch of a stable formula), that of the given theta
+and those of others near it, and for numbers of infinite precision: rounding and overflow are the
+business of `check_gradient`. What a proof cannot see is listed in D44, each with an example.
+
+>>> import numpy as np
+>>> def cubic(theta):
+...     return (theta**3).sum(), 3 * theta**2
+>>> print(prove(cubic, np.array([1.0, -2.0, 0.5])))
+proved: all 3 derivatives are exact
+>>> def wrong(theta):
+...     return (theta**3).sum(), 3 * theta**2 + np.array([0, 1e-13, 0])
+>>> print(prove(wrong, np.array([1.0, -2.0, 0.5])))
+refuted: 1 of 3 derivatives is wrong
+  theta[1]: by hand 12.0000000000001, right 12, too large by 1e-13
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, localcontext
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .blame.lines import explanation
+from .fields.digits import DIGITS, Digits, context
+from .fields.finite import Field
+from .structures import Tree, Unlike, check_callable, checked_arguments, copied
+from .trace.arrays import KINK, Exact, lift
+from .trace.makers import proving
+from .verdict.data import FIXED, Data, bound, exact, kinds, masked, names_of, told
+from .verdict.errors import NOWHERE, STATE, Wrong, judged, numbers, parts
+from .verdict.runs import LARGE, Asked, Stopped, asked_fields, path_of, run, still, where
+
+__all__ = ["Proof", "Wrong", "assert_proved", "prove", "prove_same", "still"]
+
+Array = NDArray[Any]
+ValueAndGrad = Callable[..., tuple[Any, ...]]
+
+MOVED = 500_000  # numbers of other thetas that are tried in all
+SHOWN = 4  # coordinates that are named where data are free
+CONSTANT = Decimal("1e-13")  # what the rounding of constants may do to a value
+LAWFUL = Decimal("1e-25")  # how far slopes may be apart that are the same by laws alone
+IDENTITY = (
+    "by an identity between exponentials, logarithms or roots that the field does not know, or by "
+    "constants that are rounded differently"
+)
+UNMOVED = "no argument moves: floats and arrays of floats do, whole numbers are constants"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Result of `prove`; its truth value is whether it is proved, for ``assert prove(f, theta)``.
+
+    The verdict is *proved*, *proved for these data* (where they keep a condition that is named, or
+    are fixed because the caller says so), *refuted*, *not proved* (a gradient whose sixty digits
+    are right, by an identity that the field does not know or by what the data have in common, or a
+    function that has no value at theta or is none of its arguments) or *not traceable* (a function
+    with a step that has no exact form).
+    """
+
+    verdict: str
+    coordinates: int  # the length of theta, or how many numbers are compared
+    wrong: tuple[Wrong, ...] = ()  # what is refuted
+    reason: str = ""  # why it is not proved or not traceable, and what to do
+    theta: Array | None = field(default=None, compare=False)  # where it fails, if elsewhere
+    paths: int = field(default=1, compare=False)  # of comparisons, that were taken
+    comparisons: int = field(default=0, compare=False)  # on one of them
+    one_way: int = field(default=0, compare=False)  # that went one way only
+    of_values: bool = field(default=False, compare=False)
+    data: str = field(default="", compare=False)  # for which it is proved, such as "for these y"
+    why: Callable[[], list[str]] = field(default=list, compare=False, repr=False)  # it is refuted
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "why": list}
+
+    def __bool__(self) -> bool:
+        return self.proved
+
+    @property
+    def proved(self) -> bool:
+        """Whether the gradient is exact, for all data or for those that are named."""
+        return self.verdict.startswith("proved")
+
+    def __str__(self) -> str:
+        where = "" if self.theta is None else f" at another theta, {np.array2string(self.theta)}"
+        if self.proved:
+            what = f"all {self.coordinates} derivatives are exact"
+            what = "the two values are the same" if self.of_values else what
+            head = f"proved {self.data}".rstrip()
+            return f"{head}: {what}{self._on_which_path()}{'; ' * bool(self.reason)}{self.reason}"
+        if self.reason:
+            return f"{self.verdict}{where}: {self.reason}"
+        what, count = "values" if self.of_values else "derivatives", len(self.wrong)
+        is_are = "is" if count == 1 else "are"
+        head = f"refuted{where}: {count} of {self.coordinates} {what} {is_are} wrong"
+        if any(one.size > 1 for one in self.wrong):
+            head = f"refuted{where}: of {count} blocks the derivatives are wrong"
+        return "\n  ".join([head, *map(str, self.wrong), *self.why()])
+
+    def _on_which_path(self) -> str:
+        if not self.comparisons:
+            return ""
+        if self.paths == 1:
+            return f", on this path of {self.comparisons} comparisons"
+        ways = f"{self.one_way} of {self.comparisons} went one way only"
+        return (
+            f", on {self.paths} paths of comparisons; "
+            f"{ways if self.one_way else 'each of them went both ways'}"
+        )
+
+
+def prove(
+    value_and_grad: ValueAndGrad,
+    theta: Array,
+    *arguments: Any,
+    blocks: Mapping[str, slice] | None = None,
+    coordinate: Callable[[int], str] | None = None,
+    points: int = 8,
+    seed: int = 0,
+    fixed: Iterable[str | int] | str = (),
+) -> Proof:
+    """Prove or refute that `value_and_grad` returns the gradient of its value (D44).
+
+    Parameters
+    ----------
+    value_and_grad : callable
+        From theta and the `arguments` to a scalar and a gradient of the shape of theta; what it
+        returns after these two is not looked at. It gets exact arrays, which NumPy's functions
+        take: arithmetic, comparisons, reductions, shapes, indices and writing by index,
+        `numpy.linalg`, elementary functions and those of `scipy.special`. Arrays that it makes by
+        ``np.zeros``, ``np.empty``, ... are exact too. `function` adds what is not known.
+    theta : ndarray, or a dict, tuple or list of arrays
+        float64: it chooses the path of comparisons. The gradient has the same structure.
+    *arguments
+        Data, noise and constants. Floats and arrays of floats, also in tuples, lists and dicts, are
+        exact too, and the proof is for all their values on the same path. Constants are the small
+        fractions that they are rounded from: ``1 / 0.7`` is 10 / 7. Others, as ``np.log(0.7)``, a
+        value and a gradient may round differently.
+    blocks : mapping of str to slice, optional
+        Named parts of flat theta, for the names of coordinates, and for what is wrong with a large
+        theta. Default: its arrays.
+    coordinate : callable, optional
+        From a flat index to a readable name. Default: such as ``W1[0, 2]``.
+    points : int
+        So many other thetas are tried where anything is compared or a root is taken, of twice the
+        size of the given one down to a thousandth; where the value does not exist they are passed
+        over. Of more than 60,000 numbers there are fewer. 0: prove the path of the given theta.
+    seed : int
+        Of the random numbers.
+    fixed : names or positions of arguments, optional
+        Data that are what they are: the proof is for these alone. Without it a gradient that is
+        right for the given data only is proved where they keep a condition that is found (rows that
+        sum to 1 or 0, a symmetric matrix), with the verdict *proved for these data*, and else not.
+
+    Returns
+    -------
+    Proof
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an argument of another kind or out of range, which is named, and if `value_and_grad`
+        returns anything but a number and a gradient of the shape of theta.
+    """
+    function, theta, blocks, name = checked_arguments(value_and_grad, theta, blocks, coordinate)
+    if not theta.size:
+        raise ValueError("theta is empty: there is no derivative to prove")
+    names = names_of(value_and_grad, len(arguments))
+    data, seed = kinds(names, fixed), operator.index(seed)
+    asked = Asked(function, arguments, names, data, name, blocks, seed)
+    try:
+        try:
+            proof, kind = _prove_at(asked, theta)  # D44
+        except Stopped as stopped:
+            mask = masked(arguments, data)
+            if KINK not in stopped.reason or mask == data:
+                raise
+            asked = asked._replace(data=mask)
+            proof, kind = _prove_at(asked, theta)
+        if proof.verdict == "not proved" and proof.reason != STATE:
+            proof, kind, asked = _for_the_data(asked, theta, proof, kind)
+    except Stopped as stopped:
+        if stopped.verdict == "not traceable":
+            with np.errstate(all="ignore"):  # an error of its own is raised as it is
+                function(theta.copy(), *copied(arguments))
+        return Proof(stopped.verdict, theta.size, reason=stopped.reason)
+    paths = [path_of(kind)]
+    # without comparisons and roots there is one path; where digits agree for a reason that the
+    # field does not know, two other thetas may show that they need not
+    branches = kind.path or kind.roots or (kind.laws and kind.transcendental)
+    unsure = points if kind.roots else min(points, 2)
+    tries = 0 if proof.wrong else unsure
+    if proof:
+        tries = min(points, MOVED // theta.size) if branches else 0
+    for there in islice(_moved(theta, np.random.default_rng(asked.seed)), tries):
+        try:
+            other, kind = _prove_at(asked, there)
+        except Stopped:
+            continue
+        if other.verdict == "refuted" or (proof and not other):
+            return replace(other, theta=there, why=explanation(asked, there, other.wrong))
+        paths.append(path_of(kind))
+    most = max(map(len, paths))
+    if proof.verdict == "refuted":
+        proof = replace(proof, why=explanation(asked, theta, proof.wrong))
+    went = [np.concatenate([way, np.zeros(most - len(way), bool)]) for way in paths]
+    one_way = int((np.all(went, axis=0) | ~np.any(went, axis=0)).sum())
+    several = len({way.tobytes() for way in paths})
+    return replace(proof, paths=several, comparisons=most, one_way=one_way)
+
+
+def assert_proved(
+    value_and_grad: ValueAndGrad, theta: Array, *arguments: Any, **options: Any
+) -> Proof:
+    """Raise AssertionError with the verdict unless `prove`, of these arguments, says *proved*.
+
+    Returns
+    -------
+    Proof
+        For a look at the paths that were taken.
+    """
+    __tracebackhide__ = True
+    proof = prove(value_and_grad, theta, *arguments, **options)
+    if not proof:
+        raise AssertionError(str(proof))
+    return proof
+
+
+def _moved(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
+    """Yield other thetas: of all other signs, close to 0, where gates are, of twice the size."""
+    yield -theta
+    size = np.abs(theta)
+    size[size == 0] = np.linalg.norm(theta) / max(1, theta.size) ** 0.5 or 1.0
+    while True:
+        normal = rng.standard_normal((4, theta.size))
+        yield size * normal[0] * 10 ** -rng.uniform(1, 3)
+        yield 2 * size * normal[1]
+        yield size * normal[2] * 10 ** -rng.uniform(0, 2)
+        yield theta * np.exp(normal[3] / 2)
+
+
+def _prove_at(asked: Asked, theta: Array) -> tuple[Proof, Field]:
+    """Return the proof on the path of one theta, and the field that holds the path."""
+    same, kind = asked_fields(partial(asked.excess, theta), asked.seed, theta.size)
+    at = numbers(asked, theta, same, kind)
+    if not at.exists:
+        raise Stopped("not proved", NOWHERE)
+    wrong: tuple[Wrong, ...] = ()
+    if same and at.agrees:
+        reason = at.otherwise()
+    else:
+        reason, wrong = judged(asked, theta, same, at)
+        if wrong and (another := at.otherwise()):
+            reason, wrong = another, ()
+        elif not reason and not wrong:
+            alone = "for these numbers alone: by what theta or the constants have in common"
+            reason = at.RIGHT + (IDENTITY if kind.roots or kind.transcendental else alone)
+    if not reason and not wrong:
+        data = told(asked.names, asked.data)
+        return Proof(f"proved{' for these data' * bool(data)}", theta.size, data=data), kind
+    return Proof("not proved" if reason else "refuted", theta.size, wrong, reason), kind
+
+
+# --- right for the given data
+
+
+def _for_the_data(
+    asked: Asked, theta: Array, proof: Proof, kind: Field
+) -> tuple[Proof, Field, Asked]:
+    """Return the proof where data are fixed or keep a condition, if it holds there."""
+
+    def holds(data: tuple[Data, ...]) -> bool:
+        excess = partial(asked._replace(data=data).excess, theta)
+        return asked_fields(excess, asked.seed, theta.size)[0]
+
+    data = bound(asked.arguments, asked.data, holds)
+    if data == asked.data:
+        return proof, kind, asked
+    then = asked._replace(data=data)
+    found, its_kind = _prove_at(then, theta)
+    if not found:
+        return proof, kind, asked
+    changed = [i for i, one in enumerate(data) if one is not asked.data[i]]
+    names = " and ".join(asked.names[i] for i in changed)
+    others = f"with other {names} {_differing(asked, theta, its_kind)}"
+    if any(data[i] is FIXED for i in changed):
+        fixed = tuple(asked.names[i] for i in changed)
+        reason = (
+            f"all {theta.size} derivatives are exact {found.data} alone; {others}. Say fixed="
+            f"{fixed} if that is meant, or pass whole numbers as integers, which are constants"
+        )
+        return Proof("not proved", theta.size, reason=reason), its_kind, then
+    return replace(found, reason=others), its_kind, then
+
+
+def _differing(asked: Asked, theta: Array, kind: Field) -> str:
+    """Say in which coordinates, or blocks of a large theta, the excess is not 0."""
+    places = [(name, direction) for name, direction, *_ in parts(asked, theta, same=True)]
+    differing = []
+    for name, direction in places:
+        field = type(kind)(kind.seed)
+        if run(asked, theta, field, field.constant(direction)).excess().any():
+            differing.append(name)
+    shown = ", ".join(differing[:SHOWN]) + ", ..." * (len(differing) > SHOWN)
+    return f"{len(differing)} of {len(places)} are wrong: {shown}"
+
+
+# --- values
+
+
+def prove_same(
+    first: Callable[..., Any],
+    second: Callable[..., Any],
+    *arguments: Any,
+    seed: int = 0,
+    fixed: Iterable[str | int] | str = (),
+) -> Proof:
+    """Prove or refute that two functions have the same values, coded ones and formulas (D44).
+
+    Exactly, up to constants: their difference does not move when all exact arguments do. The
+    constants themselves are the rounding of the functions' own constants (log 2 pi), or an error:
+    they are computed to sixty digits and must be below 1e-13 of the value, or of 1 if that is more.
+
+    Parameters
+    ----------
+    first, second : callable
+        From the `arguments` to a number, an array, or a dict, tuple or list of arrays, both alike.
+    *arguments
+        As in `prove`; floats and arrays of floats move. Fix a constant in the functions, or give
+        it as a fraction.
+    seed : int
+        Of the random numbers.
+    fixed : names or positions of arguments, optional
+        Data that do not move. A condition that others keep, and need, is found as in `prove`.
+
+    Returns
+    -------
+    Proof
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `first` or `second` cannot be called, `seed` is no whole number, or the values of both
+        have different shapes.
+    """
+    check_callable("first", first)
+    check_callable("second", second)
+    seed = operator.index(seed)
+    names = names_of(first, len(arguments), before=0)
+    given, of = kinds(names, fixed), Tree.of(0.0, "value")
+
+    def values(data: tuple[Data, ...], field: Field) -> tuple[Exact, Exact]:
+        nonlocal of
+        pairs = zip(arguments, data, strict=True)
+        at = [exact(one, field, how, moving=how is not FIXED) for one, how in pairs]
+        with np.errstate(all="ignore"), proving(field, first, second):
+            one, other = (function(*copied(at)) for function in (first, second))
+            of = Tree.of(one, "value")
+            return lift(of.flat(one), field), lift(of.flat(other, "the second value"), field)
+
+    def same_for(data: tuple[Data, ...]) -> tuple[bool, Field]:
+        def excess(field: Field) -> Array:
+            one, other = values(data, field)
+            return field.sub(one.b, other.b)
+
+        return asked_fields(excess, seed, LARGE)
+
+    def proved(data: tuple[Data, ...]) -> Proof:
+        with localcontext(context(DIGITS)):
+            x, y = (Decimal(0) + each.r[..., 0] for each in values(data, Digits(seed)))
+            apart = abs(x - y)  # of values and of slopes (N, 2), and relative to them
+            ratio = apart / np.maximum(np.maximum(abs(x), abs(y)), np.array(Decimal(1)))
+            places = [(n, int(row[0] <= CONSTANT)) for n, row in enumerate(ratio)]
+            wrong = [
+                Wrong("slope of " * k + of.name(n), x[n, k], y[n, k])
+                for n, k in places
+                if not ratio[n, k] <= CONSTANT
+            ]
+        reason, for_data = "", told(names, data)
+        if not all(number.is_finite() for number in apart.ravel()):
+            reason = NOWHERE
+        elif wrong:
+            return Proof("refuted", of.size, tuple(wrong), of_values=True)
+        else:
+            same, kind = same_for(data)
+            same &= not kind.laws or bool((ratio[:, 1] <= LAWFUL).all())
+            if not same:
+                reason = f"the values are {apart[:, 0].max():.1g} apart, {IDENTITY}"
+            elif not kind.moved:
+                reason = UNMOVED
+        if reason:
+            return Proof("not proved", of.size, reason=reason, of_values=True)
+        verdict = f"proved{' for these data' * bool(for_data)}"
+        comparisons = len(path_of(kind))
+        return Proof(verdict, of.size, comparisons=comparisons, of_values=True, data=for_data)
+
+    try:
+        proof = proved(given)
+        # values that differ here differ for these data under any condition
+        settled = proof or any(not one.name.startswith("slope of ") for one in proof.wrong)
+        data = given if settled else bound(arguments, given, lambda data: same_for(data)[0])
+        changed = [i for i, how in enumerate(data) if how is not given[i]]
+        if changed and all(data[i] is not FIXED for i in changed) and (there := proved(data)):
+            others = " and ".join(names[i] for i in changed)
+            return replace(there, reason=f"with other {others} they are not")
+        return proof
+    except Unlike:
+        raise
+    except Exception as error:
+        with np.errstate(all="ignore"):  # an error of their own is raised as it is
+            for function in (first, second):
+                function(*copied(arguments))
+        return Proof("not traceable", of.size, reason=where(error), of_values=True)

@@ -1,0 +1,1 @@
+"""How a NumPy function runs on exact numbers: arrays, functions, linear algebra, new arrays."""

@@ -1,0 +1,171 @@
+"""One run of a function on exact numbers, and at how many points a field is asked (D44)."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..fields.digits import NoDigits
+from ..fields.finite import Field, Gauss, Prime, Towers
+from ..structures import Unlike, check_returned, copied
+from ..trace.arrays import Exact, dual, lift
+from ..trace.makers import proving
+from .data import Data, exact
+
+__all__ = ["Asked", "Stopped", "asked_fields", "path_of", "run", "still", "where"]
+
+Array = NDArray[Any]
+LARGE = 20_000  # numbers: of more, one is 0 by chance modulo the small primes of `Towers`
+POINTS = 32  # that are tried where there are roots
+AGREED = 4  # of them have to agree, and all of those at which the roots exist
+
+
+class Stopped(Exception):
+    """Nothing can be said of the gradient at a theta, for this reason."""
+
+    def __init__(self, verdict: str, reason: str) -> None:
+        self.verdict, self.reason = verdict, reason
+
+
+class Asked(NamedTuple):
+    """What is to be proved, how its parts are called, and what is known of the arguments."""
+
+    value_and_grad: Callable[..., tuple[Any, ...]]
+    arguments: tuple[Any, ...]
+    names: Sequence[str]  # of the arguments
+    data: tuple[Data, ...]  # free, fixed, or bound by a condition
+    name: Callable[[int], str]
+    blocks: Mapping[str, slice]
+    seed: int
+
+    def excess(self, theta: Array, field: Field) -> Array:
+        """Return `Found.excess` at random numbers of a field."""
+        return run(self, theta, field).excess()
+
+
+class Found(NamedTuple):
+    """What a function returns, and the terms of its gradient times the direction."""
+
+    value: Exact  # (1,)
+    grad: Exact  # of the shape of theta
+    terms: Array  # (D, C)
+
+    def excess(self) -> Array:
+        """Return the slope of the value along the direction less that of the gradient (D44)."""
+        field = self.value.field
+        return field.sub(self.value.b[0], field.sum(self.terms, 0))
+
+
+def path_of(field: Field) -> Array:
+    """Return what all comparisons found, one after the other."""
+    return np.concatenate([np.zeros(0, bool), *field.path])
+
+
+def asked_fields(excess: Callable[[Field], Array], seed: int, size: int) -> tuple[bool, Field]:
+    """Return whether an excess is 0 at random points, and the last field.
+
+    At all of them where the roots exist, and at four at least where there are roots: each of them
+    has another sign there. A field that knows more laws is asked where the simplest says no, if
+    there is anything that has laws.
+    """
+    rooted = lawful = False
+    kinds: tuple[type[Field], ...] = (Prime, Gauss, Towers)
+    for kind in kinds:
+        if (kind is Gauss and not rooted) or (kind is Towers and (size > LARGE or not lawful)):
+            continue
+        agreed, levels = 0, np.ones(kind.levels, bool)
+        for point in range(POINTS):
+            field = kind(seed * POINTS + point)
+            left = (excess(field) == 0).reshape(-1, field.C).all(axis=0)
+            zeros = left.reshape(field.levels, -1).all(axis=1)
+            levels &= zeros | (field.flaws > 0)  # an identity holds on the same one everywhere
+            zero = (zeros & levels).any()
+            agreed += bool(zero)
+            rooted |= kind is Prime and field.flaws > 0
+            lawful |= field.transcendental or field.roots > 0
+            if agreed == AGREED or (agreed and not field.roots):
+                return True, field
+            if not zero and (not field.flaws or kind is Prime):
+                break
+            if kind is Gauss and size <= LARGE and not agreed and point + 1 == AGREED:
+                break  # roots of roots are left to `Towers`, which knows the laws besides
+    return False, field
+
+
+def still(values: Any) -> Any:
+    """Return a copy of an array whose numbers are the same and do not move: for what is frozen."""
+    return values.still() if type(values) is Exact else np.array(values)
+
+
+def run(asked: Asked, theta: Array, field: Field, direction: Array | None = None) -> Found:
+    """Return what the function returns where theta moves in a direction, at random if not given."""
+    direction = field.draw(theta.shape) if direction is None else direction
+    pairs = zip(asked.arguments, asked.data, strict=True)
+    given = [exact(one, field, data) for one, data in pairs]
+    moving = Exact(field, dual(field, field.variable(theta), direction), theta)
+    at = copied((moving, *given), sealed=True)
+    field.moved = True
+    try:
+        with np.errstate(all="ignore"), proving(field, asked.value_and_grad):
+            returned = asked.value_and_grad(*at)
+    except (NoDigits, Unlike):
+        raise
+    except Exception as error:
+        verdict = "not proved" if OVERWRITTEN in str(error) else "not traceable"
+        raise Stopped(verdict, where(error)) from error
+    finally:
+        field.squares.clear()  # no root comes any more, and they are many numbers
+    check_returned(returned, theta.shape)
+    try:
+        value, grad = lift(returned[0], field).reshape(1), lift(returned[1], field)
+        field.found = Found(value, grad, field.mul(grad.a, direction))
+        return field.found
+    except Exception as error:
+        raise Stopped("not traceable", where(error)) from error
+
+
+OVERWRITTEN = "read-only"  # says NumPy
+# What to write instead, by what occurs in the line or in the message
+ADVICE = {
+    OVERWRITTEN: "the function overwrites theta or another argument; let it work on a copy",
+    "print|log(ging|ger)": "leave out what is printed",
+    "linalg": "write the elimination itself, or pass its result as an argument",
+    "finfo": "write the constant itself",
+    r"math\.": "use NumPy's function, which takes arrays of any kind",
+    "floor|ceil|round|rint|remainder|%": "take it out of the function: it has no derivative",
+    "vectorize": "write the loop",
+    r"written into|\] ([-+*/]|\*\*)?= .*an array of floats": "write into arrays that are made "
+    "inside: one that is kept from call to call holds floats",
+    "float|astype|dtype": "keep the dtype of theta: np.zeros_like(theta), no float(), and "
+    "arrays that are made inside",
+    "is not known": "add it, with its derivative: exactgrad.function",
+}
+
+
+def where(error: Exception) -> str:
+    """Say which line cannot be traced, and what to write instead."""
+    inside = (np.__path__[0], str(Path(__file__).parents[1]))
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(inside)]
+    line, place = "", ""
+    if own:
+        last = own[-1]
+        line = linecache.getline(last.filename, last.lineno or 0).strip()
+        place = f" in line {last.lineno} of {last.filename}"
+        if Path(last.filename).parent.name.startswith("ipykernel"):
+            place = f" in line {last.lineno} of the cell"
+        place += f", `{line}`" * bool(line)
+    told = f"{type(error).__name__}: {error}"
+    advice = [text for words, text in ADVICE.items() if re.search(words, f"{line} {told}")]
+    called = ", ".join(dict.fromkeys(re.findall(r"\bnp\.[\w.]+", line)))
+    what = f"{called}{place}" if called else place.removeprefix(" ")
+    return (
+        f"{what or 'a step'} has no exact form ({told}). " + "; or ".join(advice[:1]).capitalize()
+    )

@@ -1,0 +1,370 @@
+"""arrays, functions, linear: NumPy's functions on exact numbers, with their derivatives.
+
+The oracle: with sixty digits the numbers are those of NumPy's floats, and their derivatives those
+of complex or central differences; in a field the same code runs on residues.
+"""
+
+from decimal import localcontext
+from types import BuiltinFunctionType
+
+import numpy as np
+import pytest
+from scipy import special
+
+from exactgrad import prove
+from exactgrad.fields.digits import DIGITS, Digits, context
+from exactgrad.fields.finite import Prime, Untraceable
+from exactgrad.trace.arrays import UFUNCS, Exact, dual, lift
+from exactgrad.trace.functions import SPECIAL, function
+from exactgrad.trace.makers import proving
+
+RNG = np.random.default_rng(0)
+V, W = RNG.uniform(0.2, 0.9, (3, 4)), RNG.uniform(0.2, 0.9, (3, 4))
+STEP = 1e-5
+
+
+def moving(field, v, direction):
+    """Floats as exact numbers that move in a direction."""
+    b = field.constant(direction) if field.digits else np.asarray(direction)[..., None]
+    return Exact(field, dual(field, field.variable(v), b), v.copy())
+
+
+def derivative(f, v, direction):
+    """Central differences of fourth order."""
+    at = [np.asarray(f(v + k * STEP * direction)) for k in (-2, -1, 1, 2)]
+    return (at[0] - 8 * at[1] + 8 * at[2] - at[3]) / (12 * STEP)
+
+
+def agrees(f, v=V):
+    """Whether f of exact numbers has NumPy's value and its derivative."""
+    direction = np.random.default_rng(1).standard_normal(v.shape)
+    with localcontext(context(60)):
+        field = Digits(0)
+        x = moving(field, v, direction)
+        with proving(field, f), np.errstate(invalid="ignore"):
+            found = f(x)
+        found = lift(found, field)
+        a, b = found.a[..., 0].astype(float), found.b[..., 0].astype(float)
+    np.testing.assert_allclose(a, f(v), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(found.v, f(v), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(b, derivative(f, v, direction), rtol=1e-7, atol=1e-8)
+    field = Prime(0)
+    with proving(field, f), np.errstate(invalid="ignore"):
+        assert lift(f(moving(field, v, np.ones(v.shape, int))), field).shape == np.shape(f(v))
+
+
+ELEMENTARY = ["exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "tanh",
+              "sinh", "cosh", "sin", "cos", "tan", "arctan", "arcsinh", "arctanh", "square",
+              "reciprocal", "negative", "positive", "absolute", "fabs", "deg2rad"]  # fmt: skip
+OF_SCIPY = ["expit", "log_expit", "logit", "entr", "erf", "erfc", "ndtr", "log_ndtr", "gammaln",
+            "loggamma", "digamma", "psi"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ELEMENTARY)
+def test_numpys_functions_have_their_values_and_slopes(name):
+    agrees(getattr(np, name))
+    if name not in ("log", "log2", "log10", "sqrt", "log1p", "arctanh"):
+        agrees(getattr(np, name), -V)
+
+
+@pytest.mark.parametrize(("f", "half"), [(np.expm1, 0.5), (np.log1p, -0.5)])
+def test_of_the_smallest_numbers_two_terms_are_seen(f, half):
+    with localcontext(context(5 * DIGITS)):
+        x = moving(Digits(0), np.array([1e-70, 1e-50]), np.ones(2))
+        assert (abs((f(x) - x) / (x * x) - half).a < 1e-49).all()
+        assert (abs(f(x).b - x.b - x.a * x.b * int(2 * half)) < 1e-99).all()
+
+
+@pytest.mark.parametrize("name", OF_SCIPY)
+def test_scipys_functions_have_their_values_and_slopes(name):
+    agrees(getattr(special, name))
+
+
+def test_every_ufunc_that_is_known_is_tried_here_or_below():
+    here = {*ELEMENTARY, *OF_SCIPY}
+    elsewhere = {
+        "add", "subtract", "multiply", "divide", "power", "float_power", "conjugate", "maximum",
+        "minimum", "fmax", "fmin", "sign", "clip", "less", "less_equal", "greater",
+        "greater_equal", "equal", "not_equal", "isfinite", "isnan", "isinf", "signbit", "arcsin",
+        "arccos", "arctan2", "hypot", "logaddexp", "xlogy", "xlog1py", "rel_entr", "betaln", "i0e",
+        "i1e", "erfinv", "ndtri", "matmul", "vecdot",
+    }  # fmt: skip
+    assert set(UFUNCS) == here | elsewhere
+
+
+M = RNG.standard_normal((4, 4)) + 3 * np.eye(4)
+
+
+def running(x):
+    """Sums kept in a list, and a swap: what += leaves as it was."""
+    s, sums = 0 * x[0, 0], []
+    for v in x[0]:
+        s += v
+        sums.append(s)
+    y = x[1].copy()
+    old = y[0]
+    y[0] = y[1]
+    y[1] = old
+    return np.array(sums) * y
+
+
+def through_views(x):
+    """What is written through views arrives."""
+    y = x * 2
+    np.split(y, 2, axis=1)[1][...] += 1
+    np.expand_dims(y, 0)[0, 0] *= 3
+    np.flip(y, 0)[0, 0] = x[1, 1]
+    return y
+
+
+PROGRAMS = {
+    "arithmetic": lambda x: (x + 2) * (3 - x) / (x * x + 1) - x,
+    "powers": lambda x: x**3 + x**-2 + x**0.5 + x**1.5 + x**0.3 + 2.0**x + x**W,
+    "broadcasting": lambda x: x[:, None] * x[None] + W[0],
+    "gates": lambda x: x * (W > 0.5) + np.where(x > 0.5, x, 2 * x),
+    "extremes": lambda x: np.maximum(x, 0.55) + np.minimum(x, W) + np.clip(x, 0.3, 0.8),
+    "largest": lambda x: np.max(x) + x.max(axis=1) + np.min(x, axis=1) + np.ptp(x),
+    "sorted": lambda x: np.sort(x, axis=0) * np.arange(3.0)[:, None]
+    + x.ravel()[np.argsort(x.ravel())][0],
+    "sums": lambda x: x.sum() + x.sum(axis=0) + x.mean(axis=0) + np.add.reduce(x)
+    + np.sum(x, where=W > 0.5),
+    "moments": lambda x: np.var(x, axis=0) + x.std(axis=0, ddof=1)
+    + np.average(x, axis=0, weights=W[:, 0]),
+    "products": lambda x: np.prod(x) + np.prod(x, axis=0) + np.cumprod(x, axis=0)[-1],
+    "running sums": lambda x: np.cumsum(x, axis=1) + np.cumsum(x)[-1] + np.diff(x, axis=1).sum(),
+    "matrices": lambda x: x @ M + x.dot(M) + np.matmul(x, M) + np.dot(W, M),
+    "vectors": lambda x: x[0] @ x[1] + np.vdot(x, x) + np.inner(x[0], W[0]) + np.vecdot(x, W).sum(),
+    "outer": lambda x: np.outer(x[0], x[1]) + np.multiply.outer(x[0], x[2])
+    + np.kron(x[:2, :2], x[:2, :2]),
+    "tensors": lambda x: np.tensordot(x, M, 1) + np.einsum("ij,jk->ik", x, M),
+    "sums of letters": lambda x: np.einsum("ij,ij->i", x, x).sum()
+    + np.einsum("ij,kj,k->i", x, x, x[:, 0]),
+    "ellipsis": lambda x: np.einsum("...p,...p->...", x, W) + np.einsum("ii->i", x[:, :3])[0],
+    "trace": lambda x: np.trace(x) + np.diagonal(x).sum() + np.diag(x[0])[1, 1] + np.tril(x).sum(),
+    "shapes": lambda x: x.reshape(4, 3).T + x.ravel().reshape(3, 4) + np.squeeze(x[None]),
+    "moves": lambda x: np.flip(x, 0) + np.roll(x, 1, axis=1) + np.repeat(x[:1], 3, axis=0)
+    + np.tile(x[:, :1], 4),
+    "joins": lambda x: np.concatenate([x, W]).sum(0) + np.stack([x, x]).sum((0, 1))
+    + np.vstack([x, x])[3]
+    + np.hstack([x, x])[0, :4] + np.column_stack([x[:, 0], x[:, 1]])[0, 1]
+    + np.r_[x[0, 0], x[0]][1:],
+    "columns first": lambda x: x.reshape(4, 3, order="F").T + x.ravel("F").reshape(3, 4)
+    + np.reshape(x, (2, 6), order="F")[0, 5] + x.flatten("F")[7],
+    "more numbers": lambda x: np.pad(x, 1)[1:-1, 1:-1] + np.pad(x, ((1, 1), (0, 0)), "edge")[:3]
+    + np.insert(x, 1, 2.5, axis=0)[:3] + np.append(x, W, axis=0)[2:5],
+    "windows": lambda x: np.lib.stride_tricks.sliding_window_view(x, (2, 2)).sum((0, 1))
+    + np.meshgrid(x[0], W[:, 0])[1][0, 0] + np.dstack([x, W])[:2, :2, 1],
+    "choices": lambda x: np.select([W > 0.6, x > 0.5], [x * x, 3 * x], 1.0) + np.nan_to_num(x),
+    "other norms": lambda x: np.linalg.norm(x, 1, axis=0) + np.linalg.norm(x[0], np.inf)
+    + np.cross(x[:, :3], W[:, :3]).sum(),
+    "odd roots and sinc": lambda x: np.cbrt(-x) + np.sinc(x) + np.prod(x, axis=(0, 1)),
+    "numbers are no views": lambda x: running(x),
+    "views of views": lambda x: through_views(x),
+    "all in order": lambda x: np.sort(x, axis=None) * np.arange(12.0) + np.sum(x, dtype=float),
+    "splits": lambda x: np.split(x, 2, axis=1)[1] + np.array_split(x, 2)[1][0, 0],
+    "made inside": lambda x: written(x),
+    "in place": lambda x: in_place(x),
+    "added at": lambda x: added_at(x),
+    "lists": lambda x: np.array([x[0, 0], 2.0, x[1, 1] * x[0, 1]]) + np.asarray([[x[0, 0]] * 3]),
+    "inverse": lambda x: np.linalg.inv(x[:, :3] @ x[:, :3].T + np.eye(3)),
+    "solve": lambda x: np.linalg.solve(M + x.T @ x, x.T),
+    "determinants": lambda x: np.linalg.det(x.T @ x + M) + np.linalg.slogdet(x.T @ x
+    + np.eye(4))[1],
+    "cholesky": lambda x: np.linalg.cholesky(x.T @ x + np.eye(4)),
+    "norms": lambda x: np.linalg.norm(x) + np.linalg.norm(x, axis=1).sum(),
+    "powers of matrices": lambda x: np.linalg.matrix_power(x[:, :3], 3)
+    + np.linalg.pinv(x.T @ W[:, :3]).sum(),
+    "stacks": lambda x: np.linalg.inv(x[:, None, :3] * x[:, :3, None] + np.eye(3)),
+    "angles": lambda x: np.arctan2(x, W) + np.arctan2(-x, -W) + np.arcsin(x) + np.arccos(x)
+    + np.hypot(x, W),
+    "logarithms of sums": lambda x: np.logaddexp(x, W) + special.logsumexp(x)
+    + special.logsumexp(x, axis=0),
+    "softmax": lambda x: special.softmax(x, axis=1) + special.log_softmax(x, axis=0),
+    "entropies": lambda x: special.xlogy(x, x) + special.xlog1py(x, x) + special.rel_entr(x, W),
+    "polygammas": lambda x: special.polygamma(1, x) + special.polygamma(2, x)
+    + special.betaln(x, W),
+    "ravelled": lambda x: np.take(x, [0, 5]) + x.flat[2]
+    + np.take_along_axis(x, np.zeros((3, 1), int), 1)[0],
+    "views": lambda x: np.moveaxis(x[None], 0, -1)[..., 0] + np.swapaxes(x, 0, 1).T
+    + np.atleast_2d(x[0]),
+}  # fmt: skip
+
+
+def written(x):
+    out, square = np.zeros(x.shape), np.empty((3, 4))
+    out[0] = x[1]
+    out[1:, ::2] = 2 * x[1:, ::2]
+    square[...] = np.eye(3)[:, :1] * x + np.ones((3, 4)) + np.full((3, 4), 0.5)
+    square += np.zeros_like(x) + np.ones_like(x)
+    like = np.empty_like(x)
+    np.multiply(x, 2, out=like)
+    np.copyto(like, 1.5, where=W > 0.5)
+    return out + square + like
+
+
+def in_place(x):
+    y = x.copy()
+    y *= 2
+    y += x
+    y -= 1
+    y /= x
+    part = y[1]
+    part[...] = x[0]  # a view: y has it too
+    y[W > 0.7] = 0
+    np.exp(y, out=y)
+    return y
+
+
+def added_at(x):
+    out = np.zeros(3)
+    np.add.at(out, [0, 1, 0, 2], x[0])
+    np.subtract.at(out, [0, 0], x[1, :2])
+    return out
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_have_their_values_and_slopes(name):
+    agrees(PROGRAMS[name])
+
+
+@pytest.mark.parametrize(
+    ("f", "said"),
+    [
+        (lambda x: np.einsum("ij->j", x, order="F"), "order"),
+        (lambda x: np.sum(x, dtype=int), "dtype"),
+        (lambda x: np.add.outer(x, x, signature="dd->d"), "signature"),
+        (lambda x: np.linalg.norm(x, 2, axis=(0, 1)), "svd"),
+        (lambda x: np.convolve(x[0], x[1]), "array of floats"),
+        (lambda x: np.linalg.eigh(x[:, :3]), "eigh"),
+        (lambda x: np.floor(x), "floor"),
+        (lambda x: x % 1, "remainder"),
+        (lambda x: x.astype(int), "int"),
+        (lambda x: float(x[0, 0]), "float"),
+        (lambda x: [1, 2, 3][x[0, 0]], "float"),
+        (lambda x: np.arange(3)[x[0, 0]], "float|index"),
+        (lambda x: np.linspace(0, 1, 3) > np.zeros(3, dtype=complex) + x[0, 0], "no exact form"),
+        (lambda x: np.frompyfunc(abs, 1, 1)(x), "abs"),
+        (lambda x: x.reshape(-1, order="K"), "order"),
+        (lambda x: x.view(int), "seen as"),
+        (lambda x: np.vectorize(lambda v: 0 if v < V[0, 0] + 1e-9 else v)(x), "otypes"),
+        (lambda x: np.vectorize(lambda v: v, otypes=[int])(x), "otypes"),
+        (lambda x: np.vectorize(np.sum, signature="(n)->()")(x), "signature"),
+        (lambda x: np.asarray(x, dtype=int), "int"),
+        (lambda x: np.zeros(3, dtype=int).__setitem__(0, x[0, 0]), "float"),
+        (lambda x: x > np.nan * x, "nan"),
+        (lambda x: x > x + 0.0 * x if False else x > V, "kink or a tie"),
+        (lambda x: np.max(np.stack([x, V])), "kink or a tie"),
+        (lambda x: np.sort(np.stack([V - 1, x, V]), axis=0), "kink or a tie"),
+        (lambda x: np.nan_to_num(x, copy=False), "in place"),
+        (lambda x: np.nan_to_num(x * np.inf), "not finite"),
+    ],
+)
+def test_what_is_not_known_is_refused(f, said):
+    field = Prime(0)
+    with proving(field, f), pytest.raises((Untraceable, TypeError), match=said):
+        f(moving(field, V, np.ones(V.shape, int)))
+
+
+def test_numbers_of_two_proofs_are_not_mixed():
+    one, other = (moving(Prime(seed), V, np.ones(V.shape, int)) for seed in (0, 1))
+    with pytest.raises(Untraceable, match="an earlier call"):
+        one + other
+
+
+def test_memory_that_was_not_written_proves_nothing():
+    field = Prime(0)
+    with proving(field, None):
+        unwritten = np.empty(3)
+        assert type(unwritten) is Exact
+        assert np.isnan(unwritten.v).all()
+        assert unwritten.a.any()
+
+
+def test_makers_are_numpys_again_after_a_proof_and_in_other_threads():
+    import threading
+
+    makers = np.zeros, np.empty, np.array, np.r_, special.softmax
+    seen = []
+    with proving(Prime(0), None):
+        other = threading.Thread(target=lambda: seen.append(type(np.zeros(2))))
+        other.start()
+        other.join()
+        assert type(np.zeros(2)) is Exact
+        assert type(np.zeros(2, int)) is np.ndarray
+    assert seen == [np.ndarray]
+    assert (np.zeros, np.empty, np.array, np.r_, special.softmax) == makers
+    assert type(np.zeros(2)) is np.ndarray
+
+
+def test_compiled_code_finds_numpys_makers_during_a_proof():
+    with proving(Prime(0), None):
+        assert type(np.random.default_rng(0).standard_normal(3)) is np.ndarray
+        assert type(np.zeros(3)) is Exact
+
+
+@pytest.mark.parametrize(
+    "chooses",
+    [
+        lambda t: np.allclose(t, 1, atol=1),
+        lambda t: np.argmax(t) == 1,
+        lambda t: np.argsort(t)[0] == 0,
+        lambda t: not np.signbit(t)[0],
+        lambda t: np.searchsorted(np.zeros(1), t[0]) == 1,
+        lambda t: "-" not in str(t),
+        lambda t: "-" not in f"{t[0]:.2f}",
+    ],
+)
+def test_a_branch_on_floats_is_a_path(chooses):
+    def wrong(t):
+        return (t * t).sum(), 2 * t if chooses(t) else 3 * t
+
+    assert prove(wrong, np.array([0.3, 1.2])).verdict != "proved"
+
+
+def test_what_is_written_into_a_view_of_a_view_arrives():
+    x = moving(Prime(0), V, np.ones(V.shape, int))
+    np.moveaxis(x, 0, 1)[0, 2] = 1.0
+    assert x.v[2, 0] == 1.0
+    with proving(x.field, None):
+        np.split(x.T, 2)[0][0, 0] = 1.0
+    assert x.v[0, 0] == 1.0
+    for view in (np.diagonal(x), x.T.flat):
+        with pytest.raises(ValueError, match="read-only"):
+            view[0] = 1.0
+
+
+def test_makers_that_were_imported_by_name_are_exchanged_too():
+    scope = {}
+    exec("from numpy import zeros\ndef f(x):\n y = zeros(2)\n y[0] = x[0, 0]\n return y", scope)
+    field = Prime(0)
+    with proving(field, scope["f"]):
+        found = scope["f"](moving(field, V, np.ones(V.shape, int)))
+    assert found.a[0] == field.constant(np.array(0.0))[0] or found.moves
+    assert isinstance(scope["zeros"], BuiltinFunctionType)  # np itself would be exchanged as well
+
+
+def test_a_function_that_a_user_adds_has_its_derivative():
+    function("j0", lambda x: -special.j1(x))
+    function("j1", lambda x: special.j0(x) - special.j1(x) / x)
+    try:
+        with localcontext(context(60)):
+            field = Prime(0)
+            x = moving(field, V, np.full(V.shape, 3))
+            found = special.j0(x * x)
+        expected = field.mul(field.mul(field.whole(6), x.a), field.neg(special.j1(x * x).a))
+        assert (found.b == expected).all()
+        np.testing.assert_allclose(found.v, special.j0(V * V))
+    finally:
+        for name in ("j0", "j1"):
+            del UFUNCS[name], SPECIAL[name]
+
+
+def test_what_moves_in_a_view_moves_in_its_whole():
+    field = Prime(0)
+    whole = lift(np.zeros((3, 4)), field).copy()
+    part = whole[1]
+    assert not whole.moves
+    part[...] = moving(field, V, np.ones(V.shape, int))[0]
+    assert whole.moves
+    assert (whole.b[1] == 1).all()
+    assert not whole.b[0].any()
