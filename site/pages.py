@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from project import book
+
 from bbb_course.templates import template
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,23 +39,6 @@ LONGEST = 70  # lines of a definition that is shown whole; of longer ones the ta
 AROUND = 6  # lines around each of them
 
 
-def anchor(title: str) -> str:
-    """Return the name that GitHub gives to a heading."""
-    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
-
-
-def outside(markdown: str) -> Iterator[tuple[str, bool]]:
-    """Yield each line of `markdown`, and whether it stands outside fenced blocks."""
-    fence = ""
-    for line in markdown.splitlines():
-        opening = re.match(r"\s*(`{3,})", line)
-        yield line, not (fence or opening)
-        if opening and not fence:
-            fence = opening[1]
-        elif opening and line.strip() == fence:
-            fence = ""
-
-
 def carry_playground(folder: Path) -> None:
     """Copy the playground into the built site, and pack it; only on the site it leads to the book.
 
@@ -71,7 +56,7 @@ def carry_playground(folder: Path) -> None:
 def paragraphs(markdown: str) -> Iterator[tuple[str, bool]]:
     """Yield runs of lines outside fenced blocks, in which links may be broken, and the others."""
     run: list[str] = []
-    for line, free in outside(markdown):
+    for line, free in book.outside(markdown):
         if free:
             run.append(line)
             continue
@@ -110,25 +95,18 @@ def module_file(module: str) -> str:
     return f"{path}.py" if (ROOT / f"{path}.py").is_file() else f"{path}/__init__.py"
 
 
-@lru_cache(maxsize=1024)
 def parsed(path: str) -> ast.Module:
     """Return the syntax tree of a file of the repository."""
-    return ast.parse((ROOT / path).read_text("utf-8"))
+    return book.parsed((ROOT / path).read_text("utf-8"))
 
 
 def lines_of(path: str, name: str) -> tuple[int, int] | None:
     """Return the first and last line of the dotted `name` in a Python file; None without it."""
-    scope: ast.AST = parsed(path)
-    for part in name.split("."):
-        for node in getattr(scope, "body", []):
-            targets = [*getattr(node, "targets", []), getattr(node, "target", None)]
-            if part in {getattr(node, "name", None), *(getattr(t, "id", None) for t in targets)}:
-                scope = node
-                break
-        else:
-            return None
-    first = min([scope.lineno, *(d.lineno for d in getattr(scope, "decorator_list", []))])  # type: ignore[attr-defined]
-    return first, scope.end_lineno  # type: ignore[attr-defined]
+    *_, node = book.found((ROOT / path).read_text("utf-8"), name) or [None]
+    if node is None:
+        return None
+    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+    return first, node.end_lineno
 
 
 def line_of(path: str, label: str) -> int:
@@ -152,7 +130,7 @@ def new_link(label: str, target: str, page: str, out: str) -> str:
         way = relative(posixpath.splitext(path.removeprefix("site/"))[0], out)
         return f"{label}(src:{way}#{name})"
     if path.endswith((".md", ".ipynb")):
-        name = anchor(name)  # a notebook's heading is linked by the name that Jupyter gives it
+        name = book.slug(name)  # a notebook's heading is linked by the name that Jupyter gives it
         here = "" if path == out else relative(path, out)
         return f"{label}({here}{'#' + name if name else ''})"
     if posixpath.splitext(path)[1] in PICTURES:
@@ -218,7 +196,7 @@ def entry_text(markdown: str, tag: str) -> str:
     """Return an entry with its formulas, without its marks, up to the next heading or anchor."""
     lines: list[str] = []
     inside = False
-    for line, free in outside(markdown):
+    for line, free in book.outside(markdown):
         named = [name.upper() for name in ANCHOR.findall(line)] if free else []
         if named:
             inside = tag in named

@@ -6,7 +6,7 @@ import io
 import posixpath
 import re
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -40,15 +40,22 @@ class Link(NamedTuple):
     target: str
 
 
+def outside(markdown: str) -> Iterator[tuple[str, bool]]:
+    """Yield each line of `markdown`, and whether it stands outside fenced blocks."""
+    fence = ""
+    for line in markdown.splitlines():
+        opening = re.match(r"\s*(`{3,})", line)
+        yield line, not (fence or opening)
+        if opening and not fence:
+            fence = opening[1]
+        elif opening and line.strip() == fence:
+            fence = ""
+    assert not fence, f"a {fence} fence is never closed"
+
+
 def outside_fences(markdown: str) -> list[str]:
     """Return the lines of `markdown`, those of fenced blocks blanked."""
-    lines, inside = [], False
-    for line in markdown.splitlines():
-        fence = line.lstrip().startswith("```")
-        lines.append("" if inside or fence else line)
-        inside ^= fence
-    assert not inside, "a ``` fence of derivations.md is never closed"
-    return lines
+    return [line if free else "" for line, free in outside(markdown)]
 
 
 def entries(markdown: str, page: str = "derivations.md") -> list[Entry]:
@@ -145,9 +152,13 @@ def links(markdown: str) -> list[Link]:
 def anchors(markdown: str) -> set[str]:
     """Return the names that GitHub gives to the headings of `markdown`."""
     titles = [re.match(r"#+ (.*)", line) for line in outside_fences(markdown)]
-    kept = (re.sub(r"[^\w\- ]", "", title[1].strip().lower()) for title in titles if title)
     named = re.findall(r'<a id="([\w-]+)"></a>', markdown)
-    return {slug.replace(" ", "-") for slug in kept} | set(named)
+    return {slug(title[1]) for title in titles if title} | set(named)
+
+
+def slug(title: str) -> str:
+    """Return the name that GitHub gives to a heading."""
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
 
 
 def heading_in_jupyter(title: str) -> str:
