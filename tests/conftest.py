@@ -6,6 +6,7 @@ commit, ``thorough`` many. ``ci`` tries the same examples on every run, the othe
 
 import gc
 import os
+import signal
 from contextlib import contextmanager, nullcontext
 
 import pytest
@@ -39,6 +40,10 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if CI else "default"))
 
 
+# A shell's background jobs, and some containers, start with Ctrl-C ignored; children inherit that
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     """Spare the garbage collector what reading the tests makes, which lives until their end.
@@ -50,6 +55,7 @@ def pytest_collection():
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(50_000, 20, 100)  # syntax trees of many files live long, too
         gc.enable()
 
 

@@ -16,7 +16,7 @@ import pytest
 from bbb_numpy.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 PACKAGES = ("exactgrad", "bbb_numpy", "bbb_studies", "bbb_course")
 LARGEST = 3_000_000  # bytes; the notebooks alone are more
 LEFT_BEHIND = (".*", "build", "dist", "*.egg-info", "__pycache__", "report", "reproduced")
