@@ -89,6 +89,9 @@ def from_root(markdown: str, page: str) -> str:
     return re.sub(r"\]\(([^()\s]+)\)", one, markdown)
 
 
+parsed = cache(ast.parse)  # the same files are read for links, tags, marks and the site
+
+
 def found(source: str, name: str) -> list[ast.AST]:
     """Return the module and what the dotted `name` leads through in it; [] if it is not there."""
     way: list[ast.AST] = [parsed(source)]
@@ -101,9 +104,6 @@ def found(source: str, name: str) -> list[ast.AST]:
         else:
             return []
     return way
-
-
-parsed = cache(ast.parse)  # many links lead into few modules
 
 
 def link_problems(markdown: str) -> list[str]:
@@ -198,12 +198,20 @@ def tags_in(text: str, families: Iterable[str]) -> set[str]:
 def prose(source: str) -> str:
     """Return the docstrings and comments of Python `source`, without code, quotes, directives."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, documented)]
-    parts = [ast.get_docstring(node) or "" for node in nodes]
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            parts.append(re.sub(r"noqa\b.*", "", token.string))
-    return "\n".join(VERBATIM.sub(" ", part) for part in parts)
+    nodes = [node for node in ast.walk(parsed(source)) if isinstance(node, documented)]
+    parts = [VERBATIM.sub(" ", ast.get_docstring(node) or "") for node in nodes]
+    return "\n".join([*parts, *(text for _, _, text in comments(source))])
+
+
+@cache
+def comments(source: str) -> list[tuple[int, int, str]]:
+    """Return row, column and words of the comments of Python `source`, as `prose` has them."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return [
+        (*token.start, VERBATIM.sub(" ", re.sub(r"noqa\b.*", "", token.string)))
+        for token in tokens
+        if token.type == tokenize.COMMENT
+    ]
 
 
 def names_of(tree: ast.Module) -> dict[str, ast.expr]:
@@ -224,7 +232,7 @@ def claims(source: str) -> dict[str, set[str]]:
     """
     if MARK not in source:
         return {}
-    tree = ast.parse(source)
+    tree = parsed(source)
     named, found = names_of(tree), {}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
