@@ -6,6 +6,7 @@ commit, ``thorough`` many. ``ci`` tries the same examples on every run, the othe
 
 import gc
 import os
+import signal
 from contextlib import contextmanager, nullcontext
 
 import pytest
@@ -37,6 +38,10 @@ settings.register_profile(
     "first", settings.get_profile("check"), phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if CI else "default"))
+
+
+# A shell's background jobs, and some containers, start with Ctrl-C ignored; children inherit that
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)

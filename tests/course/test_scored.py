@@ -106,7 +106,7 @@ def test_the_key_is_what_the_cheap_detectors_see(bug):
         assert cards.DETECTORS[detector](bug)[0] == cards.key()[bug][detector][0], detector
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_whole_key_is_what_the_detectors_see():
     for bug in cards.BUGS:
         for detector in cards.DETECTORS:

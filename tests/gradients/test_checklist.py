@@ -18,8 +18,8 @@ import textbook
 from problems import VALID
 
 import bbb_numpy
-from bbb_numpy import MLP, BayesianMLPClassifier, BayesianMLPRegressor
-from bbb_numpy.gradients import catalogue, matrix
+from bbb_numpy import MLP, BayesianMLPClassifier, BayesianMLPRegressor, combinations
+from bbb_numpy.gradients import catalogue
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.likelihoods import Likelihood
 from bbb_numpy.parts.posteriors import Posterior
@@ -72,12 +72,12 @@ def partners(entry):
 
 def case_of(entry, dtype=np.float64):
     """A small problem with the part in it."""
-    built = matrix.estimator(partners(entry))
+    built = combinations.estimator(partners(entry))
     if entry.kind in ("prior", "likelihood"):
         built = replace(built, model=replace(built.model, **{entry.kind: entry.checked}))
     elif entry.kind != "estimator":
         built = replace(built, **{entry.kind: entry.checked})
-    case = matrix.problem(built, np.random.default_rng(0))
+    case = combinations.problem(built, np.random.default_rng(0))
     arrays = (np.asarray(a, dtype) for a in (case.theta, case.noise, case.x, case.y))
     return case._replace(**dict(zip(("theta", "noise", "x", "y"), arrays, strict=True)))
 
@@ -153,7 +153,7 @@ def a_line_in_the_list_of_parts(entry, folder):
 
 def a_gradient_by_the_complex_step(entry, folder):
     try:
-        report = matrix.check_case(case_of(entry))
+        report = combinations.check_case(case_of(entry))
     except TypeError as error:
         yield f"is not complex-safe: {error}"
         return

@@ -16,7 +16,7 @@ import pytest
 from bbb_numpy.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 LARGEST = 3_000_000  # bytes; the notebooks alone are more
 LEFT_BEHIND = (".*", "build", "dist", "*.egg-info", "__pycache__", "report", "reproduced")
 EXTRAS = ["sklearn", "scipy", "pandas", "dask", "arviz", "autograd", "hypothesis", "pytest"]

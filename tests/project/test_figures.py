@@ -218,7 +218,7 @@ def test_a_biased_sampler_is_sure_of_the_wrong_variance(figures):
     assert f"{100 * (values.mean() - 1):.0f}" == "7"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_drawn_chains_agree_in_functions_and_not_in_weights(figures):
     pytest.importorskip("arviz")
     found = convergence(figures.permuted())
@@ -827,7 +827,7 @@ def test_the_band_of_plain_opens_as_the_book_says(figures):
     assert np.array_equal(y, scope["y"])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.equation("M10")
 def test_the_exact_posterior_is_less_sure_outside_and_not_inside_as_the_book_says(figures):
     at = np.array([[0.0], [2.0], [6.0]])
@@ -848,7 +848,7 @@ def test_the_exact_posterior_is_less_sure_outside_and_not_inside_as_the_book_say
     assert judged.worst("weights").r_hat == pytest.approx(1.023, abs=0.01)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.equation("D4")
 def test_after_more_epochs_the_band_is_as_wide_at_6_as_the_first_pages_say(figures):
     readme = (ROOT / "README.md").read_text("utf-8")
@@ -914,7 +914,7 @@ def test_from_a_larger_start_sigma_ends_where_the_book_says_with_data_and_withou
     assert (above[free < 0.1] < 1.11).all()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.equation("K44")
 def test_the_data_take_over_after_as_many_epochs_as_the_book_says(figures):
     said = re.search(r"they took\s(\d+) and ([\d,]+):", TRAINING).groups()
@@ -927,7 +927,7 @@ def test_the_data_take_over_after_as_many_epochs_as_the_book_says(figures):
     assert taken == pytest.approx([int(number.replace(",", "")) for number in said], abs=100)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.equation("K44")
 def test_the_weights_of_the_report_would_need_as_many_epochs_as_the_book_says(figures):
     found = regression.run(2, 4.0, "printed")

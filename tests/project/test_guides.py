@@ -46,7 +46,7 @@ def typed(root: Path, where: str, text: str) -> None:
     path.write_text(text, "utf-8")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("guide", GUIDES)
 def test_a_guide_typed_literally_passes_what_it_says_to_run(guide: str, tmp_path: Path) -> None:
     root = tmp_path / "tree"

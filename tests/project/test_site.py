@@ -302,14 +302,14 @@ def sized(browser, width):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_all_links_and_anchors_of_the_built_pages_resolve_and_nothing_comes_from_elsewhere(built):
     problems = built_problems(built)
     assert not problems, "\n" + "\n".join(problems[:40])
     assert "k30" in Page((built / "derivations.html").read_text("utf-8")).names
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_browser_shows_every_page_whole_at_phone_width_and_complains_of_nothing(built, browser):
     sized(browser, PHONE)
     every = [path for path in sorted(built.rglob("*.html")) if path.parent.name != "slides"]
@@ -324,7 +324,7 @@ def test_a_browser_shows_every_page_whole_at_phone_width_and_complains_of_nothin
     assert not problems, "\n" + "\n".join(problems[:40])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_columns_stand_side_by_side_on_a_wide_screen_and_below_each_other_on_a_phone(
     built, browser
 ):
@@ -336,7 +336,7 @@ def test_the_columns_stand_side_by_side_on_a_wide_screen_and_below_each_other_on
         assert (len(set(tops)) == 1) is side_by_side
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_wide_screen_cuts_no_code_and_no_formula_of_the_equations(built, browser):
     sized(browser, DESK)
     problems = []
@@ -346,7 +346,7 @@ def test_a_wide_screen_cuts_no_code_and_no_formula_of_the_equations(built, brows
     assert not problems, "\n" + "\n".join(problems)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_whole_site_is_small_and_its_formulas_need_no_script(built):
     kept = [path for path in built.rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in kept) < MOST
@@ -355,7 +355,7 @@ def test_the_whole_site_is_small_and_its_formulas_need_no_script(built):
     assert "MathJax" not in page
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_by_night_the_page_is_dark_and_its_formulas_light(built, browser):
     sized(browser, DESK)
     for scheme in ("light", "dark"):
@@ -380,7 +380,7 @@ FOUND = {  # what is asked, and where the first answer leads
 }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_search_finds_the_book_first_and_files_never_also_without_a_server(built, browser):
     sized(browser, PHONE)
     for asked, first in FOUND.items():
@@ -396,7 +396,7 @@ def test_the_search_finds_the_book_first_and_files_never_also_without_a_server(b
         assert any(excerpt for *_, excerpt in found) or len(found) == 1, asked
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_hints_of_every_notebook_are_hidden_until_their_fold_is_opened(built, browser):
     sized(browser, PHONE)
     notebooks = sorted((built / "notebooks").glob("[0-9]*.html"))
@@ -412,7 +412,7 @@ def test_the_hints_of_every_notebook_are_hidden_until_their_fold_is_opened(built
         assert (found["drawn"], found["raw"]) == (found["formulas"], None), path.name
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_sliders_of_the_notebooks_show_one_frame_after_the_other(built, browser):
     sized(browser, 1280)
     films = 0
@@ -426,7 +426,7 @@ def test_the_sliders_of_the_notebooks_show_one_frame_after_the_other(built, brow
     assert films == sum(text.count('<input type=\\"range\\"') for text in stored) >= 3
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("deck", sorted(path.stem for path in SITE.glob("slides/*.md")))
 def test_every_slide_fits_its_screen(built, browser, deck):
     sized(browser, 1280)
