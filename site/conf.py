@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "site")]
+sys.path[:0] = [str(ROOT), str(ROOT / "site"), str(ROOT / "tests")]
 
 import finding  # noqa: E402
 import formulas  # noqa: E402

@@ -19,7 +19,8 @@ TABLE = ROOT / "tests" / "budgets.toml"
 SECONDS = ROOT / ".pytest_cache" / "v" / "seconds" / "folders"  # of the last whole run
 # These have a row for each of their folders, and one for the modules that are in none of them
 DIVIDED = ("bbb_numpy", "tests")
-FREE = ("exercises", "figures", "notebooks")  # what readers see of the book
+# what readers see of the book
+FREE = (("exercises",), ("figures",), ("notebooks",), ("bbb_course", "solutions"))
 SPARE = 1.03  # of statements, for small changes
 SPARE_SECONDS = 1.25
 
@@ -43,7 +44,8 @@ def count(node):
 def folder(path):
     """Return the row that a path, relative to the root, belongs to; None if it is free."""
     first, *others = Path(path).parts
-    if not others or first.startswith(".") or first in (*FREE, "build", "dist"):
+    free = any(Path(path).parts[: len(start)] == start for start in FREE)
+    if not others or free or first.startswith(".") or first in ("build", "dist"):
         return None
     return f"{first}/{others[0]}" if first in DIVIDED and len(others) > 1 else first
 
@@ -54,7 +56,8 @@ def files():
     for top in sorted(ROOT.iterdir()):
         if top.is_dir() and folder(f"{top.name}/x.py"):
             for path in top.rglob("*.py"):
-                found.setdefault(folder(path.relative_to(ROOT)), []).append(path)
+                if name := folder(path.relative_to(ROOT)):
+                    found.setdefault(name, []).append(path)
     return found
 
 

@@ -57,6 +57,7 @@ def pytest_collection():
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(50_000, 20, 100)  # syntax trees of many files live long, too
         gc.enable()
 
 

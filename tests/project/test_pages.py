@@ -5,8 +5,8 @@ from project.book import ROOT, complaints, from_root, link_problems
 
 PAGES = [
     path.relative_to(ROOT).as_posix()
-    for pattern in ("*.md", "docs/*.md", "derivations/*.md", "exercises/**/*.md", "benchmarks/*.md",
-                    "site/*.md")
+    for pattern in ("*.md", "docs/*.md", "derivations/*.md", "exercises/*.md", "benchmarks/*.md",
+                    "site/*.md", "bbb_course/solutions/*.md")
     for path in sorted(ROOT.glob(pattern))
 ]  # fmt: skip
 EXAMPLES = [page for page in PAGES if "```python\n>>>" in (ROOT / page).read_text("utf-8")]

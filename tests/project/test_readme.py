@@ -51,8 +51,11 @@ def test_the_example_prints_what_the_readme_shows():
     assert np.allclose([float(n) for n in found[:-1]], [float(n) for n in shown[:-1]], rtol=0.02)
 
 
-def test_the_sampling_example_prints_what_the_readme_shows():
-    code, shown = next(example for example in EXAMPLES if "sample(" in example[0])
+@pytest.mark.parametrize("number", range(3))
+def test_the_examples_of_using_it_print_what_the_page_shows(number):
+    used = [(code, shown) for code, shown in EXAMPLES if code in USING]
+    assert len(used) == 3
+    code, shown = used[number]
     assert printed_by(code) == shown
 
 

@@ -26,5 +26,5 @@ def bound_to_train_on(nll, kl, rows, price):
     small = np.sqrt((kl + price) / (2 * rows))
     large = np.sqrt(nll / unit + small**2)
     both = large + small
-    return unit * both**2, both / large, np.log(2) / 2 * both**2 / (large * small)
+    return unit * both**2, both / large, both**2 / (large * small) * np.log(2) / 2
     ### END SOLUTION
