@@ -17,7 +17,6 @@ from exactgrad import command, prove
 from exactgrad.gradcheck import BARS, check_gradient, format_table
 
 from .. import combinations, plain
-from ..gradients.catalogue import ACTIVATIONS
 from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
 from ..model.objectives import TERMS, FreeEnergy
@@ -26,6 +25,7 @@ from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP
 from ..parts.posteriors import MeanField
 from ..parts.priors import GaussianPrior
+from ..registry import ACTIVATIONS
 from .options import Commands, above_zero, add_command, at_least_one, at_least_zero, option
 
 __all__ = ["add_parsers", "gradcheck"]
