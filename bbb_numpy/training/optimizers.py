@@ -339,5 +339,5 @@ class IVON(Optimizer):
 
 NAMED = {
     "optimizer": {"adam": Adam(), "ivon": IVON(), "momentum": Momentum(), "sgd": SGD()},
-    "schedule": {"constant": Constant(), "cosine": Cosine(), "step-decay": StepDecay()},
+    "schedule": {"constant": Constant(), "cosine": Cosine()},
 }
