@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Tests are compiled when they are first run, not by each process of every run
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: generated report lint check test test-long fuzz bench mutation notebooks figures site clean
+.PHONY: generated report lint check test test-all fuzz bench mutation notebooks figures site clean
 .DEFAULT_GOAL := report
 
 $(VENV)/.created:
@@ -39,21 +39,21 @@ $(VENV)/.site: $(VENV)/.created setup.cfg pyproject.toml
 report: $(VENV)/.base  ## train on the report's problem, print what happened, write the figures
 	$(BIN)/bbb-numpy report
 
-lint: $(VENV)/.test  ## lint, types, floors, and the lines that there may be
+lint: $(VENV)/.test  ## lint, types, floors, and the statements that there may be
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python tests/project/lines.py
+	$(BIN)/python tests/budgets.py
 
-check: lint  ## before every commit, in a minute: and the mathematics with fewer examples
-	HYPOTHESIS_PROFILE=check $(BIN)/python -m pytest tests/numeric tests/parts tests/model tests/gradients tests/exact
+check: lint  ## before every commit: and the mathematics, the prover too if it or a part has changed
+	HYPOTHESIS_PROFILE=check $(BIN)/python -m pytest $$($(BIN)/python tests/project/changed.py)
 
-test: lint  ## and every test but the long ones
-	$(BIN)/python -m pytest
+test: lint  ## and every test but the slow ones, with few examples
+	HYPOTHESIS_PROFILE=check $(BIN)/python -m pytest --seconds
 
-test-long: $(VENV)/.dev  ## the notebooks, and the checks that take minutes each
-	$(BIN)/python -m pytest -m long
+test-all: $(VENV)/.dev  ## every test, the slow ones too, with all examples
+	$(BIN)/python -m pytest -m ""
 
 fuzz: $(VENV)/.test  ## hostile calls and files, kills, Ctrl-Cs; FUZZ="--only calls --seed 7"
 	$(BIN)/python -m benchmarks.fuzz $(FUZZ)

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROOFS = 4  # combinations for one mutant
 SURVIVED, PROOF, TESTS, STOPPED = 0, 10, 11, 12  # what becomes of a mutant; exit status of its fork
 PYTEST = (
-    *("-x", "-q", "-m", "not long", "-o", "addopts=", "--import-mode=importlib"),
+    *("-x", "-q", "-m", "not slow", "-o", "addopts=", "--import-mode=importlib"),
     *("-p", "no:randomly", "-p", "no:xdist", "-p", "no:cacheprovider"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 )

@@ -6,6 +6,7 @@ commit, ``thorough`` many. ``ci`` tries the same examples on every run, the othe
 
 import gc
 import os
+import signal
 from contextlib import contextmanager, nullcontext
 
 import pytest
@@ -15,6 +16,8 @@ from hypothesis import HealthCheck, Phase, settings
 # the notebooks: workers that start two threads each on two cores wait for each other.
 for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_threads, "1")
+
+pytest_plugins = ["seconds"]  # imported, with NumPy, after the lines above
 
 # dask's processes look at themselves, 100 and 50 times a second, and at the machine, twice: of
 # clusters that tests share this takes a tenth of a core, for as long as the tests run.
@@ -39,6 +42,10 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if CI else "default"))
 
 
+# A shell's background jobs, and some containers, start with Ctrl-C ignored; children inherit that
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     """Spare the garbage collector what reading the tests makes, which lives until their end.
@@ -50,6 +57,7 @@ def pytest_collection():
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(50_000, 20, 100)  # syntax trees of many files live long, too
         gc.enable()
 
 

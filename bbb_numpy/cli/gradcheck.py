@@ -21,11 +21,11 @@ from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
 from ..model.objectives import TERMS, FreeEnergy
 from ..numeric.elementary import softplus
+from ..parts.activations import ACTIVATIONS
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP
 from ..parts.posteriors import MeanField
 from ..parts.priors import GaussianPrior
-from ..registry import ACTIVATIONS
 from .options import Commands, above_zero, add_command, at_least_one, at_least_zero, option
 
 __all__ = ["add_parsers", "gradcheck"]

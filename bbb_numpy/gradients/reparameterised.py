@@ -29,6 +29,8 @@ class Sampled(Family):
 
     Parameters
     ----------
+    model, posterior, objective
+        As of every `Family`.
     antithetic : bool
         Draw samples in pairs eps, -eps (D23); their number must then be even.
     """

@@ -20,7 +20,7 @@ from ..registry import classes
 from ..sampling.draws import DrawnWeights, Draws
 from ..training import Epoch, Training
 from ..training.laplace import Laplace, Linearised
-from ..training.optimizers import Memory
+from ..training.optimizers import Memory, StepDecay
 from .base import check_is_fitted
 from .classifier import BayesianMLPClassifier
 from .columns import Column
@@ -47,6 +47,7 @@ class Stored(NamedTuple):
 STATES = (
     *(MLP, Model, Training, Epoch, Memory, Laplace, Linearised),
     *(Sampling, DrawnWeights, Draws, Layout, FitReport, Column),
+    StepDecay,  # deprecated: it has no name any more, but files have it
 )
 
 

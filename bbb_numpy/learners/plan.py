@@ -225,7 +225,7 @@ def stands_for(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
     for name, value in params.items():
         if isinstance(value, str):
             named[name] = _named(name).get(value, value)
-    natural = FreeEnergy()
+    natural: Any = FreeEnergy()
     if isinstance(named["inference"], PointMass | Laplace):
         natural = MLE() if params["inference"] == "mle" else MAP()
     defaults = {**defaults, "objective": natural}

@@ -59,6 +59,8 @@ class ScaleMixturePrior(Prior):
     learn : bool
         Learn all three, shared by all layers; the arguments are the starting values.
 
+    Notes
+    -----
     Equal components would have one gradient and never part; a learned sigma2 must not start as
     good as collapsed.
     """

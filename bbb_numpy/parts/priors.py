@@ -193,6 +193,8 @@ class CentredGaussianPrior(GaussianPrior):
 
     Parameters
     ----------
+    scale, learn
+        As of `GaussianPrior`.
     centre : float or ndarray (P,)
         Where the weights are expected, before the rows are seen that they are to learn from.
     """

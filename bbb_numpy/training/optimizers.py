@@ -8,6 +8,7 @@ made by `init` and, like theta, updated in place by `update`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import cos, pi, sqrt
@@ -62,12 +63,22 @@ class Cosine:
 
 @dataclass(frozen=True)
 class StepDecay:
-    """Multiply by `factor` after every `every` epochs."""
+    """Multiply by `factor` after every `every` epochs.
+
+    .. deprecated:: 0.1.0
+       `Cosine` falls without a number of epochs to choose; any function of (epoch, epochs) will do.
+    """
 
     every: int = 100
     factor: float = 0.5
 
     def __post_init__(self) -> None:
+        warnings.warn(
+            "StepDecay is deprecated and goes with version 0.2. Use Cosine(), or a function of "
+            "one's own such as lambda epoch, epochs: 0.5 ** (epoch // 100)",
+            FutureWarning,
+            stacklevel=3,  # whoever made it, beyond __init__
+        )
         check_fields(self, every=COUNT)
         positive("factor", self.factor)
 
@@ -131,7 +142,7 @@ def clear_subnormal(theta: Array, state: Memory) -> None:
 
 OPTIMIZER = Like("Adam(0.05) or SGD(0.01)", "init", "update")
 SCHEDULE = Like(
-    "Constant(), Cosine() or StepDecay(100, 0.5), which give a factor for (epoch, epochs)",
+    "Constant() or Cosine(), which give a factor for (epoch, epochs)",
     "__call__",
 )
 
@@ -328,5 +339,5 @@ class IVON(Optimizer):
 
 NAMED = {
     "optimizer": {"adam": Adam(), "ivon": IVON(), "momentum": Momentum(), "sgd": SGD()},
-    "schedule": {"constant": Constant(), "cosine": Cosine(), "step-decay": StepDecay()},
+    "schedule": {"constant": Constant(), "cosine": Cosine()},
 }

@@ -29,7 +29,7 @@ def test_all_that_the_package_exports_is_called():
     assert len(done) > 50
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_killed_and_interrupted_processes_lose_nothing():
     fuzz.run("kills", 500, 0)
     fuzz.run("interrupts", 0, 0)

@@ -57,7 +57,7 @@ def test_every_gradient_is_that_of_its_value_exactly(posterior, likelihood):
     assert unproved((which, prove_gradient(VALID.index(which), which)) for which in own) == {}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.equation("D44")
 def test_every_gradient_of_a_low_rank_is_that_of_its_value_exactly():
     own = [which for which in VALID if which.posterior == "low-rank"]

@@ -55,7 +55,7 @@ def test_a_natural_step_on_all_rows_and_a_pass_with_steps_1_over_t_end_at_the_po
 
 
 @pytest.mark.equation("D63")
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_noise_of_constant_and_of_falling_natural_steps_is_what_the_formula_says():
     rng, problem = np.random.default_rng(0), closed.draw(np.random.default_rng(0))
     truth, begin = closed.exact(problem).precision[0, 0], closed.Natural(np.zeros(3), np.eye(3))
@@ -97,7 +97,7 @@ def test_free_energy_exceeds_minus_log_evidence_by_the_kl_to_the_posterior(seed)
 COUNTS = (1, 2, 5, 10, 50, 200)
 
 
-@pytest.fixture(scope="module", params=[0, pytest.param(1, marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=[0, pytest.param(1, marks=pytest.mark.slow)])
 def regression(request):
     """A regression with correlated inputs, and its exact answers."""
     rng = np.random.default_rng(request.param)

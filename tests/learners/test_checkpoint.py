@@ -80,7 +80,7 @@ OBJECTS = [
     {"gradient_estimator": Reparameterised, "optimizer": SGD(1e-5, Constant())},
     {"optimizer": IVON(0.1, trust=2.0, learned=Adam(1e-4)), "inference": "ivon"},
     {"optimizer": Momentum(1e-5, 0.5, Cosine(0.3)), "standardize": False},
-    {"optimizer": Adam(1e-5, beta2=0.9, schedule=StepDecay(2, 0.5)), "activation": "tanh"},
+    {"optimizer": Adam(1e-5, beta2=0.9, schedule=Cosine(0.5)), "activation": "tanh"},
     {"early_stopping": EarlyStopping(patience=1), "validation_fraction": 0.3},
     {"random_state": np.random.default_rng(3), "hidden_layer_sizes": ()},
 ]
@@ -153,6 +153,18 @@ def test_arguments_set_after_fit_and_names_are_kept_beside_the_fitted_model(mode
     assert twin.hidden_layer_sizes == 7
     frame = pd.DataFrame(x, columns=["a", "ü"])
     np.testing.assert_array_equal(twin.predict(frame), model.predict(frame))
+
+
+def test_a_file_that_names_a_deprecated_class_still_loads(model, tmp_path):
+    with pytest.warns(FutureWarning):
+        model.set_params(optimizer=Adam(1e-5, schedule=StepDecay(2, 0.5)))
+    save(model.fit(*data()), tmp_path / "m")
+    with pytest.warns(FutureWarning, match="StepDecay is deprecated"):
+        twin = load(tmp_path / "m")
+    assert twin.optimizer == model.optimizer
+    np.testing.assert_array_equal(
+        twin.partial_fit(*data()).theta_, model.partial_fit(*data()).theta_
+    )
 
 
 # What cannot be saved

@@ -63,17 +63,18 @@ def test_a_page_is_read_in_one_sitting_and_leads_to_the_next() -> None:
 
 def test_a_chapter_and_its_exercises_lead_to_each_other() -> None:
     page = from_root((ROOT / "exercises/README.md").read_text("utf-8"), "exercises/README.md")
-    table = "\n".join(line for line in page.splitlines() if line.startswith("| ["))
+    table = "\n".join(line for line in page.splitlines() if line.startswith("| <a id"))
     rows = [link for link in links(table) if link.target != "derivations/errata.md"]
-    folders = {f"exercises/{path.name}" for path in ROOT.glob("exercises/[0-9]*")}
+    solutions = "bbb_course/solutions"
+    folders = {f"{solutions}/{path.name}" for path in ROOT.glob(f"{solutions}/[0-9]*")}
     assert {link.target for link in rows} - set(PAGES) == folders
-    folder = ""
+    row = ""
     for link in rows:
         if link.target in folders:
-            folder = link.target
-        elif link.target in PAGES:
+            row = f"exercises/README.md#e{int(link.text[:2])}"
+        else:
             led = {each.target for each in links(PAGES[link.target])}
-            assert folder in led, f"{link.target} does not lead to {folder}"
+            assert row in led, f"{link.target} does not lead to {row}"
 
 
 @pytest.mark.parametrize("carried", [tags_in_code, marked_tags])

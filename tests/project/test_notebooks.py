@@ -125,7 +125,7 @@ def test_the_committed_outputs_are_complete_and_clean(script):
     assert problems(committed(script)) == []
 
 
-@pytest.mark.long  # .ci/run has them
+@pytest.mark.slow  # .ci/run has them
 @each_notebook
 def test_the_notebook_runs_and_prints_what_is_committed(script, tmp_path):
     before = sorted(path.name for path in NOTEBOOKS.iterdir())

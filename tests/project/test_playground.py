@@ -129,7 +129,7 @@ def apart(found, wanted):
         return max(np.max(np.abs(g - w)) / max(np.max(np.abs(w)), 1e-300) for g, w in parts)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_value_and_gradient_are_those_of_python_and_every_planted_error_is_noticed():
     source = (FOLDER / "bbb.js").read_text("utf-8")
     assert all(source.count(old) == 1 for old in PLANTED)
@@ -191,7 +191,7 @@ PLANTED_IN_PATHS = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_paths_and_energies_are_those_of_python_and_every_planted_error_is_noticed():
     source = (FOLDER / "leapfrog.js").read_text("utf-8")
     assert all(source.count(old) == 1 for old in PLANTED_IN_PATHS)
@@ -267,7 +267,7 @@ LOOK = """run("stop()");
   };"""
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [PHONE, 1440])
 @pytest.mark.parametrize(("page", "preset"), [("index.html", "k18"), ("samplers.html", "funnel")])
 def test_a_page_fits_its_screen_whole_and_bare_and_complains_of_nothing(page, preset, width):
@@ -280,7 +280,7 @@ def test_a_page_fits_its_screen_whole_and_bare_and_complains_of_nothing(page, pr
     assert framed["over"] == 0
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_keys_and_clicks_change_the_points_and_the_address_says_what_is_set():
     found = browsed(
         """run("stop(); held = true");
@@ -303,7 +303,7 @@ def test_keys_and_clicks_change_the_points_and_the_address_says_what_is_set():
     assert found == [[100, 101, 100, 101], 1, "#preset=band&prior=0.05", 0.05, []]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_finger_draws_hills_and_moves_the_start_and_the_push_and_so_do_keys():
     found = browsed(
         """const {left, top} = $("plane").getBoundingClientRect();
@@ -351,7 +351,7 @@ def lessons(*addresses):
     )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_every_lesson_shows_what_it_says():
     names = ("band", "report", "gap", "narrow", "share", "k18", "twice", "one", "cold", "units",
              "units&hidden=2", "units&hidden=50", "away")  # fmt: skip

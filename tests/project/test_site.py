@@ -15,7 +15,7 @@ from html.parser import HTMLParser
 from urllib.parse import unquote, urlencode, urlsplit
 
 import pytest
-from project.book import DEFINED, ENTRIES, FAMILIES, ROOT, names_of, tags_in
+from project.book import DEFINED, ENTRIES, FAMILIES, ROOT, names_of, slug, tags_in
 
 SITE = ROOT / "site"
 BROWSER = (ROOT / "tests/project/browser.js").read_text("utf-8")
@@ -106,7 +106,7 @@ def test_every_symptom_of_the_table_has_its_section_and_every_section_its_row():
     text = (SITE / "symptoms.md").read_text("utf-8")
     rows = re.findall(r"^\|.*\(#([\w-]+)\) \|$", text, re.MULTILINE)
     titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
-    assert rows == [pages.anchor(title) for title in titles]
+    assert rows == [slug(title) for title in titles]
 
 
 def test_the_first_page_has_a_moving_picture_a_line_of_code_that_runs_and_four_doors():
@@ -137,6 +137,13 @@ def test_a_file_has_a_line_for_each_of_its_lines_whose_tags_lead_to_their_pages(
         range(1, len(source.splitlines()) + 1)
     )
     assert '<a href="../../tags/k30.html">K30</a>' in shown
+
+
+def test_an_exercise_is_shown_as_students_get_it_without_its_solution(files):
+    page = files["extra/source/bbb_course/solutions/02_free_energy/1_softplus.py.html"]
+    assert "raise</b> NotImplementedError" in page
+    assert "np.log1p" not in page
+    assert "as_dict" in files["extra/source/bbb_course/exercise.py.html"]
 
 
 def test_the_playground_is_shown_below_a_paragraph_that_leads_to_a_preset():
@@ -302,14 +309,14 @@ def sized(browser, width):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_all_links_and_anchors_of_the_built_pages_resolve_and_nothing_comes_from_elsewhere(built):
     problems = built_problems(built)
     assert not problems, "\n" + "\n".join(problems[:40])
     assert "k30" in Page((built / "derivations.html").read_text("utf-8")).names
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_browser_shows_every_page_whole_at_phone_width_and_complains_of_nothing(built, browser):
     sized(browser, PHONE)
     every = [path for path in sorted(built.rglob("*.html")) if path.parent.name != "slides"]
@@ -324,7 +331,7 @@ def test_a_browser_shows_every_page_whole_at_phone_width_and_complains_of_nothin
     assert not problems, "\n" + "\n".join(problems[:40])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_columns_stand_side_by_side_on_a_wide_screen_and_below_each_other_on_a_phone(
     built, browser
 ):
@@ -336,7 +343,7 @@ def test_the_columns_stand_side_by_side_on_a_wide_screen_and_below_each_other_on
         assert (len(set(tops)) == 1) is side_by_side
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_wide_screen_cuts_no_code_and_no_formula_of_the_equations(built, browser):
     sized(browser, DESK)
     problems = []
@@ -346,7 +353,7 @@ def test_a_wide_screen_cuts_no_code_and_no_formula_of_the_equations(built, brows
     assert not problems, "\n" + "\n".join(problems)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_whole_site_is_small_and_its_formulas_need_no_script(built):
     kept = [path for path in built.rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in kept) < MOST
@@ -355,7 +362,7 @@ def test_the_whole_site_is_small_and_its_formulas_need_no_script(built):
     assert "MathJax" not in page
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_by_night_the_page_is_dark_and_its_formulas_light(built, browser):
     sized(browser, DESK)
     for scheme in ("light", "dark"):
@@ -380,7 +387,7 @@ FOUND = {  # what is asked, and where the first answer leads
 }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_search_finds_the_book_first_and_files_never_also_without_a_server(built, browser):
     sized(browser, PHONE)
     for asked, first in FOUND.items():
@@ -396,7 +403,7 @@ def test_the_search_finds_the_book_first_and_files_never_also_without_a_server(b
         assert any(excerpt for *_, excerpt in found) or len(found) == 1, asked
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_hints_of_every_notebook_are_hidden_until_their_fold_is_opened(built, browser):
     sized(browser, PHONE)
     notebooks = sorted((built / "notebooks").glob("[0-9]*.html"))
@@ -412,7 +419,7 @@ def test_the_hints_of_every_notebook_are_hidden_until_their_fold_is_opened(built
         assert (found["drawn"], found["raw"]) == (found["formulas"], None), path.name
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_sliders_of_the_notebooks_show_one_frame_after_the_other(built, browser):
     sized(browser, 1280)
     films = 0
@@ -426,7 +433,7 @@ def test_the_sliders_of_the_notebooks_show_one_frame_after_the_other(built, brow
     assert films == sum(text.count('<input type=\\"range\\"') for text in stored) >= 3
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("deck", sorted(path.stem for path in SITE.glob("slides/*.md")))
 def test_every_slide_fits_its_screen(built, browser, deck):
     sized(browser, 1280)

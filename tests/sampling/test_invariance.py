@@ -64,7 +64,7 @@ KERNELS |= {
 
 
 @pytest.mark.equation("M5", "M6", "M7", "M10")
-@pytest.mark.parametrize("draws", [4000, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("draws", [4000, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_exact_draws_stay_exact_draws(kernel, target, draws):

@@ -79,7 +79,7 @@ def unevenness(found):
 
 @pytest.mark.equation("D33", "M7")
 @pytest.mark.filterwarnings("ignore:[0-9]+ divergent transitions")
-@pytest.mark.parametrize("data_sets", [150, pytest.param(600, marks=pytest.mark.long)])
+@pytest.mark.parametrize("data_sets", [150, pytest.param(600, marks=pytest.mark.slow)])
 def test_ranks_of_the_truth_are_uniform(data_sets):
     found = ranks(data_sets, seed=0)
     assert found.min() >= 0

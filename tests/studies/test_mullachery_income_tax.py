@@ -139,7 +139,7 @@ def test_missing_and_damaged_files_are_refused(tmp_path, monkeypatch):
 
 
 @needs_data
-@pytest.mark.long
+@pytest.mark.slow
 def test_noise_by_cell_beats_one_noise_on_the_real_cells():
     cells = income_tax.load()
     numbers = income_tax.measure(cells, income_tax.cross_validate(cells))

@@ -87,7 +87,7 @@ def test_the_powerball_is_from_the_urn_of_its_day():
 
 
 @needs_data
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.equation("D37")
 def test_the_network_reaches_the_ceiling_on_the_real_draws(monkeypatch):
     """In the long run, by NUTS and by VI; and on held-out draws as near as the exact rule."""

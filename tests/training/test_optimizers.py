@@ -268,8 +268,16 @@ def test_schedules_begin_at_one_and_end_where_they_say():
     assert Cosine(0.1)(10.0, 10) == pytest.approx(0.1)
     assert Cosine()(12.0, 10) == pytest.approx(0.0)
     assert Cosine()(0.0, 0) == 1.0, "of no epochs, too"
-    decay = StepDecay(every=3, factor=0.5)
+
+
+def test_a_schedule_that_goes_warns_where_it_is_made_and_names_what_to_use():
+    with pytest.warns(FutureWarning, match=r"Use Cosine\(\)") as told:
+        decay = StepDecay(every=3, factor=0.5)
+    assert told[0].filename == __file__
     assert [decay(epoch, 10) for epoch in (0, 2.9, 3, 6)] == [1.0, 1.0, 0.5, 0.25]
+    for name in ("every", "factor"):
+        with pytest.warns(FutureWarning), pytest.raises(ValueError, match=name):
+            StepDecay(**{name: -1})
 
 
 A_SCHEDULE = "schedule must be an object such as Constant"
@@ -292,8 +300,6 @@ A_RULE = r"^optimizer must be .* such as Adam\(0.05\)"
         (lambda: IVON(trust=0.0), ValueError, "trust"),
         (lambda: IVON(learned=SGD()), TypeError, "learned"),
         (lambda: Cosine(1.0), ValueError, "final"),
-        (lambda: StepDecay(0), ValueError, "every"),
-        (lambda: StepDecay(5, -1.0), ValueError, "factor"),
         *((lambda rule=rule: rule(schedule=0.5), TypeError, A_SCHEDULE) for rule in RULES),
         *((lambda rule=rule: rule(schedule=Cosine), TypeError, A_SCHEDULE) for rule in RULES),
         (lambda: OPTIMIZER("optimizer", Adam), TypeError, A_RULE),

@@ -83,6 +83,7 @@ def criterion_slope(
 
     Parameters
     ----------
+    metric : DiagonalMetric or DenseMetric
     begin, end : ndarray (S, D)
         Positions before and after the path, or their distances from each chain's own center:
         of chains in different modes the mean is in no mode, and the way there no measure (D47).

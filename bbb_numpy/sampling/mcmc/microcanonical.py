@@ -66,6 +66,7 @@ def kick(metric: Metric, momentum: Array, gradient: Array, step_size: Any) -> tu
 
     Parameters
     ----------
+    metric : DiagonalMetric or DenseMetric
     momentum : ndarray (S, D)
         r^T M^-1 r = 1.
     gradient : ndarray (S, D)

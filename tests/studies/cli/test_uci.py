@@ -104,7 +104,7 @@ def test_other_settings_are_measured_again_and_it_is_said_why(small, out, capsys
     assert record["seed"] == Trial("protein", "map", 0, quick).seed
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_every_method_runs(small, out):
     assert uci(out, method=tuple(METHODS), splits=1) == 0
     assert len(numbers(out)) == len(METHODS)

@@ -51,7 +51,7 @@ def test_the_bias_told_of_every_trial_of_mclmc_follows_from_its_acceptance(commi
         assert notes["expected_bias"] == pytest.approx(wanted, rel=1e-12)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS)
 def test_a_committed_trial_repeats_bit_for_bit(committed, key):
     old = committed[key]
@@ -69,7 +69,7 @@ def without_chances(text):
     return before + head + after[after.index("## Methods compared") :]
 
 
-@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_committed_page_is_what_the_committed_records_say(committed, whole, monkeypatch):
     written = COMMITTED.with_name("uci.md").read_text(encoding="utf-8")
     command = written.rpartition("## To repeat it\n\n```\n")[2].partition("\n```")[0]

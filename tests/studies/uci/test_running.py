@@ -131,7 +131,7 @@ def test_the_longest_trials_begin_first(tmp_path, go, thread):
 
 
 @needs_proc
-@pytest.mark.parametrize(("jobs", "kills"), [(2, 3), pytest.param(2, 20, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("jobs", "kills"), [(2, 3), pytest.param(2, 20, marks=pytest.mark.slow)])
 def test_killed_at_random_times_a_run_loses_nothing_finished_and_ends_the_same(
     tmp_path, go, jobs, kills
 ):
