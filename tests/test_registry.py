@@ -3,6 +3,7 @@
 import re
 import sys
 from dataclasses import dataclass, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -157,19 +158,19 @@ def data():
     return x, x[:, 0]
 
 
+DRAWN = partial(Sampling, chains=2, draws=5, warm_up=5, start="prior")
 OWN = {
-    "prior": ("prior", "narrow", Narrow(), {"prior": "narrow"}),
-    "activation": ("activation", "softsign", softsign, {"activation": "softsign"}),
-    "proposal": ("proposal", "drifting", Drifting(),
-                 {"inference": Sampling(MetropolisHastings(Drifting(0.1)), 2, 5, 5, start="prior")}),
-    "sampler": ("sampler", "counting", Counting(), {"inference": Sampling("counting", 2, 5, 5, start="prior")}),
-}  # fmt: skip
+    "prior": ("narrow", Narrow(), {"prior": "narrow"}),
+    "activation": ("softsign", softsign, {"activation": "softsign"}),
+    "proposal": ("drift", Drifting(), {"inference": DRAWN(MetropolisHastings(Drifting(0.1)))}),
+    "sampler": ("counting", Counting(), {"inference": DRAWN("counting")}),
+}
 
 
 @pytest.mark.brief
-@pytest.mark.parametrize("which", OWN)
-def test_what_is_registered_is_taken_by_name_and_comes_back_from_a_file(which, tmp_path, restored):
-    family, name, usual, arguments = OWN[which]
+@pytest.mark.parametrize("family", OWN)
+def test_what_is_registered_is_taken_by_name_and_comes_back_from_a_file(family, tmp_path, restored):
+    name, usual, arguments = OWN[family]
     x, y = data()
     options = {"hidden_layer_sizes": (3,), "epochs": 1, "predict_samples": 3, "random_state": 0}
     if family in ("sampler", "proposal"):
@@ -181,7 +182,7 @@ def test_what_is_registered_is_taken_by_name_and_comes_back_from_a_file(which, t
     twin = bbb_numpy.load(path)
     np.testing.assert_array_equal(twin.predict(x), model.predict(x))
     del FAMILIES[family].named[name], FAMILIES[family].checked[name]
-    if which == "activation":  # a network names it
+    if family == "activation":  # a network names it
         with pytest.raises(CheckpointError, match="activation must be one of"):
             bbb_numpy.load(path)
         return
