@@ -182,3 +182,6 @@ class ScaleMixturePrior(Prior):
         c = self._components(params)
         wide = np.log(rng.random(shape)) < c.log_share[0]
         return rng.standard_normal(shape) * np.where(wide, c.sigma[0], c.sigma[1])
+
+
+NAMED = {"prior": {"mixture": (ScaleMixturePrior(), ScaleMixturePrior(0.25, 1.0, 0.25))}}

@@ -127,7 +127,7 @@ class Optimizer:
 CLEAR_EVERY = 128  # steps
 
 
-def _clear_subnormal(theta: Array, state: Memory) -> None:
+def clear_subnormal(theta: Array, state: Memory) -> None:
     """Set to zero, now and then, what is smaller than the smallest normal number.
 
     The moments of a weight behind a dead unit or an input that is always zero decay to such
@@ -189,7 +189,7 @@ class Momentum(Optimizer):
     ) -> None:
         velocity = state.arrays["velocity"]
         state.steps += 1
-        _clear_subnormal(theta, state)
+        clear_subnormal(theta, state)
         velocity *= self.momentum
         velocity += grad  # D2
         np.multiply(velocity, self.learning_rate * factor, out=grad)
@@ -249,7 +249,7 @@ class Adam(Optimizer):
         floor = self.epsilon / unbias_root_v
         rate = self.learning_rate * factor * unbias_m / unbias_root_v
 
-        _clear_subnormal(theta, state)
+        clear_subnormal(theta, state)
         m *= self.beta1
         m += grad
         v *= self.beta2
@@ -334,4 +334,10 @@ class IVON(Optimizer):
         far = float(step @ step) * scale**0.5 / (2.0 * self.trust)
         step *= sigma / sqrt(max(far, 1.0))
         mu -= step  # D62
-        _clear_subnormal(theta, state)
+        clear_subnormal(theta, state)
+
+
+NAMED = {
+    "optimizer": {"adam": Adam(), "ivon": IVON(), "momentum": Momentum(), "sgd": SGD()},
+    "schedule": {"constant": Constant(), "cosine": Cosine()},
+}

@@ -19,9 +19,9 @@ from bbb_numpy.evaluation.quantiles import (
     likely_classes,
     quantiles,
 )
-from bbb_numpy.gradients.catalogue import CHECKED_LIKELIHOODS
 from bbb_numpy.parts.discrete import BernoulliLikelihood, PoissonLikelihood
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, Likelihood
+from bbb_numpy.registry import CHECKED_LIKELIHOODS
 from bbb_numpy.sampling.draws import DrawnWeights
 
 LEVELS = (0.001, 0.05, 0.3, 0.5, 0.7, 0.95, 0.999)

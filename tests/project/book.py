@@ -17,6 +17,7 @@ PLAIN = "bbb_numpy/plain.py"
 PACKAGES = ("bbb_numpy", "exactgrad", "bbb_studies", "bbb_course")
 # The families in the order of the document, and how many equations each has (None: any number).
 FAMILIES = {"K": 44, "R": 10, "W": 6, "M": 22, "G": 8, "D": None}
+EXAMPLE = "D999"  # of the guides in CONTRIBUTING.md, and of no equation ever
 MARK = "pytest.mark.equation"
 MOST_CLAIMS = 12  # equations on one test: it fails when any of them is wrong
 ANCHOR = re.compile(r'<a id="([a-z]\d+)"></a>')

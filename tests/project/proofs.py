@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).resolve().parents[up]) for up in (2, 1)]
 
-from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA, VALUES
+from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA
 from project.book import (
     ANCHOR,
     DEFINED,
@@ -176,6 +176,20 @@ def practice() -> dict[str, list[Link]]:
     return found
 
 
+def textbook_proofs() -> dict[str, tuple[str, str]]:
+    """Return, for each tag of tests/textbook.py, how and where all of a family are compared."""
+    import textbook
+
+    from bbb_numpy.registry import FAMILIES as REGISTRY
+
+    family = dict.fromkeys(textbook_tags(), "objective")
+    for name, table in textbook.TABLES.items():
+        for formula in table.values():
+            family |= dict.fromkeys(tags_in(formula.__doc__ or "", FAMILIES), name)
+    split = {name: tuple(REGISTRY[name].checked_by.split(", ")) for name in set(family.values())}
+    return {tag: split[name] for tag, name in family.items()}
+
+
 @cache
 def proofs() -> dict[str, list[Proof]]:
     """Return the proofs of each equation: those of derivations/ first."""
@@ -187,8 +201,9 @@ def proofs() -> dict[str, list[Proof]]:
                 found.setdefault(tag, []).append(Proof("algebra", where, test))
     exactly = {**EXACT_ARITHMETIC, **ENUMERATION}
     places = {tag: place for tag, (_, place) in NOT_ALGEBRA.items() if tag not in exactly}
-    for tag in sorted(textbook_tags() - set(EXACT_ARITHMETIC)):  # proved with the catalogue
-        found.setdefault(tag, []).append(Proof("exact arithmetic", *VALUES.split("::")))
+    for tag, (kind, test) in sorted(textbook_proofs().items()):
+        if tag not in EXACT_ARITHMETIC:
+            found.setdefault(tag, []).append(Proof(kind, *test.split("::")))
     for kind, tests in (
         ("exact arithmetic", EXACT_ARITHMETIC),
         ("enumeration", ENUMERATION),

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from bbb_numpy import plain
+from bbb_numpy import registry as names
 from bbb_numpy.cli.main import main
-from bbb_numpy.gradients import catalogue as names
-from bbb_numpy.learners.inference import INFERENCES
+from bbb_numpy.learners.inference import inferences
 from benchmarks import tables
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,7 +85,7 @@ def test_every_subcommand_it_names_exists(capsys):
 
 # modules of the root that are read for their own sake, and the packages above the library
 ALONE = {
-    *("bbb_numpy/plain.py", "bbb_numpy/combinations.py"),
+    *("bbb_numpy/plain.py", "bbb_numpy/registry.py", "bbb_numpy/combinations.py"),
     *("exactgrad", "bbb_studies", "bbb_course"),
 }
 
@@ -121,7 +121,7 @@ def test_it_lists_every_short_name():
     arguments = {
         "prior": names.PRIORS,
         "likelihood": names.LIKELIHOODS,
-        "inference": INFERENCES,
+        "inference": inferences(),
         "objective": set(names.OBJECTIVES) - {"map", "mle"},  # which `inference` names
         "gradient_estimator": names.ESTIMATORS,
         "kl_weights, kl_warm_up": {*names.KL_WEIGHTS, *names.WARM_UPS},

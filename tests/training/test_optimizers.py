@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import textbook
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,11 +21,15 @@ from bbb_numpy import (
     StepDecay,
 )
 from bbb_numpy.numeric.elementary import inverse_softplus, sigmoid, softplus
+from bbb_numpy.registry import OPTIMIZERS
 from bbb_numpy.training import optimizers
 from bbb_numpy.training.optimizers import OPTIMIZER, Memory
 
 seeds = st.integers(0, 2**32 - 1)
-RULES = (SGD, Momentum, Adam, IVON)
+RULES = [type(rule) for rule in OPTIMIZERS.values()]
+BY_TEXTBOOK = [
+    name for name, rule in OPTIMIZERS.items() if type(rule).__name__ in textbook.OPTIMIZERS
+]
 
 
 def run(rule, grads, theta, factors=None):
@@ -37,6 +42,17 @@ def run(rule, grads, theta, factors=None):
 def draw(seed, steps=7):
     rng = np.random.default_rng(seed)
     return rng.standard_normal((steps, 5)), rng.standard_normal(5)
+
+
+@pytest.mark.equation("K43", "K44", "D2", "D3")
+@pytest.mark.parametrize("name", BY_TEXTBOOK)
+def test_a_rule_moves_as_the_textbook_says(name):
+    rule, (grads, theta) = OPTIMIZERS[name], draw(3, steps=20)
+    after, state = run(rule, grads, theta)
+    right = textbook.OPTIMIZERS[type(rule).__name__](textbook.Numpy, rule, theta, grads)
+    np.testing.assert_allclose(after, right, rtol=1e-9, atol=1e-12)
+    assert state.steps == len(grads)
+    assert run(rule, grads.astype(np.float32), theta.astype(np.float32))[0].dtype == np.float32
 
 
 @pytest.mark.equation("K43", "K44")

@@ -251,3 +251,6 @@ class ChEES(Adaptable):
         share = 1.0 / min(turn, MEMORY)
         center = state.center + share * (new.position - state.center)
         return Paced(*new, state.turn + 1, slope, center), info
+
+
+NAMED = {"sampler": {"chees": ChEES()}, "state": {"Paced": Paced, "PathLength": PathLength}}

@@ -387,3 +387,9 @@ def excess(errors: Array, size: int, wanted: float) -> float:
     with np.errstate(all="ignore"):
         ratio = float(np.mean(np.square(errors, dtype=float))) / (size * wanted)
     return ratio if ratio < 10.0 else 10.0
+
+
+NAMED = {
+    "sampler": {"mams": MAMS(), "mclmc": MCLMC()},
+    "state": {"Decoherence": Decoherence},
+}
