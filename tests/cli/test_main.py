@@ -11,12 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bbb_numpy import Reparameterised, __version__, combinations
+from bbb_numpy import NUTS, GaussianPrior, Reparameterised, __version__, combinations, load
 from bbb_numpy.cli.main import COMMANDS, main
-from bbb_numpy.learners.checkpoint import load
 from bbb_numpy.model.objectives import TERMS
-from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.sampling.mcmc import NUTS
 from exactgrad.gradcheck import BARS
 
 pytestmark = pytest.mark.brief

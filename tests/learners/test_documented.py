@@ -11,12 +11,11 @@ from html import unescape
 import pytest
 import sklearn
 
-from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
+from bbb_numpy import Adam, BayesianMLPClassifier, BayesianMLPRegressor, Cosine
 from bbb_numpy.gradients.catalogue import ACTIVATIONS, KL_WEIGHTS, PRIORS, WARM_UPS
 from bbb_numpy.learners.base import Learner
 from bbb_numpy.learners.inference import INFERENCES
 from bbb_numpy.learners.plan import DEFAULTS, FASTER, FEW, MOST, OF_CLASSES, OF_MANY, PASS, SOME
-from bbb_numpy.training.optimizers import Adam, Cosine
 
 LEARNERS = [BayesianMLPRegressor, BayesianMLPClassifier]
 pytestmark = pytest.mark.brief

@@ -17,10 +17,15 @@ from bbb_numpy import (
     Adam,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
+    BernoulliLikelihood,
+    CategoricalLikelihood,
+    Cosine,
+    DrawnWeights,
     GaussianLikelihood,
     GaussianPrior,
     LaplacePrior,
     Model,
+    PoissonLikelihood,
     Sampling,
     load,
     save,
@@ -30,10 +35,7 @@ from bbb_numpy.evaluation.convergence import function_r_hats
 from bbb_numpy.learners import fit_report
 from bbb_numpy.learners.fit_report import FitReport
 from bbb_numpy.learners.rows import Prepared
-from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
-from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.training import EarlyStopping, Epoch
-from bbb_numpy.training.optimizers import Cosine
 from bbb_numpy.training.recipe import Rows
 
 ROWS = 64  # two batches

@@ -7,13 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from bbb_numpy import BayesianMLPRegressor, Sampling, StudentTLikelihood, StudentTPrior
-from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy
-from bbb_numpy.parts.likelihoods import GaussianLikelihood
-from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.sampling.mcmc import NUTS
-from bbb_numpy.training import EarlyStopping
-from bbb_numpy.training.optimizers import SGD, Adam
+from bbb_numpy import (
+    MAP,
+    MLE,
+    NUTS,
+    SGD,
+    Adam,
+    BayesianMLPRegressor,
+    EarlyStopping,
+    FreeEnergy,
+    GaussianLikelihood,
+    GaussianPrior,
+    Sampling,
+    StudentTLikelihood,
+    StudentTPrior,
+)
 
 pytestmark = pytest.mark.brief
 

@@ -11,8 +11,15 @@ import numpy as np
 import pytest
 from targets import Gaussian, same_bits
 
-from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model, Sampling
-from bbb_numpy.parts.hyperpriors import HalfNormal, LogNormal
+from bbb_numpy import (
+    MLP,
+    GaussianLikelihood,
+    GaussianPrior,
+    HalfNormal,
+    LogNormal,
+    Model,
+    Sampling,
+)
 from bbb_numpy.sampling import chains
 from bbb_numpy.sampling import run as running
 from bbb_numpy.sampling.draws import Draws
