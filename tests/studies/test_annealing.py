@@ -97,8 +97,8 @@ def test_twice_the_steps_halve_the_variance_of_the_log_weights(joint):
         rng = RNG(4)
         place = np.linspace(-2.0, 2.0, steps + 1)
         schedule = 0.5 + 0.5 * np.tanh(place) / np.tanh(2.0)  # all of its steps shrink
-        kernels = pilot(along(joint), joint.draw_prior(rng, 200), HMC(), schedule, rng, 2).kernels
-        found = anneal(along(joint), joint.draw_prior(rng, 2000), kernels, schedule, rng, 2)
+        kernels = pilot(along(joint), joint.draw_prior(rng, 100), HMC(), schedule, rng, 2).kernels
+        found = anneal(along(joint), joint.draw_prior(rng, 600), kernels, schedule, rng, 2)
         variances.append(found.log_weights.var())
     assert 1.5 < variances[0] / variances[1] < 3.0
     assert 1.5 < variances[1] / variances[2] < 3.0
@@ -239,7 +239,7 @@ def test_the_bayes_factor_by_annealing_is_the_exact_one():
         problem = closed.draw(np.random.default_rng(0), rows=25, noise=0.5, prior=scale)
         exact.append(closed.exact(problem).log_evidence)
         joint = LogJoint(problem.model, problem.x, problem.y)
-        runs.append(evidence(joint, chains=400, steps=100, seed=1))
+        runs.append(evidence(joint, chains=400, steps=50, seed=1))
     factor = bayes_factor(*runs)
     assert abs(factor.log - (exact[0] - exact[1])) < 4 * factor.error < 1.2
     assert bayes_factor(*runs[::-1]).log == -factor.log
