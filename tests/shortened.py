@@ -36,7 +36,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "certificate": {"seed": 0, "settings": CERTIFICATE, "found": DIGITS, "progress": False},
     "coin": {"seed": 0, "budget": (60, 150, 50)},
     "occam": {
-        "budget": occam.Budget(side=31, draws=500, chains=10, steps=8, sets=1)
+        "budget": occam.Budget(side=31, draws=500, chains=10, steps=4, sets=1)
     },
     "powerball": {
         "setup": powerball.Setup(
@@ -53,21 +53,24 @@ SHORT: dict[str, dict[str, Any]] = {
         "effort": sp500.Effort(hidden=2, chains=2, warm_up=6, draws=5, epochs=2, samples=10)
     },
 }  # fmt: skip
+PREDICT = Fitted.predict
 PRICES = prices(days=900), prices(7, 900, 6, start="2013-02-08")
 SMALLER = (
-    (Fitted.predict, "__defaults__", (10,)),
+    (Fitted, "predict", lambda fitted, x, samples=0: PREDICT(fitted, x, 10)),
     (Fitted.functions, "__defaults__", (10,)),
     (Fitted.log_density, "__defaults__", (10,)),
     (krasser, "FUNCTIONS", 100),
     (path_loss, "CELLS", 16),
     (path_loss, "FRESH", 100),
-    (path_loss, "HOW", [v for v in path_loss.HOW if v.count < 1000 and v.setup.hidden < (100,)]),
+    (path_loss, "HOW", path_loss.HOW[:1] + path_loss.HOW[-5:]),
+    (path_loss, "WHY", tuple(v for v in path_loss.WHY if v.count < 1000)),
     (powerball_data, "load", lambda until: draws(140)),
     (income_tax, "load", cells),
     (sp500, "load", lambda file="": PRICES[bool(file)]),
     (elbo_minima.bend, "__defaults__", (200,)),
     (evidence_bounds, "REPEATS", 100),
     (evidence_bounds.draw, "__defaults__", (100, evidence_bounds.COUNTS[-1])),
+    (estimator_variance, "COUNTS", (1, 2, 5, 10, 100)),
     (estimator_variance.measure, "__defaults__", (120,)),
     (estimator_variance.curves, "__defaults__", (400,)),
     (estimator_variance, "Recipe", lambda rule, epochs, **more: Recipe(rule, 50, **more)),

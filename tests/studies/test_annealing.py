@@ -93,7 +93,7 @@ def test_the_log_evidence_is_bounded_from_below_and_from_above(joint, problem):
 @pytest.mark.equation("M20")
 def test_twice_the_steps_halve_the_variance_of_the_log_weights(joint):
     variances = []
-    for steps in (50, 100, 200):
+    for steps in (25, 50, 100):
         rng = RNG(4)
         place = np.linspace(-2.0, 2.0, steps + 1)
         schedule = 0.5 + 0.5 * np.tanh(place) / np.tanh(2.0)  # all of its steps shrink
@@ -239,7 +239,7 @@ def test_the_bayes_factor_by_annealing_is_the_exact_one():
         problem = closed.draw(np.random.default_rng(0), rows=25, noise=0.5, prior=scale)
         exact.append(closed.exact(problem).log_evidence)
         joint = LogJoint(problem.model, problem.x, problem.y)
-        runs.append(evidence(joint, chains=400, steps=50, seed=1))
+        runs.append(evidence(joint, chains=400, steps=100, seed=1))
     factor = bayes_factor(*runs)
     assert abs(factor.log - (exact[0] - exact[1])) < 4 * factor.error < 1.2
     assert bayes_factor(*runs[::-1]).log == -factor.log

@@ -118,7 +118,7 @@ def test_receivers_stay_where_they_may_be():
 
 def test_the_errors_are_at_the_jumps_and_the_deviation_is_not():
     (vi,) = (variant for variant in WHY if variant.name == "VI")
-    runs = [measure(vi.but("VI", epochs=125), seed).numbers for seed in range(2)]
+    runs = [measure(vi.but("VI", epochs=125), seed).numbers for seed in range(1)]
     found = {key: np.mean([run[key] for run in runs]) for key in runs[0]}
     assert found["near"] > 1.3 * found["far"]
     assert found["worst near"] > 1.7 * found["edge share"]
