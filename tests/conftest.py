@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, Phase, settings
 for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_threads, "1")
 
+pytest_plugins = ["seconds"]  # imported, with NumPy, after the lines above
+
 # dask's processes look at themselves, 100 and 50 times a second, and at the machine, twice: of
 # clusters that tests share this takes a tenth of a core, for as long as the tests run.
 for _name, _value in (
@@ -55,6 +57,7 @@ def pytest_collection():
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(50_000, 20, 100)  # syntax trees of many files live long, too
         gc.enable()
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from bbb_numpy.gradients.catalogue import PRIORS
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.gradients.reparameterised import Reparameterised
@@ -24,6 +23,7 @@ from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.posteriors import PointMass
 from bbb_numpy.parts.priors import GaussianPrior
+from bbb_numpy.registry import PRIORS
 from bbb_numpy.training.optimizers import Adam, Cosine
 
 
@@ -140,7 +140,7 @@ BAD = {
     "kl_warm_up": [0.5, "slow", LinearWarmUp],
     "likelihood": [GaussianPrior()],
     "inference": [None, "mcmc", "mh", Sampling, PointMass, 4, ["nuts"]],
-    "optimizer": [Adam, "adam", Cosine()],
+    "optimizer": [Adam, "adem", Cosine()],
     "epochs": [0, "100"],
     "batch_size": [0, -3, 2.5],
     "samples": [0],
