@@ -13,6 +13,7 @@ import sklearn
 
 from bbb_numpy import Adam, BayesianMLPClassifier, BayesianMLPRegressor, Cosine
 from bbb_numpy.learners.base import Learner
+from bbb_numpy.learners.inference import inferences
 from bbb_numpy.learners.plan import DEFAULTS, FASTER, FEW, MOST, OF_CLASSES, OF_MANY, PASS, SOME
 from bbb_numpy.registry import ACTIVATIONS, KL_WEIGHTS, OPTIMIZERS, PRIORS, WARM_UPS
 
