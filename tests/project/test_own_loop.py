@@ -41,7 +41,7 @@ def test_ones_own_density_is_sampled():
 
 def test_a_class_of_ones_own_has_its_name(capsys):
     priors = FAMILIES["prior"]
-    with mock.patch.dict(priors.named), mock.patch.dict(priors.checked):  # which are as before then
+    with mock.patch.dict(priors.named), mock.patch.dict(priors.checked):  # restored afterwards
         run("A class of your own")
     assert capsys.readouterr().out == "0.035\n"
 
