@@ -166,7 +166,8 @@ class Judge:
                 self.tests.setdefault(function, []).append((seconds, item))
         self.connection.send((len(session.items), usable))
         while (question := self.connection.recv()) is not None:
-            self.connection.send(self.fates(*question))
+            method, *arguments = question
+            self.connection.send(getattr(self, method)(*arguments))
         return True
 
     def chosen(self, function: Place, mirror: str, most: float) -> list[pytest.Function]:
@@ -204,6 +205,27 @@ class Judge:
         here = function not in self.at_import and function in self.tests
         return SURVIVED if here else NOT_HERE, None
 
+    def failing(self, module: str, key: str, most: float) -> tuple[int, list[str]]:
+        """Change this process; return the names of all tests that notice.
+
+        The exact proof is one of them. The list is empty where nothing notices, or where the mutant
+        cannot be judged in place.
+        """
+        path, tree = tree_of(module)
+        function = swap(keyed(tree)[key], path, tree, self.functions)
+        if function is None:
+            return NOT_HERE, []
+        tests = self.chosen(function, "", most)
+        return TESTS, [item.nodeid for item in tests if not passes(item)]
+
+    def killers(self, module: str, keys: Sequence[str], most: float) -> dict[str, list[str]]:
+        """Return for each mutant of a module all tests that fail, each asked in a fork."""
+        names = {}
+        for key in keys:
+            work = functools.partial(self.failing, module, key, most)
+            _, names[key] = self.alone(work, most)
+        return {key: failing for key, failing in names.items() if failing}
+
     def fates(self, module: str, asked: dict[str, Combinations], most: float) -> dict[str, int]:
         """Return the fate of mutants of a module."""
         found = {}
@@ -233,8 +255,18 @@ class Answers:
         os.dup2(nowhere, 2)
         pytest.main([*PYTEST, "-s", *tests], plugins=[Judge(connection, home)])
 
-    def ask(self, *question: Any) -> dict[str, int]:
-        """Return the fate of each mutant of a module: `Judge.fates`.
+    def ask(self, *arguments: Any) -> dict[str, int]:
+        """Return the fate of each mutant of a module: `Judge.fates`."""
+        fates: dict[str, int] = self._answer("fates", *arguments)
+        return fates
+
+    def killers(self, *arguments: Any) -> dict[str, list[str]]:
+        """Return all tests that notice each mutant of a module: `Judge.killers`."""
+        names: dict[str, list[str]] = self._answer("killers", *arguments)
+        return names
+
+    def _answer(self, *question: Any) -> Any:
+        """Ask the process.
 
         Raises
         ------
@@ -242,8 +274,7 @@ class Answers:
             If the process has died.
         """
         self.here.send(question)
-        answer: dict[str, int] = self.here.recv()
-        return answer
+        return self.here.recv()
 
     def close(self) -> None:
         """End the process."""

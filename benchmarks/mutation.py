@@ -5,6 +5,7 @@
     python benchmarks/mutation.py --only sampling --share 0.1 # every tenth mutant
     python benchmarks/mutation.py --survivors                 # the survivors of earlier runs again
     python benchmarks/mutation.py --report                    # only write mutation.md
+    python benchmarks/mutation.py --killers --share 0.1       # which tests does no mutant need?
 
 Everything below ``learners/`` is mutated, one node of its syntax tree at a time. First speaks the
 exact proof (D44), on combinations of parts that run the mutated line; then the tests that call the
@@ -30,6 +31,7 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,7 +60,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "mutation.json"
 REASONS = ROOT / "benchmarks" / "mutation_reasons.json"
 PAGE = ROOT / "benchmarks" / "mutation.md"
 FOLDERS = ("numeric", "parts", "model", "gradients", "training", "sampling", "evaluation")
-SINGLE = ("plain", "combinations")
+SINGLE = ("plain", "combinations", "registry")
 PROVER = "exactgrad"  # its modules have the name of the package in theirs
 HOMES = (str(ROOT / "bbb_numpy"), str(ROOT / PROVER))
 DEFAULTS = "tests/project/test_signatures.py::test_public_names_and_defaults_are_written_down"
@@ -83,7 +85,7 @@ MORE = {
     "parts": "parts/test_refusals parts/test_purity model/test_log_joint gradients/test_purity "
     "test_plain",
     "model": "gradients/test_family",
-    "gradients/catalogue": "gradients/test_checklist test_combinations",
+    "registry": "test_registry gradients/test_checklist test_combinations",
     "gradients": "gradients/test_family gradients/test_purity gradients/test_closed_form "
     "test_combinations",
     "training/recipe": "training/test_loop",
@@ -296,6 +298,31 @@ def page(results: dict[str, Any], reasons: dict[str, dict[str, str]]) -> str:
     return HEAD + "\n".join(lines) + "\n\n## Survivors\n\n" + "\n".join(listed) + "\n"
 
 
+def never_alone(killers: Iterable[Sequence[str]]) -> list[str]:
+    """Return the tests that notice mutants, but none that no other test notices, busiest first.
+
+    Such a test may go, as far as mutants tell: each change that it sees is seen by another one. Of
+    two that see the same alone only one may.
+    """
+    count = Counter(name for names in killers for name in names)
+    needed = {names[0] for names in killers if len(names) == 1}
+    return [name for name, _ in count.most_common() if name not in needed]
+
+
+def print_killers(asked: dict[str, list[str]], answers: Answers, most: float) -> None:
+    """Ask for all tests that notice each mutant, and print those that are never alone."""
+    killers: dict[str, list[str]] = {}
+    for module, keys in asked.items():
+        killers |= {
+            f"{module} {key}": names for key, names in answers.killers(module, keys, most).items()
+        }
+        print(f"{module}: {len(keys)} mutants", file=sys.stderr)
+    alone = sum(len(names) == 1 for names in killers.values())
+    print(f"{len(killers)} mutants noticed by tests, {alone} of them by one test alone")
+    print("tests of which each mutant that they notice is noticed by another one too:")
+    print(*never_alone(list(killers.values())), sep="\n")
+
+
 def read(path: Path) -> Any:
     """Read a JSON file; {} if there is none."""
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
@@ -316,6 +343,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--survivors", action="store_true", help="those of earlier runs again that have no reason"
     )
     parser.add_argument("--report", action="store_true", help="write mutation.md and run nothing")
+    parser.add_argument(
+        "--killers", action="store_true", help="print the tests that no mutant needs; write nothing"
+    )
     parser.add_argument("--seconds", type=float, default=10.0, help="of tests for one mutant")
     args = parser.parse_args(argv)
     os.chdir(ROOT)
@@ -340,6 +370,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         answers = Answers(tests_for(asked), HOMES)
         print(f"{answers.usable} of {answers.collected} tests can be run again", file=sys.stderr)
         try:
+            if args.killers:
+                print_killers(asked, answers, args.seconds)
+                return 0
             for module, keys in asked.items():
                 found = run_module(module, keys, traced["combinations"], answers, args.seconds)
                 results[module] = again(results[module], found, keys) if args.survivors else found

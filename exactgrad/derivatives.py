@@ -17,11 +17,10 @@ refuted: 1 of 4 derivatives is wrong
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from .proofs import Proof, prove
+from .proofs import Proof, Wrong, prove, with_fields
 from .structures import asked_as_gradient
 
 __all__ = ["prove_hessian", "prove_hvp", "prove_jacobian", "prove_jvp", "prove_vjp"]
@@ -139,7 +138,13 @@ def _proved(
     ask = partial(prove, **options)
     proof, count, each = asked_as_gradient(shape, f, by_hand, theta, arguments, ask)
     by = "{0}" if shape in ("jvp", "hvp") else "{0} by {1}"
-    wrong = tuple(
-        one._replace(name=by.format(name, one.name)) for name, row in each for one in row.wrong
-    )
-    return replace(proof, coordinates=count, wrong=wrong or proof.wrong)
+
+    def wrong() -> tuple[Wrong, ...]:
+        named = tuple(
+            one._replace(name=by.format(name, one.name))
+            for name, row in each()
+            for one in row.wrong
+        )
+        return named or proof.wrong
+
+    return with_fields(proof, coordinates=count, wrong=wrong)

@@ -283,7 +283,7 @@ def _checked(
     """Return the report, with a row for each number of f whose derivatives are wrong."""
     ask = partial(check_gradient, **options)
     report, _, each = asked_as_gradient(shape, f, by_hand, theta, arguments, ask)
-    rows = [block._replace(name=name) for name, one in each for block in one.blocks]
+    rows = [block._replace(name=name) for name, one in each() for block in one.blocks]
     return replace(report, blocks=tuple(rows) or report.blocks)
 
 

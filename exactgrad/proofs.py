@@ -30,9 +30,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from typing import Any
 
@@ -40,29 +40,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .blame.lines import explanation
-from .fields.digits import DIGITS, Digits, context
-from .fields.finite import Field
+from .fields.digits import DIGITS, Digits, NoDigits, context
+from .fields.finite import TINY, Field, Prime
 from .structures import Tree, Unlike, check_callable, checked_arguments, copied
 from .trace.arrays import KINK, Exact, lift
 from .trace.makers import proving
 from .verdict.data import FIXED, Data, bound, exact, kinds, masked, names_of, told
-from .verdict.errors import NOWHERE, STATE, Wrong, judged, numbers, parts
-from .verdict.runs import LARGE, Asked, Stopped, asked_fields, path_of, run, still, where
+from .verdict.errors import (
+    NOWHERE,
+    STATE,
+    Decimals,
+    Wrong,
+    judged,
+    numbers,
+    parts,
+    when_read,
+)
+from .verdict.runs import LARGE, POINTS, Asked, Stopped, asked_fields, path_of, run, still, where
 
 __all__ = ["Proof", "Wrong", "assert_proved", "prove", "prove_same", "still"]
 
 Array = NDArray[Any]
 ValueAndGrad = Callable[..., tuple[Any, ...]]
+Wrongs = tuple[Wrong, ...] | Callable[[], tuple[Wrong, ...]]
 
 MOVED = 500_000  # numbers of other thetas that are tried in all
 SHOWN = 4  # coordinates that are named where data are free
 CONSTANT = Decimal("1e-13")  # what the rounding of constants may do to a value
+FEW_DIGITS = 20  # which show that values exist, where a field says that they are the same
 LAWFUL = Decimal("1e-25")  # how far slopes may be apart that are the same by laws alone
 IDENTITY = (
     "by an identity between exponentials, logarithms or roots that the field does not know, or by "
     "constants that are rounded differently"
 )
+SINCE = (
+    "which derivatives are wrong was not computed before it was read, and the function returns "
+    "other numbers now. Print the proof at once"
+)
 UNMOVED = "no argument moves: floats and arrays of floats do, whole numbers are constants"
+
+
+class Later:
+    """The wrong derivatives of a proof, or a function that computes them when they are read."""
+
+    def __get__(self, proof: Proof | None, owner: Any = None) -> tuple[Wrong, ...]:
+        if proof is None:
+            return ()  # the default
+        wrong = vars(proof)["wrong"]
+        if callable(wrong):
+            wrong = vars(proof)["wrong"] = wrong()
+        return wrong
+
+    def __set__(self, proof: Proof, wrong: Wrongs) -> None:
+        vars(proof)["wrong"] = wrong
 
 
 @dataclass(frozen=True)
@@ -74,11 +104,14 @@ class Proof:
     are right, by an identity that the field does not know or by what the data have in common, or a
     function that has no value at theta or is none of its arguments) or *not traceable* (a function
     with a step that has no exact form).
+
+    What is wrong is computed when it is read or printed first: then the function is called again,
+    with a copy of its arguments.
     """
 
     verdict: str
     coordinates: int  # the length of theta, or how many numbers are compared
-    wrong: tuple[Wrong, ...] = ()  # what is refuted
+    wrong: Later = Later()  # what is refuted
     reason: str = ""  # why it is not proved or not traceable, and what to do
     theta: Array | None = field(default=None, compare=False)  # where it fails, if elsewhere
     paths: int = field(default=1, compare=False)  # of comparisons, that were taken
@@ -89,7 +122,7 @@ class Proof:
     why: Callable[[], list[str]] = field(default=list, compare=False, repr=False)  # it is refuted
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "why": list}
+        return {**vars(self), "wrong": self.wrong, "why": list}
 
     def __bool__(self) -> bool:
         return self.proved
@@ -109,6 +142,8 @@ class Proof:
         if self.reason:
             return f"{self.verdict}{where}: {self.reason}"
         what, count = "values" if self.of_values else "derivatives", len(self.wrong)
+        if not count:
+            return f"{self.verdict}{where}: {SINCE}"
         is_are = "is" if count == 1 else "are"
         head = f"refuted{where}: {count} of {self.coordinates} {what} {is_are} wrong"
         if any(one.size > 1 for one in self.wrong):
@@ -207,7 +242,7 @@ def prove(
     # field does not know, two other thetas may show that they need not
     branches = kind.path or kind.roots or (kind.laws and kind.transcendental)
     unsure = points if kind.roots else min(points, 2)
-    tries = 0 if proof.wrong else unsure
+    tries = 0 if proof.verdict == "refuted" else unsure
     if proof:
         tries = min(points, MOVED // theta.size) if branches else 0
     for there in islice(_moved(theta, np.random.default_rng(asked.seed)), tries):
@@ -216,15 +251,15 @@ def prove(
         except Stopped:
             continue
         if other.verdict == "refuted" or (proof and not other):
-            return replace(other, theta=there, why=explanation(asked, there, other.wrong))
+            return with_fields(_explained(other, asked, there), theta=there)
         paths.append(path_of(kind))
     most = max(map(len, paths))
     if proof.verdict == "refuted":
-        proof = replace(proof, why=explanation(asked, theta, proof.wrong))
+        proof = _explained(proof, asked, theta)
     went = [np.concatenate([way, np.zeros(most - len(way), bool)]) for way in paths]
     one_way = int((np.all(went, axis=0) | ~np.any(went, axis=0)).sum())
     several = len({way.tobytes() for way in paths})
-    return replace(proof, paths=several, comparisons=most, one_way=one_way)
+    return with_fields(proof, paths=several, comparisons=most, one_way=one_way)
 
 
 def assert_proved(
@@ -244,6 +279,16 @@ def assert_proved(
     return proof
 
 
+def with_fields(proof: Proof, **changes: Any) -> Proof:
+    """Return the proof with other fields; what has not been read yet is not computed."""
+    return Proof(**{**vars(proof), **changes})
+
+
+def _explained(proof: Proof, asked: Asked, theta: Array) -> Proof:
+    """Return a proof that is refuted at theta, with what says why."""
+    return with_fields(proof, why=explanation(asked, theta, lambda: proof.wrong))
+
+
 def _moved(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
     """Yield other thetas: of all other signs, close to 0, where gates are, of twice the size."""
     yield -theta
@@ -259,13 +304,24 @@ def _moved(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
 
 def _prove_at(asked: Asked, theta: Array) -> tuple[Proof, Field]:
     """Return the proof on the path of one theta, and the field that holds the path."""
-    same, kind = asked_fields(partial(asked.excess, theta), asked.seed, theta.size)
-    at = numbers(asked, theta, same, kind)
+    decimals = cache(partial(Decimals, asked, theta))
+
+    def refuted() -> bool:
+        try:
+            return theta.size <= LARGE and decimals().refutes
+        except NoDigits:
+            return False
+
+    same, kind = asked_fields(partial(asked.excess, theta), asked.seed, theta.size, refuted)
+    at = numbers(asked, theta, same, kind, decimals)
     if not at.exists:
         raise Stopped("not proved", NOWHERE)
-    wrong: tuple[Wrong, ...] = ()
+    wrong: Wrongs = ()
     if same and at.agrees:
         reason = at.otherwise()
+    elif isinstance(at, Decimals) and at.refutes:
+        reason = STATE if at.changed else at.otherwise()
+        wrong = () if reason else when_read(asked, theta, same, at)
     else:
         reason, wrong = judged(asked, theta, same, at)
         if wrong and (another := at.otherwise()):
@@ -308,7 +364,7 @@ def _for_the_data(
             f"{fixed} if that is meant, or pass whole numbers as integers, which are constants"
         )
         return Proof("not proved", theta.size, reason=reason), its_kind, then
-    return replace(found, reason=others), its_kind, then
+    return with_fields(found, reason=others), its_kind, then
 
 
 def _differing(asked: Asked, theta: Array, kind: Field) -> str:
@@ -338,6 +394,7 @@ def prove_same(
     Exactly, up to constants: their difference does not move when all exact arguments do. The
     constants themselves are the rounding of the functions' own constants (log 2 pi), or an error:
     they are computed to sixty digits and must be below 1e-13 of the value, or of 1 if that is more.
+    Where there is no constant either, and no root, twenty digits say that the values exist.
 
     Parameters
     ----------
@@ -383,11 +440,27 @@ def prove_same(
 
         return asked_fields(excess, seed, LARGE)
 
-    def proved(data: tuple[Data, ...]) -> Proof:
-        with localcontext(context(DIGITS)):
+    def without_constants(data: tuple[Data, ...]) -> Field | None:
+        """Return the field if the values are the same in it, and no root's sign has a meaning."""
+        field = Prime(seed * POINTS)
+        one, other = values(data, field)
+        signs = field.roots or {TINY, -TINY} & field.known.keys()
+        return None if signs or (one.r != other.r).any() else field
+
+    def at_theta(data: tuple[Data, ...], digits: int) -> tuple[Array, ...]:
+        """Return values and slopes (N, 2) of both, how far they are apart, and relative to them."""
+        with localcontext(context(digits)):
             x, y = (Decimal(0) + each.r[..., 0] for each in values(data, Digits(seed)))
-            apart = abs(x - y)  # of values and of slopes (N, 2), and relative to them
-            ratio = apart / np.maximum(np.maximum(abs(x), abs(y)), np.array(Decimal(1)))
+            apart = abs(x - y)
+            size = np.maximum(np.maximum(abs(x), abs(y)), np.array(Decimal(1)))
+            return x, y, apart, apart / size
+
+    def proved(data: tuple[Data, ...]) -> Proof:
+        kind, same = without_constants(data), True
+        x, y, apart, ratio = at_theta(data, FEW_DIGITS if kind else DIGITS)
+        if kind and not (ratio <= CONSTANT).all():
+            x, y, apart, ratio = at_theta(data, DIGITS)
+        with localcontext(context(DIGITS)):
             places = [(n, int(row[0] <= CONSTANT)) for n, row in enumerate(ratio)]
             wrong = [
                 Wrong("slope of " * k + of.name(n), x[n, k], y[n, k])
@@ -400,7 +473,8 @@ def prove_same(
         elif wrong:
             return Proof("refuted", of.size, tuple(wrong), of_values=True)
         else:
-            same, kind = same_for(data)
+            if kind is None:
+                same, kind = same_for(data)
             same &= not kind.laws or bool((ratio[:, 1] <= LAWFUL).all())
             if not same:
                 reason = f"the values are {apart[:, 0].max():.1g} apart, {IDENTITY}"
@@ -408,6 +482,7 @@ def prove_same(
                 reason = UNMOVED
         if reason:
             return Proof("not proved", of.size, reason=reason, of_values=True)
+        assert kind is not None  # a proof has run in a field
         verdict = f"proved{' for these data' * bool(for_data)}"
         comparisons = len(path_of(kind))
         return Proof(verdict, of.size, comparisons=comparisons, of_values=True, data=for_data)
@@ -420,7 +495,7 @@ def prove_same(
         changed = [i for i, how in enumerate(data) if how is not given[i]]
         if changed and all(data[i] is not FIXED for i in changed) and (there := proved(data)):
             others = " and ".join(names[i] for i in changed)
-            return replace(there, reason=f"with other {others} they are not")
+            return with_fields(there, reason=f"with other {others} they are not")
         return proof
     except Unlike:
         raise

@@ -203,10 +203,11 @@ def asked_as_gradient(
     theta: Any,
     arguments: tuple[Any, ...],
     ask: Function,
-) -> tuple[Any, int, list[tuple[str, Any]]]:
+) -> tuple[Any, int, Callable[[], list[tuple[str, Any]]]]:
     """Ask whether a derivative of another shape is right, as the gradient of u . f with random u.
 
-    Return the answer, of how many derivatives it is, and if it is no those for each number of f.
+    Return the answer, of how many derivatives it is, and what says, if it is no, the answers for
+    those numbers of f for which it is no, each with the name of the number.
     Of second derivatives f is the gradient, or value and gradient, which is asked first.
     """
     second = shape in ("hvp", "hessian")
@@ -218,7 +219,7 @@ def asked_as_gradient(
     if second and isinstance(returned, tuple) and Tree.of(returned, "theta")[1:] != tree[1:]:
         first = ask(f, theta, *arguments)
         if not first:
-            return first, tree.size, []
+            return first, tree.size, list
 
         def values(theta: Any, *arguments: Any) -> Any:
             return f(theta, *arguments)[1]
@@ -264,8 +265,12 @@ def asked_as_gradient(
         program.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]
     answer, size = ask(program, theta, *more, draw(of.size)), of.size
     if answer or shape == "vjp" or count > MANY:
-        return answer, count, []
-    units = (
-        (of.name(n), ask(program, theta, *more, np.eye(1, size, n, int)[0])) for n in range(size)
-    )
-    return answer, count, [(name, one) for name, one in units if not one]
+        return answer, count, list
+    at = copied((theta, *more))
+
+    def wrong_units() -> list[tuple[str, Any]]:
+        units = ((of.name(n), np.eye(1, size, n, int)[0]) for n in range(size))
+        answers = ((name, ask(program, *copied(at), unit)) for name, unit in units)
+        return [(name, one) for name, one in answers if not one]
+
+    return answer, count, wrong_units

@@ -52,7 +52,6 @@ def crawl() -> Found:
     """Follow the links of the pages, the notebooks and what they lead to."""
     found = Found(set(), set(), set(), set())
     waiting = [*START, *(p.relative_to(ROOT).as_posix() for p in ROOT.glob("notebooks/*.ipynb"))]
-    waiting += [p.relative_to(ROOT).as_posix() for p in ROOT.glob("exercises/**/*.md")]
     while waiting:
         path = waiting.pop()
         own = path.startswith(text.OWN)

@@ -46,8 +46,8 @@ def vanishes(expression):
     expression = sympy.expand(expression)
     if expression == 0:
         return True
-    inverted = sympy.expand(expression.subs({x: log(1 - v) - log(v) for x, v in letters.items()}))
-    if inverted == 0:
+    inverted = {x: log(1 - v) - log(v) for x, v in letters.items()}
+    if letters and sympy.expand(expression.subs(inverted)) == 0:
         return True
     unknowns = {exp(x): Dummy(positive=True) for x in expression.free_symbols if x.is_real}
     numerator, _ = sympy.fraction(sympy.together(expression.subs(unknowns)))

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from ..fields.finite import Prime
 from ..structures import copied
 from ..trace.arrays import Exact
+from ..verdict.errors import Wrong
 from ..verdict.runs import Asked, run
 from .words import in_words
 
@@ -202,6 +203,8 @@ class Search:
             event += 1
             before = known.setdefault(frame, {})
             for way, x in _inside(values):
+                if x.field is not self.field:  # kept since another run
+                    continue
                 a, b, every = x.a[..., 0], x.b[..., 1], np.ones(x.shape, bool)
                 memory, old = before.get(way, (None, a))
                 here = x.r.__array_interface__["data"][0], x.shape
@@ -423,7 +426,9 @@ def _line(asked: Asked, theta: Array, wrong: Array) -> str:
     return ""
 
 
-def explanation(asked: Asked, theta: Array, wrong: tuple[Any, ...]) -> Callable[[], list[str]]:
+def explanation(
+    asked: Asked, theta: Array, errors: Callable[[], tuple[Wrong, ...]]
+) -> Callable[[], list[str]]:
     """Return what says why a gradient is refuted; it is found out when it is called first."""
     asked, theta = asked._replace(arguments=copied(asked.arguments)), theta.copy()
 
@@ -431,6 +436,7 @@ def explanation(asked: Asked, theta: Array, wrong: tuple[Any, ...]) -> Callable[
     def explained() -> list[str]:
         if theta.size > SMALL:
             return []
+        wrong = errors()
         names = {one.name for one in wrong}
         bad = np.array([asked.name(j) in names for j in range(theta.size)])
         said = in_words(asked, theta, wrong)

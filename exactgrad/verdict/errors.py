@@ -1,7 +1,10 @@
 """What the numbers at theta say, and which derivatives are wrong there, by how much (D44).
 
 Sixty digits say whether value and gradient exist, and the slope along any direction; floats do
-where theta is large. Of a small theta every coordinate is asked. Of a large one the field says
+where theta is large. One direction refutes an error that no rounding explains. Which derivatives
+are wrong is computed only when it is read, or where the error is so small that all of them decide.
+
+Of a small theta every coordinate is asked. Of a large one the field says
 which are wrong: along the directions d_j = r_j^k, k = 1, 2, 3, 4, with random r_j, the excess is
 sum_j delta_j r_j^k of the errors delta_j, a recurrence whose roots are the r_j of the coordinates
 that are wrong (Prony), if these are one or two. Otherwise each block is asked along two directions:
@@ -13,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +25,19 @@ from numpy.typing import NDArray
 from ..fields.digits import DIGITS, Digits, NoDigits, context
 from ..fields.finite import TINY, Field, Prime, _key, mixed
 from ..structures import copied
-from .runs import LARGE, Asked, run
+from .runs import LARGE, Asked, Found, run
 
-__all__ = ["FLOATS", "NOWHERE", "STATE", "Numbers", "Wrong", "judged", "numbers", "parts"]
+__all__ = [
+    "FLOATS",
+    "NOWHERE",
+    "STATE",
+    "Numbers",
+    "Wrong",
+    "judged",
+    "numbers",
+    "parts",
+    "when_read",
+]
 
 Array = NDArray[Any]
 SIXTY_DIGITS = 256  # coordinates that are asked one by one, in decimals
@@ -31,6 +45,8 @@ SAME = Decimal("1e-35")  # relative difference at which two of them are the same
 SMALL = Decimal("1e-20")  # of the largest derivative: smaller ones are held to that error
 ROUNDING = Decimal("1e-15")  # what the rounding of float constants may do to a derivative
 SHAKEN = Decimal("1e-9")  # up to here it is asked what their rounding does
+FEWER_DIGITS = 40  # which agree with sixty where these have not cancelled
+SURE = Decimal("1e-3")  # relative difference at which they do
 APART = 1e-3  # relative difference of floats and of exact numbers that is not rounding
 STEPS = (1e-7, 1e-4)  # of differences of floats: small ones stay on a path, large ones keep digits
 
@@ -85,6 +101,7 @@ class Numbers:
 
     RIGHT = ""  # what they say of a gradient that is not proved and not wrong
     exists = agrees = True  # value and gradient, and these with each other
+    refutes = False  # whether the error along one direction is more than any rounding
     changed = False  # whether numbers do, though they depend on no direction
     # the slope along a direction by hand and right, and how unsure both are
     slopes: Callable[[Array], tuple[Any, Any, Any]]
@@ -105,23 +122,42 @@ class Decimals(Numbers):
 
     def __init__(self, asked: Asked, theta: Array) -> None:
         self.asked, self.theta = asked, theta
-        for self.digits in (DIGITS, 5 * DIGITS):
-            with localcontext(context(self.digits)):
-                self.field = Digits(asked.seed)
-                self.found = run(asked, theta, self.field)
-                slope, value = self.found.value.b[0, 0], self.found.value.a[0, 0]
-                size = abs(self.found.terms).sum() + abs(slope)
-                self.exists = (value + size).is_finite()
-                self.agrees = self.exists and abs(self.found.excess()[0]) <= SAME * size
-            if self.agrees:
-                break
+        self.compute(DIGITS)
+        self.refutes = not self.agrees and self._more_than_rounding()
+        if not self.agrees and not self.refutes:
+            self.compute(5 * DIGITS)
+
+    def compute(self, digits: int) -> None:
+        """Run the function with so many digits."""
+        self.digits = digits
+        with localcontext(context(digits)):
+            self.field = Digits(self.asked.seed)
+            self.found = run(self.asked, self.theta, self.field)
+            slope, value = self.found.value.b[0, 0], self.found.value.a[0, 0]
+            size = abs(self.found.terms).sum() + abs(slope)
+            self.exists = (value + size).is_finite()
+            self.agrees = self.exists and abs(self.found.excess()[0]) <= SAME * size
+
+    def _more_than_rounding(self) -> bool:
+        """Return whether `judged` would refute, whichever derivatives are wrong.
+
+        The largest error is at least 1 / n of the excess: the direction has numbers below 1.
+        """
+        with localcontext(context(self.digits)):
+            excess = self.found.excess()[0]
+            most = max(1, abs(self.found.grad.a).max(initial=Decimal(0)))
+            if not self.exists or not abs(excess) > 2 * self.theta.size * SHAKEN * most:
+                return False
+        self.slopes(np.ones(self.theta.size))  # the next call: whether it returns the same
+        with localcontext(context(FEWER_DIGITS)):
+            fewer = self.asked.excess(self.theta, Digits(self.asked.seed))[0]
+            return bool(abs(fewer - excess) <= SURE * abs(excess))
 
     def slopes(self, direction: Array) -> tuple[Decimal, Decimal, Decimal]:
         """Return the slopes, of which it is sure."""
         with localcontext(context(self.digits)):
             found = run(self.asked, self.theta, self.field, self.field.constant(direction))
-            numbers, first = ((*one.value.a[0], *one.grad.a[:, 0]) for one in (found, self.found))
-            self.changed |= numbers != first
+            self.changed |= _numbers(found) != self.numbers()
             return found.terms.sum(), found.value.b[0, 0], Decimal(0)
 
     def rounding(self) -> Decimal:
@@ -131,9 +167,17 @@ class Decimals(Numbers):
             first, *shaken = (self.asked.excess(self.theta, field)[0] for field in fields)
             return max(abs(one - first) for one in shaken)
 
+    def numbers(self) -> tuple[Decimal, ...]:
+        """Return value and gradient."""
+        return _numbers(self.found)
+
     def otherwise(self) -> str:
         """Say so, unless there are no floats of it."""
         return _otherwise(self.asked, self.theta, self.found.value.a, self.found.grad.a) or ""
+
+
+def _numbers(found: Found) -> tuple[Decimal, ...]:
+    return (*found.value.a[0], *found.grad.a[:, 0])
 
 
 def _otherwise(asked: Asked, theta: Array, value: Array, grad: Array) -> str | None:
@@ -188,15 +232,18 @@ class Floats(Numbers):
         return hand, right, 10 * abs(each[0] - each[-1]) + 1e-10 * max(abs(hand), abs(right))
 
 
-def numbers(asked: Asked, theta: Array, same: bool, kind: Field) -> Numbers:
+def numbers(
+    asked: Asked, theta: Array, same: bool, kind: Field, decimals: Callable[[], Decimals]
+) -> Numbers:
     """Return what to ask: decimals of a large theta only where floats do not say that all is well.
 
     Where the field knows all laws its primes are small, and decimals are asked as well. Where no
     root's sign has to be looked at, the floats of a proof say that value and gradient exist.
     """
-    ways: list[Any] = [Floats] if theta.size > LARGE else [Floats, Decimals]
+    floats = partial(Floats, asked, theta)
+    ways: list[Any] = [floats] if theta.size > LARGE else [floats, decimals]
     if theta.size <= SIXTY_DIGITS or (same and kind.laws):
-        ways = [Decimals]
+        ways = [decimals]
         if same and not (kind.laws or kind.roots or {TINY, -TINY} & kind.known.keys()):
             value, grad = kind.found.value.v, kind.found.grad.v
             finite = np.isfinite(value).all() and np.isfinite(grad).all()
@@ -205,15 +252,39 @@ def numbers(asked: Asked, theta: Array, same: bool, kind: Field) -> Numbers:
     found: Any = None
     for way in ways:
         try:
-            found = way(asked, theta)
+            found = way()
         except NoDigits:
-            found = found or Floats(asked, theta)
+            found = found or floats()
         if same and found.agrees:
             break
     return found
 
 
 # --- which derivatives are wrong
+
+
+def when_read(
+    asked: Asked, theta: Array, same: bool, at: Decimals
+) -> Callable[[], tuple[Wrong, ...]]:
+    """Return what says which derivatives are wrong; it calls the function again, when it is called.
+
+    Nothing is said if the function has changed since, as one does that reads a global variable.
+    """
+    asked, theta = asked._replace(arguments=copied(asked.arguments)), theta.copy()
+    before = at.numbers()
+
+    @cache
+    def wrong() -> tuple[Wrong, ...]:
+        try:
+            now = Decimals(asked, theta)
+            if now.numbers() != before:
+                return ()
+            now.compute(5 * DIGITS)
+            return judged(asked, theta, same, now)[1]
+        except Exception:  # the verdict stands, whatever the function does later
+            return ()
+
+    return wrong
 
 
 def judged(asked: Asked, theta: Array, same: bool, at: Numbers) -> tuple[str, tuple[Wrong, ...]]:

@@ -68,18 +68,25 @@ def path_of(field: Field) -> Array:
     return np.concatenate([np.zeros(0, bool), *field.path])
 
 
-def asked_fields(excess: Callable[[Field], Array], seed: int, size: int) -> tuple[bool, Field]:
+def asked_fields(
+    excess: Callable[[Field], Array],
+    seed: int,
+    size: int,
+    refuted: Callable[[], bool] = lambda: False,
+) -> tuple[bool, Field]:
     """Return whether an excess is 0 at random points, and the last field.
 
     At all of them where the roots exist, and at four at least where there are roots: each of them
     has another sign there. A field that knows more laws is asked where the simplest says no, if
-    there is anything that has laws.
+    there is anything that has laws, unless `refuted` says that none of them can help.
     """
     rooted = lawful = False
     kinds: tuple[type[Field], ...] = (Prime, Gauss, Towers)
     for kind in kinds:
         if (kind is Gauss and not rooted) or (kind is Towers and (size > LARGE or not lawful)):
             continue
+        if kind is not Prime and refuted():
+            break
         agreed, levels = 0, np.ones(kind.levels, bool)
         for point in range(POINTS):
             field = kind(seed * POINTS + point)

@@ -155,6 +155,11 @@ def test_tests_that_call_the_function_and_pass_alone_are_asked(tmp_path):
         assert answers.usable == answers.collected - 2 > 3
         assert answers.ask("numeric/layout", {size: ()}, 10.0) == {size: TESTS}
         assert answers.ask("numeric/layout", {size: ()}, 0.0) == {size: SURVIVED}  # none is asked
+        names = answers.killers("numeric/layout", [size], 10.0)[size]
+        assert names == [
+            name for name in names if name.startswith("tests/numeric/test_layout.py::")
+        ]
+        assert len(names) > 1
         assert answers.ask("numeric/buffers", {"Buffers.ones: `1` -> `0`": ()}, 10.0) == {
             "Buffers.ones: `1` -> `0`": NOT_HERE  # no test that was collected calls it
         }

@@ -9,7 +9,7 @@ from problems import PAIRS, VALID
 
 from benchmarks import mutation
 from benchmarks.mutants import keyed, mutants
-from benchmarks.mutation import PROOF, STOPPED, SURVIVED, TESTS, fate, page
+from benchmarks.mutation import PROOF, STOPPED, SURVIVED, TESTS, fate, never_alone, page
 from benchmarks.oracles import proved
 
 TOY = '''"""Squares (1)."""
@@ -159,3 +159,7 @@ def test_survivors_that_are_run_again_are_counted_once_and_those_gone_from_the_c
     now = {"run": 1, "proof": 0, "tests": 1, "stopped": 0, "survivors": []}
     after = mutation.again(before, now, [second])
     assert after == counts | {"run": 8, "tests": 5, "survivors": [first]}
+
+
+def test_a_test_is_never_alone_if_every_mutant_that_it_notices_has_another_killer():
+    assert never_alone([["a", "b"], ["b"], ["a", "c"], ["d"]]) == ["a", "c"]

@@ -26,6 +26,7 @@ from sympy import Matrix, Rational, diag, diff, exp, log, sqrt
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.model.kl_weights import CyclicalWarmUp, LinearWarmUp
+from exactgrad import prove, prove_same
 
 # A weight and a bias, two rows, two samples
 MU, RHO, EPS = reals("mu:2"), reals("rho:2"), matrix("e", 2, 2)
@@ -515,33 +516,44 @@ def test_the_evidence_around_a_mode_and_mackays_updates():
 
 @pytest.mark.equation("D56")
 def test_the_last_layer_is_linear_regression_one_row_after_the_other():
-    w, r, phi = Matrix(reals("w:2")), reals("r:2"), matrix("f", 2, 2)
-    noise, prior = positives("s t")
-    rows = [Matrix(phi[n, :]).reshape(2, 1) for n in range(2)]
+    rng = np.random.default_rng(56)
+    w, r, phi = rng.standard_normal(2), rng.standard_normal(2), rng.standard_normal((2, 2))
+    noise, prior = 0.7, 1.3
 
-    def posterior(count):
-        precision = sympy.eye(2) / prior
-        for row in rows[:count]:
-            precision += row * row.T / noise
-        moments = sum((row * r[n] for n, row in enumerate(rows[:count])), sympy.zeros(2, 1))
-        return precision.inv(), precision.inv() * moments / noise
+    def joint(w, r, phi, noise, prior):
+        error = r - phi @ w
+        value = -(w @ w) / (2 * prior) - (error @ error) / (2 * noise)
+        return value, phi.T @ error / noise - w / prior
 
-    (before, m), (after, n) = posterior(1), posterior(2)
-    column = before * rows[1]
-    gain = column / (noise + (rows[1].T * column)[0])
-    equal(before - gain * column.T, after)
-    equal(m + gain * (r[1] - (rows[1].T * m)[0]), n)
-    # one Newton step from anywhere ends at the mode
-    joint = -(w.T * w)[0] / (2 * prior)
-    joint -= sum((r[k] - (rows[k].T * w)[0]) ** 2 for k in range(2)) / (2 * noise)
-    equal(w + after * Matrix([diff(joint, each) for each in w]), n)
-    # the evidence is a product of predictions, each before its row
-    kernel = prior * phi * phi.T + noise * sympy.eye(2)
-    both = (Matrix([r]) * kernel.inv() * Matrix(r))[0]
-    first = r[0] ** 2 / kernel[0, 0]
-    spread = noise + (rows[1].T * column)[0]
-    equal(first + (r[1] - (rows[1].T * m)[0]) ** 2 / spread, both)
-    equal(kernel[0, 0] * spread, kernel.det())
+    def posterior(r, phi, noise, prior):
+        covariance = np.linalg.inv(np.eye(2) / prior + phi.T @ phi / noise)
+        return covariance, covariance @ phi.T @ r / noise
+
+    def row_after_row(w, r, phi, noise, prior):
+        before, m = posterior(r[:1], phi[:1], noise, prior)
+        column = before @ phi[1]
+        spread, error = noise + phi[1] @ column, r[1] - phi[1] @ m
+        after, _ = posterior(r, phi, noise, prior)
+        first = prior * phi[0] @ phi[0] + noise
+        return {
+            "covariance": before - np.outer(column, column) / spread,
+            "mean": m + column / spread * error,
+            # one Newton step from anywhere ends at the mode
+            "mode": w + after @ joint(w, r, phi, noise, prior)[1],
+            # the evidence is a product of predictions, each before its row
+            "exponent": r[0] ** 2 / first + error**2 / spread,
+            "determinant": first * spread,
+        }
+
+    def at_once(w, r, phi, noise, prior):
+        covariance, mean = posterior(r, phi, noise, prior)
+        kernel = prior * phi @ phi.T + noise * np.eye(2)
+        exponent, determinant = r @ np.linalg.inv(kernel) @ r, np.linalg.det(kernel)
+        return {"covariance": covariance, "mean": mean, "mode": mean,
+                "exponent": exponent, "determinant": determinant}  # fmt: skip
+
+    assert prove(joint, w, r, phi, noise, prior)
+    assert prove_same(row_after_row, at_once, w, r, phi, noise, prior)
 
 
 @pytest.mark.equation("D57")

@@ -1,41 +1,45 @@
 """SGHMC and SGLD by algebra: D64 and D65 of derivations/stochastic-samplers.md."""
 
+import numpy as np
 import pytest
 import sympy
-from algebra import equal, matrix, off_by, positives, reals
-from sympy import Matrix, diff, exp, eye, log, zeros
+from algebra import equal, off_by, positives, reals
+from sympy import diff, exp, log
+
+from exactgrad import prove_same
 
 
 @pytest.mark.equation("D64")
 def test_the_law_of_sghmc_on_a_gaussian():
     """The box is kept by the step, for two directions and any noise, entry by entry."""
-    h, c, temperature = positives("h c T")
-    precision, a = sympy.diag(*positives("l0 l1")), h * (1 + c) / 2
-    noise = Matrix(2, 2, lambda i, j: matrix("V", 2, 2)[min(i, j), max(i, j)])
-    kappa = (1 + c) / (1 - c)
 
-    def box(i, j):
-        m, d = (precision[i, i] + s * precision[j, j] for s in (1, -1))
-        above = temperature * int(i == j) + h**2 / 4 * kappa * noise[i, j]
+    def box(h, c, temperature, m, d, noise):
+        kappa = (1 + c) / (1 - c)
+        above = temperature + h**2 / 4 * kappa * noise
         return above / (m / 2 - h**2 / 16 * m**2 + h**2 / 16 * kappa**2 * d**2)
 
-    x = Matrix(2, 2, box)
-    p = (x * precision + precision * x) / 2
-    forth = -h * p / 2 + a / (1 - c) / 2 * (precision * x - x * precision)  # A
-    y = forth + h * p
-    equal(list(forth), list(c * y - a * x * precision))
-    equal(list(forth + forth.T + h * p), list(zeros(2, 2)))  # X stays
-    new = c**2 * p + a**2 * precision * x * precision - c * a * (precision * y + y.T * precision)
-    fresh = a**2 * noise + temperature * (1 - c**2) * eye(2)
-    equal(list(new + fresh), list(p))
-    share = temperature + h**2 / 4 * kappa * noise[0, 0]
-    wide = precision[0, 0] * (1 - h**2 / 4 * precision[0, 0])
-    equal(x[0, 0], share / wide)
-    off_by(x[0, 0].subs(c, 0), (temperature + h**2 / 2 * noise[0, 0]) / wide,
-           -(h**2) / 4 * noise[0, 0] / wide)  # fmt: skip
+    def step(h, c, temperature, rates, v):
+        """Return A, X - X', P' of the step, and what they are to be."""
+        a, precision, noise = h * (1 + c) / 2, np.diag(rates), v[np.array([[0, 1], [1, 2]])]
+        m, d = rates[:, None] + rates, rates[:, None] - rates
+        x = box(h, c, temperature * np.eye(2), m, d, noise)
+        p = (x @ precision + precision @ x) / 2
+        forth = -h * p / 2 + a / (1 - c) / 2 * (precision @ x - x @ precision)  # A
+        y = forth + h * p
+        new = c**2 * p + a**2 * precision @ x @ precision
+        new = new - c * a * (precision @ y + y.T @ precision)
+        fresh = a**2 * noise + temperature * (1 - c**2) * np.eye(2)
+        return (forth, forth + forth.T + h * p, new + fresh), (c * y - a * x @ precision, 0 * p, p)
+
+    at = 0.3, 0.8, 1.2, np.array([0.5, 1.7]), np.array([0.4, -0.1, 0.9])
+    assert prove_same(lambda *at: step(*at)[0], lambda *at: step(*at)[1], *at)
+    h, c, temperature, rate, noise = positives("h c T l V")
+    x, wide = box(h, c, temperature, 2 * rate, 0, noise), rate * (1 - h**2 / 4 * rate)
+    equal(x, (temperature + h**2 / 4 * (1 + c) / (1 - c) * noise) / wide)
+    off_by(x.subs(c, 0), (temperature + h**2 / 2 * noise) / wide, -(h**2) / 4 * noise / wide)
     # two half kicks with the friction in between are the boxed line
     r, g, z, s = reals("r g z s")
-    equal(c * (r + h / 2 * g) + s * z + h / 2 * g, c * r + a * g + s * z)
+    equal(c * (r + h / 2 * g) + s * z + h / 2 * g, c * r + h * (1 + c) / 2 * g + s * z)
     # kappa is coth(gamma h / 2), and gamma h / 2 small leaves h V / (2 gamma)
     u = positives("u")
     equal((1 + exp(-2 * u)) / (1 - exp(-2 * u)), (exp(u) + exp(-u)) / (exp(u) - exp(-u)))

@@ -58,13 +58,13 @@ def of_weights(t, a):
 
 
 SYMMETRIC = X.T @ X
-APART = np.abs(X[:4, 0] - X[:4, :1])
+APART = np.abs(X[:3, 0] - X[:3, :1])
 STOCHASTIC = np.array([[0.25, 0.5, 0.25], [0.5, 0.25, 0.25], [0.25, 0.25, 0.5]])
 KEPT = {  # a program, its arguments, and the condition that is found
     "softmax regression of one-hot rows": (
-        softmax_regression, (W, X, ONE_HOT), "y.sum(axis=-1) = 1"),
+        softmax_regression, (W, X[:3], ONE_HOT[:3]), "y.sum(axis=-1) = 1"),
     "softmax regression of probabilities": (
-        softmax_regression, (W, X, RNG.dirichlet(np.ones(4), 6)), "y.sum(axis=-1) = 1"),
+        softmax_regression, (W, X[:3], RNG.dirichlet(np.ones(4), 3)), "y.sum(axis=-1) = 1"),
     "weights that sum to 1": (weighted, (TWO, np.array([0.25, 0.75])), "w.sum() = 1"),
     "weights that sum to 1 but for rounding": (
         weighted, (TWO, np.array([0.3, 0.7])), "w.sum() = 1"),
@@ -73,7 +73,7 @@ KEPT = {  # a program, its arguments, and the condition that is found
     "a symmetric matrix": (of_symmetric, (TWO, SYMMETRIC[:2, :2]), "a = a.T"),
     "centred columns": (
         centred, (TWO, X[:, :2] - X[:, :2].mean(axis=0)), "x.sum(axis=0) = 0"),
-    "t-SNE": (distances, (X[:4, :2], APART / APART.sum()),
+    "t-SNE": (distances, (X[:3, :2], APART / APART.sum()),
               "p = p.T and diag(p) = 0 and p.sum() = 1"),
     "correlations": (of_correlations, (TWO, np.array([[1.0, 0.3], [0.3, 1.0]])),
                      "c = c.T and diag(c) = 1"),
@@ -85,7 +85,7 @@ KEPT = {  # a program, its arguments, and the condition that is found
         of_weights, (X[0], STOCHASTIC / 3), "a = a.T and a.sum() = 1"),
     "no loops": (lambda t, a: (t @ a @ t, (a + a.T) @ t + np.diag(a)),
                  (TWO, np.array([[0, 0.5], [1.5, 0]])), "diag(a) = 0"),
-    "large theta": (of_symmetric, (RNG.standard_normal(300), np.eye(300)), "a = a.T"),
+    "large theta": (of_symmetric, (RNG.standard_normal(257), np.eye(257)), "a = a.T"),
 }  # fmt: skip
 
 
@@ -93,7 +93,7 @@ KEPT = {  # a program, its arguments, and the condition that is found
 @pytest.mark.parametrize("name", KEPT)
 def test_what_is_right_where_data_keep_a_condition_is_proved_there(name):
     program, at, condition = KEPT[name]
-    proof = prove(program, *at)
+    proof = prove(program, *at, points=0)
     assert proof.verdict == "proved for these data"
     assert proof.proved
     assert str(proof).startswith(

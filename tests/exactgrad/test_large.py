@@ -12,21 +12,19 @@ from exactgrad.verdict.errors import _fraction
 from exactgrad.verdict.runs import LARGE
 
 RNG = np.random.default_rng(0)
-NET = (6, 20, 2)
-THETA = plain.init(NET, RNG)
-SIZE = THETA.size // 2
-AT = (RNG.standard_normal((1, SIZE)), RNG.standard_normal((4, 6)), RNG.standard_normal((4, 2)),
-      0.7, 0.3, 0.25)  # fmt: skip
+SIZE = 150
+THETA = RNG.standard_normal(2 * SIZE)
 BLOCKS = {"mu": slice(0, SIZE), "rho": slice(SIZE, 2 * SIZE)}
 
 
-def right(theta, *at):
-    return plain.value_and_grad(NET, theta, *at)
+def right(theta):
+    mu, rho = theta[:SIZE], theta[SIZE:]
+    return (mu**2 * rho).sum(), np.concatenate([2 * mu * rho, mu**2])
 
 
 def changed(change):
-    def wrong(theta, *at):
-        value, grad = right(theta, *at)
+    def wrong(theta):
+        value, grad = right(theta)
         return value, change(theta, grad.copy())
 
     return wrong
@@ -50,13 +48,26 @@ def block(factor):
 
 
 def proved(function, **options):
-    return prove(function, THETA, *AT, blocks=BLOCKS, **options)
+    return prove(function, THETA, blocks=BLOCKS, **options)
 
 
-def test_a_network_of_more_numbers_than_decimals_are_computed_for_is_proved():
-    assert THETA.size > 256
-    assert proved(right)
-    assert str(proved(right, points=0)).startswith(f"proved: all {THETA.size} derivatives are ex")
+def test_a_network_of_more_numbers_than_decimals_are_computed_for_is_proved_or_refuted():
+    net, rng = (6, 20, 2), np.random.default_rng(0)
+    theta = plain.init(net, rng)
+    half = theta.size // 2
+    noise, x, y = (rng.standard_normal(shape) for shape in ((1, half), (4, 6), (4, 2)))
+
+    def network(theta, *at):
+        return plain.value_and_grad(net, theta, *at)
+
+    def doubled(theta, *at):
+        value, grad = network(theta, *at)
+        return value, grad * np.where(np.arange(theta.size) < half, 1, 2)
+
+    at = noise, x, y, 0.7, 0.3, 0.25
+    assert theta.size > 256
+    assert str(prove(network, theta, *at, points=0)).startswith(f"proved: all {theta.size} deriv")
+    assert prove(doubled, theta, *at).verdict == "refuted"
 
 
 @pytest.mark.parametrize("factors", [{SIZE + 7: 1.001}, {3: 2.0, SIZE + 100: -1.0}, {0: 1 + 1e-13}])
@@ -85,9 +96,9 @@ def test_a_block_that_is_wrong_otherwise_is_named():
 
 
 def test_a_block_that_is_wrong_by_less_than_floats_show_is_refuted_by_decimals():
-    (one,) = proved(block(lambda theta: 1 + 1e-13)).wrong
+    (one,) = proved(block(lambda theta: 1 + 1e-12)).wrong
     assert (one.name, one.size) == ("rho", SIZE)
-    assert float(one.by_hand / one.right - 1) == pytest.approx(1e-13, rel=1e-3)
+    assert float(one.by_hand / one.right - 1) == pytest.approx(1e-12, rel=1e-3)
 
 
 MANY = RNG.standard_normal(LARGE + 1)  # of which no decimals are computed
@@ -132,7 +143,7 @@ def test_numbers_have_their_roots_also_where_theta_is_too_large_for_towers():
         root = np.sqrt(square)  # of eight random numbers: modulo a prime hardly all have one
         return root.sum(), t * (root / square).sum()
 
-    assert prove(lengths, MANY)
+    assert prove(lengths, MANY, points=0)
 
 
 def test_roots_that_a_field_has_not_make_no_block_wrong():
@@ -169,11 +180,11 @@ def test_small_fractions_are_read_from_their_residues():
 
 
 def test_what_is_refuted_of_a_very_large_theta_is_told_at_once():
-    theta = np.linspace(0.1, 1, 500_000)
+    theta = np.linspace(0.1, 1, 100_000)
 
     def square(t):
-        return (t**2).sum(), 2 * t * (1 + (np.arange(500_000) == 400_000))
+        return (t**2).sum(), 2 * t * (1 + (np.arange(100_000) == 80_000))
 
     before = time.process_time()
-    assert "theta[400000]: by hand" in str(prove(square, theta))
-    assert time.process_time() - before < 30
+    assert "theta[80000]: by hand" in str(prove(square, theta))
+    assert time.process_time() - before < 6

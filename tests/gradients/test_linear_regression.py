@@ -97,7 +97,7 @@ def test_free_energy_exceeds_minus_log_evidence_by_the_kl_to_the_posterior(seed)
 COUNTS = (1, 2, 5, 10, 50, 200)
 
 
-@pytest.fixture(scope="module", params=range(2))
+@pytest.fixture(scope="module", params=[0, pytest.param(1, marks=pytest.mark.slow)])
 def regression(request):
     """A regression with correlated inputs, and its exact answers."""
     rng = np.random.default_rng(request.param)
@@ -110,7 +110,7 @@ def regression(request):
             return problem, truth
 
 
-def train(estimator, problem, seed=0, epochs=6000, samples=8, rate=5e-2, variational=None):
+def train(estimator, problem, seed=0, epochs=3000, samples=8, rate=5e-2, variational=None):
     """Train on all rows at once and return theta."""
     rng, optimizer = np.random.default_rng(seed), Adam(rate, schedule=Cosine())
     begin = start(estimator, rng, optimizer, variational=variational)
@@ -168,7 +168,7 @@ def test_at_the_posterior_minus_f_is_the_log_evidence_for_every_sample(regressio
 def test_full_rank_training_ends_at_the_log_evidence_to_1e_6(regression):
     problem, truth = regression
     estimator = StickingTheLanding(problem.model, FullRank())
-    theta = train(estimator, problem).theta
+    theta = train(estimator, problem, epochs=6000).theta
     q = closed.gaussian(estimator, theta)
     assert closed.kl(q, truth.posterior) < 1e-6
     exact_mean = exact_noise(len(truth.precision))  # of F, which is quadratic in the noise
@@ -191,7 +191,7 @@ def test_the_eubo_is_trained_to_the_inclusive_optimum(regression, family):
     ends = [
         closed.gaussian(
             estimator,
-            train(estimator, problem, seed, 600, 500, 2e-2, variational=begin).theta,
+            train(estimator, problem, seed, 600, 250, 2e-2, variational=begin).theta,
         )
         for seed in range(5)
     ]
@@ -200,7 +200,7 @@ def test_the_eubo_is_trained_to_the_inclusive_optimum(regression, family):
          for q in ends]
     )  # fmt: skip
     error = found.std(axis=0, ddof=1) / np.sqrt(len(ends))
-    bias = 10.0 / 500  # of the self-normalised gradient, of the order 1 / samples
+    bias = 10.0 / 250  # of the self-normalised gradient, of the order 1 / samples
     # Weights of unequal size scatter the ends by more on some data than on others: so that a mean
     # could be wrong unseen by a fifth at most, of the way from the start, which is 1.
     assert np.all(4 * error + bias < 0.2)

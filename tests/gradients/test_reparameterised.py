@@ -56,13 +56,13 @@ def test_at_most_two_percent_of_the_coordinates_are_skipped_at_kinks():
     # counted over many networks at once: a single tiny one may lose one of its ten numbers
     checked = skipped = 0
     rng = np.random.default_rng(0)
-    for _ in range(12):
+    for _ in range(8):
         problem = random_relu_problem(rng)
-        found = report(problem, "central", most=30)
+        found = report(problem, "central", most=8)
         assert found.passed, str(found)
         checked += sum(block.checked for block in found.blocks)
         skipped += sum(block.skipped for block in found.blocks)
-    assert checked > 500
+    assert checked > 100
     assert skipped <= 0.02 * (checked + skipped)
 
 
@@ -153,14 +153,14 @@ def test_the_self_normalised_gradient_is_that_of_the_upper_bound_for_many_sample
     d_sigma = 1 / sigma - (scale**2 + mu**2) / sigma**3
     exact = np.concatenate([mu / sigma**2, d_sigma * slope])
     none = np.zeros((0, 1))
-    found = gradients_of(estimator, theta, none, none, calls=100, samples=20_000)
+    found = gradients_of(estimator, theta, none, none, calls=50, samples=10_000)
     assert distance(found, exact) < 4
-    noise = estimator.draw(np.random.default_rng(5), 200_000)
+    noise = estimator.draw(np.random.default_rng(5), 100_000)
     bound = estimator.value_and_grad(theta, noise, none, none).value
     upper = np.sum(np.log(sigma / scale) - 0.5 + (scale**2 + mu**2) / (2 * sigma**2))
     assert bound == pytest.approx(upper, abs=0.02)  # the log evidence of no data is 0
     # with one sample it is zero-mean noise that teaches nothing (ERRATA: -.0002 against -.5925)
-    alone = gradients_of(estimator, theta, none, none, calls=4_000, samples=1)
+    alone = gradients_of(estimator, theta, none, none, calls=2_000, samples=1)
     assert distance(alone, np.zeros(4)) < 4
     assert distance(alone, exact) > 10
 

@@ -12,10 +12,10 @@ import pytest
 import sklearn
 
 from bbb_numpy import Adam, BayesianMLPClassifier, BayesianMLPRegressor, Cosine
-from bbb_numpy.gradients.catalogue import ACTIVATIONS, KL_WEIGHTS, PRIORS, WARM_UPS
 from bbb_numpy.learners.base import Learner
-from bbb_numpy.learners.inference import INFERENCES
+from bbb_numpy.learners.inference import inferences
 from bbb_numpy.learners.plan import DEFAULTS, FASTER, FEW, MOST, OF_CLASSES, OF_MANY, PASS, SOME
+from bbb_numpy.registry import ACTIVATIONS, KL_WEIGHTS, OPTIMIZERS, PRIORS, WARM_UPS
 
 LEARNERS = [BayesianMLPRegressor, BayesianMLPClassifier]
 pytestmark = pytest.mark.brief
@@ -83,7 +83,8 @@ def test_the_names_that_are_told_are_those_that_there_are():
     types = {name: f"{type_} {text}" for name, (type_, text) in documented(LEARNERS[0]).items()}
     for name, table in {
         "activation": ACTIVATIONS,
-        "inference": INFERENCES,
+        "inference": inferences(),
+        "optimizer": OPTIMIZERS,
         "kl_weights": KL_WEIGHTS,
         "kl_warm_up": WARM_UPS,
     }.items():

@@ -25,7 +25,6 @@ from bbb_numpy import (
     PointMass,
     Sampling,
     ScaleMixturePrior,
-    StepDecay,
 )
 from bbb_numpy.learners.plan import DEFAULTS, OF_CLASSES
 
@@ -64,7 +63,7 @@ def test_what_stands_for_no_part_has_no_fields():
         assert absent not in BayesianMLPRegressor(**given).get_params()
 
 
-MIXTURE, SGD_STEPS = ScaleMixturePrior(0.25, 1.0, 0.1), {"optimizer__schedule": StepDecay()}
+MIXTURE, SGD_STEPS = ScaleMixturePrior(0.25, 1.0, 0.1), {"optimizer__schedule": Cosine()}
 
 
 @pytest.mark.parametrize(
@@ -79,8 +78,8 @@ MIXTURE, SGD_STEPS = ScaleMixturePrior(0.25, 1.0, 0.1), {"optimizer__schedule": 
         ({}, {"likelihood__learn": False}, "likelihood", GaussianLikelihood(0.1)),
         ({}, {"optimizer__learning_rate": 0.5, "optimizer__schedule__final": 0.1}, "optimizer",
          Adam(0.5, schedule=Cosine(0.1))),
-        ({"optimizer": SGD()}, SGD_STEPS | {"optimizer__schedule__every": 7}, "optimizer",
-         SGD(schedule=StepDecay(7))),
+        ({"optimizer": SGD()}, SGD_STEPS | {"optimizer__schedule__final": 0.2}, "optimizer",
+         SGD(schedule=Cosine(0.2))),
         ({}, {"objective__beta": 0.5}, "objective", FreeEnergy(0.5)),
         ({}, {"kl_warm_up__share": 0.25}, "kl_warm_up", LinearWarmUp(0.25)),
         ({"inference": "map"}, {"inference__mu_scale": 1.0}, "inference", PointMass(1.0)),

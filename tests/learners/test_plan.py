@@ -21,7 +21,6 @@ from bbb_numpy import (
     Sampling,
     SelfNormalised,
 )
-from bbb_numpy.gradients.catalogue import PRIORS
 from bbb_numpy.learners.plan import DEFAULTS, OF_CLASSES, check_plan
 from bbb_numpy.model.kl_weights import (
     CyclicalWarmUp,
@@ -30,6 +29,7 @@ from bbb_numpy.model.kl_weights import (
     geometric_kl_weights,
     proportional_kl_weights,
 )
+from bbb_numpy.registry import PRIORS
 
 
 def plan(**params):
@@ -145,7 +145,7 @@ BAD = {
     "kl_warm_up": [0.5, "slow", LinearWarmUp],
     "likelihood": [GaussianPrior()],
     "inference": [None, "mcmc", "mh", Sampling, PointMass, 4, ["nuts"]],
-    "optimizer": [Adam, "adam", Cosine()],
+    "optimizer": [Adam, "adem", Cosine()],
     "epochs": [0, "100"],
     "batch_size": [0, -3, 2.5],
     "samples": [0],

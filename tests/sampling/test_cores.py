@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -208,27 +209,33 @@ print(len(draws.positions), draws.finished)
 """
 
 
+@contextmanager
 def started(script, *arguments):
-    """A Python of its own, in a group of processes of its own."""
+    """A Python of its own, in a group of processes of its own, of which none is left at the end."""
     roots = [str(Path(bbb_numpy.__file__).parents[1]), str(Path(__file__).parents[1])]
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", script, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(roots)},
         start_new_session=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "setsid"), reason="needs process groups")
 @pytest.mark.parametrize("end", ["ctrl-c", "kill"])
 def test_a_run_that_is_interrupted_or_killed_resumes_on_one_core(end, tmp_path):
-    process = started(SCRIPT, tmp_path, end)
-    if end == "kill":
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "run.npz").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        os.killpg(process.pid, signal.SIGKILL)
-    printed, errors = process.communicate(timeout=60)
+    with started(SCRIPT, tmp_path, end) as process:
+        if end == "kill":
+            deadline = time.monotonic() + 60
+            while not (tmp_path / "run.npz").exists() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            os.killpg(process.pid, signal.SIGKILL)
+        printed, errors = process.communicate(timeout=60)
     if end == "ctrl-c":
         assert printed.endswith("False\n")
         assert "interrupted by user" in errors
@@ -264,7 +271,8 @@ def test_no_process_of_the_pool_that_is_there_hears_ctrl_c():
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs masks of signals")
 def test_no_process_hears_ctrl_c_from_its_start_on_nor_those_started_in_its_place():
     """In a new Python, whose first process starts a tracker of resources, which unblocks it."""
-    printed, errors = started(DEAF).communicate(timeout=60)
+    with started(DEAF) as process:
+        printed, errors = process.communicate(timeout=60)
     assert (printed, errors) == ("True set()\n", "")
 
 

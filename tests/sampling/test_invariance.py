@@ -17,6 +17,7 @@ from targets import (
     correlated,
 )
 
+from bbb_numpy.registry import FAMILIES
 from bbb_numpy.sampling.mcmc import (
     HMC,
     MAMS,
@@ -24,6 +25,7 @@ from bbb_numpy.sampling.mcmc import (
     ChEES,
     GaussianWalk,
     Langevin,
+    LogNormalWalk,
     MetropolisHastings,
 )
 from bbb_numpy.sampling.run import sample, sample_target
@@ -47,6 +49,17 @@ KERNELS = {
     "nuts, one doubling": NUTS(0.5, max_depth=1),
     "mams": MAMS(0.4),
     "mams, large steps": MAMS(0.9, 2.0),
+}
+# and what else has a name, but for what rejects nothing
+OTHERS = FAMILIES["sampler"].checked | {
+    name: MetropolisHastings(one)
+    for name, one in FAMILIES["proposal"].checked.items()
+    if not isinstance(one, GaussianWalk | Langevin | LogNormalWalk)
+}
+KERNELS |= {
+    name: one
+    for name, one in OTHERS.items()
+    if name not in (*KERNELS, "mh") and not getattr(one, "unadjusted", False)
 }
 
 
