@@ -156,7 +156,7 @@ def test_contradictions_are_errors_that_say_so(params, message):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("sampler", "gibbs", "must be one of 'nuts'"),
+        ("sampler", "gibbs", "must be one of .*'nuts'"),
         ("sampler", NUTS, "must be"),
         *(
             (name, value, "must be")
