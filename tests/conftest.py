@@ -115,8 +115,8 @@ def thread():
 
 @pytest.fixture(scope="session")
 def processes():
-    """Two processes, which several tests share: to start them takes longer than most tests."""
+    """A process, which several tests share: to start it takes longer than most tests."""
     from bbb_studies.uci.workers import local
 
-    with local(2) as client:
+    with local(1) as client:
         yield lambda *jobs: nullcontext(client)
