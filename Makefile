@@ -39,18 +39,18 @@ $(VENV)/.site: $(VENV)/.created setup.cfg pyproject.toml
 report: $(VENV)/.base  ## train on the report's problem, print what happened, write the figures
 	$(BIN)/bbb-numpy report
 
-lint: $(VENV)/.test  ## lint, types, floors, and the lines that there may be
+lint: $(VENV)/.test  ## lint, types, floors, and the statements that there may be
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python tests/project/lines.py
+	$(BIN)/python tests/budgets.py
 
 check: lint  ## before every commit: and the mathematics, the prover too if it or a part has changed
 	HYPOTHESIS_PROFILE=check $(BIN)/python -m pytest $$($(BIN)/python tests/project/changed.py)
 
 test: lint  ## and every test but the slow ones, with few examples
-	HYPOTHESIS_PROFILE=check $(BIN)/python -m pytest
+	HYPOTHESIS_PROFILE=check $(BIN)/python -m pytest --seconds
 
 test-all: $(VENV)/.dev  ## every test, the slow ones too, with all examples
 	$(BIN)/python -m pytest -m ""

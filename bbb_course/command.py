@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 
 from bbb_numpy.cli.options import Commands, above_zero, add_command, at_least_one
 
 from .exports import FORMATS, export
 from .keys import chapters, find, name_of
+from .templates import copy_templates, solution_paths
 
 __all__ = ["add_parsers", "grade"]
 
@@ -20,11 +22,14 @@ def grade(args: argparse.Namespace) -> int:
 
     if args.list:
         return _list()
-    if not args.answers:
+    if args.copy:
+        return _copy(Path(args.copy), args.answers)
+    if not args.answers and not args.export:
         raise ValueError(
-            "name a file or a folder of answers, for instance exercises/02_free_energy"
+            "name a file or a folder of answers; "
+            "`bbb-numpy grade --copy exercises` writes templates of all into the folder exercises"
         )
-    paths = _files(args.answers)
+    paths = _files(args.answers) or solution_paths()
     for path in paths:
         find(name_of(path))
     if args.export:
@@ -51,6 +56,18 @@ def _list() -> int:
     for chapter, some in chapters().items():
         for number, one in enumerate(some, 1):
             print(f"{chapter}/{number}_{one.name:<34}{' '.join(one.tags)}")
+    return 0
+
+
+def _copy(folder: Path, names: list[str]) -> int:
+    """Write templates, say how many are new and how many files were there, and what to do next."""
+    written = copy_templates(folder, names)
+    for chapter in dict.fromkeys(path.parent for path in written):
+        new = [is_new for path, is_new in written.items() if path.parent == chapter]
+        kept = f"; existing files kept: {new.count(False)}" if False in new else ""
+        print(f"{chapter}: templates written: {new.count(True)}{kept}")
+    graded = shlex.quote(str(folder if len(names) != 1 else next(iter(written)).parent))
+    print(f"Fill in the hole of each, then: bbb-numpy grade {graded}")
     return 0
 
 
@@ -81,14 +98,20 @@ def add_parsers(commands: Commands) -> None:
         "fails. An answer is code, and grading runs it: in a process of its own with limits of "
         "time and memory, which are against accidents and no jail."
     )
-    parser.add_argument("answers", nargs="*", metavar="FILE", help="files, or folders of them")
+    text = "files, or folders of them; with --copy chapters by name or number, by default all"
+    parser.add_argument("answers", nargs="*", metavar="FILE", help=text)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--list", action="store_true", help="show all exercises")
+    text = "instead of grading, write templates of the exercises; existing files are kept"
+    what.add_argument("--copy", metavar="FOLDER", help=text)
     what.add_argument("--json", action="store_true", help="print verdicts for programs")
     text = "time limit for each answer"
     parser.add_argument("--seconds", type=above_zero, default=20.0, help=text)
     text = "memory limit for each answer"
     parser.add_argument("--megabytes", type=at_least_one, default=1024, help=text)
-    text = "instead of grading, write tests for Otter-Grader, or source notebooks for nbgrader"
+    text = (
+        "instead of grading, write tests for Otter-Grader, or source notebooks for nbgrader, "
+        "of all exercises where no file is named"
+    )
     what.add_argument("--export", choices=FORMATS, help=text)
     parser.add_argument("--out", help="folder of the export (otter_export, nbgrader_export)")

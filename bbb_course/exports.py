@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from .keys import name_of
+from .templates import BEGIN, END, SOLUTIONS
 
 __all__ = ["FORMATS", "export"]
 
 FORMATS = ("otter", "nbgrader")
-BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 
 OTTER = """OK_FORMAT = False
 
@@ -74,7 +74,7 @@ def _notebook(path: Path, name: str) -> dict[str, Any]:
     if BEGIN not in text or END not in text:
         raise ValueError(
             f"{path} has no solution between its marks; nbgrader makes the students' version of "
-            "exercises/solutions"
+            f"files that have one, as those in {SOLUTIONS}"
         )
     tree = ast.parse(text)
     statement = ast.get_docstring(tree) or name

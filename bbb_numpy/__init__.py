@@ -24,7 +24,7 @@ from exactgrad import (
     prove_vjp,
 )
 
-from .gradients import catalogue as _catalogue
+from . import registry as _registry
 from .gradients.closed_form import ClosedFormKL
 from .gradients.flipout import Flipout
 from .gradients.importance import DoublyReparameterised, SelfNormalised
@@ -44,6 +44,7 @@ from .parts.network import MLP
 from .parts.posteriors import MeanField, PointMass
 from .parts.priors import CentredGaussianPrior, GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
 from .parts.student_t import StudentTLikelihood, StudentTPrior
+from .registry import register
 from .sampling import DrawnWeights, sample
 from .sampling.mcmc import HMC, MAMS, MCLMC, NUTS, SGHMC, ChEES, MetropolisHastings
 from .training import EarlyStopping, NonFiniteError, Recipe, fit
@@ -138,15 +139,17 @@ __all__ = [
     "prove_jvp",
     "prove_same",
     "prove_vjp",
+    "register",
     "sample",
     "save",
     "to_arviz",
 ]
-for _table in (_catalogue.POSTERIORS, _catalogue.PRIORS, _catalogue.LIKELIHOODS):
-    for _kind in _catalogue.kinds(_table):
-        if _kind.__name__ not in __all__:  # a part that its own module lists in NAMED
-            globals()[_kind.__name__] = _kind
-            __all__ += [_kind.__name__]
+for _class in _registry.classes(
+    *("posterior", "prior", "likelihood", "optimizer", "sampler", "proposal")
+):
+    if _class.__name__ not in __all__:  # its own module lists it in NAMED, and that is enough
+        globals()[_class.__name__] = _class
+        __all__ += [_class.__name__]
 LAZY = {
     "Sampling": "learners.inference",
     "certificate": "evaluation.certificate",

@@ -17,7 +17,12 @@ import numpy as np
 from exactgrad import Proof, prove, still
 from exactgrad.gradcheck import Report, check_gradient
 
-from .gradients.catalogue import (
+from .gradients.family import Family as Estimator
+from .gradients.reparameterised import Frozen
+from .model.joint import Model
+from .numeric.layout import Array
+from .parts.network import MLP
+from .registry import (
     CHECKED_LIKELIHOODS,
     CHECKED_OBJECTIVES,
     CHECKED_POSTERIORS,
@@ -26,12 +31,7 @@ from .gradients.catalogue import (
     LIKELIHOODS,
     POSTERIORS,
     PRIORS,
-    Estimator,
 )
-from .gradients.reparameterised import Frozen
-from .model.joint import Model
-from .numeric.layout import Array
-from .parts.network import MLP
 
 __all__ = [
     "Case",

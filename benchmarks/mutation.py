@@ -60,7 +60,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "mutation.json"
 REASONS = ROOT / "benchmarks" / "mutation_reasons.json"
 PAGE = ROOT / "benchmarks" / "mutation.md"
 FOLDERS = ("numeric", "parts", "model", "gradients", "training", "sampling", "evaluation")
-SINGLE = ("plain", "combinations")
+SINGLE = ("plain", "combinations", "registry")
 PROVER = "exactgrad"  # its modules have the name of the package in theirs
 HOMES = (str(ROOT / "bbb_numpy"), str(ROOT / PROVER))
 DEFAULTS = "tests/project/test_signatures.py::test_public_names_and_defaults_are_written_down"
@@ -85,7 +85,7 @@ MORE = {
     "parts": "parts/test_refusals parts/test_purity model/test_log_joint gradients/test_purity "
     "test_plain",
     "model": "gradients/test_family",
-    "gradients/catalogue": "gradients/test_checklist test_combinations",
+    "registry": "test_registry gradients/test_checklist test_combinations",
     "gradients": "gradients/test_family gradients/test_purity gradients/test_closed_form "
     "test_combinations",
     "training/recipe": "training/test_loop",

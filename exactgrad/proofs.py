@@ -482,6 +482,7 @@ def prove_same(
                 reason = UNMOVED
         if reason:
             return Proof("not proved", of.size, reason=reason, of_values=True)
+        assert kind is not None  # a proof has run in a field
         verdict = f"proved{' for these data' * bool(for_data)}"
         comparisons = len(path_of(kind))
         return Proof(verdict, of.size, comparisons=comparisons, of_values=True, data=for_data)

@@ -8,8 +8,8 @@ What a picture shows is said in italics at the head of the text cell below it, o
 ``# alt: ...`` of its own cell, which may go on in further lines; either becomes its alternative
 text. What moves is made by `bbb_course.moving.slider`, which needs no network.
 
-Usage: ``python notebooks/execute.py [--check]``. With ``--check`` nothing is written, and the
-exit status is 1 when a cell raises.
+Usage: ``python notebooks/execute.py [--check] [NAME ...]``. Without names, all of them. With
+``--check`` nothing is written, and the exit status is 1 when a cell raises.
 """
 
 import argparse
@@ -39,7 +39,7 @@ METADATA = {
 
 
 def sources() -> list[Path]:
-    """Return the scripts that are notebooks: those whose name starts with a number."""
+    """Return the scripts that are notebooks: those whose file name starts with a number."""
     return sorted(HERE.glob("[0-9]*.py"))
 
 
@@ -107,12 +107,18 @@ def describe(notebook: NotebookNode) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Execute all notebooks; return the exit status."""
+    """Execute all notebooks, or those that are named; return the exit status."""
+    scripts = {script.stem: script for script in sources()}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(scripts)} (all)")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 on an error")
-    check = parser.parse_args(arguments).check
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in scripts]
+    if unknown:
+        parser.error(f"no notebook {', '.join(unknown)}; there are {', '.join(scripts)}")
     failed = False
-    for script in sources():
+    for name in options.names or scripts:
+        script = scripts[name]
         with tempfile.TemporaryDirectory() as scratch:
             try:
                 notebook = execute(read_source(script), Path(scratch))
@@ -120,9 +126,9 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"{script.stem}: {error}", file=sys.stderr)
                 failed = True
                 continue
-        if not check:
+        if not options.check:
             nbformat.write(notebook, script.with_suffix(".ipynb"))
-        print(f"{script.stem}: {'runs' if check else 'outputs stored'}")
+        print(f"{script.stem}: {'runs' if options.check else 'outputs stored'}")
     return int(failed)
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "site")]
+sys.path[:0] = [str(ROOT), str(ROOT / "site"), str(ROOT / "tests")]
 
 import finding  # noqa: E402
 import formulas  # noqa: E402
@@ -81,13 +81,15 @@ def as_written(app, what, name, obj, options, lines) -> None:
         lines[:] = with_blocks(lines)
     directive = None  # the indentation of a directive, whose lines are not prose
     role = 0  # how many backquotes there were: a formula may go on in the next line
+    example = False  # an example goes on to the next empty line, with what it prints
     for number, line in enumerate(lines):
         indent = len(line) - len(line.lstrip())
         if line.strip() and directive is not None and indent <= directive:
             directive = None
         if line.lstrip().startswith(".. ") and directive is None:
             directive = indent
-        if directive is not None or line.lstrip().startswith(">>>"):
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
+        if directive is not None or example:
             continue
         if not line.strip():
             role = 0

@@ -15,6 +15,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from project import book
+
+from bbb_course.templates import template
+
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\[\]]*\])*\])\(([^()\s]+)\)")
 INLINE = re.compile(r"\$`([^`\n]+)`\$")
@@ -23,6 +27,7 @@ ANCHOR = re.compile(r'<a id="([a-z]\d+)"></a>')
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 PICTURES = {".png", ".svg", ".jpg", ".gif"}
 PLAYGROUND = "site/playground/"
+EXERCISES = "bbb_course/solutions/"
 OWN = PLAYGROUND, "site/slides/"  # pages of the site that are no pages of the book
 PRESET = re.compile(r"\[([^\[\]]+)\]\(src:([^()\s]*playground/\w+)#(preset=[^()\s]+)\)")
 TOKEN = re.compile(
@@ -32,23 +37,6 @@ TOKEN = re.compile(
 # What GitHub shows on its own site and the project's pages say nothing of
 LONGEST = 70  # lines of a definition that is shown whole; of longer ones the tagged lines
 AROUND = 6  # lines around each of them
-
-
-def anchor(title: str) -> str:
-    """Return the name that GitHub gives to a heading."""
-    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
-
-
-def outside(markdown: str) -> Iterator[tuple[str, bool]]:
-    """Yield each line of `markdown`, and whether it stands outside fenced blocks."""
-    fence = ""
-    for line in markdown.splitlines():
-        opening = re.match(r"\s*(`{3,})", line)
-        yield line, not (fence or opening)
-        if opening and not fence:
-            fence = opening[1]
-        elif opening and line.strip() == fence:
-            fence = ""
 
 
 def carry_playground(folder: Path) -> None:
@@ -68,7 +56,7 @@ def carry_playground(folder: Path) -> None:
 def paragraphs(markdown: str) -> Iterator[tuple[str, bool]]:
     """Yield runs of lines outside fenced blocks, in which links may be broken, and the others."""
     run: list[str] = []
-    for line, free in outside(markdown):
+    for line, free in book.outside(markdown):
         if free:
             run.append(line)
             continue
@@ -107,25 +95,18 @@ def module_file(module: str) -> str:
     return f"{path}.py" if (ROOT / f"{path}.py").is_file() else f"{path}/__init__.py"
 
 
-@lru_cache(maxsize=1024)
 def parsed(path: str) -> ast.Module:
     """Return the syntax tree of a file of the repository."""
-    return ast.parse((ROOT / path).read_text("utf-8"))
+    return book.parsed((ROOT / path).read_text("utf-8"))
 
 
 def lines_of(path: str, name: str) -> tuple[int, int] | None:
     """Return the first and last line of the dotted `name` in a Python file; None without it."""
-    scope: ast.AST = parsed(path)
-    for part in name.split("."):
-        for node in getattr(scope, "body", []):
-            targets = [*getattr(node, "targets", []), getattr(node, "target", None)]
-            if part in {getattr(node, "name", None), *(getattr(t, "id", None) for t in targets)}:
-                scope = node
-                break
-        else:
-            return None
-    first = min([scope.lineno, *(d.lineno for d in getattr(scope, "decorator_list", []))])  # type: ignore[attr-defined]
-    return first, scope.end_lineno  # type: ignore[attr-defined]
+    *_, node = book.found((ROOT / path).read_text("utf-8"), name) or [None]
+    if node is None:
+        return None
+    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+    return first, node.end_lineno
 
 
 def line_of(path: str, label: str) -> int:
@@ -149,7 +130,7 @@ def new_link(label: str, target: str, page: str, out: str) -> str:
         way = relative(posixpath.splitext(path.removeprefix("site/"))[0], out)
         return f"{label}(src:{way}#{name})"
     if path.endswith((".md", ".ipynb")):
-        name = anchor(name)  # a notebook's heading is linked by the name that Jupyter gives it
+        name = book.slug(name)  # a notebook's heading is linked by the name that Jupyter gives it
         here = "" if path == out else relative(path, out)
         return f"{label}({here}{'#' + name if name else ''})"
     if posixpath.splitext(path)[1] in PICTURES:
@@ -215,7 +196,7 @@ def entry_text(markdown: str, tag: str) -> str:
     """Return an entry with its formulas, without its marks, up to the next heading or anchor."""
     lines: list[str] = []
     inside = False
-    for line, free in outside(markdown):
+    for line, free in book.outside(markdown):
         named = [name.upper() for name in ANCHOR.findall(line)] if free else []
         if named:
             inside = tag in named
@@ -245,6 +226,17 @@ def notebook_links(text: str, page: str) -> set[str]:
     return set().union(*(links(one, page) for one in texts))
 
 
+def is_exercise(path: str) -> bool:
+    """Tell whether a file holds an exercise with its solution."""
+    return path.startswith(EXERCISES) and path.endswith(".py")
+
+
+def shown(path: str) -> str:
+    """Return the text of a file; of an exercise as students get it, without its solution."""
+    text = (ROOT / path).read_text("utf-8")
+    return template(text) if is_exercise(path) else text
+
+
 @lru_cache(maxsize=1024)
 def coloured(path: str) -> list[str]:
     """Return the lines of a file as HTML: docstrings, comments in <i>, keywords in <b>."""
@@ -255,7 +247,7 @@ def coloured(path: str) -> list[str]:
             return token[0]
         return "\n".join(f"<{kind}>{x}</{kind}>" if x.strip() else x for x in token[0].split("\n"))
 
-    text = html.escape((ROOT / path).read_text("utf-8"), quote=False)
+    text = html.escape(shown(path), quote=False)
     return (TOKEN.sub(one, text) if path.endswith(".py") else text).splitlines()
 
 
@@ -302,7 +294,8 @@ def file_page(path: str, known: frozenset[str]) -> str:
     else:
         lines = (tagged(line, out, known) for line in coloured(path))
         rows = [f"<li id=L-{number}>{line}\n" for number, line in enumerate(lines, 1)]
-        body = f"<ol>{''.join(rows)}</ol>"
+        note = "<p>As <code>bbb-numpy grade --copy</code> writes it.</p>" * is_exercise(path)
+        body = f"{note}<ol>{''.join(rows)}</ol>"
     return FILE.format(path=path, up=posixpath.relpath(".", posixpath.dirname(out)), body=body)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
@@ -144,6 +144,8 @@ def departure(z):
     Means, squares and products against 0, 1 and 0 with their exact standard errors, and the
     Kolmogorov-Smirnov p-value of every coordinate as a two-sided z-score.
     """
+    from scipy import stats  # slow to import, for processes that only evaluate a target
+
     count, size = z.shape
     scores = [z.mean(axis=0), (z * z - 1).mean(axis=0) / np.sqrt(2)]
     scores += [(z[:, [i]] * z[:, i + 1 :]).mean(axis=0) for i in range(size - 1)]
@@ -194,6 +196,12 @@ class Elsewhere:
                 os.kill(os.getpid(), signal.SIGKILL)
             raise ArithmeticError("no such density")
         return -0.5 * (position**2).sum(axis=1), -position
+
+
+def survives_ctrl_c(_):
+    """Whether this process goes on when it is interrupted, and would not even hear it."""
+    os.kill(os.getpid(), signal.SIGINT)
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def same_bits(a, b):

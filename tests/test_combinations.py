@@ -18,12 +18,10 @@ from bbb_numpy.combinations import (
     problem,
     prove_case,
 )
-from bbb_numpy.gradients.catalogue import (
-    ESTIMATORS,
-    LIKELIHOODS,
-)
 from bbb_numpy.parts.activations import ACTIVATIONS
-from bbb_numpy.parts.posteriors import MeanField
+from bbb_numpy.parts.posteriors import MeanField, PointMass
+from bbb_numpy.parts.priors import ClosedFormPrior
+from bbb_numpy.registry import ESTIMATORS, LIKELIHOODS, classes
 
 # those in which every three parts meet; before a commit every two
 MEASURED = PAIRS if CHECKED is PAIRS else covering(VALID, 3)
@@ -48,7 +46,9 @@ def small_case(number, which):
     """One small problem of a combination; its number chooses shape, activation, S and B."""
     inputs, hidden, targets = SHAPES[number % 4]
     samples = [2, 4, 2, 2, 4][number % 5] if "antithetic" in which.estimator else number % 3 + 1
-    built = estimator(which, inputs, hidden, targets, list(ACTIVATIONS)[number // 4 % 7])
+    built = estimator(
+        which, inputs, hidden, targets, list(ACTIVATIONS)[number // 4 % len(ACTIVATIONS)]
+    )
     return problem(built, np.random.default_rng(number), samples, number % 7 % 4, 0.7)
 
 
@@ -102,14 +102,18 @@ def test_a_random_part_of_the_matrix_agrees_with_central_differences_to_1e_6(dat
     assert found.error <= 1e-6, f"{which}\n{found}"
 
 
+def names_of(family, holds):
+    """The classes of a family of which something is true, each by its name."""
+    return [made.__name__ for made in classes(family) if holds(made)]
+
+
 # one line for each reason; the classes that do not go together stand in it
 REASONS = (
     *(f"{name} estimates one weight vector" for name in ("MLE", "MAP")),
     *(f"a point mass has no density, so {name} is infinite"
       for name in ("FreeEnergy", "Renyi", "EUBO", "PACBayes")),
     *(f"a point estimate cannot learn the numbers of {name}:"
-      for name in ("GaussianPrior", "LayerwiseGaussianPrior", "StudentTPrior",
-                   "ScaleMixturePrior")),
+      for name in names_of("prior", lambda made: hasattr(made, "learn"))),
     "a point mass has no noise to mirror",
     "the EUBO's weights are exponentials of log q: differentiated through the samples",
     *(f"{by} needs for its objective one that is linear in log q, FreeEnergy; got {name}."
@@ -119,14 +123,14 @@ REASONS = (
     *(f"PACBayes needs KL(q || prior) in closed form, since that of a sample may be negative, and "
       f"{by} samples it." for by in ("Reparameterised", "DoublyReparameterised", "SelfNormalised")),
     *(f"PACBayes bounds the share of wrong classes, of which there are none with {name}."
-      for name in ("GaussianLikelihood", "HeteroscedasticLikelihood", "StudentTLikelihood",
-                   "PoissonLikelihood")),
+      for name in names_of("likelihood", lambda made: made.target_kind != "class")),
     "PACBayes bounds nothing where the prior learns from the rows.",
     *(f"{by} needs KL(q || prior) in closed form, and there is none for a Gaussian q and {name}."
       for by in ("ClosedFormKL", "LocalReparameterisation", "Flipout")
-      for name in ("LaplacePrior", "StudentTPrior", "ScaleMixturePrior")),
+      for name in names_of("prior", lambda made: not issubclass(made, ClosedFormPrior))),
     *(f"the posterior of {by} must have independent weights, MeanField; got {name}."
-      for by in ("LocalReparameterisation", "Flipout") for name in ("FullRank", "LowRank")),
+      for by in ("LocalReparameterisation", "Flipout")
+      for name in names_of("posterior", lambda made: made not in (MeanField, PointMass))),
     *(f"{by} needs a posterior with a density"
       for by in ("ClosedFormKL", "StickingTheLanding", "LocalReparameterisation", "Flipout",
                  "DoublyReparameterised", "SelfNormalised")),

@@ -153,6 +153,71 @@ LIKELIHOODS = {
 }
 
 
+# --- optimizers: (like, rule, theta (P,), gradients (T, P)) -> theta after all T of them
+
+
+def sgd(like, rule, theta, grads):
+    """K43, K44."""
+    return theta - rule.learning_rate * sum(grads)
+
+
+def momentum(like, rule, theta, grads):
+    """D2."""
+    velocity = 0
+    for grad in grads:
+        velocity = rule.momentum * velocity + grad
+        theta = theta - rule.learning_rate * velocity
+    return theta
+
+
+def adam(like, rule, theta, grads):
+    """D3."""
+    m = v = 0
+    for t, grad in enumerate(grads, start=1):
+        m = rule.beta1 * m + (1 - rule.beta1) * grad
+        v = rule.beta2 * v + (1 - rule.beta2) * grad**2
+        root = like.sqrt(v / (1 - rule.beta2**t))
+        theta = theta - rule.learning_rate * m / (1 - rule.beta1**t) / (root + rule.epsilon)
+    return theta
+
+
+OPTIMIZERS = {"SGD": sgd, "Momentum": momentum, "Adam": adam}
+
+
+# --- proposals of unit metric: (like, proposal, position, slope of log pi, candidate), each (S, D)
+# -> log q(candidate | position), one number for each coordinate
+
+
+def walk_proposal(like, proposal, old, slope, new):
+    """M6."""
+    return normal(like, new, old, proposal.step_size)
+
+
+def log_normal_proposal(like, proposal, old, slope, new):
+    """M6."""
+    return normal(like, like.log(new), like.log(old), proposal.step_size) - like.log(new)
+
+
+def langevin_proposal(like, proposal, old, slope, new):
+    """M6."""
+    return normal(like, new, old + 0.5 * proposal.step_size**2 * slope, proposal.step_size)
+
+
+PROPOSALS = {
+    "GaussianWalk": walk_proposal,
+    "LogNormalWalk": log_normal_proposal,
+    "Langevin": langevin_proposal,
+}
+
+
+TABLES = {  # by family of the registry
+    "prior": PRIORS,
+    "likelihood": LIKELIHOODS,
+    "optimizer": OPTIMIZERS,
+    "proposal": PROPOSALS,
+}
+
+
 def of(table, part):
     """The entry of `table` for the class of `part`."""
     for kind in type(part).__mro__:
@@ -202,6 +267,9 @@ ACTIVATIONS = {
     "gelu": lambda like, z: 0.5 * z * (1 + like.erf(z * sqrt(0.5))),
     "gelu-tanh": lambda like, z: 0.5 * z * (1 + like.tanh(sqrt(2 / pi) * (z + 0.044715 * z**3))),
 }
+
+
+TABLES["activation"] = ACTIVATIONS
 
 
 def activated(like, network, z):

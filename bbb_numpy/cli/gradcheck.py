@@ -17,11 +17,11 @@ from exactgrad import command, prove
 from exactgrad.gradcheck import BARS, check_gradient, format_table
 
 from .. import combinations, plain
-from ..gradients.catalogue import ACTIVATIONS
 from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
 from ..model.objectives import TERMS, FreeEnergy
 from ..numeric.elementary import softplus
+from ..parts.activations import ACTIVATIONS
 from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP
 from ..parts.posteriors import MeanField

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 from typing import Any
 
 from ..version import __version__
@@ -33,6 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     argv = sys.argv[1:] if argv is None else argv
     try:
+        while argv[:1] == ["--plugin"] and len(argv) > 1:
+            _run_plugin(Path(argv[1]))
+            argv = argv[2:]
         parser = _parser(argv[0] if argv else "")
         if not argv:
             parser.print_help(sys.stderr)
@@ -57,6 +61,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
+def _run_plugin(path: Path) -> None:
+    """Import a file that the user names, by its stem: other processes find its classes so too."""
+    sys.path.insert(0, str(path.resolve().parent))
+    module = import_module(path.stem)
+    if not path.exists() or Path(str(module.__file__)).resolve() != path.resolve():
+        raise ValueError(f"--plugin {path} has the name of another module; rename the file")
+
+
 def _show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
     """Print a warning as one line, without the source line that raised it."""
     print(f"bbb-numpy: warning: {message}", file=sys.stderr)
@@ -73,6 +85,8 @@ def _parser(first: str) -> argparse.ArgumentParser:
         description="Bayes by Backprop in NumPy, every gradient derived by hand and proved.",
     )
     parser.add_argument("--version", action="version", version=f"bbb-numpy {__version__}")
+    text = "run a file that registers classes of your own (bbb_numpy.register); comes first"
+    parser.add_argument("--plugin", metavar="FILE", help=text)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     if first == "--version":
         return parser

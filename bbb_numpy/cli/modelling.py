@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
-from ..gradients.catalogue import ACTIVATIONS, ESTIMATORS, LIKELIHOODS, OBJECTIVES, PRIORS
-from ..learners.inference import INFERENCES, SAMPLED, STARTS, Sampling
+from ..learners.inference import STARTS, Sampling, inferences, sampled
 from ..parts.priors import GaussianPrior
+from ..registry import FAMILIES, OPTIMIZERS
 from ..sampling.run import METRICS
-from ..training.optimizers import Adam, Cosine
+from ..training.optimizers import Cosine
 from .options import above_zero, at_least_one, at_least_zero, option
 from .problem import LIKELIHOODS_OF
 
@@ -33,10 +34,7 @@ SAMPLING: dict[str, tuple[Any, str]] = {
     "cores": (at_least_one, "with the same draws (all)"),
     "checkpoint": (str, "folder from which to go on"),
 }
-PARTS = {
-    **{"prior": PRIORS, "likelihood": LIKELIHOODS},
-    **{"estimator": ESTIMATORS, "objective": OBJECTIVES},
-}
+PARTS = ("prior", "likelihood", "estimator", "objective", "optimizer")
 
 
 def learner(args: argparse.Namespace, task: str) -> Any:
@@ -61,13 +59,21 @@ def learner(args: argparse.Namespace, task: str) -> Any:
         inference=inference,
         gradient_estimator=args.estimator,
         objective=args.objective,
-        optimizer=Adam(args.learning_rate, schedule=Cosine()) if args.learning_rate else None,
+        optimizer=_optimizer(args),
         epochs=args.epochs,
         samples=args.samples,
         batch_size=args.batch_size,
         random_state=args.seed,
         **({"class_weight": args.class_weight} if classes else {}),
     )
+
+
+def _optimizer(args: argparse.Namespace) -> Any:
+    """Return the learner's `optimizer`, its rate falling to 0; None for the learner's own."""
+    if args.optimizer is None and args.learning_rate is None:
+        return None
+    rate = {} if args.learning_rate is None else {"learning_rate": args.learning_rate}
+    return replace(OPTIMIZERS[args.optimizer or "adam"], schedule=Cosine(), **rate)
 
 
 def _inference(args: argparse.Namespace) -> str | Sampling:
@@ -77,13 +83,13 @@ def _inference(args: argparse.Namespace) -> str | Sampling:
         given = {name: getattr(args, name, None) for name in names}
         return {name: value for name, value in given.items() if value is not None}
 
-    sampled, settings = args.inference in SAMPLED, typed(*SAMPLING)
-    unused = typed(*TRAINING, "estimator", "objective") if sampled else settings
+    samples, settings = args.inference in sampled(), typed(*SAMPLING)
+    unused = typed(*TRAINING, "estimator", "objective", "optimizer") if samples else settings
     if unused:
         listed = ", ".join(map(option, unused))
-        other = "leave them out" if sampled else "name a sampler, as --inference nuts"
+        other = "leave them out" if samples else "name a sampler, as --inference nuts"
         raise ValueError(f"--inference {args.inference} has no {listed}; {other}")
-    return Sampling(args.inference, **settings) if sampled else str(args.inference)
+    return Sampling(args.inference, **settings) if samples else str(args.inference)
 
 
 def add_model_options(parser: argparse.ArgumentParser, checkpoint: bool = True) -> None:
@@ -95,17 +101,22 @@ def add_model_options(parser: argparse.ArgumentParser, checkpoint: bool = True) 
         to.add_argument(option(name), help=text, **how, **more)
 
     add("hidden", at_least_one, "hidden widths (20; for classes 50)", nargs="*")
-    group.add_argument("--activation", choices=ACTIVATIONS, default="relu")
+    group.add_argument("--activation", choices=FAMILIES["activation"].named, default="relu")
     for name, (kind, text) in TRAINING.items():
         add(name, kind, text)
     add("class_weight", ["balanced"], "as if all classes had as many rows")
     text = "trained, or sampled: hmc, nuts, mams, mclmc (biased a little), sghmc"
-    add("inference", list(INFERENCES), text, default="mean-field")
+    add("inference", list(inferences()), text, default="mean-field")
     for name, (kind, text) in SAMPLING.items():
         if name != "checkpoint" or checkpoint:
             add(name, kind, f"of hmc and nuts, {text}")
     one = group.add_mutually_exclusive_group()
     add("prior_scale", above_zero, "of a Gaussian prior (0.5; for classes 1.5)", one)
-    for name, table in PARTS.items():
-        add(name, list(table), "(that of the Python class)", one if name == "prior" else group)
+    for name in PARTS:
+        add(
+            name,
+            list(FAMILIES[name].named),
+            "(that of the Python class)",
+            one if name == "prior" else group,
+        )
     group.add_argument("--seed", type=at_least_zero, default=0)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gradients.catalogue import LIKELIHOODS
 from ..learners.columns import MOST_CATEGORIES, Column, encoded, missing, pick, place, shown
+from ..registry import LIKELIHOODS
 from .tables import SEPARATORS, SPACES, TableError, numbers, read_csv
 
 if TYPE_CHECKING:

@@ -193,10 +193,11 @@ def function_r_hats(draws: Any, x: Any) -> Array:
     Arguments and errors are those of `convergence`, which tells the largest.
     """
     az, found = import_arviz(), _judged(draws)
-    return _r_hats(az, _functions(_model(found), found, x))
+    return _r_hats(az, _functions(known_model(found), found, x))
 
 
-def _model(draws: Draws) -> Model:
+def known_model(draws: Draws) -> Model:
+    """Return what `model_of` does, where rows `x` cannot do without it."""
     model = model_of(draws)
     if model is None:
         raise ValueError("x needs draws of a target that knows its model, such as a LogJoint")
@@ -232,7 +233,7 @@ def convergence(draws: Any, x: Any = None, *, weights: bool = True) -> Convergen
     az, found = import_arviz(), _judged(draws)
     count, chains, _ = found.positions.shape
     lines = [_line(az, "functions", "log density", found.log_density)]
-    model = model_of(found) if x is None else _model(found)
+    model = model_of(found) if x is None else known_model(found)
     blocks = found.layout.views(found.positions)
     if x is None and isinstance(found.target, LogJoint):
         rows = found.target.x

@@ -2,5 +2,5 @@
 
 `family`: what all estimators share, and what they refuse. `reparameterised`: the report's (K21,
 K30). `closed_form`, `importance`, `local_reparameterisation`, `flipout`: the others; `rowwise`
-serves the last two. `catalogue`: all parts by name; `matrix`: every combination of them, proved.
+serves the last two. `catalogue`: where the tables of `bbb_numpy.registry` once were.
 """

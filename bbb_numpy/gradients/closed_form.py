@@ -9,6 +9,7 @@ build on it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -78,3 +79,11 @@ class ClosedFormKL(Sampled):
         self.posterior.pull_back(sample, d_w, None, at.d_blocks)
         add_kl(self, at, sample.parts, cost)
         return cost.value, cost.terms
+
+
+NAMED = {
+    "estimator": {
+        "closed-form-kl": ClosedFormKL,
+        "closed-form-kl-antithetic": partial(ClosedFormKL, antithetic=True),
+    }
+}

@@ -120,3 +120,6 @@ class Flipout(Rowwise):
                 d_a *= layer.slope
                 d_z = d_a
         np.einsum("sp,sp->p", d_shift, eps, out=at.d_blocks["rho"], casting="same_kind")  # D22
+
+
+NAMED = {"estimator": {"flipout": Flipout}}

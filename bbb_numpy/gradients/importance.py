@@ -106,3 +106,11 @@ class SelfNormalised(Frozen):
         found = self.densities(w, at.blocks, at)
         value = c.posterior @ found.posterior + c.prior @ found.prior
         return value + c.likelihood @ found.likelihood
+
+
+NAMED = {
+    "estimator": {
+        "doubly-reparameterised": DoublyReparameterised,
+        "self-normalised": SelfNormalised,
+    }
+}

@@ -104,3 +104,6 @@ class LocalReparameterisation(Rowwise):
                 d_a *= layer.slope
                 d_z = d_a
         d_sigma *= sigma  # D21: d sigma^2/d sigma = 2 sigma
+
+
+NAMED = {"estimator": {"local-reparameterisation": LocalReparameterisation}}

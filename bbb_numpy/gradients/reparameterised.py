@@ -8,6 +8,7 @@ same `value_and_grad`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +29,8 @@ class Sampled(Family):
 
     Parameters
     ----------
+    model, posterior, objective
+        As of every `Family`.
     antithetic : bool
         Draw samples in pairs eps, -eps (D23); their number must then be even.
     """
@@ -161,3 +164,12 @@ class StickingTheLanding(Frozen):
         """Return the objective with log q(w; frozen) in place of log q(w; theta) (D20)."""
         w = self.posterior.sample(at.blocks, at.noise, at.buffers).w
         return self.objective(self.densities(w, frozen.blocks, at), at.kl_weight)[0]
+
+
+NAMED = {
+    "estimator": {
+        "reparameterised": Reparameterised,
+        "antithetic": partial(Reparameterised, antithetic=True),
+        "sticking-the-landing": StickingTheLanding,
+    }
+}

@@ -24,7 +24,7 @@ except ImportError:
     ) from None
 
 from ..evaluation import predictive
-from ..gradients.catalogue import Estimator
+from ..gradients.family import Family as Estimator
 from ..model.joint import Likelihood
 from ..model.objectives import MLE
 from ..numeric.layout import Array
@@ -75,7 +75,8 @@ class Learner(Fitted):
         Widths of the hidden layers; ``()`` for none. None is (20,), for classes (50,). A mean-field
         posterior adds noise variance / N per unit to the variance: many units need many rows.
     activation : str, default='relu'
-        Of every hidden layer: 'relu', 'tanh', 'sigmoid', 'silu', 'softplus', 'gelu', 'gelu-tanh'.
+        One of 'relu', 'tanh', 'sigmoid', 'silu', 'softplus', 'gelu', 'gelu-tanh'.
+        Of every hidden layer.
     prior : str or object, default=None
         Of the weights: 'gaussian', 'laplace', 'student-t', 'mixture', ..., or e.g.
         ``LaplacePrior(0.2)``. None is ``GaussianPrior(0.5)``; for classes ``GaussianPrior(1.5)``.
@@ -85,12 +86,13 @@ class Learner(Fitted):
         counts by their log rate, 'bernoulli' for columns of 0 and 1, 'categorical' for rows of
         probabilities. The classifier takes the last two; None is one logit for two classes.
     inference : str or object, default='mean-field'
+        One of 'full-rank', 'low-rank', 'mean-field', 'ivon', 'map', 'mle', 'laplace', 'chees',
+        'hmc', 'mams', 'mclmc', 'nuts', 'sghmc', 'sgld'.
         What stands for the posterior. Trained: 'mean-field', the same by natural gradients, 'ivon',
         in fewer epochs, 'low-rank', 'full-rank' (for small networks), or a single value, 'map' with
         the prior and 'mle' without; or 'laplace', a Gaussian around 'map' by its curvature, whose
-        evidence tells the scales. Drawn from the posterior itself, with the scales that are
-        learned: 'hmc', 'nuts', 'chees', 'mams', and, biased a little, 'mclmc', and by minibatches
-        'sghmc', 'sgld'.
+        evidence tells the scales. All others draw from the posterior itself, with the scales that
+        are learned: 'mclmc' biased a little, 'sghmc' and 'sgld' by minibatches.
         Objects have the settings: ``MeanField(rho_offset=-1.0)``, ``Sampling("nuts", chains=8)``.
         What only training has is refused or unused by sampling.
     gradient_estimator : str or class, default=None
@@ -100,15 +102,18 @@ class Learner(Fitted):
     objective : str or object, default=None
         None is ``FreeEnergy()``, the ELBO; for a point mass ``MAP()``. Renyi (IWAE) and the EUBO
         are biased on minibatches (D30): take a `batch_size` of all rows, and many `samples`.
-    kl_weights : {'proportional', 'geometric'} or callable, default=None
+    kl_weights : str or callable, default=None
+        One of 'geometric', 'proportional'.
         How the minibatches of an epoch share the KL term; None is 'proportional'.
-    kl_warm_up : {'none', 'linear', 'cyclical'} or object, default=None
+    kl_warm_up : str or object, default=None
+        One of 'cyclical', 'linear', 'none'.
         Factor on the KL term that rises to 1 over the epochs of a call. None is, in `fit` of a
         regressor with a KL term (`FreeEnergy`), ``LinearWarmUp(0.5)``, else 'none'.
-    optimizer : Adam, IVON, SGD or Momentum, default=None
-        None is ``Adam(1e-2, schedule=Cosine())``, with fewer steps (`epochs`) ``Adam(2e-2, ...)``,
-        of heteroscedastic noise with ``clip=20``, for 'ivon' its own. A schedule runs over the
-        epochs of one call.
+    optimizer : str or object, default=None
+        One of 'adam', 'ivon', 'momentum', 'sgd'.
+        Or an object, e.g. ``SGD(1e-3)``. None is ``Adam(1e-2, schedule=Cosine())``, with fewer
+        steps (`epochs`) ``Adam(2e-2, ...)``, of heteroscedastic noise with ``clip=20``, for 'ivon'
+        its own. A schedule runs over the epochs of one call.
     epochs : int, default=None
         Passes over the data; None is 1000, for classes 100, for 'ivon' 200 and 50. Regression on
         more than 512 rows takes fewer steps, not with Laplace: 500 epochs and at least 8000 steps,
@@ -169,7 +174,7 @@ class Learner(Fitted):
     warm_start: bool = False
 
     defaults: ClassVar[dict[str, Any]] = DEFAULTS
-    _parameter_constraints: ClassVar[dict[str, Any]] = constraints("real", "count", "class")
+    target_kinds: ClassVar[tuple[str, ...]] = ("real", "count", "class")
     labels: ClassVar[bool] = False  # whether targets are labels
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -178,6 +183,11 @@ class Learner(Fitted):
         if cls.__doc__ and Learner.__doc__:  # there are none under python -OO
             shared = cleandoc(Learner.__doc__).partition("----------\n")[2]
             cls.__doc__ = cleandoc(cls.__doc__).replace("{parameters of Learner}", shared)
+
+    @property
+    def _parameter_constraints(self) -> dict[str, Any]:
+        """What scikit-learn checks of the arguments, by the names that there are now."""
+        return constraints(*self.target_kinds)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the arguments, and with `deep` the fields of the parts that they stand for.

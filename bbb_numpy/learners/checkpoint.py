@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..gradients import catalogue
 from ..model.joint import Model
 from ..numeric.layout import Layout
 from ..numeric.storing import CheckpointError, Format, read_state, write_state
 from ..numeric.validation import PATH
-from ..parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from ..parts.network import MLP
-from ..sampling import mcmc
+from ..registry import classes
 from ..sampling.draws import DrawnWeights, Draws
-from ..sampling.run import SAMPLERS
-from ..training import EarlyStopping, Epoch, Training
+from ..training import Epoch, Training
 from ..training.laplace import Laplace, Linearised
-from ..training.optimizers import IVON, SGD, Adam, Constant, Cosine, Memory, Momentum, StepDecay
+from ..training.optimizers import Memory, StepDecay
 from .base import check_is_fitted
 from .classifier import BayesianMLPClassifier
 from .columns import Column
@@ -32,7 +28,7 @@ from .fit_report import FitReport
 from .inference import Sampling
 from .regressor import BayesianMLPRegressor
 
-__all__ = ["FORMAT", "CheckpointError", "load", "save"]
+__all__ = ["CheckpointError", "load", "save"]
 
 LEARNERS: dict[str, Any] = {
     kind.__name__: kind for kind in (BayesianMLPRegressor, BayesianMLPClassifier)
@@ -47,19 +43,16 @@ class Stored(NamedTuple):
     fitted: dict[str, Any]  # attributes; their names end in _
 
 
-TABLES = ("PRIORS", "LIKELIHOODS", "POSTERIORS", "OBJECTIVES", "WARM_UPS")
-ESTIMATORS = catalogue.ESTIMATORS.values()
-CLASSES = (
-    *(MLP, Model, LogNormal, HalfNormal, HalfCauchy, *catalogue.KL_WEIGHTS.values()),
-    *(kind for name in TABLES for kind in catalogue.kinds(getattr(catalogue, name))),
-    *(make.func if isinstance(make, partial) else make for make in ESTIMATORS),
-    *(Training, Epoch, EarlyStopping, Laplace, Linearised),
-    *(SGD, Momentum, Adam, IVON, Constant, Cosine, StepDecay, Memory),
-    *(Sampling, DrawnWeights, Draws, Layout, *map(type, SAMPLERS.values())),
-    *(mcmc.GaussianWalk, mcmc.LogNormalWalk, mcmc.Langevin),
-    *(mcmc.DiagonalMetric, mcmc.DenseMetric, FitReport, Column),
+# What a fit leaves, beside what has a name
+STATES = (
+    *(MLP, Model, Training, Epoch, Memory, Laplace, Linearised),
+    *(Sampling, DrawnWeights, Draws, Layout, FitReport, Column),
+    StepDecay,  # deprecated: it has no name any more, but files have it
 )
-FORMAT = Format("bbb_numpy.learner", 2, tuple(dict.fromkeys(CLASSES)))
+
+
+def _format() -> Format:
+    return Format("bbb_numpy.learner", 2, (*classes(), *STATES))
 
 
 def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.PathLike[str]) -> None:
@@ -68,8 +61,8 @@ def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.Pat
     Parameters
     ----------
     model : BayesianMLPRegressor or BayesianMLPClassifier
-        Fitted. Its arguments must be of the package's own classes. Of a sampled posterior
-        the draws are stored, not the data.
+        Fitted. Its arguments must be of classes of the package, or of registered ones
+        (`bbb_numpy.register`). Of a sampled posterior the draws are stored, not the data.
     path : path-like
         Used as given; ``.npz`` is not appended.
 
@@ -78,7 +71,7 @@ def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.Pat
     NotFittedError
         If the model is not fitted.
     CheckpointError
-        If an argument cannot be stored (a class of one's own, an old `RandomState`).
+        If an argument cannot be stored (a class that is not registered, an old `RandomState`).
     TypeError
         If `model` is no learner.
     OSError
@@ -93,7 +86,7 @@ def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.Pat
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
     if "draws_" in fitted:
         fitted["draws_"] = replace(fitted["draws_"], target=fitted["estimator_"])
-    write_state(place, Stored(label, model.get_params(deep=False), fitted), FORMAT)
+    write_state(place, Stored(label, model.get_params(deep=False), fitted), _format())
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -112,7 +105,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     PATH("path", path)
     try:
-        label, parameters, fitted = read_state(Path(path), Stored, FORMAT)
+        label, parameters, fitted = read_state(Path(path), Stored, _format())
         model = LEARNERS[label](**parameters)
         vars(model).update({name: value for name, value in fitted.items() if name.endswith("_")})
     except (CheckpointError, KeyError, TypeError, AttributeError) as error:

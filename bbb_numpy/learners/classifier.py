@@ -24,7 +24,7 @@ from .base import (
     compute_class_weight,
     trains,
 )
-from .plan import OF_CLASSES, Plan, constraints
+from .plan import OF_CLASSES, Plan
 from .rows import check_weights
 
 __all__ = ["BayesianMLPClassifier"]
@@ -61,7 +61,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     class_weight: Any = None
 
     defaults: ClassVar[dict[str, Any]] = OF_CLASSES
-    _parameter_constraints: ClassVar[dict[str, Any]] = constraints("class")
+    target_kinds: ClassVar[tuple[str, ...]] = ("class",)
     labels: ClassVar[bool] = True
 
     @trains

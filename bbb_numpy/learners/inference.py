@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from ..gradients.catalogue import POSTERIORS
 from ..model.joint import Model
 from ..numeric.validation import OneOf, check_fields
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
+from ..registry import POSTERIORS
 from ..sampling.draws import Draws
 from ..sampling.mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, Kernel
 from ..sampling.run import SAMPLERS, check_sampler, sample
@@ -22,7 +22,7 @@ from ..training.ensembles import ensemble_starts
 from ..training.laplace import Laplace
 from ..training.recipe import Rows
 
-__all__ = ["INFERENCES", "SAMPLED", "STARTS", "Sampling", "begins_anew"]
+__all__ = ["STARTS", "Sampling", "begins_anew", "inferences", "sampled"]
 
 NOISE = {"log_noise": HalfCauchy(1.0)}
 STARTS = ("prior", "ensemble")
@@ -35,7 +35,6 @@ KERNELS: dict[str, Kernel] = {
     "nuts": NUTS(max_depth=5),
     "mams": MAMS(max_steps=STEPS),
     "mclmc": MCLMC(max_steps=STEPS),
-    **{name: SAMPLERS[name] for name in ("sghmc", "sgld")},
 }
 
 
@@ -45,7 +44,8 @@ class Sampling:
 
     Parameters
     ----------
-    sampler : {'hmc', 'nuts', 'chees', 'mams', 'mclmc', 'sghmc', 'sgld', 'mh'} or kernel
+    sampler : str or kernel
+        One of 'chees', 'hmc', 'mams', 'mclmc', 'mh', 'nuts', 'sghmc', 'sgld'.
         E.g. ``NUTS(max_depth=8)`` of `bbb_numpy.sampling.mcmc`. Names stand for kernels with paths
         of at most 100 leapfrog steps, such as ``HMC(path=1.0, max_steps=100)``.
     chains, draws, warm_up, thin, metric, target_accept, groups, cores
@@ -132,16 +132,19 @@ class Sampling:
         return replace(draws, target=replace(target))  # without its buffers
 
 
-SAMPLED = tuple(KERNELS)
-INFERENCES: dict[str, Any] = {
-    name: one for name, one in POSTERIORS.items() if not isinstance(one, PointMass)
-}
-INFERENCES |= {"ivon": POSTERIORS["mean-field"], "map": PointMass(), "mle": PointMass()}
-INFERENCES |= {"laplace": Laplace()}
-INFERENCES |= {name: Sampling(name) for name in SAMPLED}
+def sampled() -> tuple[str, ...]:
+    """Return the samplers that `inference` can name: all but the random walk."""
+    return tuple(name for name in SAMPLERS if name != "mh")
+
+
+def inferences() -> dict[str, Any]:
+    """Return what `inference` can name, and what each name stands for."""
+    named = {name: one for name, one in POSTERIORS.items() if not isinstance(one, PointMass)}
+    named |= {"ivon": POSTERIORS["mean-field"], "map": PointMass(), "mle": PointMass()}
+    return named | {"laplace": Laplace()} | {name: Sampling(name) for name in sampled()}
 
 
 def begins_anew(inference: Any) -> bool:
     """Whether what this value of `inference` leaves cannot be trained further."""
-    named = INFERENCES.get(inference) if isinstance(inference, str) else inference
+    named = inferences().get(inference) if isinstance(inference, str) else inference
     return isinstance(named, Sampling | Laplace)

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.random import Generator, RandomState
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..gradients import catalogue
-from ..gradients.catalogue import Estimator, kinds
 from ..gradients.family import Family, is_linear
+from ..gradients.family import Family as Estimator
 from ..model.joint import Likelihood, Model
 from ..model.kl_weights import LinearWarmUp, NoWarmUp, proportional_kl_weights
 from ..model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
@@ -27,12 +26,12 @@ from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from ..parts.network import MLP
 from ..parts.posteriors import MeanField, PointMass
 from ..parts.priors import ClosedFormPrior, GaussianPrior, LayerwiseGaussianPrior
+from ..registry import FAMILIES
 from ..sampling.draws import DrawnWeights
-from ..sampling.run import SAMPLERS
 from ..training import EarlyStopping, Recipe
 from ..training.laplace import Laplace, Linearised
-from ..training.optimizers import IVON, SGD, Adam, Cosine, Momentum
-from .inference import INFERENCES, Sampling
+from ..training.optimizers import IVON, Adam, Cosine
+from .inference import Sampling, inferences
 
 __all__ = [
     "DEFAULTS",
@@ -84,15 +83,8 @@ OF_CLASSES = DEFAULTS | {
     "many": FEW,
     "part": 16,
 }
-TABLES: dict[str, Mapping[str, Any]] = {
-    "prior": catalogue.PRIORS,
-    "likelihood": catalogue.LIKELIHOODS,
-    "inference": INFERENCES,
-    "objective": catalogue.OBJECTIVES,
-    "kl_weights": catalogue.KL_WEIGHTS,
-    "kl_warm_up": catalogue.WARM_UPS,
-    "sampler": SAMPLERS,
-}
+# Arguments that take the name of an entry of the registry, or an object of its classes
+NAMED = ("prior", "likelihood", "objective", "kl_weights", "kl_warm_up", "optimizer", "sampler")
 # Arguments that only training has
 TRAINING = (
     *("gradient_estimator", "objective", "kl_weights", "kl_warm_up", "optimizer", "epochs"),
@@ -100,8 +92,11 @@ TRAINING = (
 )
 
 
-def _part(table: Mapping[str, Any]) -> list[Any]:
-    return [StrOptions(set(table)), *kinds(table)]
+def _named(argument: str) -> Mapping[str, Any]:
+    """Return what an argument can name, by name; nothing if it takes no names."""
+    if argument == "inference":
+        return inferences()
+    return FAMILIES[argument].named if argument in NAMED else {}
 
 
 def _count(most: int | None) -> Interval:
@@ -111,14 +106,6 @@ def _count(most: int | None) -> Interval:
 CONSTRAINTS: dict[str, Any] = {
     # no iterator: it would be empty in the second fit, and () means that there is no hidden layer
     "hidden_layer_sizes": [tuple, list, np.ndarray, _count(None), None],
-    "activation": [StrOptions(set(catalogue.ACTIVATIONS))],
-    "prior": [*_part(catalogue.PRIORS), None],
-    "inference": _part(INFERENCES),
-    "gradient_estimator": [StrOptions(set(catalogue.ESTIMATORS)), type, None],
-    "objective": [*_part(catalogue.OBJECTIVES), None],
-    "kl_weights": [StrOptions(set(catalogue.KL_WEIGHTS)), callable, None],
-    "kl_warm_up": [StrOptions(set(catalogue.WARM_UPS)), callable, None],
-    "optimizer": [Adam, SGD, Momentum, IVON, None],
     "epochs": [_count(MOST_STEPS), None],
     "batch_size": [_count(None), None],
     "samples": [_count(MOST_SAMPLES), None],
@@ -136,9 +123,25 @@ CONSTRAINTS: dict[str, Any] = {
 
 def constraints(*target_kinds: str) -> dict[str, Any]:
     """Return what scikit-learn checks of a learner for targets of these kinds."""
-    named = catalogue.LIKELIHOODS.items()
+    named = FAMILIES["likelihood"].named.items()
     likelihoods = {name: one for name, one in named if one.target_kind in target_kinds}
-    return {**CONSTRAINTS, "likelihood": [*_part(likelihoods), None]}
+    estimators, activations = FAMILIES["estimator"].named, FAMILIES["activation"].named
+    return {
+        **CONSTRAINTS,
+        "activation": [StrOptions(set(activations))],
+        "gradient_estimator": [StrOptions(set(estimators)), type, None],
+        "inference": _part(inferences()),
+        "likelihood": [*_part(likelihoods), None],
+        **{name: [*_part(_named(name)), None] for name in ("prior", "objective", "optimizer")},
+        **{
+            name: [StrOptions(set(_named(name))), callable, None]
+            for name in ("kl_weights", "kl_warm_up")
+        },
+    }
+
+
+def _part(table: Mapping[str, Any]) -> list[Any]:
+    return [StrOptions(set(table)), *dict.fromkeys(map(type, table.values()))]
 
 
 class Plan(NamedTuple):
@@ -211,7 +214,7 @@ class Plan(NamedTuple):
             if known and isinstance(self.parts["optimizer"], IVON):
                 make = "local-reparameterisation"  # less noise in the curvature
         if isinstance(make, str):
-            make = catalogue.ESTIMATORS[make]
+            make = FAMILIES["estimator"].named[make]
         built: Estimator = make(model, self.parts["inference"], objective)
         return built
 
@@ -221,8 +224,8 @@ def stands_for(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
     named = dict(params)
     for name, value in params.items():
         if isinstance(value, str):
-            named[name] = TABLES.get(name, {}).get(value, value)
-    natural = catalogue.OBJECTIVES["elbo"]
+            named[name] = _named(name).get(value, value)
+    natural: Any = FreeEnergy()
     if isinstance(named["inference"], PointMass | Laplace):
         natural = MLE() if params["inference"] == "mle" else MAP()
     defaults = {**defaults, "objective": natural}
@@ -332,7 +335,7 @@ def _check_unused(params: Mapping[str, Any], inference: Any) -> None:
 def _part_named(name: str, value: Any) -> Any:
     """Return the part that an argument or a field of one is, maybe by its name; else None."""
     if isinstance(value, str):  # 'mle' is no part but a posterior and an objective together
-        value = None if value == "mle" else TABLES.get(name, {}).get(value)
+        value = None if value == "mle" else _named(name).get(value)
     return value if is_dataclass(value) and not isinstance(value, type) else None
 
 

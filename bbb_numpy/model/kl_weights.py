@@ -108,3 +108,13 @@ class CyclicalWarmUp:
         length = max(epochs // self.cycles, 1)
         inside = epoch - length * min(epoch // length, self.cycles - 1)
         return LinearWarmUp(self.share)(inside, length)
+
+
+NAMED = {
+    "kl_weights": {"proportional": proportional_kl_weights, "geometric": geometric_kl_weights},
+    "kl_warm_up": {
+        "none": NoWarmUp(),
+        "linear": LinearWarmUp(),
+        "cyclical": CyclicalWarmUp(),
+    },
+}

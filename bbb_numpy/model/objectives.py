@@ -265,3 +265,18 @@ class EUBO:
         seen = np.where(share > 0, logs, 0.0)  # a sample of density 0 has share 0: 0 (-inf) = 0
         cotangents = Cotangents(-kl_weight * share, -kl_weight * share, -share)  # G4
         return kl_weight * (share @ seen), cotangents  # G2, G6
+
+
+NAMED = {
+    "objective": {
+        "elbo": FreeEnergy(),
+        "tempered-elbo": FreeEnergy(0.1),
+        "iwae": Renyi(0.0),
+        "renyi": Renyi(0.5),
+        "eubo": EUBO(),
+        "mle": MLE(),
+        "map": MAP(),
+        # a bound needs the number of its rows, which no name says: it is made by hand
+        "pac-bayes": (None, PACBayes(64, 0.25)),
+    }
+}

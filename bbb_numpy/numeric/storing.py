@@ -54,6 +54,15 @@ class Format:
         """What is known, by name."""
         return {thing.__name__: thing for thing in self.known}
 
+    def named(self, name: str) -> Any:
+        """Return what is known by a name that a file says."""
+        if name not in self.names:
+            raise CheckpointError(
+                f"cannot be read; it holds {brief(name)}, which is no registered class or "
+                "function; one of your own is registered first (bbb_numpy.register)"
+            )
+        return self.names[name]
+
 
 def write_state(path: Path, state: Any, form: Format) -> None:
     """Write `state`, a named tuple, replacing an older file only when all is written.
@@ -89,6 +98,8 @@ def read_state(path: Path, kind: type, form: Format) -> Any:
             if (header["format"], header["version"]) == (form.name, form.version):
                 content = header["content"].items()
                 return kind(**{name: _read(value, form, arrays) for name, value in content})
+        except CheckpointError:
+            raise
         except Exception as error:  # damage can upset every layer from zip to the object's checks
             told = textwrap.shorten(f"{type(error).__name__}: {error}", 300, placeholder=" ...")
             raise CheckpointError(f"cannot be read; it is no state, or damaged ({told})") from None
@@ -136,7 +147,8 @@ def _packed(place: str, value: Any, form: Format, arrays: dict[str, Array]) -> A
         return {"name": name}
     raise CheckpointError(
         f"{place} = {brief(value)} cannot be saved; accepted are numbers, text, arrays of them, "
-        f"generators on {' or '.join(GENERATORS)}, and objects of the package's own classes"
+        f"generators on {' or '.join(GENERATORS)}, and objects of registered classes "
+        "(bbb_numpy.register)"
     )
 
 
@@ -150,14 +162,14 @@ def _read(value: Any, form: Format, arrays: dict[str, Array]) -> Any:
     if label == "array":
         return arrays[inside]
     if label == "name":
-        return form.names[inside]
+        return form.named(inside)
     if label == "generator":
         bits = GENERATORS[inside["bit_generator"]]()
         bits.state = inside
         return np.random.Generator(bits)
     if label in MAKERS:
         return MAKERS[label](_read(inside, form, arrays))
-    kind = form.names[label]
+    kind = form.named(label)
     names = kind.__match_args__  # a class of these: no function is called
     if isinstance(inside, list):
         inside = dict(zip(names, inside, strict=True))

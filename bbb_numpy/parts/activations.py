@@ -73,3 +73,4 @@ ACTIVATIONS = {
     made.__name__.replace("_", "-"): made
     for made in (relu, tanh, sigmoid, silu, softplus, gelu, gelu_tanh)
 }
+NAMED = {"activation": ACTIVATIONS}

@@ -164,3 +164,12 @@ class PoissonLikelihood(_Discrete):
                 "The network extrapolates far: draw nearer to the data"
             )
         return rng.poisson(np.exp(f)).astype(f.dtype)
+
+
+NAMED = {
+    "likelihood": {
+        "bernoulli": BernoulliLikelihood(),
+        "categorical": CategoricalLikelihood(),
+        "poisson": PoissonLikelihood(),
+    }
+}

@@ -186,3 +186,10 @@ def _strict(size: int) -> Array:
     mask = np.tri(size, k=-1, dtype=bool)
     mask.flags.writeable = False
     return mask
+
+
+NAMED = {
+    "posterior": {
+        "full-rank": (FullRank(rho_offset=-4.0, unit=0.01), FullRank(0.3, -0.5, 0.5)),
+    }
+}

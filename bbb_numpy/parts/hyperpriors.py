@@ -134,3 +134,12 @@ class HalfCauchy(_OfAScale):
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, int], start: Array) -> Array:
         return np.log(np.tan(0.5 * np.pi * rng.random(shape))) + log(self.scale)
+
+
+NAMED = {
+    "hyperprior": {
+        "log-normal": LogNormal(),
+        "half-normal": HalfNormal(),
+        "half-cauchy": HalfCauchy(),
+    }
+}

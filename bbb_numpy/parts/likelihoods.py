@@ -313,3 +313,11 @@ class HeteroscedasticLikelihood(_Gaussian):
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
         return self._heads(f)[:2]
+
+
+NAMED = {
+    "likelihood": {
+        "gaussian": (GaussianLikelihood(0.1), GaussianLikelihood(0.5)),
+        "heteroscedastic": HeteroscedasticLikelihood(),
+    }
+}

@@ -167,4 +167,8 @@ def _whitened(sample: LowRankSample) -> tuple[Array, Array]:
     return sample.eps - c @ v.T, c
 
 
-NAMED = {"low-rank": (LowRank(rho_offset=-4.0), LowRank(0.3, -0.5, 0.5, 2, 0.4))}
+NAMED = {
+    "posterior": {
+        "low-rank": (LowRank(rho_offset=-4.0), LowRank(0.3, -0.5, 0.5, 2, 0.4)),
+    }
+}

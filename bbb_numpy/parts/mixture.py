@@ -59,6 +59,8 @@ class ScaleMixturePrior(Prior):
     learn : bool
         Learn all three, shared by all layers; the arguments are the starting values.
 
+    Notes
+    -----
     Equal components would have one gradient and never part; a learned sigma2 must not start as
     good as collapsed.
     """
@@ -180,3 +182,6 @@ class ScaleMixturePrior(Prior):
         c = self._components(params)
         wide = np.log(rng.random(shape)) < c.log_share[0]
         return rng.standard_normal(shape) * np.where(wide, c.sigma[0], c.sigma[1])
+
+
+NAMED = {"prior": {"mixture": (ScaleMixturePrior(), ScaleMixturePrior(0.25, 1.0, 0.25))}}

@@ -21,7 +21,6 @@ from .products import Delta, Layer, affine, affine_vjp, gated, with_ones
 
 __all__ = ["MLP", "Tape", "activate", "forward", "gates", "jvp", "open_gates", "vjp"]
 
-ACTIVATION = OneOf(*ACTIVATIONS)
 MOST_WEIGHTS = 10**9  # 8 GB of float64
 
 
@@ -33,7 +32,8 @@ class MLP:
     ----------
     sizes : tuple of int
         ``(d_in, hidden..., K)``, e.g. ``(1, 100, 1)``. Two numbers mean no hidden layer.
-    activation : {'relu', 'tanh', 'sigmoid', 'silu', 'softplus', 'gelu', 'gelu-tanh'}
+    activation : str
+        One of 'relu', 'tanh', 'sigmoid', 'silu', 'softplus', 'gelu', 'gelu-tanh'.
         Of every hidden layer.
 
     Raises
@@ -62,7 +62,7 @@ class MLP:
                 f"weights; accepted are {MOST_WEIGHTS}. Take fewer units"
             )
         object.__setattr__(self, "sizes", sizes)
-        ACTIVATION("activation", self.activation)
+        OneOf(*ACTIVATIONS)("activation", self.activation)
 
     @cached_property
     def layout(self) -> Layout:

@@ -304,3 +304,11 @@ class PointMass(Posterior):
         self, sample: PointSample, d_w: Array, d_log_q: Array | None, d_theta: Params
     ) -> None:
         np.add.reduce(d_w, axis=0, out=d_theta["mu"])
+
+
+NAMED = {
+    "posterior": {
+        "mean-field": (MeanField(rho_offset=-4.0), MeanField(0.3, -0.5, 0.5)),
+        "point": (PointMass(), PointMass(0.3)),
+    }
+}

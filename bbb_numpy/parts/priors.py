@@ -193,6 +193,8 @@ class CentredGaussianPrior(GaussianPrior):
 
     Parameters
     ----------
+    scale, learn
+        As of `GaussianPrior`.
     centre : float or ndarray (P,)
         Where the weights are expected, before the rows are seen that they are to learn from.
     """
@@ -390,3 +392,12 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         value = np.add.reduce(-0.5 * precision * squares - counts * (log_scales + 0.5 * LOG_2PI))
         each = np.repeat(precision, self.counts)  # (P,)
         return ExpectedLogPrior(value, -each * mean, -0.5 * each)
+
+
+NAMED = {
+    "prior": {
+        "gaussian": GaussianPrior(0.5),
+        "layerwise": LayerwiseGaussianPrior(),
+        "laplace": (LaplacePrior(0.35), LaplacePrior(0.25)),
+    }
+}

@@ -237,3 +237,9 @@ class StudentTLikelihood(_StudentT, Likelihood):
         _, scale, nu = self.components(params, f)
         noise = rng.standard_t(np.broadcast_to(nu, f.shape))
         return f + (scale * noise).astype(f.dtype)
+
+
+NAMED = {
+    "prior": {"student-t": (StudentTPrior(0.35, 4.0), StudentTPrior(0.5, 4.0))},
+    "likelihood": {"student-t": (StudentTLikelihood(0.1, 4.0), StudentTLikelihood(0.5, 4.0))},
+}

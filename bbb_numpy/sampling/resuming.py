@@ -19,15 +19,13 @@ import numpy as np
 
 from ..model.log_joint import LogJoint
 from ..numeric.layout import Array
+from ..numeric.named import names_in
 from ..numeric.storing import CheckpointError, Format, read_state, write_state
 from ..numeric.validation import not_negative
+from . import mcmc
 from .chains import Run, Settings
-from .mcmc import Adaptation, DenseMetric, DiagonalMetric, State, Target
-from .mcmc.adaptation import DualAveraging, Moments
-from .mcmc.chees import Paced, PathLength
-from .mcmc.microcanonical import Decoherence
+from .mcmc import Target
 from .mcmc.states import evaluate
-from .mcmc.stochastic import Moving
 
 __all__ = ["Checkpoint", "need_same_target", "warn"]
 
@@ -41,9 +39,12 @@ class Stored(NamedTuple):
     runs: tuple[Run, ...]  # of each group of chains
 
 
-WARM_UPS = (Adaptation, DualAveraging, Moments, PathLength, Decoherence)
-KNOWN = (Run, State, Paced, Moving, *WARM_UPS, DiagonalMetric, DenseMetric)
-FORMAT = Format("bbb_numpy.sampling", 5, KNOWN)
+# Classes of what chains carry from step to step, by name
+STATES: dict[str, Any] = {name: pair[0] for name, pair in names_in(mcmc)["state"].items()}
+
+
+def _format() -> Format:
+    return Format("bbb_numpy.sampling", 5, (Run, *STATES.values()))
 
 
 class Checkpoint:
@@ -77,7 +78,7 @@ class Checkpoint:
         # the kernel may be one's own: what was found is stored
         stored = tuple(_with_kernel(run, lambda kernel: kernel.tuning) for run in joined)
         try:
-            write_state(self.file, Stored(self.settings, stored), FORMAT)
+            write_state(self.file, Stored(self.settings, stored), _format())
         except OSError as error:
             warn(
                 f"the checkpoint could not be written: {error}. It stays as it was written "
@@ -118,7 +119,7 @@ class Checkpoint:
         if not self.file.exists():
             return None
         try:
-            stored, runs = read_state(self.file, Stored, FORMAT)
+            stored, runs = read_state(self.file, Stored, _format())
         except CheckpointError as error:
             raise ValueError(f"checkpoint {self.file} cannot be read: {error}") from None
         optional = ("start", "seed")  # not known before a run without a seed begins

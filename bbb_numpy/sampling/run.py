@@ -17,6 +17,7 @@ import numpy as np
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
 from ..numeric.layout import Array, Layout
+from ..numeric.named import names_in
 from ..numeric.threads import one_blas_thread
 from ..numeric.validation import (
     DTYPE,
@@ -34,9 +35,10 @@ from ..numeric.validation import (
 )
 from ..parts.hyperpriors import Hyperprior, check_hyperpriors
 from ..progress import tqdm
+from . import mcmc
 from .chains import Kept, Run, Settings, begun, end_to_end, go_on, processes, usable, usual_groups
 from .draws import Draws
-from .mcmc import HMC, MAMS, MCLMC, NUTS, SGHMC, ChEES, Kernel, MetropolisHastings, Target
+from .mcmc import Kernel, Target
 from .resuming import Checkpoint, need_same_target, warn
 
 __all__ = ["CORES", "SAMPLERS", "check_sampler", "sample", "sample_target"]
@@ -45,16 +47,7 @@ METRICS = ("diagonal", "dense")
 WARM_UP = 500  # draws, for a kernel that does not say what its usual warm-up is
 TURN = 1.0  # seconds of a group between two looks at all of them
 CORES = Optional(partial(whole, least=1, most=1024))
-SAMPLERS: dict[str, Kernel] = {
-    "nuts": NUTS(),
-    "chees": ChEES(),
-    "hmc": HMC(),
-    "mams": MAMS(),
-    "mclmc": MCLMC(),
-    "sghmc": SGHMC(),
-    "sgld": SGHMC(friction=np.inf),
-    "mh": MetropolisHastings(),
-}
+SAMPLERS: dict[str, Kernel] = {name: pair[0] for name, pair in names_in(mcmc)["sampler"].items()}
 # Share of draws after a divergence above which a warning says so, which may be an error to a
 # program; each one is told by `Draws.summary` and by `convergence`
 MOST_DIVERGENT = 0.001
@@ -93,7 +86,8 @@ def sample(
         Learned scales (``learn=True``) are drawn with the weights.
     x, y : array-like (N, d_in), (N, K)
         All the data, of which 'sghmc' and 'sgld' alone take minibatches.
-    sampler : {'hmc', 'nuts', 'chees', 'mams', 'mclmc', 'sghmc', 'sgld', 'mh'} or kernel
+    sampler : str or kernel
+        One of 'chees', 'hmc', 'mams', 'mclmc', 'mh', 'nuts', 'sghmc', 'sgld'.
         HMC's paths of fixed length draw several times as many effective values of a network's
         function per second as NUTS, which turns where the weights turn.
     chains : int
@@ -182,7 +176,8 @@ def sample_target(
         One row per chain, better too far apart than too close; or what draws it, given the
         generator of this run. Given draws, the chains go on from where these end, with the kernels
         and groups that they have and no warm-up: what is returned are they and the new ones.
-    sampler : {'nuts', 'chees', 'hmc', 'mams', 'mclmc', 'sghmc', 'sgld', 'mh'} or kernel
+    sampler : str or kernel
+        One of 'chees', 'hmc', 'mams', 'mclmc', 'mh', 'nuts', 'sghmc', 'sgld'.
         'chees' is HMC that finds the length of its path in the warm-up, from two chains at least.
         'mclmc', 'sghmc' and 'sgld' reject nothing: their draws are biased, `Draws.expected_bias`.
     draws : int

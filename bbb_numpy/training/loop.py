@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..gradients.catalogue import Estimator
 from ..gradients.family import Evaluated, Family
+from ..gradients.family import Family as Estimator
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Array, Layout
 from ..numeric.validation import (

@@ -8,6 +8,7 @@ made by `init` and, like theta, updated in place by `update`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import cos, pi, sqrt
@@ -62,12 +63,22 @@ class Cosine:
 
 @dataclass(frozen=True)
 class StepDecay:
-    """Multiply by `factor` after every `every` epochs."""
+    """Multiply by `factor` after every `every` epochs.
+
+    .. deprecated:: 0.1.0
+       `Cosine` falls without a number of epochs to choose; any function of (epoch, epochs) will do.
+    """
 
     every: int = 100
     factor: float = 0.5
 
     def __post_init__(self) -> None:
+        warnings.warn(
+            "StepDecay is deprecated and goes with version 0.2. Use Cosine(), or a function of "
+            "one's own such as lambda epoch, epochs: 0.5 ** (epoch // 100)",
+            FutureWarning,
+            stacklevel=3,  # whoever made it, beyond __init__
+        )
         check_fields(self, every=COUNT)
         positive("factor", self.factor)
 
@@ -116,7 +127,7 @@ class Optimizer:
 CLEAR_EVERY = 128  # steps
 
 
-def _clear_subnormal(theta: Array, state: Memory) -> None:
+def clear_subnormal(theta: Array, state: Memory) -> None:
     """Set to zero, now and then, what is smaller than the smallest normal number.
 
     The moments of a weight behind a dead unit or an input that is always zero decay to such
@@ -131,7 +142,7 @@ def _clear_subnormal(theta: Array, state: Memory) -> None:
 
 OPTIMIZER = Like("Adam(0.05) or SGD(0.01)", "init", "update")
 SCHEDULE = Like(
-    "Constant(), Cosine() or StepDecay(100, 0.5), which give a factor for (epoch, epochs)",
+    "Constant() or Cosine(), which give a factor for (epoch, epochs)",
     "__call__",
 )
 
@@ -178,7 +189,7 @@ class Momentum(Optimizer):
     ) -> None:
         velocity = state.arrays["velocity"]
         state.steps += 1
-        _clear_subnormal(theta, state)
+        clear_subnormal(theta, state)
         velocity *= self.momentum
         velocity += grad  # D2
         np.multiply(velocity, self.learning_rate * factor, out=grad)
@@ -238,7 +249,7 @@ class Adam(Optimizer):
         floor = self.epsilon / unbias_root_v
         rate = self.learning_rate * factor * unbias_m / unbias_root_v
 
-        _clear_subnormal(theta, state)
+        clear_subnormal(theta, state)
         m *= self.beta1
         m += grad
         v *= self.beta2
@@ -323,4 +334,10 @@ class IVON(Optimizer):
         far = float(step @ step) * scale**0.5 / (2.0 * self.trust)
         step *= sigma / sqrt(max(far, 1.0))
         mu -= step  # D62
-        _clear_subnormal(theta, state)
+        clear_subnormal(theta, state)
+
+
+NAMED = {
+    "optimizer": {"adam": Adam(), "ivon": IVON(), "momentum": Momentum(), "sgd": SGD()},
+    "schedule": {"constant": Constant(), "cosine": Cosine()},
+}

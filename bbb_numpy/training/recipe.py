@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..gradients.catalogue import Estimator
+from ..gradients.family import Family as Estimator
 from ..gradients.family import is_linear
 from ..model.kl_weights import NoWarmUp, Shares, WarmUp, proportional_kl_weights
 from ..numeric.layout import Array

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from ..gradients.catalogue import Estimator
+from ..gradients.family import Family as Estimator
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Array
 from ..numeric.validation import COUNT, check_fields, not_negative
@@ -87,3 +87,6 @@ class Watch:
         else:
             self.waited += 1
         return self.waited >= self.rule.patience
+
+
+NAMED = {"stopping": {"early-stopping": EarlyStopping()}}

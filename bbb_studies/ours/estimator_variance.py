@@ -21,9 +21,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 from numpy.typing import NDArray
 
-from bbb_numpy.gradients.catalogue import Estimator
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.family import Batch, Family
+from bbb_numpy.gradients.family import Family as Estimator
 from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation

@@ -13,14 +13,14 @@ import pandas as pd
 
 from bbb_numpy import BayesianMLPClassifier
 from bbb_numpy.cli.rivals import Score, of_model, of_rival, rivals, scores
-from bbb_numpy.learners.inference import INFERENCES, SAMPLED, Sampling
+from bbb_numpy.learners.inference import Sampling, inferences, sampled
 from bbb_numpy.numeric.files import write_text
 
 from .records import Record
 from .tables import grid
 from .trials import AnyTrial, measured, now
 
-METHODS = tuple(INFERENCES)
+METHODS = tuple(inferences())
 RIVALS = tuple(rivals("classification", 0, 0))
 USUAL = ("mean-field", "hmc")
 METRICS = {"log_loss": "log loss", "accuracy": "accuracy", "balanced_accuracy": "balanced"}
@@ -67,7 +67,7 @@ class ClassTrial(AnyTrial):
     @property
     def cost(self) -> float:
         """About how many times as long it takes as a model of scikit-learn's."""
-        return 200.0 if self.method in SAMPLED else 1.0 if self.method in RIVALS else 30.0
+        return 200.0 if self.method in sampled() else 1.0 if self.method in RIVALS else 30.0
 
 
 def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
         forecast = of_rival(model, "classification", *rows, rng)
     else:
         inference: Any = trial.method
-        if settings.quick and inference in SAMPLED:
+        if settings.quick and inference in sampled():
             inference = Sampling(inference, chains=2, warm_up=20, draws=20)
         epochs = 5 if settings.quick and inference == trial.method else None
         learner = BayesianMLPClassifier(

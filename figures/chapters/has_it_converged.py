@@ -74,10 +74,10 @@ def in_the_funnel(sampler: Any) -> Any:
     return quietly(weights_and_scale, start, sampler, 1000, 600)
 
 
-def unadjusted() -> Any:
-    """Return (2000, 4) the mean square of 100 numbers N(0, 1) as MCLMC draws them."""
+def unadjusted(draws: int = 2000) -> Any:
+    """Return (draws, 4) the mean square of 100 numbers N(0, 1) as MCLMC draws them."""
     start = np.random.default_rng(0).standard_normal((4, 100))
-    found = quietly(standard, start, MCLMC(energy_variance=5e-3), 2000, 500)
+    found = quietly(standard, start, MCLMC(energy_variance=5e-3), draws, draws // 4)
     return np.mean(found.positions**2, axis=2)
 
 

@@ -163,13 +163,16 @@ def annealing() -> Figure:
 # M21: what three models say of all 256 data sets
 
 
-def evidence_by_changes() -> dict[str, Any]:
-    """Return the mean evidence (8,) of the data sets with 0 to 7 label changes, of each model."""
+def evidence_by_changes(nodes: int = 61) -> dict[str, Any]:
+    """Return the mean evidence (8,) of the data sets with 0 to 7 label changes, of each model.
+
+    Integrals over a weight are sums over so many nodes.
+    """
     number = occam.changes(occam.LABELS)
     found = {"degree 7": np.full(256, 2.0**-8)}
     for name, degree in (("line", 1), ("parabola", 2)):
         model = Model(MLP((degree, 1)), GaussianPrior(occam.PRIOR), BernoulliLikelihood())
-        w, shares = occam.nodes(degree + 1, 61, occam.PRIOR)
+        w, shares = occam.nodes(degree + 1, nodes, occam.PRIOR)
         found[name] = occam.sum_over_weights(model, occam.features(8, degree), w, shares)[0]
     return {
         name: np.bincount(number, of_all) / np.bincount(number) for name, of_all in found.items()

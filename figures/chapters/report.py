@@ -40,19 +40,18 @@ from chapters.shared import (
 )
 
 
-def exact_draws(draws: int = 200, seed: int = 1) -> Any:
-    """Return draws of the exact posterior, by NUTS."""
+def exact_draws(seed: int = 1) -> Any:
+    """Return eight chains of 200 draws of the exact posterior, by HMC."""
     x, y, _ = data()
     model = Model(MLP(NET), GaussianPrior(1.0), GaussianLikelihood(NOISE))
-    options = {"sampler": "nuts", "warm_up": 300, "seed": seed, "progress": False}
-    return sample(model, x, y, chains=4, draws=draws, **options)
+    options = {"warm_up": 300, "seed": seed, "progress": False}
+    return sample(model, x, y, sampler="hmc", chains=8, draws=200, **options)
 
 
-def exact_epistemic(line: Any = LINE, draws: int = 200, seed: int = 1) -> Any:
-    """Return the epistemic standard deviation (G,) of the exact posterior."""
-    found = exact_draws(draws, seed)
-    weights = np.ascontiguousarray(found.flat)
-    return found.target.model.predict(weights, line)[:, :, 0].std(axis=0)
+def exact_epistemic(draws: Any, line: Any = LINE) -> Any:
+    """Return the epistemic standard deviation (G,) of draws of the exact posterior."""
+    weights = np.ascontiguousarray(draws.flat)
+    return draws.target.model.predict(weights, line)[:, :, 0].std(axis=0)
 
 
 def band() -> Figure:
@@ -63,7 +62,7 @@ def band() -> Figure:
     (learned,), (kept,) = thetas([300]), thetas([300], plain.SECTION_7)
     believed(left, learned)
     for deviation, look, label in (
-        (exact_epistemic(), {"color": BLACK}, "exact posterior (NUTS)"),
+        (exact_epistemic(exact_draws()), {"color": BLACK}, "exact posterior (HMC)"),
         (predicted(learned).epistemic, {"color": BLUE, "ls": "--"}, "plain.py"),
         (predicted(kept).epistemic, {"color": BLUE, "ls": ":", "lw": 2}, "from sigma = 0.007"),
     ):

@@ -1,6 +1,7 @@
 """What figures of several chapters compute and draw with."""
 
 from collections.abc import Sequence
+from functools import cache
 from math import log, pi
 from typing import Any
 
@@ -44,6 +45,11 @@ def data() -> tuple[Any, Any, np.random.Generator]:
 
 def thetas(epochs: Sequence[int], rho: float = -2) -> list[Any]:
     """Return theta after so many epochs, with `rho` at the start."""
+    return list(_trained(tuple(epochs), rho))
+
+
+@cache
+def _trained(epochs: tuple[int, ...], rho: float) -> list[Any]:
     x, y, rng = data()
     found, theta, now = [], plain.init(NET, rng, rho), 0
     for then in epochs:

@@ -1,41 +1,56 @@
-"""``bbb-numpy grade``, typed rightly and wrongly, and what it writes for other graders."""
+"""``bbb-numpy grade``, typed rightly and wrongly, and what it writes for students and graders."""
 
 import json
-from pathlib import Path
+import shlex
 
 import nbformat
 import pytest
 
+from bbb_course import sandbox
 from bbb_course.keys import exercises
+from bbb_course.sandbox import grade_file
+from bbb_course.templates import SOLUTIONS
 from bbb_numpy.cli.main import main
 
-EXERCISES = Path(__file__).resolve().parents[2] / "exercises"
 RIGHT = "import numpy as np\ndef softplus(rho):\n    return np.log1p(np.exp(rho))\n"
 WRONG = "import numpy as np\ndef softplus(rho):\n    return np.exp(rho)\n"
+CHAPTER = "02_free_energy"
+
+
+def defined_by(text, **scope):
+    """Return what a program defines, or raise what it raises."""
+    exec(text, scope)
+    return scope
 
 
 @pytest.fixture
 def answers(tmp_path):
-    (tmp_path / "1_softplus.py").write_text(RIGHT)
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "1_softplus.py").write_text(WRONG)
-    (tmp_path / "notes.py").write_text("1 / 0")
-    (tmp_path / "solutions" / "empty").mkdir(parents=True)
-    (tmp_path / "solutions" / "2_nothing.py").write_text("")
+    for name, text in {
+        "1_softplus.py": RIGHT,
+        "other/1_softplus.py": WRONG,
+        "notes.py": "1 / 0",
+        "solutions/2_nothing.py": "",
+        "empty/notes.py": "",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
     return tmp_path
 
 
 def test_a_right_answer_passes_and_a_wrong_one_is_told_why(answers, capsys):
-    assert main(["grade", str(answers / "1_softplus.py")]) == 0
-    assert "softplus: PASSED, proved" in capsys.readouterr().out
     assert main(["grade", str(answers)]) == 1
     out = capsys.readouterr().out
+    assert "softplus: PASSED, proved" in out
     assert "1 of 2 pass" in out
     assert "softplus: not yet, sigma is wrong" in out
     assert "this is exp(rho)" in out
 
 
-def test_verdicts_for_programs_are_json(answers, capsys):
+def test_verdicts_for_programs_are_json(answers, capsys, monkeypatch):
+    in_this_process = lambda paths, *limits: map(grade_file, paths)  # noqa: E731
+    monkeypatch.setattr(sandbox, "grade_files", in_this_process)
+    assert main(["grade", "--json", str(answers / "1_softplus.py")]) == 0
+    assert json.loads(capsys.readouterr().out)["passed"] == 1
     assert main(["grade", "--json", str(answers)]) == 1
     found = json.loads(capsys.readouterr().out)
     assert (found["passed"], found["of"]) == (1, 2)
@@ -48,25 +63,17 @@ def test_verdicts_for_programs_are_json(answers, capsys):
     }  # fmt: skip
 
 
-def test_the_list_has_every_exercise_and_where_it_stands(capsys):
-    assert main(["grade", "--list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(exercises())
-    for line in lines:
-        path, *tags = line.split()
-        assert (EXERCISES / f"{path}.py").exists()
-        assert tags
-
-
 @pytest.mark.parametrize(
     ("typed", "complaint"),
     [
         ([], "name a file or a folder of answers"),
         (["nothing_here.py"], "there is no file or folder nothing_here.py"),
-        (["{}/solutions/empty"], "none of its files is numbered"),
+        (["{}/empty"], "none of its files is numbered"),
         (["{}/notes.py"], "no exercise is called 'notes'"),
         (["{}/solutions"], "no exercise is called 'nothing'"),
         (["{}", "--export", "nbgrader"], "has no solution between its marks"),
+        (["--copy", "{}", "13"], "no chapter is called '13'"),
+        (["--copy", "{}/notes.py"], "notes.py/01_a_distribution_over_weights: "),
     ],
 )
 def test_wrong_use_is_one_line_and_status_two(typed, complaint, answers, capsys):
@@ -75,7 +82,6 @@ def test_wrong_use_is_one_line_and_status_two(typed, complaint, answers, capsys)
     assert complaint in err
     assert err.startswith("bbb-numpy grade: ")
     assert err.count("\n") == 1
-    assert not Path("x").exists()
 
 
 def test_help_says_that_answers_are_run(capsys):
@@ -86,48 +92,54 @@ def test_help_says_that_answers_are_run(capsys):
     assert "no jail" in out
 
 
+def test_templates_are_copied_and_no_file_is_overwritten(tmp_path, capsys):
+    own = tmp_path / "my answers" / CHAPTER / "1_softplus.py"
+    own.parent.mkdir(parents=True)
+    own.write_text(RIGHT)
+    assert main(["grade", "--copy", str(tmp_path / "my answers"), "02"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{own.parent}: templates written: 5; existing files kept: 1",
+        f"Fill in the hole of each, then: bbb-numpy grade '{own.parent}'",
+    ]
+    assert own.read_text() == RIGHT
+    assert len(list(tmp_path.rglob("*.py"))) == 6
+    assert main(["grade", "--copy", str(tmp_path), CHAPTER, "03"]) == 0
+    first, second, then = capsys.readouterr().out.splitlines()
+    assert first == f"{tmp_path / CHAPTER}: templates written: 6"
+    assert second == f"{tmp_path / '03_training'}: templates written: 5"
+    assert shlex.split(then)[-1] == str(tmp_path)
+
+
 def test_an_export_for_otter_is_a_test_file_that_fails_with_the_diagnosis(tmp_path, capsys):
-    source = str(EXERCISES / "02_free_energy" / "1_softplus.py")
-    assert main(["grade", source, "--export", "otter", "--out", str(tmp_path)]) == 0
+    assert main(["grade", "--export", "otter", "--out", str(tmp_path)]) == 0
     text = (tmp_path / "tests" / "softplus.py").read_text()
-    assert "wrote" in capsys.readouterr().out
+    assert capsys.readouterr().out.count("wrote") == len(exercises())
     # as Otter does: the decorator keeps the function, which gets the notebook's names as `env`
     without = text.replace("from otter.test_files import test_case\n", "")
-    scope = {"test_case": lambda **options: lambda function: function}
-    exec(without, scope)
+    scope = defined_by(without, test_case=lambda **options: lambda function: function)
     assert scope["OK_FORMAT"] is False
-    answer, other = {}, {}
-    exec(RIGHT, answer)
-    exec(WRONG, other)
-    scope["test_softplus"](answer)
+    scope["test_softplus"](defined_by(RIGHT))
     with pytest.raises(AssertionError, match=r"this is exp\(rho\)"):
-        scope["test_softplus"](other)
+        scope["test_softplus"](defined_by(WRONG))
     with pytest.raises(AssertionError, match="softplus is not defined"):
         scope["test_softplus"]({})
 
 
 def test_an_export_for_nbgrader_is_a_source_notebook_whose_solution_passes(tmp_path):
-    folder = EXERCISES / "solutions" / "02_free_energy"
-    assert main(["grade", str(folder), "--export", "nbgrader", "--out", str(tmp_path)]) == 0
-    paths = sorted((tmp_path / "source" / "02_free_energy").glob("*.ipynb"))
-    assert len(paths) == 6
+    typed = ["grade", str(SOLUTIONS / CHAPTER), "--export", "nbgrader", "--out", str(tmp_path)]
+    assert main(typed) == 0
     names = set()
-    for path in paths:
+    for path in (tmp_path / "source" / CHAPTER).glob("*.ipynb"):
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
         statement, answer, tests = notebook.cells
         assert "Shapes:" in statement.source
         assert statement.metadata == {}
         assert "### BEGIN SOLUTION" in answer.source
-        marks = answer.metadata.nbgrader, tests.metadata.nbgrader
-        assert [(m.solution, m.grade, m.locked) for m in marks] == [
-            (True, False, False),
-            (False, True, True),
-        ]
-        assert {m.schema_version for m in marks} == {3}
-        assert marks[1].points == 1
-        names |= {m.grade_id for m in marks}
-        scope = {}
-        exec(answer.source, scope)
-        exec(tests.source, scope)
+        of_answer, of_tests = answer.metadata.nbgrader, tests.metadata.nbgrader
+        names |= {of_answer.pop("grade_id"), of_tests.pop("grade_id")}
+        every = {"schema_version": 3, "task": False}
+        assert of_answer == {"grade": False, "solution": True, "locked": False, **every}
+        assert of_tests == {"grade": True, "solution": False, "locked": True, "points": 1, **every}
+        defined_by(f"{answer.source}\n{tests.source}")
     assert len(names) == 12

@@ -1,4 +1,4 @@
-"""The files of the exercises: all solutions pass, all templates fail, none has drifted."""
+"""The files of the exercises: all solutions pass, all templates fail, and the texts are right."""
 
 import ast
 import re
@@ -8,97 +8,90 @@ from pathlib import Path
 import pytest
 
 from bbb_course import cards, judge
-from bbb_course.keys import chapters, exercises, find, name_of
+from bbb_course.keys import CHAPTERS, exercises, find, name_of
 from bbb_course.sandbox import grade_file
+from bbb_course.templates import BEGIN, END, SOLUTIONS, copy_templates, solution_paths, template
+from bbb_numpy.cli.main import main
 from tests.project.book import ENTRIES
 
-EXERCISES = Path(__file__).resolve().parents[2] / "exercises"
-SOLUTIONS = sorted((EXERCISES / "solutions").rglob("*.py"))
-TEMPLATES = [EXERCISES / path.relative_to(EXERCISES / "solutions") for path in SOLUTIONS]
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "exercises/README.md").read_text("utf-8")
+PATHS = {name_of(path): path for path in solution_paths()}
+WHOLE = {"geometric_shares", "occams_razor"}  # of whole numbers: nothing moves
 
 
-def test_every_exercise_has_its_files_in_the_order_of_the_book():
-    listed = [
-        f"{chapter}/{number}_{one.name}.py"
-        for chapter, some in chapters().items()
-        for number, one in enumerate(some, 1)
+def test_every_exercise_has_its_file_in_the_order_of_the_book(capsys):
+    assert main(["grade", "--list"]) == 0
+    listed = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert listed == [
+        [path.relative_to(SOLUTIONS).with_suffix("").as_posix(), *find(name).tags]
+        for name, path in PATHS.items()
     ]
-    assert sorted(listed) == [
-        path.relative_to(EXERCISES / "solutions").as_posix() for path in SOLUTIONS
-    ]
-    assert sorted(TEMPLATES) == sorted(EXERCISES.glob("[0-9]*/*.py"))
+    assert set(PATHS.values()) == set(SOLUTIONS.rglob("*.py"))
 
 
-def test_all_solutions_pass():
-    verdicts = [grade_file(path) for path in SOLUTIONS]
-    assert [str(one) for one in verdicts if not one.passed] == []
-    assert [one.exercise for one in verdicts] == [name_of(path) for path in SOLUTIONS]
-    assert sum(one.verdict == "proved" for one in verdicts) > 45
+@pytest.mark.parametrize("name", PATHS)
+def test_a_solution_is_proved_and_its_slopes_are_derivatives_of_its_value(name):
+    verdict = grade_file(PATHS[name])
+    assert verdict.passed, verdict
+    assert verdict.exercise == name
+    formula = hasattr(find(name), "slopes")
+    assert verdict.verdict == ("right" if name in WHOLE else "proved" if formula else "scored")
+    assert ("derivatives" in verdict.headline) == bool(formula and find(name).slopes)
 
 
-def test_all_templates_fail_because_they_are_not_answered():
-    verdicts = [grade_file(path) for path in TEMPLATES]
-    assert {(one.passed, one.verdict) for one in verdicts} == {(False, "not answered")}
-
-
-def test_the_templates_are_the_solutions_with_holes():
-    made = runpy.run_path(str(EXERCISES / "make_templates.py"))
-    assert {path: path.read_text("utf-8") for path in TEMPLATES} == made["templates"]()
+def test_templates_are_the_solutions_with_holes_which_are_not_answered(tmp_path):
+    written = copy_templates(tmp_path)
+    assert list(written) == [tmp_path / path.relative_to(SOLUTIONS) for path in PATHS.values()]
+    assert {grade_file(path).verdict for path in written} == {"not answered"}
+    for solution, copy in zip(PATHS.values(), written, strict=True):
+        before, _, rest = solution.read_text("utf-8").partition(f"{BEGIN}\n")
+        hole = "# YOUR CODE HERE\n" + re.search(" *$", before)[0] + "raise NotImplementedError\n"
+        assert copy.read_text("utf-8") == before + hole + rest.partition(f"{END}\n")[2]
     with pytest.raises(ValueError, match="one marked part; this has 0"):
-        made["template"]("def f():\n    return 1\n")
-    text = "def f():\n    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION\n"
-    assert made["template"](text).endswith("    # YOUR CODE HERE\n    raise NotImplementedError\n")
+        template("def f():\n    return 1\n")
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
-def test_every_statement_has_shapes_and_says_where_to_read(path):
-    tree = ast.parse(path.read_text("utf-8"))
+@pytest.mark.parametrize("name", PATHS)
+def test_every_statement_has_shapes_and_says_where_to_read(name):
+    exercise, tree = find(name), ast.parse(PATHS[name].read_text("utf-8"))
     statement = ast.get_docstring(tree)
-    exercise = find(name_of(path))
-    if exercise.name != "which_detector_sees_it":
+    functions = {node.name: node.args for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if name != "which_detector_sees_it":
         assert "Shapes:" in statement
-        function = next(node for node in tree.body if isinstance(node, ast.FunctionDef))
-        assert function.name == exercise.name
-        if hasattr(exercise, "arguments"):
-            assert [one.arg for one in function.args.args] == list(exercise.arguments)
-            for argument in exercise.arguments:
-                assert re.search(rf"\b{argument}\b", statement), argument
+        arguments = [one.arg for one in functions[name].args]
+        assert arguments == list(getattr(exercise, "arguments", arguments))
+        said = re.findall(r"\w+", statement)
+        assert not set(getattr(exercise, "arguments", ())) - set(said)
     read = " ".join(statement[statement.index("Read: ") + 6 :].removesuffix(".").split())
     named = []
     for part in read.split("; "):
         tags, page = part.split(" in ")
         entries = {entry.tag for entry in ENTRIES if entry.page == page}
         for first, last in re.findall(r"(\w\d+)(?: to (\w\d+))?", tags):
-            range_of = range(int(first[1:]), int((last or first)[1:]) + 1)
-            here = [f"{first[0]}{number}" for number in range_of]
-            assert set(here) <= entries, page
-            named += here
+            numbers = range(int(first[1:]), int((last or first)[1:]) + 1)
+            named += [f"{first[0]}{number}" for number in numbers]
+            assert set(named[-len(numbers) :]) <= entries, page
     assert sorted(named) == sorted(exercise.tags)
 
 
-def test_the_page_and_the_solution_of_the_cards_are_those_of_the_key(monkeypatch):
-    monkeypatch.syspath_prepend(str(EXERCISES))
-    made = runpy.run_path(str(EXERCISES / "measure_cards.py"))
+def test_the_page_and_the_solution_of_the_cards_are_those_of_the_key():
+    made = runpy.run_path(str(ROOT / "exercises/measure_cards.py"))
     assert made["PAGE"].read_text("utf-8") == made["page"](cards.key())
-    solution = runpy.run_path(str(made["SOLUTION"]))["which_detector_sees_it"]
-    assert solution == {
-        bug: {one for one, (seen, _) in row.items() if seen} for bug, row in cards.key().items()
-    }
+    assert made["SOLUTION"] == PATHS["which_detector_sees_it"]
+    assert grade_file(made["SOLUTION"]).headline.startswith("96 of 96 cells")
 
 
 def test_the_readme_shows_what_the_grader_says():
     exercise = find("value_and_gradient")
     twice = [one for one in exercise.wrong if "score is counted twice" in one.says][:2]
-    shown = re.search(r"```text\n(.*?)\n```", (EXERCISES / "README.md").read_text("utf-8"), re.S)[1]
+    shown = re.search(r"```text\n(.*?)\n```", README, re.S)[1]
     assert str(judge("value_and_gradient", exercise.edited(*twice))) == shown
 
 
 def test_the_texts_count_right():
-    known = sum(len(getattr(one, "wrong", ())) for one in exercises().values())
-    assert len(SOLUTIONS) == 68
-    assert 400 < known < 500
-    root = EXERCISES.parent
-    assert "68 exercises in the order of the book" in (root / "README.md").read_text("utf-8")
-    assert "68 exercises in twelve chapters" in (root / "CHANGELOG.md").read_text("utf-8")
-    table = (EXERCISES / "README.md").read_text("utf-8")
-    assert re.findall(r"^\| \[.*\]\((\w+)\) \|", table, re.MULTILINE) == list(chapters())
+    assert len(exercises()) == len(PATHS) == 68
+    assert 400 < sum(len(getattr(one, "wrong", ())) for one in exercises().values()) < 500
+    assert "68 exercises in the order of the book" in (ROOT / "README.md").read_text("utf-8")
+    assert "68 exercises in twelve chapters" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert re.findall(r"bbb_course/solutions/(\d\w+)\) \|", README) == list(CHAPTERS)

@@ -13,9 +13,10 @@ from bbb_course.sandbox import grade_file, grade_files
 
 RIGHT = "import numpy as np\ndef softplus(rho):\n    return np.log1p(np.exp(rho))\n"
 POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows has neither groups nor alarms")
+FOR_EVER = "import time\nwhile True: time.sleep(1)\n"
 
 ANSWERS = {
-    "sleep": ("import time\ntime.sleep(60)\n", "an endless loop"),
+    "loops": (FOR_EVER, "an endless loop"),
     "abort": ("import os\ndef softplus(rho):\n    os.abort()\n", "ended by signal 6"),
     "silent": ("import os\nos._exit(0)\n", "its process ended before it was graded"),
     "interrupt": ("def softplus(rho):\n    raise KeyboardInterrupt\n", "KeyboardInterrupt"),
@@ -23,19 +24,34 @@ ANSWERS = {
     "meddles": ("import numpy as np\nnp.exp = np.log1p = lambda x: x\n", "does not define"),
     "ends its parent": ("import os\nos.kill(os.getppid(), 9)\n" + RIGHT, None),
     "ends its group": ("import os\nos.killpg(0, 9)\n" + RIGHT, "its process ended"),
-    "ends its parent and goes on": (
-        "import os\nos.kill(os.getppid(), 9)\nwhile True: pass\n",
+    "ends its parent and loops": (
+        "import os\nos.kill(os.getppid(), 9)\n" + FOR_EVER,
         "its process ended",
     ),
     "says what is no verdict": (
         "import os\nos.write(3, b'[0]\\n')\nos._exit(0)\n",
         "its process ended",
     ),
-    "takes its alarm away": (
-        "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0)\nwhile True: pass\n",
+    "takes its alarm away and loops": (
+        "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0)\n" + FOR_EVER,
         "an endless loop",
     ),
-    "right, after all of these": (RIGHT, None),
+    "imports the key": (
+        "from bbb_course.keys import find\nsoftplus = find('softplus').right\n",
+        "cannot import bbb_course",
+    ),
+    "imports the key when it is called": (
+        "def softplus(rho):\n    from bbb_course.keys.free_energy import softplus\n"
+        "    return softplus.right(rho)\n",
+        "cannot import bbb_course",
+    ),
+    "looks for the key in memory": (
+        "import gc\ndef softplus(rho):\n    keys = [one for one in gc.get_objects()"
+        " if type(one).__name__ == 'Formula' and one.name == 'softplus']\n"
+        "    return keys[0].right(rho) if keys else 0 * rho\n",
+        "where there is a key",
+    ),
+    "right": (RIGHT, None),
 }
 HARMLESS = {
     "def softplus(rho):\n    raise SystemExit\n": "leave out exit()",
@@ -56,40 +72,37 @@ def test_what_is_no_answer_is_said_in_one_line(text, says, tmp_path):
     assert "\n" not in str(verdict)
 
 
-CHEATS = {
-    "from bbb_course.keys import find\nsoftplus = find('softplus').right\n": "cannot import bbb_c",
-    "def softplus(rho):\n    from bbb_course.keys.free_energy import softplus\n"
-    "    return softplus.right(rho)\n": "cannot import bbb_course",
-    "import gc\ndef softplus(rho):\n    return next(one.right(rho) for one in gc.get_objects()"
-    " if type(one).__name__ == 'Formula' and one.name == 'softplus')\n": "where there is a key",
-    RIGHT: "proved",
-}
-
-
-@POSIX
-@pytest.mark.parametrize(("text", "says"), CHEATS.items())
-def test_an_answer_that_asks_the_key_does_not_pass(text, says, tmp_path):
-    path = tmp_path / "1_softplus.py"
-    path.write_text(text)
-    (verdict,) = grade_files([path])
-    assert says in verdict.headline
-    assert verdict.passed == (text == RIGHT)
-
-
-@POSIX
-def test_each_answer_gets_its_line_and_none_disturbs_the_next(tmp_path, monkeypatch):
-    monkeypatch.setattr(sandbox, "SPARE", 5.0)  # in which a process starts
-    paths = []
-    for number, (text, _) in enumerate(ANSWERS.values()):
-        path = tmp_path / str(number) / "1_softplus.py"
+def grade_all(names, folder, seconds):
+    """Grade answers at the same time, and compare what is said of each."""
+    paths = [folder / name / "1_softplus.py" for name in names]
+    for name, path in zip(names, paths, strict=True):
         path.parent.mkdir()
-        path.write_text(text)
-        paths.append(path)
-    verdicts = list(grade_files(paths, seconds=2.0))
-    for (name, (_, says)), verdict in zip(ANSWERS.items(), verdicts, strict=True):
+        path.write_text(ANSWERS[name][0])
+    for name, verdict in zip(names, grade_files(paths, seconds), strict=True):
+        says = ANSWERS[name][1]
         assert verdict.passed == (says is None), f"{name}: {verdict}"
         assert "\n" not in str(verdict)
-        assert says is None or says in verdict.headline, f"{name}: {verdict}"
+        assert (says or "proved") in verdict.headline, f"{name}: {verdict}"
+
+
+@POSIX
+@pytest.mark.parametrize("name", ANSWERS)
+def test_whatever_an_answer_does_it_gets_its_line(name, tmp_path, monkeypatch):
+    if name.startswith("takes its alarm"):  # it is ended as late as that
+        monkeypatch.setattr(sandbox, "SPARE", 1.0)
+    grade_all([name], tmp_path, 0.5 if name.endswith("loops") else 20.0)
+
+
+@POSIX
+def test_who_ends_its_group_does_not_disturb_the_next(tmp_path):
+    grade_all(["ends its group", "right"], tmp_path, 20.0)
+
+
+@POSIX
+@pytest.mark.slow
+def test_no_answer_disturbs_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(sandbox, "SPARE", 5.0)  # in which a process starts
+    grade_all(list(ANSWERS), tmp_path, 2.0)
 
 
 @POSIX
@@ -132,10 +145,8 @@ def test_what_an_answer_has_started_ends_with_it(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux")
 def test_memory_is_limited(tmp_path):
     path = tmp_path / "softplus.py"
-    path.write_text(
-        "import numpy as np\ndef softplus(rho):\n    np.ones(3 * 10**7)\n    return rho\n"
-    )
+    path.write_text(RIGHT.replace("    return", "    bytes(10**8)\n    return"))
     (verdict,) = grade_files([path], megabytes=64)
     assert verdict.headline == "it needs more memory than the limit"
     (verdict,) = grade_files([path], megabytes=1024)
-    assert verdict.verdict != "stopped"
+    assert verdict.passed

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from problems import linear_problem
+from scipy import stats
 
 from bbb_numpy import MLP, MeanField, Model, Reparameterised
 from bbb_numpy.evaluation import predictive
@@ -23,18 +24,22 @@ def rng():
     return np.random.default_rng(3)
 
 
+def of_lines(theta, x):
+    """Mean and standard deviation of f = [x 1] w with independent w_j."""
+    design, (mean, rho) = np.hstack([x, np.ones((len(x), 1))]), np.split(theta, 2)
+    return design @ mean, np.sqrt(design**2 @ softplus(rho) ** 2)
+
+
+THETA = np.array([1.0, -2.0, 0.5, 0.3, -1.0, 0.1])
+
+
 @pytest.mark.equation("D4")
 def test_in_the_linear_model_both_deviations_have_closed_forms():
-    # Var_q[f(x)] = sum_j x_j^2 sigma_j^2 for f = [x 1] w with independent w_j
     estimator, x, _ = linear_problem(noise=0.3)
-    theta = np.array([1.0, -2.0, 0.5, 0.3, -1.0, 0.1])
-    found = predict(estimator, theta, x, rng=rng(), samples=20_000)
-    design = np.hstack([x, np.ones((len(x), 1))])
-    deviation = np.sqrt(design**2 @ softplus(theta[3:]) ** 2)
-    error = 1 / np.sqrt(2 * 20_000)
-    assert np.abs(found.epistemic[:, 0] / deviation - 1).max() < 4 * error
-    z = (found.mean[:, 0] - design @ theta[:3]) / (deviation / np.sqrt(20_000))
-    assert np.abs(z).max() < 4.5
+    found = predict(estimator, THETA, x, rng=rng(), samples=20_000)
+    mean, deviation = of_lines(THETA, x)
+    assert np.abs(found.epistemic[:, 0] / deviation - 1).max() < 4 / np.sqrt(2 * 20_000)
+    assert np.abs((found.mean[:, 0] - mean) / deviation).max() < 4.5 / np.sqrt(20_000)
     assert np.allclose(found.aleatoric, 0.3, rtol=1e-12)
     assert np.allclose(found.total**2, found.epistemic**2 + 0.09, rtol=1e-12)
 
@@ -44,11 +49,10 @@ def test_log_predictive_density_of_the_linear_model_is_a_normal_density():
     estimator, x, y = linear_problem(noise=0.5)
     theta = np.array([0.3, 0.2, 0.4, -1.0, -1.0, -1.0])
     found = log_predictive_density(estimator, theta, x, y, rng=rng(), samples=50_000)
-    design = np.hstack([x, np.ones((len(x), 1))])
-    variance = design**2 @ softplus(theta[3:]) ** 2 + 0.25
-    residual = y[:, 0] - design @ theta[:3]
-    exact = -0.5 * (np.log(2 * np.pi * variance) + residual**2 / variance)
-    near = residual**2 / variance < 9  # far in the tail a sum of samples is no estimate
+    mean, deviation = of_lines(theta, x)
+    law = stats.norm(mean, np.hypot(deviation, 0.5))
+    exact = law.logpdf(y[:, 0])
+    near = np.abs(y[:, 0] - mean) < 3 * law.std()  # far in the tail samples are no estimate
     assert near.sum() > 20
     assert np.abs(found - exact)[near].max() < 0.05
 
@@ -61,12 +65,11 @@ def test_one_sample_has_no_epistemic_deviation():
 @pytest.mark.equation("D4", "D5")
 def test_small_blocks_of_rows_and_samples_give_what_one_block_gives(monkeypatch):
     estimator, x, y = linear_problem()
-    theta = np.array([1.0, -2.0, 0.5, 0.3, -1.0, 0.1])
 
     def everything():
-        found = predict(estimator, theta, x, rng=rng(), samples=7)
-        f = sample_functions(estimator, theta, x, rng=rng(), samples=7)
-        density = log_predictive_density(estimator, theta, x, y, rng=rng(), samples=7)
+        found = predict(estimator, THETA, x, rng=rng(), samples=7)
+        f = sample_functions(estimator, THETA, x, rng=rng(), samples=7)
+        density = log_predictive_density(estimator, THETA, x, y, rng=rng(), samples=7)
         return np.column_stack([*found, density, f[:, :, 0].T])
 
     whole = everything()
@@ -91,11 +94,6 @@ def class_problem(likelihood=None, outputs=3, rho=-0.5, seed=0):
     return estimator, estimator.init(generator), generator.standard_normal((7, 2))
 
 
-def entropy(p):
-    """-sum p log p, in plain Python."""
-    return sum(-float(v) * np.log(float(v)) for v in p if v > 0)
-
-
 @pytest.mark.equation("D29")
 def test_the_epistemic_entropy_is_the_mutual_information_of_class_and_weights():
     # sum over samples and classes of p(s, k) log [p(s, k) / (p(s) p(k))], a divergence, not a
@@ -114,7 +112,7 @@ def test_one_logit_is_two_classes_the_second_of_them_yes():
     found = predict_classes(estimator, theta, x, rng=rng(), samples=30)
     p = sample_functions(estimator, theta, x, rng=rng(), samples=30)[:, :, 0]
     assert np.allclose(found.proba, np.stack([1 - p.mean(axis=0), p.mean(axis=0)], axis=1))
-    assert np.allclose(found.aleatoric[0], np.mean([entropy([q, 1 - q]) for q in p[:, 0]]))
+    assert np.allclose(found.aleatoric[0], stats.bernoulli(p[:, 0]).entropy().mean())
     one = class_problem(CategoricalLikelihood(), 1)
     alone = predict_classes(*one, rng=rng(), samples=3)
     assert np.array_equal(alone.proba, np.ones((7, 1)))  # the only class there is
@@ -133,22 +131,19 @@ def test_class_probabilities_are_refused_where_there_are_no_classes(likelihood, 
 @pytest.mark.equation("D4", "D12", "R10")
 def test_noise_that_depends_on_x_is_averaged_over_the_weights_and_added_to_the_spread_of_means():
     estimator, theta, x = class_problem(HeteroscedasticLikelihood(0.1), 4)
-    found = predict(estimator, theta, x, rng=rng(), samples=300)
     w = estimator.weights(theta, estimator.draw_weights(rng(), 256))
-    f = estimator.model.predict(w, x)
-    first = predict(estimator, theta, x, rng=rng(), samples=256)
-    sigma = 0.1 + softplus(f[..., 2:])
-    assert np.allclose(first.mean, f[..., :2].mean(axis=0), rtol=1e-10, atol=1e-12)
-    assert np.allclose(first.epistemic, f[..., :2].std(axis=0, ddof=1), rtol=1e-9)
-    assert np.allclose(first.aleatoric, np.sqrt((sigma**2).mean(axis=0)), rtol=1e-10)
+    f, rho = np.split(estimator.model.predict(w, x), 2, axis=-1)
+    variance = ((0.1 + softplus(rho)) ** 2).mean(axis=0)
+    expected = f.mean(axis=0), f.std(axis=0, ddof=1), np.sqrt(variance)
+    found = predict(estimator, theta, x, rng=rng(), samples=256)
+    assert np.allclose(found, expected, rtol=1e-9, atol=1e-12)
     assert np.allclose(found.total**2, found.epistemic**2 + found.aleatoric**2, rtol=1e-12)
-    assert found.mean.shape == (7, 2)
     targets = sample_targets(estimator, theta, x, rng=rng(), samples=40_000)
     assert targets.shape == (40_000, 7, 2)
     many = predict(estimator, theta, x, rng=rng(), samples=40_000)
-    spread = np.abs((targets - many.mean) / many.total)
-    error = (spread**2).std(axis=0) / np.sqrt(40_000)
-    assert np.all(np.abs((spread**2).mean(axis=0) - 1) < 4.5 * error)
+    squares = ((targets - many.mean) / many.total) ** 2
+    error = squares.std(axis=0) / np.sqrt(40_000)
+    assert np.all(np.abs(squares.mean(axis=0) - 1) < 4.5 * error)
 
 
 @pytest.mark.equation("D5", "D12")
@@ -156,11 +151,9 @@ def test_noise_that_depends_on_x_is_averaged_over_the_weights_and_added_to_the_s
     "likelihood", [GaussianLikelihood(0.4, True), HeteroscedasticLikelihood(0.5)]
 )
 def test_the_density_of_the_mixture_is_the_log_predictive_density(likelihood):
-    heads = likelihood.heads(2)
-    estimator, theta, x = class_problem(likelihood, heads)
+    estimator, theta, x = class_problem(likelihood, likelihood.heads(2))
     y = np.random.default_rng(5).standard_normal((7, 2))
-    means, deviations = mixture(estimator, theta, x, rng=rng(), samples=300)
-    logs = -0.5 * (((y - means) / deviations) ** 2 + np.log(2 * np.pi)) - np.log(deviations)
-    together = np.log(np.exp(logs.sum(axis=-1)).mean(axis=0))  # outputs share their weights
+    law = stats.norm(*mixture(estimator, theta, x, rng=rng(), samples=300))
+    together = np.log(law.pdf(y).prod(axis=-1).mean(axis=0))  # outputs share their weights
     found = log_predictive_density(estimator, theta, x, y, rng=rng(), samples=300)
     assert np.allclose(found, together, rtol=1e-10)

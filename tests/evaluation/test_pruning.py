@@ -16,15 +16,14 @@ from bbb_numpy.numeric.elementary import inverse_softplus
 from bbb_numpy.parts.full_rank import FullRank
 
 MODEL = Model(MLP((3, 6, 1), "tanh"), GaussianPrior(1.0), GaussianLikelihood(0.3, learn=True))
+SIZE = MODEL.layout.size
 
 
 def spread_out(dtype=np.float64):
     """A family and a theta whose ratios are 1, 2, ..., P in a random order."""
-    family = Reparameterised(MODEL, MeanField())
-    rng = np.random.default_rng(0)
+    family, rng, size = Reparameterised(MODEL, MeanField()), np.random.default_rng(0), SIZE
     theta = family.init(rng)
     blocks = family.layout.views(theta)
-    size = MODEL.layout.size
     rank = rng.permutation(size) + 1.0
     deviation = rng.uniform(0.1, 2.0, size)
     blocks["mu"][...] = rank * deviation * rng.choice([-1.0, 1.0], size)
@@ -49,16 +48,15 @@ def test_removed_weights_are_exactly_zero_in_every_sample_and_others_untouched(s
     family, theta, rank = spread_out(dtype)
     before = theta.copy()
     pruned = prune(family, theta, share)
-    size = MODEL.layout.size
-    removed = rank <= round(share * size)
-    assert removed.sum() == round(share * size)
+    removed = rank <= round(share * SIZE)
+    assert removed.sum() == round(share * SIZE)
     noise = family.draw_weights(np.random.default_rng(1), 50, dtype)
     w = family.weights(pruned, noise).copy()
     assert (w[:, removed] == 0.0).all()
     assert (w[:, ~removed] == family.weights(theta, noise)[:, ~removed]).all()
     assert (theta == before).all(), "the theta passed in is never changed"
     assert pruned.dtype == dtype
-    assert (pruned[2 * size :] == theta[2 * size :]).all(), "learned noise is no weight"
+    assert (pruned[2 * SIZE :] == theta[2 * SIZE :]).all(), "learned noise is no weight"
 
 
 @pytest.mark.parametrize(

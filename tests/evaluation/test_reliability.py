@@ -31,22 +31,19 @@ def test_wilson_ends_are_z_deviations_of_their_own_binomial_away(ones, rows):
             away = abs(ones / rows - end) / np.sqrt(end * (1 - end) / rows)
             assert erf(away / sqrt(2.0)) == pytest.approx(0.95, rel=1e-12)
     assert 0 <= low <= ones / rows <= high <= 1
-    assert (low == 0) == (ones == 0)
-    assert (high == 1) == (ones == rows)
+    assert (low == 0, high == 1) == (ones == 0, ones == rows)
 
 
 @pytest.mark.equation("D35")
 @pytest.mark.parametrize("binning", BINNINGS)
 def test_the_table_counts_every_row_once_with_its_mean_and_share(binning):
-    rng = np.random.default_rng(0)
-    p, y = coins(rng, 500)
+    p, y = coins(np.random.default_rng(0), 500)
     table = reliability(p, y, 8, binning)
     assert table.rows.sum() == 500
-    for low, high, rows, stated, seen in zip(*table[:5], strict=True):
+    for low, high, *found in zip(*table[:5], strict=True):
         inside = (p >= low) & ((p < high) | (p == p.max()) & (p <= high))
-        assert rows == inside.sum()
-        assert stated == pytest.approx(p[inside].mean(), rel=1e-12)
-        assert seen == pytest.approx(y[inside].mean(), rel=1e-12)
+        expected = [inside.sum(), p[inside].mean(), y[inside].mean()]  # rows, stated, seen
+        assert found == pytest.approx(expected, rel=1e-12)
     if binning == "equal mass":
         assert np.ptp(table.rows) <= 2
 
@@ -71,8 +68,7 @@ def test_right_probabilities_have_the_calibration_error_of_chance_alone(binning)
 @pytest.mark.parametrize("binning", BINNINGS)
 @pytest.mark.parametrize("bins", [1, 3, 10])
 def test_the_parts_of_the_brier_score_add_up_for_any_bins(binning, bins):
-    rng = np.random.default_rng(3)
-    p, y = coins(rng, 300, tilt=0.4)
+    p, y = coins(np.random.default_rng(3), 300, tilt=0.4)
     table = reliability(p, y, bins, binning)
     share, base = table.rows / len(y), y.mean()
     stray = p - table.stated[np.searchsorted(table.low, p, side="right") - 1]
@@ -86,9 +82,7 @@ def test_the_parts_of_the_brier_score_add_up_for_any_bins(binning, bins):
 
 def test_top_label_gives_the_largest_probability_and_whether_it_was_right():
     proba = np.array([[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]])
-    stated, right = top_label(proba, [1, 2])
-    assert stated.tolist() == [0.5, 0.6]
-    assert right.tolist() == [1.0, 0.0]
+    assert np.array_equal(top_label(proba, [1, 2]), [[0.5, 0.6], [1.0, 0.0]])
 
 
 @pytest.mark.parametrize(

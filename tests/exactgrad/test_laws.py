@@ -1,5 +1,7 @@
 """functions: the laws that a proof may use, each beside a wrong one that it must not use."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import special as sp
@@ -165,3 +167,22 @@ def test_a_logarithm_is_remembered_wherever_it_goes(name, kind):
     s, t = exact((np.ones((2, 3)), np.ones((2, 3))), kind(0), moving=True)
     found, right = np.exp(logarithm(s, t)), power(s, t)
     assert (found.r == right.r).all()
+
+
+def variance_of_rows(theta, x, y):
+    """The example of D44: a root for each row in the value, none in the gradient."""
+    v = theta[0] ** 2 + theta[1] ** 2 * x**2
+    s = np.sqrt(v)
+    slope = 0.5 / v - 0.5 * (y / v) ** 2
+    gradient = 2 * theta * np.stack([slope.sum(), (x**2 * slope).sum()])
+    return np.sum(np.log(s) + 0.5 * (y / s) ** 2), gradient
+
+
+@pytest.mark.equation("D44")
+def test_three_roots_that_have_to_be_roots_need_a_root_of_minus_one(monkeypatch):
+    theta, x, y = np.array([0.5, 0.8]), np.array([-1.0, 0.3, 1.5]), np.array([0.9, 0.6, 1.1])
+    proved = partial(prove, variance_of_rows, theta, points=0)
+    assert proved(x, y).verdict == "proved"
+    monkeypatch.setattr(Gauss, "root", Prime.root)
+    assert proved(x, y).verdict == "not proved"
+    assert proved(x[:2], y[:2]).verdict == "proved", "by the small primes"

@@ -1,14 +1,14 @@
-"""What every part of the catalogue has to have; for a new one this is the list of what is missing.
+"""What everything in the registry has to have; for a new entry this is the list of what is missing.
 
-`pytest tests/gradients/test_checklist.py` after adding an entry to the catalogue, and go on until
-it is silent. CONTRIBUTING.md leads through it.
+`pytest tests/gradients/test_checklist.py` after adding one to a table NAMED, and go on until it is
+silent. CONTRIBUTING.md leads through it.
 """
 
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import MISSING, fields, replace
-from functools import partial
+from dataclasses import MISSING, fields, is_dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,49 +18,50 @@ import textbook
 from problems import VALID
 
 import bbb_numpy
-from bbb_numpy import MLP, BayesianMLPClassifier, BayesianMLPRegressor, combinations
-from bbb_numpy.gradients import catalogue
+from bbb_numpy import BayesianMLPRegressor, Sampling, combinations
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.likelihoods import Likelihood
 from bbb_numpy.parts.posteriors import Posterior
 from bbb_numpy.parts.priors import Prior
-from tests.project.book import DEFINED, FAMILIES, tags_in
+from bbb_numpy.registry import FAMILIES, POSTERIORS, class_of
+from bbb_numpy.sampling.mcmc import MetropolisHastings
+from tests.project.book import DEFINED, claims, tags_in
+from tests.project.book import FAMILIES as SOURCES
+from tests.project.generated import ROWS
 
 pytestmark = pytest.mark.brief
 
 ROOT = Path(__file__).resolve().parents[2]
 USING = (ROOT / "docs" / "using.md").read_text(encoding="utf-8")
 CONTRACTS = {"prior": Prior, "likelihood": Likelihood, "posterior": Posterior}
-TEXTBOOKS = {"prior": textbook.PRIORS, "likelihood": textbook.LIKELIHOODS}
+COMBINED = ("posterior", "prior", "likelihood", "estimator", "objective")  # fields of a Combination
+LEARNED = (*COMBINED, "activation", "optimizer", "sampler", "proposal")  # what a learner can have
+DERIVED = (*COMBINED, "activation", "hyperprior", "optimizer", "sampler", "proposal")
+EXPORTED = (*COMBINED, "hyperprior", "optimizer", "schedule", "sampler", "proposal")
 
 
 class Entry(NamedTuple):
-    """One line of the catalogue."""
+    """One line of the registry."""
 
-    kind: str  # an argument of the learners
+    kind: str  # its family
     name: str
-    part: object  # a part, or what makes an estimator
+    part: object  # what the name stands for
     checked: object  # the same with the numbers of the tests
 
     @property
     def cls(self):
-        made = isinstance(self.part, partial)
-        return (
-            self.part.func if made else self.part if self.kind == "estimator" else type(self.part)
-        )
+        return class_of(self.checked)
+
+    @property
+    def tags(self):
+        """The equations that its docstring names."""
+        return tags_in(self.cls.__doc__ or "", SOURCES)
 
 
-TABLES = {
-    "prior": (catalogue.PRIORS, catalogue.CHECKED_PRIORS),
-    "likelihood": (catalogue.LIKELIHOODS, catalogue.CHECKED_LIKELIHOODS),
-    "posterior": (catalogue.POSTERIORS, catalogue.CHECKED_POSTERIORS),
-    "objective": (catalogue.OBJECTIVES, catalogue.OBJECTIVES),
-    "estimator": (catalogue.ESTIMATORS, catalogue.ESTIMATORS),
-}
-CATALOGUE = [
-    Entry(kind, name, part, checked[name])
-    for kind, (table, checked) in TABLES.items()
-    for name, part in table.items()
+ENTRIES = [
+    Entry(kind, name, one, FAMILIES[kind].checked[name])
+    for kind in FAMILIES
+    for name, one in FAMILIES[kind].named.items()
 ]
 
 
@@ -92,14 +93,22 @@ def data_for(entry):
 
 def fitted(entry, part):
     """A learner with this part, and with those that go with it."""
-    arguments = partners(entry)._asdict() | {entry.kind: part}
-    posterior = arguments.pop("posterior")
-    arguments["inference"] = catalogue.POSTERIORS.get(posterior, posterior)
-    arguments["gradient_estimator"] = arguments.pop("estimator")
-    if entry.kind != "likelihood":
-        arguments["likelihood"] = "gaussian"
     options = {"epochs": 1, "samples": 2, "predict_samples": 3, "random_state": 0}
-    return BayesianMLPRegressor((2,), **arguments, **options).fit(*data_for(entry))
+    if entry.kind in ("sampler", "proposal"):
+        kernel = part if entry.kind == "sampler" else MetropolisHastings(entry.checked)
+        sampling = Sampling(kernel, chains=2, draws=3, warm_up=5, start="prior")
+        options = {"inference": sampling, "predict_samples": 3, "random_state": 0}
+    elif entry.kind not in COMBINED:
+        options |= {entry.kind: part}
+    else:
+        arguments = partners(entry)._asdict() | {entry.kind: part}
+        posterior = arguments.pop("posterior")
+        arguments["inference"] = POSTERIORS.get(posterior, posterior)
+        arguments["gradient_estimator"] = arguments.pop("estimator")
+        if entry.kind != "likelihood":
+            arguments["likelihood"] = "gaussian"
+        options |= arguments
+    return BayesianMLPRegressor((2,), **options).fit(*data_for(entry))
 
 
 # --- the list: each yields what is missing, as an instruction
@@ -117,7 +126,7 @@ def a_contract(entry, folder):
 
 
 def defaults(entry, folder):
-    for field in fields(entry.cls) if entry.kind != "estimator" else ():
+    for field in fields(entry.cls) if is_dataclass(entry.cls) and entry.kind != "estimator" else ():
         if field.default is MISSING and field.default_factory is MISSING:
             yield f"has no default for {field.name}: what a user does not say is decided here"
 
@@ -129,25 +138,41 @@ def an_export(entry, folder):
 
 
 def a_derivation(entry, folder):
-    tags = tags_in(entry.cls.__doc__ or "", FAMILIES)
-    if entry.kind in TEXTBOOKS and not tags:
+    if not entry.tags:
         yield "has no tag in its docstring: name its equation in derivations.md, e.g. (D42)"
-    if missing := sorted(tags - set(DEFINED)):
+    if missing := sorted(entry.tags - set(DEFINED)):
         yield f"has no derivation: write the entry of {', '.join(missing)} in derivations/"
 
 
-def a_textbook_density(entry, folder):
-    if entry.kind in TEXTBOOKS and entry.cls.__name__ not in TEXTBOOKS[entry.kind]:
-        yield "has no density in tests/textbook.py: write it there from the equation alone"
+@cache
+def marks_and_words():
+    """The tags of each test, and all words of the files that have tests."""
+    texts = [path.read_text("utf-8") for path in sorted(ROOT.glob("tests/**/test_*.py"))]
+    tags = set().union(*(tags for text in texts for tags in claims(text).values()))
+    return tags, set().union(*(re.findall(r"\w+", text) for text in texts))
+
+
+def a_check(entry, folder):
+    """A formula in the textbook, or a test: with its equation in the mark, or that names it."""
+    own = entry.name if entry.kind == "activation" else entry.cls.__name__
+    if own in textbook.TABLES.get(entry.kind, ()):
+        return
+    tags, words = marks_and_words()
+    strict = entry.kind in ("prior", "likelihood", "activation")
+    if strict or not (entry.tags & tags if entry.tags else own in words):
+        yield "has no formula in tests/textbook.py: write it there from the equation alone"
+        if not strict:
+            yield f"has no test that is marked with {', '.join(sorted(entry.tags)) or own}"
 
 
 def a_line_in_the_list_of_parts(entry, folder):
-    argument, name = entry.kind, entry.name
-    argument = "gradient_estimator" if argument == "estimator" else argument
-    if entry.kind == "posterior" or name in ("map", "mle"):  # a way to infer
-        argument, name = "inference", "map" if name == "point" else name
-    row = re.search(rf"^\| {argument} \|.*$", USING, re.MULTILINE)
-    if row is None or f"`{name}`" not in row[0]:
+    name = "map" if entry.name == "point" else entry.name
+    rows = [part for part, names in ROWS.items() if name in names]
+    if entry.kind in (*COMBINED, "activation", "optimizer", "kl_weights", "kl_warm_up") and not any(
+        f"`{name}`" in row
+        for part in rows
+        for row in re.findall(rf"^\| {part} \|.*$", USING, re.MULTILINE)
+    ):
         yield "is not listed in docs/using.md, under Choosing the parts: make generated"
 
 
@@ -172,13 +197,14 @@ def single_precision(entry, folder):
 
 
 def a_learner_that_takes_it(entry, folder):
-    for how, part in (("by name", entry.name), ("as an object", entry.checked)):
-        if entry.kind == "estimator" and how == "as an object":
-            part = entry.cls
+    function = entry.kind in ("estimator", "activation")
+    objects = [entry.cls] if entry.kind == "estimator" else [] if function else [entry.checked]
+    names = [] if entry.kind == "proposal" else [entry.name]
+    for part in (*names, *objects):
         try:
             fitted(entry, part)
         except (TypeError, ValueError) as error:
-            yield f"is not accepted by a learner {how}: {error}"
+            yield f"is not accepted by a learner as {part!r}: {error}"
 
 
 def a_way_through_a_file(entry, folder):
@@ -194,62 +220,51 @@ def a_way_through_a_file(entry, folder):
         yield "comes back from a file as something else"
 
 
-CHECKLIST = (
-    a_contract,
-    defaults,
-    an_export,
-    a_derivation,
-    a_textbook_density,
-    a_line_in_the_list_of_parts,
-    a_gradient_by_the_complex_step,
-    single_precision,
-    a_learner_that_takes_it,
-    a_way_through_a_file,
-)
+CHECKLIST = {  # of these families
+    a_contract: tuple(CONTRACTS),
+    defaults: tuple(kind for kind in FAMILIES if kind != "state"),
+    an_export: EXPORTED,
+    a_derivation: DERIVED,
+    a_check: tuple(kind for kind in FAMILIES if kind != "state"),  # its kernel's will do
+    a_line_in_the_list_of_parts: tuple(FAMILIES),
+    a_gradient_by_the_complex_step: COMBINED,
+    single_precision: COMBINED,
+    a_learner_that_takes_it: LEARNED,
+    a_way_through_a_file: LEARNED,
+}
 
 
 def missing(entry, folder) -> Iterator[str]:
-    """What an entry of the catalogue still needs, one line each."""
-    for item in CHECKLIST:
-        for line in item(entry, folder):
+    """What an entry of the registry still needs, one line each."""
+    for item, kinds in CHECKLIST.items():
+        for line in item(entry, folder) if entry.kind in kinds else ():
             yield f"[ ] {entry.kind} {entry.name!r}: {entry.cls.__name__} {line}"
 
 
-@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: f"{entry.kind}-{entry.name}")
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.kind}-{entry.name}")
 def test_nothing_is_missing(entry, tmp_path):
     todo = list(missing(entry, tmp_path))
     assert not todo, "\n" + "\n".join(todo)
 
 
-# --- activations, which are functions: what each of them has to have
+@pytest.mark.parametrize("kind", [kind for kind, one in FAMILIES.items() if one.checked_by])
+def test_what_a_family_is_checked_by_is_a_test(kind):
+    path, name = FAMILIES[kind].checked_by.partition(", ")[2].split("::")
+    assert f"def {name}(" in (ROOT / path).read_text("utf-8")
 
 
-def missing_of_activation(name, folder):
-    """What an activation still needs."""
-    network = MLP((2, 3, 1), name)
-    if name not in textbook.ACTIVATIONS:
-        yield "has no formula in tests/textbook.py"
-    row = re.search(r"^\| activation \|.*$", USING, re.MULTILINE)
-    if f"`{name}`" not in row[0]:
-        yield "is not listed in docs/using.md, under Choosing the parts"
-    function = catalogue.ACTIVATIONS[name]
-    tags = tags_in(function.__doc__ or "", FAMILIES)
-    if not tags:
-        yield "has no tag in its docstring"
-    for learner in (BayesianMLPRegressor, BayesianMLPClassifier):
-        said = f"{inspect.getdoc(learner)} {inspect.getdoc(learner.__init__)}"
-        if "activation : {" in said and f"'{name}'" not in said:
-            yield f"is not in the docstring of {learner.__name__}"
-    rng = np.random.default_rng(0)
-    x, y = rng.standard_normal((6, 2)), rng.standard_normal((6, 1))
-    options = {"epochs": 1, "predict_samples": 3, "random_state": 0}
-    model = BayesianMLPRegressor((3,), activation=name, **options).fit(x, y)
-    bbb_numpy.save(model, folder / f"{name}.npz")
-    twin = bbb_numpy.load(folder / f"{name}.npz")
-    if twin.estimator_.model.network != network or (twin.predict(x) != model.predict(x)).any():
-        yield "comes back from a file as something else"
+def test_the_list_says_what_is_missing(tmp_path):
+    """Of a prior with nothing but its numbers: every line says what to do."""
 
+    class Bare(Prior):
+        """A prior (D998)."""
 
-@pytest.mark.parametrize("name", catalogue.ACTIVATIONS)
-def test_nothing_is_missing_of_an_activation(name, tmp_path):
-    assert list(missing_of_activation(name, tmp_path)) == []
+        def __init__(self, scale):
+            self.scale = scale
+
+    entry = Entry("prior", "bare", Bare(1.0), Bare(1.0))
+    items = (a_contract, an_export, a_derivation, a_check, a_line_in_the_list_of_parts)
+    todo = "\n".join(line for item in items for line in item(entry, tmp_path))
+    for line in ("has no log_density", "is not exported", "the entry of D998", "has no formula",
+                 "is not listed in docs/using.md"):  # fmt: skip
+        assert line in todo

@@ -97,7 +97,7 @@ def test_free_energy_exceeds_minus_log_evidence_by_the_kl_to_the_posterior(seed)
 COUNTS = (1, 2, 5, 10, 50, 200)
 
 
-@pytest.fixture(scope="module", params=[0, pytest.param(1, marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=[0, pytest.param(1, marks=pytest.mark.slow)])
 def regression(request):
     """A regression with correlated inputs, and its exact answers."""
     rng = np.random.default_rng(request.param)

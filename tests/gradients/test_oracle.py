@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from problems import VALID, examples, seeds
 
 from bbb_numpy.combinations import Case, estimator, problem
-from bbb_numpy.gradients.catalogue import LIKELIHOODS, PRIORS
 from bbb_numpy.parts.activations import ACTIVATIONS
+from bbb_numpy.registry import LIKELIHOODS, PRIORS
 
 SAMPLED = [which for which in VALID if which.estimator in ("reparameterised", "antithetic")]
 

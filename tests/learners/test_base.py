@@ -9,13 +9,22 @@ from fits import BOTH, classifier, numbers, regressor, state
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor, Sampling
-from bbb_numpy.gradients.reparameterised import Reparameterised
-from bbb_numpy.parts.posteriors import MeanField
-from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.sampling.mcmc import HMC, NUTS, SGHMC
-from bbb_numpy.training import NonFiniteError
-from bbb_numpy.training.optimizers import SGD, Adam, Momentum, StepDecay
+from bbb_numpy import (
+    HMC,
+    NUTS,
+    SGD,
+    SGHMC,
+    Adam,
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    GaussianPrior,
+    MeanField,
+    Momentum,
+    NonFiniteError,
+    Reparameterised,
+    Sampling,
+)
+from bbb_numpy.training.laplace import Laplace
 
 pytestmark = [
     pytest.mark.brief,
@@ -36,23 +45,34 @@ def differs(estimator):
     return OTHER_NOISE if estimator.epochs and not alike else {}
 
 
-@parametrize_with_checks(
-    [  # a habit needs no thousand epochs
-        BayesianMLPRegressor(epochs=30),
-        BayesianMLPClassifier(epochs=20),
-        BayesianMLPRegressor((4,), activation="tanh", inference=Sampling(NUTS(max_depth=3), **FEW)),
-        BayesianMLPClassifier((4,), activation="tanh", inference=Sampling(HMC(path=0.5), **FEW)),
-        BayesianMLPRegressor((4,), epochs=40, inference="ivon"),
-        BayesianMLPClassifier((4,), epochs=40, inference="ivon"),
-        BayesianMLPRegressor((4,), epochs=30, inference="laplace"),
-        BayesianMLPClassifier((4,), epochs=20, inference="laplace"),
-        # enough steps to come from the prior to data, too few for rounding to become another path
-        BayesianMLPRegressor((4,), activation="tanh", inference=Sampling(SGHMC(steps=20), **FEW)),
-        BayesianMLPClassifier((4,), activation="tanh", inference=Sampling(SGHMC(steps=20), **FEW)),
-    ],
-    expected_failed_checks=differs,
+def conformance(*estimators):
+    return parametrize_with_checks(list(estimators), expected_failed_checks=differs)
+
+
+@conformance(  # a habit needs no thousand epochs
+    BayesianMLPRegressor((10,), epochs=30, predict_samples=10),
+    BayesianMLPClassifier((10,), epochs=20, predict_samples=10),
+    BayesianMLPRegressor((4,), activation="tanh", inference=Sampling(NUTS(max_depth=2), **FEW)),
+    BayesianMLPClassifier((4,), epochs=20, inference=Laplace(rounds=1), predict_samples=10),
 )
 def test_every_conformance_check_of_scikit_learn_passes(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@conformance(
+    BayesianMLPRegressor(epochs=30),
+    BayesianMLPClassifier(epochs=20),
+    BayesianMLPClassifier((4,), activation="tanh", inference=Sampling(HMC(path=0.5), **FEW)),
+    BayesianMLPRegressor((4,), epochs=40, inference="ivon"),
+    BayesianMLPClassifier((4,), epochs=40, inference="ivon"),
+    BayesianMLPRegressor((4,), epochs=30, inference="laplace"),
+    BayesianMLPClassifier((4,), epochs=20, inference="laplace"),
+    # enough steps to come from the prior to data, too few for rounding to become another path
+    BayesianMLPRegressor((4,), activation="tanh", inference=Sampling(SGHMC(steps=20), **FEW)),
+    BayesianMLPClassifier((4,), activation="tanh", inference=Sampling(SGHMC(steps=20), **FEW)),
+)
+def test_so_does_each_of_every_other_inference(estimator, check):
     check(estimator)
 
 
@@ -159,7 +179,8 @@ def test_bad_data_are_named_and_change_nothing(method, x, y, message):
 
 def test_divergence_keeps_the_last_finite_epoch_or_an_earlier_fit():
     x, y = numbers()
-    explodes = {"batch_size": 4, "optimizer": SGD(1e-4, StepDecay(every=2, factor=1e80))}
+    rising = SGD(1e-4, lambda epoch, epochs: 1e80 ** (epoch // 2))
+    explodes = {"batch_size": 4, "optimizer": rising}
     model = regressor(epochs=5, **explodes)
     with pytest.raises(NonFiniteError, match="in epoch 2"):
         model.fit(x, y)

@@ -11,11 +11,11 @@ from html import unescape
 import pytest
 import sklearn
 
-from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
-from bbb_numpy.gradients.catalogue import ACTIVATIONS, KL_WEIGHTS, PRIORS, WARM_UPS
-from bbb_numpy.learners.inference import INFERENCES
+from bbb_numpy import Adam, BayesianMLPClassifier, BayesianMLPRegressor, Cosine
+from bbb_numpy.learners.base import Learner
+from bbb_numpy.learners.inference import inferences
 from bbb_numpy.learners.plan import DEFAULTS, FASTER, FEW, MOST, OF_CLASSES, OF_MANY, PASS, SOME
-from bbb_numpy.training.optimizers import Adam, Cosine
+from bbb_numpy.registry import ACTIVATIONS, KL_WEIGHTS, OPTIMIZERS, PRIORS, WARM_UPS
 
 LEARNERS = [BayesianMLPRegressor, BayesianMLPClassifier]
 pytestmark = pytest.mark.brief
@@ -83,7 +83,8 @@ def test_the_names_that_are_told_are_those_that_there_are():
     types = {name: f"{type_} {text}" for name, (type_, text) in documented(LEARNERS[0]).items()}
     for name, table in {
         "activation": ACTIVATIONS,
-        "inference": INFERENCES,
+        "inference": inferences(),
+        "optimizer": OPTIMIZERS,
         "kl_weights": KL_WEIGHTS,
         "kl_warm_up": WARM_UPS,
     }.items():
@@ -103,6 +104,14 @@ def test_help_and_scikit_learns_table_show_what_a_parameter_means(learner):
         assert (f"{name}: {type_}<br><br>{text[:20]}" in table) == tells, name
 
 
+def test_without_docstrings_a_learner_has_none(monkeypatch):
+    monkeypatch.setattr(Learner, "__doc__", None)
+    for text in (None, "A learner.\n{parameters of Learner}"):
+        bare = type("Bare", (BayesianMLPRegressor,), {"__doc__": text})
+        assert (bare().epochs, bare.__doc__) == (None, text)
+
+
+@pytest.mark.slow
 def test_without_docstrings_there_are_learners():
     code = (
         "from bbb_numpy import BayesianMLPRegressor as R, BayesianMLPClassifier as C;"

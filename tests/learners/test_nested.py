@@ -10,18 +10,23 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bbb_numpy.learners.classifier import BayesianMLPClassifier
-from bbb_numpy.learners.inference import Sampling
+from bbb_numpy import (
+    NUTS,
+    SGD,
+    Adam,
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    Cosine,
+    FreeEnergy,
+    GaussianLikelihood,
+    GaussianPrior,
+    LaplacePrior,
+    LinearWarmUp,
+    PointMass,
+    Sampling,
+    ScaleMixturePrior,
+)
 from bbb_numpy.learners.plan import DEFAULTS, OF_CLASSES
-from bbb_numpy.learners.regressor import BayesianMLPRegressor
-from bbb_numpy.model.kl_weights import LinearWarmUp
-from bbb_numpy.model.objectives import FreeEnergy
-from bbb_numpy.parts.likelihoods import GaussianLikelihood
-from bbb_numpy.parts.mixture import ScaleMixturePrior
-from bbb_numpy.parts.posteriors import PointMass
-from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
-from bbb_numpy.sampling.mcmc import NUTS
-from bbb_numpy.training.optimizers import SGD, Adam, Cosine, StepDecay
 
 pytestmark = pytest.mark.brief
 
@@ -58,7 +63,7 @@ def test_what_stands_for_no_part_has_no_fields():
         assert absent not in BayesianMLPRegressor(**given).get_params()
 
 
-MIXTURE, SGD_STEPS = ScaleMixturePrior(0.25, 1.0, 0.1), {"optimizer__schedule": StepDecay()}
+MIXTURE, SGD_STEPS = ScaleMixturePrior(0.25, 1.0, 0.1), {"optimizer__schedule": Cosine()}
 
 
 @pytest.mark.parametrize(
@@ -73,8 +78,8 @@ MIXTURE, SGD_STEPS = ScaleMixturePrior(0.25, 1.0, 0.1), {"optimizer__schedule": 
         ({}, {"likelihood__learn": False}, "likelihood", GaussianLikelihood(0.1)),
         ({}, {"optimizer__learning_rate": 0.5, "optimizer__schedule__final": 0.1}, "optimizer",
          Adam(0.5, schedule=Cosine(0.1))),
-        ({"optimizer": SGD()}, SGD_STEPS | {"optimizer__schedule__every": 7}, "optimizer",
-         SGD(schedule=StepDecay(7))),
+        ({"optimizer": SGD()}, SGD_STEPS | {"optimizer__schedule__final": 0.2}, "optimizer",
+         SGD(schedule=Cosine(0.2))),
         ({}, {"objective__beta": 0.5}, "objective", FreeEnergy(0.5)),
         ({}, {"kl_warm_up__share": 0.25}, "kl_warm_up", LinearWarmUp(0.25)),
         ({"inference": "map"}, {"inference__mu_scale": 1.0}, "inference", PointMass(1.0)),

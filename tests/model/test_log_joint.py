@@ -12,10 +12,10 @@ from problems import COMPLEX_STEP, relative_error
 from scipy import stats
 
 from bbb_numpy import MLP, MeanField, Model, Reparameterised, prove
-from bbb_numpy.gradients.catalogue import CHECKED_LIKELIHOODS, CHECKED_PRIORS
 from bbb_numpy.model import log_joint
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
+from bbb_numpy.registry import CHECKED_LIKELIHOODS, CHECKED_PRIORS
 
 HYPERPRIORS = {"prior_log_scale": HalfCauchy(0.5), "log_noise": HalfNormal(0.3)}
 OTHERS = LogNormal(width=0.5)  # a binary fraction: exact proofs take no other constants

@@ -10,10 +10,10 @@ from scipy import special, stats
 from scipy.integrate import cumulative_trapezoid
 
 from bbb_numpy import GaussianLikelihood
-from bbb_numpy.gradients.catalogue import CHECKED_LIKELIHOODS
 from bbb_numpy.numeric.elementary import LOG_2PI, softplus
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
+from bbb_numpy.registry import CHECKED_LIKELIHOODS
 
 LIKELIHOODS = {name: one for name, one in CHECKED_LIKELIHOODS.items() if one.target_kind == "real"}
 

@@ -19,7 +19,6 @@ from scipy.integrate import cumulative_trapezoid
 
 from bbb_numpy import MLP, Adam, CategoricalLikelihood, GaussianPrior, MeanField, Model
 from bbb_numpy.combinations import Case, prove_case
-from bbb_numpy.gradients.catalogue import CHECKED_PRIORS
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.numeric.buffers import Buffers
@@ -27,6 +26,7 @@ from bbb_numpy.numeric.elementary import LOG_2PI
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.parts.priors import CentredGaussianPrior, LaplacePrior
+from bbb_numpy.registry import CHECKED_PRIORS
 
 SIZES = (1, 2, 1)  # 7 weights
 PRIORS = {name: prior.for_network(SIZES) for name, prior in CHECKED_PRIORS.items()}
@@ -56,7 +56,12 @@ def test_every_density_integrates_to_one_and_has_the_stated_deviation(name):
     density = np.exp(0.5 * log_density(prior, both)) * SLOPE
     assert np.trapezoid(density, STRETCHED) == pytest.approx(1.0, abs=1e-8)
     variance = np.trapezoid(density * GRID**2, STRETCHED)
-    assert prior.deviation(params) == pytest.approx(np.sqrt(variance), rel=1e-7)
+    if np.isinf(prior.deviation(params)):  # the integral grows with the place where it ends
+        inside = np.abs(GRID) < 1e6
+        variance_inside = np.trapezoid((density * GRID**2)[inside], STRETCHED[inside])
+        assert variance > 1e4 * variance_inside
+    else:
+        assert prior.deviation(params) == pytest.approx(np.sqrt(variance), rel=1e-7)
 
 
 @pytest.mark.parametrize("name", PRIORS)

@@ -8,15 +8,15 @@ from problems import examples, seeds
 from purity import Pass, blank, faults
 
 from bbb_numpy import MLP
-from bbb_numpy.gradients.catalogue import (
-    CHECKED_LIKELIHOODS,
-    CHECKED_POSTERIORS,
-    CHECKED_PRIORS,
-)
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts import network
 from bbb_numpy.parts.activations import ACTIVATIONS
 from bbb_numpy.parts.posteriors import PointMass
+from bbb_numpy.registry import (
+    CHECKED_LIKELIHOODS,
+    CHECKED_POSTERIORS,
+    CHECKED_PRIORS,
+)
 
 SIZES = [(2, 3, 1), (1, 2), (3, 2, 2, 2), (2, 2)]
 DTYPES = st.sampled_from([np.float32, np.float64])

@@ -22,9 +22,9 @@ from bbb_numpy import (
     StudentTLikelihood,
     StudentTPrior,
 )
-from bbb_numpy.gradients.catalogue import CHECKED_LIKELIHOODS
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal, check_hyperpriors
+from bbb_numpy.registry import CHECKED_LIKELIHOODS
 
 SIZES = (2, 3, 1)
 

@@ -16,9 +16,9 @@ from bbb_numpy import (
     training,
 )
 from bbb_numpy.combinations import prove_case
-from bbb_numpy.gradients.catalogue import CHECKED_LIKELIHOODS, ESTIMATORS
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.layout import Layout
+from bbb_numpy.registry import CHECKED_LIKELIHOODS, ESTIMATORS
 
 
 def case(likelihood, seed, samples=2, rows=4, targets=3, each=False):

@@ -6,7 +6,7 @@ import io
 import posixpath
 import re
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ PLAIN = "bbb_numpy/plain.py"
 PACKAGES = ("bbb_numpy", "exactgrad", "bbb_studies", "bbb_course")
 # The families in the order of the document, and how many equations each has (None: any number).
 FAMILIES = {"K": 44, "R": 10, "W": 6, "M": 22, "G": 8, "D": None}
+EXAMPLE = "D999"  # of the guides in CONTRIBUTING.md, and of no equation ever
 MARK = "pytest.mark.equation"
 MOST_CLAIMS = 12  # equations on one test: it fails when any of them is wrong
 ANCHOR = re.compile(r'<a id="([a-z]\d+)"></a>')
@@ -40,15 +41,22 @@ class Link(NamedTuple):
     target: str
 
 
+def outside(markdown: str) -> Iterator[tuple[str, bool]]:
+    """Yield each line of `markdown`, and whether it stands outside fenced blocks."""
+    fence = ""
+    for line in markdown.splitlines():
+        opening = re.match(r"\s*(`{3,})", line)
+        yield line, not (fence or opening)
+        if opening and not fence:
+            fence = opening[1]
+        elif opening and line.strip() == fence:
+            fence = ""
+    assert not fence, f"a {fence} fence is never closed"
+
+
 def outside_fences(markdown: str) -> list[str]:
     """Return the lines of `markdown`, those of fenced blocks blanked."""
-    lines, inside = [], False
-    for line in markdown.splitlines():
-        fence = line.lstrip().startswith("```")
-        lines.append("" if inside or fence else line)
-        inside ^= fence
-    assert not inside, "a ``` fence of derivations.md is never closed"
-    return lines
+    return [line if free else "" for line, free in outside(markdown)]
 
 
 def entries(markdown: str, page: str = "derivations.md") -> list[Entry]:
@@ -82,6 +90,9 @@ def from_root(markdown: str, page: str) -> str:
     return re.sub(r"\]\(([^()\s]+)\)", one, markdown)
 
 
+parsed = cache(ast.parse)  # the same files are read for links, tags, marks and the site
+
+
 def found(source: str, name: str) -> list[ast.AST]:
     """Return the module and what the dotted `name` leads through in it; [] if it is not there."""
     way: list[ast.AST] = [parsed(source)]
@@ -94,9 +105,6 @@ def found(source: str, name: str) -> list[ast.AST]:
         else:
             return []
     return way
-
-
-parsed = cache(ast.parse)  # many links lead into few modules
 
 
 def link_problems(markdown: str) -> list[str]:
@@ -145,9 +153,13 @@ def links(markdown: str) -> list[Link]:
 def anchors(markdown: str) -> set[str]:
     """Return the names that GitHub gives to the headings of `markdown`."""
     titles = [re.match(r"#+ (.*)", line) for line in outside_fences(markdown)]
-    kept = (re.sub(r"[^\w\- ]", "", title[1].strip().lower()) for title in titles if title)
     named = re.findall(r'<a id="([\w-]+)"></a>', markdown)
-    return {slug.replace(" ", "-") for slug in kept} | set(named)
+    return {slug(title[1]) for title in titles if title} | set(named)
+
+
+def slug(title: str) -> str:
+    """Return the name that GitHub gives to a heading."""
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
 
 
 def heading_in_jupyter(title: str) -> str:
@@ -187,12 +199,20 @@ def tags_in(text: str, families: Iterable[str]) -> set[str]:
 def prose(source: str) -> str:
     """Return the docstrings and comments of Python `source`, without code, quotes, directives."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, documented)]
-    parts = [ast.get_docstring(node) or "" for node in nodes]
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            parts.append(re.sub(r"noqa\b.*", "", token.string))
-    return "\n".join(VERBATIM.sub(" ", part) for part in parts)
+    nodes = [node for node in ast.walk(parsed(source)) if isinstance(node, documented)]
+    parts = [VERBATIM.sub(" ", ast.get_docstring(node) or "") for node in nodes]
+    return "\n".join([*parts, *(text for _, _, text in comments(source))])
+
+
+@cache
+def comments(source: str) -> list[tuple[int, int, str]]:
+    """Return row, column and words of the comments of Python `source`, as `prose` has them."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return [
+        (*token.start, VERBATIM.sub(" ", re.sub(r"noqa\b.*", "", token.string)))
+        for token in tokens
+        if token.type == tokenize.COMMENT
+    ]
 
 
 def names_of(tree: ast.Module) -> dict[str, ast.expr]:
@@ -213,7 +233,7 @@ def claims(source: str) -> dict[str, set[str]]:
     """
     if MARK not in source:
         return {}
-    tree = ast.parse(source)
+    tree = parsed(source)
     named, found = names_of(tree), {}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -249,8 +269,9 @@ LARGEST_PAGE = 64_000  # bytes that are read in one sitting
 
 
 def package_files() -> list[Path]:
-    """Return the Python files of all packages."""
-    return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    """Return the Python files of all packages but the solutions of exercises."""
+    files = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    return [path for path in files if "solutions" not in path.parts]
 
 
 @cache

@@ -1,44 +1,64 @@
-"""Write what follows from the code: ``make generated`` after adding a part or an equation.
+"""Write what follows from the code: ``make generated`` after a change of a part or an equation.
 
-signatures.txt, proofs.md, the names of parts in docs/using.md, and the activations that MLP names.
-A test compares each.
+signatures.txt, proofs.md, the names in docs/using.md and those that docstrings list. A test
+compares each.
 """
 
 import re
 import runpy
 import sys
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from bbb_numpy.gradients import catalogue  # noqa: E402
+from bbb_numpy.learners.inference import inferences  # noqa: E402
+from bbb_numpy.registry import FAMILIES  # noqa: E402
 
-TABLES = {
-    "prior": catalogue.PRIORS,
-    "likelihood": catalogue.LIKELIHOODS,
-    "activation": catalogue.ACTIVATIONS,
+WIDTH = 100
+NAMES = {family: tuple(entries.named) for family, entries in FAMILIES.items()}
+ROWS = {  # of the table of parts
+    **{name: NAMES[name] for name in ("prior", "likelihood", "activation", "optimizer")},
+    "inference": tuple(inferences()),
+    "objective": tuple(name for name in NAMES["objective"] if name not in inferences()),
+    "gradient_estimator": NAMES["estimator"],
+    "kl_weights, kl_warm_up": (*NAMES["kl_weights"], *NAMES["kl_warm_up"]),
 }
+LISTS = {**NAMES, "inference": tuple(inferences()), "family": tuple(FAMILIES)}
 
 
 def with_parts(text):
-    """Return docs/using.md with every name of `TABLES` in its row."""
-    for part, table in TABLES.items():
+    """Return docs/using.md with the names that there are, and no other, in each of its `ROWS`."""
+    for part, names in ROWS.items():
         (row,) = re.findall(rf"^\| {part} \|.*$", text, re.MULTILINE)
-        missing = "".join(f", `{name}`" for name in table if f"`{name}`" not in row)
-        text = text.replace(row, row.removesuffix(" |") + missing + " |")
+        listed = re.findall(r"`([\w-]+)`", row)
+        new = row
+        for name in set(listed) - set(names):
+            new = re.sub(rf", `{name}`|`{name}`, ", "", new, count=1)
+        missing = "".join(f", `{name}`" for name in names if name not in listed)
+        text = text.replace(row, new.removesuffix(" |") + missing + " |")
     return text
 
 
-def with_activations(text):
-    """Return the source of MLP with every activation in its docstring."""
-    names = ", ".join(f"'{name}'" for name in catalogue.ACTIVATIONS)
-    return re.sub(r"activation : \{[^}]*\}", f"activation : {{{names}}}", text)
+def with_names(text):
+    """Return a module whose docstrings list, in "One of ...", the names that there are."""
+    for argument, names in LISTS.items():
+        sentence = f"One of {', '.join(map(repr, names))}."
+
+        def told(block, sentence=sentence):
+            indent = f"{block[1]}    "
+            lines = textwrap.wrap(sentence, WIDTH - len(indent), break_on_hyphens=False)
+            return block[0].partition("\n")[0] + "".join(f"\n{indent}{one}" for one in lines) + "\n"
+
+        block = rf"^( +){argument} : [^\n]*\n +One of '[^.]*\.\n"
+        text = re.sub(block, told, text, flags=re.MULTILINE)
+    return text
 
 
 GENERATED = {
     "docs/using.md": with_parts,
-    "bbb_numpy/parts/network.py": with_activations,
+    **{path.relative_to(ROOT).as_posix(): with_names for path in ROOT.glob("bbb_numpy/**/*.py")},
 }
 
 
@@ -46,7 +66,9 @@ def write():
     """Write all of them."""
     for name, made in GENERATED.items():
         path = ROOT / name
-        path.write_text(made(path.read_text("utf-8")), "utf-8")
+        before = path.read_text("utf-8")
+        if (text := made(before)) != before:
+            path.write_text(text, "utf-8")
     for script in ("signatures", "proofs"):
         runpy.run_path(str(Path(__file__).with_name(f"{script}.py")), run_name="__main__")
 

@@ -5,10 +5,8 @@ test of derivations/; test_proofs.py says when that is due.
 """
 
 import ast
-import io
 import re
 import sys
-import tokenize
 from collections.abc import Iterator
 from functools import cache
 from operator import itemgetter
@@ -16,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    sys.path[:0] = [str(Path(__file__).resolve().parents[up]) for up in (2, 1)]
 
-from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA, VALUES
+from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA
 from project.book import (
     ANCHOR,
     DEFINED,
@@ -31,10 +29,11 @@ from project.book import (
     Entry,
     Link,
     claims,
+    comments,
     notebooks,
     outside_fences,
     package_files,
-    prose,
+    parsed,
     tags_in,
     textbook_tags,
 )
@@ -86,6 +85,7 @@ class Proof(NamedTuple):
     test: str
 
 
+@cache
 def titles(markdown: str) -> dict[str, tuple[str, str]]:
     """Return the statement of each equation, and its anchor or that of its heading.
 
@@ -117,7 +117,7 @@ def tagged(path: Path) -> Iterator[tuple[str, int, Code]]:
     In a comment, with the line of code before it, or in the docstring of a definition.
     """
     source, where = path.read_text("utf-8"), path.relative_to(ROOT).as_posix()
-    named: list[tuple[str, Any]] = [("", ast.parse(source))]
+    named: list[tuple[str, Any]] = [("", parsed(source))]
     for name, node in named:  # which grows
         named += [
             (f"{name}.{inner.name}".lstrip("."), inner)
@@ -125,15 +125,13 @@ def tagged(path: Path) -> Iterator[tuple[str, int, Code]]:
             if isinstance(inner, ast.FunctionDef | ast.ClassDef)
         ]
     lines = source.splitlines()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            around = [n for n, d in named[1:] if d.lineno <= row <= d.end_lineno]
-            tags = tags_in(prose(token.string), FAMILIES)
-            for tag in tags:
-                inside = max(around, key=lambda name: name.count("."), default="")
-                line = lines[row - 1][:column].strip()
-                yield tag, len(tags), Code(where, inside, line if re.search(r"\w", line) else "")
+    for row, column, words in comments(source):
+        around = [n for n, d in named[1:] if d.lineno <= row <= d.end_lineno]
+        tags = tags_in(words, FAMILIES)
+        for tag in tags:
+            inside = max(around, key=lambda name: name.count("."), default="")
+            line = lines[row - 1][:column].strip()
+            yield tag, len(tags), Code(where, inside, line if re.search(r"\w", line) else "")
     for name, node in named:
         tags = tags_in(VERBATIM.sub(" ", ast.get_docstring(node) or ""), FAMILIES)
         for tag in tags:
@@ -171,11 +169,25 @@ def practice() -> dict[str, list[Link]]:
             name = next(name for name, tags in parts.items() if tag in tags)
             found[tag].append(Link(f"notebook {Path(path).name[:2]}", f"{path}#{name}".rstrip("#")))
     for chapter, some in chapters().items():
+        target = f"exercises/README.md#e{int(chapter[:2])}"
         for number, one in enumerate(some, 1):
             for tag in one.tags:
-                target = f"exercises/{chapter}/{number}_{one.name}.py"
                 found[tag].append(Link(f"exercise {chapter[:2]}/{number}", target))
     return found
+
+
+def textbook_proofs() -> dict[str, tuple[str, str]]:
+    """Return, for each tag of tests/textbook.py, how and where all of a family are compared."""
+    import textbook
+
+    from bbb_numpy.registry import FAMILIES as REGISTRY
+
+    family = dict.fromkeys(textbook_tags(), "objective")
+    for name, table in textbook.TABLES.items():
+        for formula in table.values():
+            family |= dict.fromkeys(tags_in(formula.__doc__ or "", FAMILIES), name)
+    split = {name: tuple(REGISTRY[name].checked_by.split(", ")) for name in set(family.values())}
+    return {tag: split[name] for tag, name in family.items()}
 
 
 @cache
@@ -189,8 +201,9 @@ def proofs() -> dict[str, list[Proof]]:
                 found.setdefault(tag, []).append(Proof("algebra", where, test))
     exactly = {**EXACT_ARITHMETIC, **ENUMERATION}
     places = {tag: place for tag, (_, place) in NOT_ALGEBRA.items() if tag not in exactly}
-    for tag in sorted(textbook_tags() - set(EXACT_ARITHMETIC)):  # proved with the catalogue
-        found.setdefault(tag, []).append(Proof("exact arithmetic", *VALUES.split("::")))
+    for tag, (kind, test) in sorted(textbook_proofs().items()):
+        if tag not in EXACT_ARITHMETIC:
+            found.setdefault(tag, []).append(Proof(kind, *test.split("::")))
     for kind, tests in (
         ("exact arithmetic", EXACT_ARITHMETIC),
         ("enumeration", ENUMERATION),

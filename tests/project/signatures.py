@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FILE = Path(__file__).with_suffix(".txt")
 FOLDERS = ("numeric", "parts", "model", "gradients", "training", "sampling", "evaluation",
            "learners", "plots", "data")  # fmt: skip
-ALONE = ("bbb_numpy.plain", "bbb_numpy.combinations", "exactgrad.gradcheck", "exactgrad.proofs",
-         "exactgrad.derivatives")  # fmt: skip
+ALONE = ("bbb_numpy.plain", "bbb_numpy.registry", "bbb_numpy.combinations", "exactgrad.gradcheck",
+         "exactgrad.proofs", "exactgrad.derivatives")  # fmt: skip
 
 
 def parameters(public: Any) -> str:

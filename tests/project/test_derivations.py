@@ -9,6 +9,7 @@ from project.book import (
     DEFINED,
     DOCUMENT,
     ENTRIES,
+    EXAMPLE,
     FAMILIES,
     LARGEST_PAGE,
     MOST_CLAIMS,
@@ -31,7 +32,7 @@ from project.proofs import titles
 
 def test_every_equation_has_exactly_one_entry_and_the_report_is_one_page_in_its_order() -> None:
     for family, count in FAMILIES.items():
-        numbers = [int(tag[1:]) for tag in DEFINED if tag[0] == family]
+        numbers = [int(tag[1:]) for tag in DEFINED if tag[0] == family and tag != EXAMPLE]
         assert sorted(numbers) == list(range(1, (count or len(numbers)) + 1)), family
     assert {tag[0] for tag in DEFINED} == set(FAMILIES)
     assert [entry.tag for entry in entries(TEXT)] == [f"K{number}" for number in range(1, 45)]
@@ -62,17 +63,18 @@ def test_a_page_is_read_in_one_sitting_and_leads_to_the_next() -> None:
 
 def test_a_chapter_and_its_exercises_lead_to_each_other() -> None:
     page = from_root((ROOT / "exercises/README.md").read_text("utf-8"), "exercises/README.md")
-    table = "\n".join(line for line in page.splitlines() if line.startswith("| ["))
+    table = "\n".join(line for line in page.splitlines() if line.startswith("| <a id"))
     rows = [link for link in links(table) if link.target != "derivations/errata.md"]
-    folders = {f"exercises/{path.name}" for path in ROOT.glob("exercises/[0-9]*")}
+    solutions = "bbb_course/solutions"
+    folders = {f"{solutions}/{path.name}" for path in ROOT.glob(f"{solutions}/[0-9]*")}
     assert {link.target for link in rows} - set(PAGES) == folders
-    folder = ""
+    row = ""
     for link in rows:
         if link.target in folders:
-            folder = link.target
-        elif link.target in PAGES:
+            row = f"exercises/README.md#e{int(link.text[:2])}"
+        else:
             led = {each.target for each in links(PAGES[link.target])}
-            assert folder in led, f"{link.target} does not lead to {folder}"
+            assert row in led, f"{link.target} does not lead to {row}"
 
 
 @pytest.mark.parametrize("carried", [tags_in_code, marked_tags])

@@ -17,6 +17,7 @@ from bbb_numpy.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
+PACKAGES = ("exactgrad", "bbb_numpy", "bbb_studies", "bbb_course")
 LARGEST = 3_000_000  # bytes; the notebooks alone are more
 LEFT_BEHIND = (".*", "build", "dist", "*.egg-info", "__pycache__", "report", "reproduced")
 EXTRAS = ["sklearn", "scipy", "pandas", "dask", "arviz", "autograd", "hypothesis", "pytest"]
@@ -79,19 +80,15 @@ def files(archive_or_wheel):
         return {m.name.partition("/")[2] for m in archive.getmembers() if m.isfile()}
 
 
-def sources(folder):
-    return {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.py")}
+def sources(folder, pattern="*.py"):
+    found = (path.relative_to(ROOT) for path in (ROOT / folder).rglob(pattern) if path.is_file())
+    return {path.as_posix() for path in found if "__pycache__" not in path.parts}
 
 
 def packaged():
-    """The files of the four packages, and the module with the former name of pytest's plugin."""
-    packages = ("exactgrad", "bbb_numpy", "bbb_studies", "bbb_course")
-    typed = {f"{package}/py.typed" for package in packages}
-    return (
-        set.union(*map(sources, packages))
-        | typed
-        | {"bbb_course/bugs.json", "bbb_course/cards.json"}
-    )
+    """Every file of the four packages, and the module with the former name of pytest's plugin."""
+    files = set().union(*(sources(package, "*") for package in PACKAGES))
+    return files | {"bbb_numpy_pytest.py"}
 
 
 def test_the_wheel_holds_the_packages_and_nothing_else(built):
@@ -108,10 +105,10 @@ def test_the_archive_holds_packages_tests_and_derivations_and_no_results(built):
     assert found - made == (
         packaged()
         | sources("tests")
-        | sources("exercises")
-        | {path.relative_to(ROOT).as_posix() for path in ROOT.glob("exercises/**/*.md")}
+        | {"exercises/README.md", "exercises/measure_cards.py"}
         | texts
-        | {f"{path.parent.name}/{path.name}" for path in ROOT.glob("d*/*.md")}
+        | {path.relative_to(ROOT).as_posix() for path in ROOT.glob("d*/*.md")}
+        | sources("tests", "former_page.md")
         | {"setup.cfg", "pyproject.toml", "Makefile", "MANIFEST.in", "LICENSE", "CITATION.cff"}
     )
     assert built[0].stat().st_size < LARGEST
@@ -134,5 +131,10 @@ def test_the_wheel_works_with_the_plain_dependencies_alone(built, tmp_path):
     run(python, "-W", "error", "-c", code, cwd=tmp_path)
     said = run(programs / "bbb-numpy", "gradcheck", "--exact", "--plain", cwd=tmp_path)
     assert "every gradient of plain.py is proved\n" in said
+    said = run(programs / "bbb-numpy", "grade", "--copy", "exercises", "02", cwd=tmp_path)
+    assert "templates written: 6" in said
+    (tmp_path / "square.py").write_text("def square(w):\n    return w @ w, 2 * w\n")
+    said = run(programs / "exactgrad", "square.py::square", "--theta", "2", cwd=tmp_path)
+    assert said == "proved: all 2 derivatives are exact\n"
     installed = json.loads(run(python, "-m", "pip", "list", "--format", "json", cwd=tmp_path))
     assert {"numpy", "matplotlib", "tqdm"} <= {package["name"] for package in installed}

@@ -21,6 +21,7 @@ def test_ones_own_training_loop_and_the_library_s_learn_the_function():
     names = run("Your own training loop")
     for last in (sum(names["costs"][-4:]), names["training"].history[-1].objective):
         assert last < 0.5 * sum(names["costs"][:4])
+    assert names["training"].stopped == "early stopping"
     assert np.abs(names["found"].mean - np.sin(3 * names["x"])).mean() < 0.1
 
 

@@ -1,15 +1,22 @@
 """Every page that people read: its links lead somewhere, its examples print what they show."""
 
+import ast
+import doctest
+import re
+
 import pytest
 from project.book import ROOT, complaints, from_root, link_problems
 
 PAGES = [
     path.relative_to(ROOT).as_posix()
-    for pattern in ("*.md", "docs/*.md", "derivations/*.md", "exercises/**/*.md", "benchmarks/*.md",
-                    "site/*.md")
+    for pattern in ("*.md", "docs/*.md", "derivations/*.md", "exercises/*.md", "benchmarks/*.md",
+                    "site/*.md", "bbb_course/solutions/*.md")
     for path in sorted(ROOT.glob(pattern))
 ]  # fmt: skip
 EXAMPLES = [page for page in PAGES if "```python\n>>>" in (ROOT / page).read_text("utf-8")]
+TRAINING = {  # pages whose examples train for seconds
+    "site/symptoms.md", "derivations/correlated-posteriors.md", "derivations/training.md"
+}  # fmt: skip
 
 
 def text(page: str) -> str:
@@ -22,10 +29,31 @@ def test_every_link_leads_to_something(page: str) -> None:
     assert not problems, "\n" + "\n".join(problems)
 
 
-@pytest.mark.parametrize("page", EXAMPLES)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] * (page in TRAINING)) for page in EXAMPLES],
+)
 def test_the_examples_print_what_they_say(page: str) -> None:
     said = complaints(text(page))
     assert not said, said
+
+
+def test_the_examples_of_symptoms_that_train_nothing_print_what_they_say() -> None:
+    opening, *sections = text("site/symptoms.md").split("\n## ")
+    some = [part for part in sections if part.split("\n")[0] in ("nan", "KL scaled wrongly")]
+    said = complaints("\n".join([opening, *some]))
+    assert len(some) == 2
+    assert not said, said
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_example_is_python_and_what_it_imports_exists(page: str) -> None:
+    for block in re.findall(r"^```python\n(.*?)^```$", text(page), re.DOTALL | re.MULTILINE):
+        prompts = doctest.DocTestParser().get_examples(block)
+        tree = ast.parse("".join(each.source for each in prompts) or block)
+        imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        imports = [node for node in imports if not getattr(node, "level", 0)]  # of the package
+        exec(compile(ast.Module(imports, []), page, "exec"), {})
 
 
 def test_the_pages_that_have_examples_are_found() -> None:

@@ -2,7 +2,7 @@
 
 from derivations.other_proofs import ENUMERATION, EXACT_ARITHMETIC, NOT_ALGEBRA
 from project.book import DEFINED, ENTRIES, ROOT, Entry, claims, textbook_tags
-from project.proofs import PAGE, Proof, codes, page, proofs
+from project.proofs import PAGE, Proof, codes, page, proofs, textbook_proofs
 
 KINDS = ("algebra", "exact arithmetic", "enumeration", "checked")
 
@@ -21,7 +21,7 @@ def problems(entry: Entry, found: list[Proof]) -> list[str]:
     for proof in found:
         if proof.kind not in KINDS:
             wrong.append(f"{proof.kind} is no kind of proof")
-        by_name = proof.path == "tests/gradients/test_exact.py" and entry.tag in textbook_tags()
+        by_name = f"{proof.path}::{proof.test}" in textbook_proofs().get(entry.tag, ())
         if not by_name and not carries(proof.path, proof.test, entry.tag):
             wrong.append(f"{proof.path}::{proof.test} is no test with this tag in its mark")
     return [f"{entry.tag}: {what}" for what in wrong]

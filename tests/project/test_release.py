@@ -1,6 +1,7 @@
 """What is said in several files of a release is said once: version, oldest NumPy, oldest Python."""
 
 import re
+import tomllib
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -46,7 +47,8 @@ def test_the_oldest_python_is_the_same_wherever_it_is_named():
     assert set(re.findall(r"Python >= ([\d.]+\d)", text("README.md") + text("Makefile"))) == {
         oldest
     }
-    assert f"py{oldest.replace('.', '')}" in text("pyproject.toml")
+    ruff = tomllib.loads(text("pyproject.toml"))["tool"]["ruff"]
+    assert ruff["target-version"] == f"py{oldest.replace('.', '')}"
 
 
 def test_only_the_job_that_publishes_may_ask_for_an_identity_and_it_waits_for_the_tests():

@@ -15,7 +15,7 @@ from html.parser import HTMLParser
 from urllib.parse import unquote, urlencode, urlsplit
 
 import pytest
-from project.book import DEFINED, ENTRIES, FAMILIES, ROOT, names_of, tags_in
+from project.book import DEFINED, ENTRIES, FAMILIES, ROOT, names_of, slug, tags_in
 
 SITE = ROOT / "site"
 BROWSER = (ROOT / "tests/project/browser.js").read_text("utf-8")
@@ -106,7 +106,7 @@ def test_every_symptom_of_the_table_has_its_section_and_every_section_its_row():
     text = (SITE / "symptoms.md").read_text("utf-8")
     rows = re.findall(r"^\|.*\(#([\w-]+)\) \|$", text, re.MULTILINE)
     titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
-    assert rows == [pages.anchor(title) for title in titles]
+    assert rows == [slug(title) for title in titles]
 
 
 def test_the_first_page_has_a_moving_picture_a_line_of_code_that_runs_and_four_doors():
@@ -137,6 +137,13 @@ def test_a_file_has_a_line_for_each_of_its_lines_whose_tags_lead_to_their_pages(
         range(1, len(source.splitlines()) + 1)
     )
     assert '<a href="../../tags/k30.html">K30</a>' in shown
+
+
+def test_an_exercise_is_shown_as_students_get_it_without_its_solution(files):
+    page = files["extra/source/bbb_course/solutions/02_free_energy/1_softplus.py.html"]
+    assert "raise</b> NotImplementedError" in page
+    assert "np.log1p" not in page
+    assert "as_dict" in files["extra/source/bbb_course/exercise.py.html"]
 
 
 def test_the_playground_is_shown_below_a_paragraph_that_leads_to_a_preset():

@@ -5,13 +5,15 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from targets import Elsewhere, correlated, same_bits
+from targets import Elsewhere, correlated, same_bits, survives_ctrl_c
 
 import bbb_numpy
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
@@ -29,13 +31,27 @@ START = np.random.default_rng(0).standard_normal((5, 3))
 def network(**options):
     x = np.linspace(-1.0, 1.0, 9)[:, None]
     model = Model(MLP((1, 3, 1), "tanh"), GaussianPrior(learn=True), GaussianLikelihood(0.3, True))
-    settings = {"chains": 5, "groups": 3, "draws": 14, "warm_up": 30, "sampler": NUTS(max_depth=4)}
+    settings = {"chains": 5, "groups": 3, "draws": 8, "warm_up": 16, "sampler": NUTS(max_depth=3)}
     return sample(model, x, np.sin(3 * x), **{**settings, "seed": 0, **options})
 
 
 def hill(target=HILL, **options):
     settings = {"groups": 2, "draws": 20, "warm_up": 30, "sampler": "hmc", "seed": 0}
     return sample_target(target, START, **{**settings, **options})
+
+
+@pytest.fixture
+def one_process(monkeypatch):
+    """A pool of a single process, which starts faster than two and makes the steps of all groups.
+
+    Nothing that happens to it happens to the pool that the other tests share.
+    """
+    start = chains._executor.__wrapped__
+    pool = cache(lambda _: start(1))
+    monkeypatch.setattr(chains, "_executor", pool)
+    yield
+    if pool.cache_info().currsize:
+        pool(2).shutdown(kill_workers=True)
 
 
 # --- groups ----------------------------------------------------------------------------------
@@ -98,7 +114,7 @@ def test_a_run_and_its_generator_stay_as_they_are():
 # --- the same bits ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cores", [2, 3])
+@pytest.mark.parametrize("cores", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_draws_are_the_same_bits_on_one_two_and_three_cores(cores):
     options = {"thin": 2, "dtype": "float32"} if cores == 2 else {}
     same_bits(network(cores=cores, **options), network(cores=1, **options))
@@ -155,16 +171,20 @@ def test_draws_that_only_some_groups_have_are_left_out_and_kept_on_disk(tmp_path
 
 
 @pytest.mark.parametrize(("first", "then"), [(1, 2), (2, 1)])
-def test_a_run_resumes_bit_for_bit_on_another_number_of_cores(first, then, tmp_path, monkeypatch):
-    whole = hill(cores=1, draws=200)
+def test_a_run_resumes_bit_for_bit_on_another_number_of_cores(
+    first, then, tmp_path, monkeypatch, request
+):
+    if first == 2:  # Ctrl-C ends its processes
+        request.getfixturevalue("one_process")
+    whole = hill(cores=1, draws=100)
     with monkeypatch.context() as patch:
         patch.setattr(running, "TURN", 0.01)
         interrupting(patch, *((chains.copy, "deepcopy") if first == 1 else (chains, "_deaf")), 3)
         with pytest.warns(UserWarning, match="the same call goes on"):
-            part = hill(cores=first, draws=200, checkpoint=tmp_path)
+            part = hill(cores=first, draws=100, checkpoint=tmp_path)
     assert not part.finished
     assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
-    same_bits(hill(cores=then, draws=200, checkpoint=tmp_path), whole)
+    same_bits(hill(cores=then, draws=100, checkpoint=tmp_path), whole)
 
 
 SCRIPT = """
@@ -189,26 +209,33 @@ print(len(draws.positions), draws.finished)
 """
 
 
+@contextmanager
 def started(script, *arguments):
-    """A Python of its own, in a group of processes of its own."""
+    """A Python of its own, in a group of processes of its own, of which none is left at the end."""
     roots = [str(Path(bbb_numpy.__file__).parents[1]), str(Path(__file__).parents[1])]
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", script, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(roots)},
         start_new_session=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "setsid"), reason="needs process groups")
 @pytest.mark.parametrize("end", ["ctrl-c", "kill"])
 def test_a_run_that_is_interrupted_or_killed_resumes_on_one_core(end, tmp_path):
-    process = started(SCRIPT, tmp_path, end)
-    if end == "kill":
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "run.npz").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        os.killpg(process.pid, signal.SIGKILL)
-    printed, errors = process.communicate(timeout=60)
+    with started(SCRIPT, tmp_path, end) as process:
+        if end == "kill":
+            deadline = time.monotonic() + 60
+            while not (tmp_path / "run.npz").exists() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            os.killpg(process.pid, signal.SIGKILL)
+        printed, errors = process.communicate(timeout=60)
     if end == "ctrl-c":
         assert printed.endswith("False\n")
         assert "interrupted by user" in errors
@@ -235,15 +262,24 @@ print(all(first.values()) and all(later.values()), signal.pthread_sigmask(signal
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs masks of signals")
+def test_no_process_of_the_pool_that_is_there_hears_ctrl_c():
+    with chains.processes(2) as each:
+        assert all(each(survives_ctrl_c, range(4)))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs masks of signals")
 def test_no_process_hears_ctrl_c_from_its_start_on_nor_those_started_in_its_place():
     """In a new Python, whose first process starts a tracker of resources, which unblocks it."""
-    printed, errors = started(DEAF).communicate(timeout=60)
+    with started(DEAF) as process:
+        printed, errors = process.communicate(timeout=60)
     assert (printed, errors) == ("True set()\n", "")
 
 
 # --- what goes wrong -------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("one_process")
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_the_death_of_a_process_is_an_error_and_the_same_call_goes_on(tmp_path):
     target = Elsewhere(os.getpid(), "dies")
@@ -255,6 +291,7 @@ def test_the_death_of_a_process_is_an_error_and_the_same_call_goes_on(tmp_path):
     same_bits(found, sample_target(target, START, cores=1, **{**options, "checkpoint": None}))
 
 
+@pytest.mark.usefixtures("one_process")
 def test_an_error_of_the_target_is_raised_here_with_the_lines_where_it_was():
     with pytest.raises(ArithmeticError, match="no such density") as error:
         sample_target(

@@ -17,6 +17,7 @@ from targets import (
     correlated,
 )
 
+from bbb_numpy.registry import FAMILIES
 from bbb_numpy.sampling.mcmc import (
     HMC,
     MAMS,
@@ -24,6 +25,7 @@ from bbb_numpy.sampling.mcmc import (
     ChEES,
     GaussianWalk,
     Langevin,
+    LogNormalWalk,
     MetropolisHastings,
 )
 from bbb_numpy.sampling.run import sample, sample_target
@@ -48,10 +50,21 @@ KERNELS = {
     "mams": MAMS(0.4),
     "mams, large steps": MAMS(0.9, 2.0),
 }
+# and what else has a name, but for what rejects nothing
+OTHERS = FAMILIES["sampler"].checked | {
+    name: MetropolisHastings(one)
+    for name, one in FAMILIES["proposal"].checked.items()
+    if not isinstance(one, GaussianWalk | Langevin | LogNormalWalk)
+}
+KERNELS |= {
+    name: one
+    for name, one in OTHERS.items()
+    if name not in (*KERNELS, "mh") and not getattr(one, "unadjusted", False)
+}
 
 
 @pytest.mark.equation("M5", "M6", "M7", "M10")
-@pytest.mark.parametrize("draws", [4000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("draws", [2500, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_exact_draws_stay_exact_draws(kernel, target, draws):
@@ -68,11 +81,11 @@ def compared(found, exact):
 
 
 SAMPLERS = {
-    "mh": {"sampler": "mh", "draws": 1000, "thin": 8},
+    "mh": {"sampler": "mh", "draws": 600, "thin": 8},
     "langevin": {"sampler": MetropolisHastings(Langevin(0.5)), "draws": 700, "thin": 4},
     "hmc": {"sampler": "hmc", "draws": 400},
-    "nuts": {"sampler": "nuts", "draws": 200},
-    "mams": {"sampler": "mams", "draws": 300},
+    "nuts": {"sampler": "nuts", "draws": 120},
+    "mams": {"sampler": "mams", "draws": 200},
 }
 
 

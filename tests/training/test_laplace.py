@@ -6,8 +6,10 @@ from scipy import stats
 
 from bbb_numpy import (
     MLP,
+    Adam,
     BernoulliLikelihood,
     CategoricalLikelihood,
+    Cosine,
     GaussianLikelihood,
     GaussianPrior,
     HeteroscedasticLikelihood,
@@ -15,13 +17,13 @@ from bbb_numpy import (
     LayerwiseGaussianPrior,
     Model,
     PoissonLikelihood,
+    Recipe,
     Reparameterised,
     StudentTLikelihood,
 )
 from bbb_numpy.evaluation import predictive, quantiles
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.network import forward, jvp
-from bbb_numpy.training import Recipe
 from bbb_numpy.training.laplace import (
     COVARIANCES,
     Laplace,
@@ -33,11 +35,10 @@ from bbb_numpy.training.laplace import (
     log_evidence,
     spectrum,
 )
-from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_numpy.training.recipe import Rows
 from exactgrad import prove, prove_jacobian, prove_jvp
 
-NETS = [MLP((1, 3, 1)), MLP((2, 3, 2, 3), "tanh"), MLP((3, 2))]
+NETS = [MLP((1, 3, 1)), MLP((2, 2, 2, 2), "tanh"), MLP((3, 2))]
 LIKELIHOODS = {
     "noise of each output": GaussianLikelihood(0.5, learn=True),
     "fixed noise": GaussianLikelihood(0.5),
@@ -58,7 +59,7 @@ each_covariance = pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("net", NETS, ids=lambda net: str(net.sizes))
 def test_tangents_go_forward_and_jacobians_are_proved(net):
     rng = np.random.default_rng(0)
-    w, x = rng.standard_normal(net.layout.size), rng.standard_normal((4, net.sizes[0]))
+    w, x = rng.standard_normal(net.layout.size), rng.standard_normal((2, net.sizes[0]))
 
     def outputs(w, x):
         return forward(net, w[None], x, Buffers())[0][0]
@@ -87,7 +88,9 @@ def test_the_curvature_of_a_likelihood_is_proved_whatever_y(likelihood):
         return -likelihood.curvature({"log_noise": noise}, f[None, None])[0, 0]
 
     assert prove_jacobian(slope, second, f, y, noise)
-    assert not prove_jacobian(slope, lambda *at: 1.001 * second(*at), f, y, noise)
+    assert second(f, y, noise).any()
+    if isinstance(likelihood, GaussianLikelihood):  # the others take a second each
+        assert not prove_jacobian(slope, lambda *at: 1.001 * second(*at), f, y, noise)
 
 
 def evidence(t, curvature, squares, misfit, rows):
@@ -268,7 +271,9 @@ def test_predictions_are_those_of_the_linear_network(covariance):
 @pytest.mark.equation("D54")
 @each_covariance
 def test_the_outputs_are_proved_to_be_linear_in_the_noise(covariance):
-    source, mu, learned, rows = problem(LIKELIHOODS["noise of each output"], covariance)
+    source, mu, learned, rows = problem(
+        LIKELIHOODS["noise of each output"], covariance, sizes=(1, 1, 2), rows=2
+    )
     _, theta, _ = found(source, mu, learned, rows)
 
     def outputs(eps, theta):

@@ -243,3 +243,6 @@ class Adaptable(Scaled):
     def miss(self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any) -> float:
         """Return what dual averaging is to bring to 0: positive if the step is too large (M11)."""
         return float(wanted - float(np.mean(info.acceptance)))
+
+
+NAMED = {"state": {"Adaptation": Adaptation, "DualAveraging": DualAveraging, "Moments": Moments}}

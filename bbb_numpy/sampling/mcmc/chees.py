@@ -83,6 +83,7 @@ def criterion_slope(
 
     Parameters
     ----------
+    metric : DiagonalMetric or DenseMetric
     begin, end : ndarray (S, D)
         Positions before and after the path, or their distances from each chain's own center:
         of chains in different modes the mean is in no mode, and the way there no measure (D47).
@@ -250,3 +251,6 @@ class ChEES(Adaptable):
         share = 1.0 / min(turn, MEMORY)
         center = state.center + share * (new.position - state.center)
         return Paced(*new, state.turn + 1, slope, center), info
+
+
+NAMED = {"sampler": {"chees": ChEES()}, "state": {"Paced": Paced, "PathLength": PathLength}}

@@ -119,3 +119,6 @@ def accept(
     probability = np.exp(np.minimum(0.0, -error))
     info = Info.of(probability, accepted, ~(error < DIVERGENT), energy, steps)
     return select(accepted, new, old), info
+
+
+NAMED = {"sampler": {"hmc": HMC()}}

@@ -63,6 +63,11 @@ def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Ph
 
     Parameters
     ----------
+    target : callable
+        Returns log density (S,) and gradient (S, D) of positions (S, D).
+    metric : DiagonalMetric or DenseMetric
+    phase : Phase
+        Position and momentum, with log density and gradient there.
     step_size : float or ndarray (S, 1)
         eps; negative for backwards in time.
     """

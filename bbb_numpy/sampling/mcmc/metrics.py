@@ -183,3 +183,6 @@ class Scaled:
     def tuned(self, *tuning: Any) -> Self:
         """Return the same with another step size and metric, and length if it learns one."""
         return replace(self, **dict(zip(self.learned, tuning, strict=False)))  # type: ignore[type-var]
+
+
+NAMED = {"state": {"DenseMetric": DenseMetric, "DiagonalMetric": DiagonalMetric}}

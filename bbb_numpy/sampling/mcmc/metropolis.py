@@ -167,3 +167,13 @@ class MetropolisHastings(Adaptable):
         state = select(accepted, new, state)  # M5
         divergent = np.zeros(len(log_alpha), bool)
         return state, Info.of(np.exp(log_alpha), accepted, divergent, -state.log_density, 1)
+
+
+NAMED = {
+    "sampler": {"mh": MetropolisHastings()},
+    "proposal": {
+        "gaussian-walk": (GaussianWalk(), GaussianWalk(0.8)),
+        "langevin": (Langevin(), Langevin(0.9)),
+        "log-normal-walk": (LogNormalWalk(), LogNormalWalk(0.4)),
+    },
+}

@@ -66,6 +66,7 @@ def kick(metric: Metric, momentum: Array, gradient: Array, step_size: Any) -> tu
 
     Parameters
     ----------
+    metric : DiagonalMetric or DenseMetric
     momentum : ndarray (S, D)
         r^T M^-1 r = 1.
     gradient : ndarray (S, D)
@@ -386,3 +387,9 @@ def excess(errors: Array, size: int, wanted: float) -> float:
     with np.errstate(all="ignore"):
         ratio = float(np.mean(np.square(errors, dtype=float))) / (size * wanted)
     return ratio if ratio < 10.0 else 10.0
+
+
+NAMED = {
+    "sampler": {"mams": MAMS(), "mclmc": MCLMC()},
+    "state": {"Decoherence": Decoherence},
+}

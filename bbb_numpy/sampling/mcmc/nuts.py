@@ -244,3 +244,6 @@ def _turned_round(span: Span, which: Array) -> Span:
     return Span(
         np.where(swap, span.last, span.first), np.where(swap, span.first, span.last), span.total
     )
+
+
+NAMED = {"sampler": {"nuts": NUTS()}}

@@ -115,3 +115,6 @@ def select(take: Array, new: State, old: State) -> State:
         np.where(take, new.log_density, old.log_density),
         np.where(take[:, None], new.gradient, old.gradient),
     )
+
+
+NAMED = {"state": {"State": State}}

@@ -212,3 +212,9 @@ def heat(step_size: float, friction: float, square: float, noise: float) -> floa
     its minibatches' error, per dimension and temperature, with :math:`\kappa = \coth(\gamma h/2)`.
     """
     return 0.25 * step_size**2 * (square + noise / tanh(0.5 * friction * step_size))  # D65
+
+
+NAMED = {
+    "sampler": {"sghmc": SGHMC(), "sgld": SGHMC(friction=np.inf)},
+    "state": {"Moving": Moving},
+}

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import textbook
 from scipy import stats
 from targets import Gammas, Gaussian, correlated
 
+from bbb_numpy.registry import FAMILIES
 from bbb_numpy.sampling.mcmc import (
     DiagonalMetric,
     GaussianWalk,
@@ -60,6 +62,43 @@ def test_candidates_and_log_ratios_are_those_of_the_proposal_densities(name):
     b = new.position[:, 0]
     np.testing.assert_allclose(q(a).cdf(b), stats.norm.cdf(z), rtol=1e-10)
     np.testing.assert_allclose(log_ratio, q(b).logpdf(a) - q(a).logpdf(b), rtol=1e-8, atol=1e-8)
+
+
+PROPOSALS = FAMILIES["proposal"].checked
+
+
+def log_q(proposal, target, old, new):
+    """log q(new|old) (S,) by the textbook."""
+    formula = textbook.of(textbook.PROPOSALS, proposal)
+    return formula(textbook.Numpy, proposal, old, target(old)[1], new).sum(axis=1)
+
+
+@pytest.mark.equation("M6")
+@pytest.mark.parametrize("name", PROPOSALS)
+def test_the_log_ratio_is_that_of_the_textbooks_q(name):
+    proposal, target, rng = PROPOSALS[name], correlated(), np.random.default_rng(0)
+    old = np.exp(rng.standard_normal((50, 3)))  # where a proposal for positive numbers moves, too
+    state = MetropolisHastings(proposal).init(target, old)
+    new, log_ratio = proposal.propose(target, rng, state)
+    right = log_q(proposal, target, new.position, old) - log_q(proposal, target, old, new.position)
+    np.testing.assert_allclose(log_ratio, right, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.equation("M6")
+@pytest.mark.parametrize("name", PROPOSALS)
+@pytest.mark.parametrize("place", [0.3, 2.5])
+def test_candidates_are_drawn_from_the_textbooks_q(place, name):
+    """By the largest distance of two distribution functions, which a right one passes 1 in 1e4."""
+    proposal = PROPOSALS[name]
+    state = MetropolisHastings(proposal).init(NORMAL, np.full((4000, 1), place))
+    drawn = proposal.propose(NORMAL, np.random.default_rng(0), state)[0].position[:, 0]
+    grid = np.linspace(drawn.min() - 1.0, drawn.max() + 1.0, 20_001)
+    with np.errstate(invalid="ignore", divide="ignore"):  # where the proposal never goes
+        old, new = np.full((len(grid), 1), place), grid[:, None]
+        density = np.nan_to_num(np.exp(log_q(proposal, NORMAL, old, new)))
+    below = np.cumsum(density) * (grid[1] - grid[0])
+    assert below[-1] == pytest.approx(1.0, abs=2e-3)
+    assert stats.kstest(drawn, lambda x: np.interp(x, grid, below)).pvalue > 1e-4
 
 
 @pytest.mark.parametrize(("proposal", "best"), [(GaussianWalk(), 0.234), (Langevin(), 0.574)])
