@@ -233,6 +233,10 @@ def test_constants_far_below_1_may_differ_where_the_value_is_small():
     assert prove_same(nothing, lambda z: nothing(z) + 2.0**-40, POINT).verdict == "refuted"
 
 
+def test_values_of_which_twenty_digits_cancel_are_the_same():
+    assert prove_same(lambda z: (z + 2.0**80 - 2.0**80).sum(), lambda z: z.sum(), POINT)
+
+
 def test_values_beyond_all_decimals_are_the_same_by_the_field_alone():
     huge = np.array([1e10])
     assert prove_same(lambda z: np.exp(2 * z)[0], lambda z: (np.exp(z) ** 2)[0], huge).proved
