@@ -167,7 +167,7 @@ def test_help_lists_every_command_each_has_its_own_and_none_waits_for_what_only_
 def test_without_a_command_python_m_prints_the_help():
     run = subprocess.run([sys.executable, "-m", "bbb_numpy"], capture_output=True, text=True)
     assert (run.returncode, run.stdout) == (2, "")
-    assert "usage: bbb-numpy [-h] [--version] COMMAND" in run.stderr
+    assert "usage: bbb-numpy [-h] [--version] [--plugin FILE] COMMAND" in run.stderr
 
 
 TRAINED = ["--epochs", "50", "--batch-size", "60"]  # one draw of noise an epoch
