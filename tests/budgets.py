@@ -43,11 +43,11 @@ def count(node):
 
 def folder(path):
     """Return the row that a path, relative to the root, belongs to; None if it is free."""
-    first, *others = Path(path).parts
-    free = any(Path(path).parts[: len(start)] == start for start in FREE)
-    if not others or free or first.startswith(".") or first in ("build", "dist"):
+    parts = Path(path).parts
+    free = any(parts[: len(start)] == start for start in FREE)
+    if len(parts) < 2 or free or parts[0].startswith(".") or parts[0] in ("build", "dist"):
         return None
-    return f"{first}/{others[0]}" if first in DIVIDED and len(others) > 1 else first
+    return "/".join(parts[:2]) if parts[0] in DIVIDED and len(parts) > 2 else parts[0]
 
 
 def files():

@@ -1,4 +1,4 @@
-"""Data of the studies, made up: prices, cells of income tax, draws; and the mark of real data."""
+"""Data of the studies, made up: prices, income tax, draws, digits; and the mark of real data."""
 
 import os
 
@@ -7,6 +7,7 @@ import pytest
 
 from bbb_studies.data import powerball
 from bbb_studies.data.locate import ENVIRONMENT
+from bbb_studies.data.mnist import MNIST
 from bbb_studies.mullachery import income_tax, sp500
 
 needs_data = pytest.mark.skipif(
@@ -48,3 +49,16 @@ def draws(count, seed=0):
     days = np.datetime64("2014-01-01") + 4 * np.arange(count)
     red = rng.integers(1, 27, count)
     return powerball.Draws(days, white, balls, red)
+
+
+def digits(rows, ink, noise, test=200, seed=0):
+    """Ten patterns of 784 pixels, each image one of them in noise."""
+    rng = np.random.default_rng(seed)
+    patterns = rng.random((10, 784)) < 0.2
+
+    def part(rows):
+        labels = rng.integers(0, 10, rows).astype(np.uint8)
+        images = ink * patterns[labels] + rng.normal(0, noise, (rows, 784))
+        return np.clip(images, 0, 255).astype(np.uint8), labels
+
+    return MNIST(*part(rows), *part(test))

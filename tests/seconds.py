@@ -217,9 +217,9 @@ class Sums:
 
     def pytest_runtest_logreport(self, report):
         if report.when == "teardown":
-            for name, (taken, marked) in report.user_properties:
-                if name == "seconds" and not marked:
-                    self.add(report.nodeid, taken)
+            taken, marked = dict(report.user_properties)["seconds"]
+            if not marked:
+                self.add(report.nodeid, taken)
 
     def add(self, test, taken):
         self.taken[test] = taken

@@ -318,19 +318,27 @@ Part = tuple[str, Array, int, Fraction | None]  # a name, a direction, how many,
 
 
 def parts(asked: Asked, theta: Array, same: bool) -> Iterator[Part]:
-    """Yield what may be wrong: every coordinate of a small theta, else what the field says."""
+    """Yield what may be wrong: every coordinate of a small theta, else what the field says.
+
+    If that is no block it is all of theta: blocks need not have all coordinates.
+    """
     few: Any = range(theta.size)
     if theta.size > SIXTY_DIGITS:
         few = [] if same else _few(asked, theta)
     for j in few:
         yield asked.name(int(j)), (np.arange(theta.size) == j) * 1.0, 1, None
-    for name, part in asked.blocks.items() if not len(few) else ():
-        size = len(range(*part.indices(theta.size)))
-        wrong, factor = (True, None) if same else _asked_twice(asked, theta, part, size)
+    if len(few):
+        return
+    blocks = []
+    for name, part in asked.blocks.items():
+        wrong, factor = (True, None) if same else _asked_twice(asked, theta, part)
         if wrong:
-            direction = np.zeros(theta.size)
-            direction[part] = np.random.default_rng(asked.seed).standard_normal(size)
-            yield name, direction, size, factor
+            blocks.append((name, part, factor))
+    for name, part, factor in blocks or [("theta", slice(None), None)]:
+        size = len(range(*part.indices(theta.size)))
+        direction = np.zeros(theta.size)
+        direction[part] = np.random.default_rng(asked.seed).standard_normal(size)
+        yield name, direction, size, factor
 
 
 def _few(asked: Asked, theta: Array) -> Array:
@@ -353,11 +361,9 @@ def _few(asked: Asked, theta: Array) -> Array:
     return places if len(places) == 1 + bool(det) else places[:0]
 
 
-def _asked_twice(
-    asked: Asked, theta: Array, part: slice, size: int
-) -> tuple[bool, Fraction | None]:
+def _asked_twice(asked: Asked, theta: Array, part: slice) -> tuple[bool, Fraction | None]:
     """Return whether a block is wrong, and its factor, if all of it is wrong by one."""
-    factors = []
+    factors, size = [], len(range(*part.indices(theta.size)))
     for turn in range(2):
         field, direction = Prime(asked.seed), np.zeros((theta.size, 1), np.int64)
         direction[part] = Prime(asked.seed + 1 + turn).draw((size,)) % field.p

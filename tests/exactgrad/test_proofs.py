@@ -1,6 +1,7 @@
 """proofs: what is proved, refuted, not proved and not traceable."""
 
 import math
+import pickle
 from itertools import islice
 
 import numpy as np
@@ -50,6 +51,35 @@ def test_a_wrong_one_is_refuted_with_coordinates_and_amounts(error):
     assert float(one.by_hand - one.right) == error
     assert str(proof).startswith("refuted: 1 of 3 derivatives is wrong\n  slope[0]: by hand ")
     assert f"too large by {error:g}" in str(proof)
+
+
+def test_what_is_wrong_is_computed_when_it_is_read_of_what_the_arguments_were():
+    calls, theta, x = [], np.array([1.0, 2.0]), np.array([3.0, 4.0])
+
+    def wrong(theta, x):
+        calls.append(1)
+        return (x * theta).sum(), 2 * x
+
+    proof, again = prove(wrong, theta, x), prove(wrong, theta, x)
+    assert (proof.verdict, bool(proof)) == ("refuted", False)
+    until_now = len(calls)
+    assert until_now <= 12  # a prime, sixty digits twice and forty, and floats: for each of both
+    theta[:], x[:] = 7.0, 8.0
+    assert [(float(one.by_hand), float(one.right)) for one in proof.wrong] == [(6, 3), (8, 4)]
+    assert until_now < len(calls)
+    assert proof == again
+    assert hash(proof) == hash(again)
+    saved = pickle.loads(pickle.dumps(proof))
+    assert (saved, saved.wrong) == (proof, proof.wrong)
+    assert "they are 2 (of x.shape[0]) times what is right" in str(again)
+
+
+def test_of_a_function_that_has_changed_since_nothing_is_said():
+    factor = [3.0]
+    proof = prove(lambda theta: ((theta**2).sum(), factor[0] * theta), POINT)
+    factor[0] = 2.0
+    assert str(proof).startswith("refuted: which derivatives are wrong was not computed before")
+    assert proof.wrong == ()
 
 
 def test_values_that_are_the_same_by_an_identity_that_is_not_known_are_not_proved():

@@ -1,8 +1,11 @@
-"""Every progress bar of the studies has to end where it said that it would."""
+"""Every progress bar of the studies has to end where it said that it would; no picture is drawn."""
 
 import io
+from functools import cache
 
 import pytest
+from matplotlib.figure import Figure
+from shortened import not_drawn, shorten
 from tqdm import tqdm
 
 import bbb_studies.progress
@@ -20,11 +23,35 @@ class Watched(tqdm):
             assert self.n == pytest.approx(self.total), "the bar does not know its end"
 
 
+SAVEFIG = Figure.savefig
+
+
 @pytest.fixture(autouse=True, scope="module")  # before the fixtures that run whole experiments
 def watched_bars():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bbb_studies.progress, "tqdm", Watched)
+        patch.setattr(Figure, "savefig", not_drawn)
         yield
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Pictures are drawn after all."""
+    monkeypatch.setattr(Figure, "savefig", SAVEFIG)
+
+
+@pytest.fixture(scope="session")
+def short(tmp_path_factory):
+    """A function from the name of a study to what its shortened run left, made once."""
+    return cache(lambda name: shorten(name, tmp_path_factory.mktemp(name) / "new"))
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    def fetch(**_):
+        raise OSError("no network")
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
 
 
 @pytest.fixture

@@ -157,9 +157,9 @@ def test_one_number_decides_as_often_as_a_draw_of_all_weights():
     leave, eat = last.features([6, 7])
     rng = np.random.default_rng(1)
     draws = rng.multivariate_normal(last.mean, last.covariance, 40_000)
-    found = np.mean([last.eats(3, rng) for _ in range(8000)])
+    found = np.mean([last.eats(3, rng) for _ in range(4000)])
     assert 0.1 < found < 0.9
-    assert abs(found - np.mean(draws @ eat > draws @ leave)) < 4 * np.sqrt(0.25 / 8000)
+    assert abs(found - np.mean(draws @ eat > draws @ leave)) < 4 * np.sqrt(0.25 / 4000)
 
 
 def test_a_last_layer_that_stopped_goes_on_as_if_it_had_not():

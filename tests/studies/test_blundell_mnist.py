@@ -5,17 +5,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from made_up import digits
+from tables import check_picture
 
 from bbb_studies.blundell import mnist
 from bbb_studies.blundell.mnist import Candidate, Settings, lay_out
-from bbb_studies.data.mnist import MNIST
 from bbb_studies.kit import classes_of_mean
 from exactgrad import check_gradient
 
-TINY = Settings(train=1200, validation=200, test=200, batch=32, search=2, draws=4, pruning_draws=2)
+TINY = Settings(train=320, validation=80, test=100, batch=32, search=2, draws=4, pruning_draws=2)
 WORDS, MINIMISED, NUMBER = mnist.COLUMNS
 SOME = (
-    Candidate(WORDS, "SGD", "SGD", 6, 10, "SGD", 4e-3),
+    Candidate(WORDS, "SGD", "SGD", 6, 10, "SGD", 2e-2),
     Candidate(WORDS, "BBB", "BBB", 7, 10, "SGD", 4e-3, (0.5, 0, 6), shares="geometric"),
     Candidate(WORDS, "BBB", "BBB", 7, 10, "Adam", 3e-3, (0.25, 1, 6)),
     Candidate(MINIMISED, "MAP", "MAP", 4, 10, "SGD", 4e-3, (0.75, 0, 6)),
@@ -28,20 +29,7 @@ SOME = (
 STEPS = 6 + 2 + 7 + 4 + 8 + 8 + 3 + 4 + 5  # epochs in all
 
 
-def made_up(seed=0, train=1400, test=200):
-    """Ten patterns of 784 pixels, each image one of them in noise."""
-    rng = np.random.default_rng(seed)
-    patterns = rng.random((10, 784)) < 0.2
-
-    def part(rows):
-        labels = rng.integers(0, 10, rows).astype(np.uint8)
-        ink = 90.0 * patterns[labels] + rng.normal(0, 90, (rows, 784))
-        return np.clip(ink, 0, 255).astype(np.uint8), labels
-
-    return MNIST(*part(train), *part(test))
-
-
-FOUND, SAVE = made_up(), mnist.write_state
+FOUND, SAVE = digits(400, 150.0, 40.0, 100), mnist.write_state
 
 
 def run(out, **more):
@@ -66,7 +54,14 @@ class Killed(BaseException):
     """What no except clause of the package catches."""
 
 
-@pytest.mark.parametrize(("when", "where"), [(0, "after"), (9, "before"), (33, "after")])
+@pytest.mark.parametrize(
+    ("when", "where"),
+    [
+        pytest.param(0, "after", marks=pytest.mark.slow),
+        pytest.param(9, "before", marks=pytest.mark.slow),
+        (33, "after"),
+    ],
+)
 def test_a_run_that_was_killed_goes_on_to_the_same_numbers(
     tmp_path, monkeypatch, finished, when, where
 ):
@@ -74,28 +69,21 @@ def test_a_run_that_was_killed_goes_on_to_the_same_numbers(
 
     The last is one in which some weights are gone and others are about to go.
     """
-    seen = []
+    seen, last = [], [(when, where)]
 
-    def dies(*arguments):
+    def save(*arguments):
+        dies = (len(seen), "before") in last, (len(seen), "after") in last
         seen.append(0)
-        if where == "after":
+        if not dies[0]:
             SAVE(*arguments)
-        if len(seen) == when + 1:
+        if any(dies):
             raise Killed
-        if where == "before":
-            SAVE(*arguments)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(mnist, "write_state", dies)
-        with pytest.raises(Killed):
-            run(tmp_path)
+    monkeypatch.setattr(mnist, "write_state", save)
+    with pytest.raises(Killed):
+        run(tmp_path)
     seen.clear()
-
-    def counts(*arguments):
-        seen.append(0)
-        SAVE(*arguments)
-
-    monkeypatch.setattr(mnist, "write_state", counts)
+    last.clear()
     run(tmp_path)
     assert len(seen) == STEPS - when - (where == "after")  # nothing is trained twice
     assert without_time(tmp_path) == without_time(finished[0])
@@ -110,7 +98,12 @@ def test_a_finished_run_returns_at_once(finished, monkeypatch):
     out, text = finished
     monkeypatch.setattr(mnist, "train_row", None)
     assert run(out) == text
-    assert (out / "mnist.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_the_picture_is_drawn(finished, drawn):
+    run(finished[0])
+    check_picture(finished[0] / "mnist.png", 390, 5)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +145,7 @@ def test_the_best_on_validation_images_is_trained_on(finished):
 
 def test_the_last_step_uses_all_images_and_is_judged_by_none_of_them(finished):
     images = mnist.prepare(FOUND, TINY)
-    assert [len(mnist.training_images(images, c)[0]) for c in SOME[5:7]] == [1200, 1400]
+    assert [len(mnist.training_images(images, c)[0]) for c in SOME[5:7]] == [320, 400]
     row = without_time(finished[0])["rows"]["dropout"]
     assert (row["validation"], row["errors"]) == (None, [None] * 3)
 

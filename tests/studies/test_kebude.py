@@ -16,17 +16,32 @@ from tables import check_picture
 
 from bbb_numpy.cli.main import main
 from bbb_numpy.evaluation.predictive import Predictive
+from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.plots.style import axes_or_new
 from bbb_numpy.training import Epoch
 from bbb_numpy.training.optimizers import SGD
 from bbb_studies.kebude import regression, report
-from bbb_studies.kebude.regression import CASES, SETTINGS, _inside_and_outside
+from bbb_studies.kebude.regression import CASES, SETTINGS, Setting, _inside_and_outside
 
 QUICK = {"rows": 40, "epochs": 3}
 
 
+def fewer(call, **numbers):
+    """The call with other numbers than it is given."""
+    return lambda *parts, **given: call(*parts, **given | numbers)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    """30 functions in place of 500, and 60 slopes to check: both take most of a run's time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regression, "predict", fewer(regression.predict, samples=30))
+        patch.setattr(regression, "check", fewer(regression.check, most=60))
+        yield patch
+
+
 @pytest.fixture(scope="module")
-def results():
+def results(quick):
     """All twelve, quick, by (problem, range, setting)."""
     return {
         (*case, setting): regression.run(*case, setting, **QUICK)
@@ -38,12 +53,10 @@ def results():
 
 @pytest.mark.equation("K43", "K44")
 def test_the_printed_setting_is_that_of_the_report():
-    printed = SETTINGS["printed"]
-    assert printed.optimizer == SGD(1e-3)
-    assert (printed.epochs, printed.batch_size, printed.samples) == (100, 1, 1)
-    assert (printed.likelihood.scale, printed.likelihood.learn) == (1.0, False)
-    assert not printed.standardise
-    assert printed.prior_scale is None
+    assert SETTINGS["printed"] == Setting(
+        "as printed", SGD(1e-3), epochs=100, batch_size=1, samples=1, prior_scale=None,
+        likelihood=GaussianLikelihood(1.0), standardise=False,
+    )  # fmt: skip
     assert {c.problem: c.noise for c in CASES.values()} == {1: 0.02, 2: 3.0}
 
 
@@ -124,9 +137,13 @@ def test_the_tables_show_the_numbers(results):
     assert f"all 12 trained models: {worst:.1e}" in text
 
 
+@pytest.mark.parametrize("drawn", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_command_writes_files_and_prints_the_opening_or_all_and_last_the_band(
-    tmp_path, monkeypatch, capsys
+    drawn, request, tmp_path, monkeypatch, capsys, quick
 ):
+    if drawn:  # and nothing is less than it is for a user but rows and epochs
+        request.getfixturevalue("drawn")
+        quick.undo()
     monkeypatch.setattr(report, "run_all", partial(report.run_all, **QUICK))
     typed = ["report", "--problem", "2", "--range", "1", "--setting", "printed", "--out"]
     assert main([*typed, str(tmp_path)]) == 0
@@ -137,7 +154,7 @@ def test_the_command_writes_files_and_prints_the_opening_or_all_and_last_the_ban
     pictures = {f"epistemic-{part}.png", f"{part}.png", "band.png"}
     written = {f"report-{part}.txt", f"numbers-{part}.json"}
     assert {path.name for path in tmp_path.iterdir()} == pictures | written
-    for name in pictures:
+    for name in pictures if drawn else ():
         check_picture(tmp_path / name, 400, 5)
     (row,) = json.loads((tmp_path / f"numbers-{part}.json").read_text(encoding="utf-8"))
     numbers = asdict(regression.run(2, 1.0, "printed", **QUICK).numbers)
@@ -186,11 +203,11 @@ def test_the_loss_shows_the_free_energy_and_both_its_parts_from_epoch_1():
     history = [Epoch(9.0 - e, 3.0, 6.0 - e, 1e-2, np.nan) for e in range(4)]
     ax = axes_or_new(None)
     report._draw_losses(ax, history, 2)
-    shown = lines(ax)
-    assert np.array_equal(shown["free energy"].get_xdata(), [1, 2, 3, 4])
-    assert np.array_equal(shown["free energy"].get_ydata(), [4.5, 4.0, 3.5, 3.0])
-    assert np.array_equal(shown["KL(q, prior)"].get_ydata(), [1.5] * 4)
-    assert np.array_equal(shown["−log likelihood"].get_ydata(), [3.0, 2.5, 2.0, 1.5])
+    assert {name: np.transpose(line.get_xydata()).tolist() for name, line in lines(ax).items()} == {
+        "free energy": [[1, 2, 3, 4], [4.5, 4.0, 3.5, 3.0]],
+        "KL(q, prior)": [[1, 2, 3, 4], [1.5] * 4],
+        "−log likelihood": [[1, 2, 3, 4], [3.0, 2.5, 2.0, 1.5]],
+    }
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_what_a_source_does_not_claim_stands_apart_from_what_it_claims():
     assert "ours" not in claims("Caption.", "the paper", rows[:1])
 
 
-def test_numbers_of_all_kinds_are_written_as_tables_and_lists(tmp_path):
+def test_numbers_of_all_kinds_are_written_as_tables_and_lists(tmp_path, drawn):
     claim = Claim("s", "1", "1", np.float64(0.5))
     numbers = {1.0: claim, "a": [np.arange(2), (np.nan, None)], "b": np.bool_(True)}
     write(tmp_path / "new" / "out", {"p": Figure(figsize=(1, 1))}, numbers, "found")

@@ -1,6 +1,5 @@
 """The coin three ways: closed form, grid, Metropolis-Hastings; each judged by the others."""
 
-import json
 from fractions import Fraction
 from math import factorial
 
@@ -9,14 +8,12 @@ import pytest
 from scipy import stats
 
 from bbb_studies.mullachery import coin as scores
-from bbb_studies.mullachery.coin import Beta, reproduce
+from bbb_studies.mullachery.coin import Beta
 
 
 @pytest.fixture(scope="module")
-def reproduced(tmp_path_factory):
-    out = tmp_path_factory.mktemp("coin")
-    reproduce(out, 0, budget=(60, 300, 100))
-    return json.loads((out / "coin.json").read_text())
+def reproduced(short):
+    return short("coin").numbers
 
 
 def grid_error(cell):

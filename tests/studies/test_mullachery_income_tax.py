@@ -20,7 +20,7 @@ from bbb_studies.mullachery.income_tax import (
 
 # So few draws may all diverge, which sampling says aloud.
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
-QUICK = Effort(hidden=3, chains=2, warm_up=8, draws=8, max_depth=3, epochs=4, kept=10)
+QUICK = Effort(hidden=3, chains=2, warm_up=4, draws=4, max_depth=2, epochs=4, kept=5)
 NAMED = ["STATEFIPS", "STATE", "ZIPCODE", "AGI_STUB", "N1", "A00100", "A06500", "N06500"]
 COLUMNS = [*NAMED, *AMOUNTS, *COUNTS, "A05800", "A10300", "A04800", "A18425", "A04470"]
 
@@ -109,11 +109,11 @@ def test_predictions_of_a_fold_do_not_see_its_targets(name):
     """Other tax in the tested places changes no bit of what is said of them."""
     known = cells()
     only = {"linear regression": MODELS["linear regression"], name: MODELS[name]}
-    one = income_tax.cross_validate(known, models=only, count=3, effort=QUICK)[name]
-    tested = folds(known.place, 3, 0)[1][1]
+    one = income_tax.cross_validate(known, models=only, count=2, effort=QUICK)[name]
+    tested = folds(known.place, 2, 0)[1][1]
     y = known.y.copy()
     y[tested] += np.random.default_rng(5).normal(0, 3, (len(tested), 1))
-    other = income_tax.cross_validate(known._replace(y=y), models=only, count=3, effort=QUICK)[name]
+    other = income_tax.cross_validate(known._replace(y=y), models=only, count=2, effort=QUICK)[name]
     assert (one.mean[tested] == other.mean[tested]).all()
     assert (one.noise[tested] == other.noise[tested]).all()
     assert (one.log_density[tested] != other.log_density[tested]).any()

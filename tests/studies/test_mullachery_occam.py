@@ -11,23 +11,27 @@ from bbb_studies.annealing import evidence
 from bbb_studies.mullachery import occam
 
 RNG = np.random.default_rng
+WIDE = ("degree 7", "network")
 
 
 @pytest.fixture(scope="module")
 def models():
-    return occam.label_models(RNG(0), occam.Budget(side=61, draws=20_000))
+    return occam.label_models(RNG(0), occam.Budget(side=61, draws=4000))
 
 
 @pytest.mark.equation("M20", "M21")
-def test_annealing_finds_what_quadrature_and_prior_draws_find(models):
-    rng = RNG(5)
-    for which in (0, int(rng.choice(np.flatnonzero(occam.changes(occam.LABELS) == 6)))):
-        y = occam.LABELS[which][:, None].astype(float)
-        for one in models.values():
-            run = evidence(LogJoint(one.model, one.x, y), chains=80, steps=25, seed=rng)
-            known, error = one.probability[which], one.error[which] / one.probability[which]
-            off = run.log_evidence - np.log(known)
-            assert abs(off) < 4 * min(np.hypot(run.error, error), 0.7)
+@pytest.mark.parametrize("changes", [0, 6])
+@pytest.mark.parametrize(
+    "name", ["line", "parabola", *(pytest.param(n, marks=pytest.mark.slow) for n in WIDE)]
+)
+def test_annealing_finds_what_quadrature_and_prior_draws_find(models, name, changes):
+    rng, one = RNG(5), models[name]
+    which = rng.choice(np.flatnonzero(occam.changes(occam.LABELS) == changes))
+    y = occam.LABELS[which][:, None].astype(float)
+    run = evidence(LogJoint(one.model, one.x, y), chains=80, steps=25, seed=rng)
+    known, error = one.probability[which], one.error[which] / one.probability[which]
+    off = run.log_evidence - np.log(known)
+    assert abs(off) < 4 * min(np.hypot(run.error, error), 0.7)
 
 
 @pytest.mark.equation("M21")

@@ -23,6 +23,7 @@ EXACT = data.exact(SHARES)
 RIGHT = np.pad(np.nan_to_num(EXACT.probability), (0, len(NUMBERS) - len(EXACT.probability)))
 QUICK = Setup(chains=2, warm_up=60, draws=40, max_depth=4, epochs=600, functions=200,
               process_draws=60)  # fmt: skip
+LONG = Setup(warm_up=150, draws=100, max_depth=5)
 
 
 def test_no_draw_is_on_both_sides_of_a_split(monkeypatch):
@@ -94,7 +95,7 @@ def test_the_network_reaches_the_ceiling_on_the_real_draws(monkeypatch):
     played = data.load(powerball.UNTIL)
     rows, exact = data.examples(played), data.exact(data.rules(played))
     monkeypatch.setattr(powerball, "METHODS", {name: METHODS[name] for name in BAYESIAN})
-    for name, found in cross_validate(rows, exact, Setup(), 0, 5, 1).items():
+    for name, found in cross_validate(rows, exact, LONG, 0, 5, 1).items():
         held, above = found["accuracy"], found["above_rule"]
         assert exact.accuracy - found["true_accuracy"].mean < 5e-4, name  # of an error of 8e-3
         assert abs(held.mean - exact.accuracy) < 2 * held.error

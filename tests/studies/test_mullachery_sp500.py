@@ -120,7 +120,9 @@ def test_forecasts_of_a_year_do_not_change_by_one_bit_with_later_prices(name):
         assert (walk.results[name].up[past] == again.results[name].up[past]).all()
 
 
-@pytest.mark.parametrize("name", ["logistic regression", NUTS_NAME])
+@pytest.mark.parametrize(
+    "name", ["logistic regression", pytest.param(NUTS_NAME, marks=pytest.mark.slow)]
+)
 def test_what_can_be_predicted_is_found(name):
     """The other control: with real momentum in the prices every model gains over climatology.
 

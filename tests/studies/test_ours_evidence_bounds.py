@@ -1,10 +1,7 @@
 """The study of bounds: closed forms, estimates, tables and picture."""
 
-import json
-
 import numpy as np
 import pytest
-from tables import check_picture
 
 from bbb_studies import linear_gaussian as exact
 from bbb_studies.ours import evidence_bounds as bounds
@@ -13,45 +10,31 @@ RNG = np.random.default_rng
 
 
 @pytest.fixture(scope="module")
-def reproduced(tmp_path_factory):
-    out = tmp_path_factory.mktemp("bounds") / "new"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounds, "REPEATS", 100)
-        printed = bounds.reproduce(out, 0)
-    written = (out / "evidence-bounds.json").read_text()
-    return printed, out, json.loads(written, object_hook=_estimate)
+def reproduced(short):
+    return short("evidence-bounds").numbers
 
 
-def _estimate(part):
-    """Means with their errors as pairs."""
-    return tuple(part.values()) if list(part) == ["mean", "error"] else part
-
-
-def test_it_writes_numbers_and_a_picture(reproduced):
-    text, out, numbers = reproduced
-    assert max(map(len, text.splitlines())) <= 100
-    assert numbers["counts"] == list(bounds.COUNTS)
-    assert [case["name"] for case in numbers["cases"]] == [
+def test_all_counts_and_distributions_are_written(reproduced):
+    assert reproduced["counts"] == list(bounds.COUNTS)
+    assert [case["name"] for case in reproduced["cases"]] == [
         "the prior", "reverse-KL mean field", "inclusive-KL mean field", "full rank",
     ]  # fmt: skip
-    check_picture(out / "evidence-bounds.png", 1000, 10)
 
 
 @pytest.mark.equation("D25", "D28")
 def test_every_bound_rises_with_the_samples_and_stays_below_its_limit(reproduced):
-    for case in reproduced[2]["cases"][:3]:
+    for case in reproduced["cases"][:3]:
         for kind, limit in (("IWAE", 0.0), ("Renyi 1/2", case["renyi"]), ("EUBO", case["eubo"])):
-            means = [mean for mean, _ in case["bounds"][kind]]
-            assert means == sorted(means)
-            assert all(mean < limit + 4 * error for mean, error in case["bounds"][kind])
-            mean, error = case["bounds"][kind][0]
-            assert abs(mean - case["elbo"]) < 4 * error
+            means, errors = np.transpose([list(one.values()) for one in case["bounds"][kind]])
+            assert (np.diff(means) >= 0).all()
+            assert (means < limit + 4 * errors).all()
+            assert abs(means[0] - case["elbo"]) < 4 * errors[0]
 
 
 @pytest.mark.equation("D28")
 def test_at_the_posterior_all_bounds_are_the_log_evidence(reproduced):
-    case = reproduced[2]["cases"][3]
-    everything = [mean for kind in bounds.KINDS for mean, _ in case["bounds"][kind]]
+    case = reproduced["cases"][3]
+    everything = [one["mean"] for kind in bounds.KINDS for one in case["bounds"][kind]]
     assert np.abs([case["elbo"], case["eubo"], *everything]).max() < 1e-11
 
 

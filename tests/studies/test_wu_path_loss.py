@@ -6,8 +6,10 @@ from math import log10, sqrt
 import numpy as np
 import pytest
 
+from bbb_studies.comparing import Fitted
 from bbb_studies.data import path_loss as data
 from bbb_studies.data.path_loss import Building, Scene, field, receivers, walls
+from bbb_studies.wu import path_loss
 from bbb_studies.wu.path_loss import HOW, NOISE_LIMIT, WHY, measure
 
 ONE = (Building(2.0, -1.0, 4.0, 1.0, 5.0),)
@@ -15,6 +17,13 @@ ONE = (Building(2.0, -1.0, 4.0, 1.0, 5.0),)
 
 def one_building(transmitter):
     return Scene(transmitters=(transmitter,), buildings=ONE)
+
+
+@pytest.fixture(autouse=True)
+def few_held_out_receivers(monkeypatch):
+    """No test looks at how they are predicted; maps are means of 30 functions."""
+    monkeypatch.setattr(path_loss, "FRESH", 100)
+    monkeypatch.setattr(Fitted.predict, "__defaults__", (30,))
 
 
 @pytest.mark.equation("W6")
@@ -109,7 +118,7 @@ def test_receivers_stay_where_they_may_be():
 
 def test_the_errors_are_at_the_jumps_and_the_deviation_is_not():
     (vi,) = (variant for variant in WHY if variant.name == "VI")
-    runs = [measure(vi.but("VI", epochs=125), seed).numbers for seed in range(2)]
+    runs = [measure(vi.but("VI", epochs=125), seed).numbers for seed in range(1)]
     found = {key: np.mean([run[key] for run in runs]) for key in runs[0]}
     assert found["near"] > 1.3 * found["far"]
     assert found["worst near"] > 1.7 * found["edge share"]
@@ -123,13 +132,14 @@ def test_least_squares_in_the_right_inputs_reaches_the_limit_of_the_noise():
     variant = next(v for v in HOW if v.name == "log10 d, walls of each; linear")
     squares = []
     for seed in range(6):
-        # 150 epochs are too few for a building that few receivers are behind
-        run = measure(variant.but("shorter", epochs=300), seed)
-        design = data.features(variant.scene, run.receivers.places)
-        fitted = run.fitted.predict(design).mean
-        squares.append(np.mean((fitted - run.receivers.truth) ** 2))
+        known = receivers(variant.scene, np.random.default_rng(seed), variant.count)
+        design = data.features(variant.scene, known.places)
         full = np.hstack([design, np.ones((len(design), 1))])
-        exact = full @ np.linalg.lstsq(full, run.receivers.y)[0]
-        np.testing.assert_allclose(fitted, exact, atol=0.02)  # dB
+        exact = full @ np.linalg.lstsq(full, known.y)[0]
+        squares.append(np.mean((exact - known.truth) ** 2))
+        if seed < 2:  # 150 epochs are too few for a building that few receivers are behind
+            run = measure(variant.but("shorter", epochs=300), seed)
+            np.testing.assert_array_equal(run.receivers.y, known.y)
+            np.testing.assert_allclose(run.fitted.predict(design).mean, exact, atol=0.02)  # dB
     limit = NOISE_LIMIT**2
     assert np.mean(squares) == pytest.approx(limit, abs=4 * limit * sqrt(2 / 7 / 6))

@@ -1,16 +1,18 @@
 """What the tests of both commands of trials share."""
 
-from functools import wraps
-from types import SimpleNamespace
-
 import pytest
+from uci_trials import TINY
+
+from bbb_studies.cli import uci
+
+
+@pytest.fixture(autouse=True)
+def tiny_trials(monkeypatch):
+    """Make --quick quicker still."""
+    monkeypatch.setattr(uci, "QUICK", {name: getattr(TINY, name) for name in uci.QUICK})
 
 
 @pytest.fixture
-def without_pictures(monkeypatch):
-    """Nothing is drawn: pictures take longer than small trials."""
-    pictures = pytest.importorskip("bbb_studies.uci.pictures")
-    nothing = SimpleNamespace(savefig=lambda path, dpi: None)
-    for name in ("scores", "calibration", "pit"):
-        draw = getattr(pictures, name)
-        monkeypatch.setattr(pictures, name, wraps(draw)(lambda rows: nothing))
+def no_pictures(monkeypatch):
+    """None is made of the records, which takes longer than a tiny trial."""
+    monkeypatch.setattr("bbb_studies.uci.page._save", lambda out, rows, *draws: None)

@@ -34,17 +34,11 @@ def table(path, shift=0.0):
 
 
 @pytest.fixture
-def there(tmp_path, monkeypatch, threads):
+def quick(tmp_path, monkeypatch, threads):
     """A folder with a table, and threads in place of processes."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(workers, "local", threads)
     return table(tmp_path / "mine.csv")
-
-
-@pytest.fixture
-def quick(there, without_pictures):
-    """The same without pictures."""
-    return there
 
 
 def compare(*words, data="mine.csv", method=("map",)):
@@ -57,8 +51,8 @@ def recorded(out):
     return {key: without_time(found[key]) for key in sorted(found)}
 
 
-def test_a_comparison_writes_records_one_table_and_pictures(there, capsys):
-    out = there.parent / "out"
+def test_a_comparison_writes_records_one_table_and_pictures(quick, capsys):
+    out = quick.parent / "out"
     assert compare(method=("map", "mean-field")) == 0
     said = capsys.readouterr()
     assert said.err == ""
@@ -109,7 +103,7 @@ def test_classes_are_compared_with_models_of_scikit_learn(quick, capsys):
 
 
 def test_a_second_call_in_a_moved_folder_measures_nothing_and_a_new_one_gives_the_same(
-    quick, capsys
+    quick, no_pictures, capsys
 ):
     assert compare() == 0
     first = recorded(quick.parent / "out")
@@ -127,7 +121,7 @@ def test_a_second_call_in_a_moved_folder_measures_nothing_and_a_new_one_gives_th
     assert "do not count and are run again: mine.csv/map/00 (data " in said.err
 
 
-def test_what_the_command_says_to_repeat_is_what_was_typed(quick, capsys):
+def test_what_the_command_says_to_repeat_is_what_was_typed(quick, no_pictures, capsys):
     words = ("--leave-out", "colour", "--seed", "3", "--decimal", ".", "--drop-missing")
     assert compare(*words) == 0
     text = (quick.parent / "out" / "table.md").read_text(encoding="utf-8")

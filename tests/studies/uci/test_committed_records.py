@@ -1,12 +1,13 @@
 """Trials of which the records are committed repeat, bit for bit, where the same code is run."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from bbb_numpy.sampling.mcmc.microcanonical import bias, energy_variance
-from bbb_studies.uci import page, records
+from bbb_studies.uci import page, records, tables
 from bbb_studies.uci.trials import Settings, Trial, measure
 
 COMMITTED = Path(__file__).parents[3] / "benchmarks" / "uci_records.jsonl"
@@ -22,6 +23,11 @@ KEYS = [
 @pytest.fixture(scope="module")
 def committed():
     return {record["key"]: record for record in records.read(COMMITTED)}
+
+
+@pytest.fixture(scope="module")
+def beside():
+    return records.read(COMMITTED.with_name("uci_gap_records.jsonl"))
 
 
 def changed(old, new, name=""):
@@ -40,8 +46,7 @@ INPUTS |= {"power": 4, "kin8nm": 8, "naval": 16}
 
 
 @pytest.mark.equation("D50")
-def test_the_bias_told_of_every_trial_of_mclmc_follows_from_its_acceptance(committed):
-    beside = records.read(COMMITTED.with_name("uci_gap_records.jsonl"))
+def test_the_bias_told_of_every_trial_of_mclmc_follows_from_its_acceptance(committed, beside):
     told = [one for one in [*committed.values(), *beside] if one["method"] == "mclmc"]
     assert len(told) == 145
     for one in told:
@@ -63,18 +68,21 @@ def test_a_committed_trial_repeats_bit_for_bit(committed, key):
     assert changed({name: old[name] for name in told}, {name: new[name] for name in told}) == []
 
 
-def without_chances(text):
-    """Leave out two tables of which the integrals take a minute."""
-    before, head, after = text.partition("Rankings by means forget both")
-    return before + head + after[after.index("## Methods compared") :]
+WRITTEN = COMMITTED.with_name("uci.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_the_committed_page_is_what_the_committed_records_say(committed, whole, monkeypatch):
-    written = COMMITTED.with_name("uci.md").read_text(encoding="utf-8")
-    command = written.rpartition("## To repeat it\n\n```\n")[2].partition("\n```")[0]
-    beside = records.read(COMMITTED.with_name("uci_gap_records.jsonl"))
-    if not whole:
-        monkeypatch.setattr(page.hierarchy, "chances", lambda *_: {})
-    found = page.page(committed.values(), command, beside)
-    assert found == written if whole else without_chances(found) == without_chances(written)
+@pytest.mark.parametrize("method", ["map", "mean-field", "nuts"])
+def test_a_row_of_the_committed_table_is_what_its_records_say(committed, method):
+    own = [record for record in committed.values() if record["method"] == method]
+    *_, row = tables.markdown(own, published=False).splitlines()
+    assert re.sub("[* ]", "", row) in re.sub("[* ]", "", WRITTEN)  # bold and aligned elsewhere
+
+
+def test_the_committed_section_about_gaps_is_what_its_records_say(beside):
+    assert page.gap_section(beside) in WRITTEN
+
+
+@pytest.mark.slow  # integrals for chances take a minute
+def test_the_committed_page_is_what_the_committed_records_say(committed, beside):
+    command = WRITTEN.rpartition("## To repeat it\n\n```\n")[2].partition("\n```")[0]
+    assert page.page(committed.values(), command, beside) == WRITTEN

@@ -32,7 +32,7 @@ def test_two_methods_that_are_one_are_level():
     assert chance([correlated([0.0, 0.0])] * 4) == pytest.approx(0.5, abs=1e-6)
 
 
-def simulated(sets, draws=400_000):
+def simulated(sets, draws=150_000):
     """The same posterior by importance sampling: (delta_0, tau) from a proposal, deltas summed."""
     rng = np.random.default_rng(0)
     means, scales = (np.array([one[k] for one in sets]) for k in (0, 1))

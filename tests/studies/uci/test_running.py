@@ -8,10 +8,12 @@ import sys
 import time
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 import working
+from distributed import KilledWorker
 from uci_trials import dask
 from working import Settings, Trial, noted, numbers, quick, trials, wait_for
 
@@ -20,6 +22,7 @@ from bbb_studies.uci.records import FOLDER, line, path_of, read
 from bbb_studies.uci.running import run
 
 pytestmark = dask
+KILLED = "KilledWorker: its worker died, repeatedly"
 
 
 @pytest.fixture
@@ -46,27 +49,12 @@ def start(*arguments):
             process.kill()
 
 
-def children(process):
-    """Return the processes that another one started, in /proc."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-        except (OSError, ValueError):
-            continue
-        if entry.name.isdigit() and int(fields[1]) == process:
-            found.append(int(entry.name))
-    return found
-
-
 def alive(process):
+    """Whether a process of psutil runs; one that nobody has waited for does not."""
     try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False
-
-
-needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 
 
 def test_finished_trials_are_not_run_again(tmp_path, go):
@@ -123,6 +111,23 @@ def test_a_failing_trial_is_recorded_with_its_error_and_stops_no_other(
     assert "toy/sum/01 failed: Odd: one and two" in capsys.readouterr().err
 
 
+def test_a_trial_of_which_dask_says_that_it_killed_its_worker_is_a_failed_one(
+    tmp_path, go, monkeypatch
+):
+    """For workers in threads, which cannot die; below they do."""
+
+    def dies(measure, trial):
+        if trial.split == 1:
+            raise KilledWorker("trial", SimpleNamespace(address="gone"), 1)
+        return attempt(measure, trial)
+
+    attempt = running.attempt
+    monkeypatch.setattr(running, "attempt", dies)
+    outcome = go(trials(3), tmp_path)
+    assert [record["split"] for record in outcome.records] == [0, 2]
+    assert [record["error"] for record in outcome.failed] == [KILLED]
+
+
 def test_the_longest_trials_begin_first(tmp_path, go, thread):
     rows = [1 + split % 10 for split in range(20)]
     work = [Trial(k, Settings(rows=n, folder=str(tmp_path))) for k, n in enumerate(rows)]
@@ -130,14 +135,11 @@ def test_the_longest_trials_begin_first(tmp_path, go, thread):
     assert noted(tmp_path) == sorted(range(20), key=lambda split: (-(split % 10), split))
 
 
-@needs_proc
-@pytest.mark.parametrize(("jobs", "kills"), [(2, 3), pytest.param(2, 20, marks=pytest.mark.slow)])
-def test_killed_at_random_times_a_run_loses_nothing_finished_and_ends_the_same(
-    tmp_path, go, jobs, kills
-):
-    out, count, rng = tmp_path / "out", 40 if kills == 3 else 200, random.Random(5)
-    finished, killed = {}, 0
-    while killed < kills:
+@pytest.mark.slow
+def test_killed_at_random_times_a_run_loses_nothing_finished_and_ends_the_same(tmp_path, go):
+    out, count, jobs, kills, rng = tmp_path / "out", 120, 2, 12, random.Random(5)
+    finished = {}
+    for killed in range(kills):
         with start(out, tmp_path, count, 0.05, jobs) as process:
             before = len(finished)
             # of every third not even the start is waited for
@@ -145,7 +147,6 @@ def test_killed_at_random_times_a_run_loses_nothing_finished_and_ends_the_same(
                 wait_for(lambda b=before: len(list(out.rglob("*.json"))) > b)
             time.sleep(rng.uniform(0.0, 0.15))
             process.kill()
-            killed += 1
         found = {record["key"]: record for record in recorded(out)}  # none is damaged
         assert finished.items() <= found.items()  # never a finished one
         finished = found
@@ -161,15 +162,17 @@ def test_killed_at_random_times_a_run_loses_nothing_finished_and_ends_the_same(
     assert numbers(recorded(out)) == numbers(quiet.records)
 
 
-@needs_proc
+@pytest.mark.slow
 def test_workers_do_not_outlive_a_killed_run(tmp_path):
     with start(tmp_path / "out", tmp_path, 4, 60.0, 2) as process:
-        started = wait_for(lambda: len(children(process.pid)) >= 3 and children(process.pid))
+        children = psutil.Process(process.pid).children
+        started = wait_for(lambda: len(children()) >= 3 and children())
         time.sleep(0.8)  # they are in the middle of a trial, or nearly
         process.kill()
     wait_for(lambda: not any(map(alive, started)), 10.0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_trials_whose_worker_dies_are_run_again_and_a_deadly_one_is_named(tmp_path, go, processes):
     work = trials(9, folder=str(tmp_path))
@@ -177,21 +180,21 @@ def test_trials_whose_worker_dies_are_run_again_and_a_deadly_one_is_named(tmp_pa
     assert [record["split"] for record in outcome.records] == [0, 1, 2, 4, 5, 6, 7, 8]
     (failed,) = outcome.failed
     assert (failed["split"], failed["metrics"]) == (3, None)
-    assert failed["error"] == "KilledWorker: its worker died, repeatedly"
+    assert failed["error"] == KILLED
     assert (noted(tmp_path, "death").count(5), noted(tmp_path, "death").count(3)) == (1, 2)
     quiet = go([trial for trial in work if trial.split != 3], tmp_path / "quiet")
     assert numbers(outcome.records) == numbers(quiet.records)
 
 
-@needs_proc
+@pytest.mark.slow
 def test_ctrl_c_records_what_is_finished_and_ends_at_once(tmp_path):
     out = tmp_path / "out"
     with start(out, tmp_path, 40, 0.0, 2, 60.0) as process:
         wait_for(lambda: (out / FOLDER).exists() and len(recorded(out)) == 4)
-        started = children(process.pid)
+        started = psutil.Process(process.pid).children()
         begun = time.monotonic()
-        for one in (process.pid, *started):  # as a terminal sends it
-            os.kill(one, signal.SIGINT)
+        for one in (process, *started):  # as a terminal sends it
+            one.send_signal(signal.SIGINT)
         process.wait(30)
         assert time.monotonic() - begun < 20.0
         said = process.stderr.read()

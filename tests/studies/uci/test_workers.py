@@ -64,25 +64,32 @@ def there(tmp_path):
         yield Cluster(stack, tmp_path / "dask")
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_a_real_fit_gives_the_same_bits_here_in_processes_and_on_a_cluster_that_loses_a_worker(
-    tmp_path, there, threads, processes
-):
-    """And BLAS has one thread everywhere, though nobody told the cluster's workers."""
-    todo = trials(4)
-    outcomes = [
-        go(todo, tmp_path / "threads", threads, real),
-        go(todo[::-1], tmp_path / "two", processes, real),
-        go(todo, tmp_path / "cluster", partial(cluster, there.address), real),
-    ]
-    assert not any(outcome.failed for outcome in outcomes)
-    first, *others = [numbers(outcome.records) for outcome in outcomes]
-    assert others == [first, first]
-    assert len({json.dumps(record["metrics"]) for record in outcomes[0].records}) == 4
-    for name, where in (("b", partial(cluster, there.address)), ("c", processes)):
-        counted = go(todo, tmp_path / name, where, working.threads).records
-        assert [record["metrics"]["most"] for record in counted] == [1] * 4
+@pytest.fixture
+def in_threads(tmp_path, threads):
+    """The numbers of four real fits, by workers in threads of this process."""
+    outcome = go(trials(4), tmp_path / "threads", threads, real)
+    assert len({json.dumps(record["metrics"]) for record in outcome.records}) == 4
+    return numbers(outcome.records)
 
+
+def assert_the_same(in_threads, tmp_path, workers):
+    """The same bits of other workers, whose BLAS has one thread though nobody told them."""
+    found = go(trials(4)[::-1], tmp_path / "backward", workers, real).records
+    assert numbers(found) == in_threads
+    counted = go(trials(4), tmp_path / "counted", workers, working.threads).records
+    assert [record["metrics"]["most"] for record in counted] == [1] * 4
+
+
+def test_a_real_fit_gives_the_same_bits_in_threads_and_processes(tmp_path, in_threads, processes):
+    assert_the_same(in_threads, tmp_path, processes)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_cluster_gives_the_same_bits_and_loses_nothing_with_a_worker(
+    tmp_path, there, threads, in_threads
+):
+    assert_the_same(in_threads, tmp_path, partial(cluster, there.address))
     todo = trials(16, folder=str(tmp_path), seconds=0.1)
     with ThreadPoolExecutor(1) as aside:
         running = aside.submit(go, todo, tmp_path / "lost", partial(cluster, there.address))
@@ -95,6 +102,7 @@ def test_a_real_fit_gives_the_same_bits_here_in_processes_and_on_a_cluster_that_
     assert numbers(outcome.records) == numbers(quiet.records)
 
 
+@pytest.mark.slow
 def test_a_cluster_whose_scheduler_dies_ends_the_run_with_its_records(tmp_path, there):
     todo, out = trials(200, folder=str(tmp_path), seconds=0.05), tmp_path / "out"
     with ThreadPoolExecutor(1) as aside:
