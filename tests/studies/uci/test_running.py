@@ -96,7 +96,7 @@ def test_records_that_do_not_count_are_named_and_kept_aside(tmp_path, go):
     assert (again.done, again.messages) == (0, ())
 
 
-@pytest.mark.parametrize("where", ["threads", "processes"])
+@pytest.mark.parametrize("where", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
 def test_a_failing_trial_is_recorded_with_its_error_and_stops_no_other(
     tmp_path, go, where, request, capsys
 ):
