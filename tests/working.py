@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bbb_numpy import MLP, Model, Reparameterised
+from bbb_numpy import MLP, Adam, Model, Reparameterised
 from bbb_numpy.evaluation.predictive import predict
 from bbb_numpy.training import Recipe, fit, start
 from bbb_numpy.version import __version__
@@ -75,7 +75,7 @@ def real(trial):
     x = rng.standard_normal((trial.settings.rows, 4))
     y = np.sin(x[:, :1]) + 0.1 * rng.standard_normal((trial.settings.rows, 1))
     estimator = Reparameterised(Model(MLP((4, 50, 1))))
-    state = fit(estimator, start(estimator, rng), x, y, Recipe(epochs=3), rng=rng)
+    state = fit(estimator, start(estimator, rng, Adam()), x, y, Recipe(epochs=3), rng=rng)
     found = predict(estimator, state.theta, x, rng=rng, samples=50)
     square = rng.standard_normal((300, 300))
     return {
