@@ -11,6 +11,8 @@ import numpy as np
 import sympy
 from sympy import Dummy, Matrix, Rational, Symbol, exp, log
 
+from exactgrad import prove_same
+
 HALF = Rational(1, 2)
 LOG_2PI = log(2 * sympy.pi)
 
@@ -86,6 +88,17 @@ def equal(*lines):
     for before, after in pairwise(lines):
         for left, right in zip(entries(before), entries(after), strict=True):
             assert vanishes(left - right), f"{left}\nis not\n{right}"
+
+
+def proved_equal(left, right):
+    """Assert that two expressions are the same for all numbers, in exact arithmetic (D44).
+
+    For what is no quotient of polynomials, where simplifying takes long.
+    """
+    letters = symbols_of([left, right])
+    first, second = (sympy.lambdify(letters, each, ["scipy", "numpy"]) for each in (left, right))
+    proof = prove_same(first, second, *assign(0, letters).values())
+    assert proof, proof
 
 
 def off_by(printed, right, amount):

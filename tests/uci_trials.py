@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bbb_studies.data.uci import UCISet, standard_splits
+from bbb_studies.uci import records
 from bbb_studies.uci.methods import Settings
 
 # dask's own habits, which are none of ours: it leaves sockets and event loops to the collector
@@ -41,6 +42,12 @@ def part(dtype="float32", rows=48):
 
 def without_time(record):
     return {name: part for name, part in record.items() if name != "seconds"}
+
+
+def recorded(out):
+    """Return the records of a run's folder by their keys, without times."""
+    found = {record["key"]: record for record in records.read(out / records.FOLDER)}
+    return {key: without_time(found[key]) for key in sorted(found)}
 
 
 needs_data = pytest.mark.skipif(

@@ -144,6 +144,7 @@ def test_that_stops_its_process_once_the_value_is_forgotten():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_tests_that_call_the_function_and_pass_alone_are_asked(tmp_path):
     (tmp_path / "test_alone.py").write_text(ALONE)

@@ -14,9 +14,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 from bbb_numpy import (
+    HMC,
     IVON,
     MAP,
     MLE,
+    NUTS,
     Adam,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
@@ -26,11 +28,13 @@ from bbb_numpy import (
     FullRank,
     GaussianLikelihood,
     GaussianPrior,
+    GaussianWalk,
     HalfCauchy,
     HalfNormal,
     LocalReparameterisation,
     LogNormal,
     MeanField,
+    MetropolisHastings,
     PointMass,
     Renyi,
     Reparameterised,
@@ -42,7 +46,6 @@ from bbb_numpy.evaluation import predictive
 from bbb_numpy.learners import inference as inference_module
 from bbb_numpy.learners.inference import Sampling, begins_anew
 from bbb_numpy.learners.plan import check_plan
-from bbb_numpy.sampling.mcmc import HMC, NUTS, GaussianWalk, MetropolisHastings
 from bbb_numpy.training.ensembles import ensemble_starts
 from bbb_numpy.training.laplace import COVARIANCES, Laplace
 
@@ -153,7 +156,7 @@ def test_contradictions_are_errors_that_say_so(params, message):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("sampler", "gibbs", "must be one of 'nuts'"),
+        ("sampler", "gibbs", "must be one of .*'nuts'"),
         ("sampler", NUTS, "must be"),
         *(
             (name, value, "must be")

@@ -441,7 +441,7 @@ OUTSIDE = np.array([[0.0, 0.0], [np.nan, 0.0]])
         (target_with(target_accept=0), "target_accept must be > 0 and < 1; got 0"),
         (target_with(seed=-1), "seed must be None, a whole number >= 0, .* got -1"),
         (target_with(seed="x"), "seed must be None, a whole number >= 0, .* got 'x'"),
-        (target_with(sampler="gibbs"), "sampler must be one of .*'mh'; got 'gibbs'"),
+        (target_with(sampler="gibbs"), "sampler must be one of .*'mh'.*; got 'gibbs'"),
         (target_with(sampler=NUTS), "sampler must be .* 'nuts', .* the class NUTS"),
         (target_with(sampler=3), "sampler must be an object such as .* got 3"),
         (target_with(sampler=Langevin()), "sampler must be an object .* got Langevin"),

@@ -91,9 +91,10 @@ def test_the_log_evidence_is_bounded_from_below_and_from_above(joint, problem):
 
 
 @pytest.mark.equation("M20")
-def test_twice_the_steps_halve_the_variance_of_the_log_weights(joint):
+@pytest.mark.parametrize("few", [50, pytest.param(100, marks=pytest.mark.slow)])
+def test_twice_the_steps_halve_the_variance_of_the_log_weights(joint, few):
     variances = []
-    for steps in (25, 50, 100):
+    for steps in (few, 2 * few):
         rng = RNG(4)
         place = np.linspace(-2.0, 2.0, steps + 1)
         schedule = 0.5 + 0.5 * np.tanh(place) / np.tanh(2.0)  # all of its steps shrink
@@ -101,7 +102,6 @@ def test_twice_the_steps_halve_the_variance_of_the_log_weights(joint):
         found = anneal(along(joint), joint.draw_prior(rng, 600), kernels, schedule, rng, 2)
         variances.append(found.log_weights.var())
     assert 1.5 < variances[0] / variances[1] < 3.0
-    assert 1.5 < variances[1] / variances[2] < 3.0
 
 
 @pytest.mark.equation("M20", "D33")

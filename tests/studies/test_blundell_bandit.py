@@ -201,18 +201,19 @@ def test_players_learn_a_rule_of_one_letter(monkeypatch, agent):
 # Interruption.
 
 
-def test_a_command_that_was_killed_goes_on_with_any_number_of_processes(tmp_path):
-    """One process plays all; then two go on with a folder that holds a part of the work."""
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_command_that_was_killed_goes_on_with_any_number_of_processes(tmp_path, jobs):
+    """One process plays all; then others go on with a folder that holds a part of the work."""
     agents = (THOMPSON, AGENTS[4])
     said = reproduce(tmp_path / "a", 5, settings=SMALL, agents=agents, mushrooms=DATA, jobs=1)
     (tmp_path / "b").mkdir()
     for name in ("settings.json", "Thompson-sampling-0.npz", "5-greedy-1.npz"):
         shutil.copy(tmp_path / "a" / name, tmp_path / "b" / name)
-    reproduce(tmp_path / "b", 5, settings=SMALL, agents=agents, mushrooms=DATA, jobs=2)
+    reproduce(tmp_path / "b", 5, settings=SMALL, agents=agents, mushrooms=DATA, jobs=jobs)
     one, two = (json.loads((tmp_path / n / "numbers.json").read_text()) for n in "ab")
     assert one.pop("seconds").keys() == two.pop("seconds").keys()
     assert one == two
-    again = reproduce(tmp_path / "a", 5, settings=SMALL, agents=agents, mushrooms=DATA)
+    again = reproduce(tmp_path / "a", 5, settings=SMALL, agents=agents, mushrooms=DATA, jobs=1)
     assert again == said  # a finished folder is read, not played again
     # One of another seed, of other settings, agents or mushrooms is refused.
     for changed in (

@@ -119,10 +119,11 @@ def test_a_folder_of_other_settings_is_refused(finished, change, said):
         run(finished[0], **change)
 
 
-def test_test_images_change_nothing_that_is_trained_or_chosen(tmp_path, finished):
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_test_images_change_nothing_that_is_trained_or_chosen(tmp_path, finished, jobs):
     """Other test images, and two processes: all else is the same bit for bit."""
     other = FOUND._replace(test_images=FOUND.test_images[::-1])
-    run(tmp_path, found=other, jobs=2)
+    run(tmp_path, found=other, jobs=jobs)
     ours, theirs = without_time(tmp_path), without_time(finished[0])
     for name, row in ours["rows"].items():
         for key, value in row.items():

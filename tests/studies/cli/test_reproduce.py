@@ -11,31 +11,32 @@ import pytest
 from bbb_numpy.cli.main import main
 from bbb_studies.cli import reproduce as repeating
 
-
-def test_reproduce_writes_text_and_says_where(tmp_path, capsys, monkeypatch):
-    module = types.SimpleNamespace(reproduce=lambda out, seed: f"seed {seed}")
-    monkeypatch.setattr(repeating, "import_module", lambda name: module)
-    out = tmp_path / "there"
-    assert main(["reproduce", "krasser", "--seed", "3", "--out", str(out)]) == 0
-    said = "seed 3\n\nThis is the full run; there is no shorter one.\n"
-    assert (out / "krasser.txt").read_text() == said
-    assert f"{said}pictures" in capsys.readouterr().out
+MORE = "two cross-validations in place of one"
 
 
-def test_reproduce_says_whether_it_was_the_short_or_the_full_run(tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("words", "file", "said"),
+    [
+        (["krasser", "--out", "there"], "there/krasser.txt",
+         "1 times, seed 4\n\nThis is the full run; there is no shorter one.\n"),
+        (["powerball"], "reproduced/powerball/powerball.txt",
+         f"1 times, seed 4\n\nThis is the short run; --full: {MORE}.\n"),
+        (["powerball", "--full"], "reproduced/powerball-full/powerball.txt",
+         f"9 times, seed 4\n\nThis is the full run (--full): {MORE}.\n"),
+    ],
+)  # fmt: skip
+def test_reproduce_writes_text_and_says_where_and_which_run_it_was(
+    words, file, said, tmp_path, capsys, monkeypatch
+):
     module = types.SimpleNamespace(
         reproduce=lambda out, seed, repeats=1: f"{repeats} times, seed {seed}",
         full=lambda seed: {"seed": seed, "repeats": 9},
     )
     monkeypatch.setattr(repeating, "import_module", lambda name: module)
     monkeypatch.chdir(tmp_path)
-    for options, folder, said in (
-        ([], "powerball", "1 times, seed 4\n\nThis is the short run; --full: two cross-"),
-        (["--full"], "powerball-full", "9 times, seed 4\n\nThis is the full run (--full): two"),
-    ):
-        assert main(["reproduce", "powerball", "--seed", "4", *options]) == 0
-        assert capsys.readouterr().out.startswith(said)
-        assert (tmp_path / "reproduced" / folder / "powerball.txt").read_text().startswith(said)
+    assert main(["reproduce", *words, "--seed", "4"]) == 0
+    assert (tmp_path / file).read_text() == said
+    assert capsys.readouterr().out.startswith(f"{said}pictures")
 
 
 ONE_THREAD = """
