@@ -98,6 +98,7 @@ MORE = {
     "sampling/draws": "sampling/test_drawn_weights",
     "sampling": "sampling/test_run sampling/test_resuming",
     "evaluation/convergence": "evaluation/test_arviz_export",
+    "evaluation/predictive": "training/test_laplace",
     "evaluation": "",
 }
 

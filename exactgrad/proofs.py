@@ -457,10 +457,10 @@ def prove_same(
 
     def proved(data: tuple[Data, ...]) -> Proof:
         kind, same = without_constants(data), True
-        x, y, apart, ratio = at_theta(data, FEW_DIGITS if kind else DIGITS)
-        if kind and not (ratio <= CONSTANT).all():
-            x, y, apart, ratio = at_theta(data, DIGITS)
         with localcontext(context(DIGITS)):
+            x, y, apart, ratio = at_theta(data, FEW_DIGITS if kind else DIGITS)
+            if kind and not (ratio <= CONSTANT).all():
+                x, y, apart, ratio = at_theta(data, DIGITS)
             places = [(n, int(row[0] <= CONSTANT)) for n, row in enumerate(ratio)]
             wrong = [
                 Wrong("slope of " * k + of.name(n), x[n, k], y[n, k])

@@ -14,7 +14,7 @@
 # Two methods, the same network of 20 ReLU units, the same 60 points of a sine with noise 0.2. One
 # bends with the data; the other calls the bends noise. Why?
 #
-# Reading takes an hour, running ten seconds. You need notebooks
+# Reading takes an hour, running half a minute. You need notebooks
 # [01](01_from_one_weight_to_the_network.ipynb) (mean field),
 # [04](04_bounds_around_the_evidence.ipynb) (bounds), [06](06_samplers_from_scratch.ipynb) (HMC),
 # and [D4](../derivations/prediction.md#d4-epistemic-and-aleatoric-variance),
@@ -36,7 +36,7 @@ y = np.sin(3 * x[:, 0]) + NOISE * rng.normal(size=60)
 shared = {"hidden_layer_sizes": (UNITS,), "prior": bbb.GaussianPrior(1.0), "random_state": 0,
           "predict_samples": 400, "progress": False}  # fmt: skip
 chains = bbb.Sampling(
-    bbb.HMC(), chains=4, draws=100, warm_up=600, thin=4, target_accept=0.95, start="prior"
+    bbb.HMC(), chains=4, draws=100, warm_up=300, thin=3, target_accept=0.95, start="prior"
 )
 hmc = bbb.BayesianMLPRegressor(**shared, inference=chains).fit(x, y)
 descent = {**shared, "gradient_estimator": "local-reparameterisation", "samples": 4,

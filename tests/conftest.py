@@ -4,9 +4,12 @@ The profiles differ in how many examples they try: ``check`` few, for what runs 
 commit, ``thorough`` many. ``ci`` tries the same examples on every run, the others new ones.
 """
 
+import atexit
 import gc
 import os
+import shutil
 import signal
+import tempfile
 from contextlib import contextmanager, nullcontext
 
 import pytest
@@ -16,6 +19,14 @@ from hypothesis import HealthCheck, Phase, settings
 # the notebooks: workers that start two threads each on two cores wait for each other.
 for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_threads, "1")
+
+# A container may have no home to write to: then the caches of Matplotlib, ArviZ and others, of this
+# process and of those that it starts, are in one that ends with it
+if os.name == "posix" and not os.access(os.path.expanduser("~"), os.W_OK):
+    os.environ["HOME"] = tempfile.mkdtemp(prefix="home-of-tests-")
+    atexit.register(shutil.rmtree, os.environ["HOME"], ignore_errors=True)
+    for _name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        os.environ.pop(_name, None)
 
 pytest_plugins = ["seconds"]  # imported, with NumPy, after the lines above
 

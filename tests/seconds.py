@@ -190,7 +190,9 @@ class Meter:
         if call.when == "teardown":
             # in seconds of the reference, for the sum of the folder
             report.user_properties.append(("seconds", [self.taken / self.second, marked]))
-        if self.refuses and not marked and report.passed and call.when != "setup":
+        if not report.passed:  # it has another reason to look at
+            self.refused = True
+        elif self.refuses and not marked and call.when != "setup":
             self.refuse(report)
         return report
 
@@ -217,9 +219,9 @@ class Sums:
 
     def pytest_runtest_logreport(self, report):
         if report.when == "teardown":
-            for name, (taken, marked) in report.user_properties:
-                if name == "seconds" and not marked:
-                    self.add(report.nodeid, taken)
+            taken, marked = dict(report.user_properties)["seconds"]
+            if not marked:
+                self.add(report.nodeid, taken)
 
     def add(self, test, taken):
         self.taken[test] = taken

@@ -1,9 +1,9 @@
 """registry: every name stands for what the book says, and a class of one's own is one of them."""
 
 import re
-import subprocess
 import sys
 from dataclasses import dataclass, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ import pytest
 import bbb_numpy
 from bbb_numpy import BayesianMLPRegressor, GaussianPrior, LaplacePrior, register
 from bbb_numpy import registry as names
+from bbb_numpy.cli.main import main
 from bbb_numpy.gradients import catalogue
 from bbb_numpy.learners.inference import Sampling, inferences
 from bbb_numpy.numeric.storing import CheckpointError
@@ -157,19 +158,19 @@ def data():
     return x, x[:, 0]
 
 
+DRAWN = partial(Sampling, chains=2, draws=5, warm_up=5, start="prior")
 OWN = {
-    "prior": ("prior", "narrow", Narrow(), {"prior": "narrow"}),
-    "activation": ("activation", "softsign", softsign, {"activation": "softsign"}),
-    "proposal": ("proposal", "drifting", Drifting(),
-                 {"inference": Sampling(MetropolisHastings(Drifting(0.1)), 2, 5, 5)}),
-    "sampler": ("sampler", "counting", Counting(), {"inference": Sampling("counting", 2, 5, 5)}),
-}  # fmt: skip
+    "prior": ("narrow", Narrow(), {"prior": "narrow"}),
+    "activation": ("softsign", softsign, {"activation": "softsign"}),
+    "proposal": ("drift", Drifting(), {"inference": DRAWN(MetropolisHastings(Drifting(0.1)))}),
+    "sampler": ("counting", Counting(), {"inference": DRAWN("counting")}),
+}
 
 
 @pytest.mark.brief
-@pytest.mark.parametrize("which", OWN)
-def test_what_is_registered_is_taken_by_name_and_comes_back_from_a_file(which, tmp_path, restored):
-    family, name, usual, arguments = OWN[which]
+@pytest.mark.parametrize("family", OWN)
+def test_what_is_registered_is_taken_by_name_and_comes_back_from_a_file(family, tmp_path, restored):
+    name, usual, arguments = OWN[family]
     x, y = data()
     options = {"hidden_layer_sizes": (3,), "epochs": 1, "predict_samples": 3, "random_state": 0}
     if family in ("sampler", "proposal"):
@@ -181,7 +182,7 @@ def test_what_is_registered_is_taken_by_name_and_comes_back_from_a_file(which, t
     twin = bbb_numpy.load(path)
     np.testing.assert_array_equal(twin.predict(x), model.predict(x))
     del FAMILIES[family].named[name], FAMILIES[family].checked[name]
-    if which == "activation":  # a network names it
+    if family == "activation":  # a network names it
         with pytest.raises(CheckpointError, match="activation must be one of"):
             bbb_numpy.load(path)
         return
@@ -251,23 +252,25 @@ register("prior", "narrow", Narrow())
 """
 
 
-def test_the_command_line_takes_names_of_a_file_that_registers_them(tmp_path):
+@pytest.mark.brief
+def test_the_command_line_takes_names_of_a_file_that_registers_them(
+    tmp_path, monkeypatch, restored, capsys
+):
     """And a model's file runs nothing: without the plugin it is refused."""
-    plugin, table, model = (tmp_path / name for name in ("mine.py", "table.csv", "model.npz"))
+    plugin, table, model = (tmp_path / name for name in ("own_prior.py", "t.csv", "model.npz"))
     plugin.write_text(PLUGIN)
     table.write_text("x,y\n" + "".join(f"{k},{k % 5}.5\n" for k in range(20)))
+    monkeypatch.setattr(sys, "path", sys.path[:])
 
-    def ran(*arguments):
-        call = [sys.executable, "-m", "bbb_numpy", *map(str, arguments)]
-        return subprocess.run(call, capture_output=True, text=True)
+    def run(*arguments):
+        return main([*map(str, arguments)])
 
     fit = ("fit", table, "--target", "y", "--model", model, "--prior", "narrow", "--epochs", 1)
-    done = ran("--plugin", plugin, *fit)
-    assert done.returncode == 0, done.stderr
-    assert ran("--plugin", plugin, "predict", model, table).returncode == 0
-    refused = ran("predict", model, table)
-    assert refused.returncode == 2
-    assert "holds 'Narrow', which is no registered class" in refused.stderr
-    other = ran("--plugin", table.with_name("json.py"), "--version")
-    assert other.returncode == 2
-    assert "has the name of another module" in other.stderr
+    assert run("--plugin", plugin, *fit) == 0
+    assert run("predict", model, table) == 0
+    del FAMILIES["prior"].named["narrow"], FAMILIES["prior"].checked["narrow"]
+    assert run("predict", model, table) == 2
+    assert "holds 'Narrow', which is no registered class" in capsys.readouterr().err
+    assert run("--plugin", tmp_path / "json.py", *fit) == 2
+    assert "json.py has the name of another module" in capsys.readouterr().err
+    del sys.modules["own_prior"]

@@ -45,8 +45,6 @@ SAME = Decimal("1e-35")  # relative difference at which two of them are the same
 SMALL = Decimal("1e-20")  # of the largest derivative: smaller ones are held to that error
 ROUNDING = Decimal("1e-15")  # what the rounding of float constants may do to a derivative
 SHAKEN = Decimal("1e-9")  # up to here it is asked what their rounding does
-FEWER_DIGITS = 40  # which agree with sixty where these have not cancelled
-SURE = Decimal("1e-3")  # relative difference at which they do
 APART = 1e-3  # relative difference of floats and of exact numbers that is not rounding
 STEPS = (1e-7, 1e-4)  # of differences of floats: small ones stay on a path, large ones keep digits
 
@@ -122,21 +120,17 @@ class Decimals(Numbers):
 
     def __init__(self, asked: Asked, theta: Array) -> None:
         self.asked, self.theta = asked, theta
-        self.compute(DIGITS)
-        self.refutes = not self.agrees and self._more_than_rounding()
-        if not self.agrees and not self.refutes:
-            self.compute(5 * DIGITS)
-
-    def compute(self, digits: int) -> None:
-        """Run the function with so many digits."""
-        self.digits = digits
-        with localcontext(context(digits)):
-            self.field = Digits(self.asked.seed)
-            self.found = run(self.asked, self.theta, self.field)
-            slope, value = self.found.value.b[0, 0], self.found.value.a[0, 0]
-            size = abs(self.found.terms).sum() + abs(slope)
-            self.exists = (value + size).is_finite()
-            self.agrees = self.exists and abs(self.found.excess()[0]) <= SAME * size
+        for self.digits in (DIGITS, 5 * DIGITS):
+            with localcontext(context(self.digits)):
+                self.field = Digits(asked.seed)
+                self.found = run(asked, theta, self.field)
+                slope, value = self.found.value.b[0, 0], self.found.value.a[0, 0]
+                size = abs(self.found.terms).sum() + abs(slope)
+                self.exists = (value + size).is_finite()
+                self.agrees = self.exists and abs(self.found.excess()[0]) <= SAME * size
+            if self.agrees:
+                break
+        self.refutes = self.exists and not self.agrees and self._more_than_rounding()
 
     def _more_than_rounding(self) -> bool:
         """Return whether `judged` would refute, whichever derivatives are wrong.
@@ -144,14 +138,11 @@ class Decimals(Numbers):
         The largest error is at least 1 / n of the excess: the direction has numbers below 1.
         """
         with localcontext(context(self.digits)):
-            excess = self.found.excess()[0]
             most = max(1, abs(self.found.grad.a).max(initial=Decimal(0)))
-            if not self.exists or not abs(excess) > 2 * self.theta.size * SHAKEN * most:
-                return False
-        self.slopes(np.ones(self.theta.size))  # the next call: whether it returns the same
-        with localcontext(context(FEWER_DIGITS)):
-            fewer = self.asked.excess(self.theta, Digits(self.asked.seed))[0]
-            return bool(abs(fewer - excess) <= SURE * abs(excess))
+            large = abs(self.found.excess()[0]) > 2 * self.theta.size * SHAKEN * most
+        if large:  # does the next call return the same?
+            self.slopes(np.ones(self.theta.size))
+        return bool(large)
 
     def slopes(self, direction: Array) -> tuple[Decimal, Decimal, Decimal]:
         """Return the slopes, of which it is sure."""
@@ -279,7 +270,6 @@ def when_read(
             now = Decimals(asked, theta)
             if now.numbers() != before:
                 return ()
-            now.compute(5 * DIGITS)
             return judged(asked, theta, same, now)[1]
         except Exception:  # the verdict stands, whatever the function does later
             return ()
@@ -318,19 +308,27 @@ Part = tuple[str, Array, int, Fraction | None]  # a name, a direction, how many,
 
 
 def parts(asked: Asked, theta: Array, same: bool) -> Iterator[Part]:
-    """Yield what may be wrong: every coordinate of a small theta, else what the field says."""
+    """Yield what may be wrong: every coordinate of a small theta, else what the field says.
+
+    If that is no block it is all of theta: blocks need not have all coordinates.
+    """
     few: Any = range(theta.size)
     if theta.size > SIXTY_DIGITS:
         few = [] if same else _few(asked, theta)
     for j in few:
         yield asked.name(int(j)), (np.arange(theta.size) == j) * 1.0, 1, None
-    for name, part in asked.blocks.items() if not len(few) else ():
-        size = len(range(*part.indices(theta.size)))
-        wrong, factor = (True, None) if same else _asked_twice(asked, theta, part, size)
+    if len(few):
+        return
+    blocks = []
+    for name, part in asked.blocks.items():
+        wrong, factor = (True, None) if same else _asked_twice(asked, theta, part)
         if wrong:
-            direction = np.zeros(theta.size)
-            direction[part] = np.random.default_rng(asked.seed).standard_normal(size)
-            yield name, direction, size, factor
+            blocks.append((name, part, factor))
+    for name, part, factor in blocks or [("theta", slice(None), None)]:
+        size = len(range(*part.indices(theta.size)))
+        direction = np.zeros(theta.size)
+        direction[part] = np.random.default_rng(asked.seed).standard_normal(size)
+        yield name, direction, size, factor
 
 
 def _few(asked: Asked, theta: Array) -> Array:
@@ -353,11 +351,9 @@ def _few(asked: Asked, theta: Array) -> Array:
     return places if len(places) == 1 + bool(det) else places[:0]
 
 
-def _asked_twice(
-    asked: Asked, theta: Array, part: slice, size: int
-) -> tuple[bool, Fraction | None]:
+def _asked_twice(asked: Asked, theta: Array, part: slice) -> tuple[bool, Fraction | None]:
     """Return whether a block is wrong, and its factor, if all of it is wrong by one."""
-    factors = []
+    factors, size = [], len(range(*part.indices(theta.size)))
     for turn in range(2):
         field, direction = Prime(asked.seed), np.zeros((theta.size, 1), np.int64)
         direction[part] = Prime(asked.seed + 1 + turn).draw((size,)) % field.p

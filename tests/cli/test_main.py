@@ -11,12 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bbb_numpy import Reparameterised, __version__, combinations
+from bbb_numpy import NUTS, GaussianPrior, Reparameterised, __version__, combinations, load
 from bbb_numpy.cli.main import COMMANDS, main
-from bbb_numpy.learners.checkpoint import load
 from bbb_numpy.model.objectives import TERMS
-from bbb_numpy.parts.mixture import ScaleMixturePrior
-from bbb_numpy.sampling.mcmc import NUTS
 from exactgrad.gradcheck import BARS
 
 pytestmark = pytest.mark.brief
@@ -66,7 +63,7 @@ def few_combinations():
     return [
         combinations.Combination(posterior, prior, "gaussian-learned", estimator, objective)
         for posterior, prior, estimator, objective in (
-            ("mean-field", "mixture-learned", "reparameterised", "elbo"),
+            ("mean-field", "gaussian-learned", "reparameterised", "elbo"),
             ("full-rank", "gaussian", "sticking-the-landing", "elbo"),
             ("mean-field", "laplace", "flipout", "elbo"),  # refused
         )
@@ -103,13 +100,13 @@ def test_gradcheck_exact_all_counts_what_is_proved(capsys, monkeypatch):
     assert re.search(r"mean-field +reparameterised +elbo +1 +1\n", out)
     assert "1 combinations are refused" in out
     assert "\n2 of 2 proved, of networks with relu; not looked at: other activations" in out
-    right = ScaleMixturePrior.add_vjp
-    monkeypatch.setattr(ScaleMixturePrior, "add_vjp", lambda self, saved, c, *rest: right(
+    right = GaussianPrior.add_vjp
+    monkeypatch.setattr(GaussianPrior, "add_vjp", lambda self, saved, c, *rest: right(
         self, saved, 2 * c, *rest
     ))  # fmt: skip
     assert main(["gradcheck", "--exact", "--all"]) == 1
     out, err = capsys.readouterr()
-    first = "mean-field / mixture-learned / gaussian-learned / reparameterised / elbo"
+    first = "mean-field / gaussian-learned / gaussian-learned / reparameterised / elbo"
     assert out.startswith(f"{first}\nrefuted"), "at once, and the second is not tried"
     assert re.search("by hand .*\n(  .*\n)*the first that is not proved ends this run\n\n", out)
     assert "\n0 of 2 proved" in out
@@ -170,22 +167,12 @@ def test_help_lists_every_command_each_has_its_own_and_none_waits_for_what_only_
 def test_without_a_command_python_m_prints_the_help():
     run = subprocess.run([sys.executable, "-m", "bbb_numpy"], capture_output=True, text=True)
     assert (run.returncode, run.stdout) == (2, "")
-    assert "usage: bbb-numpy [-h] [--version] COMMAND" in run.stderr
+    assert "usage: bbb-numpy [-h] [--version] [--plugin FILE] COMMAND" in run.stderr
 
 
 TRAINED = ["--epochs", "50", "--batch-size", "60"]  # one draw of noise an epoch
-SAMPLED = [
-    "--inference",
-    "nuts",
-    "--draws",
-    "50",
-    "--warm-up",
-    "10",
-    "--chains",
-    "2",
-    "--start",
-    "prior",
-]
+SAMPLED = ["--inference", "nuts", "--draws", "50", "--warm-up", "10", "--chains", "2"]
+SAMPLED += ["--start", "prior", "--hidden", "3"]
 
 
 @pytest.mark.filterwarnings("default")

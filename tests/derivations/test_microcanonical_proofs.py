@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 import sympy
-from algebra import assign, equal, expectation, floats, off_by, positives, reals, ships
+from algebra import (
+    assign,
+    equal,
+    expectation,
+    floats,
+    off_by,
+    positives,
+    proved_equal,
+    reals,
+    ships,
+)
 from sympy import Integer, Matrix, Rational, cosh, diff, erf, exp, log, sinh, sqrt, tanh
 
 from bbb_numpy.sampling.mcmc import Phase
@@ -55,19 +65,16 @@ def test_the_kick_in_closed_form():
     along = (c + sinh(delta) + c * (cosh(delta) - 1)) / growth
     across = sqrt(1 - c**2) / growth
 
-    def same(one, other):
-        assert sympy.simplify((one - other).rewrite(exp)) == 0
-
-    same(diff(along, delta), 1 - along**2)
-    same(diff(across, delta), -along * across)
-    same(along**2 + across**2, Integer(1))
-    same(diff(log(growth), delta), along)
+    proved_equal(diff(along, delta), 1 - along**2)
+    proved_equal(diff(across, delta), -along * across)
+    proved_equal(along**2 + across**2, Integer(1))
+    proved_equal(diff(log(growth), delta), along)
     assert (along.subs(delta, 0), growth.subs(delta, 0)) == (c, 1)
     # with exp(-delta) taken out, as it is coded
     turn = -(exp(-2 * delta) - 1) / 2 + c * (exp(-delta) - 1) ** 2 / 2
-    same(turn * exp(delta), sinh(delta) + c * (cosh(delta) - 1))
+    proved_equal(turn * exp(delta), sinh(delta) + c * (cosh(delta) - 1))
     work = delta + log(1 + (1 - c) / 2 * (exp(-2 * delta) - 1))
-    same(exp(work), growth)
+    proved_equal(exp(work), growth)
 
 
 @pytest.mark.equation("D49")

@@ -1,6 +1,7 @@
 """ArviZ reads our draws; LOO is leave-one-out; functions converge where weights cannot."""
 
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -274,3 +275,11 @@ def test_without_arviz_the_message_says_what_to_install(call, network, monkeypat
     monkeypatch.setitem(sys.modules, "arviz", None)
     with pytest.raises(ImportError, match=r"bbb-numpy\[diagnostics\]"):
         call(network)
+
+
+def test_arviz_needs_docstrings_and_no_assertions(monkeypatch):
+    for level, refused in ((1, nullcontext()), (2, pytest.raises(ImportError, match="-OO"))):
+        flags = SimpleNamespace(optimize=level)
+        monkeypatch.setattr(convergence, "sys", SimpleNamespace(flags=flags))
+        with refused:
+            convergence.import_arviz()

@@ -272,6 +272,10 @@ HIDDEN = {
     "a matrix that was multiplied with floats": (
         lambda t, k, g: (0.5 * ((k @ t) ** 2).sum(), g @ t),
         (RNG.standard_normal(4), K, GRAM), "not proved", "rounding"),
+    "sixty digits and floats cancel, beside a law": (
+        lambda t: (np.exp(t.sum()) + (t * 2.0**300 + t - t * 2.0**300).sum(),
+                   np.exp(t[0]) * np.exp(t[1]) + np.ones(2)),
+        (TWO,), "not proved", "with floats the value"),
     "data that a comparison meets": (
         lambda t, y: ((t * (y == 1)).sum(), (y == 1) + 0 * t),
         (TWO, np.array([0.0, 1.0])), "not traceable", "data are compared"),
@@ -490,11 +494,10 @@ SAME = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize("name", SAME)
-def test_values_that_differ_or_are_none_are_not_the_same(name, seeds):
+def test_values_that_differ_or_are_none_are_not_the_same(name):
     first, second, at, verdict = SAME[name]
-    for seed in seeds:
+    for seed in range(4):
         assert prove_same(first, second, at, seed=seed).verdict == verdict
 
 

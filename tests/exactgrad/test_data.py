@@ -53,6 +53,10 @@ def of_laplacian(t, a):
     return t @ a @ t + a.sum(axis=0) @ t, 2 * a @ t
 
 
+def of_three(t, a):  # right where a is symmetric, its diagonal 0 and its sum 1
+    return t @ a @ t * a.sum() + np.trace(a) * t[0], 2 * a @ t
+
+
 def of_weights(t, a):
     return t @ a @ t * a.sum(), 2 * a @ t
 
@@ -75,6 +79,8 @@ KEPT = {  # a program, its arguments, and the condition that is found
         centred, (TWO, X[:, :2] - X[:, :2].mean(axis=0)), "x.sum(axis=0) = 0"),
     "t-SNE": (distances, (X[:3, :2], APART / APART.sum()),
               "p = p.T and diag(p) = 0 and p.sum() = 1"),
+    "shares of pairs": (
+        of_three, (X[0], APART / APART.sum()), "a = a.T and diag(a) = 0 and a.sum() = 1"),
     "correlations": (of_correlations, (TWO, np.array([[1.0, 0.3], [0.3, 1.0]])),
                      "c = c.T and diag(c) = 1"),
     "a doubly stochastic matrix": (
@@ -89,8 +95,12 @@ KEPT = {  # a program, its arguments, and the condition that is found
 }  # fmt: skip
 
 
+def by_night(*dear):
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in dear)) for name in KEPT]
+
+
 @pytest.mark.equation("D44")
-@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("name", by_night("t-SNE", "softmax regression of probabilities"))
 def test_what_is_right_where_data_keep_a_condition_is_proved_there(name):
     program, at, condition = KEPT[name]
     proof = prove(program, *at, points=0)
@@ -161,7 +171,7 @@ def test_fixed_data_are_exact_numbers_whose_floats_may_be_compared():
     assert prove(of_labels, TWO, np.array([0.0, 1.0]), fixed="y")
 
 
-@pytest.mark.parametrize("name", ["t-SNE", "correlations", "a Laplacian"])
+@pytest.mark.parametrize("name", ["shares of pairs", "correlations", "a Laplacian"])
 def test_where_data_keep_one_condition_of_two_it_is_wrong(name):
     program, (theta, a), _ = KEPT[name]
     rows, columns = np.triu_indices(len(a), 1)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactgrad.gradcheck import BARS, check, format_table
+from exactgrad.gradcheck import BARS, check_gradient, format_table
 
 METHODS = sorted(BARS)
 
@@ -26,7 +26,7 @@ points = st.lists(st.floats(-3.0, 3.0), min_size=2, max_size=6).map(np.array)
 @pytest.mark.parametrize("method", METHODS)
 @given(theta=points)
 def test_a_right_gradient_passes(method, theta):
-    report = check(smooth, theta, method=method)
+    report = check_gradient(smooth, theta, method=method)
     assert report.passed, str(report)
     assert report.skipped == 0
 
@@ -42,7 +42,7 @@ def test_one_wrong_coordinate_fails_and_is_named(method, theta, at, error):
         grad[at] += error * (1 + np.abs(grad).max())
         return value, grad
 
-    report = check(wrong, theta, method=method)
+    report = check_gradient(wrong, theta, method=method)
     assert not report.passed
     assert report.worst.worst == f"theta[{at}]"
 
@@ -57,8 +57,8 @@ def test_the_error_does_not_depend_on_the_unit_of_the_value(method, unit):
         return unit * value, unit * grad
 
     theta = np.array([0.7, -1.2, 0.3])
-    here = check(wrong, theta, method=method)
-    there = check(lambda theta: wrong(theta, unit), theta, method=method)
+    here = check_gradient(wrong, theta, method=method)
+    there = check_gradient(lambda theta: wrong(theta, unit), theta, method=method)
     assert not there.passed
     assert there.error == pytest.approx(here.error, rel=1e-6)
 
@@ -69,7 +69,7 @@ def test_a_gradient_that_is_not_a_number_fails(method, bad):
     def wrong(theta):
         return (theta**2).sum(), np.where(np.arange(2) == 0, bad, 2 * theta)
 
-    report = check(wrong, np.array([1.0, 2.0]), method=method)
+    report = check_gradient(wrong, np.array([1.0, 2.0]), method=method)
     assert not report.passed
     assert report.worst.worst == "theta[0]"
 
@@ -78,7 +78,7 @@ def test_blocks_are_reported_one_by_one_and_coordinates_by_name():
     def wrong(theta):
         return (theta**2).sum(), np.array([2.0, 2.0, 2.5])
 
-    report = check(
+    report = check_gradient(
         wrong,
         np.ones(3),
         blocks={"a": slice(0, 1), "b": slice(1, 3)},
@@ -99,19 +99,19 @@ def test_a_coordinate_on_a_kink_is_skipped_and_counted_and_one_beside_it_is_not(
         return np.maximum(theta, 0).sum(), (theta > 0).astype(float)
 
     theta = np.array([1.0, kink, -0.5, 1e-3])
-    report = check(relu, theta, method="central", gates=lambda point: point > 0)
+    report = check_gradient(relu, theta, method="central", gates=lambda point: point > 0)
     assert report.passed
     assert report.blocks[0].skipped == 1
     assert report.blocks[0].checked == 3
     assert report.skipped == 0.25
-    blind = check(relu, theta, method="central")
+    blind = check_gradient(relu, theta, method="central")
     assert not blind.passed
     assert blind.worst.worst == "theta[1]"
 
 
 def test_a_report_in_which_everything_was_skipped_does_not_pass():
     calls = iter(range(10_000))
-    report = check(
+    report = check_gradient(
         smooth, np.ones(2), method="central", gates=lambda point: np.array([next(calls)])
     )
     assert report.skipped == 1.0
@@ -127,15 +127,15 @@ def huber(theta):
 def test_a_function_that_is_complex_safe_only_in_part_is_not_called_wrong():
     theta = np.array([0.3, 2.0])
     with pytest.raises(TypeError, match=r"at theta\[1\] central differences confirm"):
-        check(huber, theta)
-    assert check(huber, theta, method="central").passed
+        check_gradient(huber, theta)
+    assert check_gradient(huber, theta, method="central").passed
 
     def wrong(theta):
         value, grad = huber(theta)
         return value, 1.1 * grad
 
-    assert not check(wrong, theta).passed
-    assert not check(wrong, theta, method="central").passed
+    assert not check_gradient(wrong, theta).passed
+    assert not check_gradient(wrong, theta, method="central").passed
 
 
 def test_what_comes_after_value_and_gradient_is_not_looked_at():
@@ -143,7 +143,7 @@ def test_what_comes_after_value_and_gradient_is_not_looked_at():
         return (theta**3).sum(), 3 * theta**2, "terms"
 
     theta = np.array([1.0, -2.0, 0.5])
-    assert check(more, theta) == check(lambda theta: more(theta)[:2], theta)
+    assert check_gradient(more, theta) == check_gradient(lambda theta: more(theta)[:2], theta)
 
 
 @pytest.mark.equation("D9")
@@ -155,15 +155,15 @@ def test_rounding_of_a_large_value_does_not_fail_a_right_gradient_and_does_not_h
         return 1e9 + (theta**2).sum(), 2.1 * theta
 
     theta = np.array([3.0, 1.0])
-    assert check(large, theta, method="central").passed
-    assert not check(wrong, theta, method="central").passed
+    assert check_gradient(large, theta, method="central").passed
+    assert not check_gradient(wrong, theta, method="central").passed
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_sample_of_coordinates_is_drawn_from_each_whole_block(method):
     blocks = {"a": slice(0, 20), "b": slice(20, 50)}
     found = [
-        check(wrong_at(49), np.ones(50), method=method, blocks=blocks, most=7,
+        check_gradient(wrong_at(49), np.ones(50), method=method, blocks=blocks, most=7,
               rng=np.random.default_rng(seed))
         for seed in range(20)
     ]  # fmt: skip
@@ -183,13 +183,13 @@ def wrong_at(*places, by=1.0):
 
 
 def test_the_steps_grow_with_the_coordinate():
-    assert check(wrong_at(by=0.0), np.array([1e12, -3e12]), method="central").passed
+    assert check_gradient(wrong_at(by=0.0), np.array([1e12, -3e12]), method="central").passed
 
 
 @pytest.mark.parametrize("place", [0, 3])
 def test_a_derivative_that_is_nan_is_the_worst_and_is_flagged(place):
     blocks = {"a": slice(0, 2), "b": slice(2, 4)}
-    report = check(wrong_at(place, by=np.nan), np.ones(4), blocks=blocks)
+    report = check_gradient(wrong_at(place, by=np.nan), np.ones(4), blocks=blocks)
     assert np.isnan(report.error)
     assert report.worst.name == ("a" if place == 0 else "b")
     assert str(report).count("<- above") == 1
@@ -200,16 +200,16 @@ def test_a_skipped_coordinate_does_not_shift_the_names_of_those_behind_it():
         return np.maximum(theta, 0).sum(), np.array([0.0, 1.0, 3.0])
 
     theta = np.array([1e-7, 1.0, 2.0])
-    report = check(relu, theta, method="central", gates=lambda point: point > 0)
+    report = check_gradient(relu, theta, method="central", gates=lambda point: point > 0)
     assert report.blocks[0].skipped == 1
     assert report.worst.worst == "theta[2]"
 
 
 def test_the_bar_can_be_set():
-    assert not check(wrong_at(0, by=1e-3), np.ones(2)).passed
-    assert check(wrong_at(0, by=1e-3), np.ones(2), bar=1e-2).passed
-    assert not check(wrong_at(0, by=1e-3), np.ones(2), method="central").passed
-    assert check(wrong_at(0, by=1e-3), np.ones(2), method="central", bar=1e-2).passed
+    assert not check_gradient(wrong_at(0, by=1e-3), np.ones(2)).passed
+    assert check_gradient(wrong_at(0, by=1e-3), np.ones(2), bar=1e-2).passed
+    assert not check_gradient(wrong_at(0, by=1e-3), np.ones(2), method="central").passed
+    assert check_gradient(wrong_at(0, by=1e-3), np.ones(2), method="central", bar=1e-2).passed
 
 
 SQUARE = (lambda theta: ((theta**2).sum(), 2 * theta)), np.ones(3)
@@ -242,4 +242,4 @@ def returning(value, grad):
 )
 def test_every_argument_of_another_kind_is_named(arguments, options, kind, message):
     with pytest.raises(kind, match=message):
-        check(*arguments, **options)
+        check_gradient(*arguments, **options)

@@ -89,8 +89,14 @@ def test_a_block_that_is_wrong_by_a_factor_is_named_with_it():
     assert proved(block(lambda theta: -0.75)).wrong[0].factor == -3 / 4
 
 
+def test_what_is_wrong_in_no_block_is_refuted_too():
+    wrong = changed(lambda theta, grad: grad + (np.arange(theta.size) > SIZE))
+    (one,) = prove(wrong, THETA, blocks={"mu": slice(SIZE)}).wrong
+    assert (one.name, one.size) == ("theta", THETA.size)
+
+
 def test_a_block_that_is_wrong_otherwise_is_named():
-    (one,) = proved(block(lambda theta: 1 / plain.sigmoid(theta[SIZE:]))).wrong
+    (one,) = proved(block(lambda theta: 1 + theta[SIZE:] ** 2)).wrong
     assert (one.name, one.factor) == ("rho", None)
     assert float(one.by_hand / one.right) != pytest.approx(1, rel=0.1)
 

@@ -1,6 +1,7 @@
 """proofs: what is proved, refuted, not proved and not traceable."""
 
 import math
+import pickle
 from itertools import islice
 
 import numpy as np
@@ -50,6 +51,35 @@ def test_a_wrong_one_is_refuted_with_coordinates_and_amounts(error):
     assert float(one.by_hand - one.right) == error
     assert str(proof).startswith("refuted: 1 of 3 derivatives is wrong\n  slope[0]: by hand ")
     assert f"too large by {error:g}" in str(proof)
+
+
+def test_what_is_wrong_is_computed_when_it_is_read_of_what_the_arguments_were():
+    calls, theta, x = [], np.arange(1.0, 21.0), np.arange(21.0, 41.0)
+
+    def wrong(theta, x):
+        calls.append(1)
+        return (x * theta).sum(), 2 * x
+
+    proof, again = prove(wrong, theta, x), prove(wrong, theta, x)
+    assert (proof.verdict, bool(proof)) == ("refuted", False)
+    assert len(calls) <= 10  # a prime, sixty digits, more twice, and floats: for each of both
+    right = x.tolist()
+    theta[:], x[:] = 7.0, 8.0
+    assert [float(one.right) for one in proof.wrong] == right
+    assert len(calls) > 20
+    assert proof == again
+    assert hash(proof) == hash(again)
+    saved = pickle.loads(pickle.dumps(proof))
+    assert (saved, saved.wrong) == (proof, proof.wrong)
+    assert "they are 2 times what is right" in str(again)
+
+
+def test_of_a_function_that_has_changed_since_nothing_is_said():
+    factor = [3.0]
+    proof = prove(lambda theta: ((theta**2).sum(), factor[0] * theta), POINT)
+    factor[0] = 5.0
+    assert str(proof).startswith("refuted: which derivatives are wrong was not computed before")
+    assert proof.wrong == ()
 
 
 def test_values_that_are_the_same_by_an_identity_that_is_not_known_are_not_proved():
@@ -201,6 +231,10 @@ def test_constants_far_below_1_may_differ_where_the_value_is_small():
 
     assert prove_same(nothing, lambda z: nothing(z) + 2.0**-60, POINT).proved
     assert prove_same(nothing, lambda z: nothing(z) + 2.0**-40, POINT).verdict == "refuted"
+
+
+def test_values_of_which_twenty_digits_cancel_are_the_same():
+    assert prove_same(lambda z: (z + 2.0**80 - 2.0**80).sum(), lambda z: z.sum(), POINT)
 
 
 def test_values_beyond_all_decimals_are_the_same_by_the_field_alone():

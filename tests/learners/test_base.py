@@ -9,14 +9,22 @@ from fits import BOTH, classifier, numbers, regressor, state
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor, Sampling
-from bbb_numpy.gradients.reparameterised import Reparameterised
-from bbb_numpy.parts.posteriors import MeanField
-from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.sampling.mcmc import HMC, NUTS, SGHMC
-from bbb_numpy.training import NonFiniteError
+from bbb_numpy import (
+    HMC,
+    NUTS,
+    SGD,
+    SGHMC,
+    Adam,
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    GaussianPrior,
+    MeanField,
+    Momentum,
+    NonFiniteError,
+    Reparameterised,
+    Sampling,
+)
 from bbb_numpy.training.laplace import Laplace
-from bbb_numpy.training.optimizers import SGD, Adam, Momentum
 
 pytestmark = [
     pytest.mark.brief,

@@ -8,9 +8,12 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bbb_numpy import BayesianMLPClassifier
-from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood
-from bbb_numpy.parts.priors import GaussianPrior
+from bbb_numpy import (
+    BayesianMLPClassifier,
+    BernoulliLikelihood,
+    CategoricalLikelihood,
+    GaussianPrior,
+)
 
 pytestmark = pytest.mark.brief
 

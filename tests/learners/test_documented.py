@@ -11,11 +11,11 @@ from html import unescape
 import pytest
 import sklearn
 
-from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
+from bbb_numpy import Adam, BayesianMLPClassifier, BayesianMLPRegressor, Cosine
+from bbb_numpy.learners.base import Learner
 from bbb_numpy.learners.inference import inferences
 from bbb_numpy.learners.plan import DEFAULTS, FASTER, FEW, MOST, OF_CLASSES, OF_MANY, PASS, SOME
 from bbb_numpy.registry import ACTIVATIONS, KL_WEIGHTS, OPTIMIZERS, PRIORS, WARM_UPS
-from bbb_numpy.training.optimizers import Adam, Cosine
 
 LEARNERS = [BayesianMLPRegressor, BayesianMLPClassifier]
 pytestmark = pytest.mark.brief
@@ -104,6 +104,14 @@ def test_help_and_scikit_learns_table_show_what_a_parameter_means(learner):
         assert (f"{name}: {type_}<br><br>{text[:20]}" in table) == tells, name
 
 
+def test_without_docstrings_a_learner_has_none(monkeypatch):
+    monkeypatch.setattr(Learner, "__doc__", None)
+    for text in (None, "A learner.\n{parameters of Learner}"):
+        bare = type("Bare", (BayesianMLPRegressor,), {"__doc__": text})
+        assert (bare().epochs, bare.__doc__) == (None, text)
+
+
+@pytest.mark.slow
 def test_without_docstrings_there_are_learners():
     code = (
         "from bbb_numpy import BayesianMLPRegressor as R, BayesianMLPClassifier as C;"

@@ -17,10 +17,15 @@ from bbb_numpy import (
     Adam,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
+    BernoulliLikelihood,
+    CategoricalLikelihood,
+    Cosine,
+    DrawnWeights,
     GaussianLikelihood,
     GaussianPrior,
     LaplacePrior,
     Model,
+    PoissonLikelihood,
     Sampling,
     load,
     save,
@@ -30,10 +35,7 @@ from bbb_numpy.evaluation.convergence import function_r_hats
 from bbb_numpy.learners import fit_report
 from bbb_numpy.learners.fit_report import FitReport
 from bbb_numpy.learners.rows import Prepared
-from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
-from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.training import EarlyStopping, Epoch
-from bbb_numpy.training.optimizers import Cosine
 from bbb_numpy.training.recipe import Rows
 
 ROWS = 64  # two batches
@@ -116,7 +118,7 @@ def test_draws_that_never_left_their_start_are_named():
     [message] = said(regressor(inference=sampling), X, Y)
     assert "worse than ignoring X" in message
     assert "chains that are not there yet; use a longer warm_up, more draws or 'hmc'" in message
-    sampling = Sampling("hmc", chains=2, draws=200, warm_up=100, start="prior")
+    sampling = Sampling("hmc", chains=2, draws=80, warm_up=60, start="prior")
     model = regressor(hidden_layer_sizes=(), inference=sampling)
     assert not said(model, X, X[:, 0] + 0.1 * Y)
     report = model.fit_report_
@@ -221,7 +223,15 @@ def toys():
 TOYS = {name: rest for name, *rest in toys()}
 
 
-@pytest.mark.parametrize("name", TOYS)
+# What these say is said by others of less or of as many rows
+AT_NIGHT = {"sine 10", "nothing but noise 10", "counts 10", "counts without signal 10", "mle"}
+AT_NIGHT |= {"classes without signal 10", "constant column", "friedman", "wine", "moons"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in AT_NIGHT)) for name in TOYS],
+)
 def test_the_defaults_are_silent_on_toys(name):
     model, x, y = TOYS[name]
     assert said(model, x, y) == []

@@ -13,28 +13,41 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
+from bbb_numpy import (
+    HMC,
+    IVON,
+    MAP,
+    MLE,
+    NUTS,
+    Adam,
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    DrawnWeights,
+    EarlyStopping,
+    FreeEnergy,
+    FullRank,
+    GaussianLikelihood,
+    GaussianPrior,
+    GaussianWalk,
+    HalfCauchy,
+    HalfNormal,
+    LocalReparameterisation,
+    LogNormal,
+    MeanField,
+    MetropolisHastings,
+    PointMass,
+    Renyi,
+    Reparameterised,
+    load,
+    save,
+)
 from bbb_numpy.cli.main import main
 from bbb_numpy.evaluation import predictive
-from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
-from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.learners import inference as inference_module
-from bbb_numpy.learners.checkpoint import load, save
-from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.inference import Sampling, begins_anew
 from bbb_numpy.learners.plan import check_plan
-from bbb_numpy.learners.regressor import BayesianMLPRegressor
-from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy, Renyi
-from bbb_numpy.parts.full_rank import FullRank
-from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
-from bbb_numpy.parts.likelihoods import GaussianLikelihood
-from bbb_numpy.parts.posteriors import MeanField, PointMass
-from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.sampling.draws import DrawnWeights
-from bbb_numpy.sampling.mcmc import HMC, NUTS, GaussianWalk, MetropolisHastings
-from bbb_numpy.training import EarlyStopping
 from bbb_numpy.training.ensembles import ensemble_starts
 from bbb_numpy.training.laplace import COVARIANCES, Laplace
-from bbb_numpy.training.optimizers import IVON, Adam
 
 SHORT = Sampling(NUTS(max_depth=3), chains=2, draws=20, warm_up=30, start="prior")
 NUMBERS = np.random.default_rng(0)
@@ -143,7 +156,7 @@ def test_contradictions_are_errors_that_say_so(params, message):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("sampler", "gibbs", "must be one of 'nuts'"),
+        ("sampler", "gibbs", "must be one of .*'nuts'"),
         ("sampler", NUTS, "must be"),
         *(
             (name, value, "must be")

@@ -5,10 +5,12 @@ import pytest
 from scipy import stats
 from sklearn.gaussian_process import GaussianProcessRegressor
 
-from bbb_numpy.learners.classifier import BayesianMLPClassifier
-from bbb_numpy.learners.regressor import BayesianMLPRegressor
-from bbb_numpy.parts.likelihoods import GaussianLikelihood
-from bbb_numpy.parts.student_t import StudentTLikelihood
+from bbb_numpy import (
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    GaussianLikelihood,
+    StudentTLikelihood,
+)
 
 pytestmark = pytest.mark.brief
 

@@ -10,18 +10,23 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bbb_numpy.learners.classifier import BayesianMLPClassifier
-from bbb_numpy.learners.inference import Sampling
+from bbb_numpy import (
+    NUTS,
+    SGD,
+    Adam,
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    Cosine,
+    FreeEnergy,
+    GaussianLikelihood,
+    GaussianPrior,
+    LaplacePrior,
+    LinearWarmUp,
+    PointMass,
+    Sampling,
+    ScaleMixturePrior,
+)
 from bbb_numpy.learners.plan import DEFAULTS, OF_CLASSES
-from bbb_numpy.learners.regressor import BayesianMLPRegressor
-from bbb_numpy.model.kl_weights import LinearWarmUp
-from bbb_numpy.model.objectives import FreeEnergy
-from bbb_numpy.parts.likelihoods import GaussianLikelihood
-from bbb_numpy.parts.mixture import ScaleMixturePrior
-from bbb_numpy.parts.posteriors import PointMass
-from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
-from bbb_numpy.sampling.mcmc import NUTS
-from bbb_numpy.training.optimizers import SGD, Adam, Cosine
 
 pytestmark = pytest.mark.brief
 

@@ -3,13 +3,25 @@
 import numpy as np
 import pytest
 
-from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.gradients.importance import SelfNormalised
-from bbb_numpy.gradients.reparameterised import Reparameterised
-from bbb_numpy.learners.classifier import BayesianMLPClassifier
-from bbb_numpy.learners.inference import Sampling
+from bbb_numpy import (
+    EUBO,
+    Adam,
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    BernoulliLikelihood,
+    ClosedFormKL,
+    Cosine,
+    FreeEnergy,
+    FullRank,
+    GaussianLikelihood,
+    GaussianPrior,
+    PointMass,
+    Renyi,
+    Reparameterised,
+    Sampling,
+    SelfNormalised,
+)
 from bbb_numpy.learners.plan import DEFAULTS, OF_CLASSES, check_plan
-from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.model.kl_weights import (
     CyclicalWarmUp,
     LinearWarmUp,
@@ -17,14 +29,7 @@ from bbb_numpy.model.kl_weights import (
     geometric_kl_weights,
     proportional_kl_weights,
 )
-from bbb_numpy.model.objectives import EUBO, FreeEnergy, Renyi
-from bbb_numpy.parts.discrete import BernoulliLikelihood
-from bbb_numpy.parts.full_rank import FullRank
-from bbb_numpy.parts.likelihoods import GaussianLikelihood
-from bbb_numpy.parts.posteriors import PointMass
-from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.registry import PRIORS
-from bbb_numpy.training.optimizers import Adam, Cosine
 
 
 def plan(**params):

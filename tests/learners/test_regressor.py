@@ -7,12 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from bbb_numpy import BayesianMLPRegressor, Sampling, StudentTLikelihood, StudentTPrior
-from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy
-from bbb_numpy.parts.likelihoods import GaussianLikelihood
-from bbb_numpy.parts.priors import GaussianPrior
-from bbb_numpy.training import EarlyStopping
-from bbb_numpy.training.optimizers import SGD, Adam
+from bbb_numpy import (
+    MAP,
+    MLE,
+    NUTS,
+    SGD,
+    Adam,
+    BayesianMLPRegressor,
+    EarlyStopping,
+    FreeEnergy,
+    GaussianLikelihood,
+    GaussianPrior,
+    Sampling,
+    StudentTLikelihood,
+    StudentTPrior,
+)
 
 pytestmark = pytest.mark.brief
 
@@ -78,7 +87,7 @@ def test_log_predictive_density_is_that_of_y_in_its_own_units():
 
 
 def test_real_structure_is_found_at_the_defaults():
-    x, y = numbers(rows=150)
+    x, y = numbers(rows=96)
     model = BayesianMLPRegressor(random_state=0).fit(x, 100 * y)
     assert model.score(*numbers(rows=200, seed=1)) < 0  # other units: the check can fail
     x_new, y_new = numbers(rows=200, seed=1)
@@ -248,7 +257,7 @@ def test_noise_that_depends_on_x_is_found():
     x = rng.uniform(-1, 1, (400, 1))
     true = 10.0 * np.where(x[:, 0] < 0, 0.2, 1.0)
     y = 50.0 + 20.0 * x[:, 0] + true * rng.standard_normal(400)
-    model = BayesianMLPRegressor(likelihood="heteroscedastic", epochs=300, random_state=0)
+    model = BayesianMLPRegressor(likelihood="heteroscedastic", epochs=150, random_state=0)
     d = model.fit(x, y).predict_distribution([[-0.5], [0.5]])
     np.testing.assert_allclose(d.aleatoric, [2.0, 10.0], rtol=0.25)  # 4 standard errors: 0.2
     with pytest.raises(AttributeError, match=r"Heteroscedastic.* depends on X"):
@@ -261,7 +270,7 @@ def test_counts_are_modelled_by_their_rate_and_not_standardised():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (400, 1))
     y = rng.poisson(np.exp(1.0 + x[:, 0]))
-    model = BayesianMLPRegressor(likelihood="poisson", epochs=200, random_state=0).fit(x, y)
+    model = BayesianMLPRegressor(likelihood="poisson", epochs=100, random_state=0).fit(x, y)
     assert (model.y_mean_, model.y_scale_) == ([0.0], [1.0])
     assert model.x_scale_[0] != 1.0
     d = model.predict_distribution([[-0.8], [0.0], [0.8]])
@@ -293,7 +302,7 @@ def test_a_learned_prior_that_collapses_is_reported():
         model.fit(x, y)
     assert model.predict(x).std() < 0.02 * y.std()
     x, y = numbers(rows=200)  # with something to learn it stays, and nothing is said
-    kept = regressor(prior="gaussian-learned", epochs=300).fit(x, y)
+    kept = regressor(prior="gaussian-learned", epochs=100).fit(x, y)
     assert kept.theta_[kept.estimator_.layout.slices["prior_log_scale"]] > np.log(0.05)
 
 
@@ -316,18 +325,17 @@ GRID = np.linspace(-1.9, 1.9, 200)[:, None]
 def miss(likelihood, seed):
     """RMSE on clean rows of a fit to spoiled ones."""
     model = BayesianMLPRegressor(
-        (10,), activation="tanh", likelihood=likelihood, epochs=400, random_state=100 + seed
+        (10,), activation="tanh", likelihood=likelihood, epochs=200, random_state=100 + seed
     ).fit(*spoiled(seed))
     return np.sqrt(np.mean((model.predict(GRID) - np.sin(2 * GRID[:, 0])) ** 2))
 
 
 @pytest.mark.equation("D43")
-def test_outliers_move_the_fit_much_less_than_under_gaussian_noise():
-    gaussian = np.array([miss("gaussian-learned", seed) for seed in (1, 2)])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_outliers_move_the_fit_much_less_than_under_gaussian_noise(seed):
+    gaussian = miss("gaussian-learned", seed)
     for likelihood in ("student-t", "student-t-learned"):
-        gain = gaussian - [miss(likelihood, seed) for seed in (1, 2)]
-        assert gain.mean() > 0.2, likelihood  # of a sine whose own RMS is 0.7
-        assert gain.min() > 0.1, likelihood
+        assert miss(likelihood, seed) < gaussian - 0.2, likelihood  # the sine's own RMS is 0.7
 
 
 def quick(**options):
@@ -355,7 +363,7 @@ def test_targets_are_standardised_and_the_scale_is_in_units_of_y_and_not_the_dev
 @pytest.mark.equation("D33", "D42", "D43")
 @pytest.mark.filterwarnings("ignore:[0-9]+ divergent transitions")
 def test_samplers_draw_scale_and_degrees_of_freedom_with_the_weights():
-    sampling = Sampling("hmc", chains=2, draws=20, warm_up=40, start="prior")
+    sampling = Sampling(NUTS(max_depth=3), chains=2, draws=8, warm_up=12, start="prior")
     prior = StudentTPrior(0.4, 3.0, learn=True)
     noise = StudentTLikelihood(0.2, 3.0, learn=True)
     parts = {"prior": prior, "likelihood": noise, "inference": sampling}

@@ -6,8 +6,7 @@ import pytest
 from scipy.sparse import coo_array
 from sklearn.exceptions import DataConversionWarning
 
-from bbb_numpy.learners.classifier import BayesianMLPClassifier
-from bbb_numpy.learners.regressor import BayesianMLPRegressor
+from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
 from bbb_numpy.learners.rows import MOST_AXES, check_pair, prepared, principal_axes
 from bbb_numpy.training.recipe import Rows
 

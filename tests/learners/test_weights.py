@@ -16,16 +16,16 @@ from sklearn.utils.estimator_checks import (
 )
 
 from bbb_numpy import (
+    HMC,
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    EarlyStopping,
     GaussianLikelihood,
     GaussianPrior,
+    Sampling,
     load,
     save,
 )
-from bbb_numpy.learners.classifier import BayesianMLPClassifier
-from bbb_numpy.learners.inference import Sampling
-from bbb_numpy.learners.regressor import BayesianMLPRegressor
-from bbb_numpy.sampling.mcmc import HMC
-from bbb_numpy.training import EarlyStopping
 
 pytestmark = pytest.mark.brief
 

@@ -206,7 +206,12 @@ def prose(source: str) -> str:
 
 @cache
 def comments(source: str) -> list[tuple[int, int, str]]:
-    """Return row, column and words of the comments of Python `source`, as `prose` has them."""
+    """Return row, column and words of the comments of Python `source`, as `prose` has them.
+
+    Of a source that has no tag behind a # none: to read its tokens takes long.
+    """
+    if not re.search(r"#.*\b[A-Z]\d", source):
+        return []
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     return [
         (*token.start, VERBATIM.sub(" ", re.sub(r"noqa\b.*", "", token.string)))
@@ -278,8 +283,9 @@ def package_files() -> list[Path]:
 def tags_in_code() -> dict[str, set[str]]:
     """Return the tags in the docstrings and comments of each file of the package."""
     return {
-        path.relative_to(ROOT).as_posix(): tags_in(prose(path.read_text("utf-8")), FAMILIES)
+        path.relative_to(ROOT).as_posix(): tags_in(prose(source), FAMILIES)
         for path in package_files()
+        if tags_in(source := path.read_text("utf-8"), FAMILIES)
     }
 
 

@@ -117,6 +117,8 @@ def tagged(path: Path) -> Iterator[tuple[str, int, Code]]:
     In a comment, with the line of code before it, or in the docstring of a definition.
     """
     source, where = path.read_text("utf-8"), path.relative_to(ROOT).as_posix()
+    if not tags_in(source, FAMILIES):
+        return
     named: list[tuple[str, Any]] = [("", parsed(source))]
     for name, node in named:  # which grows
         named += [

@@ -28,6 +28,10 @@ def test_itself():
 def test_marked():
     burn(0.08)
 
+def test_that_fails():
+    burn(0.08)
+    raise AssertionError
+
 def test_its_child():
     subprocess.run([sys.executable, "-S", "-c", "sum(range(9_000_000))"], check=True)
 
@@ -71,7 +75,7 @@ def dear_garbage():
 def test_garbage(dear_garbage):
     gc.collect()
 """
-DEAR = ["test_its_child", "test_its_end", "test_its_set_up", "test_itself"]
+DEAR = ["test_its_child", "test_its_end", "test_its_set_up", "test_itself", "test_that_fails"]
 
 
 @pytest.fixture
@@ -102,6 +106,7 @@ def failed(result):
 def test_a_dear_test_fails_unless_it_is_marked_and_what_it_shares_is_not_charged_to_it(run):
     result = run("--seconds")
     assert failed(result) == DEAR
+    result.assert_outcomes(failed=4, passed=6, errors=1)
     result.stdout.fnmatch_lines(["*s of processor time, more than the 0.05 s*or mark it pytest.*"])
 
 
@@ -149,7 +154,7 @@ def test_every_folder_has_a_row_and_every_file_one_folder():
     assert budgets.folder("bbb_numpy/parts/priors.py") == "bbb_numpy/parts"
     assert budgets.folder("bbb_numpy/plain.py") == "bbb_numpy"
     assert budgets.folder("exactgrad/trace/record.py") == "exactgrad"
-    assert budgets.folder("exercises/solutions/x.py") is budgets.folder("setup.py") is None
+    assert budgets.folder("exercises/solutions/x.py") is budgets.folder("") is None
 
 
 def test_lint_names_a_folder_above_its_statements_and_one_without_a_row(monkeypatch, tmp_path):

@@ -55,8 +55,7 @@ def test_the_example_prints_what_the_readme_shows(epochs):
     assert epochs or np.allclose(found[:-1], shown[:-1], rtol=0.02)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", [*(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1)), 2])
 def test_the_examples_of_using_it_print_what_the_page_shows(number):
     used = [(code, shown) for code, shown in EXAMPLES if code in USING]
     assert len(used) == 3

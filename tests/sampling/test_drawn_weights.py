@@ -7,15 +7,15 @@ from bbb_numpy import (
     MLP,
     BernoulliLikelihood,
     CategoricalLikelihood,
+    DrawnWeights,
     GaussianLikelihood,
     GaussianPrior,
     HeteroscedasticLikelihood,
+    LogJoint,
     Model,
     PoissonLikelihood,
 )
 from bbb_numpy.evaluation import predictive
-from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.sampling.draws import DrawnWeights
 
 X = np.linspace(-1.0, 1.0, 6)[:, None]
 MODELS = {

@@ -13,10 +13,16 @@ import numpy as np
 import pytest
 from targets import chain_means
 
-from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
-from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.parts.hyperpriors import HalfCauchy, LogNormal
-from bbb_numpy.sampling.run import sample
+from bbb_numpy import (
+    MLP,
+    GaussianLikelihood,
+    GaussianPrior,
+    HalfCauchy,
+    LogJoint,
+    LogNormal,
+    Model,
+    sample,
+)
 
 CHAINS, WIDTH = 16, 2
 LIMIT = 6  # standard errors; of 18 numbers of about 30 degrees of freedom one is there once in 4e4

@@ -5,13 +5,21 @@ import signal
 import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pytest
 from targets import Gaussian, same_bits
 
-from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model, Sampling
-from bbb_numpy.parts.hyperpriors import HalfNormal, LogNormal
+from bbb_numpy import (
+    MLP,
+    GaussianLikelihood,
+    GaussianPrior,
+    HalfNormal,
+    LogNormal,
+    Model,
+    Sampling,
+)
 from bbb_numpy.sampling import chains
 from bbb_numpy.sampling import run as running
 from bbb_numpy.sampling.draws import Draws
@@ -87,13 +95,15 @@ def test_every_sampler_metric_and_dtype_gives_draws_of_the_asked_shape(sampler, 
 
 
 def test_the_same_seed_gives_the_same_draws_and_another_seed_others():
-    same_bits(quick(0), quick(0))
-    assert not np.array_equal(quick(0).positions, quick(1).positions)
+    few = partial(quick, draws=3, warm_up=6)
+    first = few(0)
+    same_bits(first, few(0))
+    assert not np.array_equal(first.positions, few(1).positions)
     rng = np.random.default_rng(5)
-    first = quick(rng)
-    assert not np.array_equal(first.positions, quick(rng).positions), "a generator moves on"
-    same_bits(first, quick(np.random.default_rng(5)))
-    quick(np.random.RandomState(0))
+    first = few(rng)
+    assert not np.array_equal(first.positions, few(rng).positions), "a generator moves on"
+    same_bits(first, few(np.random.default_rng(5)))
+    few(np.random.RandomState(0))
 
 
 @pytest.mark.parametrize("places", [[slice(0, 5)], [slice(0, 3), slice(3, 5)]])
@@ -431,7 +441,7 @@ OUTSIDE = np.array([[0.0, 0.0], [np.nan, 0.0]])
         (target_with(target_accept=0), "target_accept must be > 0 and < 1; got 0"),
         (target_with(seed=-1), "seed must be None, a whole number >= 0, .* got -1"),
         (target_with(seed="x"), "seed must be None, a whole number >= 0, .* got 'x'"),
-        (target_with(sampler="gibbs"), "sampler must be one of .*'mh'; got 'gibbs'"),
+        (target_with(sampler="gibbs"), "sampler must be one of .*'mh'.*; got 'gibbs'"),
         (target_with(sampler=NUTS), "sampler must be .* 'nuts', .* the class NUTS"),
         (target_with(sampler=3), "sampler must be an object such as .* got 3"),
         (target_with(sampler=Langevin()), "sampler must be an object .* got Langevin"),

@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
-from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.parts.hyperpriors import LogNormal
-from bbb_numpy.sampling.mcmc import HMC
+from bbb_numpy import HMC, MLP, GaussianLikelihood, GaussianPrior, LogJoint, LogNormal, Model
 from bbb_numpy.sampling.run import sample_target
 
 MODEL = Model(MLP((1, 2, 1), "tanh"), GaussianPrior(1.0), GaussianLikelihood(0.8, learn=True))

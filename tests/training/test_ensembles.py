@@ -9,23 +9,24 @@ import pytest
 from bbb_numpy import (
     MAP,
     MLP,
+    Adam,
     BernoulliLikelihood,
+    Cosine,
     EarlyStopping,
     GaussianLikelihood,
     GaussianPrior,
     HeteroscedasticLikelihood,
     LaplacePrior,
     LayerwiseGaussianPrior,
+    LogJoint,
     Model,
     PointMass,
     Reparameterised,
     StudentTPrior,
     sample,
 )
-from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.training import Recipe, ensembles, fit, start
 from bbb_numpy.training.ensembles import ensemble_starts
-from bbb_numpy.training.optimizers import Adam, Cosine
 
 X = np.linspace(-1.0, 1.0, 40)[:, None]
 Y = np.sin(3 * X)

@@ -6,8 +6,10 @@ from scipy import stats
 
 from bbb_numpy import (
     MLP,
+    Adam,
     BernoulliLikelihood,
     CategoricalLikelihood,
+    Cosine,
     GaussianLikelihood,
     GaussianPrior,
     HeteroscedasticLikelihood,
@@ -15,13 +17,13 @@ from bbb_numpy import (
     LayerwiseGaussianPrior,
     Model,
     PoissonLikelihood,
+    Recipe,
     Reparameterised,
     StudentTLikelihood,
 )
 from bbb_numpy.evaluation import predictive, quantiles
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.network import forward, jvp
-from bbb_numpy.training import Recipe
 from bbb_numpy.training.laplace import (
     COVARIANCES,
     Laplace,
@@ -33,7 +35,6 @@ from bbb_numpy.training.laplace import (
     log_evidence,
     spectrum,
 )
-from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_numpy.training.recipe import Rows
 from exactgrad import prove, prove_jacobian, prove_jvp
 

@@ -15,8 +15,11 @@ from bbb_numpy import (
     MLP,
     SGD,
     Adam,
+    CategoricalLikelihood,
+    ClosedFormKL,
     Cosine,
     EarlyStopping,
+    FullRank,
     GaussianLikelihood,
     GaussianPrior,
     MeanField,
@@ -24,10 +27,10 @@ from bbb_numpy import (
     Momentum,
     NonFiniteError,
     Reparameterised,
+    ScaleMixturePrior,
+    StickingTheLanding,
 )
 from bbb_numpy.evaluation.predictive import sample_functions
-from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.gradients.reparameterised import StickingTheLanding
 from bbb_numpy.model.kl_weights import (
     CyclicalWarmUp,
     LinearWarmUp,
@@ -36,9 +39,6 @@ from bbb_numpy.model.kl_weights import (
 )
 from bbb_numpy.model.objectives import free_energy
 from bbb_numpy.numeric.elementary import softplus
-from bbb_numpy.parts.discrete import CategoricalLikelihood
-from bbb_numpy.parts.full_rank import FullRank
-from bbb_numpy.parts.mixture import ScaleMixturePrior
 from bbb_numpy.progress import tqdm
 from bbb_numpy.training import Recipe, fit, loop, start
 from bbb_numpy.training.recipe import Rows

@@ -3,13 +3,20 @@
 import numpy as np
 import pytest
 
-from bbb_numpy import MLP, Adam, EarlyStopping, Model
-from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
-from bbb_numpy.gradients.reparameterised import Reparameterised
+from bbb_numpy import (
+    EUBO,
+    MLP,
+    Adam,
+    DoublyReparameterised,
+    EarlyStopping,
+    Model,
+    Recipe,
+    Renyi,
+    Reparameterised,
+    SelfNormalised,
+)
 from bbb_numpy.model.kl_weights import LinearWarmUp, NoWarmUp
-from bbb_numpy.model.objectives import EUBO, Renyi
 from bbb_numpy.numeric.validation import MOST_STEPS
-from bbb_numpy.training import Recipe
 
 MODEL = Model(MLP((2, 1)))
 

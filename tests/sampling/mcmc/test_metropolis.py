@@ -90,7 +90,7 @@ def test_the_log_ratio_is_that_of_the_textbooks_q(name):
 def test_candidates_are_drawn_from_the_textbooks_q(place, name):
     """By the largest distance of two distribution functions, which a right one passes 1 in 1e4."""
     proposal = PROPOSALS[name]
-    state = MetropolisHastings(proposal).init(NORMAL, np.full((4000, 1), place))
+    state = MetropolisHastings(proposal).init(NORMAL, np.full((40_000, 1), place))
     drawn = proposal.propose(NORMAL, np.random.default_rng(0), state)[0].position[:, 0]
     grid = np.linspace(drawn.min() - 1.0, drawn.max() + 1.0, 20_001)
     with np.errstate(invalid="ignore", divide="ignore"):  # where the proposal never goes

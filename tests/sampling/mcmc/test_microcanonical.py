@@ -202,7 +202,7 @@ def adapted(target, size, kernel, draws=60, warm_up=200, dtype=float, seed=0):
 def test_the_warm_up_finds_step_metric_and_length():
     size, dtype = 50, np.float32
     scales = np.geomspace(0.01, 100.0, size)
-    found = adapted(Gaussian(np.diag(scales)), size, "mclmc", dtype=dtype)
+    found = adapted(Gaussian(np.diag(scales)), size, "mclmc", draws=30, dtype=dtype)
     kernel = found.kernel
     np.testing.assert_allclose(kernel.metric.variance / scales, 1.0, atol=0.5)
     h = kernel.step_size / sqrt(size)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from targets import Banana, Gaussian, chain_means
 
-from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
-from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, LogJoint, Model
 from bbb_numpy.sampling.mcmc import SGHMC, DenseMetric
 from bbb_numpy.sampling.mcmc.stochastic import heat
 from bbb_numpy.sampling.run import sample_target
