@@ -137,11 +137,11 @@ def test_the_tables_show_the_numbers(results):
     assert f"all 12 trained models: {worst:.1e}" in text
 
 
-@pytest.mark.parametrize("drawn", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_command_writes_files_and_prints_the_opening_or_all_and_last_the_band(
-    drawn, request, tmp_path, monkeypatch, capsys, quick
+    whole, request, tmp_path, monkeypatch, capsys, quick
 ):
-    if drawn:  # and nothing is less than it is for a user but rows and epochs
+    if whole:  # and nothing is less than it is for a user but rows and epochs
         request.getfixturevalue("drawn")
         quick.undo()
     monkeypatch.setattr(report, "run_all", partial(report.run_all, **QUICK))
@@ -154,7 +154,7 @@ def test_the_command_writes_files_and_prints_the_opening_or_all_and_last_the_ban
     pictures = {f"epistemic-{part}.png", f"{part}.png", "band.png"}
     written = {f"report-{part}.txt", f"numbers-{part}.json"}
     assert {path.name for path in tmp_path.iterdir()} == pictures | written
-    for name in pictures if drawn else ():
+    for name in pictures if whole else ():
         check_picture(tmp_path / name, 400, 5)
     (row,) = json.loads((tmp_path / f"numbers-{part}.json").read_text(encoding="utf-8"))
     numbers = asdict(regression.run(2, 1.0, "printed", **QUICK).numbers)
