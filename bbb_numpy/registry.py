@@ -115,6 +115,7 @@ for _package in (parts, model, gradients, training, mcmc):
     for _family, _table in names_in(_package).items():
         for _name, _pair in _table.items():
             FAMILIES[_family].add(_name, *_pair)
+REGISTERED: list[tuple[str, str]] = []  # families and names that `register` has added
 SHIPPED = {(family, name) for family, one in FAMILIES.items() for name in one.checked}
 
 
@@ -186,3 +187,4 @@ def register(family: str, name: str, usual: Any, checked: Any = None) -> None:
     if not isinstance(name, str) or (family, name) in SHIPPED:
         raise ValueError(f"name must be text that is no {family} of the package; got {name!r}")
     to.add(name, usual, checked)
+    REGISTERED.append((family, name))

@@ -32,6 +32,7 @@ from ..numeric.standardisation import standardised
 from ..numeric.validation import MOST_SAMPLES, MOST_STEPS, check_generator, whole
 from ..parts.posteriors import PointMass
 from ..progress import tqdm
+from ..registry import REGISTERED
 from ..sampling.draws import DrawnWeights
 from ..training import NonFiniteError, Recipe, Training
 from ..training.laplace import Laplace, Linearised
@@ -187,7 +188,7 @@ class Learner(Fitted):
     @property
     def _parameter_constraints(self) -> dict[str, Any]:
         """What scikit-learn checks of the arguments, by the names that there are now."""
-        return constraints(*self.target_kinds)
+        return constraints(self.target_kinds, len(REGISTERED))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the arguments, and with `deep` the fields of the parts that they stand for.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..model.joint import Model
 from ..numeric.validation import OneOf, check_fields
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
-from ..registry import POSTERIORS
+from ..registry import POSTERIORS, REGISTERED
 from ..sampling.draws import Draws
 from ..sampling.mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, Kernel
 from ..sampling.run import SAMPLERS, check_sampler, sample
@@ -139,6 +140,12 @@ def sampled() -> tuple[str, ...]:
 
 def inferences() -> dict[str, Any]:
     """Return what `inference` can name, and what each name stands for."""
+    return _inferences(len(REGISTERED))
+
+
+@cache
+def _inferences(n_registered: int) -> dict[str, Any]:
+    """Return the same, made anew after a name has been registered."""
     named = {name: one for name, one in POSTERIORS.items() if not isinstance(one, PointMass)}
     named |= {"ivon": POSTERIORS["mean-field"], "map": PointMass(), "mle": PointMass()}
     return named | {"laplace": Laplace()} | {name: Sampling(name) for name in sampled()}

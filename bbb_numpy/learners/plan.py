@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -85,6 +86,7 @@ OF_CLASSES = DEFAULTS | {
 }
 # Arguments that take the name of an entry of the registry, or an object of its classes
 NAMED = ("prior", "likelihood", "objective", "kl_weights", "kl_warm_up", "optimizer", "sampler")
+TABLES = {name: FAMILIES[name].named for name in NAMED}  # which a registration adds to
 # Arguments that only training has
 TRAINING = (
     *("gradient_estimator", "objective", "kl_weights", "kl_warm_up", "optimizer", "epochs"),
@@ -96,7 +98,7 @@ def _named(argument: str) -> Mapping[str, Any]:
     """Return what an argument can name, by name; nothing if it takes no names."""
     if argument == "inference":
         return inferences()
-    return FAMILIES[argument].named if argument in NAMED else {}
+    return TABLES.get(argument, {})
 
 
 def _count(most: int | None) -> Interval:
@@ -121,8 +123,12 @@ CONSTRAINTS: dict[str, Any] = {
 }
 
 
-def constraints(*target_kinds: str) -> dict[str, Any]:
-    """Return what scikit-learn checks of a learner for targets of these kinds."""
+@cache
+def constraints(target_kinds: tuple[str, ...], n_registered: int) -> dict[str, Any]:
+    """Return what scikit-learn checks of a learner for targets of these kinds.
+
+    It is made anew when a name has been registered, of which there are `n_registered`.
+    """
     named = FAMILIES["likelihood"].named.items()
     likelihoods = {name: one for name, one in named if one.target_kind in target_kinds}
     estimators, activations = FAMILIES["estimator"].named, FAMILIES["activation"].named
@@ -222,10 +228,11 @@ class Plan(NamedTuple):
 def stands_for(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return what each argument stands for; None where that is nothing."""
     named = dict(params)
+    tables = TABLES | {"inference": inferences()}
     for name, value in params.items():
         if isinstance(value, str):
-            named[name] = _named(name).get(value, value)
-    natural: Any = FreeEnergy()
+            named[name] = tables.get(name, {}).get(value, value)
+    natural = FAMILIES["objective"].named["elbo"]
     if isinstance(named["inference"], PointMass | Laplace):
         natural = MLE() if params["inference"] == "mle" else MAP()
     defaults = {**defaults, "objective": natural}
@@ -246,7 +253,7 @@ def stands_for(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
     if isinstance(named["inference"], Sampling):
         defaults |= dict.fromkeys(TRAINING)
     found = {name: defaults.get(name) if one is None else one for name, one in named.items()}
-    return {**found, **{name: defaults[name] for name in ("many", "part")}}
+    return found | {"many": defaults["many"], "part": defaults["part"]}
 
 
 def check_plan(learner: Any) -> Plan:

@@ -250,10 +250,15 @@ def Like(example: str, *methods: str) -> Rule:
 
 def OneOf(*texts: str) -> Rule:
     """Return a check for one of these texts."""
+    return KeyOf(dict.fromkeys(texts))
+
+
+def KeyOf(table: Mapping[str, Any]) -> Rule:
+    """Return a check for one of the names in a table, which may grow."""
 
     def check(name: str, value: Any) -> Any:
-        if not isinstance(value, str) or value not in texts:
-            wanted = ", ".join(map(repr, texts))
+        if not isinstance(value, str) or value not in table:
+            wanted = ", ".join(map(repr, table))
             raise ValueError(f"{name} must be one of {wanted}; got {brief(value)}")
         return value
 

@@ -15,12 +15,13 @@ import numpy as np
 
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Array, Layout
-from ..numeric.validation import OneOf, whole
+from ..numeric.validation import KeyOf, whole
 from .activations import ACTIVATIONS
 from .products import Delta, Layer, affine, affine_vjp, gated, with_ones
 
 __all__ = ["MLP", "Tape", "activate", "forward", "gates", "jvp", "open_gates", "vjp"]
 
+ACTIVATION = KeyOf(ACTIVATIONS)
 MOST_WEIGHTS = 10**9  # 8 GB of float64
 
 
@@ -62,7 +63,7 @@ class MLP:
                 f"weights; accepted are {MOST_WEIGHTS}. Take fewer units"
             )
         object.__setattr__(self, "sizes", sizes)
-        OneOf(*ACTIVATIONS)("activation", self.activation)
+        ACTIVATION("activation", self.activation)
 
     @cached_property
     def layout(self) -> Layout:
