@@ -174,6 +174,6 @@ def test_lint_names_a_folder_above_its_statements_and_one_without_a_row(monkeypa
     budgets.write(now)
     assert budgets.wrong(now) == []
     assert budgets.TABLE.read_text() == (
-        '# Head.\n\n"site" = {statements = 13}\n"tests/parts" = {statements = 31, seconds = 7}\n'
-        '"tests/new" = {statements = 4, seconds = 3}\n'
+        '# Head.\n\n"site" = {statements = 62}\n"tests/parts" = {statements = 80, seconds = 7}\n'
+        '"tests/new" = {statements = 53, seconds = 5}\n'
     )
