@@ -81,6 +81,16 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.filterwarnings(failed))
 
 
+@pytest.fixture(scope="session")
+def arviz():
+    """ArviZ, of which the first call takes most of a second: it imports what it computes with."""
+    from bbb_numpy.evaluation.convergence import import_arviz
+
+    arviz = import_arviz()
+    arviz.rhat([[0.0, 1.0, 2.0, 1.5]] * 4)
+    return arviz
+
+
 @contextmanager
 def in_threads(jobs):
     from distributed import Client, LocalCluster

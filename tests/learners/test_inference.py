@@ -66,7 +66,7 @@ pytestmark = [
 
 
 @pytest.fixture(autouse=True)
-def short_ensembles(monkeypatch):
+def short_ensembles(monkeypatch, arviz):
     monkeypatch.setattr("bbb_numpy.training.ensembles.FEW", (150, 1, 32, 1e-2))
 
 

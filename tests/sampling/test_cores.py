@@ -178,7 +178,7 @@ def test_a_run_resumes_bit_for_bit_on_another_number_of_cores(
         request.getfixturevalue("one_process")
     whole = hill(cores=1, draws=100)
     with monkeypatch.context() as patch:
-        patch.setattr(running, "TURN", 0.01)
+        patch.setattr(running, "TURN", 0.0)
         interrupting(patch, *((chains.copy, "deepcopy") if first == 1 else (chains, "_deaf")), 3)
         with pytest.warns(UserWarning, match="the same call goes on"):
             part = hill(cores=first, draws=100, checkpoint=tmp_path)
