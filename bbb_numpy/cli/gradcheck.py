@@ -93,6 +93,11 @@ def gradcheck(args: argparse.Namespace) -> int:
     return 0 if passed else 1
 
 
+def prove_file(args: argparse.Namespace) -> int:
+    """Prove or refute a gradient that you wrote, of a function in a file: as `exactgrad` does."""
+    return command.run(args)
+
+
 # --- every combination
 
 
@@ -285,4 +290,4 @@ def add_parsers(commands: Commands) -> None:
     most = "coordinates per block at most"
     parser.add_argument("--most", type=at_least_one, default=MOST, help=most)
     parser.add_argument("--seed", type=at_least_zero, default=0)
-    command.add_arguments(add_command(commands, "prove", command.run))
+    command.add_arguments(add_command(commands, "prove", prove_file))
