@@ -13,7 +13,7 @@ import tempfile
 from contextlib import contextmanager, nullcontext
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, find, settings, strategies
 
 # Read when NumPy is imported, by this process and by those that it starts, such as the kernels of
 # the notebooks: workers that start two threads each on two cores wait for each other.
@@ -79,6 +79,12 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("brief"):  # what a few epochs leave is enough to see
             failed = "ignore::sklearn.exceptions.ConvergenceWarning"
             item.add_marker(pytest.mark.filterwarnings(failed))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def characters():
+    """Hypothesis's table of all characters, which takes a second in a new checkout."""
+    find(strategies.text(), bool)
 
 
 @pytest.fixture(scope="session")
