@@ -23,7 +23,7 @@ import pytest
 from budgets import above_seconds, folder, table
 
 LIMIT = 1.0
-REFERENCE_S = 0.011  # of reference(), on the machine described above
+REFERENCE_S = 0.0105  # of reference(), on the machine described above
 LISTED = 10  # of the tests above the limit
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100  # a second, in /proc
 ADVICE = "make it smaller, share a fixture of the module or session, or mark it pytest.mark.slow"
@@ -60,7 +60,10 @@ def processor_time():
 
 
 def reference():
-    """Time a fixed mix of Python, small arrays and matrix products, in processor seconds."""
+    """Time a fixed mix of Python, small arrays and larger ones, in processor seconds.
+
+    No products of matrices: BLAS may have more threads than the tests give it.
+    """
     start = process_time()
     rng = np.random.default_rng(0)
     counts = {}
@@ -71,7 +74,7 @@ def reference():
         small = np.tanh(small + 0.1).clip(-1.0, 1.0)
     matrix = rng.standard_normal((128, 128)) / 12.0
     for _ in range(10):
-        matrix = np.tanh(matrix @ matrix)
+        matrix = np.tanh(matrix + matrix.T)
     return process_time() - start
 
 
