@@ -103,6 +103,7 @@ def failed(result):
     return sorted({report.nodeid.split("::")[1] for report in reports if report.failed})
 
 
+@pytest.mark.slow  # it burns time itself
 def test_a_dear_test_fails_unless_it_is_marked_and_what_it_shares_is_not_charged_to_it(run):
     result = run("--seconds")
     assert failed(result) == DEAR

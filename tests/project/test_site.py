@@ -65,8 +65,8 @@ def lacking(entry, page):
     if not proofs or not all(f"def {proof.test}(" in listed for proof in proofs):
         wrong.append("its proof")
     tests = generate.tests_of()[entry.tag]
-    if not tests or not all(f"[`{test}`]" in page for _, test in tests):
-        wrong.append("a test with its mark")
+    if not (tests or proofs) or not all(f"[`{test}`]" in page for _, test in tests):
+        wrong.append("a proof, or a test with its mark")
     return [f"{entry.tag} lacks {what}" for what in wrong]
 
 
