@@ -312,7 +312,7 @@ def test_fit_starts_anew_whatever_was_fitted_before(sampled):
 
 @pytest.mark.parametrize(("make", "y"), [(regressor, Y), (classifier, KINDS)])
 def test_a_warm_start_adds_draws_of_the_same_chains(make, y, tmp_path):
-    model = make(replace(SHORT, groups=2), warm_start=True).fit(X, y)
+    model = make(replace(SHORT, groups=2, cores=1), warm_start=True).fit(X, y)
     first = model.draws_
     save(model, tmp_path / "m")
     model.fit(X, y)

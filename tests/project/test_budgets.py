@@ -108,7 +108,7 @@ def test_a_dear_test_fails_unless_it_is_marked_and_what_it_shares_is_not_charged
     result = run("--seconds")
     assert failed(result) == DEAR
     result.assert_outcomes(failed=4, passed=6, errors=1)
-    result.stdout.fnmatch_lines(["*s of processor time, more than the 0.05 s*or mark it pytest.*"])
+    result.stdout.fnmatch_lines(["*s of processor time, more than the 0.06 s*or mark it pytest.*"])
 
 
 @pytest.mark.parametrize("machine", [10.0, 1.0])
