@@ -99,6 +99,24 @@ def arviz():
     return arviz
 
 
+@pytest.fixture
+def registry():
+    """The tables of names, which are restored after the test.
+
+    What the learners derive from the tables is kept until another name is registered, so the
+    restoration is written down as a registration.
+    """
+    from bbb_numpy.registry import FAMILIES, REGISTERED
+
+    tables = [table for entries in FAMILIES.values() for table in (entries.named, entries.checked)]
+    copies = [dict(table) for table in tables]
+    yield FAMILIES
+    for table, copy in zip(tables, copies, strict=True):
+        table.clear()
+        table.update(copy)
+    REGISTERED.append(("", "restored"))
+
+
 @contextmanager
 def in_threads(jobs):
     from distributed import Client, LocalCluster

@@ -102,17 +102,6 @@ def test_the_tables_have_their_former_names_too():
 # --- a class of one's own
 
 
-@pytest.fixture
-def restored():
-    """The tables are afterwards as they were."""
-    tables = [table for one in FAMILIES.values() for table in (one.named, one.checked)]
-    before = [dict(table) for table in tables]
-    yield
-    for table, entries in zip(tables, before, strict=True):
-        table.clear()
-        table.update(entries)
-
-
 @dataclass(frozen=True)
 class Narrow(LaplacePrior):
     """A prior of one's own."""
@@ -169,7 +158,7 @@ OWN = {
 
 @pytest.mark.brief
 @pytest.mark.parametrize("family", OWN)
-def test_what_is_registered_is_taken_by_name_and_comes_back_from_a_file(family, tmp_path, restored):
+def test_what_is_registered_is_taken_by_name_and_comes_back_from_a_file(family, tmp_path, registry):
     name, usual, arguments = OWN[family]
     x, y = data()
     options = {"hidden_layer_sizes": (3,), "epochs": 1, "predict_samples": 3, "random_state": 0}
@@ -191,7 +180,7 @@ def test_what_is_registered_is_taken_by_name_and_comes_back_from_a_file(family, 
         bbb_numpy.load(path)
 
 
-def test_a_checkpoint_holds_a_registered_state(tmp_path, restored):
+def test_a_checkpoint_holds_a_registered_state(tmp_path, registry):
     options = {"sampler": Counting(), "warm_up": 3, "seed": 0, "checkpoint": tmp_path}
 
     def run(draws):
@@ -210,7 +199,7 @@ class Learning(GaussianPrior):
     """Another prior of one's own."""
 
 
-def test_what_learns_is_there_twice_and_one_may_register_again(restored):
+def test_what_learns_is_there_twice_and_one_may_register_again(registry):
     for scale in (0.2, 0.3):
         register("prior", "mine", Learning(scale), Learning(1.0))
         assert names.PRIORS["mine-learned"] == Learning(scale, learn=True)
@@ -234,7 +223,7 @@ def test_what_learns_is_there_twice_and_one_may_register_again(restored):
         (("state", "mine", int), TypeError, "usual must be a named tuple or a dataclass"),
     ],
 )
-def test_what_cannot_be_registered_is_refused(arguments, error, message, restored):
+def test_what_cannot_be_registered_is_refused(arguments, error, message, registry):
     with pytest.raises(error, match=message):
         register(*arguments)
 
@@ -254,7 +243,7 @@ register("prior", "narrow", Narrow())
 
 @pytest.mark.brief
 def test_the_command_line_takes_names_of_a_file_that_registers_them(
-    tmp_path, monkeypatch, restored, capsys
+    tmp_path, monkeypatch, registry, capsys
 ):
     """And a model's file runs nothing: without the plugin it is refused."""
     plugin, table, model = (tmp_path / name for name in ("own_prior.py", "t.csv", "model.npz"))

@@ -2,11 +2,8 @@
 
 import re
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
-
-from bbb_numpy.registry import FAMILIES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "own-loop.md").read_text(encoding="utf-8")
 SECTIONS = {part.split("\n", 1)[0]: part for part in re.split(r"^## ", PAGE, flags=re.M)[1:]}
@@ -39,10 +36,8 @@ def test_ones_own_density_is_sampled():
     np.testing.assert_allclose(names["draws"].flat.mean(axis=0), [0.0, 0.3], atol=0.1)
 
 
-def test_a_class_of_ones_own_has_its_name(capsys):
-    priors = FAMILIES["prior"]
-    with mock.patch.dict(priors.named), mock.patch.dict(priors.checked):  # restored afterwards
-        run("A class of your own")
+def test_a_class_of_ones_own_has_its_name(capsys, registry):
+    run("A class of your own")
     assert capsys.readouterr().out == "0.035\n"
 
 
