@@ -64,7 +64,7 @@ from bbb_studies.kit import (
     values,
     write,
 )
-from bbb_studies.local_mixture import LocalSampledPrior
+from bbb_studies.sampled_prior import LocalSampledPrior
 from bbb_studies.progress import counted, steps
 
 Array = NDArray[Any]
@@ -220,9 +220,7 @@ STATE = Format("bbb_numpy.mnist", 4, (Candidate, Settings, Run, Training, Memory
 FORMAT = f"{STATE.name} {STATE.version}"
 
 
-def build(
-    candidate: Candidate, gone: float | None = None
-) -> Family:
+def build(candidate: Candidate, gone: float | None = None) -> Family:
     """Return network, prior, likelihood, posterior and objective of a candidate.
 
     Dropout leaves out less, the more weights are `gone`; by default as many as in the end.

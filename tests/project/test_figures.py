@@ -138,9 +138,7 @@ def test_a_figure_is_drawn_again_in_its_stored_size(figures, tmp_path):
 
 
 @pytest.mark.equation("D55")
-@pytest.mark.parametrize(
-    "method", [pytest.param("laplace", marks=pytest.mark.slow), "mean_field"]
-)
+@pytest.mark.parametrize("method", [pytest.param("laplace", marks=pytest.mark.slow), "mean_field"])
 def test_the_band_of_laplace_opens_in_the_gap_and_that_of_the_mean_field_stays_shut(
     figures, method
 ):
