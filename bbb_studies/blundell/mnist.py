@@ -64,8 +64,8 @@ from bbb_studies.kit import (
     values,
     write,
 )
-from bbb_studies.sampled_prior import LocalSampledPrior
 from bbb_studies.progress import counted, steps
+from bbb_studies.sampled_prior import LocalSampledPrior
 
 Array = NDArray[Any]
 METHODS = ("SGD", "MAP", "BBB", "dropout")
