@@ -170,6 +170,32 @@ def test_the_center_of_a_chain_is_the_mean_of_its_places_and_forgets_after_a_hun
     np.testing.assert_allclose(new.center, expected, rtol=1e-12, atol=1e-15)
 
 
+def test_the_slope_of_a_step_is_the_same_wherever_the_target_stands():
+    target, kernel = correlated(), ChEES(0.2, 2.0)
+
+    def slope(shift):
+        def moved(position):
+            return target(position - shift)
+
+        rng = np.random.default_rng(0)
+        state = kernel.init(moved, target.draw(rng, 4) + shift)
+        state = state._replace(center=rng.standard_normal((4, 3)) + shift)  # each chain its own
+        return kernel.step(moved, np.random.default_rng(1), state)[0].slope
+
+    np.testing.assert_allclose(slope(5.0), slope(0.0), rtol=1e-9)
+
+
+def test_a_warm_up_leaves_no_path_longer_than_the_steps_that_are_allowed():
+    target, kernel = correlated(), ChEES(0.2, 2.0, max_steps=3)
+    start = kernel.init(target, target.draw(np.random.default_rng(0), 4))
+    state, info = kernel.step(target, np.random.default_rng(1), start)
+    rising = state._replace(slope=np.ones(4))
+    length = PathLength.start(0.5)
+    for _ in range(60):
+        length = length.learned(kernel, rising, info, 0.2, True)
+    assert exp(length.log_path) == pytest.approx(3 * 0.2)
+
+
 def test_divergent_chains_are_rejected_and_leave_the_path_to_the_others():
     """Two chains of four lie where steps are far too large; the others learn as if alone."""
 
