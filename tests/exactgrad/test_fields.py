@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from exactgrad.fields import digits
 from exactgrad.fields.digits import Digits, context
-from exactgrad.fields.finite import BLOCK, LOG_2, MEANT, Gauss, Prime, Towers, _prime
+from exactgrad.fields.finite import BLOCK, LOG_2, MEANT, Gauss, Prime, Towers, _logarithms, _prime
 
 FIELDS = [Prime, Gauss, Towers]
 P = Prime(0).p
@@ -80,6 +80,24 @@ def test_products_of_matrices_are_exact_also_of_the_largest_numbers(kind, inner)
     assert (field.matmul(a, b) == right).all()
     whole = field.whole(inner) if kind is not Towers else inner % field.p
     assert (field.matmul(a, b)[0, 0] == whole).all()  # (-1)^2, so many times
+
+
+@each_field
+@pytest.mark.parametrize(("n", "k", "m"), [(12, 30, 13), (2, 0, 3)])
+def test_products_of_stacked_and_of_empty_matrices_are_sums_of_products(kind, n, k, m):
+    field = kind(3)
+    a = drawn(field, n * k)[: 2 * n * k].reshape(2, n, k, field.C)
+    b = drawn(field, k * m)[: 2 * k * m].reshape(2, k, m, field.C)
+    right = field.sum(field.mul(a[..., None, :], b[..., None, :, :, :]), -3)
+    found = field.matmul(a, b)
+    assert found.shape == right.shape
+    assert (found == right).all()
+
+
+def test_a_logarithm_is_the_exponent_of_a_generator():
+    generator, logarithms = _logarithms(4079)
+    assert sorted(pow(generator, k, 4079) for k in range(4078)) == list(range(1, 4079))
+    assert all(pow(generator, int(logarithms[n]), 4079) == n for n in range(1, 4079))
 
 
 def test_a_product_of_matrices_is_that_of_pythons_integers():

@@ -159,6 +159,25 @@ def test_rounding_of_a_large_value_does_not_fail_a_right_gradient_and_does_not_h
     assert not check_gradient(wrong, theta, method="central").passed
 
 
+def test_a_small_derivative_is_judged_by_its_own_size():
+    def hundredth(theta, by):
+        return 0.01 * theta.sum(), np.full_like(theta, 0.01 * (1 + by))
+
+    for by, passed in ((0.0, True), (5e-12, False)):
+        assert check_gradient(lambda theta: hundredth(theta, by), np.ones(3)).passed == passed
+
+
+def test_no_coordinate_is_drawn_twice():
+    moved = set()
+
+    def squares(theta):
+        moved.update(np.flatnonzero(np.imag(theta)).tolist())
+        return (theta**2).sum(), 2 * theta
+
+    check_gradient(squares, np.ones(50), method="complex", most=40)
+    assert len(moved) == 40
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_sample_of_coordinates_is_drawn_from_each_whole_block(method):
     blocks = {"a": slice(0, 20), "b": slice(20, 50)}

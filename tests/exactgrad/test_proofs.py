@@ -82,6 +82,18 @@ def test_of_a_function_that_has_changed_since_nothing_is_said():
     assert proof.wrong == ()
 
 
+def test_two_proofs_are_equal_if_they_say_the_same_however_it_was_found():
+    way = {"paths": 2, "comparisons": 4, "one_way": 1, "of_values": True, "data": "for these y"}
+    one, other = Proof("proved", 3), Proof("proved", 3, theta=np.zeros(3), why=lambda: [""], **way)
+    assert one == other
+    assert one != Proof("proved", 4)
+    assert "why" not in repr(one)
+
+
+def test_a_list_of_numbers_is_an_array_to_the_function():
+    assert prove(lambda theta: (theta @ theta, 2 * theta), [0.3, 0.7]).proved
+
+
 def test_values_that_are_the_same_by_an_identity_that_is_not_known_are_not_proved():
     proof = prove_same(
         lambda t: np.sin(t[0] + t[1]),

@@ -172,8 +172,8 @@ def test_draws_from_the_prior_follow_the_hyperpriors(prior):
     rng = np.random.default_rng(2)
     position = target.draw_prior(rng, 4000)
     params = target.params(position)
-    noise = np.exp(params["log_noise"])
-    assert stats.kstest(noise[:, 0], stats.halfnorm(scale=0.3).cdf).pvalue > 1e-3
+    for noise in np.exp(params["log_noise"]).T:
+        assert stats.kstest(noise, stats.halfnorm(scale=0.3).cdf).pvalue > 1e-3
     for name in ("prior_log_df", "prior_mixture"):
         if name in params:
             each = stats.norm(target._start[name][-1], OTHERS.width).cdf

@@ -64,6 +64,11 @@ def test_every_density_integrates_to_one_and_has_the_stated_deviation(name):
         assert prior.deviation(params) == pytest.approx(np.sqrt(variance), rel=1e-7)
 
 
+def test_the_deviation_of_a_mixture_is_that_of_its_parts():
+    expected = (0.3 * 2.0**2 + 0.7 * 0.5**2) ** 0.5
+    assert ScaleMixturePrior(0.3, 2.0, 0.5).deviation({}) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("name", PRIORS)
 def test_draws_follow_the_density_each_row_with_the_learned_numbers_of_its_own(name):
     prior, rng = PRIORS[name], np.random.default_rng(0)
