@@ -165,6 +165,17 @@ def test_blocks_lie_weights_first_then_scales():
     assert target.layout.size == position.shape[1]
 
 
+@pytest.mark.equation("D33")
+@pytest.mark.parametrize("name", HYPERPRIORS)
+def test_a_hyperprior_looks_at_the_numbers_of_its_name(name):
+    target, position = problem()
+    own, other = HYPERPRIORS[name], HalfNormal(2.0)
+    u, start = target.params(position)[name], target._start[name]
+    exchanged = replace(target, hyperpriors=HYPERPRIORS | {name: other})
+    expected = (own.log_density(u, start) - other.log_density(u, start)).sum(axis=1)
+    np.testing.assert_allclose(target(position)[0] - exchanged(position)[0], expected, rtol=1e-9)
+
+
 @pytest.mark.equation("D32", "D33", "D39")
 @pytest.mark.parametrize("prior", CHECKED_PRIORS)
 def test_draws_from_the_prior_follow_the_hyperpriors(prior):
