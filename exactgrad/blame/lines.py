@@ -362,7 +362,7 @@ class Search:
         self.measure()
         results, wrong, grad = self.results, self.wrong, self.grad
         known = {results[k].a.tobytes() for k in self.forward} | {np.ones(1, np.int64).tobytes()}
-        slopes = {slope for slope in self.slopes if len(slope) > 8} | known
+        slopes = self.slopes | known
         cleared = frozenset(k for k in self.backward if results[k].a.tobytes() in slopes)
         cleared |= self.cotangents(known)
         left = [k for k in self.backward if k not in cleared and not results[k].brought]
