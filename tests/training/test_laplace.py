@@ -75,6 +75,15 @@ def test_tangents_go_forward_and_jacobians_are_proved(net):
 
 @pytest.mark.equation("D54")
 @each_likelihood
+def test_each_sample_and_row_has_a_curvature_of_its_own(likelihood):
+    f, noise = np.random.default_rng(0).standard_normal((2, 4, 3)), {"log_noise": np.ones(3)}
+    whole = likelihood.curvature(noise, f)
+    alone = [[likelihood.curvature(noise, row[None, None])[0, 0] for row in each] for each in f]
+    np.testing.assert_allclose(whole, alone, rtol=1e-13)
+
+
+@pytest.mark.equation("D54")
+@each_likelihood
 def test_the_curvature_of_a_likelihood_is_proved_whatever_y(likelihood):
     rng = np.random.default_rng(0)
     f, noise = rng.standard_normal(3), rng.standard_normal(3)
