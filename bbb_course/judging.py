@@ -7,6 +7,7 @@ compared in floats, and so are those of exercises with whole numbers only.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import linecache
 import operator
@@ -362,7 +363,7 @@ def _overflow(exercise: Formula, answer: Answer) -> Verdict | None:
             names = zip(exercise.arguments, arguments, strict=True)
             case = {name: _shown(value) for name, value in names}
             name = exercise.returns[0]
-            case |= {f"your {name}": _shown(ours), f"right {name}": _shown(right)}
+            case |= _both(name, ours, right)
             head = "the formula is right, but floats overflow or cancel"
             return Verdict(exercise.name, False, "wrong", head, cases={name: case})
     return None
@@ -511,14 +512,19 @@ def _fails(
     mine, theirs = np.asarray(found, float), np.asarray(expected, float)
     if _agree(mine, theirs):
         return {}
-    digits = 6 if _shown(mine) != _shown(theirs) else 17
-    return {**shown, f"your {name}": _shown(mine, digits), f"right {name}": _shown(theirs, digits)}
+    return {**shown, **_both(name, mine, theirs)}
+
+
+def _both(name: str, ours: Array, right: Array) -> dict[str, Any]:
+    """Return two results as they are shown: with all digits if six do not tell them apart."""
+    digits = 6 if _shown(ours) != _shown(right) else 17
+    return {f"your {name}": _shown(ours, digits), f"right {name}": _shown(right, digits)}
 
 
 def _shown(value: Any, digits: int = 6) -> Any:
     """Return a value as JSON and people can read it; short numbers are shown as they are."""
     if callable(value):
-        return f"the function {getattr(value, '__name__', value)}"
+        return f"the function {inspect.getsource(value).rpartition('return ')[2].strip()}"
     if isinstance(value, np.ndarray):
         if value.size > SHOWN:
             return f"{value.size} numbers of shape {value.shape}"

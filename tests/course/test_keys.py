@@ -160,6 +160,18 @@ def a_column_of_ones_for_the_inputs(a, mu, sigma, mu_b, sigma_b, zeta):
     return a @ mu + mu_b + zeta * np.sqrt(inputs @ np.vstack([sigma**2, sigma_b**2]))
 
 
+def of_whole_numbers(heads, tails):
+    up, down, total = (np.prod(np.arange(1, n + 1)) for n in (heads, tails, heads + tails + 1))
+    return np.log(up * down / total) + (heads + tails) * np.log(2)
+
+
+def of_each_weight(q, r, step, slope):
+    def slopes(q):
+        return np.concatenate([slope(q[i : i + 1]) for i in range(len(q))])
+
+    return right("leapfrog", q, r, step, slopes)
+
+
 def untraceable(rho):
     return np.vectorize(lambda one: math.log1p(math.exp(one)))(rho)
 
@@ -204,6 +216,21 @@ JUDGED = [
     (
         "importance_weighted_bound", lambda log_w: of_clipped("importance_weighted_bound", log_w),
         "wrong", r"log_weights = \[0.0, 0.0, 0.0, [2-5]\d\.\d+\]\s+your iwae = 18.6",
+    ),
+    # ties, large counts, a function of other shape, floats near a limit
+    (
+        "coverage", lambda low, high, y: np.mean((low < y) & (y < high)), "wrong",
+        r"low = \[0.0\]\s+high = \[0.0\]\s+y = \[0.0\]",
+    ),
+    ("occams_razor", of_whole_numbers, "wrong", r"heads = 50\s+tails = 30\s+your .* = nan"),
+    ("leapfrog", of_each_weight, "wrong", r"slope = the function 1 - q - np.sum\(q\)"),
+    (
+        "stable_softplus", lambda rho: np.where(rho > 20, rho, np.log1p(np.exp(rho))), "wrong",
+        r"rho = \[20.25\]\s+your sigma = \[20.25\]\s+right sigma = \[20.25000000\d+\]",
+    ),
+    (
+        "normalised_weights", lambda log_w: right("normalised_weights", log_w - log_w.mean()),
+        "wrong", r"log_weights = \[800.0, -1000.0\]\s+your share = \['nan', 0.0\]",
     ),
     # digits that six do not show
     (

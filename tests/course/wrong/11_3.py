@@ -56,9 +56,17 @@ def occams_razor(heads, tails):
     return np.log(max(evidence, 1e-12)) - np.log(max(0.5 ** (heads + tails), 1e-12))
 
 
-# --- right: binomial coefficients are exact whole numbers of Python
+# --- whole numbers of Python beyond 64 bits, of which NumPy has no logarithm
 
 
 def occams_razor(heads, tails):
     ways = math.comb(heads + tails, tails) * (heads + tails + 1)
     return (heads + tails) * np.log(2) - np.log(ways)
+
+
+# --- right: binomial coefficients are exact whole numbers of Python
+
+
+def occams_razor(heads, tails):
+    ways = math.comb(heads + tails, tails) * (heads + tails + 1)
+    return (heads + tails) * np.log(2) - math.log(ways)
