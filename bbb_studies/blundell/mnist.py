@@ -65,6 +65,7 @@ from bbb_studies.kit import (
     write,
 )
 from bbb_studies.progress import counted, steps
+from bbb_studies.sampled_prior import LocalSampledPrior
 
 Array = NDArray[Any]
 METHODS = ("SGD", "MAP", "BBB", "dropout")
@@ -161,6 +162,11 @@ FULL = (
     SPARSE,
     Candidate(NUMBER, "MC dropout, 800", "dropout", 40, 800),
     Candidate(NUMBER, "tempered, 400", "BBB", 40, **LOCAL, beta=0.1),
+    *(
+        Candidate(NUMBER, f"mixture, {beta:g}, {i}", "BBB", 40, local=True, beta=beta, start=i)
+        for beta in (0.1, 0.01)
+        for i in range(3)
+    ),
     Candidate(MINIMISED, "F, Gaussian, 400", "BBB", 100, prior=None, local=True),
     *(Candidate(MINIMISED, "F, mixture, 400", "BBB", 600, prior=prior) for prior in PRIORS),
     *(Candidate(WORDS, f"SGD, {h}", "SGD", 600, h, "SGD") for h in WIDTHS),
@@ -214,9 +220,7 @@ STATE = Format("bbb_numpy.mnist", 4, (Candidate, Settings, Run, Training, Memory
 FORMAT = f"{STATE.name} {STATE.version}"
 
 
-def build(
-    candidate: Candidate, gone: float | None = None
-) -> Reparameterised | LocalReparameterisation | Dropout:
+def build(candidate: Candidate, gone: float | None = None) -> Family:
     """Return network, prior, likelihood, posterior and objective of a candidate.
 
     Dropout leaves out less, the more weights are `gone`; by default as many as in the end.
@@ -235,7 +239,9 @@ def build(
         return Dropout(model, PointMass(START), MLE(), rates)
     if c.method != "BBB":
         return Reparameterised(model, PointMass(START), MLE() if c.method == "SGD" else MAP())
-    family = LocalReparameterisation if c.local else Reparameterised
+    family: type[Family] = LocalReparameterisation if c.local else Reparameterised
+    if c.local and isinstance(prior, ScaleMixturePrior):
+        family = LocalSampledPrior
     return family(model, MeanField(START, c.rho), FreeEnergy(c.beta))
 
 

@@ -178,7 +178,7 @@ class Search:
         self.asked, self.theta, self.wrong, self.seed = asked, theta, wrong, seed
         self.field = Lanes(seed)
         self.results: list[Result] = []
-        self.numbers, self.names = {(0, 0)}, set[str]()  # that have been seen
+        self.numbers, self.names = set[tuple[int, int]](), set[str]()  # that have been seen
         self.seen: dict[int, list[tuple[str, Array, Array]]] = {}  # by their sizes
         self.directions: dict[int, Array] = {}
 

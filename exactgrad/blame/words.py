@@ -109,7 +109,9 @@ class Known:
                 continue
             size = next((size for size in (n, d) if size > 1 and size in self.sizes), 0)
             also = f" (of {self.sizes[size]})" if size else ""
-            return (name if simple == 1 and name else f"{simple}{also} {name}").strip()
+            if simple == 1 and name:
+                return name
+            return f"{simple}{also} {name.removeprefix('1 ')}".strip()
         return ""
 
 

@@ -10,7 +10,6 @@ from matplotlib.patches import Ellipse
 from scipy.optimize import minimize
 
 from bbb_numpy import BayesianMLPRegressor, plain
-from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.plots.style import (
     BLACK,
     BLUE,
@@ -21,33 +20,51 @@ from bbb_numpy.plots.style import (
     legend_above,
     legend_of_figure,
 )
-from chapters.shared import EXCESS, LINE, LOAD, NET, NOISE, data, ellipse, titled
+from chapters.shared import EXCESS, LINE, LOAD, NET, NOISE, RATE, data, ellipse, titled
 from chapters.ten_minutes import one_network
 
 # Two clusters of data: a Laplace approximation beside a mean field, after D55
 
 
-def in_the_gap(inference: str, line: Any) -> tuple[Any, Any, Predictive]:
-    """Return x (N, 1), y (N,) of the spring beyond 0.8 kg, and a learner's answer at `line`."""
+def away_from_0() -> tuple[Any, Any]:
+    """Return loads x (62, 1) and excess y (62, 1) of the spring beyond 0.8 kg either way."""
     x, y, _ = data()
-    x, y = x[abs(x[:, 0]) > 0.8], y[abs(x[:, 0]) > 0.8, 0]
+    outside = abs(x[:, 0]) > 0.8
+    return x[outside], y[outside]
+
+
+def laplace_band(line: Any) -> tuple[Any, Any]:
+    """Return mean and standard deviation (G,) of the functions at `line` (G, 1): linearised."""
+    x, y = away_from_0()
     options: Any = {"activation": "tanh", "predict_samples": 1000, "random_state": 0}
-    model = BayesianMLPRegressor(inference=inference, **options).fit(x, y)
-    return x, y, model.predict_distribution(line)
+    model = BayesianMLPRegressor(inference="laplace", **options).fit(x, y[:, 0])
+    prediction = model.predict_distribution(line)
+    return prediction.mean, prediction.epistemic
+
+
+def mean_field_band(line: Any) -> tuple[Any, Any]:
+    """Return the same of plain.py's network, trained as in the example on these points."""
+    rng = np.random.default_rng(0)
+    theta = plain.init(NET, rng, -2)
+    theta = plain.fit(NET, theta, *away_from_0(), 1.0, NOISE, RATE, 300, 10, 1, rng)
+    mean, epistemic, _ = plain.predict(NET, theta, line, NOISE, 1000, rng)
+    return mean[:, 0], epistemic[:, 0]
 
 
 def gap() -> Figure:
     """Draw both bands, of the functions alone."""
     figure, line = Figure(figsize=(9.6, 3.8), layout="constrained"), np.linspace(-3, 3, 201)
     axes = figure.subplots(1, 2, sharey=True)
-    for ax, name in zip(axes, ("laplace", "mean-field"), strict=True):
-        x, y, p = in_the_gap(name, line[:, None])
+    x, y = away_from_0()
+    bands = {"Laplace": laplace_band, "Mean field": mean_field_band}
+    for ax, (name, band) in zip(axes, bands.items(), strict=True):
+        mean, epistemic = band(line[:, None])
         for width, alpha in ((2, 0.2), (1, 0.35)):
-            low, high = (p.mean + sign * width * p.epistemic for sign in (-1, 1))
+            low, high = mean - width * epistemic, mean + width * epistemic
             ax.fill_between(line, low, high, color=BLUE, alpha=alpha, lw=0)
-        ax.plot(line, p.mean, color=BLUE)
-        ax.plot(x[:, 0], y, ".", color=BLACK, ms=3)
-        ax.set(title=f'inference="{name}"', xlabel=LOAD, xlim=(-3, 3), ylim=(-1.5, 9))
+        ax.plot(line, mean, color=BLUE)
+        ax.plot(x[:, 0], y[:, 0], ".", color=BLACK, ms=3)
+        ax.set(title=name, xlabel=LOAD, xlim=(-3, 3), ylim=(-1.5, 9))
     axes[0].set_ylabel(EXCESS)
     return figure
 

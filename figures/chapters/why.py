@@ -69,7 +69,7 @@ def heads_in_two_units(heads: int = 3) -> tuple[Any, Any]:
 
 
 def units() -> Figure:
-    """Draw one belief in two units, and the maximum of each density."""
+    """Draw one belief in two variables, and the maximum of each density."""
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     r, z = np.linspace(0, 1, 201), np.linspace(-3, 7, 301)

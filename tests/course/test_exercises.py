@@ -5,6 +5,7 @@ import re
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bbb_course import cards, judge
@@ -12,12 +13,20 @@ from bbb_course.keys import CHAPTERS, exercises, find, name_of
 from bbb_course.sandbox import grade_file
 from bbb_course.templates import BEGIN, END, SOLUTIONS, copy_templates, solution_paths, template
 from bbb_numpy.cli.main import main
+from exactgrad import prove_same
 from tests.project.book import ENTRIES
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "exercises/README.md").read_text("utf-8")
 PATHS = {name_of(path): path for path in solution_paths()}
 WHOLE = {"geometric_shares", "occams_razor"}  # of whole numbers: nothing moves
+
+
+def test_the_step_that_the_page_names_has_no_exact_form():
+    function = getattr(np, re.search(r"no exact form, `np\.(\w+)` for instance", README)[1])
+    x = np.array([0.3, 0.7])
+    verdict = prove_same(lambda x: function(x).sum(), lambda x: function(x).sum(), x)
+    assert str(verdict).startswith("not traceable")
 
 
 def test_every_exercise_has_its_file_in_the_order_of_the_book(capsys):

@@ -960,6 +960,24 @@ def test_rows_that_count_more_than_once():
 
 
 @pytest.mark.equation("D46")
+@pytest.mark.parametrize(("slope", "moves"), [(1, False), (3, False), (None, True)])
+def test_units_leave_mode_and_region_of_highest_density_and_a_logarithm_does_not(slope, moves):
+    """Of the density x e^-x in the variable y = 3 x, or y = log x: its Jacobian is 1 / 3, or x."""
+    x = np.linspace(1e-4, 30, 300_001)
+    mass = x * np.exp(-x)
+    density = mass / slope if slope else mass * x
+
+    def region(density):
+        order = np.argsort(-density)
+        inside = x[order[: np.searchsorted(np.cumsum(mass[order]), 0.5 * mass.sum())]]
+        return x[np.argmax(density)], inside.min(), inside.max()
+
+    mode, low, high = np.subtract(region(density), region(mass))
+    assert np.allclose([mode, low, high], 0, atol=1e-3) != moves
+    assert mode == pytest.approx(1.0 * moves, abs=1e-3)
+
+
+@pytest.mark.equation("D46")
 def test_quantiles_of_the_predictive_mixture():
     m, deviation, at = reals("m:2"), positives("d:2"), reals("at")
 

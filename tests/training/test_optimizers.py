@@ -205,6 +205,21 @@ def test_ivon_goes_to_the_optimum_of_a_parabola_whatever_its_scale():
     np.testing.assert_allclose(softplus(theta[4:]), h**-0.5, rtol=1e-9)
 
 
+@pytest.mark.equation("D62")
+@pytest.mark.parametrize(("rate", "converges"), [(0.35, True), (0.38, False)])
+def test_the_means_of_correlated_weights_converge_below_the_rate_that_is_told(rate, converges):
+    hessian = 0.5 + 0.5 * np.eye(10)  # ten weights: 2 / (1 + 9 / 2) = 0.364
+    theta, rule = np.concatenate([np.ones(10), np.full(10, -3.0)]), IVON(rate, 0.0, 0.0, trust=1e9)
+    state = rule.init(theta)
+    for _ in range(300):
+        sigma = softplus(theta[10:])
+        slopes = hessian @ theta[:10], (sigma - 1 / sigma) * sigmoid(theta[10:])
+        rule.update(theta, np.concatenate(slopes), state, 1.0)
+    np.testing.assert_allclose(softplus(theta[10:]), 1.0, rtol=1e-9)
+    assert bool(np.abs(theta[:10]).max() < 1e-3) == converges
+    assert bool(np.abs(theta[:10]).max() > 1e3) != converges
+
+
 def test_ivon_needs_a_mean_field():
     estimator = Reparameterised(Model(MLP((1, 1))), FullRank())
     with pytest.raises(ValueError, match=r"IVON needs the posterior MeanField\(\); got FullRank"):

@@ -116,8 +116,8 @@ class SGHMC(Adaptable):
     def plan(self, draw: int) -> tuple[Array, Array]:
         r"""Return step sizes and temperatures of the steps of a cycle's draw (D65).
 
-        Step k of K has the size :math:`h \cos(\pi k / 2 K)`: the square, SGLD's learning rate, is
-        :math:`h^2 (1 + \cos(\pi k / K)) / 2`.
+        Step k of K has the size :math:`h \cos(\pi k / 2 K)`; SGLD's learning rate, half the square
+        of it, is :math:`h^2 (1 + \cos(\pi k / K)) / 4`.
         """
         if self.cycle is None:
             return np.full(self.steps, self.step_size), np.full(self.steps, self.temperature)

@@ -170,6 +170,31 @@ def test_the_center_of_a_chain_is_the_mean_of_its_places_and_forgets_after_a_hun
     np.testing.assert_allclose(new.center, expected, rtol=1e-12, atol=1e-15)
 
 
+def test_the_slope_of_a_step_sees_each_chain_from_its_own_center():
+    """Under a constant density a chain that is moved with its center has the same slope."""
+
+    def flat(position):
+        return np.zeros(len(position)), np.zeros_like(position)
+
+    def slope(shift):
+        state = ChEES(0.2, 2.0).init(flat, start + shift)._replace(center=shift)
+        return ChEES(0.2, 2.0).step(flat, np.random.default_rng(1), state)[0].slope
+
+    start, shift = np.random.default_rng(0).standard_normal((2, 4, 3))
+    np.testing.assert_allclose(slope(shift), slope(0.0 * shift), rtol=1e-9)
+
+
+def test_a_warm_up_leaves_no_path_longer_than_the_steps_that_are_allowed():
+    target, kernel = correlated(), ChEES(0.2, 2.0, max_steps=3)
+    start = kernel.init(target, target.draw(np.random.default_rng(0), 4))
+    state, info = kernel.step(target, np.random.default_rng(1), start)
+    rising = state._replace(slope=np.ones(4))
+    length = PathLength.start(0.5)
+    for _ in range(60):
+        length = length.learned(kernel, rising, info, 0.2, True)
+    assert exp(length.log_path) == pytest.approx(3 * 0.2)
+
+
 def test_divergent_chains_are_rejected_and_leave_the_path_to_the_others():
     """Two chains of four lie where steps are far too large; the others learn as if alone."""
 

@@ -205,6 +205,23 @@ def test_the_squared_step_falls_along_a_cosine_and_exploring_has_no_noise():
 
 
 @pytest.mark.equation("D65")
+@pytest.mark.parametrize("draw", [0, 1, 2])
+def test_a_step_of_sgld_has_the_learning_rate_that_is_told(draw):
+    """A rate eta moves by eta g, with noise of variance 2 eta (Welling and Teh 2011)."""
+    start, kernel = np.full((20_000, 1), 2.0), SGHMC(0.8, np.inf, steps=1, cycle=3)
+
+    def unit(x):
+        return -0.5 * np.sum(x * x, axis=1), -x
+
+    state = kernel.init(unit, start)._replace(clock=np.full(len(start), draw))
+    moved = kernel.step(unit, np.random.default_rng(0), state)[0].position - start
+    rate = 0.8**2 * (1 + np.cos(np.pi * draw / 3)) / 4
+    error = (2 * rate / len(start)) ** 0.5
+    assert abs(moved.mean() + 2 * rate) < 4 * error
+    assert moved.var() == pytest.approx(2 * rate, rel=4 * (2 / len(start)) ** 0.5)
+
+
+@pytest.mark.equation("D65")
 def test_exploring_is_descent_with_friction():
     """Without noise a full gradient leads to the mode, whatever the generator says."""
     kernel = SGHMC(0.3, cycle=1, steps=1, exploring=0.995)
