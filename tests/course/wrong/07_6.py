@@ -88,3 +88,35 @@ def your_own_estimator(mu, rho, eps, slope):
     factor = (off * through_w).sum(axis=0) / (off**2).sum(axis=0)
     d_mu = (through_w - factor * eps).mean(axis=0)
     return d_mu, ((through_w - d_mu) * eps).mean(axis=0) * sigmoid
+
+
+# --- right: two samples and their mirror images
+
+
+def your_own_estimator(mu, rho, eps, slope):
+    sigma, sigmoid = parts(rho)
+    eps = np.concatenate([eps[:2], -eps[:2]])
+    through_w = slope(mu + sigma * eps) - eps / sigma
+    return through_w.mean(axis=0), (through_w * eps).mean(axis=0) * sigmoid
+
+
+# --- right: a baseline of the other three samples
+
+
+def your_own_estimator(mu, rho, eps, slope):
+    sigma, sigmoid = parts(rho)
+    through_w = slope(mu + sigma * eps) - eps / sigma
+    others = (through_w.sum(axis=0) - through_w) / (len(eps) - 1)
+    return through_w.mean(axis=0), ((through_w - others) * eps).mean(axis=0) * sigmoid
+
+
+# --- right: noise of its own
+
+rng = np.random.default_rng(1)
+
+
+def your_own_estimator(mu, rho, eps, slope):
+    sigma, sigmoid = parts(rho)
+    eps = rng.standard_normal(eps.shape)
+    through_w = slope(mu + sigma * eps) - eps / sigma
+    return through_w.mean(axis=0), (through_w * eps).mean(axis=0) * sigmoid

@@ -43,3 +43,12 @@ def renyi_bound(log_weights, alpha):
 def renyi_bound(log_weights, alpha):
     e = np.exp((1 - alpha) * log_weights)
     return np.log(np.mean(e)) / abs(1 - alpha), e / e.sum()
+
+
+# --- right: the largest power is taken out, and put back
+
+
+def renyi_bound(log_weights, alpha):
+    powers = (1 - alpha) * log_weights
+    e = np.exp(powers - powers.max())
+    return (powers.max() + np.log(np.mean(e))) / (1 - alpha), e / e.sum()

@@ -36,3 +36,11 @@ def price_of_mean_field(r):
 
 def price_of_mean_field(r):
     return 1 - r**2, 1.0, -np.log(1 - r**2) / 4
+
+
+# --- right: by the inverse of the matrix
+
+
+def price_of_mean_field(r):
+    precision = np.linalg.inv(np.array([[1, r], [r, 1]]))
+    return 1 / precision[0, 0], 1.0, -np.log((1 - r) * (1 + r)) / 2

@@ -45,3 +45,13 @@ def density_of_low_rank(a, v):
     m = 1 + v @ v
     c = v @ a / m
     return -(np.log(m) + a @ a - c**2 * m) / 2, c * v - a, c * (a - c * v) - v / m
+
+
+# --- right: by the matrix, in P^3 steps
+
+
+def density_of_low_rank(a, v):
+    covariance = np.eye(len(v)) + np.outer(v, v)
+    x, y = np.linalg.solve(covariance, a), np.linalg.solve(covariance, v)
+    value = -(np.linalg.slogdet(covariance)[1] + a @ x) / 2
+    return value, -x, x * (x @ v) - y

@@ -65,3 +65,13 @@ def swag(path, own, shared):
     variance = (off**2).sum(axis=0) / (len(path) - 1)
     spread = shared @ off / np.sqrt(2 * (len(path) - 1))
     return mean, variance, mean + np.sqrt(variance / 2) * own + spread
+
+
+# --- right: variances from the mean of the squares
+
+
+def swag(path, own, shared):
+    n, mean = len(path), path.mean(axis=0)
+    variance = np.maximum((path**2).mean(axis=0) - mean**2, 0) * n / (n - 1)
+    spread = (path - mean).T @ shared / np.sqrt(2 * (n - 1))
+    return mean, variance, mean + np.sqrt(variance / 2) * own + spread

@@ -39,3 +39,11 @@ def acceptance_probability(here, there, forth, back):
 def acceptance_probability(here, there, forth, back):
     ratio = there * back / (here * forth)
     return 0.0 if ratio > 100 else min(1.0, ratio)
+
+
+# --- right: by logarithms
+
+
+def acceptance_probability(here, there, forth, back):
+    log_ratio = np.log(there) + np.log(back) - np.log(here) - np.log(forth)
+    return np.exp(min(0.0, log_ratio))

@@ -70,3 +70,12 @@ def leapfrog(q, r, step, slope):
     q += step * r
     r += step / 2 * slope(q)
     return q, r
+
+
+# --- right: in the form of Verlet's velocities
+
+
+def leapfrog(q, r, step, slope):
+    first = slope(q)
+    new_q = q + step * r + step**2 / 2 * first
+    return new_q, r + step / 2 * (first + slope(new_q))

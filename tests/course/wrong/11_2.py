@@ -49,3 +49,10 @@ def coverage(low, high, y):
 
 def coverage(low, high, y):
     return np.round(np.mean((low <= y) & (y <= high)), 2)
+
+
+# --- right: those outside are counted
+
+
+def coverage(low, high, y):
+    return 1 - np.mean((y < low) | (y > high))

@@ -34,7 +34,7 @@ def powerball(numbers, labels, balls):
     return fitted(x, np.concatenate(seen[1]), features(np.arange(1, balls + 1), balls))
 
 
-# --- the first history is kept as a prior that counts ten times
+# --- the first history is kept as a prior that counts twice
 
 first = []
 
