@@ -40,7 +40,7 @@ class Spread(NamedTuple):
 
     real: tuple[float, float]
     log: tuple[float, float]  # of positive numbers, and log odds of those between 0 and 1
-    count: float  # the mean
+    mean_count: float
 
 
 # Beside those of the proofs, for clipped tails, floors, and limits that stand in for a formula.
@@ -70,7 +70,7 @@ class Argument(NamedTuple):
             return self.values[rng.integers(len(self.values))]
         shape = tuple(sizes[letter] for letter in self.shape)
         if self.kind == "count":
-            return rng.poisson(spread.count if spread else 2.0, shape)
+            return rng.poisson(spread.mean_count if spread else 2.0, shape)
         if self.kind in ("zero-one", "label"):
             return rng.integers(0, 2 if self.kind == "zero-one" else sizes["C"], shape)
         drawn: Any

@@ -82,52 +82,62 @@ class Estimator(Exercise):
 
     def judge(self, answer: Any) -> Verdict:
         """Draw noise many times, and compare mean and variance."""
-        rng = np.random.default_rng(0)
-        used = 0
-
-        def counted(w: Array) -> Array:
-            nonlocal used
-            used += len(w)
-            return slope(w)
-
-        noise: list[list[Array]] = [[] for _ in PLACES]
-        estimates: list[list[Array]] = [[] for _ in PLACES]
-        most = max(repeats for *_, repeats in PLACES)
-        for i in range(most):
-            for k, (mu, rho, repeats) in enumerate(PLACES):
-                if i % (most // repeats):
-                    continue
-                eps = rng.standard_normal((SAMPLES, mu.size))
-                used = 0
-                slopes = ask(answer, mu.copy(), rho.copy(), eps.copy(), counted, blocks=2)
-                if any(one.shape != mu.shape for one in slopes):
-                    raise Unusable(f"d_mu and d_rho must have {mu.size} numbers each")
-                if used > SAMPLES:
-                    said = (
-                        f"it asks for {used} slopes where the report's needs {SAMPLES}: an "
-                        "estimator that pays more is compared with one that draws more samples"
-                    )
-                    return Verdict(self.name, False, "wrong", said)
-                noise[k].append(eps)
-                estimates[k].append(np.concatenate(slopes))
-
-        ours = np.array(estimates[0])
+        try:
+            noise, estimates = _estimates(answer)
+        except _TooDear as error:
+            return Verdict(self.name, False, "wrong", str(error))
         theirs = np.array([of_the_report(MU, RHO, eps) for eps in noise[0]])
-        ratio = float(np.sum(ours.var(axis=0)) / np.sum(theirs.var(axis=0)))
-        bias, says = 0.0, ("", "")
-        for (mu, rho, _), some, eps in zip(PLACES, estimates, noise, strict=True):
-            found = _bias(mu, rho, np.array(some), np.array(eps))
-            if found[0] > bias:
-                bias, says = found[0], found[1:]
+        ratio = float(np.sum(estimates[0].var(axis=0)) / np.sum(theirs.var(axis=0)))
+        biases = [
+            _bias(mu, rho, some, eps)
+            for (mu, rho, _), some, eps in zip(PLACES, estimates, noise, strict=True)
+        ]
+        bias, block, says = max(biases)
         findings = []
-        if not bias <= STANDARD_ERRORS:
-            findings.append(Finding(*says))
+        if bias > STANDARD_ERRORS:
+            findings.append(Finding(block, says))
         if not ratio <= ENOUGH:
-            what = f"it is {ratio:.2f} of the report's; {ENOUGH} is enough"
-            findings.append(Finding("variance", what))
+            says = f"it is {ratio:.2f} of the report's; {ENOUGH} is enough"
+            findings.append(Finding("variance", says))
         score = {"bias in standard errors": bias, "variance against the report's": ratio}
         head = f"bias of {bias:.1f} standard errors, {ratio:.2g} of the report's variance"
         return Verdict(self.name, not findings, "scored", head, tuple(findings), score=score)
+
+
+class _TooDear(Exception):
+    """The answer takes more slopes than the report's estimator."""
+
+
+def _estimates(answer: Any) -> tuple[list[Array], list[Array]]:
+    """Return for each place the noise (R, S, P), and what the answer makes of it (R, 2 P)."""
+    rng = np.random.default_rng(0)
+    used = 0
+
+    def counted(w: Array) -> Array:
+        nonlocal used
+        used += len(w)
+        return slope(w)
+
+    noise: list[list[Array]] = [[] for _ in PLACES]
+    estimates: list[list[Array]] = [[] for _ in PLACES]
+    most = max(repeats for *_, repeats in PLACES)
+    for i in range(most):
+        for k, (mu, rho, repeats) in enumerate(PLACES):
+            if i % (most // repeats):
+                continue
+            eps = rng.standard_normal((SAMPLES, mu.size))
+            used = 0
+            slopes = ask(answer, mu.copy(), rho.copy(), eps.copy(), counted, blocks=2)
+            if any(one.shape != mu.shape for one in slopes):
+                raise Unusable(f"d_mu and d_rho must have {mu.size} numbers each")
+            if used > SAMPLES:
+                raise _TooDear(
+                    f"it asks for {used} slopes where the report's needs {SAMPLES}: an estimator "
+                    "that pays more is compared with one that draws more samples"
+                )
+            noise[k].append(eps)
+            estimates[k].append(np.concatenate(slopes))
+    return [*map(np.array, noise)], [*map(np.array, estimates)]
 
 
 def _bias(mu: Array, rho: Array, estimates: Array, noise: Array) -> tuple[float, str, str]:
