@@ -85,6 +85,7 @@ def _cost(theta: Array) -> tuple[Any, Array]:
 def gradients() -> list[Subject]:
     """Return functions with right and wrong gradients."""
     theta = np.array([0.7, -1.2, 0.4, 1.1, -0.3])
+    eight = np.append(theta, [0.6, -0.5, 0.2])
 
     def made(
         change: Callable[[Array, Array], Array] = lambda g, t: g,
@@ -107,6 +108,7 @@ def gradients() -> list[Subject]:
         "a right gradient of a cost of a millionth": (made(factor=1e-6), theta),
         "a right gradient of a cost with a large constant": (made(shift=1e4), theta),
         "a right gradient in one dimension": (_cost, theta[:1]),
+        "a right gradient in eight dimensions": (_cost, eight),
     }
     wrong = {
         "the sign of the whole gradient": made(lambda g, t: -g),
@@ -124,18 +126,31 @@ def gradients() -> list[Subject]:
             lambda g, t: 1.001 * g, 1e-6
         ),
         "a gradient that is nan": made(lambda g, t: g * np.nan),
+        "the smallest derivative, with the other sign": made(
+            lambda g, t: np.where(np.abs(g) == np.abs(g).min(), -g, g)
+        ),
+        "one derivative that is nan": made(entry(3, np.nan)),
     }
-    return _subjects(right, {what: (one, theta) for what, one in wrong.items()})
+    shown = {what: (one, theta) for what, one in wrong.items()}
+    shown["the eighth derivative of eight"] = (made(entry(7, 1.01)), eight)
+    shown["a gradient near 0 that is that of theta = 0"] = (
+        made(lambda g, t: _cost(0 * t)[1]),
+        1e-3 * theta,
+    )
+    return _subjects(right, shown)
 
 
 # --- kernels of chains on a few states
 
 
-def _metropolis(p: Array, q: Array, *, ratio: bool = True, rest: bool = True) -> Array:
+def _metropolis(
+    p: Array, q: Array, *, ratio: bool = True, rest: bool = True, too_often: float = 1.0
+) -> Array:
     flow = p[:, None] * q
     above = flow.T if ratio else np.broadcast_to(p, q.shape)
     below = flow if ratio else np.broadcast_to(p[:, None], q.shape)
-    kernel = q * np.minimum(1.0, np.divide(above, below, out=np.ones_like(q), where=below > 0))
+    accepted = np.divide(above, below, out=np.ones_like(q), where=below > 0)
+    kernel = q * np.minimum(1.0, too_often * accepted)
     np.fill_diagonal(kernel, 0.0)
     if rest:
         np.fill_diagonal(kernel, 1 - kernel.sum(axis=1))
@@ -166,6 +181,9 @@ def kernels() -> list[Subject]:
     pairs = np.zeros((4, 4))  # period 2: from {0, 3} to {1, 2} and back, which weigh the same
     pairs[np.ix_([0, 3], [1, 2])] = p[[1, 2]] / 0.5
     pairs[np.ix_([1, 2], [0, 3])] = p[[0, 3]] / 0.5
+    seven = np.arange(1.0, 8.0) / 28
+    steps = 0.5 * (np.eye(7, k=1) + np.eye(7, k=-1))  # to neighbours; none beyond the ends
+    exchanged = seven[[0, 1, 2, 3, 4, 6, 5]]
     right_ones = {
         "Metropolis and Hastings with a lopsided proposal": right,
         "Metropolis with a symmetric proposal": _metropolis(p, symmetric),
@@ -173,6 +191,8 @@ def kernels() -> list[Subject]:
         "Barker's rule": barker,
         "a kernel with a current in a circle, without detailed balance": round_about,
         "a slow chain that moves once in a hundred steps": 0.99 * np.eye(4) + 0.01 * right,
+        "seven states in a row, steps to neighbours only": (_metropolis(seven, steps), seven),
+        "three states, none of which is ever kept": ((1 - np.eye(3)) / 2, np.full(3, 1 / 3)),
     }
     wrong = {
         "the proposal in place of the kernel": q,
@@ -184,8 +204,15 @@ def kernels() -> list[Subject]:
         "a chain that never moves": np.eye(4),
         "rows that add up to 1, one of their numbers negative": (flow + 5 * current * turned)
         / p[:, None],
+        "steps that are accepted a tenth too often": _metropolis(p, q, too_often=1.1),
+        "steps that are accepted slightly too often": _metropolis(p, q, too_often=1.01),
+        "seven states, two of which are exchanged": (_metropolis(exchanged, steps), seven),
     }
-    return _subjects(*({what: (k, p) for what, k in some.items()} for some in (right_ones, wrong)))
+
+    def with_p(kernels: Mapping[str, Any]) -> dict[str, Any]:
+        return {what: k if isinstance(k, tuple) else (k, p) for what, k in kernels.items()}
+
+    return _subjects(with_p(right_ones), with_p(wrong))
 
 
 # --- predictive distributions
@@ -196,7 +223,13 @@ def predictions() -> list[Subject]:
     rows, draws = 500, 200
 
     def made(
-        seed: int, spread: float = 1.0, shift: float = 0.0, skew: bool = False, edge: float = 1.0
+        seed: int,
+        spread: float = 1.0,
+        shift: float = 0.0,
+        skew: bool = False,
+        edge: float = 1.0,
+        peaks: bool = False,
+        mirrored: bool = False,
     ) -> tuple[Array, Array]:
         rng = np.random.default_rng(seed)
         centre, scale = 5 * rng.standard_normal(rows), np.exp(rng.standard_normal(rows))
@@ -206,6 +239,11 @@ def predictions() -> list[Subject]:
             return (np.exp(normal) - np.exp(0.5)) / 2.16 if skew else normal
 
         y = centre + scale * noise((rows,))
+        if peaks:
+            side = np.where(rng.random(rows) < 0.5, -1, 1)
+            y = centre + scale * (0.95 * side + 0.31 * rng.standard_normal(rows))
+        if mirrored:
+            y = 2 * centre - y
         wide = spread * np.where(np.arange(rows) % 4 == 0, edge, 1.0)
         return centre + shift * scale + wide * scale * noise((draws, rows)), y
 
@@ -225,5 +263,9 @@ def predictions() -> list[Subject]:
         "a mean that is too small by half a standard deviation": made(11, shift=-0.5),
         "too narrow in a quarter of the rows, by nine tenths": made(12, edge=0.1),
         "too wide in most rows and far too narrow in the others": made(13, spread=3.0, edge=0.17),
+        "one wide peak, where targets have two": made(20, spread=1.2, peaks=True),
+        "a long tail to the right, where targets have one to the left": made(
+            21, skew=True, mirrored=True
+        ),
     }
     return _subjects(right, wrong)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Argument", "Exercise", "Finding", "Formula", "Unusable", "Verdict", "Wrong",
+__all__ = ["SPREADS", "Argument", "Exercise", "Finding", "Formula", "Unusable", "Verdict", "Wrong",
            "ask", "count", "formula", "given", "label", "positive", "real", "unit",
            "zero_one"]  # fmt: skip
 
@@ -35,6 +35,24 @@ SMALL = {  # that the smallest failing case is made of, the simplest first
 }
 
 
+class Spread(NamedTuple):
+    """Where numbers lie that are drawn evenly: real ones, logarithms of positive ones; counts."""
+
+    real: tuple[float, float]
+    log: tuple[float, float]  # of positive numbers, and log odds of those between 0 and 1
+    mean_count: float
+
+
+# Beside those of the proofs, for clipped tails, floors, and limits that stand in for a formula.
+# log(1 + exp(-12)) has ten digits yet; exp(60) and its square are floats.
+SPREADS = {
+    "near 0 or 1": Spread((-0.01, 0.01), (-0.01, 0.01), 2.0),
+    "tiny": Spread((-0.01, 0.01), (-12.0, 0.0), 1.0),
+    "far apart": Spread((-12.0, 12.0), (-12.0, 12.0), 10.0),
+    "large": Spread((-12.0, 60.0), (0.0, 6.0), 40.0),
+}
+
+
 class Argument(NamedTuple):
     """One argument of the function that the student writes: its kind, and an axis a letter.
 
@@ -46,18 +64,22 @@ class Argument(NamedTuple):
     shape: str = ""
     values: tuple[Any, ...] = ()
 
-    def draw(self, rng: np.random.Generator, sizes: Sizes) -> Any:
-        """Return random numbers, for proofs."""
+    def draw(self, rng: np.random.Generator, sizes: Sizes, spread: Spread | None = None) -> Any:
+        """Return random numbers, of a moderate size for proofs, or drawn evenly from a spread."""
         if self.kind == "given":
             return self.values[rng.integers(len(self.values))]
         shape = tuple(sizes[letter] for letter in self.shape)
         if self.kind == "count":
-            return rng.poisson(2.0, shape)
+            return rng.poisson(spread.mean_count if spread else 2.0, shape)
         if self.kind in ("zero-one", "label"):
             return rng.integers(0, 2 if self.kind == "zero-one" else sizes["C"], shape)
-        drawn: Any = rng.standard_normal(shape)
+        drawn: Any
+        if spread is None:
+            drawn = rng.standard_normal(shape) * (0.4 if self.kind == "positive" else 1.0)
+        else:
+            drawn = rng.uniform(*(spread.real if self.kind == "real" else spread.log), shape)
         if self.kind == "positive":
-            drawn = np.exp(0.4 * drawn)
+            drawn = np.exp(drawn)
         elif self.kind == "unit":
             drawn = 1 / (1 + np.exp(-drawn))
         return np.asarray(drawn) if self.shape else float(drawn)
@@ -194,6 +216,8 @@ class Formula(Exercise):
     sizes: Mapping[str, int]  # of the letters, in proofs
     # arguments at which floats overflow unless one takes care; the last entry is what is right
     extremes: tuple[tuple[Any, ...], ...]
+    # arguments at which answers differ that agree at random ones: ties, zeros, near a singular one
+    places: tuple[tuple[Any, ...], ...] = ()
 
     @cached_property
     def source(self) -> str:
@@ -218,10 +242,10 @@ class Formula(Exercise):
         """The letters of all shapes."""
         return list(dict.fromkeys("".join(one.shape for one in self.arguments.values())))
 
-    def draw(self, seed: int) -> tuple[Any, ...]:
-        """Return random arguments, for a proof."""
+    def draw(self, seed: int, spread: Spread | None = None) -> tuple[Any, ...]:
+        """Return random arguments, for a proof, or drawn evenly from a spread."""
         rng = np.random.default_rng(seed)
-        return tuple(one.draw(rng, self.sizes) for one in self.arguments.values())
+        return tuple(one.draw(rng, self.sizes, spread) for one in self.arguments.values())
 
     def blocks(self, returned: Any) -> tuple[Any, ...]:
         """Return what a function returned, block by block; Unusable if it has not as many."""
@@ -240,6 +264,7 @@ def formula(
     slopes: Mapping[str, str] | None = None,
     sizes: Mapping[str, int] | None = None,
     extremes: Sequence[tuple[Any, ...]] = (),
+    places: Sequence[tuple[Any, ...]] = (),
     **arguments: Argument,
 ) -> Callable[[Answer], Formula]:
     """Make an exercise of its right answer; the arguments are named as the function names them.
@@ -262,6 +287,7 @@ def formula(
             wrong=mistakes,
             sizes={**SIZES, **(sizes or {})},
             extremes=tuple(extremes),
+            places=tuple(places),
         )
 
     return made

@@ -7,6 +7,7 @@ compared in floats, and so are those of exercises with whole numbers only.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import linecache
 import operator
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from exactgrad import prove, prove_same
 
-from .exercise import NAMES, Answer, Finding, Formula, Unusable, Verdict, ask
+from .exercise import NAMES, SPREADS, Answer, Finding, Formula, Unusable, Verdict, ask
 from .keys import find
 
 __all__ = ["PATHS", "agrees", "judge", "judge_formula"]
@@ -34,6 +35,9 @@ PATHS = tuple(range(3, 15))  # of those where floats are compared: a proof holds
 WHOLE = ("zero-one", "label", "count", "given")  # kinds of arguments that cannot move
 ROUNDING = 1e-9  # of the largest number of a block, where floats are compared
 TRIES = 12  # small cases of each size
+MANY = 24  # of rows, weights, draws, in one case: more than a loop or a table may expect
+SPREAD_CASES = 8  # of each spread
+SHOWN = 30  # numbers of an array that are shown
 
 
 class Found(NamedTuple):
@@ -42,6 +46,13 @@ class Found(NamedTuple):
     same: bool
     proved: bool = True
     reason: str = ""
+
+
+class Place(NamedTuple):
+    """Arguments other than those of the proofs."""
+
+    where: str
+    arguments: tuple[Any, ...]
 
 
 def judge(name: str, answer: Any) -> Verdict:
@@ -72,12 +83,16 @@ def judge(name: str, answer: Any) -> Verdict:
 def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
     """Grade a function that can be compared exactly."""
     _check_shapes(exercise, answer)
+    elsewhere, raising = _wrong_elsewhere(exercise, answer)
     found = [
-        _compare(exercise, answer, exercise.right, i)
-        if _right_for_more(exercise, answer, i)
-        else Found(False, reason="it is wrong where there is more of something")
+        Found(False, reason=f"it is wrong {elsewhere[i].where}")
+        if i in elsewhere
+        else _compare(exercise, answer, exercise.right, i)
         for i in range(len(exercise.returns))
     ]
+    if raising is not None and all(one.same for one in found):
+        elsewhere = dict.fromkeys(range(len(found)), raising)
+        found = [Found(False, reason=f"it raises {raising.where}")] * len(found)
     wrong = [i for i, one in enumerate(found) if not one.same]
     if not wrong:
         return _overflow(exercise, answer) or _passed(exercise, answer, found)
@@ -90,7 +105,11 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
     if len(findings) == len(wrong):
         return Verdict(exercise.name, False, "known mistake", head, tuple(findings))
     unknown = [exercise.returns[i] for i in wrong if exercise.returns[i] not in dict(findings)]
-    cases = {name: _smallest(exercise, answer, exercise.returns.index(name)) for name in unknown}
+    cases = {}
+    for name in unknown:
+        i = exercise.returns.index(name)
+        place = [elsewhere[i].arguments] if i in elsewhere else []
+        cases[name] = _smallest(exercise, answer, i, place)
     for name in [name for name, case in cases.items() if not case]:  # floats do not see it
         findings.append(Finding(name, found[exercise.returns.index(name)].reason))
         del cases[name]
@@ -167,14 +186,60 @@ def _projected(exercise: Formula, answer: Answer, block: int) -> Answer:
     return number
 
 
-def _right_for_more(exercise: Formula, answer: Answer, block: int) -> bool:
-    """Compare a block with what is right, in floats, where there is one more of everything."""
-    larger = replace(exercise, sizes={letter: n + 1 for letter, n in exercise.sizes.items()})
+def _places(exercise: Formula) -> Iterator[Place]:
+    """Return arguments beside those of the proofs: of other sizes and with other numbers.
+
+    A proof holds for its path of comparisons and for its sizes. An answer may clip what it thinks
+    impossible, treat one row in another way, or confuse two sizes that are equal in the proofs.
+    """
+    letters = exercise.letters
+    sizes = [("where there is one more of all", {x: exercise.sizes[x] + 1 for x in letters})] * 2
+    sizes.append(("where there is one of all", dict.fromkeys(letters, 1)))
+    sizes += [(f"where there is one of {NAMES[x]} {x}", {x: 1}) for x in letters]
+    for order in (letters, letters[::-1]):
+        sizes.append(("where all sizes differ", {x: 2 + i for i, x in enumerate(order)}))
+    sizes.append((f"where there are {MANY} of all", dict.fromkeys(letters, MANY)))
+    seeds = itertools.count(PATHS[0])
+    for where, some in sizes:
+        larger = replace(exercise, sizes={**exercise.sizes, **some})
+        yield Place(where, larger.draw(next(seeds)))
+    for (name, spread), _ in itertools.product(SPREADS.items(), range(SPREAD_CASES)):
+        yield Place(f"where numbers are {name}", exercise.draw(next(seeds), spread))
+    for arguments in exercise.places:
+        yield Place("in this case", arguments)
+
+
+def _wrong_elsewhere(exercise: Formula, answer: Answer) -> tuple[dict[int, Place], Place | None]:
+    """Return for each wrong block the first place where floats show it, and one where it raises.
+
+    Places at which the right answer is not finite, or there is none, are passed over.
+    """
+    wrong: dict[int, Place] = {}
+    raising = None
+    for place in _places(exercise):
+        right = _right_numbers(exercise, place.arguments)
+        if right is None:
+            continue
+        try:
+            ours = _run(exercise, answer, place.arguments)
+            agree = [*map(_agree, ours, right)]
+        except (Unusable, NotImplementedError, TypeError, ValueError):
+            raising = raising or place
+            continue
+        for i in [i for i, one in enumerate(agree) if not one]:
+            wrong.setdefault(i, place)
+    return wrong, raising
+
+
+def _right_numbers(exercise: Formula, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return the blocks of the right answer; None if there is none, or a number is not finite."""
     try:
-        cases = [larger.draw(seed) for seed in PATHS[:2]]
-        return all(_close(exercise, answer, exercise.right, block, one) for one in cases)
-    except (Unusable, NotImplementedError):
-        return False
+        with np.errstate(all="ignore"):
+            right = exercise.blocks(exercise.right(*arguments))
+    except Exception:  # no case for this exercise
+        return None
+    finite = all(np.isfinite(np.asarray(one, float)).all() for one in right)
+    return right if finite else None
 
 
 def _compare(exercise: Formula, answer: Answer, other: Answer, block: int) -> Found:
@@ -182,9 +247,8 @@ def _compare(exercise: Formula, answer: Answer, other: Answer, block: int) -> Fo
 
     Floats come first, as they are quick, and see the paths that the proofs do not take.
     """
-    for seed in PATHS:
-        if not _close(exercise, answer, other, block, exercise.draw(seed)):
-            return Found(False, reason="its floats are others")
+    if not _agree_on_paths(exercise, answer, block, other):
+        return Found(False, reason="its floats are others")
     if all(one.kind in WHOLE for one in exercise.arguments.values()):
         return Found(True, False, f"its numbers are whole: compared in {len(PATHS)} cases")
     proved = True
@@ -206,6 +270,15 @@ def _compare(exercise: Formula, answer: Answer, other: Answer, block: int) -> Fo
         proved &= proof.proved
     by_identities = "to twelve digits, but by identities that the proof does not know"
     return Found(True, proved, "" if proved else by_identities)
+
+
+def _agree_on_paths(
+    exercise: Formula, answer: Answer, block: int, other: Answer | None = None
+) -> bool:
+    """Compare a block of two answers in floats; the other is the right one unless given."""
+    right = other or exercise.right
+    cases = map(exercise.draw, PATHS)
+    return all(_close(exercise, answer, right, block, arguments) for arguments in cases)
 
 
 def _close(
@@ -290,7 +363,7 @@ def _overflow(exercise: Formula, answer: Answer) -> Verdict | None:
             names = zip(exercise.arguments, arguments, strict=True)
             case = {name: _shown(value) for name, value in names}
             name = exercise.returns[0]
-            case |= {f"your {name}": _shown(ours), f"right {name}": _shown(right)}
+            case |= _both(name, ours, right)
             head = "the formula is right, but floats overflow or cancel"
             return Verdict(exercise.name, False, "wrong", head, cases={name: case})
     return None
@@ -316,6 +389,8 @@ def _what_is_right(exercise: Formula, answer: Answer, found: list[Found]) -> str
 
 def _diagnosis(exercise: Formula, answer: Answer, block: int) -> str:
     """Return what is wrong with a block, if it is a known mistake, two of them, or a factor."""
+    if _agree_on_paths(exercise, answer, block):
+        return ""  # a mistake that has a name shows there
     general = ((says, _after(exercise, change, block)) for says, change in _generic(exercise))
     for says, variant in itertools.chain(_edited(exercise, 1), general, _edited(exercise, 2)):
         try:
@@ -360,13 +435,16 @@ def _after(exercise: Formula, change: Callable[[Any], Any], block: int) -> Answe
     return changed
 
 
-def _smallest(exercise: Formula, answer: Answer, block: int) -> dict[str, Any]:
+def _smallest(
+    exercise: Formula, answer: Answer, block: int, places: Sequence[tuple[Any, ...]] = ()
+) -> dict[str, Any]:
     """Return the smallest case in which a block of the answer is wrong, with numbers.
 
-    The fewest samples, rows and units, and the simplest numbers; {} if floats see none.
+    The fewest samples, rows and units, and the simplest numbers; then one of `places`, at which
+    it is known to be wrong, with simpler numbers; {} if floats see none.
     """
     for shapes in (False, True):  # wrong numbers say more than another shape
-        for arguments in _small_cases(exercise):
+        for arguments in itertools.chain(_small_cases(exercise), places):
             if _fails(exercise, answer, arguments, block, shapes):
                 simple = _simpler(exercise, answer, arguments, block, shapes)
                 return _fails(exercise, answer, simple, block, shapes)
@@ -418,12 +496,8 @@ def _fails(
 
     With `shapes` a case in which it raises, or has another shape, is one as well.
     """
-    try:
-        with np.errstate(all="ignore"):
-            right = exercise.blocks(exercise.right(*arguments))
-    except Exception:  # no case for this exercise
-        return {}
-    if not all(np.isfinite(np.asarray(one, float)).all() for one in right):
+    right = _right_numbers(exercise, arguments)
+    if right is None:
         return {}
     shown = {name: _shown(value) for name, value in zip(exercise.arguments, arguments, strict=True)}
     try:
@@ -438,17 +512,29 @@ def _fails(
     mine, theirs = np.asarray(found, float), np.asarray(expected, float)
     if _agree(mine, theirs):
         return {}
-    return {**shown, f"your {name}": _shown(mine), f"right {name}": _shown(theirs)}
+    return {**shown, **_both(name, mine, theirs)}
 
 
-def _shown(value: Any) -> Any:
-    """Return a value as JSON and people can read it."""
+def _both(name: str, ours: Array, right: Array) -> dict[str, Any]:
+    """Return two results as they are shown: with all digits if six do not tell them apart."""
+    digits = 6 if _shown(ours) != _shown(right) else 17
+    return {f"your {name}": _shown(ours, digits), f"right {name}": _shown(right, digits)}
+
+
+def _shown(value: Any, digits: int = 6) -> Any:
+    """Return a value as JSON and people can read it; short numbers are shown as they are."""
     if callable(value):
-        return f"the function {getattr(value, '__name__', value)}"
+        return f"the function {inspect.getsource(value).rpartition('return ')[2].strip()}"
     if isinstance(value, np.ndarray):
-        return [_shown(one) for one in value] if value.ndim else _shown(value.item())
+        if value.size > SHOWN:
+            return f"{value.size} numbers of shape {value.shape}"
+        if value.ndim:
+            return [_shown(one, digits) for one in value]
+        return _shown(value.item(), digits)
     if isinstance(value, np.generic):
-        return _shown(value.item())
+        return _shown(value.item(), digits)
     if isinstance(value, float):
-        return float(f"{value:.6g}") if np.isfinite(value) else str(value)
+        if not np.isfinite(value):
+            return str(value)
+        return value if value == float(f"{value:.12g}") else float(f"{value:.{digits}g}")
     return value

@@ -21,6 +21,8 @@ Array = NDArray[Any]
 BALLS, DRAWS, HISTORIES = 69, 500, 40
 REGRET = 0.01  # nats per ball that an answer may lose
 COVERAGE = (0.85, 0.97)  # of intervals that say 90 %
+EXCHANGED = 10  # labels are exchanged in each such history: an answer by the rules is seen
+MANY_TIMES = 5
 TOUCH = 0.002  # an interval that ends so close to the truth holds it: 0 and 1 are truths, too
 
 
@@ -56,12 +58,17 @@ class Lottery(Exercise):
         lost, inside, widths = [], [], []
         for seed in range(HISTORIES):
             numbers, labels = history(seed)
+            exchanged = seed % EXCHANGED == 0
+            if exchanged:
+                labels = 1 - labels
             probability, low, high = ask(answer, numbers, labels, BALLS, blocks=3)
             for name, one in (("probability", probability), ("low", low), ("high", high)):
                 if one.shape != (BALLS,) or not ((one >= 0) & (one <= 1)).all():
                     raise Unusable(
                         f"{name} must be {BALLS} numbers from 0 to 1, for the balls 1 to {BALLS}"
                     )
+            if exchanged:
+                probability, low, high = 1 - probability, 1 - high, 1 - low
             lost.append(regret(probability))
             held = (low - TOUCH <= exact) & (exact <= high + TOUCH)
             inside.append(share[possible] @ held[possible])
@@ -71,6 +78,8 @@ class Lottery(Exercise):
         findings = []
         if loss > REGRET:
             says = f"{loss:.4f} nats per ball; at most {REGRET} is asked for"
+            if np.mean(lost[::EXCHANGED]) > MANY_TIMES * np.median(lost):
+                says += "; most are lost where labels are exchanged: learn from this history alone"
             findings.append(Finding("regret", says))
         if not COVERAGE[0] <= covered <= COVERAGE[1]:
             way = "narrow" if covered < COVERAGE[0] else "wide"

@@ -134,8 +134,13 @@ def cube(w: Any) -> Any:
     return w**3 + w**2
 
 
+def power_of_five(w: Any) -> Any:
+    """Return w^5 / 8 - w^4 + w, which no series of second order holds."""
+    return w**5 / 8 - w**4 + w
+
+
 @formula(
-    h=given(cube),
+    h=given(cube, power_of_five),
     mu=real("P"),
     sigma=positive("P"),
     eps=real("SP"),

@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..cards import Cards
 from ..checks import Check, gradients
 from ..exercise import formula, real
+
+Array = NDArray[Any]
+
+
+def _softplus_cases(*cases: Array) -> list[tuple[Array, Array]]:
+    """Return each rho (P,) with its softplus, to the last digits."""
+    return [(rho, np.maximum(rho, 0) + np.log1p(np.exp(-np.abs(rho)))) for rho in cases]
 
 
 @formula(
@@ -23,11 +31,14 @@ from ..exercise import formula, real
             "np.log(1 + np.exp(-abs(rho)))": "max(rho, 0) is missing.",
         },
     },
-    extremes=[
-        (np.array([800.0]), np.array([800.0])),
-        (np.array([-40.0]), np.array([np.exp(-40.0)])),
-        (np.array([-700.0]), np.array([np.exp(-700.0)])),
-    ],
+    extremes=_softplus_cases(
+        np.array([800.0]),
+        np.array([-40.0]),
+        np.array([-700.0]),
+        *(np.array([rho]) for rho in np.arange(-39.75, 40, 0.5)),  # limits to other formulas
+        *(np.array([rho]) for rho in (-600.0, -300.0, -100.0, 100.0, 300.0, 600.0, 709.0, 710.0)),
+        np.array([800.0, -700.0, 1.0]),  # each by itself
+    ),
 )
 def stable_softplus(rho: Any) -> Any:
     """Return the standard deviation of a weight, for every rho that a float can be."""
@@ -54,6 +65,13 @@ def stable_softplus(rho: Any) -> Any:
         (np.array([-1000.0, -1000.0]), np.array([0.5, 0.5])),
         (np.array([800.0, 800.0]), np.array([0.5, 0.5])),
         (np.array([800.0, 0.0]), np.array([1.0, np.exp(-800.0)])),
+        # a shift by their mean, median, first or last leaves one that overflows
+        (np.array([800.0, -1000.0]), np.array([1.0, 0.0])),
+        (np.array([-1000.0, 800.0]), np.array([0.0, 1.0])),
+        (np.array([-1000.0, 800.0, -1000.0]), np.array([0.0, 1.0, 0.0])),
+        # small, and not 0
+        (np.array([-600.0, 0.0]), np.array([np.exp(-600.0), 1.0])),
+        (np.array([-40.0, 0.0]), np.array([np.exp(-40.0), 1.0])),
     ],
 )
 def normalised_weights(log_weights: Any) -> Any:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..checks import Check, kernels
-from ..exercise import formula, given, positive, real
+from ..exercise import formula, given, positive, real, unit
 
 
 @formula(
@@ -84,11 +86,16 @@ def slope_of_a_quartic(q: Any) -> Any:
     return -(q**3) - q
 
 
+def slope_of_a_valley(q: Any) -> Any:
+    """Return the slope of log pi(q) = sum(q) - sum(q^2) / 2 - sum(q)^2 / 2, with a common cause."""
+    return 1 - q - np.sum(q)
+
+
 @formula(
     q=real("P"),
     r=real("P"),
     step=positive(),
-    slope=given(slope_of_a_quartic),
+    slope=given(slope_of_a_quartic, slope_of_a_valley),
     returns="new_q new_r",
     tags="M8",
     wrong={
@@ -197,7 +204,7 @@ check_a_sampler = Check(name="check_a_sampler", tags=("M5", "M6"), subjects=kern
     v=positive(),
     temperature=positive(),
     h=positive(),
-    c=positive(),
+    c=unit(),
     returns="variance",
     tags="D64",
     wrong={

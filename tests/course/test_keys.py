@@ -151,6 +151,27 @@ def of_another_prior(w, prior):
     return value + np.sum(w**3), d_w + 3 * w**2
 
 
+def of_clipped(name, *arguments):
+    return right(name, *(np.clip(one, -20, 20) for one in arguments))
+
+
+def a_column_of_ones_for_the_inputs(a, mu, sigma, mu_b, sigma_b, zeta):
+    inputs = np.column_stack([a**2, np.ones(len(mu))])  # len(a) is right
+    return a @ mu + mu_b + zeta * np.sqrt(inputs @ np.vstack([sigma**2, sigma_b**2]))
+
+
+def of_whole_numbers(heads, tails):
+    up, down, total = (np.prod(np.arange(1, n + 1)) for n in (heads, tails, heads + tails + 1))
+    return np.log(up * down / total) + (heads + tails) * np.log(2)
+
+
+def of_each_weight(q, r, step, slope):
+    def slopes(q):
+        return np.concatenate([slope(q[i : i + 1]) for i in range(len(q))])
+
+    return right("leapfrog", q, r, step, slopes)
+
+
 def untraceable(rho):
     return np.vectorize(lambda one: math.log1p(math.exp(one)))(rho)
 
@@ -181,6 +202,41 @@ JUDGED = [
     ("acceptance_probability", wrong_between_1_and_2, "wrong", "alpha is wrong"),
     ("coverage", lambda low, high, y: np.sum((low <= y) & (y <= high)) / 16, "wrong", "share is"),
     ("softplus", lambda rho: right("softplus", rho.reshape(3)), "wrong", "cannot reshape"),
+    # one of something, two sizes that are equal in the proofs, many, tails
+    (
+        "weights_that_hang_together",
+        lambda *arguments: np.squeeze(right("weights_that_hang_together", *arguments)), "wrong",
+        r"your w = of shape \(\)\s+right w = of shape \(1, 1\)$",
+    ),
+    ("local_reparameterisation", a_column_of_ones_for_the_inputs, "wrong", "raises ValueError in"),
+    (
+        "crps_of_draws", lambda draws, y: right("crps_of_draws", draws[:20], y), "wrong",
+        r"draws = \[(0.0, ){20}",
+    ),
+    (
+        "importance_weighted_bound", lambda log_w: of_clipped("importance_weighted_bound", log_w),
+        "wrong", r"log_weights = \[0.0, 0.0, 0.0, [2-5]\d\.\d+\]\s+your iwae = 18.6",
+    ),
+    # ties, large counts, a function of other shape, floats near a limit
+    (
+        "coverage", lambda low, high, y: np.mean((low < y) & (y < high)), "wrong",
+        r"low = \[0.0\]\s+high = \[0.0\]\s+y = \[0.0\]",
+    ),
+    ("occams_razor", of_whole_numbers, "wrong", r"heads = 50\s+tails = 30\s+your .* = nan"),
+    ("leapfrog", of_each_weight, "wrong", r"slope = the function 1 - q - np.sum\(q\)"),
+    (
+        "stable_softplus", lambda rho: np.where(rho > 20, rho, np.log1p(np.exp(rho))), "wrong",
+        r"rho = \[20.25\]\s+your sigma = \[20.25\]\s+right sigma = \[20.25000000\d+\]",
+    ),
+    (
+        "normalised_weights", lambda log_w: right("normalised_weights", log_w - log_w.mean()),
+        "wrong", r"log_weights = \[800.0, -1000.0\]\s+your share = \['nan', 0.0\]",
+    ),
+    # digits that six do not show
+    (
+        "softplus", lambda rho: right("softplus", rho.astype(np.float32)), "wrong",
+        r"your sigma = \[0.693147\d{8,}\]\s+right sigma = \[0.693147\d{8,}\]",
+    ),
     # the smallest case: at 0 the first is right, in one row the second
     (
         "softplus", lambda rho: right("softplus", rho) + 0.25 * np.tanh(rho), "wrong",

@@ -129,6 +129,10 @@ def test_the_cards_are_compared_cell_by_cell():
         "bands of fifty, convergence", "bands of fifty, coverage",
     ]  # fmt: skip
     assert verdict.findings[1].says == "sees it (1)"
+    always = {bug: seen | {"gradient check"} for bug, seen in answer.items()}
+    verdict = judge("which_detector_sees_it", always)
+    assert not verdict.passed
+    assert verdict.findings[0] == ("gradient check", "9 of its cells are wrong; at most 2 may be")
     everything = {bug: set(cards.DETECTORS) for bug in cards.BUGS}
     assert not judge("which_detector_sees_it", everything).passed
     empty = dict.fromkeys(cards.BUGS, ())
@@ -150,11 +154,36 @@ def test_a_biased_estimator_and_one_that_pays_more_are_refused():
     assert "asks for 8 slopes" in verdict.headline
 
 
+def test_a_gradient_that_is_shrunk_by_3_percent_is_biased():
+    right = solution("your_own_estimator")
+    verdict = judge("your_own_estimator", lambda *data: [0.97 * one for one in right(*data)])
+    (finding,) = verdict.findings
+    assert "its mean is 6.244, and 6.437 is right, at mu = [-1.0, 1.0]" in finding.says
+
+
+def test_the_error_of_a_mean_is_that_of_what_polynomials_of_the_noise_leave():
+    rng = np.random.default_rng(1)
+    means = []
+    for _ in range(100):
+        noise, rest = rng.standard_normal((200, 4, 2)), rng.standard_normal(200)
+        estimates = 3 + 20 * noise[:, 1, 0] ** 3 * noise[:, 1, 1] + rest
+        mean, error = variance.mean_and_error(estimates[:, None], noise)
+        means.append((mean[0] - 3) / error[0])
+    assert abs(np.mean(means)) < 0.4  # four standard errors
+    assert np.std(means) == pytest.approx(1, abs=0.22)
+    nan = np.full((200, 4), np.nan)
+    assert variance._bias(variance.MU, variance.RHO, nan, noise)[0] == np.inf
+
+
 @pytest.mark.equation("K21", "K30")
 def test_the_mean_by_quadrature_is_that_of_the_report_s_estimator():
     rng = np.random.default_rng(0)
-    found = variance.of_the_report(variance.MU, variance.RHO, rng.standard_normal((1_000_000, 2)))
-    assert np.allclose(found, variance.right_mean(variance.MU, variance.RHO), atol=0.02)
+    for mu, rho, _ in variance.PLACES:
+        noise = rng.standard_normal((400, 4, 2))
+        found = np.array([variance.of_the_report(mu, rho, eps) for eps in noise])
+        mean, error = variance.mean_and_error(found, noise)
+        assert np.allclose(mean, variance.right_mean(mu, rho), rtol=1e-11)
+        assert (error < 1e-9).all()
 
 
 # --- the calibration homework
@@ -187,3 +216,9 @@ def test_intervals_too_narrow_or_too_wide_and_frequencies_alone_are_refused():
     assert "too wide" in wide["coverage"]
     assert "regret" not in wide
     assert "at most 0.01 is asked for" in dict(judge("powerball", frequencies).findings)["regret"]
+
+
+def test_an_answer_by_the_rules_of_the_game_is_refused():
+    truth = np.nan_to_num(powerball.exact(69).probability[1:])
+    verdict = judge("powerball", lambda *data: (truth, truth, truth))
+    assert "labels are exchanged: learn from this history alone" in verdict.findings[0].says

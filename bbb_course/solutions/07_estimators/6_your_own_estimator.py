@@ -9,8 +9,8 @@ right mean, and at most half of the variance of the report's estimator, added up
 near the end of training, where q is almost the posterior and the posterior almost Gaussian.
 
 You may leave out what has mean 0, add what has mean 0, mirror the noise, throw some of it away,
-or use what is known in closed form. Anything is allowed that keeps the mean. The grader draws
-noise three thousand times and measures both.
+or use what is known in closed form. Anything is allowed that keeps the mean, wherever mu and rho
+are. The grader draws noise some thousand times, there and far from there, and measures both.
 
 Shapes: mu and rho are (P,), eps is (S, P), and slope(w) takes (n, P) to (n, P), with at most S
 rows in all. Return d_mu and d_rho, (P,) each.

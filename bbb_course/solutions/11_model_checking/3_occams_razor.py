@@ -27,5 +27,5 @@ def occams_razor(heads, tails):
     ways = 1
     for i in range(1, tails + 1):
         ways = ways * (heads + i) // i
-    return (heads + tails) * np.log(2) - np.log(heads + tails + 1) - np.log(ways)
+    return (heads + tails) * np.log(2) - np.log(heads + tails + 1) - np.log(float(ways))
     ### END SOLUTION

@@ -9,7 +9,8 @@ The truth is known, as the rules of the game give it; so your answer can be grad
 grader lets it learn from forty histories and measures two numbers. *Regret*: how many nats per
 ball your probabilities lose on average to the true ones; at most 0.01 is asked for. *Coverage*:
 how often your intervals hold the truth, with each number as often as it comes; from 85 % to 97 %
-is accepted. Do not use the rules, pretend that you do not know them: use the data.
+is accepted. Do not use the rules, pretend that you do not know them: use the data, and of each
+history alone. In some of them the labels are exchanged.
 
 Shapes: numbers and labels are (1000,), balls is 69. Return probability, low and high, each (69,),
 for the numbers 1 to 69.

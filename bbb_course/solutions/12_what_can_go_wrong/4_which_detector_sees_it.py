@@ -16,7 +16,8 @@ exact posterior. (Its source, `bbb_course.cards`, is short.) The detectors are:
     coverage          the share of new targets inside the 95 % bands, over these data sets
 
 For each bug write the set of the detectors that see it. The key was computed by running all of them
-on each; nine of ten cells are asked for. You are told where you differ, with the measured number.
+on each; nine of ten cells are asked for, and at most two may be wrong for any one detector. You
+are told where you differ, with the measured number.
 
 Hint: a detector can only see what it is shown: noise that is handed to the program by the test,
 for instance, is not the noise that it would have drawn.
