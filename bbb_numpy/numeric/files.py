@@ -44,7 +44,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
     If it cannot be written, an OSError has its name, and an older file is untouched. What a killed
     process had begun to write at this place is removed ten minutes later. The permissions are those
-    of the older file, or what the system gives a new one; until all is written only the owner reads.
+    of the older file, or what the system gives a new one; till all is written only the owner reads.
     """
     place = path.resolve()  # a link stays one
     for left in place.parent.glob(f".{glob.escape(place.name)}.{'[0-9a-f]' * 32}"):
