@@ -104,9 +104,9 @@ def band(path: Path) -> str:
     ax.set(xlabel="load x (kg)", ylabel="stretch beyond proportion, y (mm)")
     figure.savefig(path, dpi=100)
     text = (
-        "A first fit, that of plain.py: what a spring stretches beyond proportion (mm) under a load\n"
-        "x (kg), y = x^2 + N(0, 0.3^2), from 100 loads between -2 and 2 kg. Beyond 2 kg no data say\n"
-        "how the curve goes on: the standard deviation of the posterior grows, and the mean errs."
+        "A first fit, that of plain.py: what a spring stretches beyond proportion (mm) under a\n"
+        "load x (kg), y = x^2 + N(0, 0.3^2), from 100 loads between -2 and 2 kg. Beyond 2 kg no\n"
+        "data say how the curve goes on: the posterior's standard deviation grows, the mean errs."
     )
     rows = {"x": line, "truth": line**2, "mean": mean, "epistemic standard deviation": epistemic}
     for name, column in rows.items():
@@ -254,18 +254,18 @@ def opening(results: Sequence[Result]) -> str:
         for title, own in settings.items()
     ]
     caption = (
-        "\nA row is a way of training: the smallest and the largest number of its ranges. Share of\n"
-        "fresh y inside the data that the 95% interval holds; standard deviation (sd) of the\n"
-        "posterior of the curve at the ends of the panel, beyond the data, over that inside; error\n"
-        "of the mean there, in sd of the prediction; median sd of a weight after training;\n"
+        "\nA row is a way of training: the smallest and the largest number of its ranges. Share\n"
+        "of fresh y inside the data that the 95% interval holds; standard deviation (sd) of the\n"
+        "posterior of the curve at the ends of the panel, beyond the data, over that inside;\n"
+        "error of the mean there, in sd of the prediction; median sd of a weight after training;\n"
         "claims of the report's Section 8 that hold."
     )
     lines += [caption, table(["trained", *columns, "claims"], rows, left=1)]
     start = results[0].numbers.sigma_start
     lines.append(
-        f"\nThe sd of a weight starts at {start:.2g}. In {unchanged} of {len(results)} runs it ends "
-        "where learning rate and epochs\nalone take it, sigma_0 exp(rate * epochs): the data have "
-        "not entered it."
+        f"\nThe sd of a weight starts at {start:.2g}. In {unchanged} of {len(results)} runs it "
+        "ends where learning rate and epochs\nalone take it, sigma_0 exp(rate * epochs): the data "
+        "have not entered it."
     )
     return "\n".join(lines)
 

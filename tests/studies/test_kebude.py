@@ -54,8 +54,8 @@ def results(quick):
 @pytest.mark.equation("K43", "K44")
 def test_the_printed_setting_is_that_of_the_report():
     assert SETTINGS["printed"] == Setting(
-        "as printed", SETTINGS["printed"].what, SGD(1e-3), epochs=100, batch_size=1, samples=1, prior_scale=None,
-        likelihood=GaussianLikelihood(1.0), standardise=False,
+        "as printed", SETTINGS["printed"].what, SGD(1e-3), epochs=100, batch_size=1, samples=1,
+        prior_scale=None, likelihood=GaussianLikelihood(1.0), standardise=False,
     )  # fmt: skip
     assert {c.problem: c.noise for c in CASES.values()} == {1: 0.02, 2: 3.0}
 
