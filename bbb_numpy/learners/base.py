@@ -247,7 +247,7 @@ class Learner(Fitted):
         if goes_on:
             fitted, data = self._go_on(X, y, plan, sample_weight, "fit with warm_start=True")
         else:
-            fitted, data = self._begin(X, y, plan, sample_weight, self.validation_fraction)
+            fitted, data = self._begin(X, y, plan, sample_weight, plan.parts["validation_fraction"])
         rows = len(data.training.x)
         if plan.sampling is not None:
             model, dtype = fitted["estimator_"].model, plan.parts["dtype"]
