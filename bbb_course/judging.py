@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from exactgrad import prove, prove_same
 
-from .exercise import NAMES, SPREADS, Answer, Finding, Formula, Unusable, Verdict, ask
+from .exercise import NAMES, SPREADS, Answer, Argument, Finding, Formula, Unusable, Verdict, ask
 from .keys import find
 
 __all__ = ["PATHS", "agrees", "judge", "judge_formula"]
@@ -36,9 +36,9 @@ PATHS = tuple(range(3, 15))  # of those where floats are compared: a proof holds
 WHOLE = ("zero-one", "label", "count", "given")  # kinds of arguments that cannot move
 ROUNDING = 1e-9  # of the largest number of a block, where floats are compared
 TRIES = 12  # small cases of each size
-MANY = 24  # of rows, weights, draws, in one case: more than a loop or a table may expect
+MANY = 40  # of rows, weights, draws, in one case: more than a loop or a table may expect
 SPREAD_CASES = 8  # of each spread
-SHOWN = 30  # numbers of an array that are shown
+SHOWN = MANY  # numbers of an array that are shown
 
 
 class Found(NamedTuple):
@@ -185,9 +185,14 @@ def _check_shapes(exercise: Formula, answer: Answer) -> None:
 
 
 def _projected(exercise: Formula, answer: Answer, block: int) -> Answer:
-    """Return the answer's block as one number: the sum of its entries, each times a random one."""
+    """Return the answer's block as one number: the sum of its entries, each times a random one.
+
+    A proof moves every number by itself: what must add up to 1 is made so again.
+    """
+    kinds = exercise.arguments.values()
 
     def number(*arguments: Any) -> Any:
+        arguments = tuple(map(Argument.normalise, kinds, arguments))
         found = np.asarray(exercise.blocks(answer(*arguments))[block], object).ravel()
         weights = random.Random(block)
         return sum((weights.randrange(1, 1000) * one for one in found[1:]), sum(found[:1]))
