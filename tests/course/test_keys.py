@@ -9,7 +9,7 @@ import pytest
 
 from bbb_course import judge
 from bbb_course.exercise import Formula, Verdict, formula
-from bbb_course.judging import PATHS, agrees, judge_formula
+from bbb_course.judging import PATHS, _agree, _places, _right_numbers, agrees, judge_formula
 from bbb_course.keys import chapters, exercises, find
 from bbb_numpy import Adam, ScaleMixturePrior, plain
 from bbb_numpy.evaluation.calibration import crps_draws
@@ -160,6 +160,21 @@ def test_the_answers_are_those_of_the_library():
         )
         adam.update(theta, grad, state, 1.0)
     assert np.allclose(theta, key, rtol=1e-12)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps == np.finfo(float).eps, reason="no more digits")
+@pytest.mark.parametrize("exercise", FORMULAS.values(), ids=FORMULAS)
+def test_a_key_has_all_digits_where_answers_are_compared_with_it(exercise):
+    def longer(one):
+        reals = isinstance(one, float) or getattr(one, "dtype", None) == float
+        return np.asarray(one, np.longdouble)[()] if reals else one
+
+    for place in _places(exercise):
+        numbers = _right_numbers(exercise, place.arguments)
+        if numbers is not None:
+            with np.errstate(all="ignore"):
+                precise = exercise.right(*map(longer, place.arguments))
+            assert all(map(_agree, numbers, exercise.blocks(precise))), place
 
 
 @formula(returns="value half", tags="K1", mu=FORMULAS["softplus"].arguments["rho"],
