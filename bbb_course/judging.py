@@ -15,6 +15,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from enum import Enum
 from functools import partial
 from types import FrameType
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from exactgrad import prove, prove_same
 
-from .exercise import NAMES, SPREADS, Answer, Finding, Formula, Unusable, Verdict, ask
+from .exercise import NAMES, SPREADS, Answer, Argument, Finding, Formula, Unusable, Verdict, ask
 from .keys import find
 
 __all__ = ["PATHS", "agrees", "judge", "judge_formula"]
@@ -35,9 +36,9 @@ PATHS = tuple(range(3, 15))  # of those where floats are compared: a proof holds
 WHOLE = ("zero-one", "label", "count", "given")  # kinds of arguments that cannot move
 ROUNDING = 1e-9  # of the largest number of a block, where floats are compared
 TRIES = 12  # small cases of each size
-MANY = 24  # of rows, weights, draws, in one case: more than a loop or a table may expect
+MANY = 40  # of rows, weights, draws, in one case: more than a loop or a table may expect
 SPREAD_CASES = 8  # of each spread
-SHOWN = 30  # numbers of an array that are shown
+SHOWN = MANY  # numbers of an array that are shown
 
 
 class Found(NamedTuple):
@@ -53,6 +54,14 @@ class Place(NamedTuple):
 
     where: str
     arguments: tuple[Any, ...]
+
+
+class Failure(Enum):
+    """How an answer is wrong in a case, the most telling first."""
+
+    NUMBER = "other numbers"
+    NOT_FINITE = "nan or inf among its numbers"
+    SHAPE = "it raises, or has another shape"
 
 
 def judge(name: str, answer: Any) -> Verdict:
@@ -176,9 +185,14 @@ def _check_shapes(exercise: Formula, answer: Answer) -> None:
 
 
 def _projected(exercise: Formula, answer: Answer, block: int) -> Answer:
-    """Return the answer's block as one number: the sum of its entries, each times a random one."""
+    """Return the answer's block as one number: the sum of its entries, each times a random one.
+
+    A proof moves every number by itself: what must add up to 1 is made so again.
+    """
+    kinds = exercise.arguments.values()
 
     def number(*arguments: Any) -> Any:
+        arguments = tuple(map(Argument.normalise, kinds, arguments))
         found = np.asarray(exercise.blocks(answer(*arguments))[block], object).ravel()
         weights = random.Random(block)
         return sum((weights.randrange(1, 1000) * one for one in found[1:]), sum(found[:1]))
@@ -441,17 +455,15 @@ def _smallest(
     """Return the smallest case in which a block of the answer is wrong, with numbers.
 
     The fewest samples, rows and units, and the simplest numbers; then one of `places`, at which
-    it is known to be wrong, with simpler numbers; {} if floats see none.
+    it is known to be wrong, with simpler numbers, then those of the proofs; {} if floats see none.
+    Wrong numbers say more than nan, and nan says more than another shape.
     """
-    for shapes in (False, True):  # wrong numbers say more than another shape
-        for arguments in itertools.chain(_small_cases(exercise), places):
-            if _fails(exercise, answer, arguments, block, shapes):
-                simple = _simpler(exercise, answer, arguments, block, shapes)
-                return _fails(exercise, answer, simple, block, shapes)
-    for seed in (*CASES, *PATHS):
-        case = _fails(exercise, answer, exercise.draw(seed), block)
-        if case:
-            return case
+    drawn = [exercise.draw(seed) for seed in (*CASES, *PATHS)]
+    for failure in Failure:
+        for arguments in itertools.chain(_small_cases(exercise), places, drawn):
+            if _fails(exercise, answer, arguments, block, failure):
+                simple = _simpler(exercise, answer, arguments, block, failure)
+                return _fails(exercise, answer, simple, block, failure)
     return {}
 
 
@@ -468,7 +480,7 @@ def _small_cases(exercise: Formula) -> Iterator[tuple[Any, ...]]:
 
 
 def _simpler(
-    exercise: Formula, answer: Answer, arguments: tuple[Any, ...], block: int, shapes: bool
+    exercise: Formula, answer: Answer, arguments: tuple[Any, ...], block: int, failure: Failure
 ) -> tuple[Any, ...]:
     """Return arguments that fail as well, with as many zeros and ones as there can be."""
     best = list(arguments)
@@ -480,7 +492,7 @@ def _simpler(
                 continue  # it is as simple as can be
             now[index] = simple
             tried = [*best[:i], now if one.shape else now.item(), *best[i + 1 :]]
-            if _fails(exercise, answer, tuple(tried), block, shapes):
+            if _fails(exercise, answer, tuple(tried), block, failure):
                 best = tried
     return tuple(best)
 
@@ -490,12 +502,9 @@ def _fails(
     answer: Answer,
     arguments: tuple[Any, ...],
     block: int,
-    shapes: bool = True,
+    failure: Failure,
 ) -> dict[str, Any]:
-    """Return the case with numbers if the answer is wrong there, else {}.
-
-    With `shapes` a case in which it raises, or has another shape, is one as well.
-    """
+    """Return the case with numbers if the answer is wrong there in this way, else {}."""
     right = _right_numbers(exercise, arguments)
     if right is None:
         return {}
@@ -503,14 +512,15 @@ def _fails(
     try:
         ours = _run(exercise, answer, arguments)
     except (Unusable, NotImplementedError) as error:
-        return {**shown, "yours": str(error)} if shapes else {}
+        return {**shown, "yours": str(error)} if failure is Failure.SHAPE else {}
     name, found, expected = exercise.returns[block], ours[block], right[block]
     if np.shape(found) != np.shape(expected):
         case = {f"your {name}": found, f"right {name}": expected}
         said = {whose: f"of shape {np.shape(value)}" for whose, value in case.items()}
-        return {**shown, **said} if shapes else {}
+        return {**shown, **said} if failure is Failure.SHAPE else {}
     mine, theirs = np.asarray(found, float), np.asarray(expected, float)
-    if _agree(mine, theirs):
+    wanted = Failure.NUMBER if np.isfinite(mine).all() else Failure.NOT_FINITE
+    if failure is not wanted or _agree(mine, theirs):
         return {}
     return {**shown, **_both(name, mine, theirs)}
 

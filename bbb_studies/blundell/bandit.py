@@ -408,6 +408,11 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
     return rows
 
 
+def quick(seed: int) -> dict[str, Any]:
+    """Return the arguments of `reproduce` for a quick look: one run of 5,000 mushrooms."""
+    return {"seed": seed, "settings": Settings(interactions=5000, runs=1, dense=300)}
+
+
 def full(seed: int) -> dict[str, Any]:
     """Return the arguments of `reproduce` for training after every mushroom, as in the paper."""
     every = Settings().interactions

@@ -574,6 +574,12 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
 DIVISOR = 126  # of the pixels, as in the paper
 
 
+def quick(seed: int) -> dict[str, Any]:
+    """Return the arguments of `reproduce` for a quick look: a tenth of the images, few epochs."""
+    settings = Settings(seed, train=5000, validation=2000, test=2000, draws=5, pruning_draws=2)
+    return {"settings": settings, "candidates": CANDIDATES}
+
+
 def full(seed: int) -> dict[str, Any]:
     """Return the arguments of `reproduce` for the paper's budget."""
     return {"settings": Settings(seed, draws=100), "candidates": FULL}

@@ -43,7 +43,7 @@ class Exact(NDArrayOperatorsMixin):
     """An array of exact numbers.
 
     `r` (..., 2, C) are the residues of numbers and derivatives, `v` (...) the floats, and `note`
-    (..., 2, C) what the field knows of logarithms in the numbers, or None.
+    (..., 3, C) what the field knows of logarithms in the numbers, or None.
     """
 
     __slots__ = ("field", "note", "number", "r", "v")
@@ -66,6 +66,9 @@ class Exact(NDArrayOperatorsMixin):
     size = property(lambda self: self.v.size)
     dtype = property(lambda self: self.v.dtype)
     flags = property(lambda self: self.v.flags)
+    itemsize = property(lambda self: self.v.itemsize)
+    nbytes = property(lambda self: self.v.nbytes)
+    strides = property(lambda self: self.v.strides)
     base = property(lambda self: self.v.base)
     T = property(lambda self: self.transpose())
     mT = property(lambda self: self.swapaxes(-1, -2))
@@ -103,9 +106,8 @@ class Exact(NDArrayOperatorsMixin):
 
     def viewed(self, f: Callable[[Array, tuple[int, ...]], Array]) -> Exact:
         """Return views: f(part, its axes after those of the numbers)."""
-        rest = self.r.shape[self.ndim :]
-        note = None if self.note is None else f(self.note, rest)
-        return Exact(self.field, f(self.r, rest), f(self.v, ()), note)
+        note = None if self.note is None else f(self.note, self.note.shape[self.ndim :])
+        return Exact(self.field, f(self.r, self.r.shape[self.ndim :]), f(self.v, ()), note)
 
     def __getitem__(self, index: Any) -> Exact:
         at = _index(index)
@@ -334,7 +336,7 @@ def _noted(x: Exact) -> Array:
     """Return the notes of numbers; of those in which no logarithm is known, neutral ones."""
     if x.note is not None:
         return x.note
-    return np.broadcast_to(x.field.neutral, x.r.shape).copy()
+    return np.broadcast_to(x.field.neutral, (*x.shape, 3, x.field.C)).copy()
 
 
 # --- arithmetic
@@ -373,7 +375,10 @@ def multiply(x: Any, y: Any) -> Exact:
     r = field.mul(x.r, y.a[..., None, :])
     if y.moves:
         r[..., 1, :] = field.add(r[..., 1, :], field.mul(x.a, y.b))
-    out = Exact(field, r, x.v * y.v)
+    note = None
+    if (x.note is None) != (y.note is None):
+        note = field.times(x.note, y.a) if y.note is None else field.times(y.note, x.a)
+    out = Exact(field, r, x.v * y.v, note)
     if x is y and 0 < x.size <= REMEMBERED:
         field.remember(out.a, x.a, x.v)
     return out
@@ -388,7 +393,8 @@ def divide(x: Any, y: Any) -> Exact:
         r[..., 1, :] = field.sub(r[..., 1, :], field.mul(field.mul(r[..., 0, :], y.b), over))
         if field.digits and np.isinf(y.v).any():  # of decimals, whose infinity is one
             r[(abs(y.a[..., 0]) == inf) & (r[..., 0, 0] == 0)] = 0 * field.one
-    return Exact(field, r, x.v / y.v)
+    noted = x.note is not None and y.note is None
+    return Exact(field, r, x.v / y.v, field.times(x.note, over) if noted else None)
 
 
 def power(x: Any, n: Any) -> Exact:
@@ -564,6 +570,32 @@ def _windows(x: Exact, window_shape: Any, axis: Any = None, **kwargs: Any) -> Ex
     return x.viewed(view)
 
 
+def as_strided(
+    x: Exact, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True
+) -> Exact:
+    """Return a view with other strides; refuse one that leaves the array.
+
+    Residues lie in memory as their floats do: each stride is the same multiple of that of a float.
+    """
+    shape = x.shape if shape is None else tuple(map(operator.index, shape))
+    strides = x.strides if strides is None else tuple(map(operator.index, strides))
+
+    def view(part: Array, rest: tuple[int, ...]) -> Array:
+        pairs = zip(part.strides, x.v.strides, x.shape, strict=False)
+        steps = [(theirs, own) for theirs, own, n in pairs if n > 1]
+        size = next((theirs // own for theirs, own in steps if own), 1)
+        if any(theirs != size * own for theirs, own in steps):
+            raise Untraceable("as_strided of a result in columns: np.ascontiguousarray comes first")
+        further = tuple(size * step for step in strides) + part.strides[x.ndim :]
+        return np.lib.stride_tricks.as_strided(part, shape + rest, further, writeable=writeable)
+
+    low, high = np.lib.array_utils.byte_bounds(x.v)
+    start, end = np.lib.array_utils.byte_bounds(view(x.v, ()))
+    if prod(shape) and (start < low or end > high):
+        raise Untraceable("as_strided reads what lies beside its array")
+    return x.viewed(view)
+
+
 def _inserted(x: Any, index: Any, values: Any, axis: Any = None) -> Exact:
     x, values = lifted(x, values)
     at = (np.arange(one.size).reshape(one.shape) for one in (x, values))
@@ -734,7 +766,7 @@ FUNCTIONS |= dict(
     argsort=_order, argmax=_place(np.argmax), argmin=_place(np.argmin), ravel=Exact.ravel,
     swapaxes=Exact.swapaxes, copy=Exact.copy, fill_diagonal=_fill_diagonal,
     broadcast_arrays=_broadcast, nan_to_num=_finite, empty_like=_empty_like,
-    insert=_inserted, meshgrid=_meshed,
+    insert=_inserted, meshgrid=_meshed, as_strided=as_strided,
     std=lambda x, *args, **kwargs: UFUNCS["sqrt"](_var(x, *args, **kwargs)),
     sort=lambda x, axis=-1, kind=None: (
         FUNCTIONS["sort"](x.ravel(), 0) if axis is None else _chosen(x, _order(x, axis), axis)),

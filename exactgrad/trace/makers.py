@@ -138,11 +138,23 @@ class Vectorize(np.vectorize):
         return found if several else found[0]
 
 
+def _as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return what `as_strided` does, which does not ask its arguments as NumPy's others do."""
+    original = np.lib.stride_tricks.as_strided
+    return (original if field_of(x) is None else FUNCTIONS["as_strided"])(x, *args, **kwargs)
+
+
 NUMPY = ModuleType("numpy")
 OTHERS = {"r_": _Joined("r_", "hstack"), "c_": _Joined("c_", "column_stack"),
           "vectorize": Vectorize, **{name: _maker(name) for name in MAKERS}}  # fmt: skip
 vars(NUMPY).update(vars(np), **OTHERS)
 STAND_INS = {id(np): NUMPY, **{id(getattr(np, name)): one for name, one in OTHERS.items()}}
+STRIDE_TRICKS, LIB = ModuleType("numpy.lib.stride_tricks"), ModuleType("numpy.lib")
+vars(STRIDE_TRICKS).update(vars(np.lib.stride_tricks), as_strided=_as_strided)
+vars(LIB).update(vars(np.lib), stride_tricks=STRIDE_TRICKS)
+vars(NUMPY).update(lib=LIB)
+STAND_INS |= {id(np.lib): LIB, id(np.lib.stride_tricks): STRIDE_TRICKS}
+STAND_INS[id(np.lib.stride_tricks.as_strided)] = _as_strided
 
 # --- what NumPy itself writes in Python runs as it is: copies, for which makers are exchanged
 
