@@ -6,10 +6,10 @@ import argparse
 import os
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import NamedTuple
 
 from bbb_numpy.cli.options import Commands, add_command, at_least_zero
+from bbb_numpy.cli.outputs import check_folder
 from bbb_numpy.numeric.files import naming, write_text
 from bbb_numpy.numeric.threads import one_blas_thread
 from bbb_studies.kebude.regression import SETTINGS
@@ -106,9 +106,9 @@ STUDIES = {
 
 def report(args: argparse.Namespace) -> int:
     """Train on the report's problems and as in plain.py, print what happened, write the figures."""
+    out = check_folder(args.out)
     from bbb_studies.kebude import report as kebude  # Matplotlib: a quarter of a second
 
-    out = Path(args.out)
     with naming(out), one_blas_thread():
         out.mkdir(parents=True, exist_ok=True)
         print(kebude.band(out / "band.png"), end="\n\n", flush=True)
@@ -130,9 +130,8 @@ def reproduce(args: argparse.Namespace) -> int:
     """Repeat an experiment of the sources, print what happened, write pictures and numbers."""
     study = STUDIES[args.experiment]
     form = "full" if args.full and study.full else "quick" if args.quick and study.quick else ""
-    out = Path(args.out or f"reproduced/{args.experiment}{form and f'-{form}'}")
-    if out.exists() and not out.is_dir():
-        raise OSError(f"{out} is a file; name a folder with --out")
+    usual = f"reproduced/{args.experiment}{form and f'-{form}'}"
+    out = check_folder(usual if args.out is None else args.out)
     _announce(f"{args.experiment} takes {_time_needed(study, form)}")
     try:
         module = import_module(f"bbb_studies.{study.module}")
