@@ -46,6 +46,11 @@ ANSWERS = {
         "    return softplus.right(rho)\n",
         "cannot import bbb_course",
     ),
+    "imports its own file": (
+        "def softplus(rho):\n    import softplus\n",
+        "line 2, `import softplus`: No module named 'softplus'; each answer is graded alone, "
+        "without 1_softplus.py beside it",
+    ),
     "looks for the key in memory": (
         "import gc\ndef softplus(rho):\n    keys = [one for one in gc.get_objects()"
         " if type(one).__name__ == 'Formula' and one.name == 'softplus']\n"
@@ -68,8 +73,6 @@ HARMLESS = {
     "import nothing_of_this_name\n": "can be answered with NumPy and Python's own modules",
     "from helpers import f\n": "without helpers.py beside it: copy what it needs into its file",
     "import weights.of_mine\n": "without 2_weights.py beside it",
-    "def softplus(rho):\n    import helpers\n": "in line 2, `import helpers`: No module named "
-    "'helpers'; each answer is graded alone, without helpers.py beside it",
 }
 
 
