@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from ..learners.columns import encoded
 from ..numeric.files import write_text
-from .fit import check_outputs, interrupted, save_picture
+from .fit import interrupted, save_picture
 from .modelling import add_model_options, learner
 from .options import Commands, add_command, at_least_two, share
+from .outputs import check_outputs, check_picture
 from .problem import Problem, add_data_options, filled, read_problem
 
 __all__ = ["add_parsers", "evaluate"]
@@ -47,6 +48,7 @@ NOTES = {
 def evaluate(args: argparse.Namespace) -> int:
     """Measure a model on rows held out of a table, beside scikit-learn's and the base rate."""
     check_outputs([args.data], args.json, args.plot)
+    check_picture(args.plot)
     problem = read_problem(args)
     model = learner(args, problem.task)  # what is missing is said before any work
     from .rivals import Forecast, of_model, of_rival, rivals, scores

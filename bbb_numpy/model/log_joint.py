@@ -88,7 +88,7 @@ class LogJoint:
             if name not in known:
                 there = ", ".join(known) or "none: nothing is learned (learn=True)"
                 raise ValueError(f"hyperpriors names {name!r}; the model's blocks are {there}")
-        SHARE("power", self.power)
+        check_fields(self, power=SHARE)
 
     @cached_property
     def layout(self) -> Layout:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from ..model.log_joint import LogJoint
+from ..numeric.files import check_writable
 from ..numeric.layout import Array
 from ..numeric.named import names_in
 from ..numeric.storing import CheckpointError, Format, read_state, write_state
@@ -61,8 +62,10 @@ class Checkpoint:
         self.file = Path(folder) / "run.npz"
         self.every = not_negative("checkpoint_every", every)
         self.file.parent.mkdir(parents=True, exist_ok=True)
+        check_writable(self.file)
         self.written = time.monotonic()
         self.settings: dict[str, Any] = {}  # by which the same call is known again
+        self.stored: Stored | None = None  # what an earlier call has left
 
     def due(self) -> bool:
         """Whether it is time to write."""
@@ -85,22 +88,13 @@ class Checkpoint:
                 "before; the draws are not lost, and are returned"
             )
 
-    def read(
-        self, settings: Settings, start: Array, groups: int, seed: int | None, known: bool
-    ) -> list[Run] | None:
-        """Return the stored run of every group, or None if there is none.
-
-        Parameters
-        ----------
-        start : ndarray (S, D)
-            Where the chains begin.
-        known : bool
-            Whether the same call would begin there again.
+    def open(self, settings: Settings, groups: int, seed: int | None) -> None:
+        """Read what is stored, before it is known where the chains begin.
 
         Raises
         ------
         ValueError
-            If it is the run of other settings, another start, model or data, or is damaged.
+            If it is the run of other settings, another model or data, or is damaged.
         """
         self.settings = {
             # without addresses in memory, by which no other process would know it again
@@ -109,23 +103,28 @@ class Checkpoint:
             "thin": settings.thin,
             "metric": "dense" if settings.dense else "diagonal",
             "target_accept": settings.target_accept,
-            "dtype": str(start.dtype),
-            "chains": len(start),
             "seed": seed,
             "groups": groups,
-            "start": _sum(start) if known else None,
             **_described(settings.target),
         }
         if not self.file.exists():
-            return None
+            return
         try:
-            stored, runs = read_state(self.file, Stored, _format())
+            self.stored = read_state(self.file, Stored, _format())
         except CheckpointError as error:
             raise ValueError(f"checkpoint {self.file} cannot be read: {error}") from None
+        early, target = dict(self.settings), settings.target
+        if isinstance(target, LogJoint) and self.stored.settings.get("x") != early["x"]:
+            early["dtype"] = str(target.x.dtype)  # may be why
+        self._need_same(early)
+
+    def _need_same(self, settings: dict[str, Any]) -> None:
+        """Raise ValueError where the stored run has others of these settings."""
+        stored = {} if self.stored is None else self.stored.settings
         optional = ("start", "seed")  # not known before a run without a seed begins
         other = [
             f"{name} {stored.get(name)} there, {value} here"
-            for name, value in self.settings.items()
+            for name, value in settings.items()
             if stored.get(name) != value and not (name in optional and value is None)
         ]
         if other:
@@ -133,6 +132,30 @@ class Checkpoint:
                 f"checkpoint {self.file} belongs to another run ({'; '.join(other)}). Make the "
                 "same call, or name another folder"
             )
+
+    def read(self, settings: Settings, start: Array, known: bool) -> list[Run] | None:
+        """Return the stored run of every group, or None if there is none.
+
+        Parameters
+        ----------
+        settings : Settings
+        start : ndarray (S, D)
+            Where the chains begin.
+        known : bool
+            Whether the same call would begin there again.
+
+        Raises
+        ------
+        ValueError
+            If it is a run from another start, or of another target.
+        """
+        begin = {"dtype": str(start.dtype), "chains": len(start)}
+        begin |= {"start": _sum(start) if known else None}
+        self.settings |= begin
+        if self.stored is None:
+            return None
+        self._need_same(begin)
+        stored, runs = self.stored
         there = np.concatenate([run.state.log_density for run in runs])
         stand = np.concatenate([run.state.position for run in runs])
         owner = f"checkpoint {self.file} belongs to", "Name another folder"

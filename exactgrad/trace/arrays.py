@@ -43,7 +43,7 @@ class Exact(NDArrayOperatorsMixin):
     """An array of exact numbers.
 
     `r` (..., 2, C) are the residues of numbers and derivatives, `v` (...) the floats, and `note`
-    (..., 2, C) what the field knows of logarithms in the numbers, or None.
+    (..., 3, C) what the field knows of logarithms in the numbers, or None.
     """
 
     __slots__ = ("field", "note", "number", "r", "v")
@@ -106,9 +106,8 @@ class Exact(NDArrayOperatorsMixin):
 
     def viewed(self, f: Callable[[Array, tuple[int, ...]], Array]) -> Exact:
         """Return views: f(part, its axes after those of the numbers)."""
-        rest = self.r.shape[self.ndim :]
-        note = None if self.note is None else f(self.note, rest)
-        return Exact(self.field, f(self.r, rest), f(self.v, ()), note)
+        note = None if self.note is None else f(self.note, self.note.shape[self.ndim :])
+        return Exact(self.field, f(self.r, self.r.shape[self.ndim :]), f(self.v, ()), note)
 
     def __getitem__(self, index: Any) -> Exact:
         at = _index(index)
@@ -337,7 +336,7 @@ def _noted(x: Exact) -> Array:
     """Return the notes of numbers; of those in which no logarithm is known, neutral ones."""
     if x.note is not None:
         return x.note
-    return np.broadcast_to(x.field.neutral, x.r.shape).copy()
+    return np.broadcast_to(x.field.neutral, (*x.shape, 3, x.field.C)).copy()
 
 
 # --- arithmetic
@@ -376,7 +375,10 @@ def multiply(x: Any, y: Any) -> Exact:
     r = field.mul(x.r, y.a[..., None, :])
     if y.moves:
         r[..., 1, :] = field.add(r[..., 1, :], field.mul(x.a, y.b))
-    out = Exact(field, r, x.v * y.v)
+    note = None
+    if (x.note is None) != (y.note is None):
+        note = field.times(x.note, y.a) if y.note is None else field.times(y.note, x.a)
+    out = Exact(field, r, x.v * y.v, note)
     if x is y and 0 < x.size <= REMEMBERED:
         field.remember(out.a, x.a, x.v)
     return out
@@ -391,7 +393,8 @@ def divide(x: Any, y: Any) -> Exact:
         r[..., 1, :] = field.sub(r[..., 1, :], field.mul(field.mul(r[..., 0, :], y.b), over))
         if field.digits and np.isinf(y.v).any():  # of decimals, whose infinity is one
             r[(abs(y.a[..., 0]) == inf) & (r[..., 0, 0] == 0)] = 0 * field.one
-    return Exact(field, r, x.v / y.v)
+    noted = x.note is not None and y.note is None
+    return Exact(field, r, x.v / y.v, field.times(x.note, over) if noted else None)
 
 
 def power(x: Any, n: Any) -> Exact:

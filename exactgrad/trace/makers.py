@@ -155,10 +155,11 @@ vars(NUMPY).update(vars(np), r_=_Joined("r_", "hstack"), c_=_Joined("c_", "colum
 vars(NUMPY).update({name: _maker(name) for name in MAKERS})
 STAND_INS = {id(getattr(np, name)): getattr(NUMPY, name) for name in (*MAKERS, "r_", "c_")}
 STAND_INS[id(np)] = NUMPY
-STRIDE_TRICKS, NUMPY.lib = ModuleType("numpy.lib.stride_tricks"), ModuleType("numpy.lib")
+STRIDE_TRICKS, LIB = ModuleType("numpy.lib.stride_tricks"), ModuleType("numpy.lib")
 vars(STRIDE_TRICKS).update(vars(np.lib.stride_tricks), as_strided=_as_strided)
-vars(NUMPY.lib).update(vars(np.lib), stride_tricks=STRIDE_TRICKS)
-STAND_INS |= {id(np.lib): NUMPY.lib, id(np.lib.stride_tricks): STRIDE_TRICKS}
+vars(LIB).update(vars(np.lib), stride_tricks=STRIDE_TRICKS)
+vars(NUMPY).update(lib=LIB)
+STAND_INS |= {id(np.lib): LIB, id(np.lib.stride_tricks): STRIDE_TRICKS}
 STAND_INS[id(np.lib.stride_tricks.as_strided)] = _as_strided
 
 # --- what NumPy itself writes in Python runs as it is: copies, for which makers are exchanged

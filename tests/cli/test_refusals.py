@@ -11,6 +11,7 @@ HOUSES = "size,kind,same,price\n" + "1,a,1,3\n2,b,1,5\n3,a,1,7\n4,b,1,8\n" * 5
 FIT = ["fit", "d.csv", "--target", "price"]
 KIND = ["fit", "d.csv", "--target", "kind"]
 EVALUATE = ["evaluate", "d.csv", "--target"]
+LONG = 250 * "m"  # the system takes it, but not the name that it has while it is written
 TYPED = [
     (["fit", "d.csv", "--target", "prise"], "no column 'prise'; did you mean 'price'? It has 'si"),
     ([*FIT, "--inputs", "siz"], "no column 'siz'; did you mean 'size'?"),
@@ -25,6 +26,16 @@ TYPED = [
     ([*FIT, "--model", "d.csv"], "would replace another file"),
     ([*FIT, "--model", "."], ". cannot be written: name a file in a folder that exists"),
     ([*FIT, "--model", "no/m.npz"], "no/m.npz cannot be written: name a file in a folder"),
+    ([*FIT, "--model", ""], "'' cannot be written: name a file in a folder that exists"),
+    ([*FIT, "--model", LONG], f"{LONG}: File name too long"),
+    ([*FIT, "--model", "d.csv/m.npz"], "d.csv/m.npz cannot be written: name a file in a folder"),
+    ([*FIT, "--plot", ""], "'' cannot be written: name a file in a folder that exists"),
+    ([*FIT, "--plot", "a.table"], "a.table names no picture: end it in .png, or one of"),
+    ([*FIT, "--inference", "nuts", "--checkpoint", ""], "checkpoint must be the path of a folder"),
+    ([*FIT, "--inference", "nuts", "--checkpoint", "d.csv"], "d.csv: File exists"),
+    (["predict", "of classes.npz", "d.csv", "--output", ""], "'' cannot be written: name a file"),
+    ([*EVALUATE, "price", "--json", ""], "'' cannot be written: name a file"),
+    ([*EVALUATE, "price", "--plot", "plot"], "plot names no picture: end it in .png"),
     ([*FIT, "--prior", "laplace", "--estimator", "flipout"], "Flipout needs KL(q || prior) in"),
     ([*FIT, "--decimal", ".", "--thousands", "."], "cannot have '.' as --decimal and --thousands"),
     ([*KIND, "--task", "regression"], "'a' is no number, as the target of regression must be; for"),

@@ -177,6 +177,48 @@ def test_settings_of_sampling_are_checked(name, value, message):
         regressor(Sampling(**{"start": "prior", name: value})).fit(X, Y)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sampler": "gibbs"}, "sampler must be one of"),
+        ({"groups": 5}, "groups must be .* <= 4; got 5"),
+        ({"sampler": "chees", "groups": 4}, "ChEES learns its path from the spread of the chains"),
+        ({"sampler": "chees", "chains": 1}, "ChEES learns its path from the spread of the chains"),
+        ({"hyperpriors": {"log_scale": HalfNormal()}}, "hyperpriors names 'log_scale'"),
+        ({"checkpoint": "taken/run"}, "taken"),
+    ],
+)
+def test_what_sampling_cannot_do_is_refused_before_its_ensemble_trains(
+    settings, message, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").touch()
+    monkeypatch.setattr(inference_module, "ensemble_starts", lambda *_, **__: pytest.fail("trains"))
+    with pytest.raises((ValueError, OSError), match=message):
+        regressor(Sampling(**settings)).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("changes", "y", "message"),
+    [({"thin": 2}, Y, "thin 1 there, 2 here"), ({}, Y + Y**2, "; y .* there, |[(]y .* there")],
+)
+def test_a_checkpoint_of_another_run_is_refused_before_the_ensemble_trains(
+    changes, y, message, tmp_path, monkeypatch
+):
+    run = replace(TINY, checkpoint=tmp_path, start="ensemble")
+    starts = np.random.default_rng(0).normal(size=(2, 14))
+    monkeypatch.setattr(inference_module, "ensemble_starts", lambda *_, **__: starts)
+    regressor(run).fit(X, Y)
+    monkeypatch.setattr(inference_module, "ensemble_starts", lambda *_, **__: pytest.fail("trains"))
+    with pytest.raises(ValueError, match=message):
+        regressor(replace(run, **changes)).fit(X, y)
+
+
+def test_an_empty_path_is_no_folder():
+    with pytest.raises(ValueError, match="checkpoint must be the path of a folder; got ''"):
+        Sampling(checkpoint="")
+
+
 def test_unknown_hyperpriors_are_refused_and_an_earlier_fit_is_kept():
     model = regressor("mean-field").fit(X, Y)
     before = model.predict(X)
