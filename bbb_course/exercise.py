@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from .alone import Unusable, describe
 from .processes import Ended
 
-__all__ = ["SPREADS", "VERDICTS", "Argument", "Exercise", "Finding", "Formula", "Raised", "Unusable",
-           "Verdict", "Wrong", "ask", "count", "formula", "given", "label", "positive", "real",
+__all__ = ["SPREADS", "VERDICTS", "Argument", "Exercise", "Finding", "Formula", "Raised",
+           "Unusable", "Verdict", "Wrong", "ask", "count", "formula", "given", "label", "positive", "real",
            "shares", "unit", "zero_one"]  # fmt: skip
 
 Array = NDArray[Any]

@@ -9,6 +9,7 @@ answer that ended its guard are known by MARK, which is in the environment that 
 from __future__ import annotations
 
 import _thread
+import contextlib
 import os
 import signal
 import sys
@@ -50,10 +51,8 @@ def end_relatives(ancestor: int, mark: str) -> None:
         if not found:
             return
         for pid in found:
-            try:
+            with contextlib.suppress(OSError):  # it has ended
                 os.kill(pid, signal.SIGKILL)
-            except OSError:  # it has ended
-                pass
         time.sleep(PAUSE_S)
 
 

@@ -8,7 +8,7 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from threading import Thread, Timer
 from types import TracebackType
 
@@ -72,7 +72,7 @@ class Process:
         finally:
             os.close(lifeline)
             os.close(prints)
-        self._timer = Timer(seconds + SPARE_S, self._stop, [self._late])
+        self._timer = Timer(seconds + SPARE_S, self._stop_late)
         self._reader = Thread(target=self._read_printed, args=[printed], daemon=True)
         self._timer.start()
         self._reader.start()
@@ -111,7 +111,7 @@ class Process:
         assert self._process.stdout is not None
         line = self._process.stdout.readline(MAX_LINE)
         if len(line) == MAX_LINE:
-            self._stop(lambda: "it writes more than 1 MB where its answer is read")
+            self._stop("it writes more than 1 MB where its answer is read")
         if not line.endswith(b"\n"):
             raise Ended(self._why())
         return line
@@ -129,9 +129,12 @@ class Process:
         lines = self._last_printed.decode(errors="replace").splitlines()
         return tuple(printable(line[:WIDTH]) for line in lines[-LINES:])
 
-    def _stop(self, why: Callable[[], str]) -> None:
-        self.reason = self.reason or why()
+    def _stop(self, why: str) -> None:
+        self.reason = self.reason or why
         self.end()
+
+    def _stop_late(self) -> None:
+        self._stop(self._late())
 
     def _late(self) -> str:
         took = f"it took more than {self.seconds:g} s"
@@ -156,6 +159,5 @@ class Process:
             self._n_printed += len(chunk)
             self._last_printed = (self._last_printed + chunk)[-KEPT:]
             if self._n_printed > MAX_PRINTED and not self.reason:
-                size = f"{MAX_PRINTED // 2**20} MB"
-                self._stop(lambda: f"it printed more than {size}: take its prints out")
+                self._stop("it printed more than 10 MB: take its prints out")
         os.close(pipe)
