@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["SPREADS", "Argument", "Exercise", "Finding", "Formula", "Unusable", "Verdict", "Wrong",
-           "ask", "count", "formula", "given", "label", "positive", "real", "unit",
-           "zero_one"]  # fmt: skip
+           "ask", "count", "formula", "given", "label", "positive", "real", "shares",
+           "unit", "zero_one"]  # fmt: skip
 
 Array = NDArray[Any]
 Answer = Callable[..., Any]
@@ -30,6 +30,7 @@ SMALL = {  # that the smallest failing case is made of, the simplest first
     "real": (0.0, 1.0, -1.0, 2.0, 0.5),
     "positive": (1.0, 2.0, 0.5, 3.0),
     "unit": (0.5, 0.25, 0.75),
+    "shares": (1.0, 3.0),  # before each row is divided by its sum
     "zero-one": (0, 1),
     "count": (0, 1, 2, 3),
 }
@@ -56,8 +57,9 @@ SPREADS = {
 class Argument(NamedTuple):
     """One argument of the function that the student writes: its kind, and an axis a letter.
 
-    *real*, *positive*, *unit* (between 0 and 1), *zero-one*, *label* (0 to C - 1), *count*, or
-    *given*: one of some values, the simplest first.
+    *real*, *positive*, *unit* (between 0 and 1), *shares* (positive, along the last axis 1 in
+    all), *zero-one*, *label* (0 to C - 1), *count*, or *given*: one of some values, the simplest
+    first.
     """
 
     kind: str
@@ -75,14 +77,19 @@ class Argument(NamedTuple):
             return rng.integers(0, 2 if self.kind == "zero-one" else sizes["C"], shape)
         drawn: Any
         if spread is None:
-            drawn = rng.standard_normal(shape) * (0.4 if self.kind == "positive" else 1.0)
+            scale = 0.4 if self.kind in ("positive", "shares") else 1.0
+            drawn = rng.standard_normal(shape) * scale
         else:
             drawn = rng.uniform(*(spread.real if self.kind == "real" else spread.log), shape)
-        if self.kind == "positive":
+        if self.kind in ("positive", "shares"):
             drawn = np.exp(drawn)
         elif self.kind == "unit":
             drawn = 1 / (1 + np.exp(-drawn))
-        return np.asarray(drawn) if self.shape else float(drawn)
+        return self.normalise(np.asarray(drawn)) if self.shape else float(drawn)
+
+    def normalise(self, value: Any) -> Any:
+        """Return shares divided by their sum, and other numbers as they are."""
+        return value / np.sum(value, axis=-1, keepdims=True) if self.kind == "shares" else value
 
     def small(self, rng: np.random.Generator, sizes: Sizes, among: int) -> Any:
         """Return numbers of the `among` simplest ones, to be read by people."""
@@ -91,12 +98,13 @@ class Argument(NamedTuple):
         shape = tuple(sizes[letter] for letter in self.shape)
         simple = range(sizes["C"]) if self.kind == "label" else SMALL[self.kind][:among]
         drawn = rng.choice(np.array(simple), shape)
-        return drawn if self.shape else drawn.item()
+        return self.normalise(drawn) if self.shape else drawn.item()
 
 
 # An argument of these numbers, from the letters of its shape
-real, positive, unit, zero_one, count, label = (
-    partial(Argument, kind) for kind in ("real", "positive", "unit", "zero-one", "count", "label")
+real, positive, unit, shares, zero_one, count, label = (
+    partial(Argument, kind)
+    for kind in ("real", "positive", "unit", "shares", "zero-one", "count", "label")
 )
 
 

@@ -273,7 +273,10 @@ class Learner(Fitted):
             if state.stopped == "interrupted":  # whoever did it knows that it is not finished
                 return self
             history = state.history[len(before.history) :]
-        parts = plan.parts if not history else {**plan.parts, "optimizer": recipe.optimizer}
+        parts = plan.parts
+        if history:
+            steps = {name: getattr(recipe, name) for name in ("optimizer", "batch_size", "samples")}
+            parts = {**parts, **steps, "usual_epochs": plan.usual_epochs(self.defaults, rows)}
         self.fit_report_ = fit_report(self, data.typical(), parts, history)
         if not self.fit_report_.passed:
             warnings.warn(self.fit_report_.message, ConvergenceWarning, stacklevel=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
 
@@ -71,7 +71,7 @@ class Sampling:
     checkpoint : path, optional
         A folder, to which the run is written every minute. The same `fit`, with a whole number as
         `random_state`, goes on from there, on the same machine bit for bit. A folder belongs to
-        one fit: leave it out in cross-validation, which makes many.
+        one fit: leave it out in cross-validation, which makes many. A saved model does not hold it.
 
     Notes
     -----
@@ -92,7 +92,7 @@ class Sampling:
     start: str = "ensemble"
     groups: int | None = None
     cores: int | None = None
-    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint: str | os.PathLike[str] | None = field(default=None, metadata={"local": True})
 
     def __post_init__(self) -> None:
         check_fields(self, **SETTINGS)

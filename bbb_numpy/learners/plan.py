@@ -194,6 +194,12 @@ class Plan(NamedTuple):
             early_stopping=parts["early_stopping"] if stops else None,
         )
 
+    def usual_epochs(self, defaults: Mapping[str, Any], rows: int) -> int:
+        """Return for how many epochs so many rows are trained on where none are given."""
+        params = {**self.params, "epochs": None}
+        plan = Plan(params, {**self.parts, "epochs": stands_for(params, defaults)["epochs"]})
+        return plan.recipe(rows, anew=True, stops=True).epochs
+
     def _few_steps(self, rows: int) -> dict[str, Any]:
         """Return the parts with which the steps do not grow with the rows, of what is not given."""
         parts = self.parts

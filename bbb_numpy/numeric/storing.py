@@ -15,7 +15,7 @@ import os
 import textwrap
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -140,7 +140,7 @@ def _packed(place: str, value: Any, form: Format, arrays: dict[str, Array]) -> A
     if kind is np.random.Generator and value.bit_generator.state["bit_generator"] in GENERATORS:
         return {"generator": value.bit_generator.state}
     if form.names.get(label) is kind:
-        names = kind.__match_args__  # the fields of a dataclass or named tuple
+        names = _stored(kind)
         named = {name: pack(f"{place}.{name}", getattr(value, name)) for name in names}
         return {label: named if is_dataclass(kind) else list(named.values())}
     if form.names.get(name := getattr(value, "__name__", "")) is value:
@@ -170,7 +170,18 @@ def _read(value: Any, form: Format, arrays: dict[str, Array]) -> Any:
     if label in MAKERS:
         return MAKERS[label](_read(inside, form, arrays))
     kind = form.named(label)
-    names = kind.__match_args__  # a class of these: no function is called
+    names = _stored(kind)  # a class of these: no function is called
     if isinstance(inside, list):
         inside = dict(zip(names, inside, strict=True))
-    return kind(**{name: _read(one, form, arrays) for name, one in inside.items()})
+    local = set(kind.__match_args__) - set(names)  # as files of earlier versions have them
+    held = {name: one for name, one in inside.items() if name not in local}
+    return kind(**{name: _read(one, form, arrays) for name, one in held.items()})
+
+
+def _stored(kind: Any) -> list[str]:
+    """Return the fields of a dataclass or named tuple that a file holds.
+
+    Those of ``metadata={"local": True}`` are of this machine, such as paths, and stay here.
+    """
+    metadata = {one.name: one.metadata for one in fields(kind)} if is_dataclass(kind) else {}
+    return [name for name in kind.__match_args__ if not metadata.get(name, {}).get("local")]

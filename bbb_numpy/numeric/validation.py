@@ -317,8 +317,18 @@ def Named(rule: Rule, example: str = "") -> Rule:
     return check
 
 
-def _is_path(value: Any) -> bool:
-    return isinstance(value, str | os.PathLike) and bool(os.fspath(value))
+def PathOf(what: str) -> Rule:
+    """Return a check for a path, which is not the empty one: that would be the working folder."""
+    wanted = f"the path of a {what}"
+
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, str | os.PathLike):
+            raise TypeError(f"{name} must be {wanted}; got {brief(value)}")
+        if not os.fspath(value):
+            raise ValueError(f"{name} must be {wanted}; got {brief(value)}")
+        return value
+
+    return check
 
 
 def FUNCTION(name: str, value: Any) -> Any:
@@ -328,8 +338,8 @@ def FUNCTION(name: str, value: Any) -> Any:
     return value
 
 
-PATH = _kind(_is_path, "the path of a file")
-FOLDER = _kind(_is_path, "the path of a folder")
+PATH = PathOf("file")
+FOLDER = PathOf("folder")
 # Of a seed every call would draw the same
 GENERATOR = InstanceOf(
     np.random.Generator, wanted="a numpy.random.Generator, e.g. numpy.random.default_rng(0)"

@@ -39,6 +39,7 @@ from bbb_numpy.training.state import Training
 from bbb_studies.data import mushroom
 from bbb_studies.data.mushroom import Mushrooms
 from bbb_studies.kit import Claim, claims, estimate, listed, panels, text, values
+from bbb_studies.processes import in_processes
 from bbb_studies.progress import counted, steps
 
 Array = NDArray[Any]
@@ -499,7 +500,7 @@ def reproduce(
     depend on how many processes, `jobs`, there are. Without joblib, which comes with scikit-learn:
     ModuleNotFoundError. ValueError if `out` holds runs of another seed or of other settings.
     """
-    from joblib import Parallel, delayed  # the extra `learners`
+    import joblib  # noqa: F401  of the extra `learners`: what is missing is said before any work
 
     settings = settings or Settings()
     data = mushrooms or mushroom.load()
@@ -516,9 +517,8 @@ def reproduce(
             return text_file.read_text("utf-8").removesuffix("\n")
     write_text(settings_file, key)
     chains = [(agent, run) for agent in agents for run in range(settings.runs)]
-    played = Parallel(n_jobs=jobs, return_as="generator")(
-        delayed(whole_run)(out, seed, settings, data, *chain) for chain in chains
-    )
+    common = out, seed, settings, data
+    played = in_processes(jobs, whole_run, [(*common, *chain) for chain in chains])
     with steps(len(chains), progress) as done:
         stored = list(counted(played, done))
     by_agent = {a.name: stored[i * settings.runs :][: settings.runs] for i, a in enumerate(agents)}

@@ -64,6 +64,7 @@ from bbb_studies.kit import (
     values,
     write,
 )
+from bbb_studies.processes import in_processes
 from bbb_studies.progress import counted, steps
 from bbb_studies.sampled_prior import LocalSampledPrior
 
@@ -658,7 +659,7 @@ def reproduce(
     Without joblib, which comes with scikit-learn: ModuleNotFoundError. ValueError if `out` holds a
     run of another seed or other settings, or a damaged file.
     """
-    from joblib import Parallel, delayed  # the extra `learners`
+    import joblib  # noqa: F401  of the extra `learners`: what is missing is said before any work
 
     settings, file = settings or Settings(seed), out / "numbers.json"
     numbers: dict[str, Any] = {"format": FORMAT, "settings": plain(settings)}
@@ -680,9 +681,7 @@ def reproduce(
     images = prepare(data.load() if found is None else found, settings)
     write(out, {}, numbers)
     left = {name: row for name, row in paths.items() if name not in rows}
-    measured = Parallel(n_jobs=jobs, return_as="generator")(
-        delayed(whole_row)(row, images, settings) for row in left.values()
-    )
+    measured = in_processes(jobs, whole_row, [(row, images, settings) for row in left.values()])
     with steps(len(left), progress) as done:
         for name, row in zip(left, counted(measured, done), strict=True):
             rows[name] = row

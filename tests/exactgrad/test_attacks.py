@@ -388,7 +388,7 @@ TRICKS = {
     "asks how it is printed": (
         looks_at(lambda t: "exact" in repr(t)), (TWO,), "not proved", "with floats"),
     "asks who calls it": (
-        looks_at(lambda t: "runs" in sys._getframe(2).f_code.co_filename), (TWO,), "not proved",
+        looks_at(lambda t: "copies" in sys._getframe(2).f_code.co_filename), (TWO,), "not proved",
         "with floats"),
     "another gradient for exact numbers, a wrong one": (
         lambda: lambda t: ((t**2).sum(), (3 if hasattr(t, "field") else 2) * t), (TWO,),

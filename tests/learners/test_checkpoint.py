@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,12 +12,13 @@ from sklearn.exceptions import NotFittedError
 
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised
-from bbb_numpy.learners.checkpoint import CheckpointError, load, save
+from bbb_numpy.learners.checkpoint import CheckpointError, _format, load, save
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.model.kl_weights import CyclicalWarmUp, LinearWarmUp, NoWarmUp, geometric_kl_weights
 from bbb_numpy.model.objectives import EUBO, FreeEnergy, Renyi
+from bbb_numpy.numeric import storing
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
@@ -153,6 +155,31 @@ def test_arguments_set_after_fit_and_names_are_kept_beside_the_fitted_model(mode
     assert twin.hidden_layer_sizes == 7
     frame = pd.DataFrame(x, columns=["a", "ü"])
     np.testing.assert_array_equal(twin.predict(frame), model.predict(frame))
+
+
+def test_a_path_of_this_machine_does_not_travel_with_a_model(model, tmp_path, monkeypatch):
+    """Nor is that of an earlier version's file taken: its `fit` would write there."""
+    brief = Sampling("hmc", chains=2, checkpoint=tmp_path / "run")
+    model.set_params(inference=brief)
+    save(model, tmp_path / "m")
+    assert str(tmp_path).encode() not in (tmp_path / "m").read_bytes()
+    assert load(tmp_path / "m").inference == replace(brief, checkpoint=None)
+    monkeypatch.setattr(storing, "_stored", lambda kind: kind.__match_args__)
+    save(model, tmp_path / "earlier")
+    assert load(tmp_path / "earlier").inference == replace(brief, checkpoint=str(tmp_path / "run"))
+    monkeypatch.undo()
+    assert load(tmp_path / "earlier").inference == replace(brief, checkpoint=None)
+
+
+def test_every_path_among_the_fields_that_files_hold_stays_on_its_machine():
+    paths = [
+        (kind, one)
+        for kind in filter(is_dataclass, _format().known)
+        for one in fields(kind)
+        if "Path" in str(one.type)
+    ]
+    assert [(kind, one.name) for kind, one in paths] == [(Sampling, "checkpoint")]
+    assert all(one.metadata["local"] for _, one in paths)
 
 
 def test_a_file_that_names_a_deprecated_class_still_loads(model, tmp_path):

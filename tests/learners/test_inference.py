@@ -215,7 +215,7 @@ def test_a_checkpoint_of_another_run_is_refused_before_the_ensemble_trains(
 
 
 def test_an_empty_path_is_no_folder():
-    with pytest.raises(TypeError, match="checkpoint must be the path of a folder; got ''"):
+    with pytest.raises(ValueError, match="checkpoint must be the path of a folder; got ''"):
         Sampling(checkpoint="")
 
 

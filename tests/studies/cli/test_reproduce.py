@@ -84,7 +84,7 @@ def test_the_help_of_report_explains_every_setting_and_says_what_else_is_run(cap
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path, capsys):
     (tmp_path / "taken").write_text("")
     assert main(["reproduce", "krasser", "--out", str(tmp_path / "taken")]) == 2
-    assert "is a file; name a folder" in capsys.readouterr().err
+    assert "cannot be written to: name a folder" in capsys.readouterr().err
 
 
 def test_help_has_the_time_of_every_experiment_and_of_its_quick_form(capsys):
