@@ -16,8 +16,8 @@ from .alone import Unusable, describe
 from .processes import Ended
 
 __all__ = ["SPREADS", "VERDICTS", "Argument", "Exercise", "Finding", "Formula", "Raised",
-           "Unusable", "Verdict", "Wrong", "ask", "count", "formula", "given", "label", "positive", "real",
-           "shares", "unit", "zero_one"]  # fmt: skip
+           "Unusable", "Verdict", "Wrong", "ask", "count", "formula", "given", "label", "positive",
+           "real", "shares", "unit", "zero_one"]  # fmt: skip
 
 Array = NDArray[Any]
 Answer = Callable[..., Any]
