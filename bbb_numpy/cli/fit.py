@@ -6,6 +6,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,7 +153,14 @@ def predict(args: argparse.Namespace) -> int:
     kept = type(table)({name: pick(table, name) for name in args.keep}, table.index)
     rows = complete(table, [one.name for one in columns], args)
     inputs = encoded(with_numbers(rows, columns, args), columns, args.unknown)
-    found = _classes(model, inputs) if classes else _moments(model, inputs, args.interval)
+    predicted: Any = _classes if classes else partial(_moments, coverage=args.interval)
+    for name in predicted(model, inputs[:1]) if args.keep else ():
+        if name in args.keep:
+            raise TableError(
+                f"--keep {name}: the predictions have a column of that name; rename it in "
+                f"{table.attrs['source']}"
+            )
+    found = predicted(model, inputs)
     made = type(table)(found, rows.index).astype(object)  # a whole number beside a gap stays one
     text = kept.join(made).to_csv(index=False, lineterminator="\n")
     if args.output == "-":

@@ -7,7 +7,7 @@ from bbb_numpy import BayesianMLPClassifier, save
 from bbb_numpy.cli.main import main
 
 pytestmark = pytest.mark.brief
-HOUSES = "size,kind,same,price\n" + "1,a,1,3\n2,b,1,5\n3,a,1,7\n4,b,1,8\n" * 5
+HOUSES = "size,kind,same,price,entropy\n" + "1,a,1,3,1\n2,b,1,5,1\n3,a,1,7,1\n4,b,1,8,1\n" * 5
 FIT = ["fit", "d.csv", "--target", "price"]
 KIND = ["fit", "d.csv", "--target", "kind"]
 EVALUATE = ["evaluate", "d.csv", "--target"]
@@ -17,7 +17,7 @@ TYPED = [
     ([*FIT, "--inputs", "siz"], "no column 'siz'; did you mean 'size'?"),
     ([*FIT, "--leave-out", "knd"], "no column 'knd'; did you mean 'kind'?"),
     ([*FIT, "--categories", "x"], "no column 'x'; it has"),
-    ([*FIT, "--leave-out", "size", "kind", "same"], "leaves no input beside the target"),
+    ([*FIT, "--leave-out", "size", "kind", "same", "entropy"], "leaves no input beside the target"),
     ([*FIT, "--inputs", "price"], "cannot be one of the inputs"),
     ([*FIT, "--separator", "tab"], "no column 'price'"),
     ([*FIT, "--class-weight", "balanced"], "--class-weight is for classification, not for regr"),
@@ -46,6 +46,7 @@ TYPED = [
     (["predict", "none.npz", "d.csv"], "predict: none.npz: No such file or directory\n"),
     (["predict", "d.csv", "of classes.npz"], "d.csv is damaged or not ours: "),
     (["predict", "of classes.npz", "d.csv", "--keep", "mean"], "has no column 'mean'"),
+    (["predict", "of classes.npz", "d.csv", "--keep", "entropy"], "the predictions have a column"),
     (["predict", "of an array.npz", "d.csv"], "was fitted without column names; use it from"),
     (["predict", "of classes.npz", "d.csv", "--interval", "0.8"], "probabilities and no interval"),
     (["gradcheck", "--layers", "3"], "sizes must be at least two whole numbers"),
