@@ -23,12 +23,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .structures import asked_as_gradient, check_returned, checked_arguments, copied
+from .structures import asked_as_gradient, check_callable, check_returned, checked_arguments, copied
 
 __all__ = [
     "BARS",
@@ -171,7 +172,11 @@ def check_gradient(
 
     if method not in BARS:
         raise ValueError(f"method must be one of {sorted(BARS)}; got {method!r}")
-    bar = BARS[method] if bar is None else bar
+    bar = BARS[method] if bar is None else _positive("bar", bar)
+    if most is not None and not (_is_real(most) and most >= 1 and most == int(most)):
+        raise ValueError(f"most must be a whole number >= 1, or None; got {most!r}")
+    if gates is not None:
+        check_callable("gates", gates)
     rng = np.random.default_rng(rng)
     returned = both(theta.copy())
     check_returned(returned, theta.shape)
@@ -181,7 +186,7 @@ def check_gradient(
     for name, where in blocks.items():
         inside = np.arange(theta.size)[where]
         if most is not None and inside.size > most:
-            inside = np.sort(rng.choice(inside, most, replace=False))
+            inside = np.sort(rng.choice(inside, int(most), replace=False))
         chosen[name] = inside
     numeric = np.full(theta.size, np.nan)  # and of a coordinate that is skipped
     rounding = np.zeros(theta.size)  # what rounding alone can do to a difference of values
@@ -215,6 +220,17 @@ def check_gradient(
         found = place, float(g[at]), float(n[at])
         rows.append(Block(name, len(kept), len(inside) - len(kept), float(error[at]), *found))
     return Report(tuple(rows), method, bar)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)
+
+
+def _positive(name: str, value: Any) -> float:
+    """Return a number as a float; one of 0, below or nan would fail every check, inf none."""
+    if not _is_real(value) or not 0.0 < value < np.inf:
+        raise ValueError(f"{name} must be a number > 0 and finite; got {value!r}")
+    return float(value)
 
 
 # --- derivatives of other shapes: functions and theta as in the proof of the same name
