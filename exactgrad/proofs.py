@@ -44,7 +44,7 @@ from .fields.digits import DIGITS, Digits, NoDigits, context
 from .fields.finite import TINY, Field, Prime
 from .structures import Tree, Unlike, check_callable, checked_arguments, copied
 from .trace.arrays import KINK, Exact, lift
-from .trace.makers import proving
+from .trace.copies import Copies
 from .verdict.data import FIXED, Data, bound, exact, kinds, masked, names_of, told
 from .verdict.errors import (
     NOWHERE,
@@ -220,7 +220,7 @@ def prove(
         raise ValueError("theta is empty: there is no derivative to prove")
     names = names_of(value_and_grad, len(arguments))
     data, seed = kinds(names, fixed), operator.index(seed)
-    asked = Asked(function, arguments, names, data, name, blocks, seed)
+    asked = Asked(function, arguments, names, data, name, blocks, seed, Copies())
     try:
         try:
             proof, kind = _prove_at(asked, theta)  # D44
@@ -422,14 +422,14 @@ def prove_same(
     check_callable("second", second)
     seed = operator.index(seed)
     names = names_of(first, len(arguments), before=0)
-    given, of = kinds(names, fixed), Tree.of(0.0, "value")
+    given, of, copies = kinds(names, fixed), Tree.of(0.0, "value"), Copies()
 
     def values(data: tuple[Data, ...], field: Field) -> tuple[Exact, Exact]:
         nonlocal of
         pairs = zip(arguments, data, strict=True)
         at = [exact(one, field, how, moving=how is not FIXED) for one, how in pairs]
-        with np.errstate(all="ignore"), proving(field, first, second):
-            one, other = (function(*copied(at)) for function in (first, second))
+        with np.errstate(all="ignore"):
+            one, other = (copies.call(field, f, *copied(at)) for f in (first, second))
             of = Tree.of(one, "value")
             return lift(of.flat(one), field), lift(of.flat(other, "the second value"), field)
 

@@ -38,6 +38,7 @@ def log(x: Any) -> Exact:
     """Return log x, with slope x' / x."""
     (x,) = lifted(x)
     t, note = x.field.log(x.a)
+    x.field.look_for_zeros(x.a, x.v)
     return sloped(x, t, x.field.inv(x.a), np.log(x.v), note)
 
 
@@ -86,6 +87,7 @@ def opaque(
     def of_x(x: Any) -> Exact:
         (x,) = lifted(x)
         v = (floats or _floats(name))(x.v)
+        x.field.divided |= not np.isfinite(v).all()
         value = Exact(x.field, dual(x.field, x.field.opaque(name, x.a, odd)), v)
         if not x.moves:
             return value
