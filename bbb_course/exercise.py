@@ -16,8 +16,8 @@ from .alone import Unusable, describe
 from .processes import Ended
 
 __all__ = ["SPREADS", "VERDICTS", "Argument", "Exercise", "Finding", "Formula", "Raised",
-           "Unusable", "Verdict", "Wrong", "ask", "count", "formula", "given", "label", "positive",
-           "real", "shares", "unit", "zero_one"]  # fmt: skip
+           "Unusable", "Verdict", "Wrong", "ask", "count", "formula", "given", "label", "logit",
+           "positive", "real", "shares", "unit", "zero_one"]  # fmt: skip
 
 Array = NDArray[Any]
 Answer = Callable[..., Any]
@@ -32,6 +32,7 @@ NAMES = {"S": "weight samples", "B": "rows", "N": "examples", "P": "weights", "I
          "H": "hidden units", "K": "outputs", "C": "classes", "T": "draws"}  # fmt: skip
 SMALL = {  # that the smallest failing case is made of, the simplest first
     "real": (0.0, 1.0, -1.0, 2.0, 0.5),
+    "logit": (0.0, 1.0, -1.0, 2.0),
     "positive": (1.0, 2.0, 0.5, 3.0),
     "unit": (0.5, 0.25, 0.75),
     "shares": (1.0, 3.0),  # before each row is divided by its sum
@@ -61,9 +62,9 @@ SPREADS = {
 class Argument(NamedTuple):
     """One argument of the function that the student writes: its kind, and an axis a letter.
 
-    *real*, *positive*, *unit* (between 0 and 1), *shares* (positive, along the last axis 1 in
-    all), *zero-one*, *label* (0 to C - 1), *count*, or *given*: one of some values, the simplest
-    first.
+    *real*, *logit* (whose sigmoid is neither 0 nor 1 in floats), *positive*, *unit* (between 0 and
+    1), *shares* (positive, along the last axis 1 in all), *zero-one*, *label* (0 to C - 1),
+    *count*, or *given*: one of some values, the simplest first.
     """
 
     kind: str
@@ -106,9 +107,9 @@ class Argument(NamedTuple):
 
 
 # An argument of these numbers, from the letters of its shape
-real, positive, unit, shares, zero_one, count, label = (
+real, logit, positive, unit, shares, zero_one, count, label = (
     partial(Argument, kind)
-    for kind in ("real", "positive", "unit", "shares", "zero-one", "count", "label")
+    for kind in ("real", "logit", "positive", "unit", "shares", "zero-one", "count", "label")
 )
 
 

@@ -557,7 +557,7 @@ def _simpler(
     """Return arguments that fail as well, with as many zeros and ones as there can be."""
     best = list(arguments)
     for i, one in enumerate(exercise.arguments.values()):
-        simplest = {"real": (0.0, 1.0), "positive": (1.0,)}.get(one.kind, ())
+        simplest = {"real": (0.0, 1.0), "logit": (0.0, 1.0), "positive": (1.0,)}.get(one.kind, ())
         for index, simple in itertools.product(np.ndindex(np.shape(best[i])), simplest):
             now = np.array(best[i])
             if now[index] in simplest[: simplest.index(simple)]:

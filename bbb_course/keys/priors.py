@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exercise import formula, positive, real
+from ..exercise import formula, logit, positive, real
 
 
 @formula(
@@ -75,7 +75,7 @@ def laplace_prior(w: Any, b: Any) -> Any:
 
 @formula(
     w=real("P"),
-    a=real(),
+    a=logit(),
     s1=positive(),
     s2=positive(),
     returns="value d_w",

@@ -43,9 +43,9 @@ def later():
 threading.Thread(target=later, daemon=True).start()
 """,
     "patches what writes verdicts": """
-dumps = json.dumps
-json.dumps = json.JSONEncoder.encode = lambda *a, **k: dumps(FORGED)
-pickle.dumps = lambda *a, **k: LINES
+TEXT = json.dumps(FORGED)
+json.dumps = json.JSONEncoder.encode = lambda *arguments, **options: TEXT
+pickle.dumps = lambda *arguments: LINES
 """,
     "changes the classes of the grader that are in memory": """
 for one in gc.get_objects():
