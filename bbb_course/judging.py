@@ -8,12 +8,15 @@ compared in floats, and so are those of exercises with whole numbers only.
 from __future__ import annotations
 
 import inspect
+import io
 import itertools
 import linecache
 import operator
 import random
+import secrets
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from enum import Enum
 from functools import partial
@@ -27,12 +30,14 @@ from exactgrad import prove, prove_same
 
 from .exercise import NAMES, SPREADS, Answer, Argument, Finding, Formula, Unusable, Verdict, ask
 from .keys import find
+from .processes import Ended
 
-__all__ = ["PATHS", "agrees", "judge", "judge_formula"]
+__all__ = ["PATHS", "agrees", "judge", "judge_formula", "right_in_floats"]
 
 Array = NDArray[Any]
 CASES = (1, 2)  # seeds of the arguments of the proofs
 PATHS = tuple(range(3, 15))  # of those where floats are compared: a proof holds for its path alone
+FRESH = 4  # more, of seeds that are drawn anew each time
 WHOLE = ("zero-one", "label", "count", "given")  # kinds of arguments that cannot move
 ROUNDING = 1e-9  # of the largest number of a block, where floats are compared
 TRIES = 12  # small cases of each size
@@ -54,6 +59,13 @@ class Place(NamedTuple):
 
     where: str
     arguments: tuple[Any, ...]
+
+
+class _Silence(io.TextIOBase):
+    """Where prints go of an answer that is run with what is no float."""
+
+    def write(self, text: str) -> int:
+        return len(text)
 
 
 class Failure(Enum):
@@ -81,12 +93,48 @@ def judge(name: str, answer: Any) -> Verdict:
     exercise = find(name)
     try:
         if isinstance(exercise, Formula):
-            return judge_formula(exercise, answer)
-        return exercise.judge(answer)
+            verdict = judge_formula(exercise, answer)
+        else:
+            verdict = exercise.judge(answer)
     except NotImplementedError:
-        return Verdict(name, False, "not answered", "it is not answered yet")
+        verdict = Verdict(name, False, "not answered", "it is not answered yet")
     except Unusable as error:
-        return Verdict(name, False, "unusable", str(error))
+        verdict = Verdict(name, False, "unusable", str(error))
+    replaced = _replaced()
+    if not replaced:
+        return verdict
+    head = (
+        f"it replaces {' and '.join(replaced)} for everyone, the grader too: restore what was "
+        "there, and give functions of your own another name"
+    )
+    return Verdict(name, False, "unusable", head)
+
+
+def _functions() -> dict[str, dict[str, Any]]:
+    """Return the functions and classes of the modules that all numbers come from."""
+    watched = {
+        name: module
+        for name, module in [*sys.modules.items()]
+        if name == "math" or name.partition(".")[0] == "numpy"
+    }
+    return {
+        name: {key: one for key, one in vars(module).items() if callable(one)}
+        for name, module in watched.items()
+    }
+
+
+ORIGINAL = _functions()
+
+
+def _replaced() -> list[str]:
+    """Return the names of functions that are others than when this module was imported."""
+    now = {name: vars(sys.modules[name]) for name in ORIGINAL if name in sys.modules}
+    return [
+        f"{name}.{key}"
+        for name, some in now.items()
+        for key, one in ORIGINAL[name].items()
+        if some.get(key) is not one
+    ]
 
 
 def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
@@ -226,6 +274,12 @@ def _places(exercise: Formula) -> Iterator[Place]:
         yield Place(f"where numbers are {name}", exercise.draw(next(seeds), spread))
     for arguments in exercise.places:
         yield Place("in this case", arguments)
+    before = exercise.draw(next(seeds))
+    yield Place("for these arguments", before)
+    longer = replace(exercise, sizes={x: n + 1 for x, n in exercise.sizes.items()})
+    mixed = zip(exercise.arguments.values(), before, longer.draw(next(seeds)), strict=True)
+    arguments = tuple(new if one.shape else old for one, old, new in mixed)
+    yield Place("where arrays have other sizes than at an earlier call", arguments)
 
 
 def _wrong_elsewhere(exercise: Formula, answer: Answer) -> tuple[dict[int, Place], Place | None]:
@@ -274,12 +328,13 @@ def _compare(exercise: Formula, answer: Answer, other: Answer, block: int) -> Fo
     for seed in CASES:
         arguments = exercise.draw(seed)
         try:
-            proof = prove_same(
-                _projected(exercise, answer, block),
-                _projected(exercise, other, block),
-                *arguments,
-                seed=seed,
-            )
+            with redirect_stdout(_Silence()):
+                proof = prove_same(
+                    _projected(exercise, answer, block),
+                    _projected(exercise, other, block),
+                    *arguments,
+                    seed=seed,
+                )
         except Exception as error:  # the values are no numbers, nan for instance
             return Found(False, reason=f"it cannot be compared: {error}")
         if proof.verdict == "refuted":
@@ -306,6 +361,26 @@ def _close(
     ours = _run(exercise, answer, arguments)[block]
     with np.errstate(all="ignore"):
         return _agree(ours, exercise.blocks(other(*arguments))[block])
+
+
+def right_in_floats(exercise: Formula, answer: Answer) -> bool:
+    """Tell whether an answer is right wherever it is compared in floats.
+
+    That is at the same arguments as in `judge_formula`, and at some that nobody can know before.
+    """
+    fresh = [secrets.randbelow(2**32) for _ in range(FRESH)]
+    try:
+        _check_shapes(exercise, answer)
+        for seed in (*CASES, *PATHS, *fresh):
+            arguments = exercise.draw(seed)
+            if not agrees(exercise, arguments, ask(answer, *arguments)):
+                return False
+        wrong, raising = _wrong_elsewhere(exercise, answer)
+        return not wrong and raising is None and _overflow(exercise, answer) is None
+    except Ended:
+        raise
+    except Exception:  # what it returns may be anything
+        return False
 
 
 def agrees(exercise: Formula, arguments: tuple[Any, ...], returned: Any) -> bool:
@@ -350,7 +425,8 @@ def _slopes_proved(exercise: Formula, answer: Answer) -> tuple[bool, int]:
         theta = np.concatenate([one.ravel() for one in moved])
         total = theta.size
         try:
-            proof = prove(value_and_grad, theta, *drawn, points=0, seed=seed)
+            with redirect_stdout(_Silence()):
+                proof = prove(value_and_grad, theta, *drawn, points=0, seed=seed)
         except Exception:
             return False, total
         if not proof:
@@ -490,7 +566,7 @@ def _simpler(
     """Return arguments that fail as well, with as many zeros and ones as there can be."""
     best = list(arguments)
     for i, one in enumerate(exercise.arguments.values()):
-        simplest = {"real": (0.0, 1.0), "positive": (1.0,)}.get(one.kind, ())
+        simplest = {"real": (0.0, 1.0), "logit": (0.0, 1.0), "positive": (1.0,)}.get(one.kind, ())
         for index, simple in itertools.product(np.ndindex(np.shape(best[i])), simplest):
             now = np.array(best[i])
             if now[index] in simplest[: simplest.index(simple)]:

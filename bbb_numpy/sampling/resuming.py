@@ -112,7 +112,7 @@ class Checkpoint:
         try:
             self.stored = read_state(self.file, Stored, _format())
         except CheckpointError as error:
-            raise ValueError(f"checkpoint {self.file} cannot be read: {error}") from None
+            raise ValueError(f"checkpoint {error}") from None
         early, target = dict(self.settings), settings.target
         if isinstance(target, LogJoint) and self.stored.settings.get("x") != early["x"]:
             early["dtype"] = str(target.x.dtype)  # may be why

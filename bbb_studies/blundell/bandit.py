@@ -27,6 +27,7 @@ from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import MLE
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.files import write_arrays, write_json, write_text
+from bbb_numpy.numeric.reading import read_arrays
 from bbb_numpy.parts import network
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
@@ -432,8 +433,7 @@ def whole_run(
     """Return what an agent ate in one run (T,), and its seconds; from its file, if it is there."""
     path = out / f"{agent.name.replace(' %', '').replace(' ', '-')}-{run}.npz"
     if path.exists():
-        with np.load(path, allow_pickle=False) as kept:
-            return dict(kept)
+        return read_arrays(path, ("ate", "seconds"))
     the, began = game(data.x, data.poisonous, settings.interactions, (seed, run)), process_time()
     own = (seed, run, crc32(agent.name.encode()))  # does not depend on which other agents play
     state = begin(agent, settings, the.inputs.shape[1], own)

@@ -8,7 +8,6 @@ so that the same call goes on after an interruption.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,6 +29,7 @@ from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.kl_weights import Shares, geometric_kl_weights, proportional_kl_weights
 from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy
+from bbb_numpy.numeric.reading import read_json
 from bbb_numpy.numeric.storing import Format, read_state, write_state
 from bbb_numpy.parts.discrete import CategoricalLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
@@ -665,10 +665,10 @@ def reproduce(
     numbers: dict[str, Any] = {"format": FORMAT, "settings": plain(settings)}
     numbers["candidates"] = [f"{c.row}: {c.name}, {c.epochs} epochs" for c in candidates]
     if file.exists():
-        there = json.loads(file.read_text(encoding="utf-8"))
-        if any(there[part] != value for part, value in numbers.items()):
+        there = read_json(file)
+        if any(there.get(part) != value for part, value in numbers.items()):
             raise ValueError(
-                f"{out} holds the run of other settings: {there['settings']}. Make the same "
+                f"{out} holds the run of other settings: {there.get('settings')}. Make the same "
                 "call to go on with it, or name another folder"
             )
         numbers = there

@@ -35,7 +35,7 @@ STUDIES = {
         "a radio field over a plane with buildings",
         72,
         "three quarters of every training",
-        20,
+        28,
         "four data sets in place of two",
     ),
     "sagar-toy": Study("sagar", "Algorithm 1 as printed and corrected", 14),
@@ -51,7 +51,7 @@ STUDIES = {
         "PAC-Bayes certificates of digits, with and without a prior from data; needs data",
         119,
         "four fifths of the images, half of the epochs, 15 of 20 networks an image",
-        20,
+        15,
     ),
     "coin": Study(
         "mullachery.coin", "closed form, grid and Metropolis-Hastings agree on a coin", 5
@@ -61,22 +61,22 @@ STUDIES = {
         "evidence against data complexity, from real numbers",
         180,
         "two of three data sets, three quarters of the draws, most of the annealing",
-        20,
+        5,
     ),
     "powerball": Study(
         "mullachery.powerball",
         "which bin a lottery ball is from; needs data",
         540,
         "half of the chains, three quarters of each, three of five folds",
-        40,
+        14,
         "two cross-validations in place of one",
     ),
     "income-tax": Study(
         "mullachery.income_tax",
         "Vermont's income tax per return; needs data",
-        60,
+        101,
         "half of the chains, three quarters of each",
-        20,
+        16,
     ),
     "mnist": Study(
         "blundell.mnist",
@@ -97,9 +97,7 @@ STUDIES = {
     "sp500": Study(
         "mullachery.sp500",
         "next-day direction, walk-forward; needs data",
-        120,
-        "half of the chains, three quarters of each and of the other trainings",
-        40,
+        36,
     ),
 }
 

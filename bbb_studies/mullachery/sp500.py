@@ -424,11 +424,6 @@ BASELINES = (BASE, "last value", "logistic regression")
 GAINS = ("accuracy_gained", "log_loss_gained", "brier_gained")
 
 
-def quick(seed: int) -> dict[str, Any]:
-    """Return the arguments of `reproduce` for a quick look: short chains and trainings."""
-    return {"seed": seed, "effort": Effort(chains=2, warm_up=30, draws=40, epochs=20, samples=50)}
-
-
 def reproduce(
     out: Path, seed: int = 0, *, effort: Effort | None = None, progress: bool | None = None
 ) -> str:

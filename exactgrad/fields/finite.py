@@ -153,6 +153,8 @@ class Field:
         self.squares: list[tuple[Array, Array, Array]] = []  # t^2, t and its floats
         self.roots = 0  # arrays of which roots were taken
         self.flaws = 0  # arrays of numbers that were drawn in place of what does not exist
+        self.divided = False  # whether by 0, or the logarithm of 0 was taken
+        self.at_pole = False  # whether by a number that is 0 at theta, and not everywhere
         self.moved = False  # whether an argument does
         self.infinite = False  # whether a number is given as infinity, and not only floats overflow
         self.transcendental = False  # whether an exponential or a logarithm was met
@@ -221,6 +223,15 @@ class Field:
         return self.mul(self.power(root_of_pi if a > 0 else self.inv(root_of_pi), abs(a)), of_2)
 
     # --- rational functions
+
+    def look_for_zeros(self, a: Array, v: Array) -> None:
+        """Take note of zeros among denominators, or arguments of logarithms, with floats v.
+
+        What does not exist there is a number in a field: digits have to say whether it is needed.
+        """
+        zero, zero_here = (a == 0).all(axis=-1), v == 0
+        self.divided |= bool(zero.any() or zero_here.any())
+        self.at_pole |= bool((zero_here & ~zero).any())
 
     def add(self, a: Array, b: Array) -> Array:
         return (a + b) % self.p

@@ -284,7 +284,13 @@ def dual(field: Field, a: Array, b: Array | None = None) -> Array:
 
 def sloped(x: Exact, a: Array, slope: Array, v: Any, note: Array | None = None) -> Exact:
     """Return a function of x by its numbers and its slope: the chain rule."""
-    return Exact(x.field, dual(x.field, a, x.field.mul(slope, x.b)), v, note)
+    return Exact(x.field, dual(x.field, a, _chained(x, slope)), v, note)
+
+
+def _chained(x: Exact, slope: Array) -> Array:
+    """Return the slope times that of x: 0 where x stands still, be the slope infinite."""
+    b = x.field.mul(slope, x.b)
+    return np.where(x.b == 0, 0 * x.field.one, b) if x.field.digits else b
 
 
 def lift(x: Any, field: Field) -> Exact:
@@ -373,8 +379,10 @@ def multiply(x: Any, y: Any) -> Exact:
     x, y = lifted(x, y)
     field = x.field
     r = field.mul(x.r, y.a[..., None, :])
+    if field.digits:
+        r[..., 1, :] = _chained(x, y.a)
     if y.moves:
-        r[..., 1, :] = field.add(r[..., 1, :], field.mul(x.a, y.b))
+        r[..., 1, :] = field.add(r[..., 1, :], _chained(y, x.a))
     note = None
     if (x.note is None) != (y.note is None):
         note = field.times(x.note, y.a) if y.note is None else field.times(y.note, x.a)
@@ -388,11 +396,13 @@ def divide(x: Any, y: Any) -> Exact:
     """Return the quotient q = x / y: q' = (x' - q y') / y."""
     x, y = lifted(x, y)
     field, over = x.field, x.field.inv(y.a)
+    field.look_for_zeros(y.a, y.v)
     r = field.mul(x.r, over[..., None, :])
     if y.moves:
         r[..., 1, :] = field.sub(r[..., 1, :], field.mul(field.mul(r[..., 0, :], y.b), over))
         if field.digits and np.isinf(y.v).any():  # of decimals, whose infinity is one
-            r[(abs(y.a[..., 0]) == inf) & (r[..., 0, 0] == 0)] = 0 * field.one
+            exists = y.b[..., 0] == y.b[..., 0]
+            r[(abs(y.a[..., 0]) == inf) & (r[..., 0, 0] == 0) & exists] = 0 * field.one
     noted = x.note is not None and y.note is None
     return Exact(field, r, x.v / y.v, field.times(x.note, over) if noted else None)
 
@@ -425,9 +435,11 @@ DATA = "data are compared with a number that they equal: pass labels and masks a
 
 
 def _apart(x: Exact, y: Exact) -> None:
-    """Refuse nan, and ties of different numbers: no path is right then."""
+    """Refuse what is no number, and ties of different numbers: no path is right then."""
     if np.isnan(x.v).any() or np.isnan(y.v).any():
         raise Untraceable("a number that is nan in floats is compared, so no path is right")
+    if x.field.digits and ((x.a != x.a).any() or (y.a != y.a).any()):
+        raise Untraceable("a number that is divided by 0 is compared, so no path is right")
     tie = (x.v == y.v) & np.isfinite(x.v)
     if tie.any() and not x.field.digits and (tie & (x.a != y.a).any(axis=-1)).any():
         raise Untraceable(KINK if x.moves or y.moves else DATA)
@@ -478,6 +490,18 @@ def of_floats(function: Callable[..., Any], path: bool = True) -> Callable[..., 
     return of_exact
 
 
+def _told_from_infinity(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return np.isfinite or the like, which see the pole at theta and nothing near it."""
+    of_exact = of_floats(function, path=False)
+
+    def finite(x: Exact, **kwargs: Any) -> Any:
+        if x.field.at_pole and not np.isfinite(x.v).all():
+            raise Untraceable(KINK)
+        return of_exact(x, **kwargs)
+
+    return finite
+
+
 def _larger(x: Any, y: Any) -> Exact:
     return select(compared(np.greater_equal)(x, y), x, y)
 
@@ -507,7 +531,7 @@ UFUNCS["fabs"] = UFUNCS["absolute"]
 for _name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
     UFUNCS[_name] = compared(getattr(np, _name))
 for _name in ("isfinite", "isnan", "isinf"):  # a value that is not finite is none
-    UFUNCS[_name] = of_floats(getattr(np, _name), path=False)
+    UFUNCS[_name] = _told_from_infinity(getattr(np, _name))
 UFUNCS["signbit"] = of_floats(np.signbit)
 
 # --- functions that move numbers

@@ -44,7 +44,7 @@ TYPED = [
     (["fit", "d.csv", "--target", "same", "--task", "classification"], "y has only one class, 1"),
     (["fit", "none.csv", "--target", "price"], "fit: none.csv: No such file or directory\n"),
     (["predict", "none.npz", "d.csv"], "predict: none.npz: No such file or directory\n"),
-    (["predict", "d.csv", "of classes.npz"], "d.csv: cannot be read; it is no state"),
+    (["predict", "d.csv", "of classes.npz"], "d.csv is damaged or not ours: "),
     (["predict", "of classes.npz", "d.csv", "--keep", "mean"], "has no column 'mean'"),
     (["predict", "of classes.npz", "d.csv", "--keep", "entropy"], "the predictions have a column"),
     (["predict", "of an array.npz", "d.csv"], "was fitted without column names; use it from"),

@@ -9,7 +9,15 @@ import pytest
 
 from bbb_course import judge
 from bbb_course.exercise import Formula, Verdict, formula
-from bbb_course.judging import PATHS, agrees, judge_formula
+from bbb_course.judging import (
+    PATHS,
+    _agree,
+    _places,
+    _right_numbers,
+    agrees,
+    judge_formula,
+    right_in_floats,
+)
 from bbb_course.keys import chapters, exercises, find
 from bbb_numpy import Adam, ScaleMixturePrior, plain
 from bbb_numpy.evaluation.calibration import crps_draws
@@ -160,6 +168,20 @@ def test_the_answers_are_those_of_the_library():
         )
         adam.update(theta, grad, state, 1.0)
     assert np.allclose(theta, key, rtol=1e-12)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps == np.finfo(float).eps, reason="no more digits")
+@pytest.mark.parametrize("exercise", FORMULAS.values(), ids=FORMULAS)
+def test_a_key_has_all_digits_where_answers_are_compared_with_it(exercise):
+    def longer(one):
+        return np.asarray(one, np.longdouble)[()] if np.asarray(one).dtype.kind == "f" else one
+
+    for place in _places(exercise):
+        numbers = _right_numbers(exercise, place.arguments)
+        if numbers is not None:
+            with np.errstate(all="ignore"):
+                precise = exercise.right(*map(longer, place.arguments))
+            assert all(map(_agree, numbers, exercise.blocks(precise))), place
 
 
 @formula(returns="value half", tags="K1", mu=FORMULAS["softplus"].arguments["rho"],
@@ -352,6 +374,22 @@ JUDGED = [
     *((name, FORMULAS[name].right, "wrong", "floats overflow or cancel")
       for name in ("log_predictive_density", "normalised_weights")),
 ]  # fmt: skip
+
+
+def test_a_table_of_all_arguments_that_one_can_know_is_not_right():
+    """The grader's seeds can be read; those of its last comparison are drawn anew each time."""
+    exercise, table = FORMULAS["softplus"], {}
+
+    def recorded(rho):
+        table[rho.tobytes()] = right("softplus", rho)
+        return table[rho.tobytes()]
+
+    def looked_up(rho):
+        return table.get(rho.tobytes(), 0 * rho)
+
+    assert right_in_floats(exercise, recorded)
+    assert judge("softplus", looked_up).verdict == "right"  # by seeds that are known
+    assert not right_in_floats(exercise, looked_up)
 
 
 def nan_at_simple_numbers(rho):

@@ -118,7 +118,7 @@ def test_a_damaged_file_is_refused_and_nothing_in_it_executed(damage, tmp_path):
         np.savez(path, allow_pickle=True, header=np.array([{"a": 1}], object))
     else:
         path.write_text("mine")
-    with pytest.raises(ValueError, match=r"^checkpoint .*run.npz cannot be read"):
+    with pytest.raises(ValueError, match=r"^checkpoint .*run.npz is damaged or not ours: "):
         run(tmp_path, 6)
 
 
