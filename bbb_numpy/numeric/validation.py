@@ -210,8 +210,9 @@ MATRIX = Numbers((None, None))
 def FLOATS(name: str, value: Any) -> NDArray[Any]:
     """Return an array of the dtypes that training and predictions compute with, or raise."""
     array = NUMBERS(name, value)
-    if array.dtype not in (np.float32, np.float64):
-        raise TypeError(f"{name} must be of dtype float64 or float32; got {array.dtype}")
+    dtype = getattr(value, "dtype", array.dtype)  # before `NUMBERS` made float64 of objects
+    if dtype not in (np.float32, np.float64):
+        raise TypeError(f"{name} must be of dtype float64 or float32; got {dtype}")
     return array
 
 

@@ -20,6 +20,7 @@ from ..numeric.layout import Array, Layout
 from ..numeric.named import names_in
 from ..numeric.threads import one_blas_thread
 from ..numeric.validation import (
+    ANY_NUMBERS,
     COUNT,
     DTYPE,
     FOLDER,
@@ -145,7 +146,7 @@ def sample(
         np.ascontiguousarray(Numbers((None, None), least=1)(name, rows), kind)
         for name, rows in (("x", x), ("y", y))
     )
-    weights = None if sample_weight is None else np.asarray(sample_weight, kind)
+    weights = Optional(Numbers((len(x),), low=0.0))("sample_weight", sample_weight)
     target = LogJoint(model, x, y, check_hyperpriors(hyperpriors), sample_weight=weights)
     wanted = (SAMPLES("chains", chains), target.layout.size)
     kernel = check_sampler(sampler)
@@ -155,10 +156,10 @@ def sample(
     if start is None:
         place = partial(target.draw_prior, chains=wanted[0], dtype=kind)
     elif not callable(start):
-        shape = start.positions.shape[1:] if isinstance(start, Draws) else np.shape(start)
+        place = start if isinstance(start, Draws) else ANY_NUMBERS("start", start).astype(kind)
+        shape = place.positions.shape[1:] if isinstance(place, Draws) else place.shape
         if shape != wanted:
             raise ValueError(f"start must have shape (chains, numbers) = {wanted}; got {shape}")
-        place = start if isinstance(start, Draws) else np.asarray(start, kind)
     _check_groups(kernel, groups, wanted[0], options.get("warm_up"))
     options |= {"sampler": sampler, "layout": target.layout, "groups": groups, "seed": seed}
     return sample_target(target, place, **options)
@@ -332,7 +333,7 @@ def sample_target(
 
 def _matrix(start: Any) -> Array:
     """Return a copy of where the chains begin, (S, D), or raise ValueError."""
-    place = np.array(start)
+    place = np.array(ANY_NUMBERS("start", start))
     if place.ndim != 2 or not len(place) or place.dtype not in (np.float32, np.float64):
         raise ValueError(
             "start must be a matrix (chains, numbers) of float64 or float32; got "

@@ -9,7 +9,15 @@ import pytest
 
 from bbb_course import judge
 from bbb_course.exercise import Formula, Verdict, formula
-from bbb_course.judging import PATHS, _agree, _places, _right_numbers, agrees, judge_formula
+from bbb_course.judging import (
+    PATHS,
+    _agree,
+    _places,
+    _right_numbers,
+    agrees,
+    judge_formula,
+    right_in_floats,
+)
 from bbb_course.keys import chapters, exercises, find
 from bbb_numpy import Adam, ScaleMixturePrior, plain
 from bbb_numpy.evaluation.calibration import crps_draws
@@ -366,6 +374,22 @@ JUDGED = [
     *((name, FORMULAS[name].right, "wrong", "floats overflow or cancel")
       for name in ("log_predictive_density", "normalised_weights")),
 ]  # fmt: skip
+
+
+def test_a_table_of_all_arguments_that_one_can_know_is_not_right():
+    """The grader's seeds can be read; those of its last comparison are drawn anew each time."""
+    exercise, table = FORMULAS["softplus"], {}
+
+    def recorded(rho):
+        table[rho.tobytes()] = right("softplus", rho)
+        return table[rho.tobytes()]
+
+    def looked_up(rho):
+        return table.get(rho.tobytes(), 0 * rho)
+
+    assert right_in_floats(exercise, recorded)
+    assert judge("softplus", looked_up).verdict == "right"  # by seeds that are known
+    assert not right_in_floats(exercise, looked_up)
 
 
 def nan_at_simple_numbers(rho):

@@ -1,6 +1,7 @@
 """Programs that misbehave: what they say is bounded, and what they started ends with them."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -135,6 +136,35 @@ def test_what_it_started_in_another_session_ends_with_it(text):
     with program(text) as process:
         pid = int(process.receive())
     assert has_ended_soon(pid)
+
+
+# as CHILD, by hand: no guard, no parent, no mark, and both pipes held open
+ESCAPED = (
+    "import os, signal, sys, time\n"
+    "os.kill(os.getppid(), signal.SIGKILL)\n"
+    "if os.fork() == 0:\n"
+    "    os.setsid()\n"
+    "    if os.fork() == 0:\n"
+    "        sys.stderr.write(f'{os.getpid()}\\n')\n"
+    "        sys.stderr.close()\n"
+    "        os.execve('/bin/sleep', ['sleep', '30'], {})\n"
+    "    os._exit(0)\n"
+    "os.wait()\n"
+)
+
+
+@LINUX
+def test_the_grader_does_not_wait_for_what_escaped(monkeypatch):
+    monkeypatch.setattr(processes, "SPARE_S", 0.0)
+    began = time.monotonic()
+    with program(ESCAPED + FOR_EVER, 1.0) as process:
+        process.send(bytes(10**6))  # which nobody reads
+        with pytest.raises(Ended, match="it took more than 1 s"):
+            process.receive()
+    assert time.monotonic() - began < 10
+    escaped = int(process.last_lines[0])
+    assert is_alive(escaped)  # as the page says
+    os.kill(escaped, signal.SIGKILL)
 
 
 @LINUX
