@@ -29,7 +29,7 @@ from ..model.joint import Likelihood
 from ..model.objectives import MLE
 from ..numeric.layout import Array
 from ..numeric.standardisation import standardised
-from ..numeric.validation import MOST_SAMPLES, MOST_STEPS, check_generator, whole
+from ..numeric.validation import MOST_SAMPLES, MOST_STEPS, Numbers, check_generator, whole
 from ..parts.posteriors import PointMass
 from ..progress import tqdm
 from ..registry import REGISTERED
@@ -435,6 +435,13 @@ class Learner(Fitted):
         x = standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
         turned = "x_axes_" in self.__dict__
         return (x @ self.x_axes_).astype(x.dtype) if turned else x  # D60
+
+    def _need_whole(self) -> None:
+        """Raise an error of its own unless the fitted attributes, of a file, can predict."""
+        targets = Numbers((self.estimator_.model.outputs,))
+        for name in ("y_mean_", "y_scale_"):
+            targets(name, getattr(self, name))
+        self._ask(predictive.sample_functions, self._in_units(self.x_mean_[None]), samples=1)
 
     def _need_finite(self, what: str, found: Array, x: Array) -> None:
         """Raise ValueError unless `found` is finite, naming a row and its column of X."""
