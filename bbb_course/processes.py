@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import select
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ MAX_PRINTED = 10 * 2**20  # bytes
 MUCH_PRINTED = 10**5  # bytes that are worth a word where time ran out
 KEPT = 2**14  # bytes of what was printed last
 LINES, WIDTH = 20, 200  # that are shown of it
+PIPE_BYTES = getattr(select, "PIPE_BUF", 512)  # that a pipe takes at once when it is ready
+POLL_INTERVAL_MS = 100
 SPARE_S = 10.0  # that a process may take to start, beyond its limit
 SIGALRM = getattr(signal, "SIGALRM", -1)
 POSIX = os.name != "nt"
@@ -54,6 +57,8 @@ class Process:
         self.seconds = seconds
         self.mark = secrets.token_hex(16)
         self.reason = ""  # why it was ended
+        self._has_ended = False
+        self._received = bytearray()
         self._n_printed = 0
         self._last_printed = b""
         lifeline, self._lifeline = os.pipe()
@@ -68,6 +73,7 @@ class Process:
                 env={**os.environ, **environment, guard.MARK: self.mark},
                 pass_fds=[lifeline] if POSIX else [],
                 start_new_session=True,
+                bufsize=0,
             )
         finally:
             os.close(lifeline)
@@ -96,9 +102,10 @@ class Process:
     def send(self, line: bytes) -> None:
         """Write a line to its standard input; nothing happens if it has ended."""
         assert self._process.stdin is not None
+        pipe, rest = self._process.stdin.fileno(), memoryview(line + b"\n")
         with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(line + b"\n")
-            self._process.stdin.flush()
+            while rest and self._is_ready(pipe, "POLLOUT"):
+                rest = rest[os.write(pipe, rest[:PIPE_BYTES]) :]
 
     def receive(self) -> bytes:
         """Return a line of its standard output.
@@ -109,15 +116,35 @@ class Process:
             If there is none, or it is longer than `MAX_LINE`.
         """
         assert self._process.stdout is not None
-        line = self._process.stdout.readline(MAX_LINE)
-        if len(line) == MAX_LINE:
-            self._stop("it writes more than 1 MB where its answer is read")
-        if not line.endswith(b"\n"):
-            raise Ended(self._why())
+        pipe = self._process.stdout.fileno()
+        while (end := self._received.find(b"\n")) < 0:
+            if len(self._received) > MAX_LINE:
+                self._stop("it writes more than 1 MB where its answer is read")
+            chunk = os.read(pipe, 2**16) if self._is_ready(pipe, "POLLIN") else b""
+            if not chunk:
+                raise Ended(self._why())
+            self._received += chunk
+        line = bytes(self._received[: end + 1])
+        del self._received[: end + 1]
         return line
+
+    def _is_ready(self, pipe: int, event: str) -> bool:
+        """Wait until a pipe can be read or written; return False if the program was ended before.
+
+        Something that escaped may hold the other end of the pipe for ever.
+        """
+        if not POSIX:  # where pipes cannot be waited for
+            return True
+        poll = select.poll()
+        poll.register(pipe, getattr(select, event))
+        while not self._has_ended:
+            if poll.poll(POLL_INTERVAL_MS):
+                return True
+        return False
 
     def end(self) -> None:
         """Kill it, and what it has started."""
+        self._has_ended = True
         pid = self._process.pid
         guard.end_relatives(pid, self.mark)  # while its guard adopts their children
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -17,6 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bbb_studies.threads import ONE_THREAD
 
 from . import alone
@@ -29,6 +31,7 @@ __all__ = ["grade_file", "grade_files", "work"]
 
 WORK = [sys.executable, "-c", "from bbb_course.sandbox import work; work()"]
 RAISED = {"NotImplementedError": NotImplementedError, "MemoryError": MemoryError}
+MAX_NUMBERS = 4096  # that a function of the grader is called with: it runs here, without a limit
 NO_MESSAGE = "it writes what is no message where its answer is read"
 
 
@@ -170,6 +173,8 @@ def _called(functions: Sequence[Callable[..., Any]], message: dict[str, Any]) ->
     """Return what one of the functions returns that were given to the answer."""
     arguments = _decoded(message, "arguments")
     try:
+        if sum(map(np.size, arguments)) > MAX_NUMBERS:
+            raise ValueError(f"it is called with more than {MAX_NUMBERS} numbers")
         return {"returned": alone.encode(functions[message["call"]](*arguments))}
     except Exception as error:  # the answer called it wrongly, and is told
         return {"raised": f"{type(error).__name__}: {error}"}
@@ -217,3 +222,6 @@ def _told(name: str, verdict_of: Callable[[], Verdict]) -> Verdict:
         return Verdict(name, False, "stopped", "it needs more memory than the limit")
     except SystemExit:
         return Verdict(name, False, "stopped", "it ends its process: leave out exit()")
+    except Exception as error:  # what it returned cannot be judged
+        said = f"grading it failed: {type(error).__name__}: {error}"
+        return Verdict(name, False, "stopped", said)

@@ -28,7 +28,6 @@ refuted: 1 of 3 derivatives is wrong
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
@@ -39,10 +38,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .arguments import check_callable, check_plain, whole_number
 from .blame.lines import explanation
 from .fields.digits import DIGITS, Digits, NoDigits, context
 from .fields.finite import TINY, Field, Prime
-from .structures import Tree, Unlike, check_callable, checked_arguments, copied
+from .structures import Tree, Unlike, checked_arguments, copied, leaves
 from .trace.arrays import KINK, Exact, lift
 from .trace.copies import Copies
 from .verdict.data import FIXED, Data, bound, exact, kinds, masked, names_of, told
@@ -216,10 +216,10 @@ def prove(
         returns anything but a number and a gradient of the shape of theta.
     """
     function, theta, blocks, name = checked_arguments(value_and_grad, theta, blocks, coordinate)
-    if not theta.size:
-        raise ValueError("theta is empty: there is no derivative to prove")
+    points, seed = whole_number("points", points), whole_number("seed", seed)
     names = names_of(value_and_grad, len(arguments))
-    data, seed = kinds(names, fixed), operator.index(seed)
+    data = kinds(names, fixed)
+    _check_data(names, arguments)
     asked = Asked(function, arguments, names, data, name, blocks, seed, Copies())
     try:
         try:
@@ -260,6 +260,13 @@ def prove(
     one_way = int((np.all(went, axis=0) | ~np.any(went, axis=0)).sum())
     several = len({way.tobytes() for way in paths})
     return with_fields(proof, paths=several, comparisons=most, one_way=one_way)
+
+
+def _check_data(names: list[str], arguments: tuple[Any, ...]) -> None:
+    """Raise ValueError for data whose numbers a proof would not see as they are."""
+    for name, value in zip(names, arguments, strict=True):
+        for path, leaf in leaves(value, name):
+            check_plain(path, leaf)
 
 
 def assert_proved(
@@ -420,8 +427,9 @@ def prove_same(
     """
     check_callable("first", first)
     check_callable("second", second)
-    seed = operator.index(seed)
+    seed = whole_number("seed", seed)
     names = names_of(first, len(arguments), before=0)
+    _check_data(names, arguments)
     given, of, copies = kinds(names, fixed), Tree.of(0.0, "value"), Copies()
 
     def values(data: tuple[Data, ...], field: Field) -> tuple[Exact, Exact]:

@@ -99,7 +99,14 @@ def learned_noise(f: Any, y: Any, t: Any) -> Any:
         # h itself for its softplus, or none, where a far target shows it
         *(
             (np.zeros(1), np.array([h]), np.array([y]), 0.5)
-            for h, y in ((10.05, 1e3), (15.05, 1e3), (20.05, 1e3), (-15.05, 1e4), (-25.0, 1e6))
+            for h, y in (
+                (10.05, 1e3),
+                (15.05, 1e3),
+                (20.05, 1e3),
+                (700.0, 1e3),
+                (-15.05, 1e4),
+                (-25.0, 1e6),
+            )
         ),
         (np.zeros(1), np.array([-45.0]), np.array([2e-8]), 1e-8),
     ],

@@ -28,7 +28,7 @@ def _log_mean_cases(*cases: Array) -> list[tuple[Array, Array]]:
     sizes={"S": 4},
     places=[
         (1e6 + np.array([[0.1], [-0.3], [0.7]]), 0.5),  # prices, whose squares cancel
-        (np.array([[1e-4], [-1e-4]]), 1e-4),
+        *((size * np.array([[1.0], [-1.0]]), size) for size in (1e-9, 1e-4)),
     ],
     wrong={
         "(len(f) - 1)": {
@@ -276,6 +276,7 @@ def one_row_more(m: Any, L: Any, phi: Any, y: Any, sigma: Any) -> Any:
         (1e-9, 1e-8, 1.0, 1e9, 5.0),
         (2e-5, 8e-5, 1.0, 1e5, 5.0),
         (0.25, 1 - 2.0**-30, 1.0, 4.0, 5.0),
+        (0.25, 0.5, 1e-10, 1.0, 2e-10),
     ],
     wrong={
         "r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))": {
@@ -331,6 +332,7 @@ def step_to_the_certificate(r: Any, R: Any, kl: Any, rows: Any, price: Any) -> A
     places=[  # hardly any left out, hardly any kept, a bias beside which squares cancel
         (np.full(2, 1e3), np.full(2, 1e3), 0.5, 2.0**-30, 0.5),
         (np.ones(2), np.ones(2), 0.5, 1 - 2.0**-30, 0.5),
+        (np.full(2, 1e-9), np.ones(2), 0.5, 0.5, 1e-9),
         (np.array([1.0, 2.0]), np.array([0.5, -1.0]), 1e6, 0.25, 0.5),
     ],
     wrong={
@@ -357,6 +359,9 @@ def step_to_the_certificate(r: Any, R: Any, kl: Any, rows: Any, price: Any) -> A
         },
         "epistemic + noise**2": {
             "epistemic + noise": "the noise is a standard deviation: square it.",
+            "(epistemic**0.5 + noise) ** 2": (
+                "standard deviations are added; of independent numbers the variances add up."
+            ),
             "epistemic": "the noise of y is missing: a band of f is drawn as a band of y.",
         },
     },

@@ -109,6 +109,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         model = LEARNERS[label](**parameters)
         vars(model).update({name: value for name, value in fitted.items() if name.endswith("_")})
-    except (KeyError, TypeError, AttributeError) as error:
+        model._need_whole()
+    except Exception as error:  # a changed part can upset whatever uses it
         raise CheckpointError(f"{os.fspath(path)} {damaged(error)}") from None
     return model

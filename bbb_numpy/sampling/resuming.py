@@ -11,7 +11,8 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -21,11 +22,12 @@ from ..model.log_joint import LogJoint
 from ..numeric.files import check_writable
 from ..numeric.layout import Array
 from ..numeric.named import names_in
+from ..numeric.reading import damaged
 from ..numeric.storing import CheckpointError, Format, read_state, write_state
-from ..numeric.validation import not_negative
+from ..numeric.validation import GENERATOR, not_negative, whole
 from . import mcmc
-from .chains import Run, Settings
-from .mcmc import Target
+from .chains import Run, Settings, go_on
+from .mcmc import Info, Target
 from .mcmc.states import evaluate
 
 __all__ = ["Checkpoint", "need_same_target", "warn"]
@@ -110,9 +112,11 @@ class Checkpoint:
         if not self.file.exists():
             return
         try:
-            self.stored = read_state(self.file, Stored, _format())
+            stored = read_state(self.file, Stored, _format())
         except CheckpointError as error:
             raise ValueError(f"checkpoint {error}") from None
+        with self._refused():
+            self.stored = Stored(dict(stored.settings), tuple(stored.runs))
         early, target = dict(self.settings), settings.target
         if isinstance(target, LogJoint) and self.stored.settings.get("x") != early["x"]:
             early["dtype"] = str(target.x.dtype)  # may be why
@@ -155,13 +159,49 @@ class Checkpoint:
         if self.stored is None:
             return None
         self._need_same(begin)
-        stored, runs = self.stored
+        self.settings, kernel = self.stored.settings, cast(Any, settings.kernel)
+        with self._refused():
+            runs = [
+                _with_kernel(run, lambda tuning: kernel.tuned(*tuning)) for run in self.stored.runs
+            ]
+            for run, part in zip(runs, np.array_split(start, len(runs)), strict=True):
+                _need_whole(run, settings, part)
         there = np.concatenate([run.state.log_density for run in runs])
         stand = np.concatenate([run.state.position for run in runs])
         owner = f"checkpoint {self.file} belongs to", "Name another folder"
         need_same_target(settings.target, stand, there, *owner)
-        self.settings, kernel = stored, cast(Any, settings.kernel)
-        return [_with_kernel(run, lambda tuning: kernel.tuned(*tuning)) for run in runs]
+        with self._refused():
+            for run in runs:
+                go_on(settings, run, 0.0)  # a step, of a copy
+        return runs
+
+    @contextmanager
+    def _refused(self) -> Iterator[None]:
+        """Name the file where what it holds cannot be gone on with."""
+        try:
+            yield
+        except Exception as error:  # a changed part can upset whatever uses it
+            raise ValueError(f"checkpoint {self.file} {damaged(error)}") from error
+
+
+def _need_whole(run: Run, settings: Settings, start: Array) -> None:
+    """Raise an error of its own unless a run has the shapes of one that began at `start` (S, D)."""
+    if type(run) is not Run or type(run.state) not in STATES.values():
+        raise TypeError("it holds no run of chains")
+    GENERATOR("rng", run.rng)
+    whole("steps", run.steps, 0)
+    whole("harmless", run.harmless, 0)
+    chains, size = start.shape
+    _need_shapes(run.state._asdict(), (chains,), size)
+    joined = run.joined()
+    drawn = {name: joined[name] for name in ("positions", "log_density", *Info._fields)}
+    _need_shapes(drawn, (settings.made(run), chains), size)
+
+
+def _need_shapes(arrays: dict[str, Array], rows: tuple[int, ...], size: int) -> None:
+    for name, array in arrays.items():
+        if array.dtype.kind not in "bif" or array.shape not in (rows, (*rows, size)):
+            raise ValueError(f"{name} has the shape {array.shape}, of {array.dtype}")
 
 
 def _with_kernel(run: Run, made: Callable[[Any], Any]) -> Run:

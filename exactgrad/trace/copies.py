@@ -28,7 +28,7 @@ import typing
 from abc import ABCMeta
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from itertools import chain
 from types import (
     CellType,
@@ -42,7 +42,7 @@ from types import (
     SimpleNamespace,
 )
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
@@ -52,6 +52,8 @@ from .makers import FIELD, STAND_INS, Vectorize, of_scipy
 
 __all__ = ["Copies"]
 
+COPIES: ContextVar[Copies | None] = ContextVar("copies", default=None)  # of the present call
+SHELLS: WeakKeyDictionary[type, tuple[type, dict[str, type], dict[str, type]]] = WeakKeyDictionary()
 OWN = __name__.rpartition(".trace.")[0]
 STDLIB = sysconfig.get_path("stdlib")
 NUMBERS = {bool, int, float, complex, str, bytes, NoneType, np.ndarray, np.float64, np.int64}
@@ -60,8 +62,8 @@ WRITTEN_IN_PYTHON = 1 << 9  # a flag of classes: made by a statement
 METACLASSES = (type, ABCMeta, type(typing.Protocol))
 BASES = (tuple, list, dict, threading.local)  # in C, of which objects can be copied
 READ_BY_TEXT = {"eval", "exec", "globals", "vars", "locals"}
-# Attributes of a class that its copy gets, or has to have, otherwise
-OF_CLASSES = {"__dict__", "__weakref__", "__slots__", "__init_subclass__", "_abc_impl"}
+OF_MODULES = ("__name__", "__file__", "__package__", "__spec__", "__loader__", "__doc__")
+OF_CLASSES = {"__dict__", "__weakref__", "_abc_impl"}  # which a class gets when it is made
 
 
 def _foreign(names: dict[str, Any]) -> bool:
@@ -76,7 +78,7 @@ class Names(dict[str, Any]):
     """The global names of a module as its copied functions see them, copied when they are read."""
 
     def __init__(self, copies: Copies, original: dict[str, Any]) -> None:
-        super().__init__((key, one) for key, one in original.items() if key.startswith("__"))
+        super().__init__((key, original[key]) for key in OF_MODULES if key in original)
         self.copies, self.original = copies, original
         self.written = set[str]()  # by ``global``
         self["__builtins__"] = copies.builtins
@@ -126,13 +128,66 @@ class Module(ModuleType):
         return dir(vars(self)["__copied__"][1])
 
 
+class Attribute:
+    """An attribute of the copy of a class: what is copied in the present call."""
+
+    def __init__(self, original: type, name: str) -> None:
+        self.original, self.name = ref(original), name
+
+    def found(self) -> Any:
+        """Return the copy; the attribute itself outside of calls."""
+        original, copies = self.original(), COPIES.get()
+        try:
+            value = vars(original)[self.name]
+        except (KeyError, TypeError):
+            raise AttributeError(self.name) from None
+        return value if copies is None else copies.of(value)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        found = self.found()
+        get = getattr(type(found), "__get__", None)
+        return found if get is None else get(found, instance, owner)
+
+
+class WrittenAttribute(Attribute):
+    """One that is asked before the attributes of an object, such as a property."""
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        self.found().__set__(instance, value)
+
+    def __delete__(self, instance: Any) -> None:
+        self.found().__delete__(instance)
+
+
+def _shape(cls: type) -> dict[str, type]:
+    return {key: type(one) for key, one in vars(cls).items()}
+
+
+def _shell(cls: type, bases: tuple[type, ...]) -> type:
+    """Return the copy of a class, which all calls share while the class has the same attributes."""
+    shell, *shapes = SHELLS.get(cls, (cls, {}, {}))
+    if shapes == [_shape(cls), _shape(shell)] and shell.__bases__ == bases:
+        return shell
+    names: dict[str, Any] = {}
+    for key, one in vars(cls).items():
+        if key.startswith("__") and type(one) in (str, tuple, NoneType):
+            names[key] = one
+        elif type(one) is not MemberDescriptorType and key not in OF_CLASSES:
+            names[key] = (WrittenAttribute if hasattr(one, "__set__") else Attribute)(cls, key)
+    if "__init_subclass__" in names:  # it has been called, for the original
+        names["__init_subclass__"] = classmethod(lambda cls, **options: None)
+    shell = type(cls)(cls.__name__, bases, names)
+    SHELLS[cls] = shell, _shape(cls), _shape(shell)
+    return shell
+
+
 class Copies:
     """The copies of what a function reaches, each made once."""
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[Any, Any]] = {}  # by identity: the original, and its copy
         self.originals: dict[int, Any] = {}  # by the identity of the copy
-        self.names: dict[int, Names] = {}
+        self.names: dict[int, Names | None] = {}  # None: of a module that stays as it is
         self.cells: list[tuple[CellType, CellType]] = []  # that may be assigned to
         self.unfilled: list[Callable[[], None]] = []
         self.builtins = {**vars(builtins), "__import__": self._imported}
@@ -142,6 +197,7 @@ class Copies:
 
         def called() -> Any:
             FIELD.set(field)
+            COPIES.set(self)
             try:
                 return copy(*given)
             finally:
@@ -159,8 +215,9 @@ class Copies:
 
     def write(self) -> None:
         """Write to the originals what a call has assigned to ``global`` and ``nonlocal`` names."""
-        for names in self.names.values():
-            names.write()
+        for names in filter(None, self.names.values()):
+            if names.written:
+                names.write()
         for original, copy in self.cells:
             try:
                 found, one = self.original(copy.cell_contents)
@@ -214,26 +271,28 @@ class Copies:
     # --- functions
 
     def _function(self, function: FunctionType) -> Any:
-        names, closure = function.__globals__, function.__closure__
-        foreign = _foreign(names)
-        if type(names) is Names or (foreign and (not closure or names["__name__"] == "numpy")):
+        original, closure = function.__globals__, function.__closure__
+        if id(original) not in self.names:
+            made = None if _foreign(original) else Names(self, original)
+            self.names[id(original)] = made
+        names = self.names[id(original)]
+        if type(original) is Names or (names is None and not closure):
             return function
-        if not foreign:
-            if id(names) not in self.names:
-                self.names[id(names)] = Names(self, names)
-            names = self.names[id(names)]
         cells = tuple(map(self._cell, closure)) if closure else None
-        copy = FunctionType(function.__code__, names, function.__name__, None, cells)
+        given = original if names is None else names
+        copy = FunctionType(function.__code__, given, function.__name__, None, cells)
         self._is(function, copy)
 
         def fill() -> None:
-            if type(names) is Names:
+            if names is not None:
                 names.prepare(function.__code__)
-            copy.__defaults__ = self._of(function.__defaults__)
-            copy.__kwdefaults__ = self._of(function.__kwdefaults__)
+            if function.__defaults__:
+                copy.__defaults__ = self._of(function.__defaults__)
+            if function.__kwdefaults__:
+                copy.__kwdefaults__ = self._of(function.__kwdefaults__)
             copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
-            copy.__doc__ = function.__doc__
-            vars(copy).update({key: self._of(one) for key, one in vars(function).items()})
+            for key, one in vars(function).items():
+                setattr(copy, key, self._of(one))
 
         self.unfilled.append(fill)
         return copy
@@ -326,26 +385,10 @@ class Copies:
     def _class(self, cls: type) -> Any:
         python = all(c in (object, *BASES) or c.__flags__ & WRITTEN_IN_PYTHON for c in cls.__mro__)
         special = issubclass(cls, BaseException) or hasattr(cls, "__del__")
-        module = sys.modules.get(cls.__module__)
-        names = {"__name__": cls.__module__, "__file__": getattr(module, "__file__", None)}
-        if not python or special or type(cls) not in METACLASSES or _foreign(names):
+        module = vars(sys.modules.get(cls.__module__, ModuleType(cls.__module__)))
+        if not python or special or type(cls) not in METACLASSES or _foreign(module):
             return cls
-        bases = tuple(map(self._of, cls.__bases__))
-        own = vars(cls)
-        made = {key: own[key] for key in ("__slots__", "__orig_bases__") if key in own}
-        if "__init_subclass__" in own:  # it has been called, for the original
-            made["__init_subclass__"] = classmethod(lambda cls, **options: None)
-        text = {"__module__": cls.__module__, "__qualname__": cls.__qualname__}
-        copy = type(cls)(cls.__name__, bases, made | text)
-        self._is(cls, copy)
-
-        def fill() -> None:
-            for key, one in own.items():
-                if key not in OF_CLASSES and type(one) is not MemberDescriptorType:
-                    type.__setattr__(copy, key, self._of(one))
-
-        self.unfilled.append(fill)
-        return copy
+        return self._is(cls, _shell(cls, tuple(map(self._of, cls.__bases__))))
 
     def _object(self, value: Any) -> Any:
         kind = type(value)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import check_callable
 from .arrays import FUNCTIONS, UFUNCS, Exact, compared, dual, lift, lifted, select, sloped
 
 __all__ = ["SPECIAL", "exp", "function", "gamma", "log", "sqrt"]
@@ -110,6 +111,11 @@ def function(
     floats : callable, optional
         The function of floats; by default that of `scipy.special`, or of NumPy.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"name must be text, as the ufunc's __name__; got {name!r}")
+    check_callable("derivative", derivative)
+    if floats is not None:
+        check_callable("floats", floats)
     UFUNCS[name] = SPECIAL[name] = opaque(name, lambda x, _: derivative(x), None, floats)
 
 

@@ -7,11 +7,15 @@ this process says lets it pass: the numbers are asked for, and compared where no
 import json
 import os
 
+import numpy as np
 import pytest
 
+from bbb_course import judge
+from bbb_course.alone import decode, encode
+from bbb_course.judging import right_in_floats
 from bbb_course.keys import find
 from bbb_course.processes import Ended
-from bbb_course.sandbox import _verdict_of, grade_files
+from bbb_course.sandbox import _answer_of, _told, _verdict_of, grade_files
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="descriptors of POSIX")
 FORGED = {
@@ -133,3 +137,93 @@ def test_a_verdict_obeys_no_terminal():
     line = json.dumps({**FORGED, "headline": "\x1b[2J", "cases": {"\x07": {"a\r": "\x1b"}}})
     assert "\x1b" not in str(_verdict_of(find("softplus"), line.encode()))
     assert "\r" not in str(_verdict_of(find("softplus"), line.encode()))
+
+
+class Scripted:
+    """A process that says what is written here."""
+
+    def __init__(self, *messages):
+        self.lines = [json.dumps(message).encode() for message in messages]
+        self.told = []
+
+    def send(self, line):
+        self.told.append(json.loads(line))
+
+    def receive(self):
+        return self.lines.pop(0)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, "nan", 10**400, [], [[1], [2, 3]], {"pairs": []}, {"tuple": [1]}, [1, 2, 3],
+        {"dtype": "<f8", "shape": [0, 10**15], "data": ""}, encode(np.zeros(3, complex)),
+    ],
+)  # fmt: skip
+def test_whatever_an_answer_returns_is_not_right(value):
+    answer = _answer_of(Scripted({"callable": True}, *[{"returned": value}] * 3))
+    assert not right_in_floats(find("softplus"), answer)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        [], 3, {}, {"returned": {}}, {"returned": {"function": 0}}, {"returned": {"pairs": 3}},
+        {"returned": {"pairs": [[{"pairs": []}, 1]]}},
+        {"returned": {"dtype": "O", "shape": [], "data": ""}},
+        {"returned": {"dtype": "<f8", "shape": [10**15], "data": ""}},
+        {"returned": {"dtype": "<f3", "shape": [0], "data": ""}},
+        {"returned": {"dtype": 3, "shape": [0], "data": 3}},
+    ],
+)  # fmt: skip
+def test_what_is_no_message_is_said_to_be_none(message):
+    answer = _answer_of(Scripted({"callable": True}, message))
+    with pytest.raises(Ended, match="writes what is no message"):
+        answer(np.zeros(3))
+
+
+def test_a_function_of_the_grader_takes_few_numbers_and_says_what_it_did_not_like():
+    """It runs in the grader, where a column of 10,000 could become a square of 10^8."""
+    calls = [
+        {"call": index, "arguments": encode(arguments)}
+        for index, arguments in [
+            (0, (np.zeros((5000, 1)),)),
+            (1, ()),
+            ("a", ()),
+            (0, (1, 2)),
+            (0, 3),
+        ]
+    ]
+    right = {"call": 0, "arguments": encode((np.arange(3.0),))}
+    process = Scripted({"callable": True}, *calls, right, {"returned": 1.5})
+    assert _answer_of(process)(lambda x: 2 * x) == 1.5
+    *errors, returned = process.told[1:]
+    assert errors[0] == {"raised": "ValueError: it is called with more than 4096 numbers"}
+    assert [set(error) for error in errors] == [{"raised"}] * 5
+    assert decode(returned["returned"]).tolist() == [0, 2, 4]
+
+
+def test_messages_keep_every_bit():
+    array = np.array([[0.1, np.nan, -0.0], [np.inf, 5e-324, 1 / 3]])
+    sent = (array, array[0, 0], 3, 1 + 2j, {"a": {"b"}}, None, True, "\N{SNOWMAN}", array > 0)
+    back = decode(json.loads(json.dumps(encode(sent))))
+    assert isinstance(back, tuple)
+    assert back[0].tobytes() == array.tobytes()
+    assert back[1:8] == (0.1, 3, 1 + 2j, {"a": ["b"]}, None, True, "\N{SNOWMAN}")
+    assert back[8].dtype == bool
+
+
+def test_a_verdict_on_what_cannot_be_judged_is_one_line():
+    def verdict_of():
+        raise OverflowError("int too large to convert to float")
+
+    verdict = _told("softplus", verdict_of)
+    assert (verdict.passed, verdict.verdict) == (False, "stopped")
+    assert verdict.headline.startswith("grading it failed: OverflowError")
+
+
+def test_what_an_error_says_is_cut():
+    def softplus(rho):
+        raise ValueError("x" * 10**6)
+
+    assert len(judge("softplus", softplus).headline) < 1000

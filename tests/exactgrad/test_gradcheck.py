@@ -255,15 +255,6 @@ def returning(value, grad):
             "not complex-safe.*method='central'",
         ),
         (SQUARE, {"method": "forward"}, ValueError, r"\['central', 'complex'\]; got 'forward'"),
-        *(
-            (SQUARE, {"bar": bar}, ValueError, "bar must be a number > 0 and finite; got ")
-            for bar in (-1, 0, np.nan, np.inf, True, "1e-6", np.ones(2))
-        ),
-        *(
-            (SQUARE, {"most": most}, ValueError, "most must be a whole number >= 1, or None; got ")
-            for most in (-1, 0, 1.5, np.nan, True, "3")
-        ),
-        (SQUARE, {"gates": 3}, TypeError, "gates must be a function; got 3"),
         (SQUARE, {"blocks": {"a": 5}}, ValueError, "slices of theta, 3 numbers; got 'a': 5"),
         (SQUARE, {"blocks": {"a": slice(0, 9)}}, ValueError, "blocks must map names to slices"),
     ],

@@ -285,6 +285,17 @@ def test_a_file_that_says_something_else_is_refused(path, change, message):
     assert str(caught.value).startswith(str(path))
 
 
+@pytest.mark.parametrize("name", ["x_mean_", "x_scale_", "y_mean_", "y_scale_", "training_.theta"])
+@pytest.mark.parametrize("array", [np.zeros(0), np.full(3, np.nan), np.array(["x"])])
+def test_arrays_with_which_nothing_can_be_predicted_are_refused(path, name, array):
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **{**arrays, f"fitted.{name}": array})
+    with pytest.raises(CheckpointError, match=r"is damaged or not ours: ") as caught:
+        load(path)
+    assert str(caught.value).startswith(str(path))
+
+
 @pytest.mark.parametrize(
     "write",
     [

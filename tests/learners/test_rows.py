@@ -141,6 +141,17 @@ def test_every_row_keeps_its_own_weight_when_rows_are_held_out_at_random(held_ou
     assert sorted(both) == weights.tolist()
 
 
+@pytest.mark.parametrize(
+    ("fraction", "rows"), [(0.0, 0), (0.01, 1), (0.1, 2), (0.25, 3), (0.9, 11)]
+)
+def test_a_share_of_the_rows_is_held_out_and_a_part_of_a_row_counts_as_one(fraction, rows):
+    x = np.arange(12.0)[:, None]
+    rng = np.random.default_rng(0)
+    data = prepared(Rows(x, x, None), fraction, rng, False, False, np.float64)
+    assert len(data.training.x) == 12 - rows
+    assert (0 if data.held_out is None else len(data.held_out.x)) == rows
+
+
 def collinear(rows=60, spread=0.01):
     """Inputs of which the third is nearly the sum of the others, and a fourth says no more."""
     x = np.random.default_rng(2).standard_normal((rows, 2))

@@ -240,6 +240,15 @@ def test_the_weight_of_a_class_is_that_of_its_rows(given):
         assert np.array_equal(both.theta_, classifier().fit(x, y, v * rows).theta_)
 
 
+def test_balanced_classes_that_occur_share_the_weight_of_the_rows_equally():
+    x, y = data("class")
+    occurs = y != "perhaps"
+    balanced = classifier(class_weight="balanced").fit(x, y, sample_weight=occurs * 1.0)
+    share = occurs.sum() / 2 / np.array([(y == one).sum() for one in ("no", "yes")])
+    by_hand = classifier().fit(x, y, sample_weight=occurs * np.where(y == "no", *share))
+    assert np.allclose(balanced.theta_, by_hand.theta_, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
