@@ -359,6 +359,9 @@ def step_to_the_certificate(r: Any, R: Any, kl: Any, rows: Any, price: Any) -> A
         },
         "epistemic + noise**2": {
             "epistemic + noise": "the noise is a standard deviation: square it.",
+            "(epistemic**0.5 + noise) ** 2": (
+                "standard deviations are added; of independent numbers the variances add up."
+            ),
             "epistemic": "the noise of y is missing: a band of f is drawn as a band of y.",
         },
     },

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from inspect import cleandoc
+from math import isnan
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -261,12 +262,9 @@ class Learner(Fitted):
             history = []
         elif isinstance(plan.parts["inference"], Laplace):
             recipe = replace(plan.recipe(rows, anew=True, stops=False), samples=1)
-            asked = fitted["estimator_"], data.training, recipe, fitted["rng_"], self.progress
-            state, evidence = fit_laplace(*asked, int(self.verbose))
-            v = data.training.sample_weight
-            units = (rows if v is None else float(v.sum())) * np.log(fitted["y_scale_"]).sum()
-            found = {"training_": state, "log_evidence_": float(evidence - units)}
-            self._take_over({**fitted, **found})
+            state = self._approximate(fitted, data.training, recipe)
+            if state.stopped == "interrupted":
+                return self
             history = state.history[-max(1, recipe.epochs // 2) :]  # at the last scales
         else:
             recipe = plan.recipe(rows, anew=not goes_on, stops=True)
@@ -392,6 +390,32 @@ class Learner(Fitted):
             warnings.warn(
                 f"Training interrupted by user after {done} of {recipe.epochs} epochs; "
                 "the model holds the state after the last finished epoch",
+                UserWarning,
+                stacklevel=3,
+            )
+        return state
+
+    def _approximate(self, fitted: dict[str, Any], rows: Rows, recipe: Recipe) -> Training:
+        """Approximate the posterior around its mode; keep the state and return it, or warn."""
+        asked = fitted["estimator_"], rows, recipe, fitted["rng_"], self.progress
+        state, evidence = fit_laplace(*asked, int(self.verbose))
+        count = len(rows.x) if rows.sample_weight is None else float(rows.sample_weight.sum())
+        found = {**fitted, "training_": state}
+        if not isnan(evidence):
+            units = count * np.log(fitted["y_scale_"]).sum()
+            found["log_evidence_"] = float(evidence - units)
+        if state.history or "estimator_" not in self.__dict__:
+            self._take_over(found)
+        if state.stopped == "interrupted":
+            last = "the posterior of the last whole round"
+            if isnan(evidence):
+                last = (
+                    "the MAP estimate after the last finished epoch, without a posterior around it "
+                    "and with the first scales of prior and noise"
+                )
+            warnings.warn(
+                f"Training interrupted by user after {len(state.history)} epochs; the model holds "
+                f"{last}",
                 UserWarning,
                 stacklevel=3,
             )

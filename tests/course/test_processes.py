@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -94,13 +95,30 @@ def test_a_flood_of_prints_is_called_so():
     assert last[0] == "a line of its own"
 
 
+def stop_when_it_has_printed(process):
+    """Do what the timer does, as soon as something was printed; return the thread that does it."""
+
+    def stop():
+        while not process.last_lines:
+            time.sleep(0.01)
+        process._stop_late()
+
+    thread = Thread(target=stop)
+    thread.start()
+    return thread
+
+
 def test_who_prints_until_its_time_is_out_is_told_how_much(monkeypatch):
     monkeypatch.setattr(processes, "SPARE_S", 0.0)
     monkeypatch.setattr(processes, "MUCH_PRINTED", 100)
     text = f"import sys\nsys.stderr.write('x' * 1234 + '\\n')\nsys.stderr.flush()\n{FOR_EVER}"
-    why, last = reason(text, 0.4)
-    assert why.startswith("it took more than 0.4 s and printed 1,235 bytes meanwhile")
-    assert last == ("x" * processes.WIDTH,)
+    with program(text) as process:
+        thread = stop_when_it_has_printed(process)
+        says = "it took more than 20 s and printed 1,235 bytes meanwhile"
+        with pytest.raises(Ended, match=says):
+            process.receive()
+        thread.join()
+    assert process.last_lines == ("x" * processes.WIDTH,)
     assert reason(FOR_EVER, 0.1) == ("it took more than 0.1 s: an endless loop?", ())
 
 
@@ -126,7 +144,6 @@ def test_a_program_inherits_three_descriptors_and_no_more():
     "text",
     [
         CHILD.format("env={}") + FOR_EVER,
-        CHILD.format("env={}"),  # ends before its child
         "import os; os.kill(os.getppid(), 9)\n" + CHILD.format("env=None") + FOR_EVER,
         ORPHAN + FOR_EVER,
         "import os; os.kill(os.getppid(), 9)\n" + ORPHAN,
@@ -154,14 +171,25 @@ ESCAPED = (
 
 
 @LINUX
-def test_the_grader_does_not_wait_for_what_escaped(monkeypatch):
-    monkeypatch.setattr(processes, "SPARE_S", 0.0)
-    began = time.monotonic()
-    with program(ESCAPED + FOR_EVER, 1.0) as process:
-        process.send(bytes(10**6))  # which nobody reads
-        with pytest.raises(Ended, match="it took more than 1 s"):
+def test_what_it_left_behind_ends_when_it_has_ended():
+    """Its parent is the guard then: it has neither the session nor the mark of the program."""
+    with program(CHILD.format("env={}, stdout=subprocess.DEVNULL")) as process:
+        pid = int(process.receive())
+        with pytest.raises(Ended):
             process.receive()
-    assert time.monotonic() - began < 10
+        assert has_ended_soon(pid)
+
+
+@LINUX
+def test_the_grader_does_not_wait_for_what_escaped():
+    began = time.monotonic()
+    with program(ESCAPED + FOR_EVER) as process:
+        thread = stop_when_it_has_printed(process)
+        process.send(bytes(10**6))  # which nobody reads
+        with pytest.raises(Ended, match="it took more than 20 s"):
+            process.receive()
+        thread.join()
+    assert time.monotonic() - began < 15
     escaped = int(process.last_lines[0])
     assert is_alive(escaped)  # as the page says
     os.kill(escaped, signal.SIGKILL)

@@ -553,7 +553,24 @@ def test_laplace_is_not_trained_further_and_gives_way_to_other_fits(approximated
     assert model.theta_.tobytes() == regressor("map", epochs=150).fit(X, Y).theta_.tobytes()
 
 
-def test_ctrl_c_leaves_the_fit_before_laplace(monkeypatch):
+def test_ctrl_c_in_laplace_keeps_the_map_estimate_and_warns(monkeypatch, tmp_path):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bbb_numpy.training.laplace.spectrum", interrupted)
+    model = regressor("laplace", epochs=20)
+    with pytest.warns(UserWarning, match="after 20 epochs; the model holds the MAP estimate after"):
+        model.fit(X, Y)
+    assert not hasattr(model, "log_evidence_")
+    assert model.training_.stopped == "interrupted"
+    found = model.predict_distribution(X)
+    assert np.std(found.mean) > 0.0
+    np.testing.assert_array_equal(found.epistemic, 0.0)
+    save(model, tmp_path / "m")
+    np.testing.assert_array_equal(load(tmp_path / "m").predict(X), found.mean)
+
+
+def test_ctrl_c_before_the_first_epoch_of_laplace_keeps_the_fit_before(monkeypatch):
     model = regressor("map").fit(X, Y)
     before = model.predict(X)
 
@@ -561,7 +578,7 @@ def test_ctrl_c_leaves_the_fit_before_laplace(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("bbb_numpy.training.laplace.Mode.fill_gradient", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.warns(UserWarning, match="interrupted by user after 0 epochs"):
         model.set_params(inference="laplace").fit(X, Y)
     np.testing.assert_array_equal(model.predict(X), before)
 
