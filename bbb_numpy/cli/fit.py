@@ -97,9 +97,12 @@ def _print_fit(args: argparse.Namespace, model: Any, inputs: DataFrame, problem:
     y, draws = problem.y, getattr(model, "draws_", None)
     if draws:
         print(f"posterior          {draws.summary()}")
-        for one in _convergence(draws):
-            if one.name.startswith("E[y|x]"):
-                line("R-hat of means", one.r_hat, f"(the largest; wanted is < {GOOD:g})")
+        try:
+            for one in _convergence(draws):
+                if one.name.startswith("E[y|x]"):
+                    line("R-hat of means", one.r_hat, f"(the largest; wanted is < {GOOD:g})")
+        except (ImportError, ValueError) as error:
+            print(f"R-hat of means     not measured: {error}")
     else:
         elbo = getattr(model.estimator_, "objective", None) == FreeEnergy()
         cost = "free energy" if elbo else f"{args.objective or args.inference} (minimised)"
@@ -118,13 +121,10 @@ def _print_fit(args: argparse.Namespace, model: Any, inputs: DataFrame, problem:
 
 
 def _convergence(draws: Any) -> Sequence[Any]:
-    """Return what `convergence` says of predictions; nothing without ArviZ, or of too few draws."""
-    with warnings.catch_warnings():  # of short runs, about which R-hat says enough
+    """Return what `convergence` says of predictions, of short runs without its warnings."""
+    with warnings.catch_warnings():  # R-hat says enough
         warnings.simplefilter("ignore")
-        try:
-            return convergence(draws, weights=False).lines
-        except (ImportError, ValueError):
-            return ()
+        return convergence(draws, weights=False).lines
 
 
 def predict(args: argparse.Namespace) -> int:
