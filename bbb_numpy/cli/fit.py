@@ -29,7 +29,7 @@ from .problem import (
     read_problem,
     with_numbers,
 )
-from .tables import TableError
+from .tables import TableError, csv_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -162,7 +162,7 @@ def predict(args: argparse.Namespace) -> int:
             )
     found = predicted(model, inputs)
     made = type(table)(found, rows.index).astype(object)  # a whole number beside a gap stays one
-    text = kept.join(made).to_csv(index=False, lineterminator="\n")
+    text = csv_text(kept.join(made))
     if args.output == "-":
         print(text, end="", flush=True)
     else:

@@ -191,7 +191,7 @@ def test_noise_that_is_given_too_small_is_seen_by_its_intervals(given):
     assert share < 0.7
     assert f"the 90 % intervals hold {100 * model.fit_report_.held:.0f} % of the train" in message
     assert f"learn it, as likelihood='{GIVEN[given]}'" in message
-    learned = regressor(likelihood=GIVEN[given], epochs=300)
+    learned = regressor(likelihood=GIVEN[given])
     assert said(learned, X, TAILS) == []
     low, high = learned.predict_interval(X, 0.9).T
     assert np.mean((low <= TAILS) & (high >= TAILS)) > 0.85
