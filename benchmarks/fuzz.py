@@ -6,8 +6,9 @@
 A hostile argument may be refused, by an error of the kinds that are documented. A defect is any
 other exception (Hypothesis prints the shortest call), a hang, a crash, a warning of NumPy's out of
 the package, a learner that a failed call has changed; of a setting in another type, that a part
-stores or computes something else; of a proof, that anything in the process is another; of a file, that it is read as what it is not;
-of a killed process, that anything finished is lost. Any defect makes the exit status 1.
+stores or computes something else; of a proof, that anything in the process is another object
+afterwards; of a file, that it is read as what it is not; of a killed process, that anything
+finished is lost. Any defect makes the exit status 1.
 """
 
 from __future__ import annotations
