@@ -169,11 +169,11 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
     cases = {}
     for name in unknown:
         i = exercise.returns.index(name)
-        place = [elsewhere[i].arguments] if i in elsewhere else []
-        cases[name] = _smallest(exercise, answer, i, place)
         says = _in_common(exercise, answer, i)
         if says:
             findings.append(Finding(name, says))
+        place = [elsewhere[i].arguments] if i in elsewhere else []
+        cases[name] = _smallest(exercise, answer, i, place)  # last: what it prints there is shown
     for name in [name for name, case in cases.items() if not case]:  # floats do not see it
         findings.append(Finding(name, found[exercise.returns.index(name)].reason))
         del cases[name]
