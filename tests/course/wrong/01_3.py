@@ -75,7 +75,7 @@ def evidence_of_one_datum(y, x, prior, noise):
 
 def evidence_of_one_datum(y, x, prior, noise):
     v = np.float32(x) ** 2 * np.float32(prior) ** 2 + np.float32(noise) ** 2
-    return -np.float32(y) ** 2 / (2 * v) - np.log(2 * np.pi * v) / 2
+    return -(np.float32(y) ** 2) / (2 * v) - np.log(2 * np.pi * v) / 2
 
 
 # --- right: likelihood times prior over posterior, at w = 0
