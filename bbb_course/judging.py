@@ -15,6 +15,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from enum import Enum
 from functools import partial
 from types import FrameType
 from typing import Any, NamedTuple
@@ -53,6 +54,14 @@ class Place(NamedTuple):
 
     where: str
     arguments: tuple[Any, ...]
+
+
+class Failure(Enum):
+    """How an answer is wrong in a case, the most telling first."""
+
+    NUMBER = "other numbers"
+    NOT_FINITE = "nan or inf among its numbers"
+    SHAPE = "it raises, or has another shape"
 
 
 def judge(name: str, answer: Any) -> Verdict:
@@ -441,17 +450,15 @@ def _smallest(
     """Return the smallest case in which a block of the answer is wrong, with numbers.
 
     The fewest samples, rows and units, and the simplest numbers; then one of `places`, at which
-    it is known to be wrong, with simpler numbers; {} if floats see none.
+    it is known to be wrong, with simpler numbers, then those of the proofs; {} if floats see none.
+    Wrong numbers say more than nan, and nan says more than another shape.
     """
-    for shapes in (False, True):  # wrong numbers say more than another shape
-        for arguments in itertools.chain(_small_cases(exercise), places):
-            if _fails(exercise, answer, arguments, block, shapes):
-                simple = _simpler(exercise, answer, arguments, block, shapes)
-                return _fails(exercise, answer, simple, block, shapes)
-    for seed in (*CASES, *PATHS):
-        case = _fails(exercise, answer, exercise.draw(seed), block)
-        if case:
-            return case
+    drawn = [exercise.draw(seed) for seed in (*CASES, *PATHS)]
+    for failure in Failure:
+        for arguments in itertools.chain(_small_cases(exercise), places, drawn):
+            if _fails(exercise, answer, arguments, block, failure):
+                simple = _simpler(exercise, answer, arguments, block, failure)
+                return _fails(exercise, answer, simple, block, failure)
     return {}
 
 
@@ -468,7 +475,7 @@ def _small_cases(exercise: Formula) -> Iterator[tuple[Any, ...]]:
 
 
 def _simpler(
-    exercise: Formula, answer: Answer, arguments: tuple[Any, ...], block: int, shapes: bool
+    exercise: Formula, answer: Answer, arguments: tuple[Any, ...], block: int, failure: Failure
 ) -> tuple[Any, ...]:
     """Return arguments that fail as well, with as many zeros and ones as there can be."""
     best = list(arguments)
@@ -480,7 +487,7 @@ def _simpler(
                 continue  # it is as simple as can be
             now[index] = simple
             tried = [*best[:i], now if one.shape else now.item(), *best[i + 1 :]]
-            if _fails(exercise, answer, tuple(tried), block, shapes):
+            if _fails(exercise, answer, tuple(tried), block, failure):
                 best = tried
     return tuple(best)
 
@@ -490,12 +497,9 @@ def _fails(
     answer: Answer,
     arguments: tuple[Any, ...],
     block: int,
-    shapes: bool = True,
+    failure: Failure,
 ) -> dict[str, Any]:
-    """Return the case with numbers if the answer is wrong there, else {}.
-
-    With `shapes` a case in which it raises, or has another shape, is one as well.
-    """
+    """Return the case with numbers if the answer is wrong there in this way, else {}."""
     right = _right_numbers(exercise, arguments)
     if right is None:
         return {}
@@ -503,14 +507,15 @@ def _fails(
     try:
         ours = _run(exercise, answer, arguments)
     except (Unusable, NotImplementedError) as error:
-        return {**shown, "yours": str(error)} if shapes else {}
+        return {**shown, "yours": str(error)} if failure is Failure.SHAPE else {}
     name, found, expected = exercise.returns[block], ours[block], right[block]
     if np.shape(found) != np.shape(expected):
         case = {f"your {name}": found, f"right {name}": expected}
         said = {whose: f"of shape {np.shape(value)}" for whose, value in case.items()}
-        return {**shown, **said} if shapes else {}
+        return {**shown, **said} if failure is Failure.SHAPE else {}
     mine, theirs = np.asarray(found, float), np.asarray(expected, float)
-    if _agree(mine, theirs):
+    wanted = Failure.NUMBER if np.isfinite(mine).all() else Failure.NOT_FINITE
+    if failure is not wanted or _agree(mine, theirs):
         return {}
     return {**shown, **_both(name, mine, theirs)}
 

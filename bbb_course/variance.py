@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -27,6 +28,10 @@ PLACES = (
     (MU, RHO, 3000),
     (np.array([4.0, 3.0]), np.array([-1.0, -1.5]), 600),
     (np.array([-1.0, 1.0]), np.array([1.5, 2.0]), 600),
+)
+OWN_SAMPLE = (
+    f"so does a baseline that sees its own sample, by 1/{SAMPLES} of what it is subtracted from: "
+    "take the mean of the other samples"
 )
 NORMAL_MOMENTS = (1.0, 0.0, 1.0, 0.0, 3.0)  # E[eps^k]
 
@@ -95,6 +100,8 @@ class Estimator(Exercise):
         bias, block, says = max(biases)
         findings = []
         if bias > STANDARD_ERRORS:
+            if _sees_its_own_sample(estimates, noise):
+                says += f"; {OWN_SAMPLE}"
             findings.append(Finding(block, says))
         if not ratio <= ENOUGH:
             says = f"it is {ratio:.2f} of the report's; {ENOUGH} is enough"
@@ -143,9 +150,7 @@ def _estimates(answer: Any) -> tuple[list[Array], list[Array]]:
 def _bias(mu: Array, rho: Array, estimates: Array, noise: Array) -> tuple[float, str, str]:
     """Return the largest bias in standard errors, of which block, and what to say of it."""
     exact = right_mean(mu, rho)
-    mean, error = mean_and_error(estimates, noise)
-    error = np.maximum(error, LEAST_ERROR * np.max(np.abs(exact)))
-    bias = np.nan_to_num(np.abs(mean - exact) / error, nan=np.inf)
+    mean, bias = _mean_and_bias(exact, estimates, noise)
     worst = int(np.argmax(bias))
     block = f"{('d_mu', 'd_rho')[worst // mu.size]}[{worst % mu.size}]"
     says = (
@@ -153,3 +158,29 @@ def _bias(mu: Array, rho: Array, estimates: Array, noise: Array) -> tuple[float,
         f"and rho = {rho.tolist()}: it is biased, by {bias[worst]:.1f} standard errors"
     )
     return float(bias[worst]), block, says
+
+
+def _mean_and_bias(expected: Array, estimates: Array, noise: Array) -> tuple[Array, Array]:
+    """Return the mean of estimates, and how far it is from the expected one in standard errors."""
+    mean, error = mean_and_error(estimates, noise)
+    error = np.maximum(error, LEAST_ERROR * np.max(np.abs(expected)))
+    return mean, np.nan_to_num(np.abs(mean - expected) / error, nan=np.inf)
+
+
+def _sees_its_own_sample(estimates: Sequence[Array], noise: Sequence[Array]) -> bool:
+    """Tell whether the means are those of a baseline over all samples, in the slope for rho.
+
+    It is subtracted from the slope for w alone, or from that with log q's path in it.
+    """
+    for has_path in (False, True):
+        biases = []
+        for (mu, rho, _), some, eps in zip(PLACES, estimates, noise, strict=True):
+            expected = right_mean(mu, rho)
+            entropy = 1 / np.logaddexp(0, rho) / (1 + np.exp(-rho))
+            outside = 0.0 if has_path else entropy
+            slope_for_rho = expected[mu.size :]
+            expected[mu.size :] = (1 - 1 / SAMPLES) * (slope_for_rho + outside) - outside
+            biases.append(np.max(_mean_and_bias(expected, some, eps)[1]))
+        if max(biases) <= STANDARD_ERRORS:
+            return True
+    return False

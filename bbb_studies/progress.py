@@ -1,5 +1,7 @@
-"""How far a long computation is: its parts are counted on one bar."""
+"""How far a long computation is: its parts are counted on one bar, or in lines of a log."""
 
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -21,12 +23,31 @@ def steps(total: float, progress: bool | None = None) -> Iterator[Done]:
     """Show how much of `total` work is done, and the time left, on stderr.
 
     Yields what is to be called with the work of each part after it. ``progress=None`` shows the
-    bar only to a person.
+    bar only to a person; True writes a line at every tenth where stderr is no terminal.
     """
+    if progress and sys.stderr is not None and not sys.stderr.isatty():
+        yield _log_tenths(total)
+        return
     hidden = None if progress is None else not progress
     layout = "{percentage:3.0f}% |{bar}| {elapsed}, {remaining} left"
     with tqdm(total=total, bar_format=layout, disable=hidden, leave=False) as bar:
         yield bar.update
+
+
+def _log_tenths(total: float) -> Done:
+    """Return what is told of work, and writes a line on stderr for each tenth of `total`."""
+    start, finished, printed = time.monotonic(), 0.0, 0
+
+    def update(work: float) -> None:
+        nonlocal finished, printed
+        finished += work
+        tenths = int(10 * finished / total + 1e-9)
+        if tenths > printed:
+            printed = tenths
+            minutes, seconds = divmod(round(time.monotonic() - start), 60)
+            print(f"{10 * tenths} % after {minutes}:{seconds:02}", file=sys.stderr, flush=True)
+
+    return update
 
 
 def counted(parts: Iterable[T], done: Done, work: float = 1) -> Iterator[T]:

@@ -19,8 +19,14 @@ TABLE = ROOT / "tests" / "budgets.toml"
 SECONDS = ROOT / ".pytest_cache" / "v" / "seconds" / "folders"  # of the last whole run
 # These have a row for each of their folders, and one for the modules that are in none of them
 DIVIDED = ("bbb_numpy", "tests")
-# what readers see of the book
-FREE = (("exercises",), ("figures",), ("notebooks",), ("bbb_course", "solutions"))
+# what is read: the book's, and right and wrong answers to its exercises
+FREE = (
+    ("exercises",),
+    ("figures",),
+    ("notebooks",),
+    ("bbb_course", "solutions"),
+    ("tests", "course", "wrong"),
+)
 SPARE = 1.03  # of statements, for small changes
 A_PART = 50  # and for a part, as the guides of CONTRIBUTING.md add one
 SPARE_SECONDS = 2.0  # machines differ

@@ -130,6 +130,10 @@ def gradient_of_the_upper_bound(log_weights: Any, eps: Any, sigma: Any) -> Any:
         },
         "share**2 @ (path * eps)": {
             "share @ (path * eps)": "the weights are not squared: this is biased (D26).",
+            "(share**2 @ path) * np.mean(eps, axis=0)": (
+                "eps is averaged before the product: the sum over samples of path times eps is "
+                "not the product of a sum and a mean."
+            ),
             "share**2 @ path": "eps is missing: w moves with sigma by eps.",
         },
         "path = d_w - eps / sigma": {

@@ -61,6 +61,10 @@ def weights_that_hang_together(mu: Any, C: Any, eps: Any) -> Any:
         "d_w.T @ eps / len(eps)": {
             "eps.T @ d_w / len(eps)": "it is transposed: row i belongs to w_i, column j to eps_j.",
             "d_w.T @ eps": "the mean over samples is a sum here.",
+            "np.outer(np.mean(d_w, axis=0), np.mean(eps, axis=0))": (
+                "d_w and eps are averaged before the product: the mean of products is not the "
+                "product of means."
+            ),
         },
         "np.diag(outer) - 1 / diagonal": {
             "np.diag(outer)": "the entropy's slope -1 / C_kk is missing (M4).",

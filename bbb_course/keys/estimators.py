@@ -12,6 +12,14 @@ from ..variance import Estimator
 REVERSED = (
     "this is the KL from the prior to q; asked for is that from q to the prior, E_q[log(q / P)]."
 )
+OWN_SAMPLE = (
+    "the mean of h is subtracted, and h of the same sample is in it: this baseline moves with the "
+    "score, and shrinks the gradient by 1/S in the mean. One of the other samples would not."
+)
+AVERAGED_NOISE = (
+    "eps is averaged before the product: the mean over samples of path times eps is not the "
+    "product of the two means."
+)
 
 
 @formula(
@@ -74,6 +82,8 @@ def complexity_in_closed_form(mu: Any, rho: Any, prior: Any) -> Any:
             ),
             "-h[:, None] * eps / sigma,": "the sign: this is d log q / d w.",
         },
+        "np.mean(h[:, None] * eps": {"np.mean((h - np.mean(h))[:, None] * eps": OWN_SAMPLE},
+        "np.mean(h[:, None] * (eps": {"np.mean((h - np.mean(h))[:, None] * (eps": OWN_SAMPLE},
         "(eps**2 - 1) / sigma": {
             "eps**2 / sigma": "the -1 of the normalising constant 1 / sigma is missing.",
             "(1 - eps**2) / sigma": "the sign of the score for sigma.",
@@ -116,6 +126,7 @@ def score_function_estimator(mu: Any, sigma: Any, eps: Any, h: Any) -> Any:
             "path * eps - pi / sigma, axis=0)": (
                 "-pi / sigma is there as well: then log q is counted in two forms."
             ),
+            "path * np.mean(eps, axis=0), axis=0)": AVERAGED_NOISE,
             "path, axis=0)": "eps is missing: w moves with sigma by eps.",
         },
         " / (1 + np.exp(-rho))": {
@@ -201,6 +212,7 @@ def antithetic_noise(h: Any, mu: Any, sigma: Any, eps: Any) -> Any:
             ),
             "a**2 @ sigma**2": "the bias is as uncertain as the weights: sigma_b^2 is missing.",
         },
+        "a @ mu + mu_b": {"a @ mu": "the mean of the bias, mu_b, is left out."},
         "variance**0.5 * zeta": {
             "variance * zeta": "the root is missing: noise has a standard deviation.",
             "variance**0.5 * zeta[:1]": "all rows share one noise; here every row has its own.",

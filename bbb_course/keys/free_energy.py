@@ -193,6 +193,10 @@ def free_energy(log_q: Any, log_prior: Any, log_likelihood: Any, pi: Any) -> Any
             "(pi / sigma + d_w * eps)": (
                 "the sign of 1 / sigma: -log sigma has the slope -1 / sigma (K25)."
             ),
+            "(-pi / sigma + d_w * eps.mean(axis=0))": (
+                "eps is averaged before the product: the mean of d_w eps over samples is not the "
+                "product of the two means (K28)."
+            ),
             "(-pi / sigma + d_w)": "eps is missing: w moves with sigma by eps (K28).",
             "(d_w * eps)": "the slope of -log sigma is missing: the entropy's (K25).",
             "(-1 / sigma + d_w * eps)": (
@@ -348,7 +352,11 @@ def value_and_gradient(
                 "(K37)."
             ),
         },
+        "z0 = x @ W0 + b0": {
+            "z0 = x @ W0": "b0 is left out of the forward pass: units open elsewhere (K31).",
+        },
         "f = a0 @ W1 + b1": {
+            "f = a0 @ W1": "b1 is left out of the forward pass (K36).",
             "f = np.maximum(a0 @ W1 + b1, 0)": "there is a ReLU at the output: K36 has none.",
         },
         "np.sum((y - f) ** 2) / 2": {

@@ -78,6 +78,14 @@ def laplace_prior(w: Any, b: Any) -> Any:
     tags="R4 R5",
     wrong={
         "wide * w / s1**2 + (1 - wide) * w / s2**2": {
+            **dict.fromkeys(
+                [
+                    "first * w / s1**2 + second * w / s2**2",
+                    "(first * w / s1**2 + second * w / s2**2) / np.sqrt(2 * np.pi)",
+                ],
+                "this is the slope of the density; that of its logarithm is divided by the "
+                "density, first + second (R5).",
+            ),
             "pi * w / s1**2 + (1 - pi) * w / s2**2": (
                 "the components are weighted by pi; in the slope they are weighted by their "
                 "responsibilities at w (R5)."

@@ -135,6 +135,12 @@ def geometric_shares(parts: Any) -> Any:
         },
         "(1 - beta1) * grad": {"grad": "the factor 1 - beta1 is missing: m is an average."},
         "theta - eta": {"theta + eta": "this climbs."},
+        ", new_m, new_v": {
+            ", m_hat, v_hat": (
+                "the corrected average is returned, and the next step would correct it once more: "
+                "the uncorrected one is kept."
+            ),
+        },
     },
 )
 def adam_step(

@@ -64,6 +64,9 @@ def completing_the_square(x: Any, y: Any, prior: Any, noise: Any) -> Any:
             "abs(x) * variance + noise**2": (
                 "x is not squared: the variance of x w is x^2 times that of w."
             ),
+            "(x * variance**0.5 + noise) ** 2": (
+                "standard deviations are added; of independent numbers the variances add up."
+            ),
             "x**2 * variance + noise": (
                 "the noise is a standard deviation: square it before it is added to a variance."
             ),
@@ -88,6 +91,10 @@ def posterior_predictive(mean: Any, variance: Any, x: Any, noise: Any) -> Any:
     wrong={
         "x**2 * prior**2 + noise**2": {
             "noise**2": "the prior's spread is missing: this is the likelihood at w = 0.",
+            **dict.fromkeys(
+                ["(x * prior + noise) ** 2", "(abs(x) * prior + noise) ** 2"],
+                "standard deviations are added; of independent numbers the variances add up.",
+            ),
             "prior**2 + noise**2": (
                 "the weight reaches y multiplied by x: its variance counts x^2 times."
             ),

@@ -35,7 +35,13 @@ def add_command(
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Show defaults, but none of options that say in words what leaving them out means."""
+    """Show defaults, but none of options that say in words what leaving them out means.
+
+    A text of several lines, as a table is, keeps its lines.
+    """
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         silent = action.default is None or action.default is False or action.default == []

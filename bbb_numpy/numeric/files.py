@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from stat import S_IMODE, S_IRUSR, S_IWUSR
 from typing import Any, BinaryIO
 from uuid import uuid4
 
@@ -42,7 +43,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """Yield a file to write, which takes the place of `path` only when all is on the disk.
 
     If it cannot be written, an OSError has its name, and an older file is untouched. What a killed
-    process had begun to write at this place is removed ten minutes later.
+    process had begun to write at this place is removed ten minutes later. The permissions are those
+    of the older file, or what the system gives a new one; till all is written only the owner reads.
     """
     place = path.resolve()  # a link stays one
     for left in place.parent.glob(f".{glob.escape(place.name)}.{'[0-9a-f]' * 32}"):
@@ -52,8 +54,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     unfinished = place.with_name(f".{place.name}.{uuid4().hex}")
     try:
         with naming(path), open(unfinished, "xb") as file:
+            mode = S_IMODE((place if place.exists() else unfinished).stat().st_mode)
+            unfinished.chmod(S_IRUSR | S_IWUSR)  # still empty
             yield file
             file.flush()
+            unfinished.chmod(mode)
             os.fsync(file.fileno())
         os.replace(unfinished, place)
     finally:

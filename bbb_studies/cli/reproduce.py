@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -66,14 +67,22 @@ def report(args: argparse.Namespace) -> int:
     """Train on the report's problems and as in plain.py, print what happened, write the figures."""
     from bbb_studies.kebude import report as kebude  # Matplotlib: a quarter of a second
 
-    with naming(Path(args.out)):
+    out = Path(args.out)
+    with naming(out), one_blas_thread():
+        out.mkdir(parents=True, exist_ok=True)
+        print(kebude.band(out / "band.png"), end="\n\n", flush=True)
+        _announce("the experiments of the report take half a minute")
         results = kebude.run_all(
-            args.problem, args.range, args.setting, seed=args.seed, out=Path(args.out)
+            args.problem, args.range, args.setting, seed=args.seed, out=out, progress=True
         )
     print(kebude.summarise(results) if args.details else kebude.opening(results))
-    print(f"figures, numbers and the whole text (--details) are in {args.out}{os.sep}\n")
-    print(kebude.band(Path(args.out) / "band.png"))
+    print(f"\nfigures, numbers and the whole text (--details) are in {out}{os.sep}")
     return 0
+
+
+def _announce(text: str) -> None:
+    """Say on stderr what is coming, at once, as a long silence looks like a crash."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def reproduce(args: argparse.Namespace) -> int:

@@ -66,6 +66,7 @@ class Setting:
     """How a case is trained; the network is always the report's, 1-100-1 with ReLU."""
 
     title: str
+    what: str  # in words, for a table
     optimizer: Optimizer
     epochs: int
     batch_size: int
@@ -78,16 +79,39 @@ class Setting:
     literal: bool = False  # sigma_data is "the data's standard deviation", as Section 4.2 says
 
 
-PRINTED = Setting("as printed", SGD(1e-3), 100, 1, 1, None, GaussianLikelihood(1.0), False)
+PRINTED = Setting(
+    "as printed",
+    "as its text says: SGD, one row a step, noise of the model 1",
+    SGD(1e-3),
+    epochs=100,
+    batch_size=1,
+    samples=1,
+    prior_scale=None,
+    likelihood=GaussianLikelihood(1.0),
+    standardise=False,
+)
 SETTINGS = {
     "printed": PRINTED,
-    "as-drawn": replace(PRINTED, title="as drawn", ranges=(4.0, 2.5, 1.0), as_drawn=True),
-    "literal": replace(PRINTED, title="literally", ranges=(4.0,), literal=True),
+    "as-drawn": replace(
+        PRINTED,
+        title="as drawn",
+        what="as the program behind its figures does: noise of the data 9, not 3",
+        ranges=(4.0, 2.5, 1.0),
+        as_drawn=True,
+    ),
+    "literal": replace(
+        PRINTED,
+        title="literally",
+        what="as printed, the prior as wide as y: 'sigma_data' taken literally",
+        ranges=(4.0,),
+        literal=True,
+    ),
     # In standardised units, weights of prior sd s make functions of variance
     # 100 s^4 (1 + x^2) / 2 + s^2: an sd of 1.6 at x = 1 for s = 0.4, but 10 for s = 1,
     # which a mean field over 100 units cannot bring down where the data are few.
     "should-be": Setting(
         "as it should be",
+        "its errors corrected: Adam, standardised x and y, the noise learned",
         Adam(3e-2, schedule=Cosine()),
         epochs=600,
         batch_size=25,
@@ -97,6 +121,13 @@ SETTINGS = {
         standardise=True,
     ),
 }
+
+
+def n_updates(experiment: tuple[int, float, str]) -> float:
+    """Return the number of steps of the optimizer that an experiment takes."""
+    problem, x_range, setting = experiment
+    chosen = SETTINGS[setting]
+    return chosen.epochs * CASES[problem, x_range].rows / chosen.batch_size
 
 
 @dataclass(frozen=True)

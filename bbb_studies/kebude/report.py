@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from math import log, pi, sqrt
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from bbb_numpy.plots import fits
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, finish, legend_above, plain_numbers
 from bbb_numpy.training import Epoch
 from bbb_studies.kit import deviations, panels, table
+from bbb_studies.progress import steps
 
 from . import regression
 from .regression import CASES, SETTINGS, Numbers, Result
@@ -42,12 +42,14 @@ def run_all(
     out: Path = Path("report"),
     rows: int | None = None,
     epochs: int | None = None,
+    progress: bool | None = None,
 ) -> list[Result]:
     """Run every case in its settings; write figures, ``report.txt`` and ``numbers.json`` to `out`.
 
     Return the results by case as in `CASES`, as printed first. A selection, of `problem`,
     `x_range` (0.5, 1, 2.5 or 4) and `setting`, writes files of its own, such as
-    ``report-problem2-printed.txt``. `rows` and `epochs` instead of the report's, for a quick look.
+    ``report-problem2-printed.txt``. `rows` and `epochs` instead of the report's, for a quick look;
+    `progress` as in `bbb_studies.progress.steps`.
     ValueError if nothing fits the selection.
     """
     every = [
@@ -61,10 +63,12 @@ def run_all(
         )
     out.mkdir(parents=True, exist_ok=True)
     results = []
-    for which in chosen:
-        results.append(regression.run(*which, seed=seed, rows=rows, epochs=epochs))
-        draw = _figure_beside if results[-1].setting.as_drawn else _figure
-        draw(results[-1]).savefig(out / f"{results[-1].name}.png", dpi=100)
+    with steps(sum(map(regression.n_updates, chosen)), progress) as done:
+        for experiment in chosen:
+            results.append(regression.run(*experiment, seed=seed, rows=rows, epochs=epochs))
+            draw = _figure_beside if results[-1].setting.as_drawn else _figure
+            draw(results[-1]).savefig(out / f"{results[-1].name}.png", dpi=100)
+            done(regression.n_updates(experiment))
     names = [problem and f"problem{problem}", x_range and f"range{x_range:g}", setting]
     part = "".join(f"-{name}" for name in names if name)
     if any(r.case.problem == 2 for r in results):
@@ -99,8 +103,11 @@ def band(path: Path) -> str:
     ax = fits.fit(line, predictive, data=(x, y), truth=np.square, ax=axes)
     ax.set(xlabel="load x (kg)", ylabel="stretch beyond proportion, y (mm)")
     figure.savefig(path, dpi=100)
-    text = "The example of plain.py, a spring: y = x^2 + N(0, 0.3^2) mm beyond proportion,\n"
-    text += "loads x from -2 to 2 kg, sigma from 0.13 on."
+    text = (
+        "A first fit, that of plain.py: what a spring stretches beyond proportion (mm) under a\n"
+        "load x (kg), y = x^2 + N(0, 0.3^2), from 100 loads between -2 and 2 kg. Beyond 2 kg no\n"
+        "data say how the curve goes on: the posterior's standard deviation grows, the mean errs."
+    )
     rows = {"x": line, "truth": line**2, "mean": mean, "epistemic standard deviation": epistemic}
     for name, column in rows.items():
         shown = column[[60, 70, 80, 90, 100, 120], 0]  # x = 0, 1, 2, 3, 4, 6
@@ -222,35 +229,51 @@ def _draw_deviations(results: Sequence[Result], path: Path) -> None:
 
 
 def opening(results: Sequence[Result]) -> str:
-    """Say what this is a report of, and in three sentences what was found."""
-
-    def each(measured: Callable[[Numbers], float], form: str) -> str:
-        """Return the smallest and the largest number of every setting."""
-        said = []
-        for title, runs in _by_setting(results).items():
-            own = [measured(r.numbers) for r in runs]
-            ends = dict.fromkeys(format(value, form) for value in (min(own), max(own)))
-            said.append(f"{' to '.join(ends)} {title}")
-        return ", ".join(said)
-
-    laws = [(n.sigma_law, n.sigma_end) for n in (r.numbers for r in results) if n.sigma_law]
-    still = sum(abs(end / law - 1) < 0.05 for law, end in laws)
-    found = [
-        f"Of fresh y inside the data the 95% interval holds {each(lambda n: n.coverage, '.1%')}.",
-        "The epistemic standard deviation at the ends of the panel, beyond the data, is that "
-        f"inside times {each(lambda n: n.ratio, '.1f')}; the error of the mean there, in total "
-        f"standard deviations, is {each(lambda n: n.misses, '.1f')}.",
-        f"The median sigma of a weight starts at {results[0].numbers.sigma_start:.2g} and ends at "
-        f"{each(lambda n: n.sigma_end, '.2g')}; in {still} of {len(results)} runs it is where "
-        "learning rate and epochs alone take it, sigma_0 exp(rate * epochs): no data have entered.",
+    """Say what the report does, what each way of training is, and in a table what comes out."""
+    settings = _by_setting(results)
+    lines = [
+        "Bayes by Backprop on the problems of Kebude's report (2018): a network 1-100-1 is fitted",
+        "to noisy points of a curve, once for each range of x, and in each of these ways:",
+        "",
     ]
-    claims = ", ".join(
-        f"{sum('NOT HOLD' not in claim for claim in _claims(own))} of 4 {title}"
+    lines += [f"  {title:16} {own[0].setting.what}" for title, own in settings.items()]
+    laws = [(n.sigma_law, n.sigma_end) for n in (r.numbers for r in results) if n.sigma_law]
+    unchanged = sum(abs(end / law - 1) < 0.05 for law, end in laws)
+    claims = {
+        title: f"{sum('NOT HOLD' not in claim for claim in _claims(own))} of 4"
         for title, own in _cubic(results).items()
+    }
+    columns = {
+        "fresh y in 95%": lambda n: f"{n.coverage:.1%}",
+        "sd beyond / inside": lambda n: f"{n.ratio:.1f}",
+        "error beyond, in sd": lambda n: f"{n.misses:.1f}",
+        "sd of a weight": lambda n: f"{n.sigma_end:.2g}",
+    }
+    rows = [
+        [title, *(_range(own, column) for column in columns.values()), claims.get(title, "-")]
+        for title, own in settings.items()
+    ]
+    caption = (
+        "\nA row is a way of training: the smallest and the largest number of its ranges. Share\n"
+        "of fresh y inside the data that the 95% interval holds; standard deviation (sd) of the\n"
+        "posterior of the curve at the ends of the panel, beyond the data, over that inside;\n"
+        "error of the mean there, in sd of the prediction; median sd of a weight after training;\n"
+        "claims of the report's Section 8 that hold."
     )
-    what = "Bayes by Backprop on the problems of Kebude's report (2018): curves, from noisy points."
-    found += [f"Of the claims of its Section 8 hold: {claims}."] if claims else []
-    return "\n".join([what, "", *(fill(line, 100) for line in found)])
+    lines += [caption, table(["trained", *columns, "claims"], rows, left=1)]
+    start = results[0].numbers.sigma_start
+    lines.append(
+        f"\nThe sd of a weight starts at {start:.2g}. In {unchanged} of {len(results)} runs it "
+        "ends where learning rate and epochs\nalone take it, sigma_0 exp(rate * epochs): the data "
+        "have not entered it."
+    )
+    return "\n".join(lines)
+
+
+def _range(results: Sequence[Result], column: Callable[[Numbers], str]) -> str:
+    """Return the smallest and the largest number of some results, as `column` prints them."""
+    printed = sorted((column(r.numbers) for r in results), key=lambda text: float(text.strip("%")))
+    return " to ".join(dict.fromkeys((printed[0], printed[-1])))
 
 
 def _by_setting(results: Sequence[Result]) -> dict[str, list[Result]]:

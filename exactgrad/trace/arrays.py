@@ -66,6 +66,9 @@ class Exact(NDArrayOperatorsMixin):
     size = property(lambda self: self.v.size)
     dtype = property(lambda self: self.v.dtype)
     flags = property(lambda self: self.v.flags)
+    itemsize = property(lambda self: self.v.itemsize)
+    nbytes = property(lambda self: self.v.nbytes)
+    strides = property(lambda self: self.v.strides)
     base = property(lambda self: self.v.base)
     T = property(lambda self: self.transpose())
     mT = property(lambda self: self.swapaxes(-1, -2))
@@ -564,6 +567,32 @@ def _windows(x: Exact, window_shape: Any, axis: Any = None, **kwargs: Any) -> Ex
     return x.viewed(view)
 
 
+def as_strided(
+    x: Exact, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True
+) -> Exact:
+    """Return a view with other strides; refuse one that leaves the array.
+
+    Residues lie in memory as their floats do: each stride is the same multiple of that of a float.
+    """
+    shape = x.shape if shape is None else tuple(map(operator.index, shape))
+    strides = x.strides if strides is None else tuple(map(operator.index, strides))
+
+    def view(part: Array, rest: tuple[int, ...]) -> Array:
+        pairs = zip(part.strides, x.v.strides, x.shape, strict=False)
+        steps = [(theirs, own) for theirs, own, n in pairs if n > 1]
+        size = next((theirs // own for theirs, own in steps if own), 1)
+        if any(theirs != size * own for theirs, own in steps):
+            raise Untraceable("as_strided of a result in columns: np.ascontiguousarray comes first")
+        further = tuple(size * step for step in strides) + part.strides[x.ndim :]
+        return np.lib.stride_tricks.as_strided(part, shape + rest, further, writeable=writeable)
+
+    low, high = np.lib.array_utils.byte_bounds(x.v)
+    start, end = np.lib.array_utils.byte_bounds(view(x.v, ()))
+    if prod(shape) and (start < low or end > high):
+        raise Untraceable("as_strided reads what lies beside its array")
+    return x.viewed(view)
+
+
 def _inserted(x: Any, index: Any, values: Any, axis: Any = None) -> Exact:
     x, values = lifted(x, values)
     at = (np.arange(one.size).reshape(one.shape) for one in (x, values))
@@ -734,7 +763,7 @@ FUNCTIONS |= dict(
     argsort=_order, argmax=_place(np.argmax), argmin=_place(np.argmin), ravel=Exact.ravel,
     swapaxes=Exact.swapaxes, copy=Exact.copy, fill_diagonal=_fill_diagonal,
     broadcast_arrays=_broadcast, nan_to_num=_finite, empty_like=_empty_like,
-    insert=_inserted, meshgrid=_meshed,
+    insert=_inserted, meshgrid=_meshed, as_strided=as_strided,
     std=lambda x, *args, **kwargs: UFUNCS["sqrt"](_var(x, *args, **kwargs)),
     sort=lambda x, axis=-1, kind=None: (
         FUNCTIONS["sort"](x.ravel(), 0) if axis is None else _chosen(x, _order(x, axis), axis)),

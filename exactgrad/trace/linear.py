@@ -79,9 +79,8 @@ def _contracted(x: Exact, one: str, y: Exact, other: str, later: str) -> tuple[E
     both = [c for c in one if c in other]
     batch, inner = [c for c in both if c in later], [c for c in both if c not in later]
     left, right = [c for c in one if c not in other], [c for c in other if c not in one]
-    sizes = dict(zip(one, x.shape, strict=True)) | {
-        c: n for c, n in zip(other, y.shape, strict=True) if n > 1
-    }
+    pairs = [*zip(one, x.shape, strict=True), *zip(other, y.shape, strict=True)]
+    sizes = dict(pairs) | {c: n for c, n in pairs if n > 1}
 
     def matrix(z: Exact, term: str, *groups: list[str]) -> Exact:
         order = [term.index(c) for group in groups for c in group]

@@ -144,11 +144,22 @@ def _vectorize(self: Any, *args: Any, **kwargs: Any) -> Any:
     return found if several else found[0]
 
 
+def _as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return what `as_strided` does, which does not ask its arguments as NumPy's others do."""
+    original = np.lib.stride_tricks.as_strided
+    return (original if field_of(x) is None else FUNCTIONS["as_strided"])(x, *args, **kwargs)
+
+
 NUMPY = ModuleType("numpy")
 vars(NUMPY).update(vars(np), r_=_Joined("r_", "hstack"), c_=_Joined("c_", "column_stack"))
 vars(NUMPY).update({name: _maker(name) for name in MAKERS})
 STAND_INS = {id(getattr(np, name)): getattr(NUMPY, name) for name in (*MAKERS, "r_", "c_")}
 STAND_INS[id(np)] = NUMPY
+STRIDE_TRICKS, NUMPY.lib = ModuleType("numpy.lib.stride_tricks"), ModuleType("numpy.lib")
+vars(STRIDE_TRICKS).update(vars(np.lib.stride_tricks), as_strided=_as_strided)
+vars(NUMPY.lib).update(vars(np.lib), stride_tricks=STRIDE_TRICKS)
+STAND_INS |= {id(np.lib): NUMPY.lib, id(np.lib.stride_tricks): STRIDE_TRICKS}
+STAND_INS[id(np.lib.stride_tricks.as_strided)] = _as_strided
 
 # --- what NumPy itself writes in Python runs as it is: copies, for which makers are exchanged
 

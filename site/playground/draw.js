@@ -161,13 +161,11 @@ try {
   if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
 } catch { /* a page that may store nothing follows the system */ }
 
-// Return what stands behind # or ?: names without a value are "true".
+// Return what stands behind # or ?: names without a value are "true". A % that encodes nothing
+// stays as it is.
 function asked() {
-  const text = [location.search.slice(1), location.hash.slice(1)].filter(Boolean).join("&");
-  return Object.fromEntries(text.split("&").filter(Boolean).map(part => {
-    const [name, value = "true"] = part.split("=");
-    return [decodeURIComponent(name), decodeURIComponent(value)];
-  }));
+  const pairs = new URLSearchParams(`${location.search.slice(1)}&${location.hash.slice(1)}`);
+  return Object.fromEntries(Array.from(pairs, ([name, value]) => [name, value || "true"]));
 }
 
 // Make a slider that runs over `choices`; `changed` hears its value.

@@ -339,13 +339,13 @@ function set(name, value) {
 
 // Set everything as a preset has it, and as the address says besides.
 function load({preset, bare, ...others}) {
-  if (!(preset in PRESETS)) preset = "band";
+  if (!Object.hasOwn(PRESETS, preset)) preset = "band";
   const lesson = PRESETS[preset];
   settings = {preset};
   for (const [name, plain] of Object.entries(START)) {
     const wanted = others[name] ?? lesson[name] ?? plain;
     const all = {data: DATA, mistake: MISTAKES}[name];
-    if (all) settings[name] = $(name).value = wanted in all ? wanted : plain;
+    if (all) settings[name] = $(name).value = Object.hasOwn(all, wanted) ? wanted : plain;
     else settings[name] = sliders[name].set(Number.isFinite(+wanted) ? +wanted : plain);
   }
   points = DATA[settings.data].points;

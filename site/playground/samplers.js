@@ -311,7 +311,7 @@ plane.canvas.addEventListener("keydown", event => {
 });
 
 function load({preset, bare, ...others}) {
-  if (!(preset in PRESETS)) preset = "ball";
+  if (!Object.hasOwn(PRESETS, preset)) preset = "ball";
   settings = {...START};
   for (const name of Object.keys(START)) settings[name] = PRESETS[preset][name] ?? START[name];
   for (const {name} of SLIDERS) {

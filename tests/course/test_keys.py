@@ -52,6 +52,78 @@ def test_every_known_mistake_is_an_edit_of_the_right_answer_with_other_numbers()
             assert not all(agrees(exercise, case, wrong(*case)) for case in cases), mistake
 
 
+def adam_that_returns_corrected_averages(theta, m, v, grad, t, eta, beta1, beta2, tiny):
+    m = (beta1 * m + (1 - beta1) * grad) / (1 - beta1**t)
+    v = (beta2 * v + (1 - beta2) * grad**2) / (1 - beta2**t)
+    return theta - eta * m / (np.sqrt(v) + tiny), m, v
+
+
+def scores_with_a_baseline_of_all_samples(mu, sigma, eps, h):
+    advantage = (h - h.mean())[:, None]
+    d_mu, d_sigma = eps / sigma, (eps**2 - 1) / sigma
+    return (advantage * d_mu).mean(axis=0), (advantage * d_sigma).mean(axis=0)
+
+
+def slope_of_the_mixture_s_density(w, a, s1, s2):
+    pi = 1 / (1 + np.exp(-a))
+    one = pi / np.sqrt(2 * np.pi) / s1 * np.exp(-(w**2) / (2 * s1**2))
+    two = (1 - pi) / np.sqrt(2 * np.pi) / s2 * np.exp(-(w**2) / (2 * s2**2))
+    return -np.log(one + two).sum(), one * w / s1**2 + two * w / s2**2
+
+
+def path_and_noise_averaged_apart(sigma, rho, eps, d_w, pi):
+    d_mu = np.mean(d_w - pi * eps / sigma, axis=0)
+    return d_mu, d_mu * np.mean(eps, axis=0) / (1 + np.exp(-rho))
+
+
+def gradient_with_averaged_noise(mu, rho, eps, x, y, prior, noise, pi):
+    sigma = np.log1p(np.exp(rho))
+    value, d_mu, _ = right("value_and_gradient", mu, rho, eps, x, y, prior, noise, pi)
+    d_sigma = d_mu * eps.mean(axis=0) - pi / sigma
+    return value, d_mu, d_sigma / (1 + np.exp(-rho))
+
+
+def network_without_biases(x, W0, b0, W1, b1, y):
+    z = x @ W0
+    hidden = np.maximum(z, 0)
+    delta1 = hidden @ W1 - y
+    delta0 = delta1 @ W1.T * (z > 0)
+    return (delta1**2).sum() / 2, x.T @ delta0, delta0.sum(0), hidden.T @ delta1, delta1.sum(0)
+
+
+def evidence_with_deviations_added(y, x, prior, noise):
+    deviation = np.abs(x) * prior + noise
+    return -0.5 * (y / deviation) ** 2 - np.log(deviation) - np.log(2 * np.pi) / 2
+
+
+FREQUENT = [
+    ("adam_step", adam_that_returns_corrected_averages, {"new_m": "uncorrected one is kept"}),
+    ("score_function_estimator", scores_with_a_baseline_of_all_samples,
+     dict.fromkeys(["d_mu", "d_sigma"], "h of the same sample is in it")),
+    ("scale_mixture_prior", slope_of_the_mixture_s_density, {"d_w": "divided by the density"}),
+    ("sticking_the_landing", path_and_noise_averaged_apart,
+     {"d_rho": "eps is averaged before the product"}),
+    ("value_and_gradient", gradient_with_averaged_noise,
+     {"d_rho": "eps is averaged before the product"}),
+    pytest.param(
+        "backward_pass", network_without_biases,
+        {"value": "b1 is left out", "d_W0": "b0 is left out", "d_b1": "b1 is left out"},
+        marks=pytest.mark.slow,  # five blocks with two mistakes each
+    ),
+    ("evidence_of_one_datum", evidence_with_deviations_added,
+     {"log_evidence": "standard deviations are added"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "answer", "says"), FREQUENT)
+def test_a_frequent_mistake_is_named_where_a_student_wrote_it(name, answer, says):
+    verdict = judge(name, answer)
+    assert verdict.verdict == "known mistake", verdict
+    findings = dict(verdict.findings)
+    for block, sentence in says.items():
+        assert sentence in findings[block]
+
+
 def test_the_answers_are_those_of_the_library():
     rng = np.random.default_rng(0)
     mu, rho, eps = *rng.standard_normal((2, 3)), rng.standard_normal((2, 3))
@@ -261,6 +333,23 @@ JUDGED = [
     *((name, FORMULAS[name].right, "wrong", "floats overflow or cancel")
       for name in ("log_predictive_density", "normalised_weights")),
 ]  # fmt: skip
+
+
+def nan_at_simple_numbers(rho):
+    return right("softplus", rho) * 1.5 * rho / rho  # 0/0 at the simplest case, which says nothing
+
+
+def nan_for_small_numbers(rho):
+    return np.where(rho < 1.5, np.nan, right("softplus", rho) + 0.1)
+
+
+@BY_ZERO
+def test_the_smallest_case_is_one_with_numbers_where_there_is_one():
+    for answer in (nan_at_simple_numbers, nan_for_small_numbers):
+        case = judge("softplus", answer).cases["sigma"]
+        assert np.isfinite(case["your sigma"]).all(), case
+    only_nan = judge("softplus", lambda rho: right("softplus", rho) + 0 * np.log(rho < 1.5))
+    assert "nan" in only_nan.cases["sigma"]["your sigma"]
 
 
 @pytest.mark.parametrize(("name", "answer", "verdict", "says"), JUDGED)

@@ -1,5 +1,6 @@
 """Exercises that are scored: checks, cards, an estimator, and the calibration homework."""
 
+import re
 import runpy
 
 import numpy as np
@@ -158,7 +159,39 @@ def test_a_gradient_that_is_shrunk_by_3_percent_is_biased():
     right = solution("your_own_estimator")
     verdict = judge("your_own_estimator", lambda *data: [0.97 * one for one in right(*data)])
     (finding,) = verdict.findings
-    assert "its mean is 6.244, and 6.437 is right, at mu = [-1.0, 1.0]" in finding.says
+    assert "baseline" not in finding.says
+    mean, exact = re.match(r"its mean is (.+), and (.+) is right, at mu", finding.says).groups()
+    assert float(mean) == pytest.approx(0.97 * float(exact), rel=1e-3)
+
+
+@pytest.mark.parametrize("has_path", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_baseline_that_sees_its_own_sample_is_named(has_path):
+    def answer(mu, rho, eps, slope):
+        sigma, sigmoid = np.log1p(np.exp(rho)), 1 / (1 + np.exp(-rho))
+        d_w = slope(mu + sigma * eps)
+        through_w = d_w - eps / sigma if has_path else d_w
+        outside = 0 if has_path else 1 / sigma
+        d_rho = ((through_w - through_w.mean(axis=0)) * eps).mean(axis=0) - outside
+        return through_w.mean(axis=0), d_rho * sigmoid
+
+    bias = judge("your_own_estimator", answer).findings[0]
+    assert bias.block.startswith("d_rho")
+    assert "so does a baseline that sees its own sample, by 1/4" in bias.says
+
+
+@pytest.mark.slow
+def test_other_biases_are_not_that_of_a_baseline():
+    right = solution("your_own_estimator")
+    for d_mu, d_rho in [(0.75, 0.75), (1.0, 0.8), (1.0, 0.0)]:
+        factors = (d_mu, d_rho)
+        verdict = judge(
+            "your_own_estimator",
+            lambda *data, factors=factors: [
+                factor * block for factor, block in zip(factors, right(*data), strict=True)
+            ],
+        )
+        assert "is biased, by" in verdict.findings[0].says
+        assert "baseline" not in str(verdict)
 
 
 def test_the_error_of_a_mean_is_that_of_what_polynomials_of_the_noise_leave():

@@ -256,6 +256,8 @@ def test_programs_have_their_values_and_slopes(name):
         (lambda x: np.max(np.stack([x, V])), "kink or a tie"),
         (lambda x: np.sort(np.stack([V - 1, x, V]), axis=0), "kink or a tie"),
         (lambda x: np.nan_to_num(x, copy=False), "in place"),
+        (lambda x: np.lib.stride_tricks.as_strided(x, (5,), (24,)), "beside its array"),
+        (lambda x: np.lib.stride_tricks.as_strided(np.exp(x.T), (2, 2)), "ascontiguousarray"),
         (lambda x: np.nan_to_num(x * np.inf), "not finite"),
     ],
 )

@@ -70,7 +70,10 @@ MATRIX = """
     np.array_equal(x,x) np.full_like(x,2.0) np.full_like(x,2,dtype=int) np.ones_like(x,shape=(2,))
     np.mean(x,dtype=float) x.sum(dtype=float) np.atleast_2d(x[0],x)[0] np.array(x[0],ndmin=2)
     np.array([x[0],x[1]],ndmin=3) np.lib.stride_tricks.sliding_window_view(x,2,-1)
-    np.lib.stride_tricks.sliding_window_view(x,(2,2)) np.insert(x,[0,2],x[:,:1],axis=1)
+    np.lib.stride_tricks.sliding_window_view(x,(2,2))
+    np.lib.stride_tricks.as_strided(x,(2,2,2),(24,8,8))
+    np.lib.stride_tricks.as_strided(x[::-1,::2],(2,3),(-x.nbytes//2,0))
+    np.insert(x,[0,2],x[:,:1],axis=1)
     np.meshgrid(x[0],[1.,2.])[0] np.meshgrid(x[0],x[1],indexing='ij')[1] np.diag(x[0],1)
     np.median(x) np.median(x,axis=0) np.partition(x,1)[:,1]
 """
@@ -91,7 +94,8 @@ SQUARE = """
 STACK = """
     x@x.transpose(0,2,1) x.transpose((0,2,1)) np.dot(x,x[0].T)
     np.inner(x,x) np.tensordot(x,x,((1,2),(1,2)))
-    np.einsum('bij,bkj->bik',x,x) np.einsum('bij,bij->b',x,x) np.sum(x,(0,2)) np.max(x,(0,2))
+    np.einsum('bij,bkj->bik',x,x) np.einsum('bij,bij->b',x,x)
+    np.einsum('bij,bkl->bl',x,x[:,:1]) np.sum(x,(0,2)) np.max(x,(0,2))
     np.max(x,axis=(1,2),keepdims=True) np.cumsum(x,-1) np.sort(x,1) np.argmax(x,-1)
     np.var(x,(0,1)) np.transpose(x,(2,0,1)) np.transpose(x,axes=[1,0,2])
     np.moveaxis(x,[0,1],[1,2]) np.rollaxis(x,2) np.rot90(x,axes=(0,2)) np.diagonal(x,0,0,2)
@@ -211,6 +215,8 @@ y = x[:, 0]; y += 1; r = x
 d = np.diagonal(x); x[0, 0] = 9; r = d + 0
 d = np.diag(x); x[0, 0] = 9; r = d + 0
 y = np.lib.stride_tricks.sliding_window_view(x, 2, 1); x[0, 1] = 9; r = y + 0
+y = np.lib.stride_tricks.as_strided(x.T, (3, 2), (8, 8)); x[0, 1] = 9; r = y + 0
+y = np.lib.stride_tricks.as_strided(x, (2, 2), (24, 16)); y += 1; r = x
 y = np.broadcast_to(x[0], (2, 3)); x[0, 1] = 9; r = y + 0
 y = np.rot90(x); y[0, 0] = 9; r = x
 y = np.rollaxis(x, 1); y[0, 1] = 9; r = x

@@ -129,6 +129,25 @@ def test_what_a_link_leads_to_is_replaced_and_not_the_link(tmp_path):
     assert (tmp_path / "link").is_symlink()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+def test_an_older_file_passes_on_its_permissions_and_an_unfinished_one_is_the_owners(tmp_path):
+    def mode(path):
+        return path.stat().st_mode & 0o7777
+
+    umask = os.umask(0o027)
+    try:
+        for name, older, wanted in (("a", 0o600, 0o600), ("b", 0o664, 0o664), ("c", None, 0o640)):
+            path = tmp_path / name
+            if older is not None:
+                path.touch()
+                path.chmod(older)
+            with replacing(path) as file:
+                unfinished = mode(Path(file.name))
+            assert (unfinished, mode(path)) == (0o600, wanted)
+    finally:
+        os.umask(umask)
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 def test_pipes_and_devices_are_rejected_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")

@@ -156,6 +156,7 @@ def test_every_folder_has_a_row_and_every_file_one_folder():
     assert budgets.folder("bbb_numpy/plain.py") == "bbb_numpy"
     assert budgets.folder("exactgrad/trace/record.py") == "exactgrad"
     assert budgets.folder("exercises/solutions/x.py") is budgets.folder("") is None
+    assert budgets.folder("tests/course/wrong/01_1.py") is None
 
 
 def test_lint_names_a_folder_above_its_statements_and_one_without_a_row(monkeypatch, tmp_path):

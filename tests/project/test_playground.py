@@ -245,6 +245,33 @@ def test_a_link_to_a_lesson_leads_to_one_and_every_lesson_has_its_entry():
         assert not [name for page, name in linked if name not in known[page]], path
 
 
+def settings(page, addresses):
+    """Return what is set after each address, or the error; by node, where it is installed."""
+    program = shutil.which("node")
+    if not program:
+        pytest.skip("node is not installed")
+    scripts = re.findall(r'<script src="(\w+\.js)">', (FOLDER / page).read_text("utf-8"))
+    asked = json.dumps([[str(FOLDER / name) for name in scripts], addresses])
+    command = [program, str(Path(__file__).with_name("without_browser.js")), asked]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.parametrize(("page", "plain"), [("index.html", "band"), ("samplers.html", "ball")])
+def test_an_address_that_means_nothing_opens_the_first_lesson(page, plain):
+    strange = ["#preset=%", "#preset=constructor", "?preset=__proto__",
+               "#data=constructor", "#mistake=toString&prior=",
+               "#rows=Infinity&step=%"]  # fmt: skip
+    first, *found = settings(page, [f"#preset={plain}", *strange])
+    assert dict(zip(strange, found, strict=True)) == dict.fromkeys(strange, first)
+
+
+def test_an_address_says_the_lesson_and_what_is_set_besides():
+    found = settings("index.html", ["#preset=gap&prior=2&mistake=k18", "?hidden=5#preset=gap&bare"])
+    assert [found[0][name] for name in ("preset", "data", "prior")] == ["gap", "gap", 2]
+    assert found[0]["mistake"] == "k18"
+    assert found[1]["hidden"] == 5
+
+
 def test_the_playground_asks_nothing_of_a_network():
     for path in FOLDER.iterdir():
         text = path.read_text("utf-8")

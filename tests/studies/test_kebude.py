@@ -54,8 +54,8 @@ def results(quick):
 @pytest.mark.equation("K43", "K44")
 def test_the_printed_setting_is_that_of_the_report():
     assert SETTINGS["printed"] == Setting(
-        "as printed", SGD(1e-3), epochs=100, batch_size=1, samples=1, prior_scale=None,
-        likelihood=GaussianLikelihood(1.0), standardise=False,
+        "as printed", SETTINGS["printed"].what, SGD(1e-3), epochs=100, batch_size=1, samples=1,
+        prior_scale=None, likelihood=GaussianLikelihood(1.0), standardise=False,
     )  # fmt: skip
     assert {c.problem: c.noise for c in CASES.values()} == {1: 0.02, 2: 3.0}
 
@@ -138,7 +138,7 @@ def test_the_tables_show_the_numbers(results):
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_the_command_writes_files_and_prints_the_opening_or_all_and_last_the_band(
+def test_the_command_prints_the_spring_first_then_the_opening_and_writes_files(
     whole, request, tmp_path, monkeypatch, capsys, quick
 ):
     if whole:  # and nothing is less than it is for a user but rows and epochs
@@ -147,10 +147,15 @@ def test_the_command_writes_files_and_prints_the_opening_or_all_and_last_the_ban
     monkeypatch.setattr(report, "run_all", partial(report.run_all, **QUICK))
     typed = ["report", "--problem", "2", "--range", "1", "--setting", "printed", "--out"]
     assert main([*typed, str(tmp_path)]) == 0
-    brief, part = capsys.readouterr().out, "problem2-range1-printed"
-    assert brief.startswith("Bayes by Backprop on the problems of Kebude's report")
-    assert "--details" in brief
-    assert brief.endswith(f"picture: {tmp_path / 'band.png'}\n")
+    printed, part = capsys.readouterr(), "problem2-range1-printed"
+    brief = printed.out
+    spring, picture, opening = (
+        brief.index(text)
+        for text in ("A first fit", f"picture: {tmp_path / 'band.png'}", "Bayes by Backprop on")
+    )
+    assert 0 == spring < picture < opening < brief.index("--details")
+    assert printed.err.startswith("the experiments of the report take half a minute\n")
+    assert printed.err.endswith("100 % after 0:00\n") or whole
     pictures = {f"epistemic-{part}.png", f"{part}.png", "band.png"}
     written = {f"report-{part}.txt", f"numbers-{part}.json"}
     assert {path.name for path in tmp_path.iterdir()} == pictures | written
@@ -161,7 +166,9 @@ def test_the_command_writes_files_and_prints_the_opening_or_all_and_last_the_ban
     assert row | numbers == row
     assert (row["problem"], row["x_range"], row["rows"], row["epochs"]) == (2, 1.0, 40, 3)
     whole = (tmp_path / f"report-{part}.txt").read_text(encoding="utf-8")
-    assert len(brief.splitlines()) < 25
+    assert len(brief.splitlines()) < 35
+    held, *_ = re.findall(r"as printed +([\d.]+%)", brief)
+    assert held == f"{numbers['coverage']:.1%}"
     assert f"{numbers['rmse']:.3g}" in whole
 
 

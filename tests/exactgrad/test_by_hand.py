@@ -1,0 +1,80 @@
+"""Programs as people write them by hand: each is proved, and with an error planted refuted."""
+
+import numpy as np
+import pytest
+from numpy.lib import stride_tricks
+from numpy.lib.stride_tricks import as_strided
+
+from exactgrad import prove
+
+RNG = np.random.default_rng(0)
+# How a program may come by the windows of images x (N, C, H, W), of a shape (N, C, h, w, i, j)
+WINDOWS = {
+    "by the name of the module": lambda x, shape: np.lib.stride_tricks.as_strided(
+        x, shape, x.strides + x.strides[2:]
+    ),
+    "by an imported module": lambda x, shape: stride_tricks.as_strided(
+        x, shape=shape, strides=(*x.strides, x.strides[2], x.itemsize)
+    ),
+    "by an imported function": lambda x, shape: as_strided(
+        x, shape, (*x.strides, *x.strides[-2:]), writeable=False
+    ),
+    "by sliding windows": lambda x, shape: stride_tricks.sliding_window_view(
+        x, shape[-2:], axis=(2, 3)
+    ),
+}
+
+
+def convolution(windows_of, planted=""):
+    """Return value and gradient of half the squares of a convolution, by im2col and col2im."""
+
+    def value_and_grad(theta):
+        x, w, b = theta["x"], theta["w"], theta["b"]
+        (n, c, height, width), (_, _, i, j) = x.shape, w.shape
+        h, v = height - i + 1, width - j + 1
+        windows = windows_of(x, (n, c, h, v, i, j))
+        y = np.einsum("nchwij,kcij->nkhw", windows, w) + b[:, None, None]
+        d_windows = np.einsum("nkhw,kcij->nchwij", y, w)
+        d_x = np.zeros_like(x)
+        for p in range(i):
+            for q in range(j):
+                if planted == "windows that overlap are not added":
+                    d_x[:, :, p : p + h, q : q + v] = d_windows[..., p, q]
+                else:
+                    d_x[:, :, p : p + h, q : q + v] += d_windows[..., p, q]
+        d_w = np.einsum("nkhw,nchwij->kcij", y, windows)
+        if planted == "a kernel that is turned":
+            d_w = d_w[:, :, ::-1, ::-1]
+        return (y**2).sum() / 2, {"x": d_x, "w": d_w, "b": y.sum((0, 2, 3))}
+
+    return value_and_grad
+
+
+IMAGES = {
+    "x": RNG.standard_normal((2, 1, 3, 4)),
+    "w": RNG.standard_normal((2, 1, 2, 2)),
+    "b": RNG.standard_normal(2),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_a_convolution_by_windows_of_the_images_is_proved(name):
+    assert prove(convolution(WINDOWS[name]), IMAGES)
+
+
+@pytest.mark.parametrize(
+    "planted", ["windows that overlap are not added", "a kernel that is turned"]
+)
+def test_a_wrong_gradient_of_a_convolution_by_windows_is_refuted(planted):
+    program = convolution(WINDOWS["by an imported function"], planted)
+    assert prove(program, IMAGES).verdict == "refuted"
+
+
+def test_numpys_own_function_takes_floats_during_a_proof():
+    data = np.arange(4.0)
+
+    def moving_averages(t):
+        pairs = as_strided(data.copy(), (3, 2), (8, 8)).sum(1)
+        return pairs @ t, pairs
+
+    assert prove(moving_averages, np.ones(3))
