@@ -92,6 +92,20 @@ def evidence_of_one_datum(y, x, prior, noise):
     return likelihood + log_normal(0.0, prior**2) - log_normal(mean, 1 / precision)
 
 
+# --- right: likelihood times prior over posterior, at its mean
+
+
+def evidence_of_one_datum(y, x, prior, noise):
+    variance = 1 / (1 / prior**2 + x**2 / noise**2)
+    w = x * y / noise**2 * variance
+
+    def log_normal(z, v):
+        return -(z**2) / (2 * v) - np.log(2 * np.pi * v) / 2
+
+    likelihood = log_normal(y - x * w, noise**2)
+    return likelihood + log_normal(w, prior**2) - log_normal(0.0, variance)
+
+
 # --- right: the logarithms of standard deviations
 
 

@@ -52,7 +52,7 @@ def natural_step(mu, sigma, d_mu, d_sigma, eta, r):
 
 def natural_step(mu, sigma, d_mu, d_sigma, eta, r):
     x = r * sigma * d_sigma
-    s = np.where(np.abs(x) < 1e-5, 1 + x, (1 + (1 + x) ** 2) / 2) / sigma**2
+    s = np.where(np.abs(x) < 1e-3, 1 + x, (1 + (1 + x) ** 2) / 2) / sigma**2
     return mu - eta * d_mu / s, s**-0.5
 
 
@@ -135,6 +135,15 @@ def natural_step(mu, sigma, d_mu, d_sigma, eta, r):
 def natural_step(mu, sigma, d_mu, d_sigma, eta, r):
     x = np.float32(r) * sigma.astype(np.float32) * d_sigma.astype(np.float32)
     s = (1 + (1 + x) ** 2) / (2 * sigma**2)
+    return mu - eta * d_mu / s, s**-0.5
+
+
+# --- right: first order in r where the rest is below the last digits
+
+
+def natural_step(mu, sigma, d_mu, d_sigma, eta, r):
+    x = r * sigma * d_sigma
+    s = np.where(np.abs(x) < 1e-7, 1 + x, (1 + (1 + x) ** 2) / 2) / sigma**2
     return mu - eta * d_mu / s, s**-0.5
 
 
