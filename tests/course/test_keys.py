@@ -248,6 +248,28 @@ def untraceable(rho):
     return np.vectorize(lambda one: math.log1p(math.exp(one)))(rho)
 
 
+def in_one_array(rho, kept=np.empty(3)):  # noqa: B008
+    sigma = right("softplus", rho)
+    if sigma.shape != kept.shape:
+        return sigma
+    kept[:] = sigma
+    return kept
+
+
+def sigma_of_the_first_call(mu, rho, eps, kept={}):  # noqa: B006
+    return mu + kept.setdefault(mu.tobytes(), right("softplus", rho)) * eps
+
+
+def double_at_first(rho, calls=[]):  # noqa: B006
+    calls.append(rho)
+    return right("softplus", rho) * (1 + (len(calls) < 3))
+
+
+def by_the_gain(x, y, prior, noise):
+    gain = prior**2 * x / (noise**2 + prior**2 * (x @ x))
+    return gain @ y, prior**2 - prior**2 * (gain @ x)  # cancels where the prior is wide
+
+
 UNUSABLE = [
     (lambda rho: None, "returns None for sigma"),
     (lambda rho: rho[0], r"sigma must have the shape \(3,\); it has \(\)"),
@@ -289,6 +311,19 @@ JUDGED = [
         "importance_weighted_bound", lambda log_w: of_clipped("importance_weighted_bound", log_w),
         "wrong", r"log_weights = \[0.0, 0.0, 0.0, [2-5]\d\.\d+\]\s+your iwae = 18.6",
     ),
+    # what is kept between calls
+    ("softplus", in_one_array, "unusable", "what it returned changes at its next call"),
+    (
+        "from_noise_to_weights", sigma_of_the_first_call, "wrong",
+        "w: it is wrong where rho alone is another than at an earlier call",
+    ),
+    ("softplus", double_at_first, "wrong", "it is wrong at its first calls"),
+    # small numbers among large ones; digits that cancel are no floor
+    (
+        "softplus", lambda rho: np.maximum(right("softplus", rho), 1e-6), "wrong",
+        r"your sigma = \[.*1e-06.*right sigma = \[.*e-\d\d",
+    ),
+    ("completing_the_square", by_the_gain, "proved", "mean and variance are right"),
     # ties, large counts, a function of other shape, floats near a limit
     (
         "coverage", lambda low, high, y: np.mean((low < y) & (y < high)), "wrong",
@@ -356,7 +391,7 @@ def test_the_smallest_case_is_one_with_numbers_where_there_is_one():
 def test_an_answer_is_told_what_it_is(name, answer, verdict, says):
     told = judge(name, answer)
     assert told.verdict == verdict, told
-    assert told.passed == (verdict == "right")
+    assert told.passed == (verdict in ("right", "proved"))
     assert re.search(says, str(told), re.DOTALL), told
 
 
