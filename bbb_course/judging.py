@@ -568,10 +568,9 @@ def _smallest(
     """
     drawn = [exercise.draw(seed) for seed in (*CASES, *PATHS)]
     for failure in Failure:
-        cases = itertools.chain(_small_cases(exercise), places, drawn)
-        if failure is Failure.DIGITS:  # elsewhere they may be rounding
-            cases = iter(places)
-        for arguments in cases:
+        everywhere = itertools.chain(_small_cases(exercise), places, drawn)
+        # other digits may be rounding where nothing is known to be wrong
+        for arguments in places if failure is Failure.DIGITS else everywhere:
             if _fails(exercise, answer, arguments, block, failure):
                 simple = _simpler(exercise, answer, arguments, block, failure)
                 return _fails(exercise, answer, simple, block, failure)
