@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 
 from bbb_numpy.cli.options import Commands, above_zero, add_command, at_least_one
+from bbb_numpy.cli.outputs import check_folder
 
 from .exports import FORMATS, export
 from .keys import chapters, find, name_of
@@ -33,7 +34,8 @@ def grade(args: argparse.Namespace) -> int:
     for path in paths:
         find(name_of(path))
     if args.export:
-        for written in export(args.export, paths, Path(args.out or f"{args.export}_export")):
+        folder = check_folder(f"{args.export}_export" if args.out is None else args.out)
+        for written in export(args.export, paths, folder):
             print(f"wrote {written}")
         return 0
     verdicts = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
@@ -13,13 +12,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SPREADS", "Argument", "Exercise", "Finding", "Formula", "Unusable", "Verdict", "Wrong",
-           "ask", "count", "formula", "given", "label", "positive", "real", "unit",
-           "zero_one"]  # fmt: skip
+from .alone import Unusable, describe
+from .processes import Ended
+
+__all__ = ["SPREADS", "VERDICTS", "Argument", "Exercise", "Finding", "Formula", "Raised",
+           "Unusable", "Verdict", "Wrong", "ask", "count", "formula", "given", "label", "logit",
+           "positive", "real", "shares", "unit", "zero_one"]  # fmt: skip
 
 Array = NDArray[Any]
 Answer = Callable[..., Any]
 Sizes = Mapping[str, int]
+VERDICTS = ("proved", "right", "known mistake", "wrong", "not answered", "unusable", "stopped",
+            "scored")  # fmt: skip
 
 # What a letter in a shape stands for, and how large it is in a proof. Powers of two where one
 # divides by it: 1/2 and 1/4 are exact in floats as well.
@@ -28,8 +32,10 @@ NAMES = {"S": "weight samples", "B": "rows", "N": "examples", "P": "weights", "I
          "H": "hidden units", "K": "outputs", "C": "classes", "T": "draws"}  # fmt: skip
 SMALL = {  # that the smallest failing case is made of, the simplest first
     "real": (0.0, 1.0, -1.0, 2.0, 0.5),
+    "logit": (0.0, 1.0, -1.0, 2.0),
     "positive": (1.0, 2.0, 0.5, 3.0),
     "unit": (0.5, 0.25, 0.75),
+    "shares": (1.0, 3.0),  # before each row is divided by its sum
     "zero-one": (0, 1),
     "count": (0, 1, 2, 3),
 }
@@ -63,8 +69,9 @@ SPREADS = {
 class Argument(NamedTuple):
     """One argument of the function that the student writes: its kind, and an axis a letter.
 
-    *real*, *positive*, *unit* (between 0 and 1), *zero-one*, *label* (0 to C - 1), *count*, or
-    *given*: one of some values, the simplest first.
+    *real*, *logit* (whose sigmoid is neither 0 nor 1 in floats), *positive*, *unit* (between 0 and
+    1), *shares* (positive, along the last axis 1 in all), *zero-one*, *label* (0 to C - 1),
+    *count*, or *given*: one of some values, the simplest first.
     """
 
     kind: str
@@ -82,16 +89,21 @@ class Argument(NamedTuple):
             return rng.integers(0, 2 if self.kind == "zero-one" else sizes["C"], shape)
         drawn: Any
         if spread is None:
-            drawn = rng.standard_normal(shape) * (0.4 if self.kind == "positive" else 1.0)
+            scale = 0.4 if self.kind in ("positive", "shares") else 1.0
+            drawn = rng.standard_normal(shape) * scale
         else:
             drawn = rng.uniform(*(spread.real if self.kind == "real" else spread.log), shape)
         if spread and spread.has_magnitudes and self.kind == "real":
             drawn = rng.choice([-1.0, 1.0], shape) * np.exp(drawn)
-        if self.kind == "positive":
+        if self.kind in ("positive", "shares"):
             drawn = np.exp(drawn)
         elif self.kind == "unit":
             drawn = 1 / (1 + np.exp(-drawn))
-        return np.asarray(drawn) if self.shape else float(drawn)
+        return self.normalise(np.asarray(drawn)) if self.shape else float(drawn)
+
+    def normalise(self, value: Any) -> Any:
+        """Return shares divided by their sum, and other numbers as they are."""
+        return value / np.sum(value, axis=-1, keepdims=True) if self.kind == "shares" else value
 
     def small(self, rng: np.random.Generator, sizes: Sizes, among: int) -> Any:
         """Return numbers of the `among` simplest ones, to be read by people."""
@@ -100,12 +112,13 @@ class Argument(NamedTuple):
         shape = tuple(sizes[letter] for letter in self.shape)
         simple = range(sizes["C"]) if self.kind == "label" else SMALL[self.kind][:among]
         drawn = rng.choice(np.array(simple), shape)
-        return drawn if self.shape else drawn.item()
+        return self.normalise(drawn) if self.shape else drawn.item()
 
 
 # An argument of these numbers, from the letters of its shape
-real, positive, unit, zero_one, count, label = (
-    partial(Argument, kind) for kind in ("real", "positive", "unit", "zero-one", "count", "label")
+real, logit, positive, unit, shares, zero_one, count, label = (
+    partial(Argument, kind)
+    for kind in ("real", "logit", "positive", "unit", "shares", "zero-one", "count", "label")
 )
 
 
@@ -117,8 +130,8 @@ def given(*values: Any) -> Argument:
     return Argument("given", values=values)
 
 
-class Unusable(Exception):
-    """The answer cannot be graded, and why."""
+class Raised(Exception):
+    """An answer raised something in another process; the text says what, and where."""
 
 
 def ask(answer: Answer, *arguments: Any, about: str = "", blocks: int = 0) -> Any:
@@ -137,13 +150,11 @@ def ask(answer: Answer, *arguments: Any, about: str = "", blocks: int = 0) -> An
             if len(returned) != blocks:
                 raise Unusable(f"it returns {len(returned)} things; asked for are {blocks}")
         return returned
-    except (NotImplementedError, MemoryError, Unusable):
+    except (NotImplementedError, MemoryError, Unusable, Ended):
         raise
     except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [one for one in frames if not one.filename.startswith((np.__path__[0], __file__))]
-        place = "".join(f" in line {one.lineno}, `{one.line}`" for one in own[-1:] if one.line)
-        raise Unusable(f"it raises {type(error).__name__}{place}: {error}{about}") from None
+        says = str(error) if isinstance(error, Raised) else describe(error)
+        raise Unusable(f"{says}{about}") from None
 
 
 class Wrong(NamedTuple):
@@ -169,6 +180,7 @@ class Verdict:
     ``wrong``, ``not answered``, ``unusable`` (it raises, or returns another shape), ``stopped`` (by
     a limit) or ``scored``. `findings` say what is wrong, by block; `cases` have the smallest that
     fails: arguments, what the answer gives, what is right. `score` is of those that are scored.
+    `printed` has the last lines that the answer printed, where it ran in a process of its own.
     """
 
     exercise: str
@@ -178,6 +190,7 @@ class Verdict:
     findings: tuple[Finding, ...] = ()
     cases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     score: Mapping[str, float] = field(default_factory=dict)
+    printed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"{self.exercise}: {'PASSED' if self.passed else 'not yet'}, {self.headline}"]
@@ -186,6 +199,9 @@ class Verdict:
         for block, case in self.cases.items():
             lines.append(f"the smallest case in which {block} is wrong:")
             lines += [f"  {name} = {value}" for name, value in case.items()]
+        if self.printed and not self.passed:
+            lines.append("the last lines that it printed:")
+            lines += [f"  {line}" for line in self.printed]
         return "\n  ".join(lines)
 
     def as_dict(self) -> dict[str, Any]:

@@ -8,13 +8,16 @@ compared in floats, and so are those of exercises with whole numbers only.
 from __future__ import annotations
 
 import inspect
+import io
 import itertools
 import linecache
 import operator
 import random
+import secrets
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from enum import Enum
 from functools import partial
@@ -26,22 +29,24 @@ from numpy.typing import NDArray
 
 from exactgrad import Proof, prove, prove_same
 
-from .exercise import NAMES, SPREADS, Answer, Finding, Formula, Unusable, Verdict, ask
+from .exercise import NAMES, SPREADS, Answer, Argument, Finding, Formula, Unusable, Verdict, ask
 from .keys import find
+from .processes import Ended
 
-__all__ = ["PATHS", "agrees", "judge", "judge_formula"]
+__all__ = ["PATHS", "agrees", "judge", "judge_formula", "right_in_floats"]
 
 Array = NDArray[Any]
 CASES = (1, 2)  # seeds of the arguments of the proofs
 PATHS = tuple(range(3, 15))  # of those where floats are compared: a proof holds for its path alone
+FRESH = 4  # more, of seeds that are drawn anew each time
 WHOLE = ("zero-one", "label", "count", "given")  # kinds of arguments that cannot move
 ROUNDING = 1e-9  # of the largest number of a block, where floats are compared
 DIGITS = 1e-6  # of every number: what differs by more is asked for a proof
 LEAST = 1e-13  # that a proof does not take for rounding
 MOST_SILENT = 3  # proofs that tell nothing, of one block, before it is not asked again
 TRIES = 12  # small cases of each size
-MANY = 24  # of rows, weights, draws, in one case: more than a loop or a table may expect
-SHOWN = 30  # numbers of an array that are shown
+MANY = 40  # of rows, weights, draws, in one case: more than a loop or a table may expect
+SHOWN = MANY  # numbers of an array that are shown
 BY_ARGUMENTS = "what it returns may depend on its arguments only, not on earlier calls"
 
 
@@ -71,6 +76,13 @@ class Place(NamedTuple):
     is_repeated: bool = False  # what is wrong here alone is what an earlier call has left
 
 
+class _Silence(io.TextIOBase):
+    """Where prints go of an answer that is run with what is no float."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
 class Failure(Enum):
     """How an answer is wrong in a case, the most telling first."""
 
@@ -97,12 +109,48 @@ def judge(name: str, answer: Any) -> Verdict:
     exercise = find(name)
     try:
         if isinstance(exercise, Formula):
-            return judge_formula(exercise, answer)
-        return exercise.judge(answer)
+            verdict = judge_formula(exercise, answer)
+        else:
+            verdict = exercise.judge(answer)
     except NotImplementedError:
-        return Verdict(name, False, "not answered", "it is not answered yet")
+        verdict = Verdict(name, False, "not answered", "it is not answered yet")
     except Unusable as error:
-        return Verdict(name, False, "unusable", str(error))
+        verdict = Verdict(name, False, "unusable", str(error))
+    replaced = _replaced()
+    if not replaced:
+        return verdict
+    head = (
+        f"it replaces {' and '.join(replaced)} for everyone, the grader too: restore what was "
+        "there, and give functions of your own another name"
+    )
+    return Verdict(name, False, "unusable", head)
+
+
+def _functions() -> dict[str, dict[str, Any]]:
+    """Return the functions and classes of the modules that all numbers come from."""
+    watched = {
+        name: module
+        for name, module in [*sys.modules.items()]
+        if name == "math" or name.partition(".")[0] == "numpy"
+    }
+    return {
+        name: {key: one for key, one in vars(module).items() if callable(one)}
+        for name, module in watched.items()
+    }
+
+
+ORIGINAL = _functions()
+
+
+def _replaced() -> list[str]:
+    """Return the names of functions that are others than when this module was imported."""
+    now = {name: vars(sys.modules[name]) for name in ORIGINAL if name in sys.modules}
+    return [
+        f"{name}.{key}"
+        for name, some in now.items()
+        for key, one in ORIGINAL[name].items()
+        if some.get(key) is not one
+    ]
 
 
 def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
@@ -161,9 +209,12 @@ def _run(exercise: Formula, answer: Answer, arguments: tuple[Any, ...]) -> tuple
         if isinstance(before, np.ndarray) and not np.array_equal(before, after):
             raise Unusable(f"it changes its argument {name} in place; work on a copy")
     try:
-        return exercise.blocks(returned)
+        blocks = exercise.blocks(returned)
     except Unusable as error:
         raise Unusable(f"{error}{_last_line(answer, copies)}") from None
+    if any("exactgrad" in type(block).__module__ for block in blocks):  # a number of a proof
+        raise Unusable("it returns numbers of an earlier call: keep nothing between calls")
+    return blocks
 
 
 def _last_line(answer: Answer, arguments: tuple[Any, ...]) -> str:
@@ -212,9 +263,14 @@ def _check_first_calls(exercise: Formula, answer: Answer) -> dict[int, Place]:
 
 
 def _projected(exercise: Formula, answer: Answer, block: int, entries: Any = slice(None)) -> Answer:
-    """Return the answer's block as one number: the sum of its entries, each times a random one."""
+    """Return the answer's block as one number: the sum of its entries, each times a random one.
+
+    A proof moves every number by itself: what must add up to 1 is made so again.
+    """
+    kinds = exercise.arguments.values()
 
     def number(*arguments: Any) -> Any:
+        arguments = tuple(map(Argument.normalise, kinds, arguments))
         found = np.asarray(exercise.blocks(answer(*arguments))[block], object).ravel()[entries]
         weights = random.Random(block)
         return sum((weights.randrange(1, 1000) * one for one in found[1:]), sum(found[:1]))
@@ -235,6 +291,8 @@ def _places(exercise: Formula) -> Iterator[Place]:
     sizes += [(f"where there is one of {NAMES[x]} {x}", {x: 1}) for x in letters]
     for order in (letters, letters[::-1]):
         sizes.append(("where all sizes differ", {x: 2 + i for i, x in enumerate(order)}))
+    one = dict.fromkeys(letters, 1)  # of the others: a case that can be read
+    sizes += [(f"where there are {MANY} {NAMES[x]} {x}", {**one, x: MANY}) for x in letters]
     sizes.append((f"where there are {MANY} of all", dict.fromkeys(letters, MANY)))
     seeds = itertools.count(PATHS[0])
     for where, some in sizes:
@@ -252,6 +310,10 @@ def _places(exercise: Formula) -> Iterator[Place]:
         yield Place(where, changed, is_repeated=True)
     for arguments in exercise.places:
         yield Place("in this case", arguments, has_proof=True)
+    longer = replace(exercise, sizes={x: n + 1 for x, n in exercise.sizes.items()})
+    mixed = zip(exercise.arguments.values(), before, longer.draw(next(seeds)), strict=True)
+    arguments = tuple(new if one.shape else old for one, old, new in mixed)
+    yield Place("where arrays have other sizes than at an earlier call", arguments)
 
 
 def _one_changed(
@@ -261,21 +323,25 @@ def _one_changed(
     for i, (name, old, new) in enumerate(zip(exercise.arguments, before, after, strict=True)):
         changed = new
         if exercise.arguments[name].shape:
-            changed = old.copy()
             last = np.flatnonzero(old != new)[-1:]
+            changed = old.copy()
             changed.flat[last] = new.flat[last]
+            changed = exercise.arguments[name].normalise(changed)
         yield name, (*before[:i], changed, *before[i + 1 :])
 
 
-def _wrong_elsewhere(exercise: Formula, answer: Answer) -> tuple[dict[int, Place], Place | None]:
-    """Return for each wrong block the first place where floats show it, and one where it raises.
+def _wrong_elsewhere(
+    exercise: Formula, answer: Answer, has_proofs: bool = True
+) -> tuple[dict[int, Place], Place | None]:
+    """Return for each wrong block the first place where it shows, and one where it raises.
 
-    Places at which the right answer is not finite, or there is none, are passed over.
+    Places at which the right answer is not finite, or there is none, are passed over. Without
+    proofs, what floats leave in doubt is taken for right.
     """
     wrong: dict[int, Place] = {}
     raising = None
     returned: list[Array] = []
-    silent = Counter[int]()
+    silent = Counter[int]() if has_proofs else None
     for place in _places(exercise):
         right = _right_numbers(exercise, place.arguments)
         if right is None:
@@ -302,13 +368,13 @@ def _is_right(
     place: Place,
     ours: Any,
     right: Any,
-    silent: Counter[int],
+    silent: Counter[int] | None,
 ) -> bool:
     """Tell whether a block is right at a place: in floats, or by a proof where they leave a doubt.
 
     A number that is small among the others has other digits where a floor or a limit changes it,
     and where terms cancel: the proof tells one from the other. How often it told nothing of a
-    block is counted in `silent`.
+    block is counted in `silent`, which is None where no proof can be asked.
     """
     agree = _agree(ours, right)
     if not place.has_proof or np.shape(ours) != np.shape(right):
@@ -321,6 +387,8 @@ def _is_right(
         place.rounding is Rounding.SMALL or (place.rounding is Rounding.PROVED and not finite)
     ):
         return False
+    if silent is None:
+        return True
     verdict = "silent"
     if silent[block] < MOST_SILENT:
         entries = np.flatnonzero(doubtful) if doubtful.any() else slice(None)
@@ -383,7 +451,8 @@ def _prove_at(
     """Prove or refute that entries of a block are the same, or return why it cannot be asked."""
     first, second = (_projected(exercise, one, block, entries) for one in (answer, other))
     try:
-        return prove_same(first, second, *arguments, seed=seed)
+        with redirect_stdout(_Silence()):
+            return prove_same(first, second, *arguments, seed=seed)
     except Exception as error:
         return str(error)
 
@@ -403,6 +472,27 @@ def _close(
     ours = _run(exercise, answer, arguments)[block]
     with np.errstate(all="ignore"):
         return _agree(ours, exercise.blocks(other(*arguments))[block])
+
+
+def right_in_floats(exercise: Formula, answer: Answer) -> bool:
+    """Tell whether an answer is right wherever it is compared in floats.
+
+    That is at the same arguments as in `judge_formula`, and at some that nobody can know before.
+    """
+    fresh = [secrets.randbelow(2**32) for _ in range(FRESH)]
+    try:
+        if _check_first_calls(exercise, answer):
+            return False
+        for seed in (*CASES, *PATHS, *fresh):
+            arguments = exercise.draw(seed)
+            if not agrees(exercise, arguments, ask(answer, *arguments)):
+                return False
+        wrong, raising = _wrong_elsewhere(exercise, answer, has_proofs=False)
+        return not wrong and raising is None and _overflow(exercise, answer) is None
+    except Ended:
+        raise
+    except Exception:  # what it returns may be anything
+        return False
 
 
 def agrees(exercise: Formula, arguments: tuple[Any, ...], returned: Any) -> bool:
@@ -453,7 +543,8 @@ def _slopes_proved(exercise: Formula, answer: Answer) -> tuple[bool, int]:
         theta = np.concatenate([one.ravel() for one in moved])
         total = theta.size
         try:
-            proof = prove(value_and_grad, theta, *drawn, points=0, seed=seed)
+            with redirect_stdout(_Silence()):
+                proof = prove(value_and_grad, theta, *drawn, points=0, seed=seed)
         except Exception:
             return False, total
         if not proof:
@@ -595,7 +686,7 @@ def _simpler(
     """Return arguments that fail as well, with as many zeros and ones as there can be."""
     best = list(arguments)
     for i, one in enumerate(exercise.arguments.values()):
-        simplest = {"real": (0.0, 1.0), "positive": (1.0,)}.get(one.kind, ())
+        simplest = {"real": (0.0, 1.0), "logit": (0.0, 1.0), "positive": (1.0,)}.get(one.kind, ())
         if np.size(best[i]) > SHOWN:
             continue
         for index, simple in itertools.product(np.ndindex(np.shape(best[i])), simplest):

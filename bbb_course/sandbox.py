@@ -1,24 +1,20 @@
 """Grade files in processes of their own, with limits of time and memory.
 
-An answer is code that is run. The limits are against accidents, an endless loop or an array of a
-terabyte; they are no jail: what a stranger sent belongs into a container. But whatever an answer
-does to its process, to that process's parent or to its group, the others get their grades.
+An answer is code that is run. What it says of itself is believed where it fails. That it passes is
+found out in this process, which runs none of it: it asks another process, where there is no key,
+for the answer's numbers, and compares them here. The limits are against accidents, an endless loop
+or an array of a terabyte; they are no jail: what a stranger sent belongs into a container.
 """
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 import json
 import os
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 import numpy as np
@@ -26,29 +22,29 @@ import numpy as np
 from bbb_studies.threads import ONE_THREAD
 
 from . import alone
-from .exercise import Finding, Formula, Unusable, Verdict
-from .judging import PATHS, agrees, judge
+from .exercise import VERDICTS, Exercise, Finding, Formula, Raised, Unusable, Verdict
+from .judging import judge, right_in_floats
 from .keys import find, name_of
+from .processes import Ended, Process, printable
 
 __all__ = ["grade_file", "grade_files", "work"]
 
 WORK = [sys.executable, "-c", "from bbb_course.sandbox import work; work()"]
-# A shell between the command and the answer, which may end its parent: then the shell ends
-GUARD = [] if os.name == "nt" else ["sh", "-c", '"$@"; exit $?', "sh"]
-SIGALRM = getattr(signal, "SIGALRM", -1)
-SPARE = 10.0  # seconds that a process may take to start, beyond the limit of its file
+RAISED = {"NotImplementedError": NotImplementedError, "MemoryError": MemoryError}
+MAX_NUMBERS = 4096  # that a function of the grader is called with: it runs here, without a limit
+NO_MESSAGE = "it writes what is no message where its answer is read"
 
 
 def grade_files(
     paths: Sequence[Path], seconds: float = 20.0, megabytes: int = 1024
 ) -> Iterator[Verdict]:
-    """Grade files, each in a process of its own; yield the verdicts in the order of the files.
+    """Grade files, each in processes of its own; yield the verdicts in the order of the files.
 
     Files are named as their exercises, and have so many seconds each, those that run an answer
     often a multiple that they say; megabytes are those beyond what the grader itself holds, where
     the system can limit them.
     """
-    running: set[subprocess.Popen[bytes]] = set()
+    running: set[Process] = set()
 
     def graded(path: Path) -> Verdict:
         return _graded(path, seconds * find(name_of(path)).patience, megabytes, running)
@@ -59,88 +55,129 @@ def grade_files(
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in [*running]:
-            _end(process)
+            process.end()
 
 
-def _graded(
-    path: Path, seconds: float, megabytes: int, running: set[subprocess.Popen[bytes]]
-) -> Verdict:
-    """Return what a new process says of a file, or why it says nothing."""
+def _graded(path: Path, seconds: float, megabytes: int, running: set[Process]) -> Verdict:
+    """Return the verdict on a file, whose exercise is that of its name whatever the file says."""
+    exercise = find(name_of(path))
     limits = [str(path), f"{seconds}", f"{megabytes}"]
-    line, by, late = _said([*WORK, *limits], seconds + SPARE, running)
-    try:
-        found: dict[str, Any] = json.loads(line)
-        findings = tuple(Finding(**one) for one in found.pop("findings"))
-        verdict = Verdict(**found, findings=findings)
-    except (ValueError, TypeError, KeyError, AttributeError):
-        why = f"its process ended{f' by signal {by}' if by > 0 else ''} before it was graded"
-        if late or by == SIGALRM:
-            why = f"it took more than {seconds:g} s: an endless loop?"
-        return Verdict(name_of(path), False, "stopped", why)
-    exercise = find(verdict.exercise)
-    if not verdict.passed or not isinstance(exercise, Formula):
+
+    def asked(command: list[str], verdict_of: Callable[[Process], Verdict]) -> Verdict:
+        with Process([*command, *limits], seconds, _environment()) as process:
+            running.add(process)
+            try:
+                verdict = _told(exercise.name, lambda: verdict_of(process))
+            finally:
+                process.end()
+                running.remove(process)
+        return replace(verdict, printed=process.last_lines)
+
+    answer_alone = [sys.executable, alone.__file__, exercise.name]
+    if not isinstance(exercise, Formula):
+        return asked(answer_alone, lambda process: judge(exercise.name, _answer_of(process)))
+    verdict = asked(WORK, lambda process: _verdict_of(exercise, process.receive()))
+    if not verdict.passed:
         return verdict
-    # Its numbers once more, of a process that cannot import the keys, compared here
-    cases = [exercise.draw(seed) for seed in PATHS]
-    sent = json.dumps([[_sent(one) for one in case] for case in cases]).encode()
-    command = [sys.executable, alone.__file__, exercise.name, *limits]
-    line, _, _ = _said(command, seconds + SPARE, running, sent)
-    try:
-        said = zip(json.loads(line), cases, strict=True)
-        if all(agrees(exercise, case, returned) for returned, case in said):
+
+    def compared(process: Process) -> Verdict:
+        if right_in_floats(exercise, _answer_of(process)):
             return verdict
-    except (ValueError, TypeError, Unusable):
-        pass
-    return Verdict(verdict.exercise, False, "stopped", "it is right only where there is a key")
+        head = "it is right only where there is a key"
+        return Verdict(exercise.name, False, "stopped", head)
+
+    return asked(answer_alone, compared)
 
 
-def _said(
-    command: list[str], seconds: float, running: set[subprocess.Popen[bytes]], given: bytes = b""
-) -> tuple[bytes, int, bool]:
-    """Return the first line of a process's output, the signal that ended it, and if it was late."""
+def _environment() -> dict[str, str]:
     root = str(Path(__file__).resolve().parents[1])  # the same package, installed or not
     places = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-    with subprocess.Popen(
-        [*GUARD, *command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, **ONE_THREAD, "PYTHONPATH": places},
-        start_new_session=True,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        running.add(process)
-        began, timer = time.monotonic(), Timer(seconds, _end, [process])
-        timer.start()
-        try:
-            with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
-                pipe.write(given)
-            line = process.stdout.readline()
-            by = 0 if line else process.wait() - 128  # as a shell counts
-        finally:
-            late = time.monotonic() - began > seconds
-            timer.cancel()
-            _end(process)
-            running.remove(process)
-    return line, by, late
+    return {**ONE_THREAD, "PYTHONPATH": places}
 
 
-def _sent(argument: Any) -> Any:
-    if callable(argument):
-        return {"name": argument.__name__, "source": inspect.getsource(argument)}
-    if isinstance(argument, np.ndarray):
-        return {"array": argument.tolist(), "kind": argument.dtype.str}
-    return argument.item() if isinstance(argument, np.generic) else argument
+def _verdict_of(exercise: Exercise, line: bytes) -> Verdict:
+    """Return the verdict that a process wrote, which the answer may have written itself."""
+    try:
+        found = _printable(json.loads(line))
+        verdict = Verdict(
+            exercise.name,
+            {True: True, False: False}[found["passed"]],
+            VERDICTS[VERDICTS.index(found["verdict"])],
+            str(found["headline"]),
+            tuple(Finding(str(one["block"]), str(one["says"])) for one in found["findings"]),
+            {str(block): dict(case) for block, case in found["cases"].items()},
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise Ended(NO_MESSAGE) from None
+    return verdict
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and what it has started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if os.name == "nt":
-            process.kill()
-        else:
-            os.killpg(process.pid, signal.SIGKILL)
+def _printable(value: Any) -> Any:
+    """Return what was read of JSON without characters that a terminal would obey."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {printable(key): _printable(one) for key, one in value.items()}
+    return [_printable(one) for one in value] if isinstance(value, list) else value
+
+
+# --- an answer in another process
+
+
+def _answer_of(process: Process) -> Any:
+    """Return what a process serves: a function that asks it, or a table."""
+    message = _message(process)
+    if not message.get("callable"):
+        return _decoded(message, "value")
+
+    def answer(*arguments: Any) -> Any:
+        functions: list[Callable[..., Any]] = []
+        _send(process, alone.encode(arguments, functions))
+        while "call" in (message := _message(process)):
+            _send(process, _called(functions, message))
+        return _decoded(message, "returned")
+
+    return answer
+
+
+def _send(process: Process, message: Any) -> None:
+    process.send(json.dumps(message).encode())
+
+
+def _message(process: Process) -> dict[str, Any]:
+    """Return the next message of a process, or raise what it says that its answer raised."""
+    try:
+        message = json.loads(process.receive())
+    except (ValueError, RecursionError):
+        raise Ended(NO_MESSAGE) from None
+    if not isinstance(message, dict):
+        raise Ended(NO_MESSAGE)
+    if "raised" not in message:
+        return message
+    kind, says = message["raised"], printable(f"{message.get('says')}")
+    if kind == "SystemExit":
+        raise SystemExit
+    if kind in ("NotImplementedError", "MemoryError"):
+        raise RAISED[kind]
+    raise Unusable(says) if kind == "Unusable" else Raised(says)
+
+
+def _decoded(message: dict[str, Any], key: str) -> Any:
+    try:
+        return alone.decode(message[key])
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError):
+        raise Ended(NO_MESSAGE) from None
+
+
+def _called(functions: Sequence[Callable[..., Any]], message: dict[str, Any]) -> dict[str, Any]:
+    """Return what one of the functions returns that were given to the answer."""
+    arguments = _decoded(message, "arguments")
+    try:
+        if sum(map(np.size, arguments)) > MAX_NUMBERS:
+            raise ValueError(f"it is called with more than {MAX_NUMBERS} numbers")
+        return {"returned": alone.encode(functions[message["call"]](*arguments))}
+    except Exception as error:  # the answer called it wrongly, and is told
+        return {"raised": f"{type(error).__name__}: {error}"}
 
 
 # --- in the process of an answer
@@ -149,9 +186,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def work() -> None:
     """Grade the file of the command line within its limits, and print the verdict as JSON."""
     path, seconds, megabytes = sys.argv[1:]
-    out = os.dup(1)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)  # what the answer prints
+    _, replies = alone.take_channels()
     alone.limit(float(seconds), int(megabytes))
     try:
         find(name_of(Path(path)))  # all keys are there
@@ -160,36 +195,33 @@ def work() -> None:
     except BaseException as error:  # of the grader, or one that nobody expects
         said = f"grading it failed: {type(error).__name__}: {error}"
         verdict = Verdict(name_of(Path(path)), False, "stopped", said)
-    os.write(out, json.dumps(verdict.as_dict()).encode() + b"\n")
+    sys.stdout.flush()
+    os.write(replies, json.dumps(verdict.as_dict()).encode() + b"\n")
 
 
 def grade_file(path: Path) -> Verdict:
     """Grade one file in this process, without limits: a function, or a table, of its name."""
     name = name_of(path)
     find(name)
+    return _told(name, lambda: judge(name, alone.define(name, path)))
+
+
+def _told(name: str, verdict_of: Callable[[], Verdict]) -> Verdict:
+    """Return a verdict, or that there is none and why."""
     try:
-        return judge(name, _defined(name, path))
+        return verdict_of()
     except NotImplementedError:
         return Verdict(name, False, "not answered", "it is not answered yet")
     except Unusable as error:
         return Verdict(name, False, "unusable", str(error))
+    except Raised as error:
+        return Verdict(name, False, "unusable", str(error))
+    except Ended as error:
+        return Verdict(name, False, "stopped", str(error))
     except MemoryError:
         return Verdict(name, False, "stopped", "it needs more memory than the limit")
     except SystemExit:
         return Verdict(name, False, "stopped", "it ends its process: leave out exit()")
-
-
-def _defined(name: str, path: Path) -> Any:
-    """Run a file and return what it defines under this name."""
-    scope: dict[str, Any] = {"__name__": name, "__file__": str(path)}
-    try:
-        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), scope)
-    except (NotImplementedError, MemoryError):
-        raise
-    except SyntaxError as error:
-        raise Unusable(f"line {error.lineno}: {error.msg}") from None
-    except Exception as error:
-        raise Unusable(f"it cannot be imported: {type(error).__name__}: {error}") from None
-    if name not in scope:
-        raise Unusable(f"it does not define {name}")
-    return scope[name]
+    except Exception as error:  # what it returned cannot be judged
+        said = f"grading it failed: {type(error).__name__}: {error}"
+        return Verdict(name, False, "stopped", said)

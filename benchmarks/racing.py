@@ -18,6 +18,7 @@ import pandas as pd
 from threadpoolctl import threadpool_info
 
 from bbb_numpy.cli.options import above_zero, at_least_one
+from bbb_numpy.cli.outputs import check_folder
 from bbb_numpy.sampling.chains import usable
 
 from .problems import Array, Step
@@ -162,11 +163,19 @@ def aligned(rows: Iterable[Mapping[str, str]]) -> str:
     return pd.DataFrame(list(rows)).fillna("-").to_string(index=False)
 
 
+def output(text: str) -> Path:
+    """Return the path of a file to write, refused before hours of measuring if it cannot be."""
+    try:
+        return check_folder(str(Path(text).parent)) / Path(text).name
+    except (ValueError, OSError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def parser(doc: str | None, seconds: str = "timed seconds of one turn") -> argparse.ArgumentParser:
     """Return a parser with what all benchmarks have."""
     made = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     made.add_argument("--rounds", type=at_least_one, help="turns of every contestant")
-    made.add_argument("--json", type=Path, help="where to save; a full run: in results/")
+    made.add_argument("--json", type=output, help="where to save; a full run: in results/")
     made.add_argument("--quick", action="store_true", help="few, short rounds; saves nothing")
     made.add_argument("--seconds", type=above_zero, help=seconds)
     return made

@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plai
 
 from bbb_numpy import MLP, BernoulliLikelihood, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
+from bbb_numpy.numeric.processes import end_with
 from bbb_numpy.sampling import Draws, sample_target
 from bbb_numpy.sampling.chains import usable
 from bbb_numpy.sampling.mcmc import HMC, NUTS, DiagonalMetric
@@ -269,7 +270,8 @@ def draw(
 HELD: list[Any] = []  # in a process of `on_cores`: target, kernel, draws
 
 
-def _hold(*how: Any) -> None:
+def _hold(parent: int, *how: Any) -> None:
+    end_with(parent)
     threadpool_limits(1, "blas")
     HELD[:] = how
 
@@ -288,7 +290,8 @@ def on_cores(target: LogJoint, kernel: HMC | NUTS, draws: int, cores: int) -> It
         yield partial(draw, target, kernel, draws)
         return
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(cores, spawn, _hold, (target, kernel, draws)) as pool:
+    held = os.getpid(), target, kernel, draws
+    with ProcessPoolExecutor(cores, spawn, _hold, held) as pool:
 
         def block(position: Array, seed: int) -> tuple[Array, int]:
             parts = np.array_split(position, cores)

@@ -49,7 +49,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plai
 from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
 from bbb_numpy.cli.options import at_least_two
 from bbb_numpy.cli.rivals import of_rival
-from benchmarks.racing import FOLDER
+from benchmarks.racing import FOLDER, output
 
 Array = NDArray[Any]
 RESULTS = FOLDER / "tables.json"
@@ -197,7 +197,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", choices=TABLES, default=TABLES, help="tables")
     parser.add_argument("--models", nargs="+", choices=models(True), default=models(True))
     parser.add_argument("--folds", type=at_least_two, default=FOLDS)
-    parser.add_argument("--json", type=Path, default=RESULTS, help="what was measured")
+    parser.add_argument("--json", type=output, default=RESULTS, help="what was measured")
     args = parser.parse_args(argv)
     found = json.loads(args.json.read_text("utf-8")) if args.json.exists() else {}
     for name in () if args.print else args.only:

@@ -9,6 +9,8 @@ import argparse
 import inspect
 import re
 import sys
+import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -115,9 +117,10 @@ def _loaded(path: str, ending: str) -> Any:
     if not path.endswith(ending):
         raise ValueError(f"a {ending} file is wanted here; got {path!r}")
     try:
-        found = np.load(path)
-        return dict(found) if ending == ".npz" else found
-    except (OSError, ValueError, EOFError) as error:
+        with open(path, "rb") as file:
+            found = np.load(file)
+            return dict(found) if ending == ".npz" else found
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, MemoryError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .arguments import check_callable, positive_number, whole_number
 from .structures import asked_as_gradient, check_returned, checked_arguments, copied
 
 __all__ = [
@@ -55,6 +56,11 @@ COMPLEX_STEP = 1e-30
 CENTRAL_STENCIL = ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12))
 CENTRAL_STEPS = (2e-2, 5e-3, 1.2e-3, 3e-4, 7.5e-5)
 FLOOR = 1e-3
+NOISE = (
+    "value_and_grad must return the same at each call with the same numbers; got another {}: draw "
+    "noise outside, or inside by a generator that each call makes from a seed or takes as an "
+    "argument (of which every call gets a copy)"
+)
 
 
 class Block(NamedTuple):
@@ -132,7 +138,9 @@ def check_gradient(
     ----------
     value_and_grad : callable
         From theta (for the complex step, of complex128) and the `arguments` to a scalar and a
-        gradient; what comes after these two is not looked at. Its noise is to be fixed.
+        gradient; what comes after these two is not looked at. Its noise is to be fixed: an array,
+        a generator among the `arguments`, of which each call gets a copy, or one made inside from a
+        seed.
     theta : ndarray, or a dict, tuple or list of arrays
         The point, float64; the gradient has the same structure.
     *arguments
@@ -169,12 +177,17 @@ def check_gradient(
         returned: tuple[Any, ...] = function(theta, *copied(arguments))
         return returned
 
-    if method not in BARS:
+    if not isinstance(method, str) or method not in BARS:
         raise ValueError(f"method must be one of {sorted(BARS)}; got {method!r}")
-    bar = BARS[method] if bar is None else bar
-    rng = np.random.default_rng(rng)
+    bar = BARS[method] if bar is None else positive_number("bar", bar)
+    most = None if most is None else whole_number("most", most, least=1)
+    if gates is not None:
+        check_callable("gates", gates)
+    if not isinstance(rng, np.random.Generator):
+        rng = np.random.default_rng(whole_number("rng", rng))
     returned = both(theta.copy())
     check_returned(returned, theta.shape)
+    _refuse_noise(returned, both(theta.copy()))
     grad = np.array(returned[1])
 
     chosen: dict[str, Array] = {}
@@ -285,6 +298,14 @@ def _checked(
     report, _, each = asked_as_gradient(shape, f, by_hand, theta, arguments, ask)
     rows = [block._replace(name=name) for name, one in each() for block in one.blocks]
     return replace(report, blocks=tuple(rows) or report.blocks)
+
+
+def _refuse_noise(first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
+    """Raise ValueError if two calls with the same numbers return different ones."""
+    for what, one, other in zip(("value", "gradient"), first, second, strict=False):
+        size = np.max(np.abs(one), initial=0.0, where=np.isfinite(one))
+        if not np.allclose(one, other, 1e-9, 1e-9 * size, equal_nan=True):
+            raise ValueError(NOISE.format(what))
 
 
 def _complex_step(value_and_grad: ValueAndGrad, theta: Array, i: int) -> float:

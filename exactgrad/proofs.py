@@ -28,7 +28,6 @@ refuted: 1 of 3 derivatives is wrong
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
@@ -39,12 +38,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .arguments import check_callable, check_plain, whole_number
 from .blame.lines import explanation
 from .fields.digits import DIGITS, Digits, NoDigits, context
 from .fields.finite import TINY, Field, Prime
-from .structures import Tree, Unlike, check_callable, checked_arguments, copied
+from .structures import Tree, Unlike, checked_arguments, copied, leaves
 from .trace.arrays import KINK, Exact, lift
-from .trace.makers import proving
+from .trace.copies import Copies
 from .verdict.data import FIXED, Data, bound, exact, kinds, masked, names_of, told
 from .verdict.errors import (
     NOWHERE,
@@ -216,11 +216,11 @@ def prove(
         returns anything but a number and a gradient of the shape of theta.
     """
     function, theta, blocks, name = checked_arguments(value_and_grad, theta, blocks, coordinate)
-    if not theta.size:
-        raise ValueError("theta is empty: there is no derivative to prove")
+    points, seed = whole_number("points", points), whole_number("seed", seed)
     names = names_of(value_and_grad, len(arguments))
-    data, seed = kinds(names, fixed), operator.index(seed)
-    asked = Asked(function, arguments, names, data, name, blocks, seed)
+    data = kinds(names, fixed)
+    _check_data(names, arguments)
+    asked = Asked(function, arguments, names, data, name, blocks, seed, Copies())
     try:
         try:
             proof, kind = _prove_at(asked, theta)  # D44
@@ -260,6 +260,13 @@ def prove(
     one_way = int((np.all(went, axis=0) | ~np.any(went, axis=0)).sum())
     several = len({way.tobytes() for way in paths})
     return with_fields(proof, paths=several, comparisons=most, one_way=one_way)
+
+
+def _check_data(names: list[str], arguments: tuple[Any, ...]) -> None:
+    """Raise ValueError for data whose numbers a proof would not see as they are."""
+    for name, value in zip(names, arguments, strict=True):
+        for path, leaf in leaves(value, name):
+            check_plain(path, leaf)
 
 
 def assert_proved(
@@ -420,16 +427,17 @@ def prove_same(
     """
     check_callable("first", first)
     check_callable("second", second)
-    seed = operator.index(seed)
+    seed = whole_number("seed", seed)
     names = names_of(first, len(arguments), before=0)
-    given, of = kinds(names, fixed), Tree.of(0.0, "value")
+    _check_data(names, arguments)
+    given, of, copies = kinds(names, fixed), Tree.of(0.0, "value"), Copies()
 
     def values(data: tuple[Data, ...], field: Field) -> tuple[Exact, Exact]:
         nonlocal of
         pairs = zip(arguments, data, strict=True)
         at = [exact(one, field, how, moving=how is not FIXED) for one, how in pairs]
-        with np.errstate(all="ignore"), proving(field, first, second):
-            one, other = (function(*copied(at)) for function in (first, second))
+        with np.errstate(all="ignore"):
+            one, other = (copies.call(field, f, *copied(at)) for f in (first, second))
             of = Tree.of(one, "value")
             return lift(of.flat(one), field), lift(of.flat(other, "the second value"), field)
 

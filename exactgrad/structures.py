@@ -20,10 +20,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .arguments import (
+    check_blocks,
+    check_callable,
+    check_floats,
+    check_plain,
+    holds_no_numbers,
+)
+
 __all__ = ["Tree", "Unlike", "asked_as_gradient", "checked_arguments", "copied", "leaves", "within"]
 
 Array = NDArray[Any]
 Function = Callable[..., Any]
+DRAWING = (  # what another call finds in another state
+    np.random.Generator,
+    np.random.RandomState,
+    np.random.BitGenerator,
+    np.random.SeedSequence,
+)
 MANY = 1000  # numbers of a function: of more it is not asked which of them have a wrong derivative
 
 
@@ -53,7 +67,7 @@ def copied(values: Any, sealed: bool = False) -> Any:
         if isinstance(value, np.ndarray):
             value = value.copy()
             value.flags.writeable = not sealed
-        return copy.deepcopy(value) if isinstance(value, np.random.Generator) else value
+        return copy.deepcopy(value) if isinstance(value, DRAWING) else value
 
     return within(values, copied_leaf)
 
@@ -122,14 +136,9 @@ class Tree(NamedTuple):
 # --- what is asked of a function
 
 
-def check_callable(name: str, value: Any) -> None:
-    """Raise TypeError unless `value` can be called: a proof would take it for untraceable."""
-    if not callable(value):
-        raise TypeError(f"{name} must be a function; got {value!r}")
-
-
 def _array_or_tree(theta: Any) -> Any:
     nested = isinstance(theta, tuple | list | dict)
+    check_plain("theta", theta)
     numbers = nested and all(isinstance(one, float | int) for one in theta)
     return theta if nested and not (numbers and isinstance(theta, list)) else np.asarray(theta)
 
@@ -139,17 +148,10 @@ def laid_out(theta: Any) -> tuple[Array, Tree]:
     theta = _array_or_tree(theta)
     tree = Tree.of(theta, "theta")
     for path, leaf in leaves(theta, "theta"):
-        one = np.asarray(leaf)
-        if one.dtype.kind == "c":
-            raise ValueError(
-                f"{path} is complex, and derivatives are asked by real numbers: take its real and "
-                "its imaginary part as two arrays, in a dict"
-            )
-        if one.dtype != np.float64:
-            raise ValueError(f"{path} must be a float64 array; got dtype {one.dtype}")
-        if not np.isfinite(one).all():
-            raise ValueError(f"{path} holds nan or infinity; take a finite point")
-    return np.array(tree.flat(theta) if tree.shapes else [], float), tree
+        check_floats(path, leaf)
+    if not tree.size:
+        raise ValueError("theta is empty: there is no derivative; give at least one number")
+    return np.array(tree.flat(theta), float), tree
 
 
 def checked_arguments(
@@ -158,12 +160,9 @@ def checked_arguments(
     """Return function and theta laid flat, its blocks and the names of its coordinates."""
     check_callable("value_and_grad", value_and_grad)
     flat, tree = laid_out(theta)
-    for name, where in (blocks or {}).items():
-        if not isinstance(where, slice) or max(where.start or 0, where.stop or 0) > flat.size:
-            raise ValueError(
-                f"blocks must map names to slices of theta, {flat.size} numbers; got "
-                f"{name!r}: {where!r}"
-            )
+    check_blocks(blocks, flat.size)
+    if coordinate is not None:
+        check_callable("coordinate", coordinate)
 
     def name_of(i: int) -> str:
         inside = ((name, range(flat.size)[where]) for name, where in (blocks or {}).items())
@@ -183,8 +182,10 @@ def checked_arguments(
 def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
     """Raise ValueError unless this is a number and a gradient of the shape of theta."""
     pair = isinstance(returned, tuple) and len(returned) > 1
-    if not pair or np.ndim(returned[0]) != 0:
+    words = pair and any(map(holds_no_numbers, returned[:2]))
+    if not pair or words or np.ndim(returned[0]) != 0:
         came = f"a value of shape {np.shape(returned[0])}" if pair else type(returned).__name__
+        came = "text or dates" if words else came
         raise Unlike(
             "value_and_grad must return (value, grad), a single number and an array; got "
             f"{came}. Return the sum of the loss, and its gradient"

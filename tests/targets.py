@@ -6,6 +6,7 @@ set of statistics serves them all.
 
 import os
 import signal
+import threading
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -202,6 +203,11 @@ def survives_ctrl_c(_):
     """Whether this process goes on when it is interrupted, and would not even hear it."""
     os.kill(os.getpid(), signal.SIGINT)
     return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def watches_its_parent(_):
+    """Whether this process ends with the one that started it."""
+    return "end_with" in [thread.name for thread in threading.enumerate()]
 
 
 def same_bits(a, b):

@@ -16,6 +16,10 @@ from ..exercise import count, formula, label, positive, real, zero_one
     returns="value d_f",
     slopes={"d_f": "f"},
     tags="K14 K15 K16 K37",
+    places=[
+        (np.array([3e-9, 0.0]), np.array([0.0, 1e-9]), 1e-9),
+        (np.full(2, 1e6 + 0.3), 1e6 + np.array([0.7, -0.4]), 0.5),  # whose squares cancel
+    ],
     wrong={
         "-(y - f) / noise**2": {
             "(y - f) / noise**2": "the sign: -(y - f), as y - f falls with f.",
@@ -47,6 +51,10 @@ def gaussian_likelihood(f: Any, y: Any, noise: Any) -> Any:
     returns="value d_f d_t",
     slopes={"d_f": "f", "d_t": "t"},
     tags="D1",
+    places=[
+        *((3 * np.exp([t, t]), np.zeros(2), t) for t in (-100.0, -30.0, 30.0, 100.0)),
+        (np.full(2, 1e6 + 0.3), 1e6 + np.array([0.7, -0.4]), 0.5),  # whose squares cancel
+    ],
     wrong={
         "len(y) - np.sum(": {
             "-np.sum(": "the slope of t itself is missing: then the noise grows without end.",
@@ -87,6 +95,21 @@ def learned_noise(f: Any, y: Any, t: Any) -> Any:
     returns="value d_m d_h",
     slopes={"d_m": "m", "d_h": "h"},
     tags="D12",
+    places=[
+        # h itself for its softplus, or none, where a far target shows it
+        *(
+            (np.zeros(1), np.array([h]), np.array([y]), 0.5)
+            for h, y in (
+                (10.05, 1e3),
+                (15.05, 1e3),
+                (20.05, 1e3),
+                (700.0, 1e3),
+                (-15.05, 1e4),
+                (-25.0, 1e6),
+            )
+        ),
+        (np.zeros(1), np.array([-45.0]), np.array([2e-8]), 1e-8),
+    ],
     wrong={
         " / (1 + np.exp(-h))": {
             "": (
@@ -126,6 +149,10 @@ def noise_that_depends_on_the_input(m: Any, h: Any, y: Any, c: Any) -> Any:
     returns="value d_z",
     slopes={"d_z": "z"},
     tags="D13",
+    places=[
+        (np.array([-16.0, -25.0]), np.zeros(2, int)),
+        (np.array([10.05, 15.05, -700.0, 700.0]), np.array([0, 1, 1, 0])),
+    ],
     wrong={
         "s - y": {
             "y - s": "the sign: the slope of minus the log likelihood is s(z) - y.",
@@ -162,6 +189,10 @@ def two_classes(z: Any, y: Any) -> Any:
     returns="value d_z",
     slopes={"d_z": "z"},
     tags="D14",
+    places=[
+        (np.array([[0.0, -700.0]]), np.array([1])),
+        (np.array([[0.5, 1.0, -1.0], [2.0, 0.0, 1.0]]), np.array([0, 0])),  # one label in all rows
+    ],
     wrong={
         "p - chosen": {
             "chosen - p": "the sign: the slope is softmax(z) minus the label.",
@@ -193,6 +224,10 @@ def several_classes(z: Any, y: Any) -> Any:
     returns="value d_z",
     slopes={"d_z": "z"},
     tags="D15",
+    places=[
+        (np.array([-30.0, -700.0]), np.array([3, 1])),
+        (np.array([6.9, 11.5]), np.array([1000, 100_000])),
+    ],
     wrong={
         "np.exp(z) - y\n": {
             "y - np.exp(z)\n": "the sign of the slope.",

@@ -5,8 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..exercise import formula, positive, real, unit
+from ..exercise import formula, positive, real, shares, unit
+
+Array = NDArray[Any]
+
+
+def _log_mean_cases(*cases: Array) -> list[tuple[Array, Array]]:
+    """Return each log_density (S, B) with the logarithms of its mean densities."""
+    return [
+        (one, one.max(axis=0) + np.log(np.mean(np.exp(one - one.max(axis=0)), axis=0)))
+        for one in cases
+    ]
 
 
 @formula(
@@ -15,6 +26,10 @@ from ..exercise import formula, positive, real, unit
     returns="mean epistemic total",
     tags="D4 R10",
     sizes={"S": 4},
+    places=[
+        (1e6 + np.array([[0.1], [-0.3], [0.7]]), 0.5),  # prices, whose squares cancel
+        *((size * np.array([[1.0], [-1.0]]), size) for size in (1e-9, 1e-4)),
+    ],
     wrong={
         "(len(f) - 1)": {
             "len(f)": (
@@ -77,10 +92,18 @@ def mean_and_variances(f: Any, noise: Any) -> Any:
             ),
         },
     },
-    extremes=[
-        (np.array([[-1000.0], [-1000.0]]), np.array([-1000.0])),
-        (np.array([[800.0], [0.0]]), np.array([800.0 - np.log(2.0)])),
-    ],
+    extremes=_log_mean_cases(
+        *(np.full((2, 1), height) for height in (-1000.0, -20_000.0, 20_000.0)),
+        np.array([[-740.0], [-745.0]]),  # a density that has lost digits, and is not 0
+        # whichever is the largest: the first, the last, one that mean and median are far from
+        *(
+            np.array([row]).T
+            for row in ([800.0, 0.0], [0.0, 800.0], [0.0, 0.0, 800.0], [800.0, -1000.0])
+        ),
+        # rows of very different height, each by its own largest
+        np.array([[-1000.0, 0.0], [-1000.0, 0.0]]),
+        np.array([[-1000.0, 700.0, 1.0], [-2000.0, 800.0, 2.0], [-1500.0, 750.0, 3.0]]),
+    ),
 )
 def log_predictive_density(log_density: Any) -> Any:
     """Log of the mean density over samples."""
@@ -93,6 +116,7 @@ def log_predictive_density(log_density: Any) -> Any:
     x=real("B"),
     returns="mean at_the_mean",
     tags="R9",
+    places=[(0.0, 1e-9, np.array([3e9, -2e9]))],
     wrong={
         "(mu**2 + sigma**2) * x**2": {
             "mu**2 * x**2": (
@@ -110,9 +134,10 @@ def mean_of_functions(mu: Any, sigma: Any, x: Any) -> Any:
 
 
 @formula(
-    p=positive("SC"),
+    p=shares("SC"),
     returns="total aleatoric epistemic",
     tags="D29",
+    places=[(np.array([[1e-8, 1 - 1e-8], [2e-8, 1 - 2e-8]]),)],
     wrong={
         "aleatoric = -np.mean(np.sum(p * np.log(p), axis=1))": {
             "aleatoric = -np.sum(mean * np.log(mean))": (
@@ -150,6 +175,7 @@ def entropy_of_a_class(p: Any) -> Any:
     returns="value d_nll d_kl",
     slopes={"d_nll": "nll", "d_kl": "kl"},
     tags="D57 D58",
+    places=[(5.0, 1e-3, 1e9, 10.0), (5.0, 1e-3, 1e13, 15.0)],  # many rows: r and k are small
     wrong={
         "(kl + price) / (2 * rows)": {
             "kl / (2 * rows)": (
@@ -207,6 +233,7 @@ def bound_to_train_on(nll: Any, kl: Any, rows: Any, price: Any) -> Any:
     sigma=positive(),
     returns="mean covariance log_p",
     tags="D56",
+    places=[(np.zeros(1), np.full((1, 1), 1e-9), np.ones(1), 3e-9, 1e-9)],
     wrong={
         "sigma**2 + phi @ column": {
             "sigma**2": "what the weights do not know is missing in the variance of y.",
@@ -245,6 +272,12 @@ def one_row_more(m: Any, L: Any, phi: Any, y: Any, sigma: Any) -> Any:
     returns="apart slope stepped",
     slopes={"slope": "R"},
     tags="D57",
+    places=[  # small shares, and one that is nearly 1
+        (1e-9, 1e-8, 1.0, 1e9, 5.0),
+        (2e-5, 8e-5, 1.0, 1e5, 5.0),
+        (0.25, 1 - 2.0**-30, 1.0, 4.0, 5.0),
+        (0.25, 0.5, 1e-10, 1.0, 2e-10),
+    ],
     wrong={
         "r * np.log(r / R) + (1 - r) * np.log((1 - r) / (1 - R))": {
             "R * np.log(R / r) + (1 - R) * np.log((1 - R) / (1 - r))": (
@@ -296,6 +329,12 @@ def step_to_the_certificate(r: Any, R: Any, kl: Any, rows: Any, price: Any) -> A
     noise=positive(),
     returns="mean epistemic total",
     tags="D4",
+    places=[  # hardly any left out, hardly any kept, a bias beside which squares cancel
+        (np.full(2, 1e3), np.full(2, 1e3), 0.5, 2.0**-30, 0.5),
+        (np.ones(2), np.ones(2), 0.5, 1 - 2.0**-30, 0.5),
+        (np.full(2, 1e-9), np.ones(2), 0.5, 0.5, 1e-9),
+        (np.array([1.0, 2.0]), np.array([0.5, -1.0]), 1e6, 0.25, 0.5),
+    ],
     wrong={
         "b + np.sum(a * v)": {
             "b + (1 - p) * np.sum(a * v)": (
@@ -320,6 +359,9 @@ def step_to_the_certificate(r: Any, R: Any, kl: Any, rows: Any, price: Any) -> A
         },
         "epistemic + noise**2": {
             "epistemic + noise": "the noise is a standard deviation: square it.",
+            "(epistemic**0.5 + noise) ** 2": (
+                "standard deviations are added; of independent numbers the variances add up."
+            ),
             "epistemic": "the noise of y is missing: a band of f is drawn as a band of y.",
         },
     },

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exercise import formula, positive, real
+from ..exercise import formula, logit, positive, real
 
 
 @formula(
@@ -15,6 +15,7 @@ from ..exercise import formula, positive, real
     returns="value d_w",
     slopes={"d_w": "w"},
     tags="K11 K12 K13 K21",
+    places=[(scale * np.array([3.0, -1.0]), scale) for scale in (1e-9, 1e9)],
     wrong={
         "np.log(prior) + w**2": {
             "-np.log(prior) + w**2": (
@@ -47,6 +48,10 @@ def gaussian_prior(w: Any, prior: Any) -> Any:
     returns="value d_w",
     slopes={"d_w": "w"},
     tags="D16",
+    places=[
+        (np.array([1e-7, -3e-9]), 1.0),  # as near to the peak as can be
+        *((scale * np.array([3.0, -1.0]), scale) for scale in (1e-9, 1e9)),
+    ],
     wrong={
         "np.log(2 * b)": {
             "np.log(b)": "the 2 of 2 b is missing: the density has two sides.",
@@ -70,12 +75,23 @@ def laplace_prior(w: Any, b: Any) -> Any:
 
 @formula(
     w=real("P"),
-    a=real(),
+    a=logit(),
     s1=positive(),
     s2=positive(),
     returns="value d_w",
     slopes={"d_w": "w"},
     tags="R4 R5",
+    places=[
+        # the paper's scales: components change places at some multiple of the narrow one
+        *(
+            (np.array([k * np.exp(-6.0)]), 0.0, 1.0, np.exp(-6.0))
+            for k in (1.0, 3.0, 4.5, 6.5, 9.0)
+        ),
+        *((scale * np.array([3.0]), -1.0, scale, 2 * scale) for scale in (1e-9, 1e9)),
+        (np.array([5.0]), -25.0, 1.0, 0.1),
+        (np.array([30.0]), -40.0, 1.0, 0.1),
+        *((np.array([0.2]), a, 1.0, 0.1) for a in (1e-7, -1e-4)),
+    ],
     wrong={
         "wide * w / s1**2 + (1 - wide) * w / s2**2": {
             **dict.fromkeys(
@@ -130,6 +146,7 @@ def scale_mixture_prior(w: Any, a: Any, s1: Any, s2: Any) -> Any:
     returns="value d_w d_t",
     slopes={"d_w": "w", "d_t": "t"},
     tags="D17",
+    places=[(np.array([3.0, -1.0]) * np.exp(t), t) for t in (-100.0, -30.0, 30.0, 100.0)],
     wrong={
         "len(w) - np.sum(w**2)": {
             "-np.sum(w**2)": (

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..learners.columns import encoded
+from ..learners.columns import encoded, shown, some
 from ..numeric.files import write_text
-from .fit import check_outputs, interrupted, save_picture
+from .fit import interrupted, save_picture
 from .modelling import add_model_options, learner
 from .options import Commands, add_command, at_least_two, share
+from .outputs import check_outputs, check_picture
 from .problem import Problem, add_data_options, filled, read_problem
+from .tables import TableError
 
 __all__ = ["add_parsers", "evaluate"]
 
@@ -31,6 +33,9 @@ HEADS = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced",
     "log_loss": "log loss",
+    "roc_auc": "ROC AUC",
+    "average_precision": "AP",
+    "brier": "Brier",
     "ece": "ECE",
 }
 NOTES = {
@@ -39,17 +44,23 @@ NOTES = {
     "errors in cross-validation of the training rows.",
     "counts": "log density in nats per row, higher is better; RMSE and CRPS in counts, lower is "
     "better. All predict Poisson distributions, the network a mixture of them.",
-    "classification": "balanced: the mean accuracy of the classes. Log loss in nats per row and "
-    "ECE, the calibration error of the most probable class in 10 bins: lower is better.",
+    "classification": "balanced: the mean accuracy of the classes. Log loss in nats per row, the "
+    "Brier score, and ECE, the calibration error of the most probable class in 10 bins: lower is "
+    "better. AP is the average precision, by chance the share of the class.",
 }
+WEIGHTED = (
+    "All but the base rate are trained as if all classes had as many rows: their probabilities, "
+    "and log loss, Brier score and ECE of these, are not of classes as frequent as here."
+)
 
 
 def evaluate(args: argparse.Namespace) -> int:
     """Measure a model on rows held out of a table, beside scikit-learn's and the base rate."""
     check_outputs([args.data], args.json, args.plot)
+    check_picture(args.plot)
     problem = read_problem(args)
     model = learner(args, problem.task)  # what is missing is said before any work
-    from .rivals import Forecast, of_model, of_rival, rivals, scores
+    from .rivals import BASE_RATE, Forecast, of_model, of_rival, rivals, scores
 
     splits = _splits(problem, args)
     x, y = problem.inputs, problem.y
@@ -66,11 +77,18 @@ def evaluate(args: argparse.Namespace) -> int:
         numbers = x.to_numpy()
         rows, new = (numbers[train], y[train]), (numbers[test], y[test])
         for name, rival in rivals(problem.task, len(train), args.seed).items():
-            found.setdefault(name, []).append(of_rival(rival, problem.task, rows, new, rng))
+            forecast = of_rival(rival, problem.task, rows, new, rng, args.class_weight)
+            title = f"{name}, not weighted" if args.class_weight and name == BASE_RATE else name
+            found.setdefault(title, []).append(forecast)
     target = np.concatenate([y[test] for _, test in splits])
     forecasts = {name: Forecast.joined(parts) for name, parts in found.items()}
+    notes = NOTES[problem.task]
     if problem.task == "classification":  # by their places among all classes
-        target = np.searchsorted(np.unique(y), target)
+        labels = np.unique(y)
+        target = np.searchsorted(labels, target)
+        notes += _of_classes(labels, np.bincount(target, minlength=len(labels)))
+    if args.class_weight:
+        notes += " " + WEIGHTED
     scored = {name: scores(one, target) for name, one in forecasts.items()}
     report = json.dumps(_report(problem, args, len(target), forecasts, scored), indent=1)
     if args.json == "-":
@@ -82,7 +100,7 @@ def evaluate(args: argparse.Namespace) -> int:
         print(problem.said())
         print(f"{held_out}; seed {args.seed}\n")
         print(_table(scored))
-        print(f"\n± standard error over these rows. {NOTES[problem.task]}")
+        print(f"\n± standard error over these rows. {notes}")
         if args.json:
             write_text(Path(args.json), report + "\n")
             print(f"numbers in {args.json}")
@@ -93,8 +111,21 @@ def evaluate(args: argparse.Namespace) -> int:
     return 0
 
 
+def _of_classes(labels: Array, counts: Array) -> str:
+    """Return what ROC AUC and AP are of, and which classes the held-out rows lack."""
+    if len(labels) == 2:
+        rare = shown(labels[np.argmin(counts)])
+        said = f" ROC AUC and AP are of {rare}, the rarer class."
+    else:
+        said = " ROC AUC and AP: of each class against all others, the mean of these."
+    absent = labels[counts == 0].tolist()
+    if absent:
+        said += f" No held-out row is of {some(absent, 5)}, of which nothing is said here."
+    return said
+
+
 def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Array]]:
-    """Return row numbers for training and testing; every class is in the test rows."""
+    """Return row numbers for training and testing; every class is in the training rows."""
     from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
 
     y, folds, seed = problem.y, args.folds, args.seed % 2**32
@@ -107,7 +138,14 @@ def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Arr
         cut = StratifiedShuffleSplit if classes else ShuffleSplit
         size = min(max(round(args.held_out * len(y)), classes, 1), len(y) - max(classes, 5))
         splits = cut(1, test_size=size, random_state=seed)
-    return list(splits.split(np.zeros(len(y)), y))
+    found = list(splits.split(np.zeros(len(y)), y))
+    for train, _ in found if classes else ():
+        if absent := sorted({*np.unique(y).tolist()} - {*y[train].tolist()}):
+            raise TableError(
+                f"{problem.source}: no row for training is of the class {shown(absent[0])}; hold "
+                "fewer rows out (--held-out), or use --folds"
+            )
+    return found
 
 
 def _table(scored: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from ..model.objectives import FreeEnergy
 from ..numeric.files import replacing, write_text
 from .modelling import add_model_options, learner
 from .options import Commands, add_command, share
+from .outputs import check_outputs, check_picture
 from .problem import (
     Problem,
     add_data_options,
@@ -32,7 +34,7 @@ from .tables import TableError
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["add_parsers", "check_outputs", "fit", "interrupted", "predict", "save_picture"]
+__all__ = ["add_parsers", "fit", "interrupted", "predict", "save_picture"]
 
 Array = NDArray[Any]
 MOMENTS = ("mean", "epistemic", "aleatoric", "total")
@@ -43,6 +45,7 @@ def fit(args: argparse.Namespace) -> int:
     from ..learners.checkpoint import save
 
     check_outputs([args.data], args.model, args.plot)
+    check_picture(args.plot)
     problem = read_problem(args)
     model, inputs = learner(args, problem.task), problem.inputs
     if args.plot:
@@ -129,6 +132,7 @@ def predict(args: argparse.Namespace) -> int:
     from ..learners.checkpoint import load
 
     check_outputs([args.model, args.data], args.output, args.plot)
+    check_picture(args.plot)
     model = load(args.model)
     names = getattr(model, "feature_names_in_", None)
     if names is None:  # of a learner that was fitted to an array in Python
@@ -149,7 +153,14 @@ def predict(args: argparse.Namespace) -> int:
     kept = type(table)({name: pick(table, name) for name in args.keep}, table.index)
     rows = complete(table, [one.name for one in columns], args)
     inputs = encoded(with_numbers(rows, columns, args), columns, args.unknown)
-    found = _classes(model, inputs) if classes else _moments(model, inputs, args.interval)
+    predicted: Any = _classes if classes else partial(_moments, coverage=args.interval)
+    for name in predicted(model, inputs[:1]) if args.keep else ():
+        if name in args.keep:
+            raise TableError(
+                f"--keep {name}: the predictions have a column of that name; rename it in "
+                f"{table.attrs['source']}"
+            )
+    found = predicted(model, inputs)
     made = type(table)(found, rows.index).astype(object)  # a whole number beside a gap stays one
     text = kept.join(made).to_csv(index=False, lineterminator="\n")
     if args.output == "-":
@@ -200,19 +211,6 @@ def save_picture(ax: Any, path: str) -> None:
     """Write the picture of some Axes, replacing an older one only when all is written."""
     with replacing(Path(path)) as file:
         ax.get_figure(root=True).savefig(file, dpi=150, format=Path(path).suffix[1:])
-
-
-def check_outputs(inputs: Sequence[str], *outputs: str | None) -> None:
-    """Refuse outputs that cannot be written, or would replace an input, before any work."""
-    taken = [Path(path).resolve() for path in inputs]
-    for path in outputs:
-        if path and path != "-":
-            place = Path(path).resolve()
-            if not place.parent.is_dir() or (place.exists() and not place.is_file()):
-                raise TableError(f"{path} cannot be written: name a file in a folder that exists")
-            if place in taken:
-                raise TableError(f"{path} would replace another file of this command; name another")
-            taken.append(place)
 
 
 def _check_plot(names: Sequence[str], classes: bool) -> None:

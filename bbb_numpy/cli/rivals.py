@@ -20,14 +20,16 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
 )
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, RidgeCV
+from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.class_weight import compute_sample_weight
 
 from ..evaluation.calibration import crps_draws, crps_gaussian
 from ..evaluation.reliability import Reliability, expected_calibration_error, reliability, top_label
 
-__all__ = ["Forecast", "Score", "bins", "of_model", "of_rival", "rivals", "scores"]
+__all__ = ["BASE_RATE", "Forecast", "Score", "bins", "of_model", "of_rival", "rivals", "scores"]
 
 Array = NDArray[Any]
 LEVEL = 0.9  # of the interval whose coverage is counted
@@ -35,6 +37,7 @@ MANY = 10_000  # rows from which boosting works on histograms
 DRAWS = 500  # of the predictive distribution, for CRPS and ranks
 BLOCK = 2000  # rows at once
 TINY = 1e-9  # of the standard deviation of y: no predicted one is below
+BASE_RATE = "base rate"  # of all rows, whatever the weights of classes
 
 
 class Forecast(NamedTuple):
@@ -73,10 +76,19 @@ def of_rival(
     train: tuple[Array, Array],
     new: tuple[Array, Array],
     rng: np.random.Generator,
+    class_weight: str | None = None,
 ) -> Forecast:
-    """Return what a model of `rivals` predicts for `new` rows, having learned from others."""
+    """Return what a model of `rivals` predicts for `new` rows, having learned from others.
+
+    Rows count by the weights of their classes, where there are some, as they do for a learner;
+    those of the base rate do not, which would no longer be one.
+    """
     (x, y), (x_new, y_new) = train, new
-    model.fit(x, y)
+    weights = {}
+    if class_weight and not isinstance(model, DummyClassifier):
+        name = f"{model.steps[-1][0]}__sample_weight"
+        weights[name] = compute_sample_weight(class_weight, y)
+    model.fit(x, y, **weights)
     if task == "classification":
         proba = model.predict_proba(x_new)
         happened = proba[np.arange(len(y_new)), np.searchsorted(model.classes_, y_new)]
@@ -122,7 +134,7 @@ def rivals(task: str, rows: int, seed: int) -> dict[str, Any]:
     return {
         name: make_pipeline(StandardScaler(), plain),
         "gradient boosting": make_pipeline(StandardScaler(), boosting(random_state=seed)),
-        "base rate": base,
+        BASE_RATE: base,
     }
 
 
@@ -154,6 +166,8 @@ def scores(forecast: Forecast, y: Array) -> dict[str, Score]:
             "accuracy": _share(right),
             "balanced_accuracy": Score(balanced, float(np.linalg.norm(errors)) / len(errors)),
             "log_loss": _mean(-forecast.log_density),
+            **_ranking(forecast.proba, y),
+            "brier": _mean(_brier(forecast.proba, y)),
             "ece": Score(expected_calibration_error(bins(forecast, y)), None),
         }
     mean = _mean((forecast.mean - y) ** 2)
@@ -165,6 +179,31 @@ def scores(forecast: Forecast, y: Array) -> dict[str, Score]:
         "crps": _mean(forecast.crps),
         "coverage": _share(np.abs(forecast.pit - 0.5) <= LEVEL / 2),
     }
+
+
+def _ranking(proba: Array, y: Array) -> dict[str, Score]:
+    """Return ROC AUC and average precision: of the rarer of two classes, of more each by itself.
+
+    One class against all others, the mean over the classes (macro). Those that no row has, or all
+    rows, have neither.
+    """
+    counts = np.bincount(y, minlength=proba.shape[1])
+    judged = np.flatnonzero((counts > 0) & (counts < len(y)))
+    if len(counts) == 2:
+        judged = judged[np.argsort(counts[judged], kind="stable")][:1]
+    metrics = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}
+    found = {}
+    for name, metric in metrics.items():
+        values = [metric(y == label, proba[:, label]) for label in judged]
+        found[name] = Score(float(np.mean(values)) if values else np.nan, None)
+    return found
+
+
+def _brier(proba: Array, y: Array) -> Array:
+    """Return the squared error of the probabilities (N,): of two classes that of one of them."""
+    happened = y[:, None] == np.arange(proba.shape[1])
+    squares = np.square(proba - happened).sum(axis=1)
+    return squares / 2.0 if proba.shape[1] == 2 else squares
 
 
 def bins(forecast: Forecast, y: Array) -> Reliability:

@@ -56,7 +56,8 @@ def distribution_function(
     y, total = Numbers(shape, finite=False)("y", y), np.zeros(shape)
     count, found = _components(estimator, theta, x, rng, samples)
     for _, rows, parts in found:
-        total[rows] += likelihood.cdf(special, y[rows].astype(np.float64), *parts).sum(axis=0)
+        below = likelihood.cdf(special, y[rows].astype(np.float64), *parts)
+        total[rows] += np.where(_undefined(parts), np.nan, below).sum(axis=0)
     return total / count  # D46
 
 
@@ -79,6 +80,7 @@ def quantiles(
     for rows, parts in _row_blocks(estimator, theta, x, rng, samples):
         found = np.stack([_smallest(likelihood, parts, level) for level in levels[order]])
         found = np.maximum.accumulate(found)  # roots are rounded; no two may cross
+        found[:, _undefined(parts).any(axis=1)] = np.nan
         out[order, rows] = found.reshape(len(levels), -1, width)
     return out
 
@@ -135,6 +137,11 @@ def _row_blocks(
             for into, part in zip(joined, parts, strict=True):
                 into[some, :, which] = np.moveaxis(part, 0, -1)
         yield rows, [array.reshape(-1, mixed) for array in joined]
+
+
+def _undefined(parts: list[Array]) -> Any:
+    """Return where a number of a distribution is nan."""
+    return np.logical_or.reduce([np.isnan(part) for part in parts])
 
 
 def _smallest(likelihood: Likelihood, parts: list[Array], q: float) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ from ..parts.posteriors import MeanField, PointMass, Posterior
 
 __all__ = ["Batch", "Evaluated", "Family", "Step", "is_linear"]
 
+REAL_KINDS, NUMBER_KINDS = "biuf", "biufc"
 PARTS = {
     "model": InstanceOf(Model),
     "posterior": Like("MeanField(), LowRank(), FullRank() or PointMass()", "pull_back"),
@@ -323,10 +325,17 @@ class Family:
             fits = (*lead, d_in) == width and theta.shape == lengths
             fits = fits and noise.shape == (len(noise), shared + own * rows)
             fits = fits and (sample_weight is None or sample_weight.shape == (*lead, rows))
+            # text and dates have shapes too; of a complex step all may be complex
+            fits = fits and theta.dtype.char in "fdFD"
+            kinds = REAL_KINDS if theta.dtype.kind == "f" else NUMBER_KINDS
+            given = (noise, x, y) if sample_weight is None else (noise, x, y, sample_weight)
+            fits = fits and all(one.dtype.kind in kinds for one in given)
         except (AttributeError, TypeError, ValueError):  # lists; a number; fewer axes
             fits = False
         if not (fits and isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
             raise ValueError(self._of_what_shape(theta, noise, x, y, sample_weight))
+        if not _is_number(kl_weight):
+            raise TypeError(f"kl_weight must be a number; got {brief(kl_weight)}")
         buffers = Buffers() if buffers is None else buffers
         grad, views = buffers.like(theta), self.layout.views
         blocks, d_blocks = buffers.views(theta, views), buffers.views(grad, views)
@@ -346,7 +355,8 @@ class Family:
         came = zip(("theta", "noise", "x", "y", "sample_weight"), given, strict=True)
         return (
             f"arrays must have shapes theta ({size},), noise (samples, {noise}), x ({data}, "
-            f"{d_in}), y ({data}, {self.model.outputs}) and sample_weight ({data}) or None; got "
+            f"{d_in}), y ({data}, {self.model.outputs}) and sample_weight ({data}) or None, "
+            "and hold numbers, theta floats; got "
             + ", ".join(f"{name}: {brief(value)}" for name, value in came if value is not None)
         )
 
@@ -359,6 +369,12 @@ class Family:
         on = network.gates(self.model.network, w, x)
         signs = w.ravel() > 0 if self.model.prior.kink else np.zeros(0, bool)
         return np.concatenate([on, signs])
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number, or an array or a traced number of one."""
+    dtype = getattr(value, "dtype", None)
+    return isinstance(value, Real) if dtype is None else dtype.kind in NUMBER_KINDS
 
 
 def _name(part: Any) -> str:

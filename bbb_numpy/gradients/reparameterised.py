@@ -16,7 +16,7 @@ import numpy as np
 from ..model.objectives import EUBO, FreeEnergy, LogDensities, free_energy
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array, Params
-from ..numeric.validation import flag
+from ..numeric.validation import check_fields, flag
 from ..parts.posteriors import Density, MeanField, PointMass
 from .family import Batch, Family
 
@@ -39,7 +39,7 @@ class Sampled(Family):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        flag("antithetic", self.antithetic)
+        check_fields(self, antithetic=flag)
         if self.antithetic and isinstance(self.posterior, PointMass):
             raise ValueError("a point mass has no noise to mirror; use antithetic=False")
 

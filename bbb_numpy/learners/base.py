@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from inspect import cleandoc
+from math import isnan
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,7 +30,7 @@ from ..model.joint import Likelihood
 from ..model.objectives import MLE
 from ..numeric.layout import Array
 from ..numeric.standardisation import standardised
-from ..numeric.validation import MOST_SAMPLES, MOST_STEPS, check_generator, whole
+from ..numeric.validation import MOST_SAMPLES, MOST_STEPS, Numbers, check_generator, whole
 from ..parts.posteriors import PointMass
 from ..progress import tqdm
 from ..registry import REGISTERED
@@ -247,7 +248,7 @@ class Learner(Fitted):
         if goes_on:
             fitted, data = self._go_on(X, y, plan, sample_weight, "fit with warm_start=True")
         else:
-            fitted, data = self._begin(X, y, plan, sample_weight, self.validation_fraction)
+            fitted, data = self._begin(X, y, plan, sample_weight, plan.parts["validation_fraction"])
         rows = len(data.training.x)
         if plan.sampling is not None:
             model, dtype = fitted["estimator_"].model, plan.parts["dtype"]
@@ -260,12 +261,9 @@ class Learner(Fitted):
             history = []
         elif isinstance(plan.parts["inference"], Laplace):
             recipe = replace(plan.recipe(rows, anew=True, stops=False), samples=1)
-            asked = fitted["estimator_"], data.training, recipe, fitted["rng_"], self.progress
-            state, evidence = fit_laplace(*asked, int(self.verbose))
-            v = data.training.sample_weight
-            units = (rows if v is None else float(v.sum())) * np.log(fitted["y_scale_"]).sum()
-            found = {"training_": state, "log_evidence_": float(evidence - units)}
-            self._take_over({**fitted, **found})
+            state = self._approximate(fitted, data.training, recipe)
+            if state.stopped == "interrupted":
+                return self
             history = state.history[-max(1, recipe.epochs // 2) :]  # at the last scales
         else:
             recipe = plan.recipe(rows, anew=not goes_on, stops=True)
@@ -273,7 +271,10 @@ class Learner(Fitted):
             if state.stopped == "interrupted":  # whoever did it knows that it is not finished
                 return self
             history = state.history[len(before.history) :]
-        parts = plan.parts if not history else {**plan.parts, "optimizer": recipe.optimizer}
+        parts = plan.parts
+        if history:
+            steps = {name: getattr(recipe, name) for name in ("optimizer", "batch_size", "samples")}
+            parts = {**parts, **steps, "usual_epochs": plan.usual_epochs(self.defaults, rows)}
         self.fit_report_ = fit_report(self, data.typical(), parts, history)
         if not self.fit_report_.passed:
             warnings.warn(self.fit_report_.message, ConvergenceWarning, stacklevel=2)
@@ -393,6 +394,32 @@ class Learner(Fitted):
             )
         return state
 
+    def _approximate(self, fitted: dict[str, Any], rows: Rows, recipe: Recipe) -> Training:
+        """Approximate the posterior around its mode; keep the state and return it, or warn."""
+        asked = fitted["estimator_"], rows, recipe, fitted["rng_"], self.progress
+        state, evidence = fit_laplace(*asked, int(self.verbose))
+        count = len(rows.x) if rows.sample_weight is None else float(rows.sample_weight.sum())
+        found = {**fitted, "training_": state}
+        if not isnan(evidence):
+            units = count * np.log(fitted["y_scale_"]).sum()
+            found["log_evidence_"] = float(evidence - units)
+        if state.history or "estimator_" not in self.__dict__:
+            self._take_over(found)
+        if state.stopped == "interrupted":
+            last = "the posterior of the last whole round"
+            if isnan(evidence):
+                last = (
+                    "the MAP estimate after the last finished epoch, without a posterior around it "
+                    "and with the first scales of prior and noise"
+                )
+            warnings.warn(
+                f"Training interrupted by user after {len(state.history)} epochs; the model holds "
+                f"{last}",
+                UserWarning,
+                stacklevel=3,
+            )
+        return state
+
     def _take_over(self, fitted: dict[str, Any]) -> None:
         """Replace what an earlier fit has left; what it measured of itself is void."""
         anew = "x_mean_" in fitted  # then nothing stays of what was fitted
@@ -432,6 +459,13 @@ class Learner(Fitted):
         x = standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
         turned = "x_axes_" in self.__dict__
         return (x @ self.x_axes_).astype(x.dtype) if turned else x  # D60
+
+    def _need_whole(self) -> None:
+        """Raise an error of its own unless the fitted attributes, of a file, can predict."""
+        targets = Numbers((self.estimator_.model.outputs,))
+        for name in ("y_mean_", "y_scale_"):
+            targets(name, getattr(self, name))
+        self._ask(predictive.sample_functions, self._in_units(self.x_mean_[None]), samples=1)
 
     def _need_finite(self, what: str, found: Array, x: Array) -> None:
         """Raise ValueError unless `found` is finite, naming a row and its column of X."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ..model.joint import Model
 from ..numeric.layout import Layout
+from ..numeric.reading import damaged
 from ..numeric.storing import CheckpointError, Format, read_state, write_state
 from ..numeric.validation import PATH
 from ..parts.network import MLP
@@ -104,10 +105,11 @@ def load(path: str | os.PathLike[str]) -> Any:
         If there is no such file or it cannot be read.
     """
     PATH("path", path)
+    label, parameters, fitted = read_state(Path(path), Stored, _format())
     try:
-        label, parameters, fitted = read_state(Path(path), Stored, _format())
         model = LEARNERS[label](**parameters)
         vars(model).update({name: value for name, value in fitted.items() if name.endswith("_")})
-    except (CheckpointError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{os.fspath(path)}: {error}") from None
+        model._need_whole()
+    except Exception as error:  # a changed part can upset whatever uses it
+        raise CheckpointError(f"{os.fspath(path)} {damaged(error)}") from None
     return model

@@ -16,14 +16,16 @@ import numpy as np
 from scipy import stats
 
 from ..evaluation.convergence import function_r_hats
-from ..evaluation.predictive import Source, log_predictive_density
+from ..evaluation.predictive import Source, log_predictive_density, outputs, predict
 from ..model.joint import Likelihood, Prior
 from ..model.objectives import MLE
 from ..numeric.layout import Array, Layout
 from ..numeric.standardisation import moments
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from ..parts.posteriors import Density, PointMass
-from ..training import Epoch
+from ..parts.student_t import StudentTLikelihood
+from ..training import EarlyStopping, Epoch
+from ..training.optimizers import IVON, Adam
 from ..training.recipe import Rows
 
 __all__ = ["FitReport", "fit_report"]
@@ -38,6 +40,11 @@ BULK, WIDTH = (0.1, 0.9), 2.56  # quantiles, and standard deviations between the
 HIDDEN = 0.1  # standard deviations: differences that only large weights, or little noise, bring out
 UNIT = 10.0  # training starts with numbers between 1 / UNIT and it
 FAST, SLOW = 0.1, 1e-3  # learning rates that are suspect where a fit has failed
+RISE = 1.0  # nats per row by which the loss of steps that are too large rises in between
+LEAST_PATH = 0.25  # Adam moves no weight farther than this path, half of what the prior is wide
+LONGER = 4  # times as many epochs are advised
+FREE = 0.5  # nats per weight: a standard deviation that is 0.4 of its prior's costs as much
+UNSURE = 0.3  # of `KINDS`: the functions of a posterior that differ so much on its own rows
 NOISE_TO_UNIT = 2.3  # from log 0.1, where the noise starts, to log 1, that of what ignores X
 LAST = 4  # epochs: the loss is watched over their last quarter, and so many at least
 LEAST_KL = 1.0  # nats: below, the data have told the weights next to nothing
@@ -45,6 +52,11 @@ COLLAPSED, NARROWEST = 1e-3, 1e-6  # of its start, at all: so narrow a prior tur
 ROWS, SAMPLES = 1000, (32, 100)  # most rows, least and most samples that are looked at
 JUDGED = 50  # rows whose R-hat is looked at: about as many milliseconds
 APART = 1.1  # R-hat above which chains plainly differ (Gelman and Rubin 1992); mixed is below 1.01
+
+NO_CAUSE = (
+    "No cause is seen in units, outliers, noise, prior and training; see whether "
+    "inference='map', which has no uncertainty of weights, and 'hmc', which has all, fail too"
+)
 
 # What targets of one kind are compared with, what functions have to vary by (a logit of 3 is a
 # probability of 95 %), and the name of that
@@ -81,6 +93,13 @@ class FitReport:
     reach: float = nan  # how much functions under the prior vary over the rows, of `KINDS`
     r_hat: float = nan  # of chains: the largest of E[y|x] on 50 rows; nan without ArviZ
     apart: float = nan  # share of these rows where it is above 1.1; no finding: of most tables some
+    path: float = nan  # sum of the learning rates of all steps
+    path_slope: float = nan  # of a row's NLL along as much path again, as in its last quarter
+    path_slope_error: float = nan  # its standard error
+    rise: float = nan  # of a row's NLL above its lowest value before, the largest
+    error: float = nan  # root mean square of y - E[y|x, w], over rows and weights
+    spread_f: float = nan  # standard deviation of a row's f over weights, of `KINDS`
+    density_r_hat: float = nan  # of halves of chains, by their log density
     findings: tuple[str, ...] = ()  # what is wrong; empty for a fit that passes
     causes: tuple[str, ...] = ()  # likely ones, each with its remedy
 
@@ -94,7 +113,8 @@ class FitReport:
         """Findings, causes and remedies on one line; empty if the fit passed."""
         if self.passed:
             return ""
-        return f"{'; '.join(self.findings)}. Likely cause: {'; or '.join(self.causes)}"
+        likely = f"Likely cause: {'; or '.join(self.causes)}" if self.causes else NO_CAUSE
+        return f"{'; '.join(self.findings)}. {likely}"
 
     @property
     def out_of_reach(self) -> bool:
@@ -161,9 +181,41 @@ def fit_report(
             r_hat=r_hat,
             apart=apart,
         )
-    found = _findings(report, likelihood.target_kind, len(history))
-    causes = _causes(report, set(found), source, parts, history)
-    return replace(report, findings=tuple(found.values()), causes=tuple(causes if found else ()))
+        found = _findings(report, likelihood.target_kind, len(history))
+        if not found:
+            return report
+        symptoms = _symptoms(learner, x, y, rows, parts, history, samples)
+    report = replace(report, findings=tuple(found.values()), **symptoms)
+    return replace(report, causes=tuple(_causes(report, set(found), learner, parts, history)))
+
+
+def _symptoms(
+    learner: Any,
+    x: Array,
+    y: Array,
+    rows: int,
+    parts: Mapping[str, Any],
+    history: Sequence[Epoch],
+    samples: int,
+) -> dict[str, float]:
+    """Return what tells the causes of a failure apart; it costs two more predictions."""
+    source, theta = learner.estimator_, learner.theta_
+    found = {"spread_f": _spread_of_functions(source, theta, x, y, learner.predict_seed_)}
+    if source.model.likelihood.target_kind == "real":
+        rng = np.random.default_rng(learner.predict_seed_)
+        moments_of_f = predict(source, theta, x, rng=rng, samples=samples)
+        squares = np.square(y - moments_of_f.mean) + np.square(moments_of_f.epistemic)
+        found["error"] = float(np.sqrt(squares.mean()))
+    if not history:
+        return found | {"density_r_hat": _split_r_hat(learner.draws_.log_density)}
+    every = learner.training_.history
+    slope, slope_error = _slope_of_path(history, rows)
+    return found | {
+        "path": -(-rows // parts["batch_size"]) * sum(epoch.learning_rate for epoch in every),
+        "path_slope": slope,
+        "path_slope_error": slope_error,
+        "rise": _rise(history, rows),
+    }
 
 
 # What is measured.
@@ -223,8 +275,32 @@ def _reach(source: Source, x: Array, y: Array, seed: int) -> float:
     w = prior.draw(np.random.default_rng(seed), _start(prior), (SAMPLES[0], model.layout.size))
     f = model.predict(w, x[:: max(1, len(x) // SAMPLES[1])])[..., : model.outputs]
     kind = model.likelihood.target_kind
-    unit = moments(y, True)[1] if kind == "real" else KINDS[kind][1]
-    return float(np.median(f.std(axis=1) / unit))
+    return float(np.median(f.std(axis=1) / _unit(kind, y)))
+
+
+def _unit(kind: str, y: Array) -> Any:
+    """Return what functions of targets of one kind have to vary by: of each output, or of all."""
+    return moments(y, True)[1] if kind == "real" else KINDS[kind][1]
+
+
+def _spread_of_functions(source: Source, theta: Array, x: Array, y: Array, seed: int) -> float:
+    """Return how much functions of the posterior differ at a row, root mean square, of `KINDS`."""
+    rng, chosen = np.random.default_rng(seed), x[:: max(1, len(x) // SAMPLES[1])]
+    blocks = [f for *_, f, _ in outputs(source, theta, chosen, rng, SAMPLES[0])]
+    f = np.concatenate(blocks).astype(np.float64)[..., : source.model.outputs]
+    spread = f.std(axis=0) / _unit(source.model.likelihood.target_kind, y)
+    return float(np.sqrt(np.square(spread).mean()))
+
+
+def _split_r_hat(values: Array) -> float:
+    """Return R-hat of numbers (T, S), each chain cut in two (Gelman and Rubin 1992)."""
+    half = len(values) // 2
+    if half < 2:
+        return np.inf
+    halves = np.concatenate([values[:half], values[-half:]], axis=1).astype(np.float64)
+    within = halves.var(axis=0, ddof=1).mean()
+    between = halves.mean(axis=0).var(ddof=1)
+    return float(np.sqrt((half - 1) / half + between / within)) if within else np.inf
 
 
 def _mixing(learner: Any, x: Array) -> tuple[float, float]:
@@ -253,6 +329,28 @@ def _slope(history: Sequence[Epoch], rows: int) -> tuple[float, float]:
     loss = np.array([epoch.nll for epoch in history[-max(LAST, epochs // 4) :]]) / rows
     (slope, _), covariance = np.polyfit(np.arange(len(loss)), loss, 1, cov=True)
     return float(slope * epochs), float(covariance[0, 0] ** 0.5 * epochs)
+
+
+def _slope_of_path(history: Sequence[Epoch], rows: int) -> tuple[float, float]:
+    """Return the change of the loss per row along as much path again, and its standard error.
+
+    The path of an epoch is its learning rate. Where a schedule lets the rate fall, the last epochs
+    are flat however short training was; along the path they are few.
+    """
+    rate = np.array([epoch.learning_rate for epoch in history])
+    if len(history) < LAST or not rate.sum() > 0:
+        return nan, nan
+    path = np.cumsum(rate) / rate.sum()
+    first = min(int(np.searchsorted(path, 0.75)), len(history) - LAST)
+    loss = np.array([epoch.nll for epoch in history[first:]]) / rows
+    (slope, _), covariance = np.polyfit(path[first:], loss, 1, cov=True)
+    return float(slope), float(covariance[0, 0] ** 0.5)
+
+
+def _rise(history: Sequence[Epoch], rows: int) -> float:
+    """Return how far the loss per row has risen above what it was before."""
+    loss = np.array([epoch.nll for epoch in history]) / rows
+    return float((loss - np.minimum.accumulate(loss)).max())
 
 
 # What is concluded.
@@ -303,20 +401,35 @@ def _findings(report: FitReport, kind: str, epochs: int) -> dict[str, str]:
 def _causes(
     report: FitReport,
     found: set[str],
-    source: Source,
+    learner: Any,
     parts: Mapping[str, Any],
     history: Sequence[Epoch],
 ) -> list[str]:
-    """Return likely causes with their remedies: those in the data, else in the model or training.
+    """Return likely causes with their remedies, each of which a measurement speaks for.
 
-    Where none of them is plain, what is left: short chains, or too many weights.
+    Those in the data come first, and alone: they hide the others. None may be left.
     """
-    model, likelihood, rows = source.model, source.model.likelihood, report.rows
-    real = likelihood.target_kind == "real"
     if "rows" in found:
         return ["too few rows; give more of them"]
+    causes = _causes_in_data(report, found, learner, parts)
+    if "collapsed" in found:
+        causes.append("a prior that the data do not need; fix it (learn=False)")
+    if not causes:
+        causes = _causes_in_model(report, found, learner)
+    if not history:
+        return causes or _causes_in_chains(report, parts)
+    return causes + _causes_in_training(report, found, bool(causes), learner, parts, history)
+
+
+def _causes_in_data(
+    report: FitReport, found: set[str], learner: Any, parts: Mapping[str, Any]
+) -> list[str]:
+    """Return units far from 1, and rows far from all others."""
+    likelihood = learner.estimator_.model.likelihood
     causes = []
-    sizes = {"X": report.largest_x, "y": report.largest_y if real else 1.0}
+    sizes = {"X": report.largest_x}
+    if likelihood.target_kind == "real":
+        sizes["y"] = report.largest_y
     far = [
         f"{name} reaches {size:.3g}"
         for name, size in sizes.items()
@@ -326,45 +439,116 @@ def _causes(
         where = ", ".join(far)
         causes.append(f"units far from 1, in which training starts ({where}); use standardize=True")
     if found - {"falling", "collapsed"}:
-        remedy = "correct or leave out those rows, or"
+        remedy = "correct or leave out those rows"
         if report.spread_y < HIDDEN:
-            causes.append(f"outliers in y; {remedy} use likelihood='student-t-learned'")
+            learned = isinstance(likelihood, StudentTLikelihood) and likelihood.learn
+            other = "" if learned else ", or use likelihood='student-t-learned'"
+            causes.append(f"outliers in y; {remedy}{other}")
         if report.spread_x < HIDDEN:
-            causes.append(f"outliers in X; {remedy} transform the column")
-    if "collapsed" in found:
-        causes.append(
-            "a prior that the data do not need; fix it (learn=False), train for fewer epochs, or "
-            "use more data or a smaller network"
-        )
-    if causes:
-        return causes
+            causes.append(f"outliers in X; {remedy}, or transform the column")
+    return causes
+
+
+def _causes_in_model(report: FitReport, found: set[str], learner: Any) -> list[str]:
+    """Return noise that is fixed too small, a KL term that weighs too much, a narrow prior."""
+    source = learner.estimator_
+    model, likelihood = source.model, source.model.likelihood
+    causes = []
     noise_is_fixed = likelihood.noise_name and not likelihood.blocks(model.outputs)
-    if real and "worse" in found and noise_is_fixed:
+    if "worse" in found and noise_is_fixed and report.error > 2.0 * likelihood.scale:
         causes.append(
-            f"a noise scale that is fixed, {likelihood}; learn it, as "
-            "likelihood='gaussian-learned' and 'student-t-learned' do"
+            f"a noise scale that is fixed, {likelihood}, while rows are {report.error:.2g} from "
+            "the fit; learn it, as likelihood='gaussian-learned' and 'student-t-learned' do"
         )
-    if (beta := getattr(getattr(source, "objective", None), "beta", 1.0)) > 1.0:
+    per_weight = report.kl / model.layout.size
+    beta = getattr(getattr(source, "objective", None), "beta", 1.0)
+    if beta > 1.0 and per_weight < FREE:
         causes.append(f"a KL term that counts {beta:g} times; use objective='elbo'")
     if 0 < report.reach < NARROW:
         times = report.reach ** (-1 / (len(model.network.sizes) - 1))  # of every layer's weights
         causes.append(
             "a prior that is too narrow: under it functions vary from row to row by "
-            f"{report.reach:.2g} of {KINDS[likelihood.target_kind][2]}; use one about {times:.3g} "
-            "times as wide"
+            f"{report.reach:.2g} of {KINDS[likelihood.target_kind][2]}; use one about "
+            f"{times:.3g} times as wide"
         )
-    if history and not report.out_of_reach:
-        rate = parts["optimizer"].learning_rate
-        if "falling" in found or len(history) < LAST or not SLOW <= rate < FAST:
-            causes.append(
-                f"{len(history)} epochs with a learning rate of {rate:g}; train for more, or with "
-                "optimizer=Adam(1e-2, schedule=Cosine())"
-            )
-    if causes:
-        return causes
-    if not history:
-        return ["chains that are not there yet; use a longer warm_up, more draws or 'hmc'"]
+    return causes
+
+
+def _causes_in_chains(report: FitReport, parts: Mapping[str, Any]) -> list[str]:
+    """Return chains whose halves differ."""
+    if not report.density_r_hat > APART:
+        return []
+    other = "" if parts["inference"].sampler == "hmc" else " or 'hmc'"
+    far = "stand still" if np.isinf(report.density_r_hat) else f"R-hat {report.density_r_hat:.3g}"
     return [
-        f"a posterior that keeps to its prior, {rows} rows for {model.layout.size} weights; use "
-        "fewer or narrower layers, more rows, another prior, or inference='map'"
+        f"chains that are not there yet (their log density: {far}); use a longer warm_up, more "
+        f"draws{other}"
     ]
+
+
+def _causes_in_training(
+    report: FitReport,
+    found: set[str],
+    explained: bool,
+    learner: Any,
+    parts: Mapping[str, Any],
+    history: Sequence[Epoch],
+) -> list[str]:
+    """Return steps that are too large, or too few, or a posterior as wide as its prior.
+
+    A loss that falls proves nothing where something else explains the failure, but a path so
+    short that no weight can have moved does. Longer training makes a wide posterior wider.
+    """
+    epochs, optimizer = len(history), parts["optimizer"]
+    adam, rate = isinstance(optimizer, Adam), optimizer.learning_rate
+    unmoved = epochs < LAST or (adam and report.path < LEAST_PATH)
+    fall = -report.path_slope
+    falls = fall > max(CERTAIN * report.path_slope_error, NEGLIGIBLE, VERY_STRONG / report.rows)
+    if not explained and not unmoved:
+        if adam and rate >= FAST and report.rise > RISE:
+            return [
+                f"steps with a learning rate of {rate:g}, during which the loss rose by "
+                f"{report.rise:.3g} nats per row; use {_usual_optimizer(learner)}"
+            ]
+        free = report.kl < FREE * learner.estimator_.model.layout.size
+        if free and report.spread_f > UNSURE and found != {"falling"}:
+            return [_wide_posterior(report, learner)]
+    steep = "falling" in found and "collapsed" not in found
+    short = unmoved or steep or (falls and not explained)
+    if not short or report.out_of_reach:
+        return []
+    count = f"{epochs} epoch{'s' * (epochs > 1)} with a learning rate of {rate:g}"
+    why = f"after which the loss still fell (by {fall:.3g} nats per row if it went on)"
+    if unmoved and adam:
+        why = f"in which a weight moves by {report.path:.2g} at most"
+    if learner.training_.stopped:
+        patience = max(LONGER * parts["early_stopping"].patience, EarlyStopping().patience)
+        return [f"early stopping after {count}, {why}; use EarlyStopping(patience={patience})"]
+    remedies, usual_epochs = [], parts["usual_epochs"]
+    slow = not isinstance(optimizer, IVON) and (rate < SLOW if adam else True)
+    if epochs < usual_epochs or not slow:
+        longer = usual_epochs if slow else max(LONGER * epochs, usual_epochs)
+        remedies.append(f"train for more, such as epochs={longer}")
+    if slow:
+        remedies.append(f"use {_usual_optimizer(learner)}")
+    return [f"{count}, {why}; {' and '.join(remedies)}"]
+
+
+def _usual_optimizer(learner: Any) -> str:
+    rate = learner.defaults["optimizer"].learning_rate
+    return f"optimizer=Adam({rate:g}, schedule=Cosine())"
+
+
+def _wide_posterior(report: FitReport, learner: Any) -> str:
+    """Return that a posterior keeps to its prior, so that its functions differ as much as y."""
+    model, usual = learner.estimator_.model, learner.defaults["hidden_layer_sizes"]
+    widest = max(report.spread_f, report.reach)
+    times = (UNSURE / widest) ** (1 / (len(model.network.sizes) - 1))  # of every layer's weights
+    remedies = [f"a prior about {times:.2g} times as wide", "more rows, or inference='map'"]
+    if sum(model.network.sizes[1:-1]) > sum(usual):
+        remedies.insert(0, f"fewer units, such as hidden_layer_sizes={usual}")
+    return (
+        f"a posterior that keeps to its prior, {report.rows} rows for {model.layout.size} weights: "
+        f"its functions differ at these rows by {report.spread_f:.2g} of "
+        f"{KINDS[model.likelihood.target_kind][2]}; use {', '.join(remedies)}"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
 
@@ -12,13 +12,13 @@ import numpy as np
 from numpy.random import Generator
 
 from ..model.joint import Model
-from ..numeric.validation import OneOf, check_fields
+from ..numeric.validation import COUNT, SAMPLES, OneOf, Optional, check_fields
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
 from ..registry import POSTERIORS, REGISTERED
 from ..sampling.draws import Draws
 from ..sampling.mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, Kernel
-from ..sampling.run import SAMPLERS, check_sampler, sample
+from ..sampling.run import SAMPLERS, SETTINGS, check_sampler, sample
 from ..training.ensembles import ensemble_starts
 from ..training.laplace import Laplace
 from ..training.recipe import Rows
@@ -37,6 +37,15 @@ KERNELS: dict[str, Kernel] = {
     "mams": MAMS(max_steps=STEPS),
     "mclmc": MCLMC(max_steps=STEPS),
 }
+
+
+def _sampler(name: str, value: Any) -> Any:
+    """Return a kernel; a name as it is, since it may be registered later."""
+    return value if isinstance(value, str) else check_sampler(value)
+
+
+def _hyperpriors(name: str, value: Any) -> dict[str, Hyperprior]:
+    return check_hyperpriors(value)
 
 
 @dataclass(frozen=True)
@@ -62,13 +71,14 @@ class Sampling:
     checkpoint : path, optional
         A folder, to which the run is written every minute. The same `fit`, with a whole number as
         `random_state`, goes on from there, on the same machine bit for bit. A folder belongs to
-        one fit: leave it out in cross-validation, which makes many.
+        one fit: leave it out in cross-validation, which makes many. A saved model does not hold it.
 
     Notes
     -----
     The fields are parameters of the learner for a grid search, ``{"inference__metric": ["diagonal",
-    "dense"]}``; it takes whole objects as well, ``{"inference": [Sampling("nuts"), "map"]}``. As
-    all arguments they are checked by `fit`.
+    "dense"]}``; it takes whole objects as well, ``{"inference": [Sampling("nuts"), "map"]}``. They
+    are checked when the object is made; names, and all together with the data, by `fit` before it
+    trains.
     """
 
     sampler: Any = "hmc"
@@ -82,10 +92,12 @@ class Sampling:
     start: str = "ensemble"
     groups: int | None = None
     cores: int | None = None
-    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint: str | os.PathLike[str] | None = field(default=None, metadata={"local": True})
 
     def __post_init__(self) -> None:
-        check_fields(self, start=OneOf(*STARTS))
+        check_fields(self, **SETTINGS)
+        check_fields(self, sampler=_sampler, chains=SAMPLES, start=OneOf(*STARTS))
+        check_fields(self, groups=Optional(COUNT), hyperpriors=Optional(_hyperpriors))
 
     def run(
         self,
@@ -125,7 +137,8 @@ class Sampling:
             settings["start"] = before
         elif settings.pop("start") == "ensemble":
             other = np.random.default_rng([seed, 1])  # than that of the chains
-            settings["start"] = ensemble_starts(model, x, y, self.chains, seed=other, **common)
+            options = {"seed": other, **common}
+            settings["start"] = lambda _: ensemble_starts(model, x, y, self.chains, **options)
         draws = sample(model, x, y, seed=seed, **settings, **common)
         if not len(draws.positions):
             raise KeyboardInterrupt("sampling was interrupted before the first draw")

@@ -22,7 +22,16 @@ from ..gradients.family import Family as Estimator
 from ..model.joint import Likelihood, Model
 from ..model.kl_weights import LinearWarmUp, NoWarmUp, proportional_kl_weights
 from ..model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
-from ..numeric.validation import DTYPE, MOST_SAMPLES, MOST_STEPS
+from ..numeric.validation import (
+    COUNT,
+    DTYPE,
+    MOST_SAMPLES,
+    MOST_STEPS,
+    SAMPLES,
+    STEPS,
+    Optional,
+    fraction,
+)
 from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 from ..parts.network import MLP
 from ..parts.posteriors import MeanField, PointMass
@@ -101,6 +110,9 @@ def _named(argument: str) -> Mapping[str, Any]:
     return TABLES.get(argument, {})
 
 
+COUNTS = {"epochs": STEPS, "batch_size": COUNT, "samples": SAMPLES, "predict_samples": SAMPLES}
+
+
 def _count(most: int | None) -> Interval:
     return Interval(Integral, 1, most, closed="left" if most is None else "both")
 
@@ -114,7 +126,7 @@ CONSTRAINTS: dict[str, Any] = {
     "predict_samples": [_count(MOST_SAMPLES), None],
     "standardize": ["boolean"],
     "early_stopping": [EarlyStopping, None],
-    "validation_fraction": [Interval(Real, 0, 1, closed="left")],
+    "validation_fraction": [Real],  # a range would ask NumPy whether a Fraction is nan
     "random_state": [Interval(Integral, 0, None, closed="left"), Generator, RandomState, None],
     "progress": ["boolean", None],
     "verbose": ["verbose"],
@@ -181,6 +193,12 @@ class Plan(NamedTuple):
             warm_up=NoWarmUp() if goes_on else parts["kl_warm_up"],
             early_stopping=parts["early_stopping"] if stops else None,
         )
+
+    def usual_epochs(self, defaults: Mapping[str, Any], rows: int) -> int:
+        """Return for how many epochs so many rows are trained on where none are given."""
+        params = {**self.params, "epochs": None}
+        plan = Plan(params, {**self.parts, "epochs": stands_for(params, defaults)["epochs"]})
+        return plan.recipe(rows, anew=True, stops=True).epochs
 
     def _few_steps(self, rows: int) -> dict[str, Any]:
         """Return the parts with which the steps do not grow with the rows, of what is not given."""
@@ -262,6 +280,9 @@ def check_plan(learner: Any) -> Plan:
     params = learner.get_params(deep=False)
     parts = stands_for(params, learner.defaults)
     parts["dtype"] = DTYPE("dtype", params["dtype"])
+    # of NumPy's small integers products with the number of rows would overflow
+    parts |= {name: Optional(rule)(name, parts[name]) for name, rule in COUNTS.items()}
+    parts["validation_fraction"] = fraction("validation_fraction", params["validation_fraction"])
     hidden = np.atleast_1d(np.asarray(parts["hidden_layer_sizes"]))
     if hidden.size and (hidden.dtype.kind not in "iu" or hidden.ndim > 1 or hidden.min() < 1):
         raise ValueError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = [
 
 Shares = Callable[[Any], Array]
 WarmUp = Callable[[int, int], float]  # beta of an epoch, counted from 0, and their number
+RISE = partial(real, low=1e-12, high=1.0 + 1e-12, wanted="a number > 0 and <= 1")
 
 
 def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:
@@ -79,7 +81,7 @@ class LinearWarmUp:
     share: float = 0.5
 
     def __post_init__(self) -> None:
-        real("share", self.share, 1e-12, 1.0 + 1e-12, "a number > 0 and <= 1")
+        check_fields(self, share=RISE)
 
     def __call__(self, epoch: int, epochs: int) -> float:
         return min((epoch + 1) / max(self.share * epochs, 1.0), 1.0)
@@ -101,8 +103,7 @@ class CyclicalWarmUp:
     share: float = 0.5
 
     def __post_init__(self) -> None:
-        check_fields(self, cycles=COUNT)
-        real("share", self.share, 1e-12, 1.0 + 1e-12, "a number > 0 and <= 1")
+        check_fields(self, cycles=COUNT, share=RISE)
 
     def __call__(self, epoch: int, epochs: int) -> float:
         length = max(epochs // self.cycles, 1)

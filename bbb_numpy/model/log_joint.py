@@ -24,6 +24,7 @@ from ..numeric.validation import (
     SHARE,
     InstanceOf,
     Numbers,
+    Optional,
     accepts,
     brief,
     check_fields,
@@ -35,6 +36,10 @@ __all__ = ["LogJoint"]
 
 DEFAULT = LogNormal()
 BLOCK = 2**16  # numbers of a layer, of one chain, that are evaluated together: 0.5 MB in float64
+
+
+def _rows(name: str, value: Any) -> Array:
+    return FLOATS(name, InstanceOf(np.ndarray)(name, value))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,19 +81,18 @@ class LogJoint:
 
     def __post_init__(self) -> None:
         InstanceOf(Model)("model", self.model)
-        for name in ("x", "y"):
-            FLOATS(name, InstanceOf(np.ndarray)(name, getattr(self, name)))
+        check_fields(self, x=_rows, y=_rows, power=SHARE)
         check_fields(self, hyperpriors=lambda _, given: check_hyperpriors(given))
-        Numbers((None, self.model.network.sizes[0]))("x", self.x)
-        Numbers((len(self.x), self.model.outputs))("y", self.y)
+        check_fields(self, x=Numbers((None, self.model.network.sizes[0])))
+        check_fields(self, y=Numbers((len(self.x), self.model.outputs)))
+        check_fields(self, sample_weight=Optional(Numbers((len(self.x),), low=0.0)))
         if self.sample_weight is not None:
-            Numbers((len(self.x),), low=0.0)("sample_weight", self.sample_weight)
+            object.__setattr__(self, "sample_weight", self.sample_weight.astype(self.y.dtype))
         known = [name for name, _ in self.model.learned()]
         for name in self.hyperpriors:
             if name not in known:
                 there = ", ".join(known) or "none: nothing is learned (learn=True)"
                 raise ValueError(f"hyperpriors names {name!r}; the model's blocks are {there}")
-        SHARE("power", self.power)
 
     @cached_property
     def layout(self) -> Layout:
@@ -164,9 +168,10 @@ class LogJoint:
         ValueError
             If `position` is no array of this shape.
         """
-        if not isinstance(position, np.ndarray) or position.shape[1:] != (self.layout.size,):
+        fits = isinstance(position, np.ndarray) and position.dtype.kind in "fc"
+        if not fits or position.shape[1:] != (self.layout.size,):
             raise ValueError(
-                f"position must be an array of shape (chains, {self.layout.size}); got "
+                f"position must be an array of shape (chains, {self.layout.size}) of floats; got "
                 f"{brief(position)}"
             )
         kept = self.buffers.of(len(position))  # of rows of a block

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import log
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ import numpy as np
 
 from ..numeric.elementary import log1p, logsumexp
 from ..numeric.layout import Array
-from ..numeric.validation import not_negative, proper_fraction, real, whole
+from ..numeric.validation import COUNT, check_fields, not_negative, proper_fraction, real
 
 __all__ = [
     "EUBO",
@@ -108,7 +109,7 @@ class FreeEnergy(Linear):
     beta: float = 1.0
 
     def __post_init__(self) -> None:
-        not_negative("beta", self.beta)
+        check_fields(self, beta=not_negative)
 
     @property
     def factors(self) -> Factors:
@@ -171,8 +172,7 @@ class PACBayes:
     delta: float = 0.025
 
     def __post_init__(self) -> None:
-        whole("rows", self.rows, 1)
-        proper_fraction("delta", self.delta)
+        check_fields(self, rows=COUNT, delta=proper_fraction)
 
     def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
         """Return value and cotangents; with one KL for all samples, as the closed form has it."""
@@ -223,7 +223,7 @@ class Renyi:
     alpha: float = 0.0
 
     def __post_init__(self) -> None:
-        real("alpha", self.alpha, -1e6, 1e6)
+        check_fields(self, alpha=partial(real, low=-1e6, high=1e6))
 
     def __call__(self, terms: LogDensities, kl_weight: float) -> tuple[Any, Cotangents]:
         """Return value and cotangents ``pi_i u``, ``-pi_i u`` and ``-u``.

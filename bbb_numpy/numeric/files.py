@@ -16,7 +16,15 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["check_regular", "naming", "replacing", "write_arrays", "write_json", "write_text"]
+__all__ = [
+    "check_regular",
+    "check_writable",
+    "naming",
+    "replacing",
+    "write_arrays",
+    "write_json",
+    "write_text",
+]
 
 ABANDONED = 600.0  # seconds after which nobody writes on at an unfinished file
 
@@ -63,6 +71,22 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         os.replace(unfinished, place)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Raise OSError, with the name of `path`, if no file can be written in its place.
+
+    A file is made beside it and removed, as `replacing` does: what the system says of rights is
+    not all that there is to know.
+    """
+    place = path.resolve()
+    trial = place.with_name(f".{place.name}.{uuid4().hex}")
+    try:
+        trial.touch(exist_ok=False)
+    except OSError as error:
+        error.filename = str(path)
+        raise
+    trial.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import json
 import os
-import textwrap
-import zipfile
-from collections.abc import Mapping
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from numpy.typing import NDArray
 
 from ..version import __version__
 from .files import check_regular, write_arrays
+from .reading import array_reader, damaged
 from .validation import brief
 
 __all__ = ["CheckpointError", "Format", "read_state", "write_state"]
@@ -80,32 +79,27 @@ def write_state(path: Path, state: Any, form: Format) -> None:
 def read_state(path: Path, kind: type, form: Format) -> Any:
     """Return the object of class `kind` that `write_state` wrote.
 
-    Anything but such a file of this format and version is a `CheckpointError`.
+    Anything but such a file of this format and version is a `CheckpointError` that names it.
     """
     try:
         check_regular(path)
     except ValueError as error:
-        raise CheckpointError(str(error)) from None
+        raise CheckpointError(f"{path}: {error}") from None
     with open(path, "rb") as file:
         try:
-            with zipfile.ZipFile(file) as archive:  # NumPy reads as far as an array says it goes
-                if (damaged := archive.testzip()) is not None:
-                    raise ValueError(f"CRC of {damaged}")
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as entries:
-                arrays = {name: entries[name] for name in entries.files}
-            header = json.loads(arrays["header"].tobytes())
-            if (header["format"], header["version"]) == (form.name, form.version):
-                content = header["content"].items()
-                return kind(**{name: _read(value, form, arrays) for name, value in content})
-        except CheckpointError:
-            raise
-        except Exception as error:  # damage can upset every layer from zip to the object's checks
-            told = textwrap.shorten(f"{type(error).__name__}: {error}", 300, placeholder=" ...")
-            raise CheckpointError(f"cannot be read; it is no state, or damaged ({told})") from None
+            with array_reader(file) as read_array:
+                header = json.loads(read_array("header").tobytes())
+                if (header["format"], header["version"]) == (form.name, form.version):
+                    content = header["content"].items()
+                    return kind(**{name: _read(value, form, read_array) for name, value in content})
+        except CheckpointError as error:
+            raise CheckpointError(f"{path}: {error}") from None
+        except Exception as error:
+            raise CheckpointError(f"{path} {damaged(error)}") from None
     raise CheckpointError(
-        f"format must be {form.name!r}, version {form.version}; got {header['format']!r}, version "
-        f"{header['version']!r}, written by bbb_numpy {header.get('written_by')!r}"
+        f"{path}: format must be {form.name!r}, version {form.version}; got "
+        f"{brief(header['format'])}, version {brief(header['version'])}, written by bbb_numpy "
+        f"{brief(header.get('written_by'))}"
     )
 
 
@@ -140,7 +134,7 @@ def _packed(place: str, value: Any, form: Format, arrays: dict[str, Array]) -> A
     if kind is np.random.Generator and value.bit_generator.state["bit_generator"] in GENERATORS:
         return {"generator": value.bit_generator.state}
     if form.names.get(label) is kind:
-        names = kind.__match_args__  # the fields of a dataclass or named tuple
+        names = _stored(kind)
         named = {name: pack(f"{place}.{name}", getattr(value, name)) for name in names}
         return {label: named if is_dataclass(kind) else list(named.values())}
     if form.names.get(name := getattr(value, "__name__", "")) is value:
@@ -152,15 +146,15 @@ def _packed(place: str, value: Any, form: Format, arrays: dict[str, Array]) -> A
     )
 
 
-def _read(value: Any, form: Format, arrays: dict[str, Array]) -> Any:
+def _read(value: Any, form: Format, read_array: Callable[[str], Array]) -> Any:
     """Undo `_packed`; whatever does not fit raises an error of its own."""
     if isinstance(value, list):
-        return tuple(_read(item, form, arrays) for item in value)
+        return tuple(_read(item, form, read_array) for item in value)
     if not isinstance(value, dict):
         return value
     [(label, inside)] = value.items()
     if label == "array":
-        return arrays[inside]
+        return read_array(inside)
     if label == "name":
         return form.named(inside)
     if label == "generator":
@@ -168,9 +162,20 @@ def _read(value: Any, form: Format, arrays: dict[str, Array]) -> Any:
         bits.state = inside
         return np.random.Generator(bits)
     if label in MAKERS:
-        return MAKERS[label](_read(inside, form, arrays))
+        return MAKERS[label](_read(inside, form, read_array))
     kind = form.named(label)
-    names = kind.__match_args__  # a class of these: no function is called
+    names = _stored(kind)  # a class of these: no function is called
     if isinstance(inside, list):
         inside = dict(zip(names, inside, strict=True))
-    return kind(**{name: _read(one, form, arrays) for name, one in inside.items()})
+    local = set(kind.__match_args__) - set(names)  # as files of earlier versions have them
+    held = {name: one for name, one in inside.items() if name not in local}
+    return kind(**{name: _read(one, form, read_array) for name, one in held.items()})
+
+
+def _stored(kind: Any) -> list[str]:
+    """Return the fields of a dataclass or named tuple that a file holds.
+
+    Those of ``metadata={"local": True}`` are of this machine, such as paths, and stay here.
+    """
+    metadata = {one.name: one.metadata for one in fields(kind)} if is_dataclass(kind) else {}
+    return [name for name in kind.__match_args__ if not metadata.get(name, {}).get("local")]

@@ -51,10 +51,20 @@ def accepts(**rules: Rule) -> Callable[[Callable[Given, Returned]], Callable[Giv
     return decorate
 
 
-def check_fields(owner: Any, **rules: Rule) -> None:
-    """Check fields of a frozen dataclass, and store what the checks return: 2.0 as 2."""
+def check_fields(owner: Any, of: str = "", **rules: Rule) -> None:
+    """Check fields of a frozen dataclass, and store what the checks return: 2.0 as 2.
+
+    Parameters
+    ----------
+    owner : object
+    of : str
+        What the fields are of, for errors: "the prior" makes "scale of the prior".
+    **rules
+        The check of each field by its name.
+    """
     for name, rule in rules.items():
-        object.__setattr__(owner, name, rule(name, getattr(owner, name)))
+        label = f"{name} of {of}" if of else name
+        object.__setattr__(owner, name, rule(label, getattr(owner, name)))
 
 
 def brief(value: Any) -> str:
@@ -70,13 +80,19 @@ def brief(value: Any) -> str:
 # --- single numbers
 
 
+def _single(value: Any) -> Any:
+    """Return the number that an array without axes holds; all else as it is."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
 def _number(name: str, value: Any, wanted: str) -> float:
+    number = _single(value)
     # to NumPy a span of time is a whole number too
-    is_number = isinstance(value, Real) and not isinstance(value, (bool, np.bool_, np.timedelta64))
-    if not is_number:
+    other = isinstance(number, bool | np.bool_ | np.timedelta64)
+    if other or not isinstance(number, Real):
         raise TypeError(f"{name} must be {wanted}; got {value!r}")
     try:
-        return float(value)
+        return float(number)
     except OverflowError:
         raise ValueError(f"{name} must be {wanted}; got a number beyond floats") from None
 
@@ -89,7 +105,7 @@ def whole(name: str, value: Any, least: int, most: int | None = LARGEST, wanted:
     number = _number(name, value, wanted)
     if not least <= number < INFINITY or number != np.floor(number):
         raise ValueError(f"{name} must be {wanted}; got {value!r}")
-    found = int(value)
+    found = int(_single(value))
     if most is not None and found > most:
         raise ValueError(f"{name} must be {wanted} and <= {most}; got {value!r}")
     return found
@@ -194,8 +210,9 @@ MATRIX = Numbers((None, None))
 def FLOATS(name: str, value: Any) -> NDArray[Any]:
     """Return an array of the dtypes that training and predictions compute with, or raise."""
     array = NUMBERS(name, value)
-    if array.dtype not in (np.float32, np.float64):
-        raise TypeError(f"{name} must be of dtype float64 or float32; got {array.dtype}")
+    dtype = getattr(value, "dtype", array.dtype)  # before `NUMBERS` made float64 of objects
+    if dtype not in (np.float32, np.float64):
+        raise TypeError(f"{name} must be of dtype float64 or float32; got {dtype}")
     return array
 
 
@@ -301,8 +318,18 @@ def Named(rule: Rule, example: str = "") -> Rule:
     return check
 
 
-def _is_path(value: Any) -> bool:
-    return isinstance(value, str | os.PathLike) and bool(os.fspath(value))
+def PathOf(what: str) -> Rule:
+    """Return a check for a path, which is not the empty one: that would be the working folder."""
+    wanted = f"the path of a {what}"
+
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, str | os.PathLike):
+            raise TypeError(f"{name} must be {wanted}; got {brief(value)}")
+        if not os.fspath(value):
+            raise ValueError(f"{name} must be {wanted}; got {brief(value)}")
+        return value
+
+    return check
 
 
 def FUNCTION(name: str, value: Any) -> Any:
@@ -312,7 +339,8 @@ def FUNCTION(name: str, value: Any) -> Any:
     return value
 
 
-PATH = _kind(_is_path, "the path of a file")
+PATH = PathOf("file")
+FOLDER = PathOf("folder")
 # Of a seed every call would draw the same
 GENERATOR = InstanceOf(
     np.random.Generator, wanted="a numpy.random.Generator, e.g. numpy.random.default_rng(0)"

@@ -23,7 +23,7 @@ from ..numeric.elementary import (
     symmetric,
 )
 from ..numeric.layout import Array, Blocks, Params
-from ..numeric.validation import positive, standard_deviation
+from ..numeric.validation import check_fields, positive, standard_deviation
 from .posteriors import Density, Entropy, GaussianSample
 
 __all__ = ["Factor", "FullRank"]
@@ -63,8 +63,7 @@ class FullRank(Density):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        standard_deviation("unit", self.unit)
-        positive("limit_gib", self.limit_gib)
+        check_fields(self, unit=standard_deviation, limit_gib=positive)
 
     def check_size(self, size: int) -> None:
         """Raise ValueError, before anything is allocated, if `size` weights are too many."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..numeric.elementary import LOG_2PI
 from ..numeric.layout import Array
-from ..numeric.validation import Like, Named, standard_deviation
+from ..numeric.validation import Like, Named, Optional, check_fields, standard_deviation
 
 __all__ = ["HalfCauchy", "HalfNormal", "Hyperprior", "LogNormal", "check_hyperpriors"]
 
@@ -62,9 +62,8 @@ class LogNormal:
     width: float = 1.0
 
     def __post_init__(self) -> None:
-        standard_deviation("width of the hyperprior", self.width)
-        if self.median is not None:
-            standard_deviation("median of the hyperprior", self.median)
+        rules = {"width": standard_deviation, "median": Optional(standard_deviation)}
+        check_fields(self, "the hyperprior", **rules)
 
     def _centre(self, start: Array) -> Any:
         return start if self.median is None else log(self.median)
@@ -89,7 +88,7 @@ class _OfAScale:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        standard_deviation("scale of the hyperprior", self.scale)
+        check_fields(self, "the hyperprior", scale=standard_deviation)
 
     def _log_ratio(self, u: Array) -> Array:
         return u - log(self.scale)  # log(s / c)

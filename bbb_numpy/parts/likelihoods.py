@@ -20,7 +20,7 @@ from ..numeric.elementary import (
     write_gradient,
 )
 from ..numeric.layout import Array, Blocks, Params
-from ..numeric.validation import flag, standard_deviation
+from ..numeric.validation import check_fields, flag, standard_deviation
 
 __all__ = ["GaussianLikelihood", "HeteroscedasticLikelihood", "Likelihood"]
 
@@ -196,8 +196,8 @@ class GaussianLikelihood(_Gaussian):
     noise_name: ClassVar[str] = "noise deviation"
 
     def __post_init__(self) -> None:
-        standard_deviation("scale of the noise", self.scale)
-        flag("learn", self.learn)
+        check_fields(self, "the noise", scale=standard_deviation)
+        check_fields(self, learn=flag)
 
     def _starts(self) -> dict[str, float]:
         return {"log_noise": log(self.scale)} if self.learn else {}
@@ -264,7 +264,7 @@ class HeteroscedasticLikelihood(_Gaussian):
     floor: float = 1e-3
 
     def __post_init__(self) -> None:
-        standard_deviation("floor", self.floor)
+        check_fields(self, floor=standard_deviation)
 
     def heads(self, targets: int) -> int:
         return 2 * targets

@@ -21,7 +21,7 @@ from ..numeric.elementary import (
     write_gradient,
 )
 from ..numeric.layout import Array, Blocks, Params
-from ..numeric.validation import flag, fraction, standard_deviation
+from ..numeric.validation import check_fields, flag, fraction, standard_deviation
 from .priors import Prior
 
 __all__ = ["ScaleMixturePrior"]
@@ -71,13 +71,12 @@ class ScaleMixturePrior(Prior):
     learn: bool = False
 
     def __post_init__(self) -> None:
-        flag("learn", self.learn)
-        if fraction("pi", self.pi) == 0.0:
+        check_fields(self, learn=flag, pi=fraction)
+        if self.pi == 0.0:
             raise ValueError(
                 "pi must be > 0 and < 1; got 0: with one component alone use GaussianPrior"
             )
-        for name in ("sigma1", "sigma2"):
-            standard_deviation(f"{name} of the prior", getattr(self, name))
+        check_fields(self, "the prior", sigma1=standard_deviation, sigma2=standard_deviation)
         if not self.sigma1 > self.sigma2 * (1.0 + 1e-9):
             raise ValueError(
                 f"sigma1 must be larger than sigma2; got {self.sigma1:g} and {self.sigma2:g}. "

@@ -12,6 +12,7 @@ Two methods of those with a density differentiate log q, and together they are w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from ..numeric.elementary import (
     sums_of_squares,
 )
 from ..numeric.layout import Array, Blocks, Layout, Params
-from ..numeric.validation import real, spread
+from ..numeric.validation import check_fields, real, spread
 
 __all__ = [
     "Density",
@@ -105,9 +106,8 @@ class Density(Posterior):
     rho_halfwidth: float = 0.01
 
     def __post_init__(self) -> None:
-        spread("mu_scale", self.mu_scale)
-        spread("rho_halfwidth", self.rho_halfwidth)
-        real("rho_offset", self.rho_offset, -1e150, 1e150, "between -1e150 and 1e150")
+        offset = partial(real, low=-1e150, high=1e150, wanted="between -1e150 and 1e150")
+        check_fields(self, mu_scale=spread, rho_offset=offset, rho_halfwidth=spread)
 
     def blocks(self, size: int) -> Blocks:
         return (("mu", (size,)), ("rho", (size,)))  # K2
@@ -275,7 +275,7 @@ class PointMass(Posterior):
     mu_scale: float = 0.1
 
     def __post_init__(self) -> None:
-        spread("mu_scale", self.mu_scale)
+        check_fields(self, mu_scale=spread)
 
     def blocks(self, size: int) -> Blocks:
         return (("mu", (size,)),)

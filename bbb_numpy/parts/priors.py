@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from math import log
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -13,7 +13,7 @@ import numpy as np
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import LOG_2PI, add_scaled, columns, sums_of_squares, write_gradient
 from ..numeric.layout import Array, Blocks, Params
-from ..numeric.validation import NUMBERS, Numbers, Optional, flag, standard_deviation
+from ..numeric.validation import NUMBERS, Numbers, Optional, check_fields, flag, standard_deviation
 
 __all__ = [
     "CentredGaussianPrior",
@@ -129,8 +129,8 @@ class GaussianPrior(ClosedFormPrior):
     learn: bool = False
 
     def __post_init__(self) -> None:
-        standard_deviation("scale of the prior", self.scale)
-        flag("learn", self.learn)
+        check_fields(self, "the prior", scale=standard_deviation)
+        check_fields(self, learn=flag)
 
     def _starts(self) -> dict[str, float]:
         return {"prior_log_scale": log(self.scale)} if self.learn else {}
@@ -203,7 +203,7 @@ class CentredGaussianPrior(GaussianPrior):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        NUMBERS("centre", self.centre)
+        check_fields(self, centre=NUMBERS)
 
     def _offset(self, w: Array) -> Array:
         """Return w - centre, in the dtype of w."""
@@ -236,7 +236,7 @@ class LaplacePrior(Prior):
     kink: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        standard_deviation("scale of the prior", self.scale)
+        check_fields(self, "the prior", scale=standard_deviation)
 
     def deviation(self, params: Params) -> float:
         return self.scale * 2.0**0.5
@@ -258,6 +258,15 @@ class LaplacePrior(Prior):
 
     def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
         return rng.laplace(0.0, self.scale, shape)
+
+
+def _widths(name: str, value: Any) -> tuple[int, ...]:
+    return tuple(Numbers((None,), low=1, whole=True)(name, value).astype(int).tolist())
+
+
+def _scales(name: str, value: Any, layers: int | None) -> tuple[float, ...]:
+    found = Numbers((layers,), low=1e-150, high=1e150, least=1)(name, value)
+    return tuple(found.astype(float).tolist())
 
 
 @dataclass(frozen=True)
@@ -285,16 +294,11 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
     sizes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        flag("learn", self.learn)
-        Optional(Numbers((None,), low=1, whole=True))("sizes", self.sizes)
-        scales: Any = self.scales
-        if scales is not None:
-            layers = None if self.sizes is None else len(self.sizes) - 1
-            scales = Numbers((layers,), low=1e-150, high=1e150, least=1)("scales", scales)
-            scales = tuple(scales.astype(float).tolist())
-        elif self.sizes is not None:
-            scales = (1.0, *(size**-0.5 for size in self.sizes[1:-1]))
-        object.__setattr__(self, "scales", scales)
+        check_fields(self, learn=flag, sizes=Optional(_widths))
+        layers = None if self.sizes is None else len(self.sizes) - 1
+        if self.scales is None and self.sizes is not None:
+            object.__setattr__(self, "scales", (1.0, *(size**-0.5 for size in self.sizes[1:-1])))
+        check_fields(self, scales=Optional(partial(_scales, layers=layers)))
 
     def for_network(self, sizes: tuple[int, ...]) -> LayerwiseGaussianPrior:
         if self.sizes not in (None, sizes):

@@ -23,13 +23,18 @@ from ..numeric.elementary import (
     write_gradient,
 )
 from ..numeric.layout import Array, Params
-from ..numeric.validation import flag, real, standard_deviation
+from ..numeric.validation import check_fields, flag, real, standard_deviation
 from .likelihoods import Likelihood, check_shape
 from .priors import Prior
 
 __all__ = ["StudentTLikelihood", "StudentTPrior"]
 
 FEWEST, MOST = 1e-3, 1e9  # degrees of freedom: all mass in the tails, and a Gaussian
+
+
+def _degrees(name: str, value: Any) -> float:
+    wanted = f">= {FEWEST:g} and < {MOST:g} (for more use a Gaussian)"
+    return real(f"{name}, the degrees of freedom,", value, FEWEST, MOST, wanted)
 
 
 class Numbers(NamedTuple):
@@ -67,10 +72,8 @@ class _StudentT:
     _what: ClassVar[str]
 
     def __post_init__(self) -> None:
-        standard_deviation(f"scale of the {self._what}", self.scale)
-        wanted = f">= {FEWEST:g} and < {MOST:g} (for more use a Gaussian)"
-        real("df, the degrees of freedom,", self.df, FEWEST, MOST, wanted)
-        flag("learn", self.learn)
+        check_fields(self, f"the {self._what}", scale=standard_deviation)
+        check_fields(self, df=_degrees, learn=flag)
 
     def _starts(self) -> dict[str, float]:
         logs = log(self.scale), log(self.df)

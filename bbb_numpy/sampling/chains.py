@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import copy
 import multiprocessing
+import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from multiprocessing import resource_tracker
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from ..numeric.layout import Array
+from ..numeric.processes import deaf, end_with
 from ..numeric.threads import one_blas_thread
 from .mcmc import Info, Kernel, Target
 
@@ -171,7 +172,7 @@ def processes(count: int) -> Iterator[Callable[..., Iterable[Run]]]:
     executor = _executor(count)
 
     def each(function: Callable[..., Run], *arguments: Iterable[Any]) -> Iterable[Run]:
-        with _deaf():  # the first call starts all processes, a later one those that have ended
+        with deaf():  # the first call starts all processes, a later one those that have ended
             futures = [executor.submit(function, *given) for given in zip(*arguments, strict=True)]
         return (future.result() for future in futures)
 
@@ -185,7 +186,10 @@ def processes(count: int) -> Iterator[Callable[..., Iterable[Run]]]:
 
 @cache
 def _executor(count: int) -> Any:
-    """Return a pool whose processes serve the next run too, and end after 5 minutes of none."""
+    """Return a pool whose processes serve the next run too.
+
+    They end with this process, and after 5 minutes without a run.
+    """
     try:
         from joblib.externals.loky import ProcessPoolExecutor
     except ImportError:
@@ -193,26 +197,12 @@ def _executor(count: int) -> Any:
             f"cores={count} needs joblib, which scikit-learn brings: pip install "
             "'bbb-numpy[learners]'; or use cores=1, for the same draws"
         ) from None
-    return ProcessPoolExecutor(count, timeout=300, initializer=_begin_process)
+    return ProcessPoolExecutor(
+        count, timeout=300, initializer=_begin_process, initargs=(os.getpid(),)
+    )
 
 
-def _begin_process() -> None:
+def _begin_process(parent: int) -> None:
+    end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     one_blas_thread()
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Let processes that start here not hear Ctrl-C, which a terminal sends to all of them.
-
-    They, and the thread that starts others in their place, inherit the mask of this thread.
-    """
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    resource_tracker.ensure_running()  # later it would unblock the signal as it starts
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -11,20 +11,23 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from ..model.log_joint import LogJoint
+from ..numeric.files import check_writable
 from ..numeric.layout import Array
 from ..numeric.named import names_in
+from ..numeric.reading import damaged
 from ..numeric.storing import CheckpointError, Format, read_state, write_state
-from ..numeric.validation import not_negative
+from ..numeric.validation import GENERATOR, not_negative, whole
 from . import mcmc
-from .chains import Run, Settings
-from .mcmc import Target
+from .chains import Run, Settings, go_on
+from .mcmc import Info, Target
 from .mcmc.states import evaluate
 
 __all__ = ["Checkpoint", "need_same_target", "warn"]
@@ -61,8 +64,10 @@ class Checkpoint:
         self.file = Path(folder) / "run.npz"
         self.every = not_negative("checkpoint_every", every)
         self.file.parent.mkdir(parents=True, exist_ok=True)
+        check_writable(self.file)
         self.written = time.monotonic()
         self.settings: dict[str, Any] = {}  # by which the same call is known again
+        self.stored: Stored | None = None  # what an earlier call has left
 
     def due(self) -> bool:
         """Whether it is time to write."""
@@ -85,22 +90,13 @@ class Checkpoint:
                 "before; the draws are not lost, and are returned"
             )
 
-    def read(
-        self, settings: Settings, start: Array, groups: int, seed: int | None, known: bool
-    ) -> list[Run] | None:
-        """Return the stored run of every group, or None if there is none.
-
-        Parameters
-        ----------
-        start : ndarray (S, D)
-            Where the chains begin.
-        known : bool
-            Whether the same call would begin there again.
+    def open(self, settings: Settings, groups: int, seed: int | None) -> None:
+        """Read what is stored, before it is known where the chains begin.
 
         Raises
         ------
         ValueError
-            If it is the run of other settings, another start, model or data, or is damaged.
+            If it is the run of other settings, another model or data, or is damaged.
         """
         self.settings = {
             # without addresses in memory, by which no other process would know it again
@@ -109,23 +105,30 @@ class Checkpoint:
             "thin": settings.thin,
             "metric": "dense" if settings.dense else "diagonal",
             "target_accept": settings.target_accept,
-            "dtype": str(start.dtype),
-            "chains": len(start),
             "seed": seed,
             "groups": groups,
-            "start": _sum(start) if known else None,
             **_described(settings.target),
         }
         if not self.file.exists():
-            return None
+            return
         try:
-            stored, runs = read_state(self.file, Stored, _format())
+            stored = read_state(self.file, Stored, _format())
         except CheckpointError as error:
-            raise ValueError(f"checkpoint {self.file} cannot be read: {error}") from None
+            raise ValueError(f"checkpoint {error}") from None
+        with self._refused():
+            self.stored = Stored(dict(stored.settings), tuple(stored.runs))
+        early, target = dict(self.settings), settings.target
+        if isinstance(target, LogJoint) and self.stored.settings.get("x") != early["x"]:
+            early["dtype"] = str(target.x.dtype)  # may be why
+        self._need_same(early)
+
+    def _need_same(self, settings: dict[str, Any]) -> None:
+        """Raise ValueError where the stored run has others of these settings."""
+        stored = {} if self.stored is None else self.stored.settings
         optional = ("start", "seed")  # not known before a run without a seed begins
         other = [
             f"{name} {stored.get(name)} there, {value} here"
-            for name, value in self.settings.items()
+            for name, value in settings.items()
             if stored.get(name) != value and not (name in optional and value is None)
         ]
         if other:
@@ -133,12 +136,72 @@ class Checkpoint:
                 f"checkpoint {self.file} belongs to another run ({'; '.join(other)}). Make the "
                 "same call, or name another folder"
             )
+
+    def read(self, settings: Settings, start: Array, known: bool) -> list[Run] | None:
+        """Return the stored run of every group, or None if there is none.
+
+        Parameters
+        ----------
+        settings : Settings
+        start : ndarray (S, D)
+            Where the chains begin.
+        known : bool
+            Whether the same call would begin there again.
+
+        Raises
+        ------
+        ValueError
+            If it is a run from another start, or of another target.
+        """
+        begin = {"dtype": str(start.dtype), "chains": len(start)}
+        begin |= {"start": _sum(start) if known else None}
+        self.settings |= begin
+        if self.stored is None:
+            return None
+        self._need_same(begin)
+        self.settings, kernel = self.stored.settings, cast(Any, settings.kernel)
+        with self._refused():
+            runs = [
+                _with_kernel(run, lambda tuning: kernel.tuned(*tuning)) for run in self.stored.runs
+            ]
+            for run, part in zip(runs, np.array_split(start, len(runs)), strict=True):
+                _need_whole(run, settings, part)
         there = np.concatenate([run.state.log_density for run in runs])
         stand = np.concatenate([run.state.position for run in runs])
         owner = f"checkpoint {self.file} belongs to", "Name another folder"
         need_same_target(settings.target, stand, there, *owner)
-        self.settings, kernel = stored, cast(Any, settings.kernel)
-        return [_with_kernel(run, lambda tuning: kernel.tuned(*tuning)) for run in runs]
+        with self._refused():
+            for run in runs:
+                go_on(settings, run, 0.0)  # a step, of a copy
+        return runs
+
+    @contextmanager
+    def _refused(self) -> Iterator[None]:
+        """Name the file where what it holds cannot be gone on with."""
+        try:
+            yield
+        except Exception as error:  # a changed part can upset whatever uses it
+            raise ValueError(f"checkpoint {self.file} {damaged(error)}") from error
+
+
+def _need_whole(run: Run, settings: Settings, start: Array) -> None:
+    """Raise an error of its own unless a run has the shapes of one that began at `start` (S, D)."""
+    if type(run) is not Run or type(run.state) not in STATES.values():
+        raise TypeError("it holds no run of chains")
+    GENERATOR("rng", run.rng)
+    whole("steps", run.steps, 0)
+    whole("harmless", run.harmless, 0)
+    chains, size = start.shape
+    _need_shapes(run.state._asdict(), (chains,), size)
+    joined = run.joined()
+    drawn = {name: joined[name] for name in ("positions", "log_density", *Info._fields)}
+    _need_shapes(drawn, (settings.made(run), chains), size)
+
+
+def _need_shapes(arrays: dict[str, Array], rows: tuple[int, ...], size: int) -> None:
+    for name, array in arrays.items():
+        if array.dtype.kind not in "bif" or array.shape not in (rows, (*rows, size)):
+            raise ValueError(f"{name} has the shape {array.shape}, of {array.dtype}")
 
 
 def _with_kernel(run: Run, made: Callable[[Any], Any]) -> Run:

@@ -20,14 +20,19 @@ from ..numeric.layout import Array, Layout
 from ..numeric.named import names_in
 from ..numeric.threads import one_blas_thread
 from ..numeric.validation import (
+    ANY_NUMBERS,
+    COUNT,
     DTYPE,
+    FOLDER,
     FUNCTION,
     MOST_STEPS,
     SAMPLES,
+    STEPS,
     Like,
     Numbers,
     OneOf,
     Optional,
+    Rule,
     check_generator,
     flag,
     proper_fraction,
@@ -41,12 +46,21 @@ from .draws import Draws
 from .mcmc import Kernel, Target
 from .resuming import Checkpoint, need_same_target, warn
 
-__all__ = ["CORES", "SAMPLERS", "check_sampler", "sample", "sample_target"]
+__all__ = ["SAMPLERS", "SETTINGS", "check_sampler", "sample", "sample_target"]
 
 METRICS = ("diagonal", "dense")
 WARM_UP = 500  # draws, for a kernel that does not say what its usual warm-up is
 TURN = 1.0  # seconds of a group between two looks at all of them
-CORES = Optional(partial(whole, least=1, most=1024))
+# What the settings of a run may be, by argument
+SETTINGS: dict[str, Rule] = {
+    "draws": STEPS,
+    "warm_up": Optional(partial(whole, least=0, most=MOST_STEPS)),
+    "thin": STEPS,
+    "metric": OneOf(*METRICS),
+    "target_accept": Optional(proper_fraction),
+    "cores": Optional(partial(whole, least=1, most=1024)),
+    "checkpoint": Optional(FOLDER),
+}
 SAMPLERS: dict[str, Kernel] = {name: pair[0] for name, pair in names_in(mcmc)["sampler"].items()}
 # Share of draws after a divergence above which a warning says so, which may be an error to a
 # program; each one is told by `Draws.summary` and by `convergence`
@@ -72,7 +86,7 @@ def sample(
     chains: int = 4,
     sample_weight: Any = None,
     hyperpriors: Mapping[str, Hyperprior] | None = None,
-    start: Array | Draws | None = None,
+    start: Array | Draws | Callable[[np.random.Generator], Array] | None = None,
     groups: int | None = None,
     seed: Any = None,
     dtype: Any = "float64",
@@ -96,9 +110,10 @@ def sample(
         How often each row counts, >= 0 (D45).
     hyperpriors : dict of str to LogNormal, HalfNormal or HalfCauchy, optional
         Of the learned scales, by block; see `LogJoint`.
-    start : ndarray (S, D) or Draws, optional
+    start : ndarray (S, D), Draws, or callable, optional
         Where the chains begin; by default at draws from the prior. Given draws of the same
-        posterior, the chains go on, as `sample_target` says.
+        posterior, the chains go on, as `sample_target` says. A function is called with the run's
+        generator when all else has been checked.
     groups : int, optional
         By default pairs, and at most four groups, where rows times weights are 100,000 or more,
         else one: the draws depend on the number of chains, but not on the machine's cores.
@@ -131,19 +146,21 @@ def sample(
         np.ascontiguousarray(Numbers((None, None), least=1)(name, rows), kind)
         for name, rows in (("x", x), ("y", y))
     )
-    weights = None if sample_weight is None else np.asarray(sample_weight, kind)
+    weights = Optional(Numbers((len(x),), low=0.0))("sample_weight", sample_weight)
     target = LogJoint(model, x, y, check_hyperpriors(hyperpriors), sample_weight=weights)
     wanted = (SAMPLES("chains", chains), target.layout.size)
-    given: Any = start
-    given = start.positions.shape[1:] if isinstance(start, Draws) else np.shape(given)
-    if start is not None and given != wanted:
-        raise ValueError(f"start must have shape (chains, numbers) = {wanted}; got {given}")
+    kernel = check_sampler(sampler)
     if groups is None:
-        products = len(target.x) * model.layout.size
-        groups = usual_groups(chains, products, check_sampler(sampler))
-    place: Any = partial(target.draw_prior, chains=wanted[0], dtype=kind)
-    if start is not None:
-        place = start if isinstance(start, Draws) else np.asarray(start, kind)
+        groups = usual_groups(wanted[0], len(target.x) * model.layout.size, kernel)
+    place: Any = start
+    if start is None:
+        place = partial(target.draw_prior, chains=wanted[0], dtype=kind)
+    elif not callable(start):
+        place = start if isinstance(start, Draws) else ANY_NUMBERS("start", start).astype(kind)
+        shape = place.positions.shape[1:] if isinstance(place, Draws) else place.shape
+        if shape != wanted:
+            raise ValueError(f"start must have shape (chains, numbers) = {wanted}; got {shape}")
+    _check_groups(kernel, groups, wanted[0], options.get("warm_up"))
     options |= {"sampler": sampler, "layout": target.layout, "groups": groups, "seed": seed}
     return sample_target(target, place, **options)
 
@@ -246,33 +263,36 @@ def sample_target(
             raise ValueError("checkpoint is for whole runs: one goes on by asking for more draws")
     kernel = check_sampler(sampler)
     Optional(flag)("progress", progress)
-    cores = CORES("cores", cores)
-    usual = getattr(kernel, "usual_warm_up", WARM_UP)
+    given = {"draws": draws, "warm_up": warm_up, "thin": thin, "metric": metric, "cores": cores}
+    given |= {"target_accept": target_accept, "checkpoint": checkpoint}
+    checked = {name: SETTINGS[name](name, value) for name, value in given.items()}
+    if warm_up is None:
+        checked["warm_up"] = getattr(kernel, "usual_warm_up", WARM_UP)
     settings = Settings(
         target,
         kernel,
-        whole("warm_up", usual if warm_up is None else warm_up, 0, MOST_STEPS),
-        whole("thin", thin, 1, MOST_STEPS),
-        whole("draws", draws, 1, MOST_STEPS),
-        OneOf(*METRICS)("metric", metric) == "dense",
-        Optional(proper_fraction)("target_accept", target_accept),
+        checked["warm_up"],
+        checked["thin"],
+        checked["draws"],
+        checked["metric"] == "dense",
+        checked["target_accept"],
     )
     rng = check_generator(seed, "seed")
     number = int(seed) if isinstance(seed, Integral) else None
     known = not callable(start) or number is not None
-    place = np.array(start(rng) if callable(start) else start)
-    if place.ndim != 2 or not len(place) or place.dtype not in (np.float32, np.float64):
-        raise ValueError(
-            "start must be a matrix (chains, numbers) of float64 or float32; got "
-            f"shape {place.shape} of {place.dtype}"
-        )
-    groups = whole("groups", groups, 1, len(place))
+    groups = COUNT("groups", groups)
+    place = None if callable(start) else _matrix(start)
+    store = None
+    if checkpoint is not None:
+        store = Checkpoint(checkpoint, checkpoint_every)
+        store.open(settings, groups, number)
+    if place is None:
+        place = _matrix(start(rng))  # an ensemble takes its time: all else has been checked
+    _check_groups(kernel, groups, len(place), settings.warm_up)
+    cores = checked["cores"]
     count = min(groups, usable() if cores is None else cores)
     with nullcontext() if groups == 1 else one_blas_thread(), processes(count) as each:
-        store, runs = None, None
-        if checkpoint is not None:
-            store = Checkpoint(checkpoint, checkpoint_every)
-            runs = store.read(settings, place, groups, number, known)
+        runs = None if store is None else store.read(settings, place, known)
         if runs is None:
             runs = begun(settings, place, groups, rng, kept)
         finished = True
@@ -309,6 +329,24 @@ def sample_target(
                 store.write(runs)
     found = _result(runs, settings, layout, finished)
     return found if before is None else _joined(before, found)
+
+
+def _matrix(start: Any) -> Array:
+    """Return a copy of where the chains begin, (S, D), or raise ValueError."""
+    place = np.array(ANY_NUMBERS("start", start))
+    if place.ndim != 2 or not len(place) or place.dtype not in (np.float32, np.float64):
+        raise ValueError(
+            "start must be a matrix (chains, numbers) of float64 or float32; got "
+            f"shape {place.shape} of {place.dtype}"
+        )
+    return place
+
+
+def _check_groups(kernel: Kernel, groups: Any, chains: int, warm_up: int | None) -> None:
+    """Raise ValueError where there are more groups than chains, or a kernel needs more in each."""
+    groups = whole("groups", groups, 1, chains)
+    if warm_up != 0 and hasattr(kernel, "check_chains"):
+        kernel.check_chains(chains // groups)
 
 
 def _end(draws: Draws, target: Target) -> Array:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from math import nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -305,41 +306,62 @@ def fit(
     """Train to MAP and choose the scales by the evidence, in turn (D54, D55).
 
     Returns theta and its history, and the log evidence in nats. Later rounds go on from the weights
-    of the one before, for half as many epochs. KeyboardInterrupt is raised: half-trained weights
-    are no place to look at the curvature.
+    of the one before, for half as many epochs. After Ctrl-C, which `Training.stopped` tells, theta
+    is that of the last whole round; in the first one the weights are sure, as the mode has no
+    curvature yet, and the log evidence is nan.
     """
     model, learned = source.model, _starts(source.model)
-    views, size, held = _views(model, learned), model.layout.size, Layout(model.prior.blocks()).size
+    size, held = model.layout.size, Layout(model.prior.blocks()).size
     weights = None if rows.sample_weight is None else rows.sample_weight.astype(float)
     exact = Rows(rows.x.astype(float), rows.y.astype(float), weights)
     state = start(_mode(model, learned), rng, recipe.optimizer, rows.x.dtype)
-    epochs = recipe.epochs
-    for left in range(source.posterior.rounds)[::-1]:
-        exactly = source.is_conjugate and not left  # given the features, which stay now
-        state.theta[size:] = learned[held:]
-        state.optimizer_state = recipe.optimizer.init(state.theta)
-        state = train(_mode(model, learned), state, rows, recipe, rng, None, progress, verbose)
-        if state.stopped == "interrupted":
-            raise KeyboardInterrupt
-        recipe = replace(recipe, epochs=-(-epochs // 2))
-        mu = state.theta[:size].astype(float)
-        for _ in range(PASSES):
-            at = spectrum(source, mu, learned, exact)
-            if exactly:
-                mu = _last_layer_at_its_mode(source, mu, learned, exact, at)
-                at = spectrum(source, mu, learned, exact)
-            log_alpha, log_beta = best_scales(at, held > 0, "log_noise" in views)
-            fitted = model.evaluate(mu[None], views, exact.x, exact.y, Buffers(), weights)
-            evidence = fitted.log_likelihood[0] + 0.5 * at.misfit.sum()  # D55
-            evidence += log_evidence(log_alpha, log_beta, at)[0]
-            if held:
-                views["prior_log_scale"] -= 0.5 * log_alpha
-            if "log_noise" in views:
-                views["log_noise"] -= 0.5 * log_beta
-            if not exactly or np.abs([log_alpha, *log_beta]).max() < SETTLED:
-                break  # else the mode is another at these scales
-    theta = source.pack(mu, at, log_alpha, log_beta, learned).astype(rows.x.dtype)
-    return replace(state, theta=theta), float(evidence)
+    epochs, whole, evidence = recipe.epochs, None, nan
+    try:
+        for left in range(source.posterior.rounds)[::-1]:
+            state.theta[size:] = learned[held:]
+            state.optimizer_state = recipe.optimizer.init(state.theta)
+            state = train(_mode(model, learned), state, rows, recipe, rng, None, progress, verbose)
+            if state.stopped == "interrupted":
+                break
+            recipe = replace(recipe, epochs=-(-epochs // 2))
+            mu = state.theta[:size].astype(float)
+            exactly = source.is_conjugate and not left  # given the features, which stay now
+            theta, found = _scaled(source, mu, learned, exact, exactly)
+            whole, evidence = replace(state, theta=theta.astype(rows.x.dtype)), found
+    except KeyboardInterrupt:  # while the curvature is taken
+        state.stopped = "interrupted"
+    if whole is None:
+        sure = np.zeros(source.layout.size - size - len(learned))
+        whole = replace(state, theta=np.concatenate([state.theta[:size], sure, learned]))
+        whole.theta = whole.theta.astype(rows.x.dtype)
+    return replace(whole, stopped=state.stopped), evidence
+
+
+def _scaled(
+    source: Linearised, mu: Array, learned: Array, rows: Rows, exactly: bool
+) -> tuple[Array, float]:
+    """Choose the scales, in `learned`, by the evidence at a mode; return theta and log evidence.
+
+    `exactly` is in turn with the last layer's mode, which is exact given the features (D56).
+    """
+    model, views = source.model, _views(source.model, learned)
+    has_prior_scale, has_noise = "prior_log_scale" in views, "log_noise" in views
+    for _ in range(PASSES):
+        at = spectrum(source, mu, learned, rows)
+        if exactly:
+            mu = _last_layer_at_its_mode(source, mu, learned, rows, at)
+            at = spectrum(source, mu, learned, rows)
+        log_alpha, log_beta = best_scales(at, has_prior_scale, has_noise)
+        fitted = model.evaluate(mu[None], views, rows.x, rows.y, Buffers(), rows.sample_weight)
+        evidence = fitted.log_likelihood[0] + 0.5 * at.misfit.sum()  # D55
+        evidence += log_evidence(log_alpha, log_beta, at)[0]
+        if has_prior_scale:
+            views["prior_log_scale"] -= 0.5 * log_alpha
+        if has_noise:
+            views["log_noise"] -= 0.5 * log_beta
+        if not exactly or np.abs([log_alpha, *log_beta]).max() < SETTLED:
+            break  # else the mode is another at these scales
+    return source.pack(mu, at, log_alpha, log_beta, learned), float(evidence)
 
 
 def _last_layer_at_its_mode(

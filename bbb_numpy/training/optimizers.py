@@ -54,7 +54,7 @@ class Cosine:
     final: float = 0.0
 
     def __post_init__(self) -> None:
-        fraction("final", self.final)
+        check_fields(self, final=fraction)
 
     def __call__(self, epoch: float, epochs: int) -> float:
         wave = 0.5 * (1.0 + cos(pi * min(epoch / max(epochs, 1), 1.0)))
@@ -79,8 +79,7 @@ class StepDecay:
             FutureWarning,
             stacklevel=3,  # whoever made it, beyond __init__
         )
-        check_fields(self, every=COUNT)
-        positive("factor", self.factor)
+        check_fields(self, every=COUNT, factor=positive)
 
     def __call__(self, epoch: float, epochs: int) -> float:
         return float(self.factor ** (int(epoch) // self.every))
@@ -106,8 +105,7 @@ class Optimizer:
     moments: ClassVar[tuple[str, ...]] = ()  # what it remembers, arrays like theta
 
     def __post_init__(self) -> None:
-        positive("learning_rate", self.learning_rate)
-        SCHEDULE("schedule", self.schedule)
+        check_fields(self, learning_rate=positive, schedule=SCHEDULE)
 
     def init(self, theta: Array, estimator: Family | None = None) -> Memory:
         """Return the state before the first step on the theta of an estimator."""
@@ -182,7 +180,7 @@ class Momentum(Optimizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        fraction("momentum", self.momentum)
+        check_fields(self, momentum=fraction)
 
     def update(
         self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
@@ -225,9 +223,8 @@ class Adam(Optimizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fields(self, epsilon=positive, clip=Optional(positive))
-        fraction("beta1", self.beta1)
-        fraction("beta2", self.beta2)
+        check_fields(self, beta1=fraction, beta2=fraction, epsilon=positive)
+        check_fields(self, clip=Optional(positive))
 
     def update(
         self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0

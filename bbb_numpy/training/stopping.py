@@ -37,8 +37,7 @@ class EarlyStopping:
     min_delta: float = 1e-4
 
     def __post_init__(self) -> None:
-        check_fields(self, patience=COUNT)
-        not_negative("min_delta", self.min_delta)
+        check_fields(self, patience=COUNT, min_delta=not_negative)
 
 
 def minibatches(rows: int, batch_size: int) -> list[slice]:

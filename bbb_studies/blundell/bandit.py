@@ -27,6 +27,7 @@ from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import MLE
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.numeric.files import write_arrays, write_json, write_text
+from bbb_numpy.numeric.reading import read_arrays
 from bbb_numpy.parts import network
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
@@ -39,6 +40,7 @@ from bbb_numpy.training.state import Training
 from bbb_studies.data import mushroom
 from bbb_studies.data.mushroom import Mushrooms
 from bbb_studies.kit import Claim, claims, estimate, listed, panels, text, values
+from bbb_studies.processes import in_processes
 from bbb_studies.progress import counted, steps
 
 Array = NDArray[Any]
@@ -408,6 +410,11 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
     return rows
 
 
+def quick(seed: int) -> dict[str, Any]:
+    """Return the arguments of `reproduce` for a quick look: one run of 5,000 mushrooms."""
+    return {"seed": seed, "settings": Settings(interactions=5000, runs=1, dense=300)}
+
+
 def full(seed: int) -> dict[str, Any]:
     """Return the arguments of `reproduce` for training after every mushroom, as in the paper."""
     every = Settings().interactions
@@ -426,8 +433,7 @@ def whole_run(
     """Return what an agent ate in one run (T,), and its seconds; from its file, if it is there."""
     path = out / f"{agent.name.replace(' %', '').replace(' ', '-')}-{run}.npz"
     if path.exists():
-        with np.load(path, allow_pickle=False) as kept:
-            return dict(kept)
+        return read_arrays(path, ("ate", "seconds"))
     the, began = game(data.x, data.poisonous, settings.interactions, (seed, run)), process_time()
     own = (seed, run, crc32(agent.name.encode()))  # does not depend on which other agents play
     state = begin(agent, settings, the.inputs.shape[1], own)
@@ -494,7 +500,7 @@ def reproduce(
     depend on how many processes, `jobs`, there are. Without joblib, which comes with scikit-learn:
     ModuleNotFoundError. ValueError if `out` holds runs of another seed or of other settings.
     """
-    from joblib import Parallel, delayed  # the extra `learners`
+    import joblib  # noqa: F401  of the extra `learners`: what is missing is said before any work
 
     settings = settings or Settings()
     data = mushrooms or mushroom.load()
@@ -511,9 +517,8 @@ def reproduce(
             return text_file.read_text("utf-8").removesuffix("\n")
     write_text(settings_file, key)
     chains = [(agent, run) for agent in agents for run in range(settings.runs)]
-    played = Parallel(n_jobs=jobs, return_as="generator")(
-        delayed(whole_run)(out, seed, settings, data, *chain) for chain in chains
-    )
+    common = out, seed, settings, data
+    played = in_processes(jobs, whole_run, [(*common, *chain) for chain in chains])
     with steps(len(chains), progress) as done:
         stored = list(counted(played, done))
     by_agent = {a.name: stored[i * settings.runs :][: settings.runs] for i, a in enumerate(agents)}

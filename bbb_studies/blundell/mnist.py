@@ -8,7 +8,6 @@ so that the same call goes on after an interruption.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,6 +29,7 @@ from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.kl_weights import Shares, geometric_kl_weights, proportional_kl_weights
 from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy
+from bbb_numpy.numeric.reading import read_json
 from bbb_numpy.numeric.storing import Format, read_state, write_state
 from bbb_numpy.parts.discrete import CategoricalLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
@@ -64,6 +64,7 @@ from bbb_studies.kit import (
     values,
     write,
 )
+from bbb_studies.processes import in_processes
 from bbb_studies.progress import counted, steps
 from bbb_studies.sampled_prior import LocalSampledPrior
 
@@ -574,6 +575,12 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
 DIVISOR = 126  # of the pixels, as in the paper
 
 
+def quick(seed: int) -> dict[str, Any]:
+    """Return the arguments of `reproduce` for a quick look: a tenth of the images, few epochs."""
+    settings = Settings(seed, train=5000, validation=2000, test=2000, draws=5, pruning_draws=2)
+    return {"settings": settings, "candidates": CANDIDATES}
+
+
 def full(seed: int) -> dict[str, Any]:
     """Return the arguments of `reproduce` for the paper's budget."""
     return {"settings": Settings(seed, draws=100), "candidates": FULL}
@@ -652,16 +659,16 @@ def reproduce(
     Without joblib, which comes with scikit-learn: ModuleNotFoundError. ValueError if `out` holds a
     run of another seed or other settings, or a damaged file.
     """
-    from joblib import Parallel, delayed  # the extra `learners`
+    import joblib  # noqa: F401  of the extra `learners`: what is missing is said before any work
 
     settings, file = settings or Settings(seed), out / "numbers.json"
     numbers: dict[str, Any] = {"format": FORMAT, "settings": plain(settings)}
     numbers["candidates"] = [f"{c.row}: {c.name}, {c.epochs} epochs" for c in candidates]
     if file.exists():
-        there = json.loads(file.read_text(encoding="utf-8"))
-        if any(there[part] != value for part, value in numbers.items()):
+        there = read_json(file)
+        if any(there.get(part) != value for part, value in numbers.items()):
             raise ValueError(
-                f"{out} holds the run of other settings: {there['settings']}. Make the same "
+                f"{out} holds the run of other settings: {there.get('settings')}. Make the same "
                 "call to go on with it, or name another folder"
             )
         numbers = there
@@ -674,9 +681,7 @@ def reproduce(
     images = prepare(data.load() if found is None else found, settings)
     write(out, {}, numbers)
     left = {name: row for name, row in paths.items() if name not in rows}
-    measured = Parallel(n_jobs=jobs, return_as="generator")(
-        delayed(whole_row)(row, images, settings) for row in left.values()
-    )
+    measured = in_processes(jobs, whole_row, [(row, images, settings) for row in left.values()])
     with steps(len(left), progress) as done:
         for name, row in zip(left, counted(measured, done), strict=True):
             rows[name] = row

@@ -6,12 +6,12 @@ import argparse
 import shlex
 import sys
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bbb_numpy.cli.options import Commands, add_command, at_least_one, at_least_two
+from bbb_numpy.cli.outputs import check_folder
 from bbb_numpy.cli.problem import add_data_options, read_problem
 
 from ..uci.methods import METHODS, Settings
@@ -28,13 +28,14 @@ OPTIONS = (  # that repeat a run
 def compare(args: argparse.Namespace) -> int:
     """Compare methods on random splits of a table; goes on where it was interrupted."""
     check_packages(tuple(args.method or USUAL))
+    out = check_folder(args.out)
     from ..uci import classes, page, workers
     from ..uci import trials as own
     from ..uci.running import run
 
     problem = read_problem(args)
     problem.check(own.FEWEST, 2)
-    out, x, y = Path(args.out), problem.inputs.to_numpy(), problem.y
+    x, y = problem.inputs.to_numpy(), problem.y
     kind: Any = own
     trial: Any
     settings: Any

@@ -6,10 +6,10 @@ import argparse
 import shlex
 import sys
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from bbb_numpy.cli.options import Commands, add_command, at_least_one, at_least_zero
+from bbb_numpy.cli.outputs import check_folder
 
 from ..data import uci as sets
 from ..uci.methods import METHODS, SAMPLERS
@@ -73,6 +73,7 @@ def uci(args: argparse.Namespace) -> int:
     """Measure methods on the standard splits of UCI sets; goes on where it was interrupted."""
     args.method = tuple(dict.fromkeys(args.method or METHODS))
     check_packages(args.method)
+    out, changed = check_folder(args.out), changed_settings(args)
     from ..uci import gaps, page, workers
     from ..uci.running import run
 
@@ -92,7 +93,6 @@ def uci(args: argparse.Namespace) -> int:
     if args.scheduler is not None:
         where = partial(workers.cluster, args.scheduler)
     options = {"resume": args.resume, "retry_failed": args.retry_failed}
-    out, changed = Path(args.out), changed_settings(args)
     asked: list[Any] = trials(args.data, args.method, args.splits, **changed)
     one: Any = measure
     write = page.write

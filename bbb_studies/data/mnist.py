@@ -13,6 +13,7 @@ from .locate import SETS, DamagedDataError, check_content, locate
 
 Bytes = NDArray[np.uint8]
 SIDE, CLASSES = 28, 10
+MOST_BYTES = 16 + 60_000 * SIDE**2  # of a file: the header and the images to train on
 FILES = tuple(SETS["mnist"]["sha256"])  # training images and labels, then those of the test
 
 
@@ -44,7 +45,8 @@ def _read(file: str) -> Bytes:
     """Return the bytes behind the header of an IDX file: 16 of images, 8 of labels."""
     path = locate("mnist", file)
     try:
-        content = gzip.decompress(path.read_bytes())
+        with gzip.open(path) as packed:
+            content = packed.read(MOST_BYTES)  # damaged ones may unpack to a thousand times theirs
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DamagedDataError(
             f"{file} cannot be unpacked ({error}): it is damaged or was cut short. Get it again"

@@ -328,6 +328,12 @@ def measure(cells: Cells, results: Mapping[str, Result]) -> dict[str, dict[str, 
     return out
 
 
+def quick(seed: int) -> dict[str, Any]:
+    """Return the arguments of `reproduce` for a quick look: short chains and trainings."""
+    effort = Effort(chains=2, warm_up=50, draws=50, max_depth=5, epochs=150, kept=50)
+    return {"seed": seed, "effort": effort}
+
+
 def reproduce(
     out: Path, seed: int = 0, *, effort: Effort | None = None, progress: bool | None = None
 ) -> str:

@@ -280,6 +280,11 @@ def _draw_regressions(ax: Axes, measured: Sequence[Measured]) -> None:
 EXACT = ("line", "parabola", "degree 7")  # models of labels without Monte Carlo
 
 
+def quick(seed: int) -> dict[str, Any]:
+    """Return the arguments of `reproduce` for a quick look: one data set of each model."""
+    return {"seed": seed, "budget": Budget(41, draws=20_000, chains=20, steps=60, sets=1)}
+
+
 def reproduce(
     out: Path, seed: int = 0, *, budget: Budget | None = None, progress: bool | None = None
 ) -> str:

@@ -436,6 +436,14 @@ def _draw_weights(full: Mapping[str, Fitted], setup: Setup) -> Figure:
 OFFSETS = (1.0, 0.1, 0.001)  # added to the number before the logarithm
 
 
+def quick(seed: int) -> dict[str, Any]:
+    """Return the arguments of `reproduce` for a quick look: short chains, few folds."""
+    setup = Setup(
+        chains=2, warm_up=50, draws=50, max_depth=4, epochs=300, functions=300, process_draws=30
+    )
+    return {"seed": seed, "setup": setup, "folds": 2}
+
+
 def full(seed: int) -> dict[str, Any]:
     """Return the arguments of `reproduce` for twice the folds."""
     return {"seed": seed, "repeats": 2}

@@ -236,6 +236,11 @@ def draw(rows: Mapping[str, Row]) -> Figure:
     return figure
 
 
+def quick(seed: int) -> dict[str, Any]:
+    """Return the arguments of `reproduce` for a quick look: a fifth of the images, few epochs."""
+    return {"seed": seed, "settings": Settings(seed, half=6000, prior_epochs=15, epochs=3, draws=5)}
+
+
 def reproduce(
     out: Path,
     seed: int = 0,

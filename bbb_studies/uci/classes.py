@@ -15,6 +15,7 @@ from bbb_numpy import BayesianMLPClassifier
 from bbb_numpy.cli.rivals import Score, of_model, of_rival, rivals, scores
 from bbb_numpy.learners.inference import Sampling, inferences, sampled
 from bbb_numpy.numeric.files import write_text
+from bbb_numpy.numeric.reading import read_arrays
 
 from .records import Record
 from .tables import grid
@@ -74,8 +75,8 @@ def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
     """Fit to 90 % of the rows that `own.keep` has written at `path`, score the others."""
     from sklearn.model_selection import StratifiedShuffleSplit
 
-    with np.load(path, allow_pickle=False) as file:
-        x, y = file["x"], file["y"][:, 0].astype(int)
+    kept = read_arrays(Path(path), ("x", "y"))
+    x, y = kept["x"], kept["y"][:, 0].astype(int)
     settings = trial.settings
     seed = zlib.crc32(f"{settings.seed}/{trial.data}/{trial.split}".encode())
     size = max(round(0.1 * len(y)), y.max() + 1)

@@ -282,6 +282,8 @@ def _laplace(
     epochs = max(1, round(settings.steps / 2 / -(-len(x) // size)))
     recipe = training.Recipe(optimizer, epochs=epochs, batch_size=size)
     state, evidence = laplace.fit(source, Rows(x, y), recipe, rng, progress=False)
+    if state.stopped == "interrupted":
+        raise KeyboardInterrupt  # numbers of half a training would look like those of a whole
     return Fit((source,), (state.theta,), None, {"log_evidence": evidence})
 
 

@@ -50,9 +50,10 @@ def parse(text: str) -> Record:
     try:
         record: Record = json.loads(text)
         check = record.pop("check")
-    except (ValueError, TypeError, KeyError, AttributeError):
+        true_check = _check(json.dumps(record))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise RecordsError("it is no record") from None
-    if check != _check(json.dumps(record)):
+    if check != true_check:
         raise RecordsError("its checksum is not that of its content")
     return record
 

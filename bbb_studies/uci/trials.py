@@ -23,6 +23,7 @@ from bbb_numpy.evaluation.convergence import convergence
 from bbb_numpy.evaluation.predictive import is_gaussian, mixture, predict
 from bbb_numpy.numeric.elementary import LOG_2PI, logsumexp
 from bbb_numpy.numeric.files import write_arrays
+from bbb_numpy.numeric.reading import read_arrays
 from bbb_numpy.numeric.standardisation import moments, standardised
 from bbb_numpy.sampling.draws import DrawnWeights, Draws
 
@@ -175,8 +176,7 @@ def keep(out: Path, x: Array, y: Array) -> str:
 
 def measure_own(path: str, trial: OwnTrial) -> dict[str, Any]:
     """Run a trial on the rows that `keep` has written at `path`, as `measure`."""
-    with np.load(path, allow_pickle=False) as file:
-        x, y = file["x"], file["y"]
+    x, y = read_arrays(Path(path), ("x", "y")).values()
     return _on_split(x, y, standard_splits(len(y), trial.split + 1)[-1], trial)
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from signal import SIG_IGN, SIGINT, signal
+from threading import RLock, current_thread, main_thread
 from typing import Any
 
 import dask.config
@@ -18,8 +19,11 @@ import threadpoolctl  # noqa: F401  numeric.threads does nothing without it
 from distributed import Client, Future, LocalCluster, Worker, WorkerPlugin, wait
 from distributed.utils import silence_logging_cmgr
 
+from bbb_numpy.numeric.processes import deaf
+from bbb_numpy.progress import tqdm
 from bbb_studies.threads import ONE_THREAD
 
+HERE = "127.0.0.1"  # the address that only this machine reaches
 BEAT = 1.0  # seconds between movements of the clock
 LOCAL = {
     "distributed.scheduler.allowed-failures": 1,  # a second death is no accident
@@ -34,35 +38,75 @@ class WorkersError(OSError):
     """The workers cannot go on; what is finished is recorded."""
 
 
-class _LeaveInterruptsToTheParent(WorkerPlugin):
-    """Ctrl-C in a terminal reaches all its processes; the parent ends the others."""
+class _EndQuietly(WorkerPlugin):
+    """Ctrl-C in a terminal reaches all its processes; the parent ends the others.
+
+    Nor does a worker that is ended so leave a semaphore, of which Python would warn: that of tqdm.
+    """
 
     def setup(self, worker: Worker) -> None:
         signal(SIGINT, SIG_IGN)
+        tqdm.set_lock(RLock())
 
 
 @contextmanager
 def local(jobs: int | None = None) -> Iterator[Client]:
-    """Start `jobs` processes of this machine (None: one for each usable CPU), which end with it."""
-    with (
-        dask.config.set(LOCAL),
-        LocalCluster(
-            n_workers=jobs,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=":0",  # a free port, for a server that nobody needs
-            scheduler_kwargs={"dashboard": False},
-            memory_limit=0,
-            silence_logs=logging.CRITICAL,
-        ) as here,
-        Client(here, set_as_default=False) as client,
-    ):
-        client.register_plugin(_LeaveInterruptsToTheParent())
+    """Start `jobs` processes of this machine (None: one for each usable CPU), which end with it.
+
+    Nothing of them can be reached from another machine.
+    """
+    with dask.config.set(LOCAL), _interrupts_put_off() as heard, ExitStack() as stack:
+        with deaf():
+            here = stack.enter_context(
+                LocalCluster(
+                    n_workers=jobs,
+                    threads_per_worker=1,
+                    processes=True,
+                    host=HERE,
+                    dashboard_address=f"{HERE}:0",  # a free port, for a server that nobody needs
+                    scheduler_kwargs={"dashboard": False},
+                    memory_limit=0,
+                    silence_logs=logging.CRITICAL,
+                )
+            )
+            client = stack.enter_context(Client(here, set_as_default=False))
+        client.register_plugin(_EndQuietly())
         try:
-            yield client
+            with heard():
+                yield client
         except BaseException:
             here.sync(_stop, here)
             raise
+
+
+@contextmanager
+def _interrupts_put_off() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Put Ctrl-C off to the end of the block, or to the inner one in which it is `heard`.
+
+    Dask that is interrupted while it starts or ends processes leaves them, and its tracebacks.
+    """
+    if current_thread() is not main_thread():  # which alone has handlers of signals
+        yield nullcontext
+        return
+    pressed: list[int] = []
+    usual: Any = signal(SIGINT, lambda number, _: pressed.append(number))
+
+    @contextmanager
+    def heard() -> Iterator[None]:
+        put_off: Any = signal(SIGINT, usual)
+        try:
+            if pressed:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            signal(SIGINT, put_off)
+
+    try:
+        yield heard
+    finally:
+        signal(SIGINT, usual)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 async def _stop(here: LocalCluster) -> None:

@@ -81,7 +81,7 @@ class Digits(Field):
     sub: Any = staticmethod(np.subtract)
     mul: Any = staticmethod(np.multiply)
     neg: Any = staticmethod(np.negative)
-    inv: Any = staticmethod(lambda a: _each(lambda x: 1 / x, a))
+    inv: Any = staticmethod(lambda a: _each(lambda x: 1 / x if x else Decimal("NaN"), a))
     sum: Any = staticmethod(np.add.reduce)
     cumsum: Any = staticmethod(np.cumsum)
 

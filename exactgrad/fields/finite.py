@@ -153,6 +153,8 @@ class Field:
         self.squares: list[tuple[Array, Array, Array]] = []  # t^2, t and its floats
         self.roots = 0  # arrays of which roots were taken
         self.flaws = 0  # arrays of numbers that were drawn in place of what does not exist
+        self.divided = False  # whether by 0, or the logarithm of 0 was taken
+        self.at_pole = False  # whether by a number that is 0 at theta, and not everywhere
         self.moved = False  # whether an argument does
         self.infinite = False  # whether a number is given as infinity, and not only floats overflow
         self.transcendental = False  # whether an exponential or a logarithm was met
@@ -222,6 +224,15 @@ class Field:
 
     # --- rational functions
 
+    def look_for_zeros(self, a: Array, v: Array) -> None:
+        """Take note of zeros among denominators, or arguments of logarithms, with floats v.
+
+        What does not exist there is a number in a field: digits have to say whether it is needed.
+        """
+        zero, zero_here = (a == 0).all(axis=-1), v == 0
+        self.divided |= bool(zero.any() or zero_here.any())
+        self.at_pole |= bool((zero_here & ~zero).any())
+
     def add(self, a: Array, b: Array) -> Array:
         return (a + b) % self.p
 
@@ -287,31 +298,63 @@ class Field:
     # --- exponentials and logarithms
 
     def exp(self, a: Array, note: Array | None = None) -> Array:
-        """Return e^a; of a = a0 + log u, by its note (u, log u), e^a0 u."""
+        """Return e^a; of a = a0 + k log u with k = 1 or -1, by its note, e^a0 u^k."""
         self.transcendental = True
         if note is None:
             return self._exp(a)
+        note = self._to_scale(note, np.broadcast_to(self.one, a.shape))
+        known = (note[..., 2, :] == self.one).all(axis=-1)[..., None, None]
+        note = note if known.all() else np.where(known, note, self.neutral)
         return self.mul(self._exp(self.sub(a, note[..., 1, :])), note[..., 0, :])
 
     def log(self, u: Array) -> tuple[Array, Array | None]:
-        """Return t = log u, and the note (u, t) (..., 2, C) by which exp finds its way back."""
+        """Return t = log u, and the note (u, t, 1) (..., 3, C) by which exp finds its way back."""
         self.transcendental = True
         t = self._log(u)
-        return t, (np.stack([u, t], axis=-2) if u.size <= NOTED else None)
+        if u.size > NOTED:
+            return t, None
+        return t, np.stack([u, t, np.broadcast_to(self.one, u.shape)], axis=-2)
+
+    # The note (u, t, k) of a number says that it contains k t, where t = log u. What it says of
+    # exp is right whether that is so or not: e^a = e^(a - t) u for any such u and t.
 
     @cached_property
     def neutral(self) -> Array:
         """The note of a number in which no logarithm is known."""
-        return np.array([self.one, 0 * self.one])
+        return np.array([self.one, 0 * self.one, self.one])
 
     def joined(self, one: Array, other: Array) -> Array:
-        """Return the note of a sum."""
-        u = self.mul(one[..., 0, :], other[..., 0, :])
-        return np.stack([u, self.add(one[..., 1, :], other[..., 1, :])], axis=-2)
+        """Return the note of a sum: of both, where k is the same, else of the one where k is 1."""
+        other = self._to_scale(other, one[..., 2, :])
+        u, t, k = (one[..., part, :] for part in range(3))
+        v, s, m = (other[..., part, :] for part in range(3))
+        both = np.stack([self.mul(u, v), self.add(t, s), k], axis=-2)
+        same = (k == m).all(axis=-1)
+        if same.all():
+            return both
+        empty = (t == 0).all(axis=-1)
+        simple = (m == self.one).all(axis=-1) & (s != 0).any(axis=-1)
+        chosen = np.where((empty | simple)[..., None, None], other, one)
+        return np.where(same[..., None, None], both, chosen)
+
+    def _to_scale(self, note: Array, k: Array) -> Array:
+        """Return a note with k for -k."""
+        u, t, own = (note[..., part, :] for part in range(3))
+        turn = (own == self.neg(k)).all(axis=-1)
+        if not turn.any():
+            return note
+        return np.where(turn[..., None, None], np.stack([self.inv(u), self.neg(t), k], -2), note)
 
     def turned(self, note: Array) -> Array:
         """Return the note of -x."""
-        return np.stack([self.inv(note[..., 0, :]), self.neg(note[..., 1, :])], axis=-2)
+        u, t, k = (note[..., part, :] for part in range(3))
+        return np.stack([self.inv(u), self.neg(t), k], axis=-2)
+
+    def times(self, note: Array, a: Array) -> Array:
+        """Return the note of a multiple a x."""
+        u, t, k = (note[..., part, :] for part in range(3))
+        k = self.mul(k, a)
+        return np.stack([np.broadcast_to(part, k.shape) for part in (u, t, k)], axis=-2)
 
     # --- functions of which the field knows little
 

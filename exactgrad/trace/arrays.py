@@ -43,7 +43,7 @@ class Exact(NDArrayOperatorsMixin):
     """An array of exact numbers.
 
     `r` (..., 2, C) are the residues of numbers and derivatives, `v` (...) the floats, and `note`
-    (..., 2, C) what the field knows of logarithms in the numbers, or None.
+    (..., 3, C) what the field knows of logarithms in the numbers, or None.
     """
 
     __slots__ = ("field", "note", "number", "r", "v")
@@ -106,9 +106,8 @@ class Exact(NDArrayOperatorsMixin):
 
     def viewed(self, f: Callable[[Array, tuple[int, ...]], Array]) -> Exact:
         """Return views: f(part, its axes after those of the numbers)."""
-        rest = self.r.shape[self.ndim :]
-        note = None if self.note is None else f(self.note, rest)
-        return Exact(self.field, f(self.r, rest), f(self.v, ()), note)
+        note = None if self.note is None else f(self.note, self.note.shape[self.ndim :])
+        return Exact(self.field, f(self.r, self.r.shape[self.ndim :]), f(self.v, ()), note)
 
     def __getitem__(self, index: Any) -> Exact:
         at = _index(index)
@@ -285,7 +284,13 @@ def dual(field: Field, a: Array, b: Array | None = None) -> Array:
 
 def sloped(x: Exact, a: Array, slope: Array, v: Any, note: Array | None = None) -> Exact:
     """Return a function of x by its numbers and its slope: the chain rule."""
-    return Exact(x.field, dual(x.field, a, x.field.mul(slope, x.b)), v, note)
+    return Exact(x.field, dual(x.field, a, _chained(x, slope)), v, note)
+
+
+def _chained(x: Exact, slope: Array) -> Array:
+    """Return the slope times that of x: 0 where x stands still, be the slope infinite."""
+    b = x.field.mul(slope, x.b)
+    return np.where(x.b == 0, 0 * x.field.one, b) if x.field.digits else b
 
 
 def lift(x: Any, field: Field) -> Exact:
@@ -337,7 +342,7 @@ def _noted(x: Exact) -> Array:
     """Return the notes of numbers; of those in which no logarithm is known, neutral ones."""
     if x.note is not None:
         return x.note
-    return np.broadcast_to(x.field.neutral, x.r.shape).copy()
+    return np.broadcast_to(x.field.neutral, (*x.shape, 3, x.field.C)).copy()
 
 
 # --- arithmetic
@@ -374,9 +379,14 @@ def multiply(x: Any, y: Any) -> Exact:
     x, y = lifted(x, y)
     field = x.field
     r = field.mul(x.r, y.a[..., None, :])
+    if field.digits:
+        r[..., 1, :] = _chained(x, y.a)
     if y.moves:
-        r[..., 1, :] = field.add(r[..., 1, :], field.mul(x.a, y.b))
-    out = Exact(field, r, x.v * y.v)
+        r[..., 1, :] = field.add(r[..., 1, :], _chained(y, x.a))
+    note = None
+    if (x.note is None) != (y.note is None):
+        note = field.times(x.note, y.a) if y.note is None else field.times(y.note, x.a)
+    out = Exact(field, r, x.v * y.v, note)
     if x is y and 0 < x.size <= REMEMBERED:
         field.remember(out.a, x.a, x.v)
     return out
@@ -386,12 +396,15 @@ def divide(x: Any, y: Any) -> Exact:
     """Return the quotient q = x / y: q' = (x' - q y') / y."""
     x, y = lifted(x, y)
     field, over = x.field, x.field.inv(y.a)
+    field.look_for_zeros(y.a, y.v)
     r = field.mul(x.r, over[..., None, :])
     if y.moves:
         r[..., 1, :] = field.sub(r[..., 1, :], field.mul(field.mul(r[..., 0, :], y.b), over))
         if field.digits and np.isinf(y.v).any():  # of decimals, whose infinity is one
-            r[(abs(y.a[..., 0]) == inf) & (r[..., 0, 0] == 0)] = 0 * field.one
-    return Exact(field, r, x.v / y.v)
+            exists = y.b[..., 0] == y.b[..., 0]
+            r[(abs(y.a[..., 0]) == inf) & (r[..., 0, 0] == 0) & exists] = 0 * field.one
+    noted = x.note is not None and y.note is None
+    return Exact(field, r, x.v / y.v, field.times(x.note, over) if noted else None)
 
 
 def power(x: Any, n: Any) -> Exact:
@@ -422,9 +435,11 @@ DATA = "data are compared with a number that they equal: pass labels and masks a
 
 
 def _apart(x: Exact, y: Exact) -> None:
-    """Refuse nan, and ties of different numbers: no path is right then."""
+    """Refuse what is no number, and ties of different numbers: no path is right then."""
     if np.isnan(x.v).any() or np.isnan(y.v).any():
         raise Untraceable("a number that is nan in floats is compared, so no path is right")
+    if x.field.digits and ((x.a != x.a).any() or (y.a != y.a).any()):
+        raise Untraceable("a number that is divided by 0 is compared, so no path is right")
     tie = (x.v == y.v) & np.isfinite(x.v)
     if tie.any() and not x.field.digits and (tie & (x.a != y.a).any(axis=-1)).any():
         raise Untraceable(KINK if x.moves or y.moves else DATA)
@@ -475,6 +490,18 @@ def of_floats(function: Callable[..., Any], path: bool = True) -> Callable[..., 
     return of_exact
 
 
+def _told_from_infinity(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return np.isfinite or the like, which see the pole at theta and nothing near it."""
+    of_exact = of_floats(function, path=False)
+
+    def finite(x: Exact, **kwargs: Any) -> Any:
+        if x.field.at_pole and not np.isfinite(x.v).all():
+            raise Untraceable(KINK)
+        return of_exact(x, **kwargs)
+
+    return finite
+
+
 def _larger(x: Any, y: Any) -> Exact:
     return select(compared(np.greater_equal)(x, y), x, y)
 
@@ -504,7 +531,7 @@ UFUNCS["fabs"] = UFUNCS["absolute"]
 for _name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
     UFUNCS[_name] = compared(getattr(np, _name))
 for _name in ("isfinite", "isnan", "isinf"):  # a value that is not finite is none
-    UFUNCS[_name] = of_floats(getattr(np, _name), path=False)
+    UFUNCS[_name] = _told_from_infinity(getattr(np, _name))
 UFUNCS["signbit"] = of_floats(np.signbit)
 
 # --- functions that move numbers

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import check_callable
 from .arrays import FUNCTIONS, UFUNCS, Exact, compared, dual, lift, lifted, select, sloped
 
 __all__ = ["SPECIAL", "exp", "function", "gamma", "log", "sqrt"]
@@ -38,6 +39,7 @@ def log(x: Any) -> Exact:
     """Return log x, with slope x' / x."""
     (x,) = lifted(x)
     t, note = x.field.log(x.a)
+    x.field.look_for_zeros(x.a, x.v)
     return sloped(x, t, x.field.inv(x.a), np.log(x.v), note)
 
 
@@ -86,6 +88,7 @@ def opaque(
     def of_x(x: Any) -> Exact:
         (x,) = lifted(x)
         v = (floats or _floats(name))(x.v)
+        x.field.divided |= not np.isfinite(v).all()
         value = Exact(x.field, dual(x.field, x.field.opaque(name, x.a, odd)), v)
         if not x.moves:
             return value
@@ -108,6 +111,11 @@ def function(
     floats : callable, optional
         The function of floats; by default that of `scipy.special`, or of NumPy.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"name must be text, as the ufunc's __name__; got {name!r}")
+    check_callable("derivative", derivative)
+    if floats is not None:
+        check_callable("floats", floats)
     UFUNCS[name] = SPECIAL[name] = opaque(name, lambda x, _: derivative(x), None, floats)
 
 

@@ -1,12 +1,10 @@
-"""NumPy's makers of arrays while a proof runs: `np.zeros` of a user's function is exact then.
+"""Makers of arrays as `copies` of a user's functions see them: `np.zeros` is exact there.
 
 ``out = np.zeros(3)`` followed by ``out[0] = x`` asks NumPy to make a float of an exact number. So
-during a proof the name ``np`` stands for another module, and names of makers for others, in every
-module that is written in Python: in the thread of the proof they make exact arrays, in every other
-thread they are NumPy's. `numpy` itself stays as it is, since compiled code looks there and would
-read the memory of an exact array as floats. Functions that NumPy writes in Python run as they are,
-as copies that see these makers. The functions of `scipy.special` that are no ufuncs are exchanged
-too.
+for copies the name ``np`` stands for another module, and names of makers for others: while a proof
+calls them they make exact arrays, and else they are NumPy's. `numpy` itself stays as it is.
+Functions that NumPy writes in Python run as they are, as copies that see these makers. The
+functions of `scipy.special` that are no ufuncs have others, too.
 """
 
 from __future__ import annotations
@@ -14,9 +12,8 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextvars import ContextVar
 from itertools import repeat
 from types import FunctionType, ModuleType
 from typing import Any
@@ -28,12 +25,9 @@ from .arrays import Exact, field_of, lift, stack, unwritten
 from .functions import exp, gamma, log
 from .linear import FUNCTIONS
 
-__all__ = ["proving"]
+__all__ = ["FIELD", "NUMPY", "STAND_INS", "Vectorize", "of_scipy"]
 
-_of_this_thread = threading.local()
-_lock = threading.Lock()
-_exchanged: list[tuple[dict[str, Any], str, Any]] = []  # names, in all modules, and what they were
-_running = 0  # proofs, in all threads
+FIELD: ContextVar[Field | None] = ContextVar("field", default=None)  # of the call of a copy
 
 
 def _floats(dtype: Any) -> bool:
@@ -104,44 +98,44 @@ MAKERS: dict[str, Callable[..., Any]] = {
 
 
 def _maker(name: str) -> Callable[..., Any]:
-    """Return a maker that is NumPy's but in the thread of a proof."""
+    """Return a maker that is NumPy's but in a proof."""
     original = getattr(np, name)
 
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
-        field = getattr(_of_this_thread, "field", None)
+        field = FIELD.get()
         return original(*args, **kwargs) if field is None else MAKERS[name](field, *args, **kwargs)
 
     return make
 
 
-_vectorize_of_floats: Callable[..., Any] = np.vectorize.__call__
+class Vectorize(np.vectorize):
+    """np.vectorize, also of exact numbers: one after the other."""
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the results, several if the function returns a tuple."""
+        field = FIELD.get()
+        if field is None or field_of(args) is None:
+            return super().__call__(*args, **kwargs)
+        if kwargs or self.excluded or self.signature is not None:
+            raise Untraceable("np.vectorize with a signature, keywords or excluded arguments")
+        shape = np.broadcast_shapes(*map(np.shape, args))
 
-def _vectorize(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return what np.vectorize does, of exact numbers one after the other."""
-    field = getattr(_of_this_thread, "field", None)
-    if field is None or field_of(args) is None:
-        return _vectorize_of_floats(self, *args, **kwargs)
-    if kwargs or self.excluded or self.signature is not None:
-        raise Untraceable("np.vectorize with a signature, keywords or excluded arguments")
-    shape = np.broadcast_shapes(*map(np.shape, args))
+        def result(values: Any, otype: str | None) -> Any:
+            first = values[0].v if type(values[0]) is Exact else values[0]
+            dtype = np.dtype(otype or np.asarray(first).dtype)
+            if field_of(values) is None:
+                return np.array(values, dtype).reshape(shape)
+            if dtype.kind not in "fO":
+                raise Untraceable(f"np.vectorize makes {dtype} of all results: say otypes=[float]")
+            return stack([lift(one, field) for one in values]).reshape(shape)
 
-    def result(values: Any, otype: str | None) -> Any:
-        first = values[0].v if type(values[0]) is Exact else values[0]
-        dtype = np.dtype(otype or np.asarray(first).dtype)
-        if field_of(values) is None:
-            return np.array(values, dtype).reshape(shape)
-        if dtype.kind not in "fO":
-            raise Untraceable(f"np.vectorize makes {dtype} of all results: say otypes=[float]")
-        return stack([lift(one, field) for one in values]).reshape(shape)
-
-    parts = [np.broadcast_to(one, shape).reshape(-1) for one in args]
-    rows = [self.pyfunc(*row) for row in zip(*parts, strict=True)]
-    several = isinstance(rows[0], tuple)
-    columns = zip(*rows, strict=True) if several else [rows]
-    found = tuple(map(result, columns, self.otypes or repeat(None)))
-    return found if several else found[0]
+        parts = [np.broadcast_to(one, shape).reshape(-1) for one in args]
+        rows = [self.pyfunc(*row) for row in zip(*parts, strict=True)]
+        several = isinstance(rows[0], tuple)
+        columns = zip(*rows, strict=True) if several else [rows]
+        found = tuple(map(result, columns, self.otypes or repeat(None)))
+        return found if several else found[0]
 
 
 def _as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -151,14 +145,15 @@ def _as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 NUMPY = ModuleType("numpy")
-vars(NUMPY).update(vars(np), r_=_Joined("r_", "hstack"), c_=_Joined("c_", "column_stack"))
-vars(NUMPY).update({name: _maker(name) for name in MAKERS})
-STAND_INS = {id(getattr(np, name)): getattr(NUMPY, name) for name in (*MAKERS, "r_", "c_")}
-STAND_INS[id(np)] = NUMPY
-STRIDE_TRICKS, NUMPY.lib = ModuleType("numpy.lib.stride_tricks"), ModuleType("numpy.lib")
+OTHERS = {"r_": _Joined("r_", "hstack"), "c_": _Joined("c_", "column_stack"),
+          "vectorize": Vectorize, **{name: _maker(name) for name in MAKERS}}  # fmt: skip
+vars(NUMPY).update(vars(np), **OTHERS)
+STAND_INS = {id(np): NUMPY, **{id(getattr(np, name)): one for name, one in OTHERS.items()}}
+STRIDE_TRICKS, LIB = ModuleType("numpy.lib.stride_tricks"), ModuleType("numpy.lib")
 vars(STRIDE_TRICKS).update(vars(np.lib.stride_tricks), as_strided=_as_strided)
-vars(NUMPY.lib).update(vars(np.lib), stride_tricks=STRIDE_TRICKS)
-STAND_INS |= {id(np.lib): NUMPY.lib, id(np.lib.stride_tricks): STRIDE_TRICKS}
+vars(LIB).update(vars(np.lib), stride_tricks=STRIDE_TRICKS)
+vars(NUMPY).update(lib=LIB)
+STAND_INS |= {id(np.lib): LIB, id(np.lib.stride_tricks): STRIDE_TRICKS}
 STAND_INS[id(np.lib.stride_tricks.as_strided)] = _as_strided
 
 # --- what NumPy itself writes in Python runs as it is: copies, for which makers are exchanged
@@ -209,82 +204,18 @@ OF_SCIPY: dict[str, Callable[..., Any]] = {
 }
 
 
-@functools.cache
-def _of_scipy(name: str, original: Any) -> Any:
-    """Return a function that is SciPy's but of exact numbers."""
+def of_scipy(value: Any) -> Any:
+    """Return what stands for a function of `scipy.special`; None if this is none of them."""
+    name = getattr(value, "__name__", None)
+    if type(name) is not str or name not in OF_SCIPY:
+        return None
+    original = vars(sys.modules.get("scipy.special", ModuleType(""))).get(name)
+    inner = None if original is None else inspect.unwrap(original)
+    if inner is None or (value is not original and value is not inner):
+        return None
 
-    @functools.wraps(original)
+    @functools.wraps(inner)
     def function(*args: Any, **kwargs: Any) -> Any:
-        return (original if field_of(args) is None else OF_SCIPY[name])(*args, **kwargs)
+        return (inner if field_of(args) is None else OF_SCIPY[name])(*args, **kwargs)
 
     return function
-
-
-@functools.lru_cache(1)
-def _stand_ins(modules: int) -> dict[int, Any]:
-    """Return what stands for what, by the identity of the latter, once for so many modules."""
-    special = vars(sys.modules.get("scipy.special", ModuleType("")))
-    found = [(name, inspect.unwrap(special[name])) for name in OF_SCIPY if name in special]
-    # SciPy's own numpy, whose makers call numpy's
-    compat = vars(sys.modules.get("scipy._lib.array_api_compat.numpy", ModuleType("")))
-    makers = {id(compat[name]): getattr(NUMPY, name) for name in MAKERS if name in compat}
-    return STAND_INS | makers | {id(old): _of_scipy(name, old) for name, old in found}
-
-
-# --- where they stand
-
-
-def _names(function: Any) -> Iterator[dict[str, Any]]:
-    """Yield the names of a function's module, and of the functions that it closes over."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    function = inspect.unwrap(getattr(function, "__func__", function))
-    if hasattr(function, "__globals__"):
-        yield function.__globals__
-        for cell in function.__closure__ or ():
-            if inspect.isroutine(getattr(cell, "cell_contents", None)):
-                yield from _names(cell.cell_contents)
-
-
-@functools.lru_cache(1)
-def _places(modules: int) -> list[tuple[dict[str, Any], str]]:
-    """Return where modules written in Python name what is exchanged, once for so many modules."""
-    own, old = __name__.rpartition(".trace.")[0], _stand_ins(modules)
-    written = [
-        vars(module)
-        for name, module in list(sys.modules.items())
-        if isinstance(module, ModuleType)
-        and (getattr(module, "__file__", None) or "").endswith(".py")
-        and not f"{name}.".startswith((f"{own}.", "numpy."))
-    ]
-    return [(names, key) for names in written for key, one in [*names.items()] if id(one) in old]
-
-
-@contextmanager
-def proving(field: Field, *functions: Any) -> Iterator[None]:
-    """Make the arrays that functions make in this thread exact ones of a field."""
-    global _running
-    modules, before = len(sys.modules), getattr(_of_this_thread, "field", None)
-    stand_ins = _stand_ins(modules)
-    with _lock:
-        _running += 1
-        np.vectorize.__call__ = _vectorize  # type: ignore[method-assign]
-        places = _places(modules) if _running == 1 else []
-        places = places + [(d, key) for one in functions for d in _names(one) for key in [*d]]
-        for names, key in places:
-            one = names.get(key)
-            if id(one) in stand_ins:
-                _exchanged.append((names, key, one))
-                names[key] = stand_ins[id(one)]
-    _of_this_thread.field = field
-    try:
-        yield
-    finally:
-        _of_this_thread.field = before
-        with _lock:
-            _running -= 1
-            if not _running:
-                np.vectorize.__call__ = _vectorize_of_floats  # type: ignore[method-assign]
-            while _exchanged and not _running:
-                names, key, one = _exchanged.pop()
-                names[key] = one

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import check_fixed
 from ..fields.finite import Field
 from ..structures import leaves, within
 from ..trace.arrays import Exact, dual, lift
@@ -168,10 +169,7 @@ def names_of(function: Callable[..., Any], count: int, before: int = 1) -> list[
 
 def kinds(names: list[str], fixed: Iterable[str | int] | str) -> tuple[Data, ...]:
     """Return which arguments are fixed, by name or by position."""
-    chosen = [fixed] if isinstance(fixed, str | int) else list(fixed)
-    for one in chosen:
-        if one not in names and one not in range(len(names)):
-            raise ValueError(f"fixed must name arguments, of {names}; got {one!r}")
+    chosen = check_fixed(fixed, names)
     return tuple(FIXED if name in chosen or i in chosen else FREE for i, name in enumerate(names))
 
 

@@ -229,13 +229,15 @@ def numbers(
     """Return what to ask: decimals of a large theta only where floats do not say that all is well.
 
     Where the field knows all laws its primes are small, and decimals are asked as well. Where no
-    root's sign has to be looked at, the floats of a proof say that value and gradient exist.
+    root's sign has to be looked at and nothing is divided by 0, the floats of a proof say that
+    value and gradient exist.
     """
     floats = partial(Floats, asked, theta)
     ways: list[Any] = [floats] if theta.size > LARGE else [floats, decimals]
     if theta.size <= SIXTY_DIGITS or (same and kind.laws):
         ways = [decimals]
-        if same and not (kind.laws or kind.roots or {TINY, -TINY} & kind.known.keys()):
+        signs = kind.roots or {TINY, -TINY} & kind.known.keys()
+        if same and not (kind.laws or kind.divided or signs):
             value, grad = kind.found.value.v, kind.found.grad.v
             finite = np.isfinite(value).all() and np.isfinite(grad).all()
             if finite and _otherwise(asked, theta, value, grad) == "":
@@ -289,6 +291,8 @@ def judged(asked: Asked, theta: Array, same: bool, at: Numbers) -> tuple[str, tu
         at.slopes(np.ones(theta.size))
         if at.changed:
             return STATE, ()
+        if not all((one.by_hand + one.right).is_finite() for one, _ in slopes):
+            return NOWHERE, ()
         most = max((abs(one.right) for one, _ in slopes), default=Decimal(0))
         found = []
         for one, unsure in slopes:

@@ -16,7 +16,7 @@ from ..fields.digits import NoDigits
 from ..fields.finite import Field, Gauss, Prime, Towers
 from ..structures import Unlike, check_returned, copied
 from ..trace.arrays import Exact, dual, lift
-from ..trace.makers import proving
+from ..trace.copies import Copies
 from .data import Data, exact
 
 __all__ = ["Asked", "Stopped", "asked_fields", "path_of", "run", "still", "where"]
@@ -44,6 +44,7 @@ class Asked(NamedTuple):
     name: Callable[[int], str]
     blocks: Mapping[str, slice]
     seed: int
+    copies: Copies  # of the function, and of what it reaches
 
     def excess(self, theta: Array, field: Field) -> Array:
         """Return `Found.excess` at random numbers of a field."""
@@ -120,8 +121,8 @@ def run(asked: Asked, theta: Array, field: Field, direction: Array | None = None
     at = copied((moving, *given), sealed=True)
     field.moved = True
     try:
-        with np.errstate(all="ignore"), proving(field, asked.value_and_grad):
-            returned = asked.value_and_grad(*at)
+        with np.errstate(all="ignore"):
+            returned = asked.copies.call(field, asked.value_and_grad, *at)
     except (NoDigits, Unlike):
         raise
     except Exception as error:

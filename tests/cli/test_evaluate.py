@@ -7,15 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.linear_model import RidgeCV
-from sklearn.model_selection import KFold, ShuffleSplit, cross_val_predict
+from sklearn import metrics
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bbb_numpy import BayesianMLPRegressor, Reparameterised
 from bbb_numpy.cli import rivals
 from bbb_numpy.cli.main import main
-from bbb_numpy.cli.rivals import Score
+from bbb_numpy.cli.rivals import Forecast, Score
 from bbb_numpy.evaluation.calibration import crps_gaussian
 
 # fits as short as these need not converge
@@ -122,6 +123,78 @@ def test_classes_have_accuracy_log_loss_and_calibration(table, capsys):
     assert report["models"]["mean-field"]["accuracy"]["value"] > share
 
 
+def forecast(proba):
+    return Forecast(np.zeros(len(proba)), proba=np.array(proba))
+
+
+def test_a_rare_class_is_seen_by_its_ranking_and_the_squared_error():
+    """scikit-learn's functions, of the rarer of two classes; the base rate of it is 1 in 20."""
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 20 != 0
+    p = np.clip(rng.normal(0.7 + 0.2 * y, 0.1), 0.0, 1.0)
+    found = rivals.scores(forecast(np.c_[1 - p, p]), y.astype(int))
+    assert found["roc_auc"].value == pytest.approx(metrics.roc_auc_score(~y, 1 - p))
+    assert found["average_precision"].value == metrics.average_precision_score(~y, 1 - p) > 0.2
+    assert found["brier"].value == pytest.approx(metrics.brier_score_loss(y, p))
+    assert found["brier"].error == pytest.approx(stats.sem((y - p) ** 2))
+    blind = rivals.scores(forecast(np.tile([0.05, 0.95], (200, 1))), y.astype(int))
+    assert blind["accuracy"].value == 0.95
+    assert (blind["roc_auc"].value, blind["average_precision"].value) == (0.5, 0.05)
+
+
+def test_of_several_classes_each_is_ranked_against_all_others():
+    rng = np.random.default_rng(0)
+    y, proba = np.arange(30) % 3, rng.dirichlet([1, 1, 1], 30)
+    found = rivals.scores(forecast(proba), y)
+    auc = metrics.roc_auc_score(y, proba, multi_class="ovr", average="macro")
+    assert found["roc_auc"].value == pytest.approx(auc)
+    each = np.eye(3)[y]
+    precision = metrics.average_precision_score(each, proba, average="macro")
+    assert found["average_precision"].value == pytest.approx(precision)
+    assert found["brier"].value == pytest.approx(np.mean(np.sum((each - proba) ** 2, axis=1)))
+    without = rivals.scores(forecast(proba[y != 2]), y[y != 2])  # a class that no row has
+    first = [metrics.roc_auc_score(y[y != 2] == k, proba[y != 2, k]) for k in (0, 1)]
+    assert without["roc_auc"].value == pytest.approx(np.mean(first))
+    assert np.isnan(rivals.scores(forecast(proba[y == 2]), y[y == 2])["roc_auc"].value)
+
+
+def rare(count):
+    """A table of 40 rows, of which so many are rare."""
+    lines = (f"{k},{k % 7},{'rare' if k < count else 'common'}" for k in range(40))
+    Path("d.csv").write_text("\n".join(["a,b,kind", *lines]))
+
+
+@pytest.mark.usefixtures("table")
+def test_which_class_is_judged_and_which_is_missing_is_said(capsys):
+    rare(2)
+    assert evaluate("kind", "--held-out", "0.05", options=("--epochs", "1")) == 0
+    out = capsys.readouterr().out
+    assert "ROC AUC" in out
+    assert "AP are of 'rare', the rarer class. No held-out row is of 'rare', of which not" in out
+    assert evaluate("kind", "--held-out", "0.9") == 2
+    said = capsys.readouterr().err
+    assert "no row for training is of the class 'rare'; hold fewer rows out (--held-out)" in said
+
+
+@pytest.mark.usefixtures("table")
+def test_rivals_have_the_weights_of_classes_that_the_learner_has(capsys):
+    rare(8)
+    words = ("--class-weight", "balanced", "--folds", "2", "--json", "n.json")
+    assert evaluate("kind", *words, options=("--epochs", "1")) == 0
+    assert "All but the base rate are trained as if all classes had as m" in capsys.readouterr().out
+    told = json.loads(Path("n.json").read_text())["models"]
+    assert "base rate, not weighted" in told
+    x, y = np.array([[k, k % 7] for k in range(40)]), np.arange(40) < 8
+    proba = np.zeros(40)
+    for train, test in StratifiedKFold(2, shuffle=True, random_state=0).split(x, y):
+        model = make_pipeline(
+            StandardScaler(), LogisticRegression(max_iter=1000, class_weight="balanced")
+        )
+        proba[test] = model.fit(x[train], y[train]).predict_proba(x[test])[:, 1]
+    expected = metrics.brier_score_loss(y, proba)
+    assert told["logistic regression"]["brier"]["value"] == pytest.approx(expected)
+
+
 @pytest.mark.usefixtures("table")
 def test_counts_have_poisson_rivals(capsys):
     report = numbers(capsys, "count", "--task", "counts", "--folds", "2")
@@ -150,9 +223,7 @@ def test_the_table_says_what_the_numbers_file_holds_and_pictures_are_written(tab
         with open(picture, "rb") as file:
             assert file.read(4) == b"\x89PNG"
     assert evaluate("y", "--plot", "c.doc") == 2
-    said = capsys.readouterr()
-    assert "mean-field" in said.out
-    assert "Format 'doc' is not supported" in said.err
+    assert "c.doc names no picture" in capsys.readouterr().err
     assert not Path("c.doc").exists()
 
 

@@ -7,16 +7,17 @@ from bbb_numpy import BayesianMLPClassifier, save
 from bbb_numpy.cli.main import main
 
 pytestmark = pytest.mark.brief
-HOUSES = "size,kind,same,price\n" + "1,a,1,3\n2,b,1,5\n3,a,1,7\n4,b,1,8\n" * 5
+HOUSES = "size,kind,same,price,entropy\n" + "1,a,1,3,1\n2,b,1,5,1\n3,a,1,7,1\n4,b,1,8,1\n" * 5
 FIT = ["fit", "d.csv", "--target", "price"]
 KIND = ["fit", "d.csv", "--target", "kind"]
 EVALUATE = ["evaluate", "d.csv", "--target"]
+LONG = 250 * "m"  # the system takes it, but not the name that it has while it is written
 TYPED = [
     (["fit", "d.csv", "--target", "prise"], "no column 'prise'; did you mean 'price'? It has 'si"),
     ([*FIT, "--inputs", "siz"], "no column 'siz'; did you mean 'size'?"),
     ([*FIT, "--leave-out", "knd"], "no column 'knd'; did you mean 'kind'?"),
     ([*FIT, "--categories", "x"], "no column 'x'; it has"),
-    ([*FIT, "--leave-out", "size", "kind", "same"], "leaves no input beside the target"),
+    ([*FIT, "--leave-out", "size", "kind", "same", "entropy"], "leaves no input beside the target"),
     ([*FIT, "--inputs", "price"], "cannot be one of the inputs"),
     ([*FIT, "--separator", "tab"], "no column 'price'"),
     ([*FIT, "--class-weight", "balanced"], "--class-weight is for classification, not for regr"),
@@ -25,6 +26,16 @@ TYPED = [
     ([*FIT, "--model", "d.csv"], "would replace another file"),
     ([*FIT, "--model", "."], ". cannot be written: name a file in a folder that exists"),
     ([*FIT, "--model", "no/m.npz"], "no/m.npz cannot be written: name a file in a folder"),
+    ([*FIT, "--model", ""], "'' cannot be written: name a file in a folder that exists"),
+    ([*FIT, "--model", LONG], f"{LONG}: File name too long"),
+    ([*FIT, "--model", "d.csv/m.npz"], "d.csv/m.npz cannot be written: name a file in a folder"),
+    ([*FIT, "--plot", ""], "'' cannot be written: name a file in a folder that exists"),
+    ([*FIT, "--plot", "a.table"], "a.table names no picture: end it in .png, or one of"),
+    ([*FIT, "--inference", "nuts", "--checkpoint", ""], "checkpoint must be the path of a folder"),
+    ([*FIT, "--inference", "nuts", "--checkpoint", "d.csv"], "d.csv: File exists"),
+    (["predict", "of classes.npz", "d.csv", "--output", ""], "'' cannot be written: name a file"),
+    ([*EVALUATE, "price", "--json", ""], "'' cannot be written: name a file"),
+    ([*EVALUATE, "price", "--plot", "plot"], "plot names no picture: end it in .png"),
     ([*FIT, "--prior", "laplace", "--estimator", "flipout"], "Flipout needs KL(q || prior) in"),
     ([*FIT, "--decimal", ".", "--thousands", "."], "cannot have '.' as --decimal and --thousands"),
     ([*KIND, "--task", "regression"], "'a' is no number, as the target of regression must be; for"),
@@ -33,8 +44,9 @@ TYPED = [
     (["fit", "d.csv", "--target", "same", "--task", "classification"], "y has only one class, 1"),
     (["fit", "none.csv", "--target", "price"], "fit: none.csv: No such file or directory\n"),
     (["predict", "none.npz", "d.csv"], "predict: none.npz: No such file or directory\n"),
-    (["predict", "d.csv", "of classes.npz"], "d.csv: cannot be read; it is no state"),
+    (["predict", "d.csv", "of classes.npz"], "d.csv is damaged or not ours: "),
     (["predict", "of classes.npz", "d.csv", "--keep", "mean"], "has no column 'mean'"),
+    (["predict", "of classes.npz", "d.csv", "--keep", "entropy"], "the predictions have a column"),
     (["predict", "of an array.npz", "d.csv"], "was fitted without column names; use it from"),
     (["predict", "of classes.npz", "d.csv", "--interval", "0.8"], "probabilities and no interval"),
     (["gradcheck", "--layers", "3"], "sizes must be at least two whole numbers"),

@@ -60,6 +60,7 @@ def test_verdicts_for_programs_are_json(answers, capsys, monkeypatch):
     assert wrong["findings"][0]["block"] == "sigma"
     assert set(right) == set(wrong) == {
         "file", "exercise", "passed", "verdict", "headline", "findings", "cases", "score",
+        "printed",
     }  # fmt: skip
 
 

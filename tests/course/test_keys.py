@@ -9,7 +9,16 @@ import pytest
 
 from bbb_course import judge
 from bbb_course.exercise import Formula, Verdict, formula
-from bbb_course.judging import PATHS, agrees, judge_formula
+from bbb_course.judging import (
+    PATHS,
+    Rounding,
+    _agree,
+    _places,
+    _right_numbers,
+    agrees,
+    judge_formula,
+    right_in_floats,
+)
 from bbb_course.keys import chapters, exercises, find
 from bbb_numpy import Adam, ScaleMixturePrior, plain
 from bbb_numpy.evaluation.calibration import crps_draws
@@ -162,6 +171,20 @@ def test_the_answers_are_those_of_the_library():
     assert np.allclose(theta, key, rtol=1e-12)
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).eps == np.finfo(float).eps, reason="no more digits")
+@pytest.mark.parametrize("exercise", FORMULAS.values(), ids=FORMULAS)
+def test_a_key_has_all_digits_where_answers_are_compared_with_it(exercise):
+    def longer(one):
+        return np.asarray(one, np.longdouble)[()] if np.asarray(one).dtype.kind == "f" else one
+
+    for place in _places(exercise):
+        numbers = _right_numbers(exercise, place.arguments)
+        if numbers is not None and place.rounding is not Rounding.ANY:  # else proofs decide
+            with np.errstate(all="ignore"):
+                precise = exercise.right(*map(longer, place.arguments))
+            assert all(map(_agree, numbers, exercise.blocks(precise))), place
+
+
 @formula(returns="value half", tags="K1", mu=FORMULAS["softplus"].arguments["rho"],
          x=FORMULAS["sticking_the_landing"].arguments["eps"])  # fmt: skip
 def plain_key(mu, x):
@@ -244,6 +267,21 @@ def of_each_weight(q, r, step, slope):
     return right("leapfrog", q, r, step, slopes)
 
 
+def by_the_largest_of_all(log_density):
+    top = log_density.max()
+    return top + np.log(np.mean(np.exp(log_density - top), axis=0))
+
+
+def of_probabilities_divided_by_their_sum(p):
+    return right("entropy_of_a_class", p / p.sum(axis=1, keepdims=True))
+
+
+def added_up_over_calls(m, L, phi, y, sigma, total=[0.0]):  # noqa: B006
+    mean, covariance, log_p = right("one_row_more", m, L, phi, y, sigma)
+    total[0] = total[0] + log_p
+    return mean, covariance, total[0]
+
+
 def untraceable(rho):
     return np.vectorize(lambda one: math.log1p(math.exp(one)))(rho)
 
@@ -304,8 +342,8 @@ JUDGED = [
     ),
     ("local_reparameterisation", a_column_of_ones_for_the_inputs, "wrong", "raises ValueError in"),
     (
-        "crps_of_draws", lambda draws, y: right("crps_of_draws", draws[:20], y), "wrong",
-        r"draws = \[(0.0, ){20}",
+        "crps_of_draws", lambda draws, y: right("crps_of_draws", draws[:30], y), "wrong",
+        r"draws = \[(0.0, ){30}",
     ),
     (
         "importance_weighted_bound", lambda log_w: of_clipped("importance_weighted_bound", log_w),
@@ -324,6 +362,10 @@ JUDGED = [
         r"your sigma = \[.*1e-06.*right sigma = \[.*e-\d\d",
     ),
     ("completing_the_square", by_the_gain, "proved", "mean and variance are right"),
+    ("log_predictive_density", by_the_largest_of_all, "wrong", r"overflow.*\[-1000.0, 0.0\]"),
+    # what must add up to 1 does so in a proof; what a proof has left behind is no number
+    ("entropy_of_a_class", of_probabilities_divided_by_their_sum, "proved", "in exact"),
+    ("one_row_more", added_up_over_calls, "unusable", "keep nothing between calls"),
     # ties, large counts, a function of other shape, floats near a limit
     (
         "coverage", lambda low, high, y: np.mean((low < y) & (y < high)), "wrong",
@@ -370,6 +412,22 @@ JUDGED = [
 ]  # fmt: skip
 
 
+def test_a_table_of_all_arguments_that_one_can_know_is_not_right():
+    """The grader's seeds can be read; those of its last comparison are drawn anew each time."""
+    exercise, table = FORMULAS["softplus"], {}
+
+    def recorded(rho):
+        table[rho.tobytes()] = right("softplus", rho)
+        return table[rho.tobytes()]
+
+    def looked_up(rho):
+        return table.get(rho.tobytes(), 0 * rho)
+
+    assert right_in_floats(exercise, recorded)
+    assert judge("softplus", looked_up).verdict == "right"  # by seeds that are known
+    assert not right_in_floats(exercise, looked_up)
+
+
 def nan_at_simple_numbers(rho):
     return right("softplus", rho) * 1.5 * rho / rho  # 0/0 at the simplest case, which says nothing
 
@@ -391,7 +449,7 @@ def test_the_smallest_case_is_one_with_numbers_where_there_is_one():
 def test_an_answer_is_told_what_it_is(name, answer, verdict, says):
     told = judge(name, answer)
     assert told.verdict == verdict, told
-    assert told.passed == (verdict in ("right", "proved"))
+    assert told.passed == (verdict in ("proved", "right"))
     assert re.search(says, str(told), re.DOTALL), told
 
 

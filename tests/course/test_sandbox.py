@@ -6,9 +6,10 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
-from bbb_course import sandbox
+from bbb_course import judge, processes
 from bbb_course.sandbox import grade_file, grade_files
 
 RIGHT = "import numpy as np\ndef softplus(rho):\n    return np.log1p(np.exp(rho))\n"
@@ -29,8 +30,8 @@ ANSWERS = {
         "its process ended",
     ),
     "says what is no verdict": (
-        "import os\nos.write(3, b'[0]\\n')\nos._exit(0)\n",
-        "its process ended",
+        "import os\nos.write(4, b'[0]\\n')\nos._exit(0)\n",
+        "it writes what is no message",
     ),
     "takes its alarm away and loops": (
         "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0)\n" + FOR_EVER,
@@ -45,10 +46,21 @@ ANSWERS = {
         "    return softplus.right(rho)\n",
         "cannot import bbb_course",
     ),
+    "imports its own file": (
+        "def softplus(rho):\n    import softplus\n",
+        "line 2, `import softplus`: No module named 'softplus'; each answer is graded alone, "
+        "without 1_softplus.py beside it",
+    ),
     "looks for the key in memory": (
         "import gc\ndef softplus(rho):\n    keys = [one for one in gc.get_objects()"
         " if type(one).__name__ == 'Formula' and one.name == 'softplus']\n"
         "    return keys[0].right(rho) if keys else 0 * rho\n",
+        "where there is a key",
+    ),
+    "takes the refusal away and imports the key": (
+        "import sys\nsys.meta_path[:] = [one for one in sys.meta_path"
+        " if type(one).__name__ != 'Refused']\ndef softplus(rho):\n"
+        "    from bbb_course.keys.free_energy import softplus\n    return softplus.right(rho)\n",
         "where there is a key",
     ),
     "right": (RIGHT, None),
@@ -58,7 +70,9 @@ HARMLESS = {
     "import sys\nsys.exit(0)\n": "leave out exit()",
     "def softplus(rho)\n    return rho\n": "line 1: expected ':'",
     "def softplos(rho):\n    return rho\n": "it does not define softplus",
-    "import nothing_of_this_name\n": "cannot be imported: ModuleNotFoundError",
+    "import nothing_of_this_name\n": "can be answered with NumPy and Python's own modules",
+    "from helpers import f\n": "without helpers.py beside it: copy what it needs into its file",
+    "import weights.of_mine\n": "without 2_weights.py beside it",
 }
 
 
@@ -66,10 +80,50 @@ HARMLESS = {
 def test_what_is_no_answer_is_said_in_one_line(text, says, tmp_path):
     path = tmp_path / "1_softplus.py"
     path.write_text(text)
+    for sibling in ("helpers.py", "2_weights.py"):
+        (tmp_path / sibling).write_text("f = 1\n")
     verdict = grade_file(path)
     assert not verdict.passed
     assert says in verdict.headline
     assert "\n" not in str(verdict)
+
+
+@pytest.mark.parametrize("function", ["log", "exp"])
+def test_who_replaces_a_function_of_numpy_is_told(function, tmp_path, monkeypatch):
+    monkeypatch.setattr(np, function, getattr(np, function))  # put back behind the test
+    path = tmp_path / "1_softplus.py"
+    path.write_text(f"{RIGHT}np.{function} = lambda x: x\n")
+    verdict = grade_file(path)
+    assert (verdict.passed, verdict.verdict) == (False, "unusable")
+    assert verdict.headline.startswith(f"it replaces numpy.{function} for everyone")
+
+
+def test_what_is_printed_in_a_proof_is_no_number_and_is_not_shown(capsys):
+    def softplus(rho):
+        print(type(rho[0]).__name__)
+        return np.log1p(np.exp(rho))
+
+    assert judge("softplus", softplus).verdict == "proved"
+    assert set(capsys.readouterr().out.split()) == {"float64"}
+
+
+@POSIX
+def test_a_wrong_answer_is_shown_what_it_printed_in_the_smallest_case(tmp_path):
+    path = tmp_path / "1_softplus.py"
+    path.write_text(
+        "import numpy as np\nimport sys\ndef softplus(rho):\n"
+        "    print('rho is', rho, '\\x1b[2J', file=sys.stdout if rho.size % 2 else sys.stderr)\n"
+        "    return np.log1p(np.exp(rho)) + 0.25 * np.tanh(rho)\n"
+    )
+    (verdict,) = grade_files([path])
+    assert verdict.cases["sigma"]["rho"] == [1.0]
+    assert len(verdict.printed) == 20
+    assert verdict.printed[-1] == "rho is [1.]  [2J"
+    assert str(verdict).splitlines()[-21:] == [
+        "  the last lines that it printed:",
+        *(f"    {line}" for line in verdict.printed),
+    ]
+    assert verdict.as_dict()["printed"] == verdict.printed
 
 
 def grade_all(names, folder, seconds):
@@ -89,7 +143,7 @@ def grade_all(names, folder, seconds):
 @pytest.mark.parametrize("name", ANSWERS)
 def test_whatever_an_answer_does_it_gets_its_line(name, tmp_path, monkeypatch):
     if name.startswith("takes its alarm"):  # it is ended as late as that
-        monkeypatch.setattr(sandbox, "SPARE", 1.0)
+        monkeypatch.setattr(processes, "SPARE_S", 1.0)
     grade_all([name], tmp_path, 0.5 if name.endswith("loops") else 20.0)
 
 
@@ -101,7 +155,7 @@ def test_who_ends_its_group_does_not_disturb_the_next(tmp_path):
 @POSIX
 @pytest.mark.slow
 def test_no_answer_disturbs_the_next(tmp_path, monkeypatch):
-    monkeypatch.setattr(sandbox, "SPARE", 5.0)  # in which a process starts
+    monkeypatch.setattr(processes, "SPARE_S", 5.0)  # in which a process starts
     grade_all(list(ANSWERS), tmp_path, 2.0)
 
 

@@ -1,5 +1,6 @@
 """Exercises that are scored: checks, cards, an estimator, and the calibration homework."""
 
+import itertools
 import re
 import runpy
 
@@ -50,6 +51,20 @@ def test_a_check_for_detailed_balance_alone_raises_false_alarms_and_misses_chain
     assert "a chain that never moves" in said
     assert "a chain of period 2 that has p as its stationary distribution" in said
     assert verdict.score["false alarms"] == 1
+
+
+def test_a_check_that_counts_its_calls_finds_few_errors():
+    """Those that are right come first in the table, and in no order to the answer."""
+    calls = itertools.count()
+    right = sum(one.right for one in kernels())
+    verdicts = [judge("check_a_sampler", lambda kernel, p: next(calls) < right) for _ in range(3)]
+    assert not any(verdict.passed for verdict in verdicts)
+
+
+def test_a_check_that_raises_is_told_on_the_first_of_the_table():
+    told = {judge("check_a_sampler", lambda kernel, p: 1 / 0).headline for _ in range(3)}
+    (headline,) = told
+    assert headline.endswith(f"(on {kernels()[0].what})")
 
 
 def test_the_right_kernels_leave_p_and_the_wrong_ones_are_wrong():

@@ -148,6 +148,18 @@ def test_a_likelihood_without_a_distribution_function_is_refused_by_name():
         quantile_of(Mine(), [[3.0]], 0.5)
 
 
+@pytest.mark.parametrize("name", CHECKED_LIKELIHOODS)
+def test_what_is_not_known_has_no_quantile(name):
+    """Not even one of 0 and 1, of which a comparison with nan would make 0."""
+    built, theta, x = model_of(CHECKED_LIKELIHOODS[name])
+    theta[0] = np.nan
+    found = quantiles(built, theta, x, LEVELS, rng=rng(), samples=3)
+    assert np.isnan(found).all()
+    assert np.isnan(
+        distribution_function(built, theta, x, np.ones((5, 2)), rng=rng(), samples=3)
+    ).all()
+
+
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), [], [[0.5]], [0.2, 2.0]])
 def test_levels_are_numbers_between_0_and_1(value):
     assert check_levels("q", [0, 1]).tolist() == [0.0, 1.0]

@@ -4,6 +4,7 @@ The oracle: with sixty digits the numbers are those of NumPy's floats, and their
 of complex or central differences; in a field the same code runs on residues.
 """
 
+import threading
 from decimal import localcontext
 from types import BuiltinFunctionType
 
@@ -15,8 +16,8 @@ from exactgrad import prove
 from exactgrad.fields.digits import DIGITS, Digits, context
 from exactgrad.fields.finite import Prime, Untraceable
 from exactgrad.trace.arrays import UFUNCS, Exact, dual, lift
+from exactgrad.trace.copies import Copies
 from exactgrad.trace.functions import SPECIAL, function
-from exactgrad.trace.makers import proving
 
 RNG = np.random.default_rng(0)
 V, W = RNG.uniform(0.2, 0.9, (3, 4)), RNG.uniform(0.2, 0.9, (3, 4))
@@ -41,16 +42,17 @@ def agrees(f, v=V):
     with localcontext(context(60)):
         field = Digits(0)
         x = moving(field, v, direction)
-        with proving(field, f), np.errstate(invalid="ignore"):
-            found = f(x)
+        with np.errstate(invalid="ignore"):
+            found = Copies().call(field, f, x)
         found = lift(found, field)
         a, b = found.a[..., 0].astype(float), found.b[..., 0].astype(float)
     np.testing.assert_allclose(a, f(v), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(found.v, f(v), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(b, derivative(f, v, direction), rtol=1e-7, atol=1e-8)
     field = Prime(0)
-    with proving(field, f), np.errstate(invalid="ignore"):
-        assert lift(f(moving(field, v, np.ones(v.shape, int))), field).shape == np.shape(f(v))
+    with np.errstate(invalid="ignore"):
+        found = Copies().call(field, f, moving(field, v, np.ones(v.shape, int)))
+        assert lift(found, field).shape == np.shape(f(v))
 
 
 ELEMENTARY = ["exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "tanh",
@@ -263,8 +265,8 @@ def test_programs_have_their_values_and_slopes(name):
 )
 def test_what_is_not_known_is_refused(f, said):
     field = Prime(0)
-    with proving(field, f), pytest.raises((Untraceable, TypeError), match=said):
-        f(moving(field, V, np.ones(V.shape, int)))
+    with pytest.raises((Untraceable, TypeError), match=said):
+        Copies().call(field, f, moving(field, V, np.ones(V.shape, int)))
 
 
 def test_numbers_of_two_proofs_are_not_mixed():
@@ -274,34 +276,33 @@ def test_numbers_of_two_proofs_are_not_mixed():
 
 
 def test_memory_that_was_not_written_proves_nothing():
-    field = Prime(0)
-    with proving(field, None):
-        unwritten = np.empty(3)
-        assert type(unwritten) is Exact
-        assert np.isnan(unwritten.v).all()
-        assert unwritten.a.any()
+    unwritten = Copies().call(Prime(0), lambda: np.empty(3))
+    assert type(unwritten) is Exact
+    assert np.isnan(unwritten.v).all()
+    assert unwritten.a.any()
 
 
 def test_makers_are_numpys_again_after_a_proof_and_in_other_threads():
-    import threading
-
-    makers = np.zeros, np.empty, np.array, np.r_, special.softmax
     seen = []
-    with proving(Prime(0), None):
+
+    def makers():
         other = threading.Thread(target=lambda: seen.append(type(np.zeros(2))))
         other.start()
         other.join()
-        assert type(np.zeros(2)) is Exact
         assert type(np.zeros(2, int)) is np.ndarray
+        return np.zeros(2), lambda: np.zeros(2)
+
+    made, later = Copies().call(Prime(0), makers)
     assert seen == [np.ndarray]
-    assert (np.zeros, np.empty, np.array, np.r_, special.softmax) == makers
-    assert type(np.zeros(2)) is np.ndarray
+    assert type(made) is Exact
+    assert type(later()) is np.ndarray
 
 
 def test_compiled_code_finds_numpys_makers_during_a_proof():
-    with proving(Prime(0), None):
-        assert type(np.random.default_rng(0).standard_normal(3)) is np.ndarray
-        assert type(np.zeros(3)) is Exact
+    def drawn():
+        return np.random.default_rng(0).standard_normal(3), np.zeros(3)
+
+    assert [*map(type, Copies().call(Prime(0), drawn))] == [np.ndarray, Exact]
 
 
 @pytest.mark.parametrize(
@@ -327,8 +328,7 @@ def test_what_is_written_into_a_view_of_a_view_arrives():
     x = moving(Prime(0), V, np.ones(V.shape, int))
     np.moveaxis(x, 0, 1)[0, 2] = 1.0
     assert x.v[2, 0] == 1.0
-    with proving(x.field, None):
-        np.split(x.T, 2)[0][0, 0] = 1.0
+    np.split(x.T, 2)[0][0, 0] = 1.0
     assert x.v[0, 0] == 1.0
     for view in (np.diagonal(x), x.T.flat):
         with pytest.raises(ValueError, match="read-only"):
@@ -339,8 +339,7 @@ def test_makers_that_were_imported_by_name_are_exchanged_too():
     scope = {}
     exec("from numpy import zeros\ndef f(x):\n y = zeros(2)\n y[0] = x[0, 0]\n return y", scope)
     field = Prime(0)
-    with proving(field, scope["f"]):
-        found = scope["f"](moving(field, V, np.ones(V.shape, int)))
+    found = Copies().call(field, scope["f"], moving(field, V, np.ones(V.shape, int)))
     assert found.a[0] == field.constant(np.array(0.0))[0] or found.moves
     assert isinstance(scope["zeros"], BuiltinFunctionType)  # np itself would be exchanged as well
 

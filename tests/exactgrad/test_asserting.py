@@ -133,11 +133,13 @@ def test_what_lies_beside_the_file_is_found_first(here, monkeypatch):
         ("mine.py::wrong --theta mine.npy", "mine.npy cannot be read: "),
         ("mine.py:wrong --theta 3 --data no.csv", "a .npz file is wanted here; got 'no.csv'"),
         ("mine.py:wrong --theta 3 --data text.npz", "text.npz cannot be read: "),
+        ("mine.py:wrong --theta 3 --data cut.npz", "cut.npz cannot be read: "),
         ("mine.py:wrong --theta 3 --seed -1", "--seed is a whole number, 0 or more; got -1"),
         ("mine.py:value --theta 3", "value_and_grad must return (value, grad)"),
     ],
 )  # fmt: skip
 def test_misuse_is_told_what_came_and_what_to_do(here, capsys, arguments, message):
+    (here / "cut.npz").write_bytes(b"PK\3\4 and no more")
     for name in ("mine.npy", "text.npz"):
         (here / name).write_text("no array")
     assert main(arguments.split()) == 2

@@ -388,7 +388,7 @@ TRICKS = {
     "asks how it is printed": (
         looks_at(lambda t: "exact" in repr(t)), (TWO,), "not proved", "with floats"),
     "asks who calls it": (
-        looks_at(lambda t: "runs" in sys._getframe(2).f_code.co_filename), (TWO,), "not proved",
+        looks_at(lambda t: "copies" in sys._getframe(2).f_code.co_filename), (TWO,), "not proved",
         "with floats"),
     "another gradient for exact numbers, a wrong one": (
         lambda: lambda t: ((t**2).sum(), (3 if hasattr(t, "field") else 2) * t), (TWO,),
@@ -443,8 +443,78 @@ INFINITE = {  # infinity is a number of which nothing is known, and not 0
         "refuted", "1 of 1"),
 }  # fmt: skip
 
+
+def near_zero(t):
+    """A difference that is 0, which rounding hides."""
+    return (t + 1e20) - 1e20 - t
+
+
+SELECTS = "kink or a tie"
+DIVIDED = "divided by 0 is compared"
+DIVIDED_BY_ZERO = {  # a field has 1/0 = 0, and floats a limit that hides it
+    "exp(-1/0), where theta is": (
+        lambda t: ((t * (1 - np.exp(-1 / (t - t) ** 2))).sum(), 0 * t), (TWO,),
+        "not proved", NOWHERE),
+    "exp(-1/0), where the data are": (
+        lambda t, x: ((t * (1 - np.exp(-1 / (x - x) ** 2))).sum(), 0 * t), (TWO, TWO),
+        "not proved", NOWHERE),
+    "exp(-1/0), of more numbers than are asked one by one": (
+        lambda t: ((t * (1 - np.exp(-1 / (t - t) ** 2))).sum(), 0 * t), (np.linspace(1, 2, 300),),
+        "not proved", NOWHERE),
+    "tanh(1/0)": (
+        lambda t: ((t * np.tanh(1 / (t - t) ** 2)).sum(), 0 * t), (TWO,), "not proved", NOWHERE),
+    "arctan(1/0)": (
+        lambda t: ((t * np.arctan(1 / (t - t) ** 2)).sum(), 0 * t), (TWO,), "not proved", NOWHERE),
+    "a sigmoid of 1/0": (
+        lambda t: ((t * special.expit(1 / (t - t) ** 2)).sum(), 0 * t + 0.5), (TWO,),
+        "not proved", NOWHERE),
+    "a negative power of 0": (
+        lambda t: ((t * np.exp(-((t - t) ** -2))).sum(), np.ones(2)), (TWO,),
+        "not proved", NOWHERE),
+    "a mean of nothing": (
+        lambda t: ((t * np.exp(-1 / t[:0].sum() ** 2)).sum(), np.ones(2)), (TWO,),
+        "not proved", NOWHERE),
+    "a singular matrix": (
+        lambda t: ((t * np.exp(-np.linalg.inv(np.outer(t, t))[0, 0] ** 2)).sum(), np.ones(2)),
+        (np.ones(2),), "not proved", NOWHERE),
+    "the logarithm of 0": (
+        lambda t: ((t * np.tanh(np.log(t - t))).sum(), np.tanh(np.log(t - t))), (TWO,),
+        "not proved", NOWHERE),
+    "a pole of the angle": (
+        lambda t: (np.arctan(1 / t).sum(), -1 / (1 + t * t)), (NEAR_ZERO,), "not proved", NOWHERE),
+    "poles that cancel": (
+        lambda t: ((1 / (1 / t)).sum(), np.ones(2)), (NEAR_ZERO,), "not proved", NOWHERE),
+    "poles that cancel, beside an infinity": (
+        lambda t: ((1 / (1 + 1 / t)).sum() + np.exp(t - np.inf).sum(), 1 / (1 + t) ** 2),
+        (NEAR_ZERO,), "not proved", NOWHERE),
+    "a pole under a root": (
+        lambda t: ((1 / np.hypot(1 / t, 1)).sum(), (1 + t * t) ** -1.5), (NEAR_ZERO,),
+        "not proved", NOWHERE),
+    "0 that is hidden by rounding": (
+        lambda t: ((t / near_zero(t)).sum(), 0 * t), (TWO,), "not proved", NOWHERE),
+    "an angle of 1 / e^-infinity": (
+        lambda t: ((t * np.arctan(1 / np.exp(t - np.inf))).sum(), 0 * t), (TWO,),
+        "not proved", NOWHERE),
+    "what is not finite at this theta alone is left out": (
+        lambda t: (np.where(np.isfinite(1 / t), 1 / t, t).sum(),
+                   np.where(np.isfinite(1 / t), -1 / t**2, 1)), (NEAR_ZERO,),
+        "not traceable", SELECTS),
+    "what is nan at this theta alone is another number": (
+        lambda t: (np.where(np.isnan(t / t), 5 * t, t).sum(), np.where(np.isnan(t / t), 5, 1)),
+        (NEAR_ZERO,), "not traceable", SELECTS),
+    "the smaller of a pole and a number": (
+        lambda t: (np.minimum(1 / t, 5).sum(), np.where(1 / t < 5, -1 / t**2, 0)), (NEAR_ZERO,),
+        "not traceable", DIVIDED),
+    "the sign of a pole": (
+        lambda t: ((t * np.sign(1 / t)).sum(), np.sign(1 / t)), (NEAR_ZERO,),
+        "not traceable", DIVIDED),
+    "the place of the largest is that of a pole": (
+        lambda t: (t[np.argmax(1 / t)], np.array([1, 0])), (NEAR_ZERO,), "not traceable", DIVIDED),
+}  # fmt: skip
+
 MADE = STATE | TRICKS  # programs that keep something are made anew
 ALL = SIGNS | HIDDEN | ROOTS | CONSTANTS | ABSENT | PATHS | REST | LAWS | HIDES | INFINITE | MADE
+ALL |= DIVIDED_BY_ZERO
 
 
 @pytest.mark.equation("D44")
@@ -543,6 +613,17 @@ RIGHT = {
     "a mask of infinities": (
         lambda t, m: (np.log(np.exp(t + m).sum()), np.exp(t + m) / np.exp(t + m).sum()),
         (TWO, np.array([0, -np.inf]))),
+    "a quotient by 0 that is not taken": (
+        lambda t, m: (np.where(m > 0, t / (t * m), t).sum(), np.where(m > 0, 0, 1)),
+        (TWO, np.array([1, 0]))),
+    "a mask by its logarithm": (
+        lambda t, m: (np.log(np.exp(t + np.log(m)).sum()),
+                      np.exp(t + np.log(m)) / np.exp(t + np.log(m)).sum()),
+        (TWO, np.array([1.0, 0.0]))),
+    "logarithms of data that are left out where they are not finite": (
+        lambda t, m: ((np.where(np.isfinite(np.log(m)), np.log(m), 0) * t).sum(),
+                      np.where(np.isfinite(np.log(m)), np.log(m), 0)),
+        (TWO, np.array([1.5, 0.0]))),
     "whole numbers": (lambda t: ((t * np.array([2, 3])).sum(), np.array([2, 3])), TWO),
     "a constant": (lambda t: (1.5, np.zeros(2)), TWO),
     "many roots whose squares matter": (

@@ -78,3 +78,84 @@ def test_numpys_own_function_takes_floats_during_a_proof():
         return pairs @ t, pairs
 
     assert prove(moving_averages, np.ones(3))
+
+
+# --- soft dynamic time warping, of Cuturi and Blondel (2017), algorithms 1 and 2
+
+
+def shifted_soft_minimum(costs, gamma):
+    largest = np.max(-costs / gamma)
+    return -gamma * (np.log(np.sum(np.exp(-costs / gamma - largest))) + largest)
+
+
+def soft_minimum(costs, gamma):
+    return -gamma * np.log(np.sum(np.exp(-costs / gamma)))
+
+
+def soft_dtw(soft_minimum, planted=""):
+    """Return value and gradient of the discrepancy of two series, by x."""
+
+    def value_and_grad(x, y, gamma):
+        m, n = len(x), len(y)
+        d, r, e = (np.zeros((m + 2, n + 2)) for _ in range(3))
+        d[1:-1, 1:-1] = ((x[:, None] - y) ** 2).sum(-1)
+        r[0, 1:] = r[1:, 0] = np.inf
+        for i in range(1, m + 1):
+            for j in range(1, n + 1):
+                before = np.array([r[i - 1, j - 1], r[i - 1, j], r[i, j - 1]])
+                r[i, j] = d[i, j] + soft_minimum(before, gamma)
+        value = r[m, n]
+        r[:, -1] = r[-1] = np.inf if planted == "a border of the other sign" else -np.inf
+        r[-1, -1], e[-1, -1] = value, 1
+        for j in range(n, 0, -1):
+            for i in range(m, 0, -1):
+                down, right, both = (
+                    np.exp((r[p, q] - r[i, j] - d[p, q]) / gamma)
+                    for p, q in ((i + 1, j), (i, j + 1), (i + 1, j + 1))
+                )
+                if planted == "two steps exchanged":
+                    down, right = right, down
+                if planted == "no step along the diagonal":
+                    both = 0 * both
+                if planted == "the cost of the cell itself":
+                    down = np.exp((r[i + 1, j] - r[i, j] - d[i, j]) / gamma)
+                if planted == "no temperature":
+                    down = np.exp(r[i + 1, j] - r[i, j] - d[i + 1, j])
+                e[i, j] = e[i + 1, j] * down + e[i, j + 1] * right + e[i + 1, j + 1] * both
+        return value, 2 * (e[1:-1, 1:-1, None] * (x[:, None] - y)).sum(1)
+
+    return value_and_grad
+
+
+SERIES = RNG.standard_normal((4, 2)), RNG.standard_normal((3, 2)), 0.3
+
+
+@pytest.mark.parametrize("minimum", [shifted_soft_minimum, soft_minimum])
+def test_soft_dynamic_time_warping_is_proved(minimum):
+    assert prove(soft_dtw(minimum), *SERIES, points=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("minimum", [shifted_soft_minimum, soft_minimum])
+def test_soft_dynamic_time_warping_of_longer_series_is_proved(minimum):
+    series = RNG.standard_normal((9, 2)), RNG.standard_normal((8, 2)), 0.3
+    assert prove(soft_dtw(minimum), *series)
+
+
+@pytest.mark.parametrize(
+    ("planted", "verdict"),
+    [
+        ("two steps exchanged", "refuted"),
+        ("a border of the other sign", "not proved"),
+        *(
+            pytest.param(planted, "refuted", marks=pytest.mark.slow)
+            for planted in (
+                "no step along the diagonal",
+                "the cost of the cell itself",
+                "no temperature",
+            )
+        ),
+    ],
+)
+def test_a_wrong_gradient_of_soft_dynamic_time_warping_is_not_proved(planted, verdict):
+    assert prove(soft_dtw(soft_minimum, planted), *SERIES).verdict == verdict

@@ -214,6 +214,26 @@ def test_a_sum_of_logarithms_is_remembered_by_its_note():
     assert (field.mul(over, v) == u).all()
 
 
+@each_field
+def test_multiples_of_logarithms_are_remembered_with_their_factor(kind):
+    field = kind(7)
+    (u, v), c = (field.variable(np.zeros(5)) for _ in range(2)), field.draw((5,))
+    (s, one), (t, other) = field.log(u), field.log(v)
+    multiple, less = field.mul(c, s), field.neg(field.mul(c, t))
+    both = field.joined(field.times(one, c), field.times(other, field.neg(c)))
+    over_c = field.inv(c)
+    quotient = field.exp(field.mul(field.add(multiple, less), over_c), field.times(both, over_c))
+    assert (upper(field, field.mul(quotient, v)) == upper(field, u)).all()
+    # of a sum of different multiples, that of factor 1; of another factor, nothing
+    for note in (
+        field.joined(field.times(one, c), other),
+        field.joined(other, field.times(one, c)),
+    ):
+        assert (note == other).all()
+    e = field.exp(multiple, field.times(one, c))
+    assert (e == field.exp(multiple)).all()
+
+
 @pytest.mark.equation("D44")
 def test_towers_know_all_laws_of_exponentials_and_logarithms():
     field = Towers(8)

@@ -21,6 +21,9 @@ LAWS = {
     "products": (lambda s, t: np.log(s * t * t), lambda s, t: np.log(s) + 2 * np.log(t),
                  lambda s, t: np.log(s) * np.log(t) ** 2),
     "inverse": (lambda s, t: np.exp(np.log(s) - np.log(t)), lambda s, t: s / t, lambda s, t: s - t),
+    "a multiple of a logarithm": (
+        lambda s, t: np.exp((t * np.log(s) - t * np.log(s + 1)) / t), lambda s, t: s / (s + 1),
+        lambda s, t: np.exp(t * np.log(s) - t * np.log(s + 1))),
     "of exp": (lambda s, t: np.log(np.exp(s) * t), lambda s, t: s + np.log(t), lambda s, t: s * t),
     "powers": (lambda s, t: s**t * s**0.25, lambda s, t: s ** (t + 0.25),
                lambda s, t: s ** (t / 4)),

@@ -228,8 +228,8 @@ def square(theta):
         (lambda: prove(lambda t: (t.sum(), t[:2]), POINT), ValueError, r"shape \(2,\), theta has"),
         (lambda: prove(square, POINT, blocks={"a": slice(9)}), ValueError, "3 numbers; got 'a': s"),
         (lambda: prove(square, POINT, blocks={"a": 1}), ValueError, "blocks must map names to sli"),
-        (lambda: prove(square, POINT, seed=1.5), TypeError, "'float' object"),
-        (lambda: prove_same(abs, abs, 0.5, seed="x"), TypeError, "'str' object"),
+        (lambda: prove(square, POINT, seed=1.5), TypeError, "seed must be a whole number, 0 or"),
+        (lambda: prove_same(abs, abs, 0.5, seed="x"), TypeError, "seed must be a whole .* got 'x'"),
     ],
 )
 def test_every_argument_of_another_kind_is_named(call, kind, message):

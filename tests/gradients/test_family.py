@@ -176,6 +176,14 @@ NO_STEP = {  # what it is given in place of x, noise, theta or y
     "y as a list": ("y", lambda y: y.tolist()),
     "one weight": ("sample_weight", lambda weights: weights[:1]),
     "weights as a list": ("sample_weight", lambda weights: weights.tolist()),
+    **{
+        f"{name} of {dtype}": (name, lambda array, dtype=dtype: array.astype("i8").astype(dtype))
+        for name in ("theta", "noise", "x", "y", "sample_weight")
+        for dtype in ("U3", "M8[s]", "m8[s]", "O", "F")
+        if (name, dtype) != ("theta", "F")
+    },
+    "whole numbers for theta": ("theta", lambda theta: theta.astype(int)),
+    "halves for theta": ("theta", lambda theta: theta.astype(np.float16)),
 }
 
 
@@ -192,3 +200,12 @@ def test_a_step_says_which_shapes_it_takes(kind, what):
     shapes = r"theta \(34,\), noise \(samples, .*\), x \(rows, 2\), y \(rows, 2\) and .*; got "
     with pytest.raises(ValueError, match=f"arrays must have shapes {shapes}.*{name}: "):
         step.value_and_grad(**given)
+
+
+@pytest.mark.parametrize("weight", ["0.5", None, [1.0], np.datetime64(1, "s"), np.timedelta64(1)])
+def test_a_share_of_the_kl_term_that_is_no_number_is_refused(weight):
+    step, rng = Reparameterised(Model(NET)), np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 5, 2))
+    theta, noise = step.init(rng), step.draw(rng, 2)
+    with pytest.raises(TypeError, match="kl_weight must be a number; got"):
+        step.value_and_grad(theta, noise, x, y, weight)

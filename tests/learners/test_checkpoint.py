@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,12 +12,13 @@ from sklearn.exceptions import NotFittedError
 
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised
-from bbb_numpy.learners.checkpoint import CheckpointError, load, save
+from bbb_numpy.learners.checkpoint import CheckpointError, _format, load, save
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
 from bbb_numpy.model.kl_weights import CyclicalWarmUp, LinearWarmUp, NoWarmUp, geometric_kl_weights
 from bbb_numpy.model.objectives import EUBO, FreeEnergy, Renyi
+from bbb_numpy.numeric import storing
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
 from bbb_numpy.parts.mixture import ScaleMixturePrior
@@ -155,6 +157,31 @@ def test_arguments_set_after_fit_and_names_are_kept_beside_the_fitted_model(mode
     np.testing.assert_array_equal(twin.predict(frame), model.predict(frame))
 
 
+def test_a_path_of_this_machine_does_not_travel_with_a_model(model, tmp_path, monkeypatch):
+    """Nor is that of an earlier version's file taken: its `fit` would write there."""
+    brief = Sampling("hmc", chains=2, checkpoint=tmp_path / "run")
+    model.set_params(inference=brief)
+    save(model, tmp_path / "m")
+    assert str(tmp_path).encode() not in (tmp_path / "m").read_bytes()
+    assert load(tmp_path / "m").inference == replace(brief, checkpoint=None)
+    monkeypatch.setattr(storing, "_stored", lambda kind: kind.__match_args__)
+    save(model, tmp_path / "earlier")
+    assert load(tmp_path / "earlier").inference == replace(brief, checkpoint=str(tmp_path / "run"))
+    monkeypatch.undo()
+    assert load(tmp_path / "earlier").inference == replace(brief, checkpoint=None)
+
+
+def test_every_path_among_the_fields_that_files_hold_stays_on_its_machine():
+    paths = [
+        (kind, one)
+        for kind in filter(is_dataclass, _format().known)
+        for one in fields(kind)
+        if "Path" in str(one.type)
+    ]
+    assert [(kind, one.name) for kind, one in paths] == [(Sampling, "checkpoint")]
+    assert all(one.metadata["local"] for _, one in paths)
+
+
 def test_a_file_that_names_a_deprecated_class_still_loads(model, tmp_path):
     with pytest.warns(FutureWarning):
         model.set_params(optimizer=Adam(1e-5, schedule=StepDecay(2, 0.5)))
@@ -232,14 +259,17 @@ class Runs:
     [
         (lambda h: h.update(format="other"), "format must be 'bbb_numpy.learner', version 2; got"),
         (lambda h: h.update(version=1), "got 'bbb_numpy.learner', version 1, written by bbb_numpy"),
-        (lambda h: h.pop("content"), "cannot be read.*KeyError: 'content'"),
+        (lambda h: h.pop("content"), "is damaged or not ours: KeyError: .content."),
         (lambda h: h["content"].update(learner="eval"), "eval"),
         (lambda h: h["content"].update(parameters={"dict": [["momentum", 1]]}), "momentum"),
         (
             lambda h: h["content"].update(parameters={"os": {"name": "x"}}),
             "holds 'os', which is no registered class",
         ),
-        (lambda h: h["content"].update(fitted={"geometric_kl_weights": [5]}), "cannot be read"),
+        (
+            lambda h: h["content"].update(fitted={"geometric_kl_weights": [5]}),
+            "is damaged or not ours",
+        ),
         (
             lambda h: h["content"].update(fitted={"GaussianPrior": {"scale": -1.0}}),
             "scale of the prior must be positive",
@@ -251,6 +281,17 @@ def test_a_file_that_says_something_else_is_refused(path, change, message):
     load(path)  # writing again alone is harmless
     changed(path, change)
     with pytest.raises(CheckpointError, match=message) as caught:
+        load(path)
+    assert str(caught.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("name", ["x_mean_", "x_scale_", "y_mean_", "y_scale_", "training_.theta"])
+@pytest.mark.parametrize("array", [np.zeros(0), np.full(3, np.nan), np.array(["x"])])
+def test_arrays_with_which_nothing_can_be_predicted_are_refused(path, name, array):
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **{**arrays, f"fitted.{name}": array})
+    with pytest.raises(CheckpointError, match=r"is damaged or not ours: ") as caught:
         load(path)
     assert str(caught.value).startswith(str(path))
 
@@ -268,7 +309,7 @@ def test_a_file_that_says_something_else_is_refused(path, change, message):
 )
 def test_foreign_files_are_refused_and_nothing_is_executed(path, write):
     write(path)
-    with pytest.raises(CheckpointError, match="cannot be read; it is no state, or damaged"):
+    with pytest.raises(CheckpointError, match="is damaged or not ours: "):
         load(path)
 
 

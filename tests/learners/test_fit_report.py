@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from bbb_numpy import (
     MLP,
+    SGD,
     Adam,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
@@ -21,12 +22,14 @@ from bbb_numpy import (
     CategoricalLikelihood,
     Cosine,
     DrawnWeights,
+    FreeEnergy,
     GaussianLikelihood,
     GaussianPrior,
     LaplacePrior,
     Model,
     PoissonLikelihood,
     Sampling,
+    StudentTLikelihood,
     load,
     save,
 )
@@ -72,7 +75,7 @@ def said(model, x, y):
 # --- fits that fail
 
 RAW = {"standardize": False}
-UNITS, RATE, EPOCHS = "standardize=True", "with a learning rate of 1", "1 epochs with"
+UNITS, RATE, EPOCHS = "standardize=True", "with a learning rate of 1", "1 epoch with"
 FAILURES = {
     "y of size 1e12, not standardised": (X, 1e12 * Y, RAW, UNITS),
     "y far from 0, not standardised": (X, 1e3 + Y, RAW, UNITS),
@@ -89,7 +92,7 @@ FAILURES = {
     "500 units": (X, Y, {"hidden_layer_sizes": (500,), "epochs": 1000}, "1501 weights"),
     "counts after one epoch": (X, COUNTS, {"likelihood": "poisson", "epochs": 1}, EPOCHS),
     "classes after one epoch": (X, CLASSES, {"epochs": 1}, EPOCHS),
-    "classes, Adam(10)": (X, CLASSES, {"optimizer": Adam(10.0)}, RATE),
+    "classes, Adam(100)": (X, CLASSES, {"optimizer": Adam(100.0)}, RATE),
     "classes, X of size 1e12": (1e12 * X, CLASSES, RAW, UNITS),
 }
 
@@ -102,6 +105,99 @@ def test_a_failed_fit_says_so_with_cause_and_remedy(name):
     assert cause in message.split("Likely cause: ")[1]
     assert message == model.fit_report_.message
     assert not model.fit_report_.passed
+    assert "1 epochs" not in message
+
+
+RNG = np.random.default_rng(5)
+X3 = RNG.standard_normal((120, 3))
+Y3 = np.sin(X3[:, 0]) + 0.5 * X3[:, 1] + 0.3 * RNG.standard_normal(120)
+NOISE = np.random.default_rng(4).standard_normal(4 * ROWS)
+OUTLIER_Y, OUTLIER_X = put(Y, 3, 100.0), put(X, (3, 0), 1e3)
+USUAL = {"optimizer": Adam(1e-2, schedule=Cosine())}
+LEARNED = GaussianPrior(0.5, learn=True)
+SHORT = Sampling("mh", chains=2, draws=5, warm_up=0, start="prior")
+STOPS = {"validation_fraction": 0.2}
+FEW = {"epochs": 400}
+WIDE = {"hidden_layer_sizes": (500,), "epochs": 1000}
+LESS = (np.delete(X, 3, 0), np.delete(Y, 3))
+# rows and arguments of a fit that fails; what its message says; rows and arguments that follow it
+REMEDIES = {
+    "standardize": ((X, 1e12 * Y), FEW | RAW, "use standardize=True", (), {"standardize": True}),
+    "smaller steps": ((X, Y), FEW | {"optimizer": Adam(1.0)}, "use optimizer=Adam(0.01", (),
+                      USUAL),
+    "larger steps": ((X, Y), FEW | {"optimizer": Adam(1e-8)}, "use optimizer=Adam(0.01", (),
+                     USUAL | {"epochs": 1000}),
+    "no SGD": ((X, Y), FEW | {"optimizer": SGD(1e-6)}, "use optimizer=Adam(0.01", (),
+               USUAL | {"epochs": 1000}),
+    "one epoch": ((X, Y), {"epochs": 1}, "such as epochs=1000", (), {"epochs": 1000}),
+    "30 epochs": ((X3, Y3), {"epochs": 30}, "such as epochs=1000", (),
+                  {"epochs": 1000}),
+    "10 epochs of counts": ((X, COUNTS), {"epochs": 10, "likelihood": "poisson"},
+                            "such as epochs=1000", (), {"epochs": 1000}),
+    "patience": ((X, Y), STOPS | {"early_stopping": EarlyStopping(2)},
+                 "use EarlyStopping(patience=50)", (), {"early_stopping": EarlyStopping(50)}),
+    "no outlier in y": ((X, OUTLIER_Y), FEW, "leave out those rows", LESS, {}),
+    "heavy tails": ((X, OUTLIER_Y), FEW, "use likelihood='student-t-learned'", (),
+                    {"likelihood": "student-t-learned"}),
+    "no outlier in X": ((OUTLIER_X, Y), FEW, "leave out those rows", LESS, {}),
+    "transformed": ((OUTLIER_X, Y), FEW, "or transform the column",
+                    (np.arcsinh(OUTLIER_X), Y), {}),
+    "learned noise": ((X, Y), FEW | {"likelihood": GaussianLikelihood(0.01)},
+                      "as likelihood='gaussian-learned'", (), {"likelihood": "gaussian-learned"}),
+    "learned tails": ((X, Y), FEW | {"likelihood": StudentTLikelihood(0.01)},
+                      "and 'student-t-learned' do", (), {"likelihood": "student-t-learned"}),
+    "elbo": ((X, Y), {"objective": FreeEnergy(beta=100.0)}, "use objective='elbo'", (),
+             {"objective": "elbo"}),
+    "fixed prior": ((NOISE[:-ROWS].reshape(-1, 3), NOISE[-ROWS:]), {"prior": LEARNED},
+                    "fix it (learn=False)", (), {"prior": GaussianPrior(0.5)}),
+    "longer warm-up": ((X, Y), {"inference": SHORT}, "use a longer warm_up", (),
+                       {"inference": replace(SHORT, warm_up=4000)}),
+    "hmc": ((X, Y), {"inference": SHORT}, "or 'hmc'", (),
+            {"inference": Sampling("hmc", chains=2, draws=20, warm_up=50)}),
+    "fewer units": ((X, Y), WIDE, "fewer units, such as hidden_layer_sizes=(20,)", (),
+                    {"hidden_layer_sizes": (20,)}),
+    "map": ((X, Y), WIDE, "or inference='map'", (), {"inference": "map"}),
+    "narrower prior": ((X, Y), WIDE, "a prior about 0.35 times as wide", (),
+                       {"prior": GaussianPrior(0.5 * 0.35)}),
+    "more rows": ((X, Y), WIDE, "more rows", (np.repeat(X, 8, 0), np.repeat(Y, 8)),
+                  {"epochs": 300}),
+}  # fmt: skip
+LONG = {"fewer units", "map", "narrower prior", "more rows", "longer warm-up", "hmc", "30 epochs"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in REMEDIES]
+)
+def test_a_fit_that_follows_the_advice_passes(name):
+    rows, params, advice, more, changes = REMEDIES[name]
+    [message] = said(regressor(**params), *rows)
+    assert advice in message.split("Likely cause: ")[1]
+    assert said(regressor(**params | changes), *(more or rows)) == []
+
+
+@pytest.mark.parametrize("epochs", [2, 5, 30])
+def test_training_that_was_too_short_is_called_so_and_nothing_else_is(epochs):
+    """With a cosine the last epochs are flat however few there are."""
+    [message] = said(regressor(epochs=epochs), X3, Y3)
+    [cause] = message.split("Likely cause: ")[1:]
+    assert cause.startswith(f"{epochs} epochs with a learning rate of 0.01, ")
+    assert cause.endswith("train for more, such as epochs=1000")
+    assert "Adam" not in cause  # it is the default
+
+
+def test_a_posterior_that_keeps_to_its_prior_is_not_told_to_train_longer():
+    """The loss still falls a little after 1000 epochs, but 4000 are worse."""
+    model = regressor(hidden_layer_sizes=(500,), prior=GaussianPrior(0.25))
+    [message] = said(model, X, Y)
+    assert "a posterior that keeps to its prior" in message
+    assert "epochs" not in message
+
+
+def test_where_no_cause_is_seen_none_is_named(monkeypatch):
+    monkeypatch.setattr(fit_report, "_causes", lambda *_: [])
+    [message] = said(regressor(epochs=1), X, Y)
+    assert "Likely cause" not in message
+    assert "No cause is seen in units, outliers, noise, prior and training; see" in message
 
 
 def test_training_that_ends_while_the_loss_falls_steeply_says_so_though_it_is_good_already():
@@ -117,7 +213,8 @@ def test_draws_that_never_left_their_start_are_named():
     sampling = Sampling("mh", chains=2, draws=5, warm_up=0, start="prior")
     [message] = said(regressor(inference=sampling), X, Y)
     assert "worse than ignoring X" in message
-    assert "chains that are not there yet; use a longer warm_up, more draws or 'hmc'" in message
+    assert "chains that are not there yet (their log density: R-hat" in message
+    assert "use a longer warm_up, more draws or 'hmc'" in message
     sampling = Sampling("hmc", chains=2, draws=80, warm_up=60, start="prior")
     model = regressor(hidden_layer_sizes=(), inference=sampling)
     assert not said(model, X, X[:, 0] + 0.1 * Y)
@@ -422,7 +519,8 @@ def test_the_command_line_says_it_in_one_line_and_stores_the_model(tmp_path, cap
     assert main([*call, "--model", str(tmp_path / "m.npz")]) == 0
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("bbb-numpy: warning: the fit is worse than ignoring X")
-    assert "Likely cause: 1 epochs with a learning rate of 0.01; train for more" in line
+    assert "Likely cause: 1 epoch with a learning rate of 0.01, in which a weight moves" in line
+    assert line.endswith("train for more, such as epochs=1000")
     assert not load(tmp_path / "m.npz").fit_report_.passed
 
 

@@ -177,6 +177,48 @@ def test_settings_of_sampling_are_checked(name, value, message):
         regressor(Sampling(**{"start": "prior", name: value})).fit(X, Y)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sampler": "gibbs"}, "sampler must be one of"),
+        ({"groups": 5}, "groups must be .* <= 4; got 5"),
+        ({"sampler": "chees", "groups": 4}, "ChEES learns its path from the spread of the chains"),
+        ({"sampler": "chees", "chains": 1}, "ChEES learns its path from the spread of the chains"),
+        ({"hyperpriors": {"log_scale": HalfNormal()}}, "hyperpriors names 'log_scale'"),
+        ({"checkpoint": "taken/run"}, "taken"),
+    ],
+)
+def test_what_sampling_cannot_do_is_refused_before_its_ensemble_trains(
+    settings, message, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").touch()
+    monkeypatch.setattr(inference_module, "ensemble_starts", lambda *_, **__: pytest.fail("trains"))
+    with pytest.raises((ValueError, OSError), match=message):
+        regressor(Sampling(**settings)).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("changes", "y", "message"),
+    [({"thin": 2}, Y, "thin 1 there, 2 here"), ({}, Y + Y**2, "; y .* there, |[(]y .* there")],
+)
+def test_a_checkpoint_of_another_run_is_refused_before_the_ensemble_trains(
+    changes, y, message, tmp_path, monkeypatch
+):
+    run = replace(TINY, checkpoint=tmp_path, start="ensemble")
+    starts = np.random.default_rng(0).normal(size=(2, 14))
+    monkeypatch.setattr(inference_module, "ensemble_starts", lambda *_, **__: starts)
+    regressor(run).fit(X, Y)
+    monkeypatch.setattr(inference_module, "ensemble_starts", lambda *_, **__: pytest.fail("trains"))
+    with pytest.raises(ValueError, match=message):
+        regressor(replace(run, **changes)).fit(X, y)
+
+
+def test_an_empty_path_is_no_folder():
+    with pytest.raises(ValueError, match="checkpoint must be the path of a folder; got ''"):
+        Sampling(checkpoint="")
+
+
 def test_unknown_hyperpriors_are_refused_and_an_earlier_fit_is_kept():
     model = regressor("mean-field").fit(X, Y)
     before = model.predict(X)
@@ -511,7 +553,24 @@ def test_laplace_is_not_trained_further_and_gives_way_to_other_fits(approximated
     assert model.theta_.tobytes() == regressor("map", epochs=150).fit(X, Y).theta_.tobytes()
 
 
-def test_ctrl_c_leaves_the_fit_before_laplace(monkeypatch):
+def test_ctrl_c_in_laplace_keeps_the_map_estimate_and_warns(monkeypatch, tmp_path):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bbb_numpy.training.laplace.spectrum", interrupted)
+    model = regressor("laplace", epochs=20)
+    with pytest.warns(UserWarning, match="after 20 epochs; the model holds the MAP estimate after"):
+        model.fit(X, Y)
+    assert not hasattr(model, "log_evidence_")
+    assert model.training_.stopped == "interrupted"
+    found = model.predict_distribution(X)
+    assert np.std(found.mean) > 0.0
+    np.testing.assert_array_equal(found.epistemic, 0.0)
+    save(model, tmp_path / "m")
+    np.testing.assert_array_equal(load(tmp_path / "m").predict(X), found.mean)
+
+
+def test_ctrl_c_before_the_first_epoch_of_laplace_keeps_the_fit_before(monkeypatch):
     model = regressor("map").fit(X, Y)
     before = model.predict(X)
 
@@ -519,7 +578,7 @@ def test_ctrl_c_leaves_the_fit_before_laplace(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("bbb_numpy.training.laplace.Mode.fill_gradient", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.warns(UserWarning, match="interrupted by user after 0 epochs"):
         model.set_params(inference="laplace").fit(X, Y)
     np.testing.assert_array_equal(model.predict(X), before)
 

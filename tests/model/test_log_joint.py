@@ -250,6 +250,9 @@ REFUSED = [
     ({"model": MLP((2, 1))}, "model must be an object of type Model"),
     ({"x": [[0.0, 1.0]] * 7}, "x must be an "),
     ({"y": np.zeros((7, 2), int)}, "y must be of dtype float64 or float32; got int64"),
+    ({"y": np.zeros((7, 2), object)}, "y must be of dtype float64 or float32; got object"),
+    ({"x": np.zeros((7, 2), np.float16)}, "x must be of dtype float64 or float32; got float16"),
+    ({"sample_weight": ["1"] * 7}, "sample_weight must be an array of real numbers"),
     ({"sample_weight": np.full(7, -1.0)}, "sample_weight must be >= 0; got -1.0"),
     ({"hyperpriors": [LogNormal()]}, "hyperpriors must be a mapping"),
     ({"model": NONE.model, "hyperpriors": {"log_noise": LogNormal()}}, "none: nothing is learned"),
@@ -262,10 +265,27 @@ def test_what_does_not_fit_is_refused_by_name(change, message):
         replace(problem()[0], **change)
 
 
-@pytest.mark.parametrize("given", [lambda at: at[0], lambda at: at[:, :-1], lambda at: at.tolist()])
+def test_weights_of_rows_may_be_whole_numbers_and_are_stored_in_the_dtype_of_the_rows():
+    target, position = problem()
+    counted = replace(target, sample_weight=np.arange(7, dtype=np.uint8))
+    assert counted.sample_weight.dtype == target.y.dtype
+    listed = replace(target, sample_weight=list(range(7)))
+    np.testing.assert_array_equal(listed(position)[1], counted(position)[1])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda at: at[0],
+        lambda at: at[:, :-1],
+        lambda at: at.tolist(),
+        lambda at: at.astype(int),
+        lambda at: at.astype(object),
+    ],
+)
 def test_positions_of_another_shape_are_refused_with_the_one_that_is_wanted(given):
     target, position = problem()
     with pytest.raises(
-        ValueError, match=r"position must be an array of shape \(chains, 25\); got "
+        ValueError, match=r"position must be an array of shape \(chains, 25\) of floats; got "
     ):
         target(given(position))

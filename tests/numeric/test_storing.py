@@ -149,12 +149,12 @@ LAST = np.float64(9999.0).tobytes()
     ("old", "new"), [(b"(10000,)", b"(1000 ,)"), (b"<f8", b"<f4"), (LAST, b"x" * 8)]
 )
 def test_a_damaged_array_and_one_that_claims_to_be_shorter_are_refused(old, new, tmp_path):
-    """NumPy would stop reading where its own header says: the sum is checked first."""
+    """NumPy would stop reading where its own header says: its length is checked first."""
     path = tmp_path / "t.npz"
     write_state(path, Tree(np.arange(1e4)), FORM)
     before, after = path.read_bytes().split(b"anything.npy", 1)
     path.write_bytes(before + b"anything.npy" + after.replace(old, new, 1))
-    with pytest.raises(CheckpointError, match=r"CRC of anything\.npy"):
+    with pytest.raises(CheckpointError, match=r"anything is not as long as it says|Bad CRC"):
         read_state(path, Tree, FORM)
 
 
@@ -163,7 +163,9 @@ def test_a_damaged_array_and_one_that_claims_to_be_shorter_are_refused(old, new,
 )
 def test_a_file_of_another_kind_or_version_is_refused(other, tmp_path):
     write_state(tmp_path / "t.npz", Tree(1), other)
-    with pytest.raises(CheckpointError, match=r"^format must be 'test.tree', version 3; got '"):
+    with pytest.raises(
+        CheckpointError, match=r"\.npz: format must be 'test.tree', version 3; got '"
+    ):
         read_state(tmp_path / "t.npz", Tree, FORM)
 
 
@@ -181,5 +183,5 @@ def test_a_message_has_a_line_of_its_own_and_no_megabytes(tmp_path):
     for content in ('{"Scale": {"value": -1}}', '{"%s": 1}' % ("x" * 10**6)):
         header = text[: text.index('{"dict"')] + content + "}}"
         np.savez(path, header=np.frombuffer(header.encode(), np.uint8))
-        with pytest.raises(CheckpointError, match=r"^cannot be read; .{,350}$"):
+        with pytest.raises(CheckpointError, match=r"t.npz(:| is damaged or not ours:) .{,350}$"):
             read_state(path, Tree, FORM)

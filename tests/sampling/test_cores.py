@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from targets import Elsewhere, correlated, same_bits, survives_ctrl_c
+from targets import Elsewhere, correlated, same_bits, survives_ctrl_c, watches_its_parent
 
 import bbb_numpy
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
@@ -179,7 +179,7 @@ def test_a_run_resumes_bit_for_bit_on_another_number_of_cores(
     whole = hill(cores=1, draws=100)
     with monkeypatch.context() as patch:
         patch.setattr(running, "TURN", 0.0)
-        interrupting(patch, *((chains.copy, "deepcopy") if first == 1 else (chains, "_deaf")), 3)
+        interrupting(patch, *((chains.copy, "deepcopy") if first == 1 else (chains, "deaf")), 3)
         with pytest.warns(UserWarning, match="the same call goes on"):
             part = hill(cores=first, draws=100, checkpoint=tmp_path)
     assert not part.finished
@@ -234,8 +234,8 @@ def test_a_run_that_is_interrupted_or_killed_resumes_on_one_core(end, tmp_path):
             deadline = time.monotonic() + 60
             while not (tmp_path / "run.npz").exists() and time.monotonic() < deadline:
                 time.sleep(0.02)
-            os.killpg(process.pid, signal.SIGKILL)
-        printed, errors = process.communicate(timeout=60)
+            process.kill()
+        printed, errors = process.communicate(timeout=60)  # till all that it started have ended
     if end == "ctrl-c":
         assert printed.endswith("False\n")
         assert "interrupted by user" in errors
@@ -274,6 +274,12 @@ def test_no_process_hears_ctrl_c_from_its_start_on_nor_those_started_in_its_plac
     with started(DEAF) as process:
         printed, errors = process.communicate(timeout=60)
     assert (printed, errors) == ("True set()\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a parent's number that changes")
+def test_every_process_of_the_pool_watches_its_parent():
+    with chains.processes(2) as each:
+        assert set(each(watches_its_parent, range(4))) == {True}
 
 
 # --- what goes wrong -------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """A run on disk: killed between two writes, damaged, of another kind."""
 
+import copy
 import errno
+import json
 
 import numpy as np
 import pytest
@@ -118,8 +120,42 @@ def test_a_damaged_file_is_refused_and_nothing_in_it_executed(damage, tmp_path):
         np.savez(path, allow_pickle=True, header=np.array([{"a": 1}], object))
     else:
         path.write_text("mine")
-    with pytest.raises(ValueError, match=r"^checkpoint .*run.npz cannot be read"):
+    with pytest.raises(ValueError, match=r"^checkpoint .*run.npz is damaged or not ours: "):
         run(tmp_path, 6)
+
+
+CHANGED = [  # a place in the content of the header, and what stands there
+    (("settings",), True), (("runs",), 3), (("runs", 0), None), (("runs", 0, "Run", 0), -1),
+    (("runs", 0, "Run", 0, "State", 1), 1.5), (("runs", 0, "Run", 1), []),
+    (("runs", 0, "Run", 2), [1]), (("runs", 0, "Run", 2, "Adaptation", 0, 0), "x"),
+    (("runs", 0, "Run", 3), "x"), (("runs", 0, "Run", 5), 1.5), (("runs", 0, "Run", 5, 0), [1]),
+    (("runs", 0, "Run", 5, 0, "dict", 0, 0), "x"),
+]  # fmt: skip
+SHAPES = [np.zeros(0), np.array("x"), np.zeros((2, 3, 1))]
+
+
+def test_a_changed_file_is_refused_by_its_name_whatever_has_been_changed(tmp_path):
+    run(tmp_path, 6)
+    path = tmp_path / "run.npz"
+    with np.load(path) as file:
+        arrays = dict(file)
+    whole = json.loads(arrays.pop("header").tobytes())
+    headers, changed = [copy.deepcopy(whole) for _ in CHANGED], [(whole, arrays)]
+    for header, (place, value) in zip(headers, CHANGED, strict=True):
+        inside = header["content"]
+        for key in place[:-1]:
+            inside = inside[key]
+        inside[place[-1]] = value
+        changed.append((header, arrays))
+    names = ("runs[0].state.gradient", "runs[0].state.position", "runs[0].draws[0].accepted")
+    changed += [(whole, {**arrays, name: array}) for name in names for array in SHAPES]
+    for number, (header, held) in enumerate(changed):
+        np.savez(path, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **held)
+        if not number:
+            assert len(run(tmp_path, 6).positions) == 6, "to be written again does no harm"
+            continue
+        with pytest.raises(ValueError, match=r"^checkpoint \S+run.npz is damaged or not ours: "):
+            run(tmp_path, 9)
 
 
 @pytest.mark.parametrize(("lift", "same"), [(0.9e-4, True), (1.1e-4, False), (3.0, False)])

@@ -368,6 +368,23 @@ def test_a_run_without_a_seed_goes_on_too(kind, tmp_path):
 # --- refusals --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", ["sample_weight", "start"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda array: array.astype("M8[s]"), "must be an array of real numbers; got an array"),
+        (lambda array: array.astype("m8[s]"), "must be an array of real numbers; got an array"),
+        (lambda array: array.astype(str), "must be an array of real numbers; got an array"),
+        (lambda array: array.astype(complex), "must be an array of real numbers; got an array"),
+        (lambda array: np.ma.masked_equal(array, array.flat[0]), "has masked entries"),
+    ],
+)
+def test_dates_text_and_masks_are_no_numbers(name, change, message):
+    array = np.ones(8, int) if name == "sample_weight" else np.ones((2, 12), int)
+    with pytest.raises((TypeError, ValueError), match=f"^{name} {message}"):
+        quick(**{name: change(array)})
+
+
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory):
     """The folder of a finished run."""
@@ -450,7 +467,7 @@ OUTSIDE = np.array([[0.0, 0.0], [np.nan, 0.0]])
         (target_with(start=np.zeros((0, 2))), MATRIX),
         (target_with(start=np.zeros((2, 2), int)), MATRIX),
         (target_with(start=[[1, 2]]), MATRIX),
-        (target_with(start="here"), MATRIX),
+        (target_with(start="here"), "start must be an array of real numbers; got .here."),
         (target_with(start=OUTSIDE), r"not finite where chains \[1\] start"),
         (network_with(chains=0), "chains must be a whole number >= 1; got 0"),
         (network_with(dtype="int32"), "dtype must be 'float64' or .* got 'int32'"),

@@ -48,6 +48,11 @@ def test_every_experiment_has_a_bar_and_takes_the_arguments_of_its_full_run(stud
     defaults = {name: parameter.default for name, parameter in accepted.parameters.items()}
     assert defaults["progress"] is None
     assert hasattr(module, "full") is bool(study.full)
+    assert hasattr(module, "quick") is bool(study.quick)
+    if study.quick:
+        shorter = accepted.bind("out", **module.quick(3)).arguments
+        assert shorter.items() - (defaults | {"out": "out", "seed": 3}).items()
+        assert shorter.get("seed", 3) == getattr(shorter.get("settings"), "seed", 3) == 3
     if study.full:
         longer = accepted.bind("out", **module.full(3)).arguments
         assert longer.items() - (defaults | {"out": "out", "seed": 3}).items()

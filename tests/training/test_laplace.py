@@ -1,5 +1,7 @@
 """laplace: curvature, posterior and evidence are those of dense formulas, exact where linear."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -24,6 +26,7 @@ from bbb_numpy import (
 from bbb_numpy.evaluation import predictive, quantiles
 from bbb_numpy.numeric.buffers import Buffers
 from bbb_numpy.parts.network import forward, jvp
+from bbb_numpy.training import laplace
 from bbb_numpy.training.laplace import (
     COVARIANCES,
     Laplace,
@@ -476,12 +479,50 @@ def test_layers_keep_the_ratio_of_their_scales():
     np.testing.assert_allclose(scales[0] - scales[1], 0.5 * np.log(3.0), rtol=1e-12)
 
 
-def test_ctrl_c_leaves_nothing_half_done(monkeypatch):
-    source, _, _, rows = problem(LIKELIHOODS["fixed noise"], "full")
-    stopped = lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)  # noqa: E731
-    monkeypatch.setattr("bbb_numpy.training.laplace.Mode.fill_gradient", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        fit(source, rows, Recipe(epochs=2), np.random.default_rng(0), False)
+def interrupted_after(calls, function):
+    """Return a function that ends in Ctrl-C after so many calls."""
+    left = [calls]
+
+    def interrupted(*arguments, **options):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return function(*arguments, **options)
+
+    return interrupted
+
+
+@each_covariance
+@pytest.mark.parametrize("where", ["train", "spectrum"])
+def test_ctrl_c_in_the_first_round_keeps_the_mode(where, covariance, monkeypatch):
+    source, _, _, rows = problem(LIKELIHOODS["noise of each output"], covariance)
+    recipe, rng = Recipe(epochs=4, batch_size=len(rows.x)), np.random.default_rng(0)
+    mode = laplace.Mode.value_and_grad
+    with monkeypatch.context() as patch:
+        if where == "spectrum":
+            patch.setattr(laplace, "spectrum", interrupted_after(0, laplace.spectrum))
+        else:  # in the fourth epoch
+            patch.setattr(laplace.Mode, "value_and_grad", interrupted_after(3, mode))
+        state, evidence = fit(source, rows, recipe, rng, False)
+    assert state.stopped == "interrupted"
+    assert np.isnan(evidence)
+    assert len(state.history) == (4 if where == "spectrum" else 3)
+    mu = source.layout.views(state.theta)["mu"]
+    weights = source.weights(state.theta, np.ones((2, len(mu))))
+    np.testing.assert_array_equal(weights, [mu, mu])
+    assert np.abs(mu).max() > 0.0
+
+
+@pytest.mark.parametrize("where", ["train", "spectrum"])
+def test_ctrl_c_later_keeps_the_last_whole_round(where, monkeypatch):
+    source, _, _, rows = problem(LIKELIHOODS["noise of each output"], "full")
+    recipe = Recipe(epochs=4, batch_size=len(rows.x))
+    one_round = replace(source, posterior=replace(source.posterior, rounds=1))
+    whole, wanted = fit(one_round, rows, recipe, np.random.default_rng(0), False)
+    monkeypatch.setattr(laplace, where, interrupted_after(1, getattr(laplace, where)))
+    state, evidence = fit(source, rows, recipe, np.random.default_rng(0), False)
+    assert (state.stopped, whole.stopped, evidence) == ("interrupted", "", wanted)
+    np.testing.assert_array_equal(state.theta, whole.theta)
 
 
 @pytest.mark.parametrize(

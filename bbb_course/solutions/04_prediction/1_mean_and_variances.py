@@ -8,7 +8,8 @@ Many published figures show the first band and call it the second. State both.
 
 Shapes: f is (S, B), one row for each function; noise is a standard deviation, a number. Return the
 mean (B,), the epistemic variance (B,), and the total variance (B,). Divide squares by S - 1: the
-mean was estimated from the same S functions.
+mean was estimated from the same S functions. Subtract the mean before you square: of prices, say,
+the mean square less the square of the mean has no digit left.
 
 Hint: R10 is a figure that lacks the noise.
 
@@ -23,7 +24,7 @@ def mean_and_variances(f, noise):
     ### BEGIN SOLUTION
     samples = len(f)
     mean = f.mean(axis=0)
-    squares = (f * f).sum(axis=0) - samples * mean**2
+    squares = ((f - mean) ** 2).sum(axis=0)
     epistemic = squares / (samples - 1)
     return mean, epistemic, epistemic + noise**2
     ### END SOLUTION

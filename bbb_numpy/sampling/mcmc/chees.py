@@ -21,7 +21,7 @@ from numpy.random import Generator
 
 from ...numeric.elementary import inner
 from ...numeric.layout import Array
-from ...numeric.validation import positive
+from ...numeric.validation import check_fields, positive
 from .adaptation import Adaptable, Moments
 from .hmc import trajectory
 from .leapfrog import steps_for
@@ -194,7 +194,7 @@ class ChEES(Adaptable):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive("path", self.path)
+        check_fields(self, path=positive)
 
     def steps(self, turn: int) -> int:
         """Return the leapfrog steps of path number 1, 2, ..., of length h T (D47)."""
@@ -208,12 +208,16 @@ class ChEES(Adaptable):
         """
         return max(min(0.5 * pi, FIRST_STEPS * step_size), step_size)
 
-    def first_length(self, state: Any, step_size: float) -> tuple[PathLength, float]:
-        if len(state.position) < 2:
+    def check_chains(self, chains: int) -> None:
+        """Raise ValueError unless so many chains are enough to learn from each other."""
+        if chains < 2:
             raise ValueError(
                 "ChEES learns its path from the spread of the chains, of which it needs two at "
                 "least; got 1. Ask for chains=2 or more, or give the path: HMC(path=1.57)"
             )
+
+    def first_length(self, state: Any, step_size: float) -> tuple[PathLength, float]:
+        self.check_chains(len(state.position))
         path = self.first_path(step_size)
         return PathLength.start(path), path
 

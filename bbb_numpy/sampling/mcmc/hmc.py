@@ -56,8 +56,7 @@ class HMC(Adaptable):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive("path", self.path)
-        check_fields(self, jitter=SHARE, small_steps=SHARE)
+        check_fields(self, path=positive, jitter=SHARE, small_steps=SHARE)
 
     @property
     def steps(self) -> int:

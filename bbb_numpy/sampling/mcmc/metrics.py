@@ -59,7 +59,8 @@ def _numbers(name: str, value: Any) -> Array:
         array = np.array("")
     if array.dtype.kind not in "biufc":
         raise TypeError(f"{name} must be an array of numbers; got {brief(value)}")
-    return array
+    exact = array.dtype.kind in "biu" or array.dtype == np.float16
+    return array.astype(np.float64) if exact else array
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,10 +165,9 @@ class Scaled:
     learned: tuple[str, ...] = ("step_size", "metric")  # what a warm-up finds
 
     def __post_init__(self) -> None:
-        positive("step_size", self.step_size)
         example = "DiagonalMetric(variance) or DenseMetric(covariance), or None"
         uses = ("draw_momentum", "draw_step", "velocity", "kinetic", "whiten")
-        Optional(Like(example, *uses))("metric", self.metric)
+        check_fields(self, step_size=positive, metric=Optional(Like(example, *uses)))
         if hasattr(self, "max_steps"):
             check_fields(self, max_steps=STEPS)
 

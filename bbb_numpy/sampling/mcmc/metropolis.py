@@ -18,7 +18,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ...numeric.layout import Array
-from ...numeric.validation import Like, positive
+from ...numeric.validation import Like, check_fields, positive
 from .adaptation import Adaptable, Search
 from .metrics import Metric, Scaled
 from .states import Info, State, Target, evaluate, select
@@ -70,7 +70,7 @@ class LogNormalWalk:
     step_size: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("step_size", self.step_size)
+        check_fields(self, step_size=positive)
 
     def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
         noise = rng.standard_normal(state.position.shape, state.position.dtype.type)
@@ -121,8 +121,7 @@ class MetropolisHastings(Adaptable):
     usual_warm_up = 4000  # its steps are short, and each costs one gradient at most
 
     def __post_init__(self) -> None:
-        rule = Like("GaussianWalk(0.1) or Langevin(0.1)", "propose")
-        rule("proposal", self.proposal)
+        check_fields(self, proposal=Like("GaussianWalk(0.1) or Langevin(0.1)", "propose"))
 
     @property
     def step_size(self) -> float:  # type: ignore[override]

@@ -21,7 +21,7 @@ from numpy.random import Generator
 
 from ...numeric.elementary import inner
 from ...numeric.layout import Array
-from ...numeric.validation import Optional, positive
+from ...numeric.validation import Optional, check_fields, positive
 from .adaptation import Adaptable, Moments, Search
 from .hmc import accept
 from .leapfrog import DIVERGENT, Phase, steps_for
@@ -181,7 +181,7 @@ class _Microcanonical(Adaptable):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        Optional(positive)("decoherence_length", self.decoherence_length)
+        check_fields(self, decoherence_length=Optional(positive))
 
     def length(self, size: int) -> float:
         """Return ell for `size` numbers: sqrt(D) unless it is given."""
@@ -261,7 +261,7 @@ class MCLMC(_Microcanonical):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive("energy_variance", self.energy_variance)
+        check_fields(self, energy_variance=positive)
 
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
         """Move every chain by two decoherence lengths (D48, D49).

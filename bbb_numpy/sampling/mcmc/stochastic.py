@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from math import pi, sqrt, tanh
+from math import inf, pi, sqrt, tanh
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,11 @@ from .metrics import Metric
 from .states import Info, Target, evaluate, init
 
 __all__ = ["SGHMC", "Moving", "heat"]
+
+
+def _friction(name: str, value: Any) -> float:
+    """Return a positive number; infinity leaves no momentum (SGLD)."""
+    return inf if isinstance(value, Real) and value == inf else positive(name, value)
 
 
 class Moving(NamedTuple):
@@ -104,8 +110,7 @@ class SGHMC(Adaptable):
         super().__post_init__()
         check_fields(self, batch_size=SAMPLES, steps=STEPS, cycle=Optional(STEPS))
         check_fields(self, temperature=positive, exploring=fraction, bias=positive)
-        if self.friction != np.inf:
-            positive("friction", self.friction)
+        check_fields(self, friction=_friction)
         if self.exploring and self.cycle is None:
             raise ValueError(f"exploring={self.exploring} is a share of a cycle; give cycle too")
 

@@ -128,3 +128,12 @@ def sampled(start, sampler, wanted=None):
 def test_wrong_arguments_are_refused(make, given, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make(**given) if isinstance(given, dict) else make(*given)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float16, bool])
+def test_small_whole_numbers_make_a_metric_of_doubles(dtype):
+    """NumPy's root of a small integer has three digits."""
+    numbers = np.eye(2, dtype=dtype)
+    for metric in (DiagonalMetric(numbers.diagonal()), DenseMetric(numbers)):
+        assert metric.velocity(np.ones((1, 2))).dtype == np.float64
+        assert metric.whiten(np.ones((1, 2), np.float16)).dtype == np.float64

@@ -196,10 +196,25 @@ def test_ctrl_c_records_what_is_finished_and_ends_at_once(tmp_path):
             one.send_signal(signal.SIGINT)
         process.wait(30)  # others of its trials take a minute
         said = process.stderr.read()
-    assert said.rstrip().endswith("KeyboardInterrupt")
+    assert said.rstrip().endswith("KeyboardInterrupt"), "and nothing of semaphores after it"
     assert said.count("Traceback") == 1
     assert process.returncode != 0
     assert len(recorded(out)) == 4
+    wait_for(lambda: not any(map(alive, started)))
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_the_workers_start_ends_in_one_traceback_and_leaves_none(tmp_path):
+    with start(tmp_path / "out", tmp_path, 40, 60.0, 2) as process:
+        started = wait_for(
+            lambda: len(found := psutil.Process(process.pid).children()) > 1 and found
+        )
+        for one in (process, *started):
+            one.send_signal(signal.SIGINT)
+        process.wait(30)
+        said = process.stderr.read()
+    assert said.rstrip().endswith("KeyboardInterrupt")
+    assert said.count("Traceback") == 1
     wait_for(lambda: not any(map(alive, started)))
 
 

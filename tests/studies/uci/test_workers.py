@@ -6,16 +6,17 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from importlib import import_module
 
+import psutil
 import pytest
 import working
 from uci_trials import dask
 from working import noted, numbers, quick, real, trials, wait_for
 
-from bbb_studies.uci import records
+from bbb_studies.uci import records, workers
 from bbb_studies.uci.running import run
 from bbb_studies.uci.workers import WorkersError, cluster
 
@@ -124,6 +125,41 @@ def test_workers_have_one_blas_thread_and_the_malloc_of_everybody(processes):
         assert all(environment[name] == "1" for name in BLAS)
         limits = {name for name in environment if name.startswith("MALLOC_")}
         assert limits <= BEFORE, "Dask's own makes training slower by a fifth"
+
+
+def test_no_other_machine_reaches_the_scheduler_and_its_workers(processes):
+    with processes():
+        here = psutil.Process()
+        connections = [
+            one
+            for process in (here, *here.children(recursive=True))
+            for one in process.net_connections("inet")
+        ]
+    listening = [one.laddr.ip for one in connections if one.status == psutil.CONN_LISTEN]
+    assert len(listening) > 2
+    assert set(listening) == {"127.0.0.1"}
+
+
+def work_with(press, seen):
+    """Note what is done of starting workers, working and ending them; press Ctrl-C at one time."""
+    with workers._interrupts_put_off() as heard:
+        for name in ("start", "work", "end"):
+            with heard() if name == "work" else nullcontext():
+                if press == name:
+                    signal.raise_signal(signal.SIGINT)
+                seen.append(name)
+
+
+@pytest.mark.parametrize(
+    ("press", "done"),
+    [("start", ["start"]), ("work", ["start"]), ("end", ["start", "work", "end"])],
+)
+def test_ctrl_c_is_heard_when_the_workers_are_there_or_gone(press, done):
+    usual, seen = signal.getsignal(signal.SIGINT), []
+    with pytest.raises(KeyboardInterrupt):
+        work_with(press, seen)
+    assert seen == done
+    assert signal.getsignal(signal.SIGINT) is usual
 
 
 class Missing:
