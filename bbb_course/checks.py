@@ -42,9 +42,11 @@ class Check(Exercise):
         accepted: dict[str, bool | Unusable] = {}
         for subject in SystemRandom().sample(subjects, len(subjects)):  # calls cannot be counted
             accepted[subject.what] = _accepts(answer, subject)
-        for what, right, _ in subjects:
+        for subject in subjects:
+            what, right, _ = subject
             accepts = accepted[what]
             if isinstance(accepts, Unusable):
+                _accepts(answer, subject)  # once more: what it prints there is shown
                 raise accepts
             if right and not accepts:
                 alarms += 1

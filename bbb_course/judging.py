@@ -44,6 +44,9 @@ ROUNDING = 1e-9  # of the largest number of a block, where floats are compared
 DIGITS = 1e-6  # of every number: what differs by more is asked for a proof
 LEAST = 1e-13  # that a proof does not take for rounding
 MOST_SILENT = 3  # proofs that tell nothing, of one block, before it is not asked again
+FEW_DIGITS = 1e-4  # an error that is smaller looks like one of digits
+LEAST_SIZE = 0.01  # of numbers whose factor is measured
+SAME_FACTOR = 1e-6
 TRIES = 12  # small cases of each size
 MANY = 40  # of rows, weights, draws, in one case: more than a loop or a table may expect
 SHOWN = MANY  # numbers of an array that are shown
@@ -187,6 +190,9 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
             continue
         place = [elsewhere[i].arguments] if i in elsewhere else []
         cases[name] = _smallest(exercise, answer, i, place)
+        says = _in_common(exercise, answer, i)
+        if says:
+            findings.append(Finding(name, says))
     for name in [name for name, case in cases.items() if not case]:  # floats do not see it
         findings.append(Finding(name, found[exercise.returns.index(name)].reason))
         del cases[name]
@@ -637,6 +643,44 @@ def _generic(exercise: Formula) -> Iterator[tuple[str, Callable[[Any], Any]]]:
     yield "it is transposed", lambda right: right.T
     yield "it is the square of what is right", lambda right: right * right
     yield "it is one over what is right", lambda right: 1 / right
+
+
+def _in_common(exercise: Formula, answer: Answer, block: int) -> str:
+    """Return what all numbers of a wrong block have in common: a factor, or right first digits."""
+    errors, factors, residuals = [], [], []
+    drawn = [exercise.draw(seed) for seed in PATHS]
+    places = [one.arguments for one in _places(exercise) if one.rounding is not Rounding.ANY]
+    for i, arguments in enumerate([*drawn, *places]):
+        right = _right_numbers(exercise, arguments)
+        if right is None:
+            continue
+        try:
+            ours = np.asarray(_run(exercise, answer, arguments)[block], float)
+        except (Unusable, NotImplementedError, TypeError, ValueError):
+            return ""
+        theirs = np.asarray(right[block], float)
+        if ours.shape != theirs.shape or not np.isfinite(ours).all():
+            return ""
+        size = np.max(np.abs(theirs), initial=0.0)
+        scale = max(size, 1.0)
+        if i < len(PATHS):
+            errors.append(np.max(np.abs(ours - theirs), initial=0.0) / scale)
+        if size > LEAST_SIZE:
+            factor = np.vdot(theirs, ours) / np.vdot(theirs, theirs)
+            factors.append(factor)
+            residuals.append(np.max(np.abs(ours - factor * theirs)) / scale)
+    is_factor = factors and np.ptp(factors) < SAME_FACTOR and max(residuals) < ROUNDING
+    if is_factor and abs(factors[0]) < SAME_FACTOR:
+        return "it is 0 everywhere"
+    if is_factor and abs(factors[0] - 1) > FEW_DIGITS:
+        return f"it is {factors[0]:.6g} times what is right, everywhere"
+    if ROUNDING < max(errors, default=0.0) < FEW_DIGITS:
+        digits = int(-np.log10(max(errors)))
+        return (
+            f"its first {digits} digits are right: is there a float32, a rounded constant, or a "
+            "difference quotient?"
+        )
+    return ""
 
 
 def _after(exercise: Formula, change: Callable[[Any], Any], block: int) -> Answer:

@@ -29,7 +29,7 @@ from .problem import (
     read_problem,
     with_numbers,
 )
-from .tables import TableError
+from .tables import TableError, csv_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -97,9 +97,12 @@ def _print_fit(args: argparse.Namespace, model: Any, inputs: DataFrame, problem:
     y, draws = problem.y, getattr(model, "draws_", None)
     if draws:
         print(f"posterior          {draws.summary()}")
-        for one in _convergence(draws):
-            if one.name.startswith("E[y|x]"):
-                line("R-hat of means", one.r_hat, f"(the largest; wanted is < {GOOD:g})")
+        try:
+            for one in _convergence(draws):
+                if one.name.startswith("E[y|x]"):
+                    line("R-hat of means", one.r_hat, f"(the largest; wanted is < {GOOD:g})")
+        except (ImportError, ValueError) as error:
+            print(f"R-hat of means     not measured: {error}")
     else:
         elbo = getattr(model.estimator_, "objective", None) == FreeEnergy()
         cost = "free energy" if elbo else f"{args.objective or args.inference} (minimised)"
@@ -118,13 +121,10 @@ def _print_fit(args: argparse.Namespace, model: Any, inputs: DataFrame, problem:
 
 
 def _convergence(draws: Any) -> Sequence[Any]:
-    """Return what `convergence` says of predictions; nothing without ArviZ, or of too few draws."""
-    with warnings.catch_warnings():  # of short runs, about which R-hat says enough
+    """Return what `convergence` says of predictions, of short runs without its warnings."""
+    with warnings.catch_warnings():  # R-hat says enough
         warnings.simplefilter("ignore")
-        try:
-            return convergence(draws, weights=False).lines
-        except (ImportError, ValueError):
-            return ()
+        return convergence(draws, weights=False).lines
 
 
 def predict(args: argparse.Namespace) -> int:
@@ -162,7 +162,7 @@ def predict(args: argparse.Namespace) -> int:
             )
     found = predicted(model, inputs)
     made = type(table)(found, rows.index).astype(object)  # a whole number beside a gap stays one
-    text = kept.join(made).to_csv(index=False, lineterminator="\n")
+    text = csv_text(kept.join(made))
     if args.output == "-":
         print(text, end="", flush=True)
     else:

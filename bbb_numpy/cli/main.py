@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..version import __version__
+from .streams import safe_streams
 
 __all__ = ["main"]
 
@@ -32,7 +33,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     After Ctrl-C 130.
     """
-    argv = sys.argv[1:] if argv is None else argv
+    with safe_streams():
+        return _run(sys.argv[1:] if argv is None else argv)
+
+
+def _run(argv: Sequence[str]) -> int:
     try:
         while argv[:1] == ["--plugin"] and len(argv) > 1:
             _run_plugin(Path(argv[1]))
@@ -54,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("bbb-numpy: interrupted", file=sys.stderr)
         return 130
     except (ImportError, MemoryError, ArithmeticError, ValueError, OSError, UserWarning) as error:
-        said = str(error)
+        said = str(error) or type(error).__name__  # of a MemoryError
         if isinstance(error, OSError) and error.filename and error.strerror:
             said = f"{error.filename}: {error.strerror}"
         print(f"bbb-numpy {argv[0]}: {said}", file=sys.stderr)

@@ -9,7 +9,7 @@ import re
 import sys
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..learners.columns import some
 from ..numeric.files import check_regular
@@ -17,11 +17,13 @@ from ..numeric.files import check_regular
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-__all__ = ["SEPARATORS", "SPACES", "TableError", "numbers", "read_csv"]
+__all__ = ["SEPARATORS", "SPACES", "TableError", "csv_text", "numbers", "read_csv"]
 
 SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ",", "bar": "|", "space": " "}
 LOOKED_FOR = "\t;,|"
 MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+FORMULA = re.compile(r"\s*[=+@-]|[\t\r]")
+SIGNED_NUMBER = re.compile(r"[+-][0-9., '\u00a0\u202f\u2009]+([eE][+-]?[0-9]+)?%?")
 SPACES = str.maketrans("\u00a0\u202f\u2009", "   ")
 
 
@@ -77,6 +79,8 @@ def _text(path: str, source: str, encoding: str | None) -> str:
     try:
         if path != "-":
             check_regular(Path(path))
+        if path == "-" and sys.stdin is None:
+            raise ValueError("is not there; name a file")
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         if data.startswith(b"\x1f\x8b"):
             data = gzip.decompress(data)
@@ -107,6 +111,21 @@ def _separator(text: str) -> str:
         if len({len(row) for row in csv.reader(lines, delimiter=sign)}) == 1:
             return sign
     return present[0] if present else ","
+
+
+def csv_text(table: DataFrame) -> str:
+    """Return a table as CSV in which no spreadsheet finds a formula.
+
+    Cells and names that begin with a tab or one of ``= + - @`` and are no numbers get an apostrophe
+    in front, by which spreadsheets know text.
+    """
+    text = table.astype(object).map(_as_text).rename(columns=_as_text)
+    return str(text.to_csv(index=False, lineterminator="\n"))
+
+
+def _as_text(cell: Any) -> Any:
+    is_formula = isinstance(cell, str) and FORMULA.match(cell) and not SIGNED_NUMBER.fullmatch(cell)
+    return f"'{cell}" if is_formula else cell
 
 
 def numbers(cells: Series, decimal: str | None = None, thousands: str | None = None) -> Series:

@@ -6,7 +6,7 @@ An estimator is a frozen dataclass (model, posterior, objective). It adds one me
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -29,7 +29,7 @@ from ..model.objectives import (
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array, Layout, Params
-from ..numeric.validation import InstanceOf, Like, brief, check_fields
+from ..numeric.validation import InstanceOf, Like, Rule, brief, check_fields
 from ..parts import network
 from ..parts.full_rank import FullRank
 from ..parts.posteriors import MeanField, PointMass, Posterior
@@ -99,9 +99,10 @@ class Family:
 
     # what an estimator needs: a density, an objective linear in log q, KL(q || prior) by formula
     needs: ClassVar[frozenset[str]] = frozenset()
+    rules: ClassVar[Mapping[str, Rule]] = PARTS  # the check of each field
 
     def __post_init__(self) -> None:
-        check_fields(self, **PARTS)
+        check_fields(self, **self.rules)
         point, prior = isinstance(self.posterior, PointMass), self.model.prior
         if isinstance(self.objective, MLE | MAP) and not point:
             raise ValueError(

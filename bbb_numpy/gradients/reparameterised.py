@@ -7,6 +7,7 @@ same `value_and_grad`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -16,9 +17,9 @@ import numpy as np
 from ..model.objectives import EUBO, FreeEnergy, LogDensities, free_energy
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array, Params
-from ..numeric.validation import check_fields, flag
+from ..numeric.validation import Rule, flag
 from ..parts.posteriors import Density, MeanField, PointMass
-from .family import Batch, Family
+from .family import PARTS, Batch, Family
 
 __all__ = ["Frozen", "Reparameterised", "Sampled", "StickingTheLanding"]
 
@@ -37,9 +38,10 @@ class Sampled(Family):
 
     antithetic: bool = False
 
+    rules: ClassVar[Mapping[str, Rule]] = PARTS | {"antithetic": flag}
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fields(self, antithetic=flag)
         if self.antithetic and isinstance(self.posterior, PointMass):
             raise ValueError("a point mass has no noise to mirror; use antithetic=False")
 

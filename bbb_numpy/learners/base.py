@@ -84,9 +84,10 @@ class Learner(Fitted):
         ``LaplacePrior(0.2)``. None is ``GaussianPrior(0.5)``; for classes ``GaussianPrior(1.5)``.
     likelihood : str or object, default=None
         None is ``GaussianLikelihood(0.1, learn=True)``, in training's units. 'heteroscedastic' is
-        noise that depends on X, 'student-t' and 'student-t-learned' are for outliers, 'poisson' for
-        counts by their log rate, 'bernoulli' for columns of 0 and 1, 'categorical' for rows of
-        probabilities. The classifier takes the last two; None is one logit for two classes.
+        noise that depends on X, 'student-t-learned' is for outliers ('student-t' has a fixed scale,
+        0.1), 'poisson' for counts by their log rate, 'bernoulli' for columns of 0 and 1,
+        'categorical' for rows of probabilities. The classifier takes the last two; None is one
+        logit for two classes.
     inference : str or object, default='mean-field'
         One of 'full-rank', 'low-rank', 'mean-field', 'ivon', 'map', 'mle', 'laplace', 'chees',
         'hmc', 'mams', 'mclmc', 'nuts', 'sghmc', 'sgld'.

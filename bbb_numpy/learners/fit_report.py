@@ -17,6 +17,7 @@ from scipy import stats
 
 from ..evaluation.convergence import function_r_hats
 from ..evaluation.predictive import Source, log_predictive_density, outputs, predict
+from ..evaluation.quantiles import distribution_function
 from ..model.joint import Likelihood, Prior
 from ..model.objectives import MLE
 from ..numeric.layout import Array, Layout
@@ -36,6 +37,7 @@ VERY_STRONG = 5.0  # nats of evidence in all rows: odds of 150 to 1 (Kass and Ra
 NARROW = (2 * VERY_STRONG) ** -0.5
 NEGLIGIBLE = 0.05  # nats per row: what a standard deviation that is a quarter off costs
 CERTAIN = 3.0  # standard errors
+LEVEL, TOO_FEW = 0.9, 0.8  # of intervals, and the share of targets they hold that is too small
 BULK, WIDTH = (0.1, 0.9), 2.56  # quantiles, and standard deviations between them of a Gaussian
 HIDDEN = 0.1  # standard deviations: differences that only large weights, or little noise, bring out
 UNIT = 10.0  # training starts with numbers between 1 / UNIT and it
@@ -93,6 +95,7 @@ class FitReport:
     reach: float = nan  # how much functions under the prior vary over the rows, of `KINDS`
     r_hat: float = nan  # of chains: the largest of E[y|x] on 50 rows; nan without ArviZ
     apart: float = nan  # share of these rows where it is above 1.1; no finding: of most tables some
+    held: float = nan  # share of targets in their 90 % intervals, where the noise is given
     path: float = nan  # sum of the learning rates of all steps
     path_slope: float = nan  # of a row's NLL along as much path again, as in its last quarter
     path_slope_error: float = nan  # its standard error
@@ -100,6 +103,7 @@ class FitReport:
     error: float = nan  # root mean square of y - E[y|x, w], over rows and weights
     spread_f: float = nan  # standard deviation of a row's f over weights, of `KINDS`
     density_r_hat: float = nan  # of halves of chains, by their log density
+    unmeasured: str = ""  # why chains have no R-hat here, and what to install
     findings: tuple[str, ...] = ()  # what is wrong; empty for a fit that passes
     causes: tuple[str, ...] = ()  # likely ones, each with its remedy
 
@@ -125,6 +129,8 @@ class FitReport:
         """Return a table of what was measured, and the verdict."""
         numbers = [(name, one) for name, one in vars(self).items() if isinstance(one, int | float)]
         lines = [f"{name:<11} {one:12.4g}" for name, one in numbers if not isnan(one)]
+        if self.unmeasured:
+            lines.append(f"r_hat       not measured: {self.unmeasured}")
         return "\n".join([*lines, self.message or "nothing is wrong on these rows"])
 
 
@@ -161,7 +167,6 @@ def fit_report(
         unfinished = not history or learner.training_.stopped
         slope, slope_error = (nan, nan) if unfinished else _slope(history, rows)
         learns = history and prior.blocks() and isinstance(source.posterior, Density)
-        r_hat, apart = _mixing(learner, x)
         report = FitReport(
             rows=rows,
             log_density=density - units,
@@ -178,8 +183,8 @@ def fit_report(
             spread_x=_spread(data.x, x),
             spread_y=_spread(data.y, y) if likelihood.target_kind == "real" else nan,
             reach=_reach(source, x, y, seed) if poor else nan,
-            r_hat=r_hat,
-            apart=apart,
+            held=_held(source, theta, x, y, seed, samples),
+            **_mixing(learner, x),
         )
         found = _findings(report, likelihood.target_kind, len(history))
         if not found:
@@ -303,14 +308,36 @@ def _split_r_hat(values: Array) -> float:
     return float(np.sqrt((half - 1) / half + between / within)) if within else np.inf
 
 
-def _mixing(learner: Any, x: Array) -> tuple[float, float]:
-    """Return `r_hat` and `apart` of chains; nan after training, or where R-hat has none."""
+def _mixing(learner: Any, x: Array) -> dict[str, Any]:
+    """Return `r_hat` and `apart` of chains, or why there are none; nan after training."""
     rows = x[np.linspace(0, len(x) - 1, min(JUDGED, len(x))).astype(int)]
+    if not hasattr(learner, "draws_"):
+        return {}
     try:
         found = function_r_hats(learner.draws_, rows)
-    except (AttributeError, ImportError, ValueError):
-        return nan, nan
-    return float(found.max()), float(np.mean(found > APART))
+    except (ImportError, ValueError) as error:
+        return {"unmeasured": str(error)}
+    return {"r_hat": float(found.max()), "apart": float(np.mean(found > APART))}
+
+
+def _noise_is_given(source: Source) -> bool:
+    likelihood = source.model.likelihood
+    return bool(likelihood.noise_name) and not likelihood.blocks(source.model.outputs)
+
+
+def _held(source: Source, theta: Array, x: Array, y: Array, seed: int, samples: int) -> float:
+    """Return the share of targets in their central intervals; nan where the noise is learned.
+
+    Noise that is learned is as wide as the rows ask for, noise that is given may be anything.
+    """
+    if not _noise_is_given(source):
+        return nan
+    rng = np.random.default_rng(seed)
+    try:
+        pit = distribution_function(source, theta, x, y, rng=rng, samples=samples)
+    except (TypeError, ValueError):  # a likelihood without one; a network that overflows
+        return nan
+    return float(np.mean(np.abs(pit - 0.5) <= 0.5 * LEVEL))
 
 
 def _start(prior: Prior) -> dict[str, Array]:
@@ -386,6 +413,11 @@ def _findings(report: FitReport, kind: str, epochs: int) -> dict[str, str]:
             f"the loss was still falling steeply when training ended, by {fall:.3g} nats per row "
             "in as many epochs again"
         )
+    error = (LEVEL * (1.0 - LEVEL) / report.rows) ** 0.5
+    if report.held < min(TOO_FEW, LEVEL - CERTAIN * error):
+        found["intervals"] = (
+            f"the {100 * LEVEL:.0f} % intervals hold {100 * report.held:.0f} % of the training rows"
+        )
     # Narrow alone is no fault; but where the posterior is the prior, the data rule nothing
     start, end = report.prior_start, report.prior_end
     nothing_learned = end < start and report.kl < LEAST_KL
@@ -438,7 +470,7 @@ def _causes_in_data(
     if "worse" in found and far and not parts["standardize"]:
         where = ", ".join(far)
         causes.append(f"units far from 1, in which training starts ({where}); use standardize=True")
-    if found - {"falling", "collapsed"}:
+    if found - {"falling", "collapsed", "intervals"}:
         remedy = "correct or leave out those rows"
         if report.spread_y < HIDDEN:
             learned = isinstance(likelihood, StudentTLikelihood) and likelihood.learn
@@ -454,11 +486,14 @@ def _causes_in_model(report: FitReport, found: set[str], learner: Any) -> list[s
     source = learner.estimator_
     model, likelihood = source.model, source.model.likelihood
     causes = []
-    noise_is_fixed = likelihood.noise_name and not likelihood.blocks(model.outputs)
-    if "worse" in found and noise_is_fixed and report.error > 2.0 * likelihood.scale:
+    given = likelihood.scale if _noise_is_given(source) else np.inf
+    if "intervals" in found or ("worse" in found and report.error > 2.0 * given):
+        learned = ["gaussian-learned", "student-t-learned"]
+        if isinstance(likelihood, StudentTLikelihood):
+            learned.reverse()
         causes.append(
             f"a noise scale that is fixed, {likelihood}, while rows are {report.error:.2g} from "
-            "the fit; learn it, as likelihood='gaussian-learned' and 'student-t-learned' do"
+            f"the fit; learn it, as likelihood={learned[0]!r} and {learned[1]!r} do"
         )
     per_weight = report.kl / model.layout.size
     beta = getattr(getattr(source, "objective", None), "beta", 1.0)
@@ -511,7 +546,7 @@ def _causes_in_training(
                 f"{report.rise:.3g} nats per row; use {_usual_optimizer(learner)}"
             ]
         free = report.kl < FREE * learner.estimator_.model.layout.size
-        if free and report.spread_f > UNSURE and found != {"falling"}:
+        if free and report.spread_f > UNSURE and found - {"falling", "intervals"}:
             return [_wide_posterior(report, learner)]
     steep = "falling" in found and "collapsed" not in found
     short = unmoved or steep or (falls and not explained)

@@ -29,7 +29,6 @@ from ..numeric.validation import (
     MOST_STEPS,
     SAMPLES,
     STEPS,
-    Optional,
     fraction,
 )
 from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
@@ -280,8 +279,9 @@ def check_plan(learner: Any) -> Plan:
     params = learner.get_params(deep=False)
     parts = stands_for(params, learner.defaults)
     parts["dtype"] = DTYPE("dtype", params["dtype"])
-    # of NumPy's small integers products with the number of rows would overflow
-    parts |= {name: Optional(rule)(name, parts[name]) for name, rule in COUNTS.items()}
+    for name, rule in COUNTS.items():  # products of NumPy's small integers would overflow
+        if parts[name] is not None and type(parts[name]) is not int:
+            parts[name] = rule(name, parts[name])
     parts["validation_fraction"] = fraction("validation_fraction", params["validation_fraction"])
     hidden = np.atleast_1d(np.asarray(parts["hidden_layer_sizes"]))
     if hidden.size and (hidden.dtype.kind not in "iu" or hidden.ndim > 1 or hidden.min() < 1):
@@ -314,7 +314,7 @@ def _check_together(plan: Plan) -> None:
             f"inference='ivon' is trained by IVON; got optimizer={params['optimizer']!r}. Leave it "
             "out, or use inference='mean-field'"
         )
-    if plan.sampling is not None or isinstance(parts["inference"], Laplace):
+    if isinstance(parts["inference"], Sampling | Laplace):
         return
     kind = params["gradient_estimator"]
     if isinstance(kind, type) and not issubclass(kind, Family):

@@ -5,6 +5,8 @@ What scikit-learn lets pass is refused here: masked cells, dates, labels of seve
 
 from __future__ import annotations
 
+from contextlib import suppress
+from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..numeric.layout import Array
 from ..numeric.standardisation import moments, standardised
+from ..numeric.validation import ANY_NUMBERS, brief, holds
 from ..training.recipe import Rows
 
 __all__ = [
@@ -29,25 +32,76 @@ __all__ = [
 COLLINEAR, SURELY, MOST_AXES = 1e3, 1e-10, 256
 
 
-def _refuse_masks(**arguments: Any) -> None:
+def _refuse_cells(labels: str = "", **arguments: Any) -> None:
+    """Raise for masked cells, and for NumPy's dates among objects, of which it makes numbers.
+
+    `labels` names the argument that may hold dates.
+    """
     for name, value in arguments.items():
         if np.ma.is_masked(value):
             place = np.argwhere(np.ma.getmask(value))[0].tolist()
             raise ValueError(f"{name} has masked entries, the first at {place}; fill them in")
+        array = value
+        if isinstance(value, list | tuple):
+            with suppress(ValueError):  # lists of several lengths, which scikit-learn refuses
+                array = np.asarray(value)
+        objects = name != labels and getattr(getattr(array, "dtype", None), "kind", "") == "O"
+        if objects and holds(array, np.datetime64 | np.timedelta64):
+            raise TypeError(f"{name} must hold numbers; some are dates or spans of time")
 
 
-def _float64(name: str, array: Any) -> Array:
+def _float64(**arrays: Any) -> list[Array]:
     """Convert what scikit-learn has let pass: dates are no numbers, nor is text."""
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufO":
-        kind = getattr(array, "dtype", type(array).__name__)
-        raise TypeError(f"{name} must hold numbers; got {kind}. Encode or convert it")
-    return array.astype(np.float64, order="C")  # rounding of sums depends on layout
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufO":
+            kind = getattr(array, "dtype", type(array).__name__)
+            raise TypeError(f"{name} must hold numbers; got {kind}. Encode or convert it")
+    # rounding of sums depends on layout
+    return [array.astype(np.float64, order="C") for array in arrays.values()]
+
+
+def _name_column(**frames: Any) -> None:
+    """Raise TypeError with the name of a column whose cells are no numbers, if there is one."""
+    for name, frame in frames.items():
+        if (found := _column_of_no_numbers(frame)) is not None:
+            label, dtype, cell = found
+            remedy = "encode them, as OneHotEncoder does, or bbb-numpy fit of a file"
+            if getattr(dtype, "kind", "") in "mM" or hasattr(cell, "year"):
+                remedy = (
+                    "make days of them, (dates - dates.min()) / pandas.Timedelta(days=1), as "
+                    f"bbb-numpy fit does of a file with --dates {label}"
+                )
+            raise TypeError(
+                f"{name} must hold numbers; its column {label!r} holds {dtype}, such as "
+                f"{brief(cell)}: {remedy}"
+            ) from None
+
+
+def _column_of_no_numbers(frame: Any) -> tuple[Any, Any, Any] | None:
+    """Return name, dtype and first such cell of the first column that is not of numbers."""
+    if not hasattr(frame, "dtypes") or not hasattr(frame, "columns"):
+        return None
+    for label, cells in frame.items():
+        kind = getattr(cells.dtype, "kind", "O")
+        if kind in "mM":
+            return label, cells.dtype, cells.iloc[0]
+        for cell in () if kind in "biufc" else cells:
+            try:
+                float(cell)
+            except (TypeError, ValueError):
+                if cell is not None:
+                    return label, cells.dtype, cell
+    return None
 
 
 def check_inputs(owner: BaseEstimator, x: Any) -> Array:
     """Return `x` as a finite float64 matrix (N, d_in) like the one that `owner` was fitted to."""
-    _refuse_masks(X=x)
-    return _float64("X", validate_data(owner, x, reset=False))
+    _refuse_cells(X=x)
+    try:
+        return _float64(X=validate_data(owner, x, reset=False))[0]
+    except (TypeError, ValueError):
+        _name_column(X=x)
+        raise
 
 
 def check_pair(
@@ -57,14 +111,19 @@ def check_pair(
 
     The `first` time `owner` takes note of number and names of features.
     """
-    _refuse_masks(X=x, y=y)
+    _refuse_cells(labels="y" if labels else "", X=x, y=y)
     if labels and y is not None:
         _need_one_type(y)
-    x, y = validate_data(owner, x, y, reset=first, multi_output=not labels)
-    if labels:
-        check_classification_targets(y)
-        return _float64("X", x), y
-    return _float64("X", x), _float64("y", y)
+    try:
+        rows, targets = validate_data(owner, x, y, reset=first, multi_output=not labels)
+        if labels:
+            check_classification_targets(targets)
+            return _float64(X=rows)[0], targets
+        rows, targets = _float64(X=rows, y=targets)
+        return rows, targets
+    except (TypeError, ValueError):
+        _name_column(**{"X": x} if labels else {"X": x, "y": y})
+        raise
 
 
 def _need_one_type(y: Any) -> None:
@@ -83,10 +142,9 @@ def check_weights(sample_weight: Any, x: Array) -> Array | None:
     """Return the weights of the rows of `x` as float64 (N,); None if each counts once."""
     if sample_weight is None:
         return None
-    _refuse_masks(sample_weight=sample_weight)
-    for given in (sample_weight, np.asarray(sample_weight)):  # a time zone makes dates objects
-        if getattr(getattr(given, "dtype", None), "kind", "") in ("m", "M"):
-            raise TypeError(f"sample_weight must hold numbers; got {given.dtype}")
+    _refuse_cells(sample_weight=sample_weight)
+    if not isinstance(sample_weight, Number):  # one for all rows
+        sample_weight = ANY_NUMBERS("sample_weight", sample_weight)
     weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     with np.errstate(over="ignore"):
         total = weights.sum()

@@ -28,6 +28,7 @@ INFINITY = float("inf")
 SMALLEST = float(np.nextafter(0.0, 1.0))  # above 0
 MOST_SAMPLES = 10**6  # of weights, at once or in a prediction; chains
 MOST_STEPS = 10**9  # epochs, draws, leapfrog steps
+NO_NUMBERS = str | bytes | np.datetime64 | np.timedelta64  # of which NumPy makes numbers
 LARGEST = 2**63 - 1  # what NumPy counts with
 
 
@@ -73,7 +74,7 @@ def brief(value: Any) -> str:
         return f"the class {value.__name__}; make an object of it: {value.__name__}()"
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape} and dtype {value.dtype}"
-    text = repr(value)
+    text = repr(value).partition("\n")[0]
     return text if len(text) <= 80 else f"{text[:60]} ..., a {type(value).__name__}"
 
 
@@ -188,11 +189,19 @@ class Numbers:
         return len(shape) == len(wanted) and all(a in (None, b) for a, b in pairs)
 
 
+def holds(array: Any, kinds: Any) -> bool:
+    """Whether an array of objects holds one of these classes."""
+    objects = isinstance(array, np.ndarray) and array.dtype == object
+    return objects and any(isinstance(one, kinds) for one in array.flat)
+
+
 def _real_array(name: str, value: Any) -> NDArray[Any]:
     if np.ma.is_masked(value):
         raise ValueError(f"{name} has masked entries; remove such rows or fill them in")
     try:
         array = np.asarray("" if value is None else value)
+        if holds(array, NO_NUMBERS):
+            array = np.array("")
         if array.dtype.kind == "O" or array.dtype in (np.float16, np.longdouble):
             with np.errstate(over="ignore"):  # infinity is refused later
                 array = array.astype(np.float64)

@@ -30,6 +30,7 @@ from . import regression
 from .regression import CASES, SETTINGS, Numbers, Result
 
 LEVELS = {4.0: 41.0, 2.5: 48.0, 1.0: 59.5}  # where the loss of the report's Figures 1 to 3 ends
+FIRST = ("printed", "should-be")  # settings of a reader's first look; the others are of errata.md
 SCALED = 3 * 50  # half the width of their bands: "+/- 3*Std. Dev. (Scaled by 50)"
 
 
@@ -44,23 +45,16 @@ def run_all(
     epochs: int | None = None,
     progress: bool | None = None,
 ) -> list[Result]:
-    """Run every case in its settings; write figures, ``report.txt`` and ``numbers.json`` to `out`.
+    """Run every case as printed and corrected; write figures, ``report.txt`` and ``numbers.json``.
 
     Return the results by case as in `CASES`, as printed first. A selection, of `problem`,
-    `x_range` (0.5, 1, 2.5 or 4) and `setting`, writes files of its own, such as
+    `x_range` (0.5, 1, 2.5 or 4) and `setting` ("all" of them, or one), writes files of its own in
+    the folder `out`, such as
     ``report-problem2-printed.txt``. `rows` and `epochs` instead of the report's, for a quick look;
     `progress` as in `bbb_studies.progress.steps`.
     ValueError if nothing fits the selection.
     """
-    every = [
-        (*case, name) for case in CASES for name in SETTINGS if case[1] in SETTINGS[name].ranges
-    ]
-    asked = problem, x_range, setting
-    chosen = [one for one in every if all(a in (None, b) for a, b in zip(asked, one, strict=True))]
-    if not chosen:
-        raise ValueError(
-            f"there is no experiment with problem, range and setting {asked}; there are {every}"
-        )
+    chosen = select(problem, x_range, setting)
     out.mkdir(parents=True, exist_ok=True)
     results = []
     with steps(sum(map(regression.n_updates, chosen)), progress) as done:
@@ -88,6 +82,30 @@ def run_all(
     write_json(out / f"numbers{part}.json", numbers)
     (out / f"report{part}.txt").write_text(summarise(results) + "\n", encoding="utf-8")
     return results
+
+
+def select(
+    problem: int | None, x_range: float | None, setting: str | None
+) -> list[tuple[int, float, str]]:
+    """Return problem, range and setting of the experiments that fit; None fits any.
+
+    Without a `setting` those of `FIRST`. ValueError if nothing fits.
+    """
+    settings = {"": FIRST, "all": tuple(SETTINGS)}.get(setting or "", (setting,))
+    every = [
+        (*case, name) for case in CASES for name in SETTINGS if case[1] in SETTINGS[name].ranges
+    ]
+    chosen = [
+        (number, width, name)
+        for number, width, name in every
+        if problem in (None, number) and x_range in (None, width) and name in settings
+    ]
+    if not chosen:
+        selection = problem, x_range, setting
+        raise ValueError(
+            f"there is no experiment with problem, range and setting {selection}; there are {every}"
+        )
+    return chosen
 
 
 def band(path: Path) -> str:

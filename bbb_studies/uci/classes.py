@@ -13,6 +13,7 @@ import pandas as pd
 
 from bbb_numpy import BayesianMLPClassifier
 from bbb_numpy.cli.rivals import Score, of_model, of_rival, rivals, scores
+from bbb_numpy.cli.tables import csv_text
 from bbb_numpy.learners.inference import Sampling, inferences, sampled
 from bbb_numpy.numeric.files import write_text
 from bbb_numpy.numeric.reading import read_arrays
@@ -110,7 +111,7 @@ def write(out: Path, records: Iterable[Record], command: str) -> str:
         return "no trial has succeeded"
     trials = pd.json_normalize(done).rename(columns=lambda name: name.removeprefix("metrics."))
     trials = trials[["method", "split", *METRICS, "seconds.wall"]]
-    write_text(out / "trials.csv", trials.to_csv(index=False, lineterminator="\n"))
+    write_text(out / "trials.csv", csv_text(trials))
     for method, own in trials.groupby("method", sort=False):
         means = [str(Score(own[one].mean(), own[one].sem())) for one in METRICS]
         rows.append([method, *means, str(len(own)), f"{own['seconds.wall'].mean():.1f}"])

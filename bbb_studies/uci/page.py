@@ -15,6 +15,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
+from bbb_numpy.cli.tables import csv_text
 from bbb_numpy.numeric.files import naming, write_text
 
 from . import hierarchy, pictures, tables, verdicts
@@ -134,7 +135,7 @@ def _write_files(out: Path, rows: Sequence[Record], text: str) -> pd.DataFrame:
     table = tables.frame(rows)
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / "table.md", text)
-    write_text(out / "trials.csv", table[tables.ORDER].to_csv(index=False, lineterminator="\n"))
+    write_text(out / "trials.csv", csv_text(table[tables.ORDER]))
     if tables.succeeded(rows):
         _save(out, rows, pictures.scores, pictures.calibration, pictures.pit)
     return table

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import sys
 
 import numpy as np
 import pandas as pd
@@ -241,3 +242,12 @@ def test_an_interval_adds_its_ends_and_class_weights_reach_the_model(run, tmp_pa
     options = ("--class-weight", "balanced", *SHORT)
     run("fit", flowers(tmp_path), "--target", "kind", *options)
     assert load("model.npz").class_weight == "balanced"
+
+
+def test_without_arviz_fit_says_how_to_measure_r_hat(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    data = written(tmp_path / "d.csv", "a,y\n1,1\n2,2\n3,3\n4,5\n")
+    short = ("--start", "prior", "--draws", 8, "--warm-up", 5, "--chains", 2)
+    out, _ = run("fit", data, "--target", "y", "--inference", "hmc", *short)
+    assert "R-hat of means     not measured: " in out
+    assert "pip install 'bbb-numpy[diagnostics]'" in out

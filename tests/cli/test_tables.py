@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbb_numpy.cli.tables import TableError, numbers, read_csv
+from bbb_numpy.cli.tables import TableError, csv_text, numbers, read_csv
 
 
 @pytest.fixture
@@ -35,6 +35,25 @@ def test_a_dash_reads_standard_input(monkeypatch):
     packed = io.TextIOWrapper(io.BytesIO(gzip.compress(b"a;b\n1,5;2\n")))
     monkeypatch.setattr(sys, "stdin", packed)
     assert read_csv("-").to_numpy().tolist() == [["1,5", "2"]]
+
+
+def test_without_standard_input_a_dash_is_refused(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(TableError, match="standard input is not there; name a file"):
+        read_csv("-")
+
+
+FORMULAS = ["=1+1", "=cmd|' /C calc'!A0", "+SUM(1)", "-2+3", "@SUM(1)", " =1", "\t1", "-", "=-5"]
+TEXTS = ["a=b", "-5", "+49 123", "-1,234.5e-3", "-1.234,5 %".replace(" ", ""), "3-4", "", "'=1"]
+
+
+def test_no_cell_and_no_name_that_is_written_is_a_formula_and_signed_numbers_stay():
+    written = csv_text(pd.DataFrame({"=name": FORMULAS + TEXTS, "n": range(17), "x": -1.5}))
+    found = pd.read_csv(io.StringIO(written), dtype=str, keep_default_na=False)
+    assert list(found.columns) == ["'=name", "n", "x"]
+    assert found["'=name"].tolist() == [f"'{cell}" for cell in FORMULAS] + TEXTS
+    assert found["n"].tolist() == list(map(str, range(17)))
+    assert set(found["x"]) == {"-1.5"}
 
 
 ENCODINGS = {

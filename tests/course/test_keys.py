@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from bbb_course.judging import (
     PATHS,
     Rounding,
     _agree,
+    _in_common,
     _places,
     _right_numbers,
     agrees,
@@ -426,6 +428,54 @@ def test_a_table_of_all_arguments_that_one_can_know_is_not_right():
     assert right_in_floats(exercise, recorded)
     assert judge("softplus", looked_up).verdict == "right"  # by seeds that are known
     assert not right_in_floats(exercise, looked_up)
+
+
+def difference_quotient(w, prior):
+    def value(w):
+        return right("gaussian_prior", w, prior)[0]
+
+    steps = 1e-6 * np.eye(len(w))
+    slopes = [(value(w + step) - value(w)) / 1e-6 for step in steps]
+    return value(w), np.array(slopes)
+
+
+def shrunk(factor, *arguments):
+    value, d_w = right("gaussian_prior", *arguments)
+    return value, factor * d_w
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "says"),
+    [
+        ("gaussian_prior", partial(shrunk, 0.97), "it is 0.97 times what is right, everywhere"),
+        ("gaussian_prior", partial(shrunk, 0.0), "it is 0 everywhere"),
+        ("gaussian_prior", difference_quotient, r"its first \d digits are right: is there"),
+        (
+            "softplus", lambda rho: right("softplus", rho).astype(np.float32),
+            r"its first [78] digits are right: is there a float32",
+        ),
+    ],
+)  # fmt: skip
+def test_a_mistake_without_a_name_is_told_what_its_numbers_have_in_common(name, answer, says):
+    verdict = judge(name, answer)
+    ((block, finding),) = verdict.findings
+    assert re.match(says, finding), verdict
+    assert list(verdict.cases) == [block]
+
+
+def test_nothing_is_said_of_numbers_that_have_nothing_in_common():
+    answers = {
+        "a factor that depends on the number of weights": lambda rho: softplus(rho) / len(rho),
+        "a sum": lambda rho: softplus(rho) + 0.1,
+        "another function": lambda rho: softplus(rho) + 0.1 * np.sin(rho),
+        "nan": lambda rho: softplus(rho) * np.nan,
+        "a floor, which the usual numbers do not meet": lambda rho: (
+            softplus(rho) + (rho < -9) / 1e9
+        ),
+    }
+    softplus = FORMULAS["softplus"].right
+    for what, answer in answers.items():
+        assert _in_common(FORMULAS["softplus"], answer, 0) == "", what
 
 
 def nan_at_simple_numbers(rho):

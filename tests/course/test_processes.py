@@ -144,7 +144,6 @@ def test_a_program_inherits_three_descriptors_and_no_more():
     "text",
     [
         CHILD.format("env={}") + FOR_EVER,
-        CHILD.format("env={}"),  # ends before its child
         "import os; os.kill(os.getppid(), 9)\n" + CHILD.format("env=None") + FOR_EVER,
         ORPHAN + FOR_EVER,
         "import os; os.kill(os.getppid(), 9)\n" + ORPHAN,
@@ -169,6 +168,16 @@ ESCAPED = (
     "    os._exit(0)\n"
     "os.wait()\n"
 )
+
+
+@LINUX
+def test_what_it_left_behind_ends_when_it_has_ended():
+    """Its parent is the guard then: it has neither the session nor the mark of the program."""
+    with program(CHILD.format("env={}, stdout=subprocess.DEVNULL")) as process:
+        pid = int(process.receive())
+        with pytest.raises(Ended):
+            process.receive()
+        assert has_ended_soon(pid)
 
 
 @LINUX

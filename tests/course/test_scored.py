@@ -67,6 +67,17 @@ def test_a_check_that_raises_is_told_on_the_first_of_the_table():
     assert headline.endswith(f"(on {kernels()[0].what})")
 
 
+def test_what_a_check_prints_last_is_of_the_program_on_which_it_raises(capsys):
+    (seven,) = (one for one in kernels() if one.right and len(one.arguments[1]) == 7)
+
+    def check_a_sampler(kernel, p):
+        print(len(p))
+        return 1 / (len(p) - 7) != 0
+
+    assert judge("check_a_sampler", check_a_sampler).headline.endswith(f"(on {seven.what})")
+    assert capsys.readouterr().out.split()[-1] == "7"
+
+
 def test_the_right_kernels_leave_p_and_the_wrong_ones_are_wrong():
     for what, right, (kernel, p) in kernels():
         far = np.linalg.matrix_power(kernel, 100_000)

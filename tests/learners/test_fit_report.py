@@ -1,6 +1,7 @@
 """fit_report: a fit that has failed says so, and what to do; one that has not is silent."""
 
 import re
+import sys
 import warnings
 from dataclasses import replace
 from math import isnan, nan
@@ -173,6 +174,44 @@ def test_a_fit_that_follows_the_advice_passes(name):
     [message] = said(regressor(**params), *rows)
     assert advice in message.split("Likely cause: ")[1]
     assert said(regressor(**params | changes), *(more or rows)) == []
+
+
+TAILS = np.sin(X[:, 0]) + 0.3 * np.random.default_rng(3).standard_t(2, ROWS)
+GIVEN = {"student-t": "student-t-learned", GaussianLikelihood(0.1): "gaussian-learned"}
+
+
+@pytest.mark.parametrize("given", GIVEN)
+def test_noise_that_is_given_too_small_is_seen_by_its_intervals(given):
+    """Its intervals hold few of the rows that it was trained on; learned noise holds enough."""
+    model = regressor(likelihood=given, epochs=300)
+    [message] = said(model, X, TAILS)
+    low, high = model.predict_interval(X, 0.9).T
+    share = np.mean((low <= TAILS) & (high >= TAILS))
+    assert model.fit_report_.held == pytest.approx(share, abs=2 / ROWS)
+    assert share < 0.7
+    assert f"the 90 % intervals hold {100 * model.fit_report_.held:.0f} % of the train" in message
+    assert f"learn it, as likelihood='{GIVEN[given]}'" in message
+    learned = regressor(likelihood=GIVEN[given])
+    assert said(learned, X, TAILS) == []
+    low, high = learned.predict_interval(X, 0.9).T
+    assert np.mean((low <= TAILS) & (high >= TAILS)) > 0.85
+
+
+def test_noise_that_is_given_rightly_is_silent():
+    model = regressor(likelihood=GaussianLikelihood(0.5))
+    assert said(model, X, Y) == []
+    assert model.fit_report_.held > 0.85
+    assert isnan(regressor(epochs=400).fit(X, Y).fit_report_.held)  # learned: not looked at
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_without_arviz_the_report_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    model = regressor(inference=Sampling("hmc", chains=2, draws=8, warm_up=5, start="prior"))
+    report = model.fit(X, Y).fit_report_
+    assert isnan(report.r_hat)
+    assert "r_hat       not measured: R-hat, effective" in str(report)
+    assert "pip install 'bbb-numpy[diagnostics]'" in str(report)
 
 
 @pytest.mark.parametrize("epochs", [2, 5, 30])
@@ -483,6 +522,9 @@ GOOD = FitReport(
         ({"prior_end": 2.0, "kl": 0.5}, None),  # wider than at the start
         ({"prior_start": nan, "prior_end": nan, "kl": 0.0}, None),  # it learns nothing
         ({"rows": 1}, "there is one row"),
+        ({"held": 0.79}, "the 90 % intervals hold 79 % of the training rows"),
+        ({"held": 0.81}, None),
+        ({"held": 0.79, "rows": 60}, None),  # by chance
     ],
 )
 def test_each_finding_has_a_threshold_of_its_own(measured, finding):

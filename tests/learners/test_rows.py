@@ -11,6 +11,8 @@ from bbb_numpy.learners.rows import MOST_AXES, check_pair, prepared, principal_a
 from bbb_numpy.training.recipe import Rows
 
 NAN, INF = float("nan"), float("inf")
+FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]})
+DAYS = pd.date_range("2020-01-01", periods=2)
 
 
 def numbers(x, y):
@@ -51,6 +53,15 @@ def test_numbers_in_any_container_become_float64(x):
         ([[1.0 + 2.0j, 0.0]], "Complex data not supported"),
         (np.array([["2020-01-01", "2020-01-02"]], "datetime64[D]"), "must hold numbers; got date"),
         (np.array([[1, 2]], "timedelta64[D]"), "must hold numbers; got timedelta"),
+        ([[1.0, np.datetime64("2020")]], "must hold numbers; some are dates or spans of time"),
+        (np.array([[1.0, np.timedelta64(1)]], object), "must hold numbers; some are dates"),
+        (FRAME.assign(when=DAYS), r"column 'when' holds datetime64.*fit .* --dates when$"),
+        (FRAME.assign(when=DAYS.tz_localize("UTC")), "'when' holds datetime64.*UTC.*--dates when"),
+        (FRAME.assign(when=DAYS.to_period("D")), "'when' holds period.D.*--dates when"),
+        (FRAME.assign(when=[*DAYS.date]), "'when' holds object, .*date.2020, 1, 1.*--dates when"),
+        (FRAME.assign(when=DAYS - DAYS[0]), "column 'when' holds timedelta64"),
+        (FRAME.assign(kind=["1", "b"]), "column 'kind' holds .*, such as 'b': encode"),
+        (FRAME.assign(kind=pd.Categorical(["a", "b"])), "'kind' holds category, such as 'a': enc"),
         (coo_array(np.eye(2)), "[Ss]parse|must hold numbers"),
         (np.ma.array([[1.0, 2.0]], mask=[[False, True]]), r"masked entries, the first at \[0, 1\]"),
         (np.zeros((0, 2)), "0 sample"),
@@ -128,6 +139,17 @@ def test_every_row_keeps_its_own_weight_when_rows_are_held_out_at_random(held_ou
         assert (rows.y[:, 0] == 10 * rows.sample_weight).all()
     both = np.concatenate([rows.sample_weight for rows in parts])
     assert sorted(both) == weights.tolist()
+
+
+@pytest.mark.parametrize(
+    ("fraction", "rows"), [(0.0, 0), (0.01, 1), (0.1, 2), (0.25, 3), (0.9, 11)]
+)
+def test_a_share_of_the_rows_is_held_out_and_a_part_of_a_row_counts_as_one(fraction, rows):
+    x = np.arange(12.0)[:, None]
+    rng = np.random.default_rng(0)
+    data = prepared(Rows(x, x, None), fraction, rng, False, False, np.float64)
+    assert len(data.training.x) == 12 - rows
+    assert (0 if data.held_out is None else len(data.held_out.x)) == rows
 
 
 def collinear(rows=60, spread=0.01):

@@ -193,12 +193,14 @@ DAYS = np.arange("2024-01-01", "2024-02-10", dtype="M8[D]")
         (np.full(ROWS, np.inf), "sample_weight contains infinity"),
         (np.zeros(ROWS), "[Ss]ample.weight"),
         (np.full(ROWS, 1e308), "sample_weight sums to inf"),
-        (["a"] * ROWS, "could not convert"),
+        (["a"] * ROWS, "sample_weight must be an array of real numbers"),
+        (["1"] * ROWS, "sample_weight must be an array of real numbers"),
+        (np.array(["1"] * ROWS, object), "sample_weight must be an array of real numbers"),
         (np.ma.masked_equal(np.arange(ROWS), 3), "sample_weight has masked entries"),
-        (DAYS, "sample_weight must hold numbers"),
-        (DAYS - DAYS[0], "sample_weight must hold numbers"),
-        (list(DAYS), "sample_weight must hold numbers"),
-        (pd.Series(DAYS).dt.tz_localize("UTC"), "sample_weight must hold numbers"),
+        (DAYS, "sample_weight must be an array of real numbers"),
+        (DAYS - DAYS[0], "sample_weight must be an array of real numbers"),
+        (list(DAYS), "sample_weight must be an array of real numbers"),
+        (pd.Series(DAYS).dt.tz_localize("UTC"), "sample_weight must be an array of real numbers"),
     ],
 )
 def test_what_cannot_be_a_weight_is_refused_by_name_and_changes_nothing(weights, message):
@@ -236,6 +238,15 @@ def test_the_weight_of_a_class_is_that_of_its_rows(given):
     if given != "balanced":
         both = classifier(class_weight=given).fit(x, y, sample_weight=v)
         assert np.array_equal(both.theta_, classifier().fit(x, y, v * rows).theta_)
+
+
+def test_balanced_classes_that_occur_share_the_weight_of_the_rows_equally():
+    x, y = data("class")
+    occurs = y != "perhaps"
+    balanced = classifier(class_weight="balanced").fit(x, y, sample_weight=occurs * 1.0)
+    share = occurs.sum() / 2 / np.array([(y == one).sum() for one in ("no", "yes")])
+    by_hand = classifier().fit(x, y, sample_weight=occurs * np.where(y == "no", *share))
+    assert np.allclose(balanced.theta_, by_hand.theta_, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from bbb_numpy.learners.inference import inferences  # noqa: E402
 from bbb_numpy.registry import FAMILIES  # noqa: E402
 
 WIDTH = 100
+NOTE = r"(?: \((?:[^()]|\([^()]*\))*\))?"  # in parentheses, behind a name
 NAMES = {family: tuple(entries.named) for family, entries in FAMILIES.items()}
 ROWS = {  # of the table of parts
     **{name: NAMES[name] for name in ("prior", "likelihood", "activation", "optimizer")},
@@ -35,9 +36,12 @@ def with_parts(text):
         listed = re.findall(r"`([\w-]+)`", row)
         new = row
         for name in set(listed) - set(names):
-            new = re.sub(rf", `{name}`|`{name}`, ", "", new, count=1)
-        missing = "".join(f", `{name}`" for name in names if name not in listed)
-        text = text.replace(row, new.removesuffix(" |") + missing + " |")
+            new, removed = re.subn(rf"`{name}`{NOTE}, ", "", new, count=1)
+            new = new if removed else re.sub(rf"[,;]? `{name}`{NOTE}", "", new, count=1)
+        head, kept = new.removesuffix("|").rsplit("|", 1)
+        missing = [f"`{name}`" for name in names if name not in listed]
+        cells = ", ".join([*filter(None, [kept.strip()]), *missing])
+        text = text.replace(row, f"{head}| {cells} |")
     return text
 
 

@@ -154,7 +154,7 @@ def test_the_command_prints_the_spring_first_then_the_opening_and_writes_files(
         for text in ("A first fit", f"picture: {tmp_path / 'band.png'}", "Bayes by Backprop on")
     )
     assert 0 == spring < picture < opening < brief.index("--details")
-    assert printed.err.startswith("the experiments of the report take half a minute\n")
+    assert printed.err.startswith("the experiments of the report take about 20 seconds\n")
     assert printed.err.endswith("100 % after 0:00\n") or whole
     pictures = {f"epistemic-{part}.png", f"{part}.png", "band.png"}
     written = {f"report-{part}.txt", f"numbers-{part}.json"}
@@ -193,6 +193,14 @@ def test_each_claim_of_section_8_is_judged_by_its_numbers(results, ends, wider, 
         sentence = re.search(rf"'{claim}.*?: (holds|DOES NOT HOLD)\.", text)
         assert sentence is not None
         assert (sentence[1] == "holds") == bool(true)
+
+
+def test_a_first_look_is_at_the_text_and_its_correction_and_all_is_everything():
+    assert {setting for *_, setting in report.select(None, None, None)} == set(report.FIRST)
+    assert len(report.select(None, None, None)) == 2 * len(CASES)
+    every = report.select(None, None, "all")
+    assert len(every) == len(set(every)) == sum(len(how.ranges) for how in SETTINGS.values())
+    assert report.select(2, 4.0, "literal") == [(2, 4.0, "literal")]
 
 
 def test_what_is_no_experiment_is_refused_and_the_known_are_named(tmp_path):
