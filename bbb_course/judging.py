@@ -2,7 +2,8 @@
 
 Every sentence about a mistake is proved: the answer's block *is* that of the right answer with that
 mistake in it, for all numbers on the path of the cases (D44). An answer that cannot be traced is
-compared in floats, and so are those of exercises with whole numbers only.
+compared in floats, and so are those of exercises with whole numbers only. What the numbers of
+a mistake without a name have in common is measured.
 """
 
 from __future__ import annotations
