@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from bbb_numpy.numeric.processes import deaf, end_with
+from bbb_numpy.numeric.processes import end_with, starting_processes
 
 __all__ = ["in_processes"]
 
@@ -25,7 +25,7 @@ def in_processes(
     from joblib import Parallel, delayed  # the extra `learners`
 
     begin = {"initializer": _begin, "initargs": (os.getpid(),)} if jobs != 1 else {}
-    with deaf():
+    with starting_processes():
         found = Parallel(n_jobs=jobs, return_as="generator", **begin)(
             delayed(function)(*one) for one in arguments
         )

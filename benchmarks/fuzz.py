@@ -1,12 +1,14 @@
-"""Try what nobody should type: hostile calls, damaged files, kills and Ctrl-Cs.
+"""Try what nobody should type: hostile calls, settings and proofs, damaged files, kills, Ctrl-Cs.
 
     python -m benchmarks.fuzz                            # all of it, some minutes
     python -m benchmarks.fuzz --only calls --examples 20000 --seed 7
 
 A hostile argument may be refused, by an error of the kinds that are documented. A defect is any
 other exception (Hypothesis prints the shortest call), a hang, a crash, a warning of NumPy's out of
-the package, a learner that a failed call has changed; of a file, that it is read as what it is not;
-of a killed process, that anything finished is lost. Any defect makes the exit status 1.
+the package, a learner that a failed call has changed; of a setting in another type, that a part
+stores or computes something else; of a proof, that anything in the process is another object
+afterwards; of a file, that it is read as what it is not; of a killed process, that anything
+finished is lost. Any defect makes the exit status 1.
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ from sklearn.exceptions import ConvergenceWarning
 import bbb_numpy
 import bbb_numpy.evaluation
 from bbb_numpy.cli.main import main as command
+from benchmarks.fuzz_proofs import Program, programs, proved
+from benchmarks.fuzz_settings import Setting, checked, settings_given
 
 SECONDS = 30  # that one call may take
 REFUSALS = (
@@ -48,6 +52,7 @@ REFUSALS = (
 # Names of which calls are made
 START = """
 import copy
+from decimal import Decimal
 from fractions import Fraction
 import numpy as np, pandas as pd
 from scipy import sparse
@@ -322,8 +327,21 @@ def interrupt(rng: np.random.Generator) -> None:
         bbb_numpy.load("model.npz")
 
 
+def set_to(setting: Setting) -> str:
+    """Give a part a number of another type: refused, or the same as by a float or an int."""
+    with limited():
+        return checked(setting, names())
+
+
+def asked(program: Program) -> str:
+    """Ask for a proof of a hostile function: the process is afterwards as it was."""
+    with limited():
+        return proved(program)
+
+
 STRATEGIES: dict[str, tuple[Callable[[], Any], Callable[[Any], str], int]] = {
     "calls": (calls, call, 1), "models": (files, read, 4), "tables": (tables, fitted, 20),
+    "settings": (settings_given, set_to, 1), "proofs": (programs, asked, 4),
 }  # fmt: skip
 LOOPS = {"kills": kill, "interrupts": interrupt}
 

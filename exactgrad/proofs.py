@@ -44,7 +44,7 @@ from .fields.digits import DIGITS, Digits, NoDigits, context
 from .fields.finite import TINY, Field, Prime
 from .structures import Tree, Unlike, checked_arguments, copied, leaves
 from .trace.arrays import KINK, Exact, lift
-from .trace.copies import Copies
+from .trace.copies import Copies, in_own_context
 from .verdict.data import FIXED, Data, bound, exact, kinds, masked, names_of, told
 from .verdict.errors import (
     NOWHERE,
@@ -162,6 +162,7 @@ class Proof:
         )
 
 
+@in_own_context
 def prove(
     value_and_grad: ValueAndGrad,
     theta: Array,
@@ -389,6 +390,7 @@ def _differing(asked: Asked, theta: Array, kind: Field) -> str:
 # --- values
 
 
+@in_own_context
 def prove_same(
     first: Callable[..., Any],
     second: Callable[..., Any],

@@ -262,7 +262,7 @@ def asked_as_gradient(
         theta, ask = np.zeros(1), partial(ask, blocks=None, coordinate=None)
     elif rows is None:
         raise ValueError(f"f must return one array for a {shape}; got {[*of.shapes]}")
-    with suppress(TypeError, ValueError):  # a function in C has no names
+    with suppress(Exception):  # a function in C has no names, and an object may raise
         program.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]
     answer, size = ask(program, theta, *more, draw(of.size)), of.size
     if answer or shape == "vjp" or count > MANY:

@@ -126,7 +126,8 @@ def in_threads(jobs):
             n_workers=jobs,
             threads_per_worker=1,
             processes=False,
-            dashboard_address=":0",
+            dashboard_address="127.0.0.1:0",  # and nothing else listens to other machines
+            worker_dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
             memory_limit=0,
         ) as here,

@@ -42,7 +42,11 @@ def check_folder(path: str) -> Path:
     there = next(one for one in (place, *place.parents) if one.exists())
     if not path or not there.is_dir():
         raise ValueError(f"{path or repr(path)} cannot be written to: name a folder with --out")
-    check_writable(there / "trial")
+    try:
+        check_writable(there / "trial")
+    except OSError as error:
+        error.filename = path
+        raise
     return Path(path)
 
 

@@ -119,7 +119,8 @@ def read_problem(args: argparse.Namespace) -> Problem:
     for name in (target, *(args.inputs or []), *args.leave_out, *args.categories, *args.dates):
         pick(table, name)
     names = args.inputs or [name for name in table.columns if name != target]
-    names = [name for name in dict.fromkeys(names) if name not in args.leave_out]
+    left_out = set(args.leave_out)
+    names = [name for name in dict.fromkeys(names) if name not in left_out]
     if target in names:
         raise TableError(f"the target {target!r} cannot be one of the inputs")
     if not names:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -152,7 +153,11 @@ def together(calls: Iterable[Callable[[], Any]]) -> list[Any]:
 
 def pick(frame: DataFrame, name: str) -> Series:
     """Return a column, or raise ValueError that names one like it and some of the others."""
-    names = [str(one) for one in frame.columns]
+    with suppress(KeyError):
+        place = frame.columns.get_loc(name)  # by a hash: a list of all names takes their square
+        if isinstance(place, int):
+            return frame.iloc[:, place]
+    names = [str(one) for one in frame.columns]  # labels that are no text, or occur twice
     if name not in names:
         near = get_close_matches(name, names, 1) or [n for n in names if n.lower() == name.lower()]
         hint = f"did you mean {shown(near[0])}? It has" if near else "it has"

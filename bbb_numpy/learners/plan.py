@@ -275,8 +275,11 @@ def stands_for(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
 
 def check_plan(learner: Any) -> Plan:
     """Check all constructor arguments of a learner, and return what they stand for."""
-    learner._validate_params()  # by its `_parameter_constraints`
     params = learner.get_params(deep=False)
+    for name, value in params.items():
+        if isinstance(value, np.timedelta64):  # which is one of NumPy's whole numbers
+            raise TypeError(f"{name} must be no span of time; got {value!r}: give a plain number")
+    learner._validate_params()  # by its `_parameter_constraints`
     parts = stands_for(params, learner.defaults)
     parts["dtype"] = DTYPE("dtype", params["dtype"])
     for name, rule in COUNTS.items():  # products of NumPy's small integers would overflow

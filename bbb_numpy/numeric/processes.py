@@ -5,24 +5,36 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from multiprocessing import resource_tracker
 from threading import Thread
 
-__all__ = ["deaf", "end_with"]
+__all__ = ["end_with", "starting_processes"]
 
 POLL_INTERVAL_S = 0.5
 
 
 @contextmanager
-def deaf() -> Iterator[None]:
+def starting_processes() -> Iterator[None]:
     """Let processes that start here not hear Ctrl-C, which a terminal sends to all of them.
 
     They, and the threads that start here and others in their place, inherit the mask of this
-    thread.
+    thread. Where there is no standard output or error, as under ``pythonw``, joblib flushes it.
     """
+    with ExitStack() as stack:
+        for name, redirect in (("stdout", redirect_stdout), ("stderr", redirect_stderr)):
+            if getattr(sys, name) is None:
+                nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+                stack.enter_context(redirect(nowhere))
+        stack.enter_context(_masked())
+        yield
+
+
+@contextmanager
+def _masked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return

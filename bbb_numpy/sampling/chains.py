@@ -20,7 +20,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ..numeric.layout import Array
-from ..numeric.processes import deaf, end_with
+from ..numeric.processes import end_with, starting_processes
 from ..numeric.threads import one_blas_thread
 from .mcmc import Info, Kernel, Target
 
@@ -172,7 +172,9 @@ def processes(count: int) -> Iterator[Callable[..., Iterable[Run]]]:
     executor = _executor(count)
 
     def each(function: Callable[..., Run], *arguments: Iterable[Any]) -> Iterable[Run]:
-        with deaf():  # the first call starts all processes, a later one those that have ended
+        with (
+            starting_processes()
+        ):  # the first call starts all processes, a later one those that have ended
             futures = [executor.submit(function, *given) for given in zip(*arguments, strict=True)]
         return (future.result() for future in futures)
 

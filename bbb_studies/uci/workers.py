@@ -19,7 +19,7 @@ import threadpoolctl  # noqa: F401  numeric.threads does nothing without it
 from distributed import Client, Future, LocalCluster, Worker, WorkerPlugin, wait
 from distributed.utils import silence_logging_cmgr
 
-from bbb_numpy.numeric.processes import deaf
+from bbb_numpy.numeric.processes import starting_processes
 from bbb_numpy.progress import tqdm
 from bbb_studies.threads import ONE_THREAD
 
@@ -56,7 +56,7 @@ def local(jobs: int | None = None) -> Iterator[Client]:
     Nothing of them can be reached from another machine.
     """
     with dask.config.set(LOCAL), _interrupts_put_off() as heard, ExitStack() as stack:
-        with deaf():
+        with starting_processes():
             here = stack.enter_context(
                 LocalCluster(
                     n_workers=jobs,

@@ -16,7 +16,6 @@ right elsewhere is right; then it is the line that has called it.
 
 from __future__ import annotations
 
-import gc
 import linecache
 import re
 import sys
@@ -30,9 +29,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..fields.finite import Prime
+from ..fields.finite import Field, Prime
 from ..structures import copied
 from ..trace.arrays import Exact
+from ..trace.copies import Copies, Names, in_own_context
+from ..trace.makers import FIELD
 from ..verdict.errors import Wrong
 from ..verdict.runs import Asked, run
 from .words import in_words
@@ -102,25 +103,23 @@ def _inside(values: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any,
 class Watch:
     """Looks whenever a line of a function of the user's, or of those that it calls, has run."""
 
-    def __init__(self, look: Callable[[FrameType, int, dict[str, Any]], None]) -> None:
-        self.look, self.first, self.end = look, True, ("", 0)  # the line at which it returns
+    def __init__(
+        self, field: Field, look: Callable[[FrameType, int, dict[str, Any]], None]
+    ) -> None:
+        self.field, self.look = field, look
+        self.first, self.end = True, ("", 0)  # the line at which it returns
         self.text = False  # whether the function is one of a text
-
-    def __enter__(self) -> Watch:
-        self.before, self.collects = sys.gettrace(), gc.isenabled()
-        gc.disable()  # what listens to it would be followed, in one run and not in the next
-        sys.settrace(self.called)
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        sys.settrace(self.before)
-        if self.collects:
-            gc.enable()
+        self.before = sys.gettrace()
 
     def called(self, frame: FrameType, event: str, _: Any) -> Any:
-        """Follow a function, unless it is NumPy's, Python's or ours."""
+        """Follow a function, unless it is NumPy's, Python's or ours, or not of this call."""
+        if FIELD.get() is not self.field:  # an interrupt has left it
+            sys.settrace(self.before)
+            return None
         file = frame.f_code.co_filename
         self.text = file == GENERATED if self.first else self.text
+        if type(frame.f_globals) is not Names:  # no copy: what listens to the garbage collector
+            return None
         if file.startswith(OTHERS) or (file == GENERATED and not self.text):
             return None
         line, first, self.first = frame.f_lineno, self.first, False
@@ -220,8 +219,8 @@ class Search:
                     if new:
                         self.results.append(one._replace(brought=brought or part is not fresh))
 
-        with Watch(look) as watch:
-            found = run(self.asked, self.theta, self.field, along)
+        watch = Watch(self.field, look)
+        found = run(self.asked, self.theta, self.field, along, watch.called)
         self.end, self.events = watch.end, event
         return not found.excess()[0].any()
 
@@ -284,8 +283,7 @@ class Search:
                 if see:
                     see(k, at, b[:, : len(lanes)])
 
-        with Watch(look):
-            found = run(self.asked, self.theta, field, still)
+        found = run(self.asked, self.theta, field, still, Watch(field, look).called)
         if event != self.events:
             raise ValueError("two runs of the same function are different")
         return found.value.b[0, : len(lanes)], found.grad.b.T[: len(lanes)] != 0
@@ -430,9 +428,11 @@ def explanation(
     asked: Asked, theta: Array, errors: Callable[[], tuple[Wrong, ...]]
 ) -> Callable[[], list[str]]:
     """Return what says why a gradient is refuted; it is found out when it is called first."""
-    asked, theta = asked._replace(arguments=copied(asked.arguments)), theta.copy()
+    arguments = copied(asked.arguments)
+    asked, theta = asked._replace(arguments=arguments, copies=Copies()), theta.copy()
 
     @cache
+    @in_own_context
     def explained() -> list[str]:
         if theta.size > SMALL:
             return []

@@ -440,7 +440,7 @@ def _apart(x: Exact, y: Exact) -> None:
         raise Untraceable("a number that is nan in floats is compared, so no path is right")
     if x.field.digits and ((x.a != x.a).any() or (y.a != y.a).any()):
         raise Untraceable("a number that is divided by 0 is compared, so no path is right")
-    tie = (x.v == y.v) & np.isfinite(x.v)
+    tie = x.v == y.v  # also of numbers that are beyond all floats
     if tie.any() and not x.field.digits and (tie & (x.a != y.a).any(axis=-1)).any():
         raise Untraceable(KINK if x.moves or y.moves else DATA)
 
@@ -584,9 +584,11 @@ def diagonal(x: Exact, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Exact
     return x.viewed(lambda part, _: np.moveaxis(part.diagonal(offset, *axes), -1, last))
 
 
-def _windows(x: Exact, window_shape: Any, axis: Any = None, **kwargs: Any) -> Exact:
+def _windows(
+    x: Exact, window_shape: Any, axis: Any = None, subok: bool = False, writeable: bool = False
+) -> Exact:
     def view(part: Array, rest: tuple[int, ...]) -> Array:
-        found = np.lib.stride_tricks.sliding_window_view(part, window_shape, axes, **kwargs)
+        found = np.lib.stride_tricks.sliding_window_view(part, window_shape, axes)
         more = range(found.ndim - part.ndim)
         return np.moveaxis(found, [k - len(more) for k in more], [k + x.ndim for k in more])
 
@@ -597,12 +599,16 @@ def _windows(x: Exact, window_shape: Any, axis: Any = None, **kwargs: Any) -> Ex
 def as_strided(
     x: Exact, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True
 ) -> Exact:
-    """Return a view with other strides; refuse one that leaves the array.
+    """Return a view with other strides; refuse one that leaves the array, or writing where it laps.
 
     Residues lie in memory as their floats do: each stride is the same multiple of that of a float.
     """
+    # which of two numbers is in memory that both are written into depends on how arrays lie
     shape = x.shape if shape is None else tuple(map(operator.index, shape))
     strides = x.strides if strides is None else tuple(map(operator.index, strides))
+    apart, span = writeable, x.itemsize
+    for step, n in sorted((abs(step), n) for step, n in zip(strides, shape, strict=True) if n > 1):
+        apart, span = apart and step >= span, span + step * (n - 1)
 
     def view(part: Array, rest: tuple[int, ...]) -> Array:
         pairs = zip(part.strides, x.v.strides, x.shape, strict=False)
@@ -611,7 +617,7 @@ def as_strided(
         if any(theirs != size * own for theirs, own in steps):
             raise Untraceable("as_strided of a result in columns: np.ascontiguousarray comes first")
         further = tuple(size * step for step in strides) + part.strides[x.ndim :]
-        return np.lib.stride_tricks.as_strided(part, shape + rest, further, writeable=writeable)
+        return np.lib.stride_tricks.as_strided(part, shape + rest, further, writeable=apart)
 
     low, high = np.lib.array_utils.byte_bounds(x.v)
     start, end = np.lib.array_utils.byte_bounds(view(x.v, ()))

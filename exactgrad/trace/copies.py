@@ -41,7 +41,7 @@ from types import (
     NoneType,
     SimpleNamespace,
 )
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
@@ -50,8 +50,10 @@ from ..fields.finite import Field
 from .arrays import Exact
 from .makers import FIELD, STAND_INS, Vectorize, of_scipy
 
-__all__ = ["Copies"]
+__all__ = ["Copies", "Names", "in_own_context"]
 
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
 COPIES: ContextVar[Copies | None] = ContextVar("copies", default=None)  # of the present call
 SHELLS: WeakKeyDictionary[type, tuple[type, dict[str, type], dict[str, type]]] = WeakKeyDictionary()
 OWN = __name__.rpartition(".trace.")[0]
@@ -64,6 +66,21 @@ BASES = (tuple, list, dict, threading.local)  # in C, of which objects can be co
 READ_BY_TEXT = {"eval", "exec", "globals", "vars", "locals"}
 OF_MODULES = ("__name__", "__file__", "__package__", "__spec__", "__loader__", "__doc__")
 OF_CLASSES = {"__dict__", "__weakref__", "_abc_impl"}  # which a class gets when it is made
+
+
+def in_own_context(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
+    """Return a function that is called in a context of its own.
+
+    What it sets of NumPy's treatment of errors and of the precision of decimals ends with it,
+    wherever it is interrupted.
+    """
+
+    @functools.wraps(function)
+    def called(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
+        __tracebackhide__ = True
+        return copy_context().run(function, *args, **kwargs)
+
+    return called
 
 
 def _foreign(names: dict[str, Any]) -> bool:
@@ -159,6 +176,18 @@ class WrittenAttribute(Attribute):
         self.found().__delete__(instance)
 
 
+def _is_copied(cls: type) -> bool:
+    """Return whether a class is written in Python, by a user, and copies of its objects do."""
+    if not cls.__flags__ & WRITTEN_IN_PYTHON or type(cls) not in METACLASSES:
+        return False
+    python = all(c in (object, *BASES) or c.__flags__ & WRITTEN_IN_PYTHON for c in cls.__mro__)
+    if not python or issubclass(cls, BaseException) or hasattr(cls, "__del__"):
+        return False
+    module = vars(sys.modules.get(cls.__module__, ModuleType(cls.__module__)))
+    # one that is written in Python and of builtins is of a text that was run without a name
+    return cls.__module__ == "builtins" or not _foreign(module)
+
+
 def _shape(cls: type) -> dict[str, type]:
     return {key: type(one) for key, one in vars(cls).items()}
 
@@ -192,15 +221,30 @@ class Copies:
         self.unfilled: list[Callable[[], None]] = []
         self.builtins = {**vars(builtins), "__import__": self._imported}
 
-    def call(self, field: Field, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function's copy returns: in this call makers make numbers of a field."""
+    def call(
+        self,
+        field: Field,
+        function: Callable[..., Any],
+        *arguments: Any,
+        trace: Callable[..., Any] | None = None,
+    ) -> Any:
+        """Return what a function's copy returns: in this call makers make numbers of a field.
+
+        `trace` is for `sys.settrace`. It should end itself where `FIELD` is another one: an
+        interrupt may come before it is ended here.
+        """
 
         def called() -> Any:
             FIELD.set(field)
             COPIES.set(self)
+            before = sys.gettrace()
             try:
+                if trace:
+                    sys.settrace(trace)
                 return copy(*given)
             finally:
+                if trace:
+                    sys.settrace(before)
                 self.write()
 
         copy, *given = map(self.of, (function, *arguments))
@@ -383,10 +427,7 @@ class Copies:
     # --- classes and their objects
 
     def _class(self, cls: type) -> Any:
-        python = all(c in (object, *BASES) or c.__flags__ & WRITTEN_IN_PYTHON for c in cls.__mro__)
-        special = issubclass(cls, BaseException) or hasattr(cls, "__del__")
-        module = vars(sys.modules.get(cls.__module__, ModuleType(cls.__module__)))
-        if not python or special or type(cls) not in METACLASSES or _foreign(module):
+        if cls not in SHELLS and not _is_copied(cls):
             return cls
         return self._is(cls, _shell(cls, tuple(map(self._of, cls.__bases__))))
 

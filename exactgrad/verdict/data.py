@@ -161,7 +161,7 @@ def names_of(function: Callable[..., Any], count: int, before: int = 1) -> list[
     """Return the names of a function's arguments, after theta."""
     try:
         taken = list(inspect.signature(function).parameters.values())[before:]
-    except (TypeError, ValueError):  # of a function in C
+    except Exception:  # of a function in C, or an object that raises where it is asked
         taken = []
     named = [one.name for one in taken if one.kind <= one.POSITIONAL_OR_KEYWORD]
     return [*named, *(f"argument {i}" for i in range(len(named), count))][:count]

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ..fields.digits import DIGITS, Digits, NoDigits, context
 from ..fields.finite import TINY, Field, Prime, _key, mixed
 from ..structures import copied
+from ..trace.copies import Copies, in_own_context
 from .runs import LARGE, Asked, Found, run
 
 __all__ = [
@@ -263,10 +264,12 @@ def when_read(
 
     Nothing is said if the function has changed since, as one does that reads a global variable.
     """
-    asked, theta = asked._replace(arguments=copied(asked.arguments)), theta.copy()
+    arguments = copied(asked.arguments)
+    asked, theta = asked._replace(arguments=arguments, copies=Copies()), theta.copy()
     before = at.numbers()
 
     @cache
+    @in_own_context
     def wrong() -> tuple[Wrong, ...]:
         try:
             now = Decimals(asked, theta)

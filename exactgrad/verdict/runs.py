@@ -112,7 +112,13 @@ def still(values: Any) -> Any:
     return values.still() if type(values) is Exact else np.array(values)
 
 
-def run(asked: Asked, theta: Array, field: Field, direction: Array | None = None) -> Found:
+def run(
+    asked: Asked,
+    theta: Array,
+    field: Field,
+    direction: Array | None = None,
+    trace: Callable[..., Any] | None = None,
+) -> Found:
     """Return what the function returns where theta moves in a direction, at random if not given."""
     direction = field.draw(theta.shape) if direction is None else direction
     pairs = zip(asked.arguments, asked.data, strict=True)
@@ -122,7 +128,7 @@ def run(asked: Asked, theta: Array, field: Field, direction: Array | None = None
     field.moved = True
     try:
         with np.errstate(all="ignore"):
-            returned = asked.copies.call(field, asked.value_and_grad, *at)
+            returned = asked.copies.call(field, asked.value_and_grad, *at, trace=trace)
     except (NoDigits, Unlike):
         raise
     except Exception as error:

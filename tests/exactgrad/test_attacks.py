@@ -512,9 +512,47 @@ DIVIDED_BY_ZERO = {  # a field has 1/0 = 0, and floats a limit that hides it
         lambda t: (t[np.argmax(1 / t)], np.array([1, 0])), (NEAR_ZERO,), "not traceable", DIVIDED),
 }  # fmt: skip
 
+FAR = np.array([800.0, 900.0])  # whose exponentials are beyond floats, both inf
+
+
+def written_where_it_laps(view):
+    """Return a program that writes two numbers into the same memory."""
+
+    def program(t):
+        z = np.zeros(3)
+        view(z)[...] = np.stack([t, 2 * t])
+        return (z**2).sum(), np.array([10 * t[0], 8 * t[1]])
+
+    return program
+
+
+BEYOND = {  # of which floats do not know which is larger, or which was written last
+    "the largest of numbers beyond floats": (
+        lambda t: (np.log(np.max(np.exp(t))), np.array([1, 0])), (FAR,),
+        "not traceable", SELECTS),
+    "the larger of two": (
+        lambda t: (np.log(np.maximum(*np.exp(t))), np.array([1, 0])), (FAR,),
+        "not traceable", SELECTS),
+    "the place of the largest of them": (
+        lambda t: (t[np.argmax(np.exp(t))], np.array([1, 0])), (FAR,), "not traceable", SELECTS),
+    "the smallest, sorted": (
+        lambda t: (np.log(np.sort(np.exp(t))[0]), np.array([0, 1])), (FAR[::-1],),
+        "not traceable", SELECTS),
+    "which is less": (
+        lambda t: (np.where(np.exp(t[0]) < np.exp(t[1]), t[1], t[0]), np.array([1, 0])), (FAR,),
+        "not traceable", SELECTS),
+    "windows that lap": (
+        written_where_it_laps(
+            lambda z: np.lib.stride_tricks.sliding_window_view(z, 2, writeable=True)),
+        (TWO,), "not proved", "read-only"),
+    "steps that lap": (
+        written_where_it_laps(lambda z: np.lib.stride_tricks.as_strided(z, (2, 2), (8, 8))),
+        (TWO,), "not proved", "read-only"),
+}  # fmt: skip
+
 MADE = STATE | TRICKS  # programs that keep something are made anew
 ALL = SIGNS | HIDDEN | ROOTS | CONSTANTS | ABSENT | PATHS | REST | LAWS | HIDES | INFINITE | MADE
-ALL |= DIVIDED_BY_ZERO
+ALL |= DIVIDED_BY_ZERO | BEYOND
 
 
 @pytest.mark.equation("D44")

@@ -127,6 +127,43 @@ def soft_dtw(soft_minimum, planted=""):
     return value_and_grad
 
 
+def dtw(planted=""):
+    """Return value and gradient of dynamic time warping, along the path of the hard minima."""
+
+    def value_and_grad(x, y):
+        m, n = len(x), len(y)
+        r, steps = np.full((m + 1, n + 1), np.inf), {}
+        r[0, 0] = 0
+        for i in range(1, m + 1):
+            for j in range(1, n + 1):
+                before = [(i - 1, j - 1), (i - 1, j), (i, j - 1)]
+                steps[i, j] = before[int(np.argmin(np.array([r[at] for at in before])))]
+                r[i, j] = (x[i - 1] - y[j - 1]) ** 2 + r[steps[i, j]]
+        d_x, at = np.zeros(m), (m, n)
+        while at in steps:
+            i, j = at
+            d_x[i - 1] += 2 * (x[i - 1] - y[j - 1])
+            at = (i - 1, j - 1) if planted == "the diagonal alone" else steps[at]
+        if planted == "the border counts":
+            d_x += np.exp(-r[0, 1:2])
+        return r[m, n], d_x + (1 / r[0, 1] if planted == "one over the border" else 0)
+
+    return value_and_grad
+
+
+STEPS = np.array([0.3, 1.1, -0.4, 0.9]), np.array([0.2, 1.3, 1.0, -0.7, 0.6])
+
+
+def test_dynamic_time_warping_is_proved_and_by_another_path_refuted():
+    assert prove(dtw(), *STEPS)
+    assert prove(dtw("the diagonal alone"), *STEPS).verdict == "refuted"
+
+
+def test_the_infinite_border_of_a_table_may_stand_in_a_gradient_where_it_is_0():
+    assert prove(dtw("the border counts"), *STEPS)  # e^-inf
+    assert not prove(dtw("one over the border"), *STEPS)  # right in the limit, which is not known
+
+
 SERIES = RNG.standard_normal((4, 2)), RNG.standard_normal((3, 2)), 0.3
 
 

@@ -6,6 +6,7 @@ import pickle
 import signal
 import sys
 import threading
+from collections.abc import MutableSequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -67,6 +68,50 @@ class Scaled:
 
     def __call__(self):
         return self.make()
+
+
+class Special(MutableSequence):
+    """By special methods, and with those of an abstract class."""
+
+    def __init__(self):
+        self.values = [np.zeros(2)]
+
+    def __getitem__(self, key):
+        return self.values[key]
+
+    def __setitem__(self, key, value):
+        self.values[key] = value
+
+    def __delitem__(self, key):
+        del self.values[key]
+
+    def __len__(self):
+        return len(self.values)
+
+    def __matmul__(self, other):
+        return np.zeros(2)
+
+    def __getattr__(self, name):
+        return np.zeros(2) if name == "absent" else object.__getattribute__(self, name)
+
+    @property
+    def last(self):
+        return self.values[-1]
+
+    @last.setter
+    def last(self, value):
+        self.values[-1] = value + np.zeros(2)
+
+    def insert(self, index, value):
+        self.values.insert(index, value)
+
+
+def by_special_methods():
+    one = Special()
+    one.append(one @ 1)
+    one.last = one[0] + one.absent
+    del one[0]
+    return sum(one) + one.pop()
 
 
 class More(Scaled):
@@ -169,6 +214,7 @@ OF_OBJECTS = {
     "a dispatcher": lambda: dispatched(2) + dispatched("")[0],
     "an import": imports,
     "a class inside": defines,
+    "special methods": by_special_methods,
     "defaults": by_default,
     "a generator": generates,
     "a dict of lists": lambda: TABLE["made"][0]() + TABLE["made"][1][0].make() + TABLE[Scaled],
@@ -176,6 +222,11 @@ OF_OBJECTS = {
     "a module": lambda: sys.modules[__name__] and THIS.makes(),
 }
 THIS = sys.modules[__name__]
+TEXT: dict[str, Any] = {}
+exec(
+    "import numpy as np\nclass C:\n def f(self): return np.zeros(2)\ndef f(): return C().f()", TEXT
+)
+OF_OBJECTS["a class of a text without a name"] = TEXT["f"]
 
 
 @pytest.mark.parametrize("how", OF_OBJECTS)

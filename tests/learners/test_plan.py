@@ -166,3 +166,11 @@ def test_every_bad_argument_is_named(name, values):
     for value in values:
         with pytest.raises((TypeError, ValueError), match=name):
             plan(**{name: value})
+
+
+@pytest.mark.parametrize(
+    "name", ["epochs", "batch_size", "samples", "predict_samples", "validation_fraction", "prior"]
+)
+def test_a_span_of_time_is_no_number(name):
+    with pytest.raises(TypeError, match=f"{name} must be no span of time; got "):
+        plan(**{name: np.timedelta64(1, "s")})

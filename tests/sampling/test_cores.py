@@ -179,7 +179,9 @@ def test_a_run_resumes_bit_for_bit_on_another_number_of_cores(
     whole = hill(cores=1, draws=100)
     with monkeypatch.context() as patch:
         patch.setattr(running, "TURN", 0.0)
-        interrupting(patch, *((chains.copy, "deepcopy") if first == 1 else (chains, "deaf")), 3)
+        interrupting(
+            patch, *((chains.copy, "deepcopy") if first == 1 else (chains, "starting_processes")), 3
+        )
         with pytest.warns(UserWarning, match="the same call goes on"):
             part = hill(cores=first, draws=100, checkpoint=tmp_path)
     assert not part.finished
@@ -274,6 +276,13 @@ def test_no_process_hears_ctrl_c_from_its_start_on_nor_those_started_in_its_plac
     with started(DEAF) as process:
         printed, errors = process.communicate(timeout=60)
     assert (printed, errors) == ("True set()\n", "")
+
+
+def test_processes_start_where_there_are_no_standard_streams(one_process, monkeypatch):
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    assert len(hill(cores=2).positions) == 20
+    assert (sys.stdout, sys.stderr) == (None, None)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a parent's number that changes")

@@ -1,0 +1,267 @@
+"""Interrupt proofs wherever they can be, and look whether anything in the process is another then.
+
+    python -m benchmarks.interrupts                     # 100,000 interrupts, for `make fuzz`
+    python -m benchmarks.interrupts --interrupts 600    # of three proofs, evenly spread
+
+A tracer counts the lines and opcodes of a proof. At those that are chosen it forks: the child gets
+a KeyboardInterrupt there, and the dictionaries of all modules and of the proof's own classes,
+closures and globals, and what NumPy, decimals, the garbage collector and the tracers are set to,
+have to be what they were. While a refuted proof watches its function by a tracer of its own, a
+timer interrupts it. Any difference makes the exit status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import decimal
+import gc
+import os
+import pickle
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType, FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import exactgrad
+from exactgrad import prove, prove_same
+
+PROVER = str(Path(exactgrad.__file__).parent)
+ENTERING = "trace/copies.py"  # makes what a proof calls, and enters and leaves its call
+SECONDS = 20  # that a child may take
+TIMES = 50  # by the timer
+THETA = np.array([0.3, -1.2, 0.7])
+
+
+# --- proofs, of functions that lead to NumPy in several ways
+
+
+def tiny(theta: Any) -> Any:
+    """Return a sum of squares by a maker, and its gradient."""
+    squares = np.zeros(3)
+    squares[:] = theta * theta
+    return squares.sum(), 2 * theta
+
+
+class Layer:
+    """A linear layer with a ReLU."""
+
+    def __init__(self, slope: float) -> None:
+        self.slope = slope
+
+    def forward(self, x: Any) -> tuple[Any, Any]:
+        """Return the outputs, and where the gates are open."""
+        gate = x > 0
+        out = np.zeros(x.shape)
+        out[gate] = self.slope * x[gate]
+        return out, gate
+
+    def backward(self, gate: Any, upstream: Any) -> Any:
+        """Return the product with the Jacobian."""
+        return np.where(gate, self.slope * upstream, 0.0)
+
+
+def network() -> Any:
+    """Return a recursive function of layers that it closes over."""
+    layers = [Layer(2.0), Layer(0.5)]
+    step = np.vectorize(lambda v: v * v, otypes=[float])
+
+    def applied(x: Any, depth: int) -> Any:
+        if depth == len(layers):
+            return step(x).sum(), 2 * x
+        out, gate = layers[depth].forward(x)
+        value, upstream = applied(out, depth + 1)
+        return value, layers[depth].backward(gate, upstream)
+
+    return lambda theta: applied(theta, 0)
+
+
+def roots(theta: Any) -> Any:
+    """Return a norm, of which digits are asked, and its gradient."""
+    norm = np.sqrt(np.array([*theta]) @ theta + 1)
+    return norm, theta / norm
+
+
+def log_sum(x: Any) -> Any:
+    """Return the logarithm of a sum of exponentials, shifted."""
+    most = x.max()
+    return most + np.log(np.exp(x - most).sum())
+
+
+def wrong(theta: Any) -> Any:
+    """Return a value and a gradient that is too large: the proof says at which line."""
+    value = np.zeros(1)
+    value[0] = (theta**3).sum()
+    d_theta = 4 * theta**2
+    return value[0], d_theta
+
+
+NETWORK = network()
+PROOFS: dict[str, Callable[[], Any]] = {
+    "network": lambda: prove(NETWORK, THETA, points=2),
+    "roots": lambda: prove(roots, THETA, points=1),
+    "same": lambda: prove_same(log_sum, lambda x: np.log(np.exp(x).sum()), THETA),
+}
+
+
+# --- what has to stay
+
+
+def state() -> dict[Any, Any]:
+    """Return by identity what dictionaries hold, and what the process is set to."""
+    owners = {name: one for name, one in sys.modules.items() if hasattr(one, "__dict__")}
+    del owners["threading"]  # which a fork changes
+    owners |= {"Layer": Layer, "np.vectorize": np.vectorize}  # type: ignore[dict-item]
+    held: dict[Any, Any] = {
+        name: (id(one), {key: id(each) for key, each in [*vars(one).items()]})
+        for name, one in owners.items()
+    }
+    held |= {("cell", id(cell)): id(cell.cell_contents) for cell in _cells(NETWORK)}
+    set_to = np.geterr(), repr(decimal.getcontext()), gc.isenabled(), sys.gettrace()
+    started = threading.active_count(), len(warnings.filters), id(np.vectorize.__call__)
+    return held | {"settings": set_to, "process": started}
+
+
+def _cells(function: FunctionType) -> Iterator[Any]:
+    for cell in function.__closure__ or ():
+        yield cell
+        if isinstance(cell.cell_contents, FunctionType) and cell.cell_contents is not function:
+            yield from (c for c in cell.cell_contents.__closure__ or () if c is not cell)
+
+
+def differences(before: dict[Any, Any]) -> list[str]:
+    """Return the names of what is another now, and whether arrays can be pickled."""
+    now = state()
+    found = [str(key) for key in before if now.get(key) != before[key]]
+    try:
+        whole = type(pickle.loads(pickle.dumps(np.zeros(1)))) is np.ndarray
+    except Exception:
+        whole = False
+    return found if whole else [*found, "np.zeros"]
+
+
+# --- interrupts
+
+
+class Interrupted(NamedTuple):
+    """An interrupt after which something was another."""
+
+    event: int
+    place: str
+    status: int  # of the child; 1: something was another, 14: it did not end
+
+
+class Interrupts:
+    """A tracer that interrupts children of this process at chosen events."""
+
+    def __init__(self, files: str, chosen: Callable[[int], bool], before: dict[Any, Any]) -> None:
+        self.files, self.chosen, self.before = files, chosen, before
+        self.events = self.children = 0
+        self.is_child = False
+        self.failed: list[Interrupted] = []
+
+    def of(self, work: Callable[[], Any]) -> Interrupts:
+        """Do the work, and once more in children that are interrupted."""
+        try:
+            sys.settrace(self.called)
+            try:
+                work()
+            finally:
+                sys.settrace(None)
+        except KeyboardInterrupt:
+            if not self.is_child:
+                raise
+        finally:
+            if self.is_child:
+                found = differences(self.before)
+                print(*found[:3], sep=", ", end="\n" * bool(found), flush=True)
+                os._exit(bool(found))
+        return self
+
+    def called(self, frame: FrameType, event: str, _: Any) -> Any:
+        """Follow a function of the chosen files."""
+        file = frame.f_code.co_filename
+        if self.files not in file or (file == __file__ and frame.f_code.co_name == "of"):
+            return None
+        frame.f_trace_opcodes = True
+        return self.counted
+
+    def counted(self, frame: FrameType, event: str, _: Any) -> Any:
+        """Count a line or an opcode; interrupt a child there if it is chosen."""
+        if event not in ("line", "opcode"):
+            return self.counted
+        self.events += 1
+        if not self.chosen(self.events):
+            return self.counted
+        self.children += 1
+        if (child := os.fork()) == 0:
+            self.is_child = True
+            signal.alarm(SECONDS)
+            raise KeyboardInterrupt
+        status = os.waitpid(child, 0)[1]
+        if status:
+            place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+            self.failed.append(Interrupted(self.events, place, os.waitstatus_to_exitcode(status)))
+        return self.counted
+
+
+def evenly(work: Callable[[], Any], files: str, interrupts: int | None) -> Interrupts:
+    """Interrupt work at so many events, evenly spread, in files of which the path says so."""
+    work()  # what is imported late and remembered is there
+    events = Interrupts(files, lambda _: False, {}).of(work).events
+    every = max(1, events // interrupts) if interrupts else 1
+    return Interrupts(files, lambda event: event % every == 0, state()).of(work)
+
+
+def by_timer(work: Callable[[], Any], times: int) -> list[list[str]]:
+    """Interrupt work after random times, and return what was another after each."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    work()
+    rng, before, found = np.random.default_rng(0), state(), []
+    handler = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(times):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-3, 0.1))
+                work()
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                pass
+            found.append(differences(before))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    return [one for one in found if one]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Interrupt all proofs; return 1 if anything is another after one."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--interrupts", type=int, default=100_000, help="in all (%(default)d)")
+    parser.add_argument("--entering", default=ENTERING, help="the file of which all is interrupted")
+    options = parser.parse_args(argv)
+    each = options.interrupts // len(PROOFS)
+    tries = {"entering": lambda: evenly(lambda: prove(tiny, THETA), options.entering, None)}
+    tries |= {name: lambda work=work: evenly(work, "", each) for name, work in PROOFS.items()}
+    failed = False
+    for name, interrupted in tries.items():
+        done = interrupted()
+        print(f"{name}: {len(done.failed)} of {done.children} of {done.events} events", flush=True)
+        for one in done.failed[:5]:
+            print(f"  {one}", flush=True)
+        failed |= bool(done.failed)
+    others = by_timer(lambda: str(prove(wrong, THETA)), TIMES)
+    print(f"explained: {len(others)} of {TIMES} by the timer", *others[:1], flush=True)
+    return int(failed or bool(others))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
