@@ -47,6 +47,9 @@ class Spread(NamedTuple):
     real: tuple[float, float]
     log: tuple[float, float]  # of positive numbers, and log odds of those between 0 and 1
     mean_count: float
+    cases: int = 8
+    has_magnitudes: bool = False  # `real` is of the logarithms of absolute values
+    is_wide: bool = False  # so wide that digits cancel in right answers: only proofs compare there
 
 
 # Beside those of the proofs, for clipped tails, floors, and limits that stand in for a formula.
@@ -56,6 +59,10 @@ SPREADS = {
     "tiny": Spread((-0.01, 0.01), (-12.0, 0.0), 1.0),
     "far apart": Spread((-12.0, 12.0), (-12.0, 12.0), 10.0),
     "large": Spread((-12.0, 60.0), (0.0, 6.0), 40.0),
+    "very far apart": Spread((-25.0, 25.0), (-25.0, 25.0), 40.0, cases=16, is_wide=True),
+    "of all magnitudes": Spread(
+        (-25.0, 12.0), (-25.0, 25.0), 40.0, cases=24, has_magnitudes=True, is_wide=True
+    ),
 }
 
 
@@ -86,6 +93,8 @@ class Argument(NamedTuple):
             drawn = rng.standard_normal(shape) * scale
         else:
             drawn = rng.uniform(*(spread.real if self.kind == "real" else spread.log), shape)
+        if spread and spread.has_magnitudes and self.kind == "real":
+            drawn = rng.choice([-1.0, 1.0], shape) * np.exp(drawn)
         if self.kind in ("positive", "shares"):
             drawn = np.exp(drawn)
         elif self.kind == "unit":

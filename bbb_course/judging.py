@@ -16,6 +16,7 @@ import operator
 import random
 import secrets
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -27,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exactgrad import prove, prove_same
+from exactgrad import Proof, prove, prove_same
 
 from .exercise import NAMES, SPREADS, Answer, Argument, Finding, Formula, Unusable, Verdict, ask
 from .keys import find
@@ -41,13 +42,16 @@ PATHS = tuple(range(3, 15))  # of those where floats are compared: a proof holds
 FRESH = 4  # more, of seeds that are drawn anew each time
 WHOLE = ("zero-one", "label", "count", "given")  # kinds of arguments that cannot move
 ROUNDING = 1e-9  # of the largest number of a block, where floats are compared
+DIGITS = 1e-6  # of every number: what differs by more is asked for a proof
+LEAST = 1e-13  # that a proof does not take for rounding
+MOST_SILENT = 3  # proofs that tell nothing, of one block, before it is not asked again
 FEW_DIGITS = 1e-4  # an error that is smaller looks like one of digits
 LEAST_SIZE = 0.01  # of numbers whose factor is measured
 SAME_FACTOR = 1e-6
 TRIES = 12  # small cases of each size
 MANY = 40  # of rows, weights, draws, in one case: more than a loop or a table may expect
-SPREAD_CASES = 8  # of each spread
 SHOWN = MANY  # numbers of an array that are shown
+BY_ARGUMENTS = "what it returns may depend on its arguments only, not on earlier calls"
 
 
 class Found(NamedTuple):
@@ -58,11 +62,22 @@ class Found(NamedTuple):
     reason: str = ""
 
 
+class Rounding(Enum):
+    """Which floats are right at a place, as terms cancel at extreme numbers in right formulas."""
+
+    SMALL = "those that agree"
+    PROVED = "finite ones as well, if a proof says that the formula is right"
+    ANY = "all, unless a proof says that the formula is wrong"
+
+
 class Place(NamedTuple):
     """Arguments other than those of the proofs."""
 
     where: str
     arguments: tuple[Any, ...]
+    rounding: Rounding = Rounding.SMALL
+    has_proof: bool = False  # small enough for one
+    is_repeated: bool = False  # what is wrong here alone is what an earlier call has left
 
 
 class _Silence(io.TextIOBase):
@@ -76,6 +91,7 @@ class Failure(Enum):
     """How an answer is wrong in a case, the most telling first."""
 
     NUMBER = "other numbers"
+    DIGITS = "other digits of a number that is small among the others"
     NOT_FINITE = "nan or inf among its numbers"
     SHAPE = "it raises, or has another shape"
 
@@ -143,8 +159,9 @@ def _replaced() -> list[str]:
 
 def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
     """Grade a function that can be compared exactly."""
-    _check_shapes(exercise, answer)
+    at_first = _check_first_calls(exercise, answer)
     elsewhere, raising = _wrong_elsewhere(exercise, answer)
+    elsewhere = {**at_first, **elsewhere}
     found = [
         Found(False, reason=f"it is wrong {elsewhere[i].where}")
         if i in elsewhere
@@ -166,14 +183,17 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
     if len(findings) == len(wrong):
         return Verdict(exercise.name, False, "known mistake", head, tuple(findings))
     unknown = [exercise.returns[i] for i in wrong if exercise.returns[i] not in dict(findings)]
-    cases = {}
+    cases: dict[str, dict[str, Any]] = {}
     for name in unknown:
         i = exercise.returns.index(name)
-        place = [elsewhere[i].arguments] if i in elsewhere else []
-        cases[name] = _smallest(exercise, answer, i, place)
+        if i in elsewhere and elsewhere[i].is_repeated:
+            cases[name] = {}  # a case by itself may be right
+            continue
         says = _in_common(exercise, answer, i)
         if says:
             findings.append(Finding(name, says))
+        place = [elsewhere[i].arguments] if i in elsewhere else []
+        cases[name] = _smallest(exercise, answer, i, place)  # last: what it prints there is shown
     for name in [name for name, case in cases.items() if not case]:  # floats do not see it
         findings.append(Finding(name, found[exercise.returns.index(name)].reason))
         del cases[name]
@@ -224,14 +244,17 @@ def _last_line(answer: Answer, arguments: tuple[Any, ...]) -> str:
     return f", in line {place}, `{line}`" if line else ""
 
 
-def _check_shapes(exercise: Formula, answer: Answer) -> None:
+def _check_first_calls(exercise: Formula, answer: Answer) -> dict[int, Place]:
+    """Check the shapes, and return the blocks whose numbers are wrong, with the place of each."""
+    wrong: dict[int, Place] = {}
     if not callable(answer):
         raise Unusable(f"{exercise.name} must be a function; it is {answer!r}")
     for seed in CASES:
         arguments = exercise.draw(seed)
         found = _run(exercise, answer, arguments)
         right = exercise.blocks(exercise.right(*arguments))
-        for name, block, expected in zip(exercise.returns, found, right, strict=True):
+        named = zip(exercise.returns, found, right, strict=True)
+        for i, (name, block, expected) in enumerate(named):
             if block is None:
                 raise Unusable(f"it returns None for {name}; does a `return` lack?")
             if np.shape(block) != np.shape(expected):
@@ -240,9 +263,13 @@ def _check_shapes(exercise: Formula, answer: Answer) -> None:
                 )
             if np.asarray(block).dtype.kind not in "fiub":
                 raise Unusable(f"{name} must be real numbers; it is {block!r}")
+            if not _agree(block, expected):
+                where = f"at its first calls and right later; {BY_ARGUMENTS}"
+                wrong.setdefault(i, Place(where, arguments, is_repeated=True))
+    return wrong
 
 
-def _projected(exercise: Formula, answer: Answer, block: int) -> Answer:
+def _projected(exercise: Formula, answer: Answer, block: int, entries: Any = slice(None)) -> Answer:
     """Return the answer's block as one number: the sum of its entries, each times a random one.
 
     A proof moves every number by itself: what must add up to 1 is made so again.
@@ -251,7 +278,7 @@ def _projected(exercise: Formula, answer: Answer, block: int) -> Answer:
 
     def number(*arguments: Any) -> Any:
         arguments = tuple(map(Argument.normalise, kinds, arguments))
-        found = np.asarray(exercise.blocks(answer(*arguments))[block], object).ravel()
+        found = np.asarray(exercise.blocks(answer(*arguments))[block], object).ravel()[entries]
         weights = random.Random(block)
         return sum((weights.randrange(1, 1000) * one for one in found[1:]), sum(found[:1]))
 
@@ -262,7 +289,8 @@ def _places(exercise: Formula) -> Iterator[Place]:
     """Return arguments beside those of the proofs: of other sizes and with other numbers.
 
     A proof holds for its path of comparisons and for its sizes. An answer may clip what it thinks
-    impossible, treat one row in another way, or confuse two sizes that are equal in the proofs.
+    impossible, treat one row in another way, confuse two sizes that are equal in the proofs, or
+    keep something for the next call, which may have the same arguments but for one.
     """
     letters = exercise.letters
     sizes = [("where there is one more of all", {x: exercise.sizes[x] + 1 for x in letters})] * 2
@@ -277,38 +305,107 @@ def _places(exercise: Formula) -> Iterator[Place]:
     for where, some in sizes:
         larger = replace(exercise, sizes={**exercise.sizes, **some})
         yield Place(where, larger.draw(next(seeds)))
-    for (name, spread), _ in itertools.product(SPREADS.items(), range(SPREAD_CASES)):
-        yield Place(f"where numbers are {name}", exercise.draw(next(seeds), spread))
-    for arguments in exercise.places:
-        yield Place("in this case", arguments)
-    before = exercise.draw(next(seeds))
+    for name, spread in SPREADS.items():
+        rounding = Rounding.ANY if spread.is_wide else Rounding.PROVED
+        for _ in range(spread.cases):
+            arguments = exercise.draw(next(seeds), spread)
+            yield Place(f"where numbers are {name}", arguments, rounding, has_proof=True)
+    before, after = exercise.draw(next(seeds)), exercise.draw(next(seeds))
     yield Place("for these arguments", before)
+    for name, changed in _one_changed(exercise, before, after):
+        where = f"where {name} alone is another than at an earlier call; {BY_ARGUMENTS}"
+        yield Place(where, changed, is_repeated=True)
+    for arguments in exercise.places:
+        yield Place("in this case", arguments, has_proof=True)
     longer = replace(exercise, sizes={x: n + 1 for x, n in exercise.sizes.items()})
     mixed = zip(exercise.arguments.values(), before, longer.draw(next(seeds)), strict=True)
     arguments = tuple(new if one.shape else old for one, old, new in mixed)
     yield Place("where arrays have other sizes than at an earlier call", arguments)
 
 
-def _wrong_elsewhere(exercise: Formula, answer: Answer) -> tuple[dict[int, Place], Place | None]:
-    """Return for each wrong block the first place where floats show it, and one where it raises.
+def _one_changed(
+    exercise: Formula, before: tuple[Any, ...], after: tuple[Any, ...]
+) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Return the name of each argument, and all arguments with another number in that one."""
+    for i, (name, old, new) in enumerate(zip(exercise.arguments, before, after, strict=True)):
+        changed = new
+        if exercise.arguments[name].shape:
+            last = np.flatnonzero(old != new)[-1:]
+            changed = old.copy()
+            changed.flat[last] = new.flat[last]
+            changed = exercise.arguments[name].normalise(changed)
+        yield name, (*before[:i], changed, *before[i + 1 :])
 
-    Places at which the right answer is not finite, or there is none, are passed over.
+
+def _wrong_elsewhere(
+    exercise: Formula, answer: Answer, has_proofs: bool = True
+) -> tuple[dict[int, Place], Place | None]:
+    """Return for each wrong block the first place where it shows, and one where it raises.
+
+    Places at which the right answer is not finite, or there is none, are passed over. Without
+    proofs, what floats leave in doubt is taken for right.
     """
     wrong: dict[int, Place] = {}
     raising = None
+    returned: list[Array] = []
+    silent = Counter[int]() if has_proofs else None
     for place in _places(exercise):
         right = _right_numbers(exercise, place.arguments)
         if right is None:
             continue
+        copies = [np.copy(one) for one in returned]
         try:
-            ours = _run(exercise, answer, place.arguments)
-            agree = [*map(_agree, ours, right)]
+            ours = [np.asarray(one, float) for one in _run(exercise, answer, place.arguments)]
         except (Unusable, NotImplementedError, TypeError, ValueError):
             raising = raising or place
             continue
-        for i in [i for i, one in enumerate(agree) if not one]:
-            wrong.setdefault(i, place)
+        if not all(map(np.array_equal, returned, copies, itertools.repeat(True))):
+            raise Unusable("what it returned changes at its next call; return new arrays")
+        returned = ours
+        for i, both in enumerate(zip(ours, right, strict=True)):
+            if i not in wrong and not _is_right(exercise, answer, i, place, *both, silent):
+                wrong[i] = place
     return wrong, raising
+
+
+def _is_right(
+    exercise: Formula,
+    answer: Answer,
+    block: int,
+    place: Place,
+    ours: Any,
+    right: Any,
+    silent: Counter[int] | None,
+) -> bool:
+    """Tell whether a block is right at a place: in floats, or by a proof where they leave a doubt.
+
+    A number that is small among the others has other digits where a floor or a limit changes it,
+    and where terms cancel: the proof tells one from the other. How often it told nothing of a
+    block is counted in `silent`, which is None where no proof can be asked.
+    """
+    agree = _agree(ours, right)
+    if not place.has_proof or np.shape(ours) != np.shape(right):
+        return agree
+    doubtful = ~_same_digits(ours, right)
+    if _is_whole(exercise) or (agree and not doubtful.any()):
+        return agree and not doubtful.any()
+    finite = np.isfinite(ours).all()
+    if not agree and (
+        place.rounding is Rounding.SMALL or (place.rounding is Rounding.PROVED and not finite)
+    ):
+        return False
+    if silent is None:
+        return True
+    verdict = "silent"
+    if silent[block] < MOST_SILENT:
+        entries = np.flatnonzero(doubtful) if doubtful.any() else slice(None)
+        right_answer = exercise.right
+        proof = _prove_at(exercise, answer, right_answer, block, place.arguments, entries=entries)
+        verdict = "silent" if isinstance(proof, str) else proof.verdict
+    if verdict in ("proved", "refuted"):
+        return verdict == "proved"
+    silent[block] += 1
+    return agree or place.rounding is Rounding.ANY
 
 
 def _right_numbers(exercise: Formula, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -329,21 +426,13 @@ def _compare(exercise: Formula, answer: Answer, other: Answer, block: int) -> Fo
     """
     if not _agree_on_paths(exercise, answer, block, other):
         return Found(False, reason="its floats are others")
-    if all(one.kind in WHOLE for one in exercise.arguments.values()):
+    if _is_whole(exercise):
         return Found(True, False, f"its numbers are whole: compared in {len(PATHS)} cases")
     proved = True
     for seed in CASES:
-        arguments = exercise.draw(seed)
-        try:
-            with redirect_stdout(_Silence()):
-                proof = prove_same(
-                    _projected(exercise, answer, block),
-                    _projected(exercise, other, block),
-                    *arguments,
-                    seed=seed,
-                )
-        except Exception as error:  # the values are no numbers, nan for instance
-            return Found(False, reason=f"it cannot be compared: {error}")
+        proof = _prove_at(exercise, answer, other, block, exercise.draw(seed), seed)
+        if isinstance(proof, str):  # the values are no numbers, nan for instance
+            return Found(False, reason=f"it cannot be compared: {proof}")
         if proof.verdict == "refuted":
             return Found(False, reason=str(proof.wrong[0]))
         if proof.verdict == "not traceable":
@@ -351,6 +440,28 @@ def _compare(exercise: Formula, answer: Answer, other: Answer, block: int) -> Fo
         proved &= proof.proved
     by_identities = "to twelve digits, but by identities that the proof does not know"
     return Found(True, proved, "" if proved else by_identities)
+
+
+def _is_whole(exercise: Formula) -> bool:
+    return all(one.kind in WHOLE for one in exercise.arguments.values())
+
+
+def _prove_at(
+    exercise: Formula,
+    answer: Answer,
+    other: Answer,
+    block: int,
+    arguments: tuple[Any, ...],
+    seed: int = 0,
+    entries: Any = slice(None),
+) -> Proof | str:
+    """Prove or refute that entries of a block are the same, or return why it cannot be asked."""
+    first, second = (_projected(exercise, one, block, entries) for one in (answer, other))
+    try:
+        with redirect_stdout(_Silence()):
+            return prove_same(first, second, *arguments, seed=seed)
+    except Exception as error:
+        return str(error)
 
 
 def _agree_on_paths(
@@ -377,12 +488,13 @@ def right_in_floats(exercise: Formula, answer: Answer) -> bool:
     """
     fresh = [secrets.randbelow(2**32) for _ in range(FRESH)]
     try:
-        _check_shapes(exercise, answer)
+        if _check_first_calls(exercise, answer):
+            return False
         for seed in (*CASES, *PATHS, *fresh):
             arguments = exercise.draw(seed)
             if not agrees(exercise, arguments, ask(answer, *arguments)):
                 return False
-        wrong, raising = _wrong_elsewhere(exercise, answer)
+        wrong, raising = _wrong_elsewhere(exercise, answer, has_proofs=False)
         return not wrong and raising is None and _overflow(exercise, answer) is None
     except Ended:
         raise
@@ -403,6 +515,12 @@ def _agree(mine: Any, right: Any) -> bool:
         return False
     scale = np.max(np.abs(theirs), initial=1.0, where=np.isfinite(theirs))
     return bool(np.allclose(ours, theirs, rtol=0, atol=ROUNDING * scale, equal_nan=True))
+
+
+def _same_digits(mine: Any, right: Any) -> Array:
+    """Tell of each number of two blocks of one shape whether its digits are the same."""
+    ours, theirs = np.asarray(mine, float), np.asarray(right, float)
+    return np.atleast_1d(np.isclose(ours, theirs, rtol=DIGITS, atol=LEAST, equal_nan=True))
 
 
 # --- what is right
@@ -532,7 +650,8 @@ def _in_common(exercise: Formula, answer: Answer, block: int) -> str:
     """Return what all numbers of a wrong block have in common: a factor, or right first digits."""
     errors, factors, residuals = [], [], []
     drawn = [exercise.draw(seed) for seed in PATHS]
-    for i, arguments in enumerate([*drawn, *(place.arguments for place in _places(exercise))]):
+    places = [one.arguments for one in _places(exercise) if one.rounding is not Rounding.ANY]
+    for i, arguments in enumerate([*drawn, *places]):
         right = _right_numbers(exercise, arguments)
         if right is None:
             continue
@@ -585,7 +704,9 @@ def _smallest(
     """
     drawn = [exercise.draw(seed) for seed in (*CASES, *PATHS)]
     for failure in Failure:
-        for arguments in itertools.chain(_small_cases(exercise), places, drawn):
+        everywhere = itertools.chain(_small_cases(exercise), places, drawn)
+        # other digits may be rounding where nothing is known to be wrong
+        for arguments in places if failure is Failure.DIGITS else everywhere:
             if _fails(exercise, answer, arguments, block, failure):
                 simple = _simpler(exercise, answer, arguments, block, failure)
                 return _fails(exercise, answer, simple, block, failure)
@@ -611,6 +732,8 @@ def _simpler(
     best = list(arguments)
     for i, one in enumerate(exercise.arguments.values()):
         simplest = {"real": (0.0, 1.0), "logit": (0.0, 1.0), "positive": (1.0,)}.get(one.kind, ())
+        if np.size(best[i]) > SHOWN:
+            continue
         for index, simple in itertools.product(np.ndindex(np.shape(best[i])), simplest):
             now = np.array(best[i])
             if now[index] in simplest[: simplest.index(simple)]:
@@ -644,8 +767,11 @@ def _fails(
         said = {whose: f"of shape {np.shape(value)}" for whose, value in case.items()}
         return {**shown, **said} if failure is Failure.SHAPE else {}
     mine, theirs = np.asarray(found, float), np.asarray(expected, float)
-    wanted = Failure.NUMBER if np.isfinite(mine).all() else Failure.NOT_FINITE
-    if failure is not wanted or _agree(mine, theirs):
+    if _agree(mine, theirs):
+        wanted = None if _same_digits(mine, theirs).all() else Failure.DIGITS
+    else:
+        wanted = Failure.NUMBER if np.isfinite(mine).all() else Failure.NOT_FINITE
+    if failure is not wanted:
         return {}
     return {**shown, **_both(name, mine, theirs)}
 

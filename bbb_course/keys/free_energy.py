@@ -72,6 +72,7 @@ def from_noise_to_weights(mu: Any, rho: Any, eps: Any) -> Any:
     eps=real("SP"),
     returns="log_q",
     tags="K6 K7 K8 K9 K10",
+    places=[(np.full(400, 0.01), np.ones((1, 400)))],  # whose densities' product is no float
     wrong={
         "-np.log(sigma)": {
             "np.log(sigma)": "the sign of log sigma: a wide density is a low one (K7).",
@@ -116,6 +117,9 @@ def log_posterior_of_the_noise(sigma: Any, eps: Any) -> Any:
     pi=positive(),
     returns="value",
     tags="K5 K17 K18 D6",
+    places=[  # densities whose ratio, and likelihoods whose product, are no floats
+        (np.array([800.0, 0.0]), np.array([-900.0, 0.0]), np.full((2, 300), -3.0), 0.5),
+    ],
     wrong={
         "- np.sum(log_likelihood, axis=1)": {
             "+ np.sum(log_likelihood, axis=1)": (
@@ -297,6 +301,16 @@ def value_and_gradient(
     slopes={"d_W0": "W0", "d_b0": "b0", "d_W1": "W1", "d_b1": "b1"},
     tags="K31 K32 K36 K37 K38 K39 K40 K41 K42",
     sizes={"B": 2, "I": 2, "H": 2, "K": 2},
+    places=[  # units at 0, which are off
+        (
+            np.array([[0.0, 0.0], [1.0, 1.0]]),
+            np.array([[1.0, -1.0], [2.0, 1.0]]),
+            np.zeros(2),
+            np.array([[1.0, 2.0], [-1.0, 3.0]]),
+            np.ones(2),
+            np.zeros((2, 2)),
+        ),
+    ],
     wrong={
         "(delta1 @ W1.T) * (z0 > 0)": {
             "(delta1 * W1) * (z0 > 0)": (

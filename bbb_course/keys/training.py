@@ -44,6 +44,7 @@ def step_of_descent(mu: Any, rho: Any, d_mu: Any, d_rho: Any, eta: Any) -> Any:
     total=given(8, 4, 16),
     returns="cost",
     tags="K18 D6",
+    places=[(89000.0, np.ones(128), 60000), (-2.0, np.ones(96), 1_000_000)],  # usual sizes
     wrong={
         "complexity * len(nll) / total": {
             "complexity": (
@@ -82,25 +83,24 @@ def cost_of_a_minibatch(complexity: Any, nll: Any, total: Any) -> Any:
     parts=given(4, 1, 2, 3),
     returns="shares",
     tags="D6 D24",
+    places=[(12,), (24,), (64,), (600,), (2000,)],  # powers beyond 64 bits, and beyond floats
     wrong={
-        "(2**parts - 1)": {
-            "2**parts": (
-                "they do not add up to 1: divide by 2^M - 1, the sum of 1, 2, ..., 2^(M - 1)."
-            ),
+        " / (1 - 2.0**-parts)": {
+            "": ("they do not add up to 1: divide by 2^M - 1, the sum of 1, 2, ..., 2^(M - 1)."),
         },
-        "2 ** (parts - i)": {
-            "2 ** (i - 1)": "the order is turned round: the first minibatch pays most.",
-            "2 ** (parts - i + 1)": (
+        "2.0**-i": {
+            "2.0 ** (i - 1 - parts)": "the order is turned round: the first minibatch pays most.",
+            "2.0 ** (1 - i)": (
                 "the exponent is M - i with i from 1: each share is twice what it should be."
             ),
         },
-        "2 ** (parts - i) / (2**parts - 1)": {"0 * i + 1 / parts": "these are equal shares."},
+        "2.0**-i / (1 - 2.0**-parts)": {"0 * i + 1 / parts": "these are equal shares."},
     },
 )
 def geometric_shares(parts: Any) -> Any:
     """Blundell et al.'s shares of the complexity."""
     i = np.arange(1, parts + 1)
-    return 2 ** (parts - i) / (2**parts - 1)
+    return 2.0**-i / (1 - 2.0**-parts)
 
 
 @formula(
@@ -115,6 +115,11 @@ def geometric_shares(parts: Any) -> Any:
     tiny=positive(),
     returns="new_theta new_m new_v",
     tags="D3",
+    places=[  # a late step, no gradient, averages of the last gradient alone
+        (np.ones(1), np.ones(1), np.ones(1), np.ones(1), 1000, 0.5, 0.9, 0.999, 1e-8),
+        (np.ones(1), np.ones(1), np.ones(1), np.zeros(1), 2, 0.5, 0.9, 0.999, 1e-8),
+        (np.ones(1), np.ones(1), np.ones(1), np.full(1, 2.0), 2, 0.5, 0.0, 0.0, 1e-8),
+    ],
     wrong={
         "new_m / (1 - beta1**t)": {
             "new_m": "m is not corrected: it began at 0 and is too small by 1 - beta1^t at first.",
@@ -163,6 +168,7 @@ def adam_step(
     r=unit(),
     returns="new_mu new_sigma",
     tags="D61 D62",
+    places=[(np.ones(1), np.full(1, 2.0), np.ones(1), np.zeros(1), 0.5, 0.5)],  # no curvature
     wrong={
         "r * sigma * d_sigma": {
             "r * d_sigma": "x is r sigma dF/dsigma; the factor sigma is missing (D61).",

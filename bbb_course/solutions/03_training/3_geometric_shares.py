@@ -10,7 +10,8 @@ Any shares will do that add up to 1; show yourself that these do.
 
 Shapes: parts is M, a whole number. Return the shares (M,), the first one the largest.
 
-Hint: 1 + 2 + 4 + ... + 2^(M - 1) = 2^M - 1.
+Hint: 1 + 2 + 4 + ... + 2^(M - 1) = 2^M - 1. An epoch may have some hundred minibatches, and 2^M is
+then no 64-bit integer; from M = 1024 on it is no float either.
 
 Read: D6 and D24 in derivations/training.md.
 """
@@ -21,6 +22,6 @@ import numpy as np
 def geometric_shares(parts):
     """Return the shares of the complexity, (M,)."""
     ### BEGIN SOLUTION
-    powers = 2 ** np.arange(parts)[::-1]
-    return powers / powers.sum()
+    halves = 0.5 ** np.arange(1, parts + 1)
+    return halves / halves.sum()
     ### END SOLUTION
