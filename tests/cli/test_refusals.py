@@ -41,7 +41,7 @@ TYPED = [
     ([*KIND, "--task", "regression"], "'a' is no number, as the target of regression must be; for"),
     ([*KIND, "--likelihood", "student-t"], "student-t is not for classification"),
     ([*KIND, "--plot", "a.png"], "one input column; the target holds classes. Leave it out"),
-    (["fit", "d.csv", "--target", "same", "--task", "classification"], "y has only one class, '1'"),
+    (["fit", "d.csv", "--target", "same", "--task", "classification"], "y has only one class, 1"),
     (["fit", "none.csv", "--target", "price"], "fit: none.csv: No such file or directory\n"),
     (["predict", "none.npz", "d.csv"], "predict: none.npz: No such file or directory\n"),
     (["predict", "d.csv", "of classes.npz"], "d.csv is damaged or not ours: "),
