@@ -189,11 +189,11 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
         if i in elsewhere and elsewhere[i].is_repeated:
             cases[name] = {}  # a case by itself may be right
             continue
-        place = [elsewhere[i].arguments] if i in elsewhere else []
-        cases[name] = _smallest(exercise, answer, i, place)
         says = _in_common(exercise, answer, i)
         if says:
             findings.append(Finding(name, says))
+        place = [elsewhere[i].arguments] if i in elsewhere else []
+        cases[name] = _smallest(exercise, answer, i, place)  # last: what it prints there is shown
     for name in [name for name, case in cases.items() if not case]:  # floats do not see it
         findings.append(Finding(name, found[exercise.returns.index(name)].reason))
         del cases[name]
