@@ -189,11 +189,11 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
         if i in elsewhere and elsewhere[i].is_repeated:
             cases[name] = {}  # a case by itself may be right
             continue
-        place = [elsewhere[i].arguments] if i in elsewhere else []
-        cases[name] = _smallest(exercise, answer, i, place)
         says = _in_common(exercise, answer, i)
         if says:
             findings.append(Finding(name, says))
+        place = [elsewhere[i].arguments] if i in elsewhere else []
+        cases[name] = _smallest(exercise, answer, i, place)  # last: what it prints there is shown
     for name in [name for name, case in cases.items() if not case]:  # floats do not see it
         findings.append(Finding(name, found[exercise.returns.index(name)].reason))
         del cases[name]
@@ -315,12 +315,13 @@ def _places(exercise: Formula) -> Iterator[Place]:
     for name, changed in _one_changed(exercise, before, after):
         where = f"where {name} alone is another than at an earlier call; {BY_ARGUMENTS}"
         yield Place(where, changed, is_repeated=True)
-    for arguments in exercise.places:
-        yield Place("in this case", arguments, has_proof=True)
     longer = replace(exercise, sizes={x: n + 1 for x, n in exercise.sizes.items()})
     mixed = zip(exercise.arguments.values(), before, longer.draw(next(seeds)), strict=True)
-    arguments = tuple(new if one.shape else old for one, old, new in mixed)
-    yield Place("where arrays have other sizes than at an earlier call", arguments)
+    where = f"where arrays alone are longer than at an earlier call; {BY_ARGUMENTS}"
+    resized = tuple(new if one.shape else old for one, old, new in mixed)
+    yield Place(where, resized, is_repeated=True)
+    for arguments in exercise.places:
+        yield Place("in this case", arguments, has_proof=True)
 
 
 def _one_changed(

@@ -13,7 +13,7 @@ with warnings.catch_warnings():  # a notebook without ipywidgets gets the plain 
 __all__ = ["tqdm"]
 
 
-class tqdm(_tqdm):
+class tqdm(_tqdm):  # type: ignore[misc]  # it has no types
     """A bar that is not shown, and a line that is not written, where there is no stream for it.
 
     So it is under ``pythonw`` and for services: `sys.stderr` and `sys.stdout` are None.

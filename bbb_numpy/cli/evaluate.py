@@ -17,7 +17,7 @@ from .fit import interrupted, save_picture
 from .modelling import add_model_options, learner
 from .options import Commands, add_command, at_least_two, share
 from .outputs import check_outputs, check_picture
-from .problem import Problem, add_data_options, filled, read_problem
+from .problem import Problem, add_data_options, filled, places_of, read_problem
 from .tables import TableError
 
 __all__ = ["add_parsers", "evaluate"]
@@ -70,10 +70,14 @@ def evaluate(args: argparse.Namespace) -> int:
         if args.fill:  # by what the training rows show
             columns = filled(problem.columns, problem.table.iloc[train])
             x = encoded(problem.table, columns)
-        if interrupted(model.fit(x.iloc[train], y[train])):
+        with places_of(x.iloc[train], args.target):
+            model.fit(x.iloc[train], y[train])
+        if interrupted(model):
             print("nothing is evaluated", file=sys.stderr)
             return 130
-        found.setdefault(args.inference, []).append(of_model(model, x.iloc[test], y[test], rng))
+        with places_of(x.iloc[test], args.target):
+            forecast = of_model(model, x.iloc[test], y[test], rng)
+        found.setdefault(args.inference, []).append(forecast)
         numbers = x.to_numpy()
         rows, new = (numbers[train], y[train]), (numbers[test], y[test])
         for name, rival in rivals(problem.task, len(train), args.seed).items():

@@ -25,6 +25,7 @@ from .problem import (
     add_data_options,
     add_reading_options,
     complete,
+    places_of,
     read,
     read_problem,
     with_numbers,
@@ -50,7 +51,8 @@ def fit(args: argparse.Namespace) -> int:
     model, inputs = learner(args, problem.task), problem.inputs
     if args.plot:
         _check_plot(list(inputs.columns), problem.task == "classification")
-    model.fit(inputs, problem.y)
+    with places_of(inputs, args.target):
+        model.fit(inputs, problem.y)
     model.columns_ = problem.columns
     if interrupted(model):
         return _store_unfinished(model, Path(args.model))
@@ -160,7 +162,8 @@ def predict(args: argparse.Namespace) -> int:
                 f"--keep {name}: the predictions have a column of that name; rename it in "
                 f"{table.attrs['source']}"
             )
-    found = predicted(model, inputs)
+    with places_of(inputs):
+        found = predicted(model, inputs)
     made = type(table)(found, rows.index).astype(object)  # a whole number beside a gap stays one
     text = csv_text(kept.join(made))
     if args.output == "-":

@@ -5,14 +5,27 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..learners.columns import MOST_CATEGORIES, Column, encoded, missing, pick, place, shown
+from ..learners.columns import (
+    MOST_CATEGORIES,
+    Column,
+    date_order,
+    encoded,
+    missing,
+    pick,
+    place,
+    shown,
+    together,
+)
 from ..registry import LIKELIHOODS
 from .tables import SEPARATORS, SPACES, TableError, numbers, read_csv
 
@@ -20,7 +33,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 __all__ = ["LIKELIHOODS_OF", "Problem", "add_data_options", "add_reading_options", "complete",
-           "filled", "read", "read_problem", "with_numbers"]  # fmt: skip
+           "filled", "places_of", "read", "read_problem", "with_numbers"]  # fmt: skip
 
 Array = NDArray[Any]
 LIKELIHOODS_OF = {
@@ -37,6 +50,10 @@ NUMERIC = re.compile(
     r"(?:[^\w\s.-]{1,3}|[A-Z]{2,3}\$?\s)?\s*[+-]?\d[\d.,' ]*(?:[eE][+-]?\d+)?"
     r"\s*[^\w\s-]{0,2}(?:[^\W\d_]{1,4}(?:/[^\W\d_]{1,3})?[23²³]?)?"
 )
+
+
+TIME = re.compile(r"\d{1,2}:\d\d(:\d.*)?", re.ASCII)
+COUNTED = 10  # rows from which whole numbers in a row are no chance
 
 
 class Problem(NamedTuple):
@@ -82,8 +99,17 @@ class Problem(NamedTuple):
 
 
 def read(args: argparse.Namespace) -> DataFrame:
-    """Read the file that a command is about."""
-    return read_csv(args.data, SEPARATORS.get(args.separator, args.separator), args.encoding)
+    """Read the file that a command is about; cells that --missing names are empty."""
+    table = read_csv(args.data, SEPARATORS.get(args.separator, args.separator), args.encoding)
+    if not args.missing:
+        return table
+    import pandas
+
+    gaps = table.isin(args.missing)
+    values = numbers(pandas.Series(args.missing, dtype=object)).dropna()
+    for name in table.columns if len(values) else ():
+        gaps[name] |= numbers(table[name]).isin(values)
+    return table.mask(gaps, "")
 
 
 def read_problem(args: argparse.Namespace) -> Problem:
@@ -100,13 +126,46 @@ def read_problem(args: argparse.Namespace) -> Problem:
     if not names:
         raise TableError(f"{source} leaves no input beside the target {target!r}")
     table = complete(table, [*names, target], args)
-    task, why = _task(table, args)
-    y = _target(table, args, task)
-    columns = tuple(_column(table, name, args) for name in names)
-    table = with_numbers(table, columns, args)
-    return Problem(
-        source, target, task, why, filled(columns, table) if args.fill else columns, table, y
-    )
+    _notice(table, names, args)
+
+    def of_target() -> tuple[str, str, Array]:
+        task, why = _task(table, args)
+        return task, why, _target(table, args, task)
+
+    def of_input(name: str) -> tuple[Column, Series]:
+        column = _column(table, name, args)
+        alone = with_numbers(table[[name]], [column], args)
+        [column] = filled([column], alone) if args.fill else [column]
+        column.encode(alone)
+        return column, alone[name]
+
+    (task, why, y), *inputs = together([of_target, *(partial(of_input, name) for name in names)])
+    columns, cells = zip(*inputs, strict=True)
+    table = table.assign(**dict(zip(names, cells, strict=True)))
+    return Problem(source, target, task, why, columns, table, y)
+
+
+def _notice(table: DataFrame, names: Sequence[str], args: argparse.Namespace) -> None:
+    """Print which inputs look like the number of a row, and which hold the same as another."""
+    seen: dict[Any, str] = {}
+    for name in names:
+        cells = pick(table, name)
+        same = seen.setdefault(tuple(cells), name)
+        if same != name and cells.nunique() > 1:
+            said = f"columns {shown(same)} and {shown(name)} hold the same"
+        elif name not in args.categories and _counts_rows(cells):
+            said = f"column {shown(name)} counts the rows, as an identifier does"
+        else:
+            continue
+        source = table.attrs["source"]
+        print(f"{source}: {said}; without it: --leave-out {quote(name)}", file=sys.stderr)
+
+
+def _counts_rows(cells: Series) -> bool:
+    """Whether cells are whole numbers, each one more than that of the row before."""
+    if len(cells) < COUNTED or not all(re.fullmatch("[0-9]{1,15}", cell) for cell in cells):
+        return False
+    return bool((np.diff(cells.astype(np.int64)) == 1).all())
 
 
 def complete(table: DataFrame, names: Sequence[str], args: argparse.Namespace) -> DataFrame:
@@ -139,7 +198,8 @@ def with_numbers(
 ) -> DataFrame:
     """Return a table whose columns of numbers are so, read as --decimal and --thousands say."""
     names = [one.name for one in columns if not (one.categories or one.date)]
-    return table.assign(**{name: _numbers(table, name, args) for name in names})
+    found = together(partial(_numbers, table, name, args) for name in names)
+    return table.assign(**dict(zip(names, found, strict=True)))
 
 
 def _numbers(
@@ -151,7 +211,10 @@ def _numbers(
     wrong = ~np.isfinite(found) & ~missing(cells)
     if wrong.any():
         cell = cells[wrong].iloc[0]
-        hint = "; see --decimal and --thousands" if NUMERIC.fullmatch(cell) else ""
+        sign = "=" if cell.startswith("-") else " "  # else it may be taken for an option
+        hint = f", or --missing{sign}{quote(cell)} if it stands for a missing value"
+        if NUMERIC.fullmatch(cell):
+            hint = "; see --decimal and --thousands"
         raise TableError(f"{place(table, name, wrong)}: {shown(cell)} is no number{advice}{hint}")
     return found
 
@@ -164,16 +227,21 @@ def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
     if 2 * numbers(given, args.decimal, args.thousands).notna().sum() >= len(given):
         return False
     first, distinct = f"{place(table, name, ~gaps)}: {shown(given.iloc[0])}", given.unique()
+    if all(map(TIME.fullmatch, distinct)):
+        raise TableError(
+            f"{first}, as all of the column, is a time of the day; write it as a number of hours, "
+            f"or leave the column out with --leave-out {quote(name)}"
+        )
     if all(map(DATE.fullmatch, distinct)):
         raise TableError(
-            f"{first}, as all of the column, is a date or a time; --dates {name} makes days of "
-            "dates, --leave-out leaves the column out"
+            f"{first}, as all of the column, is a date or a time; --dates {quote(name)} makes days "
+            f"of dates, --leave-out {quote(name)} leaves the column out"
         )
     if 2 * sum(bool(NUMERIC.fullmatch(one.translate(SPACES))) for one in distinct) > len(distinct):
         raise TableError(
             f"{first} looks like a number but is none; say how numbers are written with --decimal "
             "and --thousands, take units and signs of currency off, or take the column as labels "
-            f"with --categories {name}"
+            f"with --categories {quote(name)}"
         )
     return True
 
@@ -181,7 +249,18 @@ def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
 def _column(table: DataFrame, name: str, args: argparse.Namespace) -> Column:
     """Return what a column is: dates as named; text, and what --categories names, is one-hot."""
     if name in args.dates:
-        return Column(name, date=True)
+        cells = pick(table, name)
+        given = cells[~missing(cells)]
+        order = date_order(given)
+        if order and args.date_order:
+            order = args.date_order
+        if order == "?":
+            first = place(table, name, ~missing(cells))
+            raise TableError(
+                f"{first}: whether the month or the day comes first in {shown(given.iloc[0])} "
+                "cannot be told from the column; say --date-order mdy, or dmy"
+            )
+        return Column(name, date=True, order=order)
     if name in args.categories or _is_text(table, name, args):
         return Column(name, _categories(table, name))
     return Column(name)
@@ -229,8 +308,34 @@ def _target(table: DataFrame, args: argparse.Namespace, task: str) -> Array:
         whole = all(re.fullmatch("-?[0-9]{1,15}", cell) for cell in _categories(table, name))
         return labels.astype(int) if whole else labels
     advice = f", as the target of {task} must be; for classes: --task classification"
-    y: Array = _numbers(table, name, args, advice).to_numpy()
+    found = _numbers(table, name, args, advice)
+    wrong = (found < 0) | (found != np.floor(found))
+    if task == "counts" and wrong.any():
+        raise TableError(
+            f"{place(table, name, wrong)}: {shown(cells[wrong].iloc[0])} is no count; counts are "
+            "whole numbers >= 0"
+        )
+    y: Array = found.to_numpy()
     return y
+
+
+@contextmanager
+def places_of(frame: DataFrame, target: str = "") -> Iterator[None]:
+    """Have errors name a row of inputs by its line in the file, and columns by their names."""
+    try:
+        yield
+    except ValueError as error:
+        said = str(error)
+
+        def column(match: re.Match[str]) -> str:
+            name = target if said.startswith("y ") else frame.columns[int(match[1])]
+            return f"column {shown(name)}"
+
+        said = re.sub(r"\bcolumn (\d+)", column, said)
+        said = re.sub(r"\brow (\d+)", lambda match: f"line {frame.index[int(match[1])]}", said)
+        if said == str(error):
+            raise
+        raise ValueError(said) from None
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
@@ -243,6 +348,8 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--decimal", choices=tuple(".,"), metavar="SIGN", help=text)
     text = "between groups of three digits: , . ' or a space (nothing)"
     group.add_argument("--thousands", choices=tuple(",.' "), metavar="SIGN", help=text)
+    text = "cells that stand for a missing value, such as -999, besides empty ones, NA, ?, ..."
+    group.add_argument("--missing", nargs="+", default=[], metavar="CELL", help=text)
     group.add_argument("--encoding", help="where there is no byte order mark (utf-8)")
 
 
@@ -259,6 +366,8 @@ def add_data_options(
         ("dates", "input columns of dates, such as 2024-12-31, which become days since 1970"),
     ):
         parser.add_argument(f"--{name}", nargs="+", default=[], metavar="NAME", help=what)
+    text = "of dates such as 12/31/2024, where the column does not tell: month or day first"
+    parser.add_argument("--date-order", choices=["mdy", "dmy"], help=text)
     usual = "(a target of text is classification, else regression)"
     parser.add_argument("--task", choices=tasks, help=usual)
     gaps = parser.add_mutually_exclusive_group()

@@ -53,6 +53,6 @@ def safe_streams() -> Iterator[None]:
             stream = getattr(sys, name)
             if stream is None:
                 stream = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
-            redirected: Any = redirect(_Visible(stream))  # type: ignore[type-var]
+            redirected: Any = redirect(_Visible(stream))
             stack.enter_context(redirected)
         yield

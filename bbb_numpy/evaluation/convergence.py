@@ -5,11 +5,14 @@ ArviZ is optional: extra `diagnostics`.
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
+from importlib import import_module
 from itertools import groupby
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,7 @@ from .predictive import BLOCK_NUMBERS
 
 __all__ = ["Convergence", "Line", "convergence", "function_r_hats"]
 
+CACHE = "XDG_CACHE_HOME"  # the variable that names the user's folder for what may be lost
 GOOD = 1.01  # R-hat below which Vehtari et al. (2021) call chains mixed
 ENOUGH = 100  # effective draws per chain without which R-hat itself is unreliable (the same)
 
@@ -32,7 +36,7 @@ def import_arviz() -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
-            import arviz
+            arviz = _imported_arviz()
     except ImportError as error:
         raise ImportError(
             "R-hat, effective sample sizes and to_arviz need ArviZ: "
@@ -41,6 +45,22 @@ def import_arviz() -> Any:
     if sys.flags.optimize > 1:  # it adds to docstrings of functions that it calls
         raise ImportError("ArviZ needs docstrings: run Python without -OO")
     return arviz
+
+
+def _imported_arviz() -> Any:
+    """Import ArviZ, also where the user has no folder for the day of that announcement."""
+    try:
+        return import_module("arviz")
+    except OSError:
+        with TemporaryDirectory() as folder:
+            usual = os.environ.get(CACHE)
+            os.environ[CACHE] = folder
+            try:
+                return import_module("arviz")
+            finally:
+                del os.environ[CACHE]
+                if usual is not None:
+                    os.environ[CACHE] = usual
 
 
 def draws_of(draws: Any) -> Draws:

@@ -6,11 +6,13 @@ same columns, in Python as well.
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +21,11 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-__all__ = ["MOST_CATEGORIES", "Column", "encoded", "missing", "pick", "place", "shown", "some"]
+__all__ = ["MOST_CATEGORIES", "Column", "date_order", "encoded", "missing", "pick", "place",
+           "shown", "some", "together"]  # fmt: skip
 
 MOST_CATEGORIES = 100  # of a column
+MOST_COMPLAINTS = 20  # that are listed
 MISSING = ("", "?", "NA", "N/A", "#N/A", "<NA>", "n/a", "NaN", "nan", "NULL", "null")
 
 
@@ -33,6 +37,7 @@ class Column:
     categories: tuple[str, ...] = ()  # sorted and distinct, one feature each; () for one of numbers
     date: bool = False  # whether it holds dates, whose feature is days since 1970-01-01
     fill: float | str | None = None  # in place of a missing value; None: these are refused
+    order: str = ""  # of dates such as 12/31/2024, 'mdy' or 'dmy'; '' for 2024-12-31 alone
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -56,13 +61,15 @@ class Column:
         if self.categories:
             return cells.map(_text).where(~gaps)
         if self.date and not pd.api.types.is_numeric_dtype(cells):
-            times = pd.to_datetime(cells.where(~gaps), format="ISO8601", errors="coerce", utc=True)
+            given = _year_first(cells.where(~gaps), self.order)
+            times = pd.to_datetime(given, format="ISO8601", errors="coerce", utc=True)
             numbers = (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
         else:
             numbers = pd.to_numeric(cells.where(~gaps), errors="coerce").astype(float)
         wrong = ~gaps & ~np.isfinite(numbers)
         if wrong.any():
-            kind = "date such as 2024-12-31" if self.date else "number"
+            such = {"": "2024-12-31", "mdy": "12/31/2024", "dmy": "31.12.2024"}[self.order]
+            kind = f"date such as {such}" if self.date else "number"
             cell = cells[wrong].iloc[0]
             raise ValueError(f"{place(frame, self.name, wrong)}: {shown(cell)} is no {kind}")
         return numbers
@@ -122,8 +129,26 @@ def encoded(frame: DataFrame, columns: Sequence[Column], unknown: str = "error")
     features = [feature for column in columns for feature in column.features]
     if any(column.categories for column in columns) and list(frame.columns) == features:
         return frame
-    values = np.hstack([column.encode(frame, unknown) for column in columns])
-    return DataFrame(values, columns=features, index=frame.index)
+    values = together(partial(column.encode, frame, unknown) for column in columns)
+    return DataFrame(np.hstack(values), columns=features, index=frame.index)
+
+
+def together(calls: Iterable[Callable[[], Any]]) -> list[Any]:
+    """Return what each call returns, or raise one ValueError with what all of them complain of."""
+    found, complaints = [], dict[str, None]()
+    for call in calls:
+        try:
+            found.append(call())
+        except ValueError as error:
+            complaints[str(error)] = None
+    if len(complaints) > 1:
+        listed = [*complaints][:MOST_COMPLAINTS]
+        if len(complaints) > len(listed):
+            listed.append(f"and {len(complaints) - len(listed)} more")
+        raise ValueError("\n  ".join([f"{len(complaints)} columns cannot be used:", *listed]))
+    if complaints:
+        raise ValueError(*complaints)
+    return found
 
 
 def pick(frame: DataFrame, name: str) -> Series:
@@ -165,6 +190,37 @@ def some(names: Sequence[str], most: int) -> str:
     """List names, not too many of them."""
     listed = ", ".join(map(shown, names[:most]))
     return f"{listed} and {len(names) - most} more" if len(names) > most else listed
+
+
+DAY_AND_MONTH = re.compile(r"^(\d{1,2})[-/.](\d{1,2})[-/.](\d{4}|\d\d)(?=\D|$)", re.ASCII)
+
+
+def _year_first(cells: Series, order: str) -> Series:
+    """Return cells with their dates of this order as 2024-12-31; two digits are 1969 to 2068."""
+
+    def turned(match: re.Match[str]) -> str:
+        month, day = match[1], match[2]
+        if order == "dmy":
+            month, day = day, month
+        year = int(match[3])
+        if len(match[3]) == 2:
+            year += 2000 if year < 69 else 1900
+        return f"{year:04}-{month:0>2}-{day:0>2}"
+
+    if not order:
+        return cells
+    return cells.map(lambda cell: DAY_AND_MONTH.sub(turned, cell.strip(), 1), na_action="ignore")
+
+
+def date_order(cells: Series) -> str:
+    """Return what comes first in dates such as 12/31/2024: '' if there are none, '?' if unclear."""
+    found = [match for match in map(DAY_AND_MONTH.match, cells) if match]
+    if not found:
+        return ""
+    first, second = (max(int(match[k]) for match in found) for k in (1, 2))
+    if (first > 12) == (second > 12):
+        return "?"
+    return "dmy" if first > 12 else "mdy"
 
 
 def _text(value: Any) -> str:

@@ -177,5 +177,6 @@ def _stored(kind: Any) -> list[str]:
 
     Those of ``metadata={"local": True}`` are of this machine, such as paths, and stay here.
     """
-    metadata = {one.name: one.metadata for one in fields(kind)} if is_dataclass(kind) else {}
-    return [name for name in kind.__match_args__ if not metadata.get(name, {}).get("local")]
+    known = fields(kind) if is_dataclass(kind) else ()
+    local = {one.name for one in known if one.metadata.get("local")}
+    return [name for name in kind.__match_args__ if name not in local]

@@ -52,7 +52,7 @@ def accepts(**rules: Rule) -> Callable[[Callable[Given, Returned]], Callable[Giv
     return decorate
 
 
-def check_fields(owner: Any, of: str = "", **rules: Rule) -> None:
+def check_fields(owner: Any, of: str = "", /, **rules: Rule) -> None:
     """Check fields of a frozen dataclass, and store what the checks return: 2.0 as 2.
 
     Parameters

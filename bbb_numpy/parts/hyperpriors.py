@@ -62,8 +62,8 @@ class LogNormal:
     width: float = 1.0
 
     def __post_init__(self) -> None:
-        rules = {"width": standard_deviation, "median": Optional(standard_deviation)}
-        check_fields(self, "the hyperprior", **rules)
+        check_fields(self, "the hyperprior", width=standard_deviation)
+        check_fields(self, "the hyperprior", median=Optional(standard_deviation))
 
     def _centre(self, start: Array) -> Any:
         return start if self.median is None else log(self.median)

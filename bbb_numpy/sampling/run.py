@@ -263,7 +263,13 @@ def sample_target(
             raise ValueError("checkpoint is for whole runs: one goes on by asking for more draws")
     kernel = check_sampler(sampler)
     Optional(flag)("progress", progress)
-    given = {"draws": draws, "warm_up": warm_up, "thin": thin, "metric": metric, "cores": cores}
+    given: dict[str, Any] = {
+        "draws": draws,
+        "warm_up": warm_up,
+        "thin": thin,
+        "metric": metric,
+        "cores": cores,
+    }
     given |= {"target_accept": target_accept, "checkpoint": checkpoint}
     checked = {name: SETTINGS[name](name, value) for name, value in given.items()}
     if warm_up is None:
@@ -281,13 +287,14 @@ def sample_target(
     number = int(seed) if isinstance(seed, Integral) else None
     known = not callable(start) or number is not None
     groups = COUNT("groups", groups)
+    draw_start: Any = start
     place = None if callable(start) else _matrix(start)
     store = None
     if checkpoint is not None:
         store = Checkpoint(checkpoint, checkpoint_every)
         store.open(settings, groups, number)
     if place is None:
-        place = _matrix(start(rng))  # an ensemble takes its time: all else has been checked
+        place = _matrix(draw_start(rng))  # an ensemble takes its time: all else has been checked
     _check_groups(kernel, groups, len(place), settings.warm_up)
     cores = checked["cores"]
     count = min(groups, usable() if cores is None else cores)

@@ -157,7 +157,7 @@ def train(
         with np.errstate(over="ignore", invalid="ignore"), progress_bar as bar:
             for epoch in range(epochs):
                 beta = recipe.warm_up(epoch, epochs)
-                not_negative("the value of warm_up(epoch, epochs)", beta)
+                beta = not_negative("the value of warm_up(epoch, epochs)", beta)
                 # From the cost of a minibatch to that of all data, in units of the KL term (D62)
                 scale = len(batches) / (beta * getattr(estimator.objective, "beta", 1.0) or 1.0)
                 rows = data.shuffled(rng) if recipe.shuffle else data
@@ -178,6 +178,7 @@ def train(
                         raise _failure(found, state.theta, epoch, step, kept)
                     value, grad, terms = found
                     factor = optimizer.schedule(epoch + step / len(batches), epochs)
+                    factor = not_negative("the value of schedule(epoch, epochs)", factor)
                     optimizer.update(state.theta, grad, state.optimizer_state, factor, scale)
                     objective += number(value)
                     kl += share * number(np.add.reduce(terms.posterior - terms.prior)) / samples

@@ -20,7 +20,18 @@ from .uci import add_run_options, as_typed, changed_settings, check_packages
 USUAL = ("mean-field", "ensemble", "hmc")
 OPTIONS = (  # that repeat a run
     *("target", "inputs", "leave_out", "categories", "dates", "task", "method", "separator"),
-    *("decimal", "thousands", "encoding", "fill", "splits", "units", "seed", "workers"),
+    *(
+        "decimal",
+        "thousands",
+        "encoding",
+        "missing",
+        "date_order",
+        "fill",
+        "splits",
+        "units",
+        "seed",
+        "workers",
+    ),
     "drop_missing",
 )
 

@@ -38,7 +38,10 @@ class DamagedDataError(ValueError):
 def find(name: str, file: str) -> Path | None:
     """Return the path of ``NAME/FILE`` in the data folder, or None if it is not there."""
     given = os.environ.get(ENVIRONMENT, "")
-    root = Path(given).expanduser()
+    try:
+        root = Path(given).expanduser()
+    except RuntimeError:  # there is no home folder, or no such user
+        root = Path(given)
     if given and not root.is_dir():
         raise MissingDataError(
             f"{ENVIRONMENT} is set to {given!r}, which is no folder. Set it to one that holds a "

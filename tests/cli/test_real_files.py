@@ -131,6 +131,94 @@ def test_dates_are_days_and_numbers_can_be_labels(run, tmp_path):
     assert "line 3, column 'day': '2.1.2024' is no date such as 2024-12-31" in err
 
 
+def dated(days):
+    return "day,y\n" + "".join(f"{day},{k}\n" for k, day in enumerate(days))
+
+
+@pytest.mark.parametrize(
+    ("days", "order"),
+    [
+        (["1/31/2024", "2/1/2024 12:00", "12/31/99"], "mdy"),
+        (["31.1.2024", "1.2.2024 12:00", "31.12.99"], "dmy"),
+    ],
+)
+def test_dates_of_other_orders_are_days_and_predict_knows_the_order(days, order, run, tmp_path):
+    data = written(tmp_path / "d.csv", dated(days))
+    _, err = run("fit", data, "--target", "y", *SHORT, ends=2)
+    assert "--dates day makes days of dates" in err
+    run("fit", data, "--target", "y", "--dates", "day", *SHORT)
+    model = load("model.npz")
+    assert model.columns_ == (Column("day", date=True, order=order),)
+    assert model.x_mean_[0] == pytest.approx((19753 + 19754.5 + 10956) / 3)  # days since 1970
+    first = written(tmp_path / "n.csv", "day\n" + ("2/1" if order == "mdy" else "1/2") + "/2024\n")
+    known = rows(run("predict", "model.npz", first).out)
+    other = written(tmp_path / "n.csv", "day\n2024-02-01\n")
+    assert known == rows(run("predict", "model.npz", other).out)
+
+
+def test_dates_that_do_not_tell_their_order_are_asked_for_it(run, tmp_path):
+    data = written(tmp_path / "d.csv", dated(["1/2/2024", "1/3/2024", "1/4/2024"]))
+    options = ("fit", data, "--target", "y", "--dates", "day", *SHORT)
+    _, err = run(*options, ends=2)
+    assert "line 2, column 'day': whether the month or the day comes first in '1/2/2024'" in err
+    for order, days in (("mdy", [19724, 19725, 19726]), ("dmy", [19754, 19783, 19814])):
+        assert f"{'or ' if order == 'dmy' else '--date-order '}{order}" in err
+        run(*options, "--date-order", order)
+        assert load("model.npz").x_mean_[0] == pytest.approx(np.mean(days), abs=1.5)
+
+
+def test_times_are_not_told_to_be_dates(run, tmp_path):
+    data = written(tmp_path / "d.csv", "at,a,y\n12:30,1,1\n13:30,2,2\n14:45,3,3\n")
+    _, err = run("fit", data, "--target", "y", *SHORT, ends=2)
+    assert "'12:30', as all of the column, is a time of the day" in err
+    assert "--dates" not in err
+    run("fit", data, "--target", "y", "--leave-out", "at", *SHORT)
+
+
+@pytest.mark.parametrize("cell", ["None", "-999", "-"])
+def test_cells_that_stand_for_missing_values_can_be_named(cell, run, tmp_path):
+    text = f"a,b,y\n1,2,1\n{cell},3,2\n3,{cell},3\n4,5,{cell}\n5,6,5\n6,6,6\n"
+    data = written(tmp_path / "d.csv", text)
+    options = ("fit", data, "--target", "y", *SHORT)
+    if cell != "-999":
+        _, err = run(*options, ends=2)
+        assert f"line 3, column 'a': {cell!r} is no number" in err
+        sign = "=" if cell == "-" else " "
+        assert f"--missing{sign}{cell} if it stands for a missing value" in err
+    _, err = run(*options, "--missing", cell, ends=2)
+    assert "line 3, column 'a': a value is missing" in err
+    out, _ = run(*options, f"--missing={cell}", "--drop-missing")
+    assert "3 rows, 2 inputs (a, b)" in out
+    same = "-999.0" if cell == "-999" else cell
+    new = written(tmp_path / "n.csv", f"a,b\n1,{same}\n1,2\n")
+    out, _ = run("predict", "model.npz", new, f"--missing={cell}", "--drop-missing")
+    assert rows(out)[0]["mean"] == "" != rows(out)[1]["mean"]
+
+
+def test_an_identifier_and_a_column_twice_get_a_notice_with_what_to_type(run, tmp_path):
+    lines = (f"{1000 + k},{k % 3},{k % 3},{k % 5}" for k in range(20))
+    data = written(tmp_path / "d.csv", "\n".join(["my id,a,b,y", *lines]))
+    _, err = run("fit", data, "--target", "y", *SHORT)
+    assert (
+        "column 'my id' counts the rows, as an identifier does; without it: --leave-out 'my id'"
+        in (err)
+    )
+    assert "columns 'a' and 'b' hold the same; without it: --leave-out b" in err
+    out, err = run("fit", data, "--target", "y", "--leave-out", "my id", "b", *SHORT)
+    assert err == ""
+    assert "20 rows, 1 inputs (a)" in out
+
+
+def test_the_row_numbers_of_pandas_are_left_out_by_fit_and_by_predict(run, tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2, 3, 4], "y": [1.0, 2, 3, 5]})
+    frame.to_csv(tmp_path / "d.csv")
+    out, err = run("fit", "d.csv", "--target", "y", *SHORT)
+    assert "4 rows, 1 inputs (a)" in out
+    assert "the first column has no name and is left out" in err
+    found = [float(row["mean"]) for row in rows(run("predict", "model.npz", "d.csv").out)]
+    assert found == load("model.npz").predict(frame[["a"]]).tolist()
+
+
 LIKE_NUMBERS = ["$5", "5 kg", "1.234,5", "1,5", "12 %", "€ 7.50", "1\u00a0234", "-3°", "30 km/h"]
 LIKE_NUMBERS += ["5 m2", "US$ 5", "EUR 1.234,50", "5kg"]
 

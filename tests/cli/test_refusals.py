@@ -64,9 +64,9 @@ CELLS = [
     (
         "x,y\n1,2\n2,-3\n3,1\n",
         ["--task", "counts"],
-        "counts must be whole numbers >= 0; got -3.0 at row 1",
+        "line 3, column 'y': '-3' is no count; counts are whole numbers >= 0",
     ),
-    ("x,y\n1,2\n2,-3\n3,1\n", ["--likelihood", "poisson"], "numbers >= 0; got -3"),
+    ("x,y\n1,2\n2,-3\n3,1\n", ["--likelihood", "poisson"], "line 3, column 'y': '-3' is no count"),
     ("x,y\n1,2\n2,NA\n", ["--fill", "median"], "line 3, column 'y': a value of the target is miss"),
     ("x,y\n1,2\n,3\n", [], "line 3, column 'x': a value is missing; fill it in"),
     ("x,y\n1_0,2\n2,3\n3,4\n", [], "line 2, column 'x': '1_0' is no number; mend the cell"),
@@ -106,3 +106,32 @@ def test_what_is_typed_wrongly_is_answered_in_one_line(words, message, refused, 
 @pytest.mark.parametrize(("text", "words", "message"), CELLS)
 def test_a_cell_that_cannot_be_used_is_named_by_line_and_column(text, words, message, refused):
     refused(["fit", "d.csv", "--target", "y", *words], message, text)
+
+
+def test_all_complaints_of_a_file_are_said_at_once_each_with_its_first_place(tmp_path, capsys):
+    """Missing values, numbers that are none, dates and the target."""
+    lines = [f"{k},{k},2024-01-{k + 1},{k}" for k in range(9)]
+    lines[3], lines[5], lines[7] = ",3,2024-01-03,3", "5,x1,2024-01-05,5", "7,7,2024-01-07,oops"
+    path = tmp_path / "d.csv"
+    path.write_text("\n".join(["a,b,day,y", *lines, ",x2,,"]))
+    assert main(["fit", str(path), "--target", "y", "--model", str(tmp_path / "m.npz")]) == 2
+    head, *said = capsys.readouterr().err.splitlines()
+    assert head == "bbb-numpy fit: 4 columns cannot be used:"
+    places = [line.strip().split(":")[0] for line in said]
+    assert places == [
+        *("d.csv, line 11, column 'y'", "d.csv, line 5, column 'a'"),
+        *("d.csv, line 7, column 'b'", "d.csv, line 2, column 'day'"),
+    ]
+
+
+def test_what_a_learner_says_of_a_row_is_said_of_its_line_and_column(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "".join(f"{k},{k}\n" for k in range(20))
+    (tmp_path / "d.csv").write_text("x,y\n" + text)
+    assert main(["fit", "d.csv", "--target", "y", "--epochs", "1"]) == 0
+    (tmp_path / "n.csv").write_text("x\n1\n\n1e305\n")
+    assert main(["predict", "model.npz", "n.csv"]) == 2
+    said = capsys.readouterr().err
+    assert "at line 4" in said
+    assert "(column 'x'; with" in said
+    assert "row 1" not in said

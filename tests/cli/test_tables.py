@@ -93,14 +93,48 @@ def test_thousands_are_groups_of_three_from_the_first_on():
     assert numbers(cells, ".", ",").isna().all()
 
 
+AS_WRITTEN = {
+    "by pandas": ",a,b\n0,1,2\n1,3,4\n",
+    "by R": '"a","b"\n"1",1,2\n"2",3,4\n',
+    "by R, rows with names": '"a","b"\n"Mazda",1,2\n"Datsun",3,4\n',
+    "with a comma at the end of every line": "a,b,\n1,2,\n3,4,\n",
+    "with a comma at the end of rows": "a,b\n1,2,\n3,4,\n",
+    "with a comma at the end of the header": "a,b,\n1,2\n3,4\n",
+    "with many of them": "a,b,,,\n1,2,,\n3,4,,,\n",
+    "by Excel": "sep=;\r\na;b\r\n1;2\r\n3;4\r\n",
+    "by Excel, with a mark": "\ufeffsep=,\na,b\n1,2\n3,4\n",
+    "with spaces": "a b\n1 2\n3 4\n",
+    "in columns of spaces": "   a    b\n   1    2\n   3    4  \n",
+}
+
+
+@pytest.mark.parametrize("name", AS_WRITTEN)
+def test_a_table_is_read_as_programs_write_it(name, csv_file, capsys):
+    table = read_csv(csv_file(AS_WRITTEN[name]))
+    assert list(table.columns) == ["a", "b"]
+    assert table.to_numpy().tolist() == [["1", "2"], ["3", "4"]]
+    first = 3 if "Excel" in name else 2
+    assert table.index.tolist() == [first, first + 1]  # lines of the file
+    left_out = "the first column has no name and is left out" in capsys.readouterr().err
+    assert left_out is ("pandas" in name or "by R" in name)
+
+
+def test_a_word_in_a_file_of_one_column_is_no_separator(csv_file):
+    assert list(read_csv(csv_file("home town\nUlm\nBad Wurzach\n")).columns) == ["home town"]
+
+
 BROKEN = [
+    ("a,b,\n1,2,3\n", "every column needs a name of its own.*Write one into the first line"),
+    ("a,b\n1.5,2,3\n2.5,2,3\n", "line 2 has 3 cells, the header has 2.*and 1 more lines"),
+    ("sep=;\na;b\n1;2;3\n3\n", "line 3 has 3 cells, the header has 2, separated by ';'"),
     ("", "data.csv has no line of column names with a data row below it"),
     ("a,b\n", "data.csv has no line of column names with a data row below it"),
     ("a,a\n1,2\n", "data.csv: every column needs a name of its own; got 'a', 'a'"),
     ("a,\n1,2\n", "every column needs a name of its own"),
+    (",a,a\n0,1,2\n", "every column needs a name of its own"),
     ("a,b\n1,2\n\n3\n", "data.csv, line 4 has 1 cell, the header has 2, separated by ','"),
     ('a,b\n"1\n2",2\n3\n', "line 4 has 1 cell"),
-    ("a,b\n1,2,3\n", "line 2 has 3 cells, the header has 2"),
+    ("a,b\n1,2,3\n1,2,3\n", "line 2 has 3 cells, the header has 2"),
     ('a,b\n"1,2\n', "line 2: unexpected end of data"),
     ('a,b\n"1"x,2\n', "line 2: ',' expected after '\"'"),
     (b"a\n\xff\xfe\n", "is not text in utf-8; save .* --encoding cp1252"),

@@ -3,6 +3,7 @@
 import pickle
 from copy import deepcopy
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -263,6 +264,14 @@ REFUSED = [
 def test_what_does_not_fit_is_refused_by_name(change, message):
     with pytest.raises((TypeError, ValueError), match=message):
         replace(problem()[0], **change)
+
+
+@pytest.mark.parametrize("half", [np.float16(0.5), np.array(0.5), Fraction(1, 2)])
+def test_the_power_is_stored_as_a_float(half):
+    target, position = problem()
+    tempered = replace(target, power=half)
+    assert type(tempered.power) is float
+    np.testing.assert_array_equal(tempered(position)[0], replace(target, power=0.5)(position)[0])
 
 
 def test_weights_of_rows_may_be_whole_numbers_and_are_stored_in_the_dtype_of_the_rows():

@@ -5,6 +5,7 @@ import pickle
 import re
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -268,6 +269,13 @@ SHARES = "must return 4 shares >= 0 that sum to 1; got"
         ({"kl_weights": lambda sizes: [-1.0, 1.0, 0.5, 0.5]}, SHARES),
         ({"warm_up": lambda epoch, epochs: -5.0}, "value of warm_up"),
         ({"warm_up": lambda epoch, epochs: None}, "value of warm_up"),
+        *(
+            (
+                {"optimizer": SGD(1e-3, lambda epoch, epochs, f=f: f)},
+                "the value of schedule.* must be",
+            )
+            for f in ("0.5", None, np.nan, np.inf, -1.0, 1j, np.ones(2))
+        ),
     ],
 )
 def test_bad_input_is_refused_by_name(change, message):
@@ -275,6 +283,17 @@ def test_bad_input_is_refused_by_name(change, message):
     options = {"x": x, "y": y, "epochs": 1, "batch_size": 16, **change}
     with pytest.raises((TypeError, ValueError), match=message):
         train(estimator, **options)
+
+
+@pytest.mark.parametrize("make", [np.float16, Fraction, np.array, np.float32])
+def test_factors_of_any_type_train_alike(make):
+    """Of a NumPy half, times a rate, three digits would be left."""
+
+    def trained(half):
+        factors = {"warm_up": lambda *_: half, "optimizer": SGD(1e-3, lambda *_: half)}
+        return train(*small(), epochs=1, batch_size=16, **factors).theta
+
+    np.testing.assert_array_equal(trained(make(0.5)), trained(0.5))
 
 
 @pytest.mark.equation("D6", "K43", "K44")

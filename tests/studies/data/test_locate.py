@@ -80,6 +80,12 @@ def test_a_damaged_table_is_refused_with_its_place(root, content, said):
         read(put(root, "t.csv" + ".gz" * packed, content), ["a", "b"])
 
 
+def test_a_folder_of_a_user_who_has_no_home_is_missing(monkeypatch):
+    monkeypatch.setenv("BBB_NUMPY_DATA", "~nobody-of-this-name/data")
+    with pytest.raises(MissingDataError, match="'~nobody-of-this-name/data', which is no folder"):
+        locate("yacht")
+
+
 def test_cells_that_are_no_numbers_and_days_that_do_not_increase_are_named():
     for cell in ("x", "", "nan", "inf", "1.2.3"):
         with pytest.raises(DamagedDataError, match=r"t.csv holds .* data row 2, column b"):
