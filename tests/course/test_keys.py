@@ -505,6 +505,16 @@ def test_the_smallest_case_is_one_with_numbers_where_there_is_one():
     assert "nan" in only_nan.cases["sigma"]["your sigma"]
 
 
+def test_what_cancels_at_extreme_numbers_passes_where_no_proof_can_be_asked():
+    def far_away(*data):  # as in another process, where a proof's numbers cannot go
+        lists = json.loads(json.dumps([np.asarray(one).tolist() for one in data]))
+        return by_the_gain(*map(np.array, lists))
+
+    exercise = find("completing_the_square")
+    assert right_in_floats(exercise, far_away)
+    assert not right_in_floats(exercise, lambda *data: [1.01 * one for one in far_away(*data)])
+
+
 @pytest.mark.parametrize(("name", "answer", "verdict", "says"), JUDGED)
 def test_an_answer_is_told_what_it_is(name, answer, verdict, says):
     told = judge(name, answer)
