@@ -57,6 +57,7 @@ test-all: $(VENV)/.dev  ## every test, the slow ones too, with all examples
 
 fuzz: $(VENV)/.test  ## hostile calls and files, kills, Ctrl-Cs; FUZZ="--only calls --seed 7"
 	$(BIN)/python -m benchmarks.fuzz $(FUZZ)
+	$(BIN)/python -m benchmarks.interrupts $(INTERRUPTS)
 
 bench: $(VENV)/.bench  ## time one training step against its floor and its peers
 	$(BIN)/python benchmarks/step_time.py

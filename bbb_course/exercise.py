@@ -61,7 +61,7 @@ SPREADS = {
     "large": Spread((-12.0, 60.0), (0.0, 6.0), 40.0),
     "very far apart": Spread((-25.0, 25.0), (-25.0, 25.0), 40.0, cases=16, is_wide=True),
     "of all magnitudes": Spread(
-        (-25.0, 12.0), (-25.0, 25.0), 40.0, cases=24, has_magnitudes=True, is_wide=True
+        (-25.0, 12.0), (-35.0, 25.0), 40.0, cases=24, has_magnitudes=True, is_wide=True
     ),
 }
 

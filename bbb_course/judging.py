@@ -315,12 +315,13 @@ def _places(exercise: Formula) -> Iterator[Place]:
     for name, changed in _one_changed(exercise, before, after):
         where = f"where {name} alone is another than at an earlier call; {BY_ARGUMENTS}"
         yield Place(where, changed, is_repeated=True)
-    for arguments in exercise.places:
-        yield Place("in this case", arguments, has_proof=True)
     longer = replace(exercise, sizes={x: n + 1 for x, n in exercise.sizes.items()})
     mixed = zip(exercise.arguments.values(), before, longer.draw(next(seeds)), strict=True)
-    arguments = tuple(new if one.shape else old for one, old, new in mixed)
-    yield Place("where arrays have other sizes than at an earlier call", arguments)
+    where = f"where arrays alone are longer than at an earlier call; {BY_ARGUMENTS}"
+    resized = tuple(new if one.shape else old for one, old, new in mixed)
+    yield Place(where, resized, is_repeated=True)
+    for arguments in exercise.places:
+        yield Place("in this case", arguments, has_proof=True)
 
 
 def _one_changed(

@@ -167,12 +167,13 @@ class Interrupts:
 
     def of(self, work: Callable[[], Any]) -> Interrupts:
         """Do the work, and once more in children that are interrupted."""
+        tracer = sys.gettrace()
         try:
             sys.settrace(self.called)
             try:
                 work()
             finally:
-                sys.settrace(None)
+                sys.settrace(tracer)
         except KeyboardInterrupt:
             if not self.is_child:
                 raise

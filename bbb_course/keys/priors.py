@@ -88,7 +88,7 @@ def laplace_prior(w: Any, b: Any) -> Any:
             for k in (1.0, 3.0, 4.5, 6.5, 9.0)
         ),
         *((scale * np.array([3.0]), -1.0, scale, 2 * scale) for scale in (1e-9, 1e9)),
-        (np.array([5.0]), -25.0, 1.0, 0.1),
+        (np.array([5.0]), -600.0, 1.0, 0.1),
         (np.array([30.0]), -40.0, 1.0, 0.1),
         *((np.array([0.2]), a, 1.0, 0.1) for a in (1e-7, -1e-4)),
     ],

@@ -44,7 +44,7 @@ def step_of_descent(mu: Any, rho: Any, d_mu: Any, d_rho: Any, eta: Any) -> Any:
     total=given(8, 4, 16),
     returns="cost",
     tags="K18 D6",
-    places=[(89000.0, np.ones(128), 60000), (-2.0, np.ones(96), 1_000_000)],  # usual sizes
+    places=[(89000.0, np.ones(128), 60000), (-2.0, np.ones(1000), 1_000_000)],  # usual sizes
     wrong={
         "complexity * len(nll) / total": {
             "complexity": (
@@ -115,8 +115,9 @@ def geometric_shares(parts: Any) -> Any:
     tiny=positive(),
     returns="new_theta new_m new_v",
     tags="D3",
-    places=[  # a late step, no gradient, averages of the last gradient alone
+    places=[  # late steps, no gradient, averages of the last gradient alone
         (np.ones(1), np.ones(1), np.ones(1), np.ones(1), 1000, 0.5, 0.9, 0.999, 1e-8),
+        (np.ones(1), np.ones(1), np.ones(1), np.ones(1), 10_000, 0.5, 0.999, 0.9999, 1e-8),
         (np.ones(1), np.ones(1), np.ones(1), np.zeros(1), 2, 0.5, 0.9, 0.999, 1e-8),
         (np.ones(1), np.ones(1), np.ones(1), np.full(1, 2.0), 2, 0.5, 0.0, 0.0, 1e-8),
     ],

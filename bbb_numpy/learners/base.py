@@ -276,7 +276,16 @@ class Learner(Fitted):
         if history:
             steps = {name: getattr(recipe, name) for name in ("optimizer", "batch_size", "samples")}
             parts = {**parts, **steps, "usual_epochs": plan.usual_epochs(self.defaults, rows)}
-        self.fit_report_ = fit_report(self, data.typical(), parts, history)
+        try:
+            self.fit_report_ = fit_report(self, data.typical(), parts, history)
+        except KeyboardInterrupt:
+            warnings.warn(
+                "Interrupted by user after the fit, which is whole; how good it is has not been "
+                "looked at, and there is no fit_report_",
+                UserWarning,
+                stacklevel=2,
+            )
+            return self
         if not self.fit_report_.passed:
             warnings.warn(self.fit_report_.message, ConvergenceWarning, stacklevel=2)
         return self

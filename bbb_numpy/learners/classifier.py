@@ -166,9 +166,9 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         classes = np.unique(y) if classes is None else classes
         if len(classes) < 2:
             raise ValueError(
-                f"y has only one class, {classes[0]!s}: every probability would be 1 whatever the "
-                "inputs, so there is nothing to learn. Give rows of at least two classes, or name "
-                "all of them in partial_fit(X, y, classes=...)"
+                f"y has only one class, {classes.tolist()[0]!r}: every probability would be 1 "
+                "whatever the inputs, so there is nothing to learn. Give rows of at least two "
+                "classes, or name all of them in partial_fit(X, y, classes=...)"
             )
         likelihood = plan.parts["likelihood"]
         if likelihood is None:

@@ -69,7 +69,7 @@ def _name_column(**frames: Any) -> None:
             if getattr(dtype, "kind", "") in "mM" or hasattr(cell, "year"):
                 remedy = (
                     "make days of them, (dates - dates.min()) / pandas.Timedelta(days=1), as "
-                    f"bbb-numpy fit does of a file with --dates {label}"
+                    f"bbb-numpy fit does of a file with --dates {label!r}"
                 )
             raise TypeError(
                 f"{name} must hold numbers; its column {label!r} holds {dtype}, such as "

@@ -74,6 +74,9 @@ def read_json(path: Path) -> dict[str, Any]:
     check_regular(path)
     content = path.read_bytes()
     try:
-        return dict(json.loads(content))
+        table = json.loads(content)
+        if not isinstance(table, dict):
+            raise TypeError("no table")
     except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} {damaged(error)}") from None
+    return table

@@ -284,6 +284,12 @@ def added_up_over_calls(m, L, phi, y, sigma, total=[0.0]):  # noqa: B006
     return mean, covariance, total[0]
 
 
+def of_a_constant_kept_for_each_scale(w, prior, constants={}):  # noqa: B006
+    value, d_w = right("gaussian_prior", w, prior)
+    constant = len(w) * np.log(prior)
+    return value - constant + constants.setdefault(prior, constant), d_w
+
+
 def untraceable(rho):
     return np.vectorize(lambda one: math.log1p(math.exp(one)))(rho)
 
@@ -356,6 +362,10 @@ JUDGED = [
     (
         "from_noise_to_weights", sigma_of_the_first_call, "wrong",
         "w: it is wrong where rho alone is another than at an earlier call",
+    ),
+    (
+        "gaussian_prior", of_a_constant_kept_for_each_scale, "wrong",
+        "value: it is wrong where arrays alone are longer than at an earlier call",
     ),
     ("softplus", double_at_first, "wrong", "it is wrong at its first calls"),
     # small numbers among large ones; digits that cancel are no floor
@@ -493,6 +503,16 @@ def test_the_smallest_case_is_one_with_numbers_where_there_is_one():
         assert np.isfinite(case["your sigma"]).all(), case
     only_nan = judge("softplus", lambda rho: right("softplus", rho) + 0 * np.log(rho < 1.5))
     assert "nan" in only_nan.cases["sigma"]["your sigma"]
+
+
+def test_what_cancels_at_extreme_numbers_passes_where_no_proof_can_be_asked():
+    def far_away(*data):  # as in another process, where a proof's numbers cannot go
+        lists = json.loads(json.dumps([np.asarray(one).tolist() for one in data]))
+        return by_the_gain(*map(np.array, lists))
+
+    exercise = find("completing_the_square")
+    assert right_in_floats(exercise, far_away)
+    assert not right_in_floats(exercise, lambda *data: [1.01 * one for one in far_away(*data)])
 
 
 @pytest.mark.parametrize(("name", "answer", "verdict", "says"), JUDGED)

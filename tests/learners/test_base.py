@@ -222,6 +222,19 @@ def test_ctrl_c_leaves_the_last_finished_epoch(monkeypatch):
     np.testing.assert_array_equal(model.predict(x), two.predict(x))
 
 
+def test_ctrl_c_after_training_keeps_the_whole_fit_without_its_report(monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    x, y = numbers()
+    whole = regressor(epochs=2).fit(x, y)
+    monkeypatch.setattr("bbb_numpy.learners.base.fit_report", interrupted)
+    with pytest.warns(UserWarning, match="after the fit, which is whole"):
+        model = regressor(epochs=2).fit(x, y)
+    assert not hasattr(model, "fit_report_")
+    np.testing.assert_array_equal(model.predict(x), whole.predict(x))
+
+
 def test_ctrl_c_before_the_first_epoch_keeps_an_earlier_fit(monkeypatch):
     x, y = numbers()
     model, fresh = regressor().fit(x, y), regressor()

@@ -73,7 +73,7 @@ def test_truth_values_and_a_pandas_column():
 @pytest.mark.parametrize(
     ("spoil", "kind", "message"),
     [
-        (lambda y: np.where(y, "a", "a"), ValueError, "y has only one class, a"),
+        (lambda y: np.where(y, "a", "a"), ValueError, "y has only one class, 'a'"),
         (lambda y: np.arange(60) % 3, ValueError, r"Bernoulli.* has two classes; y has 3"),
         (lambda y: [], ValueError, "inconsistent numbers of samples"),
     ],

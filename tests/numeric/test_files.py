@@ -156,3 +156,15 @@ def test_pipes_and_devices_are_rejected_at_once(tmp_path):
             with pytest.raises(ValueError, match="is a pipe or a device; copy its content to"):
                 check(path)
     files.check_regular(tmp_path)
+
+
+def test_whether_a_file_can_be_written_is_known_before_and_leaves_nothing(tmp_path):
+    (tmp_path / "old").write_text("as it was")
+    for name in ("new", "old"):
+        files.check_writable(tmp_path / name)
+    for name in ("none/file", "old/file", 250 * "m"):
+        with pytest.raises(OSError, match=r".") as caught:
+            files.check_writable(tmp_path / name)
+        assert caught.value.filename == str(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+    assert (tmp_path / "old").read_text() == "as it was"

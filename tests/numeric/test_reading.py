@@ -99,7 +99,7 @@ def test_a_state_with_a_member_that_nobody_asked_for_takes_no_memory_for_it(path
 def test_json_comes_back_and_what_is_none_or_too_deep_is_named(path):
     write_json(path, {"a": [1, None, "x"]})
     assert read_json(path) == {"a": [1, None, "x"]}
-    for text in ("", "{", "[1, 2]", "3", '{"a": ' + "[" * 100_000, "\ud800"):
+    for text in ("", "{", "[1, 2]", "[]", "3", '{"a": ' + "[" * 100_000, "\ud800"):
         path.write_bytes(text.encode(errors="surrogatepass"))
         with pytest.raises(ValueError, match=r"file\.npz is damaged or not ours: "):
             read_json(path)

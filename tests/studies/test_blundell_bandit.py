@@ -23,6 +23,7 @@ from bbb_studies.blundell.bandit import (
     play,
     regret,
     reproduce,
+    whole_run,
 )
 from bbb_studies.data.mushroom import Mushrooms
 
@@ -225,6 +226,12 @@ def test_a_command_that_was_killed_goes_on_with_any_number_of_processes(tmp_path
         given = {"seed": 5, "settings": SMALL, "agents": agents, "mushrooms": DATA} | changed
         with pytest.raises(ValueError, match="another seed, data or settings"):
             reproduce(tmp_path / "a", **given)
+
+
+def test_a_run_on_disk_that_is_damaged_is_named(tmp_path):
+    (tmp_path / "Thompson-sampling-0.npz").write_bytes(b"PK")
+    with pytest.raises(ValueError, match=r"Thompson-sampling-0\.npz is damaged or not ours: "):
+        whole_run(tmp_path, 5, SMALL, DATA, THOMPSON, 0)
 
 
 # Numbers, tables and picture.

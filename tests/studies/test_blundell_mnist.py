@@ -120,6 +120,13 @@ def test_a_folder_of_other_settings_is_refused(finished, change, said):
         run(finished[0], **change)
 
 
+@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000])
+def test_numbers_that_are_damaged_are_named(tmp_path, text):
+    (tmp_path / "numbers.json").write_text(text)
+    with pytest.raises(ValueError, match=r"numbers\.json is damaged or not ours: "):
+        run(tmp_path)
+
+
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_test_images_change_nothing_that_is_trained_or_chosen(tmp_path, finished, jobs):
     """Other test images, and two processes: all else is the same bit for bit."""

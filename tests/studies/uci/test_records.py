@@ -31,6 +31,14 @@ def test_damage_anywhere_is_noticed(data):
         assert json.loads(damaged) == json.loads(whole)
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"key": ' + "[" * 100_000, "[1]", "3", "", "{}"])
+def test_what_is_no_record_or_too_deep_is_named_with_its_line(text, tmp_path):
+    path = tmp_path / "two.json"
+    path.write_text(line(RECORD) + (text or "{"))
+    with pytest.raises(RecordsError, match=r"two\.json, line 2: it is no record"):
+        read(path)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills itself with SIGKILL")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the child waits for no thread
 def test_a_kill_while_a_file_is_written_leaves_the_one_before(tmp_path, monkeypatch):
