@@ -114,7 +114,8 @@ class Draws:
         By energy errors that refuse a path, or the heat of the momenta; 0 of a Gaussian, and of
         kernels that diverge instead. Where it is more than 0.001, chains leave narrow places out:
         the curved coordinate of a banana had 31 % too little variance of SGHMC, 34 % of SGLD, where
-        `expected_bias` told 11 and 12 %. Chains that never came near show none. MCLMC shows no sign: 8 % too little, where 2 % were told.
+        `expected_bias` told 11 and 12 %. Chains that never came near show none, and MCLMC shows no
+        sign: 8 % too little, where 2 % were told.
         """
         tell = getattr(self.kernel, "too_large", None)
         return float(tell(self)) if tell and self.log_density.size else 0.0
