@@ -150,6 +150,7 @@ def proved(program: Program) -> str:
     assert point.tolist() == [0.5, -1.25], "theta is overwritten"
     right, asked = program.body.startswith("right"), program.how == "prove"
     assert not (right and asked and found == "refuted"), "a right gradient is refuted"
+    assert not (right and asked and not program.interrupted and found is None), "it raises"
     wrong = program.body.startswith("wrong") and program.how != "prove_same"
     assert not (wrong and found in ("proved", "True")), "a wrong gradient passes"
     return str(found)

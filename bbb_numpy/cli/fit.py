@@ -239,7 +239,7 @@ def add_parsers(commands: Commands) -> None:
     predicting.add_argument("data", help="table with the input columns; - for standard input")
     text = "CSV to write; - for standard output"
     predicting.add_argument("--output", "-o", default="-", help=text)
-    text = "columns to copy, such as an id"
+    text = "columns to copy, such as an id; an apostrophe keeps spreadsheets from computing =A1"
     predicting.add_argument("--keep", nargs="+", default=[], metavar="NAME", help=text)
     text = "add the ends of the interval that holds a new value with this probability, e.g. 0.9"
     predicting.add_argument("--interval", type=share, metavar="COVERAGE", help=text)

@@ -84,6 +84,12 @@ def test_a_prover_that_is_wrong_is_found(verdict, program, monkeypatch):
         fuzz.asked(program)
 
 
+def test_a_prover_that_raises_where_a_program_is_right_is_found(monkeypatch):
+    monkeypatch.setattr("exactgrad.prove", lambda: None, raising=False)  # takes no arguments
+    with pytest.raises(AssertionError, match="it raises"):
+        fuzz.asked(RIGHT)
+
+
 def test_a_prover_that_leaves_something_behind_is_found(monkeypatch):
     victim = ModuleType("victim")
     monkeypatch.setitem(sys.modules, "victim", victim)

@@ -368,6 +368,21 @@ def test_a_run_without_a_seed_goes_on_too(kind, tmp_path):
 # --- refusals --------------------------------------------------------------------------------
 
 
+def test_what_draws_the_start_is_called_last_and_starts_as_the_array_does():
+    calls = []
+
+    def starting(rng):
+        calls.append(rng)
+        return np.full((2, 12), 0.1)
+
+    same_bits(quick(start=starting), quick(start=np.full((2, 12), 0.1)))
+    assert len(calls) == 1
+    for wrong in ({"thin": 0}, {"groups": 3}, {"cores": 0}, {"metric": "full"}, {"seed": "x"}):
+        with pytest.raises((TypeError, ValueError), match=f"{next(iter(wrong))} must be"):
+            quick(**{"start": starting, **wrong})
+    assert len(calls) == 1
+
+
 @pytest.mark.parametrize("name", ["sample_weight", "start"])
 @pytest.mark.parametrize(
     ("change", "message"),
