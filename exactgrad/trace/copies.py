@@ -34,14 +34,18 @@ from itertools import chain
 from types import (
     BuiltinFunctionType,
     CellType,
+    ClassMethodDescriptorType,
     CodeType,
     FunctionType,
+    GetSetDescriptorType,
     MappingProxyType,
     MemberDescriptorType,
+    MethodDescriptorType,
     MethodType,
     ModuleType,
     NoneType,
     SimpleNamespace,
+    WrapperDescriptorType,
 )
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary, ref
@@ -62,7 +66,13 @@ OWN = __name__.rpartition(".trace.")[0]
 STDLIB = sysconfig.get_path("stdlib")
 NUMBERS = {bool, int, float, complex, str, bytes, NoneType, np.ndarray, np.float64, np.int64}
 ATOMS = NUMBERS | {Exact, slice, range, np.ufunc, np.dtype, type(Ellipsis)}
-WRITTEN_IN_PYTHON = 1 << 9  # a flag of classes: made by a statement
+MADE_LATER = 1 << 9  # a flag of classes that C has not compiled
+OF_C = {
+    MethodDescriptorType,
+    WrapperDescriptorType,
+    GetSetDescriptorType,
+    ClassMethodDescriptorType,
+}
 METACLASSES = (type, ABCMeta, type(typing.Protocol))
 HELD = (tuple, list, dict, threading.local)  # in C: a class may derive from them, and is copied
 BASES = (object, type, *HELD)
@@ -179,11 +189,18 @@ class WrittenAttribute(Attribute):
         self.found().__delete__(instance)
 
 
+def _is_python(cls: type) -> bool:
+    """Return whether a class is made by a statement, and not by C."""
+    own = (one for key, one in vars(cls).items() if key not in OF_CLASSES and type(one) in OF_C)
+    made = cls.__flags__ & MADE_LATER and type(cls.__module__) is str
+    return bool(made) and not any(one.__objclass__ is cls for one in own)
+
+
 def _is_copied(cls: type) -> bool:
     """Return whether a class is written in Python, by a user, and copies of its objects do."""
     if type(cls) not in METACLASSES and not _is_copied(type(cls)):
         return False
-    python = all(c.__flags__ & WRITTEN_IN_PYTHON for c in cls.__mro__ if c not in BASES)
+    python = all(c in BASES or _is_python(c) for c in cls.__mro__)
     kept = issubclass(cls, BaseException | Enum) or hasattr(cls, "__del__")
     if cls in BASES or not python or kept:
         return False

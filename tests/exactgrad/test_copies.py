@@ -10,6 +10,7 @@ import weakref
 from collections.abc import MutableSequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -308,6 +309,13 @@ def test_what_is_the_same_is_the_same_copy():
         return np.zeros(1)
 
     assert is_exact(same)
+
+
+def test_what_is_written_in_c_stays_as_it_is():
+    ctypes, random = pytest.importorskip("ctypes"), np.random.default_rng(0)
+    kinds = [ctypes.c_int, ctypes.Structure, type(random), datetime, type(np.ma.masked), OSError]
+    assert called(lambda: kinds) is kinds
+    assert called(lambda: random) is random
 
 
 def test_a_class_is_told_of_no_subclass():
