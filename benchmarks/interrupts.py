@@ -19,7 +19,6 @@ import os
 import pickle
 import signal
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -123,8 +122,7 @@ def state() -> dict[Any, Any]:
     }
     held |= {("cell", id(cell)): id(cell.cell_contents) for cell in _cells(NETWORK)}
     set_to = np.geterr(), repr(decimal.getcontext()), gc.isenabled(), sys.gettrace()
-    started = threading.active_count(), len(warnings.filters), id(np.vectorize.__call__)
-    return held | {"settings": set_to, "process": started}
+    return held | {"settings": (*set_to, len(warnings.filters), id(np.vectorize.__call__))}
 
 
 def _cells(function: FunctionType) -> Iterator[Any]:

@@ -107,6 +107,19 @@ class Draws:
             return 0.0
         return float(self.kernel.expected_bias(self))
 
+    @property
+    def too_large_steps(self) -> float:
+        """Share of draws during which steps of MAMS, SGHMC or SGLD were too large.
+
+        By energy errors that refuse a path, or the heat of the momenta; 0 of a Gaussian, and of
+        kernels that diverge instead. Where it is more than 0.001, chains leave narrow places out:
+        the curved coordinate of a banana had 31 % too little variance of SGHMC, 34 % of SGLD, where
+        `expected_bias` told 11 and 12 %. Chains that never came near show none, and MCLMC shows no
+        sign: 8 % too little, where 2 % were told.
+        """
+        tell = getattr(self.kernel, "too_large", None)
+        return float(tell(self)) if tell and self.log_density.size else 0.0
+
     def __repr__(self) -> str:
         """Return the summary: the arrays would fill the screen."""
         return f"<Draws: {self.summary()}>"
@@ -122,7 +135,8 @@ class Draws:
         biased = ""
         if getattr(self.kernel, "unadjusted", False):
             share = f"{100 * self.expected_bias:.2g} %"
-            biased = f"; unadjusted: variances off by about {share}, more if far from Gaussian"
+            biased = f"; unadjusted: variances off by about {share} of a Gaussian, too small by "
+            biased += "several times that along curved ridges"
         return (
             f"{draws} draws of {chains} chains{unfinished}, "
             f"acceptance {self.stats['acceptance'].mean():.2f}, step size {self.step_size:.3g}, "

@@ -65,6 +65,7 @@ SAMPLERS: dict[str, Kernel] = {name: pair[0] for name, pair in names_in(mcmc)["s
 # Share of draws after a divergence above which a warning says so, which may be an error to a
 # program; each one is told by `Draws.summary` and by `convergence`
 MOST_DIVERGENT = 0.001
+FEWEST_LARGE = 4  # draws whose steps were too large, up to which it may be chance
 
 
 def check_sampler(sampler: Any) -> Kernel:
@@ -402,13 +403,22 @@ def _result(
     )
     remedy = getattr(kernel, "remedy", "")  # of one that accepts everything
     smaller = f"Take {remedy}" if remedy else "Raise target_accept (0.9, 0.95, 0.99)"
-    if draws.divergences > MOST_DIVERGENT * draws.log_density.size:
+    biased = draws.expected_bias > getattr(kernel, "most_bias", 0.0)
+    size = draws.log_density.size
+    too_large = draws.too_large_steps
+    if draws.divergences > MOST_DIVERGENT * size:
         warn(
-            f"{draws.divergences} divergent transitions among {draws.log_density.size} draws: the "
+            f"{draws.divergences} divergent transitions among {size} draws: the "
             "posterior has narrow places that the chains do not reach, and expectations are biased "
             f"even where R-hat is 1. {smaller}, or use another prior or hyperprior"
         )
-    if draws.expected_bias > getattr(kernel, "most_bias", 0.0):
+    elif max(MOST_DIVERGENT * size, FEWEST_LARGE) < too_large * size and not biased:
+        warn(
+            f"the steps of {type(kernel).__name__} were too large in {100 * too_large:.2g} % of "
+            "the draws: the posterior has narrow places that the chains leave out, and variances "
+            f"may be too small even where R-hat is 1 (of a banana by 10 to 40 %). {smaller}"
+        )
+    if biased:
         warn(
             f"{type(kernel).__name__} is not adjusted, and its steps are large here: variances are "
             f"off by about {100 * draws.expected_bias:.2g} % if the posterior is a Gaussian, "

@@ -12,8 +12,8 @@ A copy is made once, so that what was the same object is the same copy, and live
 `Copies`. Lists, dicts and sets that hold nothing to be copied are shared, but for those of objects;
 arrays always. What a call assigns to ``global`` and ``nonlocal`` names is written to the originals
 where it is numbers, text, arrays or lists of these; attributes of objects stay with the copies.
-As they are stay: the standard library, NumPy and this package; classes in C or with a metaclass of
-their own, exceptions, and objects with ``__del__``. A cache of `functools` begins empty.
+As they are stay: the standard library, NumPy and this package; classes in C, enumerations,
+exceptions, and objects with ``__del__``. A cache of `functools` begins empty.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ from abc import ABCMeta
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar, copy_context
+from enum import Enum
 from itertools import chain
 from types import (
+    BuiltinFunctionType,
     CellType,
     CodeType,
     FunctionType,
@@ -62,7 +64,8 @@ NUMBERS = {bool, int, float, complex, str, bytes, NoneType, np.ndarray, np.float
 ATOMS = NUMBERS | {Exact, slice, range, np.ufunc, np.dtype, type(Ellipsis)}
 WRITTEN_IN_PYTHON = 1 << 9  # a flag of classes: made by a statement
 METACLASSES = (type, ABCMeta, type(typing.Protocol))
-BASES = (tuple, list, dict, threading.local)  # in C, of which objects can be copied
+HELD = (tuple, list, dict, threading.local)  # in C: a class may derive from them, and is copied
+BASES = (object, type, *HELD)
 READ_BY_TEXT = {"eval", "exec", "globals", "vars", "locals"}
 OF_MODULES = ("__name__", "__file__", "__package__", "__spec__", "__loader__", "__doc__")
 OF_CLASSES = {"__dict__", "__weakref__", "_abc_impl"}  # which a class gets when it is made
@@ -178,10 +181,11 @@ class WrittenAttribute(Attribute):
 
 def _is_copied(cls: type) -> bool:
     """Return whether a class is written in Python, by a user, and copies of its objects do."""
-    if not cls.__flags__ & WRITTEN_IN_PYTHON or type(cls) not in METACLASSES:
+    if type(cls) not in METACLASSES and not _is_copied(type(cls)):
         return False
-    python = all(c in (object, *BASES) or c.__flags__ & WRITTEN_IN_PYTHON for c in cls.__mro__)
-    if not python or issubclass(cls, BaseException) or hasattr(cls, "__del__"):
+    python = all(c.__flags__ & WRITTEN_IN_PYTHON for c in cls.__mro__ if c not in BASES)
+    kept = issubclass(cls, BaseException | Enum) or hasattr(cls, "__del__")
+    if cls in BASES or not python or kept:
         return False
     module = vars(sys.modules.get(cls.__module__, ModuleType(cls.__module__)))
     # one that is written in Python and of builtins is of a text that was run without a name
@@ -192,10 +196,10 @@ def _shape(cls: type) -> dict[str, type]:
     return {key: type(one) for key, one in vars(cls).items()}
 
 
-def _shell(cls: type, bases: tuple[type, ...]) -> type:
+def _shell(cls: type, meta: type, bases: tuple[type, ...]) -> type:
     """Return the copy of a class, which all calls share while the class has the same attributes."""
     shell, *shapes = SHELLS.get(cls, (cls, {}, {}))
-    if shapes == [_shape(cls), _shape(shell)] and shell.__bases__ == bases:
+    if shapes == [_shape(cls), _shape(shell)] and (type(shell), shell.__bases__) == (meta, bases):
         return shell
     names: dict[str, Any] = {}
     for key, one in vars(cls).items():
@@ -205,7 +209,8 @@ def _shell(cls: type, bases: tuple[type, ...]) -> type:
             names[key] = (WrittenAttribute if hasattr(one, "__set__") else Attribute)(cls, key)
     if "__init_subclass__" in names:  # it has been called, for the original
         names["__init_subclass__"] = classmethod(lambda cls, **options: None)
-    shell = type(cls)(cls.__name__, bases, names)
+    make = ABCMeta.__new__ if issubclass(meta, ABCMeta) else type.__new__
+    shell = make(meta, cls.__name__, bases, names)
     SHELLS[cls] = shell, _shape(cls), _shape(shell)
     return shell
 
@@ -385,6 +390,24 @@ class Copies:
         get, write, delete = map(self._of, (one.fget, one.fset, one.fdel))
         return self._is(one, property(get, write, delete, one.__doc__))
 
+    def _variable(self, variable: ContextVar[Any]) -> Any:
+        try:
+            found = self._of(value := variable.get())
+        except LookupError:
+            return variable
+        same = found is value
+        return variable if same else self._is(variable, ContextVar(variable.name, default=found))
+
+    def _reference(self, reference: ref[Any]) -> Any:
+        found = self._of(value := reference())
+        return reference if found is value else self._is(reference, ref(found))
+
+    def _built_in(self, method: BuiltinFunctionType) -> Any:
+        """Return the method of a container that is copied."""
+        of = method.__self__
+        found = self._of(of) if type(of) in CONTAINERS else of
+        return method if found is of else self._is(method, getattr(found, method.__name__))
+
     def _module(self, module: ModuleType) -> Any:
         return module if _foreign(vars(module)) else self._is(module, Module(self, module))
 
@@ -429,7 +452,8 @@ class Copies:
     def _class(self, cls: type) -> Any:
         if cls not in SHELLS and not _is_copied(cls):
             return cls
-        return self._is(cls, _shell(cls, tuple(map(self._of, cls.__bases__))))
+        bases = tuple(map(self._of, cls.__bases__))
+        return self._is(cls, _shell(cls, self._of(type(cls)), bases))
 
     def _object(self, value: Any) -> Any:
         kind = type(value)
@@ -439,7 +463,7 @@ class Copies:
         if isinstance(value, tuple):
             copy = tuple.__new__(cls, [self._of(one, True) for one in value])
         else:
-            base = next((one for one in BASES if isinstance(value, one)), object)
+            base = next((one for one in HELD if isinstance(value, one)), object)
             copy = base.__new__(cls)
         self._is(value, copy)
 
@@ -474,8 +498,11 @@ COPIED: dict[type, Callable[[Copies, Any], Any]] = {
     staticmethod: Copies._wrapped,
     classmethod: Copies._wrapped,
     property: Copies._property,
+    ContextVar: Copies._variable,
+    ref: Copies._reference,
+    BuiltinFunctionType: Copies._built_in,
 }
 CONTAINERS = {list, tuple, dict, set, deque, OrderedDict, defaultdict, Counter, MappingProxyType,
               WeakKeyDictionary}  # fmt: skip
 HOLDERS = {functools.cached_property, functools.partialmethod, functools.singledispatchmethod,
-           SimpleNamespace, np.vectorize}  # fmt: skip
+           SimpleNamespace, threading.local, np.vectorize}  # fmt: skip

@@ -206,9 +206,9 @@ OF_SCIPY: dict[str, Callable[..., Any]] = {
 
 def of_scipy(value: Any) -> Any:
     """Return what stands for a function of `scipy.special`; None if this is none of them."""
-    name = getattr(value, "__name__", None)
-    if type(name) is not str or name not in OF_SCIPY:
+    if type(value) is not FunctionType or value.__name__ not in OF_SCIPY:
         return None
+    name = value.__name__
     original = vars(sys.modules.get("scipy.special", ModuleType(""))).get(name)
     inner = None if original is None else inspect.unwrap(original)
     if inner is None or (value is not original and value is not inner):

@@ -6,9 +6,11 @@ import pickle
 import signal
 import sys
 import threading
+import weakref
 from collections.abc import MutableSequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pytest
@@ -106,6 +108,51 @@ class Special(MutableSequence):
         self.values.insert(index, value)
 
 
+class Meta(type):
+    def __new__(cls, name, bases, names):
+        MADE_CLASSES.append(name)
+        return super().__new__(cls, name, bases, names)
+
+    def make(cls):
+        return np.zeros(cls.size)
+
+
+MADE_CLASSES: list[str] = []
+
+
+class Class(metaclass=Meta):
+    size = 2
+
+
+class Raising:
+    """An object that has no attribute but to be called."""
+
+    def __call__(self):
+        return makes()
+
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+
+class Child:
+    def __init__(self, parent):
+        self.parent = weakref.ref(parent)
+
+    def make(self):
+        return self.parent().make()
+
+
+@runtime_checkable
+class Making(Protocol):
+    def make(self): ...
+
+
+def by_protocol():
+    assert isinstance(PARENT, Making)
+    assert not isinstance(TABLE, Making)
+    return PARENT.make()
+
+
 def by_special_methods():
     one = Special()
     one.append(one @ 1)
@@ -192,7 +239,13 @@ def generates():
     return sum(np.zeros(k) for k in (1, 1))
 
 
+PARENT = Scaled(2)
+OWN = threading.local()
+OWN.makes = makes
+VARIABLE: ContextVar[Any] = ContextVar("variable", default=makes)
+BY_ONES = np.vectorize(lambda v: np.ones(1)[0] * v, otypes=[float])
 TABLE = {"made": [makes, (Scaled(2),)], Scaled: 1}
+TABLE_GET = TABLE.get
 OF_OBJECTS = {
     "a function": makes,
     "a lambda": lambda: makes(),
@@ -215,6 +268,14 @@ OF_OBJECTS = {
     "an import": imports,
     "a class inside": defines,
     "special methods": by_special_methods,
+    "a metaclass": Class.make,
+    "an object whose attributes raise": Raising(),
+    "a weak reference": Child(PARENT).make,
+    "a protocol": by_protocol,
+    "an attribute of a thread": lambda: OWN.makes(),
+    "a variable of a context": lambda: VARIABLE.get()(),
+    "a method of a dict": functools.partial(lambda get: get("made")[0](), TABLE_GET),
+    "np.vectorize": lambda: BY_ONES(np.ones(2)),
     "defaults": by_default,
     "a generator": generates,
     "a dict of lists": lambda: TABLE["made"][0]() + TABLE["made"][1][0].make() + TABLE[Scaled],
@@ -264,6 +325,8 @@ def test_a_class_is_told_of_no_subclass():
 
     assert is_exact(Registered().make)
     assert told == [Registered]
+    assert is_exact(Class.make)
+    assert MADE_CLASSES == ["Class"]
 
 
 # --- functions that lead to themselves

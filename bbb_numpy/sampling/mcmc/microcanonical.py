@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 DRAW = 2.0  # decoherence lengths between two draws; of MAMS, those of the longest path
+REFUSED = exp(-5.0)  # acceptance of a path below which its steps were too large where it was
 SPACING = 0.4  # decoherence length, in lengths of path per effective draw (Robnik et al. 2023)
 
 
@@ -333,6 +334,13 @@ class MAMS(_Microcanonical):
 
     target_accept = 0.9
     unadjusted = False
+
+    def too_large(self, draws: Any) -> float:
+        """Return the share of paths with an energy error above 5 nats; a Gaussian has none.
+
+        Motion of constant speed does not diverge where HMC would: its paths are refused there.
+        """
+        return float(np.mean(draws.stats["acceptance"] < REFUSED))
 
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
         r"""Move every chain along one path, or leave it where it is (D49).

@@ -29,6 +29,8 @@ from .states import Info, Target, evaluate, init
 
 __all__ = ["SGHMC", "Moving", "heat"]
 
+HOT = 4.0  # standard deviations of the cube root of a draw's heat
+
 
 def _friction(name: str, value: Any) -> float:
     """Return a positive number; infinity leaves no momentum (SGLD)."""
@@ -201,8 +203,24 @@ class SGHMC(Adaptable):
 
     def expected_bias(self, draws: Any) -> float:
         """Return the mean share by which variances are off: the momenta's excess heat (D65)."""
-        kinetic = np.mean(draws.stats["energy"] + draws.log_density, dtype=float)
-        return abs(2.0 * kinetic / (draws.positions.shape[-1] * self.temperature) - 1.0)
+        return abs(float(np.mean(self._heats(draws))) - 1.0)
+
+    def too_large(self, draws: Any) -> float:
+        """Return the share of draws that are hotter than chance makes a few of a Gaussian (D65).
+
+        The heat of a draw is chi-squared, over its numbers times the steps in which a momentum is
+        forgotten; its quantile is that of Wilson and Hilferty.
+        """
+        heats = self._heats(draws)
+        steps = 1.0 + (self.steps - 1) * tanh(min(0.5 * self.friction * self.step_size, 20.0))
+        spread = 2.0 / (9.0 * draws.positions.shape[-1] * steps)
+        most = float(heats.mean()) * (1.0 - spread + HOT * sqrt(spread)) ** 3
+        return float(np.mean(heats > most))
+
+    def _heats(self, draws: Any) -> Array:
+        """Return the kinetic energy of draws (T, S) over that of the temperature."""
+        kinetic = np.asarray(draws.stats["energy"] + draws.log_density, float)
+        return 2.0 * kinetic / (draws.positions.shape[-1] * self.temperature)
 
 
 def _square(metric: Metric, gradient: Array) -> Array:

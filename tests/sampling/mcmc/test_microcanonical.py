@@ -331,6 +331,19 @@ def test_a_bias_of_a_tenth_of_a_deviation_is_told():
     assert 0.0 < usual.expected_bias < 0.06
 
 
+def test_paths_that_are_refused_on_a_ridge_are_told():
+    """Where HMC diverges; of a Gaussian none is, and shorter steps end it."""
+    banana, gaussian = Banana(), Gaussian(np.eye(2))
+    start = banana.draw(np.random.default_rng(0), 300)
+    options = {"draws": 20, "warm_up": 0, "seed": 1}
+    with pytest.warns(UserWarning, match="steps of MAMS were too large in .*Raise target_accept"):
+        found = sample_target(banana, start, sampler=MAMS(0.4), **options)
+    assert found.divergences == 0
+    assert found.too_large_steps == np.mean(found.stats["acceptance"] < np.exp(-5.0)) > 0.001
+    assert sample_target(banana, start, sampler=MAMS(0.1), **options).too_large_steps < 0.001
+    assert sample_target(gaussian, start, sampler=MAMS(0.4), **options).too_large_steps == 0.0
+
+
 # --- what is refused -----------------------------------------------------------------------------
 
 

@@ -138,6 +138,23 @@ def test_the_heat_of_momenta_is_that_of_places_far_from_a_gaussian_too():
     assert chain_means(virial)[0] > 2.0 + 4 * error  # and the steps do heat
 
 
+@pytest.mark.equation("D65")
+@pytest.mark.parametrize(("step_size", "friction"), [(0.19, 10.0), (0.25, np.inf)])
+def test_draws_too_hot_for_a_ridge_are_told_and_their_variance_is_too_small(step_size, friction):
+    """Where the momenta tell that it is too wide by a tenth; of a Gaussian no draw is so hot."""
+    banana, kernel = Banana(), SGHMC(step_size, friction, steps=50)
+    start = banana.draw(np.random.default_rng(0), 400)
+    with pytest.warns(UserWarning, match=r"steps of SGHMC were too large in .*a smaller bias"):
+        found = sample_target(banana, start, sampler=kernel, draws=20, warm_up=20, seed=1)
+    assert found.too_large_steps > 0.003
+    assert 0.05 < found.expected_bias < 0.2
+    assert found.flat[:, 1].var() < 0.85 * 2.25
+    gaussian = Gaussian(np.diag([1.0, 0.2]))
+    start = gaussian.draw(np.random.default_rng(0), 400)
+    of_gaussian = sample_target(gaussian, start, sampler=kernel, draws=10, warm_up=0, seed=1)
+    assert of_gaussian.too_large_steps < 0.001  # and a warning would be an error
+
+
 # --- minibatches ---------------------------------------------------------------------------------
 
 
