@@ -202,7 +202,7 @@ def _symptoms(
     parts: Mapping[str, Any],
     history: Sequence[Epoch],
     samples: int,
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Return what tells the causes of a failure apart; it costs two more predictions."""
     source, theta = learner.estimator_, learner.theta_
     found = {"spread_f": _spread_of_functions(source, theta, x, y, learner.predict_seed_)}

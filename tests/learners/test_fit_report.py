@@ -146,7 +146,7 @@ REMEDIES = {
     "learned noise": ((X, Y), FEW | {"likelihood": GaussianLikelihood(0.01)},
                       "as likelihood='gaussian-learned'", (), {"likelihood": "gaussian-learned"}),
     "learned tails": ((X, Y), FEW | {"likelihood": StudentTLikelihood(0.01)},
-                      "and 'student-t-learned' do", (), {"likelihood": "student-t-learned"}),
+                      "as likelihood='student-t-learned'", (), {"likelihood": "student-t-learned"}),
     "elbo": ((X, Y), {"objective": FreeEnergy(beta=100.0)}, "use objective='elbo'", (),
              {"objective": "elbo"}),
     "fixed prior": ((NOISE[:-ROWS].reshape(-1, 3), NOISE[-ROWS:]), {"prior": LEARNED},
