@@ -6,6 +6,7 @@ What scikit-learn lets pass is refused here: masked cells, dates, labels of seve
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from numbers import Number
 from typing import Any, NamedTuple
 
@@ -56,8 +57,8 @@ def _float64(**arrays: Any) -> list[Array]:
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufO":
             kind = getattr(array, "dtype", type(array).__name__)
             raise TypeError(f"{name} must hold numbers; got {kind}. Encode or convert it")
-    # rounding of sums depends on layout
-    return [array.astype(np.float64, order="C") for array in arrays.values()]
+    copy_in_c_order = partial(np.array, dtype=np.float64, order="C")  # on which sums depend
+    return list(map(copy_in_c_order, arrays.values()))
 
 
 def _name_column(**frames: Any) -> None:

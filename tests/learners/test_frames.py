@@ -53,7 +53,8 @@ def test_the_frames_between_fit_and_the_first_gradient_are_few():
     x = np.random.default_rng(0).standard_normal((64, 3))
     found = frames_of_a_fit(x, x[:, 0])
     assert 50 < len(found) <= 120
-    assert sum(file == "numeric/validation.py" for file, *_ in found) <= 25
+    # of these two are check_fields, which stores what the checks return
+    assert sum(file == "numeric/validation.py" for file, *_ in found) <= 26
     stays = [file.split("/")[0] for file, _, stays in found if stays]
     climbs = sum(FLOORS.index(b) > FLOORS.index(a) for a, b in pairwise(stays))
     assert 5 < len(stays) <= 15
