@@ -134,7 +134,7 @@ def proved(program: Program) -> str:
     """Ask about a program: return the verdict, or what became of it; raise what is a defect."""
     try:
         known, point = program.names(), np.array([0.5, -1.25])
-    except TypeError:  # of `functools.wraps`, around an object whose name is no text
+    except (TypeError, RuntimeError):  # of `functools.wraps`, which asks objects for their names
         return "no such program"
     f, before = known["f"], [dictionaries(), dict(known)]
     call = getattr(exactgrad, program.how)

@@ -89,7 +89,7 @@ STUDIES = {
     "bandit": Study(
         "blundell.bandit",
         "Thompson sampling among mushrooms; needs data",
-        600,
+        1100,
         "two of three runs, nine of ten mushrooms",
         54,
         "64 minibatches after every mushroom: hours, resumable",
