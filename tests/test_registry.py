@@ -263,3 +263,9 @@ def test_the_command_line_takes_names_of_a_file_that_registers_them(
     assert run("--plugin", tmp_path / "json.py", *fit) == 2
     assert "json.py has the name of another module" in capsys.readouterr().err
     del sys.modules["own_prior"]
+
+
+@pytest.mark.parametrize("family", ["hyperprior", "objective", "sampler", "proposal"])
+def test_what_has_no_method_of_its_family_is_told_an_object_that_has(family):
+    with pytest.raises(TypeError, match=r"must be an object such as \w+\(.*\); got 3$"):
+        FAMILIES[family].rule("part", 3)

@@ -149,7 +149,14 @@ def test_the_noise_stays_positive_where_an_approximation_counts_more_directions_
     at = Spectrum(np.full((1, 6), 50.0), (), np.ones(0), 1.0, np.array([0.1]), 3.0)
     log_alpha, log_beta = best_scales(at)
     assert np.isfinite([log_alpha, *log_beta]).all()
-    assert np.abs(log_evidence(log_alpha, log_beta, at)[2]).max() < 1e-6
+    _, d_alpha, d_beta = log_evidence(log_alpha, log_beta, at)
+    assert max(abs(d_alpha), *np.abs(d_beta)) < 1e-6  # both are learned where nothing is said
+
+
+@pytest.mark.parametrize("likelihood", [CategoricalLikelihood(), BernoulliLikelihood()])
+def test_a_curvature_has_the_dtype_of_the_outputs(likelihood):
+    outputs = np.zeros((1, 2, 3), np.float32)
+    assert likelihood.curvature({}, outputs).dtype == np.float32
 
 
 # The posterior is that of dense formulas
