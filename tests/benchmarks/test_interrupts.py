@@ -39,7 +39,7 @@ def test_an_interrupt_of_a_small_proof_leaves_no_trace():
 
 
 def test_what_is_replaced_while_a_function_runs_is_found():
-    places = interrupts.evenly(replaces, __file__, 6)
+    places = interrupts.evenly(replaces, __file__, 4)
     assert 0 < len(places.failed) < places.children
 
 
