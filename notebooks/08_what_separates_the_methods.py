@@ -22,8 +22,11 @@
 # [D1](../derivations/likelihoods.md#d1-learned-noise). Before: [07](07_powerball.ipynb).
 
 # %% tags=["rounding"]
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 import bbb_numpy as bbb
 from bbb_numpy.plots import style
@@ -245,7 +248,10 @@ for where in (left, within):
 
 # %% tags=["rounding"]
 same = bbb.GaussianLikelihood(hmc.noise_scale_[0] / hmc.y_scale_[0])  # in standardised units
-held = bbb.BayesianMLPRegressor(**descent, likelihood=same, epochs=3000).fit(x, y)
+held = bbb.BayesianMLPRegressor(**descent, likelihood=same, epochs=3000)
+with warnings.catch_warnings():  # of a noise too small for this fit, which is what we look at
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    held.fit(x, y)
 print("epistemic standard deviation      noise" + "".join(f"{where:>18}" for where in PLACES))
 narrow = {}
 for model, label in ((hmc, "HMC"), (mean_field, "mean field"), (held, "mean field, held")):
