@@ -113,7 +113,11 @@ PROOFS: dict[str, Callable[[], Any]] = {
 
 def state() -> dict[Any, Any]:
     """Return by identity what dictionaries hold, and what the process is set to."""
-    owners = {name: one for name, one in sys.modules.items() if hasattr(one, "__dict__")}
+    owners = {
+        name: one
+        for name, one in [*sys.modules.items()]
+        if hasattr(one, "__dict__") and not name.startswith(("hypothesis", "_hypothesis"))
+    }  # Hypothesis notes in its modules when memory is collected
     del owners["threading"]  # which a fork changes
     owners |= {"Layer": Layer, "np.vectorize": np.vectorize}  # type: ignore[dict-item]
     held: dict[Any, Any] = {
