@@ -212,9 +212,7 @@ def _told(name: str, verdict_of: Callable[[], Verdict]) -> Verdict:
         return verdict_of()
     except NotImplementedError:
         return Verdict(name, False, "not answered", "it is not answered yet")
-    except Unusable as error:
-        return Verdict(name, False, "unusable", str(error))
-    except Raised as error:
+    except (Unusable, Raised) as error:
         return Verdict(name, False, "unusable", str(error))
     except Ended as error:
         return Verdict(name, False, "stopped", str(error))

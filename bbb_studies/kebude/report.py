@@ -91,7 +91,11 @@ def select(
 
     Without a `setting` those of `FIRST`. ValueError if nothing fits.
     """
-    settings = {"": FIRST, "all": tuple(SETTINGS)}.get(setting or "", (setting,))
+    settings: Sequence[str] = FIRST
+    if setting == "all":
+        settings = list(SETTINGS)
+    elif setting is not None:
+        settings = [setting]
     every = [
         (*case, name) for case in CASES for name in SETTINGS if case[1] in SETTINGS[name].ranges
     ]
