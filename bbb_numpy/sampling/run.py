@@ -269,9 +269,10 @@ def sample_target(
         "warm_up": warm_up,
         "thin": thin,
         "metric": metric,
+        "target_accept": target_accept,
         "cores": cores,
+        "checkpoint": checkpoint,
     }
-    given |= {"target_accept": target_accept, "checkpoint": checkpoint}
     checked = {name: SETTINGS[name](name, value) for name, value in given.items()}
     if warm_up is None:
         checked["warm_up"] = getattr(kernel, "usual_warm_up", WARM_UP)
