@@ -47,7 +47,9 @@ class Training:
     theta: Array
     optimizer_state: Memory
     history: list[Epoch] = field(default_factory=list)
-    stopped: Literal["", "early stopping", "interrupted"] = ""  # why, if before the last epoch
+    stopped: Literal["", "early stopping", "interrupted"] = (
+        ""  # why, if before the last epoch
+    )
 
     def column(self, name: str) -> Array:
         """Return one field of `Epoch` over all epochs as an array."""
@@ -56,7 +58,10 @@ class Training:
     def copy(self) -> Training:
         """Return an independent copy."""
         return Training(
-            self.theta.copy(), self.optimizer_state.copy(), list(self.history), self.stopped
+            self.theta.copy(),
+            self.optimizer_state.copy(),
+            list(self.history),
+            self.stopped,
         )
 
     def take(self, other: Training) -> None:

@@ -9,7 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from signal import SIG_IGN, SIGINT, signal
 from threading import RLock, current_thread, main_thread
 from typing import Any
@@ -127,7 +133,9 @@ def cluster(address: str, timeout: float = 5.0) -> Iterator[Client]:
     Raises ConnectionError if no scheduler answers at `address`, e.g. ``tcp://192.168.0.1:8786``,
     within `timeout` seconds.
     """
-    with silence_logging_cmgr(logging.CRITICAL):  # dask logs each failed attempt with its stack
+    with silence_logging_cmgr(
+        logging.CRITICAL
+    ):  # dask logs each failed attempt with its stack
         try:
             client = Client(address, timeout=timeout, set_as_default=False)
         except (OSError, ValueError, TypeError, AssertionError) as error:
