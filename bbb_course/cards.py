@@ -33,9 +33,8 @@ PRIOR, NOISE = 1.5, 0.8
 X = np.array([[1.0, 1, 1], [1, -1, 1], [1, 1, -1], [1, -1, -1]])
 BATCHES = (slice(0, 2), slice(2, 4))
 ENOUGH = 0.9  # share of the cells
-MOST_OF_A_DETECTOR = (
-    2  # cells that may be wrong: a detector that is always or never right fails
-)
+# cells that may be wrong: a detector that is always or never right fails
+MOST_OF_A_DETECTOR = 2
 
 
 # --- the program; `...` stands for any number of data sets side by side

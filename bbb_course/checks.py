@@ -40,9 +40,8 @@ class Check(Exercise):
         killed, alarms, findings = 0, 0, []
         subjects = self.subjects()
         accepted: dict[str, bool | Unusable] = {}
-        for subject in SystemRandom().sample(
-            subjects, len(subjects)
-        ):  # calls cannot be counted
+        # calls cannot be counted
+        for subject in SystemRandom().sample(subjects, len(subjects)):
             accepted[subject.what] = _accepts(answer, subject)
         for subject in subjects:
             what, right, _ = subject
@@ -208,15 +207,13 @@ def kernels() -> list[Subject]:
     blocks = np.zeros((4, 4))
     for two in (slice(0, 2), slice(2, 4)):
         blocks[two, two] = p[two] / p[two].sum()
-    pairs = np.zeros(
-        (4, 4)
-    )  # period 2: from {0, 3} to {1, 2} and back, which weigh the same
+    # period 2: from {0, 3} to {1, 2} and back, which weigh the same
+    pairs = np.zeros((4, 4))
     pairs[np.ix_([0, 3], [1, 2])] = p[[1, 2]] / 0.5
     pairs[np.ix_([1, 2], [0, 3])] = p[[0, 3]] / 0.5
     seven = np.arange(1.0, 8.0) / 28
-    steps = 0.5 * (
-        np.eye(7, k=1) + np.eye(7, k=-1)
-    )  # to neighbours; none beyond the ends
+    # to neighbours; none beyond the ends
+    steps = 0.5 * (np.eye(7, k=1) + np.eye(7, k=-1))
     exchanged = seven[[0, 1, 2, 3, 4, 6, 5]]
     right_ones = {
         "Metropolis and Hastings with a lopsided proposal": right,

@@ -17,9 +17,8 @@ import time
 
 MARK = "BBB_COURSE_ANSWER"  # variable of the environment
 ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
-ROUNDS = (
-    50  # a process that was killed takes a moment to go, and may start another before
-)
+# a process that was killed takes a moment to go, and may start another before
+ROUNDS = 50
 PAUSE_S = 0.005
 
 

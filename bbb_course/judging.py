@@ -48,9 +48,8 @@ __all__ = ["PATHS", "agrees", "judge", "judge_formula", "right_in_floats"]
 
 Array = NDArray[Any]
 CASES = (1, 2)  # seeds of the arguments of the proofs
-PATHS = tuple(
-    range(3, 15)
-)  # of those where floats are compared: a proof holds for its path alone
+# of those where floats are compared: a proof holds for its path alone
+PATHS = tuple(range(3, 15))
 FRESH = 4  # more, of seeds that are drawn anew each time
 WHOLE = ("zero-one", "label", "count", "given")  # kinds of arguments that cannot move
 ROUNDING = 1e-9  # of the largest number of a block, where floats are compared
@@ -61,9 +60,8 @@ FEW_DIGITS = 1e-4  # an error that is smaller looks like one of digits
 LEAST_SIZE = 0.01  # of numbers whose factor is measured
 SAME_FACTOR = 1e-6
 TRIES = 12  # small cases of each size
-MANY = (
-    40  # of rows, weights, draws, in one case: more than a loop or a table may expect
-)
+# of rows, weights, draws, in one case: more than a loop or a table may expect
+MANY = 40
 SHOWN = MANY  # numbers of an array that are shown
 BY_ARGUMENTS = "what it returns may depend on its arguments only, not on earlier calls"
 
@@ -91,9 +89,8 @@ class Place(NamedTuple):
     arguments: tuple[Any, ...]
     rounding: Rounding = Rounding.SMALL
     has_proof: bool = False  # small enough for one
-    is_repeated: bool = (
-        False  # what is wrong here alone is what an earlier call has left
-    )
+    # what is wrong here alone is what an earlier call has left
+    is_repeated: bool = False
 
 
 class _Silence(io.TextIOBase):
@@ -211,12 +208,10 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
         if says:
             findings.append(Finding(name, says))
         place = [elsewhere[i].arguments] if i in elsewhere else []
-        cases[name] = _smallest(
-            exercise, answer, i, place
-        )  # last: what it prints there is shown
-    for name in [
-        name for name, case in cases.items() if not case
-    ]:  # floats do not see it
+        # last: what it prints there is shown
+        cases[name] = _smallest(exercise, answer, i, place)
+    # floats do not see it
+    for name in [name for name, case in cases.items() if not case]:
         findings.append(Finding(name, found[exercise.returns.index(name)].reason))
         del cases[name]
     return Verdict(exercise.name, False, "wrong", head, tuple(findings), cases)
@@ -243,9 +238,8 @@ def _run(
         blocks = exercise.blocks(returned)
     except Unusable as error:
         raise Unusable(f"{error}{_last_line(answer, copies)}") from None
-    if any(
-        "exactgrad" in type(block).__module__ for block in blocks
-    ):  # a number of a proof
+    # a number of a proof
+    if any("exactgrad" in type(block).__module__ for block in blocks):
         raise Unusable(
             "it returns numbers of an earlier call: keep nothing between calls"
         )

@@ -21,11 +21,11 @@ Array = NDArray[Any]
 BALLS, DRAWS, HISTORIES = 69, 500, 40
 REGRET = 0.01  # nats per ball that an answer may lose
 COVERAGE = (0.85, 0.97)  # of intervals that say 90 %
-EXCHANGED = (
-    10  # labels are exchanged in each such history: an answer by the rules is seen
-)
+# labels are exchanged in each such history: an answer by the rules is seen
+EXCHANGED = 10
 MANY_TIMES = 5
-TOUCH = 0.002  # an interval that ends so close to the truth holds it: 0 and 1 are truths, too
+# an interval that ends so close to the truth holds it: 0 and 1 are truths, too
+TOUCH = 0.002
 
 
 def history(seed: int) -> tuple[Array, Array]:

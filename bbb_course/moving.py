@@ -62,9 +62,8 @@ def slider(
         update(frame)
         if frame == 0:
             figure.draw_without_rendering()
-            figure.set_layout_engine(
-                "none"
-            )  # else the axes would move with every title
+            # else the axes would move with every title
+            figure.set_layout_engine("none")
         stored = BytesIO()
         # no trace of the version that drew it: the same frames are the same bytes
         figure.savefig(stored, format="png", dpi=dpi, metadata={"Software": None})

@@ -31,9 +31,8 @@ __all__ = ["grade_file", "grade_files", "work"]
 
 WORK = [sys.executable, "-c", "from bbb_course.sandbox import work; work()"]
 RAISED = {"NotImplementedError": NotImplementedError, "MemoryError": MemoryError}
-MAX_NUMBERS = (
-    4096  # that a function of the grader is called with: it runs here, without a limit
-)
+# that a function of the grader is called with: it runs here, without a limit
+MAX_NUMBERS = 4096
 NO_MESSAGE = "it writes what is no message where its answer is read"
 
 
@@ -96,9 +95,8 @@ def _graded(
 
 
 def _environment() -> dict[str, str]:
-    root = str(
-        Path(__file__).resolve().parents[1]
-    )  # the same package, installed or not
+    # the same package, installed or not
+    root = str(Path(__file__).resolve().parents[1])
     places = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**ONE_THREAD, "PYTHONPATH": places}
 

@@ -18,9 +18,8 @@ Array = NDArray[Any]
 SAMPLES = 4
 ENOUGH = 0.5  # of the report's variance
 STANDARD_ERRORS = 5.0
-LEAST_ERROR = (
-    1e-4  # of the exact gradient's largest number: below it no bias is looked for
-)
+# of the exact gradient's largest number: below it no bias is looked for
+LEAST_ERROR = 1e-4
 PRECISION = np.array([[3.0, 1.0], [1.0, 2.0]])
 # Near the optimum, where training spends its time and variance is measured
 MU, RHO = np.array([0.05, -0.05]), np.array([-0.25, 0.0])

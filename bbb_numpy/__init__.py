@@ -156,9 +156,8 @@ __all__ = [
 for _class in _registry.classes(
     *("posterior", "prior", "likelihood", "optimizer", "sampler", "proposal")
 ):
-    if (
-        _class.__name__ not in __all__
-    ):  # its own module lists it in NAMED, and that is enough
+    # its own module lists it in NAMED, and that is enough
+    if _class.__name__ not in __all__:
         globals()[_class.__name__] = _class
         __all__ += [_class.__name__]
 LAZY = {

@@ -39,9 +39,8 @@ from bbb_numpy.training.optimizers import Adam, Cosine, Optimizer
 
 Array = NDArray[Any]
 LogDensity = Callable[[Array], tuple[Array, Array]]  # positions (S, K) -> (S,), (S, K)
-START = MeanField(
-    0.1, -1.0, 0.01
-)  # sds of 0.31: within a factor 10 of most in real space
+# sds of 0.31: within a factor 10 of most in real space
+START = MeanField(0.1, -1.0, 0.01)
 RULE = Adam(0.05, schedule=Cosine())
 
 
@@ -170,9 +169,8 @@ class Logit(Transform):
     def inverse(self, zeta: Array) -> Array:
         """Return low + (high - low) s(zeta), counted from the nearer bound."""
         below = zeta.real < 0
-        share = self._width * sigmoid(
-            np.where(below, zeta, -zeta)
-        )  # of the way, at most half
+        # of the way, at most half
+        share = self._width * sigmoid(np.where(below, zeta, -zeta))
         return np.where(below, self.low + share, self.high - share)
 
     def _log_slope(self, zeta: Array) -> Array:

@@ -45,9 +45,8 @@ class Setup:
     hidden: tuple[int, ...] = (20,)
     activation: str = "tanh"
     prior_scale: float = 2.0
-    likelihood: Likelihood = GaussianLikelihood(
-        0.2, learn=True
-    )  # in standardised units
+    # in standardised units
+    likelihood: Likelihood = GaussianLikelihood(0.2, learn=True)
     epochs: int = 3000
     batch_size: int = 40
     learning_rate: float = 1e-2

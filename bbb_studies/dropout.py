@@ -26,11 +26,8 @@ class Dropout(Family):
     2016). The gradient is K37-K42, with masked activations.
     """
 
-    rates: tuple[float, ...] = (
-        0.2,
-        0.5,
-        0.5,
-    )  # left out of the inputs of each layer, theirs
+    # left out of the inputs of each layer, theirs
+    rates: tuple[float, ...] = (0.2, 0.5, 0.5)
 
     @property
     def noise_per_sample(self) -> int:

@@ -96,7 +96,8 @@ class Claim(NamedTuple):
     """What a source says, beside what was found here; or what it does not say: `ours`."""
 
     said: str
-    printed: str  # in the source, as a number where it has one; of `ours`: what has to come out
+    # in the source, as a number where it has one; of `ours`: what has to come out
+    printed: str
     here: str
     holds: bool | float  # or by how many standard errors the two differ
     ours: bool = False

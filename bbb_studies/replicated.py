@@ -264,9 +264,8 @@ def replicated(estimators: Sequence[Reparameterised]) -> Reparameterised:
     """
     first, priors = estimators[0], tuple(one.model.prior for one in estimators)
     sums = isinstance(first.objective, Linear)  # of several is the sum of theirs
-    rows = isinstance(
-        first.model.likelihood, GaussianLikelihood
-    )  # takes rows (R, B, K)
+    # takes rows (R, B, K)
+    rows = isinstance(first.model.likelihood, GaussianLikelihood)
     alike = (
         replace(one, model=replace(one.model, prior=priors[0])) for one in estimators
     )
@@ -279,9 +278,8 @@ def replicated(estimators: Sequence[Reparameterised]) -> Reparameterised:
             f"one at a time; got {estimators}"
         )
     posterior: Any = first.posterior
-    joint = {MeanField: _MeanFields, PointMass: _PointMasses}[
-        type(posterior)
-    ]  # that factorise
+    # that factorise
+    joint = {MeanField: _MeanFields, PointMass: _PointMasses}[type(posterior)]
     model = ReplicatedModel(
         first.model.network, priors[0], first.model.likelihood, priors
     )

@@ -163,9 +163,8 @@ def _together(
     """Return one state of all replicates, with an empty history."""
     first = trainings[0]
     names = optimizer.init(first.theta).arrays.keys()
-    (steps,) = {
-        training.optimizer_state.steps for training in trainings
-    }  # all are equally far
+    # all are equally far
+    (steps,) = {training.optimizer_state.steps for training in trainings}
     memory = Memory(
         steps,
         {

@@ -150,9 +150,8 @@ class Study:
     of_regression: dict[str, Path]
     apart: dict[str, float]  # how far a path moves with the data
     slopes: dict[str, tuple[float, float]]  # with standard errors
-    by_batch: list[
-        Row
-    ]  # minibatches of S rows: standard deviation of the bias, and its limit
+    # minibatches of S rows: standard deviation of the bias, and its limit
+    by_batch: list[Row]
     by_samples: list[Row]  # M samples per step
     weights: list[Row]  # three shifts of the log weights, for growing data
 
@@ -254,9 +253,8 @@ def minibatch_fixed_point(problem: Regression, batch: int) -> tuple[float, float
     truth, rows = exactly.exact(problem), len(problem.y)
     variance = truth.posterior.covariance[-1, -1]
     of_means = problem.y.var() / batch * (rows - batch) / max(rows - 1, 1)
-    pull = (
-        1.0 - variance / 1.0**2
-    ) ** 2  # m_i = (1 - v / prior variance) times the minibatch mean
+    # m_i = (1 - v / prior variance) times the minibatch mean
+    pull = (1.0 - variance / 1.0**2) ** 2
     return float(truth.posterior.mean[-1]), float(np.sqrt(variance + pull * of_means))
 
 

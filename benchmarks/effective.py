@@ -21,9 +21,7 @@ PEER = "blackjax NUTS"
 ROWS = 20  # the function's values at so many of the data's inputs are judged
 
 Clock = Callable[[], float]  # seconds, passed or of processor time
-Continue = Callable[
-    [float], Array
-]  # draws (T, S, D) of about so many seconds, from where it is
+Continue = Callable[[float], Array]  # draws (T, S, D) of about so many seconds, from where it is
 
 
 def values(target: LogJoint, positions: Array) -> Array:
@@ -45,12 +43,7 @@ def ess(runs: Sequence[Array]) -> Array:
 
 
 def ours(
-    target: LogJoint,
-    start: Array,
-    sampler: str,
-    warm_up: int | None,
-    folder: str,
-    clock: Clock,
+    target: LogJoint, start: Array, sampler: str, warm_up: int | None, folder: str, clock: Clock
 ) -> tuple[float, Continue]:
     """Warm one of our samplers up by the call that a user makes; return its seconds, and more.
 
@@ -108,8 +101,7 @@ def race(
     """
     with tempfile.TemporaryDirectory() as folder:
         contestants: dict[str, tuple[float, Continue]] = {
-            one: ours(target, start, one, warm_up, f"{folder}/{one}", clock)
-            for one in names
+            one: ours(target, start, one, warm_up, f"{folder}/{one}", clock) for one in names
         }
         contestants[PEER] = peer.adapted_nuts(target, start, warm_up or 500, clock)
         functions: dict[str, list[Array]] = {one: [] for one in contestants}
@@ -128,14 +120,8 @@ def race(
     found = []
     for one, (warmed, _) in contestants.items():
         r_hat = az.rhat(dataset(np.concatenate(functions[one], axis=1)))["f"].max()
-        told = {
-            "sampler": one,
-            "warm-up s": f"{warmed:.1f}",
-            "R-hat": f"{float(r_hat):.3f}",
-        }
+        told = {"sampler": one, "warm-up s": f"{warmed:.1f}", "R-hat": f"{float(r_hat):.3f}"}
         bars = {"ratio": BAR} if one == default else {}
         both = {"sampler": rates[one], PEER: rates[PEER]}
-        found.append(
-            Result(what | told, both, {"ratio": ("sampler", PEER)}, bars, "ESS/s")
-        )
+        found.append(Result(what | told, both, {"ratio": ("sampler", PEER)}, bars, "ESS/s"))
     return found

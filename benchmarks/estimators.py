@@ -33,16 +33,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     torch, pace = racing.peer("peer_torch", "PyTorch"), racing.paced(args, FULL, QUICK)
     measured: list[Result] = []
     for problem in PROBLEMS:
-        print(
-            f"timing {problem.name}, {problem.rows} rows, S = {problem.samples}",
-            file=sys.stderr,
-        )
+        print(f"timing {problem.name}, {problem.rows} rows, S = {problem.samples}", file=sys.stderr)
         measured += measure(problem, torch, pace)
     print(aligned(result.row(("ours",)) for result in measured))
     peers = {"PyTorch": torch.VERSION} if torch else {}
-    path = args.json or (
-        FOLDER / "estimators.json" if torch and not args.quick else None
-    )
+    path = args.json or (FOLDER / "estimators.json" if torch and not args.quick else None)
     about = {"dtype": "float32", "peers": peers, **pace._asdict()}
     racing.save(path, about, results=measured)
     return 0
@@ -59,15 +54,11 @@ def measure(problem: Problem, torch: Any, pace: Pace) -> list[Result]:
     times = race({" | ".join(key): step for key, step in steps.items()}, pace)
     out = []
     for case in cases(problem):
-        mine = {
-            who: times[f"{kind} | {who}"] for kind, who in steps if kind == case.kind
-        }
+        mine = {who: times[f"{kind} | {who}"] for kind, who in steps if kind == case.kind}
         if case.samples == problem.samples and case.kind != PLAIN:
             mine["plain"] = times[f"{PLAIN} | ours"]
         what = {"estimator": case.kind, "network": case.name, "rows": case.rows}
-        out.append(
-            Result({**what, "samples": case.samples}, mine, PAIRS, dict(case.bars))
-        )
+        out.append(Result({**what, "samples": case.samples}, mine, PAIRS, dict(case.bars)))
     return out
 
 

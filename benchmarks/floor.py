@@ -52,15 +52,11 @@ def products(problem: Problem) -> list[Product]:
     """Return every matrix product of one step."""
     if problem.kind == "local reparameterisation":
         return _shared(problem) + _shared(problem)  # for means and for variances
-    if (
-        problem.kind == "Flipout"
-    ):  # whose inputs of the first layer differ between samples
+    if problem.kind == "Flipout":  # whose inputs of the first layer differ between samples
         return _shared(problem) + _of_samples(problem, rowwise_inputs=True)
     plan = _of_samples(problem)
     samples, weights = problem.samples, problem.weights
-    if (
-        problem.kind == "self-normalised"
-    ):  # no backward pass: two weighted sums over the samples
+    if problem.kind == "self-normalised":  # no backward pass: two weighted sums over the samples
         share, eps = _random(1, samples), _random(samples, weights)
         score = [(share, eps, _random(1, weights)) for _ in ("mu", "rho")]
         return plan[: len(problem.sizes) - 1] + score
@@ -84,23 +80,12 @@ def _of_samples(problem: Problem, rowwise_inputs: bool = False) -> list[Product]
     weights = [layer.weight for layer in net.layers(flat)]  # (S, d_in, d_out) each
     d_weights = [layer.weight for layer in net.layers(np.empty_like(flat))]
     x = problem.start().x
-    inputs = [
-        np.stack([x] * problem.samples) if rowwise_inputs else x
-    ]  # (B, d_in) or (S, B, d_in)
-    inputs += [
-        rng.standard_normal((*lead, width), dtype=np.float32) for width in sizes[1:-1]
-    ]
-    deltas = [
-        rng.standard_normal((*lead, width), dtype=np.float32) for width in sizes[1:]
-    ]
-    plan = [
-        (a, w, np.empty_like(d))
-        for a, w, d in zip(inputs, weights, deltas, strict=True)
-    ]
+    inputs = [np.stack([x] * problem.samples) if rowwise_inputs else x]  # (B, d_in) or (S, B, d_in)
+    inputs += [rng.standard_normal((*lead, width), dtype=np.float32) for width in sizes[1:-1]]
+    deltas = [rng.standard_normal((*lead, width), dtype=np.float32) for width in sizes[1:]]
+    plan = [(a, w, np.empty_like(d)) for a, w, d in zip(inputs, weights, deltas, strict=True)]
     for layer in range(len(weights) - 1, -1, -1):
-        plan.append(
-            (inputs[layer].swapaxes(-1, -2), deltas[layer], d_weights[layer])
-        )  # dW
+        plan.append((inputs[layer].swapaxes(-1, -2), deltas[layer], d_weights[layer]))  # dW
         if layer:
             below = np.empty_like(deltas[layer - 1])
             plan.append((deltas[layer], weights[layer].swapaxes(-1, -2), below))  # dA
@@ -115,11 +100,7 @@ def _shared(problem: Problem) -> list[Product]:
     plan, pairs = [], list(zip(problem.sizes[:-1], problem.sizes[1:], strict=True))
     for layer, (d_in, d_out) in enumerate(pairs):
         rows = problem.rows * (problem.samples if layer else 1)
-        a, weight, delta = (
-            _random(rows, d_in),
-            _random(d_in, d_out),
-            _random(rows, d_out),
-        )
+        a, weight, delta = _random(rows, d_in), _random(d_in, d_out), _random(rows, d_out)
         plan.append((a, weight, np.empty_like(delta)))
         plan.append((a.T, delta, np.empty_like(weight)))  # d_mu or d_sigma^2
         if layer:

@@ -111,18 +111,12 @@ def names() -> dict[str, Any]:
     found: dict[str, Any] = {}
     exec(START, found)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", ConvergenceWarning
-        )  # fitted for two epochs, on purpose
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fitted for two epochs, on purpose
         for name, target in LEARNERS.items():
             found[name].fit(found["X"], found[target])
     for module in pkgutil.iter_modules(bbb_numpy.evaluation.__path__):
-        found[module.name] = importlib.import_module(
-            f"bbb_numpy.evaluation.{module.name}"
-        )
-    found[
-        "convergence"
-    ].import_arviz()  # which takes so long that a call may seem to hang
+        found[module.name] = importlib.import_module(f"bbb_numpy.evaluation.{module.name}")
+    found["convergence"].import_arviz()  # which takes so long that a call may seem to hang
     return found
 
 
@@ -132,15 +126,10 @@ def public() -> dict[str, list[str]]:
     known = names()
     texts = [f"bbb.{name}" for name in bbb_numpy.__all__]
     for module in pkgutil.iter_modules(bbb_numpy.evaluation.__path__):
-        texts += [
-            f"{module.name}.{name}"
-            for name in getattr(known[module.name], "__all__", ())
-        ]
+        texts += [f"{module.name}.{name}" for name in getattr(known[module.name], "__all__", ())]
     for name in LEARNERS:
         texts += [
-            f"{name}.{key}"
-            for key in dir(known[name])
-            if key[0] != "_" and "_request" not in key
+            f"{name}.{key}" for key in dir(known[name]) if key[0] != "_" and "_request" not in key
         ]
     found = {}
     for text in texts:
@@ -179,9 +168,7 @@ def calls(draw: st.DrawFn) -> str:
     """Draw a call, all as usual but for one or two arguments."""
     text = draw(st.sampled_from(sorted(public())))
     taken = [name.lstrip("*") for name in public()[text]] or ["x"]
-    changed = draw(
-        st.lists(st.sampled_from(taken), min_size=1, max_size=2, unique=True)
-    )
+    changed = draw(st.lists(st.sampled_from(taken), min_size=1, max_size=2, unique=True))
     pool = st.sampled_from(HOSTILE.replace("\n", "").split("|"))
     return usual(text, **{name: draw(pool) for name in changed})
 
@@ -202,9 +189,7 @@ def limited() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            warnings.filterwarnings(
-                "error", category=RuntimeWarning, module=r"bbb_numpy\."
-            )
+            warnings.filterwarnings("error", category=RuntimeWarning, module=r"bbb_numpy\.")
             yield
     finally:
         signal.alarm(0)
@@ -251,11 +236,7 @@ def files(draw: st.DrawFn) -> bytes:
     for at in draw(st.lists(place, max_size=3)):
         data[at] ^= 1 << draw(st.integers(0, 7))
     low, high = sorted((draw(place), draw(place)))
-    middle = draw(
-        st.sampled_from(
-            [bytes(data[low:high]), b"", bytes(data[low:high]) * 2, b"\xff"]
-        )
-    )
+    middle = draw(st.sampled_from([bytes(data[low:high]), b"", bytes(data[low:high]) * 2, b"\xff"]))
     return bytes(data[:low]) + middle + bytes(data[high:])
 
 
@@ -267,19 +248,14 @@ def read(data: bytes) -> str:
             learner = bbb_numpy.load("damaged.npz")
         except (ValueError, OSError):
             return "refused"
-        assert np.array_equal(learner.predict(names()["X"]), saved()[1]), (
-            "read as another model"
-        )
+        assert np.array_equal(learner.predict(names()["X"]), saved()[1]), "read as another model"
     return "done"
 
 
 @st.composite
 def tables(draw: st.DrawFn) -> bytes:
     """Draw a table with cells, lines and encodings that real files have."""
-    rows = [
-        ["a", "b", "target"],
-        *([f"{i}.5", f"{i * i % 7}", f"{i % 5}"] for i in range(12)),
-    ]
+    rows = [["a", "b", "target"], *([f"{i}.5", f"{i * i % 7}", f"{i % 5}"] for i in range(12))]
     cells = [*CELLS.split("|"), "9" * 400, "\0", "1\n2"]
     for _ in range(draw(st.integers(0, 4))):
         row = rows[draw(st.integers(0, len(rows) - 1))]
@@ -298,11 +274,7 @@ def fitted(data: bytes) -> str:
     Path("new.npz").unlink(missing_ok=True)
     words = [*FIT, "--model", "new.npz", "--epochs", "2", "--hidden", "3"]
     said = io.StringIO()
-    with (
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(said),
-        limited(),
-    ):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said), limited():
         try:
             status = command(words)
         except SystemExit as end:
@@ -325,9 +297,7 @@ while True:
 
 def kill(rng: np.random.Generator, program: str = SAVING) -> None:
     """Kill a process that saves: the model is whole, and the next save leaves nothing else."""
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(0.05 + 0.3 * rng.random())
@@ -336,17 +306,13 @@ def kill(rng: np.random.Generator, program: str = SAVING) -> None:
     for path in Path().glob(".model.npz.*"):
         os.utime(path, (0, 0))  # begun long ago
     bbb_numpy.save(names()["regressor"], "model.npz")
-    left = [
-        path for path in os.listdir() if "model.npz" in path and path != "model.npz"
-    ]
+    left = [path for path in os.listdir() if "model.npz" in path and path != "model.npz"]
     assert not left, left
 
 
 def interrupt(rng: np.random.Generator) -> None:
     """Press Ctrl-C in a fit: status 130, no traceback, and what it says it stored is there."""
-    Path("data.csv").write_text(
-        "a,target\n" + "\n".join(f"{i},{i % 7}" for i in range(300))
-    )
+    Path("data.csv").write_text("a,target\n" + "\n".join(f"{i},{i % 7}" for i in range(300)))
     Path("model.npz").unlink(missing_ok=True)
     words = [*FIT, "--model", "model.npz", "--epochs", "1000000"]
     with subprocess.Popen(
@@ -407,12 +373,8 @@ def run(kind: str, examples: int, number: int) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Try all kinds in a folder of their own; return 1 if any has a defect."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--only", nargs="+", choices=[*STRATEGIES, *LOOPS], metavar="KIND"
-    )
-    parser.add_argument(
-        "--examples", type=int, default=5000, help="of calls (%(default)d)"
-    )
+    parser.add_argument("--only", nargs="+", choices=[*STRATEGIES, *LOOPS], metavar="KIND")
+    parser.add_argument("--examples", type=int, default=5000, help="of calls (%(default)d)")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(argv)
     faulthandler.enable()

@@ -134,10 +134,7 @@ def proved(program: Program) -> str:
     """Ask about a program: return the verdict, or what became of it; raise what is a defect."""
     try:
         known, point = program.names(), np.array([0.5, -1.25])
-    except (
-        TypeError,
-        RuntimeError,
-    ):  # of `functools.wraps`, which asks objects for their names
+    except (TypeError, RuntimeError):  # of `functools.wraps`, which asks objects for their names
         return "no such program"
     f, before = known["f"], [dictionaries(), dict(known)]
     call = getattr(exactgrad, program.how)
@@ -150,17 +147,13 @@ def proved(program: Program) -> str:
     finally:
         sys.settrace(None)
     after = [dictionaries(), dict(known)]
-    assert not (changed := differences(before[0], after[0])), (
-        f"other objects: {changed}"
-    )
+    assert not (changed := differences(before[0], after[0])), f"other objects: {changed}"
     own = {key for key, one in before[1].items() if after[1].get(key) is not one}
     assert own <= {"counted"}, f"other names of the program: {own}"
     assert point.tolist() == [0.5, -1.25], "theta is overwritten"
     right, asked = program.body.startswith("right"), program.how == "prove"
     assert not (right and asked and found == "refuted"), "a right gradient is refuted"
-    assert not (right and asked and not program.interrupted and found is None), (
-        "it raises"
-    )
+    assert not (right and asked and not program.interrupted and found is None), "it raises"
     wrong = program.body.startswith("wrong") and program.how != "prove_same"
     assert not (wrong and found in ("proved", "True")), "a wrong gradient passes"
     return str(found)
@@ -171,8 +164,7 @@ def dictionaries() -> dict[str, dict[str, Any]]:
     found = {
         name: dict(vars(one))
         for name, one in [*sys.modules.items()]
-        if isinstance(one, ModuleType)
-        and not name.startswith("hypothesis")  # which counts here
+        if isinstance(one, ModuleType) and not name.startswith("hypothesis")  # which counts here
     }
     return found | {
         "np.vectorize": dict(vars(np.vectorize)),

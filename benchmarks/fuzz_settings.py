@@ -26,22 +26,7 @@ from bbb_numpy.registry import FAMILIES, SHIPPED_CLASSES
 __all__ = ["REFUSALS", "Setting", "checked", "fields", "settings_given"]
 
 REFUSALS = (TypeError, ValueError, OverflowError)
-NUMBERS = (
-    "0.5",
-    "0.25",
-    "0.1",
-    "1",
-    "2",
-    "3",
-    "5",
-    "100",
-    "200",
-    "-1",
-    "-2",
-    "0",
-    "1e-3",
-    "1e300",
-)
+NUMBERS = ("0.5", "0.25", "0.1", "1", "2", "3", "5", "100", "200", "-1", "-2", "0", "1e-3", "1e300")
 # How a number may be given
 TYPES = (
     "np.int64({})", "np.uint8({})", "np.int8({})", "np.uint64({})", "np.float16({})",
@@ -76,9 +61,7 @@ def parts() -> dict[str, Any]:
         warnings.simplefilter("ignore", FutureWarning)  # of what is deprecated
         for name, one in (SHIPPED_CLASSES | exports).items():
             if dataclasses.is_dataclass(one) and not issubclass(one, Learner):
-                with contextlib.suppress(
-                    TypeError
-                ):  # for those that need more than numbers
+                with contextlib.suppress(TypeError):  # for those that need more than numbers
                     found.setdefault(name, one())
     return found
 
@@ -91,9 +74,7 @@ def fields() -> dict[tuple[str, str], type]:
         for field in dataclasses.fields(part):
             if field.init and str(field.type) in KINDS:
                 found[name, field.name] = KINDS[str(field.type)]
-    found |= {
-        ("BayesianMLPRegressor", field): kind for field, kind in OF_LEARNERS.items()
-    }
+    found |= {("BayesianMLPRegressor", field): kind for field, kind in OF_LEARNERS.items()}
     return found
 
 
@@ -109,25 +90,15 @@ def with_setting(name: str, field: str, value: Any) -> Any:
     """Return a part with one other setting, or a learner that was fitted with it."""
     if name in parts():
         part = parts()[name]
-        given = (
-            (value, 3, 2)
-            if field == "sizes"
-            else (value, 0.5)
-            if field == "scales"
-            else value
-        )
+        given = (value, 3, 2) if field == "sizes" else (value, 0.5) if field == "scales" else value
         return dataclasses.replace(part, **{field: given})
-    learner = bbb_numpy.BayesianMLPRegressor(
-        (3,), epochs=2, random_state=0, progress=False
-    )
+    learner = bbb_numpy.BayesianMLPRegressor((3,), epochs=2, random_state=0, progress=False)
     learner.set_params(**{field: value})
     if "__" in field:
         return getattr(learner, field.partition("__")[0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it is fitted for two epochs, on purpose
-        return learner.set_params(early_stopping=bbb_numpy.EarlyStopping(1)).fit(
-            X, Y[:, 0]
-        )
+        return learner.set_params(early_stopping=bbb_numpy.EarlyStopping(1)).fit(X, Y[:, 0])
 
 
 def checked(setting: Setting, known: dict[str, Any]) -> str:
@@ -166,9 +137,7 @@ def state(part: Any) -> tuple[Any, ...]:
         return ()
     stored = [getattr(part, field.name) for field in dataclasses.fields(part)]
     numbers = [one for one in stored if np.ndim(one) == 0 or isinstance(one, tuple)]
-    return tuple(
-        (type(one), repr(one)) for one in numbers if "object at" not in repr(one)
-    )
+    return tuple((type(one), repr(one)) for one in numbers if "object at" not in repr(one))
 
 
 @np.errstate(all="ignore")

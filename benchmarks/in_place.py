@@ -76,11 +76,7 @@ class Calls:
         """End, and return what was called."""
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
-        return {
-            place_of(code)
-            for code in self.codes
-            if code.co_filename.startswith(self.home)
-        }
+        return {place_of(code) for code in self.codes if code.co_filename.startswith(self.home)}
 
 
 def changes(
@@ -89,25 +85,17 @@ def changes(
     """Yield the pairs of code that differ, from the whole to the smallest part of it."""
     yield before, after
     pairs = list(zip(before.co_consts, after.co_consts, strict=False))
-    inside = [
-        (old, new)
-        for old, new in pairs
-        if isinstance(new, types.CodeType) and old != new
-    ]
+    inside = [(old, new) for old, new in pairs if isinstance(new, types.CodeType) and old != new]
     own = (new if isinstance(new, types.CodeType) else old for old, new in pairs)
     if len(inside) == 1 and before.replace(co_consts=tuple(own)) == after:
         yield from changes(*inside[0])
 
 
-def functions_of(
-    home: tuple[str, ...],
-) -> dict[types.CodeType, list[types.FunctionType]]:
+def functions_of(home: tuple[str, ...]) -> dict[types.CodeType, list[types.FunctionType]]:
     """Return all functions that there are, by their code: also lambdas, closures and methods."""
     found: dict[types.CodeType, list[types.FunctionType]] = {}
     for one in gc.get_objects():
-        if isinstance(one, types.FunctionType) and one.__code__.co_filename.startswith(
-            home
-        ):
+        if isinstance(one, types.FunctionType) and one.__code__.co_filename.startswith(home):
             found.setdefault(one.__code__, []).append(one)
     return found
 
@@ -125,9 +113,7 @@ def swap(
     """
     before = compile(tree, str(path), "exec", dont_inherit=True)
     mutant.apply()
-    after = compile(
-        ast.fix_missing_locations(tree), str(path), "exec", dont_inherit=True
-    )
+    after = compile(ast.fix_missing_locations(tree), str(path), "exec", dont_inherit=True)
     _, *pairs = changes(before, after)
     if not pairs or not pairs[-1][0].co_flags & inspect.CO_OPTIMIZED:
         return None  # computed once: constants, defaults, the bodies of classes
@@ -161,9 +147,7 @@ class Judge:
         gc.unfreeze()  # tests/conftest.py hides what was there before them
         objects = gc.get_objects()
         self.functions = functions_of(self.calls.home)
-        self.caches = [
-            one for one in objects if isinstance(one, functools._lru_cache_wrapper)
-        ]
+        self.caches = [one for one in objects if isinstance(one, functools._lru_cache_wrapper)]
         gc.freeze()  # or each fork would copy what its collector touches
         usable = 0
         for item in session.items:
@@ -174,8 +158,7 @@ class Judge:
             # what fails alone, without any change, can judge nothing
             if (
                 not fine
-                or self.alone(lambda item=item: (SURVIVED, passes(item)), 600)[1]
-                is not True
+                or self.alone(lambda item=item: (SURVIVED, passes(item)), 600)[1] is not True
             ):
                 continue
             usable += 1
@@ -187,18 +170,13 @@ class Judge:
             self.connection.send(getattr(self, method)(*arguments))
         return True
 
-    def chosen(
-        self, function: Place, mirror: str, most: float
-    ) -> list[pytest.Function]:
+    def chosen(self, function: Place, mirror: str, most: float) -> list[pytest.Function]:
         """Choose tests that call a function: the module's own first, then the shortest."""
         known = sorted(
-            self.tests.get(function, ()),
-            key=lambda one: (mirror not in one[1].nodeid, one[0]),
+            self.tests.get(function, ()), key=lambda one: (mirror not in one[1].nodeid, one[0])
         )
         totals = np.cumsum([seconds for seconds, _ in known])
-        return [
-            item for (_, item), total in zip(known, totals, strict=True) if total < most
-        ]
+        return [item for (_, item), total in zip(known, totals, strict=True) if total < most]
 
     def alone(self, work: Any, most: float) -> tuple[int | None, Any]:
         """Run `work` in a fork that remembers nothing of what the original computed."""
@@ -210,9 +188,7 @@ class Judge:
 
         return in_a_fork(forgetful, 15 + 2 * round(most))
 
-    def fate(
-        self, module: str, key: str, proofs: Combinations, most: float
-    ) -> tuple[int, None]:
+    def fate(self, module: str, key: str, proofs: Combinations, most: float) -> tuple[int, None]:
         """Change this process; return which oracle notices, or NOT_HERE."""
         path, tree = tree_of(module)
         function = swap(keyed(tree)[key], path, tree, self.functions)
@@ -224,9 +200,7 @@ class Judge:
         except Exception:
             return PROOF, None
         folder, _, name = module.rpartition("/")
-        if not all(
-            map(passes, self.chosen(function, f"{folder}/test_{name}.py", most))
-        ):
+        if not all(map(passes, self.chosen(function, f"{folder}/test_{name}.py", most))):
             return TESTS, None
         here = function not in self.at_import and function in self.tests
         return SURVIVED if here else NOT_HERE, None
@@ -244,9 +218,7 @@ class Judge:
         tests = self.chosen(function, "", most)
         return TESTS, [item.nodeid for item in tests if not passes(item)]
 
-    def killers(
-        self, module: str, keys: Sequence[str], most: float
-    ) -> dict[str, list[str]]:
+    def killers(self, module: str, keys: Sequence[str], most: float) -> dict[str, list[str]]:
         """Return for each mutant of a module all tests that fail, each asked in a fork."""
         names = {}
         for key in keys:
@@ -254,18 +226,12 @@ class Judge:
             _, names[key] = self.alone(work, most)
         return {key: failing for key, failing in names.items() if failing}
 
-    def fates(
-        self, module: str, asked: dict[str, Combinations], most: float
-    ) -> dict[str, int]:
+    def fates(self, module: str, asked: dict[str, Combinations], most: float) -> dict[str, int]:
         """Return the fate of mutants of a module."""
         found = {}
         for key, proofs in asked.items():
-            status, _ = self.alone(
-                functools.partial(self.fate, module, key, proofs, most), most
-            )
-            found[key] = {None: STOPPED, 1: NOT_HERE}.get(
-                status, status
-            )  # 1: it raised
+            status, _ = self.alone(functools.partial(self.fate, module, key, proofs, most), most)
+            found[key] = {None: STOPPED, 1: NOT_HERE}.get(status, status)  # 1: it raised
         return found
 
 
@@ -275,17 +241,13 @@ class Answers:
     def __init__(self, tests: Sequence[str], home: tuple[str, ...]) -> None:
         context = multiprocessing.get_context("fork")
         self.here, there = context.Pipe()
-        self.process = context.Process(
-            target=self.serve, args=(self.here, there, tests, home)
-        )
+        self.process = context.Process(target=self.serve, args=(self.here, there, tests, home))
         self.process.start()
         there.close()  # or `recv` would wait for ever for a process that was killed
         self.collected, self.usable = self.here.recv()
 
     @staticmethod
-    def serve(
-        theirs: Any, connection: Any, tests: Sequence[str], home: tuple[str, ...]
-    ) -> None:
+    def serve(theirs: Any, connection: Any, tests: Sequence[str], home: tuple[str, ...]) -> None:
         """Import, collect, and answer."""
         theirs.close()  # so that this process ends with theirs
         nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -116,8 +116,7 @@ def state() -> dict[Any, Any]:
     owners = {
         name: one
         for name, one in [*sys.modules.items()]
-        if hasattr(one, "__dict__")
-        and not name.startswith(("hypothesis", "_hypothesis"))
+        if hasattr(one, "__dict__") and not name.startswith(("hypothesis", "_hypothesis"))
     }  # Hypothesis notes in its modules when memory is collected
     del owners["threading"]  # which a fork changes
     owners |= {"Layer": Layer, "np.vectorize": np.vectorize}  # type: ignore[dict-item]
@@ -127,21 +126,14 @@ def state() -> dict[Any, Any]:
     }
     held |= {("cell", id(cell)): id(cell.cell_contents) for cell in _cells(NETWORK)}
     set_to = np.geterr(), repr(decimal.getcontext()), gc.isenabled(), sys.gettrace()
-    return held | {
-        "settings": (*set_to, len(warnings.filters), id(np.vectorize.__call__))
-    }
+    return held | {"settings": (*set_to, len(warnings.filters), id(np.vectorize.__call__))}
 
 
 def _cells(function: FunctionType) -> Iterator[Any]:
     for cell in function.__closure__ or ():
         yield cell
-        if (
-            isinstance(cell.cell_contents, FunctionType)
-            and cell.cell_contents is not function
-        ):
-            yield from (
-                c for c in cell.cell_contents.__closure__ or () if c is not cell
-            )
+        if isinstance(cell.cell_contents, FunctionType) and cell.cell_contents is not function:
+            yield from (c for c in cell.cell_contents.__closure__ or () if c is not cell)
 
 
 def differences(before: dict[Any, Any]) -> list[str]:
@@ -169,9 +161,7 @@ class Interrupted(NamedTuple):
 class Interrupts:
     """A tracer that interrupts children of this process at chosen events."""
 
-    def __init__(
-        self, files: str, chosen: Callable[[int], bool], before: dict[Any, Any]
-    ) -> None:
+    def __init__(self, files: str, chosen: Callable[[int], bool], before: dict[Any, Any]) -> None:
         self.files, self.chosen, self.before = files, chosen, before
         self.events = self.children = 0
         self.is_child = False
@@ -199,9 +189,7 @@ class Interrupts:
     def called(self, frame: FrameType, event: str, _: Any) -> Any:
         """Follow a function of the chosen files."""
         file = frame.f_code.co_filename
-        if self.files not in file or (
-            file == __file__ and frame.f_code.co_name == "of"
-        ):
+        if self.files not in file or (file == __file__ and frame.f_code.co_name == "of"):
             return None
         frame.f_trace_opcodes = True
         return self.counted
@@ -221,9 +209,7 @@ class Interrupts:
         status = os.waitpid(child, 0)[1]
         if status:
             place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-            self.failed.append(
-                Interrupted(self.events, place, os.waitstatus_to_exitcode(status))
-            )
+            self.failed.append(Interrupted(self.events, place, os.waitstatus_to_exitcode(status)))
         return self.counted
 
 
@@ -262,27 +248,16 @@ def by_timer(work: Callable[[], Any], times: int) -> list[list[str]]:
 def main(argv: list[str] | None = None) -> int:
     """Interrupt all proofs; return 1 if anything is another after one."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--interrupts", type=int, default=100_000, help="in all (%(default)d)"
-    )
-    parser.add_argument(
-        "--entering", default=ENTERING, help="the file of which all is interrupted"
-    )
+    parser.add_argument("--interrupts", type=int, default=100_000, help="in all (%(default)d)")
+    parser.add_argument("--entering", default=ENTERING, help="the file of which all is interrupted")
     options = parser.parse_args(argv)
     each = options.interrupts // len(PROOFS)
-    tries = {
-        "entering": lambda: evenly(lambda: prove(tiny, THETA), options.entering, None)
-    }
-    tries |= {
-        name: lambda work=work: evenly(work, "", each) for name, work in PROOFS.items()
-    }
+    tries = {"entering": lambda: evenly(lambda: prove(tiny, THETA), options.entering, None)}
+    tries |= {name: lambda work=work: evenly(work, "", each) for name, work in PROOFS.items()}
     failed = False
     for name, interrupted in tries.items():
         done = interrupted()
-        print(
-            f"{name}: {len(done.failed)} of {done.children} of {done.events} events",
-            flush=True,
-        )
+        print(f"{name}: {len(done.failed)} of {done.children} of {done.events} events", flush=True)
         for one in done.failed[:5]:
             print(f"  {one}", flush=True)
         failed |= bool(done.failed)

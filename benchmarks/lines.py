@@ -24,7 +24,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,16 +60,10 @@ def judged(path: Path, line: int, verdict: str) -> str:
     if told is None:
         return "none"
     named, beside, function = range(line, line + 1), list[range](), range(0)
-    for node in ast.walk(
-        ast.parse(path.read_text(encoding="utf-8"))
-    ):  # from outside to inside
-        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (
-            node.end_lineno or 0
-        ):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):  # from outside to inside
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
             function = range(node.lineno, (node.end_lineno or 0) + 1)
-        for block in (
-            getattr(node, name, None) for name in ("body", "orelse", "finalbody")
-        ):
+        for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
             spans = [span(one) for one in block] if isinstance(block, list) else []
             for k, one in enumerate(spans):
                 if line in one:
@@ -80,17 +73,11 @@ def judged(path: Path, line: int, verdict: str) -> str:
     at, *others = map(int, re.findall(r"\d+", told[1] + told[3]))
     if at not in named and any(other in named for other in others):
         return "listed"
-    where = {
-        "named": named,
-        "beside": [n for one in beside for n in one],
-        "function": function,
-    }
+    where = {"named": named, "beside": [n for one in beside for n in one], "function": function}
     return next((how for how, lines in where.items() if at in lines), "elsewhere")
 
 
-def asked(
-    path: Path, key: str, subjects: Sequence[Subject], functions: Any
-) -> tuple[int, Any]:
+def asked(path: Path, key: str, subjects: Sequence[Subject], functions: Any) -> tuple[int, Any]:
     """Return the verdict on a mutant that is refuted, and whether the value changes."""
     before = [subject.value() for subject in subjects]
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -98,10 +85,7 @@ def asked(
         for subject, was in zip(subjects, before, strict=True):
             proof = subject.proof()
             if proof.verdict == "refuted":
-                return 0, [
-                    str(proof),
-                    not abs(subject.value() - was) <= 1e-9 * abs(was),
-                ]
+                return 0, [str(proof), not abs(subject.value() - was) <= 1e-9 * abs(was)]
     return 0, None
 
 
@@ -112,20 +96,14 @@ def of_library(only: Sequence[str]) -> Any:
     _, traced = in_a_fork(lambda: (0, lines_run()), 600, quiet=False)
 
     def subject(number: int, which: Sequence[str]) -> Subject:
-        case = cases.numbered_case(
-            number, combinations.Combination(*which), far_left=-4.0
-        )
+        case = cases.numbered_case(number, combinations.Combination(*which), far_left=-4.0)
         return Subject(
             lambda: combinations.prove_case(case, number),
-            lambda: float(
-                combinations._value_and_grad(case, case.theta, case.theta, *case[2:])[0]
-            ),
+            lambda: float(combinations._value_and_grad(case, case.theta, case.theta, *case[2:])[0]),
         )
 
     def subjects(mutant: Mutant, path: Path) -> list[Subject]:
-        return [
-            subject(*one) for one in chosen_for(mutant, path, traced["combinations"])
-        ]
+        return [subject(*one) for one in chosen_for(mutant, path, traced["combinations"])]
 
     return [tree_of(module)[0] for module in modules(only)], subjects
 
@@ -136,9 +114,7 @@ def of_users() -> Any:
     programs = importlib.import_module("gallery.gallery").GALLERY
 
     def subjects(mutant: Mutant, path: Path) -> list[Subject]:
-        codes = [
-            (one, one.function.__code__) for one in programs if one.verdict == "proved"
-        ]
+        codes = [(one, one.function.__code__) for one in programs if one.verdict == "proved"]
         return [
             Subject(
                 lambda one=one: prove(one.function, *one.arguments, points=0),  # type: ignore[misc]
@@ -155,12 +131,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", default=("parts", "gradients"))
-    parser.add_argument(
-        "--users", action="store_true", help="the gallery's programs instead"
-    )
-    parser.add_argument(
-        "--count", type=int, default=150, help="of mutants that are refuted"
-    )
+    parser.add_argument("--users", action="store_true", help="the gallery's programs instead")
+    parser.add_argument("--count", type=int, default=150, help="of mutants that are refuted")
     parser.add_argument("--shown", action="store_true", help="print every verdict")
     args = parser.parse_args(argv)
     paths, subjects = of_users() if args.users else of_library(args.only)
@@ -173,25 +145,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     counts = {row: Counter[str]() for row in ("changed", "removed", "forward pass")}
     for k in sorted(range(len(every)), key=lambda k: k * GOLDEN % 1):
         path, key, mutant = every[k]
-        _, found = in_a_fork(
-            partial(asked, path, key, subjects(mutant, path), functions), 120
-        )
+        _, found = in_a_fork(lambda: asked(path, key, subjects(mutant, path), functions), 120)  # noqa: B023
         if found:
             verdict, moved = found
             how = judged(path, mutant.line, verdict)
-            row = (
-                "forward pass"
-                if moved
-                else "removed"
-                if "removed `" in key
-                else "changed"
-            )
+            row = "forward pass" if moved else "removed" if "removed `" in key else "changed"
             counts[row][how] += 1
             if args.shown:
-                print(
-                    json.dumps([str(path), mutant.line, key, row, how, verdict]),
-                    flush=True,
-                )
+                print(json.dumps([str(path), mutant.line, key, row, how, verdict]), flush=True)
         if sum(map(Counter.total, counts.values())) == args.count:
             break
     for row, count in counts.items():

@@ -93,9 +93,7 @@ def changed_expressions(node: ast.AST) -> Iterator[ast.AST]:
             yield like(node, test=ast.UnaryOp(ast.Not(), test))
         case ast.Attribute(attr="T", value=value):
             yield value
-        case ast.Call(
-            func=ast.Attribute(attr="swapaxes" | "transpose", value=value), args=args
-        ):
+        case ast.Call(func=ast.Attribute(attr="swapaxes" | "transpose", value=value), args=args):
             yield args[0] if isinstance(value, ast.Name) and value.id == "np" else value
         case ast.Call(func=function, args=[first, second, *rest]):
             starred = any(isinstance(one, ast.Starred) for one in (first, second))
@@ -125,9 +123,7 @@ def changed_statements(node: ast.AST) -> Iterator[ast.AST]:
         case ast.Return(value=ast.Tuple(elts=[first, _, *rest]) as pair):
             nothing = like(pair, elts=[first, ast.Constant(None), *rest])
             yield like(node, value=nothing)
-        case ast.If(test=test) | ast.While(test=test) if not isinstance(
-            test, ast.Compare
-        ):
+        case ast.If(test=test) | ast.While(test=test) if not isinstance(test, ast.Compare):
             yield like(node, test=ast.UnaryOp(ast.Not(), test))
 
 
@@ -144,10 +140,7 @@ def is_text(node: ast.AST) -> bool:
             return True
         case ast.Call(func=ast.Name(id="tqdm")):
             return True
-        case (
-            ast.Assign(targets=[ast.Name(id="__all__")])
-            | ast.If(test=ast.Name("TYPE_CHECKING"))
-        ):
+        case ast.Assign(targets=[ast.Name(id="__all__")]) | ast.If(test=ast.Name("TYPE_CHECKING")):
             return True
     return False
 
@@ -162,9 +155,7 @@ def mutants(node: ast.AST, function: str = "") -> Iterator[Mutant]:
                 continue
             place = field, index if isinstance(value, list) else None
             statement = isinstance(child, ast.stmt)
-            for new in (
-                changed_statements(child) if statement else changed_expressions(child)
-            ):
+            for new in changed_statements(child) if statement else changed_expressions(child):
                 line: int = child.lineno  # type: ignore[attr-defined]
                 yield Mutant(line, function, told(child, new), node, place, new)
             inner = function

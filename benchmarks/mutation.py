@@ -59,21 +59,11 @@ from benchmarks.oracles import (  # noqa: E402
 RESULTS = ROOT / "benchmarks" / "results" / "mutation.json"
 REASONS = ROOT / "benchmarks" / "mutation_reasons.json"
 PAGE = ROOT / "benchmarks" / "mutation.md"
-FOLDERS = (
-    "numeric",
-    "parts",
-    "model",
-    "gradients",
-    "training",
-    "sampling",
-    "evaluation",
-)
+FOLDERS = ("numeric", "parts", "model", "gradients", "training", "sampling", "evaluation")
 SINGLE = ("plain", "combinations", "registry")
 PROVER = "exactgrad"  # its modules have the name of the package in theirs
 HOMES = (str(ROOT / "bbb_numpy"), str(ROOT / PROVER))
-DEFAULTS = (
-    "tests/project/test_signatures.py::test_public_names_and_defaults_are_written_down"
-)
+DEFAULTS = "tests/project/test_signatures.py::test_public_names_and_defaults_are_written_down"
 SLOW_TO_IMPORT = ("numpy", "scipy.special", "scipy.stats", "scipy.optimize", "autograd.scipy",
                   "hypothesis.extra.numpy", "sklearn.model_selection", "matplotlib.pyplot",
                   "pandas", "pytest")  # fmt: skip
@@ -136,17 +126,11 @@ class Mutated(importlib.machinery.SourceFileLoader):
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         """Answer for that module only."""
-        return (
-            importlib.util.spec_from_loader(fullname, self)
-            if fullname == self.name
-            else None
-        )
+        return importlib.util.spec_from_loader(fullname, self) if fullname == self.name else None
 
     def get_code(self, fullname: str) -> Any:
         """Compile the tree in place of the file."""
-        return compile(
-            ast.fix_missing_locations(self.tree), self.path, "exec", dont_inherit=True
-        )
+        return compile(ast.fix_missing_locations(self.tree), self.path, "exec", dont_inherit=True)
 
 
 def mirrored(module: str) -> str:
@@ -167,10 +151,7 @@ def tests_of(module: str) -> list[str]:
     files = [ROOT / "tests" / f"{one}.py" for one in dict.fromkeys(named)]
     found = [str(file.relative_to(ROOT)) for file in files if file.exists()]
     dotted = dotted_name(module)
-    return [
-        *([f"{DEFAULTS}[{dotted}]"] if dotted in signatures.modules() else []),
-        *found,
-    ]
+    return [*([f"{DEFAULTS}[{dotted}]"] if dotted in signatures.modules() else []), *found]
 
 
 def dotted_name(module: str) -> str:
@@ -215,18 +196,12 @@ def modules(only: Sequence[str]) -> list[str]:
     """Name the modules that are mutated, such as parts/priors."""
     package = ROOT / "bbb_numpy"
     files = [package / f"{name}.py" for name in SINGLE]
-    files += [
-        file for folder in FOLDERS for file in sorted((package / folder).rglob("*.py"))
-    ]
+    files += [file for folder in FOLDERS for file in sorted((package / folder).rglob("*.py"))]
     names = [str(file.relative_to(package).with_suffix("")) for file in files]
     prover = sorted((ROOT / PROVER).rglob("*.py"))
     names += [str(file.relative_to(ROOT).with_suffix("")) for file in prover]
     names = [name for name in names if not name.endswith(("__init__", "__main__"))]
-    return [
-        name
-        for name in names
-        if not only or any(f"{name}/".startswith(f"{o}/") for o in only)
-    ]
+    return [name for name in names if not only or any(f"{name}/".startswith(f"{o}/") for o in only)]
 
 
 def tests_for(asked: Iterable[str]) -> list[str]:
@@ -234,17 +209,13 @@ def tests_for(asked: Iterable[str]) -> list[str]:
 
     The proofs of all combinations take minutes, and tell what the oracle of a few has told before.
     """
-    folders = {(ROOT / "tests" / mirrored(module)).parent for module in asked} - {
-        ROOT / "tests"
-    }
+    folders = {(ROOT / "tests" / mirrored(module)).parent for module in asked} - {ROOT / "tests"}
     found = {file for folder in folders for file in folder.rglob("test_*.py")}
     files = {str(file.relative_to(ROOT)) for file in found if file.stem != "test_exact"}
     return sorted(files.union(*(tests_of(module) for module in asked)))
 
 
-def slow_fates(
-    module: str, keys: Sequence[str], traced: Sequence[Any]
-) -> dict[str, int]:
+def slow_fates(module: str, keys: Sequence[str], traced: Sequence[Any]) -> dict[str, int]:
     """Return the fate of mutants that cannot be judged in place: each is imported anew."""
     path, tree = tree_of(module)
     every, files = keyed(tree), tests_of(module)
@@ -253,50 +224,28 @@ def slow_fates(
     def ask(mutant: Mutant | None, tree: ast.Module, seconds: int) -> int:
         chosen = chosen_for(mutant, path, traced) if mutant else ()
         oracles = [(PROOF, lambda: proved(chosen))] if chosen else []
-        return fate(
-            mutant,
-            name,
-            path,
-            tree,
-            [*oracles, (TESTS, lambda: run_tests(some))],
-            seconds,
-        )
+        return fate(mutant, name, path, tree, [*oracles, (TESTS, lambda: run_tests(some))], seconds)
 
-    mirror = [
-        one for one in files if one.startswith((DEFAULTS, f"tests/{mirrored(module)}."))
-    ]
+    mirror = [one for one in files if one.startswith((DEFAULTS, f"tests/{mirrored(module)}."))]
     fates = dict.fromkeys(keys, SURVIVED)
-    for some in (
-        mirror,
-        [one for one in files if one not in mirror],
-    ):  # most fall at the first
+    for some in mirror, [one for one in files if one not in mirror]:  # most fall at the first
         left = [key for key in keys if fates[key] == SURVIVED] if some else []
         began = time.monotonic()
-        if left and (
-            ask(None, tree, 600) or ask(None, ast.parse("1 / 0"), 600) == SURVIVED
-        ):
-            raise RuntimeError(
-                f"{module}: the tests {some} fail already, or do not import it"
-            )
+        if left and (ask(None, tree, 600) or ask(None, ast.parse("1 / 0"), 600) == SURVIVED):
+            raise RuntimeError(f"{module}: the tests {some} fail already, or do not import it")
         seconds = 20 + 2 * round(time.monotonic() - began)
         fates |= {key: ask(every[key], tree, seconds) for key in left}
     return fates
 
 
 def run_module(
-    module: str,
-    keys: Sequence[str],
-    traced: Sequence[Any],
-    answers: Answers,
-    most: float,
+    module: str, keys: Sequence[str], traced: Sequence[Any], answers: Answers, most: float
 ) -> dict[str, Any]:
     """Run mutants of a module; return how many each oracle killed, and the survivors."""
     path, tree = tree_of(module)
     every = keyed(tree)
     began = time.monotonic()
-    fates = answers.ask(
-        module, {key: chosen_for(every[key], path, traced) for key in keys}, most
-    )
+    fates = answers.ask(module, {key: chosen_for(every[key], path, traced) for key in keys}, most)
     elsewhere = [key for key, how in fates.items() if how == NOT_HERE]
     if elsewhere:
         fates |= slow_fates(module, elsewhere, traced)
@@ -323,9 +272,7 @@ def pruned(module: str, found: dict[str, Any]) -> dict[str, Any]:
     return {**found, "run": found["run"] - gone, "survivors": there}
 
 
-def again(
-    before: dict[str, Any], now: dict[str, Any], asked: Sequence[str]
-) -> dict[str, Any]:
+def again(before: dict[str, Any], now: dict[str, Any], asked: Sequence[str]) -> dict[str, Any]:
     """Return the counts of a run of which some survivors have been run again."""
     sums = {how: before[how] + now[how] for how in ("proof", "tests", "stopped")}
     others = [key for key in before["survivors"] if key not in asked]
@@ -339,10 +286,7 @@ def page(results: dict[str, Any], reasons: dict[str, dict[str, str]]) -> str:
     for module in [one for one in modules(()) if one in results]:
         path, tree = tree_of(module)
         every, found = keyed(tree), results[module]
-        counts = [
-            len(every),
-            *(found[how] for how in ("run", "proof", "tests", "stopped")),
-        ]
+        counts = [len(every), *(found[how] for how in ("run", "proof", "tests", "stopped"))]
         counts.append(len(found["survivors"]))
         rows.append([module, *counts])
         totals = [a + b for a, b in zip(totals, counts, strict=True)]
@@ -350,10 +294,7 @@ def page(results: dict[str, Any], reasons: dict[str, dict[str, str]]) -> str:
             line = f":{every[key].line}" if key in every else ", line changed since"
             why = reasons.get(module, {}).get(key, "**not explained yet**")
             listed.append(f"- {path.relative_to(ROOT)}{line}, {key}. {why}")
-    lines = [
-        "| " + " | ".join(map(str, row)) + " |"
-        for row in [head, *rows, ["all", *totals]]
-    ]
+    lines = ["| " + " | ".join(map(str, row)) + " |" for row in [head, *rows, ["all", *totals]]]
     lines.insert(1, "|---|" + "---:|" * 6)
     return HEAD + "\n".join(lines) + "\n\n## Survivors\n\n" + "\n".join(listed) + "\n"
 
@@ -374,8 +315,7 @@ def print_killers(asked: dict[str, list[str]], answers: Answers, most: float) ->
     killers: dict[str, list[str]] = {}
     for module, keys in asked.items():
         killers |= {
-            f"{module} {key}": names
-            for key, names in answers.killers(module, keys, most).items()
+            f"{module} {key}": names for key, names in answers.killers(module, keys, most).items()
         }
         print(f"{module}: {len(keys)} mutants", file=sys.stderr)
     alone = sum(len(names) == 1 for names in killers.values())
@@ -398,48 +338,28 @@ def keys_of(module: str, share: float) -> list[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", nargs="+", default=(), help="modules or folders: parts/priors")
+    parser.add_argument("--share", type=float, default=1.0, help="of the mutants, evenly spread")
     parser.add_argument(
-        "--only", nargs="+", default=(), help="modules or folders: parts/priors"
+        "--survivors", action="store_true", help="those of earlier runs again that have no reason"
     )
+    parser.add_argument("--report", action="store_true", help="write mutation.md and run nothing")
     parser.add_argument(
-        "--share", type=float, default=1.0, help="of the mutants, evenly spread"
+        "--killers", action="store_true", help="print the tests that no mutant needs; write nothing"
     )
-    parser.add_argument(
-        "--survivors",
-        action="store_true",
-        help="those of earlier runs again that have no reason",
-    )
-    parser.add_argument(
-        "--report", action="store_true", help="write mutation.md and run nothing"
-    )
-    parser.add_argument(
-        "--killers",
-        action="store_true",
-        help="print the tests that no mutant needs; write nothing",
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=10.0, help="of tests for one mutant"
-    )
+    parser.add_argument("--seconds", type=float, default=10.0, help="of tests for one mutant")
     args = parser.parse_args(argv)
     os.chdir(ROOT)
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # ignored by what runs behind a shell
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what runs behind a shell
     os.environ.update(HYPOTHESIS_PROFILE="first", CI="1", OPENBLAS_NUM_THREADS="1")
     reasons = read(REASONS)
     there = modules(())  # what a module found that is gone goes with it
-    results = {
-        name: pruned(name, found)
-        for name, found in read(RESULTS).items()
-        if name in there
-    }
+    results = {name: pruned(name, found) for name, found in read(RESULTS).items() if name in there}
     chosen = [] if args.report else modules(args.only)
     asked = {module: keys_of(module, args.share) for module in chosen}
     if args.survivors:
         asked = {
-            module: [
-                key for key in found["survivors"] if key not in reasons.get(module, {})
-            ]
+            module: [key for key in found["survivors"] if key not in reasons.get(module, {})]
             for module, found in results.items()
             if module in chosen
         }
@@ -449,24 +369,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             importlib.import_module(name)
         _, traced = in_a_fork(lambda: (SURVIVED, lines_run()), 600, quiet=False)
         answers = Answers(tests_for(asked), HOMES)
-        print(
-            f"{answers.usable} of {answers.collected} tests can be run again",
-            file=sys.stderr,
-        )
+        print(f"{answers.usable} of {answers.collected} tests can be run again", file=sys.stderr)
         try:
             if args.killers:
                 print_killers(asked, answers, args.seconds)
                 return 0
             for module, keys in asked.items():
-                found = run_module(
-                    module, keys, traced["combinations"], answers, args.seconds
-                )
-                results[module] = (
-                    again(results[module], found, keys) if args.survivors else found
-                )
-                RESULTS.write_text(
-                    json.dumps(results, indent=1) + "\n", encoding="utf-8"
-                )
+                found = run_module(module, keys, traced["combinations"], answers, args.seconds)
+                results[module] = again(results[module], found, keys) if args.survivors else found
+                RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         finally:  # it waits for questions, and this process for its end
             answers.close()
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

@@ -10,14 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bbb_numpy import (
-    IVON,
-    Adam,
-    Cosine,
-    LinearWarmUp,
-    LocalReparameterisation,
-    Reparameterised,
-)
+from bbb_numpy import IVON, Adam, Cosine, LinearWarmUp, LocalReparameterisation, Reparameterised
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.numeric.standardisation import moments, standardised
 from bbb_numpy.training import Recipe, fit, start
@@ -33,29 +26,20 @@ def elbo(name: str, rule: Any, kind: Any, share: float, seed: int) -> float:
     """Return the ELBO, nats per row, of 32 weight vectors in pairs, after a share of the steps."""
     table, settings = uci.load(name), Settings(**(PROTEIN if name == "protein" else {}))
     x, y = (part[table.training_rows(0)] for part in (table.x, table.y))
-    x, y = (
-        standardised(part, *moments(part, True), "float64", "part") for part in (x, y)
-    )
+    x, y = (standardised(part, *moments(part, True), "float64", "part") for part in (x, y))
     whole = model(x.shape[1], Candidate(1.0), settings)
     estimator, rng = kind(whole, QS), np.random.default_rng(seed)
     batch_size = settings.batch_size if share == 1.0 else natural_rows(len(x), settings)
     epochs = round(share * settings.steps / -(-len(x) // batch_size))
     recipe = Recipe(rule, epochs, batch_size, warm_up=LinearWarmUp(0.5))
     begin = start(estimator, rng, rule, np.float32)
-    theta = fit(estimator, begin, x, y, recipe, rng=rng, progress=False).theta.astype(
-        float
-    )
-    half, total = (
-        np.random.default_rng(123).standard_normal((16, whole.layout.size)),
-        0.0,
-    )
+    theta = fit(estimator, begin, x, y, recipe, rng=rng, progress=False).theta.astype(float)
+    half, total = np.random.default_rng(123).standard_normal((16, whole.layout.size)), 0.0
     for at in range(0, len(x), 1000):
         part = slice(at, at + 1000)
         weight, noise = len(x[part]) / len(x), np.concatenate([half, -half])
         total += (
-            ClosedFormKL(whole, QS)
-            .value_and_grad(theta, noise, x[part], y[part], weight)
-            .value
+            ClosedFormKL(whole, QS).value_and_grad(theta, noise, x[part], y[part], weight).value
         )
     return -total / len(x)
 
@@ -67,10 +51,7 @@ if __name__ == "__main__":
             *((rule, "local", 0.2) for rule in RULES),
         ):
             seeds = (1,) if len(uci.load(name).y) > 8500 else (1, 2, 3)
-            found = [
-                elbo(name, RULES[rule], ESTIMATORS[kind], share, seed) for seed in seeds
-            ]
+            found = [elbo(name, RULES[rule], ESTIMATORS[kind], share, seed) for seed in seeds]
             print(
-                f"{name}: {rule}, {kind}, {share:g} of the steps: {np.round(found, 3)}",
-                flush=True,
+                f"{name}: {rule}, {kind}, {share:g} of the steps: {np.round(found, 3)}", flush=True
             )

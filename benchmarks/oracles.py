@@ -22,21 +22,14 @@ __all__ = ["PROOF", "PYTEST", "STOPPED", "SURVIVED", "TESTS", "Combinations", "c
 
 ROOT = Path(__file__).resolve().parents[1]
 PROOFS = 4  # combinations for one mutant
-SURVIVED, PROOF, TESTS, STOPPED = (
-    0,
-    10,
-    11,
-    12,
-)  # what becomes of a mutant; exit status of its fork
+SURVIVED, PROOF, TESTS, STOPPED = 0, 10, 11, 12  # what becomes of a mutant; exit status of its fork
 PYTEST = (
     *("-x", "-q", "-m", "not slow", "-o", "addopts=", "--import-mode=importlib"),
     *("-p", "no:randomly", "-p", "no:xdist", "-p", "no:cacheprovider"),
     "--assert=plain",  # pytest's own import of what it rewrites would pass by the mutant
 )
 
-Combinations = Sequence[
-    tuple[int, Sequence[str]]
-]  # each with its number among all valid ones
+Combinations = Sequence[tuple[int, Sequence[str]]]  # each with its number among all valid ones
 
 
 def tree_of(module: str) -> tuple[Path, ast.Module]:
@@ -47,9 +40,7 @@ def tree_of(module: str) -> tuple[Path, ast.Module]:
     return path, ast.parse(path.read_text(encoding="utf-8"))
 
 
-def in_a_fork(
-    work: Callable[[], Any], seconds: int, quiet: bool = True
-) -> tuple[int | None, Any]:
+def in_a_fork(work: Callable[[], Any], seconds: int, quiet: bool = True) -> tuple[int | None, Any]:
     """Run `work` in a fork; return its exit status, None if it was stopped, and what it wrote."""
     reads, writes = os.pipe()
     pid = os.fork()
@@ -79,9 +70,7 @@ def in_a_fork(
     _, how = os.waitpid(pid, 0)
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)  # what its tests started and left behind
-    return (os.WEXITSTATUS(how) if os.WIFEXITED(how) else None), answer and json.loads(
-        answer
-    )
+    return (os.WEXITSTATUS(how) if os.WIFEXITED(how) else None), answer and json.loads(answer)
 
 
 def run_tests(files: Sequence[str]) -> bool:
@@ -96,11 +85,8 @@ def proved(chosen: Combinations) -> bool:
     cases = importlib.import_module("exact_cases")
     combination = importlib.import_module("bbb_numpy.combinations").Combination
     return all(
-        cases.prove_gradient(number, combination(*which)).proved
-        for number, which in chosen
-    ) and all(
-        cases.proved_value(number, combination(*which)) for number, which in chosen
-    )
+        cases.prove_gradient(number, combination(*which)).proved for number, which in chosen
+    ) and all(cases.proved_value(number, combination(*which)) for number, which in chosen)
 
 
 def lines_run() -> dict[str, list[Any]]:

@@ -47,9 +47,7 @@ CHAINS: dict[str, Any] = {  # all draws predict, as bde's do
 SCORES = ("nll", "rmse", "crps", "coverage", "seconds")
 
 
-def bde(
-    settings: dict[str, Any], rows: tuple[Array, Array], new: tuple[Array, Array]
-) -> Forecast:
+def bde(settings: dict[str, Any], rows: tuple[Array, Array], new: tuple[Array, Array]) -> Forecast:
     """Return the forecast of all members' draws, an equal mixture of Gaussians, in units of y."""
     from bde import BdeRegressor  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
@@ -59,14 +57,10 @@ def bde(
     scale, y = softplus(free) + 1e-6, new[1]
     density = logsumexp(stats.norm.logpdf(y, mean, scale), axis=0) - np.log(len(mean))
     mixed = mean[..., None], scale[..., None], y[:, None]
-    return Forecast(
-        density, mean.mean(axis=0), crps_mixture(*mixed)[:, 0], pit(*mixed)[:, 0]
-    )
+    return Forecast(density, mean.mean(axis=0), crps_mixture(*mixed)[:, 0], pit(*mixed)[:, 0])
 
 
-def ours(
-    settings: dict[str, Any], rows: tuple[Array, Array], new: tuple[Array, Array]
-) -> Forecast:
+def ours(settings: dict[str, Any], rows: tuple[Array, Array], new: tuple[Array, Array]) -> Forecast:
     """Return the forecast of the learner with `settings`."""
     model = BayesianMLPRegressor(random_state=0, progress=False, **settings).fit(*rows)
     return of_model(model, *new, np.random.default_rng(0))
@@ -82,10 +76,7 @@ CONTESTANTS: dict[str, tuple[Callable[..., Forecast], dict[str, Any]]] = {
         {"likelihood": "heteroscedastic", "hidden_layer_sizes": (50,)},
     ),
     "ours, hmc": (ours, {"inference": "hmc"}),
-    "ours, hmc, heteroscedastic": (
-        ours,
-        {"inference": "hmc", "likelihood": "heteroscedastic"},
-    ),
+    "ours, hmc, heteroscedastic": (ours, {"inference": "hmc", "likelihood": "heteroscedastic"}),
 }
 
 
@@ -126,9 +117,7 @@ def table(records: list[dict[str, Any]]) -> str:
                 cells.append("–")
                 continue
             mean = {k: np.mean([one[k] for one in some]) for k in SCORES}
-            shown = (
-                "{nll:.3f} / {rmse:.4g} / {crps:.3g} / {coverage:.2f} ({seconds:.0f})"
-            )
+            shown = "{nll:.3f} / {rmse:.4g} / {crps:.3g} / {coverage:.2f} ({seconds:.0f})"
             cells.append(shown.format(**mean))
         lines.append(f"| {who} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -139,9 +128,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", type=Path, help="records, a line each")
     parser.add_argument("--data", nargs="+", choices=uci.NAMES, default=uci.NAMES)
-    parser.add_argument(
-        "--who", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS)
-    )
+    parser.add_argument("--who", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS))
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--table", action="store_true", help="print what was measured")
     args = parser.parse_args()
@@ -151,9 +138,7 @@ def main() -> None:
         print(table(records))
         return
     done = {(one["set"], one["split"], one["who"]) for one in records}
-    warnings.simplefilter(
-        "ignore"
-    )  # of fits that have not converged: their scores say it
+    warnings.simplefilter("ignore")  # of fits that have not converged: their scores say it
     for split in range(args.splits):
         for name in args.data:
             for who in args.who:

@@ -33,15 +33,11 @@ def log_joint(target: LogJoint) -> Callable[[Any], Any]:
 
     def log_density(q: Any) -> Any:
         w = q[:size]
-        first, bias, second = (
-            w[a:b] for a, b in zip([0, *spots[:-1]], spots, strict=True)
-        )
+        first, bias, second = (w[a:b] for a, b in zip([0, *spots[:-1]], spots, strict=True))
         z = x @ first.reshape(d_in, width) + bias
         f = activation(z) @ second + w[-1]
         if classes:
-            return -0.5 * jnp.sum(w**2) / model.prior.scale**2 + jnp.sum(
-                y * f - jax.nn.softplus(f)
-            )
+            return -0.5 * jnp.sum(w**2) / model.prior.scale**2 + jnp.sum(y * f - jax.nn.softplus(f))
         u, v = q[size], q[size + 1]  # log prior scale, log noise
         centre = (np.log(model.prior.scale), np.log(model.likelihood.scale))
         return (
@@ -82,9 +78,7 @@ def _block(kernel: Any, draws: int) -> Block:
     return block
 
 
-def nuts(
-    target: LogJoint, step_size: float, variance: Array, depth: int, draws: int
-) -> Block:
+def nuts(target: LogJoint, step_size: float, variance: Array, depth: int, draws: int) -> Block:
     """Return a block of NUTS draws with a diagonal metric."""
     kernel = blackjax.nuts(
         log_joint(target), step_size, jnp.asarray(variance), max_num_doublings=depth
@@ -92,20 +86,14 @@ def nuts(
     return _block(kernel, draws)
 
 
-def hmc(
-    target: LogJoint, step_size: float, variance: Array, steps: int, draws: int
-) -> Block:
+def hmc(target: LogJoint, step_size: float, variance: Array, steps: int, draws: int) -> Block:
     """Return a block of HMC draws with paths of `steps` leapfrog steps."""
     kernel = blackjax.hmc(log_joint(target), step_size, jnp.asarray(variance), steps)
     return _block(kernel, draws)
 
 
 def adapted_nuts(
-    target: LogJoint,
-    start: Array,
-    warm_up: int,
-    clock: Callable[[], float],
-    draws: int = 20,
+    target: LogJoint, start: Array, warm_up: int, clock: Callable[[], float], draws: int = 20
 ) -> tuple[float, Callable[[float], Array]]:
     """Return the seconds of a warm-up, without compilation, and a function that makes more draws.
 

@@ -47,16 +47,9 @@ class Peer:
         self.problem, self.form = problem, form
         self.shapes = [shape for _, shape in problem.estimator.model.layout.blocks]
         self.x, self.y = jnp.array(start.x), jnp.array(start.y)
-        leaves = [
-            leaf for part in np.split(start.theta, 2) for leaf in self.blocks(part)
-        ]
+        leaves = [leaf for part in np.split(start.theta, 2) for leaf in self.blocks(part)]
         m, v = ([jnp.zeros_like(leaf) for leaf in leaves] for _ in range(2))
-        self.state: State = (
-            [jnp.array(leaf) for leaf in leaves],
-            m,
-            v,
-            jnp.zeros((), jnp.int32),
-        )
+        self.state: State = ([jnp.array(leaf) for leaf in leaves], m, v, jnp.zeros((), jnp.int32))
         self.key = jax.random.key(2, impl=generator)
         self._step = jax.jit(self.drawn_step, donate_argnums=(0, 1))
         self._advance = jax.jit(self.adam_step)
@@ -74,9 +67,7 @@ class Peer:
             start = stop
         return out
 
-    def loss(
-        self, leaves: Leaves, eps: jax.Array, x: jax.Array, y: jax.Array
-    ) -> jax.Array:
+    def loss(self, leaves: Leaves, eps: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
         """Return the free energy of the minibatch for noise `eps` (S, P)."""
         samples = self.problem.samples
         mu, rho = leaves[: len(leaves) // 2], leaves[len(leaves) // 2 :]
@@ -85,16 +76,10 @@ class Peer:
         w = [m + s * e for m, s, e in zip(mu, sigma, noise, strict=True)]
         kl: Any = 0.0  # log q - log P; their constants cancel for a prior N(0, 1)
         for s, v, e in zip(sigma, w, noise, strict=True):
-            kl = (
-                kl
-                - jnp.log(s).sum()
-                + (jnp.square(v).sum() - jnp.square(e).sum()) * 0.5 / samples
-            )
+            kl = kl - jnp.log(s).sum() + (jnp.square(v).sum() - jnp.square(e).sum()) * 0.5 / samples
         blocks = w if self.form == "layers" else self.cut(w[0])
         a = x
-        for layer, (weight, bias) in enumerate(
-            zip(blocks[0::2], blocks[1::2], strict=True)
-        ):
+        for layer, (weight, bias) in enumerate(zip(blocks[0::2], blocks[1::2], strict=True)):
             if layer:
                 a = jax.nn.relu(a)
             a = a @ weight + bias[:, None, :]  # (S, B, width)
@@ -113,10 +98,7 @@ class Peer:
         v = [beta2 * a + (1 - beta2) * g * g for a, g in zip(v, grad, strict=True)]
         unbias_m, unbias_v = 1 / (1 - beta1**t), 1 / (1 - beta2**t)
         leaves = [
-            leaf
-            - LEARNING_RATE
-            * (a * unbias_m)
-            / (jnp.sqrt(b * unbias_v) + OPTIMIZER.epsilon)
+            leaf - LEARNING_RATE * (a * unbias_m) / (jnp.sqrt(b * unbias_v) + OPTIMIZER.epsilon)
             for leaf, a, b in zip(leaves, m, v, strict=True)
         ]
         return (leaves, m, v, steps), loss, grad
@@ -126,9 +108,7 @@ class Peer:
     ) -> tuple[State, jax.Array, jax.Array]:
         """Draw the noise inside the compiled program, then take the Adam step."""
         key, now = jax.random.split(key)
-        eps = jax.random.normal(
-            now, (self.problem.samples, self.problem.weights), x.dtype
-        )
+        eps = jax.random.normal(now, (self.problem.samples, self.problem.weights), x.dtype)
         state, loss, _ = self.adam_step(state, eps, x, y)
         return state, key, loss
 
@@ -139,9 +119,7 @@ class Peer:
 
     def advance(self, eps: Array) -> tuple[float, Array]:
         """Take one step with given noise (S, P); return the loss and gradient before it."""
-        self.state, loss, grad = self._advance(
-            self.state, jnp.array(eps), self.x, self.y
-        )
+        self.state, loss, grad = self._advance(self.state, jnp.array(eps), self.x, self.y)
         return float(loss), _flat(grad)
 
     def theta(self) -> Array:

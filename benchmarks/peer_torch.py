@@ -53,17 +53,12 @@ def cut(flat: torch.Tensor, shapes: Sequence[tuple[int, ...]]) -> Tensors:
     """View (..., P) as arrays of these shapes, their last two axes at most, one after the other."""
     parts = torch.split(flat, [prod(shape[-2:]) for shape in shapes], dim=-1)
     lead = flat.shape[:-1]
-    return [
-        part.reshape(*lead, *shape[-2:])
-        for part, shape in zip(parts, shapes, strict=True)
-    ]
+    return [part.reshape(*lead, *shape[-2:]) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def outputs(blocks: Tensors, a: torch.Tensor) -> torch.Tensor:
     """Return the network's outputs, (..., B, K) for weights with one axis before, or (B, K)."""
-    for layer, (weight, bias) in enumerate(
-        zip(blocks[0::2], blocks[1::2], strict=True)
-    ):
+    for layer, (weight, bias) in enumerate(zip(blocks[0::2], blocks[1::2], strict=True)):
         if layer:
             a = functional.relu(a)
         if a.dim() == 2:  # plain matrices are what PyTorch is fastest with
@@ -77,23 +72,13 @@ class Peer:
     """Parameters, optimizer and rows of one network: the plain estimator, which others change."""
 
     def __init__(
-        self,
-        case: Problem,
-        dtype: Any = np.float32,
-        form: str = "layers",
-        adam: str = "loop",
+        self, case: Problem, dtype: Any = np.float32, form: str = "layers", adam: str = "loop"
     ) -> None:
         start = case.start(dtype)
-        self.case, self.form, self.dtype = (
-            case,
-            form,
-            torch.from_numpy(start.theta).dtype,
-        )
+        self.case, self.form, self.dtype = case, form, torch.from_numpy(start.theta).dtype
         self.shapes = [shape for _, shape in case.estimator.model.layout.blocks]
         self.x, self.y = torch.from_numpy(start.x), torch.from_numpy(start.y)
-        self.lead = (
-            (case.samples,) if case.samples > 1 else ()
-        )  # one sample needs no axis S
+        self.lead = (case.samples,) if case.samples > 1 else ()  # one sample needs no axis S
         self.parameters = self.make(torch.from_numpy(start.theta))
         self.optimizer = torch.optim.Adam(
             self.parameters, lr=LEARNING_RATE, eps=1e-8, **ADAMS[adam]
@@ -113,9 +98,7 @@ class Peer:
 
     def draw(self) -> Any:
         """Draw the noise of one step: here one number for every weight."""
-        return [
-            torch.randn((*self.lead, *mu.shape), dtype=self.dtype) for mu in self.mu
-        ]
+        return [torch.randn((*self.lead, *mu.shape), dtype=self.dtype) for mu in self.mu]
 
     def noise(self, ours: Array) -> Any:
         """Take the noise that our estimator draws: here (S, P)."""
@@ -125,15 +108,9 @@ class Peer:
         """Return the value, and the loss to differentiate: here the free energy, twice."""
         sigma, samples = self.sigma(), self.case.samples
         w = self.weights(noise, sigma)
-        kl = torch.zeros(
-            (), dtype=self.dtype
-        )  # with the noise itself for (w - mu) / sigma
+        kl = torch.zeros((), dtype=self.dtype)  # with the noise itself for (w - mu) / sigma
         for s, v, e in zip(sigma, w, noise, strict=True):
-            kl = (
-                kl
-                - s.log().sum()
-                + (v.square().sum() - e.square().sum()) * (0.5 / samples)
-            )
+            kl = kl - s.log().sum() + (v.square().sum() - e.square().sum()) * (0.5 / samples)
         squares = (self.y - self.forward(w)).square().sum()
         nll = squares * (0.5 / samples) + 0.5 * LOG_2PI * self.y.numel()
         return (KL_WEIGHT * kl + nll,) * 2
@@ -153,9 +130,7 @@ class Peer:
 
     def log_likelihood(self, f: torch.Tensor) -> torch.Tensor:
         """Return log P(D|w), (S,) or a scalar."""
-        return (
-            -0.5 * (self.y - f).square().sum((-2, -1)) - 0.5 * LOG_2PI * self.y.numel()
-        )
+        return -0.5 * (self.y - f).square().sum((-2, -1)) - 0.5 * LOG_2PI * self.y.numel()
 
     def flat(self, parts: Tensors) -> torch.Tensor:
         """Sum every tensor but for its axis S, and add them up: (S,) or a scalar."""
@@ -235,9 +210,7 @@ class Sticking(Peer):
         sigma = self.sigma()
         w = self.weights(noise, sigma)
         log_q = self.detached(w, sigma)
-        terms = KL_WEIGHT * (log_q - self.log_prior(w)) - self.log_likelihood(
-            self.forward(w)
-        )
+        terms = KL_WEIGHT * (log_q - self.log_prior(w)) - self.log_likelihood(self.forward(w))
         return (terms.mean(),) * 2
 
 
@@ -248,13 +221,9 @@ class Doubly(Peer):
         sigma = self.sigma()
         w = self.weights(noise, sigma)
         log_q = self.detached(w, sigma)
-        logs = (
-            self.log_prior(w) - log_q + self.log_likelihood(self.forward(w)) / KL_WEIGHT
-        )
+        logs = self.log_prior(w) - log_q + self.log_likelihood(self.forward(w)) / KL_WEIGHT
         share = torch.softmax(logs.detach(), 0)
-        bound = -KL_WEIGHT * (
-            torch.logsumexp(logs.detach(), 0) - log(self.case.samples)
-        )
+        bound = -KL_WEIGHT * (torch.logsumexp(logs.detach(), 0) - log(self.case.samples))
         return bound, -KL_WEIGHT * (share.square() * logs).sum()
 
 
@@ -264,9 +233,7 @@ class SelfNormalised(Peer):
     def losses(self, noise: Tensors) -> Pair:
         with torch.no_grad():
             w = self.weights(noise, self.sigma())
-            log_joint = (
-                self.log_prior(w) + self.log_likelihood(self.forward(w)) / KL_WEIGHT
-            )
+            log_joint = self.log_prior(w) + self.log_likelihood(self.forward(w)) / KL_WEIGHT
         log_q = self.log_q(w, self.mu, self.sigma())
         logs = log_joint - log_q.detach()
         share = torch.softmax(logs, 0)
@@ -278,9 +245,7 @@ class Local(Peer):
 
     def draw(self) -> Tensors:
         widths, rows = self.case.sizes[1:], self.case.rows
-        return [
-            torch.randn((*self.lead, rows, width), dtype=self.dtype) for width in widths
-        ]
+        return [torch.randn((*self.lead, rows, width), dtype=self.dtype) for width in widths]
 
     def noise(self, ours: Array) -> Tensors:
         shapes = [(self.case.rows, width) for width in self.case.sizes[1:]]
@@ -304,16 +269,13 @@ class Flipped(Peer):
         """Return the shapes of the signs of inputs, outputs and bias, layer by layer."""
         shapes = []
         for d_in, d_out in zip(self.case.sizes[:-1], self.case.sizes[1:], strict=True):
-            shapes += [
-                (*self.lead, self.case.rows, width) for width in (d_in, d_out, d_out)
-            ]
+            shapes += [(*self.lead, self.case.rows, width) for width in (d_in, d_out, d_out)]
         return shapes
 
     def draw(self) -> tuple[Tensors, Tensors]:
         eps = [torch.randn((*self.lead, *mu.shape), dtype=self.dtype) for mu in self.mu]
         signs = [
-            torch.empty(shape, dtype=self.dtype).uniform_(-1, 1).sign()
-            for shape in self.signs()
+            torch.empty(shape, dtype=self.dtype).uniform_(-1, 1).sign() for shape in self.signs()
         ]
         return eps, signs
 

@@ -35,9 +35,7 @@ ESTIMATORS: dict[str, Callable[[Model], Any]] = {
     "sticking the landing": StickingTheLanding,
     "local reparameterisation": LocalReparameterisation,
     "Flipout": Flipout,
-    "doubly reparameterised": lambda model: DoublyReparameterised(
-        model, objective=Renyi(0.0)
-    ),
+    "doubly reparameterised": lambda model: DoublyReparameterised(model, objective=Renyi(0.0)),
     "self-normalised": lambda model: SelfNormalised(model, objective=EUBO()),
     "full rank": lambda model: Reparameterised(model, FullRank()),
 }
@@ -128,13 +126,9 @@ def cases(problem: Problem) -> list[Problem]:
         samples = SAMPLES.get(kind, problem.samples)
         if samples != problem.samples and (problem.sizes, samples) in networks:
             continue
-        if samples < problem.samples or (
-            kind == "full rank" and problem.sizes not in FULL_RANK
-        ):
+        if samples < problem.samples or (kind == "full rank" and problem.sizes not in FULL_RANK):
             continue
-        bars = (
-            (("ours/plain", 1.0),) if (kind, problem.sizes) == FASTER_THAN_PLAIN else ()
-        )
+        bars = (("ours/plain", 1.0),) if (kind, problem.sizes) == FASTER_THAN_PLAIN else ()
         out.append(replace(problem, samples=samples, bars=bars, kind=kind))
     return out
 

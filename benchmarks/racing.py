@@ -49,9 +49,7 @@ def spread(values: Array) -> Spread:
     return Spread(*(float(q) for q in np.quantile(values, (0.25, 0.5, 0.75))))
 
 
-def in_turn(
-    contestants: Mapping[str, Callable[[], float]], rounds: int
-) -> dict[str, Array]:
+def in_turn(contestants: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, Array]:
     """Return what each turn of a contestant says (rounds,).
 
     The order changes from round to round, so that nobody always follows the same other; a round
@@ -134,9 +132,7 @@ class Result:
         """Whether the median ratio meets its bar, for every ratio that has one and ran."""
         medians = {name: ratio.median for name, ratio in self.ratios().items()}
         return {
-            name: medians[name] <= bar
-            if name.startswith("ours/")
-            else medians[name] >= bar
+            name: medians[name] <= bar if name.startswith("ours/") else medians[name] >= bar
             for name, bar in self.bars.items()
             if name in medians
         }
@@ -146,16 +142,12 @@ class Result:
         cells = {name: str(value) for name, value in self.what.items()}
         unit = self.unit.replace("microseconds", "us")
         ran = [name for name in shown if name in self.values]
-        cells |= {
-            f"{name} {unit}": f"{np.median(self.values[name]):,.1f}" for name in ran
-        }
+        cells |= {f"{name} {unit}": f"{np.median(self.values[name]):,.1f}" for name in ran}
         cells |= {name: f"{ratio.median:.2f}" for name, ratio in self.ratios().items()}
         met = self.met()
         signs = {name: "<=" if name.startswith("ours/") else ">=" for name in self.bars}
         said = {True: "met", False: "MISSED", None: "not run"}
-        bars = (
-            f"{n} {signs[n]} {bar:g} {said[met.get(n)]}" for n, bar in self.bars.items()
-        )
+        bars = (f"{n} {signs[n]} {bar:g} {said[met.get(n)]}" for n, bar in self.bars.items())
         return {**cells, "bars": ", ".join(bars) or "-"}
 
     def as_json(self) -> dict[str, Any]:
@@ -179,18 +171,12 @@ def output(text: str) -> Path:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def parser(
-    doc: str | None, seconds: str = "timed seconds of one turn"
-) -> argparse.ArgumentParser:
+def parser(doc: str | None, seconds: str = "timed seconds of one turn") -> argparse.ArgumentParser:
     """Return a parser with what all benchmarks have."""
     made = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     made.add_argument("--rounds", type=at_least_one, help="turns of every contestant")
-    made.add_argument(
-        "--json", type=output, help="where to save; a full run: in results/"
-    )
-    made.add_argument(
-        "--quick", action="store_true", help="few, short rounds; saves nothing"
-    )
+    made.add_argument("--json", type=output, help="where to save; a full run: in results/")
+    made.add_argument("--quick", action="store_true", help="few, short rounds; saves nothing")
     made.add_argument("--seconds", type=above_zero, help=seconds)
     return made
 
@@ -210,21 +196,14 @@ def peer(module: str, title: str) -> Any:
         return None
 
 
-def save(
-    path: Path | None, about: Mapping[str, Any], **parts: Iterable[Result]
-) -> None:
+def save(path: Path | None, about: Mapping[str, Any], **parts: Iterable[Result]) -> None:
     """Write results and the machine they are of as JSON, or say that there is no path."""
     if path is None:
         print("partial run: nothing saved; name a file with --json to keep it")
         return
-    document = {
-        name: [result.as_json() for result in results]
-        for name, results in parts.items()
-    }
+    document = {name: [result.as_json() for result in results] for name, results in parts.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        json.dumps({"about": machine() | about} | document, indent=1) + "\n", "utf-8"
-    )
+    path.write_text(json.dumps({"about": machine() | about} | document, indent=1) + "\n", "utf-8")
 
 
 def machine() -> dict[str, Any]:

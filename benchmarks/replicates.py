@@ -23,14 +23,7 @@ from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plain script
 
-from bbb_numpy import (
-    MLP,
-    Adam,
-    GaussianLikelihood,
-    GaussianPrior,
-    Model,
-    Reparameterised,
-)
+from bbb_numpy import MLP, Adam, GaussianLikelihood, GaussianPrior, Model, Reparameterised
 from bbb_numpy.training import Recipe, Training, fit, start
 from bbb_studies.replicates import fit_replicates
 from benchmarks import racing
@@ -55,40 +48,19 @@ class Shape:
 
     def trials(self, count: int) -> list[Training]:
         """Do `count` trials: one by `training.fit`, several by `fit_replicates`."""
-        model = Model(
-            MLP(self.sizes), GaussianPrior(1.0), GaussianLikelihood(0.5, learn=True)
-        )
-        estimator, rngs = (
-            Reparameterised(model),
-            [np.random.default_rng(i) for i in range(count)],
-        )
+        model = Model(MLP(self.sizes), GaussianPrior(1.0), GaussianLikelihood(0.5, learn=True))
+        estimator, rngs = Reparameterised(model), [np.random.default_rng(i) for i in range(count)]
         states = [start(estimator, rng, OPTIMIZER, self.dtype) for rng in rngs]
         xs, ys = [], []
         for trial in range(count):  # each its own, whatever `count`
-            noisy = np.random.default_rng(trial).standard_normal(
-                (self.rows, self.sizes[0] + 1)
-            )
+            noisy = np.random.default_rng(trial).standard_normal((self.rows, self.sizes[0] + 1))
             xs.append(noisy[:, :-1].astype(self.dtype))
             ys.append((np.sin(noisy[:, :1]) + 0.3 * noisy[:, -1:]).astype(self.dtype))
-        recipe = Recipe(
-            OPTIMIZER, epochs=self.epochs, batch_size=BATCH, samples=self.samples
-        )
+        recipe = Recipe(OPTIMIZER, epochs=self.epochs, batch_size=BATCH, samples=self.samples)
         if count == 1:
-            return [
-                fit(
-                    estimator,
-                    states[0],
-                    xs[0],
-                    ys[0],
-                    recipe,
-                    rng=rngs[0],
-                    progress=False,
-                )
-            ]
+            return [fit(estimator, states[0], xs[0], ys[0], recipe, rng=rngs[0], progress=False)]
         estimators = [estimator] * count
-        return fit_replicates(
-            estimators, states, xs, ys, recipe, rngs=rngs, progress=False
-        )
+        return fit_replicates(estimators, states, xs, ys, recipe, rngs=rngs, progress=False)
 
 
 def rates(shape: Shape, rounds: int, clock: Callable[[], float]) -> dict[str, Any]:
@@ -130,9 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             what |= {"samples": shape.samples, "dtype": shape.dtype, "epochs": epochs}
             print(f"timing {what}", file=sys.stderr)
             found = rates(shape, rounds, clock)
-            pairs = {
-                f"{name} / {ALONE}": (name, ALONE) for name in found if name != ALONE
-            }
+            pairs = {f"{name} / {ALONE}": (name, ALONE) for name in found if name != ALONE}
             measured.append(Result(what, found, pairs, unit="trials/s"))
         about = {"rounds": rounds, "clock": clock.__name__}
         print(racing.aligned(one.row((ALONE,)) for one in measured))

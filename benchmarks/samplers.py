@@ -44,9 +44,7 @@ PEERS = ("ours", "blackjax")
 BAR = 1.0  # our gradient rate over blackjax's
 LEAPFROGS = 32  # of an HMC path, on both sides, without jitter
 DEPTH = 6  # most doublings of NUTS, on both sides
-Block = Callable[
-    [Array, int], tuple[Array, int]
-]  # of draws (T, S, D), and their gradients
+Block = Callable[[Array, int], tuple[Array, int]]  # of draws (T, S, D), and their gradients
 
 
 @dataclass(frozen=True)
@@ -74,9 +72,7 @@ def regression() -> Posterior:
     y = np.tanh(x @ rng.standard_normal((13, 3)) / 2).sum(axis=1, keepdims=True)
     y += 0.3 * rng.standard_normal(y.shape)
     model = Model(
-        MLP((13, 50, 1)),
-        GaussianPrior(0.3, learn=True),
-        GaussianLikelihood(0.3, learn=True),
+        MLP((13, 50, 1)), GaussianPrior(0.3, learn=True), GaussianLikelihood(0.3, learn=True)
     )
     return Posterior("13-50-1, 455 rows", model, x, y, 12)
 
@@ -124,15 +120,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for chains in ([args.chains] if args.chains else CHAINS)
     ]
     about = {
-        **{
-            "peers": {"blackjax": peer.VERSION},
-            "rounds": rounds,
-            "clock": clock.__name__,
-        },
-        **{
-            "cores of ours": args.cores,
-            "cores of the peer": args.peer_cores or usable(),
-        },
+        **{"peers": {"blackjax": peer.VERSION}, "rounds": rounds, "clock": clock.__name__},
+        **{"cores of ours": args.cores, "cores of the peer": args.peer_cores or usable()},
     }
     load = os.getloadavg()[0]
 
@@ -146,9 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         name, shown = parts[part]
         for posterior, dtype, chains in settings:
             what = {"posterior": posterior.name, "dtype": dtype, "chains": chains}
-            print(
-                f"timing {part}: {', '.join(map(str, what.values()))}", file=sys.stderr
-            )
+            print(f"timing {part}: {', '.join(map(str, what.values()))}", file=sys.stderr)
             if part == "gradients":
                 begun = posterior, warm[posterior.name], what
                 found[name] += measure(*begun, rounds, args.cores, peer, clock)
@@ -175,31 +162,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parse(argv: Sequence[str] | None) -> Any:
     """Read the arguments."""
     parser = racing.parser(__doc__, "of each run for ESS, of which it does three")
-    parser.add_argument(
-        "--only", choices=("gradients", "ess"), help="one of the two parts"
-    )
-    parser.add_argument(
-        "--posterior", choices=tuple(POSTERIORS), help="one of the two posteriors"
-    )
+    parser.add_argument("--only", choices=("gradients", "ess"), help="one of the two parts")
+    parser.add_argument("--posterior", choices=tuple(POSTERIORS), help="one of the two posteriors")
     parser.add_argument("--dtype", choices=DTYPES, help="one of the two")
-    parser.add_argument(
-        "--chains", type=int, choices=CHAINS, help="one of the two numbers of them"
-    )
+    parser.add_argument("--chains", type=int, choices=CHAINS, help="one of the two numbers of them")
     every = [name for name in SAMPLERS if name != "mh"]  # those that follow a gradient
-    parser.add_argument(
-        "--samplers", default=",".join(every), help="ours in the race for ESS"
-    )
-    parser.add_argument(
-        "--default", default="hmc", help="the sampler that the ESS bar is for"
-    )
-    cores: dict[str, Any] = {
-        "type": int,
-        "choices": range(1, usable() + 1),
-        "metavar": "N",
-    }
-    parser.add_argument(
-        "--cores", **cores, default=usable(), help="ours, of HMC and NUTS"
-    )
+    parser.add_argument("--samplers", default=",".join(every), help="ours in the race for ESS")
+    parser.add_argument("--default", default="hmc", help="the sampler that the ESS bar is for")
+    cores: dict[str, Any] = {"type": int, "choices": range(1, usable() + 1), "metavar": "N"}
+    parser.add_argument("--cores", **cores, default=usable(), help="ours, of HMC and NUTS")
     text = "JAX's; with 1 it is faster where threads wake slowly"
     parser.add_argument("--peer-cores", **cores, help=text)
     text = "processor time, all on one core: where others work"
@@ -229,12 +200,7 @@ def warmed_up(posterior: Posterior) -> Draws:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # divergences: this run only finds settings
         return sample_target(
-            *(target, start),
-            sampler=NUTS(max_depth=DEPTH),
-            draws=16,
-            warm_up=400,
-            thin=5,
-            seed=0,
+            *(target, start), sampler=NUTS(max_depth=DEPTH), draws=16, warm_up=400, thin=5, seed=0
         )
 
 
@@ -253,17 +219,13 @@ def measure(
         np.resize(warm.flat, (what["chains"], warm.layout.size)),
     )
     begin = begin.astype(what["dtype"])
-    variance, step = (
-        warm.kernel.metric.variance.astype(begin.dtype),
-        warm.kernel.step_size,
-    )
+    variance, step = warm.kernel.metric.variance.astype(begin.dtype), warm.kernel.step_size
     draws, metric = posterior.draws, DiagonalMetric(variance)
     hmc = HMC(step, LEAPFROGS * step, metric, jitter=0.0, small_steps=0.0)
     nuts, found = NUTS(step, metric, DEPTH), []
     with ExitStack() as stack:
         hmcs, nutses = (
-            stack.enter_context(on_cores(target, kernel, draws, cores))
-            for kernel in (hmc, nuts)
+            stack.enter_context(on_cores(target, kernel, draws, cores)) for kernel in (hmc, nuts)
         )
         pairs = {
             "gradient alone": (_calls(target), _calls(peer.gradient(target))),
@@ -273,15 +235,11 @@ def measure(
         for sampler, pair in pairs.items():
             rates = race(begin, pair, rounds, clock)
             told = what | {"sampler": sampler}
-            found.append(
-                Result(told, rates, {"ratio": PEERS}, {"ratio": BAR}, "gradients/s")
-            )
+            found.append(Result(told, rates, {"ratio": PEERS}, {"ratio": BAR}, "gradients/s"))
     return found
 
 
-def race(
-    begin: Array, pair: tuple[Block, Block], rounds: int, clock: Clock
-) -> dict[str, Array]:
+def race(begin: Array, pair: tuple[Block, Block], rounds: int, clock: Clock) -> dict[str, Array]:
     """Run both in turn, each from where it was; return gradients per second in each round."""
     places = dict.fromkeys(PEERS, begin)
     rates: dict[str, list[float]] = {name: [] for name in PEERS}
@@ -323,9 +281,7 @@ def _draw_held(position: Array, seed: int) -> tuple[Array, int]:
 
 
 @contextmanager
-def on_cores(
-    target: LogJoint, kernel: HMC | NUTS, draws: int, cores: int
-) -> Iterator[Block]:
+def on_cores(target: LogJoint, kernel: HMC | NUTS, draws: int, cores: int) -> Iterator[Block]:
     """Run groups of chains in processes that stand ready, as `sample` does in long runs.
 
     JAX has its threads and its compiled code ready as well. With one core: in this process.
@@ -339,12 +295,8 @@ def on_cores(
 
         def block(position: Array, seed: int) -> tuple[Array, int]:
             parts = np.array_split(position, cores)
-            found = list(
-                pool.map(_draw_held, parts, range(cores * seed, cores * (seed + 1)))
-            )
-            return np.concatenate([f[0] for f in found], axis=1), sum(
-                f[1] for f in found
-            )
+            found = list(pool.map(_draw_held, parts, range(cores * seed, cores * (seed + 1))))
+            return np.concatenate([f[0] for f in found], axis=1), sum(f[1] for f in found)
 
         yield block
 

@@ -51,10 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     peers = {name: module for name, module in peers.items() if module}
     pace, measured = racing.paced(args, FULL, QUICK), []
     for problem in PROBLEMS:
-        print(
-            f"timing {problem.name}, {problem.rows} rows, S = {problem.samples}",
-            file=sys.stderr,
-        )
+        print(f"timing {problem.name}, {problem.rows} rows, S = {problem.samples}", file=sys.stderr)
         measured.append(measure(problem, args.only, peers, pace))
     print(aligned(result.row(("ours", "floor", "tight floor")) for result in measured))
     for result in measured:
@@ -72,15 +69,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     made = racing.parser(__doc__)
     text = f"some of {','.join(NAMES)}, comma-separated"
     made.add_argument("--only", default=",".join(NAMES), help=text)
-    made.add_argument(
-        "--memory", action="store_true", help="peak memory of a step instead"
-    )
+    made.add_argument("--memory", action="store_true", help="peak memory of a step instead")
     args = made.parse_args(argv)
     args.only = args.only.split(",")
     if unknown := set(args.only) - set(NAMES):
-        made.error(
-            f"--only: {sorted(unknown)} are no contestants; choose from {','.join(NAMES)}"
-        )
+        made.error(f"--only: {sorted(unknown)} are no contestants; choose from {','.join(NAMES)}")
     return args
 
 
@@ -97,15 +90,10 @@ def ours(problem: Problem) -> dict[str, Step]:
     # Weights that the data leave free return to the prior, sigma = 1 at rho = 0.54: the two
     # signs of rho in one array are the slow case of softplus.
     rho[...] = np.random.default_rng(1).uniform(-5.0, 1.0, rho.shape)
-    return {
-        "ours": problems.ours(problem, early),
-        "ours late": problems.ours(problem, late),
-    }
+    return {"ours": problems.ours(problem, early), "ours late": problems.ours(problem, late)}
 
 
-def measure(
-    problem: Problem, names: Sequence[str], peers: dict[str, Any], pace: Pace
-) -> Result:
+def measure(problem: Problem, names: Sequence[str], peers: dict[str, Any], pace: Pace) -> Result:
     """Race everybody, every variant of each peer too, and name its usual and its fastest one."""
     contestants: dict[str, Step] = ours(problem) if "ours" in names else {}
     if "floor" in names:
@@ -134,9 +122,7 @@ def notes(result: Result) -> str:
             fact += f", {ratio:.2f} x ours"
         facts.append(fact)
     if "ours late" in result.values:
-        facts.append(
-            f"ours with rho in (-5, 1) {np.median(result.values['ours late']):.1f} us"
-        )
+        facts.append(f"ours with rho in (-5, 1) {np.median(result.values['ours late']):.1f} us")
     where = "{network}, {rows} rows, S = {samples}".format(**result.what)
     return f"{where}: {'; '.join(facts)}"
 
@@ -161,10 +147,7 @@ class Peak(NamedTuple):
         """Return the cells of the table; the last is bounded, whatever grows."""
         p = self.problem
         where = {"network": p.name, "rows": str(p.rows), "S": str(p.samples)}
-        sizes = {
-            "peak bytes": f"{self.bytes:,}",
-            "4 S (P + B widths)": f"{self.unit:,}",
-        }
+        sizes = {"peak bytes": f"{self.bytes:,}", "4 S (P + B widths)": f"{self.unit:,}"}
         return where | sizes | {"peak / that": f"{self.bytes / self.unit:.2f}"}
 
 
@@ -178,9 +161,7 @@ def peak(problem: Problem) -> Peak:
     finally:
         tracemalloc.stop()
     widths = sum(problem.sizes[1:])
-    return Peak(
-        problem, size, 4 * problem.samples * (problem.weights + problem.rows * widths)
-    )
+    return Peak(problem, size, 4 * problem.samples * (problem.weights + problem.rows * widths))
 
 
 if __name__ == "__main__":

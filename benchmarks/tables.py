@@ -124,9 +124,7 @@ def models(classes: bool) -> dict[str, Callable[[], Any]]:
     }
 
 
-def scored(
-    model: Any, classes: bool, train: tuple[Array, Array], new: tuple[Array, Array]
-) -> Any:
+def scored(model: Any, classes: bool, train: tuple[Array, Array], new: tuple[Array, Array]) -> Any:
     """Return (log density (N,), whether y is in the central 90 % (N,) or None)."""
     (x, y), (x_new, y_new) = train, new
     if classes:
@@ -135,15 +133,10 @@ def scored(
         return np.log(happened / proba.sum(axis=1)), None
     if isinstance(model, BayesianMLPRegressor):
         low, high = model.fit(x, y).predict_interval(x_new, coverage=0.9).T
-        return model.log_predictive_density(x_new, y_new), (low <= y_new) & (
-            y_new <= high
-        )
+        return model.log_predictive_density(x_new, y_new), (low <= y_new) & (y_new <= high)
     if isinstance(model, GaussianProcessRegressor | BayesianRidge):
         mean, scale = model.fit(x, y).predict(x_new, return_std=True)
-        density, pit = (
-            stats.norm.logpdf(y_new, mean, scale),
-            stats.norm.cdf(y_new, mean, scale),
-        )
+        density, pit = stats.norm.logpdf(y_new, mean, scale), stats.norm.cdf(y_new, mean, scale)
     else:
         found = of_rival(model, "regression", train, new, np.random.default_rng(SEED))
         density, pit = found.log_density, found.pit
@@ -162,9 +155,7 @@ def measure(table: Table, names: Sequence[str], count: int = FOLDS) -> dict[str,
         for train, test in folds:
             scaler = StandardScaler().fit(table.x[train])
             x, x_new = scaler.transform(table.x[train]), scaler.transform(table.x[test])
-            one = scored(
-                make(), table.classes, (x, table.y[train]), (x_new, table.y[test])
-            )
+            one = scored(make(), table.classes, (x, table.y[train]), (x_new, table.y[test]))
             density.append(one[0])
             inside += [] if one[1] is None else [one[1]]
         found[name] = {
@@ -188,46 +179,31 @@ def markdown(found: dict[str, Any]) -> str:
             continue
         scores = {who: each["log density"] for who, each in measured.items()}
         best = max(scores.values())
-        shown = {
-            who: f"**{s:.3f}**" if s == best else f"{s:.3f}"
-            for who, s in scores.items()
-        }
+        shown = {who: f"**{s:.3f}**" if s == best else f"{s:.3f}" for who, s in scores.items()}
         cells = [shown.get(who, "–") for who in names]
         place = 1 + sum(s > scores[OURS] for s in scores.values())
         cover = measured[OURS]["coverage"]
         told = "" if cover is None else f"{100 * cover:.0f} %"
         size = f"{one['rows']:,}, {one['inputs']}"
         seconds = f"{measured[OURS]['seconds']:.1f}"
-        lines.append(
-            f"| {name} | {size} | {' | '.join(cells)} | {place} | {told} | {seconds} |"
-        )
+        lines.append(f"| {name} | {size} | {' | '.join(cells)} | {place} | {told} | {seconds} |")
     return "\n".join(lines)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure tables, or print what was measured; other tables and models stay as they were."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--print", action="store_true", help="the table of what was measured"
-    )
-    parser.add_argument(
-        "--only", nargs="+", choices=TABLES, default=TABLES, help="tables"
-    )
-    parser.add_argument(
-        "--models", nargs="+", choices=models(True), default=models(True)
-    )
+    parser.add_argument("--print", action="store_true", help="the table of what was measured")
+    parser.add_argument("--only", nargs="+", choices=TABLES, default=TABLES, help="tables")
+    parser.add_argument("--models", nargs="+", choices=models(True), default=models(True))
     parser.add_argument("--folds", type=at_least_two, default=FOLDS)
-    parser.add_argument(
-        "--json", type=output, default=RESULTS, help="what was measured"
-    )
+    parser.add_argument("--json", type=output, default=RESULTS, help="what was measured")
     args = parser.parse_args(argv)
     found = json.loads(args.json.read_text("utf-8")) if args.json.exists() else {}
     for name in () if args.print else args.only:
         print(name, file=sys.stderr)
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # of fits that have not converged: their scores say it
+            warnings.simplefilter("ignore")  # of fits that have not converged: their scores say it
             table = TABLES[name]()
             measured = measure(table, args.models, args.folds)
         one = found.setdefault(name, {"rows": len(table.y), "inputs": table.x.shape[1]})

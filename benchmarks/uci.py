@@ -26,8 +26,7 @@ def _together(file: Path, folder: Path) -> list[Record]:
     """Return the records of a run and those kept here that it does not repeat; keep them all."""
     kept = read(file) if file.exists() else []
     found = {
-        record["key"]: record
-        for record in [*kept, *(read(folder) if folder.exists() else [])]
+        record["key"]: record for record in [*kept, *(read(folder) if folder.exists() else [])]
     }
     records = [found[key] for key in sorted(found)]
     if records:
@@ -41,9 +40,7 @@ def main() -> None:
     parser.add_argument("folder", help="output folder of bbb-numpy uci")
     args = parser.parse_args()
     records = _together(HERE / "uci_records.jsonl", Path(args.folder) / FOLDER)
-    beside = _together(
-        HERE / "uci_gap_records.jsonl", Path(args.folder) / gaps.FOLDER / FOLDER
-    )
+    beside = _together(HERE / "uci_gap_records.jsonl", Path(args.folder) / gaps.FOLDER / FOLDER)
     text = page.page(records, COMMAND, beside)
     for draw in (pictures.scores, pictures.calibration, pictures.pit):
         draw(records).savefig(HERE / f"uci_{draw.__name__}.png", dpi=100)

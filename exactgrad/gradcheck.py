@@ -199,9 +199,8 @@ def check_gradient(
             inside = np.sort(rng.choice(inside, most, replace=False))
         chosen[name] = inside
     numeric = np.full(theta.size, np.nan)  # and of a coordinate that is skipped
-    rounding = np.zeros(
-        theta.size
-    )  # what rounding alone can do to a difference of values
+    # what rounding alone can do to a difference of values
+    rounding = np.zeros(theta.size)
     kinked = np.zeros(theta.size, bool)
     seen = np.concatenate([*chosen.values(), np.zeros(0, int)])
     for i in seen:

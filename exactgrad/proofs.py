@@ -77,9 +77,8 @@ Wrongs = tuple[Wrong, ...] | Callable[[], tuple[Wrong, ...]]
 MOVED = 500_000  # numbers of other thetas that are tried in all
 SHOWN = 4  # coordinates that are named where data are free
 CONSTANT = Decimal("1e-13")  # what the rounding of constants may do to a value
-FEW_DIGITS = (
-    20  # which show that values exist, where a field says that they are the same
-)
+# which show that values exist, where a field says that they are the same
+FEW_DIGITS = 20
 LAWFUL = Decimal("1e-25")  # how far slopes may be apart that are the same by laws alone
 IDENTITY = (
     "by an identity between exponentials, logarithms or roots that the field does not know, or by "
@@ -127,19 +126,16 @@ class Proof:
     coordinates: int  # the length of theta, or how many numbers are compared
     wrong: Later = Later()  # what is refuted
     reason: str = ""  # why it is not proved or not traceable, and what to do
-    theta: Array | None = field(
-        default=None, compare=False
-    )  # where it fails, if elsewhere
+    # where it fails, if elsewhere
+    theta: Array | None = field(default=None, compare=False)
     paths: int = field(default=1, compare=False)  # of comparisons, that were taken
     comparisons: int = field(default=0, compare=False)  # on one of them
     one_way: int = field(default=0, compare=False)  # that went one way only
     of_values: bool = field(default=False, compare=False)
-    data: str = field(
-        default="", compare=False
-    )  # for which it is proved, such as "for these y"
-    why: Callable[[], list[str]] = field(
-        default=list, compare=False, repr=False
-    )  # it is refuted
+    # for which it is proved, such as "for these y"
+    data: str = field(default="", compare=False)
+    # it is refuted
+    why: Callable[[], list[str]] = field(default=list, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "wrong": self.wrong, "why": list}

@@ -46,7 +46,8 @@ DRAWING = (  # what another call finds in another state
     np.random.BitGenerator,
     np.random.SeedSequence,
 )
-MANY = 1000  # numbers of a function: of more it is not asked which of them have a wrong derivative
+# numbers of a function: of more it is not asked which of them have a wrong derivative
+MANY = 1000
 
 
 class Unlike(ValueError):

@@ -35,24 +35,17 @@ def page(table: Mapping[str, Mapping[str, tuple[bool, float]]]) -> str:
 
 def main() -> None:
     """Measure and write."""
-    table = {
-        bug: {name: detector(bug) for name, detector in DETECTORS.items()}
-        for bug in BUGS
-    }
+    table = {bug: {name: detector(bug) for name, detector in DETECTORS.items()} for bug in BUGS}
     right = {name: detector("") for name, detector in DETECTORS.items()}
     blind = [one for one, (seen, _) in right.items() if seen]
     if blind:
         raise SystemExit(f"a detector sees something in the right program: {blind}")
     rounded = {
-        bug: {
-            one: (seen, float(f"{number:.3g}")) for one, (seen, number) in row.items()
-        }
+        bug: {one: (seen, float(f"{number:.3g}")) for one, (seen, number) in row.items()}
         for bug, row in table.items()
     }
     PAGE.write_text(page(rounded), encoding="utf-8")
-    cells = re.sub(
-        r"\[\s+(\w+),\s+(\S+)\s+\]", r"[\1, \2]", json.dumps(rounded, indent=1)
-    )
+    cells = re.sub(r"\[\s+(\w+),\s+(\S+)\s+\]", r"[\1, \2]", json.dumps(rounded, indent=1))
     TABLE.write_text(cells + "\n", encoding="utf-8")
     opening = "which_detector_sees_it = {\n"
     statement = SOLUTION.read_text(encoding="utf-8").partition(opening)[0]

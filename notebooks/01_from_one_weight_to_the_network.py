@@ -35,20 +35,13 @@ theta = plain.fit(net, plain.init(net, rng), x, y, prior, noise, **steps)
 line = np.linspace(-6, 6, 121)[:, None]
 mean, epistemic, total = plain.predict(net, theta, line, noise, 1000, rng)
 at = np.searchsorted(line[:, 0].round(6), (0, 1, 2, 3, 4, 6))
-print(
-    "x                            " + "".join(f"{value:6.0f}" for value in line[at, 0])
-)
-print(
-    "epistemic standard deviation "
-    + "".join(f"{value:6.2f}" for value in epistemic[at, 0])
-)
+print("x                            " + "".join(f"{value:6.0f}" for value in line[at, 0]))
+print("epistemic standard deviation " + "".join(f"{value:6.2f}" for value in epistemic[at, 0]))
 assert epistemic[at[5]] > 3 * epistemic[at[2]] > 9 * epistemic[at[0]]
 
 fig, ax = plt.subplots(figsize=(7, 4))
 for width, shade in ((total, "#D9ECF8"), (epistemic, "#7FC4EE")):
-    ax.fill_between(
-        line[:, 0], *((mean + 2 * s * width)[:, 0] for s in (-1, 1)), color=shade, lw=0
-    )
+    ax.fill_between(line[:, 0], *((mean + 2 * s * width)[:, 0] for s in (-1, 1)), color=shade, lw=0)
 
 ax.plot(line, line**2, "k--", label="truth")
 ax.plot(line, mean, color="#D55E00", label="mean ± 2 standard deviations")
@@ -80,15 +73,9 @@ def without_data(rho, epochs, eta=2e-3):
 
 
 first, free = softplus(-2.0), without_data(-2.0, 300)
-print(
-    f"sigma: {first:.3f} at the start, {sigma.min():.3f} to {sigma.max():.3f} at the end"
-)
-print(
-    f"{(sigma < first).sum()} of {sigma.size} fell; without data all would be {free:.3f}"
-)
-print(
-    f"{(sigma > 0.8 * free).sum()} stand near that, and the data have told only the others"
-)
+print(f"sigma: {first:.3f} at the start, {sigma.min():.3f} to {sigma.max():.3f} at the end")
+print(f"{(sigma < first).sum()} of {sigma.size} fell; without data all would be {free:.3f}")
+print(f"{(sigma > 0.8 * free).sum()} stand near that, and the data have told only the others")
 assert sigma.min() < 0.5 * first
 assert np.median(sigma) < 0.95 * free
 
@@ -111,9 +98,7 @@ def verify(name, value_and_grad, theta, **options):
         assert report.skipped <= 0.02, "too many coordinates skipped at kinks"
 
 
-verify(
-    "K24", lambda rho: (softplus(rho).sum(), sigmoid(rho)), np.array([-5.0, 0.0, 5.0])
-)
+verify("K24", lambda rho: (softplus(rho).sum(), sigmoid(rho)), np.array([-5.0, 0.0, 5.0]))
 
 # %% [markdown]
 # ## 1. One weight: a spring
@@ -148,19 +133,13 @@ def log_normal(y, covariance):
 
 
 def normal(z, mean, deviation):
-    return np.exp(-0.5 * ((z - mean) / deviation) ** 2) / (
-        deviation * np.sqrt(2 * np.pi)
-    )
+    return np.exp(-0.5 * ((z - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))
 
 
-log_evidence = log_normal(
-    y - centre * x, noise**2 * np.eye(8) + prior**2 * np.outer(x, x)
-)
+log_evidence = log_normal(y - centre * x, noise**2 * np.eye(8) + prior**2 * np.outer(x, x))
 
 w = np.linspace(2, 9, 20_001)
-likelihood = np.prod(
-    [normal(y_i, w * x_i, noise) for x_i, y_i in zip(x, y, strict=True)], axis=0
-)
+likelihood = np.prod([normal(y_i, w * x_i, noise) for x_i, y_i in zip(x, y, strict=True)], axis=0)
 joint = normal(w, centre, prior) * likelihood
 evidence = np.trapezoid(joint, w)
 grid_mean = np.trapezoid(w * joint, w) / evidence
@@ -172,12 +151,8 @@ print(f"log evidence {log_evidence:.4f} nats")
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4))
 line = np.linspace(0, 4, 50)
-left.fill_between(
-    line, (m - 2 * s) * line, (m + 2 * s) * line, color="#5A5A5A", alpha=0.3, lw=0
-)
-left.plot(
-    line, m * line, color="k", label="w x: posterior mean, ±2 standard deviations"
-)
+left.fill_between(line, (m - 2 * s) * line, (m + 2 * s) * line, color="#5A5A5A", alpha=0.3, lw=0)
+left.plot(line, m * line, color="k", label="w x: posterior mean, ±2 standard deviations")
 left.plot(x, y, "o", color="k", label="data")
 left.set(xlabel="load x (kg)", ylabel="stretch y (cm)", xlim=(0, 4))
 left.legend(frameon=False, loc="upper left")
@@ -185,12 +160,7 @@ scaled = likelihood / np.trapezoid(likelihood, w)
 right.plot(w, normal(w, centre, prior), color="#E69F00", ls=":", lw=2, label="prior")
 right.plot(w, scaled, color="#009E73", ls="--", label="likelihood (scaled)")
 right.plot(w, normal(w, m, s), color="k", label="posterior")
-right.set(
-    xlabel="weight w (cm per kg)",
-    ylabel="density (kg per cm)",
-    xlim=(3.5, 7),
-    ylim=(0, 3),
-)
+right.set(xlabel="weight w (cm per kg)", ylabel="density (kg per cm)", xlim=(3.5, 7), ylim=(0, 3))
 right.legend(frameon=False, loc="upper left")
 plt.show()
 
@@ -235,9 +205,7 @@ def kl_to(mean, deviation, mu, sigma):
 
 def exact_free_energy(mu, sigma):
     squares = y @ y - 2 * mu * (x @ y) + (mu**2 + sigma**2) * (x @ x)
-    expected_nll = 0.5 * len(x) * (LOG_2PI + 2 * np.log(noise)) + squares / (
-        2 * noise**2
-    )
+    expected_nll = 0.5 * len(x) * (LOG_2PI + 2 * np.log(noise)) + squares / (2 * noise**2)
     return kl_to(centre, prior, mu, sigma) + expected_nll
 
 
@@ -248,14 +216,10 @@ def exact_value_and_grad(theta):
 
 
 verify("F(mu, sigma)", exact_value_and_grad, np.array([5.3, 0.4]))
-grid_mu, grid_sigma = np.meshgrid(
-    np.linspace(5.1, 7.1, 201), np.linspace(0.004, 0.6, 299)
-)
+grid_mu, grid_sigma = np.meshgrid(np.linspace(5.1, 7.1, 201), np.linspace(0.004, 0.6, 299))
 F = exact_free_energy(grid_mu, grid_sigma)
 difference = F + log_evidence - kl_to(m, s, grid_mu, grid_sigma)
-print(
-    f"largest |F - [KL(q || posterior) - log P(D)]|: {np.abs(difference).max():.0e} nats"
-)
+print(f"largest |F - [KL(q || posterior) - log P(D)]|: {np.abs(difference).max():.0e} nats")
 assert np.abs(difference).max() < 1e-11
 print(f"F(m, s) = {exact_free_energy(m, s):.4f}, -log P(D) = {-log_evidence:.4f} nats")
 assert np.isclose(exact_free_energy(m, s), -log_evidence, rtol=1e-13)
@@ -371,9 +335,7 @@ for estimator in (free_energy, plus_one_over_sigma, score_counted_twice):
     mean, error = grads.mean(axis=0), grads.std(axis=0, ddof=1) / np.sqrt(2000)
     name = estimator.__name__
     z[name] = (mean - exact) / error
-    print(
-        f"{name:<20} {np.round(mean, 3)}, s.e. {np.round(error, 3)}, z {np.round(z[name], 1)}"
-    )
+    print(f"{name:<20} {np.round(mean, 3)}, s.e. {np.round(error, 3)}, z {np.round(z[name], 1)}")
 assert np.abs(z["free_energy"]).max() < 4
 assert np.abs(z["plus_one_over_sigma"][1]) > 10
 assert np.abs(z["score_counted_twice"]).max() < 4
@@ -384,9 +346,7 @@ spread = {
     for f in (free_energy, score_counted_twice)
 }
 ratio = spread["score_counted_twice"] / spread["free_energy"]
-print(
-    f"standard deviation of dF/dmu at the optimum, score counted twice / once: {ratio:.6f}"
-)
+print(f"standard deviation of dF/dmu at the optimum, score counted twice / once: {ratio:.6f}")
 assert np.isclose(ratio, 2)
 
 # %% [markdown]
@@ -403,12 +363,7 @@ assert np.isclose(ratio, 2)
 draws = np.random.default_rng(4).standard_normal(200_000)
 sigma, wide = softplus(theta[1]), 2.5  # a prior standard deviation of 2.5 cm per kg
 sampled = theta[0] + sigma * draws
-kl = (
-    -np.log(sigma)
-    - 0.5 * draws**2
-    + np.log(wide)
-    + 0.5 * ((sampled - centre) / wide) ** 2
-)
+kl = -np.log(sigma) - 0.5 * draws**2 + np.log(wide) + 0.5 * ((sampled - centre) / wide) ** 2
 kl_error = kl.std(ddof=1) / np.sqrt(kl.size)
 closed = kl_to(centre, wide, theta[0], sigma)
 printed = kl.mean() - 2 * np.log(wide)
@@ -454,9 +409,7 @@ def summarise(paths):
 
 def one_weight(seed):
     rng = np.random.default_rng(seed)
-    return lambda theta, eta: update(
-        theta, free_energy(theta, rng.standard_normal(1))[1], eta
-    )
+    return lambda theta, eta: update(theta, free_energy(theta, rng.standard_normal(1))[1], eta)
 
 
 start = np.array([5.3, -0.5])
@@ -465,9 +418,7 @@ found, error = summarise(paths)
 for name, value, se, truth in zip(
     ("mean", "standard deviation"), found, error, (m, s), strict=True
 ):
-    print(
-        f"posterior {name}: exact {truth:.4f}, descent {value:.4f} (s.e. {se:.4f}) cm per kg"
-    )
+    print(f"posterior {name}: exact {truth:.4f}, descent {value:.4f} (s.e. {se:.4f}) cm per kg")
     assert abs(value - truth) < 4 * se
 
 # %%
@@ -475,30 +426,19 @@ from IPython.display import HTML
 
 from bbb_course.moving import slider
 
-shown = (
-    np.unique(np.geomspace(1, 2001, 24).astype(int)) - 1
-)  # few at the end, many early
+shown = np.unique(np.geomspace(1, 2001, 24).astype(int)) - 1  # few at the end, many early
 path, levels = np.vstack([start, paths[0]]), [0.1, 0.3, 1, 3]
 film, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), dpi=64)
-left.contour(
-    grid_mu, grid_sigma, F + log_evidence, levels, colors="#5A5A5A", linewidths=1
-)
+left.contour(grid_mu, grid_sigma, F + log_evidence, levels, colors="#5A5A5A", linewidths=1)
 left.plot(m, s, "*", color="k", ms=13, mec="white", zorder=3)
 (trail,) = left.plot([], [], color="#0072B2", lw=0.8)
 (dot,) = left.plot([], [], "o", color="#0072B2")
-left.set(
-    ylim=(0, 0.6),
-    xlabel="mean μ (cm per kg)",
-    ylabel="standard deviation σ (cm per kg)",
-)
+left.set(ylim=(0, 0.6), xlabel="mean μ (cm per kg)", ylabel="standard deviation σ (cm per kg)")
 right.plot(w, normal(w, m, s), color="k", label="exact posterior")
 (density,) = right.plot([], [], "--", color="#0072B2", label="q")
 highest = 1.1 * normal(0, 0, min(s, softplus(path[:, 1]).min()))
 right.set(
-    xlabel="weight w (cm per kg)",
-    ylabel="density (kg per cm)",
-    xlim=(4, 8),
-    ylim=(0, highest),
+    xlabel="weight w (cm per kg)", ylabel="density (kg per cm)", xlim=(4, 8), ylim=(0, highest)
 )
 right.legend(loc="upper right", frameon=False)
 
@@ -509,13 +449,13 @@ def frame(step):
     trail.set_data(path[: step + 1, 0], softplus(path[: step + 1, 1]))
     dot.set_data([mu], [sigma])
     density.set_data(w, normal(w, mu, sigma))
-    left.set_title(
-        f"step {step}: KL(q ‖ posterior) = {kl_to(m, s, mu, sigma):.3f} nats", size=10
-    )
+    left.set_title(f"step {step}: KL(q ‖ posterior) = {kl_to(m, s, mu, sigma):.3f} nats", size=10)
 
 
 plt.close(film)
-text = "Left, the point of q slides over the contours of F; right, its density and the posterior's"
+text = (
+    "Left, the point of q slides over the contours of F; right, its density beside the posterior's"
+)
 HTML(slider(film, lambda k: frame(shown[k]), len(shown), text, dpi=64))
 
 # %% [markdown]
@@ -525,9 +465,7 @@ HTML(slider(film, lambda k: frame(shown[k]), len(shown), text, dpi=64))
 # %%
 kl_of = kl_to(m, s, path[:, 0], softplus(path[:, 1]))
 print(f"KL at the start {kl_of[0]:.3f}, after 100 steps {kl_of[100]:.3f} nats")
-print(
-    f"mean of steps 100 to 1000 {kl_of[100:1000].mean():.4f}, of the last 1000", end=" "
-)
+print(f"mean of steps 100 to 1000 {kl_of[100:1000].mean():.4f}, of the last 1000", end=" ")
 print(f"{kl_of[-1000:].mean():.4f} nats")
 assert kl_of[100] < 0.2 * kl_of[0]
 assert kl_of[-1000:].mean() < kl_of[100:1000].mean()
@@ -645,9 +583,7 @@ x, y = rng.standard_normal((1, 3)), rng.standard_normal((1, 3))
 w = rng.standard_normal(bbb.MLP(square).layout.size)
 for function in (network_nll, elementwise_k40):
     report = gradcheck.check(lambda w, f=function: f(w, square, x, y), w)
-    print(
-        f"{function.__name__}: error {report.error:.0e}, {'ok' if report.passed else 'caught'}"
-    )
+    print(f"{function.__name__}: error {report.error:.0e}, {'ok' if report.passed else 'caught'}")
     assert report.passed == (function is network_nll)
 
 # %% [markdown]
@@ -727,9 +663,7 @@ def fit(net, theta, x, y, prior, noise, eta, epochs, batch_size, samples, rng):
         for rows in np.split(order, range(batch_size, len(x), batch_size)):
             eps = rng.standard_normal((samples, theta.size // 2))  # K1  (S, P)
             pi = len(rows) / len(x)  # these add up to 1
-            _, grad = value_and_grad(
-                net, theta, eps, x[rows], y[rows], prior, noise, pi
-            )
+            _, grad = value_and_grad(net, theta, eps, x[rows], y[rows], prior, noise, pi)
             theta = update(theta, grad, eta)
     return theta
 
@@ -796,14 +730,8 @@ def one_epoch(seed):
 
 
 start = np.concatenate([np.zeros(3), np.full(3, -1.0)])
-found, error = summarise(
-    np.array([descend(one_epoch(seed), start) for seed in range(12)])
-)
-names = [
-    f"{what} {of}"
-    for what in ("mean", "standard deviation")
-    for of in ("w1", "w2", "offset")
-]
+found, error = summarise(np.array([descend(one_epoch(seed), start) for seed in range(12)]))
+names = [f"{what} {of}" for what in ("mean", "standard deviation") for of in ("w1", "w2", "offset")]
 for name, *numbers in zip(names, exact, found, error, strict=True):
     print("{:<17} best {:7.4f}, descent {:7.4f} (s.e. {:.4f})".format(name, *numbers))
 print(f"exact posterior standard deviations of single weights: {np.round(alone, 4)}")
@@ -828,12 +756,7 @@ circle = 2 * np.array([np.cos(angle), np.sin(angle)])  # two standard deviations
 fig, ax = plt.subplots(figsize=(5, 3.8))
 w1, w2 = m[:2, None] + np.linalg.cholesky(covariance[:2, :2]) @ circle
 ax.fill(w1, w2, color="#5A5A5A", alpha=0.4, lw=0, label="exact posterior")
-ax.plot(
-    *(m[:2, None] + mean_field[:2, None] * circle),
-    "--",
-    color="#0072B2",
-    label="mean field",
-)
+ax.plot(*(m[:2, None] + mean_field[:2, None] * circle), "--", color="#0072B2", label="mean field")
 ax.plot(*m[:2], "+", color="k")
 ax.set(xlabel="w1 (cm per kg)", ylabel="w2 (cm per kg)", aspect="equal")
 ax.set_title("contours at two standard deviations", fontsize=10)
@@ -857,10 +780,7 @@ net, prior, noise = (2, 5, 3), 1.5, 0.7
 x, y, eps = (rng.standard_normal(shape) for shape in ((6, 2), (6, 3), (4, P)))
 theta = np.concatenate([rng.standard_normal(P), rng.uniform(-3, 0, P)])
 problem = (net, theta, eps, x, y, prior, noise, 0.25)
-run, asked = (
-    (net, theta, x, y, prior, noise, 1e-3, 10, 4, 2),
-    (net, theta, x, noise, 50),
-)
+run, asked = (net, theta, x, y, prior, noise, 1e-3, 10, 4, 2), (net, theta, x, noise, 50)
 
 
 def numbers_of(functions):
@@ -871,10 +791,7 @@ def numbers_of(functions):
 
 
 here = SimpleNamespace(value_and_grad=value_and_grad, fit=fit, predict=predict)
-assert all(
-    np.array_equal(a, b)
-    for a, b in zip(numbers_of(here), numbers_of(plain), strict=True)
-)
+assert all(np.array_equal(a, b) for a, b in zip(numbers_of(here), numbers_of(plain), strict=True))
 print("the same bits")
 
 # %% [markdown]
@@ -894,12 +811,7 @@ print(f"F: fast {value:.6f}, plain {plain_value:.6f} nats")
 print(f"largest difference of the gradients / largest gradient: {difference:.0e}")
 assert np.isclose(value, plain_value, rtol=1e-13)
 assert difference < 1e-13
-verify(
-    "fast path",
-    lambda t: fast.value_and_grad(t, eps, x, y, 0.25)[:2],
-    theta,
-    gates=gates_of,
-)
+verify("fast path", lambda t: fast.value_and_grad(t, eps, x, y, 0.25)[:2], theta, gates=gates_of)
 
 # %% [markdown]
 # ## 9. The report's cubic
@@ -923,9 +835,7 @@ theta = plain.fit(net, theta, x / x_scale, y / y_scale, prior, noise, **size, rn
 
 line = np.linspace(-6.5, 6.5, 261)[:, None]
 mean, deviation, _ = plain.predict(net, theta, line / x_scale, noise, 500, rng)
-shown = Predictive(
-    y_scale * mean, y_scale * deviation, 3 + 0 * mean
-)  # in the units of y
+shown = Predictive(y_scale * mean, y_scale * deviation, 3 + 0 * mean)  # in the units of y
 error, inside = shown.mean - truth(line), np.abs(line) <= 4
 rmse, edge = np.sqrt(np.mean(error[inside] ** 2)), np.abs(np.abs(line) - 6) < 1e-9
 print(
@@ -939,9 +849,7 @@ assert shown.epistemic[edge].min() > 4 * shown.epistemic[inside].mean()
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2))
 plots.fit(line, shown, data=(x, y), truth=truth, y_limits=(-290, 290), ax=left)
-plots.fit(
-    line, shown, data=(x, y), truth=truth, less_truth=True, y_limits=(-18, 18), ax=right
-)
+plots.fit(line, shown, data=(x, y), truth=truth, less_truth=True, y_limits=(-18, 18), ax=right)
 left.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")
 for ax, title in ((left, "(a) the fit"), (right, "(b) the same, less the truth")):
     ax.set_title(title, pad=36, fontsize=10)
@@ -974,16 +882,12 @@ for name, first in (("-2", -2), ("-5", plain.SECTION_7)):
     y = x**2 + 0.3 * rng.standard_normal((100, 1))
     theta = plain.init(net, rng, first)
     for before, mark in pairwise((0, *marks)):
-        theta = plain.fit(
-            net, theta, x, y, prior, noise, 2e-3, mark - before, 10, 1, rng
-        )
+        theta = plain.fit(net, theta, x, y, prior, noise, 2e-3, mark - before, 10, 1, rng)
         sigmas[name, mark] = softplus(np.split(theta, 2)[1])
         end[name, mark] = plain.predict(
             net, theta, np.array([[6.0]]), noise, 1000, np.random.default_rng(1)
         )[1].item()
-print(
-    "epochs, then from rho = -2 and -5: median sigma (without data), epistemic at x = 6"
-)
+print("epochs, then from rho = -2 and -5: median sigma (without data), epistemic at x = 6")
 for mark in marks:
     text = [
         f"{np.median(sigmas[name, mark]):6.3f} ({without_data(first, mark):6.3f})"
@@ -992,9 +896,7 @@ for mark in marks:
     ]
     print(f"{mark:5}   " + "     ".join(text))
 free = without_data(plain.SECTION_7, 300)
-print(
-    f"-5, 300 epochs: {np.mean(np.abs(sigmas['-5', 300] / free - 1) < 0.05):.0%} of the weights"
-)
+print(f"-5, 300 epochs: {np.mean(np.abs(sigmas['-5', 300] / free - 1) < 0.05):.0%} of the weights")
 print("within 5% of what they would be without data")
 assert end["-2", 300] > 4 * end["-5", 300]
 assert np.isclose(end["-2", 4000], end["-5", 4000], rtol=0.25)

@@ -28,11 +28,7 @@ from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION
 from bbb_studies import krasser
 
 plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True})
-ABOVE = {
-    "loc": "lower center",
-    "bbox_to_anchor": (0.5, 1.0),
-    "frameon": False,
-}  # of a legend
+ABOVE = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False}  # of a legend
 TITLES = {"post": "prior learned, as in the post", "fixed": "prior fixed"}
 
 runs = {name: krasser.run(name) for name in TITLES}
@@ -100,9 +96,7 @@ print("     w      as printed           R4")
 for w in (0.0, 1.0, 30.0, 39.0, 1000.0):
     print(f"{w:6g} {printed(w, *start):15.4f} {log_mixture(np.array(w), *start):12.4f}")
 assert printed(39.0, *start) == -np.inf
-assert np.isclose(
-    log_mixture(np.array(30.0), *start), printed(30.0, *start), rtol=1e-12
-)
+assert np.isclose(log_mixture(np.array(30.0), *start), printed(30.0, *start), rtol=1e-12)
 assert np.isfinite(log_mixture(np.array(1000.0), *start))
 grid = np.linspace(-12, 12, 200_001)
 mass = np.trapezoid(np.exp(log_mixture(grid, *start)), grid)
@@ -149,9 +143,7 @@ def slope(w, pi, s1, s2):
 
 
 rng = np.random.default_rng(2019)
-weights = np.concatenate(
-    [rng.normal(0, 1.0, 6), rng.normal(0, 0.1, 6), [0.27, -3.0, 20.0]]
-)
+weights = np.concatenate([rng.normal(0, 1.0, 6), rng.normal(0, 0.1, 6), [0.27, -3.0, 20.0]])
 verify("R5", lambda w: (log_mixture(w, *start).sum(), slope(w, *start)), weights)
 refute(
     "R5 with the prior's share pi in place of xi",
@@ -162,18 +154,14 @@ refute(
 # %%
 fig, axes = plt.subplots(1, 3, figsize=(12, 3.4))
 grid = np.linspace(-1.5, 1.5, 1201)
-half = np.sqrt(
-    2 * np.log(0.8 * 1.0 / (0.2 * 0.1)) / (1 / 0.1**2 - 1 / 1.0**2)
-)  # l1 = l2
+half = np.sqrt(2 * np.log(0.8 * 1.0 / (0.2 * 0.1)) / (1 / 0.1**2 - 1 / 1.0**2))  # l1 = l2
 deviation = np.sqrt(0.2 * 1.0**2 + 0.8 * 0.1**2)
 gaussian = -0.5 * (grid / deviation) ** 2 - np.log(deviation) - 0.5 * LOG_2PI
 axes[0].plot(grid, log_mixture(grid, *start), color=BLUE, label="mixture")
 axes[0].plot(grid, gaussian, "--", color=GREY, label="one Gaussian")
 axes[0].set(xlabel="weight w", ylabel="log density (nats)", ylim=(-6.5, 1.6))
 axes[1].plot(grid, responsibility(grid, *start), color=BLUE, label="$\\xi(w)$")
-axes[1].set(
-    xlabel="weight w", ylabel="responsibility $\\xi$ of the wide part", ylim=(0, 1.05)
-)
+axes[1].set(xlabel="weight w", ylabel="responsibility $\\xi$ of the wide part", ylim=(0, 1.05))
 axes[2].plot(grid, slope(grid, *start), color=BLUE, label="mixture")
 axes[2].plot(grid, -grid / deviation**2, "--", color=GREY, label="one Gaussian")
 axes[2].set(xlabel="weight w", ylabel="slope of the log density (nats)", ylim=(-19, 19))
@@ -284,9 +272,7 @@ free = np.array([*inverse_softplus([1.0 - 0.1, 0.1 - SMALLEST]), np.log(0.2 / 0.
 print("back at", [f"{float(v):.3f}" for v in constrained(free)])
 assert np.allclose(constrained(free), start)
 verify("R8", lambda f: mixture_and_grad(f, weights), free)
-refute(
-    "R8 without the part through sigma1", lambda f: sigma1_forgotten(f, weights), free
-)
+refute("R8 without the part through sigma1", lambda f: sigma1_forgotten(f, weights), free)
 far = rng.normal(0, 30, (2000, 3))
 ordered = np.array([constrained(f) for f in far])
 in_domain = (ordered[:, 0] >= 0) & (ordered[:, 0] <= 1) & (ordered[:, 2] > 0)
@@ -382,9 +368,7 @@ print(gradcheck.format_table(reports))
 # ([`bbb_studies.krasser`](../bbb_studies/krasser.py)).
 
 # %% tags=["rounding"]
-print(
-    f"{'':<8}{'F':>7}{'rmse':>7}{'inside':>14}{'out':>7}{'share':>8}{'sigma1':>8}{'sigma2':>8}"
-)
+print(f"{'':<8}{'F':>7}{'rmse':>7}{'inside':>14}{'out':>7}{'share':>8}{'sigma1':>8}{'sigma2':>8}")
 for name, result in runs.items():
     n = result.numbers
     print(
@@ -422,15 +406,8 @@ fig, axes = plt.subplots(1, 3, figsize=(12, 3.6))
 trace = runs["post"].trace
 for ax, column, name in ((axes[0], 0, "λ"), (axes[1], 1, "σ₁"), (axes[1], 2, "σ₂")):
     style = ("-", "-", "--")[column]
-    ax.plot(
-        trace.epochs,
-        trace.prior[:, column],
-        style,
-        color=(BLUE, BLUE, VERMILLION)[column],
-    )
-    ax.plot(
-        [], [], style, color=(BLUE, BLUE, VERMILLION)[column], label=f"{name}, learned"
-    )
+    ax.plot(trace.epochs, trace.prior[:, column], style, color=(BLUE, BLUE, VERMILLION)[column])
+    ax.plot([], [], style, color=(BLUE, BLUE, VERMILLION)[column], label=f"{name}, learned")
     ax.axhline(start[column], color=GREY, ls=":", lw=1.5)
 for ax, label in ((axes[0], "share λ"), (axes[1], "standard deviation of a weight")):
     ax.plot([], [], ":", color=GREY, lw=1.5, label="start")
@@ -441,14 +418,10 @@ for (name, result), style, colour in zip(
     runs.items(), ("-", "--"), (BLUE, VERMILLION), strict=True
 ):
     label = TITLES[name].removesuffix(", as in the post")
-    axes[2].plot(
-        result.x, result.predictive.epistemic, style, color=colour, label=label
-    )
+    axes[2].plot(result.x, result.predictive.epistemic, style, color=colour, label=label)
 for edge in krasser.DATA:
     axes[2].axvline(edge, color=BLACK, ls=":", lw=1)
-axes[2].set(
-    xlabel="x (dimensionless)", ylabel="epistemic standard deviation (units of y)"
-)
+axes[2].set(xlabel="x (dimensionless)", ylabel="epistemic standard deviation (units of y)")
 axes[2].set_ylim(0, axes[2].get_ylim()[1])
 axes[2].legend(**ABOVE, ncols=2)
 for ax, title in zip(
@@ -481,9 +454,7 @@ fine = np.linspace(-9, mu / sigma, 100_001)
 below = np.trapezoid(np.exp(-0.5 * fine**2 - 0.5 * LOG_2PI), fine)
 exact = mu * below + sigma * density
 error = draws.std() / 1000
-print(
-    f"exact {exact:.4f}, mean of a million draws {draws.mean():.4f} (s.e. {error:.4f})"
-)
+print(f"exact {exact:.4f}, mean of a million draws {draws.mean():.4f} (s.e. {error:.4f})")
 print(f"output of the mean: {max(mu, 0.0):.4f}")
 assert abs(draws.mean() - exact) < 4 * error
 
@@ -492,18 +463,12 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(11, 3.8))
 result = runs["post"]
 line, p = result.x[:, 0], result.predictive
 left.plot(line, p.mean[:, 0], color=VERMILLION, label="mean of 500 functions")
-left.plot(
-    line, result.of_means[:, 0], "--", color=BLUE, label="function of the mean weights"
-)
+left.plot(line, result.of_means[:, 0], "--", color=BLUE, label="function of the mean weights")
 left.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)", ylim=(-11, 11))
 left.legend(**ABOVE, ncols=2)
 four = 4 * p.epistemic[:, 0] / np.sqrt(krasser.FUNCTIONS)
-right.fill_between(
-    line, -four, four, color=SKY, alpha=0.6, lw=0, label="± 4 standard errors"
-)
-right.plot(
-    line, (p.mean - result.of_means)[:, 0], color=BLACK, lw=1.2, label="difference"
-)
+right.fill_between(line, -four, four, color=SKY, alpha=0.6, lw=0, label="± 4 standard errors")
+right.plot(line, (p.mean - result.of_means)[:, 0], color=BLACK, lw=1.2, label="difference")
 right.set(xlabel="x (dimensionless)", ylabel="difference (units of y)")
 right.legend(**ABOVE, ncols=2)
 left.set_title("two predictions", fontsize="medium", pad=24)
@@ -528,9 +493,7 @@ for ax, (name, domain) in zip(axes, raised.items(), strict=True):
     for t, finite in zip(domain.traces, domain.finite, strict=True):
         ax.plot(t.epochs, t.prior[:, 0], color=BLUE, lw=1)
         if not finite:
-            ax.plot(
-                t.epochs[-1], t.prior[-1, 0], "X", color=VERMILLION, ms=10, mec=BLACK
-            )
+            ax.plot(t.epochs[-1], t.prior[-1, 0], "X", color=VERMILLION, ms=10, mec=BLACK)
     ax.axhspan(1, 1.25, color="#F3D9C8", lw=0)
     ax.text(118, 1.17, "no density: λ ≥ 1", va="center", ha="right")
     ax.set(xlabel="epoch", ylim=(0, 1.25), xlim=(0, 120))

@@ -20,19 +20,9 @@ import numpy as np
 
 import bbb_numpy as bbb
 from bbb_numpy.numeric.elementary import LOG_2PI, sigmoid, softplus
-from bbb_numpy.plots.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    SKY,
-    VERMILLION,
-    plain_numbers,
-)
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, SKY, VERMILLION, plain_numbers
 
-plt.rcParams.update(
-    {"figure.dpi": 150, "figure.constrained_layout.use": True, "font.size": 9}
-)
+plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True, "font.size": 9})
 rng = np.random.default_rng(3)
 s_0, s_y = 1.5, 0.4  # standard deviations of prior and noise
 x = rng.standard_normal((6, 3))
@@ -117,9 +107,7 @@ def log_prior(w):
 
 
 def log_q(w, mu, sigma):
-    return np.sum(
-        -0.5 * ((w - mu) / sigma) ** 2 - np.log(sigma) - 0.5 * LOG_2PI, axis=1
-    )
+    return np.sum(-0.5 * ((w - mu) / sigma) ** 2 - np.log(sigma) - 0.5 * LOG_2PI, axis=1)
 
 
 def split(theta):
@@ -133,9 +121,7 @@ def reparameterised(theta, eps):
     w = mu + sigma * eps  # (S, P)
     nll, d_z = nll_and_slope(w @ phi.T)
     d_w = w / s_0**2 + d_z @ phi
-    grad = np.concatenate(
-        [d_w.mean(axis=0), ((d_w * eps - 1 / sigma) * slope).mean(axis=0)]
-    )
+    grad = np.concatenate([d_w.mean(axis=0), ((d_w * eps - 1 / sigma) * slope).mean(axis=0)])
     return np.mean(log_q(w, mu, sigma) - log_prior(w) + nll), grad
 
 
@@ -179,9 +165,7 @@ even = (precision * split(theta)[1]) ** 2
 even = even.sum(axis=1) + np.diag(even)
 
 nodes, weights = np.polynomial.hermite_e.hermegauss(3)
-grid = np.stack(np.meshgrid(*[nodes] * 4), axis=-1).reshape(
-    -1, 4
-)  # backwards it is -grid
+grid = np.stack(np.meshgrid(*[nodes] * 4), axis=-1).reshape(-1, 4)  # backwards it is -grid
 mass = np.stack(np.meshgrid(*[weights] * 4), axis=-1).reshape(-1, 4).prod(axis=1)
 mass /= mass.sum()
 
@@ -373,9 +357,7 @@ def doubly_reparameterised(theta, eps, frozen=None):
     w = mu + sigma * eps
     here, d_z = log_omega(w)
     d_w = share[:, None] ** 2 * (w / s_0**2 + d_z @ phi - eps / sigma)
-    return -(share**2) @ here, np.concatenate(
-        [d_w.sum(axis=0), (d_w * eps * slope).sum(axis=0)]
-    )
+    return -(share**2) @ here, np.concatenate([d_w.sum(axis=0), (d_w * eps * slope).sum(axis=0)])
 
 
 verify("D26", lambda t: doubly_reparameterised(t, eps, theta), theta)
@@ -411,19 +393,14 @@ def gradients(estimator, place, samples, steps):
     rng = np.random.default_rng(1)
     noises = (estimator.draw(rng, samples, rows=len(rows)) for _ in range(steps))
     return np.array(
-        [
-            estimator.value_and_grad(theta, noise, rows, targets, pi)[1]
-            for noise in noises
-        ]
+        [estimator.value_and_grad(theta, noise, rows, targets, pi)[1] for noise in noises]
     )
 
 
 def ratio(own, reference, batches=20):
     """Return the ratio of the summed variances and its standard error."""
     squares = [
-        np.array(
-            [part.sum() for part in np.array_split((g - g.mean(axis=0)) ** 2, batches)]
-        )
+        np.array([part.sum() for part in np.array_split((g - g.mean(axis=0)) ** 2, batches)])
         for g in (own, reference)
     ]
     left_out = np.divide(*(one.sum() - one for one in squares))
@@ -439,15 +416,10 @@ def measure(model, q, place, steps=300):
             continue
         drawn[name] = gradients(kind(model, q), place, 2, steps)
         if name in PAIRED:
-            drawn[name + " ±"] = gradients(
-                kind(model, q, antithetic=True), place, 2, steps
-            )
+            drawn[name + " ±"] = gradients(kind(model, q, antithetic=True), place, 2, steps)
     cut, reference = model.layout.size, drawn["reparameterised"]
     return {
-        name: (
-            ratio(g[:, :cut], reference[:, :cut]),
-            ratio(g[:, cut:], reference[:, cut:]),
-        )
+        name: (ratio(g[:, :cut], reference[:, :cut]), ratio(g[:, cut:], reference[:, cut:]))
         for name, g in drawn.items()
     }
 
@@ -457,9 +429,7 @@ rng = np.random.default_rng(0)
 inputs = rng.standard_normal((128, 13))
 curve = np.sin(inputs @ rng.standard_normal((13, 2)) * 0.5).sum(axis=1, keepdims=True)
 targets = curve + 0.3 * rng.standard_normal((128, 1))
-network = bbb.Model(
-    bbb.MLP((13, 20, 1)), bbb.GaussianPrior(0.5), bbb.GaussianLikelihood(0.3)
-)
+network = bbb.Model(bbb.MLP((13, 20, 1)), bbb.GaussianPrior(0.5), bbb.GaussianLikelihood(0.3))
 estimator = bbb.Reparameterised(network)
 state = start(estimator, rng, bbb.Adam(5e-3))
 thetas = {"network, start": state.theta}
@@ -483,9 +453,7 @@ def regression(correlation, seed=0):
     rows = 1 + rng.standard_normal((40, 2)) @ factor.T
     design = np.column_stack([rows, np.ones(40)])
     targets = design @ rng.standard_normal(3) + 0.3 * rng.standard_normal(40)
-    model = bbb.Model(
-        bbb.MLP((2, 1)), bbb.GaussianPrior(1.5), bbb.GaussianLikelihood(0.3)
-    )
+    model = bbb.Model(bbb.MLP((2, 1)), bbb.GaussianPrior(1.5), bbb.GaussianLikelihood(0.3))
     precision = design.T @ design / 0.3**2 + np.eye(3) / 1.5**2
     mean = np.linalg.solve(precision, design.T @ targets / 0.3**2)
     return model, rows, targets[:, None], precision, mean
@@ -496,17 +464,13 @@ q, full = bbb.MeanField(), bbb.FullRank()
 optimum = q.pack(mean, 1 / np.sqrt(np.diag(precision)))
 found["linear, mean field"] = measure(linear, q, (optimum, rows, responses, 1.0), 1000)
 optimum = full.pack(mean, np.linalg.inv(precision))
-found["linear, full rank"] = measure(
-    linear, full, (optimum, rows, responses, 1.0), 1000
-)
+found["linear, full rank"] = measure(linear, full, (optimum, rows, responses, 1.0), 1000)
 
 print(f"{'variance of mu / rho':24}" + "".join(f"{name:>20}" for name in found))
 for name in found["network, end"]:
     line = f"{name:24}"
     for row in found.values():
-        shown = [
-            f"{one[0]:.2f}" if one[0] > 1e-20 else "0" for one in row.get(name, [])
-        ]
+        shown = [f"{one[0]:.2f}" if one[0] > 1e-20 else "0" for one in row.get(name, [])]
         line += f"{' / '.join(shown) or '-':>20}"
     print(line)
 
@@ -518,9 +482,7 @@ for name in found["network, end"]:
 pair = {name: row["reparameterised ±"] for name, row in found.items()}
 for name, ((mu, _), (rho, error)) in pair.items():
     verdict = "helps" if rho < 1 else "hurts"
-    print(
-        f"{name:18} the pair for mu {mu:.2f}, for rho {rho:.2f} +- {error:.2f}: {verdict} rho"
-    )
+    print(f"{name:18} the pair for mu {mu:.2f}, for rho {rho:.2f} +- {error:.2f}: {verdict} rho")
 assert all(mu[0] < 0.6 for mu, _ in pair.values())
 assert pair["network, start"][1][0] < 0.1
 assert min(rho[0] for name, (_, rho) in pair.items() if name != "network, start") > 1
@@ -535,11 +497,7 @@ assert max(end[name][0][0] for name in ROWWISE) < 0.7
 assert end["Flipout"][1][0] > end["local reparam."][1][0]
 
 # %%
-LOOK = {
-    "reparameterised": (BLUE, "o"),
-    "closed-form KL": (SKY, "s"),
-    "Flipout": (BLACK, "v"),
-}
+LOOK = {"reparameterised": (BLUE, "o"), "closed-form KL": (SKY, "s"), "Flipout": (BLACK, "v")}
 LOOK |= {"sticking the landing": (VERMILLION, "D"), "local reparam.": (GREEN, "^")}
 fig, axes = plt.subplots(2, 5, figsize=(10, 5.2), sharey=True, sharex="col")
 names = list(found["network, end"])[::-1]
@@ -551,16 +509,9 @@ for column, (place, row) in enumerate(found.items()):
         for name, both in row.items():
             (value, error), (colour, marker) = both[part], LOOK[name.removesuffix(" ±")]
             face = "white" if name.endswith("±") else colour
-            style = {
-                "color": colour,
-                "marker": marker,
-                "markerfacecolor": face,
-                "markersize": 5,
-            }
+            style = {"color": colour, "marker": marker, "markerfacecolor": face, "markersize": 5}
             if value > 1e-20:
-                ax.errorbar(
-                    value, names.index(name), xerr=2 * error, capsize=2, **style
-                )
+                ax.errorbar(value, names.index(name), xerr=2 * error, capsize=2, **style)
             else:
                 ax.text(edge, names.index(name), " 0", color=colour, va="center")
         ax.set(xscale="log", xlim=(0.6 * edge, 2.5 * max(seen)))
@@ -593,9 +544,7 @@ d_rho = (1 / sigma - (variance + gap**2) / sigma**3) * sigmoid(beside[0][3:])
 slope = np.concatenate([-gap / sigma**2, d_rho])
 bounds = {
     "IWAE, reparameterised": bbb.Reparameterised(linear, q, bbb.Renyi(0.0)),
-    "IWAE, doubly reparameterised": bbb.DoublyReparameterised(
-        linear, q, bbb.Renyi(0.0)
-    ),
+    "IWAE, doubly reparameterised": bbb.DoublyReparameterised(linear, q, bbb.Renyi(0.0)),
     "EUBO": bbb.SelfNormalised(linear, q, bbb.EUBO()),
 }
 COUNTS, STEPS = (1, 3, 10, 30, 100), 800
@@ -610,9 +559,7 @@ for count in COUNTS:
     off = np.linalg.norm(drawn["EUBO"].mean(axis=0) - slope) / np.linalg.norm(slope)
     bias.append((off, deviations["EUBO"][-1] / np.sqrt(STEPS)))
     now = [values[-1] for values in deviations.values()]
-    print(
-        f"{count:7d}{now[0]:16.1f}{now[1]:10.1f}{now[2]:10.2f}{off:10.3f} +- {bias[-1][1]:.3f}"
-    )
+    print(f"{count:7d}{now[0]:16.1f}{now[1]:10.1f}{now[2]:10.2f}{off:10.3f} +- {bias[-1][1]:.3f}")
 plain, doubly, eubo = deviations.values()
 assert plain[-1] > plain[0]
 assert doubly[-1] < 0.1 * plain[-1]
@@ -631,13 +578,7 @@ for name, (colour, style) in zip(
     label = "standard deviation" if name == "EUBO" else name.removeprefix("IWAE, ")
     ax.loglog(COUNTS, deviations[name], style, color=colour, label=label)
 right.errorbar(
-    COUNTS,
-    *np.transpose(bias),
-    color=GREY,
-    marker="s",
-    linestyle="--",
-    capsize=2,
-    label="bias",
+    COUNTS, *np.transpose(bias), color=GREY, marker="s", linestyle="--", capsize=2, label="bias"
 )
 for ax, name in ((left, "IWAE"), (right, "EUBO, score form")):
     ax.set(xlabel="weight samples per step", title=name)

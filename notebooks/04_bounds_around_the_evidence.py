@@ -81,15 +81,9 @@ plt.show()
 estimator, theta = evidence_bounds.place(data, posterior)
 noise = estimator.draw(np.random.default_rng(0), 1000)
 logs = log_weights(exact.log_densities(estimator, theta, noise, data), 1.0)
-print(
-    f"log evidence {truth.log_evidence:.4f}; joint over posterior at 1000 random weights:"
-)
-print(
-    f"{logs.mean():.4f}, largest difference {np.abs(logs - truth.log_evidence).max():.0e}"
-)
-print(
-    f"posterior: slope {posterior.mean[0]:.3f} ± {posterior.deviation[0]:.3f}, intercept"
-)
+print(f"log evidence {truth.log_evidence:.4f}; joint over posterior at 1000 random weights:")
+print(f"{logs.mean():.4f}, largest difference {np.abs(logs - truth.log_evidence).max():.0e}")
+print(f"posterior: slope {posterior.mean[0]:.3f} ± {posterior.deviation[0]:.3f}, intercept")
 print(f"{posterior.mean[1]:.3f} ± {posterior.deviation[1]:.3f}, correlation {r:.3f}")
 assert np.abs(logs - truth.log_evidence).max() < 1e-11
 
@@ -126,18 +120,14 @@ for family in (bbb.MeanField(0.5, 0.0, 1.0), bbb.FullRank(0.5, 0.0, 1.0)):
     ):
         point, eps = checked.init(rng), checked.draw(rng, 4)
 
-        def value_and_grad(
-            theta, checked=checked, point=point, at=(eps, data.x, data.y)
-        ):
+        def value_and_grad(theta, checked=checked, point=point, at=(eps, data.x, data.y)):
             if hasattr(checked, "surrogate"):
                 value = checked.surrogate(theta, point, *at)
                 return value, checked.value_and_grad(point, *at).grad
             return checked.value_and_grad(theta, *at)
 
         report = bbb.check(value_and_grad, point)
-        label = (
-            f"{type(family).__name__}, {type(checked).__name__}, {checked.objective}"
-        )
+        label = f"{type(family).__name__}, {type(checked).__name__}, {checked.objective}"
         print(f"{label:<52} complex error {report.error:.0e}, bar {report.bar:.0e}")
         assert report.passed
 
@@ -166,12 +156,8 @@ def train(estimator, epochs, samples, rate):
     start_from = (np.zeros(2), np.ones(2))
     if isinstance(estimator.posterior, bbb.FullRank):
         start_from = (np.zeros(2), np.eye(2))
-    begin = start(
-        estimator, rng, optimizer, variational=estimator.posterior.pack(*start_from)
-    )
-    recipe = bbb.Recipe(
-        optimizer, epochs=epochs, batch_size=len(data.x), samples=samples
-    )
+    begin = start(estimator, rng, optimizer, variational=estimator.posterior.pack(*start_from))
+    recipe = bbb.Recipe(optimizer, epochs=epochs, batch_size=len(data.x), samples=samples)
     end = bbb.fit(estimator, begin, data.x, data.y, recipe, rng=rng)
     return exact.gaussian(estimator, end.theta)
 
@@ -180,9 +166,7 @@ trained = {
     "reverse, mean field": train(
         bbb.StickingTheLanding(data.model, bbb.MeanField()), 3000, 8, 2e-2
     ),
-    "reverse, full rank": train(
-        bbb.StickingTheLanding(data.model, bbb.FullRank()), 3000, 8, 2e-2
-    ),
+    "reverse, full rank": train(bbb.StickingTheLanding(data.model, bbb.FullRank()), 3000, 8, 2e-2),
     "inclusive, mean field": train(
         bbb.SelfNormalised(data.model, bbb.MeanField(), bbb.EUBO()), 2000, 1000, 2e-2
     ),
@@ -196,9 +180,7 @@ targets = {
     "inclusive, mean field": exact.inclusive_optimum(truth),
     "inclusive, full rank": posterior,
 }
-print(
-    "               standard deviations           exact    ELBO gap  EUBO gap   least possible"
-)
+print("               standard deviations           exact    ELBO gap  EUBO gap   least possible")
 for name, q in trained.items():
     best = targets[name]
     gaps = exact.kl(q, posterior), exact.kl(posterior, q)
@@ -262,12 +244,7 @@ film, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), dpi=64, layout="const
 line = np.linspace(0, 0.99, 200)
 right.plot(line, -0.5 * np.log(1 - line**2), color=BLACK, lw=1)
 (dot,) = right.plot([], [], "o", color=BLUE)
-right.set(
-    xlabel="correlation r",
-    ylabel="gap of either bound (nats)",
-    xlim=(0, 1),
-    ylim=(0, 2.1),
-)
+right.set(xlabel="correlation r", ylabel="gap of either bound (nats)", xlim=(0, 1), ylim=(0, 2.1))
 left.set(
     xlabel="weight 1 (its standard deviations)",
     ylabel="weight 2 (its standard deviations)",
@@ -295,7 +272,9 @@ def frame(step):
 
 
 plt.close(film)
-text = "Left, ellipses of the posterior and both mean fields as r grows; right, the bounds' gap"
+text = (
+    "Left, ellipses of the posterior and both mean fields as r grows; right, the gap of the bounds"
+)
 HTML(slider(film, frame, len(correlations), text, dpi=64))
 
 # %% [markdown]
@@ -320,17 +299,9 @@ for name, colour, style in (
     values[~np.isfinite(values)] = np.nan
     assert np.all(np.diff(values[np.isfinite(values)]) < 0)
     values[values < -2] = np.nan  # on its way to minus infinity
-    ax.plot(
-        line,
-        values,
-        color=colour,
-        ls=style,
-        label=f"q: {name.split(',')[0]}-KL optimum",
-    )
+    ax.plot(line, values, color=colour, ls=style, label=f"q: {name.split(',')[0]}-KL optimum")
     ax.plot(1, -exact.kl(q, posterior), "o", color=colour)
-    print(
-        f"{name}: alpha = 1/2 {exact.renyi(truth, q, 0.5) - truth.log_evidence:+.4f},"
-    )
+    print(f"{name}: alpha = 1/2 {exact.renyi(truth, q, 0.5) - truth.log_evidence:+.4f},")
     print(f"  ELBO {-exact.kl(q, posterior):+.4f}, EUBO {exact.kl(posterior, q):+.4f}")
 ax.plot([], [], "o", color=BLACK, label="ELBO")
 ax.axhline(0, color=BLACK, lw=1)
@@ -360,35 +331,23 @@ answer = exact.exact(bigger)
 seeds = np.random.SeedSequence(0).spawn(4)
 cases = [
     evidence_bounds.measure(bigger, name, q, answer, np.random.default_rng(seed))
-    for (name, q), seed in zip(
-        evidence_bounds.choices(answer, 1.0).items(), seeds, strict=True
-    )
+    for (name, q), seed in zip(evidence_bounds.choices(answer, 1.0).items(), seeds, strict=True)
 ]
 for case in cases:
     print(f"{case.name:<24} ELBO {case.elbo:+10.4f}   EUBO {case.eubo:+8.4f}")
     for kind in evidence_bounds.KINDS:
-        shown = [
-            case.bounds[kind][evidence_bounds.COUNTS.index(k)]
-            for k in (1, 10, 100, 1000)
-        ]
+        shown = [case.bounds[kind][evidence_bounds.COUNTS.index(k)] for k in (1, 10, 100, 1000)]
         cells = "".join(f"{concise(*bound):>13}" for bound in shown)
         print(f"  {kind:<10} k = 1, 10, 100, 1000:{cells}")
 
 # %%
 for case in cases[:3]:
     for kind, limit in (("IWAE", 0.0), ("Renyi 1/2", case.renyi), ("EUBO", case.eubo)):
-        assert all(
-            step.mean > 4 * step.error for step in case.steps[kind]
-        )  # each rise is seen
+        assert all(step.mean > 4 * step.error for step in case.steps[kind])  # each rise is seen
         assert all(b.mean < limit + 4 * b.error for b in case.bounds[kind])
-    for sampled, value in (
-        (case.sampled_elbo, case.elbo),
-        (case.sampled_eubo, case.eubo),
-    ):
+    for sampled, value in ((case.sampled_elbo, case.elbo), (case.sampled_eubo, case.eubo)):
         assert abs(sampled.mean - value) < 4 * sampled.error
-    assert (
-        case.bounds["EUBO"][0] == case.bounds["IWAE"][0]
-    )  # one sample: the ELBO, exactly
+    assert case.bounds["EUBO"][0] == case.bounds["IWAE"][0]  # one sample: the ELBO, exactly
 print("in order: ELBO <= IWAE_k, rising with k, <= log evidence <= EUBO")
 
 # %%
@@ -440,9 +399,7 @@ for name, bound in (("ELBO", np.mean), ("importance-weighted", importance)):
     whole = bound(log_omega(slice(None)))
     parts = np.mean([bound(log_omega(slice(i, i + 1))) for i in range(len(data.x))])
     print(f"{name:24} {whole:9.3f} {parts:20.3f}")
-    assert (
-        parts > truth.log_evidence if bound is importance else abs(parts - whole) < 1e-9
-    )
+    assert parts > truth.log_evidence if bound is importance else abs(parts - whole) < 1e-9
 
 # %% [markdown]
 # A mean of logarithms of means is larger than the logarithm of the mean: the "bound" of an epoch of
@@ -508,21 +465,12 @@ for jacobian in (True, False):
     mu = np.log(k / b) - 0.5 / k
     mean = np.exp(mu + 0.5 * sigma**2)  # of theta under the best q
     assert np.allclose([b * mean - k, b * mean * sigma - 1 / sigma], 0, atol=1e-12)
-    elbo = (
-        k * mu - b * mean - factorials + 0.5 * np.log(2 * np.pi * np.e) + np.log(sigma)
-    )
+    elbo = k * mu - b * mean - factorials + 0.5 * np.log(2 * np.pi * np.e) + np.log(sigma)
     best = np.array([mu, np.log(np.expm1(sigma))])
-    one_by_one = [
-        -positive(best, e[None, None], jacobian)[0] for e in many.standard_normal(4000)
-    ]
+    one_by_one = [-positive(best, e[None, None], jacobian)[0] for e in many.standard_normal(4000)]
     assert abs(np.mean(one_by_one) - elbo) < 4 * np.std(one_by_one) / 4000**0.5
-    print(
-        f"{'with' if jacobian else 'no  '} Jacobian: gradient error {report.error:.0e}, ",
-        end="",
-    )
-    print(
-        f"mean rate {mean:.3f} (exact {a / b:.3f}), ELBO - log evidence {elbo - evidence:+.4f}"
-    )
+    print(f"{'with' if jacobian else 'no  '} Jacobian: gradient error {report.error:.0e}, ", end="")
+    print(f"mean rate {mean:.3f} (exact {a / b:.3f}), ELBO - log evidence {elbo - evidence:+.4f}")
     assert (abs(mean - a / b) < 1e-12) == jacobian
 
 # %% [markdown]

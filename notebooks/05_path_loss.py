@@ -44,17 +44,11 @@ scene = radio.Scene()
 def draw_map(ax, values, colour="white", **look):
     """Draw values of the cells of the plane, row by row, with the walls and the transmitter."""
     side = int(np.sqrt(len(values)))
-    image = ax.imshow(
-        values.reshape(side, side), origin="lower", extent=(0, 100, 0, 100), **look
-    )
+    image = ax.imshow(values.reshape(side, side), origin="lower", extent=(0, 100, 0, 100), **look)
     for left, bottom, right, top, _ in scene.buildings:
-        walls = plt.Rectangle(
-            (left, bottom), right - left, top - bottom, fill=False, ec=colour
-        )
+        walls = plt.Rectangle((left, bottom), right - left, top - bottom, fill=False, ec=colour)
         ax.add_patch(walls)
-    ax.plot(
-        *np.transpose(scene.transmitters), "^", color=colour, markeredgecolor="black"
-    )
+    ax.plot(*np.transpose(scene.transmitters), "^", color=colour, markeredgecolor="black")
     return image
 
 
@@ -62,13 +56,9 @@ SEEDS = (0, 1, 2)  # of receivers and of training, in every table
 data = [radio.receivers(scene, np.random.default_rng(seed), 400) for seed in SEEDS]
 fig, ax = plt.subplots(figsize=(5, 4))
 fine = radio.field(scene, radio.grid(scene, 200))
-fig.colorbar(
-    draw_map(ax, fine, cmap="cividis", vmin=-85, vmax=-35), label="power (dBm)"
-)
+fig.colorbar(draw_map(ax, fine, cmap="cividis", vmin=-85, vmax=-35), label="power (dBm)")
 ax.plot(*data[0].places.T, ".", color="white", markersize=2)
-ax.set(
-    xlabel="x (m)", ylabel="y (m)", title="power without shadowing, and 400 receivers"
-)
+ax.set(xlabel="x (m)", ylabel="y (m)", title="power without shadowing, and 400 receivers")
 plt.show()
 
 # %% [markdown]
@@ -91,18 +81,11 @@ plt.show()
 # %%
 here = np.array([[30.0, 42.0], [23.0, 65.0], [12.0, 80.0]])
 for (x, y), count, power in zip(
-    here,
-    radio.walls(scene, here).sum(axis=1),
-    radio.field(scene, here)[:, 0],
-    strict=True,
+    here, radio.walls(scene, here).sum(axis=1), radio.field(scene, here)[:, 0], strict=True
 ):
     print(f"at ({x:g}, {y:g}) m: {count} walls on the line, {power:.1f} dBm")
-doubled = radio.field(
-    radio.Scene(buildings=()), np.array([[52.0, 42.0], [62.0, 42.0]])
-)[:, 0]
-print(
-    f"from 10 m to 20 m: {doubled[0] - doubled[1]:.3f} dB, 25 log10(2) = {25 * np.log10(2):.3f}"
-)
+doubled = radio.field(radio.Scene(buildings=()), np.array([[52.0, 42.0], [62.0, 42.0]]))[:, 0]
+print(f"from 10 m to 20 m: {doubled[0] - doubled[1]:.3f} dB, 25 log10(2) = {25 * np.log10(2):.3f}")
 assert np.isclose(doubled[0] - doubled[1], 25 * np.log10(2))
 
 
@@ -185,27 +168,17 @@ class Prediction(NamedTuple):
 
 def predict(fitted, x, samples=60):
     e, given = fitted.estimator, standard(x, fitted.x)
-    samples = (
-        samples if isinstance(e.posterior, bbb.MeanField) else 1
-    )  # a point is one function
+    samples = samples if isinstance(e.posterior, bbb.MeanField) else 1  # a point is one function
     centre, scale, f, noise = fitted.y.mean(), fitted.y.std(), [], []
     for theta in fitted.thetas:
         rng = np.random.default_rng(0)
-        f.append(
-            predictive.sample_functions(e, theta, given, rng=rng, samples=samples)[
-                ..., 0
-            ]
-        )
-        said = predictive.predict(
-            e, theta, given, rng=np.random.default_rng(0), samples=samples
-        )
+        f.append(predictive.sample_functions(e, theta, given, rng=rng, samples=samples)[..., 0])
+        said = predictive.predict(e, theta, given, rng=np.random.default_rng(0), samples=samples)
         noise.append(said.aleatoric[:, 0])
     f = centre + scale * np.concatenate(f)
     epistemic = f.std(axis=0, ddof=1) if len(f) > 1 else 0 * f[0]
     aleatoric = scale * np.sqrt(np.mean(np.square(noise), axis=0))
-    return Prediction(
-        f, f.mean(axis=0), epistemic, np.hypot(epistemic, aleatoric)
-    )  # D4
+    return Prediction(f, f.mean(axis=0), epistemic, np.hypot(epistemic, aleatoric))  # D4
 
 
 def rms(values):
@@ -222,32 +195,20 @@ cells = radio.grid(scene, 40)  # the middles of 2.5 m by 2.5 m
 truth = radio.field(scene, cells)[:, 0]
 near = radio.near_edge(scene, cells, 3.0)  # within 3 m of a jump of the field
 xs, ys = [known.places for known in data], [known.y for known in data]
-fresh = [
-    radio.receivers(scene, np.random.default_rng(100 + seed), 500) for seed in SEEDS
-]
+fresh = [radio.receivers(scene, np.random.default_rng(100 + seed), 500) for seed in SEEDS]
 
 # %% tags=["rounding"]
 fits = {method: train(method, xs, ys) for method in ("MLE", "MAP", "VI")}
-maps = {
-    method: [predict(one, cells) for one in three] for method, three in fits.items()
-}
+maps = {method: [predict(one, cells) for one in three] for method, three in fits.items()}
 for method, three in fits.items():
     held = [predict(one, new.places) for one, new in zip(three, fresh, strict=True)]
     within = [
         np.mean(np.abs(new.y[:, 0] - p.mean) < 1.96 * p.total)
         for p, new in zip(held, fresh, strict=True)
     ]
-    show(
-        f"{method}: RMSE over the map",
-        [rms(p.mean - truth) for p in maps[method]],
-        "dB",
-    )
+    show(f"{method}: RMSE over the map", [rms(p.mean - truth) for p in maps[method]], "dB")
     show("  new receivers in mean ± 1.96 total standard deviations", within)
-    show(
-        "  epistemic standard deviation",
-        [p.epistemic.mean() for p in maps[method]],
-        "dB",
-    )
+    show("  epistemic standard deviation", [p.epistemic.mean() for p in maps[method]], "dB")
     assert np.all(np.abs(np.array(within) - 0.95) < 0.1)
 
 # %%
@@ -293,9 +254,7 @@ def rank_correlation(one, other):
 def ranks(p):
     """Return rank correlations of |error| with both standard deviations, and what could be."""
     error = np.abs(p.mean - truth)
-    right = [
-        rank_correlation(np.abs(f - p.mean), p.epistemic) for f in p.functions[:30]
-    ]
+    right = [rank_correlation(np.abs(f - p.mean), p.epistemic) for f in p.functions[:30]]
     return {
         "epistemic": rank_correlation(error, p.epistemic),
         "total": rank_correlation(error, p.total),
@@ -319,9 +278,7 @@ assert max(of_vi[REACHED]) < 0.45
 # %% tags=["rounding"]
 errors = [np.abs(p.mean - truth) for p in maps["VI"]]
 worst = np.array([near[error >= np.quantile(error, 0.9)].mean() for error in errors])
-near_rms, far_rms = (
-    np.array([rms(error[where]) for error in errors]) for where in (near, ~near)
-)
+near_rms, far_rms = (np.array([rms(error[where]) for error in errors]) for where in (near, ~near))
 near_said, far_said = (
     np.array([p.epistemic[where].mean() for p in maps["VI"]]) for where in (near, ~near)
 )
@@ -348,9 +305,7 @@ assert np.all(np.abs(near_said / far_said - 1) < 0.2)
 # %% tags=["rounding"]
 means = np.array([p.mean for p in maps["VI"]])  # (data sets, cells)
 variance = means.var(axis=0, ddof=1)
-bias_squared = (means.mean(axis=0) - truth) ** 2 - variance / len(
-    means
-)  # free of the mean's own
+bias_squared = (means.mean(axis=0) - truth) ** 2 - variance / len(means)  # free of the mean's own
 for name, where in (("near jumps", near), ("elsewhere", ~near)):
     bias, spread = np.sqrt(bias_squared[where].mean()), np.sqrt(variance[where].mean())
     print(f"{name}: bias {bias:.1f} dB, spread between data sets {spread:.1f} dB")
@@ -381,9 +336,7 @@ for name in list(fits)[3:]:
     maps[name] = [predict(one, cells) for one in fits[name]]
 of_ensemble = show_ranks("5 MLE", maps["5 MLE"], ("epistemic", REACHED))
 of_more = show_ranks("VI, 1600", maps["VI, 1600"], ("epistemic",))
-of_head = show_ranks(
-    "VI, 1600, noise head", maps["VI, 1600, noise head"], ("epistemic", "total")
-)
+of_head = show_ranks("VI, 1600, noise head", maps["VI, 1600, noise head"], ("epistemic", "total"))
 assert np.all(of_ensemble[REACHED] > 1.3 * of_vi[REACHED])
 assert max(*of_ensemble["epistemic"], *of_more["epistemic"]) < 0.35
 assert np.all(of_head["total"] > of_more["epistemic"])
@@ -405,12 +358,9 @@ reach = ax.get_xlim()[1]
 line = np.linspace(
     scene.shadowing, reach, 100
 )  # the shadowing is in the total standard deviation alone
-ax.plot(
-    line, np.sqrt(line**2 - scene.shadowing**2), ":", color=BLACK, label="were it right"
-)
+ax.plot(line, np.sqrt(line**2 - scene.shadowing**2), ":", color=BLACK, label="were it right")
 ax.set(
-    xlabel="total standard deviation (dB), by tenths of the cells",
-    ylabel="RMSE of the mean (dB)",
+    xlabel="total standard deviation (dB), by tenths of the cells", ylabel="RMSE of the mean (dB)"
 )
 ax.set(ylim=(0, None), xlim=(None, reach))
 legend_above(ax, 2)
@@ -429,16 +379,13 @@ plt.show()
 # %% tags=["rounding"]
 corner = np.all(cells > 60, axis=1)
 emptied = [
-    radio.receivers(
-        scene, np.random.default_rng(seed), 400, lambda p: ~np.all(p > 60, axis=1)
-    )
+    radio.receivers(scene, np.random.default_rng(seed), 400, lambda p: ~np.all(p > 60, axis=1))
     for seed in SEEDS
 ]
 places, powers = [known.places for known in emptied], [known.y for known in emptied]
 without = [predict(one, cells) for one in train("MLE", places, powers, members=5)]
 full_said, empty_said = (
-    np.array([p.epistemic[corner].mean() for p in three])
-    for three in (maps["5 MLE"], without)
+    np.array([p.epistemic[corner].mean() for p in three]) for three in (maps["5 MLE"], without)
 )
 show("5 MLE: epistemic standard deviation, x and y > 60 m", full_said, "dB")
 show("the same without receivers there", empty_said, "dB")
@@ -465,9 +412,7 @@ def map_error(given, inputs=lambda places: places, **settings):
 
 
 def receivers(count, scene=scene):
-    return [
-        radio.receivers(scene, np.random.default_rng(seed), count) for seed in SEEDS
-    ]
+    return [radio.receivers(scene, np.random.default_rng(seed), count) for seed in SEEDS]
 
 
 def features(places):
@@ -490,9 +435,7 @@ def least_squares(given):
     """Return the RMSE over the map of the linear function of the features."""
     found = []
     for known in given:
-        design, at = (
-            np.c_[features(p), np.ones(len(p))] for p in (known.places, cells)
-        )
+        design, at = (np.c_[features(p), np.ones(len(p))] for p in (known.places, cells))
         weights = np.linalg.lstsq(design, known.y, rcond=None)[0]
         found.append(rms(at @ weights[:, 0] - truth))
     return np.array(found)

@@ -34,16 +34,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import bbb_numpy as bbb
 from bbb_numpy.numeric.elementary import sigmoid
-from bbb_numpy.plots.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PALE,
-    VERMILLION,
-    legend_above,
-)
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PALE, VERMILLION, legend_above
 from bbb_studies.data import powerball as data
 from bbb_studies.data.locate import MissingDataError
 
@@ -66,14 +57,10 @@ assert np.isclose(data.exact(59).probability[v], 1 / (1 + 6 * 16 * 15 / (40 * 39
 assert f"{data.exact(59).accuracy:.4f} {data.exact(69).accuracy:.4f}" == "0.8460 0.8443"
 fig, ax = plt.subplots(figsize=(6, 3))
 numbers, (bin_3, bin_1) = np.arange(1, 60), 100 * data.exact(59).mass[:, 1:]
-ax.fill_between(
-    numbers, np.maximum(bin_1, bin_3), color=PALE, lw=0, label="the likelier bin"
-)
+ax.fill_between(numbers, np.maximum(bin_1, bin_3), color=PALE, lw=0, label="the likelier bin")
 ax.plot(numbers, bin_1, color=GREEN, label="bin 1")
 ax.plot(numbers, bin_3, "--", color=ORANGE, label="bin 3")
-ax.set(
-    xlim=(0, 60), ylim=(0, None), xlabel="number of the ball", ylabel="probability (%)"
-)
+ax.set(xlim=(0, 60), ylim=(0, None), xlabel="number of the ball", ylabel="probability (%)")
 legend_above(ax, 3)
 plt.show()
 
@@ -101,9 +88,7 @@ balls = 12
 every = np.array(list(combinations(range(1, balls + 1), 5)))
 counted = np.bincount(every[:, 2], minlength=balls + 1) / len(every)
 formula = data.mass_of_place(balls, 3)
-print(
-    f"{len(every)} draws; P(w3 = 6): counted {counted[6]:.6f}, by the formula {formula[6]:.6f}"
-)
+print(f"{len(every)} draws; P(w3 = 6): counted {counted[6]:.6f}, by the formula {formula[6]:.6f}")
 assert np.allclose(counted, formula, rtol=1e-12)
 
 # %% [markdown]
@@ -115,13 +100,9 @@ best, luck = data.exact(69).accuracy, data.exact(69).draw_deviation
 printed = {"GP": PRINTED["Gaussian process"], "network": PRINTED["network"]}
 below = {}
 for count in (100, 165, 300, 824):
-    below[count] = {
-        who: (best - p) / (luck / np.sqrt(count)) for who, p in printed.items()
-    }
+    below[count] = {who: (best - p) / (luck / np.sqrt(count)) for who, p in printed.items()}
     off = ", ".join(f"{who} {-by:+.1f}" for who, by in below[count].items())
-    print(
-        f"{count} draws: +- {100 * luck / np.sqrt(count):.1f} points; off by so many: {off}"
-    )
+    print(f"{count} draws: +- {100 * luck / np.sqrt(count):.1f} points; off by so many: {off}")
 assert all(abs(row["GP"]) < 1 for row in below.values())
 assert below[165]["network"] < 2 < below[300]["network"]
 
@@ -135,9 +116,7 @@ assert below[165]["network"] < 2 < below[300]["network"]
 
 # %%
 w1, w3 = (one.ravel() for one in np.meshgrid(np.arange(1, 70), np.arange(1, 70)))
-ways = np.array(
-    [max(b - a - 1, 0) * comb(69 - b, 2) for a, b in zip(w1, w3, strict=True)]
-)
+ways = np.array([max(b - a - 1, 0) * comb(69 - b, 2) for a, b in zip(w1, w3, strict=True)])
 mass = ways / comb(69, 5)
 assert np.isclose(mass.sum(), 1)
 
@@ -156,9 +135,7 @@ assert np.isclose(deviation(top), luck)
 print("69 balls, 300 draws: 'bin 1 up to 20' less another boundary, in points")
 for cut in (15, 19, 23, 27):
     other = right_share(cut)
-    apart = np.hypot(luck, deviation(other)) / np.sqrt(
-        300
-    )  # if each had draws of its own
+    apart = np.hypot(luck, deviation(other)) / np.sqrt(300)  # if each had draws of its own
     paired = deviation(top - other) / np.sqrt(300)
     print(
         f"up to {cut}: {100 * mass @ (top - other):.2f}; +- {100 * paired:.2f} on common draws, "
@@ -193,9 +170,7 @@ try:
     print(f"{len(draws.days)} draws from {draws.days[0]} to {draws.days[-1]}")
 except MissingDataError:
     rows = play(shares, 824, np.random.default_rng(0))
-    print(
-        "BBB_NUMPY_DATA has no draws: what follows is shown on 824 draws played by the rules"
-    )
+    print("BBB_NUMPY_DATA has no draws: what follows is shown on 824 draws played by the rules")
 exact = data.exact(shares)
 print(f"ceiling {100 * exact.accuracy:.2f} %, bin 1 up to {exact.limit}")
 right = (exact.probability[rows.number] > 0.5) == (rows.label == 1)
@@ -205,20 +180,13 @@ assert abs(right.mean() - exact.accuracy) < 3 * exact.draw_deviation / np.sqrt(8
 # %%
 NUMBERS = np.arange(70)  # 0 is no ball; 69 is the largest there ever was
 fig, ax = plt.subplots(figsize=(7, 3.4))
-for label, place, colour, line, mark in (
-    (1, 1, GREEN, "-", "o"),
-    (0, 3, ORANGE, "--", "s"),
-):
+for label, place, colour, line, mark in ((1, 1, GREEN, "-", "o"), (0, 3, ORANGE, "--", "s")):
     seen = np.bincount(rows.number[rows.label == label], minlength=70)
     ax.plot(NUMBERS[1:], seen[1:], mark, color=colour, ms=4, label=f"bin {place}, seen")
     due = 2 * 824 * exact.mass[label, 1:]
-    ax.plot(
-        NUMBERS[1 : len(due) + 1], due, line, color=colour, label=f"bin {place}, exact"
-    )
+    ax.plot(NUMBERS[1 : len(due) + 1], due, line, color=colour, label=f"bin {place}, exact")
 ax.axvline(exact.limit + 0.5, color=GREY, ls=":", lw=1, label="best boundary")
-ax.set(
-    xlim=(0.5, 70), ylim=(0, None), xlabel="number of the ball", ylabel="draws (of 824)"
-)
+ax.set(xlim=(0.5, 70), ylim=(0, None), xlabel="number of the ball", ylabel="draws (of 824)")
 legend_above(ax, 5)
 plt.show()
 
@@ -251,14 +219,8 @@ def prepare(rows, offset=1.0):
     pairs, times = np.unique(different, axis=0, return_counts=True)
     logs = np.log(rows.number + offset)
     x, table = (np.log(v + offset)[:, None] for v in (pairs[:, 0], NUMBERS))
-    data = (
-        (x - logs.mean()) / logs.std(),
-        pairs[:, 1:].astype(float),
-        times.astype(float),
-    )
-    return data, (
-        table - logs.mean()
-    ) / logs.std()  # inputs, labels, weights; and all inputs
+    data = (x - logs.mean()) / logs.std(), pairs[:, 1:].astype(float), times.astype(float)
+    return data, (table - logs.mean()) / logs.std()  # inputs, labels, weights; and all inputs
 
 
 class Posterior(NamedTuple):
@@ -296,10 +258,7 @@ def nuts(scale, rows, seed=0, warm_up=40, draws=30, offset=1.0):
 
 def vi(scale, rows, seed=0, epochs=1000):
     model, ((x, y, v), table) = network(scale), prepare(rows)
-    estimator, rng = (
-        bbb.ClosedFormKL(model, bbb.MeanField(0.5, -3.0)),
-        np.random.default_rng(seed),
-    )
+    estimator, rng = bbb.ClosedFormKL(model, bbb.MeanField(0.5, -3.0)), np.random.default_rng(seed)
     optimizer = bbb.Adam(0.02, schedule=bbb.Cosine())
     recipe = bbb.training.Recipe(optimizer, epochs=epochs, batch_size=len(x), samples=4)
     begin = bbb.training.start(estimator, rng, optimizer)
@@ -311,9 +270,7 @@ def vi(scale, rows, seed=0, epochs=1000):
 
 def process(x, label):
     first = GaussianProcessClassifier(1.0 * RBF(1.0)).fit(x[:200], label[:200])
-    return GaussianProcessClassifier(first.kernel_, optimizer=None).fit(
-        x[:600], label[:600]
-    )
+    return GaussianProcessClassifier(first.kernel_, optimizer=None).fit(x[:600], label[:600])
 
 
 # %% tags=["rounding"]
@@ -323,15 +280,10 @@ posteriors = {
     "VI, prior 1": vi(1, rows),
     "VI, prior 4": vi(4, rows),
 }
-balls, order = (
-    rows.number[:, None].astype(float),
-    np.random.default_rng(0).permutation(824),
-)
+balls, order = rows.number[:, None].astype(float), np.random.default_rng(0).permutation(824)
 shuffled = (2 * order[:, None] + [0, 1]).ravel()  # whole draws
 peers = {
-    "random forest": RandomForestClassifier(10, max_depth=5, random_state=0).fit(
-        balls, rows.label
-    ),
+    "random forest": RandomForestClassifier(10, max_depth=5, random_state=0).fit(balls, rows.label),
     "AdaBoost": AdaBoostClassifier(random_state=0).fit(balls, rows.label),
     "Gaussian process": process(balls[shuffled] / 20, rows.label[shuffled]),
 }
@@ -346,9 +298,7 @@ for name, peer in peers.items():
 
 # %% tags=["rounding"]
 bin_3, bin_1 = np.pad(exact.mass, ((0, 0), (0, 70 - exact.mass.shape[1])))  # (70,) each
-truth = np.divide(
-    bin_1, bin_1 + bin_3, out=np.full(70, np.nan), where=bin_1 + bin_3 > 0
-)
+truth = np.divide(bin_1, bin_1 + bin_3, out=np.full(70, np.nan), where=bin_1 + bin_3 > 0)
 
 
 def worth(p):
@@ -356,11 +306,7 @@ def worth(p):
     accuracy = np.where(p > 0.5, bin_1, bin_3).sum()
     safe = np.clip(p, 1e-6, 1 - 1e-6)
     log_loss = -(bin_1 @ np.log(safe) + bin_3 @ np.log(1 - safe))
-    return (
-        accuracy,
-        log_loss,
-        np.sqrt((bin_1 + bin_3) @ (p - np.nan_to_num(truth)) ** 2),
-    )
+    return accuracy, log_loss, np.sqrt((bin_1 + bin_3) @ (p - np.nan_to_num(truth)) ** 2)
 
 
 print("                  accuracy   log loss   RMSE of p")
@@ -373,23 +319,14 @@ for name, p in tables.items():
         assert accuracy > exact.accuracy - 0.004
         assert rmse < 0.04
 print(f"{'ceiling':17} {100 * exact.accuracy:.2f} %   {exact.log_loss:.4f}   0")
-assert worth(tables["AdaBoost"])[2] > 3 * max(
-    worth(tables[name])[2] for name in posteriors
-)
+assert worth(tables["AdaBoost"])[2] > 3 * max(worth(tables[name])[2] for name in posteriors)
 
 # %%
 fig, panels = plt.subplots(2, 4, figsize=(11, 5), sharex=True, sharey=True)
 for ax, (name, p) in zip(panels.flat, tables.items(), strict=False):
     colour = {"NUTS": VERMILLION, "VI, ": BLUE}.get(name[:4], GREY)
     says = np.where(p > 0.5, 1.05, -0.05)
-    ax.stairs(
-        says,
-        np.arange(71) - 0.5,
-        baseline=-0.05,
-        fill=True,
-        color=PALE,
-        label="says bin 1",
-    )
+    ax.stairs(says, np.arange(71) - 0.5, baseline=-0.05, fill=True, color=PALE, label="says bin 1")
     ax.plot(truth, color=BLACK, lw=1.2, ls="--", label="exact")
     ax.step(NUMBERS, p, where="mid", color=colour, lw=1.5, label="classifier")
     ax.axvline(exact.limit + 0.5, color=BLACK, lw=1, ls=":", label="best boundary")
@@ -397,9 +334,7 @@ for ax, (name, p) in zip(panels.flat, tables.items(), strict=False):
     ax.set_title(name, fontsize="medium")
 panels[0, 3].tick_params(labelbottom=True)
 panels[1, 3].set_axis_off()
-panels[1, 3].legend(
-    *panels[0, 0].get_legend_handles_labels(), loc="center", frameon=False
-)
+panels[1, 3].legend(*panels[0, 0].get_legend_handles_labels(), loc="center", frameon=False)
 fig.supxlabel("number of the ball")
 fig.supylabel("P(bin 1 | number)")
 plt.show()
@@ -416,10 +351,7 @@ plt.show()
 # errors:
 
 # %%
-third, first = (
-    0.26,
-    0.068,
-)  # printed: balls of bin 3 called bin 1, of bin 1 called bin 3
+third, first = 0.26, 0.068  # printed: balls of bin 3 called bin 1, of bin 1 called bin 3
 below_1, below_3 = (2 * np.cumsum(exact.mass[label]) for label in (1, 0))
 cut, limit = int(np.argmin(np.abs(below_3 - third))), exact.limit
 implied = 1 - (third + first) / 2
@@ -430,9 +362,7 @@ for name, wrong in (
     (f"'bin 1 up to {cut}'", (below_3[cut], 1 - below_1[cut])),
     (f"'bin 1 up to {limit}'", (below_3[limit], 1 - below_1[limit])),
 ):
-    print(
-        f"wrong in bins 3 and 1, {name}: {100 * wrong[0]:.1f} and {100 * wrong[1]:.1f} %"
-    )
+    print(f"wrong in bins 3 and 1, {name}: {100 * wrong[0]:.1f} and {100 * wrong[1]:.1f} %")
 assert implied - PRINTED["network"] > 0.02
 assert cut > limit + 2
 
@@ -469,9 +399,7 @@ for which in (1, 2):
     for name in posteriors:
         method, scale = (nuts, vi)[name.startswith("VI")], int(name[-1])
         shares_held[name].append(held(method(scale, played, seed=which).functions))
-print(
-    "95 % intervals hold    of the numbers       of the balls   (real draws, two played sets)"
-)
+print("95 % intervals hold    of the numbers       of the balls   (real draws, two played sets)")
 for name, found in shares_held.items():
     numbers, weighted = (
         " ".join(f"{share:5.0%}" for share in part) for part in np.transpose(found)
@@ -499,35 +427,19 @@ for (left, right), name in zip(panels, list(posteriors)[:3], strict=True):
             (wrong, "X", GREY, "95 % interval, wrong"),
         ):
             ax.errorbar(
-                some,
-                middle[some],
-                sizes[:, some],
-                fmt=mark,
-                color=look,
-                ms=4,
-                lw=1.2,
-                label=label,
+                some, middle[some], sizes[:, some], fmt=mark, color=look, ms=4, lw=1.2, label=label
             )
         with np.errstate(divide="ignore"):
             line = truth if ax is left else np.log(bin_1[possible] / bin_3[possible])
         ax.plot(
-            NUMBERS if ax is left else possible,
-            line,
-            color=BLACK,
-            lw=1.2,
-            ls="--",
-            label="exact",
+            NUMBERS if ax is left else possible, line, color=BLACK, lw=1.2, ls="--", label="exact"
         )
-        ax.set_title(
-            f"{name}: {'probability' if ax is left else 'logit'}", fontsize="medium"
-        )
+        ax.set_title(f"{name}: {'probability' if ax is left else 'logit'}", fontsize="medium")
     left.set_ylabel("P(bin 1 | number)")
     right.set_ylabel("its logit (nats)")
 for ax in panels[-1]:
     ax.set_xlabel("number of the ball")
-fig.legend(
-    *panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3
-)
+fig.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
 plt.show()
 
 # %% [markdown]
@@ -596,13 +508,7 @@ for ax, (block, title) in zip(panels, blocks.items(), strict=True):
         density = np.histogram(values, edges, density=True)[0]
         ax.stairs(density, edges, color=colour, ls=style, lw=1.5, label=name)
     line = np.linspace(-reach, reach, 201)
-    ax.plot(
-        line,
-        np.exp(-0.5 * line**2) / np.sqrt(2 * np.pi),
-        ":",
-        color=BLACK,
-        label="prior",
-    )
+    ax.plot(line, np.exp(-0.5 * line**2) / np.sqrt(2 * np.pi), ":", color=BLACK, label="prior")
     ax.set(xlabel=f"{block} (dimensionless)", ylim=(0, None))
     ax.set_title(title, fontsize="medium")
 panels[0].set_ylabel("density")
@@ -622,18 +528,12 @@ for name in ("NUTS, prior 1", "NUTS, prior 4"):
     r_hat = [
         np.sqrt(
             (steps - 1) / steps
-            + values.mean(axis=0).var(axis=0, ddof=1)
-            / values.var(axis=0, ddof=1).mean(axis=0)
+            + values.mean(axis=0).var(axis=0, ddof=1) / values.var(axis=0, ddof=1).mean(axis=0)
         )
         for values in (logits, weights)
     ]
-    print(
-        f"{name}: R-hat of the logit {r_hat[0][18]:.2f} at 18, {r_hat[0][1]:.2f} at 1;",
-        end=" ",
-    )
-    print(
-        f"of a weight up to {r_hat[1].max():.2f}; {found.draws.divergences} divergences"
-    )
+    print(f"{name}: R-hat of the logit {r_hat[0][18]:.2f} at 18, {r_hat[0][1]:.2f} at 1;", end=" ")
+    print(f"of a weight up to {r_hat[1].max():.2f}; {found.draws.divergences} divergences")
     assert r_hat[0][18] < 1.2
     assert r_hat[1].max() > 1.2
 

@@ -31,9 +31,7 @@ from sklearn.exceptions import ConvergenceWarning
 import bbb_numpy as bbb
 from bbb_numpy.plots import style
 
-plt.rcParams.update(
-    {"figure.dpi": 150, "figure.constrained_layout.use": True, "font.size": 9}
-)
+plt.rcParams.update({"figure.dpi": 150, "figure.constrained_layout.use": True, "font.size": 9})
 rng = np.random.default_rng(0)
 NOISE, UNITS = 0.2, 20
 x = rng.uniform(-2, 2, (60, 1))
@@ -41,13 +39,7 @@ y = np.sin(3 * x[:, 0]) + NOISE * rng.normal(size=60)
 shared = {"hidden_layer_sizes": (UNITS,), "prior": bbb.GaussianPrior(1.0), "random_state": 0,
           "predict_samples": 400, "progress": False}  # fmt: skip
 chains = bbb.Sampling(
-    bbb.HMC(),
-    chains=4,
-    draws=100,
-    warm_up=300,
-    thin=3,
-    target_accept=0.95,
-    start="prior",
+    bbb.HMC(), chains=4, draws=100, warm_up=300, thin=3, target_accept=0.95, start="prior"
 )
 hmc = bbb.BayesianMLPRegressor(**shared, inference=chains).fit(x, y)
 descent = {**shared, "gradient_estimator": "local-reparameterisation", "samples": 4,
@@ -89,20 +81,10 @@ from bbb_studies.uci.records import read
 file = Path(bbb.__file__).parents[1] / "benchmarks" / "uci_records.jsonl"
 five = ("boston", "concrete", "energy", "protein", "wine_red")
 newer = (
-    *(
-        "default",
-        "hmc-heteroscedastic",
-        "chees",
-        "mclmc",
-        "laplace",
-        "ivon",
-        "low-rank",
-    ),
+    *("default", "hmc-heteroscedastic", "chees", "mclmc", "laplace", "ivon", "low-rank"),
     *("last-layer", "dropout", "swag", "sghmc"),
 )
-records = [
-    one for one in read(file) if one["set"] in five and one["method"] not in newer
-]
+records = [one for one in read(file) if one["set"] in five and one["method"] not in newer]
 trials = tables.succeeded(records)
 found = {key: cell for key, cell in tables.cells(records).items() if cell.scores}
 sets = list(dict.fromkeys(name for name, _ in found))
@@ -121,11 +103,7 @@ def table(title, content):
 
 def scores(name, method):
     cell = found.get((name, method))
-    return (
-        " / ".join(f"{cell.scores[m].mean:.2f}" for m in ("rmse", "nll"))
-        if cell
-        else "-"
-    )
+    return " / ".join(f"{cell.scores[m].mean:.2f}" for m in ("rmse", "nll")) if cell else "-"
 
 
 table(f"{len(trials)} finished trials: RMSE / NLL", scores)
@@ -170,20 +148,10 @@ def dots(number, label, line=0.0):
             if abs(one.mean - line) > far > 0:  # would leave no room for the others
                 across = ax.get_yaxis_transform()  # x in widths of the panel, y in rows
                 said = f"not shown: {one.mean:.2f}"
-                ax.text(
-                    0.5,
-                    at,
-                    said,
-                    transform=across,
-                    ha="center",
-                    va="center",
-                    fontsize=8,
-                )
+                ax.text(0.5, at, said, transform=across, ha="center", va="center", fontsize=8)
             else:
                 error = np.nan_to_num(one.error)
-                ax.errorbar(
-                    one.mean, at, xerr=error, color=colour, marker=marker, capsize=3
-                )
+                ax.errorbar(one.mean, at, xerr=error, color=colour, marker=marker, capsize=3)
         ax.set(title=name, xlabel=label)
     axes[0, 0].set_yticks(range(len(methods)), methods)
     axes[0, 0].set_ylim(len(methods) - 0.5, -0.5)
@@ -234,44 +202,29 @@ def three(f, s, y):
     return mixture, gauss(mean, noise + spread), gauss(mean, noise)
 
 
-PLACES = {
-    "left, (-3, -2)": (-3, -2),
-    "inside, (-2, 2)": (-2, 2),
-    "right, (2, 3)": (2, 3),
-}
+PLACES = {"left, (-3, -2)": (-3, -2), "inside, (-2, 2)": (-2, 2), "right, (2, 3)": (2, 3)}
 new = {where: rng.uniform(*ends, (1000, 1)) for where, ends in PLACES.items()}
 found_at = {}
-print(
-    "1000 new points each: NLL of        mixture  one Gaussian   plug-in   in 95 %  epistemic"
-)
+print("1000 new points each: NLL of        mixture  one Gaussian   plug-in   in 95 %  epistemic")
 for model, label in ((hmc, "HMC"), (mean_field, "mean field")):
     for where, points in new.items():
         target = np.sin(3 * points[:, 0]) + NOISE * rng.normal(size=1000)
         f, s = members(model, points)
         nll = three(f, s, target)
         ours = -model.log_predictive_density(points, target)
-        assert np.allclose(
-            nll[0], ours, rtol=1e-6, atol=1e-6
-        )  # the library's is the mixture
-        pit = ndtr((target - f) / s).mean(
-            axis=0
-        )  # the predictive distribution function at y
+        assert np.allclose(nll[0], ours, rtol=1e-6, atol=1e-6)  # the library's is the mixture
+        pit = ndtr((target - f) / s).mean(axis=0)  # the predictive distribution function at y
         one = found_at[label, where] = {
             "nll": nll[0].mean(),
             "plug-in": np.mean(nll[2] - nll[0]),
             "covered": np.mean(np.abs(pit - 0.5) < 0.475),
             "epistemic": np.sqrt(np.mean(f.var(axis=0))),
         }
-        print(
-            f"{label:11}{where:17}" + "".join(f"{part.mean():13.3f}" for part in nll),
-            end="",
-        )
+        print(f"{label:11}{where:17}" + "".join(f"{part.mean():13.3f}" for part in nll), end="")
         print(f"{one['covered']:10.0%}{one['epistemic']:11.2f}")
         inside = where.startswith("inside")
         assert abs(one["plug-in"]) < 0.1 if inside else one["plug-in"] > 1
-HMC, MEAN_FIELD = (
-    {w: found_at[label, w] for w in PLACES} for label in ("HMC", "mean field")
-)
+HMC, MEAN_FIELD = ({w: found_at[label, w] for w in PLACES} for label in ("HMC", "mean field"))
 left, within, right = PLACES
 assert HMC[right]["covered"] > 0.9 > 0.5 > HMC[left]["covered"]
 assert HMC[left]["nll"] > HMC[right]["nll"] + 2
@@ -294,33 +247,17 @@ for where in (left, within):
 # as much. With the noise held at HMC's:
 
 # %% tags=["rounding"]
-same = bbb.GaussianLikelihood(
-    hmc.noise_scale_[0] / hmc.y_scale_[0]
-)  # in standardised units
+same = bbb.GaussianLikelihood(hmc.noise_scale_[0] / hmc.y_scale_[0])  # in standardised units
 held = bbb.BayesianMLPRegressor(**descent, likelihood=same, epochs=3000)
-with (
-    warnings.catch_warnings()
-):  # of a noise too small for this fit, which is what we look at
+with warnings.catch_warnings():  # of a noise too small for this fit, which is what we look at
     warnings.simplefilter("ignore", ConvergenceWarning)
     held.fit(x, y)
-print(
-    "epistemic standard deviation      noise"
-    + "".join(f"{where:>18}" for where in PLACES)
-)
+print("epistemic standard deviation      noise" + "".join(f"{where:>18}" for where in PLACES))
 narrow = {}
-for model, label in (
-    (hmc, "HMC"),
-    (mean_field, "mean field"),
-    (held, "mean field, held"),
-):
-    each = [
-        np.sqrt(np.mean(members(model, points)[0].var(axis=0)))
-        for points in new.values()
-    ]
+for model, label in ((hmc, "HMC"), (mean_field, "mean field"), (held, "mean field, held")):
+    each = [np.sqrt(np.mean(members(model, points)[0].var(axis=0))) for points in new.values()]
     narrow[label] = dict(zip(PLACES, each, strict=True))
-    print(
-        f"{label:21}{model.noise_scale_[0]:9.2f}" + "".join(f"{e:18.2f}" for e in each)
-    )
+    print(f"{label:21}{model.noise_scale_[0]:9.2f}" + "".join(f"{e:18.2f}" for e in each))
 for where in (left, right):
     assert narrow["mean field, held"][where] < 0.9 * narrow["HMC"][where]
 
@@ -339,9 +276,7 @@ gap = plug_in - one
 error = gap.std(axis=0) / np.sqrt(len(drawn))
 print(f"r = e^2/s^2 from {r.min():.2g} to {r.max():.2g}")
 off = np.abs((gap.mean(axis=0) - formula) / error)
-print(
-    f"plug-in less one Gaussian: measured and formula differ by up to {off.max():.1f} s.e."
-)
+print(f"plug-in less one Gaussian: measured and formula differ by up to {off.max():.1f} s.e.")
 assert off.max() < 4
 loss = one - mixture
 assert np.all(loss.mean(axis=0) > -4 * loss.std(axis=0) / np.sqrt(len(drawn)))
@@ -354,9 +289,7 @@ assert np.all(loss.mean(axis=0) > -4 * loss.std(axis=0) / np.sqrt(len(drawn)))
 # %%
 def price(one):
     s, e = note("noise")(one), note("epistemic")(one)
-    return (
-        0.5 * ((e / s) ** 2 - np.log1p((e / s) ** 2)) if s and e is not None else None
-    )
+    return 0.5 * ((e / s) ** 2 - np.log1p((e / s) ** 2)) if s and e is not None else None
 
 
 def less_mixture(key):
@@ -365,10 +298,7 @@ def less_mixture(key):
 
 table("plug-in less one Gaussian, nats per point, if right", means(price, form=".4f"))
 both = less_mixture("nll_plug_in"), less_mixture("nll_gaussian")
-table(
-    "\nplug-in / one Gaussian, less the mixture, on test rows",
-    means(*both, form="+.3f"),
-)
+table("\nplug-in / one Gaussian, less the mixture, on test rows", means(*both, form="+.3f"))
 
 # %% [markdown]
 # If the first number of a pair is large, the widths matter; if the second is small, one Gaussian
@@ -388,9 +318,7 @@ assert abs(curve.min() - 0.5 * np.log(2 * np.pi * np.e * R**2)) < 1e-6
 
 
 def beyond_one_width(one):
-    return one["metrics"]["nll"] - 0.5 * np.log(
-        2 * np.pi * np.e * one["metrics"]["rmse"] ** 2
-    )
+    return one["metrics"]["nll"] - 0.5 * np.log(2 * np.pi * np.e * one["metrics"]["rmse"] ** 2)
 
 
 below = []
@@ -402,9 +330,7 @@ for name in sets:
 print("below the best single width by more than two standard errors:")
 print("; ".join(below) or "none")
 values = [beyond_one_width(one) for one in trials if one["method"] == "map"]
-print(
-    f"MAP: {np.mean(np.array(values) < -1e-6):.0%} of {len(values)} trials below the line"
-)
+print(f"MAP: {np.mean(np.array(values) < -1e-6):.0%} of {len(values)} trials below the line")
 dots(beyond_one_width, "NLL less best width's")
 # alt: A panel per data set, a row per method: NLL less that of the best single width. Methods left
 # of the dashed line at zero are below what any one width can reach.
@@ -421,25 +347,16 @@ plt.show()
 # %% tags=["rounding"]
 far = np.array([[2.8]])
 f, s = (part.ravel() for part in members(hmc, far))
-low, high = (
-    np.min(f - 3 * s),
-    np.max(f + 3 * s),
-)  # G is below u at one, and above it at the other
+low, high = np.min(f - 3 * s), np.max(f + 3 * s)  # G is below u at one, and above it at the other
 for _ in range(60):  # halve the interval that holds the root
     middle = (low + high) / 2
-    low, high = (
-        (middle, high) if ndtr((middle - f) / s).mean() < 0.05 else (low, middle)
-    )
+    low, high = (middle, high) if ndtr((middle - f) / s).mean() < 0.05 else (low, middle)
 ours, library = middle, hmc.predict_quantiles(far, 0.05).item()
 gaussian = f.mean() - 1.6449 * np.sqrt(f.var() + np.mean(s**2))
-print(
-    f"5 % quantile at x = 2.8: of the mixture {ours:.2f}, by the library {library:.2f}"
-)
+print(f"5 % quantile at x = 2.8: of the mixture {ours:.2f}, by the library {library:.2f}")
 for name, place in (("of the mixture", ours), ("of one Gaussian", gaussian),
                     ("mean of the members'", np.mean(f - 1.6449 * s))):  # fmt: skip
-    print(
-        f"{name:21} {place:6.2f}, below it {ndtr((place - f) / s).mean():6.1%} of the mixture"
-    )
+    print(f"{name:21} {place:6.2f}, below it {ndtr((place - f) / s).mean():6.1%} of the mixture")
 assert abs(ours - library) < 1e-6
 
 # %% [markdown]
@@ -472,10 +389,7 @@ def noise_over(which):
 
 
 test_rmse = noise_over(lambda one: one["metrics"]["rmse"])
-table(
-    "noise over test RMSE / over training RMSE",
-    means(test_rmse, noise_over(note("train_rmse"))),
-)
+table("noise over test RMSE / over training RMSE", means(test_rmse, noise_over(note("train_rmse"))))
 dots(test_rmse, "noise / test RMSE", 1.0)
 # alt: A panel per data set, a row per method: learned noise over test RMSE, a dashed line at 1.
 plt.show()
@@ -504,9 +418,7 @@ print(
     f"true noise {NOISE}; learned by HMC {hmc.noise_scale_[0]:.3f}, by the mean field {noise:.3f}"
 )
 both = np.sqrt(train_rmse2 + spread2)
-print(
-    f"training RMSE^2 + e^2 = {train_rmse2:.4f} + {spread2:.4f}, the root of which is {both:.3f}"
-)
+print(f"training RMSE^2 + e^2 = {train_rmse2:.4f} + {spread2:.4f}, the root of which is {both:.3f}")
 # Monte Carlo error is below 1 %; the rest is how far training is from its end
 assert abs(noise / both - 1) < 0.02
 assert noise > 1.5 * NOISE
@@ -550,14 +462,10 @@ g = second_moment(m, tau).mean(axis=0)  # (units,)
 sigma2 = (noise / mean_field.y_scale_[0]) ** 2  # in standardised units, as the weights
 best = 1 / np.sqrt(1 + len(x) * g / sigma2)
 ratio = sd["W1"][:, 0] / best
-print(
-    f"sd of the output weights over the formula: {ratio.min():.2f} to {ratio.max():.2f}"
-)
+print(f"sd of the output weights over the formula: {ratio.min():.2f} to {ratio.max():.2f}")
 assert np.all(np.abs(ratio - 1) < 0.1)  # how far training is from its end
 added = sd["W1"][:, 0] ** 2 * g * len(x) / sigma2
-print(
-    f"variance added per unit: {added.min():.2f} to {added.max():.2f} times sigma^2/N"
-)
+print(f"variance added per unit: {added.min():.2f} to {added.max():.2f} times sigma^2/N")
 assert np.all(added < 1.1)
 
 
@@ -580,12 +488,8 @@ order = np.argsort(per_unit)[::-1]
 for seen, colour, label in ((used, style.BLUE, "a clear output weight"),
                             (~used, "#C8C8C8", "given up")):  # fmt: skip
     heights = np.where(seen, per_unit, 0)[order]
-    ax.bar(
-        range(UNITS), heights, color=colour, edgecolor=style.BLACK, lw=0.6, label=label
-    )
-ax.set(
-    xlabel="hidden units, sorted", ylabel="KL (nats)", title="the price of each unit"
-)
+    ax.bar(range(UNITS), heights, color=colour, edgecolor=style.BLACK, lw=0.6, label=label)
+ax.set(xlabel="hidden units, sorted", ylabel="KL (nats)", title="the price of each unit")
 ax.set_xticks([])
 ax.legend(frameon=False)
 # alt: The KL divergence of each hidden unit, sorted: three cost 7 to 12 nats and have a clear
@@ -611,14 +515,9 @@ def neighbours(residuals):
 p_values = {}
 for model, label in ((hmc, "HMC"), (mean_field, "mean field")):
     f, s = members(model, x[along])
-    again = np.tile(
-        (y[along] - f) / s, (20, 1)
-    )  # twenty replications for each function
+    again = np.tile((y[along] - f) / s, (20, 1))  # twenty replications for each function
     replicated = own.normal(size=again.shape)  # a replication's residuals are its noise
-    for what, number in (
-        ("neighbours", neighbours),
-        ("squares", lambda r: np.mean(r**2, axis=1)),
-    ):
+    for what, number in (("neighbours", neighbours), ("squares", lambda r: np.mean(r**2, axis=1))):
         p_values[label, what] = np.mean(number(replicated) > number(again))
         print(f"{label:11} {what:11} p = {p_values[label, what]:.3f}")
 assert p_values["mean field", "neighbours"] < 0.02 < p_values["HMC", "neighbours"]
@@ -647,18 +546,11 @@ def against(key):
 
 def identity(one):
     train, noise, spread = (note(key)(one) for key in keys)
-    return (
-        np.hypot(train, spread) / noise
-        if noise and None not in (train, spread)
-        else None
-    )
+    return np.hypot(train, spread) / noise if noise and None not in (train, spread) else None
 
 
 table("training RMSE / noise / epistemic, over HMC's", means(*map(against, keys)))
-table(
-    "\nroot of training RMSE^2 + epistemic^2, over the noise",
-    means(identity, form=".3f"),
-)
+table("\nroot of training RMSE^2 + epistemic^2, over the noise", means(identity, form=".3f"))
 
 # %% [markdown]
 # If training RMSE *and* noise of a variational row are above 1, it underfits; if training RMSE is
@@ -709,10 +601,7 @@ for tau, d in ((0.9, 1), (0.9, 10), (0.9, 50), (1.1, 4)):
 # %%
 fig, ax = plt.subplots(figsize=(7.2, 4))
 dimensions = np.array([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000])
-for tau, colour, line, marker in (
-    (0.9, style.BLUE, "-", "o"),
-    (0.7, style.VERMILLION, "--", "s"),
-):
+for tau, colour, line, marker in ((0.9, style.BLUE, "-", "o"), (0.7, style.VERMILLION, "--", "s")):
     smooth = np.geomspace(1, 2000, 200)
     formula = (tau * np.sqrt(2 - tau**2)) ** smooth
     ax.plot(smooth, formula, line, color=colour, label=f"formula, τ = {tau}")
@@ -723,17 +612,9 @@ for tau, colour, line, marker in (
             dimensions, measured, marker, color=colour, markerfacecolor=face,
             label=f"measured, τ = {tau}, S = {samples}",
         )  # fmt: skip
-ax.set(
-    xscale="log",
-    yscale="log",
-    ylim=(5e-4, 1.5),
-    xlabel="number of weights d",
-    ylabel="ESS / S",
-)
+ax.set(xscale="log", yscale="log", ylim=(5e-4, 1.5), xlabel="number of weights d", ylabel="ESS / S")
 ax.set_title("samples that count")
-ax.legend(
-    frameon=False, ncols=1, loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9
-)
+ax.legend(frameon=False, ncols=1, loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9)
 # alt: The share of samples that count, against the number of weights, both axes logarithmic. The
 # formulas fall exponentially; the measured shares follow them, then stay at one over the samples.
 plt.show()
@@ -759,9 +640,7 @@ for name, d_in in inputs.items():
 
 # %%
 tau = 0.9
-print(
-    "mean of the estimate (log evidence 0)    S = 1     S = 10   S = 1000   EUBO    ELBO"
-)
+print("mean of the estimate (log evidence 0)    S = 1     S = 10   S = 1000   EUBO    ELBO")
 for d in (1, 10, 100, 1000):
     eubo = d * (0.5 * (tau**2 - 1) - np.log(tau))
     elbo = -d * (0.5 * (tau**-2 - 1) + np.log(tau))
@@ -782,9 +661,7 @@ assert shown[1] < 0 < eubo  # with ten samples the "upper bound" is far below
 
 print("\neubo less mean-field, same splits:        RMSE               NLL")
 for name in sets:
-    gaps = [
-        tables.paired(records, name, "eubo", "mean-field", m) for m in ("rmse", "nll")
-    ]
+    gaps = [tables.paired(records, name, "eubo", "mean-field", m) for m in ("rmse", "nll")]
     print(f"{name:10}" + " " * 24 + "".join(f"{one!s:>19}" for one in gaps))
 
 # %% [markdown]
@@ -814,9 +691,7 @@ changed, other = rows.copy(), target.copy()
 changed[test] += 100.0
 other[test] -= 1000.0
 for honest in (True, False):
-    same = np.array_equal(
-        fit(rows, target, train, honest), fit(changed, other, train, honest)
-    )
+    same = np.array_equal(fit(rows, target, train, honest), fit(changed, other, train, honest))
     own = "the training rows" if honest else "all rows"
     print(f"standardised with {own:18} the same weights: {same}")
     assert same is honest
@@ -830,12 +705,8 @@ for honest in (True, False):
 # %%
 prices = np.exp(np.cumsum(0.01 * np.random.default_rng(38).normal(size=300)))
 inputs = {
-    "mean of the last 21 closes": lambda p: np.array(
-        [p[t - 20 : t + 1].mean() for t in days]
-    ),
-    "mean of 21 around the day": lambda p: np.array(
-        [p[t - 10 : t + 11].mean() for t in days]
-    ),
+    "mean of the last 21 closes": lambda p: np.array([p[t - 20 : t + 1].mean() for t in days]),
+    "mean of 21 around the day": lambda p: np.array([p[t - 10 : t + 11].mean() for t in days]),
     "standardised by all days": lambda p: ((p - p.mean()) / p.std())[days],
 }
 days, today = np.arange(20, 280), 200
@@ -854,30 +725,18 @@ for name, made in inputs.items():
 # of the table are such minima. Is the first of each set clearly ahead of the second?
 
 # %%
-for count, exact in (
-    (2, 1 / np.sqrt(np.pi)),
-    (3, 1.5 / np.sqrt(np.pi)),
-    (9, None),
-    (100, None),
-):
+for count, exact in ((2, 1 / np.sqrt(np.pi)), (3, 1.5 / np.sqrt(np.pi)), (9, None), (100, None)):
     best_of = rng.normal(size=(20_000, count)).max(axis=1)
     error = best_of.std() / np.sqrt(len(best_of))
-    print(
-        f"best of {count:3}: {best_of.mean():.2f} standard deviations better than it is"
-    )
+    print(f"best of {count:3}: {best_of.mean():.2f} standard deviations better than it is")
     assert exact is None or abs(best_of.mean() - exact) < 4 * error
 print("\ndifferences of NLL on the same splits")
 for name in sets:
     order = sorted(
-        (m for m in methods if (name, m) in found),
-        key=lambda m: found[name, m].scores["nll"].mean,
+        (m for m in methods if (name, m) in found), key=lambda m: found[name, m].scores["nll"].mean
     )
     gap = tables.paired(records, name, order[1], order[0], "nll")
-    luck = (
-        "clear"
-        if gap.mean > 2.5 * gap.error
-        else "within what a choice among methods gives"
-    )
+    luck = "clear" if gap.mean > 2.5 * gap.error else "within what a choice among methods gives"
     print(f"{name:10}{order[0]} before {order[1]} by {gap}: {luck}")
 
 # %% [markdown]

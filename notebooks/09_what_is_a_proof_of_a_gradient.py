@@ -87,9 +87,7 @@ def changed(function, *edits):
     return names[function.__name__]
 
 
-wrong = bbb.prove(
-    changed(value_and_grad, ("* w / noise**2", "/ noise**2")), theta, eps, x, y, 1.0
-)
+wrong = bbb.prove(changed(value_and_grad, ("* w / noise**2", "/ noise**2")), theta, eps, x, y, 1.0)
 print(wrong)
 assert wrong.verdict == "refuted"
 
@@ -137,10 +135,7 @@ class Dual:
 
 
 half = Dual(1).over(2)
-print(
-    f"1/2 = {half.a}, 1/2 + 1/2 = {(half + half).a}, and in floats 0.1 + 0.2 - 0.3 =",
-    end=" ",
-)
+print(f"1/2 = {half.a}, 1/2 + 1/2 = {(half + half).a}, and in floats 0.1 + 0.2 - 0.3 =", end=" ")
 print(f"{0.1 + 0.2 - 0.3:.0e}")
 tenths = Dual(1).over(10) + Dual(2).over(10) + Dual(-3).over(10)
 assert (half + half).a == 1
@@ -183,9 +178,7 @@ assert of_wrong.count(0) == 0
 for prime in (11, 101, 1009):
     small = type("Small", (Dual,), {"p": prime})
     unnoticed = [t for t in range(prime) if excess(small(t, 1), 1) == 0]
-    print(
-        f"p = {prime:4}: unnoticed at t = {unnoticed}, {len(unnoticed) / prime:.4f} of all"
-    )
+    print(f"p = {prime:4}: unnoticed at t = {unnoticed}, {len(unnoticed) / prime:.4f} of all")
     assert unnoticed == [1, 2, 3]
 print(f"p = 2^61 - 1: a degree of 1000 goes unnoticed with {1000 / Dual.p:.0e} at most")
 
@@ -213,15 +206,11 @@ measured = {
 }
 errors = {name: np.abs(found / slope - 1) + 1e-17 for name, found in measured.items()}
 
-fig, (left, right) = plt.subplots(
-    1, 2, figsize=(9.6, 3.8), dpi=150, layout="constrained"
-)
+fig, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.8), dpi=150, layout="constrained")
 for (name, error), look in zip(errors.items(), ((style.VERMILLION, "o"), (style.GREEN, "^")),
                                strict=True):  # fmt: skip
     left.loglog(steps, error, look[1], color=look[0], ms=4, label=name)
-left.axhline(
-    planted / abs(slope), color=style.BLACK, lw=1, ls="--", label="the planted error"
-)
+left.axhline(planted / abs(slope), color=style.BLACK, lw=1, ls="--", label="the planted error")
 left.set(xlabel="step h", ylabel="relative error of the slope", ylim=(1e-18, 10))
 left.set(title="floats: how wrong a measured slope is")
 left.legend(frameon=False, loc="upper left")
@@ -240,9 +229,7 @@ right.legend(frameon=False, ncols=2, loc="upper right")
 # 0, that of the wrong one is scattered evenly between 0 and p.
 plt.show()
 best = errors["(f(t + h) − f(t − h)) / 2h"].min()
-print(
-    f"differences are right to {best:.0e} at best; planted is {planted / abs(slope):.0e}"
-)
+print(f"differences are right to {best:.0e} at best; planted is {planted / abs(slope):.0e}")
 
 # %% [markdown]
 # Left is a bar below which nothing is known. Right is none: equal is equal.
@@ -255,9 +242,7 @@ print(
 t = np.array([0.5, 2.0])
 print(bbb.prove(lambda t: ((t**2).sum(), 2**61 * 2 * t), t).verdict)
 a = rng.standard_normal((3, 3))
-logdet = bbb.prove(
-    lambda w: (np.linalg.slogdet(w)[1], np.linalg.inv(w).T), a + 3 * np.eye(3)
-)
+logdet = bbb.prove(lambda w: (np.linalg.slogdet(w)[1], np.linalg.inv(w).T), a + 3 * np.eye(3))
 print(f"log |det W|, and its gradient, the inverse transposed: {logdet}")
 assert logdet.proved
 
@@ -282,10 +267,7 @@ laws = {
 }
 for name, program in laws.items():
     print(f"{name}: {bbb.prove(program, t).verdict}")
-assert [bbb.prove(program, t).verdict for program in laws.values()] == [
-    "proved",
-    "not proved",
-]
+assert [bbb.prove(program, t).verdict for program in laws.values()] == ["proved", "not proved"]
 
 # %% [markdown]
 # Add a function with its derivative. Dawson's integral has $D' = 1 - 2 x D$:
@@ -351,17 +333,11 @@ def softmax_regression(w, x, y):
     return -(y * np.log(p)).sum(), x.T @ (p - y)
 
 
-w, rows, one_hot = (
-    rng.standard_normal((2, 3)),
-    rng.standard_normal((4, 2)),
-    np.eye(3)[[0, 2, 1, 0]],
-)
+w, rows, one_hot = rng.standard_normal((2, 3)), rng.standard_normal((4, 2)), np.eye(3)[[0, 2, 1, 0]]
 print(bbb.prove(softmax_regression, w, rows, one_hot))
 coincidence = bbb.prove(lambda t, x: ((x * t).sum(), x**2), t, np.ones(2))
 print(coincidence)
-assert (
-    bbb.prove(softmax_regression, w, rows, one_hot).verdict == "proved for these data"
-)
+assert bbb.prove(softmax_regression, w, rows, one_hot).verdict == "proved for these data"
 assert not coincidence
 
 # %% [markdown]
@@ -381,16 +357,9 @@ def formula(theta, eps, x, y):
     """All data: mean over samples of log q(w) - log P(w) - log P(D|w)."""
     mu, sigma = theta[0], np.log(1 + np.exp(theta[1]))
     w = np.exp(mu + sigma * eps)
-    log_normal = (
-        -np.log(w)
-        - np.log(sigma)
-        - LOG_2PI / 2
-        - (np.log(w) - mu) ** 2 / (2 * sigma**2)
-    )
+    log_normal = -np.log(w) - np.log(sigma) - LOG_2PI / 2 - (np.log(w) - mu) ** 2 / (2 * sigma**2)
     exponential = np.log(rate) - rate * w
-    gaussian = (
-        -((y - w[:, None] * x) ** 2) / (2 * noise**2) - np.log(noise) - LOG_2PI / 2
-    )
+    gaussian = -((y - w[:, None] * x) ** 2) / (2 * noise**2) - np.log(noise) - LOG_2PI / 2
     return np.mean(log_normal - exponential - gaussian.sum(axis=1))
 
 
@@ -447,9 +416,7 @@ def uniform(samples):  # of variance 1
     return rng.uniform(-(3**0.5), 3**0.5, samples)
 
 
-programs = {
-    name: (changed(value_and_grad, *each), share, draw) for name, each in edits.items()
-}
+programs = {name: (changed(value_and_grad, *each), share, draw) for name, each in edits.items()}
 programs["minibatch weight 1/N"] = value_and_grad, lambda rows, total: 1 / total, draw
 programs["noise uniform, variance 1"] = value_and_grad, share, uniform
 
@@ -459,16 +426,12 @@ def costs(program, theta, eps):
     """Return value and gradient of an epoch: all minibatches added up."""
     value_and_grad, share, _ = program
     minibatches = (slice(0, 5), slice(5, 8))
-    pairs = [
-        value_and_grad(theta, eps, x[b], y[b], share(len(x[b]), 8)) for b in minibatches
-    ]
+    pairs = [value_and_grad(theta, eps, x[b], y[b], share(len(x[b]), 8)) for b in minibatches]
     return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
 
 
 def checked(program, theta, method):
-    return bbb.check(
-        lambda t: program[0](t, eps, x, y, 0.6), theta, method=method
-    ).passed
+    return bbb.check(lambda t: program[0](t, eps, x, y, 0.6), theta, method=method).passed
 
 
 def off_by(program, theta):
@@ -476,9 +439,7 @@ def off_by(program, theta):
     pairs = [costs(program, theta, program[2](1000)) for _ in range(200)]
     found = np.array([np.append(value, grad) for value, grad in pairs])
     error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
-    return np.abs(
-        (found.mean(axis=0) - np.append(*expectation(theta, x, y))) / error
-    ).max()
+    return np.abs((found.mean(axis=0) - np.append(*expectation(theta, x, y))) / error).max()
 
 
 judges = {  # whether a program is right, says
@@ -502,16 +463,11 @@ noticed = {
 }
 print(f"{'noticed by':32}" + "".join(f"{judge:>14}" for judge in judges))
 for name, row in noticed.items():
-    print(
-        f"{name:32}" + "".join(f"{'yes' if seen else '-':>14}" for seen in row.values())
-    )
+    print(f"{name:32}" + "".join(f"{'yes' if seen else '-':>14}" for seen in row.values()))
 
 # %%
 planted = {name: row for name, row in noticed.items() if not name.startswith("right")}
-who = {
-    name: [judge for judge, seen in row.items() if seen]
-    for name, row in noticed.items()
-}
+who = {name: [judge for judge, seen in row.items() if seen] for name, row in noticed.items()}
 assert not who["right"]
 assert all(who[name] for name in planted)
 assert who["1e-13 too much in one entry"] == ["prove"]
@@ -521,9 +477,7 @@ for name in list(planted)[3:]:
     assert not {"differences", "complex step", "prove"} & {*who[name]}
 assert who["right, but rho = -30"] == ["differences", "means"]
 for judge in judges:
-    print(
-        f"{judge:13} notices {sum(row[judge] for row in planted.values())} of {len(planted)}"
-    )
+    print(f"{judge:13} notices {sum(row[judge] for row in planted.values())} of {len(planted)}")
 
 # %% [markdown]
 # - **Differences, complex step and `prove`** ask whether the gradient is that of the value; the

@@ -72,18 +72,14 @@ def execute(notebook: NotebookNode, scratch: Path) -> NotebookNode:
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     }
     with mock.patch.dict(os.environ, own):
-        manager = AsyncKernelManager(
-            kernel_spec_manager=KernelSpecManager(kernel_dirs=[])
-        )
+        manager = AsyncKernelManager(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
         client = NotebookClient(
             notebook,
             km=manager,
             timeout=300,
             record_timing=False,
             coalesce_streams=True,
-            extra_arguments=[
-                "--log-level=ERROR"
-            ],  # no advice about transports on stderr
+            extra_arguments=["--log-level=ERROR"],  # no advice about transports on stderr
             resources={"metadata": {"path": str(scratch)}},
         )
         client.execute(cleanup_kc=True)  # stop the kernel, also after an error
@@ -95,9 +91,7 @@ def execute(notebook: NotebookNode, scratch: Path) -> NotebookNode:
 def caption(cell: NotebookNode) -> str:
     """Return the caption that a text cell opens with, a paragraph in italics; '' without one."""
     first = cell.source.split("\n\n")[0].strip() if cell.cell_type == "markdown" else ""
-    if not (
-        first.startswith("*") and first.endswith("*") and not first.startswith("**")
-    ):
+    if not (first.startswith("*") and first.endswith("*") and not first.startswith("**")):
         return ""
     return " ".join(first.strip("*").replace("$", "").split())
 
@@ -105,9 +99,7 @@ def caption(cell: NotebookNode) -> str:
 def describe(notebook: NotebookNode) -> None:
     """Give every picture the text of its comment, or else of the caption in the cell below."""
     for cell, below in zip(notebook.cells, [*notebook.cells[1:], None], strict=True):
-        texts = iter(
-            [" ".join(text.split("\n# ")) for text in ALT.findall(cell.source)]
-        )
+        texts = iter([" ".join(text.split("\n# ")) for text in ALT.findall(cell.source)])
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
                 text = next(texts, "") or (caption(below) if below else "")
@@ -118,18 +110,12 @@ def main(arguments: list[str] | None = None) -> int:
     """Execute all notebooks, or those that are named; return the exit status."""
     scripts = {script.stem: script for script in sources()}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"of {', '.join(scripts)} (all)"
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; exit 1 on an error"
-    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(scripts)} (all)")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 on an error")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in scripts]
     if unknown:
-        parser.error(
-            f"no notebook {', '.join(unknown)}; there are {', '.join(scripts)}"
-        )
+        parser.error(f"no notebook {', '.join(unknown)}; there are {', '.join(scripts)}")
     failed = False
     for name in options.names or scripts:
         script = scripts[name]

@@ -37,10 +37,7 @@ html_show_copyright = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
-_short = [
-    "sidebar/brand.html",
-    "sidebar/search.html",
-]  # contents are on the pages of the book
+_short = ["sidebar/brand.html", "sidebar/search.html"]  # contents are on the pages of the book
 html_sidebars = {"tags/*": _short, "api/*.*": _short}
 html_theme_options = {"navigation_with_keys": True}
 
@@ -57,9 +54,7 @@ myst_url_schemes = {
     "mailto": None,
     "src": {"url": "{{path}}.html#{{fragment}}"},  # a line of a file on the site
 }
-suppress_warnings = [
-    "myst.header"
-]  # an entry may stand below a section without a subsection
+suppress_warnings = ["myst.header"]  # an entry may stand below a section without a subsection
 nb_execution_mode = "off"
 nb_merge_streams = True
 
@@ -101,9 +96,7 @@ def as_written(app, what, name, obj, options, lines) -> None:
         inside, role = "`" * (role % 2), role + line.count("`")
         pattern = r"(``.*?``|`[^`]*(?:`|$)|\*\*\w[^*]*\*\*|^\* )"
         parts = re.split(pattern, inside + line)
-        parts[::2] = [
-            re.sub(r"([|*\\]|(?<=\w)_(?!\w))", r"\\\1", part) for part in parts[::2]
-        ]
+        parts[::2] = [re.sub(r"([|*\\]|(?<=\w)_(?!\w))", r"\\\1", part) for part in parts[::2]]
         lines[number] = "".join(parts).removeprefix(inside)
 
 

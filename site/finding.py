@@ -20,13 +20,7 @@ LEFT_OUT = re.compile(
 )
 MARK = re.compile(r" ?∎ [A-Z]\d+")
 ANCHOR = re.compile(r'<a id="([a-z]\d+)">')
-SILENT = (
-    nodes.raw,
-    nodes.comment,
-    nodes.literal_block,
-    addnodes.toctree,
-    addnodes.desc,
-)
+SILENT = (nodes.raw, nodes.comment, nodes.literal_block, addnodes.toctree, addnodes.desc)
 # What the field calls an entry of the book
 NAMES = {
     "K4": "reparameterization, reparameterization trick, pathwise gradient",
@@ -58,9 +52,7 @@ def plain(node: nodes.Node) -> str:
     if isinstance(node, nodes.math | nodes.math_block):
         if re.search(r"[\^_&]|\\[a-z]*(?:frac|sqrt)", node.astext()):
             return "…"  # which says nothing without its shape
-        return html.unescape(
-            re.sub(r"<[^>]*>", "", mathml(node.astext(), display=False))
-        )
+        return html.unescape(re.sub(r"<[^>]*>", "", mathml(node.astext(), display=False)))
     if isinstance(node, nodes.Text):
         return node.astext()
     if isinstance(node, SILENT):
@@ -87,30 +79,17 @@ def parts(page: str, tree: nodes.document, titles: dict[str, str]) -> list[list[
         title = plain(section.next_node(nodes.title) or nodes.Text(""))
         tag = re.match(r"([A-Z]\d+): |", title)[1]  # type: ignore[index]
         names = NAMES.get(tag, "") if kind(page) == BOOK else ""
-        here = [
-            [kind(page), f"{page}.html#{section['ids'][0]}", title, head, names, []]
-        ]
+        here = [[kind(page), f"{page}.html#{section['ids'][0]}", title, head, names, []]]
         found += here
         for child in section:
             if isinstance(child, nodes.section | nodes.title):
                 continue
-            named = [
-                a
-                for raw in child.findall(nodes.raw)
-                for a in ANCHOR.findall(raw.astext())
-            ]
+            named = [a for raw in child.findall(nodes.raw) for a in ANCHOR.findall(raw.astext())]
             anchors = [a for a in named if a.upper() != tag]
             if anchors:
                 where = f"{page}.html#"
                 here = [
-                    [
-                        BOOK,
-                        where + a,
-                        titles.get(a, a),
-                        head,
-                        NAMES.get(a.upper(), ""),
-                        [],
-                    ]
+                    [BOOK, where + a, titles.get(a, a), head, NAMES.get(a.upper(), ""), []]
                     for a in anchors
                 ]
                 found += here
@@ -123,10 +102,7 @@ def parts(page: str, tree: nodes.document, titles: dict[str, str]) -> list[list[
             name, said = signature["ids"][0], [plain(paragraph)] if paragraph else []
             short = name.removeprefix(f"{page.removeprefix('api/')}.")
             found.append([REFERENCE, f"{page}.html#{name}", short, head, "", said])
-    return [
-        [*part[:-1], MARK.sub("", " ".join(" ".join(part[-1]).split()))]
-        for part in found
-    ]
+    return [[*part[:-1], MARK.sub("", " ".join(" ".join(part[-1]).split()))] for part in found]
 
 
 def index(app: Any, failed: Exception | None) -> None:
@@ -134,13 +110,9 @@ def index(app: Any, failed: Exception | None) -> None:
     if failed or app.builder.name != "html":
         return
     env = app.env
-    titles = {
-        page.removeprefix("tags/"): title.astext() for page, title in env.titles.items()
-    }
+    titles = {page.removeprefix("tags/"): title.astext() for page, title in env.titles.items()}
     pages = sorted(page for page in env.found_docs if not LEFT_OUT.match(page))
-    each = [
-        part for page in pages for part in parts(page, env.get_doctree(page), titles)
-    ]
+    each = [part for page in pages for part in parts(page, env.get_doctree(page), titles)]
     data = json.dumps(each, ensure_ascii=False, separators=(",", ":"))
     (Path(app.outdir) / "_static" / "searched.js").write_text(
         f"const SEARCHED = {data};\n", "utf-8"

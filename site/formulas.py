@@ -17,21 +17,8 @@ from sphinx.util import logging
 
 FONT = "fonts/STIXTwoMath-Regular.ttf"
 SHOWN = (  # what formulas may show, and what MathML makes of it: an x alone is an italic letter
-    *(
-        (0x20, 0x7F),
-        (0xA0, 0x100),
-        (0x2C6, 0x2DD),
-        (0x300, 0x340),
-        (0x391, 0x3D7),
-        (0x3F0, 0x3F6),
-    ),
-    *(
-        (0x2010, 0x2070),
-        (0x20D0, 0x20F0),
-        (0x2100, 0x2150),
-        (0x2190, 0x21D6),
-        (0x2200, 0x2400),
-    ),
+    *((0x20, 0x7F), (0xA0, 0x100), (0x2C6, 0x2DD), (0x300, 0x340), (0x391, 0x3D7), (0x3F0, 0x3F6)),
+    *((0x2010, 0x2070), (0x20D0, 0x20F0), (0x2100, 0x2150), (0x2190, 0x21D6), (0x2200, 0x2400)),
     *((0x23B0, 0x23E2), (0x27E6, 0x27F0), (0x27F5, 0x27FF), (0x2A00, 0x2AFF)),
     *((0x1D400, 0x1D504), (0x1D538, 0x1D56C), (0x1D5A0, 0x1D5D4), (0x1D6A4, 0x1D734)),
 )
@@ -42,16 +29,12 @@ LOG = logging.getLogger(__name__)
 
 def mathml(latex: str, display: bool) -> str:
     """Return a formula as MathML; a box is drawn by the style sheet."""
-    bare = re.sub(
-        r"\\\\\s*\[[\d.]+(pt|em|ex)\]", r"\\\\", latex
-    )  # the space below a line
+    bare = re.sub(r"\\\\\s*\[[\d.]+(pt|em|ex)\]", r"\\\\", latex)  # the space below a line
     if r"\\" in bare and r"\begin" not in bare:  # as Sphinx reads a docstring's formula
         bare = rf"\begin{{aligned}}{bare}\end{{aligned}}"
     made = CONVERTER.convert_with_local_state(bare, displaystyle=display)
     return re.sub(
-        r'<menclose notation="box">(.*?)</menclose>',
-        r'<mrow class="boxed">\1</mrow>',
-        made,
+        r'<menclose notation="box">(.*?)</menclose>', r'<mrow class="boxed">\1</mrow>', made
     )
 
 
@@ -75,12 +58,8 @@ def font(folder: Path) -> None:
     assert package.origin is not None
     whole = TTFont(Path(package.origin).parent / FONT)
     std_logging.getLogger("fontTools").setLevel("WARNING")
-    subsetter = Subsetter(
-        Options(layout_features=["ssty", "dtls", "kern", "mark", "mkmk"])
-    )
-    subsetter.populate(
-        unicodes=[code for first, end in SHOWN for code in range(first, end)]
-    )
+    subsetter = Subsetter(Options(layout_features=["ssty", "dtls", "kern", "mark", "mkmk"]))
+    subsetter.populate(unicodes=[code for first, end in SHOWN for code in range(first, end)])
     subsetter.subset(whole)
     whole.flavor = "woff"
     whole.save(folder / "formulas.woff")

@@ -51,10 +51,7 @@ class Found(NamedTuple):
 def crawl() -> Found:
     """Follow the links of the pages, the notebooks and what they lead to."""
     found = Found(set(), set(), set(), set())
-    waiting = [
-        *START,
-        *(p.relative_to(ROOT).as_posix() for p in ROOT.glob("notebooks/*.ipynb")),
-    ]
+    waiting = [*START, *(p.relative_to(ROOT).as_posix() for p in ROOT.glob("notebooks/*.ipynb"))]
     while waiting:
         path = waiting.pop()
         own = path.startswith(text.OWN)
@@ -119,9 +116,7 @@ def definitions(tag: str) -> list[tuple[str, str, int, int]]:
 def hits_in(definition: tuple[str, str, int, int], tag: str) -> set[int]:
     """Return the lines of a definition behind which a comment names the tag."""
     path, _, first, last = definition
-    return {
-        line for line in tagged_lines(path).get(tag, set()) if first <= line <= last
-    }
+    return {line for line in tagged_lines(path).get(tag, set()) if first <= line <= last}
 
 
 @cache
@@ -147,9 +142,7 @@ def code_column(tag: str, out: str) -> list[str]:
     for definition in definitions(tag):
         path, label, first, last = definition
         hits = hits_in(definition, tag)
-        done.append(
-            f"[{label}](src:{text.relative(text.source_page(path), out)}#L-{first})\n"
-        )
+        done.append(f"[{label}](src:{text.relative(text.source_page(path), out)}#L-{first})\n")
         for start, end in text.windows(first, last, hits):
             done.append(text.raw(text.listing(path, start, end, hits, out, DEFINED)))
     return done
@@ -165,9 +158,7 @@ def proof_column(tag: str, out: str) -> list[str]:
             done.append(f"{proof.kind}: [`{proof.test}`](src:{way}#L-{place[0]})\n")
             first, last = place
             short = min(last, first + text.LONGEST)
-            done.append(
-                text.raw(text.listing(proof.path, first, short, set(), out, DEFINED))
-            )
+            done.append(text.raw(text.listing(proof.path, first, short, set(), out, DEFINED)))
     tests = tests_of()[tag]
     done.append(f"Tests with the mark `{tag}`: {len(tests)}\n")
     for path, test in tests:
@@ -186,9 +177,7 @@ def tag_page(entry: book.Entry) -> str:
     ways = [chapter, "[all](index.md)", "[search](src:../search#found)"]
     for word, other in (("before", number - 1), ("next", number + 1)):
         if 0 <= other < len(book.DEFINED):
-            ways.append(
-                f"{word}: [{book.DEFINED[other]}]({book.DEFINED[other].lower()}.md)"
-            )
+            ways.append(f"{word}: [{book.DEFINED[other]}]({book.DEFINED[other].lower()}.md)")
     written = text.entry_text((ROOT / entry.page).read_text("utf-8"), tag)
     lines = [
         ALONE + f"# {tag}: {title}\n",
@@ -226,11 +215,7 @@ def public(path: Path) -> list[str]:
     """Return the public names that a module defines itself."""
     tree = text.parsed(path.relative_to(ROOT).as_posix())
     named = book.names_of(tree)
-    own = [
-        node.name
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef)
-    ]
+    own = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     if "__all__" in named:
         return [name for name in ast.literal_eval(named["__all__"]) if name in own]
     return [name for name in own if not name.startswith("_")]
@@ -240,9 +225,7 @@ def modules() -> dict[str, list[str]]:
     """Return the modules of the packages that define something public, in reading order."""
     found = {}
     for path in book.package_files():
-        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(
-            ".__init__"
-        )
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         if public(path) and name.count(".") and not name.endswith("__main__"):
             found[name] = public(path)
 
@@ -259,12 +242,8 @@ def exported() -> list[str]:
     """Return the public names of the package, each with the module that defines it."""
     from bbb_numpy import __all__  # with the parts that are registered
 
-    where = {
-        name: module for module, names in reversed(modules().items()) for name in names
-    }
-    names = [
-        "check_gradient" if name == "check" else name for name in __all__
-    ]  # as it is defined
+    where = {name: module for module, names in reversed(modules().items()) for name in names}
+    names = ["check_gradient" if name == "check" else name for name in __all__]  # as it is defined
     return [f"{where[name]}.{name}" for name in names if name in where]
 
 
@@ -344,9 +323,7 @@ def write(files: dict[str, str], folder: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, "utf-8")
     for path in folder.rglob("*"):
-        kept = (
-            path.suffix in text.PICTURES or path.relative_to(folder).as_posix() in files
-        )
+        kept = path.suffix in text.PICTURES or path.relative_to(folder).as_posix() in files
         if path.is_file() and not kept:
             path.unlink()
 

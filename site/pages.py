@@ -35,9 +35,7 @@ TOKEN = re.compile(
     rf"(?P<b>\b(?:{'|'.join(keyword.kwlist)})\b)"
 )
 # What GitHub shows on its own site and the project's pages say nothing of
-LONGEST = (
-    70  # lines of a definition that is shown whole; of longer ones the tagged lines
-)
+LONGEST = 70  # lines of a definition that is shown whole; of longer ones the tagged lines
 AROUND = 6  # lines around each of them
 
 
@@ -51,9 +49,7 @@ def carry_playground(folder: Path) -> None:
     shutil.copytree(own, made, dirs_exist_ok=True)
     shutil.make_archive(str(made / "playground"), "zip", own.parent, own.name)
     for page in made.glob("*.html"):
-        shown = page.read_text("utf-8").replace(
-            '<html lang="en">', '<html lang="en" class="site">'
-        )
+        shown = page.read_text("utf-8").replace('<html lang="en">', '<html lang="en" class="site">')
         page.write_text(shown, "utf-8")
 
 
@@ -80,9 +76,7 @@ def relative(target: str, out: str) -> str:
 def resolve(target: str, page: str) -> tuple[str, str]:
     """Return the file from the root, and the anchor, that a link of `page` leads to."""
     path, _, name = target.partition("#")
-    return posixpath.normpath(
-        posixpath.join(posixpath.dirname(page), path)
-    ) if path else page, name
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page, name
 
 
 def is_web(target: str) -> bool:
@@ -136,9 +130,7 @@ def new_link(label: str, target: str, page: str, out: str) -> str:
         way = relative(posixpath.splitext(path.removeprefix("site/"))[0], out)
         return f"{label}(src:{way}#{name})"
     if path.endswith((".md", ".ipynb")):
-        name = book.slug(
-            name
-        )  # a notebook's heading is linked by the name that Jupyter gives it
+        name = book.slug(name)  # a notebook's heading is linked by the name that Jupyter gives it
         here = "" if path == out else relative(path, out)
         return f"{label}({here}{'#' + name if name else ''})"
     if posixpath.splitext(path)[1] in PICTURES:
@@ -183,9 +175,7 @@ def framed(text: str) -> str:
 def convert(markdown: str, page: str, out: str = "") -> str:
     """Return GitHub's Markdown of `page` as MyST's, to be written at `out`."""
     done = [
-        prose(run, page, out or page)
-        if free
-        else re.sub(r"^(\s*`{3,})math\s*$", r"\1{math}", run)
+        prose(run, page, out or page) if free else re.sub(r"^(\s*`{3,})math\s*$", r"\1{math}", run)
         for run, free in paragraphs(markdown)
     ]
     return "\n".join(done) + "\n"
@@ -198,9 +188,7 @@ def links(markdown: str, page: str) -> set[str]:
         if free:
             bare = CODE.sub(lambda code: re.sub(r"[^\n]", "x", code[0]), run)
             targets = [m[2] for m in (*LINK.finditer(bare), *IMAGE.finditer(bare))]
-            found |= {
-                resolve(target, page)[0] for target in targets if not is_web(target)
-            }
+            found |= {resolve(target, page)[0] for target in targets if not is_web(target)}
     return found
 
 
@@ -218,9 +206,7 @@ def entry_text(markdown: str, tag: str) -> str:
         if inside:
             lines.append(ANCHOR.sub("", line) if named else line)
     text = re.sub(r"^\[∎ .+(\n.+)*", "", "\n".join(lines), flags=re.MULTILINE).strip()
-    return re.sub(
-        r"\n---\s*\n.*\Z", "", text, flags=re.DOTALL
-    ).strip()  # the foot of a page
+    return re.sub(r"\n---\s*\n.*\Z", "", text, flags=re.DOTALL).strip()  # the foot of a page
 
 
 def notebook(text: str, page: str) -> str:
@@ -259,9 +245,7 @@ def coloured(path: str) -> list[str]:
         kind = token.lastgroup or "i"
         if kind == "quoted":
             return token[0]
-        return "\n".join(
-            f"<{kind}>{x}</{kind}>" if x.strip() else x for x in token[0].split("\n")
-        )
+        return "\n".join(f"<{kind}>{x}</{kind}>" if x.strip() else x for x in token[0].split("\n"))
 
     text = html.escape(shown(path), quote=False)
     return (TOKEN.sub(one, text) if path.endswith(".py") else text).splitlines()
@@ -274,9 +258,7 @@ def tagged(line: str, out: str, known: frozenset[str]) -> str:
         way = relative(f"tags/{tag[0].lower()}.html", out)
         return f'<a href="{way}">{tag[0]}</a>' if tag[0] in known else tag[0]
 
-    return re.sub(
-        r"<i>.*?</i>", lambda span: re.sub(r"\b[A-Z]\d+\b", one, span[0]), line
-    )
+    return re.sub(r"<i>.*?</i>", lambda span: re.sub(r"\b[A-Z]\d+\b", one, span[0]), line)
 
 
 def listing(
@@ -308,27 +290,19 @@ def file_page(path: str, known: frozenset[str]) -> str:
     """Return the page of a file, each line with its anchor, or of a folder with what is in it."""
     out = source_page(path)
     if (ROOT / path).is_dir():
-        body = (
-            f'<ul id="L-1">{"".join(map(item, sorted((ROOT / path).iterdir())))}</ul>'
-        )
+        body = f'<ul id="L-1">{"".join(map(item, sorted((ROOT / path).iterdir())))}</ul>'
     else:
         lines = (tagged(line, out, known) for line in coloured(path))
         rows = [f"<li id=L-{number}>{line}\n" for number, line in enumerate(lines, 1)]
-        note = "<p>As <code>bbb-numpy grade --copy</code> writes it.</p>" * is_exercise(
-            path
-        )
+        note = "<p>As <code>bbb-numpy grade --copy</code> writes it.</p>" * is_exercise(path)
         body = f"{note}<ol>{''.join(rows)}</ol>"
-    return FILE.format(
-        path=path, up=posixpath.relpath(".", posixpath.dirname(out)), body=body
-    )
+    return FILE.format(path=path, up=posixpath.relpath(".", posixpath.dirname(out)), body=body)
 
 
 def item(file: Path) -> str:
     """Return the line of a folder's page for a Python file or a folder of such files, or ''."""
     if file.suffix == ".py":
-        said = (
-            ast.get_docstring(parsed(file.relative_to(ROOT).as_posix())) or ""
-        ).split("\n")[0]
+        said = (ast.get_docstring(parsed(file.relative_to(ROOT).as_posix())) or "").split("\n")[0]
         return f'<li><a href="{file.name}.html#L-1">{file.name}</a> {html.escape(said)}</li>'
     if file.is_dir() and list(file.glob("*.py")):
         return f'<li><a href="{file.name}/index.html#L-1">{file.name}/</a></li>'

@@ -96,9 +96,7 @@ def proved_equal(left, right):
     For what is no quotient of polynomials, where simplifying takes long.
     """
     letters = symbols_of([left, right])
-    first, second = (
-        sympy.lambdify(letters, each, ["scipy", "numpy"]) for each in (left, right)
-    )
+    first, second = (sympy.lambdify(letters, each, ["scipy", "numpy"]) for each in (left, right))
     proof = prove_same(first, second, *assign(0, letters).values())
     assert proof, proof
 
@@ -108,18 +106,14 @@ def off_by(printed, right, amount):
 
     Of a matrix at least one entry is wrong.
     """
-    equal(
-        printed, [r + a for r, a in zip(entries(right), entries(amount), strict=True)]
-    )
+    equal(printed, [r + a for r, a in zip(entries(right), entries(amount), strict=True)])
     values = {symbol: 0.3 + 0.37 * k for k, symbol in enumerate(symbols_of(amount))}
     assert np.abs(number(amount, values)).max() > 1e-6, "the printed form is right"
 
 
 def symbols_of(line):
     """Return the symbols of all entries, in the order of their names."""
-    return sorted(
-        set().union(*(sympy.sympify(e).free_symbols for e in entries(line))), key=str
-    )
+    return sorted(set().union(*(sympy.sympify(e).free_symbols for e in entries(line))), key=str)
 
 
 def expectation(expression, *noise):
@@ -134,10 +128,7 @@ def expectation(expression, *noise):
 def number(line, values):
     """Evaluate the entries of a line at the floats `values`, a vector of float64."""
     return np.array(
-        [
-            sympy.lambdify(list(values), each, "math")(*values.values())
-            for each in entries(line)
-        ],
+        [sympy.lambdify(list(values), each, "math")(*values.values()) for each in entries(line)],
         np.float64,
     )
 
@@ -156,9 +147,7 @@ def assign(seed, *groups):
     values = {}
     for symbol in (each for group in groups for each in entries(group)):
         values[symbol] = (
-            float(rng.uniform(0.4, 1.6))
-            if symbol.is_positive
-            else float(rng.standard_normal())
+            float(rng.uniform(0.4, 1.6)) if symbol.is_positive else float(rng.standard_normal())
         )
     return values
 
@@ -171,9 +160,7 @@ def floats(values, group, shape=None):
 
 def gaussian(x, mean, deviation):
     """The density of N(mean, deviation^2) at x."""
-    return exp(-((x - mean) ** 2) / (2 * deviation**2)) / (
-        deviation * sympy.sqrt(2 * sympy.pi)
-    )
+    return exp(-((x - mean) ** 2) / (2 * deviation**2)) / (deviation * sympy.sqrt(2 * sympy.pi))
 
 
 def log_gaussian(x, mean, deviation):

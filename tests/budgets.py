@@ -52,12 +52,7 @@ def folder(path):
     """Return the row that a path, relative to the root, belongs to; None if it is free."""
     parts = Path(path).parts
     free = any(parts[: len(start)] == start for start in FREE)
-    if (
-        len(parts) < 2
-        or free
-        or parts[0].startswith(".")
-        or parts[0] in ("build", "dist")
-    ):
+    if len(parts) < 2 or free or parts[0].startswith(".") or parts[0] in ("build", "dist"):
         return None
     return "/".join(parts[:2]) if parts[0] in DIVIDED and len(parts) > 2 else parts[0]
 
@@ -75,9 +70,7 @@ def files():
 
 def counted():
     """Return the statements of every folder."""
-    return {
-        name: sum(map(statements, paths)) for name, paths in sorted(files().items())
-    }
+    return {name: sum(map(statements, paths)) for name, paths in sorted(files().items())}
 
 
 def table():
@@ -88,9 +81,7 @@ def table():
 def above_seconds(taken):
     """Return the folders whose tests took more than their budget, of {folder: seconds}."""
     budgets = table()
-    return [
-        name for name, s in taken.items() if s > budgets.get(name, {}).get("seconds", 0)
-    ]
+    return [name for name, s in taken.items() if s > budgets.get(name, {}).get("seconds", 0)]
 
 
 def wrong(now):
@@ -113,14 +104,10 @@ def write(now):
     budgets = table()
     rows = []
     for name, count in now.items():
-        row = (
-            f'"{name}" = {{statements = {max(math.ceil(SPARE * count), count + A_PART)}'
-        )
+        row = f'"{name}" = {{statements = {max(math.ceil(SPARE * count), count + A_PART)}'
         if name.split("/")[0] == "tests":
             before = budgets.get(name, {}).get("seconds", 0)
-            most = (
-                math.ceil(SPARE_SECONDS * seconds[name]) if name in seconds else before
-            )
+            most = math.ceil(SPARE_SECONDS * seconds[name]) if name in seconds else before
             row += f", seconds = {most}"
         rows.append(row + "}")
     head = TABLE.read_text("utf-8").partition("\n\n")[0]
@@ -131,8 +118,6 @@ if __name__ == "__main__":
     now = counted()
     if sys.argv[1:] == ["--write"]:
         write(now)
-    print(
-        f"{sum(now.values()):,} statements in {len(now)} folders, of tests/budgets.toml"
-    )
+    print(f"{sum(now.values()):,} statements in {len(now)} folders, of tests/budgets.toml")
     if mistakes := wrong(now):
         sys.exit("\n".join(["not as in tests/budgets.toml:", *mistakes]))

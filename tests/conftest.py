@@ -40,19 +40,12 @@ for _name, _value in (
     os.environ.setdefault(f"DASK_DISTRIBUTED__{_name}", _value)
 
 settings.register_profile(
-    "default",
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    print_blob=True,
+    "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 CI = bool(os.environ.get("CI"))  # a gate gives the same answer for the same code
-settings.register_profile(
-    "check", settings.get_profile("default"), max_examples=15, derandomize=CI
-)
-settings.register_profile(
-    "thorough", settings.get_profile("default"), max_examples=2000
-)
+settings.register_profile("check", settings.get_profile("default"), max_examples=15, derandomize=CI)
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
 # of a mutant the first failing example will do
 settings.register_profile(
     "first", settings.get_profile("check"), phases=(Phase.explicit, Phase.generate)
@@ -115,11 +108,7 @@ def registry():
     """
     from bbb_numpy.registry import FAMILIES, REGISTERED
 
-    tables = [
-        table
-        for entries in FAMILIES.values()
-        for table in (entries.named, entries.checked)
-    ]
+    tables = [table for entries in FAMILIES.values() for table in (entries.named, entries.checked)]
     copies = [dict(table) for table in tables]
     yield FAMILIES
     for table, copy in zip(tables, copies, strict=True):

@@ -36,22 +36,16 @@ class Number:
     def _compared(self, chance, limit):
         limit = np.asarray(limit, float)
         nothing = np.isnan(limit)  # no number is less than nan, none is greater
-        return self.decide(
-            np.where(nothing, 0.0, chance(np.where(nothing, 0.0, limit)))
-        )
+        return self.decide(np.where(nothing, 0.0, chance(np.where(nothing, 0.0, limit))))
 
 
 def uniform(decide):
-    return Number(
-        lambda c: np.clip(c, 0.0, 1.0), lambda c: np.clip(1.0 - c, 0.0, 1.0), decide
-    )
+    return Number(lambda c: np.clip(c, 0.0, 1.0), lambda c: np.clip(1.0 - c, 0.0, 1.0), decide)
 
 
 def exponential(decide):
     return Number(
-        lambda c: -np.expm1(-np.maximum(c, 0.0)),
-        lambda c: np.exp(-np.maximum(c, 0.0)),
-        decide,
+        lambda c: -np.expm1(-np.maximum(c, 0.0)), lambda c: np.exp(-np.maximum(c, 0.0)), decide
     )
 
 
@@ -113,9 +107,7 @@ class Growing(Dealer):
         return uniform(lambda chance: self.counted(np.full(size, direction), chance))
 
     def decide(self, chance):
-        assert np.ptp(chance) < 1e-12, (
-            "the chance of a decision depends on decisions before it"
-        )
+        assert np.ptp(chance) < 1e-12, "the chance of a decision depends on decisions before it"
         return self.answered(chance)
 
     def answered(self, chance):
@@ -152,9 +144,7 @@ class OneChainForEachLeaf(Growing):
     def __init__(self, normals, forwards):
         chain = np.arange(2 ** len(forwards))
         super().__init__(normals, forwards, len(chain))
-        self.level = (
-            np.frexp(chain)[1] - 1
-        )  # the leaves of doubling l have the numbers 2^l + i
+        self.level = np.frexp(chain)[1] - 1  # the leaves of doubling l have the numbers 2^l + i
         self.leaf = chain - 2 ** np.maximum(self.level, 0)
         self.doubling, self.inside, self.at = 0, False, 0
         self.arrived = self.level < 0  # those whose half was kept
@@ -173,9 +163,7 @@ class OneChainForEachLeaf(Growing):
             matters, yes = mine & (self.leaf <= self.at), mine & (self.leaf == self.at)
             self.at += 1
         self.elsewhere = ~self.elsewhere
-        return np.where(
-            matters, self.counted(yes, np.where(matters, chance, yes)), self.elsewhere
-        )
+        return np.where(matters, self.counted(yes, np.where(matters, chance, yes)), self.elsewhere)
 
     def enter(self, level):
         self.doubling, self.inside, self.at = level, True, 0
@@ -235,9 +223,7 @@ def orbit(target, covariance, position, momentum, eps, reach):
             value, slope = (part[0] for part in target(q[None]))
             r = r + 0.5 * sign * eps * slope
             points[-1].append((q, r, value, slope))
-    return Orbit(
-        *(np.array(part) for part in zip(*points[0][:0:-1], *points[1], strict=True))
-    )
+    return Orbit(*(np.array(part) for part in zip(*points[0][:0:-1], *points[1], strict=True)))
 
 
 def normals_of(metric, momenta):

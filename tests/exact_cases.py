@@ -11,13 +11,7 @@ from math import log
 import numpy as np
 import textbook
 
-from bbb_numpy import (
-    EUBO,
-    Flipout,
-    FreeEnergy,
-    LayerwiseGaussianPrior,
-    ScaleMixturePrior,
-)
+from bbb_numpy import EUBO, Flipout, FreeEnergy, LayerwiseGaussianPrior, ScaleMixturePrior
 from bbb_numpy.combinations import estimator, problem, prove_case
 from bbb_numpy.numeric.elementary import gamma_half_step
 from bbb_numpy.parts.activations import ACTIVATIONS
@@ -32,9 +26,7 @@ FAR_LEFT, RIGHT = -40.0, 2.0  # of the branches of softplus; most rho lie betwee
 def numbered_case(number, which, far_left):
     """A case of a combination: the number chooses shape and activation, S = 1 now and then."""
     inputs, hidden, outputs, samples, rows = SHAPES[number % 5]
-    built = estimator(
-        which, inputs, hidden, outputs, list(ACTIVATIONS)[number // 5 % 7]
-    )
+    built = estimator(which, inputs, hidden, outputs, list(ACTIVATIONS)[number // 5 % 7])
     if number % 11 == 0 and "antithetic" not in which.estimator:
         samples = 1
     rng = np.random.default_rng(number)
@@ -44,13 +36,9 @@ def numbered_case(number, which, far_left):
         blocks["rho"][:2] = far_left, RIGHT
     noise = case.noise
     if isinstance(built.objective, EUBO):
-        noise = (
-            0.1 * noise
-        )  # so that no sample's share is 0 as a float, which is another path
+        noise = 0.1 * noise  # so that no sample's share is 0 as a float, which is another path
     if isinstance(built, Flipout):
-        noise = noise + 0.1 * rng.standard_normal(
-            noise.shape
-        )  # signs are numbers like others
+        noise = noise + 0.1 * rng.standard_normal(noise.shape)  # signs are numbers like others
     return case._replace(noise=noise)
 
 
@@ -78,9 +66,7 @@ def with_binary_constants(built):
     """The estimator with constants of which logarithms and products are exact."""
     prior = built.model.prior
     if isinstance(prior, ScaleMixturePrior) and not prior.learn:
-        built = replace(
-            built, model=replace(built.model, prior=ScaleMixturePrior(0.5, 1.0, 0.25))
-        )
+        built = replace(built, model=replace(built.model, prior=ScaleMixturePrior(0.5, 1.0, 0.25)))
     if isinstance(prior, LayerwiseGaussianPrior) and not prior.learn:
         ones = LayerwiseGaussianPrior((1.0,) * len(prior.counts))
         built = replace(built, model=replace(built.model, prior=ones))
@@ -102,9 +88,7 @@ def prove_value(case, seed=0):
         return textbook.loss(Exact, theta, case._replace(noise=noise, x=x, y=y))
 
     targets = (y,) if real else ()
-    return prove_same(
-        coded, formula, case.theta, case.noise, case.x, *targets, seed=seed
-    )
+    return prove_same(coded, formula, case.theta, case.noise, case.x, *targets, seed=seed)
 
 
 def is_sum(which):

@@ -18,9 +18,7 @@ needs_data = pytest.mark.skipif(
 def prices(seed=0, days=700, companies=4, momentum=0.0, start="2010-01-04"):
     """Random walks that share a market; with momentum, a change carries over to the next day."""
     rng = np.random.default_rng(seed)
-    change = 0.006 * rng.standard_normal((days, 1)) + 0.01 * rng.standard_normal(
-        (days, companies)
-    )
+    change = 0.006 * rng.standard_normal((days, 1)) + 0.01 * rng.standard_normal((days, companies))
     for day in range(1, days):
         change[day] += momentum * change[day - 1]
     dates = np.busday_offset(np.datetime64(start), np.arange(days), roll="forward")
@@ -38,24 +36,15 @@ def cells(seed=0, places=30):
     returns = rng.choice([20.0, 40.0, 100.0, 400.0, 1500.0], 6 * places)
     log_income = rng.normal(0, 0.08, 6 * places)
     x = rng.uniform(0, 1, (6 * places, len(income_tax.INPUTS)))
-    x[:, 0], x[:, -6], x[:, -5:] = (
-        log_income,
-        np.log(returns),
-        np.eye(6)[income_class, 1:],
-    )
+    x[:, 0], x[:, -6], x[:, -5:] = log_income, np.log(returns), np.eye(6)[income_class, 1:]
     y = 1.3 * (log_income + income_tax.TYPICAL[income_class]) - np.log(30)
     y += rng.normal(0, 0.6 / returns**0.5)
-    return income_tax.Cells(
-        x, y[:, None], place, income_class, returns, {"no income": 0}
-    )
+    return income_tax.Cells(x, y[:, None], place, income_class, returns, {"no income": 0})
 
 
 def draws(count, seed=0):
     """Play the lottery: the rules one after the other, three quarters and one of the draws."""
-    rng, balls = (
-        np.random.default_rng(seed),
-        np.repeat([59, 69], [3 * count // 4, count // 4]),
-    )
+    rng, balls = np.random.default_rng(seed), np.repeat([59, 69], [3 * count // 4, count // 4])
     white = np.array([np.sort(rng.choice(urn, 5, replace=False)) + 1 for urn in balls])
     days = np.datetime64("2014-01-01") + 4 * np.arange(count)
     red = rng.integers(1, 27, count)

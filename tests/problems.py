@@ -40,9 +40,7 @@ class Problem(NamedTuple):
     kl_weight: float
 
     def value_and_grad(self, theta):
-        return self.estimator.value_and_grad(
-            theta, self.noise, self.x, self.y, self.kl_weight
-        )
+        return self.estimator.value_and_grad(theta, self.noise, self.x, self.y, self.kl_weight)
 
     def gates(self, theta):
         """Which ReLU units are on: where this changes lies a kink."""
@@ -69,9 +67,7 @@ def relative_error(found, expected):
     In units of 1 where all entries are smaller: sums of numbers of size 1 may cancel.
     """
     found, expected = np.asarray(found), np.asarray(expected)
-    worst = np.abs(found - expected).max(initial=0.0) / np.abs(expected).max(
-        initial=1.0
-    )
+    worst = np.abs(found - expected).max(initial=0.0) / np.abs(expected).max(initial=1.0)
     return np.inf if np.isnan(worst) else float(worst)
 
 
@@ -94,9 +90,7 @@ PAIRS = covering(VALID)
 CHECKED = PAIRS if os.environ.get("HYPOTHESIS_PROFILE") == "check" else VALID
 # the joint density is one of a prior and a likelihood; posterior and gradient take all of these
 JOINTS = [
-    which
-    for which in VALID
-    if (which[0], *which[3:]) == ("mean-field", "reparameterised", "elbo")
+    which for which in VALID if (which[0], *which[3:]) == ("mean-field", "reparameterised", "elbo")
 ]
 
 
@@ -142,23 +136,14 @@ def problems(
     count = draw(rows)
     x = rng.standard_normal((count, sizes[0]))
     y = draw(scales) * rng.standard_normal((count, sizes[-1]))
-    return Problem(
-        estimator, theta, noise, x, y, draw(st.sampled_from([1.0, 0.25, 1e-3]))
-    )
+    return Problem(estimator, theta, noise, x, y, draw(st.sampled_from([1.0, 0.25, 1e-3])))
 
 
 def linear_problem(seed=0, rows=40, d_in=2, noise=0.3, prior=1.5):
     """Bayesian linear regression: no hidden layer, Gaussian noise; everything has a closed form."""
     rng = np.random.default_rng(seed)
-    x = (
-        rng.standard_normal((rows, d_in))
-        @ np.array([[1.0, 0.6], [0.0, 0.8]])[:d_in, :d_in]
-    )
-    y = (
-        x @ rng.standard_normal((d_in, 1))
-        + 0.4
-        + noise * rng.standard_normal((rows, 1))
-    )
+    x = rng.standard_normal((rows, d_in)) @ np.array([[1.0, 0.6], [0.0, 0.8]])[:d_in, :d_in]
+    y = x @ rng.standard_normal((d_in, 1)) + 0.4 + noise * rng.standard_normal((rows, 1))
     estimator = Reparameterised(
         Model(MLP((d_in, 1)), GaussianPrior(prior), GaussianLikelihood(noise))
     )
@@ -216,10 +201,7 @@ def linear_case(full=False, rows=12, noise=0.8, prior=1.3):
     fit = (residual @ residual + ((design @ factor) ** 2).sum()) / (2 * noise**2)
     d_factor = factor / prior**2 - np.diag(1 / parts.softplus)
     d_factor = d_factor + design.T @ (design @ factor) / noise**2
-    grad = [
-        mean / prior**2 - design.T @ residual / noise**2,
-        np.diag(d_factor) * parts.sigmoid,
-    ]
+    grad = [mean / prior**2 - design.T @ residual / noise**2, np.diag(d_factor) * parts.sigmoid]
     theta = [mean, rho]
     if full:
         theta, grad = [*theta, lower], [*grad, d_factor[strict]]
@@ -242,14 +224,10 @@ def small_cases(draw, which):
     """One small problem of a combination: any seed, activation, shape, S and B, none included."""
     inputs, hidden, targets = draw(st.sampled_from(SHAPES))
     activation = draw(st.sampled_from(list(ACTIVATIONS)))
-    samples = draw(
-        st.sampled_from([2, 4] if "antithetic" in which.estimator else [1, 2, 4])
-    )
+    samples = draw(st.sampled_from([2, 4] if "antithetic" in which.estimator else [1, 2, 4]))
     built = combinations.estimator(which, inputs, hidden, targets, activation)
     rng, rows = np.random.default_rng(draw(seeds)), draw(st.integers(0, 3))
-    return combinations.problem(
-        built, rng, samples, rows, draw(st.sampled_from([1.0, 0.7]))
-    )
+    return combinations.problem(built, rng, samples, rows, draw(st.sampled_from([1.0, 0.7])))
 
 
 def params_of(prior, dtype=np.float64):
@@ -258,33 +236,22 @@ def params_of(prior, dtype=np.float64):
 
 
 def log_density(prior, w, params=None):
-    return prior.log_density(
-        params_of(prior) if params is None else params, w, Buffers()
-    )[0]
+    return prior.log_density(params_of(prior) if params is None else params, w, Buffers())[0]
 
 
 def gradients(prior, w, cotangent):
     """What a backward pass leaves: d_w (S, P) and the prior's own block, if it has one."""
     params = params_of(prior)
     _, saved = prior.log_density(params, w, Buffers())
-    d_w, d_params = (
-        np.zeros_like(w),
-        {name: np.full(v.shape, np.nan) for name, v in params.items()},
-    )
+    d_w, d_params = np.zeros_like(w), {name: np.full(v.shape, np.nan) for name, v in params.items()}
     prior.add_vjp(saved, cotangent, d_w, d_params)
     return d_w, *d_params.values()
 
 
 def gradients_of(estimator, theta, x, y, calls, samples, seed=0, kl_weight=1.0):
     """Independent gradients (calls, size) with `samples` weight samples each."""
-    rng, buffers, out = (
-        np.random.default_rng(seed),
-        Buffers(),
-        np.empty((calls, theta.size)),
-    )
+    rng, buffers, out = np.random.default_rng(seed), Buffers(), np.empty((calls, theta.size))
     for i in range(calls):
         noise = estimator.draw(rng, samples, len(x), theta.dtype)
-        out[i] = estimator.value_and_grad(
-            theta, noise, x, y, kl_weight, buffers.rewind()
-        )[1]
+        out[i] = estimator.value_and_grad(theta, noise, x, y, kl_weight, buffers.rewind())[1]
     return out

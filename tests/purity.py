@@ -44,17 +44,13 @@ def bits(nested):
 @contextmanager
 def sealed(nested):
     """Make all arrays read-only for a while: who writes to one gets a ValueError."""
-    mine = [
-        a for a in leaves(nested) if isinstance(a, np.ndarray) and a.flags.writeable
-    ]
+    mine = [a for a in leaves(nested) if isinstance(a, np.ndarray) and a.flags.writeable]
     for array in mine:
         array.flags.writeable = False
     try:
         yield
     finally:
-        for array in sorted(
-            mine, key=lambda array: array.base is not None
-        ):  # views come last
+        for array in sorted(mine, key=lambda array: array.base is not None):  # views come last
             array.flags.writeable = True
 
 
@@ -140,9 +136,7 @@ def faults(one, other):
     known, found = [Known(each, *alone(each)) for each in (one, other)], {}
     for check in CHECKS:
         try:
-            right = all(
-                bits_here == bits_alone for bits_here, bits_alone in check(*known)
-            )
+            right = all(bits_here == bits_alone for bits_here, bits_alone in check(*known))
         except Exception as error:  # alone, both run through
             found[check.__name__] = repr(error)
         else:

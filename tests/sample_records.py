@@ -6,44 +6,17 @@ from typing import Any
 
 import numpy as np
 
-SETS = (
-    "boston",
-    "concrete",
-    "energy",
-    "wine_red",
-    "protein",
-    "yacht",
-    "power",
-    "kin8nm",
-    "naval",
-)
+SETS = ("boston", "concrete", "energy", "wine_red", "protein", "yacht", "power", "kin8nm", "naval")
 METHODS = (
     *("mean-field", "local-reparam", "full-rank", "map", "renyi", "eubo"),
-    *(
-        "hmc",
-        "nuts",
-        "ensemble",
-        "hmc-heteroscedastic",
-        "default",
-        "chees",
-        "mclmc",
-        "laplace",
-    ),
+    *("hmc", "nuts", "ensemble", "hmc-heteroscedastic", "default", "chees", "mclmc", "laplace"),
     *("ivon", "low-rank", "dropout", "swag", "last-layer", "sghmc"),
 )
 ROWS = {
-    **{
-        "boston": 506,
-        "concrete": 1030,
-        "energy": 768,
-        "protein": 45730,
-        "wine_red": 1599,
-    },
+    **{"boston": 506, "concrete": 1030, "energy": 768, "protein": 45730, "wine_red": 1599},
     **{"yacht": 308, "power": 9568, "kin8nm": 8192, "naval": 11934},
 }
-SPLITS = dict.fromkeys(SETS, 20) | dict.fromkeys(
-    ("protein", "power", "kin8nm", "naval"), 5
-)
+SPLITS = dict.fromkeys(SETS, 20) | dict.fromkeys(("protein", "power", "kin8nm", "naval"), 5)
 LEVELS = np.arange(1, 20) / 20
 SCALE = {
     **{"boston": 2.6, "concrete": 4.6, "energy": 0.5, "protein": 4.3, "wine_red": 0.6},
@@ -79,9 +52,7 @@ def record(
             "nll": nll,
             "crps": 0.55 * rmse,
             "pit": np.histogram(pits, 20, (0.0, 1.0))[0].tolist(),
-            "coverage": [
-                float(np.mean(np.abs(pits - 0.5) <= level / 2)) for level in LEVELS
-            ],
+            "coverage": [float(np.mean(np.abs(pits - 0.5) <= level / 2)) for level in LEVELS],
         },
         "notes": {
             "noise": 0.9 * rmse,
@@ -96,9 +67,7 @@ def record(
     return made | other
 
 
-def failure(
-    name: str = "boston", method: str = "hmc", split: int = 0, **other: Any
-) -> Any:
+def failure(name: str = "boston", method: str = "hmc", split: int = 0, **other: Any) -> Any:
     """Return one failed trial."""
     made = record(name, method, split, status="failed", error="ValueError: planted")
     nothing = dict.fromkeys(("metrics", "notes", "chosen", "rows"))

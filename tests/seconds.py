@@ -16,10 +16,7 @@ import os
 import statistics
 import threading
 from contextlib import contextmanager
-from os import (
-    listdir,
-    times,
-)  # by names of this module's own: tests replace those of others
+from os import listdir, times  # by names of this module's own: tests replace those of others
 from time import process_time
 
 import numpy as np
@@ -30,9 +27,7 @@ LIMIT = 1.0
 REFERENCE_S = 0.0105  # of reference(), on the machine described above
 BUSY = 1.25  # what other processes on the same cores take from a test, and not from the reference
 LISTED = 10  # of the tests above the limit
-TICKS = (
-    os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-)  # a second, in /proc
+TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100  # a second, in /proc
 ADVICE = "make it smaller, share a fixture of the module or session, or mark it pytest.mark.slow"
 
 OPEN = open
@@ -92,13 +87,9 @@ def second():
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--seconds",
-        action="store_true",
-        help="fail unmarked tests above a second of processor",
+        "--seconds", action="store_true", help="fail unmarked tests above a second of processor"
     )
-    parser.addoption(
-        "--second", type=float, default=LIMIT, help="how long that second is"
-    )
+    parser.addoption("--second", type=float, default=LIMIT, help="how long that second is")
 
 
 def pytest_configure(config):
@@ -203,9 +194,7 @@ class Meter:
         marked = item.get_closest_marker("slow") is not None
         if call.when == "teardown":
             # in seconds of the reference, for the sum of the folder
-            report.user_properties.append(
-                ("seconds", [self.taken / self.second, marked])
-            )
+            report.user_properties.append(("seconds", [self.taken / self.second, marked]))
         if not report.passed:  # it has another reason to look at
             self.refused = True
         elif self.refuses and not marked and call.when != "setup":
@@ -251,15 +240,12 @@ class Sums:
             return
         if above_seconds(self.folders) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        if self.config.args == self.config.getini(
-            "testpaths"
-        ):  # for `budgets.py --write`
+        if self.config.args == self.config.getini("testpaths"):  # for `budgets.py --write`
             self.config.cache.set("seconds/folders", self.folders)
 
     def pytest_terminal_summary(self, terminalreporter):
         dear = sorted(
-            ((taken, test) for test, taken in self.taken.items() if taken > LIMIT),
-            reverse=True,
+            ((taken, test) for test, taken in self.taken.items() if taken > LIMIT), reverse=True
         )
         if dear:
             terminalreporter.section(f"unmarked tests above a second: {len(dear)}")
@@ -267,9 +253,7 @@ class Sums:
                 terminalreporter.write_line(f"{taken:6.2f} s  {test}")
         if not self.config.getoption("--seconds"):
             return
-        terminalreporter.section(
-            "processor seconds of the unmarked tests, of tests/budgets.toml"
-        )
+        terminalreporter.section("processor seconds of the unmarked tests, of tests/budgets.toml")
         above = above_seconds(self.folders)
         for name, taken in sorted(self.folders.items()):
             budget = table().get(name, {}).get("seconds", 0)

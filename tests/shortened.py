@@ -16,24 +16,12 @@ from bbb_studies.cli.reproduce import STUDIES
 from bbb_studies.comparing import Fitted, Setup
 from bbb_studies.data import powerball as powerball_data
 from bbb_studies.mullachery import income_tax, occam, powerball, sp500
-from bbb_studies.ours import (
-    certificate,
-    elbo_minima,
-    estimator_variance,
-    evidence_bounds,
-)
+from bbb_studies.ours import certificate, elbo_minima, estimator_variance, evidence_bounds
 from bbb_studies.wu import path_loss
 
 DIGITS = digits(1200, 150.0, 60.0)
 CERTIFICATE = certificate.Settings(
-    hidden=10,
-    half=600,
-    test=200,
-    batch=30,
-    prior_epochs=20,
-    epochs=4,
-    draws=3,
-    taught=0.01,
+    hidden=10, half=600, test=200, batch=30, prior_epochs=20, epochs=4, draws=3, taught=0.01
 )
 SHORT: dict[str, dict[str, Any]] = {
     "krasser": {"epochs": 20, "seeds": 2, "fast": (2, 5)},
@@ -85,11 +73,7 @@ SMALLER = (
     (estimator_variance, "COUNTS", (1, 2, 5, 10, 100)),
     (estimator_variance.measure, "__defaults__", (120,)),
     (estimator_variance.curves, "__defaults__", (400,)),
-    (
-        estimator_variance,
-        "Recipe",
-        lambda rule, epochs, **more: Recipe(rule, 50, **more),
-    ),
+    (estimator_variance, "Recipe", lambda rule, epochs, **more: Recipe(rule, 50, **more)),
 )
 
 
@@ -115,13 +99,9 @@ def shorten(name: str, out: Path) -> Shortened:
         for owner, attribute, value in SMALLER:
             patch.setattr(owner, attribute, value)
         patch.setattr(Figure, "savefig", keep)
-        text = import_module(f"bbb_studies.{STUDIES[name].module}").reproduce(
-            out, **arguments
-        )
+        text = import_module(f"bbb_studies.{STUDIES[name].module}").reproduce(out, **arguments)
     (written,) = out.glob("*.json")
-    return Shortened(
-        text, out, json.loads(written.read_text(encoding="utf-8")), figures
-    )
+    return Shortened(text, out, json.loads(written.read_text(encoding="utf-8")), figures)
 
 
 def not_drawn(figure: Figure, path: Path, **options: object) -> None:

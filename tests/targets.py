@@ -39,9 +39,7 @@ class Gaussian:
         return 0.5 * np.sum(gap * gradient, axis=1), gradient
 
     def draw(self, rng, chains):
-        return (
-            self.mean + rng.standard_normal((chains, len(self.factor))) @ self.factor.T
-        )
+        return self.mean + rng.standard_normal((chains, len(self.factor))) @ self.factor.T
 
     def standardise(self, position):
         return np.linalg.solve(self.factor, (position - self.mean).T).T
@@ -115,9 +113,7 @@ class Gammas:
         x = np.where(inside[:, None], position, 1.0)
         value = np.sum((self.shape - 1) * np.log(x) - x, axis=1)
         gradient = (self.shape - 1) / x - 1.0
-        return np.where(inside, value, -np.inf), np.where(
-            inside[:, None], gradient, 0.0
-        )
+        return np.where(inside, value, -np.inf), np.where(inside[:, None], gradient, 0.0)
 
     def draw(self, rng, chains):
         return rng.gamma(self.shape, size=(chains, 2))
@@ -129,9 +125,7 @@ class Gammas:
 def network_target(seed=0, rows=12, **options):
     """A tanh network with learned noise and prior scales, and data."""
     rng = np.random.default_rng(seed)
-    model = Model(
-        MLP((2, 3, 1), "tanh"), GaussianPrior(learn=True), GaussianLikelihood(0.3, True)
-    )
+    model = Model(MLP((2, 3, 1), "tanh"), GaussianPrior(learn=True), GaussianLikelihood(0.3, True))
     x = rng.standard_normal((rows, 2))
     y = np.sin(x[:, :1]) + 0.3 * rng.standard_normal((rows, 1))
     return LogJoint(model, x, y, **options)
@@ -228,8 +222,6 @@ def same_bits(a, b):
         np.testing.assert_array_equal(*sizes)
         if getattr(mine, "metric", None) is not None:
             like = np.eye(a.positions.shape[2])
-            np.testing.assert_array_equal(
-                mine.metric.velocity(like), other.metric.velocity(like)
-            )
+            np.testing.assert_array_equal(mine.metric.velocity(like), other.metric.velocity(like))
     ends = [(one.finished, one.warm_up, one.warm_up_divergent) for one in (a, b)]
     assert ends[0] == ends[1]

@@ -45,17 +45,9 @@ def test_the_pairs_are_few_valid_combinations_in_which_every_two_parts_meet_that
 def small_case(number, which):
     """One small problem of a combination; its number chooses shape, activation, S and B."""
     inputs, hidden, targets = SHAPES[number % 4]
-    samples = (
-        [2, 4, 2, 2, 4][number % 5]
-        if "antithetic" in which.estimator
-        else number % 3 + 1
-    )
+    samples = [2, 4, 2, 2, 4][number % 5] if "antithetic" in which.estimator else number % 3 + 1
     built = estimator(
-        which,
-        inputs,
-        hidden,
-        targets,
-        list(ACTIVATIONS)[number // 4 % len(ACTIVATIONS)],
+        which, inputs, hidden, targets, list(ACTIVATIONS)[number // 4 % len(ACTIVATIONS)]
     )
     return problem(built, np.random.default_rng(number), samples, number % 7 % 4, 0.7)
 
@@ -66,9 +58,7 @@ def small_case(number, which):
 @pytest.mark.equation("D12-D17", "D25", "D26", "D27", "D39", "M3")
 @pytest.mark.parametrize("by", ESTIMATORS)
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
-def test_every_gradient_is_that_of_the_value_or_of_its_surrogate_to_1e_12(
-    by, likelihood
-):
+def test_every_gradient_is_that_of_the_value_or_of_its_surrogate_to_1e_12(by, likelihood):
     for which in MEASURED:
         if (which.estimator, which.likelihood) == (by, likelihood):
             passes(which, small_case(VALID.index(which), which))
@@ -86,9 +76,7 @@ def passes(which, case):
     assert found.passed or rounded(case, found), f"{which}\n{found}"
     assert found.bar == 1e-12
     assert found.skipped == 0
-    if (
-        which.estimator == "sticking-the-landing"
-    ):  # frozen at theta itself it is the objective
+    if which.estimator == "sticking-the-landing":  # frozen at theta itself it is the objective
         value, _, terms = case.estimator.value_and_grad(*case[1:6])
         surrogate = case.estimator.surrogate(case.theta, *case[1:6])
         size = sum(np.abs(term).max() for term in terms)
@@ -104,16 +92,12 @@ def rounded(case, found):
     grad = case.estimator.value_and_grad(*case[1:6]).grad
     numbers = 3 * len(case.noise) * max(1, len(case.x))
     bar = numbers * np.finfo(float).eps * np.abs(grad).max()
-    return all(
-        b.error <= found.bar or abs(b.analytic - b.numeric) <= bar for b in found.blocks
-    )
+    return all(b.error <= found.bar or abs(b.analytic - b.numeric) <= bar for b in found.blocks)
 
 
 @examples(60, derandomize=True, database=None)
 @given(data=st.data(), which=st.sampled_from(VALID))
-def test_a_random_part_of_the_matrix_agrees_with_central_differences_to_1e_6(
-    data, which
-):
+def test_a_random_part_of_the_matrix_agrees_with_central_differences_to_1e_6(data, which):
     found = check_case(data.draw(small_cases(which)), "central", most=6)
     assert found.error <= 1e-6, f"{which}\n{found}"
 
@@ -172,19 +156,13 @@ def test_every_invalid_combination_says_why_naming_what_does_not_go_together():
 def test_the_matrix_is_printed_with_a_column_for_each_likelihood_and_a_dash_for_what_is_missing():
     first = Combination("mean-field", "laplace", "gaussian", "reparameterised", "elbo")
     shown = {first: 1.5e-15, first._replace(likelihood="poisson"): 2.5e-14}
-    shown |= {
-        first._replace(prior="gaussian"): 0.0,
-        first._replace(posterior="full-rank"): 0.0,
-    }
+    shown |= {first._replace(prior="gaussian"): 0.0, first._replace(posterior="full-rank"): 0.0}
     head, rule, *lines = (line.split() for line in format_matrix(shown).splitlines())
     assert head == ["posterior", "estimator", "objective", "prior", *LIKELIHOODS]
     assert set("".join(rule)) == {"-"}
     assert lines[0][:4] == ["full-rank", "reparameterised", "elbo", "laplace"]
     assert lines[1][:4] == ["mean-field", "reparameterised", "elbo", "gaussian"]
-    cells = {
-        "gaussian": "1.5e-15",
-        "poisson": "2.5e-14",
-    }  # what stands above is not repeated
+    cells = {"gaussian": "1.5e-15", "poisson": "2.5e-14"}  # what stands above is not repeated
     assert lines[2] == ["laplace", *(cells.get(name, "-") for name in LIKELIHOODS)]
 
 
@@ -192,28 +170,20 @@ def test_differences_that_would_cross_the_kink_of_a_prior_are_left_out():
     which = Combination("mean-field", "laplace", "gaussian", "reparameterised", "elbo")
     case = problem(estimator(which), np.random.default_rng(0), samples=1)
     w = case.estimator.weights(case.theta, case.noise)[0]
-    case.estimator.layout.views(case.theta)["mu"][0] -= (
-        w[0] - 1e-9
-    )  # where |w_0| has its kink
+    case.estimator.layout.views(case.theta)["mu"][0] -= w[0] - 1e-9  # where |w_0| has its kink
     report = check_case(case, method="central")
     assert report.passed
     assert "skipped" in str(report)
 
 
-def test_reports_and_proofs_of_a_case_name_its_method_blocks_and_coordinates(
-    monkeypatch,
-):
+def test_reports_and_proofs_of_a_case_name_its_method_blocks_and_coordinates(monkeypatch):
     which = Combination("mean-field", "gaussian", "gaussian", "reparameterised", "elbo")
     case = problem(estimator(which), np.random.default_rng(0))
     report = check_case(case, "central", most=3)
     assert report.method == "central"
     assert [block.name for block in report.blocks] == ["mu", "rho"]
-    assert (
-        sum(block.checked + block.skipped for block in report.blocks) < case.theta.size
-    )
-    assert all(
-        block.worst.startswith(f"{block.name} ") for block in report.blocks
-    )  # mu W0[1, 0]
+    assert sum(block.checked + block.skipped for block in report.blocks) < case.theta.size
+    assert all(block.worst.startswith(f"{block.name} ") for block in report.blocks)  # mu W0[1, 0]
 
     right = MeanField.pull_back
 

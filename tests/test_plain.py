@@ -11,14 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from bbb_numpy import (
-    MLP,
-    GaussianLikelihood,
-    GaussianPrior,
-    MeanField,
-    Model,
-    Reparameterised,
-)
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy import plain as right
 from bbb_numpy.evaluation import predictive
 from bbb_numpy.numeric.elementary import sigmoid, softplus
@@ -103,9 +96,7 @@ def sizes_of_the_terms(case: Case) -> tuple[float, np.ndarray]:
 def errors(case: Case) -> tuple[float, float]:
     """Return the largest error of the value and of the gradient, relative to their terms."""
     fast, exact = (
-        case.estimator.value_and_grad(case.theta, case.eps, case.x, case.y, case.pi)[
-            :2
-        ],
+        case.estimator.value_and_grad(case.theta, case.eps, case.x, case.y, case.pi)[:2],
         right.value_and_grad(*case),
     )
     found = zip(fast, exact, sizes_of_the_terms(case), strict=True)
@@ -129,10 +120,7 @@ def test_without_rows_plain_is_the_share_of_the_two_log_densities_at_the_weights
     mu, rho = case.theta[: case.theta.size // 2], case.theta[case.theta.size // 2 :]
     sigma = np.logaddexp(0.0, rho)
     w = mu + sigma * case.eps
-    densities = (
-        norm.logpdf(w, mu, sigma),
-        norm.logpdf(w, 0.0, case.prior),
-    )  # (S, P) each
+    densities = norm.logpdf(w, mu, sigma), norm.logpdf(w, 0.0, case.prior)  # (S, P) each
     size = case.pi * np.mean(sum(np.abs(part).sum(axis=1) for part in densities))
     kl = case.pi * np.mean(np.subtract(*densities).sum(axis=1))
     assert right.value_and_grad(*case)[0] == pytest.approx(kl, rel=0, abs=1e-12 * size)
@@ -165,10 +153,7 @@ def test_a_unit_at_exactly_zero_is_off() -> None:
 @st.composite
 def runs(draw) -> Run:
     """Minibatches of any size, the last one ragged; deviations for which 20 steps stay finite."""
-    steps, batch_size = (
-        draw(st.sampled_from([1, 2, 4, 5, 10, 20])),
-        draw(st.integers(1, 3)),
-    )
+    steps, batch_size = draw(st.sampled_from([1, 2, 4, 5, 10, 20])), draw(st.integers(1, 3))
     rows = (steps - 1) * batch_size + draw(st.integers(1, batch_size))
     case = draw(cases(st.just(rows), rho=(-30.0, 0.0), scales=(-0.3, 0.5)))
     return Run(case, 20 // steps, batch_size, draw(st.integers(0, 2**32 - 1)))
@@ -186,12 +171,8 @@ def train_plainly(run: Run) -> np.ndarray:
 def train_fast(run: Run) -> np.ndarray:
     """Return theta after the same steps of `bbb_numpy.training`."""
     case, estimator, optimizer = run.case, run.case.estimator, SGD(1e-3)
-    state = start(
-        estimator, np.random.default_rng(0), optimizer, variational=case.theta
-    )
-    recipe = Recipe(
-        optimizer, epochs=run.epochs, batch_size=run.batch_size, samples=len(case.eps)
-    )
+    state = start(estimator, np.random.default_rng(0), optimizer, variational=case.theta)
+    recipe = Recipe(optimizer, epochs=run.epochs, batch_size=run.batch_size, samples=len(case.eps))
     rng = np.random.default_rng(run.seed)
     return fit(estimator, state, case.x, case.y, recipe, rng=rng, progress=False).theta
 
@@ -201,9 +182,7 @@ def distance(run: Run) -> float:
 
     What theta was before a step and what the step adds do not cancel to nothing in a whole block.
     """
-    fast, exact = (
-        theta.reshape(2, -1) for theta in (train_fast(run), train_plainly(run))
-    )
+    fast, exact = (theta.reshape(2, -1) for theta in (train_fast(run), train_plainly(run)))
     return float(np.max(np.abs(fast - exact).max(axis=1) / np.abs(exact).max(axis=1)))
 
 
@@ -225,9 +204,7 @@ def misprediction(case: Case, samples: int) -> float:
     )
     mu, rho = np.abs(np.split(theta, 2))
     eps = np.random.default_rng(1).standard_normal((samples, mu.size))
-    largest = right.forward(net, mu + softplus(rho) * np.abs(eps), np.abs(x))[0].max(
-        axis=0
-    )
+    largest = right.forward(net, mu + softplus(rho) * np.abs(eps), np.abs(x))[0].max(axis=0)
     pairs = zip(exact, (fast.mean, fast.epistemic, fast.total), strict=True)
     return max(float(np.max(np.abs(a - b) / (largest + noise))) for a, b in pairs)
 
@@ -262,9 +239,7 @@ def example(start: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     net = (1, 20, 1)
     first = right.init(net, rng, start)
     last = right.fit(net, first, x, y, 1.0, 0.3, 2e-3, 300, 10, 1, rng)
-    _, epistemic, _ = right.predict(
-        net, last, np.array([[0], [2], [4], [6]]), 0.3, 1000, rng
-    )
+    _, epistemic, _ = right.predict(net, last, np.array([[0], [2], [4], [6]]), 0.3, 1000, rng)
     sigmas = [softplus(theta[theta.size // 2 :]) for theta in (first, last)]
     return *sigmas, epistemic[:, 0]
 
@@ -277,17 +252,13 @@ def without_data(rho: Any, epochs: int, eta: float = 2e-3) -> Any:
 
 
 @pytest.mark.equation("K30", "K44")
-def test_a_weight_that_no_data_reach_follows_the_first_term_of_k30_and_no_exponential() -> (
-    None
-):
+def test_a_weight_that_no_data_reach_follows_the_first_term_of_k30_and_no_exponential() -> None:
     """At x = 0 no weight of the first layer acts, and a wide prior does not pull."""
     rng = np.random.default_rng(0)
     zeros = np.zeros((3, 1))
     for rho, exponential in ((-2, 1.0947), (right.SECTION_7, 1.0055)):
         first = right.init((1, 20, 1), rng, rho)
-        last = right.fit(
-            (1, 20, 1), first, zeros, zeros, 1e6, 0.3, 2e-3, 300, 3, 1, rng
-        )
+        last = right.fit((1, 20, 1), first, zeros, zeros, 1e6, 0.3, 2e-3, 300, 3, 1, rng)
         before, after = (np.split(theta, 2)[1][:20] for theta in (first, last))
         assert np.allclose(softplus(after), without_data(before, 300), rtol=1e-6)
         too_large = softplus(before) * np.exp(2e-3 * 300) / softplus(after)
@@ -295,9 +266,7 @@ def test_a_weight_that_no_data_reach_follows_the_first_term_of_k30_and_no_expone
 
 
 @pytest.mark.equation("K44", "D4")
-def test_the_band_of_its_example_widens_and_most_sigmas_stand_near_those_without_data() -> (
-    None
-):
+def test_the_band_of_its_example_widens_and_most_sigmas_stand_near_those_without_data() -> None:
     first, last, epistemic = example(-2)
     assert (np.diff(epistemic) > 0).all()
     assert epistemic[3] > 3 * epistemic[1] > 9 * epistemic[0]  # already inside the data
@@ -309,9 +278,7 @@ def test_the_band_of_its_example_widens_and_most_sigmas_stand_near_those_without
 
 
 @pytest.mark.equation("K44", "D4")
-def test_from_the_start_of_section_7_nothing_is_learned_of_sigma_in_as_many_epochs() -> (
-    None
-):
+def test_from_the_start_of_section_7_nothing_is_learned_of_sigma_in_as_many_epochs() -> None:
     _, last, epistemic = example(right.SECTION_7)
     share = last / without_data(right.SECTION_7, 300)
     assert np.mean(np.abs(share - 1) < 0.05) > 0.9

@@ -61,9 +61,7 @@ def of_its_class(name, part):
 @pytest.mark.parametrize("part", NAMED_BY_LEARNERS)
 def test_a_name_is_its_class_without_arguments_or_the_book_says_what_it_is(part):
     """One table of all names: nobody has to guess the numbers behind one."""
-    table = {
-        name: one for name, one in NAMED_BY_LEARNERS[part].items() if is_dataclass(one)
-    }
+    table = {name: one for name, one in NAMED_BY_LEARNERS[part].items() if is_dataclass(one)}
     told = {name for kind, name in NAMED_OTHERWISE if kind == part}
     for name, named in table.items():
         fixed = name.removesuffix("-learned")
@@ -96,13 +94,7 @@ def test_what_is_antithetic_says_so_in_its_name(name):
 
 
 def test_the_tables_have_their_former_names_too():
-    for name in (
-        "POSTERIORS",
-        "PRIORS",
-        "CHECKED_LIKELIHOODS",
-        "ESTIMATORS",
-        "WARM_UPS",
-    ):
+    for name in ("POSTERIORS", "PRIORS", "CHECKED_LIKELIHOODS", "ESTIMATORS", "WARM_UPS"):
         assert getattr(catalogue, name) is getattr(names, name)
     assert SAMPLERS is FAMILIES["sampler"].named
 
@@ -138,9 +130,7 @@ class Counting:
     kernel: MetropolisHastings = MetropolisHastings(GaussianWalk(0.5))
 
     def init(self, target, position):
-        return Counted(
-            *self.kernel.init(target, position), np.zeros(len(position), int)
-        )
+        return Counted(*self.kernel.init(target, position), np.zeros(len(position), int))
 
     def step(self, target, rng, state):
         new, info = self.kernel.step(target, rng, State(*state[:3]))
@@ -161,28 +151,17 @@ DRAWN = partial(Sampling, chains=2, draws=5, warm_up=5, start="prior")
 OWN = {
     "prior": ("narrow", Narrow(), {"prior": "narrow"}),
     "activation": ("softsign", softsign, {"activation": "softsign"}),
-    "proposal": (
-        "drift",
-        Drifting(),
-        {"inference": DRAWN(MetropolisHastings(Drifting(0.1)))},
-    ),
+    "proposal": ("drift", Drifting(), {"inference": DRAWN(MetropolisHastings(Drifting(0.1)))}),
     "sampler": ("counting", Counting(), {"inference": DRAWN("counting")}),
 }
 
 
 @pytest.mark.brief
 @pytest.mark.parametrize("family", OWN)
-def test_what_is_registered_is_taken_by_name_and_comes_back_from_a_file(
-    family, tmp_path, registry
-):
+def test_what_is_registered_is_taken_by_name_and_comes_back_from_a_file(family, tmp_path, registry):
     name, usual, arguments = OWN[family]
     x, y = data()
-    options = {
-        "hidden_layer_sizes": (3,),
-        "epochs": 1,
-        "predict_samples": 3,
-        "random_state": 0,
-    }
+    options = {"hidden_layer_sizes": (3,), "epochs": 1, "predict_samples": 3, "random_state": 0}
     if family in ("sampler", "proposal"):
         options["epochs"] = None
     path = tmp_path / "model.npz"
@@ -197,9 +176,7 @@ def test_what_is_registered_is_taken_by_name_and_comes_back_from_a_file(
             bbb_numpy.load(path)
         return
     missing = type(usual).__name__
-    with pytest.raises(
-        CheckpointError, match=f"holds '{missing}', which is no registered class"
-    ):
+    with pytest.raises(CheckpointError, match=f"holds '{missing}', which is no registered class"):
         bbb_numpy.load(path)
 
 
@@ -208,9 +185,7 @@ def test_a_checkpoint_holds_a_registered_state(tmp_path, registry):
 
     def run(draws):
         start = np.ones((2, 2))
-        return sample_target(
-            lambda p: (-0.5 * (p**2).sum(1), -p), start, draws=draws, **options
-        )
+        return sample_target(lambda p: (-0.5 * (p**2).sum(1), -p), start, draws=draws, **options)
 
     with pytest.raises(CheckpointError, match="cannot be saved"):
         run(4)
@@ -236,44 +211,16 @@ def test_what_learns_is_there_twice_and_one_may_register_again(registry):
     ("arguments", "error", "message"),
     [
         (("priors", "mine", Narrow()), ValueError, "family must be one of 'posterior'"),
-        (
-            ("prior", "gaussian", Narrow()),
-            ValueError,
-            "name must be text that is no prior of",
-        ),
+        (("prior", "gaussian", Narrow()), ValueError, "name must be text that is no prior of"),
         (("prior", 3, Narrow()), ValueError, "name must be text"),
         (("prior", "mine", Narrow), TypeError, "usual must be an object of type Prior"),
-        (
-            ("prior", "mine", Narrow(), Drifting()),
-            TypeError,
-            "checked must be an object of type",
-        ),
-        (
-            ("activation", "mine", lambda z, slope: None),
-            ValueError,
-            "usual needs a name",
-        ),
-        (
-            ("prior", "mine", type("LaplacePrior", (Narrow,), {})()),
-            ValueError,
-            "got LaplacePrior",
-        ),
+        (("prior", "mine", Narrow(), Drifting()), TypeError, "checked must be an object of type"),
+        (("activation", "mine", lambda z, slope: None), ValueError, "usual needs a name"),
+        (("prior", "mine", type("LaplacePrior", (Narrow,), {})()), ValueError, "got LaplacePrior"),
         (("estimator", "mine", MLP), TypeError, "usual must be a class of estimators"),
-        (
-            ("estimator", "mine", Narrow()),
-            TypeError,
-            "usual must be a class of estimators",
-        ),
-        (
-            ("sampler", "mine", type("Own", (), {"init": 0, "step": 0})()),
-            TypeError,
-            "dataclass",
-        ),
-        (
-            ("state", "mine", int),
-            TypeError,
-            "usual must be a named tuple or a dataclass",
-        ),
+        (("estimator", "mine", Narrow()), TypeError, "usual must be a class of estimators"),
+        (("sampler", "mine", type("Own", (), {"init": 0, "step": 0})()), TypeError, "dataclass"),
+        (("state", "mine", int), TypeError, "usual must be a named tuple or a dataclass"),
     ],
 )
 def test_what_cannot_be_registered_is_refused(arguments, error, message, registry):
@@ -299,9 +246,7 @@ def test_the_command_line_takes_names_of_a_file_that_registers_them(
     tmp_path, monkeypatch, registry, capsys
 ):
     """And a model's file runs nothing: without the plugin it is refused."""
-    plugin, table, model = (
-        tmp_path / name for name in ("own_prior.py", "t.csv", "model.npz")
-    )
+    plugin, table, model = (tmp_path / name for name in ("own_prior.py", "t.csv", "model.npz"))
     plugin.write_text(PLUGIN)
     table.write_text("x,y\n" + "".join(f"{k},{k % 5}.5\n" for k in range(20)))
     monkeypatch.setattr(sys, "path", sys.path[:])
@@ -309,18 +254,7 @@ def test_the_command_line_takes_names_of_a_file_that_registers_them(
     def run(*arguments):
         return main([*map(str, arguments)])
 
-    fit = (
-        "fit",
-        table,
-        "--target",
-        "y",
-        "--model",
-        model,
-        "--prior",
-        "narrow",
-        "--epochs",
-        1,
-    )
+    fit = ("fit", table, "--target", "y", "--model", model, "--prior", "narrow", "--epochs", 1)
     assert run("--plugin", plugin, *fit) == 0
     assert run("predict", model, table) == 0
     del FAMILIES["prior"].named["narrow"], FAMILIES["prior"].checked["narrow"]

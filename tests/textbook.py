@@ -29,23 +29,12 @@ from bbb_numpy import (
 class Numpy:
     """The functions that are used below."""
 
-    exp, log, abs, tanh, sqrt, erf = (
-        np.exp,
-        np.log,
-        np.abs,
-        np.tanh,
-        np.sqrt,
-        special.erf,
-    )
+    exp, log, abs, tanh, sqrt, erf = np.exp, np.log, np.abs, np.tanh, np.sqrt, special.erf
 
     @staticmethod
     def half_step(nu):
         """log Gamma((nu + 1)/2) - log Gamma(nu/2) - log(nu/2)/2."""
-        return (
-            special.gammaln((nu + 1) / 2)
-            - special.gammaln(nu / 2)
-            - 0.5 * np.log(nu / 2)
-        )
+        return special.gammaln((nu + 1) / 2) - special.gammaln(nu / 2) - 0.5 * np.log(nu / 2)
 
 
 def normal(like, value, mean, deviation):
@@ -55,9 +44,7 @@ def normal(like, value, mean, deviation):
 
 def student(like, value, location, scale, nu):
     z = (value - location) / scale
-    constant = like.half_step(nu) - 0.5 * np.log(
-        2 * np.pi
-    )  # log[G((nu+1)/2)/G(nu/2)/sqrt(pi nu)]
+    constant = like.half_step(nu) - 0.5 * np.log(2 * np.pi)  # log[G((nu+1)/2)/G(nu/2)/sqrt(pi nu)]
     return constant - like.log(scale) - 0.5 * (nu + 1) * like.log(1 + z**2 / nu)
 
 
@@ -66,9 +53,7 @@ def student(like, value, location, scale, nu):
 
 def gaussian_prior(like, prior, params, w):
     """K11, D17."""
-    scale = (
-        like.exp(params["prior_log_scale"]) if prior.learn else np.array([prior.scale])
-    )
+    scale = like.exp(params["prior_log_scale"]) if prior.learn else np.array([prior.scale])
     return normal(like, w, 0.0, scale)
 
 
@@ -76,9 +61,7 @@ def layerwise_prior(like, prior, params, w):
     """D39."""
     counts = [d_in * d_out + d_out for d_in, d_out in pairwise(prior.sizes)]
     of_layer = np.repeat(np.eye(len(counts)), counts, axis=0)  # (P, L)
-    scales = (
-        like.exp(params["prior_log_scale"]) if prior.learn else np.array(prior.scales)
-    )
+    scales = like.exp(params["prior_log_scale"]) if prior.learn else np.array(prior.scales)
     return normal(like, w, 0.0, of_layer @ scales)
 
 
@@ -109,9 +92,7 @@ def mixture_prior(like, prior, params, w):
     else:
         share, wide, narrow = prior.pi, prior.sigma1, prior.sigma2
     both = ((share, wide), (1 - share, narrow))
-    return like.log(
-        sum(like.exp(like.log(a) + normal(like, w, 0.0, s)) for a, s in both)
-    )
+    return like.log(sum(like.exp(like.log(a) + normal(like, w, 0.0, s)) for a, s in both))
 
 
 PRIORS = {
@@ -129,29 +110,21 @@ PRIORS = {
 
 def gaussian_likelihood(like, likelihood, params, f, y):
     """K14, K15, D1."""
-    noise = (
-        like.exp(params["log_noise"])
-        if likelihood.learn
-        else np.array([likelihood.scale])
-    )
+    noise = like.exp(params["log_noise"]) if likelihood.learn else np.array([likelihood.scale])
     return normal(like, y, f, noise)
 
 
 def heteroscedastic_likelihood(like, likelihood, params, f, y):
     """D12."""
     half = f.shape[1] // 2
-    return normal(
-        like, y, f[:, :half], likelihood.floor + like.log(1 + like.exp(f[:, half:]))
-    )
+    return normal(like, y, f[:, :half], likelihood.floor + like.log(1 + like.exp(f[:, half:])))
 
 
 def student_likelihood(like, likelihood, params, f, y):
     """D43."""
     if not likelihood.learn:
         return student(like, y, f, np.array(likelihood.scale), np.array(likelihood.df))
-    return student(
-        like, y, f, like.exp(params["log_noise"]), like.exp(params["log_df"])
-    )
+    return student(like, y, f, like.exp(params["log_noise"]), like.exp(params["log_df"]))
 
 
 def bernoulli_likelihood(like, likelihood, params, f, y):
@@ -204,9 +177,7 @@ def adam(like, rule, theta, grads):
         m = rule.beta1 * m + (1 - rule.beta1) * grad
         v = rule.beta2 * v + (1 - rule.beta2) * grad**2
         root = like.sqrt(v / (1 - rule.beta2**t))
-        theta = theta - rule.learning_rate * m / (1 - rule.beta1**t) / (
-            root + rule.epsilon
-        )
+        theta = theta - rule.learning_rate * m / (1 - rule.beta1**t) / (root + rule.epsilon)
     return theta
 
 
@@ -224,16 +195,12 @@ def walk_proposal(like, proposal, old, slope, new):
 
 def log_normal_proposal(like, proposal, old, slope, new):
     """M6."""
-    return normal(like, like.log(new), like.log(old), proposal.step_size) - like.log(
-        new
-    )
+    return normal(like, like.log(new), like.log(old), proposal.step_size) - like.log(new)
 
 
 def langevin_proposal(like, proposal, old, slope, new):
     """M6."""
-    return normal(
-        like, new, old + 0.5 * proposal.step_size**2 * slope, proposal.step_size
-    )
+    return normal(like, new, old + 0.5 * proposal.step_size**2 * slope, proposal.step_size)
 
 
 PROPOSALS = {
@@ -298,9 +265,7 @@ ACTIVATIONS = {
     "silu": lambda like, z: z / (1 + like.exp(-z)),
     "softplus": lambda like, z: like.log(1 + like.exp(z)),
     "gelu": lambda like, z: 0.5 * z * (1 + like.erf(z * sqrt(0.5))),
-    "gelu-tanh": lambda like, z: (
-        0.5 * z * (1 + like.tanh(sqrt(2 / pi) * (z + 0.044715 * z**3)))
-    ),
+    "gelu-tanh": lambda like, z: 0.5 * z * (1 + like.tanh(sqrt(2 / pi) * (z + 0.044715 * z**3))),
 }
 
 
@@ -309,9 +274,7 @@ TABLES["activation"] = ACTIVATIONS
 
 def activated(like, network, z):
     if network.activation not in ACTIVATIONS:
-        raise KeyError(
-            f"tests/textbook.py has no activation {network.activation!r}: add it"
-        )
+        raise KeyError(f"tests/textbook.py has no activation {network.activation!r}: add it")
     return ACTIVATIONS[network.activation](like, z)
 
 
@@ -337,9 +300,7 @@ def weights(like, case, parts, e):
         return mu, 0.0
     sigma = like.log(1 + like.exp(parts["rho"]))
     noise = sigma * e[:size]
-    if isinstance(
-        case.estimator.posterior, LowRank
-    ):  # rank 2: determinants written out
+    if isinstance(case.estimator.posterior, LowRank):  # rank 2: determinants written out
         first, second = parts["v"][:, 0], parts["v"][:, 1]
         a = e[:size] + first * e[size] + second * e[size + 1]
         det, p, q, r = gram(first, second)
@@ -360,9 +321,7 @@ def log_densities(like, case, parts, w, f):
     """log P(w) and log P(D|w) of one weight vector and its outputs."""
     model = case.estimator.model
     log_prior = of(PRIORS, model.prior)(like, model.prior, parts, w).sum()
-    log_data = of(LIKELIHOODS, model.likelihood)(
-        like, model.likelihood, parts, f, case.y
-    ).sum()
+    log_data = of(LIKELIHOODS, model.likelihood)(like, model.likelihood, parts, f, case.y).sum()
     return log_prior, log_data
 
 
@@ -384,9 +343,7 @@ def sampled_loss(like, theta, case):
         return nll
     if isinstance(objective, MAP):
         return nll - pi * sum(log_prior) / samples
-    largest = max(
-        log_weight
-    )  # sums of weights are relative to it, for numbers that overflow
+    largest = max(log_weight)  # sums of weights are relative to it, for numbers that overflow
     if isinstance(objective, Renyi):
         order = 1 - objective.alpha
         mean = sum(like.exp(order * (v - largest)) for v in log_weight) / samples
@@ -394,9 +351,7 @@ def sampled_loss(like, theta, case):
     if isinstance(objective, EUBO):
         shares = [like.exp(v - largest) for v in log_weight]
         return (
-            pi
-            * sum(share * v for share, v in zip(shares, log_weight, strict=True))
-            / sum(shares)
+            pi * sum(share * v for share, v in zip(shares, log_weight, strict=True)) / sum(shares)
         )
     kl = -pi * sum(log_weight) / samples - nll
     return objective.beta * kl + nll
@@ -455,8 +410,7 @@ def flipped_outputs(like, case, parts, noise):
     for row in range(rows):
         both = zip(signs, layers_of(shift, network), strict=True)
         pushes = [
-            ((r[row][:, None] * s[row] * W).ravel(), t[row] * b)
-            for (r, s, t), (W, b) in both
+            ((r[row][:, None] * s[row] * W).ravel(), t[row] * b) for (r, s, t), (W, b) in both
         ]
         flat = np.concatenate([part for pair in pushes for part in pair])
         each.append(outputs(like, parts["mu"] + flat, case.x[row : row + 1], network))
@@ -467,9 +421,7 @@ def pac_bayes(like, objective, kl, nll):
     """The quadratic bound on r + sqrt(2 r k) + 2 k and more, in nats of N rows (D58)."""
     rows = objective.rows
     k = (kl + np.log(2 * np.sqrt(rows) / objective.delta)) / (2 * rows)
-    return (
-        (like.sqrt(nll / rows / np.log(2) + k) + like.sqrt(k)) ** 2 * rows * np.log(2)
-    )
+    return (like.sqrt(nll / rows / np.log(2) + k) + like.sqrt(k)) ** 2 * rows * np.log(2)
 
 
 def closed_form_loss(like, theta, case):
@@ -484,15 +436,8 @@ def closed_form_loss(like, theta, case):
         else:
             w, _ = weights(like, case, parts, e)
             f = outputs(like, w, case.x, estimator.model.network)
-        total = (
-            total
-            + of(LIKELIHOODS, likelihood)(like, likelihood, parts, f, case.y).sum()
-        )
-    kl, nll, pi = (
-        divergence(like, case, parts),
-        -total / len(case.noise),
-        case.kl_weight,
-    )
+        total = total + of(LIKELIHOODS, likelihood)(like, likelihood, parts, f, case.y).sum()
+    kl, nll, pi = divergence(like, case, parts), -total / len(case.noise), case.kl_weight
     if isinstance(estimator.objective, PACBayes):
         return pac_bayes(like, estimator.objective, kl, nll / pi) * pi
     return estimator.objective.beta * pi * kl + nll

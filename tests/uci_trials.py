@@ -15,21 +15,8 @@ dask = pytest.mark.filterwarnings(
 )
 TINY = Settings(
     **{"units": 4, "samples": 20, "batch_size": 16, "steps": 24, "full_rank_steps": 12},
-    **{
-        "renyi_samples": 2,
-        "eubo_samples": 4,
-        "eubo_rows": 30,
-        "eubo_steps": 4,
-        "members": 2,
-    },
-    **{
-        "chains": 2,
-        "warm_up": 4,
-        "draws": 10,
-        "thin": 1,
-        "start_batch": 16,
-        "start_steps": 8,
-    },
+    **{"renyi_samples": 2, "eubo_samples": 4, "eubo_rows": 30, "eubo_steps": 4, "members": 2},
+    **{"chains": 2, "warm_up": 4, "draws": 10, "thin": 1, "start_batch": 16, "start_steps": 8},
     **{"leaps": 4, "depth": 2},
 )
 
@@ -64,6 +51,5 @@ def recorded(out):
 
 
 needs_data = pytest.mark.skipif(
-    not os.environ.get("BBB_NUMPY_DATA"),
-    reason="BBB_NUMPY_DATA is not set: no UCI sets",
+    not os.environ.get("BBB_NUMPY_DATA"), reason="BBB_NUMPY_DATA is not set: no UCI sets"
 )

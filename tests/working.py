@@ -66,11 +66,7 @@ def quick(trial):
     x = rng.standard_normal((trial.settings.rows, 5))
     if trial.settings.folder:
         note(trial, "run")
-    return {
-        "seed": trial.split,
-        "metrics": {"sum": float(np.sum(x @ x.T))},
-        "versions": versions(),
-    }
+    return {"seed": trial.split, "metrics": {"sum": float(np.sum(x @ x.T))}, "versions": versions()}
 
 
 def real(trial):
@@ -79,9 +75,7 @@ def real(trial):
     x = rng.standard_normal((trial.settings.rows, 4))
     y = np.sin(x[:, :1]) + 0.1 * rng.standard_normal((trial.settings.rows, 1))
     estimator = Reparameterised(Model(MLP((4, 50, 1))))
-    state = fit(
-        estimator, start(estimator, rng, Adam()), x, y, Recipe(epochs=3), rng=rng
-    )
+    state = fit(estimator, start(estimator, rng, Adam()), x, y, Recipe(epochs=3), rng=rng)
     found = predict(estimator, state.theta, x, rng=rng, samples=50)
     square = rng.standard_normal((300, 300))
     return {
@@ -153,9 +147,7 @@ def main():
     The first four trials take SECONDS each, the others LATER, where it is given.
     """
     out, folder, count, seconds, jobs, *later = sys.argv[1:]
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # a shell's background jobs are deaf
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are deaf
     work = trials(int(count), seconds=float(seconds), folder=folder)
     if later:
         work[4:] = trials(int(count), seconds=float(later[0]), folder=folder)[4:]

@@ -10,8 +10,8 @@ from ..exercise import formula, given, positive, real
 from ..variance import Estimator
 
 REVERSED = (
-    "this is the KL from the prior to q; "
-    "asked for is that from q to the prior, E_q[log(q / P)]."
+    "this is the KL from the prior to q; asked for is that from q to the prior, "
+    "E_q[log(q / P)]."
 )
 OWN_SAMPLE = (
     "the mean of h is subtracted, and h of the same sample is in it: this baseline moves with the "

@@ -72,9 +72,8 @@ def from_noise_to_weights(mu: Any, rho: Any, eps: Any) -> Any:
     eps=real("SP"),
     returns="log_q",
     tags="K6 K7 K8 K9 K10",
-    places=[
-        (np.full(400, 0.01), np.ones((1, 400)))
-    ],  # whose densities' product is no float
+    # whose densities' product is no float
+    places=[(np.full(400, 0.01), np.ones((1, 400)))],
     wrong={
         "-np.log(sigma)": {
             "np.log(sigma)": "the sign of log sigma: a wide density is a low one (K7).",

@@ -35,9 +35,8 @@ def _softplus_cases(*cases: Array) -> list[tuple[Array, Array]]:
         np.array([800.0]),
         np.array([-40.0]),
         np.array([-700.0]),
-        *(
-            np.array([rho]) for rho in np.arange(-39.75, 40, 0.5)
-        ),  # limits to other formulas
+        # limits to other formulas
+        *(np.array([rho]) for rho in np.arange(-39.75, 40, 0.5)),
         *(
             np.array([rho])
             for rho in (-600.0, -300.0, -100.0, 100.0, 300.0, 600.0, 709.0, 710.0)

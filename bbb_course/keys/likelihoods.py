@@ -18,11 +18,8 @@ from ..exercise import count, formula, label, positive, real, zero_one
     tags="K14 K15 K16 K37",
     places=[
         (np.array([3e-9, 0.0]), np.array([0.0, 1e-9]), 1e-9),
-        (
-            np.full(2, 1e6 + 0.3),
-            1e6 + np.array([0.7, -0.4]),
-            0.5,
-        ),  # whose squares cancel
+        # whose squares cancel
+        (np.full(2, 1e6 + 0.3), 1e6 + np.array([0.7, -0.4]), 0.5),
     ],
     wrong={
         "-(y - f) / noise**2": {
@@ -61,11 +58,8 @@ def gaussian_likelihood(f: Any, y: Any, noise: Any) -> Any:
     tags="D1",
     places=[
         *((3 * np.exp([t, t]), np.zeros(2), t) for t in (-100.0, -30.0, 30.0, 100.0)),
-        (
-            np.full(2, 1e6 + 0.3),
-            1e6 + np.array([0.7, -0.4]),
-            0.5,
-        ),  # whose squares cancel
+        # whose squares cancel
+        (np.full(2, 1e6 + 0.3), 1e6 + np.array([0.7, -0.4]), 0.5),
     ],
     wrong={
         "len(y) - np.sum(": {
@@ -209,10 +203,8 @@ def two_classes(z: Any, y: Any) -> Any:
     tags="D14",
     places=[
         (np.array([[0.0, -700.0]]), np.array([1])),
-        (
-            np.array([[0.5, 1.0, -1.0], [2.0, 0.0, 1.0]]),
-            np.array([0, 0]),
-        ),  # one label in all rows
+        # one label in all rows
+        (np.array([[0.5, 1.0, -1.0], [2.0, 0.0, 1.0]]), np.array([0, 0])),
     ],
     wrong={
         "p - chosen": {

@@ -44,10 +44,8 @@ def step_of_descent(mu: Any, rho: Any, d_mu: Any, d_rho: Any, eta: Any) -> Any:
     total=given(8, 4, 16),
     returns="cost",
     tags="K18 D6",
-    places=[
-        (89000.0, np.ones(128), 60000),
-        (-2.0, np.ones(1000), 1_000_000),
-    ],  # usual sizes
+    # usual sizes
+    places=[(89000.0, np.ones(128), 60000), (-2.0, np.ones(1000), 1_000_000)],
     wrong={
         "complexity * len(nll) / total": {
             "complexity": (
@@ -86,13 +84,8 @@ def cost_of_a_minibatch(complexity: Any, nll: Any, total: Any) -> Any:
     parts=given(4, 1, 2, 3),
     returns="shares",
     tags="D6 D24",
-    places=[
-        (12,),
-        (24,),
-        (64,),
-        (600,),
-        (2000,),
-    ],  # powers beyond 64 bits, and beyond floats
+    # powers beyond 64 bits, and beyond floats
+    places=[(12,), (24,), (64,), (600,), (2000,)],
     wrong={
         " / (1 - 2.0**-parts)": {
             "": (
@@ -200,9 +193,8 @@ def adam_step(
     r=unit(),
     returns="new_mu new_sigma",
     tags="D61 D62",
-    places=[
-        (np.ones(1), np.full(1, 2.0), np.ones(1), np.zeros(1), 0.5, 0.5)
-    ],  # no curvature
+    # no curvature
+    places=[(np.ones(1), np.full(1, 2.0), np.ones(1), np.zeros(1), 0.5, 0.5)],
     wrong={
         "r * sigma * d_sigma": {
             "r * d_sigma": "x is r sigma dF/dsigma; the factor sigma is missing (D61).",

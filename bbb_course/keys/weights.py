@@ -166,10 +166,8 @@ def conjugate_coin(alpha: Any, beta: Any, flips: Any) -> Any:
     prior=positive(),
     returns="kl",
     tags="D18",
-    places=[
-        (0.5, 2.0, 0.5, 1.0),
-        (0.5, 2.0, -0.5, 2.0),
-    ],  # equal means, equal deviations
+    # equal means, equal deviations
+    places=[(0.5, 2.0, 0.5, 1.0), (0.5, 2.0, -0.5, 2.0)],
     wrong={
         "np.log(prior / deviation)": {
             "np.log(deviation / prior)": (

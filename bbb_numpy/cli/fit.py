@@ -179,9 +179,8 @@ def predict(args: argparse.Namespace) -> int:
             )
     with places_of(inputs):
         found = predicted(model, inputs)
-    made = type(table)(found, rows.index).astype(
-        object
-    )  # a whole number beside a gap stays one
+    # a whole number beside a gap stays one
+    made = type(table)(found, rows.index).astype(object)
     text = csv_text(kept.join(made))
     if args.output == "-":
         print(text, end="", flush=True)

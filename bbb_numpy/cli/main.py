@@ -25,7 +25,8 @@ COMMANDS = {
     "predict": "bbb_numpy.cli.fit",
     "evaluate": "bbb_numpy.cli.evaluate",
 }
-GROUP = "bbb_numpy.commands"  # entry points: the subcommands of packages that stand on the library
+# entry points: the subcommands of packages that stand on the library
+GROUP = "bbb_numpy.commands"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -109,9 +110,8 @@ def _parser(first: str) -> argparse.ArgumentParser:
     modules = dict(COMMANDS)
     if first not in modules:
         with suppress(PackageNotFoundError):  # a copy of the code that is not installed
-            own = distribution("bbb-numpy").entry_points.select(
-                group=GROUP
-            )  # a scan takes longer
+            # a scan takes longer
+            own = distribution("bbb-numpy").entry_points.select(group=GROUP)
             modules |= {one.name: one.value for one in own}
     for module in (
         [modules[first]] if first in modules else dict.fromkeys(modules.values())

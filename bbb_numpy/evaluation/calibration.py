@@ -128,9 +128,8 @@ def crps_draws(draws: Any, y: Any, fair: bool = False) -> Array:
     if fair and count < 2:
         raise ValueError("the fair CRPS needs at least 2 draws; got 1")
     from_y = np.abs(draws - y).mean(axis=0)
-    ordered = np.sort(draws, axis=0) - draws.mean(
-        axis=0
-    )  # centred: far fewer digits cancel
+    # centred: far fewer digits cancel
+    ordered = np.sort(draws, axis=0) - draws.mean(axis=0)
     rank = 2.0 * np.arange(1, count + 1) - count - 1.0
     pairs = count * (count - 1) if fair else count * count
     return from_y - np.tensordot(rank, ordered, axes=1) / pairs

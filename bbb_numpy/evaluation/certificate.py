@@ -45,7 +45,8 @@ class Certificate(NamedTuple):
     """What is certain of networks drawn from q, with probability 1 - delta - delta_draws."""
 
     bound: float  # on the share of wrong classes to come, a new network for every case
-    risk: float  # the share of wrong classes among the rows, of the networks that were drawn
+    # the share of wrong classes among the rows, of the networks that were drawn
+    risk: float
     risk_bound: float  # on that of all networks of q, with probability 1 - delta_draws
     kl: float  # KL(q || P(w)), in nats
     rows: int

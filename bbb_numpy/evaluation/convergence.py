@@ -26,13 +26,11 @@ from .predictive import BLOCK_NUMBERS
 
 __all__ = ["Convergence", "Line", "convergence", "function_r_hats"]
 
-CACHE = (
-    "XDG_CACHE_HOME"  # the variable that names the user's folder for what may be lost
-)
+# the variable that names the user's folder for what may be lost
+CACHE = "XDG_CACHE_HOME"
 GOOD = 1.01  # R-hat below which Vehtari et al. (2021) call chains mixed
-ENOUGH = (
-    100  # effective draws per chain without which R-hat itself is unreliable (the same)
-)
+# effective draws per chain without which R-hat itself is unreliable (the same)
+ENOUGH = 100
 
 
 def import_arviz() -> Any:
@@ -133,9 +131,8 @@ class Convergence:
     draws: int
     chains: int
     lines: tuple[Line, ...]
-    unseen: bool = (
-        False  # whether E[y|x] was left out: the draws came without x, none was given
-    )
+    # whether E[y|x] was left out: the draws came without x, none was given
+    unseen: bool = False
     divergent: int = 0  # draws after a divergence
 
     def worst(self, space: str) -> Line:

@@ -345,9 +345,8 @@ def log_predictive_density(
     if is_gaussian(estimator):
         for rows, f, slopes, noise in _affine(estimator, theta, x):
             check_shape(f[None], y[rows])
-            slopes /= noise[
-                :, None
-            ]  # in units of the noise: what is inverted is never below 1
+            # in units of the noise: what is inverted is never below 1
+            slopes /= noise[:, None]
             z = ((y[rows] - f) / noise)[..., None]
             spread = np.eye(len(noise)) + slopes @ slopes.swapaxes(1, 2)  # (B, K, K)
             squares = np.sum(z * np.linalg.solve(spread, z), axis=(1, 2))

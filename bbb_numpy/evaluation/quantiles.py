@@ -38,9 +38,8 @@ def check_levels(name: str, value: Any) -> Array:
     return levels
 
 
-RULES = predictive.RULES | {
-    "theta": ANY_NUMBERS
-}  # of which infinite ones make quantiles nan
+# of which infinite ones make quantiles nan
+RULES = predictive.RULES | {"theta": ANY_NUMBERS}
 
 
 @accepts(**RULES)
@@ -227,14 +226,12 @@ def _smallest_count(likelihood: Likelihood, parts: list[Array], q: float) -> Arr
     low: Array = np.full(len(means), -1.0)
     high: Array = np.ceil(parts[0].max(axis=1))
     while not (enough := reached(high)).all():
-        high = np.where(
-            enough, high, 2.0 * high
-        )  # not 0: of a rate of 0 that is enough
+        # not 0: of a rate of 0 that is enough
+        high = np.where(enough, high, 2.0 * high)
     while True:
         middle = np.floor(0.5 * (low + high))
-        inside = (low < middle) & (
-            middle < high
-        )  # beyond 2^53 not every number between is one
+        # beyond 2^53 not every number between is one
+        inside = (low < middle) & (middle < high)
         if not inside.any():
             return np.where(finite, high, np.nan)
         enough = reached(middle)

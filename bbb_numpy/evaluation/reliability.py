@@ -50,9 +50,8 @@ class Reliability(NamedTuple):
     seen: Array  # share of ones
     seen_low: Array  # Wilson interval of `seen`, 95 %
     seen_high: Array
-    deviation: (
-        Array  # of `seen` around `stated`, if all stated probabilities were right
-    )
+    # of `seen` around `stated`, if all stated probabilities were right
+    deviation: Array
 
 
 @accepts(successes=COUNTS, trials=COUNTS)
@@ -115,9 +114,8 @@ def reliability(
         edges = np.arange(bins + 1) / bins
     else:
         edges = np.unique(np.quantile(proba, np.arange(bins + 1) / bins))
-        edges = np.resize(
-            edges, max(len(edges), 2)
-        )  # of equal probabilities: one bin, no width
+        # of equal probabilities: one bin, no width
+        edges = np.resize(edges, max(len(edges), 2))
     # [low, high), none below the first one; the last one is closed
     place = np.minimum(np.searchsorted(edges, proba, side="right") - 1, len(edges) - 2)
     count = np.bincount(place)

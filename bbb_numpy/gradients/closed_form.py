@@ -79,9 +79,8 @@ class ClosedFormKL(Sampled):
         )
         cost = costs(self, at, sample.parts, found.log_likelihood)
         of_data = cost.cotangents.likelihood
-        d_w = self.model.likelihood_vjp(
-            found, of_data, at.d_blocks, at.buffers
-        )  # (S, P)
+        # (S, P)
+        d_w = self.model.likelihood_vjp(found, of_data, at.d_blocks, at.buffers)
         self.posterior.pull_back(sample, d_w, None, at.d_blocks)
         add_kl(self, at, sample.parts, cost)
         return cost.value, cost.terms

@@ -84,9 +84,8 @@ class Flipout(Rowwise):
     def _forward(self, at: Batch, sigma: Array) -> tuple[Array, list[FlippedLayer]]:
         net, buffers, a, slope = self.model.network, at.buffers, at.x, None
         eps = at.noise[:, : len(sigma)]
-        shift = np.multiply(
-            eps, sigma, out=buffers.array(eps.shape, sigma.dtype)
-        )  # (S, P)  Delta
+        # (S, P)  Delta
+        shift = np.multiply(eps, sigma, out=buffers.array(eps.shape, sigma.dtype))
         means = buffers.views(at.blocks["mu"], self.pairs)
         pushes = buffers.views(shift, net.layers)
         tape: list[FlippedLayer] = []

@@ -305,9 +305,8 @@ class Learner(Fitted):
         else:
             recipe = plan.recipe(rows, anew=not goes_on, stops=True)
             state, before = self._train(fitted, data, recipe), fitted["training_"]
-            if (
-                state.stopped == "interrupted"
-            ):  # whoever did it knows that it is not finished
+            # whoever did it knows that it is not finished
+            if state.stopped == "interrupted":
                 return self
             history = state.history[len(before.history) :]
         parts = plan.parts

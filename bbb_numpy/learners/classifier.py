@@ -89,9 +89,8 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
                 "class_weight='balanced' is not for partial_fit, which sees only some of the rows: "
                 "pass weights as {label: weight}, from sklearn.utils.compute_class_weight"
             )
-        noted = copy.copy(
-            self
-        )  # which takes note of the classes, should the data be wrong
+        # which takes note of the classes, should the data be wrong
+        noted = copy.copy(self)
         check_first_classes(noted, classes)
         named = None if classes is None else np.unique(classes)
         return self._partial_fit(X, y, epochs, sample_weight, named)
@@ -208,9 +207,8 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
 def _encoded(labels: Array, classes: Array, likelihood: Likelihood) -> Array:
     """Return targets (N, 1) of 0 and 1 for one logit, or one-hot rows (N, C)."""
     places = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
-    known = np.asarray(
-        classes[places] == labels
-    )  # a number is no text, though searched as one
+    # a number is no text, though searched as one
+    known = np.asarray(classes[places] == labels)
     if not known.all():
         row = int(np.argmin(known))
         raise ValueError(

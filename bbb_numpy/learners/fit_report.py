@@ -32,47 +32,39 @@ from ..training.recipe import Rows
 __all__ = ["FitReport", "fit_report"]
 
 
-VERY_STRONG = (
-    5.0  # nats of evidence in all rows: odds of 150 to 1 (Kass and Raftery 1995)
-)
+# nats of evidence in all rows: odds of 150 to 1 (Kass and Raftery 1995)
+VERY_STRONG = 5.0
 # A function r times as large as those under the prior costs about r^2 / 2 nats
 NARROW = (2 * VERY_STRONG) ** -0.5
 NEGLIGIBLE = 0.05  # nats per row: what a standard deviation that is a quarter off costs
 CERTAIN = 3.0  # standard errors
-LEVEL, TOO_FEW = (
-    0.9,
-    0.8,
-)  # of intervals, and the share of targets they hold that is too small
-BULK, WIDTH = (
-    (0.1, 0.9),
-    2.56,
-)  # quantiles, and standard deviations between them of a Gaussian
-HIDDEN = 0.1  # standard deviations: differences that only large weights, or little noise, bring out
+# of intervals, and the share of targets they hold that is too small
+LEVEL, TOO_FEW = 0.9, 0.8
+# quantiles, and standard deviations between them of a Gaussian
+BULK, WIDTH = (0.1, 0.9), 2.56
+# standard deviations: differences that only large weights, or little noise, bring out
+HIDDEN = 0.1
 UNIT = 10.0  # training starts with numbers between 1 / UNIT and it
 FAST, SLOW = 0.1, 1e-3  # learning rates that are suspect where a fit has failed
-RISE = (
-    1.0  # nats per row by which the loss of steps that are too large rises in between
-)
-LEAST_PATH = (
-    0.25  # Adam moves no weight farther than this path, half of what the prior is wide
-)
+# nats per row by which the loss of steps that are too large rises in between
+RISE = 1.0
+# Adam moves no weight farther than this path, half of what the prior is wide
+LEAST_PATH = 0.25
 LONGER = 4  # times as many epochs are advised
-FREE = 0.5  # nats per weight: a standard deviation that is 0.4 of its prior's costs as much
-UNSURE = (
-    0.3  # of `KINDS`: the functions of a posterior that differ so much on its own rows
-)
-NOISE_TO_UNIT = (
-    2.3  # from log 0.1, where the noise starts, to log 1, that of what ignores X
-)
+# nats per weight: a standard deviation that is 0.4 of its prior's costs as much
+FREE = 0.5
+# of `KINDS`: the functions of a posterior that differ so much on its own rows
+UNSURE = 0.3
+# from log 0.1, where the noise starts, to log 1, that of what ignores X
+NOISE_TO_UNIT = 2.3
 LAST = 4  # epochs: the loss is watched over their last quarter, and so many at least
 LEAST_KL = 1.0  # nats: below, the data have told the weights next to nothing
-COLLAPSED, NARROWEST = (
-    1e-3,
-    1e-6,
-)  # of its start, at all: so narrow a prior turns the network off
+# of its start, at all: so narrow a prior turns the network off
+COLLAPSED, NARROWEST = 1e-3, 1e-6
 ROWS, SAMPLES = 1000, (32, 100)  # most rows, least and most samples that are looked at
 JUDGED = 50  # rows whose R-hat is looked at: about as many milliseconds
-APART = 1.1  # R-hat above which chains plainly differ (Gelman and Rubin 1992); mixed is below 1.01
+# R-hat above which chains plainly differ (Gelman and Rubin 1992); mixed is below 1.01
+APART = 1.1
 
 NO_CAUSE = (
     "No cause is seen in units, outliers, noise, prior and training; see whether "
@@ -99,30 +91,32 @@ class FitReport:
 
     rows: int  # to train on
     log_density: float  # of the fit; -inf where it overflows
-    base: float  # of what ignores X: N(mean(y), var(y)), base rates, a Poisson of the mean rate
+    # of what ignores X: N(mean(y), var(y)), base rates, a Poisson of the mean rate
+    base: float
     least: float  # what log_density has to reach: base, less what chance can explain
-    line: float  # of a least-squares line, less what it costs; nan where the fit beats the base
-    slope: float  # of a row's NLL in as many epochs again, if it went on as in the last quarter
+    # of a least-squares line, less what it costs; nan where the fit beats the base
+    line: float
+    # of a row's NLL in as many epochs again, if it went on as in the last quarter
+    slope: float
     slope_error: float  # its standard error
     kl: float  # of the last epoch, nats
     prior_start: float  # standard deviation of a weight under a prior that is learned
     prior_end: float  # after training
     largest_x: float  # magnitude that the network was given
     largest_y: float  # and was to find
-    spread_x: float  # smallest standard deviation of the bulk of a column, in units of the column's
+    # smallest standard deviation of the bulk of a column, in units of the column's
+    spread_x: float
     spread_y: float
-    reach: float = (
-        nan  # how much functions under the prior vary over the rows, of `KINDS`
-    )
+    # how much functions under the prior vary over the rows, of `KINDS`
+    reach: float = nan
     r_hat: float = nan  # of chains: the largest of E[y|x] on 50 rows; nan without ArviZ
-    apart: float = nan  # share of these rows where it is above 1.1; no finding: of most tables some
-    held: float = (
-        nan  # share of targets in their 90 % intervals, where the noise is given
-    )
+    # share of these rows where it is above 1.1; no finding: of most tables some
+    apart: float = nan
+    # share of targets in their 90 % intervals, where the noise is given
+    held: float = nan
     path: float = nan  # sum of the learning rates of all steps
-    path_slope: float = (
-        nan  # of a row's NLL along as much path again, as in its last quarter
-    )
+    # of a row's NLL along as much path again, as in its last quarter
+    path_slope: float = nan
     path_slope_error: float = nan  # its standard error
     rise: float = nan  # of a row's NLL above its lowest value before, the largest
     error: float = nan  # root mean square of y - E[y|x, w], over rows and weights
@@ -565,9 +559,8 @@ def _causes_in_model(report: FitReport, found: set[str], learner: Any) -> list[s
     if beta > 1.0 and per_weight < FREE:
         causes.append(f"a KL term that counts {beta:g} times; use objective='elbo'")
     if 0 < report.reach < NARROW:
-        times = report.reach ** (
-            -1 / (len(model.network.sizes) - 1)
-        )  # of every layer's weights
+        # of every layer's weights
+        times = report.reach ** (-1 / (len(model.network.sizes) - 1))
         causes.append(
             "a prior that is too narrow: under it functions vary from row to row by "
             f"{report.reach:.2g} of {KINDS[likelihood.target_kind][2]}; use one about "
@@ -655,9 +648,8 @@ def _wide_posterior(report: FitReport, learner: Any) -> str:
     """Return that a posterior keeps to its prior, so that its functions differ as much as y."""
     model, usual = learner.estimator_.model, learner.defaults["hidden_layer_sizes"]
     widest = max(report.spread_f, report.reach)
-    times = (UNSURE / widest) ** (
-        1 / (len(model.network.sizes) - 1)
-    )  # of every layer's weights
+    # of every layer's weights
+    times = (UNSURE / widest) ** (1 / (len(model.network.sizes) - 1))
     remedies = [
         f"a prior about {times:.2g} times as wide",
         "more rows, or inference='map'",

@@ -128,9 +128,8 @@ class Sampling:
             kernel = settings["sampler"] = KERNELS.get(self.sampler, kernel)
         noise = {name: NOISE[name] for name, _ in model.learned() if name in NOISE}
         settings["hyperpriors"] = noise | check_hyperpriors(self.hyperpriors)
-        words = rng.integers(
-            2**32, size=4
-        ).tolist()  # as `check_generator` seeds from it
+        # as `check_generator` seeds from it
+        words = rng.integers(2**32, size=4).tolist()
         seed = sum(word << 32 * place for place, word in enumerate(words))
         if before is not None:
             if type(kernel) is not type(before.kernel):

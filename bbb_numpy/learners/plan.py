@@ -80,9 +80,8 @@ OF_MANY = {"epochs": 200, "steps": 32_000}
 FEW, MOST, PASS = 512, 256, 16  # rows, those of a step, steps of a pass
 TWO = 8192  # rows; of more than that a step needs no more than two weight samples
 FASTER = 2e-2  # the rate of such steps
-WIDE = GaussianLikelihood(
-    0.5, learn=True
-)  # for a first MAP estimate, which keeps to it
+# for a first MAP estimate, which keeps to it
+WIDE = GaussianLikelihood(0.5, learn=True)
 OF_CLASSES = DEFAULTS | {
     "hidden_layer_sizes": (50,),
     "prior": GaussianPrior(1.5),
@@ -247,7 +246,8 @@ class Plan(NamedTuple):
             or isinstance(parts["inference"], Laplace)
             or not is_linear(parts["objective"])
         ):
-            return parts  # Laplace's mode has to be one; other bounds want their samples and rows
+            # Laplace's mode has to be one; other bounds want their samples and rows
+            return parts
         fewer = SOME
         if rows > parts["many"]:
             size, samples = min(rows // parts["part"], MOST), parts["samples"]
@@ -256,9 +256,8 @@ class Plan(NamedTuple):
         found = parts | {
             name: one for name, one in fewer.items() if self.params.get(name) is None
         }
-        if isinstance(
-            parts["inference"], PointMass
-        ):  # of which all samples are the same
+        # of which all samples are the same
+        if isinstance(parts["inference"], PointMass):
             found["samples"] = parts["samples"]
         passes = max(fewer["epochs"], fewer["steps"] // -(-rows // found["batch_size"]))
         found["epochs"] = min(parts["epochs"], passes)
@@ -318,9 +317,8 @@ def stands_for(
     if not isinstance(objective, FreeEnergy):  # without a KL term
         defaults["kl_warm_up"] = NoWarmUp()
     if isinstance(params["inference"], str) and params["inference"] == "ivon":
-        classes = (
-            defaults["likelihood"] is None
-        )  # whose curvature vanishes as they are separated
+        # whose curvature vanishes as they are separated
+        classes = defaults["likelihood"] is None
         step = IVON(trust=0.5 if classes else 30.0, schedule=Cosine())
         defaults |= {
             "optimizer": step,
@@ -345,10 +343,8 @@ def check_plan(learner: Any) -> Plan:
     learner._validate_params()  # by its `_parameter_constraints`
     parts = stands_for(params, learner.defaults)
     parts["dtype"] = DTYPE("dtype", params["dtype"])
-    for (
-        name,
-        rule,
-    ) in COUNTS.items():  # products of NumPy's small integers would overflow
+    # products of NumPy's small integers would overflow
+    for name, rule in COUNTS.items():
         if parts[name] is not None and type(parts[name]) is not int:
             parts[name] = rule(name, parts[name])
     parts["validation_fraction"] = fraction(
@@ -369,9 +365,8 @@ def check_plan(learner: Any) -> Plan:
                 f"{name} must be a function or an object of one; got {params[name]!r}"
             )
     if isinstance(parts["objective"], Renyi) and parts["objective"].alpha == 1.0:
-        parts["objective"] = (
-            FreeEnergy()
-        )  # its limit, with the estimators that this one allows
+        # its limit, with the estimators that this one allows
+        parts["objective"] = FreeEnergy()
     plan = Plan(params, parts)
     _check_together(plan)
     return plan
@@ -447,9 +442,8 @@ def _check_unused(params: Mapping[str, Any], inference: Any) -> None:
 
 def _part_named(name: str, value: Any) -> Any:
     """Return the part that an argument or a field of one is, maybe by its name; else None."""
-    if isinstance(
-        value, str
-    ):  # 'mle' is no part but a posterior and an objective together
+    # 'mle' is no part but a posterior and an objective together
+    if isinstance(value, str):
         value = None if value == "mle" else _named(name).get(value)
     return value if is_dataclass(value) and not isinstance(value, type) else None
 

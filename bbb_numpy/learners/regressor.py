@@ -92,9 +92,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
                 "predict_distribution(X).aleatoric"
             )
         blocks = self.estimator_.layout.views(theta)
-        with np.errstate(
-            over="ignore"
-        ):  # of a fit that has run away, which says so itself
+        # of a fit that has run away, which says so itself
+        with np.errstate(over="ignore"):
             scale = likelihood.noise_scale(blocks, self.n_outputs_).reshape(
                 -1, self.n_outputs_
             )
@@ -178,9 +177,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             Lower and upper end; for a list of C coverages (N, C, 2) or (N, K, C, 2).
         """
         levels = check_levels("coverage", coverage)
-        ends = np.stack(
-            [0.5 - 0.5 * levels, 0.5 + 0.5 * levels], axis=-1
-        )  # (2,) or (C, 2)
+        # (2,) or (C, 2)
+        ends = np.stack([0.5 - 0.5 * levels, 0.5 + 0.5 * levels], axis=-1)
         found = self.predict_quantiles(X, ends.ravel())
         return found.reshape(*found.shape[:-1], *ends.shape)
 

@@ -52,9 +52,8 @@ class Fitted(BaseEstimator):
         predict_seed_: int
         classes_: Array  # only of a classifier
         fit_report_: FitReport
-        columns_: tuple[
-            Column, ...
-        ]  # only of a learner that the command line fitted to a table
+        # only of a learner that the command line fitted to a table
+        columns_: tuple[Column, ...]
 
     @property
     def theta_(self) -> Array:
@@ -139,9 +138,8 @@ class Fitted(BaseEstimator):
         ) as error:  # a property must not break dir() and the tools that look there
             raise AttributeError(f"feature_importances_: {error}") from None
         ratio = ratio / (ratio.max() or 1.0)  # whose square cannot overflow
-        power = np.square(estimator.model.layout.views(ratio)["W0"]).sum(
-            axis=1
-        )  # (d_in,)
+        # (d_in,)
+        power = np.square(estimator.model.layout.views(ratio)["W0"]).sum(axis=1)
         if "x_axes_" in self.__dict__:  # variances of turned weights add up, too: D60
             rho = estimator.model.layout.views(estimator.layout.views(theta)["rho"])[
                 "W0"

@@ -46,9 +46,8 @@ def _refuse_cells(labels: str = "", **arguments: Any) -> None:
             )
         array = value
         if isinstance(value, list | tuple):
-            with suppress(
-                ValueError
-            ):  # lists of several lengths, which scikit-learn refuses
+            # lists of several lengths, which scikit-learn refuses
+            with suppress(ValueError):
                 array = np.asarray(value)
         objects = (
             name != labels and getattr(getattr(array, "dtype", None), "kind", "") == "O"
@@ -67,9 +66,8 @@ def _float64(**arrays: Any) -> list[Array]:
             raise TypeError(
                 f"{name} must hold numbers; got {kind}. Encode or convert it"
             )
-    copy_in_c_order = partial(
-        np.array, dtype=np.float64, order="C"
-    )  # on which sums depend
+    # on which sums depend
+    copy_in_c_order = partial(np.array, dtype=np.float64, order="C")
     return list(map(copy_in_c_order, arrays.values()))
 
 
@@ -173,9 +171,8 @@ class Prepared(NamedTuple):
 
     training: Rows
     held_out: Rows | None
-    units: dict[
-        str, Array
-    ]  # x_mean_, x_scale_ (d_in,), y_mean_, y_scale_ (K,); maybe x_axes_
+    # x_mean_, x_scale_ (d_in,), y_mean_, y_scale_ (K,); maybe x_axes_
+    units: dict[str, Array]
 
     def typical(self) -> Rows:
         """Return as many rows as there are to train on, each as often as its weight asks for.

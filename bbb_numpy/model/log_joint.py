@@ -35,9 +35,8 @@ from .joint import Model
 __all__ = ["LogJoint"]
 
 DEFAULT = LogNormal()
-BLOCK = (
-    2**16
-)  # numbers of a layer, of one chain, that are evaluated together: 0.5 MB in float64
+# numbers of a layer, of one chain, that are evaluated together: 0.5 MB in float64
+BLOCK = 2**16
 
 
 def _rows(name: str, value: Any) -> Array:

@@ -186,10 +186,8 @@ class PACBayes:
         each = np.full(samples, 1.0 / samples, terms.prior.real.dtype)
         price = log(2.0 * self.rows**0.5 / self.delta)
         k = (each.dot(terms.posterior - terms.prior) + price) / (2.0 * self.rows)
-        small, large = (
-            np.sqrt(k),
-            np.sqrt(k - each.dot(terms.likelihood) / scale),
-        )  # of k, r + k
+        # of k, r + k
+        small, large = np.sqrt(k), np.sqrt(k - each.dot(terms.likelihood) / scale)
         both = small + large
         # d/dr = both / large,  d/dk = both^2 / (small large)
         of_kl = each * (
@@ -275,9 +273,8 @@ class EUBO:
         """Return value and the surrogate's cotangents ``-pi_i w^``, ``-pi_i w^`` and ``-w^``."""
         logs = log_weights(terms, kl_weight)
         share = _self_normalised(logs.real)  # G7
-        seen = np.where(
-            share > 0, logs, 0.0
-        )  # a sample of density 0 has share 0: 0 (-inf) = 0
+        # a sample of density 0 has share 0: 0 (-inf) = 0
+        seen = np.where(share > 0, logs, 0.0)
         cotangents = Cotangents(-kl_weight * share, -kl_weight * share, -share)  # G4
         return kl_weight * (share @ seen), cotangents  # G2, G6
 

@@ -53,9 +53,8 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> Array:
         if npy.read_magic(file) != (1, 0):
             raise ValueError(f"array {name} is of another version")
         shape, _, dtype = npy.read_array_header_1_0(file)
-        if (
-            file.tell() + prod(shape) * dtype.itemsize != entry.file_size
-        ):  # NumPy would believe it
+        # NumPy would believe it
+        if file.tell() + prod(shape) * dtype.itemsize != entry.file_size:
             raise ValueError(f"array {name} is not as long as it says")
     with archive.open(entry) as file:  # to its end, where the checksum is compared
         array: Array = npy.read_array(file, allow_pickle=False)

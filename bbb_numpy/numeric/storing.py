@@ -187,9 +187,8 @@ def _read(value: Any, form: Format, read_array: Callable[[str], Array]) -> Any:
     names = _stored(kind)  # a class of these: no function is called
     if isinstance(inside, list):
         inside = dict(zip(names, inside, strict=True))
-    local = set(kind.__match_args__) - set(
-        names
-    )  # as files of earlier versions have them
+    # as files of earlier versions have them
+    local = set(kind.__match_args__) - set(names)
     held = {name: one for name, one in inside.items() if name not in local}
     return kind(**{name: _read(one, form, read_array) for name, one in held.items()})
 

@@ -28,9 +28,8 @@ INFINITY = float("inf")
 SMALLEST = float(np.nextafter(0.0, 1.0))  # above 0
 MOST_SAMPLES = 10**6  # of weights, at once or in a prediction; chains
 MOST_STEPS = 10**9  # epochs, draws, leapfrog steps
-NO_NUMBERS = (
-    str | bytes | np.datetime64 | np.timedelta64
-)  # of which NumPy makes numbers
+# of which NumPy makes numbers
+NO_NUMBERS = str | bytes | np.datetime64 | np.timedelta64
 LARGEST = 2**63 - 1  # what NumPy counts with
 
 
@@ -231,9 +230,8 @@ MATRIX = Numbers((None, None))
 def FLOATS(name: str, value: Any) -> NDArray[Any]:
     """Return an array of the dtypes that training and predictions compute with, or raise."""
     array = NUMBERS(name, value)
-    dtype = getattr(
-        value, "dtype", array.dtype
-    )  # before `NUMBERS` made float64 of objects
+    # before `NUMBERS` made float64 of objects
+    dtype = getattr(value, "dtype", array.dtype)
     if dtype not in (np.float32, np.float64):
         raise TypeError(f"{name} must be of dtype float64 or float32; got {dtype}")
     return array

@@ -42,13 +42,11 @@ class Likelihood:
     each row alone, so that minibatches add up.
     """
 
-    target_kind: ClassVar[str] = (
-        "real"  # which learners standardise; 'count'; 'class' (or 0 and 1)
-    )
+    # which learners standardise; 'count'; 'class' (or 0 and 1)
+    target_kind: ClassVar[str] = "real"
     heavy_tails: ClassVar[bool] = False  # whether the variance may be infinite
-    noise_name: ClassVar[str] = (
-        ""  # as `fit` prints `noise_scale`; where it is one number
-    )
+    # as `fit` prints `noise_scale`; where it is one number
+    noise_name: ClassVar[str] = ""
     scale: float
 
     def _starts(self) -> dict[str, float]:
@@ -226,9 +224,8 @@ class GaussianLikelihood(_Gaussian):
         check_shape(f, y)
         precision: Any
         if self.learn:
-            log_noise = params["log_noise"][
-                ..., None, :
-            ]  # (1, K), or (S, 1, K): one per sample
+            # (1, K), or (S, 1, K): one per sample
+            log_noise = params["log_noise"][..., None, :]
             precision, log_scales = (
                 np.exp(-2.0 * log_noise),
                 np.add.reduce(log_noise, axis=-1),
@@ -266,9 +263,8 @@ class GaussianLikelihood(_Gaussian):
         return each[..., None] * np.eye(f.shape[-1], dtype=f.dtype)
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
-        return f, self.noise_scale(params, f.shape[-1])[
-            ..., None, :
-        ]  # (1, K) or (S, 1, K)
+        # (1, K) or (S, 1, K)
+        return f, self.noise_scale(params, f.shape[-1])[..., None, :]
 
 
 @dataclass(frozen=True)

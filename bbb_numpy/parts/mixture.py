@@ -117,17 +117,15 @@ class ScaleMixturePrior(Prior):
             return _Components(
                 sigma, (log(sigma[0]), log(sigma[1])), shares, (0.0, 0.0, self.pi)
             )
-        raw = np.ascontiguousarray(
-            params["prior_mixture"].T
-        )  # (3,), or (3, S): one per sample
+        # (3,), or (3, S): one per sample
+        raw = np.ascontiguousarray(params["prior_mixture"].T)
         if raw.ndim == 2:
             raw = raw[:, :, None]  # (3, S, 1), beside weights (S, P)
         parts = softplus_parts(raw)
         narrow = SMALLEST + parts.softplus[1]  # R8
         wide = narrow + parts.softplus[0]  # R8
-        log_pi = log_softmax(
-            np.stack([raw[2], raw[2] * 0.0]), 0
-        )  # log sigmoid(a), log sigmoid(-a)
+        # log sigmoid(a), log sigmoid(-a)
+        log_pi = log_softmax(np.stack([raw[2], raw[2] * 0.0]), 0)
         return _Components(
             (wide, narrow),
             (np.log(wide), np.log(narrow)),
@@ -173,9 +171,8 @@ class ScaleMixturePrior(Prior):
         w, square, (wide, narrow), c = saved  # (S, P): w, w^2, xi and 1 - xi
         (s1, s2), slopes = c.sigma, c.slopes
         if self.learn:
-            mass = [
-                np.add.reduce(r, axis=-1, keepdims=True) for r in (wide, narrow)
-            ]  # (S, 1)
+            # (S, 1)
+            mass = [np.add.reduce(r, axis=-1, keepdims=True) for r in (wide, narrow)]
             moment = [inner(r, square)[:, None] for r in (wide, narrow)]  # (S, 1)
             d_wide = moment[0] * s1**-3 - mass[0] / s1  # R6
             d_narrow = moment[1] * s2**-3 - mass[1] / s2  # R6

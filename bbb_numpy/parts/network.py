@@ -99,9 +99,8 @@ class Tape(NamedTuple):
 
     w: Array  # (S, P)
     layers: list[Layer]  # its views
-    inputs: list[
-        Array
-    ]  # a_{l-1} of every layer: x as given, or x and 1; then (S, B, width)
+    # a_{l-1} of every layer: x as given, or x and 1; then (S, B, width)
+    inputs: list[Array]
     slopes: list[Array]  # activation'(z_l) (S, B, width); for ReLU the gate [z_l > 0]
 
 

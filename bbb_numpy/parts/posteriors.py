@@ -54,9 +54,8 @@ class Entropy(NamedTuple):
     """What a closed-form KL divergence needs of a Gaussian q."""
 
     value: Any  # scalar: -E_q[log q], in nats
-    total_variance: (
-        Any  # the sum of the variances of all weights, or (L,) of each group
-    )
+    # the sum of the variances of all weights, or (L,) of each group
+    total_variance: Any
 
 
 class Posterior:
@@ -225,9 +224,8 @@ class MeanField(Density):
         # d_mu  = sum_s d_w                                       K21 (K20: dw/dmu = 1)
         # d_rho = (sum_s d_w eps) s(rho)                          K30 (K28: dw/drho = eps s(rho),
         #         - (sum_s d_log_q) s(rho) / sigma                     K25: d log sigma/drho)
-        if (
-            len(d_w) == 1
-        ):  # one sample is its own sum: two passes over memory instead of three
+        # one sample is its own sum: two passes over memory instead of three
+        if len(d_w) == 1:
             d_mu[...] = d_w[0]
             np.multiply(d_w[0], sample.eps[0], out=d_rho)
         else:

@@ -66,12 +66,10 @@ class Prior:
     that need KL(q || prior) in closed form; the others are refused there.
     """
 
-    kink: ClassVar[bool] = (
-        False  # whether log P(w) has a kink at w_j = 0: see `Family.gates`
-    )
-    starts: ClassVar[Any] = (
-        None  # where groups of weights with a scale of their own begin
-    )
+    # whether log P(w) has a kink at w_j = 0: see `Family.gates`
+    kink: ClassVar[bool] = False
+    # where groups of weights with a scale of their own begin
+    starts: ClassVar[Any] = None
 
     def _starts(self) -> dict[str, float]:
         """Return by name what is learned: the unconstrained starting values."""
@@ -130,9 +128,8 @@ class ExpectedLogPrior(NamedTuple):
 
     value: Any  # scalar, nats
     d_mean: Any  # (P,)  with respect to the mean of each weight
-    d_variance: (
-        Any  # the same with respect to the variance of every weight, scalar or (P,)
-    )
+    # the same with respect to the variance of every weight, scalar or (P,)
+    d_variance: Any
 
 
 @dataclass(frozen=True)
@@ -393,9 +390,8 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         """Return log scale of each layer, (L,) or (S, L)."""
         if self.learn:
             return params["prior_log_scale"]
-        fixed = (
-            np.float64 if np.dtype(dtype).kind == "O" else dtype
-        )  # exact numbers: constants
+        # exact numbers: constants
+        fixed = np.float64 if np.dtype(dtype).kind == "O" else dtype
         return np.array([log(scale) for scale in self.scales or ()], fixed)
 
     def _squares(self, w: Array) -> Array:
@@ -412,10 +408,8 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         """
         log_scales = self._log_scales(params, w.real.dtype)
         counts = np.array(self.counts, w.real.dtype)
-        precision, squares = (
-            np.exp(-2.0 * log_scales),
-            self._squares(w),
-        )  # (L,) or (S, L)
+        # (L,) or (S, L)
+        precision, squares = np.exp(-2.0 * log_scales), self._squares(w)
         terms = -0.5 * precision * squares  # (S, L)
         terms -= counts * (log_scales + 0.5 * LOG_2PI)  # D39
         return np.add.reduce(terms, axis=-1), (w, precision, squares)

@@ -32,9 +32,8 @@ class Layer(NamedTuple):
 
     weight: Array  # (S, d_in, d_out)
     bias: Array  # (S, 1, d_out)
-    both: (
-        Array | None
-    )  # (S, d_in + 1, d_out)  one above the other, where inputs end with a 1
+    # (S, d_in + 1, d_out)  one above the other, where inputs end with a 1
+    both: Array | None
 
 
 class Delta(NamedTuple):
@@ -92,9 +91,8 @@ def gated(
     delta: Delta, weight: Array, slope: Array, narrow: bool, buffers: Buffers
 ) -> Delta:
     """Return (delta W^T) o slope (S, B, d_in) for the layer below, whose inputs may be `narrow`."""
-    rows, columns, _ = (
-        delta  # a scale goes to the first layer alone, below which nothing is
-    )
+    # a scale goes to the first layer alone, below which nothing is
+    rows, columns, _ = delta
     if columns is not None:
         weight = weight * columns
     transposed = weight.swapaxes(-1, -2)

@@ -221,9 +221,8 @@ class StudentTLikelihood(_StudentT, Likelihood):
         residual, ratio, logs, numbers = saved  # (S, B, K): y - f, chi, log(1 + chi)
         if self.learn:
             if cotangent.ndim == 1:
-                shares = np.add.reduce(
-                    ratio / (1.0 + ratio), axis=1, keepdims=True
-                )  # (S, 1, K)
+                # (S, 1, K)
+                shares = np.add.reduce(ratio / (1.0 + ratio), axis=1, keepdims=True)
                 sums = np.add.reduce(logs, axis=1, keepdims=True), shares
                 d_scale, d_df = _slopes(numbers, residual.shape[1], *sums)
                 slopes = d_scale[:, 0], d_df[:, 0]
@@ -241,9 +240,8 @@ class StudentTLikelihood(_StudentT, Likelihood):
         return np.asarray(_deviation(scale, nu) ** 2)
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
-        scale, nu = self._scale_and_df(
-            params, (..., None, slice(None))
-        )  # (1, K) or (S, 1, K)
+        # (1, K) or (S, 1, K)
+        scale, nu = self._scale_and_df(params, (..., None, slice(None)))
         return f, np.asarray(scale), np.asarray(nu)
 
     def cdf(

@@ -63,9 +63,8 @@ def fit(
     epistemic: Array = np.ravel(predictive.epistemic)
     total: Array = np.ravel(predictive.total)
     outer, inner = (f"{what} ± {BAND:g} sd" for what in ("predictive", "epistemic"))
-    if np.isinf(
-        total
-    ).any():  # heavy tails: there is no such band, and the other one is shown
+    # heavy tails: there is no such band, and the other one is shown
+    if np.isinf(total).any():
         total, outer = (
             np.where(np.isinf(total), np.nan, total),
             "predictive sd: infinite",

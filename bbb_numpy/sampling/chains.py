@@ -35,7 +35,8 @@ __all__ = [
     "usual_groups",
 ]
 
-LARGE = 100_000  # products from which on a chain's gradient takes longer than the calls, 50 us
+# products from which on a chain's gradient takes longer than the calls, 50 us
+LARGE = 100_000
 
 
 class Settings(NamedTuple):
@@ -73,9 +74,8 @@ class Run(NamedTuple):
     adaptation: Any  # or `Kept`; None: there is nothing to adapt
     steps: int  # of the warm-up and after
     harmless: int  # divergences in the warm-up
-    draws: tuple[
-        dict[str, Array], ...
-    ] = ()  # one stretch after the other, (T, S, ...) each
+    # one stretch after the other, (T, S, ...) each
+    draws: tuple[dict[str, Array], ...] = ()
 
     def joined(self) -> dict[str, Array]:
         """Return positions (T, S, D), log densities and statistics (T, S) of all draws."""

@@ -328,9 +328,8 @@ def sample_target(
         store = Checkpoint(checkpoint, checkpoint_every)
         store.open(settings, groups, number)
     if place is None:
-        place = _matrix(
-            draw_start(rng)
-        )  # an ensemble takes its time: all else has been checked
+        # an ensemble takes its time: all else has been checked
+        place = _matrix(draw_start(rng))
     _check_groups(kernel, groups, len(place), settings.warm_up)
     cores = checked["cores"]
     count = min(groups, usable() if cores is None else cores)

@@ -206,9 +206,8 @@ def jacobian(net: MLP, w: Array, x: Array) -> tuple[Array, Array, network.Tape]:
     Each row is a sample with weights of its own, so that one backward pass has the slopes of one
     output at all rows.
     """
-    f, tape = network.forward(
-        net, np.tile(w, (len(x), 1)), x[:, None], Buffers()
-    )  # (B, 1, K)
+    # (B, 1, K)
+    f, tape = network.forward(net, np.tile(w, (len(x), 1)), x[:, None], Buffers())
     units, ones = np.eye(net.sizes[-1], dtype=f.dtype), np.ones_like(f[..., :1])
     slopes = [
         network.vjp(net, tape, unit * ones, Buffers()) for unit in units
@@ -219,11 +218,13 @@ def jacobian(net: MLP, w: Array, x: Array) -> tuple[Array, Array, network.Tape]:
 class Spectrum(NamedTuple):
     """The curvature in a basis in which it is diagonal, in units of the prior's precision (D54)."""
 
-    curvature: Array  # (M, p): of each direction, by each scale of the noise that is learned, or 1
+    # (M, p): of each direction, by each scale of the noise that is learned, or 1
+    curvature: Array
     basis: tuple[Array, ...]  # A and B of each block, one after the other
     scale: Array  # (P,) the prior's deviations
     squares: Any  # of mu in units of the prior's deviation
-    misfit: Array  # (M,) squared residuals in units of the noise's variance, summed over rows
+    # (M,) squared residuals in units of the noise's variance, summed over rows
+    misfit: Array
     rows: Any  # their number, or the sum of their weights
 
 
@@ -247,9 +248,8 @@ def log_evidence(
     total = beta @ at.curvature + alpha  # (p,)
     noise = at.rows * np.sum(log_beta) - beta @ at.misfit
     prior = len(total) * log_alpha - alpha * at.squares
-    gamma = beta * (
-        at.curvature @ (1 / total)
-    )  # (M,): directions that the data determine
+    # (M,): directions that the data determine
+    gamma = beta * (at.curvature @ (1 / total))
     d_alpha = np.sum(gamma) - alpha * at.squares
     d_beta = at.rows - beta * at.misfit - gamma
     return (noise + prior - np.sum(np.log(total))) / 2, d_alpha / 2, d_beta / 2
@@ -293,9 +293,8 @@ def spectrum(source: Linearised, mu: Array, learned: Array, rows: Rows) -> Spect
         v = np.ones(len(x)) if v is None else v
         f, slopes, tape = jacobian(net, mu, x)  # (B, K), (B, K, P)
         slopes *= scale
-        curvature = (
-            model.likelihood.curvature(params, f[None])[0] * v[:, None, None]
-        )  # (B, K, K)
+        # (B, K, K)
+        curvature = model.likelihood.curvature(params, f[None])[0] * v[:, None, None]
         weighted = (groups * curvature) @ slopes  # (M, B, K, P)  Lambda J
         total += float(v.sum())
         if own:
@@ -304,14 +303,12 @@ def spectrum(source: Linearised, mu: Array, learned: Array, rows: Rows) -> Spect
             diagonal += np.sum(slopes * weighted, axis=(1, 2))
         for layer, block in enumerate(blocks):
             a: Array = np.ones((len(x), 1))
-            if (
-                block.rows > 1
-            ):  # [a 1]; where the first layer's bias is a weight it is that already
+            # [a 1]; where the first layer's bias is a weight it is that already
+            if block.rows > 1:
                 a = np.hstack([tape.inputs[layer][:, 0], a])[:, : block.rows]
             inner[layer] += (a * v[:, None]).T @ a
-            units = slice(
-                block.end - block.columns, block.end
-            )  # of a layer its biases: df/dz
+            # of a layer its biases: df/dz
+            units = slice(block.end - block.columns, block.end)
             g = slopes[..., units].reshape(-1, block.columns)
             outer[layer] += g.T @ weighted[..., units].reshape(len(groups), *g.shape)
     if not blocks:
@@ -324,9 +321,8 @@ def spectrum(source: Linearised, mu: Array, learned: Array, rows: Rows) -> Spect
             np.linalg.eigh(a / total),
             np.linalg.eigh(b.sum(axis=0)),
         )
-        of_b = np.sum(
-            (b @ right) * right, axis=1
-        )  # (M, columns): the diagonal of right^T B right
+        # (M, columns): the diagonal of right^T B right
+        of_b = np.sum((b @ right) * right, axis=1)
         found.append((of_a[:, None] * of_b[:, None, :]).reshape(len(groups), -1))
         basis += [left, scale[block.begin :][: block.columns, None] * right]
     squares = float(np.sum(np.square(mu / scale)[blocks[0].begin :]))
@@ -366,9 +362,8 @@ def fit(
                 break
             recipe = replace(recipe, epochs=-(-epochs // 2))
             mu = state.theta[:size].astype(float)
-            exactly = (
-                source.is_conjugate and not left
-            )  # given the features, which stay now
+            # given the features, which stay now
+            exactly = source.is_conjugate and not left
             theta, found = _scaled(source, mu, learned, exact, exactly)
             whole, evidence = replace(state, theta=theta.astype(rows.x.dtype)), found
     except KeyboardInterrupt:  # while the curvature is taken

@@ -158,10 +158,8 @@ def train(
     noises = {
         rows: np.empty(shape, state.theta.dtype) for rows, shape in shapes.items()
     }
-    last, spare = (
-        state.copy(),
-        state.copy(),
-    )  # two, so that Ctrl-C never finds half a copy
+    # two, so that Ctrl-C never finds half a copy
+    last, spare = state.copy(), state.copy()
     hidden = None if progress is None else not progress  # None: shown only to a person
     progress_bar = tqdm(total=epochs, unit="epoch", leave=False, disable=hidden)
     try:
@@ -194,9 +192,8 @@ def train(
                     found = estimator.value_and_grad(
                         state.theta, noise, x, y, weight, buffers.rewind(), v
                     )
-                    if not finite(
-                        found.value
-                    ):  # at step 0 it is `last` itself that fails
+                    # at step 0 it is `last` itself that fails
+                    if not finite(found.value):
                         kept = spare if step == 0 else last
                         raise _failure(found, state.theta, epoch, step, kept)
                     value, grad, terms = found
@@ -223,9 +220,8 @@ def train(
                         f"{np.mean(per_row):.4g} nats per row", refresh=False
                     )
                 bar.update()
-                if (
-                    verbose and len(state.history) % verbose == 0
-                ):  # above the bar, not through it
+                # above the bar, not through it
+                if verbose and len(state.history) % verbose == 0:
                     bar.write(
                         f"Epoch {len(state.history)}, loss = {np.mean(objective):.8g}"
                     )

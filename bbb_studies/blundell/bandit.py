@@ -53,9 +53,8 @@ class Agent:
     """A player."""
 
     name: str
-    looks: int = (
-        0  # weight vectors averaged for one decision; 1: Thompson sampling, 0: a point
-    )
+    # weight vectors averaged for one decision; 1: Thompson sampling, 0: a point
+    looks: int = 0
     epsilon: float = 0.0  # probability of an action at random
     last_layer: bool = (
         False  # Thompson sampling by a posterior of the last layer alone (D56)
@@ -68,9 +67,8 @@ AGENTS = (
     Agent("greedy"),
     Agent("1 % greedy", epsilon=0.01),
     Agent("5 % greedy", epsilon=0.05),
-    Agent(
-        "Thompson, last layer", last_layer=True
-    ),  # over the features of the greedy one
+    # over the features of the greedy one
+    Agent("Thompson, last layer", last_layer=True),
 )
 FULL = tuple(agent for agent in AGENTS if agent.looks != 2)  # for the paper's budget
 
@@ -92,18 +90,16 @@ class Settings:
     rho: float = -4.0  # at the start of q
     learning_rate: float = 1e-3  # of Adam, for q and for the point estimates
     point_learning_rate: float = 1e-3
-    last_noise: float = (
-        5.0  # of the last layer's likelihood, and the deviation of its prior
-    )
+    # of the last layer's likelihood, and the deviation of its prior
+    last_noise: float = 5.0
     last_prior_scale: float = 1.0
 
 
 class Game(NamedTuple):
     """One run's mushrooms, the same for every agent, and what eating each of them pays."""
 
-    inputs: (
-        Array  # (2N, D + 2) float32  row 2i: mushroom i not eaten, row 2i + 1: eaten
-    )
+    # (2N, D + 2) float32  row 2i: mushroom i not eaten, row 2i + 1: eaten
+    inputs: Array
     shown: NDArray[np.int_]  # (T,)  number of the mushroom
     poisonous: NDArray[np.bool_]  # (T,)
     payoff: Array  # (T,) float32  reward if eaten
@@ -272,9 +268,8 @@ def play(the: Game, agent: Agent, settings: Settings, state: State, until: int) 
         for _ in range(settings.steps if trains else 0):
             rows = rng.integers(oldest, state.played, settings.batch)
             estimator.fill(rng, noise)
-            with np.errstate(
-                over="ignore", invalid="ignore"
-            ):  # the next line says it better
+            # the next line says it better
+            with np.errstate(over="ignore", invalid="ignore"):
                 value, grad, _ = estimator.value_and_grad(
                     theta,
                     noise,
@@ -348,9 +343,8 @@ def draw_figure(
             mean = costs[:, at - 1].mean(axis=0)
             ax.plot(at, mean, color=colour, linestyle=line, linewidth=2.0, label=name)
     a.set_yscale("log")
-    a.set_ylim(
-        bottom=max(1.0, a.get_ylim()[1] / 200.0)
-    )  # the first few mushrooms say little
+    # the first few mushrooms say little
+    a.set_ylim(bottom=max(1.0, a.get_ylim()[1] / 200.0))
     for axis in (a.yaxis, a.xaxis, b.xaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     a.set_xlim(0, total)
@@ -369,7 +363,8 @@ def draw_figure(
 
 Numbers = Mapping[str, Mapping[str, Any]]
 THOMPSON, GREEDY, OFTEN = AGENTS[0].name, AGENTS[2].name, AGENTS[4].name
-FAST = 100  # interactions without eating that are worth a word: half of them show edible ones
+# interactions without eating that are worth a word: half of them show edible ones
+FAST = 100
 FLAT = 0.05  # of the regret: half of what a tenth would have if it grew evenly
 PAPER_FAST = 1000  # mushrooms of which the paper's greedy agent ate none, "about"
 
@@ -504,11 +499,8 @@ def whole_run(
         game(data.x, data.poisonous, settings.interactions, (seed, run)),
         process_time(),
     )
-    own = (
-        seed,
-        run,
-        crc32(agent.name.encode()),
-    )  # does not depend on which other agents play
+    # does not depend on which other agents play
+    own = (seed, run, crc32(agent.name.encode()))
     state = begin(agent, settings, the.inputs.shape[1], own)
     play(the, agent, settings, state, settings.interactions)
     found = {"ate": state.ate, "seconds": np.array(process_time() - began)}

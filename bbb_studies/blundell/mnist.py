@@ -78,12 +78,10 @@ COLUMNS = ("the paper's words", "F minimised", "its number")
 WIDTHS = (400, 800, 1200)
 # Its grid of pi, -log sigma1 and -log sigma2
 PRIORS = tuple(product((0.25, 0.5, 0.75), (0, 1, 2), (6, 7, 8)))
-LEFT_OUT = (
-    0.05,
-    0.15,
-    0.15,
-)  # shares that dropout leaves out where most weights are gone
-START = 0.05  # standard deviation of the first weights: sqrt(2 / 784), as ReLU keeps its scale
+# shares that dropout leaves out where most weights are gone
+LEFT_OUT = (0.05, 0.15, 0.15)
+# standard deviation of the first weights: sqrt(2 / 784), as ReLU keeps its scale
+START = 0.05
 KL_SHARES: dict[str, Shares] = {
     "proportional": proportional_kl_weights,
     "geometric": geometric_kl_weights,
@@ -107,22 +105,17 @@ class Candidate:
     samples: int = 1  # S, weight vectors of a step
     rho: float = -5.0  # every sigma starts at softplus(rho); BBB only
     beta: float = 1.0  # weight of the KL term; 1 is F
-    local: bool = (
-        False  # local reparameterisation, which samples outputs in place of weights
-    )
-    removed: float = (
-        0.0  # share of the weights that is taken away while the others are trained
-    )
-    dense: int = (
-        0  # epochs before that, to the end of a rate of their own; 0: a quarter of all
-    )
-    all_images: bool = (
-        False  # trained on the validation images too: the last step, chooses nothing
-    )
+    # local reparameterisation, which samples outputs in place of weights
+    local: bool = False
+    # share of the weights that is taken away while the others are trained
+    removed: float = 0.0
+    # epochs before that, to the end of a rate of their own; 0: a quarter of all
+    dense: int = 0
+    # trained on the validation images too: the last step, chooses nothing
+    all_images: bool = False
     start: int = 0  # added to the seed
-    averaged: bool = (
-        False  # all of its row are trained to the end, and their predictions averaged
-    )
+    # all of its row are trained to the end, and their predictions averaged
+    averaged: bool = False
 
     @property
     def name(self) -> str:
@@ -237,9 +230,8 @@ class Run:
 
     training: Training
     rng: np.random.Generator
-    errors: list[float] = field(
-        default_factory=list
-    )  # of the mean network, validation images
+    # of the mean network, validation images
+    errors: list[float] = field(default_factory=list)
     seconds: float = 0.0  # of processor time
 
 
@@ -354,9 +346,8 @@ def remove(candidate: Candidate, training: Training, share: float) -> Array | No
         np.ones_like(training.theta),
         training.theta,
     )
-    if (
-        candidate.method == "dropout"
-    ):  # w^2 E[grad^2]: what the loss rises by (LeCun et al. 1990)
+    # w^2 E[grad^2]: what the loss rises by (LeCun et al. 1990)
+    if candidate.method == "dropout":
         size = size * np.sqrt(training.optimizer_state.arrays["v"])
     gone = lowest(estimator, size, share)
     for array, rho in ((left, 0.0), (training.theta, REMOVED_RHO)):
@@ -439,9 +430,8 @@ def probabilities(
     """Return class probabilities (N, 10) averaged over networks, of BBB and dropout over draws."""
     total: Any = 0
     for c, theta in networks.items():
-        rng = np.random.default_rng(
-            [settings.seed + c.start, 100]
-        )  # the same for every theta
+        # the same for every theta
+        rng = np.random.default_rng([settings.seed + c.start, 100])
         samples = draws if c.method in ("BBB", "dropout") else 1
         total = (
             total + predict_classes(build(c), theta, x, rng=rng, samples=samples).proba
@@ -527,16 +517,8 @@ PUBLIC = {
     "MC dropout": 1.37,
     "SGLD": 1.76,
 }
-COLOURS = (
-    BLACK,
-    GREY,
-    ORANGE,
-    BLUE,
-    SKY,
-    VERMILLION,
-    GREEN,
-    PURPLE,
-)  # of rows, in turn
+# of rows, in turn
+COLOURS = (BLACK, GREY, ORANGE, BLUE, SKY, VERMILLION, GREEN, PURPLE)
 Numbers = Mapping[str, Any]
 
 

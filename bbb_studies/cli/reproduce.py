@@ -19,12 +19,12 @@ from bbb_studies.threads import ONE_THREAD
 class Study(NamedTuple):
     """An experiment of the command line; seconds are of one processor core, as measured."""
 
-    module: str  # of bbb_studies; has `reproduce`, and `quick` and `full` if there are such runs
+    # of bbb_studies; has `reproduce`, and `quick` and `full` if there are such runs
+    module: str
     what: str
     seconds: float
-    quick: str = (
-        ""  # what --quick leaves out; nothing, where the usual run is a short one
-    )
+    # what --quick leaves out; nothing, where the usual run is a short one
+    quick: str = ""
     quick_seconds: float = 0.0
     full: str = ""  # how much more --full does
 
@@ -151,9 +151,8 @@ def reproduce(args: argparse.Namespace) -> int:
     try:
         module = import_module(f"bbb_studies.{study.module}")
         options = getattr(module, form)(args.seed) if form else {"seed": args.seed}
-        os.environ |= (
-            ONE_THREAD  # read by what is loaded later: SciPy has a BLAS of its own
-        )
+        # read by what is loaded later: SciPy has a BLAS of its own
+        os.environ |= ONE_THREAD
         with one_blas_thread(), naming(out):
             text = module.reproduce(out, **options, progress=True)
     except ModuleNotFoundError as error:

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from .locate import SETS, check_content, locate, read
 
 FILE = SETS["mushroom"]["file"]
-LETTERS: dict[str, str] = SETS["mushroom"][
-    "letters"
-]  # that occur, by column, in their order
+# that occur, by column, in their order
+LETTERS: dict[str, str] = SETS["mushroom"]["letters"]
 
 
 class Mushrooms(NamedTuple):

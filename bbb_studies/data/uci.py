@@ -26,9 +26,8 @@ class UCISet(NamedTuple):
 
     x: Array  # (N, d_in)  in the units of the source
     y: Array  # (N, 1)
-    test_rows: tuple[
-        NDArray[np.int_], ...
-    ]  # row numbers of each test part, published order
+    # row numbers of each test part, published order
+    test_rows: tuple[NDArray[np.int_], ...]
     names: tuple[str, ...]  # d_in inputs, then the target
 
     def training_rows(self, split: int) -> NDArray[np.int_]:

@@ -42,7 +42,8 @@ class Case:
     data: tuple[float, float]
     panel: tuple[float, float]  # x of the figure; its ends stand for "outside the data"
     y_limits: tuple[float, float]  # the same for all settings, so that they compare
-    noise: float  # standard deviation of epsilon; the report's prior has it too (errata.md)
+    # standard deviation of epsilon; the report's prior has it too (errata.md)
+    noise: float
 
     @property
     def interval(self) -> str:
@@ -74,18 +75,12 @@ class Setting:
     prior_scale: float | None  # None: sigma_data, the noise of the case
     likelihood: GaussianLikelihood
     standardise: bool
-    ranges: tuple[float, ...] = (
-        4.0,
-        2.5,
-        1.0,
-        0.5,
-    )  # of the cases that have this setting
-    as_drawn: bool = (
-        False  # what the program behind the report's figures does (errata.md)
-    )
-    literal: bool = (
-        False  # sigma_data is "the data's standard deviation", as Section 4.2 says
-    )
+    # of the cases that have this setting
+    ranges: tuple[float, ...] = (4.0, 2.5, 1.0, 0.5)
+    # what the program behind the report's figures does (errata.md)
+    as_drawn: bool = False
+    # sigma_data is "the data's standard deviation", as Section 4.2 says
+    literal: bool = False
 
 
 PRINTED = Setting(
@@ -143,20 +138,17 @@ def n_updates(experiment: tuple[int, float, str]) -> float:
 class Numbers:
     """What Section 8 is about, as numbers; standard deviations (sd) in units of y."""
 
-    free_energy: (
-        float  # nats per example, of y in its own units; last tenth of training
-    )
+    # nats per example, of y in its own units; last tenth of training
+    free_energy: float
     rmse: float  # of the predictive mean to the true curve, inside the data range
     truth_sd: float  # of the true curve there: the rmse of a constant
-    prior_scale: (
-        float  # standard deviation of a weight, in units of the network's weights
-    )
+    # standard deviation of a weight, in units of the network's weights
+    prior_scale: float
     noise_learned: float  # or fixed
     noise_true: float  # root mean square of fresh y around the true curve
     coverage: float  # of fresh y in the data range, by the central 95 % interval
-    truth_in_epistemic: (
-        float  # share of the data range where truth is in mean +- 2 epistemic
-    )
+    # share of the data range where truth is in mean +- 2 epistemic
+    truth_in_epistemic: float
     truth_in_total: float  # the same with mean +- 2 total sd
     truth_left: float  # outside, the truth leaves mean +- 2 total sd first here ...
     truth_right: float  # ... and here; the end of the panel if it does not
@@ -213,15 +205,13 @@ def run(
     """
     case, how = CASES[problem, x_range], SETTINGS[setting]
     data_rng, train_rng, predict_rng = np.random.default_rng(seed).spawn(3)
-    noise = (
-        case.noise**2 if how.as_drawn else case.noise
-    )  # a variance as a standard deviation
+    # a variance as a standard deviation
+    noise = case.noise**2 if how.as_drawn else case.noise
     data = case.draw(data_rng, case.rows if rows is None else rows, *case.data, noise)
     fresh = case.draw(data_rng, 2000, *case.data, noise)
 
-    (x_mean, x_sd), (y_mean, y_sd) = (
-        moments(a, how.standardise) for a in data[:2]
-    )  # (1,) each
+    # (1,) each
+    (x_mean, x_sd), (y_mean, y_sd) = (moments(a, how.standardise) for a in data[:2])
     x, y = (data.x - x_mean) / x_sd, (data.y - y_mean) / y_sd
     sigma_data = float(data.y.std()) if how.literal else case.noise
     prior = GaussianPrior(how.prior_scale or sigma_data)
@@ -236,7 +226,8 @@ def run(
     )
     trained = fit(estimator, state, x, y, recipe, rng=train_rng)
     if trained.stopped == "interrupted":
-        raise KeyboardInterrupt  # numbers of half a training would look like those of a whole
+        # numbers of half a training would look like those of a whole
+        raise KeyboardInterrupt
 
     panel = np.linspace(*((-7.5, 7.5) if how.as_drawn else case.panel), 241)[:, None]
     everywhere = (np.concatenate([panel, fresh.x]) - x_mean) / x_sd
@@ -254,9 +245,8 @@ def run(
         e._replace(objective=e.objective + shift, nll=e.nll + shift)
         for e in trained.history
     )
-    last = [
-        e.objective for e in history[-max(1, len(history) // 10) :]
-    ]  # one epoch is noisy
+    # one epoch is noisy
+    last = [e.objective for e in history[-max(1, len(history) // 10) :]]
     eps = estimator.draw(predict_rng, 2)
     gradient = check(
         lambda theta: estimator.value_and_grad(theta, eps, x[:8], y[:8], 8 / len(x)),

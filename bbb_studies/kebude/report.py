@@ -37,15 +37,10 @@ from bbb_studies.progress import steps
 from . import regression
 from .regression import CASES, SETTINGS, Numbers, Result
 
-LEVELS = {
-    4.0: 41.0,
-    2.5: 48.0,
-    1.0: 59.5,
-}  # where the loss of the report's Figures 1 to 3 ends
-FIRST = (
-    "printed",
-    "should-be",
-)  # settings of a reader's first look; the others are of errata.md
+# where the loss of the report's Figures 1 to 3 ends
+LEVELS = {4.0: 41.0, 2.5: 48.0, 1.0: 59.5}
+# settings of a reader's first look; the others are of errata.md
+FIRST = ("printed", "should-be")
 SCALED = 3 * 50  # half the width of their bands: "+/- 3*Std. Dev. (Scaled by 50)"
 
 

@@ -32,9 +32,8 @@ from bbb_studies.progress import counted, steps
 Array = NDArray[Any]
 UNITS, ROWS, NOISE, STARTS = 3, 24, 0.2, 24
 CONSTANT = ROWS * log(NOISE * sqrt(2.0 * pi))  # of every free energy
-APART = (
-    0.1  # root mean square difference on the data from which on two functions are two
-)
+# root mean square difference on the data from which on two functions are two
+APART = 0.1
 MODEL = Model(MLP((1, UNITS, 1), "tanh"), GaussianPrior(2.0), GaussianLikelihood(NOISE))
 ESTIMATOR = ClosedFormKL(MODEL, MeanField(1.0, -3.0), antithetic=True)
 NODES, SHARES = np.polynomial.hermite_e.hermegauss(60)
@@ -68,9 +67,8 @@ def moments(theta: Array, x: Array) -> tuple[Array, Array]:
         part[:-1].reshape(3, UNITS) for part in (mu, softplus(rho))
     )
     inputs = (x * w + b)[..., None] + np.sqrt((x * sw) ** 2 + sb**2)[..., None] * NODES
-    first, second = (
-        np.tanh(inputs) ** k @ SHARES / sqrt(2.0 * pi) for k in (1, 2)
-    )  # (N, UNITS)
+    # (N, UNITS)
+    first, second = (np.tanh(inputs) ** k @ SHARES / sqrt(2.0 * pi) for k in (1, 2))
     variance = second @ (v**2 + sv**2) - first**2 @ v**2
     return first @ v + mu[-1], variance + softplus(rho[-1:]) ** 2  # D53
 
@@ -79,9 +77,8 @@ def free_energy(theta: Array, x: Array, y: Array) -> float:
     """Return F = -ELBO in nats: E (y - f)^2 is (y - E f)^2 + Var f (D53)."""
     mean, variance = moments(theta, x)
     noise = np.zeros((2, len(theta) // 2))
-    kl = ESTIMATOR.value_and_grad(
-        theta, noise, x[:0], y[:0]
-    ).value  # of no rows: the KL alone
+    # of no rows: the KL alone
+    kl = ESTIMATOR.value_and_grad(theta, noise, x[:0], y[:0]).value
     return float(
         kl + np.sum((y[:, 0] - mean) ** 2 + variance) / (2.0 * NOISE**2) + CONSTANT
     )

@@ -47,9 +47,8 @@ from bbb_studies.replicates import fit_replicates
 Array = NDArray[Any]
 NOISE = GaussianLikelihood(0.3, learn=True)
 SWAG_RATE = 10.0  # step sizes of SGD on the mean squared error, in units of Adam's
-SNAPSHOTS = (
-    30  # of SGD's path for SWAG, an epoch apart or more, in a quarter of the steps
-)
+# of SGD's path for SWAG, an epoch apart or more, in a quarter of the steps
+SNAPSHOTS = 30
 
 
 @dataclass(frozen=True)
@@ -81,9 +80,8 @@ class Settings:
     leaps: int = 100
     depth: int = 5  # of a tree of NUTS: at most 2^depth - 1 leapfrog steps
     pilot: float = 0.4  # runs that compare priors, in units of warm-up and draws
-    folds: int = (
-        2  # of a fifth of the training part each: methods without a bound compare there
-    )
+    # of a fifth of the training part each: methods without a bound compare there
+    folds: int = 2
     seed: int = 0
     dtype: str = "float32"  # or float64
 
@@ -91,9 +89,8 @@ class Settings:
 class Candidate(NamedTuple):
     """Hyperparameters of one fit."""
 
-    prior: (
-        float | None
-    )  # multiplier of the layers' scales (1, 1/sqrt(units)); None: N(0, 1)
+    # multiplier of the layers' scales (1, 1/sqrt(units)); None: N(0, 1)
+    prior: float | None
     learning_rate: float = 1e-2
     length: float = 1.0  # in units of the settings' steps
     left_out: float = 0.0  # share of inputs and units, of dropout alone
@@ -166,9 +163,8 @@ def _train(
         else NoWarmUp(),
     )
     side_by_side = isinstance(first, Reparameterised) and is_linear(first.objective)
-    gaussian = isinstance(
-        first.model.likelihood, GaussianLikelihood
-    )  # what replicates need
+    # what replicates need
+    gaussian = isinstance(first.model.likelihood, GaussianLikelihood)
     count = len(estimators)
     if count > 1 and side_by_side and gaussian:
         rows = [x] * count, [y] * count
@@ -326,7 +322,8 @@ def _laplace(
     recipe = training.Recipe(optimizer, epochs=epochs, batch_size=size)
     state, evidence = laplace.fit(source, Rows(x, y), recipe, rng, progress=False)
     if state.stopped == "interrupted":
-        raise KeyboardInterrupt  # numbers of half a training would look like those of a whole
+        # numbers of half a training would look like those of a whole
+        raise KeyboardInterrupt
     return Fit((source,), (state.theta,), None, {"log_evidence": evidence})
 
 
@@ -341,9 +338,8 @@ def _default(
 
     The part is in the learner's own units already: standardising it changes rounding alone.
     """
-    from bbb_numpy.learners.regressor import (
-        BayesianMLPRegressor,
-    )  # which needs scikit-learn
+    # which needs scikit-learn
+    from bbb_numpy.learners.regressor import BayesianMLPRegressor
 
     seed = int(rng.integers(2**31))
     with warnings.catch_warnings(record=True) as said:

@@ -219,9 +219,8 @@ def calibration(records: Records) -> Figure:
         handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
     beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
     beside |= {"frameon": False, "fontsize": 9, "handlelength": 3.2}
-    for row, members in zip(
-        axes, groups.values(), strict=False
-    ):  # beside the first block
+    # beside the first block
+    for row, members in zip(axes, groups.values(), strict=False):
         shown = [_short(method) for method in members if _short(method) in handles]
         row[wide - 1].legend([handles[text] for text in shown], shown, **beside)
     axes[0, 0].set_xlim(0.0, 1.0)

@@ -105,9 +105,8 @@ def select_and_fit(
         ]
 
     tried: dict[Candidate, float] = {}
-    fits: dict[
-        Candidate, Any
-    ] = {}  # to all training rows, of those compared by their bound
+    # to all training rows, of those compared by their bound
+    fits: dict[Candidate, Any] = {}
 
     def compare(some: Sequence[Candidate]) -> Candidate:
         for _, group in groupby(some, lambda candidate: candidate[1:]):

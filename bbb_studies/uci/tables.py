@@ -31,11 +31,11 @@ COLUMNS = (  # sets in the order of print
     *("boston", "concrete", "energy", "protein", "wine_red"),
     *("yacht", "power", "kin8nm", "naval"),
 )
-LABELS = {
-    name: method.label for name, method in METHODS.items()
-}  # in the order of the rows
+# in the order of the rows
+LABELS = {name: method.label for name, method in METHODS.items()}
 SPLITS = {name: usual_splits(name) for name in COLUMNS}
-SMALL = 5e-4  # what three digits would show as 0.000; a table of one's own may be in any units
+# what three digits would show as 0.000; a table of one's own may be in any units
+SMALL = 5e-4
 MIXED = 1.05  # R-hat of functions above which a sampler's cell is marked
 TRIAL = ["set", "method", "split"]  # what tells one from another
 FLAT = {f"metrics.{name}": name for name in (*METRICS, "crps", "pit", "coverage")}
@@ -57,12 +57,10 @@ class Published:
     name: str
     source: str  # who, when, where it was read
     differs: str  # from what is done here
-    scores: Mapping[
-        str, Sequence[float | None]
-    ]  # set -> (rmse, nll), None where nothing was read
-    bayesian: bool = (
-        True  # a posterior, or an approximation of one, over a network's weights
-    )
+    # set -> (rmse, nll), None where nothing was read
+    scores: Mapping[str, Sequence[float | None]]
+    # a posterior, or an approximation of one, over a network's weights
+    bayesian: bool = True
     reported_false: bool = False  # never a number to reach
 
     def score(self, name: str, metric: str) -> float | None:

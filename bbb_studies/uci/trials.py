@@ -35,11 +35,8 @@ from .selection import select_and_fit
 
 Array = NDArray[Any]
 SETS = uci.NAMES
-FEW = (
-    "power",
-    "kin8nm",
-    "naval",
-)  # sets of which the first 5 splits are measured, as of protein
+# sets of which the first 5 splits are measured, as of protein
+FEW = ("power", "kin8nm", "naval")
 ROWS = {  # thousands
     **{"boston": 0.5, "concrete": 0.9, "energy": 0.7, "protein": 12.0, "wine_red": 1.4},
     **{"yacht": 0.3, "power": 8.6, "kin8nm": 7.4, "naval": 10.7},
@@ -262,15 +259,13 @@ def score(
     means, scales = [], []
     within: Array = np.zeros(1)
     for source, theta, share in fit.members(samples):
-        if brief and isinstance(
-            source, DrawnWeights
-        ):  # at equal steps, as in all records
+        # at equal steps, as in all records
+        if brief and isinstance(source, DrawnWeights):
             step = max(1, len(theta) // share)
             theta = theta[int(deepcopy(rng).random() * step) :: step]
         at = scaled.inputs(x, theta.dtype)
-        if is_gaussian(
-            source
-        ):  # one component, in which the spread of the functions is contained
+        # one component, in which the spread of the functions is contained
+        if is_gaussian(source):
             mean, epistemic, noise = (
                 p.astype(float) for p in predict(source, theta, at, rng=rng)
             )
@@ -288,11 +283,8 @@ def score(
     }
     if brief:
         return metrics, {}
-    from bbb_numpy.evaluation.calibration import (
-        coverage,
-        crps_mixture,
-        pit,
-    )  # which need SciPy
+    # which need SciPy
+    from bbb_numpy.evaluation.calibration import coverage, crps_mixture, pit
 
     thin = np.linspace(0, len(mean) - 1, min(len(mean), CRPS_SAMPLES)).astype(int)
     transformed = np.clip(pit(mean, deviation, y), 0.0, 1.0)

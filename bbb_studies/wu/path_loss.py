@@ -105,12 +105,10 @@ class Variant:
 BASE = Variant()
 NOISE_HEAD = HeteroscedasticLikelihood(0.05)
 MANY = {"count": 1600, "batch_size": 100}
-WEIGHTS = 2 + len(
-    BASE.scene.buildings
-)  # in which the field is linear: lambda, phi_j, constant
-NOISE_LIMIT = BASE.scene.shadowing * sqrt(
-    WEIGHTS / BASE.count
-)  # dB, of least squares in them
+# in which the field is linear: lambda, phi_j, constant
+WEIGHTS = 2 + len(BASE.scene.buildings)
+# dB, of least squares in them
+NOISE_LIMIT = BASE.scene.shadowing * sqrt(WEIGHTS / BASE.count)
 
 
 def without_corner(places: Array) -> NDArray[np.bool_]:

@@ -32,9 +32,8 @@ REMEMBERED = 20_000  # numbers of one array: of larger ones no squares are remem
 NOTED = 200_000  # and no logarithms
 LOG_2 = log(2.0)
 LOGARITHMS = {k * LOG_2: k for k in (1, 2, 3)}  # the floats, which stand for k log 2
-TINY = float(
-    np.finfo(float).tiny
-)  # which keeps floats from a division by 0, and stands for 0
+# which keeps floats from a division by 0, and stands for 0
+TINY = float(np.finfo(float).tiny)
 # The floats that stand for pi^(a/2) 2^(b/2), as they may be rounded, by (a, b)
 MEANT = {
     float(np.nextafter(size, way)): (a, b)
@@ -138,13 +137,11 @@ class Field:
 
     C: ClassVar[int] = 1
     dtype: ClassVar[Any] = np.int64
-    few: ClassVar[float] = (
-        16  # floats of one array that may stand for irrational numbers
-    )
+    # floats of one array that may stand for irrational numbers
+    few: ClassVar[float] = 16
     levels: ClassVar[int] = 1  # on one of them an excess is to be 0 in all channels
-    laws: ClassVar[bool] = (
-        False  # whether exponentials and logarithms have all their laws
-    )
+    # whether exponentials and logarithms have all their laws
+    laws: ClassVar[bool] = False
     digits: ClassVar[bool] = False  # whether numbers are decimals at the point itself
     p: Any  # the prime, or those of the channels
     one: Array  # (C,)
@@ -164,22 +161,18 @@ class Field:
         self.known: dict[float, Array] = {}  # constants that were met
         self.met: dict[Any, Any] = {}  # and as exact numbers
         self.found: Any = None  # what the function returned
-        self.path: list[
-            Array
-        ] = []  # what comparisons found, and the signs of squares' roots
+        # what comparisons found, and the signs of squares' roots
+        self.path: list[Array] = []
         self.squares: list[tuple[Array, Array, Array]] = []  # t^2, t and its floats
         self.roots = 0  # arrays of which roots were taken
-        self.flaws = (
-            0  # arrays of numbers that were drawn in place of what does not exist
-        )
+        # arrays of numbers that were drawn in place of what does not exist
+        self.flaws = 0
         self.divided = False  # whether by 0, or the logarithm of 0 was taken
-        self.at_pole = (
-            False  # whether by a number that is 0 at theta, and not everywhere
-        )
+        # whether by a number that is 0 at theta, and not everywhere
+        self.at_pole = False
         self.moved = False  # whether an argument does
-        self.infinite = (
-            False  # whether a number is given as infinity, and not only floats overflow
-        )
+        # whether a number is given as infinity, and not only floats overflow
+        self.infinite = False
         self.transcendental = False  # whether an exponential or a logarithm was met
 
     # --- arguments and constants
@@ -433,9 +426,8 @@ class Prime(Field):
 
     def add(self, a: Array, b: Array) -> Array:
         r = (a + b).view(np.uint64)
-        return np.minimum(r, r - self.modulus).view(
-            np.int64
-        )  # r - p wraps round where r < p
+        # r - p wraps round where r < p
+        return np.minimum(r, r - self.modulus).view(np.int64)
 
     def sub(self, a: Array, b: Array) -> Array:
         r = (a - b).view(np.uint64)
@@ -450,9 +442,8 @@ class Prime(Field):
         np.rint(q, out=q)
         r = a * b
         r -= q.astype(np.int64) * self.p
-        u = r.view(
-            np.uint64
-        )  # in (-p, p): of r and r + p the smaller one, as -1 is the largest
+        # in (-p, p): of r and r + p the smaller one, as -1 is the largest
+        u = r.view(np.uint64)
         np.minimum(u, u + self.modulus, out=u)
         return r
 

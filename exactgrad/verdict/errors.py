@@ -43,18 +43,14 @@ __all__ = [
 Array = NDArray[Any]
 SIXTY_DIGITS = 256  # coordinates that are asked one by one, in decimals
 SAME = Decimal("1e-35")  # relative difference at which two of them are the same number
-SMALL = Decimal(
-    "1e-20"
-)  # of the largest derivative: smaller ones are held to that error
-ROUNDING = Decimal(
-    "1e-15"
-)  # what the rounding of float constants may do to a derivative
+# of the largest derivative: smaller ones are held to that error
+SMALL = Decimal("1e-20")
+# what the rounding of float constants may do to a derivative
+ROUNDING = Decimal("1e-15")
 SHAKEN = Decimal("1e-9")  # up to here it is asked what their rounding does
 APART = 1e-3  # relative difference of floats and of exact numbers that is not rounding
-STEPS = (
-    1e-7,
-    1e-4,
-)  # of differences of floats: small ones stay on a path, large ones keep digits
+# of differences of floats: small ones stay on a path, large ones keep digits
+STEPS = (1e-7, 1e-4)
 
 NOWHERE = (
     "there is no value or no derivative here: something is divided by 0, or is the logarithm or "
@@ -81,9 +77,8 @@ class Wrong(NamedTuple):
     name: str
     by_hand: Decimal
     right: Decimal
-    seen: bool = (
-        True  # whether the difference is more than the rounding of what measures it
-    )
+    # whether the difference is more than the rounding of what measures it
+    seen: bool = True
     size: int = 1
     factor: Fraction | None = None  # by which all of a block are too large
 
@@ -349,9 +344,8 @@ def judged(
     return "", tuple(one for one in found if one.seen or (few and one.size == 1))
 
 
-Part = tuple[
-    str, Array, int, Fraction | None
-]  # a name, a direction, how many, by which factor
+# a name, a direction, how many, by which factor
+Part = tuple[str, Array, int, Fraction | None]
 
 
 def parts(asked: Asked, theta: Array, same: bool) -> Iterator[Part]:

@@ -22,9 +22,8 @@ from .data import Data, exact
 __all__ = ["Asked", "Stopped", "asked_fields", "path_of", "run", "still", "where"]
 
 Array = NDArray[Any]
-LARGE = (
-    20_000  # numbers: of more, one is 0 by chance modulo the small primes of `Towers`
-)
+# numbers: of more, one is 0 by chance modulo the small primes of `Towers`
+LARGE = 20_000
 POINTS = 32  # that are tried where there are roots
 AGREED = 4  # of them have to agree, and all of those at which the roots exist
 
@@ -97,9 +96,8 @@ def asked_fields(
             field = kind(seed * POINTS + point)
             left = (excess(field) == 0).reshape(-1, field.C).all(axis=0)
             zeros = left.reshape(field.levels, -1).all(axis=1)
-            levels &= zeros | (
-                field.flaws > 0
-            )  # an identity holds on the same one everywhere
+            # an identity holds on the same one everywhere
+            levels &= zeros | (field.flaws > 0)
             zero = (zeros & levels).any()
             agreed += bool(zero)
             rooted |= kind is Prime and field.flaws > 0
@@ -109,7 +107,8 @@ def asked_fields(
             if not zero and (not field.flaws or kind is Prime):
                 break
             if kind is Gauss and size <= LARGE and not agreed and point + 1 == AGREED:
-                break  # roots of roots are left to `Towers`, which knows the laws besides
+                # roots of roots are left to `Towers`, which knows the laws besides
+                break
     return False, field
 
 

@@ -24,10 +24,7 @@ from chapters.shared import LOG_EVIDENCE, MEAN, SPRING, WIDTH, log_weight, title
 
 # D25: the bounds against alpha
 
-Q = (
-    0.5,
-    0.75,
-)  # mean and standard deviation of q; the posterior is N(0, 1), the log evidence 0
+Q = (0.5, 0.75)  # mean and standard deviation of q; the posterior is N(0, 1), the log evidence 0
 
 
 def renyi(alpha: Any) -> Any:
@@ -43,9 +40,7 @@ def estimated(alphas: Any, samples: int, repeats: int, rng: np.random.Generator)
     """Return the mean over `repeats` of the estimates of `Renyi` from `samples` samples."""
     mean, deviation = Q
     places = rng.permuted(np.tile(np.arange(repeats), (samples, 1)), axis=1).T
-    uniform = (
-        places + rng.uniform(size=places.shape)
-    ) / repeats  # a Latin hypercube: less error
+    uniform = (places + rng.uniform(size=places.shape)) / repeats  # a Latin hypercube: less error
     noise = np.vectorize(NormalDist().inv_cdf)(uniform)
     w = mean + deviation * noise
     log_q, log_p = -0.5 * noise**2 - log(deviation), -0.5 * w**2
@@ -94,10 +89,7 @@ def bounds() -> Figure:
 
 # G2, G6, D28: one curve averaged under two densities, and what samples of q make of it
 
-NARROW = (
-    4.9,
-    0.28,
-)  # mean and standard deviation of the q that is too narrow, off the posterior
+NARROW = (4.9, 0.28)  # mean and standard deviation of the q that is too narrow, off the posterior
 
 
 def two_gaps() -> tuple[float, float]:
@@ -145,25 +137,18 @@ def two_averages() -> Figure:
         ax.axhline(above, color=VERMILLION, **bar)
     axes["w"].set(xlim=(3.9, 6.5), ylim=(-1.8, 3.2), xlabel="weight $w$ (cm per kg)")
     axes["w"].set_ylabel("$\\log \\omega(w) - \\log P(D)$ (nats)")
-    for height, words in (
-        (-below, "mean under $q$: $-F$"),
-        (above, "under the posterior: $U$"),
-    ):
+    for height, words in ((-below, "mean under $q$: $-F$"), (above, "under the posterior: $U$")):
         axes["w"].annotate(words, (3.95, height), xytext=(0, 2), textcoords="offset points",
                            fontsize="small")  # fmt: skip
     counts = (1, 2, 5, 10, 30, 100, 300, 1000)
     iwae, upper = by_samples(counts, 4000, np.random.default_rng(1)) - LOG_EVIDENCE
     axes["k"].plot(counts, np.log(counts), color=GREY, ls=":", label="$\\log S$")
-    axes["k"].plot(
-        counts, upper, "s-.", color=VERMILLION, ms=4, label="upper, $\\hat U_S$"
-    )
+    axes["k"].plot(counts, upper, "s-.", color=VERMILLION, ms=4, label="upper, $\\hat U_S$")
     axes["k"].plot(counts, iwae, "o--", color=BLUE, ms=4, label="importance-weighted")
     for height, words in ((-below, "$-F$"), (0, "$\\log P(D)$"), (above, "$U$")):
         axes["k"].annotate(words, (1000, height), xytext=(4, -3), textcoords="offset points",
                            fontsize="small", annotation_clip=False)  # fmt: skip
-    axes["k"].set(
-        xscale="log", xlim=(0.9, 1000), ylim=(-0.8, 1.1), xlabel="samples $S$ of $q$"
-    )
+    axes["k"].set(xscale="log", xlim=(0.9, 1000), ylim=(-0.8, 1.1), xlabel="samples $S$ of $q$")
     axes["k"].set_ylabel("mean estimate minus $\\log P(D)$ (nats)")
     plain_numbers(axes["k"].xaxis)
     legend_above(axes["k"], 3)
@@ -181,9 +166,7 @@ SHARES = SHARES / SHARES.sum()
 def corrected(mu: float, rho: float, m: float, v: float, log_z: float) -> Any:
     """Return the expected gradient (2,) of U for (mu, rho), the posterior being N(m, v) (G8)."""
     sigma, slope = plain.softplus(rho), plain.sigmoid(rho)
-    return np.array(
-        [(mu - m) / sigma**2, (1 / sigma - (v + (m - mu) ** 2) / sigma**3) * slope]
-    )
+    return np.array([(mu - m) / sigma**2, (1 / sigma - (v + (m - mu) ** 2) / sigma**3) * slope])
 
 
 def through_the_samples(mu: float, rho: float, m: float, v: float, log_z: float) -> Any:
@@ -216,16 +199,8 @@ def algorithm_1() -> Figure:
     ax = figure.subplots()
     for gradient, look, name in (
         (corrected, {"color": BLUE, "ls": "-", "marker": "o"}, "corrected (G8)"),
-        (
-            equation_5,
-            {"color": VERMILLION, "ls": "--", "marker": "s"},
-            "Equation 5 as printed",
-        ),
-        (
-            through_the_samples,
-            {"color": BLACK, "ls": ":", "marker": "^"},
-            "through the samples",
-        ),
+        (equation_5, {"color": VERMILLION, "ls": "--", "marker": "s"}, "Equation 5 as printed"),
+        (through_the_samples, {"color": BLACK, "ls": ":", "marker": "^"}, "through the samples"),
     ):
         ax.plot(*followed(gradient, 600).T, **look, ms=4, markevery=30, label=name)
     ax.plot(MEAN, WIDTH, "*", color=GREEN, ms=15, mec=BLACK, label="the posterior")
@@ -248,28 +223,18 @@ def iwae_gradients(count: int, draws: int, rng: np.random.Generator) -> tuple[An
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
     d_w = SPRING[1] * (w - MEAN)
-    return np.sum(weights * d_w, axis=1), np.sum(
-        weights**2 * (d_w - eps / sigma), axis=1
-    )
+    return np.sum(weights * d_w, axis=1), np.sum(weights**2 * (d_w - eps / sigma), axis=1)
 
 
 def doubly() -> Figure:
     """Draw noise over signal of both gradients against the samples."""
     figure = Figure(figsize=(6.4, 3.7), layout="constrained")
-    ax, counts, rng = (
-        figure.subplots(),
-        (1, 3, 10, 30, 100, 300),
-        np.random.default_rng(3),
-    )
+    ax, counts, rng = figure.subplots(), (1, 3, 10, 30, 100, 300), np.random.default_rng(3)
     found = [iwae_gradients(count, 20_000, rng) for count in counts]
     signal = np.array([abs(two.mean()) for _, two in found])
     for row, look, name in (
         (0, {"color": BLUE, "ls": "--", "marker": "o"}, "reparameterised (D25)"),
-        (
-            1,
-            {"color": VERMILLION, "ls": "-", "marker": "s"},
-            "doubly reparameterised (D26)",
-        ),
+        (1, {"color": VERMILLION, "ls": "-", "marker": "s"}, "doubly reparameterised (D26)"),
     ):
         noise = np.array([each[row].std() for each in found])
         ax.plot(counts, noise / signal, **look, ms=4, label=name)
@@ -308,18 +273,8 @@ def descending() -> Figure:
     ax.plot(1, at, "o", color=BLACK, label="$q$ is the posterior here")
     ax.annotate("", (1.45, at - 0.19), (1.05, at - 0.04),
                 arrowprops={"arrowstyle": "->", "color": VERMILLION})  # fmt: skip
-    ax.annotate(
-        "descending $U$",
-        (1.2, at - 0.22),
-        ha="center",
-        fontsize="small",
-        color=VERMILLION,
-    )
-    ax.set(
-        xlim=(0.4, 2.5),
-        xlabel="standard deviation $\\psi$ of the reading (cm)",
-        ylabel="nats",
-    )
+    ax.annotate("descending $U$", (1.2, at - 0.22), ha="center", fontsize="small", color=VERMILLION)
+    ax.set(xlim=(0.4, 2.5), xlabel="standard deviation $\\psi$ of the reading (cm)", ylabel="nats")
     legend_above(ax, 4)
     titled(ax, "The spring's reading, with an unknown ruler")
     return figure
@@ -330,9 +285,7 @@ def descending() -> Figure:
 READINGS = 10.5 + np.random.default_rng(30).standard_normal(12)  # of the spring, in cm
 
 
-def by_rows(
-    sizes: Sequence[int], repeats: int, rng: np.random.Generator
-) -> tuple[Any, float]:
+def by_rows(sizes: Sequence[int], repeats: int, rng: np.random.Generator) -> tuple[Any, float]:
     """Return means (3, sizes) of ELBO, importance-weighted bound and estimate of U; log P(D)."""
     precision = 4.0 + 4.0 * len(READINGS)
     mean = (4 * 5 + 4 * np.sum(READINGS / 2)) / precision

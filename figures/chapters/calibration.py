@@ -49,14 +49,7 @@ def pit_shapes() -> Figure:
     every = figure.subplots(1, len(FORECASTS), sharey=True)
     for ax, (name, mean, deviation) in zip(every, FORECASTS, strict=True):
         density, _ = np.histogram(shares(mean, deviation, y), edges, density=True)
-        ax.stairs(
-            density,
-            edges,
-            fill=True,
-            color=SKY,
-            ec=BLUE,
-            label="histogram of 2000 rows",
-        )
+        ax.stairs(density, edges, fill=True, color=SKY, ec=BLUE, label="histogram of 2000 rows")
         ax.axhspan(1 - inside, 1 + inside, color=VERMILLION, alpha=0.3, lw=0,
                    label="95 % of bins of a right forecast")  # fmt: skip
         ax.axhline(1, color=BLACK, lw=1, ls="--", label="uniform")
@@ -129,10 +122,7 @@ def crps() -> Figure:
     left.plot(x, below, color=BLACK, label="$G$, the forecast")
     left.plot(x, step, "--", color=VERMILLION, label="step at the target")
     left.set(
-        xlim=(5, 16),
-        ylim=(0, 1.05),
-        xlabel="stretch $x$ (cm)",
-        ylabel="distribution function",
+        xlim=(5, 16), ylim=(0, 1.05), xlabel="stretch $x$ (cm)", ylabel="distribution function"
     )
     legend_above(left, 3)
     titled(left, "CRPS: the blue area, in cm")
@@ -155,9 +145,7 @@ def walk() -> list[tuple[str, Any, Any]]:
     """Return each tested year, and the days on which targets of training and test are known."""
     dates = np.arange("2010-01-01", "2017-01-01", dtype="datetime64[D]")
     dates = dates[np.is_busday(dates)]
-    close = np.exp(
-        0.01 * np.random.default_rng(0).standard_normal((len(dates), 1)).cumsum(axis=0)
-    )
+    close = np.exp(0.01 * np.random.default_rng(0).standard_normal((len(dates), 1)).cumsum(axis=0))
     table = sp500.tabulate(sp500.Prices(dates, ("one",), close))
     return [(one.name, table.known[one.train], table.known[one.test])
             for one in sp500.splits(table, 2013)]  # fmt: skip

@@ -53,10 +53,7 @@ def mean_field_band(line: Any) -> tuple[Any, Any]:
 
 def gap() -> Figure:
     """Draw both bands, of the functions alone."""
-    figure, line = (
-        Figure(figsize=(9.6, 3.8), layout="constrained"),
-        np.linspace(-3, 3, 201),
-    )
+    figure, line = Figure(figsize=(9.6, 3.8), layout="constrained"), np.linspace(-3, 3, 201)
     axes = figure.subplots(1, 2, sharey=True)
     x, y = away_from_0()
     bands = {"Laplace": laplace_band, "Mean field": mean_field_band}
@@ -76,9 +73,7 @@ def gap() -> Figure:
 
 
 STRETCHES = np.array([11.0, 16.0, 21.5])  # cm
-LOADS = np.array(
-    [2.0, 3.0, 4.0]
-)  # kg; read off a ruler whose zero is not known, either
+LOADS = np.array([2.0, 3.0, 4.0])  # kg; read off a ruler whose zero is not known, either
 
 
 def zeroed() -> tuple[Any, Any, Any]:
@@ -113,21 +108,15 @@ def correlated() -> Figure:
         angle = np.degrees(np.arctan2(*vectors[::-1, 1]))
         for size in (1, 2):
             width, height = 2 * size * np.sqrt(values[::-1])
-            shape = Ellipse(
-                mean, width, height, angle=angle, fc="none", ec=colour, ls=dash, lw=1.6
-            )
+            shape = Ellipse(mean, width, height, angle=angle, fc="none", ec=colour, ls=dash, lw=1.6)
             left.add_patch(shape)
         right.plot(x, of_lines(matrix, x), dash, color=colour, label=name)
     for load in LOADS:
         right.axvline(load, color=GREY, lw=0.8, ls=":")
     left.set(xlim=(4.5, 6), ylim=(-1.7, 2.3), xlabel="stretch per load $w$ (cm per kg)")
     left.set_ylabel("zero of the ruler $b$ (cm)")
-    left.set_title(
-        "1 and 2 standard deviations of $q$", loc="left", fontsize="medium", pad=34
-    )
-    right.set(
-        xlim=(0, 10), ylim=(0, 2.5), xlabel="load $x$ (kg); dotted: three readings"
-    )
+    left.set_title("1 and 2 standard deviations of $q$", loc="left", fontsize="medium", pad=34)
+    right.set(xlim=(0, 10), ylim=(0, 2.5), xlabel="load $x$ (kg); dotted: three readings")
     right.set_ylabel("standard deviation of $w x + b$ (cm)")
     legend_above(right, 2)
     titled(right, "What each says of the stretch")
@@ -174,11 +163,7 @@ def jacobian() -> Figure:
     ):
         left.plot(zeta, density, label=name, **look)
         right.plot(theta, density / (theta * (1 - theta)), **look)
-    left.set(
-        xlim=(-4, 2.2),
-        ylim=(0, None),
-        xlabel="$\\zeta$, logit of the probability of heads",
-    )
+    left.set(xlim=(-4, 2.2), ylim=(0, None), xlabel="$\\zeta$, logit of the probability of heads")
     left.set_ylabel("density of $\\zeta$")
     right.set(xlim=(0, 0.8), ylim=(0, None), xlabel="$\\theta$, probability of heads")
     right.set_ylabel("density of $\\theta$")
@@ -200,9 +185,7 @@ def row_by_row() -> list[tuple[Any, Any, float]]:
         spread, miss = 1 + phi @ column, y - phi @ mean
         mean = mean + column / spread * miss
         covariance = covariance - np.outer(column, column) / spread
-        found.append(
-            (mean, covariance, -0.5 * (log(2 * pi * spread) + miss**2 / spread))
-        )
+        found.append((mean, covariance, -0.5 * (log(2 * pi * spread) + miss**2 / spread)))
     return found
 
 
@@ -218,9 +201,7 @@ def rows() -> Figure:
         label = "prior" if n == 0 else f"{n} row{'s' * (n > 1)}"
         left.plot(*(mean[:, None] + ellipse(covariance, 1)), dash, color=colour, lw=1.6)
         right.plot(x, of_lines(covariance, x), dash, color=colour, lw=1.6, label=label)
-    left.set(
-        xlim=(4.3, 5.8), ylim=(-1.3, 1.3), xlabel="stretch per load $w$ (cm per kg)"
-    )
+    left.set(xlim=(4.3, 5.8), ylim=(-1.3, 1.3), xlabel="stretch per load $w$ (cm per kg)")
     left.set_ylabel("zero of the ruler $b$ (cm)")
     left.set_title("1 standard deviation", loc="left", fontsize="medium")
     right.set(xlim=(0, 10), ylim=(0, 5.2), xlabel="load $x$ (kg)")
@@ -262,9 +243,7 @@ def best_low_rank(precision: Any, rank: int) -> tuple[Any, float]:
     best = minimize(gap, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000})
     sigma, v = np.exp(best.x[:size]), best.x[size:].reshape(size, rank)
     covariance = sigma[:, None] * (np.eye(size) + v @ v.T) * sigma
-    return covariance, float(
-        best.fun - 0.5 * np.linalg.slogdet(precision)[1] - size / 2
-    )
+    return covariance, float(best.fun - 0.5 * np.linalg.slogdet(precision)[1] - size / 2)
 
 
 RANKS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
@@ -301,10 +280,7 @@ def low_rank() -> Figure:
         xlabel="rank $R$",
         ylabel="gap to the log evidence (nats)",
     )
-    for ax, title in (
-        (left, "Last layer of the opening network"),
-        (right, "21 weights"),
-    ):
+    for ax, title in ((left, "Last layer of the opening network"), (right, "21 weights")):
         legend_above(ax, 2)
         titled(ax, title)
     return figure

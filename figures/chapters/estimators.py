@@ -44,26 +44,12 @@ def two_graphs() -> Figure:
     left, right = figure.subplots(1, 2)
     for ax, reparameterised in ((left, False), (right, True)):
         node(ax, (0, 0), "$\\theta$", "D", 700)
-        node(
-            ax,
-            (1.6, 0),
-            "$w$",
-            "D" if reparameterised else "o",
-            700 if reparameterised else 900,
-        )
+        node(ax, (1.6, 0), "$w$", "D" if reparameterised else "o", 700 if reparameterised else 900)
         node(ax, (3.2, 0), "$f$", "D", 700)
         edge(ax, (0, 0), (1.6, 0))
         edge(ax, (1.6, 0), (3.2, 0))
         edge(ax, (0, 0), (3.2, 0), "directly", bend=0.45, away=(0, -0.85))
-        edge(
-            ax,
-            (3.2, 0),
-            (1.6, 0),
-            "$\\partial f / \\partial w$",
-            VERMILLION,
-            0.4,
-            (0, 0.52),
-        )
+        edge(ax, (3.2, 0), (1.6, 0), "$\\partial f / \\partial w$", VERMILLION, 0.4, (0, 0.52))
         if reparameterised:
             node(ax, (1.6, 1.5), "$\\epsilon$")
             edge(ax, (1.6, 1.5), (1.6, 0))
@@ -92,9 +78,7 @@ def strayed(mu: float, sigma: float, eps: Any) -> dict[str, Any]:
         d_w, 4 * (mu - 5) + 4 * (w - 5.5), d_w - score, pair, cost * score,
         2 * (cost - cost.mean(axis=1, keepdims=True)) * score,
     )  # fmt: skip
-    return {
-        name: each.mean(axis=1) for name, each in zip(ESTIMATORS, found, strict=True)
-    }
+    return {name: each.mean(axis=1) for name, each in zip(ESTIMATORS, found, strict=True)}
 
 
 def straying() -> Figure:
@@ -107,9 +91,7 @@ def straying() -> Figure:
     )
     for ax, (title, (mu, sigma)) in zip(axes, places, strict=True):
         ax.axvline(SPRING[1] * (mu - MEAN), color=BLACK, lw=1, label="the gradient")
-        for row, found in enumerate(
-            strayed(mu, sigma, rng.standard_normal((150, 2))).values()
-        ):
+        for row, found in enumerate(strayed(mu, sigma, rng.standard_normal((150, 2))).values()):
             ax.plot(found, row + rng.uniform(-0.28, 0.28, 150), "o", color=BLUE, ms=2.5, alpha=0.5,
                     mew=0, label=None if row else "an estimate from two samples")  # fmt: skip
         ax.set(xlim=(-40, 30), ylim=(5.5, -0.5))
@@ -127,9 +109,7 @@ def landing() -> Figure:
     """Draw the standard deviation of both gradients for mu against sigma of q."""
     figure = Figure(figsize=(6.4, 3.9), layout="constrained")
     ax, sigma, stiff = figure.subplots(), np.geomspace(0.004, 1, 800), SPRING[1]
-    ax.plot(
-        sigma, stiff * sigma, color=BLUE, ls="--", label="$8 \\sigma$: the report's"
-    )
+    ax.plot(sigma, stiff * sigma, color=BLUE, ls="--", label="$8 \\sigma$: the report's")
     ax.plot(sigma, abs(stiff * sigma - 1 / sigma), color=VERMILLION,
             label="$|8 \\sigma - 1 / \\sigma|$: without the score")  # fmt: skip
     for at, low, name in ((plain.softplus(plain.SECTION_7), 0.5, "the report's start"),
@@ -157,10 +137,7 @@ def one_rho(mu: float, eps: Any) -> Any:
 
 def pair_ratio(mu: float) -> float:
     """Return the variance of the pair over that of two independent samples (D23)."""
-    even, odd = (
-        2 * SPRING[1],
-        (SPRING[1] * (mu - MEAN)) ** 2,
-    )  # Lambda sigma = Lambda^(1/2)
+    even, odd = 2 * SPRING[1], (SPRING[1] * (mu - MEAN)) ** 2  # Lambda sigma = Lambda^(1/2)
     return 2 * even / (even + odd)
 
 
@@ -168,20 +145,11 @@ def antithetic() -> Figure:
     """Draw the gradient for rho and the mean of a pair against eps, far away and at the optimum."""
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
     axes, eps = figure.subplots(1, 2, sharey=True), np.linspace(-2.5, 2.5, 101)
-    for ax, mu, title in zip(
-        axes, (MEAN - 1.5, MEAN), ("Far away", "At the optimum"), strict=True
-    ):
+    for ax, mu, title in zip(axes, (MEAN - 1.5, MEAN), ("Far away", "At the optimum"), strict=True):
         one, other = one_rho(mu, eps), one_rho(mu, -eps)
         ax.plot(eps, one, color=BLUE, label="one sample $h(\\epsilon)$")
         ax.plot(eps, other, ":", color=BLUE, label="its mirror image $h(-\\epsilon)$")
-        ax.plot(
-            eps,
-            (one + other) / 2,
-            "--",
-            color=VERMILLION,
-            lw=2,
-            label="the mean of the pair",
-        )
+        ax.plot(eps, (one + other) / 2, "--", color=VERMILLION, lw=2, label="the mean of the pair")
         ax.set(xlabel="noise $\\epsilon$ (no unit)", xlim=(-2.5, 2.5))
         ratio = f"{title}: variance {pair_ratio(mu):.1f} times that of two"
         ax.set_title(ratio, loc="left", fontsize="medium")
@@ -200,11 +168,7 @@ def drawn_outputs(way: str, theta: Any, rows: Any, rng: np.random.Generator) -> 
     mean, spread = (plain.unpack(NET, part[None]) for part in np.split(theta, 2))
     a = rows
     for layer, ((W, b), (V, c)) in enumerate(zip(mean, spread, strict=True)):
-        a, V, c = (
-            a * (a > 0) if layer else a,
-            plain.softplus(V[0]),
-            plain.softplus(c[0]),
-        )
+        a, V, c = a * (a > 0) if layer else a, plain.softplus(V[0]), plain.softplus(c[0])
         z = a @ W[0] + b[0]
         if way == SHARING[1]:
             z = z + np.sqrt(a**2 @ V**2 + c**2) * rng.standard_normal(z.shape)
@@ -221,10 +185,7 @@ def drawn_outputs(way: str, theta: Any, rows: Any, rng: np.random.Generator) -> 
 
 def gradient_noise(theta: Any, counts: Sequence[int], draws: int = 2000) -> Any:
     """Return the variance (3, counts) of the gradient for mu, summed, with so many rows."""
-    model, (x, y, _) = (
-        Model(MLP(NET), GaussianPrior(1.0), GaussianLikelihood(NOISE)),
-        data(),
-    )
+    model, (x, y, _) = Model(MLP(NET), GaussianPrior(1.0), GaussianLikelihood(NOISE)), data()
     found = []
     for kind in (ClosedFormKL, LocalReparameterisation, Flipout):
         estimator, rng, row = kind(model), np.random.default_rng(2), []

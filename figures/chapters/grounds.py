@@ -19,18 +19,13 @@ from bbb_numpy.plots.style import GREY, PALE, SKY
 
 LINES, TEXT = (0.16, 0.30), 0.19
 INK = "#797979"
-TINTS = {
-    PALE: (0, 0.54, 0.87, 0.15),
-    SKY: (0, 0.54, 0.87, 0.5),
-}  # on white the same as before
+TINTS = {PALE: (0, 0.54, 0.87, 0.15), SKY: (0, 0.54, 0.87, 0.5)}  # on white the same as before
 PARTS = "color", "edgecolor", "facecolor", "markeredgecolor", "markerfacecolor"
 
 
 def luminance(colour: Any) -> Any:
     """Return the relative luminance of colours (..., 3) from 0 to 1, as WCAG defines it."""
-    linear = np.where(
-        colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4
-    )
+    linear = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
     return linear @ [0.2126, 0.7152, 0.0722]
 
 
@@ -72,10 +67,7 @@ def recolour(artist: Artist) -> None:
         if get and hasattr(artist, f"set_{part}"):
             now, alpha = get(), artist.get_alpha()
             many = isinstance(now, np.ndarray) and now.ndim == 2
-            each = [
-                on_both(artist, part, to_rgba(c, alpha))
-                for c in (now if many else [now])
-            ]
+            each = [on_both(artist, part, to_rgba(c, alpha)) for c in (now if many else [now])]
             found[part] = each if many else each[0]
     filled = isinstance(artist, Patch) and not isinstance(artist, FancyArrowPatch)
     if filled and artist.get_facecolor() == artist.get_edgecolor():

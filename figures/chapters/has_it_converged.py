@@ -54,9 +54,7 @@ def quietly(density: Any, start: Any, sampler: Any, draws: int, warm_up: int) ->
     """Return draws of a density; that they are bad is what the pictures are of."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return sample_target(
-            density, start, sampler=sampler, draws=draws, warm_up=warm_up, seed=1
-        )
+        return sample_target(density, start, sampler=sampler, draws=draws, warm_up=warm_up, seed=1)
 
 
 def stuck() -> Any:
@@ -119,9 +117,7 @@ def one_mode() -> Figure:
                    fontsize="medium")  # fmt: skip
     density = np.exp(two_modes(place[:, None])[0]) / (2 * np.sqrt(2 * pi))
     counts, edges = np.histogram(values, 60, (-7.5, 7.5), density=True)
-    right.stairs(
-        counts, edges, orientation="horizontal", color=PALE, fill=True, label="draws"
-    )
+    right.stairs(counts, edges, orientation="horizontal", color=PALE, fill=True, label="draws")
     right.plot(density, place, color=BLACK, label="target")
     right.set(xlabel="density")
     legend_above(right, 2)
@@ -154,19 +150,14 @@ def functions_and_weights() -> Figure:
 
 def same_sizes() -> Figure:
     """Draw chains whose value changes sign at every draw and never its size."""
-    figure, values = (
-        Figure(figsize=(8.4, 3.3), layout="constrained"),
-        half_turns().positions,
-    )
+    figure, values = Figure(figsize=(8.4, 3.3), layout="constrained"), half_turns().positions
     for ax, power, label in zip(
         figure.subplots(1, 2), (1, 2), ("$\\theta$", "$\\theta^2$"), strict=True
     ):
         found = values[:, :, 0] ** power
         traces(ax, found[:60], label)
         said = judged(found)["ESS"]
-        ax.set_title(
-            f"{label}: ESS {said:,.0f} of 2,000", loc="left", fontsize="medium"
-        )
+        ax.set_title(f"{label}: ESS {said:,.0f} of 2,000", loc="left", fontsize="medium")
     return figure
 
 
@@ -180,14 +171,7 @@ def narrow_place() -> Figure:
         u, w = draws.positions[:, :, 0], draws.positions[:, :, 1]
         ax.axhspan(-5, -2, color="#E6E6E6", lw=0, label="9 % of the mass")
         ax.plot(w.ravel(), u.ravel(), ".", color=SKY, ms=2, label="draws")
-        ax.plot(
-            w[diverged],
-            u[diverged],
-            "x",
-            color=VERMILLION,
-            ms=5,
-            label="after a divergence",
-        )
+        ax.plot(w[diverged], u[diverged], "x", color=VERMILLION, ms=5, label="after a divergence")
         ax.set(xlim=(-10, 10), ylim=(-5, 5), xticks=(-10, -5, 0, 5, 10))
         ax.set_xlabel("one of four weights $w$")
         legend_above(ax, 3)
@@ -207,16 +191,12 @@ def energies() -> Figure:
         each = energy - energy.mean(axis=0)
         both = np.concatenate([each, np.diff(energy, axis=0)])
         edges = np.linspace(*np.quantile(both, (0.001, 0.999)), 50)
-        density_of_draws(
-            ax, each, edges, color=PALE, fill=True, label="energy less its mean"
-        )
+        density_of_draws(ax, each, edges, color=PALE, fill=True, label="energy less its mean")
         density_of_draws(ax, np.diff(energy, axis=0), edges, color=VERMILLION, lw=1.4,
                          label="its change from draw to draw")  # fmt: skip
         ax.set(xlabel="nats", ylabel="density")
         legend_above(ax, 2)
-        titled(
-            ax, f"{name}: E-BFMI {e_bfmi(draws).min():.2f} to {e_bfmi(draws).max():.2f}"
-        )
+        titled(ax, f"{name}: E-BFMI {e_bfmi(draws).min():.2f} to {e_bfmi(draws).max():.2f}")
     return figure
 
 
@@ -230,11 +210,7 @@ def sure_and_wrong() -> Figure:
     ax.axhline(0, color=BLACK, label="posterior")
     ax.errorbar(counts, means, 2 * errors, fmt="o", color=VERMILLION, ms=4, capsize=3,
                 label="MCLMC, ± 2 MCSE")  # fmt: skip
-    ax.set(
-        xscale="log",
-        xlabel="draws of each of 4 chains",
-        ylabel="error of the variance (%)",
-    )
+    ax.set(xscale="log", xlabel="draws of each of 4 chains", ylabel="error of the variance (%)")
     ax.set(ylim=(-1, None))
     plain_numbers(ax.xaxis, "25")
     legend_above(ax, 2)

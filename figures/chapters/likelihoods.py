@@ -31,14 +31,8 @@ def pulls(residual: Any) -> dict[str, tuple[Any, Any]]:
     square = residual**2
     return {
         "Gaussian": (square / 2, residual),
-        "Student t, 4 degrees": (
-            2.5 * np.log1p(square / 4),
-            5 * residual / (4 + square),
-        ),
-        "noise head at $\\sigma = |y - m|$": (
-            np.log(np.abs(residual)) + 0.5,
-            1 / residual,
-        ),
+        "Student t, 4 degrees": (2.5 * np.log1p(square / 4), 5 * residual / (4 + square)),
+        "noise head at $\\sigma = |y - m|$": (np.log(np.abs(residual)) + 0.5, 1 / residual),
     }
 
 
@@ -48,16 +42,12 @@ def residuals() -> Figure:
     left, right = figure.subplots(1, 2)
     r = np.linspace(0.2, 6, 291)
     looks = (BLACK, "-"), (GREEN, "--"), (BLUE, "-.")
-    for (name, (price, pull)), (colour, dash) in zip(
-        pulls(r).items(), looks, strict=True
-    ):
+    for (name, (price, pull)), (colour, dash) in zip(pulls(r).items(), looks, strict=True):
         left.plot(r, price, dash, color=colour, lw=1.8, label=name)
         right.plot(r, pull, dash, color=colour, lw=1.8)
     left.set(xlim=(0, 6), ylim=(-1.2, 8), ylabel="$-\\log P$ and a constant (nats)")
     right.set(
-        xlim=(0, 6),
-        ylim=(0, 5.2),
-        ylabel="pull on the mean, $\\partial \\log P/\\partial f$",
+        xlim=(0, 6), ylim=(0, 5.2), ylabel="pull on the mean, $\\partial \\log P/\\partial f$"
     )
     titles = (left, "What a residual costs"), (right, "How it pulls")
     for ax, title in titles:
@@ -79,15 +69,9 @@ def discrete() -> Figure:
         price = np.exp(f) - y * f + log_factorial(y)
         right.plot(f, price, dash, color=colour, lw=1.8, label=f"$y = {y}$")
         if y:
-            right.plot(
-                log(y), y - y * log(y) + log_factorial(y), "o", color=colour, ms=6
-            )
-    left.set(
-        xlim=(-6, 6), ylim=(0, 6.5), xlabel="logit $z$", ylabel="$-\\log P$ (nats)"
-    )
-    right.set(
-        xlim=(-2, 4), ylim=(0, 20), xlabel="log rate $f$", ylabel="$-\\log P$ (nats)"
-    )
+            right.plot(log(y), y - y * log(y) + log_factorial(y), "o", color=colour, ms=6)
+    left.set(xlim=(-6, 6), ylim=(0, 6.5), xlabel="logit $z$", ylabel="$-\\log P$ (nats)")
+    right.set(xlim=(-2, 4), ylim=(0, 20), xlabel="log rate $f$", ylabel="$-\\log P$ (nats)")
     for ax, title in ((left, "Two classes"), (right, "Counts: least at $e^f = y$")):
         legend_above(ax, 3)
         titled(ax, title)
@@ -119,25 +103,15 @@ def constants() -> Figure:
     left.axhline(2.0**-53, color=BLACK, ls=":", label="double precision")
     left.axvline(6, color=GREY, lw=0.7)
     left.set(
-        yscale="log",
-        xlabel="terms of the series",
-        ylabel="error is at most",
-        ylim=(1e-19, 10),
+        yscale="log", xlabel="terms of the series", ylabel="error is at most", ylim=(1e-19, 10)
     )
     nu = np.geomspace(1, 1e12, 241)
     right.plot(nu, np.maximum(digits_lost(nu), 1e-18), ".", color=VERMILLION, ms=4,
                label="error of the difference")  # fmt: skip
-    right.plot(
-        nu, -gamma_half_step(nu).value, color=BLACK, label="$-g(\\nu)$, as one function"
-    )
-    right.set(
-        xscale="log", yscale="log", xlabel="degrees of freedom $\\nu$", ylim=(1e-17, 10)
-    )
+    right.plot(nu, -gamma_half_step(nu).value, color=BLACK, label="$-g(\\nu)$, as one function")
+    right.set(xscale="log", yscale="log", xlabel="degrees of freedom $\\nu$", ylim=(1e-17, 10))
     right.set_ylabel("size (dimensionless)")
-    titles = (
-        (left, "Stirling: six terms, from $z = 9$ on"),
-        (right, "The constant of Student's t"),
-    )
+    titles = (left, "Stirling: six terms, from $z = 9$ on"), (right, "The constant of Student's t")
     for ax, title in titles:
         legend_above(ax, 2)
         titled(ax, title)
@@ -147,22 +121,16 @@ def constants() -> Figure:
 def along_a_line() -> tuple[Any, Any, Any]:
     """Return x in m, power in dBm along y = 65 m, and a continuous curve: its mean over 5 m."""
     x = np.linspace(0, 100, 2001)
-    power = path_loss.field(
-        path_loss.Scene(), np.column_stack([x, np.full(2001, 65.0)])
-    )[:, 0]
+    power = path_loss.field(path_loss.Scene(), np.column_stack([x, np.full(2001, 65.0)]))[:, 0]
     width = 101
-    inside = np.convolve(
-        np.pad(power, width // 2, "edge"), np.full(width, 1 / width), "valid"
-    )
+    inside = np.convolve(np.pad(power, width // 2, "edge"), np.full(width, 1 / width), "valid")
     return x, power, inside
 
 
 def shadows() -> Figure:
     """Draw the map of the received power, and its jumps along one line."""
     figure = Figure(figsize=(8.8, 4.2), layout="constrained")
-    axes = figure.subplot_mosaic(
-        [["map", "line"], ["map", "error"]], height_ratios=(3, 1)
-    )
+    axes = figure.subplot_mosaic([["map", "line"], ["map", "error"]], height_ratios=(3, 1))
     scene = path_loss.Scene()
     image = path_loss.field(scene, path_loss.grid(scene, 200)).reshape(200, 200)
     shown = axes["map"].imshow(image, origin="lower", extent=(0, 100, 0, 100), cmap="cividis",
@@ -173,9 +141,7 @@ def shadows() -> Figure:
     axes["map"].plot(*scene.transmitters[0], "^", color="white", mec=BLACK, ms=8)
     axes["map"].axhline(65, color="white", ls="--", lw=1.2)
     axes["map"].set(xlabel="$x$ (m)", ylabel="$y$ (m)")
-    axes["map"].set_title(
-        "Five buildings, one transmitter", loc="left", fontsize="medium"
-    )
+    axes["map"].set_title("Five buildings, one transmitter", loc="left", fontsize="medium")
     x, power, smooth = along_a_line()
     axes["line"].plot(x, power, color=BLACK, lw=1.2, label="the field")
     axes["line"].plot(x, smooth, "--", color=BLUE, lw=1.6, label="a continuous curve")

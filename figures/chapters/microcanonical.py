@@ -6,15 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from bbb_numpy.plots.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    SKY,
-    VERMILLION,
-    legend_above,
-)
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, SKY, VERMILLION, legend_above
 from bbb_numpy.sampling.mcmc.leapfrog import Phase
 from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
 from bbb_numpy.sampling.mcmc.microcanonical import isokinetic
@@ -40,15 +32,11 @@ def constant_speed() -> Figure:
     left, right = figure.subplots(1, 2)
     x, y = np.meshgrid(np.linspace(-3.6, 3.6, 90), np.linspace(-2.4, 2.4, 90))
     density = target(np.column_stack([x.ravel(), y.ravel()]))[0].reshape(x.shape)
-    left.contour(
-        x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid"
-    )
+    left.contour(x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid")
     path = steered()
     left.plot(*trajectory()[0].T, "s--", color=GREY, mfc="none", ms=3.5, lw=1,
               label="constant energy (HMC)")  # fmt: skip
-    left.plot(
-        *path[:, :2].T, "o-", color=VERMILLION, ms=3.5, lw=1, label="constant speed"
-    )
+    left.plot(*path[:, :2].T, "o-", color=VERMILLION, ms=3.5, lw=1, label="constant speed")
     left.plot(*path[0, :2], "*", color=BLACK, ms=12)
     left.set(xlim=(-3.6, 3.6), ylim=(-2.4, 2.4), aspect="equal", xlabel="$\\theta_1$")
     left.set_ylabel("$\\theta_2$")
@@ -57,10 +45,7 @@ def constant_speed() -> Figure:
     right.plot(steps, work, ":", color=GREEN, lw=1.8, label="work")
     right.plot(steps, fall + work, color=BLACK, label="sum $\\Delta$")
     right.set(xlabel="step", ylabel="nats")
-    for ax, title in (
-        (left, "24 steps of 0.25 from the star"),
-        (right, "What is kept"),
-    ):
+    for ax, title in ((left, "24 steps of 0.25 from the star"), (right, "What is kept")):
         legend_above(ax, 3)
         titled(ax, title)
     return figure

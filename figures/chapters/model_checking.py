@@ -29,9 +29,7 @@ from chapters.shared import LOG_EVIDENCE, NET, thetas, titled
 PLACES = np.linspace(-1, 1, 12)
 
 
-INPUTS = np.column_stack(
-    [np.ones(12), PLACES]
-)  # of a line whose two weights are N(0, 1)
+INPUTS = np.column_stack([np.ones(12), PLACES])  # of a line whose two weights are N(0, 1)
 
 
 SCATTER = 0.5  # standard deviation of the noise
@@ -44,9 +42,7 @@ def weights_after(y: Any, draws: int, rng: np.random.Generator) -> Any:
     return rng.multivariate_normal(mean, covariance, draws)
 
 
-def quantities(
-    name: str, y: Any, weights: Any, rng: np.random.Generator
-) -> tuple[Any, Any]:
+def quantities(name: str, y: Any, weights: Any, rng: np.random.Generator) -> tuple[Any, Any]:
     """Return a test quantity of the data and of replications (draws,) for the line's weights."""
     mean = (weights @ INPUTS.T)[:, :, None]
     again = mean + SCATTER * rng.standard_normal(mean.shape)
@@ -89,13 +85,9 @@ def predictive_checks() -> Figure:
     titled(left, "4000 data sets of the right model")
     rng = np.random.default_rng(3)
     y = bent(rng)
-    seen, again = quantities(
-        "residuals of neighbours", y, weights_after(y, 20_000, rng), rng
-    )
+    seen, again = quantities("residuals of neighbours", y, weights_after(y, 20_000, rng), rng)
     edges = np.linspace(-1.5, 3, 46)
-    density_of_draws(
-        right, again, edges, fill=True, color=SKY, ec=BLUE, label="replications"
-    )
+    density_of_draws(right, again, edges, fill=True, color=SKY, ec=BLUE, label="replications")
     density_of_draws(right, seen, edges, color=BLACK, lw=1.4, label="the data")
     right.set(xlim=(-1.5, 3), ylim=(0, None), ylabel="density")
     right.set_xlabel("mean product of neighbouring residuals")
@@ -136,15 +128,10 @@ def annealing() -> Figure:
         (1, BLACK, "-"),
     ):
         mean, deviation = tempered(beta)
-        density = np.exp(-0.5 * ((w - mean) / deviation) ** 2) / (
-            deviation * np.sqrt(2 * pi)
-        )
+        density = np.exp(-0.5 * ((w - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * pi))
         left.plot(w, density, dash, color=colour, lw=1.6, label=f"$\\beta = {beta}$")
     left.set(
-        xlim=(3.2, 7.3),
-        ylim=(0, None),
-        xlabel="$w$ (cm per kg)",
-        ylabel="density (kg per cm)",
+        xlim=(3.2, 7.3), ylim=(0, None), xlabel="$w$ (cm per kg)", ylabel="density (kg per cm)"
     )
     legend_above(left, 4)
     titled(left, "Prior, path, posterior")
@@ -153,9 +140,7 @@ def annealing() -> Figure:
         (False, "no moves", GREY, "s"),
         (True, "moves that mix", BLUE, "o"),
     ):
-        found = np.array(
-            [annealed(n, 20_000, np.random.default_rng(n), moves) for n in counts]
-        )
+        found = np.array([annealed(n, 20_000, np.random.default_rng(n), moves) for n in counts])
         found -= LOG_EVIDENCE
         shift, look = 1.0 if moves else 0.93, {"color": colour, "capsize": 3, "ms": 5}
         right.errorbar(
@@ -163,19 +148,14 @@ def annealing() -> Figure:
             fmt=mark, label=f"$\\log \\omega$, mean ± standard deviation: {name}", **look,
         )  # fmt: skip
         mean = np.log(np.exp(found).mean(axis=1))
-        right.plot(
-            counts, mean, "x", color=colour, label=f"$\\log$ mean of $\\omega$: {name}"
-        )
+        right.plot(counts, mean, "x", color=colour, label=f"$\\log$ mean of $\\omega$: {name}")
     right.axhline(0, color=BLACK, lw=1)
     right.set(xscale="log", xlabel="powers $T$", ylabel="nats above $\\log P(D)$")
     right.set_xticks(counts, [str(count) for count in counts])
     right.minorticks_off()
     legend_above(right, 1)
     right.set_title(
-        "The mean of $\\omega$ is right for any $T$",
-        loc="left",
-        fontsize="medium",
-        pad=70,
+        "The mean of $\\omega$ is right for any $T$", loc="left", fontsize="medium", pad=70
     )
     return figure
 
@@ -191,16 +171,11 @@ def evidence_by_changes(nodes: int = 61) -> dict[str, Any]:
     number = occam.changes(occam.LABELS)
     found = {"degree 7": np.full(256, 2.0**-8)}
     for name, degree in (("line", 1), ("parabola", 2)):
-        model = Model(
-            MLP((degree, 1)), GaussianPrior(occam.PRIOR), BernoulliLikelihood()
-        )
+        model = Model(MLP((degree, 1)), GaussianPrior(occam.PRIOR), BernoulliLikelihood())
         w, shares = occam.nodes(degree + 1, nodes, occam.PRIOR)
-        found[name] = occam.sum_over_weights(
-            model, occam.features(8, degree), w, shares
-        )[0]
+        found[name] = occam.sum_over_weights(model, occam.features(8, degree), w, shares)[0]
     return {
-        name: np.bincount(number, of_all) / np.bincount(number)
-        for name, of_all in found.items()
+        name: np.bincount(number, of_all) / np.bincount(number) for name, of_all in found.items()
     }
 
 
@@ -212,10 +187,7 @@ def razor() -> Figure:
     for name, colour, look in (("line", BLUE, "o-"), ("parabola", VERMILLION, "s--"),
                                ("degree 7", BLACK, "^:")):  # fmt: skip
         ax.semilogy(range(8), means[name], look, color=colour, label=name)
-    ax.set(
-        ylim=(1e-5, 0.3),
-        xlabel="label changes along the line: how complex the data are",
-    )
+    ax.set(ylim=(1e-5, 0.3), xlabel="label changes along the line: how complex the data are")
     ax.set_ylabel("mean evidence $P(D|m)$ of a data set")
     legend_above(ax, 3)
     titled(ax, "Eight labels: what is spent on simple data is missing for others")
@@ -247,16 +219,10 @@ def pruning() -> Figure:
     edges = np.geomspace(0.01, 100, 25)
     left.stairs(np.histogram(ratios, edges)[0], edges, fill=True, color=SKY, ec=BLUE)
     left.axvline(1, color=BLACK, lw=1, ls="--")
-    left.set(
-        xscale="log",
-        xlabel="signal-to-noise ratio $|\\mu| / \\sigma$",
-        ylabel="weights",
-    )
+    left.set(xscale="log", xlabel="signal-to-noise ratio $|\\mu| / \\sigma$", ylabel="weights")
     left.set_title("61 weights of the band", loc="left", fontsize="medium", pad=34)
     for name, colour, look in (("signal-to-noise", BLUE, "-"), ("size", GREY, "--")):
-        right.plot(
-            100 * shares, errors[name], look, color=colour, label=f"lowest by {name}"
-        )
+        right.plot(100 * shares, errors[name], look, color=colour, label=f"lowest by {name}")
     right.set(xlim=(0, 100), ylim=(0, None), xlabel="weights removed (%)")
     right.set_ylabel("error of the mean network (mm)")
     legend_above(right, 2)

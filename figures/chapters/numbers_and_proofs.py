@@ -49,9 +49,7 @@ def softplus() -> Figure:
     naive = naive_ratio(far)
     finite = np.isfinite(naive)
     right.plot(far[finite], naive[finite], color=VERMILLION, lw=0.9, label="as written")
-    right.plot(
-        far, softplus_parts(far).ratio, "--", color=BLACK, label="as computed (D7)"
-    )
+    right.plot(far, softplus_parts(far).ratio, "--", color=BLACK, label="as computed (D7)")
     right.axvspan(far[0], far[finite][0], color="#E6E6E6", label="as written: infinite")
     right.set(xlim=(-40, -28), ylim=(0, 2.5))
     right.set_xlabel("$\\rho$")
@@ -69,9 +67,7 @@ NEURON_INPUTS, NEURON_WEIGHTS, NEURON_BIAS = (1.0, -2.0, 0.5), (0.6, 0.3, -1.2),
 def neuron(activation: str) -> float:
     """Return the output of the neuron of the picture: a network of one unit that is passed on."""
     w = np.array([*NEURON_WEIGHTS, NEURON_BIAS, 1.0, 0.0])
-    found, _ = forward(
-        MLP((3, 1, 1), activation), w[None], np.array([NEURON_INPUTS]), Buffers()
-    )
+    found, _ = forward(MLP((3, 1, 1), activation), w[None], np.array([NEURON_INPUTS]), Buffers())
     return float(found.item())
 
 
@@ -82,13 +78,7 @@ def network() -> Figure:
     for row, (x, w) in enumerate(zip(NEURON_INPUTS, NEURON_WEIGHTS, strict=True)):
         node(left, (0, 2 - row), f"${x:g}$")
         factor = f"$\\times {w:g}$" if w > 0 else f"$\\times ({w:g})$"
-        edge(
-            left,
-            (0, 2 - row),
-            (1.5, 1),
-            factor,
-            away=((0.2, 0.15), (0, 0.15), (0.3, -0.1))[row],
-        )
+        edge(left, (0, 2 - row), (1.5, 1), factor, away=((0.2, 0.15), (0, 0.15), (0.3, -0.1))[row])
     z = float(np.dot(NEURON_INPUTS, NEURON_WEIGHTS) + NEURON_BIAS)
     node(left, (1.5, 1), "$\\Sigma$")
     edge(left, (1.5, 2), (1.5, 1), f"+ {NEURON_BIAS:g}", away=(0.25, 0.25))
@@ -99,27 +89,17 @@ def network() -> Figure:
     left.set(xlim=(-0.4, 5), ylim=(-0.5, 2.5))
     blank(left, "A neuron: weighted sum, bias, sigmoid")
     sizes = (3, 4, 4, 1)
-    places = [
-        [(1.3 * k, (n - 1) / 2 - j) for j in range(n)] for k, n in enumerate(sizes)
-    ]
+    places = [[(1.3 * k, (n - 1) / 2 - j) for j in range(n)] for k, n in enumerate(sizes)]
     for before, after in pairwise(places):
         for start in before:
             for end in after:
-                line = {
-                    "arrowstyle": "-",
-                    "color": GREY,
-                    "lw": 0.8,
-                    "shrinkA": 13,
-                    "shrinkB": 13,
-                }
+                line = {"arrowstyle": "-", "color": GREY, "lw": 0.8, "shrinkA": 13, "shrinkB": 13}
                 right.annotate("", end, start, arrowprops=line)
     for layer, name in zip(places, ("x", "a_0", "a_1", "f"), strict=True):
         for at in layer:
             node(right, at, f"${name}$", size=500)
     for k in range(3):
-        right.text(
-            1.3 * k + 0.65, -2.1, f"$W_{k}, b_{k}$", ha="center", fontsize="small"
-        )
+        right.text(1.3 * k + 0.65, -2.1, f"$W_{k}, b_{k}$", ha="center", fontsize="small")
     right.set(xlim=(-0.4, 4.3), ylim=(-2.4, 2))
     blank(right, "A network 3-4-4-1, K31 to K36")
     return figure
@@ -170,9 +150,7 @@ def oracles() -> Figure:
         measured(steps).items(), (VERMILLION, BLUE, GREEN), "os^", strict=True
     ):
         left.loglog(steps, error + 1e-17, mark, color=colour, ms=3.5, label=name)
-    left.set(
-        ylim=(5e-18, 10), xlabel="step $h$ (units of $\\rho$)", ylabel="relative error"
-    )
+    left.set(ylim=(5e-18, 10), xlabel="step $h$ (units of $\\rho$)", ylabel="relative error")
     legend_above(left, 3)
     titled(left, "Measured: $\\partial F / \\partial\\rho$ of the spring")
     for surplus, colour, mark, name in (
@@ -181,9 +159,7 @@ def oracles() -> Figure:
     ):
         shares = excess(60, np.random.default_rng(0), surplus)
         right.plot(range(1, 61), shares, mark, color=colour, ms=4, label=name)
-    right.set(
-        ylim=(-0.05, 1.05), xlabel="random point of the field", ylabel="excess / $p$"
-    )
+    right.set(ylim=(-0.05, 1.05), xlabel="random point of the field", ylabel="excess / $p$")
     legend_above(right, 2)
     titled(right, "Proved: excess of the slope, modulo $p$")
     return figure
@@ -194,9 +170,7 @@ def oracles() -> Figure:
 
 def box_muller(pairs: int = 600) -> tuple[Any, Any]:
     """Return uniform numbers u, v (2, pairs), and the normal ones that are made of them."""
-    uniform = (
-        np.random.default_rng(0).random(2 * pairs, dtype=np.float32).reshape(2, pairs)
-    )
+    uniform = np.random.default_rng(0).random(2 * pairs, dtype=np.float32).reshape(2, pairs)
     uniform[0] = 1 - uniform[0]
     normal = standard_normal(np.random.default_rng(0), np.empty(2 * pairs, np.float32))
     return uniform, normal.reshape(2, pairs)[::-1]  # the sines come first
@@ -219,9 +193,7 @@ def rings() -> Figure:
         left.axvline(place, color=GREY, lw=0.8)
     left.set(xlim=(0, 1), ylim=(0, 1), xlabel="$u$ (makes the radius)", aspect="equal")
     left.set_ylabel("$v$ (makes the angle)")
-    right.set(
-        xlim=(-6, 6), ylim=(-6, 6), xlabel="$z_1$", ylabel="$z_2$", aspect="equal"
-    )
+    right.set(xlim=(-6, 6), ylim=(-6, 6), xlabel="$z_1$", ylabel="$z_2$", aspect="equal")
     left.set_title("600 pairs of uniform numbers", loc="left", fontsize="medium")
     right.set_title("the normal numbers made of them", loc="left", fontsize="medium")
     legend_of_figure(figure, right, 4)

@@ -10,16 +10,7 @@ from matplotlib.figure import Figure
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model, Reparameterised
 from bbb_numpy.evaluation.certificate import binary_kl, invert_kl
-from bbb_numpy.plots.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PALE,
-    VERMILLION,
-    legend_above,
-)
+from bbb_numpy.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PALE, VERMILLION, legend_above
 from bbb_studies.replicated import replicated
 from chapters.shared import SPRING, gaussian, spring_after, titled
 
@@ -54,10 +45,7 @@ def two_variances() -> Figure:
     right.plot(n, aleatoric, ":", color=GREY, lw=2, label="aleatoric")
     right.set(xlim=(0, 20), ylim=(0, 5.2), xticks=[0, 5, 10, 15, 20])
     right.set(xlabel="readings at 2 kg", ylabel="variance at 4 kg (cm²)")
-    titles = (
-        (left, "After one reading, ± 2 standard deviations"),
-        (right, "More readings"),
-    )
+    titles = (left, "After one reading, ± 2 standard deviations"), (right, "More readings")
     for ax, title in titles:
         legend_above(ax, 2 if ax is left else 3)
         titled(ax, title)
@@ -68,9 +56,7 @@ def relu_moments(mu: Any, sigma: Any) -> Any:
     """Return E max(w, 0) for w = N(mu, sigma^2) (R9)."""
     normal = NormalDist()
     ratio = np.asarray(mu) / sigma
-    return mu * np.vectorize(normal.cdf)(ratio) + sigma * np.vectorize(normal.pdf)(
-        ratio
-    )
+    return mu * np.vectorize(normal.cdf)(ratio) + sigma * np.vectorize(normal.pdf)(ratio)
 
 
 def mean_output() -> Figure:
@@ -79,18 +65,12 @@ def mean_output() -> Figure:
     left, right = figure.subplots(1, 2)
     mu, sigma = 0.1, log(2)
     w, every = np.linspace(-2.2, 2.4, 231), np.linspace(-2, 2, 161)
-    left.fill_between(
-        w, gaussian(w, mu, sigma), color=PALE, lw=0, label="density of $w$"
-    )
+    left.fill_between(w, gaussian(w, mu, sigma), color=PALE, lw=0, label="density of $w$")
     left.plot(w, np.maximum(w, 0), color=BLACK, label="$f(w) = \\max(w, 0)$")
-    left.axhline(
-        relu_moments(mu, sigma), color=BLUE, ls="--", lw=1.6, label="mean of $f$: 0.33"
-    )
+    left.axhline(relu_moments(mu, sigma), color=BLUE, ls="--", lw=1.6, label="mean of $f$: 0.33")
     left.plot(mu, mu, "s", color=VERMILLION, ms=7, label="$f$ of the mean: 0.10")
     left.set(xlim=(-2.2, 2.4), ylim=(0, 1.5), xlabel="$w$", ylabel="output; density")
-    right.plot(
-        every, relu_moments(every, sigma), "--", color=BLUE, lw=1.6, label="mean of $f$"
-    )
+    right.plot(every, relu_moments(every, sigma), "--", color=BLUE, lw=1.6, label="mean of $f$")
     right.plot(every, np.maximum(every, 0), color=VERMILLION, label="$f$ of the mean")
     right.set(xlim=(-2, 2), ylim=(0, 2), xlabel="mean $\\mu$ of $w$", ylabel="output")
     titles = (left, "$w$ from $N(0.1, 0.69^2)$"), (right, "They differ at the bend")
@@ -100,9 +80,7 @@ def mean_output() -> Figure:
     return figure
 
 
-def log_density_of_draws(
-    y: float, samples: Any, repeats: int = 20_000
-) -> tuple[Any, float]:
+def log_density_of_draws(y: float, samples: Any, repeats: int = 20_000) -> tuple[Any, float]:
     """Return mean estimates of log P(y | 2 kg) from so many weights, and the truth (D5)."""
     rng, (mean, deviation) = np.random.default_rng(0), spring_after(1)
     found = []
@@ -144,22 +122,11 @@ def entropies() -> Figure:
     ax.plot(ends, entropy(ends), "o--", color=GREY, ms=7, label="two weight vectors")
     for low, high, colour, width, label in (
         (0, chord, ORANGE, 7, f"aleatoric: {chord:.2f} nats"),
-        (
-            chord,
-            entropy(middle),
-            BLUE,
-            3,
-            f"epistemic: {entropy(middle) - chord:.2f} nats",
-        ),
+        (chord, entropy(middle), BLUE, 3, f"epistemic: {entropy(middle) - chord:.2f} nats"),
     ):
         ax.plot([middle, middle], [low, high], color=colour, lw=width, label=label,
                 solid_capstyle="butt")  # fmt: skip
-    ax.set(
-        xlim=(0, 1),
-        ylim=(0, 0.75),
-        xlabel="probability of the first class",
-        ylabel="nats",
-    )
+    ax.set(xlim=(0, 1), ylim=(0, 0.75), xlabel="probability of the first class", ylabel="nats")
     legend_above(ax, 2)
     titled(ax, "Two that disagree: 0.1 and 0.7")
     return figure
@@ -175,9 +142,7 @@ def mixture_intervals(content: float = 0.9) -> tuple[Any, Any, Any]:
     mass = np.cumsum(density) * (y[1] - y[0])
     tails = (0.5 - content / 2, 0.5 + content / 2)
     order = np.argsort(-density)
-    level = density[
-        order[np.searchsorted(np.cumsum(density[order]) * (y[1] - y[0]), content)]
-    ]
+    level = density[order[np.searchsorted(np.cumsum(density[order]) * (y[1] - y[0]), content)]]
     inside = np.flatnonzero(np.diff(np.r_[0, density >= level, 0]))
     normals = [NormalDist(*hump) for hump in HUMPS]
     mean_of_quantiles = [np.mean([one.inv_cdf(u) for one in normals]) for u in tails]
@@ -226,14 +191,7 @@ def certificates() -> Figure:
     left.plot(100 * every, [binary_kl(r, one) for one in every], color=BLACK,
               label="kl(11 % || $R$)")  # fmt: skip
     left.axhline(allowed, color=BLUE, ls="--", label="what KL allows: 0.245 nats")
-    left.plot(
-        100 * root,
-        allowed,
-        "s",
-        color=VERMILLION,
-        ms=8,
-        label=f"root: {100 * root:.0f} %",
-    )
+    left.plot(100 * root, allowed, "s", color=VERMILLION, ms=8, label=f"root: {100 * root:.0f} %")
     left.set(xlim=(0, 80), ylim=(0, 1.2), ylabel="nats an image")
     kl = np.geomspace(1e-4, 40, 200)
     for share, colour, dash in ((0.11, GREY, "--"), (0.022, BLACK, "-")):
@@ -241,9 +199,7 @@ def certificates() -> Figure:
         right.plot(kl, bound, dash, color=colour, label=f"{100 * share:g} % wrong")
     for name, _, each, bound, mark in CERTIFIED:
         right.plot(each, bound, mark, color=VERMILLION, ms=7, mec=BLACK, label=name)
-    right.set(
-        xscale="log", ylim=(0, 105), xlabel="KL (nats an image); 0 is drawn at 0.0001"
-    )
+    right.set(xscale="log", ylim=(0, 105), xlabel="KL (nats an image); 0 is drawn at 0.0001")
     right.set_ylabel("certificate (%)")
     left.set_xlabel("share of cases to come that are wrong, $R$ (%)")
     for ax, title, columns in (
@@ -264,15 +220,11 @@ def hessians(replicates: int = 3, samples: int = 8) -> tuple[Any, Any]:
     is the log of the mean over samples of the product of all replicates' weights (D25).
     """
     rng = np.random.default_rng(0)
-    one = Reparameterised(
-        Model(MLP((1, 1)), GaussianPrior(3.0), GaussianLikelihood(1.0))
-    )
+    one = Reparameterised(Model(MLP((1, 1)), GaussianPrior(3.0), GaussianLikelihood(1.0)))
     together = replicated([one] * replicates)
     x = np.tile([[2.0], [3.0], [4.0]], (replicates, 1, 1))
     y = 5.25 * x + rng.standard_normal(x.shape)
-    theta = np.concatenate(
-        [np.tile([5.0, 0.1], replicates), np.full(2 * replicates, -0.5)]
-    )
+    theta = np.concatenate([np.tile([5.0, 0.1], replicates), np.full(2 * replicates, -0.5)])
     noise = rng.standard_normal((samples, 2 * replicates))
 
     def slopes(theta: Any, joint: bool) -> Any:

@@ -86,12 +86,8 @@ def mixture() -> Figure:
     w = np.linspace(0.05, 60, 1200)
     found = printed_mixture(w)
     finite = np.isfinite(found)
-    left.plot(
-        w[finite], found[finite], color=VERMILLION, lw=4, alpha=0.5, label="as printed"
-    )
-    left.plot(
-        w, density_and_slope(ScaleMixturePrior(*KRASSER), w)[0], color=BLACK, label="R4"
-    )
+    left.plot(w[finite], found[finite], color=VERMILLION, lw=4, alpha=0.5, label="as printed")
+    left.plot(w, density_and_slope(ScaleMixturePrior(*KRASSER), w)[0], color=BLACK, label="R4")
     left.axvspan(w[~finite][0], 60, color="#E6E6E6", label="as printed: $-\\infty$")
     left.set(xlim=(0, 60), ylim=(-1900, 60), xlabel="size of a weight (no unit)")
     left.set_ylabel("log density (nats)")
@@ -104,9 +100,7 @@ def mixture() -> Figure:
         right.axhline(precision, color=GREY, lw=1, ls=":")
         right.annotate(name, (2.5, precision), xytext=(0, -4), textcoords="offset points",
                        ha="right", va="top")  # fmt: skip
-    right.axvline(
-        (2 * log(40) / 99) ** 0.5, color=BLACK, lw=0.8, ls="-.", label="$|w| = 0.27$"
-    )
+    right.axvline((2 * log(40) / 99) ** 0.5, color=BLACK, lw=0.8, ls="-.", label="$|w| = 0.27$")
     right.set(xscale="log", yscale="log", xlim=(0.02, 3), ylim=(0.5, 130))
     right.set_xlabel("size of a weight (no unit)")
     right.set_ylabel("precision that holds the weight")
@@ -122,9 +116,7 @@ def mixture() -> Figure:
 ONE_SCALE = 0.5
 
 
-def prior_functions(
-    width: int, layerwise: bool, line: Any, draws: int, seed: int = 0
-) -> Any:
+def prior_functions(width: int, layerwise: bool, line: Any, draws: int, seed: int = 0) -> Any:
     """Return functions (draws, G) of a network 1-width-width-1 that the prior draws."""
     net, rng = (1, width, width, 1), np.random.default_rng(seed)
     scales = (1.0, width**-0.5, width**-0.5) if layerwise else (ONE_SCALE,) * 3
@@ -157,12 +149,7 @@ def widths() -> Figure:
             (10, {"color": VERMILLION, "ls": "--"}),
         ):
             for number, f in enumerate(prior_functions(width, layerwise, line, 4)):
-                ax.plot(
-                    line[:, 0],
-                    f,
-                    **look,
-                    label=None if number else f"{width} hidden units",
-                )
+                ax.plot(line[:, 0], f, **look, label=None if number else f"{width} hidden units")
         ax.set(ylim=(-60, 60) if not layerwise else (-3, 3), xlabel="x (dimensionless)")
         ax.set_ylabel("y (dimensionless)")
         legend_above(ax, 2)
@@ -171,15 +158,8 @@ def widths() -> Figure:
         (False, {"color": BLACK, "ls": "-"}, titles[0]),
         (True, {"color": GREEN, "ls": "--"}, titles[1]),
     ):  # fmt: skip
-        last.plot(
-            sizes,
-            function_size(sizes, layerwise),
-            **look,
-            label=f"{title.lower()}: D39",
-        )
-        drawn = [
-            prior_functions(n, layerwise, np.ones((1, 1)), 2000).std() for n in sizes
-        ]
+        last.plot(sizes, function_size(sizes, layerwise), **look, label=f"{title.lower()}: D39")
+        drawn = [prior_functions(n, layerwise, np.ones((1, 1)), 2000).std() for n in sizes]
         last.plot(sizes, drawn, "o", color=look["color"], ms=4,
                   label="2,000 draws" if not layerwise else None)  # fmt: skip
     last.set(xscale="log", yscale="log", xlabel="hidden units of each layer")
@@ -213,9 +193,7 @@ def learned_scale() -> Figure:
     scale = np.geomspace(0.01, 2, 300)
     looks = ((BLUE, "-"), (VERMILLION, "--"), (BLACK, "-."))
     for (name, mu, sigma), (colour, dash) in zip(SPREADS, looks, strict=True):
-        left.plot(
-            scale, price_of_scale(mu, sigma, scale), dash, color=colour, label=name
-        )
+        left.plot(scale, price_of_scale(mu, sigma, scale), dash, color=colour, label=name)
         best = np.sqrt(np.mean(np.square(mu) + np.square(sigma)))[None]
         left.plot(best, price_of_scale(mu, sigma, best), "o", color=colour)
     left.axhline(0, color=GREY, lw=0.8)
@@ -229,11 +207,7 @@ def learned_scale() -> Figure:
     legend_above(right, 2)
     titled(right, "At a point: no minimum at $w = 0$")
     for ax in (left, right):
-        ax.set(
-            xscale="log",
-            xlim=(0.01, 2),
-            xlabel="standard deviation of the prior (no unit)",
-        )
+        ax.set(xscale="log", xlim=(0.01, 2), xlabel="standard deviation of the prior (no unit)")
         plain_numbers(ax.xaxis)
     return figure
 
@@ -284,12 +258,7 @@ def no_zeros() -> Figure:
     mu = np.linspace(-1.5, 1.5, 301)
     for sigma, colour, dash in ((0.0, GREY, ":"), (0.2, BLUE, "--"), (0.5, BLACK, "-")):
         left.plot(
-            mu,
-            mean_size(mu, sigma),
-            dash,
-            color=colour,
-            lw=1.8,
-            label=f"$\\sigma$ = {sigma:g}",
+            mu, mean_size(mu, sigma), dash, color=colour, lw=1.8, label=f"$\\sigma$ = {sigma:g}"
         )
     left.set(xlim=(-1.5, 1.5), ylim=(0, 1.6), xlabel="mean $\\mu$ of $q$ (cm per kg)")
     left.set_ylabel("$E_q|w|$ (cm per kg)")
@@ -300,11 +269,7 @@ def no_zeros() -> Figure:
     right.plot(reading, reading / 2, ":", color=BLACK, label="least squares")
     right.plot(reading, 5 + top, "--", color=GREY, lw=1.8, label="most probable (MAP)")
     right.plot(reading, 5 + mean, color=BLUE, label="mean of $q$")
-    right.set(
-        xlim=(7, 13),
-        xlabel="reading at 2 kg (cm)",
-        ylabel="estimate of $w$ (cm per kg)",
-    )
+    right.set(xlim=(7, 13), xlabel="reading at 2 kg (cm)", ylabel="estimate of $w$ (cm per kg)")
     legend_above(right, 3)
     titled(right, "A spring whose catalogue is Laplace's, around 5")
     return figure
@@ -331,17 +296,12 @@ def climbed(free: bool, w: Any, steps: int = 60) -> Any:
             path.append(at)
         return np.array(path)
     prior = ScaleMixturePrior(*KRASSER, learn=True)
-    params, slopes = (
-        {"prior_mixture": prior.init(np.float64)},
-        {"prior_mixture": np.zeros(3)},
-    )
+    params, slopes = {"prior_mixture": prior.init(np.float64)}, {"prior_mixture": np.zeros(3)}
     path = [prior.values(params)]
     for _ in range(steps):
         _, saved = prior.log_density(params, w[None], Buffers())
         prior.add_vjp(saved, np.ones(1), np.zeros((1, len(w))), slopes)
-        params["prior_mixture"] = (
-            params["prior_mixture"] + CLIMB * slopes["prior_mixture"]
-        )
+        params["prior_mixture"] = params["prior_mixture"] + CLIMB * slopes["prior_mixture"]
         path.append(prior.values(params))
     return np.array(path)
 
@@ -371,12 +331,8 @@ def domain() -> Figure:
         path = climbed(free, w)
         dash = "--" if free else "-"
         left.plot(path[:, 0], dash, color=share, label=name)
-        right.plot(
-            path[:, 1], dash, color=scales[0], lw=2.2, label=f"$\\sigma_1$ {name}"
-        )
-        right.plot(
-            path[:, 2], dash, color=scales[1], lw=0.9, label=f"$\\sigma_2$ {name}"
-        )
+        right.plot(path[:, 1], dash, color=scales[0], lw=2.2, label=f"$\\sigma_1$ {name}")
+        right.plot(path[:, 2], dash, color=scales[1], lw=0.9, label=f"$\\sigma_2$ {name}")
         if free:
             for ax, columns in ((left, path[-1:, 0]), (right, path[-1, 1:])):
                 ax.plot([len(path) - 1] * len(columns), columns, "x", color=VERMILLION, ms=9,

@@ -64,11 +64,7 @@ def band() -> Figure:
     for deviation, look, label in (
         (exact_epistemic(exact_draws()), {"color": BLACK}, "exact posterior (HMC)"),
         (predicted(learned).epistemic, {"color": BLUE, "ls": "--"}, "plain.py"),
-        (
-            predicted(kept).epistemic,
-            {"color": BLUE, "ls": ":", "lw": 2},
-            "from sigma = 0.007",
-        ),
+        (predicted(kept).epistemic, {"color": BLUE, "ls": ":", "lw": 2}, "from sigma = 0.007"),
     ):
         right.plot(LINE[:, 0], deviation, label=label, **look)
     for edge in (x.min(), x.max()):
@@ -77,21 +73,14 @@ def band() -> Figure:
     right.set_ylabel("standard deviation between networks (mm)")
     plain_numbers(right.yaxis)
     legend_above(right, 2)
-    for ax, title in (
-        (left, "A spring, and what is believed of it"),
-        (right, "How unsure"),
-    ):
+    for ax, title in ((left, "A spring, and what is believed of it"), (right, "How unsure")):
         titled(ax, title)
     return figure
 
 
 # K5: the free energy of one weight is complexity and misfit, and never below the floor
 
-WIDTHS = (
-    ("too narrow", 0.1),
-    ("as the posterior", SPRING[1] ** -0.5),
-    ("too wide", 0.9),
-)
+WIDTHS = (("too narrow", 0.1), ("as the posterior", SPRING[1] ** -0.5), ("too wide", 0.9))
 
 
 def floor() -> Figure:
@@ -118,9 +107,7 @@ def floor() -> Figure:
         top = int(np.argmax(density))
         left.plot(w, density, dash, color=colour, marker=mark, markevery=[top], ms=7,
                   label=f"$q$ {name}, $\\sigma = {width:.2f}$")  # fmt: skip
-        right.plot(
-            width, sum(complexity_and_misfit(mean, width)), mark, color=colour, ms=8
-        )
+        right.plot(width, sum(complexity_and_misfit(mean, width)), mark, color=colour, ms=8)
     left.set(xlim=(3.2, 7.3), ylim=(0, 4.3), ylabel="density (kg per cm)")
     left.set_xlabel("weight $w$ (cm per kg)")
     legend_above(left, 2)
@@ -149,13 +136,9 @@ def noise_to_weights() -> Figure:
     mean, sigma = SPRING[0], SPRING[1] ** -0.5
     eps, some = np.linspace(-3, 3, 201), np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
     low, side = mean - 5 * sigma, -5.0
-    left.fill_between(
-        eps, low, low + 2.2 * normal(eps, 0, 1), color=PALE, ec=BLACK, lw=1
-    )
+    left.fill_between(eps, low, low + 2.2 * normal(eps, 0, 1), color=PALE, ec=BLACK, lw=1)
     w = np.linspace(mean - 3 * sigma, mean + 3 * sigma, 201)
-    left.fill_betweenx(
-        w, side, side + 1.4 * normal(w, mean, sigma), color=SKY, ec=BLUE, lw=1
-    )
+    left.fill_betweenx(w, side, side + 1.4 * normal(w, mean, sigma), color=SKY, ec=BLUE, lw=1)
     left.plot(eps, mean + sigma * eps, color=BLACK)
     for each in some:
         at = mean + sigma * each
@@ -167,26 +150,15 @@ def noise_to_weights() -> Figure:
     left.set(xlim=(side, 3.2), ylim=(low, mean + 4 * sigma), xticks=some)
     left.set(xlabel="noise $\\epsilon$ (no unit)", ylabel="weight $w$ (cm per kg)")
     left.set_title(
-        "From noise to a weight: $\\mu = 5.25$, $\\sigma = 0.35$",
-        loc="left",
-        size="medium",
+        "From noise to a weight: $\\mu = 5.25$, $\\sigma = 0.35$", loc="left", size="medium"
     )
     rho = np.linspace(-5, 5, 201)
     parts = softplus_parts(rho)
     right.plot(rho, parts.softplus, color=BLACK, label="$\\sigma = \\log(1 + e^\\rho)$")
     right.plot(rho, parts.sigmoid, "--", color=VERMILLION, label="its slope $s(\\rho)$")
-    right.plot(
-        rho[rho < 1.6],
-        np.exp(rho[rho < 1.6]),
-        ":",
-        color=GREY,
-        lw=1.6,
-        label="$e^\\rho$",
-    )
+    right.plot(rho[rho < 1.6], np.exp(rho[rho < 1.6]), ":", color=GREY, lw=1.6, label="$e^\\rho$")
     right.plot(rho[rho > 0], rho[rho > 0], "-.", color=GREY, lw=1, label="$\\rho$")
-    right.set(
-        xlim=(-5, 5), ylim=(0, 5), xlabel="$\\rho$", ylabel="$\\sigma$, and its slope"
-    )
+    right.set(xlim=(-5, 5), ylim=(0, 5), xlabel="$\\rho$", ylabel="$\\sigma$, and its slope")
     legend_above(right, 2)
     titled(right, "Every $\\rho$ gives a positive $\\sigma$")
     return figure
@@ -207,9 +179,7 @@ def three_terms() -> Figure:
     left, right = figure.subplots(1, 2)
     w, far = np.linspace(3.4, 7.0, 201), (4.6, 0.6)
     best = (SPRING[0], SPRING[1] ** -0.5)
-    draws = far[0] + far[1] * np.array(
-        [NormalDist().inv_cdf((k + 0.5) / 8) for k in range(8)]
-    )
+    draws = far[0] + far[1] * np.array([NormalDist().inv_cdf((k + 0.5) / 8) for k in range(8)])
     looks = (
         ("$\\log q$", "-", BLUE),
         ("$\\log P(w)$", ":", ORANGE),
@@ -230,13 +200,7 @@ def three_terms() -> Figure:
     q, prior, likelihood = log_terms(draws, *far)
     right.plot(draws, q - prior - likelihood, "o", color=BLUE, ms=5)
     price = sum(complexity_and_misfit(*far))
-    right.axhline(
-        price,
-        color=BLUE,
-        lw=0.8,
-        ls=":",
-        label=f"its mean under $q$: $F$ = {price:.1f}",
-    )
+    right.axhline(price, color=BLUE, lw=0.8, ls=":", label=f"its mean under $q$: $F$ = {price:.1f}")
     right.set(xlim=(3.4, 7.0), ylim=(-0.5, 10), ylabel="nats")
     for ax, title in (
         (left, "Three terms at eight quantiles of $q$"),
@@ -280,9 +244,7 @@ def balance() -> Figure:
     left.set(xlim=(4.4, 6.1), ylim=(-7, 7), xlabel="mean $\\mu$ of $q$ (cm per kg)")
     left.set_ylabel("$\\partial F / \\partial \\mu$ (nats per cm/kg)")
     right.set(
-        xlim=(0.1, 0.8),
-        ylim=(-8, 8),
-        xlabel="standard deviation $\\sigma$ of $q$ (cm per kg)",
+        xlim=(0.1, 0.8), ylim=(-8, 8), xlabel="standard deviation $\\sigma$ of $q$ (cm per kg)"
     )
     right.set_ylabel("$\\partial F / \\partial \\sigma$ (nats per cm/kg)")
     titled(left, "Two pulls on the mean")
@@ -303,31 +265,11 @@ def backward() -> Figure:
         ("f", (6.8, 2), "$\\hat y = z_1$", "white"),
         ("nll", (9.0, 2), "NLL", "white"),
         ("d1", (7.6, 0.7), "$\\delta_1 = -(y - \\hat y) / \\sigma_y^2$", PALE),
-        (
-            "d0",
-            (2.4, 0.7),
-            "$\\delta_0 = (\\delta_1 W_1^{\\top}) \\circ [z_0 > 0]$",
-            PALE,
-        ),
-        (
-            "1",
-            (5.7, -0.7),
-            "$dW_1 = a_0^{\\top} \\delta_1$\n$db_1 = 1^{\\top} \\delta_1$",
-            PALE,
-        ),
-        (
-            "0",
-            (0.3, -0.7),
-            "$dW_0 = x^{\\top} \\delta_0$\n$db_0 = 1^{\\top} \\delta_0$",
-            PALE,
-        ),
+        ("d0", (2.4, 0.7), "$\\delta_0 = (\\delta_1 W_1^{\\top}) \\circ [z_0 > 0]$", PALE),
+        ("1", (5.7, -0.7), "$dW_1 = a_0^{\\top} \\delta_1$\n$db_1 = 1^{\\top} \\delta_1$", PALE),
+        ("0", (0.3, -0.7), "$dW_0 = x^{\\top} \\delta_0$\n$db_0 = 1^{\\top} \\delta_0$", PALE),
     ):
-        frame = {
-            "boxstyle": "round,pad=0.4",
-            "fc": face,
-            "ec": BLACK,
-            "lw": 1 + (name in "01"),
-        }
+        frame = {"boxstyle": "round,pad=0.4", "fc": face, "ec": BLACK, "lw": 1 + (name in "01")}
         boxes[name] = ax.text(*at, text, ha="center", va="center", bbox=frame, zorder=3)
     for start, end, dash, colour in (
         *((a, b, "-", BLACK) for a, b in pairwise(("x", "z0", "a0", "f", "nll"))),
@@ -340,21 +282,12 @@ def backward() -> Figure:
         patches = [boxes[name].get_bbox_patch() for name in (start, end)]
         way = {"arrowstyle": "->", "color": colour, "ls": dash, "lw": 1.3, "patchA": patches[0],
                "patchB": patches[1], "shrinkA": 1, "shrinkB": 1}  # fmt: skip
-        ax.annotate(
-            "", boxes[end].get_position(), boxes[start].get_position(), arrowprops=way
-        )
+        ax.annotate("", boxes[end].get_position(), boxes[start].get_position(), arrowprops=way)
     for at, text in ((1.3, "$\\times W_0 + b_0$"), (3.4, "ReLU"), (5.4, "$\\times W_1 + b_1$"),
                      (8.1, "K15")):  # fmt: skip
         ax.text(at, 2.2, text, ha="center", fontsize="small")
     ax.text(8.7, 1.3, "and back", color=VERMILLION, fontsize="small")
-    ax.text(
-        7.1,
-        -0.7,
-        "dotted: kept on the way forwards",
-        color=GREY,
-        va="center",
-        size="small",
-    )
+    ax.text(7.1, -0.7, "dotted: kept on the way forwards", color=GREY, va="center", size="small")
     return figure
 
 

@@ -40,15 +40,11 @@ def u_turn() -> Figure:
     left, right = figure.subplots(1, 2)
     x, y = np.meshgrid(np.linspace(-3.6, 3.6, 90), np.linspace(-2.4, 2.4, 90))
     density = target(np.column_stack([x.ravel(), y.ravel()]))[0].reshape(x.shape)
-    left.contour(
-        x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid"
-    )
+    left.contour(x, y, density, levels=[-2, -0.5], colors=SKY, linewidths=1, linestyles="solid")
     on = {"color": VERMILLION, "marker": "o", "ms": 3.5, "lw": 1}
     back = {"color": GREY, "marker": "s", "ms": 3.5, "lw": 1, "ls": "--", "mfc": "none"}
     left.plot(*positions[:turn].T, **on, label="moves away from the start")
-    left.plot(
-        *positions[turn - 1 :].T, **back, label="comes back", markevery=slice(1, None)
-    )
+    left.plot(*positions[turn - 1 :].T, **back, label="comes back", markevery=slice(1, None))
     left.plot(*positions[0], "*", color=BLACK, ms=12, label="start")
     left.set(xlim=(-3.6, 3.6), ylim=(-2.4, 2.4), aspect="equal")
     left.set_xlabel("$\\theta_1$")
@@ -83,9 +79,7 @@ def growth(start: int) -> list[tuple[str, int, int]]:
     for size in (2**j for j in range(DOUBLINGS)):
         behind = start // size % 2  # the start lies in the second half: its digit is 1
         first = start // (2 * size) * 2 * size
-        steps.append(
-            ("backwards" if behind else "forwards", first, first + 2 * size - 1)
-        )
+        steps.append(("backwards" if behind else "forwards", first, first + 2 * size - 1))
     return steps
 
 
@@ -93,9 +87,7 @@ def subtrees() -> list[tuple[int, int]]:
     """Return first and last point of every subtree of more than one point."""
     points = 2**DOUBLINGS
     sizes = (2**j for j in range(1, DOUBLINGS + 1))
-    return [
-        (first, first + size - 1) for size in sizes for first in range(0, points, size)
-    ]
+    return [(first, first + size - 1) for size in sizes for first in range(0, points, size)]
 
 
 def doublings() -> Figure:
@@ -117,11 +109,7 @@ def doublings() -> Figure:
         arrows = " ".join("←" if way == "backwards" else "→" for way, _, _ in steps)
         left.text(points - 0.2, start, arrows, va="center", fontsize="small")
     left.set(xlim=(-0.7, points + 1), ylim=(points - 0.4, -0.6), xticks=range(points))
-    left.set(
-        yticks=range(points),
-        xlabel="points in order of time",
-        ylabel="number of the start",
-    )
+    left.set(yticks=range(points), xlabel="points in order of time", ylabel="number of the start")
     legend_above(left, 4, ("start", "1 doubling", "2 doublings", "3 doublings"))
     titled(left, "One string of directions from each point")
     start = 5
@@ -133,9 +121,7 @@ def doublings() -> Figure:
             else {"color": PALE, "hatch": "//", "label": "inside a new half: rule (a)"}
         )
         size = last - first + 1
-        right.barh(
-            np.log2(size), size - 0.3, 0.5, first - 0.35, ec=GREY, lw=0.8, **look
-        )
+        right.barh(np.log2(size), size - 0.3, 0.5, first - 0.35, ec=GREY, lw=0.8, **look)
     right.plot(range(points), [0] * points, "o", color=GREY, ms=5)
     right.plot(start, 0, "*", color=BLACK, ms=13)
     right.set(xlim=(-0.7, points - 0.3), ylim=(-0.5, 3.5), xticks=range(points))
@@ -162,21 +148,15 @@ def typical() -> Figure:
     left, right = figure.subplots(1, 2)
     radius, size = np.linspace(0.01, 12, 400), 61
     mass = shell(size, radius)
-    left.plot(
-        radius, np.exp(-0.5 * radius**2), ":", color=GREY, lw=1.8, label="density"
-    )
-    left.plot(
-        radius, (radius / radius[-1]) ** (size - 1), "--", color=BLUE, label="volume"
-    )
+    left.plot(radius, np.exp(-0.5 * radius**2), ":", color=GREY, lw=1.8, label="density")
+    left.plot(radius, (radius / radius[-1]) ** (size - 1), "--", color=BLUE, label="volume")
     left.plot(radius, mass / mass.max(), color=VERMILLION, label="product: mass")
     left.set(ylabel="each over its largest value", xlabel="distance $|w|$ from 0")
     titled(left, "61 weights, $N(0, 1)$ each")
     for one, style, colour in ((1, ":", GREY), (10, "--", BLUE), (61, "-", VERMILLION)):
         weights = np.random.default_rng(one).standard_normal((20_000, one))
         edges = np.linspace(0, 12, 61)
-        density_of_draws(
-            right, np.linalg.norm(weights, axis=1), edges, color=PALE, fill=True
-        )
+        density_of_draws(right, np.linalg.norm(weights, axis=1), edges, color=PALE, fill=True)
         right.plot(radius, shell(one, radius), style, color=colour,
                    label=f"{one} weight{'s' * (one > 1)}")  # fmt: skip
     right.set(ylabel="density of $|w|$", xlabel="distance $|w|$ from 0")
@@ -207,15 +187,11 @@ def ball() -> Figure:
     left, right = figure.subplots(1, 2)
     path, w = rolled(), np.linspace(4.2, 6.3, 200)
     left.plot(w, 0.5 * SPRING[1] * (w - SPRING[0]) ** 2, color=GREY, label="$-\\log P$")
-    left.plot(
-        path[:5, 0], path[:5, 1], "o", color=VERMILLION, label="the ball, steps 0 to 4"
-    )
+    left.plot(path[:5, 0], path[:5, 1], "o", color=VERMILLION, label="the ball, steps 0 to 4")
     for step, (at, height) in enumerate(path[:5, :2]):
         left.annotate(f"{step}", (at, height), xytext=(0, 7), textcoords="offset points",
                       ha="center", fontsize="small")  # fmt: skip
-    left.set(
-        xlabel="stretch per load $w$ (cm per kg)", ylabel="potential energy (nats)"
-    )
+    left.set(xlabel="stretch per load $w$ (cm per kg)", ylabel="potential energy (nats)")
     time = 0.5 * np.arange(len(path))
     potential, kinetic = path[:, 1:].T
     for values, style, colour, label in (
@@ -224,13 +200,8 @@ def ball() -> Figure:
         (kinetic, "s:", BLUE, "kinetic"),
     ):
         right.plot(time, values, style, color=colour, ms=4, label=label)
-    right.set(
-        xlabel="time (a period is $2 \\pi$)", ylabel="energy (nats)", ylim=(0, None)
-    )
-    for ax, title in (
-        (left, "The spring's posterior, upside down"),
-        (right, "Energy is kept"),
-    ):
+    right.set(xlabel="time (a period is $2 \\pi$)", ylabel="energy (nats)", ylim=(0, None))
+    for ax, title in ((left, "The spring's posterior, upside down"), (right, "Energy is kept")):
         legend_above(ax, 3)
         titled(ax, title)
     return figure
@@ -271,11 +242,7 @@ def metrics() -> Figure:
     ):
         path = quarter_turn(variance)
         for size in (1, 2):
-            ax.plot(
-                *(size * SCALES[:, None] * [np.cos(angle), np.sin(angle)]),
-                color=SKY,
-                lw=1,
-            )
+            ax.plot(*(size * SCALES[:, None] * [np.cos(angle), np.sin(angle)]), color=SKY, lw=1)
         ax.plot(*path.T, "o-", color=VERMILLION, ms=3.5, lw=0.9)
         ax.plot(*path[0], "*", color=BLACK, ms=12)
         ax.set(xlabel="wide weight", ylim=(-1, 1))
@@ -291,28 +258,14 @@ def forgotten(length: Any) -> Any:
 
 def lengths() -> Figure:
     """Draw the squared jump and ChEES of N(0, 1) against the length of the path."""
-    figure, length = (
-        Figure(figsize=(6.4, 3.6), layout="constrained"),
-        np.linspace(0.01, 8, 400),
-    )
+    figure, length = Figure(figsize=(6.4, 3.6), layout="constrained"), np.linspace(0.01, 8, 400)
     ax = figure.subplots()
-    ax.plot(
-        length,
-        (1 - np.cos(length)) / 2,
-        ":",
-        color=GREY,
-        lw=1.8,
-        label="squared jump / 4",
-    )
-    ax.plot(
-        length, np.sin(length) ** 2, "--", color=BLUE, label="ChEES, every path $T$"
-    )
+    ax.plot(length, (1 - np.cos(length)) / 2, ":", color=GREY, lw=1.8, label="squared jump / 4")
+    ax.plot(length, np.sin(length) ** 2, "--", color=BLUE, label="ChEES, every path $T$")
     ax.plot(length, forgotten(length), color=VERMILLION, label="ChEES, paths $hT$")
     ax.plot(2.247, forgotten(2.247), "o", color=VERMILLION)
     ax.set_xticks([0, pi / 2, pi, 3 * pi / 2, 2 * pi], ["0", "π/2", "π", "3π/2", "2π"])
-    ax.set(
-        xlabel="length $T$ of the path (a period is $2 \\pi$)", ylabel="expected change"
-    )
+    ax.set(xlabel="length $T$ of the path (a period is $2 \\pi$)", ylabel="expected change")
     legend_above(ax, 3)
     titled(ax, "$N(0, 1)$: what a path forgets")
     return figure
@@ -340,9 +293,7 @@ def flows(to: Any) -> tuple[Any, Any]:
 class OneSide:
     """Propose as a walk, folded to one side of the middle: symmetric, and reducible."""
 
-    def propose(
-        self, target: Any, rng: np.random.Generator, state: State
-    ) -> tuple[State, Any]:
+    def propose(self, target: Any, rng: np.random.Generator, state: State) -> tuple[State, Any]:
         """Return candidates, and log q(old|new) - log q(new|old) = 0."""
         to = state.position + WALK * rng.standard_normal(state.position.shape)
         to = MEAN + abs(to - MEAN)
@@ -353,9 +304,7 @@ class OneSide:
 class Mirror:
     """Propose the mirror image, equally probable: symmetric, and periodic."""
 
-    def propose(
-        self, target: Any, rng: np.random.Generator, state: State
-    ) -> tuple[State, Any]:
+    def propose(self, target: Any, rng: np.random.Generator, state: State) -> tuple[State, Any]:
         """Return candidates, and log q(old|new) - log q(new|old) = 0."""
         to = 2 * MEAN - state.position
         return State(to, *evaluate(target, to)), np.zeros(len(to))
@@ -378,9 +327,7 @@ def flowing() -> Figure:
     left, right = figure.subplots(1, 2)
     to = np.linspace(4.0, 7.4, 300)
     ahead, back = flows(to)
-    left.fill_between(
-        to, np.minimum(ahead, back), color=SKY, lw=0, label="after acceptance"
-    )
+    left.fill_between(to, np.minimum(ahead, back), color=SKY, lw=0, label="after acceptance")
     left.plot(to, ahead, "--", color=BLUE, label="proposed from $x$ to $x'$")
     left.plot(to, back, ":", color=VERMILLION, lw=2, label="proposed from $x'$ to $x$")
     left.plot(FROM, 0, "*", color=BLACK, ms=12, clip_on=False, label="$x$")
@@ -391,17 +338,11 @@ def flowing() -> Figure:
     for proposal, look, label in (
         (GaussianWalk(WALK), {"ls": "-", "color": BLACK}, "walk"),
         (OneSide(), {"ls": "--", "color": BLUE}, "one half only"),
-        (
-            Mirror(),
-            {"ls": ":", "color": VERMILLION, "marker": "o", "ms": 3},
-            "mirror images",
-        ),
+        (Mirror(), {"ls": ":", "color": VERMILLION, "marker": "o", "ms": 3}, "mirror images"),
     ):
         right.plot(means(proposal), **look, label=label)
     right.axhline(MEAN, color=GREY, lw=0.8)
-    right.set(
-        xlabel="step", xticks=(0, 5, 10, 15), ylabel="mean of 4,000 chains (cm per kg)"
-    )
+    right.set(xlabel="step", xticks=(0, 5, 10, 15), ylabel="mean of 4,000 chains (cm per kg)")
     legend_above(right, 3)
     titled(right, "Three balanced kernels; one arrives")
     return figure
@@ -440,9 +381,7 @@ def accepting() -> Figure:
     to, heights, accepted = proposals()
     left.plot(w, gaussian(w, MEAN, WIDTH), color=BLACK, label="posterior")
     left.plot(to[accepted], heights[accepted], "o", color=BLUE, ms=3, label="accepted")
-    left.plot(
-        to[~accepted], heights[~accepted], "x", color=VERMILLION, ms=4, label="rejected"
-    )
+    left.plot(to[~accepted], heights[~accepted], "x", color=VERMILLION, ms=4, label="rejected")
     left.plot(4.8, gaussian(4.8, MEAN, WIDTH), "*", color=BLACK, ms=12, label="$x$")
     left.set(xlim=(3.0, 6.8), ylim=(0, 1.2), xlabel="weight (cm per kg)")
     left.set_ylabel("density (kg per cm)")
@@ -451,23 +390,10 @@ def accepting() -> Figure:
     places, moved = chain()
     steps = np.arange(len(places))
     right.plot(steps, places, color=GREY, lw=0.8, drawstyle="steps-post")
-    right.plot(
-        steps[1:][moved], places[1:][moved], "o", color=BLUE, ms=3.5, label="moves"
-    )
-    right.plot(
-        steps[1:][~moved],
-        places[1:][~moved],
-        "x",
-        color=VERMILLION,
-        ms=4.5,
-        label="stays",
-    )
+    right.plot(steps[1:][moved], places[1:][moved], "o", color=BLUE, ms=3.5, label="moves")
+    right.plot(steps[1:][~moved], places[1:][~moved], "x", color=VERMILLION, ms=4.5, label="stays")
     right.axhspan(
-        MEAN - WIDTH,
-        MEAN + WIDTH,
-        color=PALE,
-        lw=0,
-        label="posterior, ± 1 standard deviation",
+        MEAN - WIDTH, MEAN + WIDTH, color=PALE, lw=0, label="posterior, ± 1 standard deviation"
     )
     right.set(xlabel="step", ylabel="weight (cm per kg)")
     legend_above(right, 2, ("moves", "stays"))
@@ -475,9 +401,7 @@ def accepting() -> Figure:
     return figure
 
 
-def rolling(
-    step_size: float, time: float, way: str = "leapfrog", starts: Any = None
-) -> Any:
+def rolling(step_size: float, time: float, way: str = "leapfrog", starts: Any = None) -> Any:
     """Return weights and momenta (steps + 1, S, 2) of the spring's ball after each step.
 
     The metric is that of `rolled`. Euler's way has one slope for place and momentum.
@@ -491,9 +415,7 @@ def rolling(
             phase = leapfrog(spring_density, metric, phase, step_size)
         else:
             w = phase.position + step_size * metric.velocity(phase.momentum)
-            phase = Phase(
-                w, phase.momentum + step_size * phase.gradient, *spring_density(w)
-            )
+            phase = Phase(w, phase.momentum + step_size * phase.gradient, *spring_density(w))
         path.append(np.hstack(phase[:2]))
     return np.array(path)
 
@@ -506,9 +428,7 @@ def energy_error(path: Any) -> Any:
     return found - found[0]
 
 
-PATCH = np.array(
-    [[4.55, 1.6], [4.85, 1.6], [4.85, 3.4], [4.55, 3.4]]
-)  # corners of starts
+PATCH = np.array([[4.55, 1.6], [4.85, 1.6], [4.85, 3.4], [4.55, 3.4]])  # corners of starts
 
 
 def area(corners: Any) -> Any:
@@ -563,9 +483,7 @@ def warm_up(draws: int = 300) -> tuple[Any, Any, Any]:
     state, found = State(np.array([[MEAN]]), *spring_density(np.array([[MEAN]]))), []
     for _ in range(draws):
         step_size = exp(averaging.log_step)
-        state, info = MetropolisHastings(Langevin(step_size)).step(
-            spring_density, rng, state
-        )
+        state, info = MetropolisHastings(Langevin(step_size)).step(spring_density, rng, state)
         averaging = averaging.update(Langevin.target_accept - info.acceptance.item())
         found.append((step_size, info.acceptance.item(), exp(averaging.log_mean)))
     tried, seen, average = np.array(found).T
@@ -581,20 +499,14 @@ def tuning() -> Figure:
     left.plot(tried, seen, "o", color=BLUE, ms=3, alpha=0.5, mew=0, label="one draw")
     left.plot(sizes, [acceptance(each) for each in sizes], color=BLACK, label="mean")
     left.axhline(Langevin.target_accept, color=GREY, lw=0.8, ls="--", label="wanted")
-    left.plot(
-        average[-1], acceptance(average[-1]), "*", color=BLACK, ms=12, label="found"
-    )
-    left.set(
-        xlim=(0, 1.2), ylim=(0, 1.05), xlabel="step size $\\varepsilon$ (cm per kg)"
-    )
+    left.plot(average[-1], acceptance(average[-1]), "*", color=BLACK, ms=12, label="found")
+    left.set(xlim=(0, 1.2), ylim=(0, 1.05), xlabel="step size $\\varepsilon$ (cm per kg)")
     left.set_ylabel("acceptance")
     legend_above(left, 4)
     titled(left, "What one draw of Langevin's proposal tells")
     right.plot(tried, color=BLUE, lw=0.8, label="step size tried")
     right.plot(average, color=VERMILLION, lw=2, ls="--", label="its average")
-    right.set(
-        xlabel="draw of the warm-up", ylabel="step size $\\varepsilon$ (cm per kg)"
-    )
+    right.set(xlabel="draw of the warm-up", ylabel="step size $\\varepsilon$ (cm per kg)")
     right.set(ylim=(0, 1.6))
     legend_above(right, 2)
     titled(right, "A warm-up")
@@ -615,11 +527,7 @@ def log_joint(w: Any, u: Any, hyperprior: Any = None) -> Any:
     prior, noise = GaussianPrior(0.5, learn=True), GaussianLikelihood(1.0)
     of_w, _ = prior.log_density({"prior_log_scale": u}, w - 5, Buffers())
     of_y, _ = noise.log_likelihood({}, 2 * w[:, :, None], np.array([[11.0]]))
-    return (
-        of_w
-        + of_y
-        + (0 if hyperprior is None else hyperprior.log_density(u, 0 * u)[:, 0])
-    )
+    return of_w + of_y + (0 if hyperprior is None else hyperprior.log_density(u, 0 * u)[:, 0])
 
 
 def slopes_of_joint(w: Any, u: Any, hyperprior: Any) -> tuple[Any, Any]:
@@ -642,9 +550,7 @@ def scales() -> Figure:
     flat = evidence_of_scale(u)
     left.plot(u, flat, color=BLACK, ls=":", lw=2, label="flat: never falls")
     looks = (BLUE, "--"), (VERMILLION, "-"), (GREEN, "-.")
-    for (name, hyperprior), (colour, dash) in zip(
-        HYPERPRIORS.items(), looks, strict=True
-    ):
+    for (name, hyperprior), (colour, dash) in zip(HYPERPRIORS.items(), looks, strict=True):
         density = flat * np.exp(hyperprior.log_density(u[:, None], np.zeros(1))[:, 0])
         left.plot(u, density / np.trapezoid(density, u), dash, color=colour, label=name)
     left.set(xlim=(-8, 4), ylim=(0, 0.62), xlabel="$u = \\log s$")
@@ -654,9 +560,7 @@ def scales() -> Figure:
     hyperprior = HYPERPRIORS["half-normal"]
     at_w, at_u = np.linspace(3.6, 7, 120), np.linspace(-4.2, 1.2, 120)
     grid_u, grid_w = np.meshgrid(at_u, at_w)
-    density = log_joint(grid_w.ravel(), grid_u.ravel(), hyperprior).reshape(
-        grid_w.shape
-    )
+    density = log_joint(grid_w.ravel(), grid_u.ravel(), hyperprior).reshape(grid_w.shape)
     levels = density.max() - np.array([6, 4, 2, 1, 0.3])
     right.contour(grid_u, grid_w, density, levels=levels, colors=GREY, linewidths=0.8,
                   linestyles="solid")  # fmt: skip

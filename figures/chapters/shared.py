@@ -16,15 +16,10 @@ from bbb_numpy.plots.style import BLACK, legend_above
 from bbb_numpy.sampling.mcmc.leapfrog import Phase, leapfrog
 from bbb_numpy.sampling.mcmc.metrics import DiagonalMetric
 
-SPRING = (
-    5.25,
-    8.0,
-)  # mean and precision of the posterior of the spring, see derivations/why.md
+SPRING = (5.25, 8.0)  # mean and precision of the posterior of the spring, see derivations/why.md
 
 
-LOG_EVIDENCE = -0.5 * log(2 * pi * 2.0) - (11 - 10) ** 2 / (
-    2 * 2.0
-)  # N(11; 10, 4 * 0.25 + 1)
+LOG_EVIDENCE = -0.5 * log(2 * pi * 2.0) - (11 - 10) ** 2 / (2 * 2.0)  # N(11; 10, 4 * 0.25 + 1)
 
 
 def titled(ax: Axes, title: str) -> None:
@@ -73,14 +68,7 @@ def predicted(theta: Any, line: Any = LINE) -> Predictive:
 
 def believed(ax: Axes, theta: Any, lowest: float = -2) -> None:
     """Draw the example's points and band, in the words of the opening chapter."""
-    fits.fit(
-        LINE,
-        predicted(theta),
-        data=data()[:2],
-        truth=np.square,
-        y_limits=(lowest, 22),
-        ax=ax,
-    )
+    fits.fit(LINE, predicted(theta), data=data()[:2], truth=np.square, y_limits=(lowest, 22), ax=ax)
     names = {
         "predictive ± 2 sd": "measurements ± 2 sd",
         "epistemic ± 2 sd": "networks ± 2 sd",
@@ -97,9 +85,7 @@ def believed(ax: Axes, theta: Any, lowest: float = -2) -> None:
 
 def gaussian(x: Any, mean: Any, deviation: Any) -> Any:
     """Return the density of N(mean, deviation^2) at x."""
-    return np.exp(-0.5 * ((x - mean) / deviation) ** 2) / (
-        deviation * np.sqrt(2 * np.pi)
-    )
+    return np.exp(-0.5 * ((x - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))
 
 
 def spring_after(readings: float) -> tuple[float, float]:
@@ -156,9 +142,7 @@ def trajectory(steps: int = 24, step_size: float = 0.25) -> tuple[Any, Any]:
     return np.array(positions), np.array(slopes)
 
 
-def node(
-    ax: Axes, at: tuple[float, float], text: str, shape: str = "o", size: float = 900
-) -> None:
+def node(ax: Axes, at: tuple[float, float], text: str, shape: str = "o", size: float = 900) -> None:
     """Draw a node with its text: a circle, a diamond or a square."""
     ax.scatter(*at, s=size, marker=shape, facecolor="white", edgecolor=BLACK, zorder=2)
     ax.text(*at, text, ha="center", va="center", zorder=3)

@@ -36,11 +36,7 @@ class NoisyTarget:
 def heated(h: float) -> tuple[Any, float]:
     """Return draws with steps h and friction 1, and the variance that D64 says."""
     kernel, rng = SGHMC(h, 1.0, steps=20), np.random.default_rng(0)
-    state, target, draws = (
-        kernel.init(NoisyTarget(), np.zeros((2000, 1))),
-        NoisyTarget(),
-        [],
-    )
+    state, target, draws = kernel.init(NoisyTarget(), np.zeros((2000, 1))), NoisyTarget(), []
     for _ in range(12):
         state, _ = kernel.step(target, rng, state)
         draws.append(state.position)
@@ -49,17 +45,11 @@ def heated(h: float) -> tuple[Any, float]:
 
 def stochastic() -> Figure:
     """Draw three histograms, the law, and the target."""
-    figure, x = (
-        Figure(figsize=(9.6, 3.6), layout="constrained"),
-        np.linspace(-7, 7, 281),
-    )
+    figure, x = Figure(figsize=(9.6, 3.6), layout="constrained"), np.linspace(-7, 7, 281)
     for ax, h in zip(figure.subplots(1, 3, sharey=True), (0.3, 1.0, 1.5), strict=True):
         draws, variance = heated(h)
         ax.hist(draws, 70, range=(-7, 7), density=True, color=PALE, label="draws")
-        lines = (
-            ("law of the steps", variance, VERMILLION, "-"),
-            ("target", 1.0, BLACK, "--"),
-        )
+        lines = (("law of the steps", variance, VERMILLION, "-"), ("target", 1.0, BLACK, "--"))
         for name, width, colour, style in lines:
             density = np.exp(-0.5 * x * x / width) / np.sqrt(2 * pi * width)
             ax.plot(x, density, color=colour, ls=style, label=name)
@@ -89,9 +79,7 @@ def told(target: Any, h: float) -> tuple[float, float, float]:
         if draw >= 4:
             kinetic = info.energy + state.log_density
             theta, slope = state.position[:, 0], state.gradient[:, 0]
-            found.append(
-                [np.mean(2 * kinetic), np.mean(-theta * slope), np.mean(theta**2)]
-            )
+            found.append([np.mean(2 * kinetic), np.mean(-theta * slope), np.mean(theta**2)])
     heat, work, square = np.mean(found, axis=0)
     return heat, work, square
 
@@ -115,35 +103,19 @@ def heat() -> Figure:
     ):  # fmt: skip
         momenta = (gaussian if len(shares) > 3 else quartic)[:, 0]
         left.plot(momenta - 1, shares - 1, ls="none", ms=6, label=label, **look)
-    left.set(
-        xlim=(0, 0.75), ylim=(0, 0.75), xlabel="told by the momenta, $E\\, r^2 - 1$"
-    )
+    left.set(xlim=(0, 0.75), ylim=(0, 0.75), xlabel="told by the momenta, $E\\, r^2 - 1$")
     left.set_ylabel("share by which it is too large")
     kernel = SGHMC(0.1, cycle=8, steps=10, exploring=0.4)
-    sizes, warm = (
-        np.concatenate(each) for each in zip(*map(kernel.plan, range(8)), strict=True)
-    )
+    sizes, warm = (np.concatenate(each) for each in zip(*map(kernel.plan, range(8)), strict=True))
     k, h = np.arange(2 * len(sizes)), np.tile(sizes, 2)
     noisy = np.tile(warm, 2) > 0
-    right.plot(
-        k[~noisy],
-        h[~noisy],
-        "x",
-        color=GREY,
-        ms=4,
-        label="without noise: leaves a mode",
-    )
-    right.plot(
-        k[noisy], h[noisy], ".", color=BLUE, ms=4, label="with noise: samples it"
-    )
+    right.plot(k[~noisy], h[~noisy], "x", color=GREY, ms=4, label="without noise: leaves a mode")
+    right.plot(k[noisy], h[noisy], ".", color=BLUE, ms=4, label="with noise: samples it")
     ends = np.cumsum([len(kernel.plan(draw)[0]) for draw in range(8)]) - 1
     at = np.concatenate([ends, ends + len(sizes)])
     right.plot(at, h[at], "o", color=BLACK, ms=5, mfc="none", label="a draw is kept")
     right.set(xlabel="step, a minibatch each", ylabel="step size $h$", ylim=(0, 0.107))
-    for ax, title, columns in (
-        (left, "What the momenta tell", 2),
-        (right, "Two cycles", 1),
-    ):
+    for ax, title, columns in ((left, "What the momenta tell", 2), (right, "Two cycles", 1)):
         legend_above(ax, columns)
         ax.set_title(title, loc="left", fontsize="medium", pad=50)
     return figure

@@ -11,14 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bbb_numpy import plain
-from bbb_numpy.plots.style import (
-    BLACK,
-    BLUE,
-    GREY,
-    VERMILLION,
-    legend_above,
-    plain_numbers,
-)
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, legend_above, plain_numbers
 from bbb_studies.kebude import regression, report
 from chapters.grounds import for_both_grounds
 from chapters.shared import (
@@ -47,9 +40,7 @@ def one_network() -> Any:
     still = np.zeros((1, 61))
     for _ in range(300):
         for rows in np.split(rng.permutation(100), 10):
-            _, grad = plain.value_and_grad(
-                NET, theta, still, x[rows], y[rows], 1.0, NOISE, 0.1
-            )
+            _, grad = plain.value_and_grad(NET, theta, still, x[rows], y[rows], 1.0, NOISE, 0.1)
             theta[:61] = plain.update(theta[:61], grad[:61], RATE)
     return theta[:61]
 
@@ -66,8 +57,7 @@ def terms(theta: Any, draws: int = 500) -> tuple[float, float]:
     x, y, _ = data()
     eps = np.random.default_rng(1).standard_normal((draws, 61))
     whole, misfit = (
-        plain.value_and_grad(NET, theta, eps, x, y, 1.0, NOISE, pi)[0]
-        for pi in (1.0, 0.0)
+        plain.value_and_grad(NET, theta, eps, x, y, 1.0, NOISE, pi)[0] for pi in (1.0, 0.0)
     )
     return whole - misfit, misfit
 
@@ -106,22 +96,14 @@ def two_weights() -> Figure:
         normal = NormalDist(mu[j], sigma[j])
         left.plot(w, [normal.pdf(v) for v in w], color=BLUE, ls=style, label=label)
     left.plot(
-        w,
-        [NormalDist().pdf(v) for v in w],
-        color=BLACK,
-        ls=":",
-        label="before: every weight",
+        w, [NormalDist().pdf(v) for v in w], color=BLACK, ls=":", label="before: every weight"
     )
-    left.set(
-        xlabel="w (dimensionless)", ylabel="density", ylim=(0, None), xlim=(-2.5, 2.5)
-    )
+    left.set(xlabel="w (dimensionless)", ylabel="density", ylim=(0, None), xlim=(-2.5, 2.5))
     complexity, misfit = np.transpose([terms(theta) for theta in found])
     right.plot(epochs, complexity + misfit, color=BLACK, lw=2, label="F, their sum")
     right.plot(epochs, misfit, color=VERMILLION, ls="--", label="misfit")
     right.plot(epochs, complexity, color=BLUE, ls="-.", label="complexity")
-    right.set(
-        xlabel="epochs", ylabel="nats", xscale="symlog", xlim=(0, 300), yscale="log"
-    )
+    right.set(xlabel="epochs", ylabel="nats", xscale="symlog", xlim=(0, 300), yscale="log")
     right.set_xticks([0, 1, 10, 100, 300], ["0", "1", "10", "100", "300"])
     plain_numbers(right.yaxis)
     for ax, title in ((left, "Two of 61 bell curves"), (right, "What is minimised")):
@@ -162,9 +144,7 @@ def training(folder: Path = HERE) -> Path:
 
     moving = FuncAnimation(figure, one, frames=len(EPOCHS))
     clear = {"transparent": True}  # which a GIF cannot be in part
-    moving.save(
-        folder / "training.png", PillowWriter(fps=1), dpi=90, savefig_kwargs=clear
-    )
+    moving.save(folder / "training.png", PillowWriter(fps=1), dpi=90, savefig_kwargs=clear)
     return folder / "training.png"
 
 

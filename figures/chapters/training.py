@@ -57,13 +57,9 @@ def curvature(theta: Any, rows: Any = None, prior: float = 1.0, noise: float = N
     mu, rho = np.split(theta, 2)
     squares = 0.0
     for eps in np.random.default_rng(1).standard_normal((draws, mu.size)):
-        w = np.tile(
-            mu + plain.softplus(rho) * eps, (len(x), 1)
-        )  # a row on each sample's place
+        w = np.tile(mu + plain.softplus(rho) * eps, (len(x), 1))  # a row on each sample's place
         _, tape = plain.forward((1, hidden, 1), w, x[:, None, :])
-        squares = squares + np.sum(
-            plain.vjp(tape, np.ones((len(x), 1, 1))) ** 2, axis=0
-        )
+        squares = squares + np.sum(plain.vjp(tape, np.ones((len(x), 1, 1))) ** 2, axis=0)
     return prior**-2 + squares / draws / noise**2
 
 
@@ -90,10 +86,7 @@ def leaving() -> Figure:
     left, right = figure.subplots(1, 2)
     epochs = np.arange(0, 4001, 50)
     found = {rho: thetas(epochs, rho) for rho in (plain.SECTION_7, -2)}
-    sigmas = {
-        rho: plain.softplus(np.split(np.array(t), 2, axis=1)[1])
-        for rho, t in found.items()
-    }
+    sigmas = {rho: plain.softplus(np.split(np.array(t), 2, axis=1)[1]) for rho, t in found.items()}
     slow, time = sigmas[plain.SECTION_7], RATE * epochs
     left.plot(epochs, slow, color=GREY, lw=0.4, alpha=0.6)
     left.plot([], [], color=GREY, lw=0.8, label="each of 61 weights")
@@ -106,9 +99,7 @@ def leaving() -> Figure:
                   label="predicted: median, stiffest" if each == stiff[0] else None)  # fmt: skip
     left.set(yscale="log", ylim=(0.005, 2), ylabel="sigma of a weight")
     for rho, style, label in ((-2, "--", "0.13"), (plain.SECTION_7, "-", "0.007")):
-        ends = [
-            predicted(theta, np.array([[6.0]])).epistemic[0, 0] for theta in found[rho]
-        ]
+        ends = [predicted(theta, np.array([[6.0]])).epistemic[0, 0] for theta in found[rho]]
         right.plot(epochs, ends, color=BLUE, ls=style, label=f"from sigma = {label}")
     right.axvline(300, color=GREY, lw=0.8, ls=":", label="the example: 300 epochs")
     right.set(ylim=(0, None), ylabel="standard deviation between networks (mm)")
@@ -133,24 +124,15 @@ def shares_of_ten() -> Figure:
     i, sizes = np.arange(1, 11), [10] * 10
     for shares_, colour, mark, label in (
         (proportional_kl_weights(sizes), BLUE, "o-", "proportional, $B_i / N$"),
-        (
-            geometric_kl_weights(sizes),
-            VERMILLION,
-            "s--",
-            "geometric, $2^{M - i} / (2^M - 1)$",
-        ),
+        (geometric_kl_weights(sizes), VERMILLION, "s--", "geometric, $2^{M - i} / (2^M - 1)$"),
         (np.ones(10), GREY, "^:", "the whole each time: wrong"),
     ):
         left.plot(i, shares_, mark, color=colour, ms=5, lw=1.2, label=label)
-        right.plot(
-            np.arange(11), np.cumsum([0, *shares_]), mark, color=colour, ms=5, lw=1.2
-        )
+        right.plot(np.arange(11), np.cumsum([0, *shares_]), mark, color=colour, ms=5, lw=1.2)
     left.set(ylim=(0, 1.05), ylabel="share $\\pi_i$")
     right.set(ylim=(0, 2.6), ylabel="complexity cost paid, in KL")
     for ax in (left, right):
-        ax.set(
-            xlabel="minibatch $i$ of ten", xticks=[0, 2, 4, 6, 8, 10], xlim=(-0.2, 10.3)
-        )
+        ax.set(xlabel="minibatch $i$ of ten", xticks=[0, 2, 4, 6, 8, 10], xlim=(-0.2, 10.3))
     left.set_title("What each pays", loc="left", fontsize="medium")
     right.set_title("What has been paid", loc="left", fontsize="medium")
     legend_of_figure(figure, left, 3)
@@ -169,9 +151,7 @@ def tempering() -> Figure:
         (spring_after(0.25), GREEN, "-.", "$\\beta = 4$"),
         ((mean, deviation / 2), VERMILLION, ":", "cold, $T = 1/4$"),
     ):
-        left.plot(
-            w, gaussian(w, centre, width), dash, color=colour, lw=1.8, label=label
-        )
+        left.plot(w, gaussian(w, centre, width), dash, color=colour, lw=1.8, label=label)
     left.set(xlim=(3.7, 6.8), ylim=(0, 2.4), ylabel="density (kg per cm)")
     left.set_xlabel("$w$ (cm per kg)")
     epochs = np.arange(100)
@@ -197,10 +177,7 @@ def errors_of_steps(runs: int = 200, steps: int = 400) -> Any:
 
     Of the precision's first entry, in units of that of one minibatch.
     """
-    rng, problem = (
-        np.random.default_rng(0),
-        linear_gaussian.draw(np.random.default_rng(0)),
-    )
+    rng, problem = np.random.default_rng(0), linear_gaussian.draw(np.random.default_rng(0))
     truth = linear_gaussian.exact(problem).precision[0, 0]
     squares = np.zeros((2, steps))
     for _ in range(runs):
@@ -222,9 +199,7 @@ def cloud() -> Figure:
     falling, constant = errors_of_steps()
     ax.plot(t, constant, "--", color=VERMILLION, label="constant, $r = 0.1$")
     ax.plot(t, falling, color=BLUE, label="falling, $r_t = 1/t$")
-    ax.axhline(
-        (0.1 / 1.9) ** 0.5, color=BLACK, ls=":", lw=1.6, label="$\\sqrt{r / (2 - r)}$"
-    )
+    ax.axhline((0.1 / 1.9) ** 0.5, color=BLACK, ls=":", lw=1.6, label="$\\sqrt{r / (2 - r)}$")
     ax.plot(t, t**-0.5, color=BLACK, ls="-.", lw=1, label="$1 / \\sqrt{t}$")
     ax.set(xscale="log", yscale="log", xlim=(1, 400), xlabel="step")
     ax.set_ylabel("error of a precision,\nin those of one minibatch")
@@ -239,10 +214,7 @@ def valleys() -> Figure:
     """Draw two functions at which descent ends, and F on three ways between minima (D53)."""
     figure = Figure(figsize=(8.4, 4.0), layout="constrained")
     left, right = figure.subplots(1, 2)
-    found, x = (
-        elbo_minima.search(0, starts=3, progress=False),
-        np.linspace(-2.4, 2.4, 121),
-    )
+    found, x = elbo_minima.search(0, starts=3, progress=False), np.linspace(-2.4, 2.4, 121)
     left.plot(found.x, found.y, ".", color=BLACK, ms=5, label="24 rows")
     for kind, colour, dash in ((0, BLUE, "-"), (1, VERMILLION, "--")):
         first = int(np.flatnonzero(found.kinds == kind)[0])
@@ -254,19 +226,8 @@ def valleys() -> Figure:
         ("another function, aligned", "to the other minimum, straight", BLACK, "--"),
         ("the same by a bend", "to the other minimum, bent", GREEN, "-"),
     ):
-        right.plot(
-            elbo_minima.PLACES,
-            found.ways[name],
-            dash,
-            color=colour,
-            lw=1.8,
-            label=label,
-        )
-    left.set(
-        xlim=(-2.4, 2.4),
-        xlabel="x (dimensionless)",
-        ylabel="mean of $f(x)$ (dimensionless)",
-    )
+        right.plot(elbo_minima.PLACES, found.ways[name], dash, color=colour, lw=1.8, label=label)
+    left.set(xlim=(-2.4, 2.4), xlabel="x (dimensionless)", ylabel="mean of $f(x)$ (dimensionless)")
     right.set(xlim=(0, 1), yscale="log", ylim=(20, 1500), ylabel="free energy (nats)")
     right.set_xlabel("share of the way")
     plain_numbers(right.yaxis, minor="25")
@@ -283,12 +244,7 @@ def free_energy(mu: Any, rho: Any) -> Any:
     """Return F in nats of q = N(mu, softplus(rho)^2) for the spring (K5, D8 with one weight)."""
     mean, precision = SPRING
     sigma = np.logaddexp(0, rho)
-    kl = (
-        -np.log(sigma)
-        - log(precision) / 2
-        - 0.5
-        + precision * (sigma**2 + (mu - mean) ** 2) / 2
-    )
+    kl = -np.log(sigma) - log(precision) / 2 - 0.5 + precision * (sigma**2 + (mu - mean) ** 2) / 2
     return kl - LOG_EVIDENCE
 
 
@@ -319,26 +275,9 @@ def descent() -> Figure:
         ("Adam, $\\eta = 0.1$", Adam(0.1), BLUE, "-.", "^"),
     ):
         points = path(optimizer, 60, start)
-        ax.plot(
-            *points.T,
-            dash,
-            color=colour,
-            marker=mark,
-            ms=3,
-            lw=1,
-            label=name,
-            markevery=2,
-        )
+        ax.plot(*points.T, dash, color=colour, marker=mark, ms=3, lw=1, label=name, markevery=2)
     best = np.log(np.expm1(SPRING[1] ** -0.5))
-    ax.plot(
-        SPRING[0],
-        best,
-        "*",
-        color=GREEN,
-        ms=13,
-        mec=BLACK,
-        label="minimum: the posterior",
-    )
+    ax.plot(SPRING[0], best, "*", color=GREEN, ms=13, mec=BLACK, label="minimum: the posterior")
     ax.set_xlabel("mean $\\mu$ of the weight (cm per kg)")
     ax.set_ylabel("raw standard deviation $\\rho$")
     ax.set_xlim(4.2, 6.0)
@@ -422,9 +361,7 @@ def copies() -> Figure:
     stands = [(20 + 22 + 26 * n) / (8 + 4 * n) for n in range(5)]
     right.plot(range(5), stands, "o", color=VERMILLION, ms=6, label="so many copies")
     right.axhline(6.5, color=GREY, lw=0.8, ls=":")
-    right.set(
-        xlim=(-0.1, 4.1), ylim=(4.7, 6.6), xlabel="weight $v$ of the second reading"
-    )
+    right.set(xlim=(-0.1, 4.1), ylim=(4.7, 6.6), xlabel="weight $v$ of the second reading")
     right.set_ylabel("$w$ (cm per kg)")
     for ax, title in (
         (left, "Readings 11 cm, and 13 cm counted $v$ times"),
@@ -508,15 +445,8 @@ def turned() -> Figure:
     for axis, colour, name in zip(
         axes.T, (BLUE, VERMILLION), ("first axis", "second"), strict=True
     ):
-        left.plot(
-            *np.outer(axis, [-2.2, 2.2]), color=colour, lw=1.4, ls="--", label=name
-        )
-    left.set(
-        xlim=(-2.2, 2.2),
-        ylim=(-2.2, 2.2),
-        aspect="equal",
-        xlabel="first scale, standardised",
-    )
+        left.plot(*np.outer(axis, [-2.2, 2.2]), color=colour, lw=1.4, ls="--", label=name)
+    left.set(xlim=(-2.2, 2.2), ylim=(-2.2, 2.2), aspect="equal", xlabel="first scale, standardised")
     left.set_ylabel("second scale, standardised")
     of_columns, of_axes = of_mean_fields()
     for matrix, name, colour, dash, wide in (

@@ -7,15 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
-from bbb_numpy.plots.style import (
-    BLACK,
-    BLUE,
-    GREY,
-    ORANGE,
-    PALE,
-    VERMILLION,
-    legend_above,
-)
+from bbb_numpy.plots.style import BLACK, BLUE, GREY, ORANGE, PALE, VERMILLION, legend_above
 from bbb_studies.mullachery.coin import coin_log_density
 from chapters.shared import gaussian, spring_after, titled
 
@@ -30,33 +22,20 @@ def spring() -> Figure:
         (spring_after(1), BLUE, "", "with the reading, ± 2 sd"),
     ):
         edges = [load * (mean + sign * 2 * deviation) for sign in (-1, 1)]
-        look: dict[str, Any] = {
-            "fc": "none" if hatch else colour,
-            "ec": colour,
-            "hatch": hatch,
-        }
+        look: dict[str, Any] = {"fc": "none" if hatch else colour, "ec": colour, "hatch": hatch}
         left.fill_between(load, *edges, alpha=0.55, lw=0.8, label=label, **look)
     left.plot(load, 5.5 * load, "--", color=BLACK, lw=1.2, label="least squares")
-    left.errorbar(
-        2, 11, 2, color=BLACK, fmt="o", capsize=4, ms=5, label="reading, ± 2 cm"
-    )
-    left.set(
-        xlim=(0, 4), ylim=(0, 26), xlabel="load $x$ (kg)", ylabel="stretch $y$ (cm)"
-    )
+    left.errorbar(2, 11, 2, color=BLACK, fmt="o", capsize=4, ms=5, label="reading, ± 2 cm")
+    left.set(xlim=(0, 4), ylim=(0, 26), xlabel="load $x$ (kg)", ylabel="stretch $y$ (cm)")
     right.plot(w, gaussian(w, 5, 0.5), "--", color=ORANGE, lw=1.8, label="prior")
-    right.plot(
-        w, gaussian(w, 5.5, 0.5), ":", color=GREY, lw=2, label="likelihood, area 1"
-    )
+    right.plot(w, gaussian(w, 5.5, 0.5), ":", color=GREY, lw=2, label="likelihood, area 1")
     mean, deviation = spring_after(1)
     right.fill_between(w, gaussian(w, mean, deviation), color=PALE, lw=0)
     right.plot(w, gaussian(w, mean, deviation), color=BLACK, label="posterior")
     right.axvline(5.5, ymax=0.64, color=BLACK, ls="--", lw=1, label="least squares")
     right.set(xlim=(3.3, 7.2), ylim=(0, 1.25), ylabel="density (kg per cm)")
     right.set_xlabel("$w$ (cm per kg)")
-    for ax, title in (
-        (left, "One load, one reading"),
-        (right, "Every stretch per kilogram"),
-    ):
+    for ax, title in ((left, "One load, one reading"), (right, "Every stretch per kilogram")):
         legend_above(ax, 2)
         titled(ax, title)
     return figure
@@ -75,14 +54,7 @@ def coin() -> Figure:
     ):
         with np.errstate(divide="ignore"):
             density = np.exp(coin_log_density(r, heads, tails))
-        ax.plot(
-            r,
-            density,
-            dash,
-            color=colour,
-            lw=1.8,
-            label=f"{heads} heads, {tails} tails",
-        )
+        ax.plot(r, density, dash, color=colour, lw=1.8, label=f"{heads} heads, {tails} tails")
     ax.set(xlim=(0, 1), ylim=(0, 8.6), xlabel="chance of heads $r$", ylabel="density")
     legend_above(ax, 2)
     titled(ax, "A coin, after 0, 1, 10 and 100 tosses")
@@ -93,9 +65,7 @@ def heads_in_two_units(heads: int = 3) -> tuple[Any, Any]:
     """Return the most probable chance of heads, as r itself and by way of its logit (W2)."""
     r = np.linspace(0, 1, 100_001)[1:-1]
     density = (heads + 1) * r**heads
-    return r[np.argmax(density)], r[
-        np.argmax(density * r * (1 - r))
-    ]  # dr / dz = r (1 - r)
+    return r[np.argmax(density)], r[np.argmax(density * r * (1 - r))]  # dr / dz = r (1 - r)
 
 
 def units() -> Figure:
@@ -108,29 +78,13 @@ def units() -> Figure:
     right.plot(z, 4 * s**4 * (1 - s), color=BLACK, label="the same posterior")
     ends = (left, 1.0, 4.0, 0.8), (right, np.log(4), 4 * 0.8**4 * 0.2, np.log(4))
     for ax, most, height, mean in ends:
-        ax.plot(
-            most,
-            height,
-            "o",
-            color=VERMILLION,
-            ms=8,
-            clip_on=False,
-            label="its maximum: MAP",
-        )
+        ax.plot(most, height, "o", color=VERMILLION, ms=8, clip_on=False, label="its maximum: MAP")
         label = "mean of $r$: 0.8" if ax is left else "the same place: $r = 0.8$"
         ax.axvline(mean, color=GREY, ls=":", lw=1.6, label=label)
-    left.set(
-        xlim=(0, 1),
-        ylim=(0, 4.3),
-        xlabel="chance of heads $r$",
-        ylabel="density of $r$",
-    )
+    left.set(xlim=(0, 1), ylim=(0, 4.3), xlabel="chance of heads $r$", ylabel="density of $r$")
     right.set(xlim=(-3, 7), ylim=(0, 0.4), ylabel="density of $z$")
     right.set_xlabel("logit $z = \\log r / (1 - r)$")
-    for ax, title in (
-        (left, "Three heads: MAP says $r = 1$"),
-        (right, "... and here $r = 0.8$"),
-    ):
+    for ax, title in ((left, "Three heads: MAP says $r = 1$"), (right, "... and here $r = 0.8$")):
         legend_above(ax, 2)
         titled(ax, title)
     return figure
@@ -144,9 +98,7 @@ def gaps(correlations: Any) -> Any:
     found = []
     for r in correlations:
         precision = np.linalg.inv(np.array([[1, r], [r, 1]]))
-        found.append(
-            (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1]) / 2
-        )
+        found.append((np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1]) / 2)
     return np.array(found)
 
 
@@ -158,13 +110,7 @@ def mean_field() -> Figure:
     for look, covariance in (
         ({"ec": BLACK, "fc": PALE, "lw": 1.4, "label": "posterior"}, [[1, r], [r, 1]]),
         (
-            {
-                "ec": BLUE,
-                "fc": "none",
-                "lw": 1.8,
-                "ls": "--",
-                "label": "least KL(q || posterior)",
-            },
+            {"ec": BLUE, "fc": "none", "lw": 1.8, "ls": "--", "label": "least KL(q || posterior)"},
             np.eye(2) * (1 - r**2),
         ),
         (
@@ -191,12 +137,7 @@ def mean_field() -> Figure:
     legend_above(left, 2)
     titled(left, "Correlation $r = 0.9$: 1 and 2 standard deviations")
     fine, some = np.linspace(0, 0.995, 200), np.array([0, 0.3, 0.5, 0.7, 0.9, 0.99])
-    right.plot(
-        fine,
-        -np.log(1 - fine**2) / 2,
-        color=BLACK,
-        label="$-\\frac{1}{2} \\log(1 - r^2)$",
-    )
+    right.plot(fine, -np.log(1 - fine**2) / 2, color=BLACK, label="$-\\frac{1}{2} \\log(1 - r^2)$")
     right.plot(some, gaps(some), "o", color=BLUE, label="from the determinants of D8")
     right.set(xlim=(-0.02, 1.02), ylim=(-0.05, 2.4))
     right.set_xlabel("correlation $r$ of the two weights")

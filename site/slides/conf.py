@@ -9,9 +9,7 @@ from pathlib import Path
 from shutil import rmtree
 
 HERE = Path(__file__).parent
-LOADED = (
-    r"slides.css|reveal.css|reveal.js|white.css|source-sans-pro.*(css|woff)|/notes.js"
-)
+LOADED = r"slides.css|reveal.css|reveal.js|white.css|source-sans-pro.*(css|woff)|/notes.js"
 sys.path.insert(0, str(HERE.parent))
 
 import formulas  # noqa: E402
@@ -24,9 +22,7 @@ html_math_renderer = "mathml"
 revealjs_static_path = [str(HERE / "slides.css")]
 revealjs_style_theme = "white"
 revealjs_css_files = ["slides.css"]
-revealjs_script_plugins = [
-    {"name": "RevealNotes", "src": "revealjs/plugin/notes/notes.js"}
-]
+revealjs_script_plugins = [{"name": "RevealNotes", "src": "revealjs/plugin/notes/notes.js"}]
 html_copy_source = False
 revealjs_script_conf = {
     "hash": True,
@@ -47,9 +43,7 @@ def share(app, failed) -> None:
         if path.is_file() and not re.search(rf"({LOADED})$", path.as_posix()):
             path.unlink()
     for page in own.glob("*.html"):
-        page.write_text(
-            page.read_text("utf-8").replace('"_images/', '"../_images/'), "utf-8"
-        )
+        page.write_text(page.read_text("utf-8").replace('"_images/', '"../_images/'), "utf-8")
 
 
 def setup(app) -> None:

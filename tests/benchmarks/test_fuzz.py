@@ -26,9 +26,7 @@ def test_a_short_run_finds_no_defect(kind):
 
 def test_all_that_the_package_exports_is_called():
     called = fuzz.public()
-    assert {"bbb.prove", "bbb.sample", "regressor.fit", "calibration.pit"} <= set(
-        called
-    )
+    assert {"bbb.prove", "bbb.sample", "regressor.fit", "calibration.pit"} <= set(called)
     assert "*hidden_layer_sizes" in called["bbb.BayesianMLPRegressor"]
     done = [text for text in called if fuzz.call(fuzz.usual(text)) == "done"]
     assert len(done) > 50
@@ -70,10 +68,7 @@ def test_all_settings_of_the_registry_are_tried():
     assert {("StudentTPrior", "df"), ("SGHMC", "friction"), ("Adam", "clip"), ("MLP", "sizes"),
             ("LayerwiseGaussianPrior", "scales"), ("LogJoint", "power"),
             ("BayesianMLPRegressor", "prior__scale")} <= set(tried)  # fmt: skip
-    assert {
-        fuzz.set_to((*one, "2.0" if kind is float else "2"))
-        for one, kind in tried.items()
-    }
+    assert {fuzz.set_to((*one, "2.0" if kind is float else "2")) for one, kind in tried.items()}
 
 
 RIGHT = fuzz_proofs.Program("right", (), "prove", 0)
@@ -90,9 +85,7 @@ def test_a_prover_that_is_wrong_is_found(verdict, program, monkeypatch):
 
 
 def test_a_prover_that_raises_where_a_program_is_right_is_found(monkeypatch):
-    monkeypatch.setattr(
-        "exactgrad.prove", lambda: None, raising=False
-    )  # takes no arguments
+    monkeypatch.setattr("exactgrad.prove", lambda: None, raising=False)  # takes no arguments
     with pytest.raises(AssertionError, match="it raises"):
         fuzz.asked(RIGHT)
 
@@ -107,9 +100,7 @@ def test_a_prover_that_leaves_something_behind_is_found(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("exactgrad.prove", replaces, raising=False)
-    with pytest.raises(
-        AssertionError, match=r"other objects: \[\('victim', 'zeros'\)\]"
-    ):
+    with pytest.raises(AssertionError, match=r"other objects: \[\('victim', 'zeros'\)\]"):
         fuzz.asked(RIGHT)
 
 

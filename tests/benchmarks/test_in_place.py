@@ -97,9 +97,7 @@ def toy(tmp_path, monkeypatch):
         ("Ring.__init__: `1` -> `0`", "Ring.__init__", "Ring(5).radius", 4, 5),
     ],
 )  # fmt: skip
-def test_whoever_holds_the_function_gets_the_change(
-    toy, key, name, result, before, after
-):
+def test_whoever_holds_the_function_gets_the_change(toy, key, name, result, before, after):
     module, plant = toy
     names = dict(vars(module))  # as another module has imported them
     assert eval(result, names) == before
@@ -110,12 +108,7 @@ def test_whoever_holds_the_function_gets_the_change(
 
 @pytest.mark.parametrize(
     "key",
-    [
-        "module: `1` -> `0`",
-        "total: `0` -> `1`",
-        "total: `3` -> `4`",
-        "Circle: `2` -> `3`",
-    ],
+    ["module: `1` -> `0`", "total: `0` -> `1`", "total: `3` -> `4`", "Circle: `2` -> `3`"],
     ids=lambda key: key,
 )
 def test_what_is_computed_at_import_is_not_judged_here(toy, key):
@@ -162,17 +155,13 @@ def test_tests_that_call_the_function_and_pass_alone_are_asked(tmp_path):
     try:
         assert answers.usable == answers.collected - 2 > 3
         assert answers.ask("numeric/layout", {size: ()}, 10.0) == {size: TESTS}
-        assert answers.ask("numeric/layout", {size: ()}, 0.0) == {
-            size: SURVIVED
-        }  # none is asked
+        assert answers.ask("numeric/layout", {size: ()}, 0.0) == {size: SURVIVED}  # none is asked
         names = answers.killers("numeric/layout", [size], 10.0)[size]
         assert names == [
             name for name in names if name.startswith("tests/numeric/test_layout.py::")
         ]
         assert len(names) > 1
-        assert answers.ask(
-            "numeric/buffers", {"Buffers.ones: `1` -> `0`": ()}, 10.0
-        ) == {
+        assert answers.ask("numeric/buffers", {"Buffers.ones: `1` -> `0`": ()}, 10.0) == {
             "Buffers.ones: `1` -> `0`": NOT_HERE  # no test that was collected calls it
         }
         assert answers.process.pid is not None

@@ -15,9 +15,7 @@ from benchmarks import interrupts
 from exactgrad import prove
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:This process:DeprecationWarning"
-)  # and it forks
+pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # and it forks
 
 
 def tiny():
@@ -46,17 +44,13 @@ def test_what_is_replaced_while_a_function_runs_is_found():
 
 
 def test_an_interrupt_of_a_proof_that_is_watched_leaves_no_trace():
-    assert not interrupts.by_timer(
-        lambda: str(prove(interrupts.wrong, interrupts.THETA)), 3
-    )
+    assert not interrupts.by_timer(lambda: str(prove(interrupts.wrong, interrupts.THETA)), 3)
 
 
 @pytest.mark.slow
 def test_no_interrupt_leaves_a_trace():
     """Of all events of the call of a copy, and of 200 of each of three proofs."""
     command = [sys.executable, "-m", "benchmarks.interrupts", "--interrupts", "600"]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(re.findall(r"^\w+: 0 of \d{2,}", done.stdout, re.M)) == 5

@@ -115,9 +115,7 @@ def test_a_mutant_is_killed_by_the_first_oracle_that_notices(fate_of, change, ex
 FIRST = {which.objective: which for which in reversed(PAIRS)}
 
 
-@pytest.mark.parametrize(
-    "which", FIRST.values(), ids=[type(one).__name__ for one in FIRST]
-)
+@pytest.mark.parametrize("which", FIRST.values(), ids=[type(one).__name__ for one in FIRST])
 def test_what_no_mutant_has_changed_is_proved_with_every_objective(which):
     assert proved([(VALID.index(which), which)])
 
@@ -129,17 +127,13 @@ def test_a_mutant_without_an_end_is_stopped(tmp_path):
             time.sleep(1.0)
 
     oracles = [(TESTS, forever)]
-    assert (
-        fate(None, "none", tmp_path / "none.py", ast.parse(""), oracles, 1) == STOPPED
-    )
+    assert fate(None, "none", tmp_path / "none.py", ast.parse(""), oracles, 1) == STOPPED
 
 
 def test_the_page_names_the_line_of_a_survivor_and_its_reason():
     key, mutant = next(iter(keyed(mutation.tree_of("numeric/layout")[1]).items()))
     counts = {"run": 3, "proof": 1, "tests": 1, "stopped": 0, "survivors": [key]}
-    text = page(
-        {"numeric/layout": counts}, {"numeric/layout": {key: "It is the same."}}
-    )
+    text = page({"numeric/layout": counts}, {"numeric/layout": {key: "It is the same."}})
     assert f"numeric/layout.py:{mutant.line}, {key}. It is the same." in text
     assert "| numeric/layout |" in text
     assert "not explained yet" in page({"numeric/layout": counts}, {})
@@ -147,12 +141,7 @@ def test_the_page_names_the_line_of_a_survivor_and_its_reason():
 
 def test_every_module_below_the_learners_is_mutated_and_has_tests():
     names = mutation.modules(())
-    assert {
-        "plain",
-        "exactgrad/trace/arrays",
-        "parts/priors",
-        "sampling/mcmc/nuts",
-    } <= set(names)
+    assert {"plain", "exactgrad/trace/arrays", "parts/priors", "sampling/mcmc/nuts"} <= set(names)
     assert not any(name.startswith("learners") for name in names)
     assert all(mutation.tests_of(name) for name in names)
 
@@ -169,9 +158,7 @@ def test_every_survivor_of_the_last_run_has_a_reason_and_every_reason_a_mutant()
 def test_survivors_that_are_run_again_are_counted_once_and_those_gone_from_the_code_no_more():
     first, second, *_ = keyed(mutation.tree_of("numeric/layout")[1])
     counts = {"run": 9, "proof": 2, "tests": 4, "stopped": 0}
-    before = mutation.pruned(
-        "numeric/layout", counts | {"survivors": [first, second, "gone"]}
-    )
+    before = mutation.pruned("numeric/layout", counts | {"survivors": [first, second, "gone"]})
     assert before == counts | {"run": 8, "survivors": [first, second]}
     now = {"run": 1, "proof": 0, "tests": 1, "stopped": 0, "survivors": []}
     after = mutation.again(before, now, [second])

@@ -17,9 +17,7 @@ def test_trials_together_are_the_trials_one_at_a_time():
     assert together[0].optimizer_state.steps == 2 * SMALL.epochs  # two minibatches each
 
 
-def test_a_quick_run_prints_the_table_and_saves_where_it_is_told(
-    tmp_path, monkeypatch, capsys
-):
+def test_a_quick_run_prints_the_table_and_saves_where_it_is_told(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(replicates, "shapes", lambda epochs, dtypes: [SMALL])
     monkeypatch.setattr(replicates, "TOGETHER", (2,))
     monkeypatch.setattr(racing, "PAUSE", 0.0)

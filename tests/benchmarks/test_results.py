@@ -11,15 +11,7 @@ import pytest
 
 from bbb_numpy.numeric.buffers import Buffers
 from benchmarks import estimators, floor, problems, racing, step_time
-from benchmarks.problems import (
-    ESTIMATORS,
-    KL_WEIGHT,
-    OPTIMIZER,
-    PLAIN,
-    PROBLEMS,
-    Problem,
-    ours,
-)
+from benchmarks.problems import ESTIMATORS, KL_WEIGHT, OPTIMIZER, PLAIN, PROBLEMS, Problem, ours
 from benchmarks.racing import Result
 
 SMALL = Problem((3, 6, 5, 2), rows=7, samples=4)
@@ -41,10 +33,7 @@ def our_steps(problem, noises):
 
 def draws(problem, steps=3):
     rng = np.random.default_rng(5)
-    return [
-        problem.estimator.draw(rng, problem.samples, rows=problem.rows)
-        for _ in range(steps)
-    ]
+    return [problem.estimator.draw(rng, problem.samples, rows=problem.rows) for _ in range(steps)]
 
 
 def assert_same_steps(problem, peer, advance):
@@ -53,9 +42,7 @@ def assert_same_steps(problem, peer, advance):
     for noise, (value, grad) in zip(noises, before, strict=True):
         peer_value, peer_grad = advance(noise)
         assert peer_value == pytest.approx(value, rel=1e-12)
-        np.testing.assert_allclose(
-            peer_grad, grad, rtol=1e-11, atol=1e-13 * np.abs(grad).max()
-        )
+        np.testing.assert_allclose(peer_grad, grad, rtol=1e-11, atol=1e-13 * np.abs(grad).max())
     moved = theta - problem.start(np.float64).theta
     assert np.abs(moved).max() > 0
     # Two roundings of theta at size 5 bound the error of the difference.
@@ -64,18 +51,13 @@ def assert_same_steps(problem, peer, advance):
     )
 
 
-KINDS = [
-    (kind, s)
-    for kind in ESTIMATORS
-    for s in ((4,) if kind in problems.SAMPLES else (1, 4))
-]
+KINDS = [(kind, s) for kind in ESTIMATORS for s in ((4,) if kind in problems.SAMPLES else (1, 4))]
 FORMS = [(PLAIN, s, form, adam) for s in (1, 4) for form in ("layers", "flat")
          for adam in ("loop", "foreach", "fused")]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("kind", "samples", "form", "adam"),
-    [*((*one, "layers", "loop") for one in KINDS), *FORMS],
+    ("kind", "samples", "form", "adam"), [*((*one, "layers", "loop") for one in KINDS), *FORMS]
 )
 def test_pytorch_takes_the_same_step_as_ours(kind, samples, form, adam):
     pytest.importorskip("torch")
@@ -151,9 +133,7 @@ def test_the_floor_of_every_estimator_has_its_products(kind, samples):
     pairs = list(zip(case.sizes[:-1], case.sizes[1:], strict=True))
     every = [2 * case.rows * d_in * d_out for d_in, d_out in pairs]
     own = samples * (3 * sum(every) - every[0])  # nobody needs the gradient for x
-    shared = 2 * every[0] + 3 * samples * sum(
-        every[1:]
-    )  # one first layer for all samples
+    shared = 2 * every[0] + 3 * samples * sum(every[1:])  # one first layer for all samples
     weights = case.weights
     expected = {
         "local reparameterisation": 2 * shared,
@@ -164,22 +144,12 @@ def test_the_floor_of_every_estimator_has_its_products(kind, samples):
     assert flops == expected.get(kind, own)
 
 
-def test_the_table_has_a_row_per_network_and_a_verdict_per_bar(
-    capsys, monkeypatch, tmp_path
-):
+def test_the_table_has_a_row_per_network_and_a_verdict_per_bar(capsys, monkeypatch, tmp_path):
     small = tuple(replace(p, sizes=SMALL.sizes) for p in PROBLEMS)
     monkeypatch.setattr(step_time, "PROBLEMS", small)
     monkeypatch.setattr(racing, "PAUSE", 0.0)
     path = tmp_path / "new" / "out.json"
-    arguments = [
-        "--quick",
-        "--rounds",
-        "2",
-        "--seconds",
-        "1e-4",
-        "--only",
-        "ours,floor",
-    ]
+    arguments = ["--quick", "--rounds", "2", "--seconds", "1e-4", "--only", "ours,floor"]
     assert step_time.main([*arguments, "--json", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:5] == ["network", "rows", "samples", "ours", "us"]
@@ -190,9 +160,7 @@ def test_the_table_has_a_row_per_network_and_a_verdict_per_bar(
     for result, problem in zip(document["results"], small, strict=True):
         assert set(result["ratios"]) == {"ours/floor", "ours/tight"}
         ratio = result["ratios"]["ours/floor"]["median"]
-        assert result["met"] == {
-            "ours/floor": ratio <= dict(problem.bars)["ours/floor"]
-        }
+        assert result["met"] == {"ours/floor": ratio <= dict(problem.bars)["ours/floor"]}
         times = result["microseconds"]["ours"]
         assert 0 < times["q1"] <= times["median"] <= times["q3"]
 
@@ -201,9 +169,7 @@ def test_the_table_of_estimators_says_what_was_measured(capsys, monkeypatch, tmp
     monkeypatch.setattr(estimators, "PROBLEMS", (replace(SMALL, samples=10),))
     monkeypatch.setattr(racing, "peer", lambda *_: None)
     monkeypatch.setattr(racing, "PAUSE", 0.0)
-    monkeypatch.setattr(
-        problems, "FASTER_THAN_PLAIN", ("local reparameterisation", SMALL.sizes)
-    )
+    monkeypatch.setattr(problems, "FASTER_THAN_PLAIN", ("local reparameterisation", SMALL.sizes))
     path = tmp_path / "out.json"
     arguments = ["--quick", "--rounds", "2", "--seconds", "1e-4", "--json", str(path)]
     assert estimators.main(arguments) == 0
@@ -212,16 +178,10 @@ def test_the_table_of_estimators_says_what_was_measured(capsys, monkeypatch, tmp
     assert len(lines) == 1 + len(results)
     for result in results:
         plain = result["estimator"] == PLAIN
-        assert set(result["ratios"]) == {"ours/floor"} | (
-            set() if plain else {"ours/plain"}
-        )
+        assert set(result["ratios"]) == {"ours/floor"} | (set() if plain else {"ours/plain"})
         if result["bars"]:
-            assert result["met"] == {
-                "ours/plain": result["ratios"]["ours/plain"]["median"] <= 1.0
-            }
-    assert [r["estimator"] for r in results if r["bars"]] == [
-        "local reparameterisation"
-    ]
+            assert result["met"] == {"ours/plain": result["ratios"]["ours/plain"]["median"] <= 1.0}
+    assert [r["estimator"] for r in results if r["bars"]] == ["local reparameterisation"]
 
 
 def test_ratios_are_taken_round_by_round_and_judged_by_their_bars():
@@ -229,10 +189,7 @@ def test_ratios_are_taken_round_by_round_and_judged_by_their_bars():
     times = {"ours": np.array([2.0, 2.0, 6.0]), "floor": np.array([1.0, 1.0, 3.0])}
     result = Result({}, times | {"JAX usual": 1.5 * times["ours"]}, step_time.PAIRS)
     assert result.ratios()["ours/floor"] == racing.Spread(2.0, 2.0, 2.0)
-    for bars in (
-        {"ours/floor": 2.0, "JAX/ours": 1.5},
-        {"ours/floor": 1.9, "JAX/ours": 1.6},
-    ):
+    for bars in ({"ours/floor": 2.0, "JAX/ours": 1.5}, {"ours/floor": 1.9, "JAX/ours": 1.6}):
         met = bars["ours/floor"] == 2.0
         assert replace(result, bars=bars).met() == {"ours/floor": met, "JAX/ours": met}
     assert replace(result, bars={"PyTorch/ours": 1.0}).met() == {}

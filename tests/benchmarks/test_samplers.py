@@ -12,19 +12,13 @@ from bbb_numpy.model.log_joint import LogJoint
 pytest.importorskip("arviz")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what a peer says of itself on import
-    peer = pytest.importorskip(
-        "benchmarks.peer_blackjax", reason="needs blackjax and JAX"
-    )
+    peer = pytest.importorskip("benchmarks.peer_blackjax", reason="needs blackjax and JAX")
     from benchmarks import effective, samplers
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((9, 2))
 REAL = LogJoint(
-    Model(
-        MLP((2, 4, 1)),
-        GaussianPrior(0.5, learn=True),
-        GaussianLikelihood(0.3, learn=True),
-    ),
+    Model(MLP((2, 4, 1)), GaussianPrior(0.5, learn=True), GaussianLikelihood(0.3, learn=True)),
     X,
     X[:, :1] - X[:, 1:] ** 2,
 )
@@ -44,9 +38,7 @@ def _double():
 
 
 @pytest.mark.parametrize("target", [REAL, CLASSES])
-def test_both_sides_have_the_same_gradient_and_the_same_density_but_for_a_constant(
-    target,
-):
+def test_both_sides_have_the_same_gradient_and_the_same_density_but_for_a_constant(target):
     position = target.draw_prior(np.random.default_rng(1), 5)
     value, gradient = target(position)
     theirs, slopes = (np.asarray(part) for part in peer.gradient(target)(position))
@@ -76,13 +68,7 @@ def test_all_contestants_for_effective_samples_warm_up_and_run():
     start = 0.3 * CLASSES.draw_prior(np.random.default_rng(1), 4)
     found = effective.race(
         *(CLASSES, {"posterior": "classes"}, start, ["hmc"], peer),
-        **{
-            "default": "hmc",
-            "warm_up": 30,
-            "runs": 2,
-            "seconds": 0.2,
-            "clock": perf_counter,
-        },
+        **{"default": "hmc", "warm_up": 30, "runs": 2, "seconds": 0.2, "clock": perf_counter},
     )
     rows = [one.row(("sampler",)) for one in found]
     assert [row["sampler"] for row in rows] == ["hmc", effective.PEER]

@@ -32,9 +32,7 @@ def test_no_class_counts_as_impossible():
     density, inside = tables.scored(
         DummyClassifier(strategy="constant", constant=1), True, train, new
     )
-    assert density == pytest.approx(
-        np.log(0.01 / 1.01)
-    )  # 1 in twice the rows, of a sum of 1.01
+    assert density == pytest.approx(np.log(0.01 / 1.01))  # 1 in twice the rows, of a sum of 1.01
     assert inside is None
 
 
@@ -44,15 +42,9 @@ def test_a_run_keeps_what_it_does_not_repeat(capsys, tmp_path):
     tables.main([*run, "linear"])
     tables.main([*run, "ours"])
     wine = json.loads(path.read_text("utf-8"))["wine"]
-    assert (wine["rows"], wine["inputs"], [*wine["models"]]) == (
-        178,
-        13,
-        ["linear", "ours"],
-    )
+    assert (wine["rows"], wine["inputs"], [*wine["models"]]) == (178, 13, ["linear", "ours"])
     line = capsys.readouterr().out.splitlines()[-1]
-    place = 1 + (
-        wine["models"]["linear"]["log density"] > wine["models"]["ours"]["log density"]
-    )
+    place = 1 + (wine["models"]["linear"]["log density"] > wine["models"]["ours"]["log density"])
     assert line.startswith("| wine | 178, 13 | ")
     assert f" | {place} |  | " in line
 

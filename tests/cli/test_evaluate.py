@@ -9,12 +9,7 @@ import pytest
 from scipy import stats
 from sklearn import metrics
 from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.model_selection import (
-    KFold,
-    ShuffleSplit,
-    StratifiedKFold,
-    cross_val_predict,
-)
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -33,13 +28,8 @@ QUICK = ("--epochs", "30", "--hidden", "5")
 def table(tmp_path, monkeypatch):
     """Rows of two inputs, and of a target that is linear in them, text, or counts."""
     monkeypatch.chdir(tmp_path)
-    for name in (
-        "GradientBoostingRegressor",
-        "GradientBoostingClassifier",
-    ):  # of 100 trees
-        monkeypatch.setattr(
-            rivals, name, partial(getattr(rivals, name), n_estimators=5)
-        )
+    for name in ("GradientBoostingRegressor", "GradientBoostingClassifier"):  # of 100 trees
+        monkeypatch.setattr(rivals, name, partial(getattr(rivals, name), n_estimators=5))
     rng = np.random.default_rng(4)
     x = rng.standard_normal((80, 2))
     y = x @ [1.0, -2.0] + 0.5 * rng.standard_normal(80)
@@ -51,9 +41,7 @@ def table(tmp_path, monkeypatch):
 
 
 def evaluate(target, *words, inputs=("a", "b"), options=QUICK):
-    return main(
-        ["evaluate", "d.csv", "--target", target, "--inputs", *inputs, *options, *words]
-    )
+    return main(["evaluate", "d.csv", "--target", target, "--inputs", *inputs, *options, *words])
 
 
 def numbers(capsys, target, *words):
@@ -82,9 +70,7 @@ def test_scores_of_held_out_rows_are_those_computed_by_hand(table, capsys):
     beta = stats.beta(inside.sum() + 1, (~inside).sum() + 1)
     assert base["coverage"]["error"] == pytest.approx(beta.std())
     ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13)))
-    spread = np.sqrt(
-        np.mean((y[train] - cross_val_predict(ridge, x[train], y[train], cv=5)) ** 2)
-    )
+    spread = np.sqrt(np.mean((y[train] - cross_val_predict(ridge, x[train], y[train], cv=5)) ** 2))
     found = ridge.fit(x[train], y[train]).predict(x[test])
     told = report["models"]["ridge"]["log_density"]["value"]
     assert told == pytest.approx(stats.norm.logpdf(y[test], found, spread).mean())
@@ -115,12 +101,8 @@ def test_the_learners_scores_are_its_own_on_the_test_rows(table, capsys, monkeyp
         densities.append(model.log_predictive_density(new, y[test]))
         errors.append(model.predict(new) - y[test])
     own = report["models"]["mean-field"]
-    assert own["log_density"]["value"] == pytest.approx(
-        np.concatenate(densities).mean()
-    )
-    assert own["rmse"]["value"] == pytest.approx(
-        np.sqrt(np.mean(np.concatenate(errors) ** 2))
-    )
+    assert own["log_density"]["value"] == pytest.approx(np.concatenate(densities).mean())
+    assert own["rmse"]["value"] == pytest.approx(np.sqrt(np.mean(np.concatenate(errors) ** 2)))
 
 
 def test_classes_have_accuracy_log_loss_and_calibration(table, capsys):
@@ -152,11 +134,7 @@ def test_a_rare_class_is_seen_by_its_ranking_and_the_squared_error():
     p = np.clip(rng.normal(0.7 + 0.2 * y, 0.1), 0.0, 1.0)
     found = rivals.scores(forecast(np.c_[1 - p, p]), y.astype(int))
     assert found["roc_auc"].value == pytest.approx(metrics.roc_auc_score(~y, 1 - p))
-    assert (
-        found["average_precision"].value
-        == metrics.average_precision_score(~y, 1 - p)
-        > 0.2
-    )
+    assert found["average_precision"].value == metrics.average_precision_score(~y, 1 - p) > 0.2
     assert found["brier"].value == pytest.approx(metrics.brier_score_loss(y, p))
     assert found["brier"].error == pytest.approx(stats.sem((y - p) ** 2))
     blind = rivals.scores(forecast(np.tile([0.05, 0.95], (200, 1))), y.astype(int))
@@ -173,12 +151,8 @@ def test_of_several_classes_each_is_ranked_against_all_others():
     each = np.eye(3)[y]
     precision = metrics.average_precision_score(each, proba, average="macro")
     assert found["average_precision"].value == pytest.approx(precision)
-    assert found["brier"].value == pytest.approx(
-        np.mean(np.sum((each - proba) ** 2, axis=1))
-    )
-    without = rivals.scores(
-        forecast(proba[y != 2]), y[y != 2]
-    )  # a class that no row has
+    assert found["brier"].value == pytest.approx(np.mean(np.sum((each - proba) ** 2, axis=1)))
+    without = rivals.scores(forecast(proba[y != 2]), y[y != 2])  # a class that no row has
     first = [metrics.roc_auc_score(y[y != 2] == k, proba[y != 2, k]) for k in (0, 1)]
     assert without["roc_auc"].value == pytest.approx(np.mean(first))
     assert np.isnan(rivals.scores(forecast(proba[y == 2]), y[y == 2])["roc_auc"].value)
@@ -196,16 +170,10 @@ def test_which_class_is_judged_and_which_is_missing_is_said(capsys):
     assert evaluate("kind", "--held-out", "0.05", options=("--epochs", "1")) == 0
     out = capsys.readouterr().out
     assert "ROC AUC" in out
-    assert (
-        "AP are of 'rare', the rarer class. No held-out row is of 'rare', of which not"
-        in out
-    )
+    assert "AP are of 'rare', the rarer class. No held-out row is of 'rare', of which not" in out
     assert evaluate("kind", "--held-out", "0.9") == 2
     said = capsys.readouterr().err
-    assert (
-        "no row for training is of the class 'rare'; hold fewer rows out (--held-out)"
-        in said
-    )
+    assert "no row for training is of the class 'rare'; hold fewer rows out (--held-out)" in said
 
 
 @pytest.mark.usefixtures("table")
@@ -213,10 +181,7 @@ def test_rivals_have_the_weights_of_classes_that_the_learner_has(capsys):
     rare(8)
     words = ("--class-weight", "balanced", "--folds", "2", "--json", "n.json")
     assert evaluate("kind", *words, options=("--epochs", "1")) == 0
-    assert (
-        "All but the base rate are trained as if all classes had as m"
-        in capsys.readouterr().out
-    )
+    assert "All but the base rate are trained as if all classes had as m" in capsys.readouterr().out
     told = json.loads(Path("n.json").read_text())["models"]
     assert "base rate, not weighted" in told
     x, y = np.array([[k, k % 7] for k in range(40)]), np.arange(40) < 8
@@ -240,9 +205,7 @@ def test_counts_have_poisson_rivals(capsys):
         assert 0.5 < scores["coverage"]["value"] <= 1
 
 
-def test_the_table_says_what_the_numbers_file_holds_and_pictures_are_written(
-    table, capsys
-):
+def test_the_table_says_what_the_numbers_file_holds_and_pictures_are_written(table, capsys):
     written = ("--json", "n.json", "--plot", "c.png")
     assert evaluate("y", *written) == 0
     out = capsys.readouterr().out

@@ -11,14 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bbb_numpy import (
-    NUTS,
-    GaussianPrior,
-    Reparameterised,
-    __version__,
-    combinations,
-    load,
-)
+from bbb_numpy import NUTS, GaussianPrior, Reparameterised, __version__, combinations, load
 from bbb_numpy.cli.main import COMMANDS, main
 from bbb_numpy.model.objectives import TERMS
 from exactgrad.gradcheck import BARS
@@ -33,45 +26,25 @@ def data(tmp_path):
     y = x[:, 0] - 2 * x[:, 1] + 0.1 * rng.standard_normal(60)
     path = tmp_path / "data.csv"
     with open(path, "w", newline="") as file:
-        csv.writer(file).writerows(
-            [["size", "age", "price"], *np.column_stack([x, y]).tolist()]
-        )
+        csv.writer(file).writerows([["size", "age", "price"], *np.column_stack([x, y]).tolist()])
     return path
 
 
 def fit(data, model, *options):
     return main(
-        [
-            "fit",
-            str(data),
-            "--target",
-            "price",
-            "--model",
-            str(model),
-            "--epochs",
-            "60",
-            *options,
-        ]
+        ["fit", str(data), "--target", "price", "--model", str(model), "--epochs", "60", *options]
     )
 
 
 @pytest.mark.equation("K21", "K30")
 def test_gradcheck_prints_the_table_and_every_gradient_passes(capsys):
-    assert (
-        main(["gradcheck", "--layers", "2", "3", "2", "--samples", "2", "--batch", "3"])
-        == 0
-    )
+    assert main(["gradcheck", "--layers", "2", "3", "2", "--samples", "2", "--batch", "3"]) == 0
     out = capsys.readouterr().out
     one = "MeanField / GaussianPrior / GaussianLikelihood / Reparameterised / FreeEnergy / relu"
-    assert (
-        f"\nevery gradient of {one} passes\nnot looked at: other posteriors, priors"
-        in out
-    )
+    assert f"\nevery gradient of {one} passes\nnot looked at: other posteriors, priors" in out
     assert out.endswith("bbb-numpy gradcheck --all does, for one activation\n")
     assert all(block in out for block in ("mu", "rho", "log_noise"))
-    assert all(
-        term in out for term in ("posterior", "prior", "likelihood", "free energy")
-    )
+    assert all(term in out for term in ("posterior", "prior", "likelihood", "free energy"))
     assert float(re.search(r"largest complex error (\S+)", out)[1]) <= 1e-12
 
 
@@ -88,9 +61,7 @@ def test_gradcheck_plain_checks_the_report_on_one_screen(capsys):
 
 def few_combinations():
     return [
-        combinations.Combination(
-            posterior, prior, "gaussian-learned", estimator, objective
-        )
+        combinations.Combination(posterior, prior, "gaussian-learned", estimator, objective)
         for posterior, prior, estimator, objective in (
             ("mean-field", "gaussian-learned", "reparameterised", "elbo"),
             ("full-rank", "gaussian", "sticking-the-landing", "elbo"),
@@ -100,22 +71,15 @@ def few_combinations():
 
 
 @pytest.mark.parametrize("method", [[], ["--method", "both", "--most", "5"]])
-def test_gradcheck_all_prints_the_matrix_and_why_the_rest_is_refused(
-    method, capsys, monkeypatch
-):
+def test_gradcheck_all_prints_the_matrix_and_why_the_rest_is_refused(method, capsys, monkeypatch):
     monkeypatch.setattr(combinations, "combinations", few_combinations)
     assert main(["gradcheck", "--all", *method]) == 0
     out = capsys.readouterr().out
     assert "2 valid combinations, largest complex error" in out
     assert "1 combinations are refused" in out
     assert "Flipout needs KL(q || prior) in closed form" in out
-    assert ("central differences" in out or "largest central error" in out) is bool(
-        method
-    )
-    assert (
-        "every gradient passes, of networks with relu; not looked at: other activations"
-        in out
-    )
+    assert ("central differences" in out or "largest central error" in out) is bool(method)
+    assert "every gradient passes, of networks with relu; not looked at: other activations" in out
 
 
 @pytest.mark.equation("D44")
@@ -135,10 +99,7 @@ def test_gradcheck_exact_all_counts_what_is_proved(capsys, monkeypatch):
     out = capsys.readouterr().out
     assert re.search(r"mean-field +reparameterised +elbo +1 +1\n", out)
     assert "1 combinations are refused" in out
-    assert (
-        "\n2 of 2 proved, of networks with relu; not looked at: other activations"
-        in out
-    )
+    assert "\n2 of 2 proved, of networks with relu; not looked at: other activations" in out
     right = GaussianPrior.add_vjp
     monkeypatch.setattr(GaussianPrior, "add_vjp", lambda self, saved, c, *rest: right(
         self, saved, 2 * c, *rest
@@ -147,9 +108,7 @@ def test_gradcheck_exact_all_counts_what_is_proved(capsys, monkeypatch):
     out, err = capsys.readouterr()
     first = "mean-field / gaussian-learned / gaussian-learned / reparameterised / elbo"
     assert out.startswith(f"{first}\nrefuted"), "at once, and the second is not tried"
-    assert re.search(
-        "by hand .*\n(  .*\n)*the first that is not proved ends this run\n\n", out
-    )
+    assert re.search("by hand .*\n(  .*\n)*the first that is not proved ends this run\n\n", out)
     assert "\n0 of 2 proved" in out
     assert "0/2" in err, "a bar, though this is no terminal"
 
@@ -159,19 +118,13 @@ def test_gradcheck_exact_all_counts_what_is_proved(capsys, monkeypatch):
     [
         ("fit d.csv --seed -1", "--seed: must be a whole number >= 0; got '-1'"),
         ("fit d.csv --seed x", "--seed: must be a whole number >= 0; got 'x'"),
-        (
-            "fit d.csv --prior laplace --prior-scale 1",
-            "not allowed with argument --prior",
-        ),
+        ("fit d.csv --prior laplace --prior-scale 1", "not allowed with argument --prior"),
         ("fit x.csv", "the following arguments are required: --target"),
         ("gradcheck --samples 0", "--samples: must be a whole number >= 1; got '0'"),
         ("gradcheck --noise-scale -1", "--noise-scale: must be a number > 0; got '-1'"),
         ("gradcheck --rho x", "--rho: invalid float value: 'x'"),
         ("gradcheck --plain --all", "--all: not allowed with argument --plain"),
-        (
-            "predict m d.csv --interval 1",
-            "--interval: must be a number between 0 and 1; got '1'",
-        ),
+        ("predict m d.csv --interval 1", "--interval: must be a number between 0 and 1; got '1'"),
         ("predict m d.csv --separator ab", "--separator: invalid choice: 'ab'"),
         ("predict new.csv --model m.npz", "usage: bbb-numpy predict MODEL DATA"),
         ("predict a b --model c", "predict: error: unrecognized arguments: --model"),
@@ -200,9 +153,7 @@ assert signal.getsignal(signal.SIGINT) is before, "a handler of signals at impor
 
 
 def test_help_lists_every_command_each_has_its_own_and_none_waits_for_what_only_a_run_needs():
-    done = subprocess.run(
-        [sys.executable, "-c", HELP], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
     found = re.findall(r"^(.*) loads(.*)$", done.stdout, re.MULTILINE)
     expected = ["--version", "--help", *(f"{name} --help" for name in COMMANDS)]
     assert found == [(arguments, "") for arguments in expected]
@@ -214,9 +165,7 @@ def test_help_lists_every_command_each_has_its_own_and_none_waits_for_what_only_
 
 
 def test_without_a_command_python_m_prints_the_help():
-    run = subprocess.run(
-        [sys.executable, "-m", "bbb_numpy"], capture_output=True, text=True
-    )
+    run = subprocess.run([sys.executable, "-m", "bbb_numpy"], capture_output=True, text=True)
     assert (run.returncode, run.stdout) == (2, "")
     assert "usage: bbb-numpy [-h] [--version] [--plugin FILE] COMMAND" in run.stderr
 
@@ -243,20 +192,13 @@ def test_ctrl_c_during_fit_stores_what_it_says_it_holds_beside_an_older_model(
         return press
 
     for kind, name in ((Reparameterised, "fill"), (NUTS, "step")):
-        monkeypatch.setattr(
-            kind, name, pressed(getattr(kind, name), itertools.count(1))
-        )
-    monkeypatch.setattr(
-        "bbb_numpy.sampling.run.TURN", 0.0
-    )  # a draw is taken over at once
+        monkeypatch.setattr(kind, name, pressed(getattr(kind, name), itertools.count(1)))
+    monkeypatch.setattr("bbb_numpy.sampling.run.TURN", 0.0)  # a draw is taken over at once
     monkeypatch.chdir(tmp_path)
     model, beside = tmp_path / "m.npz", tmp_path / "m-unfinished.npz"
     if older:
         model.write_bytes(older)
-    assert (
-        main(["fit", str(data), "--target", "price", "--model", "m.npz", *options])
-        == 130
-    )
+    assert main(["fit", str(data), "--target", "price", "--model", "m.npz", *options]) == 130
     said, *_, stored = capsys.readouterr().err.splitlines()
     assert "interrupted by user after" in said
     assert beside.exists() is (call > 1 and older is not None)
@@ -276,9 +218,7 @@ def test_ctrl_c_while_it_waits_for_its_input_is_one_line(monkeypatch, capsys):
     def pressed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(
-        sys, "stdin", type("Waiting", (), {"buffer": property(pressed)})()
-    )
+    monkeypatch.setattr(sys, "stdin", type("Waiting", (), {"buffer": property(pressed)})())
     assert main(["fit", "-", "--target", "y"]) == 130
     assert capsys.readouterr().err == "bbb-numpy: interrupted\n"
 
@@ -310,16 +250,7 @@ def test_what_fit_prints_and_predict_writes_are_the_numbers_of_the_stored_model(
 def test_every_option_of_fit_reaches_the_model_and_a_picture_is_drawn(data, tmp_path):
     path, picture = tmp_path / "m.npz", tmp_path / "fit.png"
     options = "--hidden 4 3 --activation tanh --batch-size 20 --samples 2 --learning-rate 0.02"
-    more = [
-        "--prior-scale",
-        "0.7",
-        "--seed",
-        "5",
-        "--inputs",
-        "size",
-        "--plot",
-        str(picture),
-    ]
+    more = ["--prior-scale", "0.7", "--seed", "5", "--inputs", "size", "--plot", str(picture)]
     assert fit(data, path, *options.split(), *more) == 0
     model = load(str(path))
     assert tuple(model.hidden_layer_sizes) == (4, 3)
@@ -349,7 +280,4 @@ def test_a_reader_who_leaves_early_is_no_error(monkeypatch):
 
     monkeypatch.setattr(sys, "stdout", Closed())
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert (
-        main(["gradcheck", "--layers", "1", "1", "--method", "complex", "--most", "1"])
-        == 0
-    )
+    assert main(["gradcheck", "--layers", "1", "1", "--method", "complex", "--most", "1"]) == 0

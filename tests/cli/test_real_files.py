@@ -67,20 +67,14 @@ SHORT = ("--epochs", 40)
 
 def test_the_model_file_predicts_the_same_table_in_python(run, houses, tmp_path):
     out, err = run("fit", houses, "--target", "preis", "--decimal", ",", *SHORT)
-    assert (
-        "60 rows, 2 inputs (größe, farbe) as 4 features, target preis: regression"
-        in out
-    )
+    assert "60 rows, 2 inputs (größe, farbe) as 4 features, target preis: regression" in out
     assert "haus.csv is read with columns separated by ';'" in err
     model = load("model.npz")
     assert model.columns_ == (Column("größe"), Column("farbe", ("blau", "grün", "rot")))
     new = written(tmp_path / "new.csv", "farbe,größe,id\nrot,100,7\nblau,100,08\n")
     out, _ = run("predict", "model.npz", new, "--keep", "id", "farbe")
     found = [float(row["mean"]) for row in rows(out)]
-    assert [(row["id"], row["farbe"]) for row in rows(out)] == [
-        ("7", "rot"),
-        ("08", "blau"),
-    ]
+    assert [(row["id"], row["farbe"]) for row in rows(out)] == [("7", "rot"), ("08", "blau")]
     frame = pd.read_csv(new)
     assert found == model.predict(frame).tolist()
     assert found[0] > found[1]
@@ -90,9 +84,7 @@ def test_the_model_file_predicts_the_same_table_in_python(run, houses, tmp_path)
     )
     with pytest.raises(ValueError, match=r"no column 'größe'; did you mean 'Größe'\?"):
         model.predict(frame.rename(columns={"größe": "Größe"}))
-    with pytest.raises(
-        ValueError, match="row 1, column 'farbe': 'lila' is none of the cat"
-    ):
+    with pytest.raises(ValueError, match="row 1, column 'farbe': 'lila' is none of the cat"):
         model.predict(frame.assign(farbe=["rot", "lila"]))
     with pytest.raises(ValueError, match="row 0, column 'größe': a value is missing"):
         model.predict(frame.assign(größe=[None, 2.0]))
@@ -105,21 +97,13 @@ def model_features(frame):
 
 
 @pytest.mark.filterwarnings("default:column:UserWarning")
-def test_an_unknown_category_is_refused_or_all_zero_with_a_warning(
-    run, houses, tmp_path
-):
+def test_an_unknown_category_is_refused_or_all_zero_with_a_warning(run, houses, tmp_path):
     run("fit", houses, "--target", "preis", "--decimal", ",", *SHORT)
     new = written(tmp_path / "new.csv", "größe,farbe\n100,rot\n100,lila\n")
     _, err = run("predict", "model.npz", new, ends=2)
-    assert (
-        "new.csv, line 3, column 'farbe': 'lila' is none of the categories of fit"
-        in err
-    )
+    assert "new.csv, line 3, column 'farbe': 'lila' is none of the categories of fit" in err
     out, err = run("predict", "model.npz", new, "--unknown", "ignore")
-    assert (
-        "column 'farbe': 1 cells are none of the categories of fit, such as 'lila'"
-        in err
-    )
+    assert "column 'farbe': 1 cells are none of the categories of fit, such as 'lila'" in err
     with pytest.warns(UserWarning, match="feature names"):
         zero = load("model.npz").predict(np.array([[100.0, 0.0, 0.0, 0.0]]))
     assert float(rows(out)[1]["mean"]) == zero[0]
@@ -130,23 +114,16 @@ def test_dates_are_days_and_numbers_can_be_labels(run, tmp_path):
     data = written(tmp_path / "d.csv", text)
     options = ("fit", data, "--target", "y", *SHORT)
     _, err = run(*options, ends=2)
-    assert (
-        "line 2, column 'day': '2024-01-01', as all of the column, is a date or a time"
-        in err
-    )
+    assert "line 2, column 'day': '2024-01-01', as all of the column, is a date or a time" in err
     assert "--dates day" in err
     assert "--leave-out" in err
     run(*options, "--dates", "day", "--categories", "zip")
     model = load("model.npz")
-    assert model.columns_ == (
-        Column("zip", ("10115", "80331")),
-        Column("day", date=True),
-    )
+    assert model.columns_ == (Column("zip", ("10115", "80331")), Column("day", date=True))
     assert model.x_mean_[-1] == pytest.approx(19723 + 0.75)  # days since 1970-01-01
     frame = pd.read_csv(data, dtype={"zip": str})
     typed = frame.assign(
-        zip=frame["zip"].astype(float),
-        day=pd.to_datetime(frame["day"], format="ISO8601"),
+        zip=frame["zip"].astype(float), day=pd.to_datetime(frame["day"], format="ISO8601")
     )
     assert model.predict(frame).tolist() == model.predict(typed).tolist()
     written(data, text.replace("80331,2024-01-02 12:00", "80331,2.1.2024", 1))
@@ -165,21 +142,15 @@ def dated(days):
         (["31.1.2024", "1.2.2024 12:00", "31.12.99"], "dmy"),
     ],
 )
-def test_dates_of_other_orders_are_days_and_predict_knows_the_order(
-    days, order, run, tmp_path
-):
+def test_dates_of_other_orders_are_days_and_predict_knows_the_order(days, order, run, tmp_path):
     data = written(tmp_path / "d.csv", dated(days))
     _, err = run("fit", data, "--target", "y", *SHORT, ends=2)
     assert "--dates day makes days of dates" in err
     run("fit", data, "--target", "y", "--dates", "day", *SHORT)
     model = load("model.npz")
     assert model.columns_ == (Column("day", date=True, order=order),)
-    assert model.x_mean_[0] == pytest.approx(
-        (19753 + 19754.5 + 10956) / 3
-    )  # days since 1970
-    first = written(
-        tmp_path / "n.csv", "day\n" + ("2/1" if order == "mdy" else "1/2") + "/2024\n"
-    )
+    assert model.x_mean_[0] == pytest.approx((19753 + 19754.5 + 10956) / 3)  # days since 1970
+    first = written(tmp_path / "n.csv", "day\n" + ("2/1" if order == "mdy" else "1/2") + "/2024\n")
     known = rows(run("predict", "model.npz", first).out)
     other = written(tmp_path / "n.csv", "day\n2024-02-01\n")
     assert known == rows(run("predict", "model.npz", other).out)
@@ -189,10 +160,7 @@ def test_dates_that_do_not_tell_their_order_are_asked_for_it(run, tmp_path):
     data = written(tmp_path / "d.csv", dated(["1/2/2024", "1/3/2024", "1/4/2024"]))
     options = ("fit", data, "--target", "y", "--dates", "day", *SHORT)
     _, err = run(*options, ends=2)
-    assert (
-        "line 2, column 'day': whether the month or the day comes first in '1/2/2024'"
-        in err
-    )
+    assert "line 2, column 'day': whether the month or the day comes first in '1/2/2024'" in err
     for order, days in (("mdy", [19724, 19725, 19726]), ("dmy", [19754, 19783, 19814])):
         assert f"{'or ' if order == 'dmy' else '--date-order '}{order}" in err
         run(*options, "--date-order", order)
@@ -247,23 +215,11 @@ def test_the_row_numbers_of_pandas_are_left_out_by_fit_and_by_predict(run, tmp_p
     out, err = run("fit", "d.csv", "--target", "y", *SHORT)
     assert "4 rows, 1 inputs (a)" in out
     assert "the first column has no name and is left out" in err
-    found = [
-        float(row["mean"]) for row in rows(run("predict", "model.npz", "d.csv").out)
-    ]
+    found = [float(row["mean"]) for row in rows(run("predict", "model.npz", "d.csv").out)]
     assert found == load("model.npz").predict(frame[["a"]]).tolist()
 
 
-LIKE_NUMBERS = [
-    "$5",
-    "5 kg",
-    "1.234,5",
-    "1,5",
-    "12 %",
-    "€ 7.50",
-    "1\u00a0234",
-    "-3°",
-    "30 km/h",
-]
+LIKE_NUMBERS = ["$5", "5 kg", "1.234,5", "1,5", "12 %", "€ 7.50", "1\u00a0234", "-3°", "30 km/h"]
 LIKE_NUMBERS += ["5 m2", "US$ 5", "EUR 1.234,50", "5kg"]
 
 
@@ -272,25 +228,18 @@ def test_text_that_looks_like_numbers_is_no_category(cell, run, tmp_path):
     data = written(tmp_path / "d.csv", f"a;y\n{cell};1\n{cell};2\n{cell};3\n")
     _, err = run("fit", data, "--target", "y", *SHORT, ends=2)
     assert f"line 2, column 'a': {cell!r} looks like a number but is none" in err
-    assert all(
-        option in err for option in ("--decimal", "--thousands", "--categories a")
-    )
+    assert all(option in err for option in ("--decimal", "--thousands", "--categories a"))
     run("fit", data, "--target", "y", "--categories", "a", *SHORT)
 
 
 def test_numbers_are_read_as_decimal_and_thousands_say(run, tmp_path):
     data = written(tmp_path / "d.csv", "a;y\n1.234,5;1\n-,25;2\n7;3\n")
     _, err = run("fit", data, "--target", "y", "--decimal", ",", *SHORT, ends=2)
-    assert (
-        "line 2, column 'a': '1.234,5' is no number; mend the cell; see --decimal and"
-        in err
-    )
+    assert "line 2, column 'a': '1.234,5' is no number; mend the cell; see --decimal and" in err
     german = ("--decimal", ",", "--thousands", ".")
     run("fit", data, "--target", "y", *german, *SHORT)
     assert load("model.npz").x_mean_[0] == pytest.approx(np.mean([1234.5, -0.25, 7]))
-    _, err = run(
-        "fit", data, "--target", "y", "--decimal", ".", "--thousands", ".", ends=2
-    )
+    _, err = run("fit", data, "--target", "y", "--decimal", ".", "--thousands", ".", ends=2)
     assert "cannot have '.' as --decimal and --thousands" in err
 
 
@@ -305,9 +254,7 @@ def test_missing_inputs_become_the_median_of_fit(run, tmp_path):
 
 
 def test_rows_in_which_a_value_is_missing_are_dropped(run, tmp_path):
-    data = written(
-        tmp_path / "d.csv", "a,b,y\n1,x,1\n2,y,NA\n,x,3\n4,?,4\n5,y,5\n6,x,6\n"
-    )
+    data = written(tmp_path / "d.csv", "a,b,y\n1,x,1\n2,y,NA\n,x,3\n4,?,4\n5,y,5\n6,x,6\n")
     out, err = run("fit", data, "--target", "y", *SHORT, "--drop-missing")
     assert "3 of 6 rows are left out" in err
     assert "3 rows, 2 inputs" in out
@@ -339,13 +286,7 @@ def test_a_target_of_text_is_classes_and_each_has_its_probability(run, tmp_path)
     out, _ = run("predict", "model.npz", data)
     found = rows(out)
     assert list(found[0]) == [
-        *(
-            "prediction",
-            "probability_large",
-            "probability_small",
-            "epistemic",
-            "entropy",
-        )
+        *("prediction", "probability_large", "probability_small", "epistemic", "entropy")
     ]
     for row in found:
         large, small = float(row["probability_large"]), float(row["probability_small"])
@@ -358,24 +299,12 @@ def test_a_target_of_text_is_classes_and_each_has_its_probability(run, tmp_path)
 @pytest.mark.parametrize(
     ("options", "kind", "said"),
     [
-        (
-            (),
-            BayesianMLPRegressor,
-            "regression (the target is a number; are these classes? --task",
-        ),
+        ((), BayesianMLPRegressor, "regression (the target is a number; are these classes? --task"),
         (("--task", "regression"), BayesianMLPRegressor, "regression\n"),
         (("--task", "classification"), BayesianMLPClassifier, "classification\n"),
         (("--task", "counts"), BayesianMLPRegressor, "counts\n"),
-        (
-            ("--likelihood", "poisson"),
-            BayesianMLPRegressor,
-            "counts (the likelihood is poisson)",
-        ),
-        (
-            ("--likelihood", "bernoulli"),
-            BayesianMLPClassifier,
-            "classification (the likelihood",
-        ),
+        (("--likelihood", "poisson"), BayesianMLPRegressor, "counts (the likelihood is poisson)"),
+        (("--likelihood", "bernoulli"), BayesianMLPClassifier, "classification (the likelihood"),
     ],
 )
 def test_the_task_of_a_target_of_numbers_is_said_and_can_be_chosen(
@@ -397,9 +326,7 @@ def test_an_interval_adds_its_ends_and_class_weights_reach_the_model(run, tmp_pa
     run("fit", data, "--target", "y", *SHORT)
     out, _ = run("predict", "model.npz", data, "--interval", "0.8")
     ends = load("model.npz").predict_interval(pd.read_csv(data)[["a"]], 0.8)
-    assert [
-        [float(row["lower"]), float(row["upper"])] for row in rows(out)
-    ] == ends.tolist()
+    assert [[float(row["lower"]), float(row["upper"])] for row in rows(out)] == ends.tolist()
     options = ("--class-weight", "balanced", *SHORT)
     run("fit", flowers(tmp_path), "--target", "kind", *options)
     assert load("model.npz").class_weight == "balanced"

@@ -42,10 +42,7 @@ def test_what_is_printed_in_the_block_is_text_but_the_movements_of_bars(monkeypa
 def test_names_of_a_table_reach_the_terminal_as_text(tmp_path, capsys):
     table = tmp_path / f"d{TITLE}.csv"
     table.write_text(f"size{TITLE},t\n1,2\n2,3\n")
-    assert (
-        main(["fit", str(table), "--model", str(tmp_path / "m"), "--target", TITLE])
-        == 2
-    )
+    assert main(["fit", str(table), "--model", str(tmp_path / "m"), "--target", TITLE]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert r"d\x1b]0;mine\x07.csv has no column '\x1b]0;mine" in err
@@ -53,9 +50,7 @@ def test_names_of_a_table_reach_the_terminal_as_text(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("missing", [["stderr"], ["stdout"], ["stdout", "stderr"]])
-def test_without_streams_nothing_fails_and_nothing_goes_to_the_other(
-    missing, monkeypatch, capsys
-):
+def test_without_streams_nothing_fails_and_nothing_goes_to_the_other(missing, monkeypatch, capsys):
     for name in missing:
         monkeypatch.setattr(sys, name, None)
     bar = progress.tqdm(total=2, disable=None)

@@ -43,33 +43,12 @@ def test_without_standard_input_a_dash_is_refused(monkeypatch):
         read_csv("-")
 
 
-FORMULAS = [
-    "=1+1",
-    "=cmd|' /C calc'!A0",
-    "+SUM(1)",
-    "-2+3",
-    "@SUM(1)",
-    " =1",
-    "\t1",
-    "-",
-    "=-5",
-]
-TEXTS = [
-    "a=b",
-    "-5",
-    "+49 123",
-    "-1,234.5e-3",
-    "-1.234,5 %".replace(" ", ""),
-    "3-4",
-    "",
-    "'=1",
-]
+FORMULAS = ["=1+1", "=cmd|' /C calc'!A0", "+SUM(1)", "-2+3", "@SUM(1)", " =1", "\t1", "-", "=-5"]
+TEXTS = ["a=b", "-5", "+49 123", "-1,234.5e-3", "-1.234,5 %".replace(" ", ""), "3-4", "", "'=1"]
 
 
 def test_no_cell_and_no_name_that_is_written_is_a_formula_and_signed_numbers_stay():
-    written = csv_text(
-        pd.DataFrame({"=name": FORMULAS + TEXTS, "n": range(17), "x": -1.5})
-    )
+    written = csv_text(pd.DataFrame({"=name": FORMULAS + TEXTS, "n": range(17), "x": -1.5}))
     found = pd.read_csv(io.StringIO(written), dtype=str, keep_default_na=False)
     assert list(found.columns) == ["'=name", "n", "x"]
     assert found["'=name"].tolist() == [f"'{cell}" for cell in FORMULAS] + TEXTS
@@ -81,9 +60,7 @@ ENCODINGS = {
     "utf-8": lambda text: text.encode(),
     "utf-8 with its mark": lambda text: codecs.BOM_UTF8 + text.encode(),
     "utf-16": lambda text: text.encode("utf-16"),
-    "utf-16, big end first": lambda text: (
-        codecs.BOM_UTF16_BE + text.encode("utf-16-be")
-    ),
+    "utf-16, big end first": lambda text: codecs.BOM_UTF16_BE + text.encode("utf-16-be"),
     "gzip": lambda text: gzip.compress(text.encode()),
     "gzip of utf-16": lambda text: gzip.compress(text.encode("utf-16")),
 }
@@ -91,18 +68,12 @@ ENCODINGS = {
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("separator", ",;\t|")
-def test_separators_and_encodings_are_found_and_told(
-    separator, encoding, csv_file, capsys
-):
+def test_separators_and_encodings_are_found_and_told(separator, encoding, csv_file, capsys):
     text = "größe,b\n1234.5,x\n7,y\n".replace(",", separator)
     table = read_csv(csv_file(ENCODINGS[encoding](text)))
     assert table.to_numpy().tolist() == [["1234.5", "x"], ["7", "y"]]
     assert list(table.columns) == ["größe", "b"]
-    told = (
-        ""
-        if separator == ","
-        else f"data.csv is read with columns separated by {separator!r}\n"
-    )
+    told = "" if separator == "," else f"data.csv is read with columns separated by {separator!r}\n"
     assert capsys.readouterr().err == told
 
 
@@ -114,9 +85,7 @@ def test_separators_and_encodings_are_found_and_told(
 def test_a_number_is_read_as_it_was_written(value, decimal, thousands):
     if decimal != thousands:
         text = f"{value:,.6f}".translate(str.maketrans({",": thousands, ".": decimal}))
-        assert numbers(pd.Series([text]), decimal, thousands)[0] == float(
-            f"{value:.6f}"
-        )
+        assert numbers(pd.Series([text]), decimal, thousands)[0] == float(f"{value:.6f}")
 
 
 def test_thousands_are_groups_of_three_from_the_first_on():
@@ -151,33 +120,19 @@ def test_a_table_is_read_as_programs_write_it(name, csv_file, capsys):
 
 
 def test_a_word_in_a_file_of_one_column_is_no_separator(csv_file):
-    assert list(read_csv(csv_file("home town\nUlm\nBad Wurzach\n")).columns) == [
-        "home town"
-    ]
+    assert list(read_csv(csv_file("home town\nUlm\nBad Wurzach\n")).columns) == ["home town"]
 
 
 BROKEN = [
-    (
-        "a,b,\n1,2,3\n",
-        "every column needs a name of its own.*Write one into the first line",
-    ),
-    (
-        "a,b\n1.5,2,3\n2.5,2,3\n",
-        "line 2 has 3 cells, the header has 2.*and 1 more lines",
-    ),
-    (
-        "sep=;\na;b\n1;2;3\n3\n",
-        "line 3 has 3 cells, the header has 2, separated by ';'",
-    ),
+    ("a,b,\n1,2,3\n", "every column needs a name of its own.*Write one into the first line"),
+    ("a,b\n1.5,2,3\n2.5,2,3\n", "line 2 has 3 cells, the header has 2.*and 1 more lines"),
+    ("sep=;\na;b\n1;2;3\n3\n", "line 3 has 3 cells, the header has 2, separated by ';'"),
     ("", "data.csv has no line of column names with a data row below it"),
     ("a,b\n", "data.csv has no line of column names with a data row below it"),
     ("a,a\n1,2\n", "data.csv: every column needs a name of its own; got 'a', 'a'"),
     ("a,\n1,2\n", "every column needs a name of its own"),
     (",a,a\n0,1,2\n", "every column needs a name of its own"),
-    (
-        "a,b\n1,2\n\n3\n",
-        "data.csv, line 4 has 1 cell, the header has 2, separated by ','",
-    ),
+    ("a,b\n1,2\n\n3\n", "data.csv, line 4 has 1 cell, the header has 2, separated by ','"),
     ('a,b\n"1\n2",2\n3\n', "line 4 has 1 cell"),
     ("a,b\n1,2,3\n1,2,3\n", "line 2 has 3 cells, the header has 2"),
     ('a,b\n"1,2\n', "line 2: unexpected end of data"),
@@ -203,15 +158,11 @@ def test_a_folder_and_a_pipe_are_refused(tmp_path):
         read_csv(str(tmp_path))
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(
-            TableError, match="pipe is a pipe or a device; copy its content"
-        ):
+        with pytest.raises(TableError, match="pipe is a pipe or a device; copy its content"):
             read_csv(str(tmp_path / "pipe"))
 
 
 def test_without_pandas_one_line_says_what_to_install(csv_file, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(
-        ImportError, match=r"needs pandas; install it with: pip install 'bbb_numpy"
-    ):
+    with pytest.raises(ImportError, match=r"needs pandas; install it with: pip install 'bbb_numpy"):
         read_csv(csv_file("a\n1\n"))

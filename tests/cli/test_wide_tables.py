@@ -48,18 +48,7 @@ def test_fit_and_predict_look_at_each_name_a_few_times(tmp_path, labels_seen):
     rows = np.random.default_rng(0).standard_normal((12, WIDTH))
     pd.DataFrame(rows, columns=NAMES).to_csv(table, index=False)
     labels_seen.clear()
-    fit = [
-        "fit",
-        table,
-        "--target",
-        NAMES[0],
-        "--model",
-        model,
-        "--epochs",
-        "1",
-        "--hidden",
-        "1",
-    ]
+    fit = ["fit", table, "--target", NAMES[0], "--model", model, "--epochs", "1", "--hidden", "1"]
     assert main(fit) == 0
     assert main(["predict", model, table, "--output", out, "--keep", *NAMES]) == 0
     assert len(labels_seen) <= 20 * WIDTH

@@ -111,9 +111,7 @@ def test_templates_are_copied_and_no_file_is_overwritten(tmp_path, capsys):
     assert shlex.split(then)[-1] == str(tmp_path)
 
 
-def test_an_export_for_otter_is_a_test_file_that_fails_with_the_diagnosis(
-    tmp_path, capsys
-):
+def test_an_export_for_otter_is_a_test_file_that_fails_with_the_diagnosis(tmp_path, capsys):
     assert main(["grade", "--export", "otter", "--out", str(tmp_path)]) == 0
     text = (tmp_path / "tests" / "softplus.py").read_text()
     assert capsys.readouterr().out.count("wrote") == len(exercises())
@@ -129,14 +127,7 @@ def test_an_export_for_otter_is_a_test_file_that_fails_with_the_diagnosis(
 
 
 def test_an_export_for_nbgrader_is_a_source_notebook_whose_solution_passes(tmp_path):
-    typed = [
-        "grade",
-        str(SOLUTIONS / CHAPTER),
-        "--export",
-        "nbgrader",
-        "--out",
-        str(tmp_path),
-    ]
+    typed = ["grade", str(SOLUTIONS / CHAPTER), "--export", "nbgrader", "--out", str(tmp_path)]
     assert main(typed) == 0
     names = set()
     for path in (tmp_path / "source" / CHAPTER).glob("*.ipynb"):
@@ -150,12 +141,6 @@ def test_an_export_for_nbgrader_is_a_source_notebook_whose_solution_passes(tmp_p
         names |= {of_answer.pop("grade_id"), of_tests.pop("grade_id")}
         every = {"schema_version": 3, "task": False}
         assert of_answer == {"grade": False, "solution": True, "locked": False, **every}
-        assert of_tests == {
-            "grade": True,
-            "solution": False,
-            "locked": True,
-            "points": 1,
-            **every,
-        }
+        assert of_tests == {"grade": True, "solution": False, "locked": True, "points": 1, **every}
         defined_by(f"{answer.source}\n{tests.source}")
     assert len(names) == 12

@@ -11,14 +11,7 @@ import pytest
 from bbb_course import cards, judge
 from bbb_course.keys import CHAPTERS, exercises, find, name_of
 from bbb_course.sandbox import grade_file
-from bbb_course.templates import (
-    BEGIN,
-    END,
-    SOLUTIONS,
-    copy_templates,
-    solution_paths,
-    template,
-)
+from bbb_course.templates import BEGIN, END, SOLUTIONS, copy_templates, solution_paths, template
 from bbb_numpy.cli.main import main
 from exactgrad import prove_same
 from tests.project.book import ENTRIES
@@ -30,9 +23,7 @@ WHOLE = {"geometric_shares", "occams_razor"}  # of whole numbers: nothing moves
 
 
 def test_the_step_that_the_page_names_has_no_exact_form():
-    function = getattr(
-        np, re.search(r"no exact form, `np\.(\w+)` for instance", README)[1]
-    )
+    function = getattr(np, re.search(r"no exact form, `np\.(\w+)` for instance", README)[1])
     x = np.array([0.3, 0.7])
     verdict = prove_same(lambda x: function(x).sum(), lambda x: function(x).sum(), x)
     assert str(verdict).startswith("not traceable")
@@ -54,25 +45,17 @@ def test_a_solution_is_proved_and_its_slopes_are_derivatives_of_its_value(name):
     assert verdict.passed, verdict
     assert verdict.exercise == name
     formula = hasattr(find(name), "slopes")
-    assert verdict.verdict == (
-        "right" if name in WHOLE else "proved" if formula else "scored"
-    )
+    assert verdict.verdict == ("right" if name in WHOLE else "proved" if formula else "scored")
     assert ("derivatives" in verdict.headline) == bool(formula and find(name).slopes)
 
 
 def test_templates_are_the_solutions_with_holes_which_are_not_answered(tmp_path):
     written = copy_templates(tmp_path)
-    assert list(written) == [
-        tmp_path / path.relative_to(SOLUTIONS) for path in PATHS.values()
-    ]
+    assert list(written) == [tmp_path / path.relative_to(SOLUTIONS) for path in PATHS.values()]
     assert {grade_file(path).verdict for path in written} == {"not answered"}
     for solution, copy in zip(PATHS.values(), written, strict=True):
         before, _, rest = solution.read_text("utf-8").partition(f"{BEGIN}\n")
-        hole = (
-            "# YOUR CODE HERE\n"
-            + re.search(" *$", before)[0]
-            + "raise NotImplementedError\n"
-        )
+        hole = "# YOUR CODE HERE\n" + re.search(" *$", before)[0] + "raise NotImplementedError\n"
         assert copy.read_text("utf-8") == before + hole + rest.partition(f"{END}\n")[2]
     with pytest.raises(ValueError, match="one marked part; this has 0"):
         template("def f():\n    return 1\n")
@@ -82,18 +65,14 @@ def test_templates_are_the_solutions_with_holes_which_are_not_answered(tmp_path)
 def test_every_statement_has_shapes_and_says_where_to_read(name):
     exercise, tree = find(name), ast.parse(PATHS[name].read_text("utf-8"))
     statement = ast.get_docstring(tree)
-    functions = {
-        node.name: node.args for node in tree.body if isinstance(node, ast.FunctionDef)
-    }
+    functions = {node.name: node.args for node in tree.body if isinstance(node, ast.FunctionDef)}
     if name != "which_detector_sees_it":
         assert "Shapes:" in statement
         arguments = [one.arg for one in functions[name].args]
         assert arguments == list(getattr(exercise, "arguments", arguments))
         said = re.findall(r"\w+", statement)
         assert not set(getattr(exercise, "arguments", ())) - set(said)
-    read = " ".join(
-        statement[statement.index("Read: ") + 6 :].removesuffix(".").split()
-    )
+    read = " ".join(statement[statement.index("Read: ") + 6 :].removesuffix(".").split())
     named = []
     for part in read.split("; "):
         tags, page = part.split(" in ")
@@ -121,13 +100,7 @@ def test_the_readme_shows_what_the_grader_says():
 
 def test_the_texts_count_right():
     assert len(exercises()) == len(PATHS) == 68
-    assert (
-        400 < sum(len(getattr(one, "wrong", ())) for one in exercises().values()) < 500
-    )
-    assert "68 exercises in the order of the book" in (ROOT / "README.md").read_text(
-        "utf-8"
-    )
-    assert "68 exercises in twelve chapters" in (ROOT / "CHANGELOG.md").read_text(
-        "utf-8"
-    )
+    assert 400 < sum(len(getattr(one, "wrong", ())) for one in exercises().values()) < 500
+    assert "68 exercises in the order of the book" in (ROOT / "README.md").read_text("utf-8")
+    assert "68 exercises in twelve chapters" in (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert re.findall(r"bbb_course/solutions/(\d\w+)\) \|", README) == list(CHAPTERS)

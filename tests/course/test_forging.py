@@ -134,9 +134,7 @@ def test_what_is_no_verdict_is_said_to_be_none(line):
 
 
 def test_a_verdict_obeys_no_terminal():
-    line = json.dumps(
-        {**FORGED, "headline": "\x1b[2J", "cases": {"\x07": {"a\r": "\x1b"}}}
-    )
+    line = json.dumps({**FORGED, "headline": "\x1b[2J", "cases": {"\x07": {"a\r": "\x1b"}}})
     assert "\x1b" not in str(_verdict_of(find("softplus"), line.encode()))
     assert "\r" not in str(_verdict_of(find("softplus"), line.encode()))
 
@@ -200,26 +198,14 @@ def test_a_function_of_the_grader_takes_few_numbers_and_says_what_it_did_not_lik
     process = Scripted({"callable": True}, *calls, right, {"returned": 1.5})
     assert _answer_of(process)(lambda x: 2 * x) == 1.5
     *errors, returned = process.told[1:]
-    assert errors[0] == {
-        "raised": "ValueError: it is called with more than 4096 numbers"
-    }
+    assert errors[0] == {"raised": "ValueError: it is called with more than 4096 numbers"}
     assert [set(error) for error in errors] == [{"raised"}] * 5
     assert decode(returned["returned"]).tolist() == [0, 2, 4]
 
 
 def test_messages_keep_every_bit():
     array = np.array([[0.1, np.nan, -0.0], [np.inf, 5e-324, 1 / 3]])
-    sent = (
-        array,
-        array[0, 0],
-        3,
-        1 + 2j,
-        {"a": {"b"}},
-        None,
-        True,
-        "\N{SNOWMAN}",
-        array > 0,
-    )
+    sent = (array, array[0, 0], 3, 1 + 2j, {"a": {"b"}}, None, True, "\N{SNOWMAN}", array > 0)
     back = decode(json.loads(json.dumps(encode(sent))))
     assert isinstance(back, tuple)
     assert back[0].tobytes() == array.tobytes()

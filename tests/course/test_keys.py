@@ -60,9 +60,7 @@ def test_every_known_mistake_is_an_edit_of_the_right_answer_with_other_numbers()
         for mistake in exercise.wrong:
             wrong = exercise.edited(mistake)
             assert wrong is not None, mistake.old
-            assert not all(agrees(exercise, case, wrong(*case)) for case in cases), (
-                mistake
-            )
+            assert not all(agrees(exercise, case, wrong(*case)) for case in cases), mistake
 
 
 def adam_that_returns_corrected_averages(theta, m, v, grad, t, eta, beta1, beta2, tiny):
@@ -101,13 +99,7 @@ def network_without_biases(x, W0, b0, W1, b1, y):
     hidden = np.maximum(z, 0)
     delta1 = hidden @ W1 - y
     delta0 = delta1 @ W1.T * (z > 0)
-    return (
-        (delta1**2).sum() / 2,
-        x.T @ delta0,
-        delta0.sum(0),
-        hidden.T @ delta1,
-        delta1.sum(0),
-    )
+    return (delta1**2).sum() / 2, x.T @ delta0, delta0.sum(0), hidden.T @ delta1, delta1.sum(0)
 
 
 def evidence_with_deviations_added(y, x, prior, noise):
@@ -146,37 +138,24 @@ def test_a_frequent_mistake_is_named_where_a_student_wrote_it(name, answer, says
 def test_the_answers_are_those_of_the_library():
     rng = np.random.default_rng(0)
     mu, rho, eps = *rng.standard_normal((2, 3)), rng.standard_normal((2, 3))
-    x, y = (
-        np.column_stack([rng.standard_normal((4, 2)), np.ones(4)]),
-        rng.standard_normal(4),
-    )
-    value, d_mu, d_rho = find("value_and_gradient").right(
-        mu, rho, eps, x, y, 0.7, 0.4, 0.5
-    )
+    x, y = np.column_stack([rng.standard_normal((4, 2)), np.ones(4)]), rng.standard_normal(4)
+    value, d_mu, d_rho = find("value_and_gradient").right(mu, rho, eps, x, y, 0.7, 0.4, 0.5)
     theta = np.concatenate([mu, rho])
-    of_plain = plain.value_and_grad(
-        (2, 1), theta, eps, x[:, :2], y[:, None], 0.7, 0.4, 0.5
-    )
+    of_plain = plain.value_and_grad((2, 1), theta, eps, x[:, :2], y[:, None], 0.7, 0.4, 0.5)
     assert np.allclose(value, of_plain[0], rtol=1e-13)
     assert np.allclose(np.concatenate([d_mu, d_rho]), of_plain[1], rtol=1e-12)
 
-    arrays = [
-        rng.standard_normal(shape) for shape in [(5, 2), (2, 3), 3, (3, 2), 2, (5, 2)]
-    ]
+    arrays = [rng.standard_normal(shape) for shape in [(5, 2), (2, 3), 3, (3, 2), 2, (5, 2)]]
     x, W0, b0, W1, b1, y = arrays
     w = np.concatenate([W0.ravel(), b0, W1.ravel(), b1])[None]
     f, tape = plain.forward((2, 3, 2), w, x)
     slopes = find("backward_pass").right(*arrays)[1:]
-    assert np.allclose(
-        np.concatenate([np.ravel(s) for s in slopes]), plain.vjp(tape, f - y)[0]
-    )
+    assert np.allclose(np.concatenate([np.ravel(s) for s in slopes]), plain.vjp(tape, f - y)[0])
 
     w, a = rng.standard_normal(3), 0.3
     prior = ScaleMixturePrior(1 / (1 + np.exp(-a)), 1.2, 0.4)
     of_library = prior.log_density({}, w[None], Buffers())[0]
-    assert np.allclose(
-        find("scale_mixture_prior").right(w, a, 1.2, 0.4)[0], -of_library
-    )
+    assert np.allclose(find("scale_mixture_prior").right(w, a, 1.2, 0.4)[0], -of_library)
 
     draws = rng.standard_normal(7)
     of_library = crps_draws(draws[:, None], np.array([0.3]))
@@ -194,23 +173,15 @@ def test_the_answers_are_those_of_the_library():
     assert np.allclose(theta, key, rtol=1e-12)
 
 
-@pytest.mark.skipif(
-    np.finfo(np.longdouble).eps == np.finfo(float).eps, reason="no more digits"
-)
+@pytest.mark.skipif(np.finfo(np.longdouble).eps == np.finfo(float).eps, reason="no more digits")
 @pytest.mark.parametrize("exercise", FORMULAS.values(), ids=FORMULAS)
 def test_a_key_has_all_digits_where_answers_are_compared_with_it(exercise):
     def longer(one):
-        return (
-            np.asarray(one, np.longdouble)[()]
-            if np.asarray(one).dtype.kind == "f"
-            else one
-        )
+        return np.asarray(one, np.longdouble)[()] if np.asarray(one).dtype.kind == "f" else one
 
     for place in _places(exercise):
         numbers = _right_numbers(exercise, place.arguments)
-        if (
-            numbers is not None and place.rounding is not Rounding.ANY
-        ):  # else proofs decide
+        if numbers is not None and place.rounding is not Rounding.ANY:  # else proofs decide
             with np.errstate(all="ignore"):
                 precise = exercise.right(*map(longer, place.arguments))
             assert all(map(_agree, numbers, exercise.blocks(precise))), place
@@ -230,10 +201,7 @@ def plain_key(mu, x):
         (lambda mu, x: (x @ mu / 2, mu / 2), "it is half of what is right"),
         (lambda mu, x: (2 * x @ mu, mu / 2), "it is twice what is right"),
         (lambda mu, x: (x @ mu / 3, mu / 2), "divided by the number of weights P"),
-        (
-            lambda mu, x: (x @ mu * len(mu), mu / 2),
-            "multiplied by the number of weights P",
-        ),
+        (lambda mu, x: (x @ mu * len(mu), mu / 2), "multiplied by the number of weights P"),
         (lambda mu, x: ((x @ mu) ** 2, mu / 2), "the square of what is right"),
         (lambda mu, x: (1 / (x @ mu), mu / 2), "one over what is right"),
     ],
@@ -290,9 +258,7 @@ def a_column_of_ones_for_the_inputs(a, mu, sigma, mu_b, sigma_b, zeta):
 
 
 def of_whole_numbers(heads, tails):
-    up, down, total = (
-        np.prod(np.arange(1, n + 1)) for n in (heads, tails, heads + tails + 1)
-    )
+    up, down, total = (np.prod(np.arange(1, n + 1)) for n in (heads, tails, heads + tails + 1))
     return np.log(up * down / total) + (heads + tails) * np.log(2)
 
 
@@ -357,10 +323,7 @@ UNUSABLE = [
     (lambda: 0, "raises TypeError"),
     (lambda rho: rho * 1j, "must be real numbers"),
     (lambda rho: rho.fill(0) or rho, "changes its argument rho in place"),
-    (
-        lambda rho: np.linalg.solve(np.ones((2, 3)), rho),
-        "raises LinAlgError in line .* `",
-    ),
+    (lambda rho: np.linalg.solve(np.ones((2, 3)), rho), "raises LinAlgError in line .* `"),
     (3, "must be a function"),
 ]
 JUDGED = [
@@ -503,9 +466,7 @@ def shrunk(factor, *arguments):
         ),
     ],
 )  # fmt: skip
-def test_a_mistake_without_a_name_is_told_what_its_numbers_have_in_common(
-    name, answer, says
-):
+def test_a_mistake_without_a_name_is_told_what_its_numbers_have_in_common(name, answer, says):
     verdict = judge(name, answer)
     ((block, finding),) = verdict.findings
     assert re.match(says, finding), verdict
@@ -514,9 +475,7 @@ def test_a_mistake_without_a_name_is_told_what_its_numbers_have_in_common(
 
 def test_nothing_is_said_of_numbers_that_have_nothing_in_common():
     answers = {
-        "a factor that depends on the number of weights": lambda rho: (
-            softplus(rho) / len(rho)
-        ),
+        "a factor that depends on the number of weights": lambda rho: softplus(rho) / len(rho),
         "a sum": lambda rho: softplus(rho) + 0.1,
         "another function": lambda rho: softplus(rho) + 0.1 * np.sin(rho),
         "nan": lambda rho: softplus(rho) * np.nan,
@@ -530,9 +489,7 @@ def test_nothing_is_said_of_numbers_that_have_nothing_in_common():
 
 
 def nan_at_simple_numbers(rho):
-    return (
-        right("softplus", rho) * 1.5 * rho / rho
-    )  # 0/0 at the simplest case, which says nothing
+    return right("softplus", rho) * 1.5 * rho / rho  # 0/0 at the simplest case, which says nothing
 
 
 def nan_for_small_numbers(rho):
@@ -544,9 +501,7 @@ def test_the_smallest_case_is_one_with_numbers_where_there_is_one():
     for answer in (nan_at_simple_numbers, nan_for_small_numbers):
         case = judge("softplus", answer).cases["sigma"]
         assert np.isfinite(case["your sigma"]).all(), case
-    only_nan = judge(
-        "softplus", lambda rho: right("softplus", rho) + 0 * np.log(rho < 1.5)
-    )
+    only_nan = judge("softplus", lambda rho: right("softplus", rho) + 0 * np.log(rho < 1.5))
     assert "nan" in only_nan.cases["sigma"]["your sigma"]
 
 
@@ -557,9 +512,7 @@ def test_what_cancels_at_extreme_numbers_passes_where_no_proof_can_be_asked():
 
     exercise = find("completing_the_square")
     assert right_in_floats(exercise, far_away)
-    assert not right_in_floats(
-        exercise, lambda *data: [1.01 * one for one in far_away(*data)]
-    )
+    assert not right_in_floats(exercise, lambda *data: [1.01 * one for one in far_away(*data)])
 
 
 @pytest.mark.parametrize(("name", "answer", "verdict", "says"), JUDGED)
@@ -586,9 +539,7 @@ def test_a_wrong_number_of_values_names_the_line_that_returns_them():
 
 def test_numbers_that_are_not_finite_are_texts_or_null_in_json():
     exercise = FORMULAS["gaussian_prior"]
-    verdict = judge(
-        "gaussian_prior", lambda w, prior: (np.inf, exercise.right(w, prior)[1])
-    )
+    verdict = judge("gaussian_prior", lambda w, prior: (np.inf, exercise.right(w, prior)[1]))
     assert verdict.cases["value"]["your value"] == "inf"
     nan = Verdict("x", False, "scored", "", score={"bias": np.nan})
     for one in (verdict, nan):

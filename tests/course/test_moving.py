@@ -18,9 +18,7 @@ def test_all_frames_are_in_the_page_in_order_and_the_first_is_shown():
     bar = ax.axvspan(0, 1, color="black")
     ax.set_xlim(0, 3)
     page = slider(figure, lambda k: bar.set_x(k), 3, 'a bar < "that" moves', dpi=30)
-    frames = re.findall(
-        r'<img alt="([^"]*)" src="data:image/png;base64,([^"]*)"( hidden)?>', page
-    )
+    frames = re.findall(r'<img alt="([^"]*)" src="data:image/png;base64,([^"]*)"( hidden)?>', page)
     assert [hidden for *_, hidden in frames] == ["", " hidden", " hidden"]
     assert frames[2][0] == "a bar &lt; &quot;that&quot; moves (frame 3 of 3)"
     for k, (_, source, _) in enumerate(frames):

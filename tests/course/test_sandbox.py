@@ -13,24 +13,16 @@ from bbb_course import judge, processes
 from bbb_course.sandbox import grade_file, grade_files
 
 RIGHT = "import numpy as np\ndef softplus(rho):\n    return np.log1p(np.exp(rho))\n"
-POSIX = pytest.mark.skipif(
-    os.name == "nt", reason="Windows has neither groups nor alarms"
-)
+POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows has neither groups nor alarms")
 FOR_EVER = "import time\nwhile True: time.sleep(1)\n"
 
 ANSWERS = {
     "loops": (FOR_EVER, "an endless loop"),
     "abort": ("import os\ndef softplus(rho):\n    os.abort()\n", "ended by signal 6"),
     "silent": ("import os\nos._exit(0)\n", "its process ended before it was graded"),
-    "interrupt": (
-        "def softplus(rho):\n    raise KeyboardInterrupt\n",
-        "KeyboardInterrupt",
-    ),
+    "interrupt": ("def softplus(rho):\n    raise KeyboardInterrupt\n", "KeyboardInterrupt"),
     "prints": ('print("{}")\n' + RIGHT, None),
-    "meddles": (
-        "import numpy as np\nnp.exp = np.log1p = lambda x: x\n",
-        "does not define",
-    ),
+    "meddles": ("import numpy as np\nnp.exp = np.log1p = lambda x: x\n", "does not define"),
     "ends its parent": ("import os\nos.kill(os.getppid(), 9)\n" + RIGHT, None),
     "ends its group": ("import os\nos.killpg(0, 9)\n" + RIGHT, "its process ended"),
     "ends its parent and loops": (
@@ -176,9 +168,7 @@ def test_an_answer_ends_with_the_command_that_grades_it(tmp_path):
         "    time.sleep(0.01)\n"
     )
     command = [sys.executable, "-m", "bbb_numpy", "grade", str(path), "--seconds", "60"]
-    with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         until = time.monotonic() + 30
         while not alive.exists() and time.monotonic() < until:
             time.sleep(0.05)

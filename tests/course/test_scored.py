@@ -47,10 +47,7 @@ def test_a_check_for_detailed_balance_alone_raises_false_alarms_and_misses_chain
 
     verdict = judge("check_a_sampler", detailed_balance)
     said = [says for _, says in verdict.findings]
-    assert (
-        "a kernel with a current in a circle, without detailed balance is right"
-        in said[0]
-    )
+    assert "a kernel with a current in a circle, without detailed balance is right" in said[0]
     assert "a chain that never moves" in said
     assert "a chain of period 2 that has p as its stationary distribution" in said
     assert verdict.score["false alarms"] == 1
@@ -60,17 +57,12 @@ def test_a_check_that_counts_its_calls_finds_few_errors():
     """Those that are right come first in the table, and in no order to the answer."""
     calls = itertools.count()
     right = sum(one.right for one in kernels())
-    verdicts = [
-        judge("check_a_sampler", lambda kernel, p: next(calls) < right)
-        for _ in range(3)
-    ]
+    verdicts = [judge("check_a_sampler", lambda kernel, p: next(calls) < right) for _ in range(3)]
     assert not any(verdict.passed for verdict in verdicts)
 
 
 def test_a_check_that_raises_is_told_on_the_first_of_the_table():
-    told = {
-        judge("check_a_sampler", lambda kernel, p: 1 / 0).headline for _ in range(3)
-    }
+    told = {judge("check_a_sampler", lambda kernel, p: 1 / 0).headline for _ in range(3)}
     (headline,) = told
     assert headline.endswith(f"(on {kernels()[0].what})")
 
@@ -82,9 +74,7 @@ def test_what_a_check_prints_last_is_of_the_program_on_which_it_raises(capsys):
         print(len(p))
         return 1 / (len(p) - 7) != 0
 
-    assert judge("check_a_sampler", check_a_sampler).headline.endswith(
-        f"(on {seven.what})"
-    )
+    assert judge("check_a_sampler", check_a_sampler).headline.endswith(f"(on {seven.what})")
     assert capsys.readouterr().out.split()[-1] == "7"
 
 
@@ -108,21 +98,15 @@ def test_an_absolute_tolerance_misses_the_small_gradient_and_only_that():
 
     def check_a_gradient(value_and_grad, theta, **tolerance):
         steps = 1e-6 * np.eye(theta.size)
-        sides = [
-            (value_and_grad(theta + h)[0], value_and_grad(theta - h)[0]) for h in steps
-        ]
+        sides = [(value_and_grad(theta + h)[0], value_and_grad(theta - h)[0]) for h in steps]
         slopes = np.array([above - below for above, below in sides]) / 2e-6
         return np.allclose(slopes, value_and_grad(theta)[1], **tolerance)
 
     def missed(**tolerance):
-        verdict = judge(
-            "check_a_gradient", lambda *given: check_a_gradient(*given, **tolerance)
-        )
+        verdict = judge("check_a_gradient", lambda *given: check_a_gradient(*given, **tolerance))
         return [says for block, says in verdict.findings if block == "not seen"]
 
-    assert missed() == [
-        "a gradient of a cost of a millionth, too large by 1/1000 of itself"
-    ]
+    assert missed() == ["a gradient of a cost of a millionth, too large by 1/1000 of itself"]
     assert missed(atol=0) == []
 
 
@@ -144,9 +128,7 @@ CHEAP = ("gradient check", "value", "invariance", "mean over noise")
 @pytest.mark.parametrize("bug", cards.BUGS)
 def test_the_key_is_what_the_cheap_detectors_see(bug):
     for detector in CHEAP[: 3 + (bug in ("score counted twice", "uniform noise"))]:
-        assert cards.DETECTORS[detector](bug)[0] == cards.key()[bug][detector][0], (
-            detector
-        )
+        assert cards.DETECTORS[detector](bug)[0] == cards.key()[bug][detector][0], detector
 
 
 @pytest.mark.slow
@@ -166,9 +148,7 @@ def test_every_bug_is_seen_by_one_detector_and_every_detector_misses_one():
 
 
 def test_the_cards_are_compared_cell_by_cell():
-    answer = {
-        bug: set(seen) for bug, seen in solution("which_detector_sees_it").items()
-    }
+    answer = {bug: set(seen) for bug, seen in solution("which_detector_sees_it").items()}
     answer["bands of fifty"] = {"convergence"}
     verdict = judge("which_detector_sees_it", answer)
     assert verdict.passed
@@ -179,19 +159,14 @@ def test_the_cards_are_compared_cell_by_cell():
     always = {bug: seen | {"gradient check"} for bug, seen in answer.items()}
     verdict = judge("which_detector_sees_it", always)
     assert not verdict.passed
-    assert verdict.findings[0] == (
-        "gradient check",
-        "9 of its cells are wrong; at most 2 may be",
-    )
+    assert verdict.findings[0] == ("gradient check", "9 of its cells are wrong; at most 2 may be")
     everything = {bug: set(cards.DETECTORS) for bug in cards.BUGS}
     assert not judge("which_detector_sees_it", everything).passed
     empty = dict.fromkeys(cards.BUGS, ())
     assert judge("which_detector_sees_it", empty).verdict == "not answered"
     odd = judge("which_detector_sees_it", {**answer, "no eps": {"luck"}})
     assert "'luck' is no detector" in odd.headline
-    assert (
-        "must be a dict with the bugs" in judge("which_detector_sees_it", {}).headline
-    )
+    assert "must be a dict with the bugs" in judge("which_detector_sees_it", {}).headline
 
 
 # --- your own estimator
@@ -201,28 +176,21 @@ def test_a_biased_estimator_and_one_that_pays_more_are_refused():
     verdict = judge("your_own_estimator", lambda mu, rho, eps, slope: (0 * mu, 0 * rho))
     assert "it is biased" in verdict.findings[0].says
     verdict = judge(
-        "your_own_estimator",
-        lambda mu, rho, eps, slope: slope(np.tile(eps, (2, 1)))[:2],
+        "your_own_estimator", lambda mu, rho, eps, slope: slope(np.tile(eps, (2, 1)))[:2]
     )
     assert "asks for 8 slopes" in verdict.headline
 
 
 def test_a_gradient_that_is_shrunk_by_3_percent_is_biased():
     right = solution("your_own_estimator")
-    verdict = judge(
-        "your_own_estimator", lambda *data: [0.97 * one for one in right(*data)]
-    )
+    verdict = judge("your_own_estimator", lambda *data: [0.97 * one for one in right(*data)])
     (finding,) = verdict.findings
     assert "baseline" not in finding.says
-    mean, exact = re.match(
-        r"its mean is (.+), and (.+) is right, at mu", finding.says
-    ).groups()
+    mean, exact = re.match(r"its mean is (.+), and (.+) is right, at mu", finding.says).groups()
     assert float(mean) == pytest.approx(0.97 * float(exact), rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    "has_path", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("has_path", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_baseline_that_sees_its_own_sample_is_named(has_path):
     def answer(mu, rho, eps, slope):
         sigma, sigmoid = np.log1p(np.exp(rho)), 1 / (1 + np.exp(-rho))
@@ -245,8 +213,7 @@ def test_other_biases_are_not_that_of_a_baseline():
         verdict = judge(
             "your_own_estimator",
             lambda *data, factors=factors: [
-                factor * block
-                for factor, block in zip(factors, right(*data), strict=True)
+                factor * block for factor, block in zip(factors, right(*data), strict=True)
             ],
         )
         assert "is biased, by" in verdict.findings[0].says
@@ -284,9 +251,7 @@ def test_the_mean_by_quadrature_is_that_of_the_report_s_estimator():
 @pytest.mark.equation("D37")
 def test_who_states_the_truth_loses_nothing_and_who_states_a_half_loses_what_the_entropy_says():
     truth = powerball.exact(69)
-    assert lottery.regret(np.nan_to_num(truth.probability[1:])) == pytest.approx(
-        0, abs=1e-5
-    )
+    assert lottery.regret(np.nan_to_num(truth.probability[1:])) == pytest.approx(0, abs=1e-5)
     assert lottery.regret(np.full(69, 0.5)) == pytest.approx(np.log(2) - truth.log_loss)
 
 
@@ -309,16 +274,10 @@ def test_intervals_too_narrow_or_too_wide_and_frequencies_alone_are_refused():
     assert "too narrow" in narrow["coverage"]
     assert "too wide" in wide["coverage"]
     assert "regret" not in wide
-    assert (
-        "at most 0.01 is asked for"
-        in dict(judge("powerball", frequencies).findings)["regret"]
-    )
+    assert "at most 0.01 is asked for" in dict(judge("powerball", frequencies).findings)["regret"]
 
 
 def test_an_answer_by_the_rules_of_the_game_is_refused():
     truth = np.nan_to_num(powerball.exact(69).probability[1:])
     verdict = judge("powerball", lambda *data: (truth, truth, truth))
-    assert (
-        "labels are exchanged: learn from this history alone"
-        in verdict.findings[0].says
-    )
+    assert "labels are exchanged: learn from this history alone" in verdict.findings[0].says

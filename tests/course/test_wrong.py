@@ -52,10 +52,7 @@ def verdicts(number):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
     "number",
-    [
-        pytest.param(one, marks=() if one in QUICK else pytest.mark.slow)
-        for one in FILES
-    ],
+    [pytest.param(one, marks=() if one in QUICK else pytest.mark.slow) for one in FILES],
 )
 def test_wrong_answers_are_failed_with_something_that_helps(number):
     unlike = []

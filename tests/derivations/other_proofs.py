@@ -27,9 +27,7 @@ NOT_ALGEBRA = {
 }
 
 # Gradients and values that are proved in exact arithmetic on the shipped code, too.
-VALUES = (
-    "tests/gradients/test_exact.py::test_every_value_is_the_textbook_formula_exactly"
-)
+VALUES = "tests/gradients/test_exact.py::test_every_value_is_the_textbook_formula_exactly"
 MAPS = "tests/studies/test_transforms.py::test_the_maps_and_their_jacobians_are_proved"
 EXACT_ARITHMETIC = {
     "K5": VALUES,
@@ -59,8 +57,7 @@ ENUMERATION = {
     "M9": KERNELS + "test_nuts_of_four_doublings_leaves_every_orbit_invariant",
     "M10": NUTS,
     "M12": NUTS,
-    "D47": KERNELS
-    + "test_every_path_of_chees_leaves_every_orbit_and_its_reverse_invariant",
+    "D47": KERNELS + "test_every_path_of_chees_leaves_every_orbit_and_its_reverse_invariant",
     "D48": MAMS,
     "D49": MAMS,
     "D52": "tests/sampling/mcmc/test_slice_form.py::"
@@ -69,6 +66,5 @@ ENUMERATION = {
     "test_the_bound_fails_for_at_most_delta_of_all_data_sets_whatever_q_they_choose",
     "D64": "tests/sampling/mcmc/test_stochastic.py::"
     "test_the_law_under_real_minibatches_by_enumeration",
-    "M20": KERNELS
-    + "test_annealed_weights_and_places_have_the_expectation_of_the_target",
+    "M20": KERNELS + "test_annealed_weights_and_places_have_the_expectation_of_the_target",
 }

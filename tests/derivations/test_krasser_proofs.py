@@ -30,18 +30,14 @@ def mean(line):
 
 
 KL = log(s / sigma) + (mu**2 + sigma**2) / (2 * s**2) - HALF
-EXPECTED_NLL = (
-    HALF * LOG_2PI + log(v) + ((y - x * mu) ** 2 + x**2 * sigma**2) / (2 * v**2)
-)
+EXPECTED_NLL = HALF * LOG_2PI + log(v) + ((y - x * mu) ** 2 + x**2 * sigma**2) / (2 * v**2)
 
 
 @pytest.mark.equation("R1")
 def test_free_energy_is_a_complexity_cost_plus_a_likelihood_cost():
     bracket = mean(LOG_Q - LOG_PRIOR - LOG_LIKELIHOOD)
     equal(bracket, mean(LOG_Q - LOG_PRIOR) - mean(LOG_LIKELIHOOD), KL + EXPECTED_NLL)
-    assert (
-        KL.subs({mu: 0, sigma: s}) == 0
-    )  # the minimum of the first alone is the prior
+    assert KL.subs({mu: 0, sigma: s}) == 0  # the minimum of the first alone is the prior
     # the text's "expected value of the likelihood" in place of minus that of its logarithm
     other = positives("expected_likelihood")
     off_by(KL + other, KL + EXPECTED_NLL, other - EXPECTED_NLL)
@@ -50,9 +46,7 @@ def test_free_energy_is_a_complexity_cost_plus_a_likelihood_cost():
     # the appendix, line 1: P(D) outside of the logarithm, q = 1 at the posterior of two points
     a, b, evidence = positives("a b evidence")
     off_by(
-        log(a / b) * evidence,
-        log(a / b * evidence),
-        (evidence - 1) * log(a / b) - log(evidence),
+        log(a / b) * evidence, log(a / b * evidence), (evidence - 1) * log(a / b) - log(evidence)
     )
 
 
@@ -80,12 +74,7 @@ def test_the_mean_over_samples_is_unbiased_and_exact_at_the_posterior():
     at_posterior = bracket.subs(posterior)
     equal(diff(at_posterior, w), 0)
     evidence = log_gaussian(y, 0, sqrt(x**2 * s**2 + v**2))  # y = x w + noise
-    equal(
-        sympy.expand_log(
-            sympy.simplify(at_posterior.subs(w, 0) + evidence), force=True
-        ),
-        0,
-    )
+    equal(sympy.expand_log(sympy.simplify(at_posterior.subs(w, 0) + evidence), force=True), 0)
     # the KL in closed form and one sample of the rest: no longer exact
     half = (KL - LOG_LIKELIHOOD).subs(posterior)
     assert sympy.simplify(diff(half, w)) != 0
@@ -134,9 +123,7 @@ def equal_in_letters(*lines):
 @pytest.mark.equation("R4")
 def test_the_mixture_is_a_logsumexp_of_its_components():
     for k, deviation in enumerate((s1, s2)):
-        equal(
-            SHARES[k] * gaussian(w, 0, deviation), exp(log_part(k)) / sqrt(2 * sympy.pi)
-        )
+        equal(SHARES[k] * gaussian(w, 0, deviation), exp(log_part(k)) / sqrt(2 * sympy.pi))
     c, a, b = reals("c a b")
     inside = (exp(a - c) + exp(b - c)) * exp(c)
     equal(sympy.expand(sympy.powsimp(sympy.expand(inside))), exp(a) + exp(b))
@@ -147,9 +134,7 @@ def test_the_mixture_is_a_logsumexp_of_its_components():
            -log_mixture(WEIGHTS[1]))  # fmt: skip
     # the variance of one weight
     e = reals("e")
-    second = share * expectation((s1 * e) ** 2, e) + (1 - share) * expectation(
-        (s2 * e) ** 2, e
-    )
+    second = share * expectation((s1 * e) ** 2, e) + (1 - share) * expectation((s2 * e) ** 2, e)
     equal(second, share * s1**2 + (1 - share) * s2**2)
 
 
@@ -191,24 +176,14 @@ def test_the_gradient_for_the_two_deviations():
 
 @pytest.mark.equation("R7")
 def test_the_gradient_for_the_weight_of_the_components():
-    equal(
-        [diff(log_part(0), share), diff(log_part(1), share)],
-        [1 / share, -1 / (1 - share)],
-    )
+    equal([diff(log_part(0), share), diff(log_part(1), share)], [1 / share, -1 / (1 - share)])
     xi = responsibility(w)
     slope = xi / share - (1 - xi) / (1 - share)
     equal_in_letters(diff(log_mixture(w), share), slope)
     letter = reals("xi")
-    equal(
-        letter / share - (1 - letter) / (1 - share),
-        (letter - share) / (share * (1 - share)),
-    )
-    equal(
-        diff(sigmoid(A), A), sigmoid(A) * (1 - sigmoid(A))
-    )  # which cancels the denominator
-    equal(
-        (letter - share) / (share * (1 - share)) * share * (1 - share), letter - share
-    )
+    equal(letter / share - (1 - letter) / (1 - share), (letter - share) / (share * (1 - share)))
+    equal(diff(sigmoid(A), A), sigmoid(A) * (1 - sigmoid(A)))  # which cancels the denominator
+    equal((letter - share) / (share * (1 - share)) * share * (1 - share), letter - share)
 
 
 @pytest.mark.equation("R8")
@@ -230,9 +205,7 @@ def test_numbers_that_cannot_leave_their_domain():
     equal(1 - sigmoid(A), sigmoid(-A))
     # as programmed: both orders are the same prior, and pi > 1 is no density
     swapped = {share: 1 - share, s1: s2, s2: s1}
-    equal_in_letters(
-        exp(log_mixture(w)).subs(swapped, simultaneous=True), exp(log_mixture(w))
-    )
+    equal_in_letters(exp(log_mixture(w)).subs(swapped, simultaneous=True), exp(log_mixture(w)))
     assert (share * gaussian(0, 0, s1) + (1 - share) * gaussian(0, 0, s2)).subs(
         {share: sympy.Rational(11, 10), s1: 1, s2: sympy.Rational(1, 20)}
     ) < 0
@@ -266,11 +239,7 @@ def test_the_mean_of_the_outputs_is_not_the_output_of_the_mean():
     independent = [m[0] + factor[0] * noise[0], m[1] + factor[1] * noise[1]]
     equal(expectation(sympy.prod(independent), *noise), sympy.prod(m))
     correlated = [independent[0], independent[1] + factor[2] * noise[0]]
-    off_by(
-        sympy.prod(m),
-        expectation(sympy.prod(correlated), *noise),
-        -factor[0] * factor[2],
-    )
+    off_by(sympy.prod(m), expectation(sympy.prod(correlated), *noise), -factor[0] * factor[2])
 
 
 @pytest.mark.equation("R10")
@@ -282,6 +251,4 @@ def test_the_band_of_observations_adds_the_variance_of_the_noise():
     equal(variance, expectation((f - x * mu) ** 2, eps) + v**2, x**2 * sigma**2 + v**2)
     epistemic = x**2 * sigma**2
     off_by(epistemic, variance, -(v**2))  # the printed band, of functions only
-    equal(
-        variance.subs(sigma, 0), v**2
-    )  # where data are dense it tends to 2 sigma_y, not 0
+    equal(variance.subs(sigma, 0), v**2)  # where data are dense it tends to 2 sigma_y, not 0

@@ -18,12 +18,7 @@ from sympy import Integer, Matrix, Rational, cosh, diff, erf, exp, log, sinh, sq
 
 from bbb_numpy.sampling.mcmc import Phase
 from bbb_numpy.sampling.mcmc.metrics import identity
-from bbb_numpy.sampling.mcmc.microcanonical import (
-    bias,
-    energy_variance,
-    isokinetic,
-    kick,
-)
+from bbb_numpy.sampling.mcmc.microcanonical import bias, energy_variance, isokinetic, kick
 from exactgrad import prove_same
 
 
@@ -87,20 +82,12 @@ def test_the_kick_in_closed_form():
 def test_the_jacobian_of_the_kick_entry_by_entry(size):
     """det = (cosh + c sinh)^-(d-1), from the matrix of all derivatives; |r| is kept beside."""
     r, rho, q = reals(f"r:{size}"), sympy.Symbol("rho", positive=True), positives("E")
-    c, s = (
-        (q + 1 / q) / 2,
-        (q - 1 / q) / 2,
-    )  # cosh and sinh of delta, E = e^delta; e = first axis
-    new = [
-        rho * (each + int(i == 0) * (s * rho + r[0] * (c - 1)))
-        for i, each in enumerate(r)
-    ]
+    c, s = (q + 1 / q) / 2, (q - 1 / q) / 2  # cosh and sinh of delta, E = e^delta; e = first axis
+    new = [rho * (each + int(i == 0) * (s * rho + r[0] * (c - 1))) for i, each in enumerate(r)]
     new = [each / (c * rho + s * r[0]) for each in new]
     direction = rational_direction(size, positives("p0 p1"))
     at = dict(zip(r, rho * direction, strict=True))
-    slopes = [
-        diff(each, b) + diff(each, rho) * b / rho for each in new for b in r
-    ]  # rho = |r|
+    slopes = [diff(each, b) + diff(each, rho) * b / rho for each in new for b in r]  # rho = |r|
     growth = c + direction[0] * s
     letters = *positives("p0 p1")[: size - 1], rho, q
     entries = sympy.lambdify(letters, [each.subs(at) for each in slopes])
@@ -142,22 +129,15 @@ def half_kick(u, g, k):
     force = plus(*(times(each, each) for each in g))
     a = plus(*(times(x, y) for x, y in zip(u, g, strict=True)))
     q2 = times(q, q)
-    odd = plus(
-        q, scaled(Rational(1, 6), times(times(q, q2), force))
-    )  # sinh(delta) / |g|
+    odd = plus(q, scaled(Rational(1, 6), times(times(q, q2), force)))  # sinh(delta) / |g|
     even = scaled(Rational(1, 2), q2)  # (cosh(delta) - 1) / |g|^2
     y = plus(times(even, force), times(a, odd))
     y2 = times(y, y)
     y3 = times(y, y2)
     inverse = plus([1, 0, 0, 0], scaled(-1, y), y2, scaled(-1, y3))
     push = plus(odd, times(a, even))
-    new = [
-        times(plus(each, times(push, slope)), inverse)
-        for each, slope in zip(u, g, strict=True)
-    ]
-    return new, scaled(
-        k, plus(y, scaled(-Rational(1, 2), y2), scaled(Rational(1, 3), y3))
-    )
+    new = [times(plus(each, times(push, slope)), inverse) for each, slope in zip(u, g, strict=True)]
+    return new, scaled(k, plus(y, scaled(-Rational(1, 2), y2), scaled(Rational(1, 3), y3)))
 
 
 @pytest.mark.equation("D49")
@@ -228,9 +208,7 @@ def test_the_bias_of_a_gaussian_in_many_dimensions():
     line = line.subs(s, sqrt(1 + share * h**2))
     leading = sympy.series(line, h, 0, 6).removeO()
     assert sympy.solve(leading.coeff(h, 3), share) == [Rational(1, 12)]
-    after = (
-        leading.coeff(h, 5).subs(share, Rational(1, 12)) + Rational(1, 180) / 2
-    )  # of 1 + .. h^4
+    after = leading.coeff(h, 5).subs(share, Rational(1, 12)) + Rational(1, 180) / 2  # of 1 + .. h^4
     assert after == 0
 
 
@@ -239,12 +217,8 @@ def test_the_bias_of_each_direction_and_its_bound():
     h, sigma, mean = positives("h sigma m")
     # a coordinate under both half kicks and the drift: p1' = p1 - 2 tau x'/sigma^2, x' = x + h p1
     tau, variance, square, spread = positives("tau V C P")
-    drifting = (
-        spread / square**2 + tau**2 * variance / sigma**4
-    )  # P1, of P = 1 at the whole times
-    exact = sympy.solve(
-        variance / sigma**2 - h * drifting.subs(spread, 1) / (2 * tau), variance
-    )[0]
+    drifting = spread / square**2 + tau**2 * variance / sigma**4  # P1, of P = 1 at the whole times
+    exact = sympy.solve(variance / sigma**2 - h * drifting.subs(spread, 1) / (2 * tau), variance)[0]
     equal(exact / sigma**2, h / (2 * tau * square**2) / (1 - h * tau / (2 * sigma**2)))
     # s^2 = mean(1 / sigma^2) = m to leading order: tau = tanh(h s / 2) / s, C = cosh(h s / 2)
     s = sqrt(mean)
@@ -272,9 +246,7 @@ def test_mean_and_variance_of_energy_errors_in_the_target_and_along_the_chain():
 
     def cut(series):
         """Up to h^6, and what is linear in the fluctuation beta."""
-        return ring.from_dict(
-            {t: c for t, c in series.terms() if t[0] <= 6 and t[2] <= 1}
-        )
+        return ring.from_dict({t: c for t, c in series.terms() if t[0] <= 6 and t[2] <= 1})
 
     def cosh_(square):
         return cut(1 + square / 2 + square**2 / 24 + square**3 / 720)
@@ -301,12 +273,8 @@ def test_mean_and_variance_of_energy_errors_in_the_target_and_along_the_chain():
     assert mean == {(6, 0, 0): sympy.QQ(1, 288), (6, 1, 0): -sympy.QQ(12, 288)}
     # in the target, alpha = 0, it is half of h^6 / 144; along the chain, alpha = 1/12, zero
     slope = sum(c * h ** t[0] * alpha ** t[1] for t, c in error.terms() if t[2] == 1)
-    slope = slope.compose(
-        alpha, ring(sympy.QQ(1, 12))
-    )  # of the error in E[x p], along the chain
-    in_variance = (
-        -(h**4) / 24
-    )  # and in E[x^2]: of -12 alpha h^6 / 288, alpha h^2 = E[x^2] - 1
+    slope = slope.compose(alpha, ring(sympy.QQ(1, 12)))  # of the error in E[x p], along the chain
+    in_variance = -(h**4) / 24  # and in E[x^2]: of -12 alpha h^6 / 288, alpha h^2 = E[x^2] - 1
     # p is uniform: E[x p] fluctuates by V / d, E[x^2] by 2 V^2 / d
     v = slope**2 * (1 + h**2 / 12) + 2 * in_variance**2
     leading = {term[0]: c for term, c in v.terms() if term[0] <= 8}
@@ -324,7 +292,5 @@ def test_the_acceptance_of_errors_that_are_normal_with_mean_0():
     equal(sympy.expand(sympy.expand_log(log(ratio), force=True)), 0)
     above = (1 + erf(-q / sqrt(2))) / 2
     for size in (0.01, 0.3, 1.0, 3.0, 12.0):
-        accepted = float(
-            (Rational(1, 2) + exp(q**2 / 2) * above).subs(q, Rational(str(size)))
-        )
+        accepted = float((Rational(1, 2) + exp(q**2 / 2) * above).subs(q, Rational(str(size))))
         assert energy_variance(accepted, 5) == pytest.approx(size**2 / 5, rel=1e-9)

@@ -21,13 +21,7 @@ from algebra import (
 from sympy import Integer, Matrix, Rational, diff, exp, eye, gamma, log, zeros
 
 # M1 to M4: two weights
-MU, RHO, EPS, W, D_W = (
-    reals("mu:2"),
-    reals("rho:2"),
-    reals("e:2"),
-    reals("w:2"),
-    reals("d:2"),
-)
+MU, RHO, EPS, W, D_W = reals("mu:2"), reals("rho:2"), reals("e:2"), reals("w:2"), reals("d:2")
 LOWER, SHARE = reals("l10"), positives("share")
 DIAGONAL = positives("l00 l11")
 C = Matrix([[DIAGONAL[0], 0], [LOWER, DIAGONAL[1]]])
@@ -44,9 +38,7 @@ def at_theta(line):
 @pytest.mark.equation("M1")
 def test_one_gaussian_with_all_correlations():
     moved = Matrix(MOVED)
-    equal(
-        MOVED, [MU[0] + C[0, 0] * EPS[0], MU[1] + C[1, 0] * EPS[0] + C[1, 1] * EPS[1]]
-    )
+    equal(MOVED, [MU[0] + C[0, 0] * EPS[0], MU[1] + C[1, 0] * EPS[0] + C[1, 1] * EPS[1]])
     equal([expectation(each, *EPS) for each in moved], MU)
     spread = (moved - MEAN) * (moved - MEAN).T
     equal([expectation(each, *EPS) for each in spread], C * C.T)
@@ -103,9 +95,7 @@ def test_the_gradient_for_l_is_a_lower_triangle():
 @pytest.mark.equation("M3")
 def test_the_direct_partials_of_the_full_rank_density():
     fixed = C.inv() * (Matrix(W) - MEAN)
-    log_q = (
-        -log(DIAGONAL[0]) - log(DIAGONAL[1]) - HALF * sum(e**2 for e in fixed) - LOG_2PI
-    )
+    log_q = -log(DIAGONAL[0]) - log(DIAGONAL[1]) - HALF * sum(e**2 for e in fixed) - LOG_2PI
     moved = dict(zip(W, MOVED, strict=True))
     u = C.inv().T * NOISE
     partial = Matrix(2, 2, lambda i, j: u[i] * EPS[j] if j <= i else 0)
@@ -151,9 +141,7 @@ def test_detailed_balance_gives_stationarity_and_no_more():
     q01, q10 = positives("q01 q10")
     off_by(p[0] * q01, p[1] * q10, p[0] * q01 - p[1] * q10)
     # balanced and not ergodic: reducible, periodic
-    halves = sympy.diag(
-        Matrix([[HALF, HALF], [HALF, HALF]]), Matrix([[HALF, HALF], [HALF, HALF]])
-    )
+    halves = sympy.diag(Matrix([[HALF, HALF], [HALF, HALF]]), Matrix([[HALF, HALF], [HALF, HALF]]))
     assert halves**2 == halves
     assert halves == halves.T  # balanced for the uniform distribution
     for stationary in (Matrix([[HALF, HALF, 0, 0]]), Matrix([[0, 0, HALF, HALF]])):
@@ -187,12 +175,7 @@ def test_the_ratios_of_the_proposals():
     off_by(0, backwards - forwards, r_end**2 / (2 * m) - r**2 / (2 * m))
 
 
-POSITION, MOMENTUM, STEP, MASS = (
-    reals("theta:2"),
-    reals("r:2"),
-    reals("step"),
-    positives("m:2"),
-)
+POSITION, MOMENTUM, STEP, MASS = reals("theta:2"), reals("r:2"), reals("step"), positives("m:2")
 COEFFICIENTS = reals("c:4")
 
 
@@ -205,9 +188,7 @@ def log_target(theta):
 def slope(theta):
     symbols = reals("at:2")
     at = dict(zip(symbols, theta, strict=True))
-    return [
-        diff(log_target(symbols), each).subs(at, simultaneous=True) for each in symbols
-    ]
+    return [diff(log_target(symbols), each).subs(at, simultaneous=True) for each in symbols]
 
 
 def step_of(theta, r, step):
@@ -284,9 +265,7 @@ def test_the_u_turn_criterion_and_the_printed_sign():
     letters = reals("v:2 gap:2")
     at = {where[k]: start[k] + letters[2 + k] for k in range(2)}
     named = dict(zip(speed, letters[:2], strict=True))
-    printed = (
-        sum(speed[k] * (start[k] - where[k]) for k in range(2)).xreplace(named).subs(at)
-    )
+    printed = sum(speed[k] * (start[k] - where[k]) for k in range(2)).xreplace(named).subs(at)
     right = right.xreplace(named).subs(at)
     off_by(printed, right, -2 * (letters[0] * letters[2] + letters[1] * letters[3]))
     # the trapezium rule: positions differ by the sum of momenta, the ends counted half
@@ -323,9 +302,7 @@ def test_what_advi_minimises_and_what_the_paper_prints():
     assert abs(float(divergence.subs(numbers)) - 0.22675) < 5e-6
     assert abs(float(printed.subs(numbers)) - 2.04298) < 5e-6
     # without a minimum: E log q to +infinity, so the printed cost to -infinity
-    assert (
-        sympy.limit((printed - log_evidence).subs({mu: 0, x: 0}), sigma, 0) == -sympy.oo
-    )
+    assert sympy.limit((printed - log_evidence).subs({mu: 0, x: 0}), sigma, 0) == -sympy.oo
 
 
 @pytest.mark.equation("M14")
@@ -341,13 +318,9 @@ def test_the_joint_in_real_coordinates_keeps_the_evidence():
     equal((density / jacobian).subs(zeta, log(r / (1 - r))), joint)
     evidence = sympy.integrate(sympy.expand(joint), (r, 0, 1))
     assert evidence == Rational(1, 2860)
-    without = sympy.integrate(
-        sympy.expand(sympy.cancel(joint / (r * (1 - r)))), (r, 0, 1)
-    )
+    without = sympy.integrate(sympy.expand(sympy.cancel(joint / (r * (1 - r)))), (r, 0, 1))
     off_by(without, evidence, without - evidence)
-    assert (
-        sympy.cancel(joint / (r * (1 - r)) / (r**2 * (1 - r) ** 8)) == 1
-    )  # Beta(3, 9)
+    assert sympy.cancel(joint / (r * (1 - r)) / (r**2 * (1 - r) ** 8)) == 1  # Beta(3, 9)
     # KL in either space: the factors of q and of the posterior cancel
     q, p, factor = positives("q p factor")
     equal(log(q / factor) - log(p / factor), log(q) - log(p))
@@ -447,19 +420,13 @@ def test_the_gradients_through_the_maps():
     equal([diff(whole, each) for each in z], g)
 
     moves = [dict(zip(z, list(MEAN + C * Matrix(each)), strict=True)) for each in noise]
-    elbo = (
-        sum(whole.subs(move) for move in moves) / 2
-        + log(DIAGONAL[0])
-        + log(DIAGONAL[1])
-    )
+    elbo = sum(whole.subs(move) for move in moves) / 2 + log(DIAGONAL[0]) + log(DIAGONAL[1])
     outer = sum((Matrix(g).subs(move) * Matrix([each]) for move, each in zip(moves, noise,
                  strict=True)), zeros(2, 2)) / 2  # fmt: skip
     for_mu = [sum(g[k].subs(move) for move in moves) / 2 for k in range(2)]
     diagonal = [outer[k, k] + 1 / DIAGONAL[k] for k in range(2)]
     equal_at_points([diff(elbo, each) for each in MU], for_mu)
-    equal_at_points(
-        [diff(elbo, each) for each in (LOWER, *DIAGONAL)], [outer[1, 0], *diagonal]
-    )
+    equal_at_points([diff(elbo, each) for each in (LOWER, *DIAGONAL)], [outer[1, 0], *diagonal])
     # printed: above the diagonal the outer product and the entry of C^-T are left
     printed = outer + C.inv().T
     off_by(printed[0, 1] - outer[0, 1], 0, -LOWER / (DIAGONAL[0] * DIAGONAL[1]))
@@ -468,18 +435,13 @@ def test_the_gradients_through_the_maps():
     sigma = positives("sigma")
     limit = shape * mu - rate * exp(mu + sigma**2 / 2) + log(sigma)
     best = {mu: log(shape / rate) - 1 / (2 * shape), sigma: 1 / sympy.sqrt(shape)}
-    equal(
-        [sympy.simplify(diff(limit, each).subs(best)) for each in (mu, sigma)], [0, 0]
-    )
+    equal([sympy.simplify(diff(limit, each).subs(best)) for each in (mu, sigma)], [0, 0])
 
 
 def equal_at_points(left, right):
     """As `equal`, for exponentials of sums: e^(m + l e) is split into factors first."""
     equal(
-        *(
-            [sympy.expand_power_exp(sympy.expand(each)) for each in line]
-            for line in (left, right)
-        )
+        *([sympy.expand_power_exp(sympy.expand(each)) for each in line] for line in (left, right))
     )
 
 
@@ -537,9 +499,7 @@ def test_the_dirichlet_row():
     counts = (2, 0, 1)
     posterior = sympy.prod(p[k] ** (alpha[k] + counts[k] - 1) for k in range(3))
     equal(sympy.powsimp(kernel * likelihood / posterior), 1)
-    printed = sympy.prod(
-        p[k] ** (alpha[k] + 3 - 1) for k in range(3)
-    )  # sum of c in every place
+    printed = sympy.prod(p[k] ** (alpha[k] + 3 - 1) for k in range(3))  # sum of c in every place
     off_by(log(printed), log(posterior), log(p[0]) + 3 * log(p[1]) + 2 * log(p[2]))
 
 
@@ -560,11 +520,6 @@ def test_the_gamma_row():
 
     y = 3  # one observation: the negative binomial
     evidence = normaliser(a + y, b + 1) / normaliser(a, b) / sympy.factorial(y)
-    boxed = (
-        gamma(a + y)
-        / (gamma(a) * sympy.factorial(y))
-        * (b / (b + 1)) ** a
-        / (b + 1) ** y
-    )
+    boxed = gamma(a + y) / (gamma(a) * sympy.factorial(y)) * (b / (b + 1)) ** a / (b + 1) ** y
     equal(sympy.powsimp(sympy.expand_power_base(sympy.powdenest(evidence / boxed, force=True),
                                                 force=True)), Integer(1))  # fmt: skip

@@ -36,16 +36,12 @@ def test_the_flows_of_hamiltonian_monte_carlo_and_its_period():
     half = r - step / 2 * theta
     there = theta + step * half
     last = half - step / 2 * there
-    jacobian = Matrix(
-        [[diff(line, letter) for letter in (theta, r)] for line in (there, last)]
-    )
+    jacobian = Matrix([[diff(line, letter) for letter in (theta, r)] for line in (there, last)])
     equal(jacobian.det(), 1)
     equal(jacobian.trace() / 2, 1 - step**2 / 2)  # cos phi
     for count in (3, 4, 6):  # the period k of the step 2 sin(pi/k)
         period = jacobian.subs(step, 2 * sympy.sin(sympy.pi / count))
-        assert (period**count).applyfunc(sympy.nsimplify).applyfunc(
-            sympy.simplify
-        ) == eye(2)
+        assert (period**count).applyfunc(sympy.nsimplify).applyfunc(sympy.simplify) == eye(2)
 
 
 @pytest.mark.equation("M11")
@@ -110,9 +106,7 @@ def test_the_weight_of_annealed_importance_sampling_is_unbiased():
 
     def kernel(of, flow):
         """A transition in detailed balance with `of`."""
-        return Matrix(
-            [[1 - flow / of[0], flow / of[0]], [flow / of[1], 1 - flow / of[1]]]
-        )
+        return Matrix([[1 - flow / of[0], flow / of[0]], [flow / of[1], 1 - flow / of[1]]])
 
     kernels = [kernel(f[1], positives("s1")), kernel(f[2], positives("s2"))]
     for of, moves in zip(f[1:], kernels, strict=True):
@@ -125,9 +119,7 @@ def test_the_weight_of_annealed_importance_sampling_is_unbiased():
                 for c in range(2):
                     path = f[0][a] * kernels[0][a, b] * kernels[1][b, c]
                     seen = (a, b) if weigh_first else (b, c)
-                    weight = (
-                        f[1][seen[0]] / f[0][seen[0]] * f[2][seen[1]] / f[1][seen[1]]
-                    )
+                    weight = f[1][seen[0]] / f[0][seen[0]] * f[2][seen[1]] / f[1][seen[1]]
                     total += path * weight * h[c]
         return total
 
@@ -163,9 +155,7 @@ def test_every_model_has_probability_one_for_all_data_sets():
     # E_m[B_m'm] = sum of the other's probabilities; E_m[log B] >= 0 by the tangent of the log
     a, b = positives("a:4"), positives("b:4")
     equal(sum(x * (y / x) for x, y in zip(a, b, strict=True)), sum(b))
-    tangents = sum(
-        x * (1 - y / x) for x, y in zip(a, b, strict=True)
-    )  # log v >= 1 - 1/v
+    tangents = sum(x * (1 - y / x) for x, y in zip(a, b, strict=True))  # log v >= 1 - 1/v
     equal(tangents, sum(a) - sum(b))
     v = positives("v")
     gap = log(v) - 1 + 1 / v
@@ -180,33 +170,20 @@ def test_posterior_checks_scatter_less_and_draws_are_reweighted():
     share, inside = positives("s"), positives("t")
     shares, within = (share, 1 - share), (inside, 1 - inside)
     p = [sum(within[k] * u[i, k] for k in range(2)) for i in range(2)]
-    square = sum(
-        shares[i] * within[k] * u[i, k] ** 2 for i in range(2) for k in range(2)
-    )
-    lost = sum(
-        shares[i] * within[k] * (u[i, k] - p[i]) ** 2
-        for i in range(2)
-        for k in range(2)
-    )
+    square = sum(shares[i] * within[k] * u[i, k] ** 2 for i in range(2) for k in range(2))
+    lost = sum(shares[i] * within[k] * (u[i, k] - p[i]) ** 2 for i in range(2) for k in range(2))
     equal(square - sum(shares[i] * p[i] ** 2 for i in range(2)), lost)  # >= 0
     # another prior: the mean ratio under the posterior is the Bayes factor
     joint, other = positives("j:3"), positives("o:3")
     posterior = [each / sum(joint) for each in joint]
     ratio = [b / a for a, b in zip(joint, other, strict=True)]
-    equal(
-        sum(a * b for a, b in zip(posterior, ratio, strict=True)),
-        sum(other) / sum(joint),
-    )
+    equal(sum(a * b for a, b in zip(posterior, ratio, strict=True)), sum(other) / sum(joint))
 
     # Bernstein and von Mises, of a normal mean: KL to N(mean of y, noise / N) tends to 0
     rows, noise, prior, average = positives("N v u ybar")
     precision = rows / noise + 1 / prior
     centre, variance = rows / noise * average / precision, 1 / precision
     limit = noise / rows
-    off = (
-        log(limit / variance) / 2
-        + (variance + (centre - average) ** 2) / (2 * limit)
-        - HALF
-    )
+    off = log(limit / variance) / 2 + (variance + (centre - average) ** 2) / (2 * limit) - HALF
     assert sympy.limit(off, rows, sympy.oo) == 0
     assert sympy.limit(off, rows, 0) == sympy.oo  # with few rows it is the prior

@@ -44,9 +44,7 @@ AT = dict(zip(DEVIATION, SIGMA, strict=True))
 
 
 def model(**learned):
-    return Model(
-        MLP((1, 1)), GaussianPrior(PRIOR), GaussianLikelihood(NOISE, **learned)
-    )
+    return Model(MLP((1, 1)), GaussianPrior(PRIOR), GaussianLikelihood(NOISE, **learned))
 
 
 @pytest.mark.equation("D18")
@@ -108,23 +106,16 @@ def test_the_direct_part_has_mean_zero_and_may_be_left_out():
         equal(expectation(direct, e), 0)
     # the gradient of the sampled cost, less its direct part, is the slope of the surrogate
     cost = share * (LOG_Q - LOG_PRIOR) - LOG_LIKELIHOOD
-    d_w = [
-        diff(cost, each).subs(AT).subs(SAMPLES[0]) for each in W
-    ]  # log q through w, as frozen
+    d_w = [diff(cost, each).subs(AT).subs(SAMPLES[0]) for each in W]  # log q through w, as frozen
     path = [*d_w, *(d_w[j] * EPS[0, j] * sigmoid(RHO[j]) for j in range(2))]
     total = cost.subs(AT).subs(SAMPLES[0])
-    direct = [
-        diff(share * LOG_Q.subs(AT), each).subs(SAMPLES[0]) for each in (*MU, *RHO)
-    ]
+    direct = [diff(share * LOG_Q.subs(AT), each).subs(SAMPLES[0]) for each in (*MU, *RHO)]
     equal([diff(total, each) for each in (*MU, *RHO)],
           [a + b for a, b in zip(path, direct, strict=True)])  # fmt: skip
     off_by([diff(total, each) for each in (*MU, *RHO)], path, direct)
     # where q is the posterior, of a single weight, the gradient is 0 for every noise
     precision = positives("precision")
-    bracket = (
-        log_gaussian(W[0], mean, 1 / sqrt(precision))
-        + precision * (W[0] - mean) ** 2 / 2
-    )
+    bracket = log_gaussian(W[0], mean, 1 / sqrt(precision)) + precision * (W[0] - mean) ** 2 / 2
     equal(diff(bracket, W[0]), 0)
     # the report's gradient there is Lambda C eps, of covariance Lambda
     lam = Matrix([[positives("a"), reals("b")], [reals("b"), positives("c")]])
@@ -174,32 +165,19 @@ def test_the_score_alone_is_unbiased_with_a_baseline():
     cost = share * (log_gaussian(W[0], mean, deviation) + a * W[0] ** 2 + b * W[0])
     drawn = [{W[0]: mean + deviation * each} for each in e]
     free_energy = expectation(cost.subs(drawn[0]), e[0])
-    score = [
-        diff(log_gaussian(W[0], mean, deviation), each) for each in (mean, deviation)
-    ]
+    score = [diff(log_gaussian(W[0], mean, deviation), each) for each in (mean, deviation)]
     h = [cost.subs(one) for one in drawn]
     scores = [[each.subs(one) for each in score] for one in drawn]
     exact = [diff(free_energy, each) for each in (mean, deviation)]
-    plain = [
-        h[0] * HALF * one + h[1] * HALF * two for one, two in zip(*scores, strict=True)
-    ]
-    others = [
-        (h[0] - h[1]) * HALF * (one - two) for one, two in zip(*scores, strict=True)
-    ]
+    plain = [h[0] * HALF * one + h[1] * HALF * two for one, two in zip(*scores, strict=True)]
+    others = [(h[0] - h[1]) * HALF * (one - two) for one, two in zip(*scores, strict=True)]
     equal(exact, [expectation(each, *e) for each in plain])
     equal(exact, [expectation(each, *e) for each in others])
     # a baseline of which the sample itself is a part loses 1 / S of the gradient
     own = [each * HALF for each in others]
-    off_by(
-        [expectation(each, *e) for each in own], exact, [-HALF * each for each in exact]
-    )
+    off_by([expectation(each, *e) for each in own], exact, [-HALF * each for each in exact])
     for h_of_the_posterior in others:
-        equal(
-            h_of_the_posterior.subs(
-                {a: 1 / (2 * deviation**2), b: -mean / deviation**2}
-            ),
-            0,
-        )
+        equal(h_of_the_posterior.subs({a: 1 / (2 * deviation**2), b: -mean / deviation**2}), 0)
 
 
 def elementwise(first, second):
@@ -218,17 +196,12 @@ def test_local_reparameterisation():
     weights = [mus[k] + deviations[k] * noise[k] for k in range(3)]
     z = [row[0] * weights[0] + row[1] * weights[1] + weights[2] for row in (a, b)]
     middle = a[0] * mus[0] + a[1] * mus[1] + mus[2]
-    variance = (
-        sum(a[k] ** 2 * deviations[k] ** 2 for k in range(2)) + deviations[2] ** 2
-    )
+    variance = sum(a[k] ** 2 * deviations[k] ** 2 for k in range(2)) + deviations[2] ** 2
     equal(expectation(z[0], *noise), middle)
     equal(expectation((z[0] - middle) ** 2, *noise), variance)
     other = b[0] * mus[0] + b[1] * mus[1] + mus[2]
     common = expectation((z[0] - middle) * (z[1] - other), *noise)
-    equal(
-        common,
-        sum(a[k] * b[k] * deviations[k] ** 2 for k in range(2)) + deviations[2] ** 2,
-    )
+    equal(common, sum(a[k] * b[k] * deviations[k] ** 2 for k in range(2)) + deviations[2] ** 2)
     # the box, of one layer: a cotangent g of z, and z = a mu + mu_b + sqrt(D) zeta
     (g, zeta), spread = reals("g zeta"), positives("D")
     pairing = g * (middle + sqrt(variance) * zeta)
@@ -254,9 +227,7 @@ def test_flipout():
     # the same sizes are shared: squares are correlated
     equal(expectation(e**2 * e**2, e) - expectation(e**2, e) ** 2, 2)
     # z, with the signs pulled out of the sum, and with weights of each row's own
-    a, r, c, t = (
-        matrix(letter, 2, 2) for letter in "arct"
-    )  # two rows, two units in and out
+    a, r, c, t = (matrix(letter, 2, 2) for letter in "arct")  # two rows, two units in and out
     mean, delta = matrix("M", 2, 2), matrix("D", 2, 2)
     bias, push = matrix("b", 1, 2), matrix("Db", 1, 2)
     z = (a * mean + elementwise(elementwise(a, r) * delta, c) + repeated(bias)
@@ -271,10 +242,7 @@ def test_flipout():
     equal([diff(pairing, each) for each in mean], a.T * g)
     equal([diff(pairing, each) for each in delta], elementwise(a, r).T * flipped)
     equal([diff(pairing, each) for each in push], sympy.ones(1, 2) * elementwise(g, t))
-    equal(
-        [diff(pairing, each) for each in a],
-        g * mean.T + elementwise(flipped * delta.T, r),
-    )
+    equal([diff(pairing, each) for each in a], g * mean.T + elementwise(flipped * delta.T, r))
 
 
 @pytest.mark.equation("D23")
@@ -312,18 +280,14 @@ def test_antithetic_noise_keeps_the_even_part():
 def test_tempering_and_warm_up():
     beta, kl, expected = positives("beta"), reals("KL"), reals("E")
     tempered = beta * kl - expected
-    equal(
-        tempered / beta, kl - expected / beta
-    )  # K5 with the likelihood to the power 1/beta
+    equal(tempered / beta, kl - expected / beta)  # K5 with the likelihood to the power 1/beta
     equal(-tempered, -(kl - expected) + (1 - beta) * kl)
     off_by(-tempered, -(kl - expected), (1 - beta) * kl)
     # a linear model: precision and mean of the tempered and of the cold posterior
     n, t, (x, y) = positives("n"), positives("T"), reals("x y")
     a, noise, prior = reals("a"), positives("v"), positives("u")
 
-    def gaussian_of(
-        line,
-    ):  # of a log density that is a parabola in a: precision and mean
+    def gaussian_of(line):  # of a log density that is a parabola in a: precision and mean
         precision = -diff(line, a, 2)
         return precision, sympy.solve(diff(line, a), a)[0]
 
@@ -332,9 +296,7 @@ def test_tempering_and_warm_up():
     tempered_precision, tempered_centre = gaussian_of(before + likelihood / beta)
     equal(tempered_precision, 1 / prior + n * x**2 / (beta * noise))
     equal(sympy.limit(tempered_centre, beta, 0), y / x)  # least squares
-    equal(
-        gaussian_of((before + likelihood) / t), (precision / t, centre)
-    )  # both to the power 1/T
+    equal(gaussian_of((before + likelihood) / t), (precision / t, centre))  # both to the power 1/T
     narrower = before.subs(prior, t * prior)
     equal(gaussian_of(narrower + likelihood / t), (precision / t, centre))
     # the smaller beta, the farther from the prior: of any finite family
@@ -359,12 +321,7 @@ def renyi(logs, alpha):
 @pytest.mark.equation("D25")
 def test_the_renyi_and_the_importance_weighted_bounds():
     # what it bounds: P(D)^(1 - alpha) comes out of E_q[omega^(1 - alpha)]
-    q, post, evidence, order = (
-        positives("q:3"),
-        positives("p:3"),
-        positives("Z"),
-        positives("d"),
-    )
+    q, post, evidence, order = positives("q:3"), positives("p:3"), positives("Z"), positives("d")
     inside = sum(q[k] * (post[k] * evidence / q[k]) ** order for k in range(3))
     equal(sympy.expand_power_base(inside),
           sympy.expand_power_base(evidence**order
@@ -377,9 +334,7 @@ def test_the_renyi_and_the_importance_weighted_bounds():
     slopes = [diff(bound, delta, k).subs(delta, 0) for k in (1, 2)]
     equal(slopes, [mean, sum((each - mean) ** 2 for each in logs) / 2])
     # the mean taken out first
-    centred = (
-        mean + log(1 + sum(exp(delta * (each - mean)) - 1 for each in logs) / 2) / delta
-    )
+    centred = mean + log(1 + sum(exp(delta * (each - mean)) - 1 for each in logs) / 2) / delta
     plain = bound / delta
     at = {logs[0]: 0.3, logs[1]: -0.5, delta: 0.7}
     np.testing.assert_allclose(number(centred, at), number(plain, at), rtol=1e-13)
@@ -413,9 +368,7 @@ def test_the_doubly_reparameterised_gradient():
     equal(diff(share_, w), share_ * (1 - share_) * slope)
     letter = reals("hat")
     equal(-letter + letter * (1 - letter), -(letter**2))
-    off_by(
-        -letter, -(letter**2), -letter + letter**2
-    )  # D20 inside the weighted sum: biased
+    off_by(-letter, -(letter**2), -letter + letter**2)  # D20 inside the weighted sum: biased
     alpha = reals("alpha")
     general = letter - (1 - alpha) * letter * (1 - letter)
     equal(general, alpha * letter + (1 - alpha) * letter**2)
@@ -460,13 +413,7 @@ def test_learned_numbers_under_the_upper_bound():
 @pytest.mark.equation("D28")
 def test_where_the_objectives_lead():
     # inclusive KL, any posterior with these moments
-    m, c, mean, deviation, w = (
-        reals("m"),
-        positives("C"),
-        reals("mu"),
-        positives("d"),
-        reals("w"),
-    )
+    m, c, mean, deviation, w = reals("m"), positives("C"), reals("mu"), positives("d"), reals("w")
     e = reals("e")
     cross = -expectation(log_gaussian(w, mean, deviation).subs(w, m + sqrt(c) * e), e)
     split = log(deviation) + HALF * LOG_2PI + (c + (m - mean) ** 2) / (2 * deviation**2)
@@ -479,9 +426,7 @@ def test_where_the_objectives_lead():
     det = positives("det")
     ratio = lam[0, 0] * lam[1, 1] / lam.det()
     equal(covariance[0, 0] * covariance[1, 1] / covariance.det(), ratio)
-    equal(
-        covariance[0, 0] * lam[0, 0] - 1, lam[0, 1] ** 2 / lam.det()
-    )  # C_jj >= 1/Lambda_jj
+    equal(covariance[0, 0] * lam[0, 0] - 1, lam[0, 1] ** 2 / lam.det())  # C_jj >= 1/Lambda_jj
     r = reals("r")
     correlated = Matrix([[1, r], [r, 1]])
     equal(correlated.det(), 1 - r**2)
@@ -501,19 +446,13 @@ def test_minibatches_of_objectives_that_are_not_linear():
     # two samples, two minibatches
     constant, parts, pi = reals("C:2"), matrix("l", 2, 2), reals("pi")
     shares = [pi, 1 - pi]
-    scaled = [
-        [constant[k] + parts[i, k] / shares[i] for k in range(2)] for i in range(2)
-    ]
+    scaled = [[constant[k] + parts[i, k] / shares[i] for k in range(2)] for i in range(2)]
     whole = [constant[k] + parts[0, k] + parts[1, k] for k in range(2)]
     linear = sum(-shares[i] * sum(scaled[i]) / 2 for i in range(2))
     equal(linear, -sum(whole) / 2)  # D6
     equal([sum(shares[i] * scaled[i][k] for i in range(2)) for k in range(2)], whole)
-    unscaled = [
-        constant[k] + sum(shares[i] * parts[i, k] for i in range(2)) for k in range(2)
-    ]
-    off_by(
-        unscaled, whole, [-(1 - pi) * parts[0, k] - pi * parts[1, k] for k in range(2)]
-    )
+    unscaled = [constant[k] + sum(shares[i] * parts[i, k] for i in range(2)) for k in range(2)]
+    off_by(unscaled, whole, [-(1 - pi) * parts[0, k] - pi * parts[1, k] for k in range(2)])
     # logsumexp is convex: along (1, -1) its second derivative is 4 u (1 - u), along (1, 1) none
     t, a, b = reals("t a b")
     for direction, curvature in (((1, -1), 4), ((1, 1), 0)):
@@ -524,22 +463,11 @@ def test_minibatches_of_objectives_that_are_not_linear():
 
 @pytest.mark.equation("D54")
 def test_the_curvature_of_a_linearised_network_is_that_of_its_joint_density():
-    w, mu, f, x, y = (
-        matrix("w", 1, 2),
-        matrix("m", 1, 2),
-        matrix("f", 1, 2),
-        reals("x"),
-        reals("y"),
-    )
+    w, mu, f, x, y = matrix("w", 1, 2), matrix("m", 1, 2), matrix("f", 1, 2), reals("x"), reals("y")
     slopes = matrix("J", 2, 2)
-    line = [
-        f[k] + sum(slopes[k, j] * (w[j] - mu[j]) for j in range(2)) for k in range(2)
-    ]
+    line = [f[k] + sum(slopes[k, j] * (w[j] - mu[j]) for j in range(2)) for k in range(2)]
     alpha, beta = positives("a b")
-    joint = (
-        -alpha * (w[0] ** 2 + w[1] ** 2) / 2
-        - beta * sum((y - each) ** 2 for each in line) / 2
-    )
+    joint = -alpha * (w[0] ** 2 + w[1] ** 2) / 2 - beta * sum((y - each) ** 2 for each in line) / 2
     gauss_newton = alpha * sympy.eye(2) + beta * slopes.T * slopes
     equal(-sympy.hessian(joint, list(w)), gauss_newton)  # at every w
     # of classes, 0 and 1, counts: the Hessian does not contain y
@@ -563,9 +491,7 @@ def test_the_evidence_around_a_mode_and_mackays_updates():
     w, x, y = reals("w x y")
     alpha, beta = positives("a b")
     joint = (
-        sqrt(alpha * beta)
-        / (2 * sympy.pi)
-        * exp(-alpha * w**2 / 2 - beta * (y - x * w) ** 2 / 2)
+        sqrt(alpha * beta) / (2 * sympy.pi) * exp(-alpha * w**2 / 2 - beta * (y - x * w) ** 2 / 2)
     )
     precision = alpha + beta * x**2
     mode = beta * x * y / precision
@@ -574,11 +500,7 @@ def test_the_evidence_around_a_mode_and_mackays_updates():
     equal(alpha * mode**2 + beta * (y - x * mode) ** 2, y**2 / variance)
     equal(precision / (alpha * beta), variance)  # -log s + log alpha + log beta
     # the slopes, of two directions and two outputs, and where they are 0
-    logs, d, squares, misfit, rows = (
-        reals("A B C"),
-        matrix("d", 2, 2),
-        *positives("v E N"),
-    )
+    logs, d, squares, misfit, rows = reals("A B C"), matrix("d", 2, 2), *positives("v E N")
     betas = [exp(logs[1]), exp(logs[2])]
     s = [sum(betas[m] * d[m, i] for m in range(2)) + exp(logs[0]) for i in range(2)]
     value = (rows * (logs[1] + logs[2]) - misfit * sum(betas) + 2 * logs[0]
@@ -595,11 +517,7 @@ def test_the_evidence_around_a_mode_and_mackays_updates():
 @pytest.mark.equation("D56")
 def test_the_last_layer_is_linear_regression_one_row_after_the_other():
     rng = np.random.default_rng(56)
-    w, r, phi = (
-        rng.standard_normal(2),
-        rng.standard_normal(2),
-        rng.standard_normal((2, 2)),
-    )
+    w, r, phi = rng.standard_normal(2), rng.standard_normal(2), rng.standard_normal((2, 2))
     noise, prior = 0.7, 1.3
 
     def joint(w, r, phi, noise, prior):
@@ -655,9 +573,7 @@ def test_a_bound_for_all_q_at_once():
     equal(diff(gain, q, 2), -1 / q - 1 / (1 - q))
     # a binomial's moment: p drops out of every term
     r = positives("r")
-    term = (
-        p**2 * (1 - p) ** 3 * (r / p) ** 2 * ((1 - r) / (1 - p)) ** 3
-    )  # P(k = 2) e^(5 kl)
+    term = p**2 * (1 - p) ** 3 * (r / p) ** 2 * ((1 - r) / (1 - p)) ** 3  # P(k = 2) e^(5 kl)
     equal(term, r**2 * (1 - r) ** 3)
     # kl is convex in both: determinant and diagonal of its Hessian are nowhere negative
     kl = r * log(r / p) + (1 - r) * log((1 - r) / (1 - p))
@@ -706,6 +622,4 @@ def test_a_low_rank_and_a_diagonal():
     equal([diff(entropy, each) for each in V], list(V / M))
     given = reals("a:2")  # w fixed: a does not move with V
     at = Matrix(given)
-    equal(
-        [diff((at.T * K.inv() * at)[0], each) for each in given], list(2 * K.inv() * at)
-    )
+    equal([diff((at.T * K.inv() * at)[0], each) for each in given], list(2 * K.inv() * at))

@@ -44,10 +44,7 @@ def test_the_slope_of_the_criterion_and_its_jitter():
     # of the deviation sigma
     s = positives("sigma")
     wide = s * theta * cos(t / s) + s * r * sin(t / s)
-    same(
-        expectation((wide**2 - (s * theta) ** 2) ** 2, theta, r) / 4,
-        s**4 * sin(t / s) ** 2,
-    )
+    same(expectation((wide**2 - (s * theta) ** 2) ** 2, theta, r) / 4, s**4 * sin(t / s) ** 2)
 
     # the slope in log T, path by path and on average
     h, length = positives("h T")
@@ -63,10 +60,7 @@ def test_the_slope_of_the_criterion_and_its_jitter():
     # over all h: tan 2T = 2T is where the slope vanishes, and 2.247 the first of these places
     mean = integrate(sin(t) ** 2, (t, 0, length)) / length
     same(mean, HALF - sin(2 * length) / (4 * length))
-    same(
-        4 * length**2 * diff(mean, length),
-        sin(2 * length) - 2 * length * cos(2 * length),
-    )
+    same(4 * length**2 * diff(mean, length), sin(2 * length) - 2 * length * cos(2 * length))
     first = sympy.nsolve(sin(2 * length) - 2 * length * cos(2 * length), length, 2.2)
     assert abs(first - 2.247) < 5e-4
     assert diff(mean, length, 2).subs(length, first) < 0
@@ -83,10 +77,7 @@ def test_the_metric_cancels_and_the_slope_is_that_of_a_motion():
     m = factor * factor.T
     start, momentum = Matrix(reals("x:2")), Matrix(reals("r:2"))
     h, length = positives("h T")
-    center, centers = (
-        Matrix(reals("m:2")),
-        Matrix(reals("n:2")),
-    )  # of the starts, of the ends
+    center, centers = Matrix(reals("m:2")), Matrix(reals("n:2"))  # of the starts, of the ends
     time = h * length
     end = start * cos(time) + m.inv() * momentum * sin(time)
     last = momentum * cos(time) - m * start * sin(time)
@@ -107,10 +98,7 @@ def test_the_weights_of_the_chains_adam_and_haltons_numbers():
     values = assign(47, g, alpha)
     ships(mean_slope(floats(values, g), floats(values, alpha)), line, values)
     equal(line.subs(dict.fromkeys(alpha, alpha[0])), sum(g) / 3)
-    equal(
-        line.subs(alpha[1], 0),
-        (alpha[0] * g[0] + alpha[2] * g[2]) / (alpha[0] + alpha[2]),
-    )
+    equal(line.subs(alpha[1], 0), (alpha[0] * g[0] + alpha[2] * g[2]) / (alpha[0] + alpha[2]))
 
     # Adam without momentum: a step of 0.025 in units of the root mean square of the slopes
     rate, memory = Rational(1, 40), Rational(19, 20)
@@ -126,15 +114,11 @@ def test_the_weights_of_the_chains_adam_and_haltons_numbers():
     # the weights of the squares add up to 1, and the scale of the slopes is gone
     equal(squares.subs(dict.fromkeys(g, 1)), 1 - memory**3)
     scale = positives("k")
-    ratio = (g[2] / sqrt(squares)).subs(
-        {one: scale * one for one in g}, simultaneous=True
-    )
+    ratio = (g[2] / sqrt(squares)).subs({one: scale * one for one in g}, simultaneous=True)
     equal(ratio, g[2] / sqrt(squares))
 
     # digits mirrored at the point
     for turn in range(1, 40):
         digits = [int(d) for d in bin(turn)[2:]]
-        mirrored = sum(
-            Rational(d, 2 ** (k + 1)) for k, d in enumerate(reversed(digits))
-        )
+        mirrored = sum(Rational(d, 2 ** (k + 1)) for k, d in enumerate(reversed(digits)))
         ships(halton(turn), mirrored, {})

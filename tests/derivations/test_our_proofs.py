@@ -29,21 +29,7 @@ from algebra import (
     softplus,
     vanishes,
 )
-from sympy import (
-    Integer,
-    Matrix,
-    Rational,
-    cos,
-    diff,
-    erf,
-    exp,
-    eye,
-    gamma,
-    log,
-    sin,
-    sqrt,
-    tanh,
-)
+from sympy import Integer, Matrix, Rational, cos, diff, erf, exp, eye, gamma, log, sin, sqrt, tanh
 
 from bbb_numpy import (
     MLP,
@@ -73,25 +59,12 @@ def test_learned_noise():
         for b in range(2)
         for k in range(2)
     )
-    equal(
-        nll,
-        -sum(
-            log_gaussian(Y[b, k], F[b, k], exp(t[k]))
-            for b in range(2)
-            for k in range(2)
-        ),
-    )
+    equal(nll, -sum(log_gaussian(Y[b, k], F[b, k], exp(t[k])) for b in range(2) for k in range(2)))
     for_f = [-(Y[b, k] - F[b, k]) * exp(-2 * t[k]) for b in range(2) for k in range(2)]
-    for_t = [
-        sum(1 - (Y[b, k] - F[b, k]) ** 2 / exp(t[k]) ** 2 for b in range(2))
-        for k in range(2)
-    ]
+    for_t = [sum(1 - (Y[b, k] - F[b, k]) ** 2 / exp(t[k]) ** 2 for b in range(2)) for k in range(2)]
     equal([diff(nll, f) for f in F], for_f)
     equal([diff(nll, each) for each in t], for_t)
-    square, variance = (
-        sum((Y[b, 0] - F[b, 0]) ** 2 for b in range(2)) / 2,
-        positives("variance"),
-    )
+    square, variance = sum((Y[b, 0] - F[b, 0]) ** 2 for b in range(2)) / 2, positives("variance")
     at_square = for_t[0].subs(t[0], HALF * log(variance))
     equal(at_square, 2 - 2 * square / variance)  # 0 at the mean square
 
@@ -135,10 +108,7 @@ def test_adam_in_two_forms():
         equal(second / (1 - b2**t), r_square * large_second)
         # the step itself, with letters for M, V and r: sqrt(r^2 V) = r sqrt(V)
         big, root, r, unbias = positives("M rootV r u")
-        equal(
-            eta * unbias * big / (r * root + tiny),
-            eta * unbias / r * big / (root + tiny / r),
-        )
+        equal(eta * unbias * big / (r * root + tiny), eta * unbias / r * big / (root + tiny / r))
     # no bias: all gradients of the same mean
     same = dict.fromkeys(g, g[0])
     equal((first / (1 - b1**3)).subs(same), g[0])
@@ -164,14 +134,11 @@ def test_bonnets_and_prices_identities():
     equal(diff(mean(f), mu), mean(diff(f, w)))
     equal(sigma * diff(mean(f), sigma), sigma**2 * mean(diff(f, w, 2)))
     # by the slope times the noise, as it is computed, with the entropy of q
-    equal(
-        diff(mean(f) - log(sigma), sigma),
-        mean(diff(f, w) * (w - mu) / sigma) - 1 / sigma,
-    )
+    equal(diff(mean(f) - log(sigma), sigma), mean(diff(f, w) * (w - mu) / sigma) - 1 / sigma)
     # with a kink, f = |w|: f'' is twice the density of q at 0
-    kink = mu * (
-        2 * (1 + erf(mu / sigma / sqrt(2))) / 2 - 1
-    ) + 2 * sigma * DENSITY.subs(x, mu / sigma)
+    kink = mu * (2 * (1 + erf(mu / sigma / sqrt(2))) / 2 - 1) + 2 * sigma * DENSITY.subs(
+        x, mu / sigma
+    )
     equal(diff(kink, sigma), sigma * 2 * DENSITY.subs(x, mu / sigma) / sigma)
 
 
@@ -197,9 +164,7 @@ def test_natural_gradient_steps_of_a_gaussian():
     slopes = g - mu * (h - s), (h - s) / 2  # for the moments
     equal(-s / 2 - r * slopes[1], -s_new / 2)
     equal((s * mu - r * slopes[0]) / s_new, mu - r * g / s_new)
-    equal(
-        s_new.subs(r, 1), h
-    )  # a parabola with curvature h, minimum at gap: in one step
+    equal(s_new.subs(r, 1), h)  # a parabola with curvature h, minimum at gap: in one step
     equal((mu - r * g / s_new).subs(g, h * (mu - gap)).subs(r, 1), gap)
     # positive, and to first order the same
     step = r * (h / s - 1)
@@ -214,10 +179,7 @@ def test_natural_gradient_steps_of_a_gaussian():
 @pytest.mark.equation("D63")
 def test_stochastic_natural_gradients_of_a_conjugate_model():
     # F of N(m, 1 / s) and a line: its natural gradient is the distance to the posterior
-    b, c, rows = (
-        *positives("b c"),
-        matrix("r", 3, 2),
-    )  # prior precision, 1 / noise variance
+    b, c, rows = *positives("b c"), matrix("r", 3, 2)  # prior precision, 1 / noise variance
     aim = (
         c * sum(rows[i, 0] * rows[i, 1] for i in range(3)),
         b + c * sum(rows[i, 0] ** 2 for i in range(3)),
@@ -226,10 +188,7 @@ def test_stochastic_natural_gradients_of_a_conjugate_model():
     joint = (
         -b * mean_square / 2
         - c
-        * sum(
-            rows[i, 0] ** 2 * mean_square - 2 * rows[i, 0] * rows[i, 1] * m
-            for i in range(3)
-        )
+        * sum(rows[i, 0] ** 2 * mean_square - 2 * rows[i, 0] * rows[i, 1] * m for i in range(3))
         / 2
     )
     variance = mean_square - m**2
@@ -255,9 +214,7 @@ def test_the_law_of_total_variance_and_its_blocks():
     def mean(values):
         return sum(share * value for share, value in zip(shares, values, strict=True))
 
-    second = mean(
-        [expectation((f[k] + sqrt(variance[k]) * e) ** 2, e) for k in range(2)]
-    )
+    second = mean([expectation((f[k] + sqrt(variance[k]) * e) ** 2, e) for k in range(2)])
     equal(second, mean(variance) + mean([each**2 for each in f]))
     total = second - mean(f) ** 2
     epistemic = mean([each**2 for each in f]) - mean(f) ** 2
@@ -268,10 +225,7 @@ def test_the_law_of_total_variance_and_its_blocks():
     a = reals("a:5")
     parts = [a[:2], a[2:]]
     means = [sum(part) / len(part) for part in parts]
-    squares = [
-        sum((each - m) ** 2 for each in part)
-        for part, m in zip(parts, means, strict=True)
-    ]
+    squares = [sum((each - m) ** 2 for each in part) for part, m in zip(parts, means, strict=True)]
     gap = means[1] - means[0]
     equal(sum(a) / 5, means[0] + Rational(3, 5) * gap)
     whole = sum((each - sum(a) / 5) ** 2 for each in a)
@@ -298,29 +252,19 @@ def test_the_log_predictive_density():
 def test_the_shares_of_the_complexity_cost_sum_to_one():
     cost, shares, nll = reals("C"), reals("pi:3"), reals("nll:3")
     total = sum(shares[k] * cost + nll[k] for k in range(3))
-    equal(
-        total - (cost + sum(nll)), cost * (sum(shares) - 1)
-    )  # 0 if and only if they sum to 1
-    off_by(
-        total.subs({each: Rational(1, 2) for each in shares}), cost + sum(nll), cost / 2
-    )
+    equal(total - (cost + sum(nll)), cost * (sum(shares) - 1))  # 0 if and only if they sum to 1
+    off_by(total.subs({each: Rational(1, 2) for each in shares}), cost + sum(nll), cost / 2)
     rows = positives("B:3")
     proportional = [each / sum(rows) for each in rows]
     equal(sum(proportional), 1)
     geometric = [Integer(2) ** (3 - i) / (Integer(2) ** 3 - 1) for i in (1, 2, 3)]
-    halves = [
-        Rational(1, 2**i) / sum(Rational(1, 2**m) for m in (1, 2, 3)) for i in (1, 2, 3)
-    ]
+    halves = [Rational(1, 2**i) / sum(Rational(1, 2**m) for m in (1, 2, 3)) for i in (1, 2, 3)]
     assert sum(geometric) == 1
     assert geometric == halves
     sizes = [3, 3, 1]
     # three minibatches of seven rows, each with the share 3/7 of Krasser's num_batches = 7/3
     off_by(3 * Rational(3, 7) * cost, cost, Rational(2, 7) * cost)
-    ships(
-        proportional_kl_weights(sizes),
-        proportional,
-        dict(zip(rows, sizes, strict=True)),
-    )
+    ships(proportional_kl_weights(sizes), proportional, dict(zip(rows, sizes, strict=True)))
     ships(geometric_kl_weights(sizes), geometric, {})
 
 
@@ -344,18 +288,14 @@ def test_the_stable_softplus_family():
 XS, YS, M, DEVIATIONS = reals("x:2"), reals("y:2"), reals("m:2"), positives("sigma:2")
 DESIGN = Matrix([[XS[0], 1], [XS[1], 1]])
 PRECISION = DESIGN.T * DESIGN / v**2 + eye(2) / s**2
-LAMBDA = Matrix(
-    [[positives("a"), reals("b")], [reals("b"), positives("c")]]
-)  # letters for it
+LAMBDA = Matrix([[positives("a"), reals("b")], [reals("b"), positives("c")]])  # letters for it
 
 
 @pytest.mark.equation("D8")
 def test_the_exact_answers_of_linear_regression():
     weights, target = Matrix(W), Matrix(YS)
     residual = target - DESIGN * weights
-    joint = (residual.T * residual)[0] / (2 * v**2) + (weights.T * weights)[0] / (
-        2 * s**2
-    )
+    joint = (residual.T * residual)[0] / (2 * v**2) + (weights.T * weights)[0] / (2 * s**2)
     joint += log(2 * sympy.pi) + 2 * log(v) + log(2 * sympy.pi) + 2 * log(s)
     by_densities = -sum(log_gaussian(YS[b], XS[b] * W[0] + W[1], v) for b in range(2))
     by_densities -= sum(log_gaussian(each, 0, s) for each in W)
@@ -365,9 +305,7 @@ def test_the_exact_answers_of_linear_regression():
     centre = Matrix(M)
     gap = weights - centre
     square = HALF * (gap.T * PRECISION * gap)[0]
-    rest = (target.T * target)[0] / (2 * v**2) - HALF * (centre.T * PRECISION * centre)[
-        0
-    ]
+    rest = (target.T * target)[0] / (2 * v**2) - HALF * (centre.T * PRECISION * centre)[0]
     constants = 2 * log(2 * sympy.pi) + 2 * log(v) + 2 * log(s)
     difference = sympy.expand(joint - (square + rest + constants))
     equal(difference, -((right - PRECISION * centre).T * weights)[0])
@@ -395,9 +333,7 @@ def test_the_exact_answers_of_linear_regression():
     log_evidence = log(2 * sympy.pi) - HALF * log(LAMBDA.det())  # and -E_0
     equal(free.subs(best) + log_evidence,
           HALF * (log(LAMBDA[0, 0]) + log(LAMBDA[1, 1]) - log(LAMBDA.det())))  # fmt: skip
-    equal(
-        LAMBDA[0, 0] * LAMBDA[1, 1] - LAMBDA.det(), LAMBDA[0, 1] ** 2
-    )  # Hadamard: >= 0
+    equal(LAMBDA[0, 0] * LAMBDA[1, 1] - LAMBDA.det(), LAMBDA[0, 1] ** 2)  # Hadamard: >= 0
 
     values = {**assign(8, XS, YS), v: 0.6, s: 1.4}
     model = Model(MLP((1, 1)), GaussianPrior(1.4), GaussianLikelihood(0.6))
@@ -441,9 +377,7 @@ def test_tanh():
     assert sympy.simplify(diff(tanh(z), z) - (1 - tanh(z) ** 2)) == 0
     ratio = (1 - q) / (1 + q)
     equal((((1 - q**2) / 2) / ((1 + q**2) / 2)).subs(q, sqrt(q)), ratio)
-    equal(
-        1 - ratio**2, ((1 + q) ** 2 - (1 - q) ** 2) / (1 + q) ** 2, 4 * q / (1 + q) ** 2
-    )
+    equal(1 - ratio**2, ((1 + q) ** 2 - (1 - q) ** 2) / (1 + q) ** 2, 4 * q / (1 + q) ** 2)
 
 
 @pytest.mark.equation("D51")
@@ -473,11 +407,7 @@ def test_erfc_by_the_midpoint_rule():
     # the integral over t, and the change of r into p
     inner = sympy.integrate(exp(-(t**2) * (1 + r)), (t, -sympy.oo, sympy.oo))
     equal(sympy.simplify(inner - sqrt(sympy.pi / (1 + r))), 0)
-    changed = (
-        exp(-(p**2 / at**2 - 1) * at**2)
-        / sqrt(p**2 / at**2)
-        * diff(p**2 / at**2 - 1, p)
-    )
+    changed = exp(-(p**2 / at**2 - 1) * at**2) / sqrt(p**2 / at**2) * diff(p**2 / at**2 - 1, p)
     equal(sympy.simplify(changed - 2 / at * exp(at**2) * exp(-(p**2))), 0)
     left = sqrt(sympy.pi) * 2 / at * exp(at**2) * sqrt(sympy.pi) / 2 * sympy.erfc(at)
     equal(sympy.simplify(left - sympy.pi * exp(at**2) / at * sympy.erfc(at)), 0)
@@ -561,10 +491,7 @@ def test_several_classes():
     slopes = [target[k] - p[k] * sum(target) for k in range(3)]
     equal([diff(density, each) for each in z], slopes)
     one = {target[2]: 1 - target[0] - target[1]}
-    equal(
-        [each.subs(one) for each in slopes],
-        [(target[k] - p[k]).subs(one) for k in range(3)],
-    )
+    equal([each.subs(one) for each in slopes], [(target[k] - p[k]).subs(one) for k in range(3)])
     equal(sum(slopes), 0)
     equal((exp(z[1]) / (exp(z[0]) + exp(z[1]))).subs({z[0]: 0}), sigmoid(z[1]))  # D13
 
@@ -578,9 +505,7 @@ def test_counts():
         equal(sympy.expand_log(log(density), force=True), short)
         equal(diff(short, f), count - exp(f))
     rate, n = positives("lambda"), sympy.Symbol("n", integer=True, nonnegative=True)
-    mean = sympy.summation(
-        n * rate**n * exp(-rate) / sympy.factorial(n), (n, 0, sympy.oo)
-    )
+    mean = sympy.summation(n * rate**n * exp(-rate) / sympy.factorial(n), (n, 0, sympy.oo))
     assert sympy.simplify(mean - rate) == 0
 
 
@@ -625,9 +550,7 @@ def test_a_gaussian_prior_with_a_learned_scale():
     # the mean of squares is at least the product: (a^2 + b^2)/2 - a b = (a - b)^2 / 2
     a, b = DEVIATIONS
     equal((a**2 + b**2) / 2 - a * b, (a - b) ** 2 / 2)
-    assert (
-        sympy.limit(2 * t + LOG_2PI, t, -sympy.oo) == -sympy.oo
-    )  # a point estimate at w = 0
+    assert sympy.limit(2 * t + LOG_2PI, t, -sympy.oo) == -sympy.oo  # a point estimate at w = 0
 
 
 @pytest.mark.equation("D29")
@@ -640,9 +563,7 @@ def test_the_entropy_of_a_class_split():
     def entropy(row):
         return -sum(each * log(each) for each in row)
 
-    divergence = (
-        sum(row[k] * (log(row[k]) - letters[k]) for row in rows for k in range(2)) / 2
-    )
+    divergence = sum(row[k] * (log(row[k]) - letters[k]) for row in rows for k in range(2)) / 2
     aleatoric = sum(entropy(row) for row in rows) / 2
     equal(entropy(mean), divergence + aleatoric)
     joint = sum(
@@ -663,12 +584,8 @@ def test_the_logarithm_of_a_factorial():
     # the left-hand side: t^2 (1 - e^-t) times Binet's integrand
     binet = t * (1 - exp(-t)) * (1 / (exp(t) - 1) - 1 / t + HALF)
     equal(binet, t / 2 * (1 + exp(-t)) - (1 - exp(-t)))
-    terms = sympy.Add.make_args(
-        sympy.expand((t / 2 * (1 + exp(-t)) - (1 - exp(-t))) * exp(-t * z))
-    )
-    integral = sum(
-        sympy.integrate(sympy.powsimp(each), (t, 0, sympy.oo)) for each in terms
-    )
+    terms = sympy.Add.make_args(sympy.expand((t / 2 * (1 + exp(-t)) - (1 - exp(-t))) * exp(-t * z)))
+    integral = sum(sympy.integrate(sympy.powsimp(each), (t, 0, sympy.oo)) for each in terms)
     equal(sympy.simplify(integral), second)
     assert sympy.limit(step, z, sympy.oo) == 0
     remainder = reals("remainder")  # mu(z)
@@ -691,12 +608,7 @@ def test_the_logarithm_of_a_factorial():
 
 @pytest.mark.equation("D32")
 def test_priors_of_learned_scales():
-    u, c, scale, width = (
-        reals("u"),
-        positives("c"),
-        positives("scale"),
-        positives("width"),
-    )
+    u, c, scale, width = reals("u"), positives("c"), positives("scale"), positives("width")
     middle = reals("m")
     # the substitution: p(u) = p(s) ds/du
     equal(diff(exp(u), u), exp(u))
@@ -712,15 +624,11 @@ def test_priors_of_learned_scales():
     gap = reals("v")
     of_v = (cauchy * scale).subs(scale, c * exp(gap))
     equal(of_v, 2 / sympy.pi * exp(gap) / (1 + exp(2 * gap)))
-    equal(
-        sympy.expand((exp(gap) + exp(-gap)) * exp(gap)), 1 + exp(2 * gap)
-    )  # 2 cosh v e^v
+    equal(sympy.expand((exp(gap) + exp(-gap)) * exp(gap)), 1 + exp(2 * gap))  # 2 cosh v e^v
     cosh_form = -log(sympy.pi) - log(sympy.cosh(gap))
     assert sympy.simplify(diff(cosh_form, gap) + tanh(gap)) == 0
     stable = log(2 / sympy.pi) - gap - log(1 + exp(-2 * gap))
-    assert (
-        sympy.simplify(exp(stable) - 1 / (sympy.pi * sympy.cosh(gap)).rewrite(exp)) == 0
-    )
+    assert sympy.simplify(exp(stable) - 1 / (sympy.pi * sympy.cosh(gap)).rewrite(exp)) == 0
     lognormal = log_gaussian(u, middle, width)
     equal(diff(lognormal, u), -(u - middle) / width**2)
 
@@ -729,19 +637,13 @@ def test_priors_of_learned_scales():
 def test_the_log_joint_over_weights_and_scales():
     weights, t, u = reals("w0 b0"), reals("log_noise"), reals("log_scale")
     beta = positives("beta")
-    likelihood = sum(
-        log_gaussian(YS[b], XS[b] * weights[0] + weights[1], exp(t)) for b in range(2)
-    )
+    likelihood = sum(log_gaussian(YS[b], XS[b] * weights[0] + weights[1], exp(t)) for b in range(2))
     prior = sum(log_gaussian(each, 0, exp(u)) for each in weights)
-    hyper = log_gaussian(t, log(Rational(1, 2)), 1) + log_gaussian(
-        u, log(Rational(3, 2)), 1
-    )
+    hyper = log_gaussian(t, log(Rational(1, 2)), 1) + log_gaussian(u, log(Rational(3, 2)), 1)
     line = prior + beta * likelihood + hyper
     residual = [YS[b] - XS[b] * weights[0] - weights[1] for b in range(2)]
     for_t = beta * sum(r**2 / exp(2 * t) - 1 for r in residual) - (t - log(HALF))
-    for_u = sum(each**2 / exp(2 * u) - 1 for each in weights) - (
-        u - log(Rational(3, 2))
-    )
+    for_u = sum(each**2 / exp(2 * u) - 1 for each in weights) - (u - log(Rational(3, 2)))
     equal([diff(line, t), diff(line, u)], [for_t, for_u])
     # a chain's own: another chain's numbers are not in it. Aleatoric variance, by Jensen
     a, b = positives("a b")  # e^u of two draws
@@ -777,9 +679,7 @@ def test_the_crps():
     ordered = reals("x:4")
     pairs = sum(2 * (ordered[j] - ordered[i]) for i, j in combinations(range(4), 2))
     equal(pairs, 2 * sum((2 * i - 4 - 1) * ordered[i - 1] for i in range(1, 5)))
-    off_by(
-        pairs / (2 * 16), pairs / (2 * 12), -pairs / 96
-    )  # fairness: T (T - 1) for T^2
+    off_by(pairs / (2 * 16), pairs / (2 * 12), -pairs / 96)  # fairness: T (T - 1) for T^2
 
 
 @pytest.mark.equation("D35")
@@ -797,10 +697,7 @@ def test_pits_intervals_and_the_parts_of_the_brier_score():
         equal(sympy.simplify(quadratic), 0)
     # Brier: two bins of two rows; proper for any probability
     chance = reals("P")
-    equal(
-        chance * (w - 1) ** 2 + (1 - chance) * w**2,
-        (w - chance) ** 2 + chance * (1 - chance),
-    )
+    equal(chance * (w - 1) ** 2 + (1 - chance) * w**2, (w - chance) ** 2 + chance * (1 - chance))
     stated = positives("a b c d")
     seen = (1, 0, 1, 1)
     bins = [(0, 1), (2, 3)]
@@ -822,42 +719,30 @@ def test_pits_intervals_and_the_parts_of_the_brier_score():
 def test_signal_to_noise():
     e = reals("e")
     equal(expectation((mu + sigma * e) ** 2, e), mu**2 + sigma**2)
-    equal(
-        (expectation((mu + sigma * e) ** 2, e) - sigma**2) / sigma**2, (mu / sigma) ** 2
-    )
+    equal((expectation((mu + sigma * e) ** 2, e) - sigma**2) / sigma**2, (mu / sigma) ** 2)
     # P(w > 0) = P(e > -mu/sigma) = Phi(mu/sigma)
     equal(1 - PHI.subs(x, -mu / sigma), PHI.subs(x, mu / sigma))
     ratio = positives("ratio")
     equal(20 * log(ratio) / log(10), 2 * (10 * log(ratio) / log(10)))
     # over all orders of the units a weight's mean is that of its layer, over all signs it is 0
     orders, signs = list(permutations(range(3))), list(product((1, -1), repeat=3))
-    into, out, bias = (
-        np.array(each) for each in ([1.0, -1.0, 0.5], [1.0, 1.0, 0.0], [0.0] * 3)
-    )
+    into, out, bias = (np.array(each) for each in ([1.0, -1.0, 0.5], [1.0, 1.0, 0.0], [0.0] * 3))
     at = np.linspace(-2.0, 2.0, 5)[:, None]
 
     def functions(draws, activation):
         net = MLP((1, 3, 1), activation)
-        return [
-            network.forward(net, each[None], at, Buffers())[0].ravel() for each in draws
-        ]
+        return [network.forward(net, each[None], at, Buffers())[0].ravel() for each in draws]
 
     exchanged = np.array([[*into[[*i]], *bias, *out[[*i]], 0.0] for i in orders])
-    for found in functions(
-        exchanged, "relu"
-    ):  # |x|, with a unit that has nothing to say
+    for found in functions(exchanged, "relu"):  # |x|, with a unit that has nothing to say
         np.testing.assert_allclose(found, np.abs(at.ravel()), atol=1e-15)
     np.testing.assert_allclose(exchanged.mean(0)[:3], into.mean(), rtol=1e-14)
     np.testing.assert_allclose(exchanged.mean(0)[6:9], out.mean(), rtol=1e-14)  # not 0
     turned = np.array([[*(into * s), *bias, *(out * s), 0.0] for s in np.array(signs)])
-    np.testing.assert_allclose(
-        np.ptp(functions(turned, "tanh"), axis=0), 0.0, atol=1e-15
-    )
+    np.testing.assert_allclose(np.ptp(functions(turned, "tanh"), axis=0), 0.0, atol=1e-15)
     assert not turned.mean(0).any()
     # of the two units of |x| alone: both needed, with the ratios infinity and 0
-    two = exchanged[:, [0, 1, 6, 7]][
-        [i for i, order in enumerate(orders) if order[2] == 2]
-    ]
+    two = exchanged[:, [0, 1, 6, 7]][[i for i, order in enumerate(orders) if order[2] == 2]]
     assert two.mean(0).tolist() == [0.0, 0.0, 1.0, 1.0]
     assert two.std(0).tolist() == [1.0, 1.0, 0.0, 0.0]
 
@@ -867,9 +752,7 @@ def test_powerball():
     # every set of 5 of 8 balls
     balls, sets = 8, list(combinations(range(1, 9), 5))
     for place in (1, 3):
-        counted = [
-            sum(each[place - 1] == value for each in sets) for value in range(balls + 1)
-        ]
+        counted = [sum(each[place - 1] == value for each in sets) for value in range(balls + 1)]
         formula = [
             comb(value - 1, place - 1) * comb(balls - value, 5 - place) if value else 0
             for value in range(balls + 1)
@@ -877,9 +760,7 @@ def test_powerball():
         assert counted == formula
         ships(powerball.mass_of_place(balls, place),
               [Rational(each, comb(balls, 5)) for each in formula], {})  # fmt: skip
-        mean = sum(
-            Rational(value * counted[value], len(sets)) for value in range(balls + 1)
-        )
+        mean = sum(Rational(value * counted[value], len(sets)) for value in range(balls + 1))
         assert mean == Rational(place * (balls + 1), 6)
     # the odds, for every N and v
     n, value = positives("N"), positives("v")
@@ -893,10 +774,7 @@ def test_powerball():
     at = {n: 59.0, value: 17.0}
     ships(found, odds / (1 + odds), at)
     # w_1 = a and w_3 = c: one ball between, two above
-    pairs = [
-        sum(each[0] == 2 and each[2] == 5 for each in sets),
-        (5 - 2 - 1) * comb(balls - 5, 2),
-    ]
+    pairs = [sum(each[0] == 2 and each[2] == 5 for each in sets), (5 - 2 - 1) * comb(balls - 5, 2)]
     assert pairs[0] == pairs[1]
 
 
@@ -905,17 +783,13 @@ def test_a_scale_for_every_layer():
     # a 1-1-1 network: two layers of a weight and a bias
     weights, logs = reals("w:4"), reals("u:2")
     layers = [weights[:2], weights[2:]]
-    density = sum(
-        log_gaussian(each, 0, exp(logs[k])) for k in range(2) for each in layers[k]
-    )
+    density = sum(log_gaussian(each, 0, exp(logs[k])) for k in range(2) for each in layers[k])
     boxed = -sum(2 * (logs[k] + HALF * LOG_2PI)
                  + sum(each**2 for each in layers[k]) / (2 * exp(logs[k]) ** 2)
                  for k in range(2))  # fmt: skip
     equal(density, boxed)
     for_w = [-each / exp(2 * logs[k]) for k in range(2) for each in layers[k]]
-    for_u = [
-        sum(each**2 for each in layers[k]) / exp(2 * logs[k]) - 2 for k in range(2)
-    ]
+    for_u = [sum(each**2 for each in layers[k]) / exp(2 * logs[k]) - 2 for k in range(2)]
     equal([diff(boxed, each) for each in weights], for_w)
     equal([diff(boxed, each) for each in logs], for_u)
     # the size of functions, 1-2-1: a ReLU keeps half of the mean square of a symmetric number
@@ -929,10 +803,7 @@ def test_a_scale_for_every_layer():
     out = inner * (units[0] * noise[0] + units[1] * noise[1] + noise[2])
     given = expectation(out**2, *noise)
     equal(given, inner**2 * (units[0] ** 2 + units[1] ** 2 + 1))
-    equal(
-        given.subs({units[0] ** 2: v / 2, units[1] ** 2: v / 2}),
-        inner**2 * (2 * v / 2 + 1),
-    )
+    equal(given.subs({units[0] ** 2: v / 2, units[1] ** 2: v / 2}), inner**2 * (2 * v / 2 + 1))
     equal((inner**2 * (nu * v / 2 + 1)).subs(inner, 1 / sqrt(nu)), v / 2 + 1 / nu)
 
 
@@ -941,10 +812,7 @@ def test_replicates_are_one_block_diagonal_problem():
     thetas = reals("theta:2")
     costs = [sympy.Function("F1")(thetas[0]), sympy.Function("F2")(thetas[1])]
     total = sum(costs)
-    equal(
-        [diff(total, thetas[k]) for k in range(2)],
-        [diff(costs[k], thetas[k]) for k in range(2)],
-    )
+    equal([diff(total, thetas[k]) for k in range(2)], [diff(costs[k], thetas[k]) for k in range(2)])
     assert diff(total, *thetas) == 0
     # a bound that is not linear does not split
     logs = matrix("l", 2, 2)  # (S, R)
@@ -959,15 +827,11 @@ def test_the_constant_of_students_t():
     # the precision of a Gaussian, drawn from a Gamma and integrated out: the kernel of the integral
     tau, z = positives("tau z")
     kernel = tau ** ((nu + 1) / 2 - 1) * exp(-tau * (nu + z**2) / 2)
-    product = (
-        sqrt(tau) * exp(-tau * z**2 / 2) * tau ** (nu / 2 - 1) * exp(-nu * tau / 2)
-    )
+    product = sqrt(tau) * exp(-tau * z**2 / 2) * tau ** (nu / 2 - 1) * exp(-nu * tau / 2)
     equal(sympy.powsimp(sympy.expand(product / kernel)), 1)
     power = positives("power")
     rate = positives("rate")
-    integral = sympy.integrate(
-        tau ** (power - 1) * exp(-rate * tau), (tau, 0, sympy.oo)
-    )
+    integral = sympy.integrate(tau ** (power - 1) * exp(-rate * tau), (tau, 0, sympy.oo))
     assert sympy.simplify(integral - gamma(power) * rate ** (-power)) == 0
 
     def g(at):
@@ -988,10 +852,7 @@ def test_the_constant_of_students_t():
     left = ((1 - nu) * log(2) + HALF * log(sympy.pi) + stirling(nu) - 2 * stirling(nu / 2)
             - HALF * log(nu / 2))  # fmt: skip
     equal(sympy.expand_log(left, force=True), 0)
-    for at in (
-        Rational(3),
-        Rational(7, 2),
-    ):  # Legendre's formula itself, at exact numbers
+    for at in (Rational(3), Rational(7, 2)):  # Legendre's formula itself, at exact numbers
         assert (
             sympy.simplify(
                 sympy.expand_func(
@@ -1002,20 +863,13 @@ def test_the_constant_of_students_t():
             == 0
         )
     # the series from that of D31: (1 - 2^(2j)) times its coefficients
-    series = [
-        sympy.bernoulli(2 * j) * (1 - 4**j) / (2 * j * (2 * j - 1)) for j in range(1, 8)
-    ]
+    series = [sympy.bernoulli(2 * j) * (1 - 4**j) / (2 * j * (2 * j - 1)) for j in range(1, 8)]
     assert series == [Rational(*each) for each in ((-1, 4), (1, 24), (-1, 20), (17, 112),
                                                    (-31, 36), (691, 88), (-5461, 52))]  # fmt: skip
     a = positives("a")
     equal(1 / a + 1 / (a + 2) - 2 / (a + 1), 2 / (a * (a + 1) * (a + 2)))
-    equal(
-        nu * diff(HALF * log(nu * (nu + 2) / (nu + 1) ** 2), nu),
-        nu / (nu * (nu + 1) * (nu + 2)),
-    )
-    assert (
-        sympy.simplify(g(Integer(1)) - HALF * LOG_2PI + log(sympy.pi)) == 0
-    )  # Cauchy's
+    equal(nu * diff(HALF * log(nu * (nu + 2) / (nu + 1) ** 2), nu), nu / (nu * (nu + 1) * (nu + 2)))
+    assert sympy.simplify(g(Integer(1)) - HALF * LOG_2PI + log(sympy.pi)) == 0  # Cauchy's
 
 
 G = sympy.Function("g")
@@ -1047,9 +901,7 @@ def test_noise_with_outliers():
     # E[tau | y]: a Gamma of shape (nu + 1)/2 and rate (nu + z^2)/2
     shape, rate = positives("shape rate")
     mean = sympy.gammasimp(gamma(shape + 1) / gamma(shape)) / rate
-    equal(
-        mean.subs({shape: (nu + 1) / 2, rate: (nu + z**2) / 2}), (nu + 1) / (nu + z**2)
-    )
+    equal(mean.subs({shape: (nu + 1) / 2, rate: (nu + z**2) / 2}), (nu + 1) / (nu + z**2))
 
 
 @pytest.mark.equation("D44")
@@ -1070,9 +922,7 @@ def test_dual_numbers_have_the_rules_of_derivatives():
     letters = reals("t:3")
     directions = reals("d:3")
     cost = letters[0] ** 2 * letters[1] + letters[2] / letters[0]
-    moved = cost.subs(
-        {t: t + d * delta for t, d in zip(letters, directions, strict=True)}
-    )
+    moved = cost.subs({t: t + d * delta for t, d in zip(letters, directions, strict=True)})
     slope = sum(diff(cost, t) * d for t, d in zip(letters, directions, strict=True))
     equal(dual(moved), [cost, slope])
 
@@ -1081,18 +931,13 @@ def test_dual_numbers_have_the_rules_of_derivatives():
 def test_rows_that_count_more_than_once():
     f, t, c = reals("f:2"), reals("t:2"), reals("c")
     weights, u = positives("v:2"), reals("u")
-    density = sum(
-        v * log_gaussian(a, b, exp(u)) for v, a, b in zip(weights, t, f, strict=True)
-    )
+    density = sum(v * log_gaussian(a, b, exp(u)) for v, a, b in zip(weights, t, f, strict=True))
     # two and three copies
     copies = sum(log_gaussian(t[k], f[k], exp(u)) for k in (0, 0, 1, 1, 1))
     equal(density.subs({weights[0]: 2, weights[1]: 3}), copies)
-    for_f = [
-        c * v * (a - b) * exp(-2 * u) for v, a, b in zip(weights, t, f, strict=True)
-    ]
+    for_f = [c * v * (a - b) * exp(-2 * u) for v, a, b in zip(weights, t, f, strict=True)]
     for_u = sum(
-        c * v * ((a - b) ** 2 / exp(u) ** 2 - 1)
-        for v, a, b in zip(weights, t, f, strict=True)
+        c * v * ((a - b) ** 2 / exp(u) ** 2 - 1) for v, a, b in zip(weights, t, f, strict=True)
     )
     equal([diff(c * density, each) for each in f], for_f)
     equal(diff(c * density, u), for_u)
@@ -1103,9 +948,7 @@ def test_rows_that_count_more_than_once():
     equal(sum(costs), kl - density)
     # an objective that divides by the share (D30) has the mean log P(D) for all the data
     shares = [v / v_total for v in weights]
-    each = [
-        v * log_gaussian(a, b, exp(u)) for v, a, b in zip(weights, t, f, strict=True)
-    ]
+    each = [v * log_gaussian(a, b, exp(u)) for v, a, b in zip(weights, t, f, strict=True)]
     equal(sum(p * (e / p) for p, e in zip(shares, each, strict=True)), density)
     # moments of the copies: twice t0, three times t1
     mean = (2 * t[0] + 3 * t[1]) / 5
@@ -1118,9 +961,7 @@ def test_rows_that_count_more_than_once():
 
 @pytest.mark.equation("D46")
 @pytest.mark.parametrize(("slope", "moves"), [(1, False), (3, False), (None, True)])
-def test_units_leave_mode_and_region_of_highest_density_and_a_logarithm_does_not(
-    slope, moves
-):
+def test_units_leave_mode_and_region_of_highest_density_and_a_logarithm_does_not(slope, moves):
     """Of the density x e^-x in the variable y = 3 x, or y = log x: its Jacobian is 1 / 3, or x."""
     x = np.linspace(1e-4, 30, 300_001)
     mass = x * np.exp(-x)
@@ -1154,9 +995,7 @@ def test_quantiles_of_the_predictive_mixture():
     equal(sympy.limit(near, far, sympy.oo), PHI / 2)
     # units
     a, b = reals("a"), positives("b")
-    equal(
-        (a + b * at - (a + b * m[0])) / (b * deviation[0]), (at - m[0]) / deviation[0]
-    )
+    equal((a + b * at - (a + b * m[0])) / (b * deviation[0]), (at - m[0]) / deviation[0])
     # 0 and 1: F(0) = 1 - p is the mean of the components' own
     p = positives("p:2")
     equal(sum(1 - each for each in p) / 2, 1 - sum(p) / 2)
@@ -1177,34 +1016,25 @@ def test_quantiles_of_the_predictive_mixture():
     mean = [expectation(each, w, *e) for each in (first, second)]
     functions = expectation(2 * w * (3 * w + w**2), w)  # 2 w has the mean 0
     equal(expectation(first * second, w, *e) - mean[0] * mean[1], functions)
-    equal(
-        expectation(first**2, w, *e) - mean[0] ** 2, expectation((2 * w) ** 2, w) + s**2
-    )
+    equal(expectation(first**2, w, *e) - mean[0] ** 2, expectation((2 * w) ** 2, w) + s**2)
 
 
 @pytest.mark.equation("D60")
 def test_turned_inputs_are_the_same_model():
     half, tau = reals("a"), positives("t")  # the tangent of half the angle
-    c, d = (
-        (1 - half**2) / (1 + half**2),
-        2 * half / (1 + half**2),
-    )  # its cosine and sine
+    c, d = (1 - half**2) / (1 + half**2), 2 * half / (1 + half**2)  # its cosine and sine
     turn = Matrix([[c, -d], [d, c]])
     first, rows = matrix("w", 2, 3), matrix("x", 2, 2)
     turned = turn.T * first
     equal((rows * turn) * turned, rows * first)
     equal(sum(one**2 for one in turned), sum(one**2 for one in first))
     equal((turn.T).det() ** 2, 1)
-    assert not vanishes(
-        sum(abs(one) for one in turned) - sum(abs(one) for one in first)
-    )
+    assert not vanishes(sum(abs(one) for one in turned) - sum(abs(one) for one in first))
     # along the axes the precision of a linear model is diagonal: mean field is exact
     long, short = positives("l k")
     gram = turn * sympy.diag(long, short) * turn.T  # X^T X
     exact = gram / s**2 + eye(2) / tau**2
-    equal(
-        turn.T * exact * turn, sympy.diag(long / s**2 + tau**-2, short / s**2 + tau**-2)
-    )
+    equal(turn.T * exact * turn, sympy.diag(long / s**2 + tau**-2, short / s**2 + tau**-2))
     off_by(exact[0, 1], 0, c * d * (long - short) / s**2)  # in the columns not
     # variances of weights that are turned back
     spread = positives("p q")
@@ -1219,11 +1049,7 @@ def test_the_bound_is_not_convex():
     first, second = reals("h:2"), reals("k:2")  # E h, E h^2
     v = [m[j] + spread[j] * e[j] for j in range(3)]
     h = reals("t:2")
-    powers = {
-        h[0] ** 2: second[0],
-        h[1] ** 2: second[1],
-        h[0] * h[1]: first[0] * first[1],
-    }
+    powers = {h[0] ** 2: second[0], h[1] ** 2: second[1], h[0] * h[1]: first[0] * first[1]}
 
     def mean(expression):
         over_v = sympy.expand(expectation(expression, *e))
@@ -1232,8 +1058,7 @@ def test_the_bound_is_not_convex():
     f = v[0] * h[0] + v[1] * h[1] + v[2]
     average = sum(m[j] * first[j] for j in range(2)) + m[2]
     variance = spread[2] ** 2 + sum(
-        (m[j] ** 2 + spread[j] ** 2) * second[j] - m[j] ** 2 * first[j] ** 2
-        for j in range(2)
+        (m[j] ** 2 + spread[j] ** 2) * second[j] - m[j] ** 2 * first[j] ** 2 for j in range(2)
     )
     equal(mean(f), average)
     equal(mean(sympy.expand(f**2)) - average**2, variance)
@@ -1262,9 +1087,7 @@ def test_the_bound_is_not_convex():
     out, rho = matrix("v", 1, 4), matrix("r", 1, 4)
     units = [tanh(w[j] * at + b[j]) for j in range(3)]
     values = assign(53, w, b, out, rho, [at])
-    theta = np.concatenate(
-        [floats(values, [*w, *b, *out]), np.full(6, -60.0), floats(values, rho)]
-    )
+    theta = np.concatenate([floats(values, [*w, *b, *out]), np.full(6, -60.0), floats(values, rho)])
     found = elbo_minima.moments(theta, np.array([[values[at]]]))
     ships(found[0], sum(out[j] * units[j] for j in range(3)) + out[3], values)
     ships(found[1], sum(softplus(rho[j]) ** 2 * units[j] ** 2 for j in range(3))

@@ -30,14 +30,7 @@ from algebra import (
 from sympy import Matrix, diff, exp, log, ones, pi, sqrt
 from sympy.matrices.exceptions import ShapeError
 
-from bbb_numpy import (
-    MLP,
-    GaussianLikelihood,
-    GaussianPrior,
-    MeanField,
-    Model,
-    Reparameterised,
-)
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy.parts import network
 
 # Two weights, two samples of each; sigma_data and the noise of y; the share pi_i of a minibatch.
@@ -74,9 +67,7 @@ def test_independent_noise_makes_weights_uncorrelated_and_shared_noise_does_not(
     equal(expectation((weights[0] - MU[0]) ** 2, *e), SIGMA[0] ** 2)
     one_number = expectation((SIGMA[0] * e[0]) * (SIGMA[1] * e[0]), *e)
     off_by(one_number, covariance, SIGMA[0] * SIGMA[1])  # correlation 1
-    noise = Reparameterised(Model(MLP((1, 1)), GaussianPrior())).draw(
-        np.random.default_rng(0), 2
-    )
+    noise = Reparameterised(Model(MLP((1, 1)), GaussianPrior())).draw(np.random.default_rng(0), 2)
     assert noise.shape == (2, 2)
     assert np.unique(noise).size == 4  # one number for every weight of every sample
 
@@ -88,9 +79,7 @@ def test_softplus_is_positive_increasing_and_inverted_by_log_of_e_to_sigma_minus
     equal(diff(softplus(rho), rho), sigmoid(rho))  # > 0
     equal(log(exp(softplus(rho)) - 1), rho)
     assert sympy.limit(log(1 + e_rho) / e_rho, e_rho, 0) == 1  # far left sigma is e^rho
-    assert (
-        sympy.limit(log(1 + e_rho) - log(e_rho), e_rho, sympy.oo) == 0
-    )  # far right it is rho
+    assert sympy.limit(log(1 + e_rho) - log(e_rho), e_rho, sympy.oo) == 0  # far right it is rho
 
 
 @pytest.mark.equation("K4")
@@ -100,10 +89,7 @@ def test_mu_plus_sigma_eps_has_the_density_q():
     distribution = (1 + sympy.erf(z / sqrt(2))) / 2  # Phi
     equal(diff(distribution, z), exp(-(z**2) / 2) / sqrt(2 * pi))  # phi
     equal(diff(distribution.subs(z, (c - mu) / sigma), c), gaussian(c, mu, sigma))
-    equal(
-        [expectation(mu + sigma * z, z), expectation((sigma * z) ** 2, z)],
-        [mu, sigma**2],
-    )
+    equal([expectation(mu + sigma * z, z), expectation((sigma * z) ** 2, z)], [mu, sigma**2])
 
 
 # Section 4
@@ -115,18 +101,13 @@ def test_free_energy_is_kl_to_the_posterior_minus_log_evidence():
     q, prior, likelihood = positives("q:3"), positives("p:3"), positives("l:3")
     evidence = sum(p * like for p, like in zip(prior, likelihood, strict=True))
     posterior = [p * like / evidence for p, like in zip(prior, likelihood, strict=True)]
-    log_evidence = log(
-        evidence
-    )  # one letter, so that no expansion touches the sum inside
+    log_evidence = log(evidence)  # one letter, so that no expansion touches the sum inside
     log_posterior = [
-        log(p) + log(like) - log_evidence
-        for p, like in zip(prior, likelihood, strict=True)
+        log(p) + log(like) - log_evidence for p, like in zip(prior, likelihood, strict=True)
     ]
     equal([exp(each) for each in log_posterior], posterior)  # Bayes' rule
     divergence = sum(q[k] * (log(q[k]) - log_posterior[k]) for k in range(3))
-    free = sum(
-        q[k] * (log(q[k]) - log(prior[k]) - log(likelihood[k])) for k in range(3)
-    )
+    free = sum(q[k] * (log(q[k]) - log(prior[k]) - log(likelihood[k])) for k in range(3))
     sums_to_one = {q[2]: 1 - q[0] - q[1]}
     equal(divergence.subs(sums_to_one), (free + log_evidence).subs(sums_to_one))
     # without log P(D), as some write it, the divergence to the posterior is missed by that constant
@@ -141,9 +122,7 @@ def test_free_energy_is_kl_to_the_posterior_minus_log_evidence():
     assert diff(gap, v, 2).is_positive
     equal(sum(q[k] * (posterior[k] / q[k]) for k in range(3)) - 1, 0)  # so KL >= 0
     bracket = reals("bracket:2")
-    off_by(
-        sum(bracket), sum(bracket) / 2, sum(bracket) / 2
-    )  # the printed sum estimates n F
+    off_by(sum(bracket), sum(bracket) / 2, sum(bracket) / 2)  # the printed sum estimates n F
 
 
 def of_weights(line):
@@ -159,13 +138,9 @@ def log_density(x, mean, deviation):
 K8 = sum(-log(SIGMA[j]) - HALF * LOG_2PI - (W[j] - MU[j]) ** 2 / (2 * SIGMA[j] ** 2)
          for j in range(2))  # fmt: skip
 K9 = sum(-log(SIGMA[j]) - (W[j] - MU[j]) ** 2 / (2 * SIGMA[j] ** 2) for j in range(2))
-K12 = (
-    -2 * log(SIGMA_DATA) - LOG_2PI - (W[0] ** 2 + W[1] ** 2) / (2 * SIGMA_DATA**2)
-)  # P = 2
+K12 = -2 * log(SIGMA_DATA) - LOG_2PI - (W[0] ** 2 + W[1] ** 2) / (2 * SIGMA_DATA**2)  # P = 2
 K13 = of_weights(-log(SIGMA_DATA) - HALF * w**2 / SIGMA_DATA**2)
-K15 = (
-    -2 * LOG_2PI - 4 * log(SIGMA_Y) - sum(each**2 for each in Y - F) / (2 * SIGMA_Y**2)
-)  # B K = 4
+K15 = -2 * LOG_2PI - 4 * log(SIGMA_Y) - sum(each**2 for each in Y - F) / (2 * SIGMA_Y**2)  # B K = 4
 K16 = -HALF * sum(each**2 for each in Y - F)
 Q = [gaussian(W[j], MU[j], SIGMA[j]) for j in range(2)]
 PRIOR = [gaussian(W[j], 0, SIGMA_DATA) for j in range(2)]
@@ -222,9 +197,7 @@ def test_in_terms_of_the_noise_log_q_has_no_mu_left():
     equal(diff(k10.subs(sigma, deviation), rho), total, -slope / deviation)
     # the direct partials of K9 added again
     off_by(diff(one, mu).subs(w, mu + sigma * eps), 0, eps / sigma)
-    direct_rho = (
-        (diff(one, sigma) * slope).subs(w, mu + sigma * eps).subs(sigma, deviation)
-    )
+    direct_rho = (diff(one, sigma) * slope).subs(w, mu + sigma * eps).subs(sigma, deviation)
     off_by(total + direct_rho, total, (eps**2 - 1) * slope / deviation)
 
 
@@ -244,10 +217,7 @@ NLL_OF_A_LINE = nll_of_a_row(0) + nll_of_a_row(1)
 def complexity(s):
     """The first sum of K17 for sample s."""
     return sum(
-        -log(SIGMA[j])
-        + log(SIGMA_DATA)
-        - HALF * EPS[s, j] ** 2
-        + W[j] ** 2 / (2 * SIGMA_DATA**2)
+        -log(SIGMA[j]) + log(SIGMA_DATA) - HALF * EPS[s, j] ** 2 + W[j] ** 2 / (2 * SIGMA_DATA**2)
         for j in range(2)
     )
 
@@ -267,40 +237,27 @@ def test_the_three_terms_together():
     printed, k13 = HALF * w**2, log(SIGMA_DATA) + w**2 / (2 * SIGMA_DATA**2)
     off_by(printed, k13, w**2 * (1 - SIGMA_DATA**-2) / 2 - log(SIGMA_DATA))
     # printed: one bracket per weight, with the likelihood inside: counted P = 2 times
-    off_by(
-        sum(complexity(0) / 2 + NLL_OF_A_LINE for _ in range(2)), right, NLL_OF_A_LINE
-    )
+    off_by(sum(complexity(0) / 2 + NLL_OF_A_LINE for _ in range(2)), right, NLL_OF_A_LINE)
 
 
 @pytest.mark.equation("K18")
 def test_the_cost_of_one_minibatch_and_by_how_much_the_printed_one_is_wrong():
     # two minibatches of one row: the shares sum to 1, and the costs to that of all data
-    costs = [
-        share * complexity(0) + nll_of_a_row(b)
-        for b, share in enumerate((SHARE, 1 - SHARE))
-    ]
+    costs = [share * complexity(0) + nll_of_a_row(b) for b, share in enumerate((SHARE, 1 - SHARE))]
     equal(sum(costs), complexity(0) + NLL_OF_A_LINE)
     # as printed: -log sigma_data; off by -2 pi_i P log sigma_data, P = 2, and in no gradient
     printed = SHARE * (complexity(0) - 2 * 2 * log(SIGMA_DATA)) + nll_of_a_row(0)
     off_by(printed, costs[0], -2 * SHARE * 2 * log(SIGMA_DATA))
-    equal(
-        [diff(printed, v) for v in (*W, *SIGMA)],
-        [diff(costs[0], v) for v in (*W, *SIGMA)],
-    )
+    equal([diff(printed, v) for v in (*W, *SIGMA)], [diff(costs[0], v) for v in (*W, *SIGMA)])
     # 1/n with n the weight samples, or any number of parts but the right one
     n = positives("n")
     off_by(complexity(0) / n, SHARE * complexity(0), (1 / n - SHARE) * complexity(0))
     # the expectation of the bracket is a KL divergence; at sigma_data != 1 the printed one is not
     mean = expectation(
-        -log(sigma)
-        + log(SIGMA_DATA)
-        - eps**2 / 2
-        + (mu + sigma * eps) ** 2 / (2 * SIGMA_DATA**2),
+        -log(sigma) + log(SIGMA_DATA) - eps**2 / 2 + (mu + sigma * eps) ** 2 / (2 * SIGMA_DATA**2),
         eps,
     )
-    equal(
-        mean, log(SIGMA_DATA / sigma) + (mu**2 + sigma**2) / (2 * SIGMA_DATA**2) - HALF
-    )
+    equal(mean, log(SIGMA_DATA / sigma) + (mu**2 + sigma**2) / (2 * SIGMA_DATA**2) - HALF)
     log_ratio = log_density(w, mu, sigma) - log_density(w, 0, SIGMA_DATA)
     equal(expectation(sympy.expand_log(log_ratio).subs(w, mu + sigma * eps), eps), mean)
 
@@ -319,9 +276,7 @@ def network_output(row):
 
 
 NETWORK_NLL = sum(  # -log P(D_i | w) of both rows
-    (TARGET[b] - network_output(b)) ** 2 / (2 * SIGMA_Y**2)
-    + log(SIGMA_Y)
-    + HALF * LOG_2PI
+    (TARGET[b] - network_output(b)) ** 2 / (2 * SIGMA_Y**2) + log(SIGMA_Y) + HALF * LOG_2PI
     for b in range(2)
 )
 
@@ -345,17 +300,14 @@ COST = reparameterise(sum(WEIGHT_TERM) + NETWORK_NLL) + SHARE * sum(
 )
 # y - yhat of each row as a function of mu and rho, and a letter for it
 RESIDUAL_OF_ROW = {
-    reparameterise(TARGET[b] - network_output(b)): reals(f"residual_{b}")
-    for b in range(2)
+    reparameterise(TARGET[b] - network_output(b)): reals(f"residual_{b}") for b in range(2)
 }
 
 
 def equal_slopes(term, unknowns, line):
     """d `term` for each of the unknowns is `line` in w, with each residual as one letter."""
     for unknown, each in zip(unknowns, line, strict=True):
-        both = [
-            sympy.sympify(side) for side in (diff(term, unknown), reparameterise(each))
-        ]
+        both = [sympy.sympify(side) for side in (diff(term, unknown), reparameterise(each))]
         brief = [side.xreplace(RESIDUAL_OF_ROW) for side in both]
         shortened = all(side.has(*RESIDUAL_OF_ROW.values()) for side in brief)
         equal(*(brief if shortened else both))
@@ -391,11 +343,7 @@ def test_each_slope_of_the_cost(tag):
 
 def ships_gradient(line, part):
     """The shipped gradient of one sample is `line`, the gates being those at the weights."""
-    values = {
-        **assign(20, MEANS, RAWS, NOISES, X, TARGET, [SHARE]),
-        SIGMA_DATA: 0.7,
-        SIGMA_Y: 1.3,
-    }
+    values = {**assign(20, MEANS, RAWS, NOISES, X, TARGET, [SHARE]), SIGMA_DATA: 0.7, SIGMA_Y: 1.3}
     weights = number([reparameterise(v) for v in WEIGHTS], values)
     gates = np.outer(floats(values, X), weights[:2]) + weights[2:4] > 0
     assert 0 < gates.sum() < 4
@@ -425,9 +373,7 @@ def test_what_is_printed_of_the_gradients_and_the_boxed_form():
 
 @pytest.mark.equation("K30")
 def test_over_samples_the_last_term_of_k30_needs_no_sum():
-    cost = (
-        sum(at_weights(SHARE * complexity(s) + NLL_OF_A_LINE, s) for s in range(2)) / 2
-    )
+    cost = sum(at_weights(SHARE * complexity(s) + NLL_OF_A_LINE, s) for s in range(2)) / 2
     d_w = [SHARE * W[j] / SIGMA_DATA**2 + diff(NLL_OF_A_LINE, W[j]) for j in range(2)]
     line = [
         sum(at_weights(d_w[j], s) * EPS[s, j] for s in range(2)) / 2 * sigmoid(RHO[j])
@@ -474,9 +420,7 @@ LAYERS = [
     (matrix(f"W{layer}", *shape), matrix(f"b{layer}", 1, shape[1]))
     for layer, shape in enumerate(pairwise(SIZES))
 ]
-OPEN = [
-    matrix(f"g{layer}", 2, width) for layer, width in enumerate(SIZES[1:-1])
-]  # [z_l > 0]
+OPEN = [matrix(f"g{layer}", 2, width) for layer, width in enumerate(SIZES[1:-1])]  # [z_l > 0]
 
 
 def affine(a, layer):
@@ -494,20 +438,14 @@ def passes():
     a, zs, activations = INPUTS, [], []
     for layer, pair in enumerate(LAYERS):
         zs.append(affine(a, pair))
-        a = (
-            zs[-1].multiply_elementwise(OPEN[layer])
-            if layer < len(LAYERS) - 1
-            else zs[-1]
-        )
+        a = zs[-1].multiply_elementwise(OPEN[layer]) if layer < len(LAYERS) - 1 else zs[-1]
         activations.append(a)
     return zs, activations
 
 
 ZS, ACTIVATIONS = passes()
 OUTPUT = ACTIVATIONS[-1]
-NLL = (
-    sum(each**2 for each in TARGETS - OUTPUT) / 2 + 2 * LOG_2PI
-)  # K15 with unit variance
+NLL = sum(each**2 for each in TARGETS - OUTPUT) / 2 + 2 * LOG_2PI  # K15 with unit variance
 ONES = ones(1, 2)
 RESIDUAL = matrix("residual", 2, 2)  # y - yhat, a letter for each
 RESIDUALS = dict(zip(TARGETS - OUTPUT, RESIDUAL, strict=True))
@@ -527,15 +465,8 @@ FORWARD = {
     "K31": [ZS[0], add_rows(INPUTS * LAYERS[0][0], LAYERS[0][1])],
     "K33": [ZS[1], add_rows(ACTIVATIONS[0] * LAYERS[1][0], LAYERS[1][1])],
     "K34": [ACTIVATIONS[1], [z * gate for z, gate in zip(ZS[1], OPEN[1], strict=True)]],
-    "K35": [
-        ACTIVATIONS[-2],
-        ZS[-2].multiply_elementwise(OPEN[-1]),
-    ],  # the last, of any network
-    "K36": [
-        OUTPUT,
-        ZS[2],
-        add_rows(ACTIVATIONS[1] * LAYERS[2][0], LAYERS[2][1]),
-    ],  # no ReLU
+    "K35": [ACTIVATIONS[-2], ZS[-2].multiply_elementwise(OPEN[-1])],  # the last, of any network
+    "K36": [OUTPUT, ZS[2], add_rows(ACTIVATIONS[1] * LAYERS[2][0], LAYERS[2][1])],  # no ReLU
 }
 
 
@@ -545,9 +476,7 @@ def test_the_forward_pass_layer_by_layer(tag):
     equal(*FORWARD[tag])
     if tag == "K31":
         with pytest.raises(ShapeError):
-            INPUTS.multiply_elementwise(
-                LAYERS[0][0]
-            )  # the report's * is no elementwise product
+            INPUTS.multiply_elementwise(LAYERS[0][0])  # the report's * is no elementwise product
 
 
 @pytest.mark.equation("K32")
@@ -575,12 +504,8 @@ BACKWARD = {
 DELTAS = {"K37": DELTA_2, "K39": DELTA_1, "K41": DELTA_0}
 # printed products of matrices that do not conform
 MISSHAPEN = {
-    "K38": lambda: (
-        ones(1, 2) * ones(1, 3)
-    ),  # (B, K) times (B, H), one row, K = 2 and H = 3
-    "K39": lambda: (
-        DELTA_1 * LAYERS[1][0]
-    ),  # (B, K) times (H, K): W without its transpose
+    "K38": lambda: ones(1, 2) * ones(1, 3),  # (B, K) times (B, H), one row, K = 2 and H = 3
+    "K39": lambda: DELTA_1 * LAYERS[1][0],  # (B, K) times (H, K): W without its transpose
     "K41": lambda: DELTA_1 * LAYERS[1][0],
     "K42": lambda: DELTA_0 * INPUTS,  # (B, H_0) times (B, d_in)
 }
@@ -623,9 +548,7 @@ def test_printed_k40_read_elementwise_is_right_on_the_diagonal_only():
     a, column, gate = matrix("a", 1, 2), matrix("w", 2, 1), matrix("g", 1, 2)
     right = a.T * (residual * column.T).multiply_elementwise(gate)
     broadcast = Matrix(2, 2, lambda i, j: residual * column[i] * gate[j] * a[j])
-    amount = Matrix(
-        2, 2, lambda i, j: residual * gate[j] * (column[i] * a[j] - a[i] * column[j])
-    )
+    amount = Matrix(2, 2, lambda i, j: residual * gate[j] * (column[i] * a[j] - a[i] * column[j]))
     off_by(broadcast, right, amount)
     assert amount[0, 0] == amount[1, 1] == 0
 
@@ -639,9 +562,7 @@ def cubic(a, b):
     """Any cost of two numbers, up to third order: nine coefficients."""
     c = reals("c:9")
     powers = (a, b, a**2, a * b, b**2, a**3, a**2 * b, a * b**2, b**3)
-    return sum(
-        coefficient * power for coefficient, power in zip(c, powers, strict=True)
-    )
+    return sum(coefficient * power for coefficient, power in zip(c, powers, strict=True))
 
 
 STEPS = {"K43": [mu], "K44": [mu, rho]}
@@ -664,6 +585,4 @@ def test_both_steps_are_one_step_of_the_flat_vector():
     together = rho - ETA * diff(cost, rho)
     after_mu = mu - ETA * diff(cost, mu)
     in_turn = rho - ETA * diff(cost, rho).subs(mu, after_mu)
-    off_by(
-        in_turn, together, -ETA * (diff(cost, rho).subs(mu, after_mu) - diff(cost, rho))
-    )
+    off_by(in_turn, together, -ETA * (diff(cost, rho).subs(mu, after_mu) - diff(cost, rho)))

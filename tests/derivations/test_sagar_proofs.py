@@ -56,16 +56,12 @@ def test_the_printed_forms_are_equal_and_the_bound_is_jensens():
     # the upper bound: log P(D) - U is E of log(q / posterior) under the posterior, v = that ratio
     log_p = [log(p) for p in JOINT]
     upper = over_posterior([a - log(q) for a, q in zip(log_p, Q, strict=True)])
-    ratio = over_posterior(
-        [log(q) - a + LOG_EVIDENCE for a, q in zip(log_p, Q, strict=True)]
-    )
+    ratio = over_posterior([log(q) - a + LOG_EVIDENCE for a, q in zip(log_p, Q, strict=True)])
     equal(LOG_EVIDENCE - upper, ratio)
     mean = over_posterior([q * EVIDENCE / p for q, p in zip(Q, JOINT, strict=True)])
     equal(mean, sum(Q))
     kl = sum(q * (log(q) - log(p)) for q, p in zip(Q, JOINT, strict=True))
-    equal(
-        -kl, over_q([log(o) for o in OMEGA])
-    )  # the missing line's right-hand side is -F
+    equal(-kl, over_q([log(o) for o in OMEGA]))  # the missing line's right-hand side is -F
 
 
 @pytest.mark.equation("G3")
@@ -114,12 +110,7 @@ def test_the_reparameterised_gradient_has_its_factor_on_both_terms():
     logs = [a - b for a, b in zip(log_p, log_q_of, strict=True)]
     bound = sum(c * exp(each) * each for c, each in zip(shares, logs, strict=True)) / z
     d_omega = [exp(each) * diff(each, t) for each in logs]
-    steps = (
-        sum(
-            c * (each + 1) * d for c, each, d in zip(shares, logs, d_omega, strict=True)
-        )
-        / z
-    )
+    steps = sum(c * (each + 1) * d for c, each, d in zip(shares, logs, d_omega, strict=True)) / z
     right = sum(c * exp(each) / z * (each + 1) * (diff(a, t) - diff(b, t))
                 for c, each, a, b in zip(shares, logs, log_p, log_q_of, strict=True))  # fmt: skip
     equal(diff(bound, t), steps, right)
@@ -130,9 +121,7 @@ def test_the_reparameterised_gradient_has_its_factor_on_both_terms():
                   for c, each, a, b in zip(shares, logs, log_p, log_q_of, strict=True))  # fmt: skip
     amount = sum(c * exp(each) / z * each * diff(b, t)
                  for c, each, b in zip(shares, logs, log_q_of, strict=True))  # fmt: skip
-    off_by(
-        *(line.xreplace(slopes).xreplace(letters) for line in (printed, right, amount))
-    )
+    off_by(*(line.xreplace(slopes).xreplace(letters) for line in (printed, right, amount)))
     # for mu, K10 has no slope: there the two agree. For rho it is -s(rho)/sigma
     rho, eps = reals("rho eps")
     equal(diff(-log(softplus(rho)) - eps**2 / 2, rho), -sigmoid(rho) / softplus(rho))
@@ -188,18 +177,11 @@ def test_the_gradient_of_the_algorithm_holds_its_samples_fixed():
     # read literally, through g: 0 and s/sigma, with no data in it
     total = [diff(density.subs(moved), mu), diff(density.subs(moved), rho)]
     equal(total, [0, -slope])
-    off_by(
-        [-each for each in total],
-        [-each for each in direct],
-        [e / softplus(rho), e**2 * slope],
-    )
+    off_by([-each for each in total], [-each for each in direct], [e / softplus(rho), e**2 * slope])
     # one sample teaches nothing
     equal([expectation(each, e) for each in (e, 1 - e**2)], [0, 0])
     # a Gaussian posterior N(m, v): the exact gradients
     m, sigma, variance = reals("m"), positives("sigma"), positives("variance")
     noise = (m + sympy.sqrt(variance) * e - mu) / sigma
     equal(-expectation(noise, e) / sigma, -(m - mu) / sigma**2)
-    equal(
-        expectation(1 - noise**2, e) / sigma,
-        1 / sigma - (variance + (m - mu) ** 2) / sigma**3,
-    )
+    equal(expectation(1 - noise**2, e) / sigma, 1 / sigma - (variance + (m - mu) ** 2) / sigma**3)

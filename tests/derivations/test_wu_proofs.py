@@ -40,9 +40,7 @@ G = [diff(NLL, each) for each in W]  # g_w
 
 @pytest.mark.equation("W1")
 def test_maximum_likelihood_is_least_squares():
-    product = gaussian(Y[0], X[0] * W[0] + W[1], v) * gaussian(
-        Y[1], X[1] * W[0] + W[1], v
-    )
+    product = gaussian(Y[0], X[0] * W[0] + W[1], v) * gaussian(Y[1], X[1] * W[0] + W[1], v)
     equal(log(product), -NLL)
     residuals = [Y[row] - X[row] * W[0] - W[1] for row in range(2)]
     squares = sum(r**2 for r in residuals) / (2 * v**2)
@@ -55,10 +53,7 @@ def test_maximum_likelihood_is_least_squares():
 def test_maximum_a_posteriori_is_the_end_of_the_variational_family():
     log_evidence = reals("log_evidence")
     log_posterior = -NLL + LOG_PRIOR - log_evidence
-    equal(
-        [diff(log_posterior, each) for each in W],
-        [diff(-NLL + LOG_PRIOR, each) for each in W],
-    )
+    equal([diff(log_posterior, each) for each in W], [diff(-NLL + LOG_PRIOR, each) for each in W])
     cost = NLL - share * LOG_PRIOR
     gradient = [G[j] + share * W[j] / s**2 for j in range(2)]  # weight decay
     equal([diff(cost, each) for each in W], gradient)
@@ -66,14 +61,7 @@ def test_maximum_a_posteriori_is_the_end_of_the_variational_family():
     tau, m, e = positives("tau"), reals("m:2"), reals("e:2")
     c = reals("c:6")
     a, b = W
-    h = (
-        c[0] * a
-        + c[1] * b**2
-        + c[2] * a * b
-        + c[3] * a**3
-        + c[4] * a**2 * b**2
-        + c[5] * b**4
-    )
+    h = c[0] * a + c[1] * b**2 + c[2] * a * b + c[3] * a**3 + c[4] * a**2 * b**2 + c[5] * b**4
     at = dict(zip(W, m, strict=True))
     moved = {W[j]: m[j] + tau * e[j] for j in range(2)}
     found = expectation(h.subs(moved, simultaneous=True), *e)
@@ -81,15 +69,11 @@ def test_maximum_a_posteriori_is_the_end_of_the_variational_family():
     remainder = sympy.Poly(sympy.expand(found - h.subs(at) - tau**2 / 2 * second), tau)
     assert min(power for (power,), _ in remainder.terms()) == 4
     log_q = sum(-log(tau) - HALF * LOG_2PI - each**2 / 2 for each in e)
-    equal(
-        expectation(log_q, *e), -2 * log(tau) - 2 * HALF * (1 + LOG_2PI)
-    )  # no mu in it
+    equal(expectation(log_q, *e), -2 * log(tau) - 2 * HALF * (1 + LOG_2PI))  # no mu in it
     # a flat prior: in these directions the likelihood of a network never falls to 0
     rows = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     growing = np.array([50.0, 5e3, 5e6])
-    off = np.array(
-        [[1.0, -9.0, each, 0.3] for each in growing]
-    )  # weight, bias, weight, bias
+    off = np.array([[1.0, -9.0, each, 0.3] for each in growing])  # weight, bias, weight, bias
     steep = np.array([[each, 0.0, 0.8, 0.3] for each in growing])
     for activation, weights, limit in (
         ("relu", off, [0.3] * 4),  # a unit that is off, whatever its output weight
@@ -107,13 +91,7 @@ def test_the_gradient_identity():
     equal(density, gaussian(eps, 0, 1))
     # both sides for a polynomial f in which theta occurs through w and directly
     c = reals("c:5")
-    f = (
-        c[0] * w**3
-        + c[1] * w**2 * mu
-        + c[2] * w * sigma
-        + c[3] * sigma**2 * mu
-        + c[4] * w**4
-    )
+    f = c[0] * w**3 + c[1] * w**2 * mu + c[2] * w * sigma + c[3] * sigma**2 * mu + c[4] * w**4
     moved = {w: mu + sigma * eps}
     for theta in (mu, sigma):
         through, direct = diff(f, w) * diff(moved[w], theta), diff(f, theta)
@@ -131,9 +109,7 @@ def test_the_gradient_identity():
     equal(slope.subs(moved), -eps / sigma)
 
 
-F = log_gaussian(w, mu, sigma) - log_gaussian(
-    w, 0, s
-)  # and -log P(D|w), whose slope is g
+F = log_gaussian(w, mu, sigma) - log_gaussian(w, 0, s)  # and -log P(D|w), whose slope is g
 D = w / s**2 + g
 MOVED = {w: mu + sigma * eps}
 
@@ -155,9 +131,7 @@ def test_the_split_form_for_mu():
 def test_the_split_form_for_rho():
     slope = sigmoid(rho)
     through = ((diff(F, w) + g) * eps).subs(MOVED).subs(sigma, softplus(rho)) * slope
-    direct = (
-        diff(F.subs(sigma, softplus(rho)), rho).subs(MOVED).subs(sigma, softplus(rho))
-    )
+    direct = diff(F.subs(sigma, softplus(rho)), rho).subs(MOVED).subs(sigma, softplus(rho))
     deviation = softplus(rho)
     d = D.subs(MOVED).subs(sigma, deviation)
     equal(direct, (eps**2 - 1) / deviation * slope)
@@ -183,7 +157,5 @@ def test_decibels_turn_products_into_sums():
     power, reference, wall = reals("P_T P_0 wall")
     log_distance, walls = reals("log_distance walls")
     field = power - reference - 10 * exponent * log_distance - walls * wall
-    equal(
-        [diff(field, each) for each in (log_distance, walls)], [-10 * exponent, -wall]
-    )
+    equal([diff(field, each) for each in (log_distance, walls)], [-10 * exponent, -wall])
     equal(field.subs({log_distance: 0, walls: 0}), power - reference)

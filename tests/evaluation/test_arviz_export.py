@@ -10,14 +10,7 @@ import pytest
 from problems import exact_posterior, linear_problem
 from scipy import stats
 
-from bbb_numpy import (
-    MLP,
-    DrawnWeights,
-    GaussianLikelihood,
-    GaussianPrior,
-    LogJoint,
-    Model,
-)
+from bbb_numpy import MLP, DrawnWeights, GaussianLikelihood, GaussianPrior, LogJoint, Model
 from bbb_numpy.evaluation import arviz_export, convergence
 from bbb_numpy.evaluation.arviz_export import to_arviz
 from bbb_numpy.parts.hyperpriors import HalfNormal
@@ -49,16 +42,12 @@ def drawn(joint, positions):
     log_density = joint(positions.reshape(-1, positions.shape[-1]))[0].reshape(shape)
     told = dict(zip(Info._fields, RNG(0).uniform(1, 9, (6, *shape)), strict=True))
     told |= {"divergent": told["divergent"] > 5, "depth": np.floor(told["depth"])}
-    return Draws(
-        positions, log_density, told, NUTS(0.2), joint, joint.layout, 60, 0, True
-    )
+    return Draws(positions, log_density, told, NUTS(0.2), joint, joint.layout, 60, 0, True)
 
 
 def loaded(draws):
     """Draws as those of a learner that was loaded: they know their model and have no data."""
-    return SimpleNamespace(
-        draws_=replace(draws, target=DrawnWeights(draws.target.model))
-    )
+    return SimpleNamespace(draws_=replace(draws, target=DrawnWeights(draws.target.model)))
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +56,7 @@ def network():
     rng = RNG(0)
     x = rng.uniform(-2, 2, (12, 2))
     y = np.tanh(x[:, :1]) + 0.4 * rng.standard_normal((12, 1))
-    model = Model(
-        MLP((2, 3, 1), "tanh"), GaussianPrior(0.7), GaussianLikelihood(0.5, learn=True)
-    )
+    model = Model(MLP((2, 3, 1), "tanh"), GaussianPrior(0.7), GaussianLikelihood(0.5, learn=True))
     joint = LogJoint(model, x, y, {"log_noise": HalfNormal(1.0)})
     return drawn(joint, 0.5 * rng.standard_normal((60, 4, joint.layout.size)))
 
@@ -84,17 +71,12 @@ def test_the_groups_hold_weights_scales_statistics_and_the_log_density_of_rows(n
     prior = replace(network.target, power=0.0)(network.flat)[0].reshape(60, 4)
     total = exported.log_likelihood.y.values.sum(axis=-1).T + prior
     np.testing.assert_allclose(total, network.log_density, rtol=0, atol=1e-10)
-    blocks = {
-        name: network.block(name) for name in ("W0", "b0", "W1", "b1", "log_noise")
-    }
+    blocks = {name: network.block(name) for name in ("W0", "b0", "W1", "b1", "log_noise")}
     blocks["noise"] = np.exp(blocks["log_noise"])
     named = {"acceptance_rate": told["acceptance"], "diverging": told["divergent"],
              "energy": told["energy"], "n_steps": told["gradients"], "tree_depth": told["depth"],
              "lp": network.log_density}  # fmt: skip
-    for group, expected in (
-        (exported.posterior, blocks),
-        (exported.sample_stats, named),
-    ):
+    for group, expected in ((exported.posterior, blocks), (exported.sample_stats, named)):
         assert set(group.data_vars) == set(expected)
         for name, values in expected.items():
             np.testing.assert_array_equal(group[name].values.swapaxes(0, 1), values)
@@ -106,9 +88,7 @@ def test_rows_of_ones_own_count_once_in_place_of_those_that_the_chains_saw():
     """Of targets with two columns, too; draws that were loaded have no rows of their own."""
     rng = RNG(2)
     x, y = rng.standard_normal((6, 1)), rng.standard_normal((6, 2))
-    plain = LogJoint(
-        Model(MLP((1, 2)), likelihood=GaussianLikelihood(0.5, learn=True)), x, y
-    )
+    plain = LogJoint(Model(MLP((1, 2)), likelihood=GaussianLikelihood(0.5, learn=True)), x, y)
     draws = drawn(plain, rng.standard_normal((9, 2, plain.layout.size)))
     weighted = replace(draws, target=replace(plain, sample_weight=np.arange(1.0, 7.0)))
     expected = plain.rowwise(draws.flat).reshape(9, 2, 6).swapaxes(0, 1)
@@ -134,9 +114,7 @@ def leave_one_out(estimator, x, y):
     for i in range(len(x)):
         q = exact_posterior(estimator, np.delete(x, i, axis=0), np.delete(y, i, axis=0))
         phi = np.append(x[i], 1.0)
-        variance = estimator.model.likelihood.scale**2 + phi @ np.linalg.solve(
-            q.precision, phi
-        )
+        variance = estimator.model.likelihood.scale**2 + phi @ np.linalg.solve(q.precision, phi)
         found.append(stats.norm.logpdf(y[i, 0], phi @ q.mean, np.sqrt(variance)))
     return np.array(found)
 
@@ -144,13 +122,9 @@ def leave_one_out(estimator, x, y):
 @pytest.mark.equation("D8", "D33")
 def test_loo_is_leave_one_out(az):
     """Of linear regression, whose posterior is a Gaussian to draw from."""
-    estimator, x, y = linear_problem(
-        seed=2, rows=80
-    )  # so many that none decides a weight alone
+    estimator, x, y = linear_problem(seed=2, rows=80)  # so many that none decides a weight alone
     joint, q = LogJoint(estimator.model, x, y), exact_posterior(estimator, x, y)
-    positions = RNG(0).multivariate_normal(
-        q.mean, np.linalg.inv(q.precision), (4_000, 1)
-    )
+    positions = RNG(0).multivariate_normal(q.mean, np.linalg.inv(q.precision), (4_000, 1))
     exact = leave_one_out(estimator, x, y)
     rows, total = left_out(az, to_arviz(drawn(joint, positions)))
     np.testing.assert_allclose(rows, exact, rtol=0, atol=0.1)
@@ -165,9 +139,7 @@ def test_loo_is_leave_one_out(az):
 def around_a_mode():
     """Draws as of 4 perfect chains around one mode of a tanh network with learned noise."""
     rng = RNG(0)
-    model = Model(
-        MLP((1, 3, 1), "tanh"), GaussianPrior(), GaussianLikelihood(0.3, learn=True)
-    )
+    model = Model(MLP((1, 3, 1), "tanh"), GaussianPrior(), GaussianLikelihood(0.3, learn=True))
     x = rng.uniform(-1, 1, (8, 1))
     mode = np.array([1.0, -2.0, 3.0, 0.5, 0.0, -0.5, 2.0, -1.0, 1.0, 0.1, -1.0])
     positions = mode + 0.05 * rng.standard_normal((200, 4, 11))
@@ -178,19 +150,14 @@ def rearranged(draws, order, signs):
     """Exchange the hidden units of the last chain, and turn their signs."""
     positions, signs = draws.positions.copy(), np.array(signs, float)
     blocks = draws.layout.views(positions)
-    for name, axis, turn in (
-        ("W0", -1, signs),
-        ("b0", -1, signs),
-        ("W1", -2, signs[:, None]),
-    ):
+    for name, axis, turn in (("W0", -1, signs), ("b0", -1, signs), ("W1", -2, signs[:, None])):
         last = blocks[name][:, -1]  # (T, ...)
         last[...] = np.take(last, order, axis=axis) * turn
     return drawn(draws.target, positions)
 
 
 @pytest.mark.parametrize(
-    ("order", "signs"),
-    [((2, 0, 1), (1, 1, 1)), ((0, 1, 2), (-1, 1, -1)), ((1, 0, 2), (1, -1, 1))],
+    ("order", "signs"), [((2, 0, 1), (1, 1, 1)), ((0, 1, 2), (-1, 1, -1)), ((1, 0, 2), (1, -1, 1))]
 )
 def test_units_in_another_order_change_the_weights_r_hat_and_no_function(order, signs):
     """tanh is odd: negating what goes into a unit and what comes out of it changes nothing."""
@@ -202,12 +169,8 @@ def test_units_in_another_order_change_the_weights_r_hat_and_no_function(order, 
     assert after.worst("weights").bulk < 10
     # To the bit, since all are of ranks; but for a tie that rounding breaks in R-hat, which ranks
     # distances from the median too: of 800 draws the two in the middle have the same
-    kept, found = (
-        [o for o in c.lines if o.space == "functions"] for c in (before, after)
-    )
-    assert [replace(o, r_hat=0.0) for o in found] == [
-        replace(o, r_hat=0.0) for o in kept
-    ]
+    kept, found = ([o for o in c.lines if o.space == "functions"] for c in (before, after))
+    assert [replace(o, r_hat=0.0) for o in found] == [replace(o, r_hat=0.0) for o in kept]
     assert [o.r_hat for o in found] == pytest.approx([o.r_hat for o in kept], abs=1e-3)
     assert (before.mixed, after.mixed) == (True, True)
     assert "order of hidden units" in str(after)
@@ -217,16 +180,11 @@ def test_the_table_is_that_of_arviz(az, network):
     found = {line.name: line for line in convergence.convergence(network).lines}
     exported = to_arviz(network)
     assert found["W0"].r_hat == float(az.rhat(exported).W0.max())
-    assert found["log_noise"].tail == float(
-        az.ess(exported, method="tail").log_noise.min()
-    )
+    assert found["log_noise"].tail == float(az.ess(exported, method="tail").log_noise.min())
     assert (found["W0"].count, found["E[y|x] at 12 rows"].count) == (6, 12)
     elsewhere = convergence.convergence(network, np.eye(2), weights=False)
     assert elsewhere.lines[0].name == "E[y|x] at 2 rows"
-    assert (
-        convergence.function_r_hats(network, np.eye(2)).max()
-        == elsewhere.lines[0].r_hat
-    )
+    assert convergence.function_r_hats(network, np.eye(2)).max() == elsewhere.lines[0].r_hat
     with pytest.raises(ValueError, match="nothing in 'weights'"):
         elsewhere.worst("weights")
 
@@ -238,9 +196,7 @@ def test_a_loaded_learner_asks_for_rows_and_never_judges_by_its_weights(network)
         *(("weights", name) for name in ("W0", "b0", "W1", "b1")),
     ]
     said = " ".join(str(found).split())
-    assert all(
-        what in said for what in ("E[y|x] are not judged", "give x", "hidden units")
-    )
+    assert all(what in said for what in ("E[y|x] are not judged", "give x", "hidden units"))
     for judged in (network,), (loaded(network), X):
         assert "not judged" not in str(convergence.convergence(*judged))
 
@@ -258,9 +214,7 @@ def test_chains_that_stand_still_have_not_converged():
 
 # When chains count as mixed
 
-ENOUGH = convergence.Line(
-    "functions", "E[y|x]", 5, r_hat=1.0099, bulk=400.0, tail=400.0
-)
+ENOUGH = convergence.Line("functions", "E[y|x]", 5, r_hat=1.0099, bulk=400.0, tail=400.0)
 
 
 @pytest.mark.parametrize(
@@ -268,36 +222,24 @@ ENOUGH = convergence.Line(
     [({}, True), ({"r_hat": 1.01}, False), ({"r_hat": 1.0101}, False), ({"bulk": 399.0}, False),
      ({"tail": 399.0}, False), ({"r_hat": 2.0, "bulk": 3.0, "space": "weights"}, True)],
 )  # fmt: skip
-def test_four_mixed_chains_have_400_effective_draws_and_an_r_hat_below_1_01(
-    change, mixed
-):
+def test_four_mixed_chains_have_400_effective_draws_and_an_r_hat_below_1_01(change, mixed):
     """Of the log density and the functions; weights, which modes permute, are not asked."""
     lines = (replace(ENOUGH, name="log density"), replace(ENOUGH, **change))
     found = convergence.Convergence(1000, 4, lines)
-    said = (
-        "No lack of convergence is seen."
-        if mixed
-        else "Wanted are R-hat < 1.01 and 100 eff"
-    )
+    said = "No lack of convergence is seen." if mixed else "Wanted are R-hat < 1.01 and 100 eff"
     assert found.mixed is mixed
     assert said in str(found)
 
 
 def test_any_divergence_is_told_however_well_chains_agree():
-    clean, one = (
-        str(convergence.Convergence(1000, 4, (ENOUGH,), divergent=k)) for k in (0, 1)
-    )
-    told = (
-        "1 of 4000 draws followed a divergence: there may be a narrow place from which"
-    )
+    clean, one = (str(convergence.Convergence(1000, 4, (ENOUGH,), divergent=k)) for k in (0, 1))
+    told = "1 of 4000 draws followed a divergence: there may be a narrow place from which"
     assert "diverg" not in clean
     assert one.startswith(f"{clean}\n{told}")
 
 
 def test_the_worst_of_a_space_has_the_largest_r_hat_and_the_smallest_sizes():
-    other = convergence.Line(
-        "functions", "log density", 1, r_hat=1.2, bulk=500.0, tail=90.0
-    )
+    other = convergence.Line("functions", "log density", 1, r_hat=1.2, bulk=500.0, tail=90.0)
     lines = (ENOUGH, other, replace(other, space="weights", r_hat=9.0))
     worst = convergence.Convergence(1000, 4, lines).worst("functions")
     assert worst == convergence.Line("functions", "all", 6, 1.2, 400.0, 90.0)
@@ -307,31 +249,16 @@ def test_the_worst_of_a_space_has_the_largest_r_hat_and_the_smallest_sizes():
 
 X = np.zeros((3, 2))
 REFUSED = [
-    (
-        lambda d: to_arviz(d, log_likelihood="no"),
-        "log_likelihood must be True or False",
-    ),
+    (lambda d: to_arviz(d, log_likelihood="no"), "log_likelihood must be True or False"),
     (lambda d: to_arviz(d, y=X), "x holds nan"),
     (lambda d: to_arviz(replace(d, positions=d.positions[:0])), "interrupted"),
     (lambda d: to_arviz(d.positions), "learner with draws_"),
     (lambda d: to_arviz(replace(d, target=np.sin), X, X), "knows its model"),
-    (
-        lambda d: convergence.convergence(replace(d, positions=d.positions[:, :1])),
-        "two chains",
-    ),
-    (
-        lambda d: convergence.function_r_hats(replace(d, target=np.sin), X),
-        "knows its model",
-    ),
-    (
-        lambda d: convergence.convergence(replace(d, target=np.sin), X),
-        "knows its model",
-    ),
+    (lambda d: convergence.convergence(replace(d, positions=d.positions[:, :1])), "two chains"),
+    (lambda d: convergence.function_r_hats(replace(d, target=np.sin), X), "knows its model"),
+    (lambda d: convergence.convergence(replace(d, target=np.sin), X), "knows its model"),
     *(
-        (
-            lambda d, far=far: convergence.convergence(d, X + far),
-            "x must be between -1e.100 and",
-        )
+        (lambda d, far=far: convergence.convergence(d, X + far), "x must be between -1e.100 and")
         for far in (1.1e100, -1.1e100)
     ),
 ]
@@ -351,10 +278,7 @@ def test_without_arviz_the_message_says_what_to_install(call, network, monkeypat
 
 
 def test_arviz_needs_docstrings_and_no_assertions(monkeypatch):
-    for level, refused in (
-        (1, nullcontext()),
-        (2, pytest.raises(ImportError, match="-OO")),
-    ):
+    for level, refused in ((1, nullcontext()), (2, pytest.raises(ImportError, match="-OO"))):
         flags = SimpleNamespace(optimize=level)
         monkeypatch.setattr(convergence, "sys", SimpleNamespace(flags=flags))
         with refused:

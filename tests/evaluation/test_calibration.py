@@ -19,9 +19,7 @@ RNG = np.random.default_rng
 
 
 def mixture(rng, draws=6, rows=5, outputs=2):
-    return rng.normal(0, 2, (draws, rows, outputs)), rng.uniform(
-        0.3, 2, (draws, rows, outputs)
-    )
+    return rng.normal(0, 2, (draws, rows, outputs)), rng.uniform(0.3, 2, (draws, rows, outputs))
 
 
 def draw_from(rng, means, scales, count):
@@ -50,9 +48,7 @@ def test_central_intervals_hold_what_they_should_and_overconfident_ones_do_not()
     assert np.all(confident.high < confident.level)
     # N(0, 1) within 0.6 times its 95 % interval:
     expected = 1.0 - 2.0 * ndtr(-0.6 * 1.959964)
-    assert confident.share[3] == pytest.approx(
-        expected, abs=4 * sqrt(0.24 * 0.76 / rows)
-    )
+    assert confident.share[3] == pytest.approx(expected, abs=4 * sqrt(0.24 * 0.76 / rows))
 
 
 @pytest.mark.equation("D34")
@@ -69,12 +65,8 @@ def test_the_crps_of_a_gaussian_and_of_a_mixture_is_the_integral_that_defines_it
     integral = ((cdf - (x >= y)) ** 2).sum(axis=1, keepdims=True) * (x[1] - x[0])
     assert crps_mixture(means, scales, y) == pytest.approx(integral, abs=6e-4)
     if draws == 1:
-        assert crps_gaussian(means[0], scales[0], y) == pytest.approx(
-            integral, abs=6e-4
-        )
-    assert crps_gaussian(0.0, 1e-9, 5.0) == pytest.approx(5.0), (
-        "a point: the absolute error"
-    )
+        assert crps_gaussian(means[0], scales[0], y) == pytest.approx(integral, abs=6e-4)
+    assert crps_gaussian(0.0, 1e-9, 5.0) == pytest.approx(5.0), "a point: the absolute error"
 
 
 @pytest.mark.equation("D34")
@@ -108,30 +100,18 @@ def test_the_fair_crps_of_draws_has_the_closed_form_as_its_mean():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: pit(np.zeros((3, 4)), 1.0, np.zeros((4, 1))),
-            r"\(3, 4\) for y of shape \(4, 1\)",
-        ),
+        (lambda: pit(np.zeros((3, 4)), 1.0, np.zeros((4, 1))), r"\(3, 4\) for y of shape \(4, 1\)"),
         (
             lambda: pit(np.zeros((3, 4, 1)), 0.0, np.zeros((4, 1))),
             "scales must be between .*; got 0.0",
         ),
-        (
-            lambda: pit(np.full((3, 4, 1), np.nan), 1.0, np.zeros((4, 1))),
-            "means holds nan",
-        ),
+        (lambda: pit(np.full((3, 4, 1), np.nan), 1.0, np.zeros((4, 1))), "means holds nan"),
         (lambda: pit(np.zeros((0, 4, 1)), 1.0, np.zeros((4, 1))), "at least one draw"),
         (lambda: coverage([0.2, 1.3]), "between 0 and 1"),
         (lambda: coverage([]), "pits must hold 1 or more"),
         (lambda: coverage([0.3], [95]), "levels must be > 0 and < 1; got 95"),
-        (
-            lambda: crps_gaussian(0.0, -1.0, 0.0),
-            "scale must be between 1e-150 and .*; got -1.0",
-        ),
-        (
-            lambda: crps_draws(np.zeros((3, 4)), np.zeros((4, 1))),
-            r"^draws must be \(draws, ",
-        ),
+        (lambda: crps_gaussian(0.0, -1.0, 0.0), "scale must be between 1e-150 and .*; got -1.0"),
+        (lambda: crps_draws(np.zeros((3, 4)), np.zeros((4, 1))), r"^draws must be \(draws, "),
         (lambda: crps_draws(np.zeros((1, 2, 1)), np.zeros((2, 1)), fair=True), "got 1"),
     ],
 )

@@ -27,12 +27,7 @@ from bbb_numpy import (
     Reparameterised,
     fit,
 )
-from bbb_numpy.evaluation.certificate import (
-    binary_kl,
-    certificate,
-    invert_kl,
-    pac_bayes,
-)
+from bbb_numpy.evaluation.certificate import binary_kl, certificate, invert_kl, pac_bayes
 from bbb_numpy.training import start
 
 shares = st.floats(0.0, 1.0)
@@ -72,9 +67,7 @@ def test_the_binary_kl_is_its_definition(q, p):
 
 def moment(rows):
     """E e^(m kl(k/m || p)) for k ~ Binomial(m, p): p drops out, and whole numbers are left."""
-    cases = (
-        comb(rows, k) * k**k * (rows - k) ** (rows - k) for k in range(rows + 1)
-    )  # 0^0 = 1
+    cases = (comb(rows, k) * k**k * (rows - k) ** (rows - k) for k in range(rows + 1))  # 0^0 = 1
     return Fraction(sum(cases), rows**rows)
 
 
@@ -89,18 +82,14 @@ def test_the_moment_of_the_kl_is_at_most_two_roots_of_the_rows():
 
 
 @pytest.mark.equation("D57")
-@pytest.mark.parametrize(
-    "chances", [(0.1,) * 7, (0.0, 0.2, 0.9, 1.0), (0.5, 0.01, 0.3) * 3]
-)
+@pytest.mark.parametrize("chances", [(0.1,) * 7, (0.0, 0.2, 0.9, 1.0), (0.5, 0.01, 0.3) * 3])
 def test_draws_of_different_chances_mislead_no_more_often_than_equal_ones(chances):
     law = np.ones(1)
     for p in chances:  # of the number of mistakes: all cases
         law = np.convolve(law, [1 - p, p])
     mean, draws = float(np.mean(chances)), len(chances)
     for delta in (0.5, 0.1, 0.01):
-        misled = [
-            invert_kl(k / draws, -log(delta) / draws) < mean for k in range(draws + 1)
-        ]
+        misled = [invert_kl(k / draws, -log(delta) / draws) < mean for k in range(draws + 1)]
         assert law[misled].sum() <= delta
 
 
@@ -117,9 +106,7 @@ def failures(temper, bound):
     cells = np.concatenate([1 - CHANCES, CHANCES]) / 5  # class and case
     failing = 0.0
     for drawn in product(range(10), repeat=ROWS):
-        wrong = np.mean(
-            [RULES[:, cell % 5] != cell // 5 for cell in drawn], axis=0
-        )  # (32,)
+        wrong = np.mean([RULES[:, cell % 5] != cell // 5 for cell in drawn], axis=0)  # (32,)
         q = special.softmax(-temper * wrong)
         kl = float(special.rel_entr(q, 1 / 32).sum())
         if bound(float(q @ wrong), max(kl, 0.0)) < q @ risks:
@@ -129,14 +116,9 @@ def failures(temper, bound):
 
 @pytest.mark.equation("D57")
 @pytest.mark.parametrize("temper", [0.0, 6.0, 100.0])
-def test_the_bound_fails_for_at_most_delta_of_all_data_sets_whatever_q_they_choose(
-    temper,
-):
+def test_the_bound_fails_for_at_most_delta_of_all_data_sets_whatever_q_they_choose(temper):
     for delta in (0.8, 0.5):
-        assert (
-            failures(temper, lambda risk, kl, d=delta: pac_bayes(risk, kl, ROWS, d))
-            <= delta
-        )
+        assert failures(temper, lambda risk, kl, d=delta: pac_bayes(risk, kl, ROWS, d)) <= delta
     if temper == 100.0:  # a bound that forgets how far q went from P promises too much
         assert failures(temper, lambda risk, kl: pac_bayes(risk, 0.0, ROWS, 0.5)) > 0.5
 
@@ -166,19 +148,14 @@ PACKED = {
 def test_the_risk_is_that_of_networks_drawn_for_every_row_alone(name):
     posterior, theta = PACKED[name]
     estimator, rng = ClosedFormKL(binary_model(), posterior), np.random.default_rng(0)
-    x, y = (
-        np.array([[-2.0], [-0.3], [0.1], [1.5]]),
-        np.array([[0.0], [1.0], [1.0], [0.0]]),
-    )
+    x, y = np.array([[-2.0], [-0.3], [0.1], [1.5]]), np.array([[0.0], [1.0], [1.0], [0.0]])
     p = chance_of_one(PACKED["mean field"][1], x)
     expected = float(np.mean(np.where(y == 1, 1 - p, p)))
     found = certificate(estimator, theta, x, y, rng=rng, samples=4000)
     assert abs(found.risk - expected) < 4 * 0.5 / np.sqrt(4 * 4000)
     # the same row many times: mistakes are as independent as coins, not those of one network
     many = np.full((400, 1), 0.3), np.ones((400, 1))
-    found = [
-        certificate(estimator, theta, *many, rng=rng, samples=1).risk for _ in range(60)
-    ]
+    found = [certificate(estimator, theta, *many, rng=rng, samples=1).risk for _ in range(60)]
     p = float(chance_of_one(PACKED["mean field"][1], 0.3))
     assert 0.5 < np.var(found) / (p * (1 - p) / 400) < 1.8
 
@@ -198,9 +175,7 @@ def test_a_certificate_holds_for_more_data_sets_than_it_promises():
         y = ((x > 0) ^ (rng.random(x.shape) < flipped)).astype(float)
         state = start(estimator, rng, recipe.optimizer)
         theta = fit(estimator, state, x, y, recipe, rng=rng, progress=False).theta
-        found = certificate(
-            estimator, theta, x, y, rng=rng, delta=0.25, delta_draws=0.1
-        )
+        found = certificate(estimator, theta, x, y, rng=rng, delta=0.25, delta_draws=0.1)
         p = chance_of_one(theta, places)
         risks.append(weights @ (p * (1 - right) + (1 - p) * right))
         bounds.append(found.bound)
@@ -225,30 +200,17 @@ def test_a_q_that_is_its_prior_has_a_certificate_though_its_kl_rounds():
     for seed in range(20):
         sd = 0.3 * (1 + 1e-15 * np.random.default_rng(seed).standard_normal(2))
         theta = MeanField().pack(np.zeros(2), sd)
-        found = certificate(
-            ClosedFormKL(model), theta, np.ones((9, 1)), np.ones((9, 1)), rng=rng
-        )
+        found = certificate(ClosedFormKL(model), theta, np.ones((9, 1)), np.ones((9, 1)), rng=rng)
         assert 0.0 <= found.kl < 1e-15
 
 
 BINARY = ClosedFormKL(binary_model())
 REFUSED = [
+    (Reparameterised(Model(MLP((1, 1)), GaussianPrior())), "the likelihood must be categorical"),
+    (Reparameterised(Model(MLP((1, 2)), likelihood=BernoulliLikelihood())), "counts wrong classes"),
+    (Reparameterised(Model(MLP((1, 1)), LaplacePrior(), BernoulliLikelihood())), "closed form"),
     (
-        Reparameterised(Model(MLP((1, 1)), GaussianPrior())),
-        "the likelihood must be categorical",
-    ),
-    (
-        Reparameterised(Model(MLP((1, 2)), likelihood=BernoulliLikelihood())),
-        "counts wrong classes",
-    ),
-    (
-        Reparameterised(Model(MLP((1, 1)), LaplacePrior(), BernoulliLikelihood())),
-        "closed form",
-    ),
-    (
-        Reparameterised(
-            Model(MLP((1, 1)), GaussianPrior(learn=True), BernoulliLikelihood())
-        ),
+        Reparameterised(Model(MLP((1, 1)), GaussianPrior(learn=True), BernoulliLikelihood())),
         "certifies nothing",
     ),
 ]
@@ -290,15 +252,11 @@ def test_classes_in_float32_and_their_networks_with_a_hidden_layer():
     theta = estimator.init(rng, np.float32)
     x = rng.standard_normal((500, 2))
     f = model.predict(theta[None, : model.layout.size], x.astype(np.float32))[0]
-    y = np.eye(3)[
-        f.argmax(1)
-    ]  # what the mean weights say, of which draws differ little
+    y = np.eye(3)[f.argmax(1)]  # what the mean weights say, of which draws differ little
     found = certificate(estimator, theta, x, y, rng=rng, samples=20)
     assert 0.0 < found.risk < found.risk_bound < found.bound < 1.0
     assert (found.rows, found.risk < 0.15) == (500, True)
     # KL by the textbook
     mean, rho = np.split(theta.astype(float), 2)
     sd = np.log1p(np.exp(rho))
-    assert found.kl == pytest.approx(
-        np.sum((mean**2 + sd**2 - 1) / 2 - np.log(sd)), rel=1e-12
-    )
+    assert found.kl == pytest.approx(np.sum((mean**2 + sd**2 - 1) / 2 - np.log(sd)), rel=1e-12)

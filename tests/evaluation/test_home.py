@@ -54,11 +54,6 @@ def test_a_home_folder_that_is_none_does_no_harm(home, tmp_path):
     environment["HOME"] = str(tmp_path / home) if home else ""
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(
-        command,
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.stdout == "True\n", done.stderr

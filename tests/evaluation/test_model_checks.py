@@ -47,9 +47,7 @@ def test_prior_predictions_have_the_moments_of_the_model(problem):
         assert np.abs(found - 1.0).max() < 5 * np.sqrt(2.0 / 20_000)
     elsewhere = prior_predictive(joint_of(problem), RNG(1), 5, np.zeros((3, 2)))
     assert elsewhere.mean.shape == (5, 3, 1)
-    assert (
-        np.ptp(elsewhere.mean, axis=1).max() == 0.0
-    )  # at one x, one function has one value
+    assert np.ptp(elsewhere.mean, axis=1).max() == 0.0  # at one x, one function has one value
 
 
 @pytest.mark.equation("M22")
@@ -57,9 +55,7 @@ def test_the_p_value_of_the_sum_of_squares_is_that_of_chi_squared():
     # with the weights known, T(replicated) is chi squared with N degrees of freedom
     model = Model(MLP((1, 1)), GaussianPrior(1.0), GaussianLikelihood(2.0))
     joint = LogJoint(model, np.zeros((6, 1)), np.full((6, 1), 2.0))
-    found = posterior_check(joint, np.zeros((40_000, 2)), RNG(3))[
-        "sum of squared residuals"
-    ]
+    found = posterior_check(joint, np.zeros((40_000, 2)), RNG(3))["sum of squared residuals"]
     assert (found.observed == 6).all()
     # P(chi2_6 > t) = e^(-t/2) (1 + t/2 + (t/2)^2 / 2)
     exact = np.exp(-3.0) * (1.0 + 3.0 + 4.5)
@@ -111,11 +107,7 @@ def test_the_same_prior_changes_nothing_and_a_distant_one_warns(problem):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (
-            lambda j: prior_predictive(j, 0),
-            TypeError,
-            r"numpy.random.default_rng\(0\); got 0",
-        ),
+        (lambda j: prior_predictive(j, 0), TypeError, r"numpy.random.default_rng\(0\); got 0"),
         (
             lambda j: prior_predictive(j, RNG(0), 5, np.ones((3, 7))),
             *(ValueError, r"x must have shape \(any, 2\); got \(3, 7\)"),
@@ -124,16 +116,10 @@ def test_the_same_prior_changes_nothing_and_a_distant_one_warns(problem):
             lambda j: posterior_check(j, np.zeros((5, 4, 3)), RNG(0)),
             *(ValueError, r"positions must have shape \(any, 3\); got \(5, 4, 3\)"),
         ),
-        (
-            lambda j: posterior_check(j, np.zeros((5, 3)), None),
-            TypeError,
-            "rng must be a numpy",
-        ),
+        (lambda j: posterior_check(j, np.zeros((5, 3)), None), TypeError, "rng must be a numpy"),
         (lambda j: reweight(j, j, np.zeros((5, 2))), ValueError, r"got \(5, 2\)"),
         (
-            lambda j: reweight(
-                j, replace(j, model=Model(MLP((2, 3, 1)))), np.zeros((5, 3))
-            ),
+            lambda j: reweight(j, replace(j, model=Model(MLP((2, 3, 1)))), np.zeros((5, 3))),
             *(ValueError, "same network and learned numbers"),
         ),
     ],

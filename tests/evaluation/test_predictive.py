@@ -16,11 +16,7 @@ from bbb_numpy.evaluation.predictive import (
     sample_targets,
 )
 from bbb_numpy.numeric.elementary import softplus
-from bbb_numpy.parts.discrete import (
-    BernoulliLikelihood,
-    CategoricalLikelihood,
-    PoissonLikelihood,
-)
+from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
 
 
@@ -56,9 +52,7 @@ def test_log_predictive_density_of_the_linear_model_is_a_normal_density():
     mean, deviation = of_lines(theta, x)
     law = stats.norm(mean, np.hypot(deviation, 0.5))
     exact = law.logpdf(y[:, 0])
-    near = (
-        np.abs(y[:, 0] - mean) < 3 * law.std()
-    )  # far in the tail samples are no estimate
+    near = np.abs(y[:, 0] - mean) < 3 * law.std()  # far in the tail samples are no estimate
     assert near.sum() > 20
     assert np.abs(found - exact)[near].max() < 0.05
 
@@ -79,30 +73,22 @@ def test_small_blocks_of_rows_and_samples_give_what_one_block_gives(monkeypatch)
         return np.column_stack([*found, density, f[:, :, 0].T])
 
     whole = everything()
-    monkeypatch.setattr(
-        predictive, "BLOCK_NUMBERS", 24
-    )  # two samples, six of the 40 rows
+    monkeypatch.setattr(predictive, "BLOCK_NUMBERS", 24)  # two samples, six of the 40 rows
     assert np.allclose(everything(), whole, rtol=1e-12, atol=1e-12)
 
 
 def test_what_cannot_be_predicted_with_is_refused_by_name():
     estimator, x, _ = linear_problem()
     for other in (object(), Reparameterised, estimator.model):
-        with pytest.raises(
-            TypeError, match=r"^estimator must be an object of type Family"
-        ):
+        with pytest.raises(TypeError, match=r"^estimator must be an object of type Family"):
             predict(other, np.zeros(6), x, rng=rng())
     for theta, shape in ((np.zeros(5), r"\(5,\)"), (np.array(0.0), r"\(\)")):
-        with pytest.raises(
-            ValueError, match=f"^theta must hold the 6 numbers .*; got {shape}"
-        ):
+        with pytest.raises(ValueError, match=f"^theta must hold the 6 numbers .*; got {shape}"):
             predict(estimator, theta, x, rng=rng())
 
 
 def class_problem(likelihood=None, outputs=3, rho=-0.5, seed=0):
-    model = Model(
-        MLP((2, 4, outputs), "tanh"), likelihood=likelihood or CategoricalLikelihood()
-    )
+    model = Model(MLP((2, 4, outputs), "tanh"), likelihood=likelihood or CategoricalLikelihood())
     estimator = Reparameterised(model, MeanField(1.0, rho, 0.1))
     generator = np.random.default_rng(seed)
     return estimator, estimator.init(generator), generator.standard_normal((7, 2))
@@ -125,9 +111,7 @@ def test_one_logit_is_two_classes_the_second_of_them_yes():
     estimator, theta, x = class_problem(BernoulliLikelihood(), 1)
     found = predict_classes(estimator, theta, x, rng=rng(), samples=30)
     p = sample_functions(estimator, theta, x, rng=rng(), samples=30)[:, :, 0]
-    assert np.allclose(
-        found.proba, np.stack([1 - p.mean(axis=0), p.mean(axis=0)], axis=1)
-    )
+    assert np.allclose(found.proba, np.stack([1 - p.mean(axis=0), p.mean(axis=0)], axis=1))
     assert np.allclose(found.aleatoric[0], stats.bernoulli(p[:, 0]).entropy().mean())
     one = class_problem(CategoricalLikelihood(), 1)
     alone = predict_classes(*one, rng=rng(), samples=3)
@@ -136,19 +120,11 @@ def test_one_logit_is_two_classes_the_second_of_them_yes():
 
 @pytest.mark.parametrize(
     ("likelihood", "outputs"),
-    [
-        (BernoulliLikelihood(), 2),
-        (PoissonLikelihood(), 3),
-        (HeteroscedasticLikelihood(), 4),
-    ],
+    [(BernoulliLikelihood(), 2), (PoissonLikelihood(), 3), (HeteroscedasticLikelihood(), 4)],
 )
-def test_class_probabilities_are_refused_where_there_are_no_classes(
-    likelihood, outputs
-):
+def test_class_probabilities_are_refused_where_there_are_no_classes(likelihood, outputs):
     estimator, theta, x = class_problem(likelihood, outputs)
-    with pytest.raises(
-        ValueError, match="class probabilities need a categorical likelihood"
-    ):
+    with pytest.raises(ValueError, match="class probabilities need a categorical likelihood"):
         predict_classes(estimator, theta, x, rng=rng())
 
 
@@ -161,9 +137,7 @@ def test_noise_that_depends_on_x_is_averaged_over_the_weights_and_added_to_the_s
     expected = f.mean(axis=0), f.std(axis=0, ddof=1), np.sqrt(variance)
     found = predict(estimator, theta, x, rng=rng(), samples=256)
     assert np.allclose(found, expected, rtol=1e-9, atol=1e-12)
-    assert np.allclose(
-        found.total**2, found.epistemic**2 + found.aleatoric**2, rtol=1e-12
-    )
+    assert np.allclose(found.total**2, found.epistemic**2 + found.aleatoric**2, rtol=1e-12)
     targets = sample_targets(estimator, theta, x, rng=rng(), samples=40_000)
     assert targets.shape == (40_000, 7, 2)
     many = predict(estimator, theta, x, rng=rng(), samples=40_000)
@@ -180,8 +154,6 @@ def test_the_density_of_the_mixture_is_the_log_predictive_density(likelihood):
     estimator, theta, x = class_problem(likelihood, likelihood.heads(2))
     y = np.random.default_rng(5).standard_normal((7, 2))
     law = stats.norm(*mixture(estimator, theta, x, rng=rng(), samples=300))
-    together = np.log(
-        law.pdf(y).prod(axis=-1).mean(axis=0)
-    )  # outputs share their weights
+    together = np.log(law.pdf(y).prod(axis=-1).mean(axis=0))  # outputs share their weights
     found = log_predictive_density(estimator, theta, x, y, rng=rng(), samples=300)
     assert np.allclose(found, together, rtol=1e-10)

@@ -3,14 +3,7 @@
 import numpy as np
 import pytest
 
-from bbb_numpy import (
-    MLP,
-    GaussianLikelihood,
-    GaussianPrior,
-    MeanField,
-    Model,
-    Reparameterised,
-)
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy.evaluation.pruning import (
     decibels,
     lowest,
@@ -22,19 +15,13 @@ from bbb_numpy.evaluation.pruning import (
 from bbb_numpy.numeric.elementary import inverse_softplus
 from bbb_numpy.parts.full_rank import FullRank
 
-MODEL = Model(
-    MLP((3, 6, 1), "tanh"), GaussianPrior(1.0), GaussianLikelihood(0.3, learn=True)
-)
+MODEL = Model(MLP((3, 6, 1), "tanh"), GaussianPrior(1.0), GaussianLikelihood(0.3, learn=True))
 SIZE = MODEL.layout.size
 
 
 def spread_out(dtype=np.float64):
     """A family and a theta whose ratios are 1, 2, ..., P in a random order."""
-    family, rng, size = (
-        Reparameterised(MODEL, MeanField()),
-        np.random.default_rng(0),
-        SIZE,
-    )
+    family, rng, size = Reparameterised(MODEL, MeanField()), np.random.default_rng(0), SIZE
     theta = family.init(rng)
     blocks = family.layout.views(theta)
     rank = rng.permutation(size) + 1.0
@@ -57,9 +44,7 @@ def test_the_ratio_is_that_of_mean_and_deviation():
 @pytest.mark.equation("D36")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.98, 1.0])
-def test_removed_weights_are_exactly_zero_in_every_sample_and_others_untouched(
-    share, dtype
-):
+def test_removed_weights_are_exactly_zero_in_every_sample_and_others_untouched(share, dtype):
     family, theta, rank = spread_out(dtype)
     before = theta.copy()
     pruned = prune(family, theta, share)
@@ -78,10 +63,7 @@ def test_removed_weights_are_exactly_zero_in_every_sample_and_others_untouched(
     ("call", "message"),
     [
         (lambda: lowest(np.ones(3), 1.2), "between 0 and 1; got 1.2"),
-        (
-            lambda: lowest(np.ones(3), 0.5, np.ones(2, bool)),
-            r"3 ratios; .* shape \(2,\)",
-        ),
+        (lambda: lowest(np.ones(3), 0.5, np.ones(2, bool)), r"3 ratios; .* shape \(2,\)"),
         (lambda: lowest(np.ones(3), 0.5, np.ones(3)), "dtype float64"),
         (lambda: lowest(np.array([np.nan, 1]), 0.5), "ratio must be >= 0; got nan"),
         (lambda: signal_to_noise([1.0], [0.0]), "deviation must be > 0; got 0"),

@@ -12,12 +12,7 @@ from scipy import stats
 from bbb_numpy import MLP, MeanField, Model, Reparameterised
 from bbb_numpy.evaluation import quantiles as module
 from bbb_numpy.evaluation.calibration import pit
-from bbb_numpy.evaluation.predictive import (
-    covariance,
-    mixture,
-    predict,
-    sample_functions,
-)
+from bbb_numpy.evaluation.predictive import covariance, mixture, predict, sample_functions
 from bbb_numpy.evaluation.quantiles import (
     check_levels,
     distribution_function,
@@ -30,13 +25,7 @@ from bbb_numpy.registry import CHECKED_LIKELIHOODS
 from bbb_numpy.sampling.draws import DrawnWeights
 
 LEVELS = (0.001, 0.05, 0.3, 0.5, 0.7, 0.95, 0.999)
-REAL = (
-    "gaussian",
-    "gaussian-learned",
-    "student-t",
-    "student-t-learned",
-    "heteroscedastic",
-)
+REAL = ("gaussian", "gaussian-learned", "student-t", "student-t-learned", "heteroscedastic")
 
 
 def rng():
@@ -46,9 +35,7 @@ def rng():
 def model_of(likelihood, targets=2, spread=0.5):
     """Return an estimator with a wide posterior, theta, and rows."""
     net = MLP((2, 3, likelihood.heads(targets)), "tanh")
-    built = Reparameterised(
-        Model(net, likelihood=likelihood), MeanField(1.0, spread, 0.1)
-    )
+    built = Reparameterised(Model(net, likelihood=likelihood), MeanField(1.0, spread, 0.1))
     theta = built.init(np.random.default_rng(7))
     return built, theta, np.random.default_rng(8).standard_normal((5, 2))
 
@@ -57,9 +44,7 @@ def drawn(likelihood, heads):
     """Return a posterior of one constant function a draw, with outputs `heads` (T, heads)."""
     heads = np.asarray(heads, float)
     model = Model(MLP((1, heads.shape[1])), likelihood=likelihood)
-    weights = np.hstack(
-        [np.zeros_like(heads), heads]
-    )  # x's weights are 0: the bias is the output
+    weights = np.hstack([np.zeros_like(heads), heads])  # x's weights are 0: the bias is the output
     return DrawnWeights(model), weights, np.zeros((1, 1)), len(heads)
 
 
@@ -104,9 +89,7 @@ def test_the_smallest_number_is_told_from_its_neighbours_far_out_in_both_tails()
     """There only the smaller of F and 1 - F has digits."""
     for rate in np.geomspace(0.5, 300.0, 40):
         for q in (1e-30, 1e-9, 1 - 2.0**-53, 1 - 2.0**-50):
-            found = module._smallest_count(
-                PoissonLikelihood(), [np.array([[rate]])], q
-            )[0]
+            found = module._smallest_count(PoissonLikelihood(), [np.array([[rate]])], q)[0]
             left, right = stats.poisson(rate).cdf, stats.poisson(rate).sf
             if q < 0.5:
                 assert left(found) >= q
@@ -127,10 +110,7 @@ def test_the_quantile_of_zeros_and_ones_is_one_of_them():
 
 def test_quantiles_at_the_ends_and_of_what_is_not_finite():
     noise = GaussianLikelihood(1.0)
-    assert quantile_of(noise, [[0.0], [9.0]], [0.0, 1.0]).tolist() == [
-        [-np.inf],
-        [np.inf],
-    ]
+    assert quantile_of(noise, [[0.0], [9.0]], [0.0, 1.0]).tolist() == [[-np.inf], [np.inf]]
     assert np.isnan(quantile_of(noise, [[np.inf], [0.0]], [0.3, 0.8])).all()
 
 
@@ -157,9 +137,7 @@ def test_a_new_likelihood_has_quantiles_as_soon_as_it_has_a_distribution_functio
     levels = np.array([1e-9, 0.05, 0.3, 0.5, 0.7, 0.95, 1 - 1e-9])
     for scale in (2.0, 1e100):
         found = quantile_of(Gumbel(scale), [[3.0]], levels)[:, 0]
-        np.testing.assert_allclose(
-            found, stats.gumbel_r.ppf(levels, 3.0, scale), rtol=1e-9
-        )
+        np.testing.assert_allclose(found, stats.gumbel_r.ppf(levels, 3.0, scale), rtol=1e-9)
 
 
 def test_a_likelihood_without_a_distribution_function_is_refused_by_name():
@@ -210,16 +188,8 @@ def test_no_smaller_set_of_classes_has_the_coverage(counts, coverage):
 @pytest.mark.equation("D46")
 def test_sets_of_classes_at_their_ends():
     proba = np.array([[0.5, 0.5, 0.0], [1.0, 1e-30, 0.0], [0.2, 0.3, 0.5]])
-    assert likely_classes(proba, 0.0).astype(int).tolist() == [
-        [1, 0, 0],
-        [1, 0, 0],
-        [0, 0, 1],
-    ]
-    assert likely_classes(proba, 1.0).astype(int).tolist() == [
-        [1, 1, 0],
-        [1, 1, 0],
-        [1, 1, 1],
-    ]
+    assert likely_classes(proba, 0.0).astype(int).tolist() == [[1, 0, 0], [1, 0, 0], [0, 0, 1]]
+    assert likely_classes(proba, 1.0).astype(int).tolist() == [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
     assert likely_classes(proba, 0.5).sum(axis=1).tolist() == [1, 1, 1]
     with pytest.raises(ValueError, match=r"^coverage must be between 0 and 1"):
         likely_classes(proba, 1.5)

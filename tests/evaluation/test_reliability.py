@@ -23,9 +23,7 @@ def coins(rng, rows, tilt=0.0):
 
 
 @pytest.mark.equation("D35")
-@pytest.mark.parametrize(
-    ("ones", "rows"), [(0, 7), (7, 7), (3, 10), (1, 1), (50, 1000)]
-)
+@pytest.mark.parametrize(("ones", "rows"), [(0, 7), (7, 7), (3, 10), (1, 1), (50, 1000)])
 def test_wilson_ends_are_z_deviations_of_their_own_binomial_away(ones, rows):
     low, high = wilson(ones, rows)
     for end in (low, high):
@@ -44,11 +42,7 @@ def test_the_table_counts_every_row_once_with_its_mean_and_share(binning):
     assert table.rows.sum() == 500
     for low, high, *found in zip(*table[:5], strict=True):
         inside = (p >= low) & ((p < high) | (p == p.max()) & (p <= high))
-        expected = [
-            inside.sum(),
-            p[inside].mean(),
-            y[inside].mean(),
-        ]  # rows, stated, seen
+        expected = [inside.sum(), p[inside].mean(), y[inside].mean()]  # rows, stated, seen
         assert found == pytest.approx(expected, rel=1e-12)
     if binning == "equal mass":
         assert np.ptp(table.rows) <= 2
@@ -61,12 +55,10 @@ def test_right_probabilities_have_the_calibration_error_of_chance_alone(binning)
     tables = [reliability(*coins(rng, 800), 10, binning) for _ in range(200)]
     gap = [expected_calibration_error(t) - chance_calibration_error(t) for t in tables]
     # The normal limit is not exact in bins of few rows: an allowance of 3 % of the mean.
-    assert abs(np.mean(gap)) < 4 * np.std(
-        gap
-    ) / 200**0.5 + 0.03 * chance_calibration_error(tables[0])
-    assert np.mean([expected_calibration_error(t) for t in tables]) > 0.01, (
-        "not 0 by itself"
+    assert abs(np.mean(gap)) < 4 * np.std(gap) / 200**0.5 + 0.03 * chance_calibration_error(
+        tables[0]
     )
+    assert np.mean([expected_calibration_error(t) for t in tables]) > 0.01, "not 0 by itself"
     held = np.mean([(t.seen_low <= t.stated) & (t.stated <= t.seen_high) for t in tables if
                     len(t.rows) == 10])  # fmt: skip
     assert held == pytest.approx(0.95, abs=0.015)
@@ -98,10 +90,7 @@ def test_top_label_gives_the_largest_probability_and_whether_it_was_right():
     [
         (lambda: reliability([0.5, 1.2], [0, 1]), "between 0 and 1; got 1.2"),
         (lambda: reliability([0.5, 0.2], [0, 2]), "y must be between 0 and 1; got 2"),
-        (
-            lambda: reliability([0.5, 0.2], [0, 0.5]),
-            "y must hold whole numbers; got 0.5",
-        ),
+        (lambda: reliability([0.5, 0.2], [0, 0.5]), "y must hold whole numbers; got 0.5"),
         (lambda: reliability([0.5], [0, 1]), r"y must have shape \(1\); got \(2,\)"),
         (lambda: reliability([], []), "1 or more numbers"),
         (lambda: reliability([0.5], [1], binning="mass"), "equal mass"),
@@ -109,10 +98,7 @@ def test_top_label_gives_the_largest_probability_and_whether_it_was_right():
         (lambda: wilson(3, 2), "0 <= successes <= trials"),
         (lambda: wilson(0, 0), "trials >= 1"),
         (lambda: top_label([[0.5, 0.4]], [0]), "sum to 1"),
-        (
-            lambda: top_label([[0.5, 0.5]], [0.5]),
-            "labels must hold whole numbers; got 0.5",
-        ),
+        (lambda: top_label([[0.5, 0.5]], [0.5]), "labels must hold whole numbers; got 0.5"),
         (lambda: top_label([[0.5, 0.5]], [2]), "labels must be between 0 and 1; got 2"),
         (lambda: top_label([0.5, 0.5], [0, 1]), "proba must have shape"),
     ],

@@ -37,15 +37,9 @@ def by_hand(x, u, *_):
 
 PROOFS = {
     "prove": lambda theta=POINT, **options: prove(square, theta, **options),
-    "assert_proved": lambda theta=POINT, **options: assert_proved(
-        square, theta, **options
-    ),
-    "prove_vjp": lambda theta=POINT, **options: prove_vjp(
-        squares, by_hand, theta, **options
-    ),
-    "prove_jvp": lambda theta=POINT, **options: prove_jvp(
-        squares, by_hand, theta, **options
-    ),
+    "assert_proved": lambda theta=POINT, **options: assert_proved(square, theta, **options),
+    "prove_vjp": lambda theta=POINT, **options: prove_vjp(squares, by_hand, theta, **options),
+    "prove_jvp": lambda theta=POINT, **options: prove_jvp(squares, by_hand, theta, **options),
     "prove_jacobian": lambda theta=POINT, **options: prove_jacobian(
         squares, lambda x: np.diag(2 * x), theta, **options
     ),
@@ -54,43 +48,19 @@ PROOFS = {
     ),
 }
 CHECKS = {
-    "check_gradient": lambda theta=POINT, **options: check_gradient(
-        square, theta, **options
-    ),
+    "check_gradient": lambda theta=POINT, **options: check_gradient(square, theta, **options),
     "central": lambda theta=POINT, **options: check_gradient(
         square, theta, **{"method": "central"} | options
     ),
-    "check_vjp": lambda theta=POINT, **options: check_vjp(
-        squares, by_hand, theta, **options
-    ),
-    "check_jvp": lambda theta=POINT, **options: check_jvp(
-        squares, by_hand, theta, **options
-    ),
+    "check_vjp": lambda theta=POINT, **options: check_vjp(squares, by_hand, theta, **options),
+    "check_jvp": lambda theta=POINT, **options: check_jvp(squares, by_hand, theta, **options),
     "check_hvp": lambda theta=POINT, **options: check_hvp(
         lambda x: 2 * x, lambda x, u: 2 * u, theta, **options
     ),
 }
 SAME = {"prove_same": lambda **options: prove_same(squares, squares, POINT, **options)}
-NO_NUMBERS = [
-    "3",
-    b"3",
-    None,
-    [1],
-    1j,
-    object(),
-    np.array([1, 2]),
-    np.datetime64("2020-01-01"),
-]
-NO_WHOLE_NUMBERS = [
-    *NO_NUMBERS,
-    -1,
-    2.5,
-    np.nan,
-    np.inf,
-    True,
-    np.False_,
-    Fraction(3, 2),
-]
+NO_NUMBERS = ["3", b"3", None, [1], 1j, object(), np.array([1, 2]), np.datetime64("2020-01-01")]
+NO_WHOLE_NUMBERS = [*NO_NUMBERS, -1, 2.5, np.nan, np.inf, True, np.False_, Fraction(3, 2)]
 NO_FUNCTIONS = ["f", 3, [1], np.ones(2)]
 # The functions that take an option, its name, and what is none of its values
 REFUSED = [
@@ -99,11 +69,7 @@ REFUSED = [
     (PROOFS | SAME, "fixed", [None, 2.5, b"x", "nothing", 7, [True], {}, np.array(0)]),
     (CHECKS, "rng", NO_WHOLE_NUMBERS),
     (CHECKS, "most", [one for one in NO_WHOLE_NUMBERS if one is not None] + [0]),
-    (
-        CHECKS,
-        "bar",
-        [*(one for one in NO_NUMBERS if one is not None), -1, 0, np.nan, True],
-    ),
+    (CHECKS, "bar", [*(one for one in NO_NUMBERS if one is not None), -1, 0, np.nan, True]),
     (CHECKS, "method", [None, 3, "forward", ["complex"]]),
     (CHECKS, "gates", NO_FUNCTIONS),
     (PROOFS | CHECKS, "coordinate", NO_FUNCTIONS),
@@ -149,9 +115,7 @@ THETAS = {
 @pytest.mark.parametrize("name", THETAS)
 @pytest.mark.parametrize("call", [*PROOFS.values(), *CHECKS.values()])
 def test_a_theta_that_is_no_array_of_floats_is_named(call, name):
-    with pytest.raises(
-        ValueError, match=r"must be (a float64 array|an array).*; got .*: \w+"
-    ):
+    with pytest.raises(ValueError, match=r"must be (a float64 array|an array).*; got .*: \w+"):
         call(THETAS[name])
 
 
@@ -178,14 +142,8 @@ def test_masked_data_are_refused_by_proofs_which_would_not_see_the_mask():
 
 @pytest.mark.parametrize("how", [prove, check_gradient])
 def test_a_function_that_returns_text_or_dates_is_told(how):
-    for value, grad in (
-        ("x", POINT),
-        (np.datetime64("2020-01-01"), POINT),
-        (1.0, np.array("ab")),
-    ):
-        with pytest.raises(
-            ValueError, match=r"must return \(value, grad\).*; got text or dates"
-        ):
+    for value, grad in (("x", POINT), (np.datetime64("2020-01-01"), POINT), (1.0, np.array("ab"))):
+        with pytest.raises(ValueError, match=r"must return \(value, grad\).*; got text or dates"):
             how(lambda theta, value=value, grad=grad: (value, grad), POINT)
 
 
@@ -226,10 +184,7 @@ def test_a_function_that_draws_by_what_it_is_given_or_makes_is_checked(name, met
     program, given = DRAWING[name]
     assert check_gradient(program, POINT, given, method=method)
     assert not check_gradient(
-        lambda theta, given: (program(theta, given)[0], theta),
-        POINT,
-        given,
-        method=method,
+        lambda theta, given: (program(theta, given)[0], theta), POINT, given, method=method
     )
 
 
@@ -245,7 +200,5 @@ def test_noise_that_is_another_at_each_call_is_told_and_no_gradient_is_called_wr
         lambda theta: drawn(theta, np.random.default_rng()),
         lambda theta: (theta @ theta, 2 * theta + rng.standard_normal(2)),
     ):
-        with pytest.raises(
-            ValueError, match=r"must return the same at each call.*; got .*: draw"
-        ):
+        with pytest.raises(ValueError, match=r"must return the same at each call.*; got .*: draw"):
             check_gradient(program, POINT)

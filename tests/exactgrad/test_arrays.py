@@ -244,10 +244,7 @@ def test_programs_have_their_values_and_slopes(name):
         (lambda x: float(x[0, 0]), "float"),
         (lambda x: [1, 2, 3][x[0, 0]], "float"),
         (lambda x: np.arange(3)[x[0, 0]], "float|index"),
-        (
-            lambda x: np.linspace(0, 1, 3) > np.zeros(3, dtype=complex) + x[0, 0],
-            "no exact form",
-        ),
+        (lambda x: np.linspace(0, 1, 3) > np.zeros(3, dtype=complex) + x[0, 0], "no exact form"),
         (lambda x: np.frompyfunc(abs, 1, 1)(x), "abs"),
         (lambda x: x.reshape(-1, order="K"), "order"),
         (lambda x: x.view(int), "seen as"),
@@ -262,10 +259,7 @@ def test_programs_have_their_values_and_slopes(name):
         (lambda x: np.sort(np.stack([V - 1, x, V]), axis=0), "kink or a tie"),
         (lambda x: np.nan_to_num(x, copy=False), "in place"),
         (lambda x: np.lib.stride_tricks.as_strided(x, (5,), (24,)), "beside its array"),
-        (
-            lambda x: np.lib.stride_tricks.as_strided(np.exp(x.T), (2, 2)),
-            "ascontiguousarray",
-        ),
+        (lambda x: np.lib.stride_tricks.as_strided(np.exp(x.T), (2, 2)), "ascontiguousarray"),
         (lambda x: np.nan_to_num(x * np.inf), "not finite"),
     ],
 )
@@ -343,16 +337,11 @@ def test_what_is_written_into_a_view_of_a_view_arrives():
 
 def test_makers_that_were_imported_by_name_are_exchanged_too():
     scope = {}
-    exec(
-        "from numpy import zeros\ndef f(x):\n y = zeros(2)\n y[0] = x[0, 0]\n return y",
-        scope,
-    )
+    exec("from numpy import zeros\ndef f(x):\n y = zeros(2)\n y[0] = x[0, 0]\n return y", scope)
     field = Prime(0)
     found = Copies().call(field, scope["f"], moving(field, V, np.ones(V.shape, int)))
     assert found.a[0] == field.constant(np.array(0.0))[0] or found.moves
-    assert isinstance(
-        scope["zeros"], BuiltinFunctionType
-    )  # np itself would be exchanged as well
+    assert isinstance(scope["zeros"], BuiltinFunctionType)  # np itself would be exchanged as well
 
 
 def test_a_function_that_a_user_adds_has_its_derivative():
@@ -363,9 +352,7 @@ def test_a_function_that_a_user_adds_has_its_derivative():
             field = Prime(0)
             x = moving(field, V, np.full(V.shape, 3))
             found = special.j0(x * x)
-        expected = field.mul(
-            field.mul(field.whole(6), x.a), field.neg(special.j1(x * x).a)
-        )
+        expected = field.mul(field.mul(field.whole(6), x.a), field.neg(special.j1(x * x).a))
         assert (found.b == expected).all()
         np.testing.assert_allclose(found.v, special.j0(V * V))
     finally:

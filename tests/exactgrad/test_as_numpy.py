@@ -111,10 +111,7 @@ CASES = [
         (text, np.array([[2.0, 0.3, 0.1], [0.4, 1.5, 0.2], [0.3, -0.2, 1.8]]))
         for text in SQUARE.split()
     ),
-    *(
-        (text, np.random.default_rng(0).standard_normal((2, 3, 2)))
-        for text in STACK.split()
-    ),
+    *((text, np.random.default_rng(0).standard_normal((2, 3, 2))) for text in STACK.split()),
 ]
 
 

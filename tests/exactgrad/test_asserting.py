@@ -19,9 +19,7 @@ from exactgrad import Proof, assert_proved
 from exactgrad.command import main
 
 ROOT = Path(__file__).parents[2]
-FORMER_PAGE = (
-    ROOT / "tests" / "exactgrad" / "former_page.md"
-)  # docs/prove.md as it was before
+FORMER_PAGE = ROOT / "tests" / "exactgrad" / "former_page.md"  # docs/prove.md as it was before
 PAGE = (ROOT / "docs" / "prove.md").read_text(encoding="utf-8")
 PROGRAM = """
 import numpy as np
@@ -52,22 +50,16 @@ def here(tmp_path, monkeypatch):
 
 
 def test_a_proof_that_is_asserted_is_returned():
-    assert assert_proved(lambda t: ((t**2).sum(), 2 * t), np.ones(2)) == Proof(
-        "proved", 2
-    )
+    assert assert_proved(lambda t: ((t**2).sum(), 2 * t), np.ones(2)) == Proof("proved", 2)
 
 
 def test_a_gradient_that_is_wrong_fails_with_its_verdict():
-    with pytest.raises(
-        AssertionError, match=r"^refuted: 2 of 2 .*\n.*\n.*\n  they are 3/2 times"
-    ):
+    with pytest.raises(AssertionError, match=r"^refuted: 2 of 2 .*\n.*\n.*\n  they are 3/2 times"):
         assert_proved(lambda t: ((t**2).sum(), 3 * t), np.ones(2))
 
 
 @pytest.mark.parametrize("plugin", ["exactgrad.pytest", "bbb_numpy_pytest"])
-def test_the_fixture_fails_with_the_verdict_and_shows_the_line_of_the_test_alone(
-    here, plugin
-):
+def test_the_fixture_fails_with_the_verdict_and_shows_the_line_of_the_test_alone(here, plugin):
     (here / "test_mine.py").write_text(
         "import sys, numpy\n"
         "from mine import wrong\n"
@@ -78,9 +70,7 @@ def test_the_fixture_fails_with_the_verdict_and_shows_the_line_of_the_test_alone
     )
     done = python("-m", "pytest", "-p", plugin, "-p", "no:cacheprovider", "-q", ".")
     assert "1 failed, 1 passed" in done.stdout
-    assert (
-        "E       AssertionError: refuted: 2 of 2 derivatives are wrong" in done.stdout
-    )
+    assert "E       AssertionError: refuted: 2 of 2 derivatives are wrong" in done.stdout
     assert "E         they are 3/2 times what is right" in done.stdout
     assert "asserting.py" not in done.stdout
 
@@ -111,17 +101,13 @@ def test_the_status_says_whether_it_is_proved(here, capsys):
     assert capsys.readouterr().out.startswith("refuted: 2 of 2 derivatives are wrong\n")
     for one in ("2.5", "2.5,"):
         assert main(["mine.py:wrong", "--theta", one]) == 1
-        assert capsys.readouterr().out.startswith(
-            "refuted: 1 of 1 derivatives is wrong\n"
-        )
+        assert capsys.readouterr().out.startswith("refuted: 1 of 1 derivatives is wrong\n")
 
 
 def test_what_lies_beside_the_file_is_found_first(here, monkeypatch):
     for folder, function in (("other", "none"), ("own", "wrong")):
         (here / folder).mkdir()
-        (here / folder / "beside.py").write_text(
-            f"from mine import right as {function}\n"
-        )
+        (here / folder / "beside.py").write_text(f"from mine import right as {function}\n")
     (here / "own" / "uses.py").write_text("from beside import wrong\n")
     monkeypatch.syspath_prepend(here)
     monkeypatch.syspath_prepend(here / "other")
@@ -180,12 +166,8 @@ def printed_by(code, name):
 
 @pytest.mark.parametrize("page", ["README.md", "docs/prove.md"])
 def test_the_pages_print_what_they_show(here, page):
-    example = (
-        r"```python\n(import numpy as np\nfrom exactgrad.*?)```\n\n```text\n(.*?)```"
-    )
-    code, shown = re.search(
-        example, (ROOT / page).read_text("utf-8"), re.DOTALL
-    ).groups()
+    example = r"```python\n(import numpy as np\nfrom exactgrad.*?)```\n\n```text\n(.*?)```"
+    code, shown = re.search(example, (ROOT / page).read_text("utf-8"), re.DOTALL).groups()
     file = here / f"{Path(page).stem}.py"
     file.write_text(code)
     assert printed_by(code, file.name) == shown.replace("softmax.py", file.name)
@@ -203,9 +185,7 @@ def test_the_command_of_the_page_proves_the_file_that_it_shows(here):
 
 def test_what_was_written_for_the_former_names_goes_on_working(here):
     page = FORMER_PAGE.read_text(encoding="utf-8")
-    code, shown = re.search(
-        r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL
-    ).groups()
+    code, shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL).groups()
     (here / "ridge.py").write_text(code)
     assert printed_by(code, "ridge.py") == shown
     command = re.search(r"^python (-m bbb_numpy.exact .*)", page, re.MULTILINE)[1]
@@ -219,12 +199,8 @@ def test_what_was_written_for_the_former_names_goes_on_working(here):
 
 def test_the_folder_can_be_copied_and_needs_numpy_alone(here):
     copied = shutil.copytree(ROOT / "exactgrad", here / "proving")
-    lines = sum(
-        len(path.read_text("utf-8").splitlines()) for path in copied.rglob("*.py")
-    )
-    said = int(
-        re.search(r"([\d,]+) lines that\s+need NumPy alone", PAGE)[1].replace(",", "")
-    )
+    lines = sum(len(path.read_text("utf-8").splitlines()) for path in copied.rglob("*.py"))
+    said = int(re.search(r"([\d,]+) lines that\s+need NumPy alone", PAGE)[1].replace(",", ""))
     assert abs(lines - said) <= 250
     done = python("-c", """
 import sys
@@ -233,7 +209,4 @@ for other in ("scipy", "matplotlib", "sklearn", "pandas", "tqdm", "pytest", "bbb
 from proving.__main__ import main
 sys.exit(main(["mine.py:right", "5x3", "5", "--theta", "3"]))
 """)  # fmt: skip
-    assert (done.returncode, done.stdout) == (
-        0,
-        "proved: all 3 derivatives are exact\n",
-    ), done
+    assert (done.returncode, done.stdout) == (0, "proved: all 3 derivatives are exact\n"), done

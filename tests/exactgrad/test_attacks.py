@@ -551,19 +551,7 @@ BEYOND = {  # of which floats do not know which is larger, or which was written 
 }  # fmt: skip
 
 MADE = STATE | TRICKS  # programs that keep something are made anew
-ALL = (
-    SIGNS
-    | HIDDEN
-    | ROOTS
-    | CONSTANTS
-    | ABSENT
-    | PATHS
-    | REST
-    | LAWS
-    | HIDES
-    | INFINITE
-    | MADE
-)
+ALL = SIGNS | HIDDEN | ROOTS | CONSTANTS | ABSENT | PATHS | REST | LAWS | HIDES | INFINITE | MADE
 ALL |= DIVIDED_BY_ZERO | BEYOND
 
 
@@ -581,9 +569,7 @@ def test_a_wrong_program_is_refuted_or_refused_with_its_reason(name):
 @pytest.mark.parametrize("name", SIGNS | ROOTS | CONSTANTS)
 def test_no_seed_makes_it_right(name):
     program, at, verdict, _ = ALL[name]
-    assert {prove(program, *at, seed=seed).verdict for seed in range(1, 13)} == {
-        verdict
-    }
+    assert {prove(program, *at, seed=seed).verdict for seed in range(1, 13)} == {verdict}
 
 
 @pytest.mark.slow
@@ -717,23 +703,16 @@ def test_the_line_says_on_which_paths():
     assert (tried.comparisons, tried.one_way) == (4, 0)
     never = prove(lambda t: (np.where(t * t > -1, t, 0).sum(), np.ones(2)), TWO)
     assert str(never).endswith("on this path of 2 comparisons")
-    mixed = prove(
-        lambda t: (np.where(t > -1e9, np.abs(t), 0).sum(), np.where(t > 0, 1, -1)), TWO
-    )
+    mixed = prove(lambda t: (np.where(t > -1e9, np.abs(t), 0).sum(), np.where(t > 0, 1, -1)), TWO)
     assert str(mixed).endswith("; 2 of 6 went one way only")
-    assert (
-        str(prove(lambda t: ((t**2).sum(), 2 * t), TWO))
-        == "proved: all 2 derivatives are exact"
-    )
+    assert str(prove(lambda t: ((t**2).sum(), 2 * t), TWO)) == "proved: all 2 derivatives are exact"
 
 
 def test_an_early_gate_is_found_wherever_theta_lies_and_not_on_its_path_alone():
     rng = np.random.default_rng(0)
     thetas = rng.standard_normal((20, 3))
     alone = [prove(gate, theta, np.ones(3), points=0).proved for theta in thetas]
-    assert (
-        10 <= sum(alone) < 20
-    )  # the path shows it where some z lies between -0.1 and 0
+    assert 10 <= sum(alone) < 20  # the path shows it where some z lies between -0.1 and 0
     assert not any(prove(gate, theta, np.ones(3)) for theta in thetas)
 
 
@@ -752,17 +731,12 @@ def test_without_comparisons_no_other_theta_is_tried():
 
 def test_values_are_the_same_on_their_path():
     same = prove_same(lambda t: np.maximum(t, 0 * t), lambda t: t, 1.2)
-    assert (
-        str(same)
-        == "proved: the two values are the same, on this path of 1 comparisons"
-    )
+    assert str(same) == "proved: the two values are the same, on this path of 1 comparisons"
     assert not prove_same(lambda t: np.maximum(t, 0 * t), lambda t: t, -1.2)
 
 
 def test_lists_of_arrays_and_seeds_of_numpy_are_taken():
-    assert prove(
-        lambda t, rows: (sum((r * t).sum() for r in rows), sum(rows)), TWO, [TWO, TWO]
-    )
+    assert prove(lambda t, rows: (sum((r * t).sum() for r in rows), sum(rows)), TWO, [TWO, TWO])
     assert prove(relu, TWO, np.ones(2), seed=np.int64(3))
 
 
@@ -775,9 +749,7 @@ def test_where_it_fails_is_returned():
 
 def test_the_truth_value_is_whether_it_is_proved():
     assert Proof("proved", 1)
-    assert not any(
-        Proof(verdict, 1) for verdict in ("refuted", "not proved", "not traceable")
-    )
+    assert not any(Proof(verdict, 1) for verdict in ("refuted", "not proved", "not traceable"))
 
 
 @pytest.mark.equation("D44")

@@ -105,9 +105,7 @@ def soft_dtw(soft_minimum, planted=""):
                 before = np.array([r[i - 1, j - 1], r[i - 1, j], r[i, j - 1]])
                 r[i, j] = d[i, j] + soft_minimum(before, gamma)
         value = r[m, n]
-        r[:, -1] = r[-1] = (
-            np.inf if planted == "a border of the other sign" else -np.inf
-        )
+        r[:, -1] = r[-1] = np.inf if planted == "a border of the other sign" else -np.inf
         r[-1, -1], e[-1, -1] = value, 1
         for j in range(n, 0, -1):
             for i in range(m, 0, -1):
@@ -123,9 +121,7 @@ def soft_dtw(soft_minimum, planted=""):
                     down = np.exp((r[i + 1, j] - r[i, j] - d[i, j]) / gamma)
                 if planted == "no temperature":
                     down = np.exp(r[i + 1, j] - r[i, j] - d[i + 1, j])
-                e[i, j] = (
-                    e[i + 1, j] * down + e[i, j + 1] * right + e[i + 1, j + 1] * both
-                )
+                e[i, j] = e[i + 1, j] * down + e[i, j + 1] * right + e[i + 1, j + 1] * both
         return value, 2 * (e[1:-1, 1:-1, None] * (x[:, None] - y)).sum(1)
 
     return value_and_grad
@@ -165,9 +161,7 @@ def test_dynamic_time_warping_is_proved_and_by_another_path_refuted():
 
 def test_the_infinite_border_of_a_table_may_stand_in_a_gradient_where_it_is_0():
     assert prove(dtw("the border counts"), *STEPS)  # e^-inf
-    assert not prove(
-        dtw("one over the border"), *STEPS
-    )  # right in the limit, which is not known
+    assert not prove(dtw("one over the border"), *STEPS)  # right in the limit, which is not known
 
 
 SERIES = RNG.standard_normal((4, 2)), RNG.standard_normal((3, 2)), 0.3

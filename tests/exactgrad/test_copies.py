@@ -279,17 +279,14 @@ OF_OBJECTS = {
     "np.vectorize": lambda: BY_ONES(np.ones(2)),
     "defaults": by_default,
     "a generator": generates,
-    "a dict of lists": lambda: (
-        TABLE["made"][0]() + TABLE["made"][1][0].make() + TABLE[Scaled]
-    ),
+    "a dict of lists": lambda: TABLE["made"][0]() + TABLE["made"][1][0].make() + TABLE[Scaled],
     "a text": lambda: eval("np.zeros(2)") + globals()["makes"](),
     "a module": lambda: sys.modules[__name__] and THIS.makes(),
 }
 THIS = sys.modules[__name__]
 TEXT: dict[str, Any] = {}
 exec(
-    "import numpy as np\nclass C:\n def f(self): return np.zeros(2)\ndef f(): return C().f()",
-    TEXT,
+    "import numpy as np\nclass C:\n def f(self): return np.zeros(2)\ndef f(): return C().f()", TEXT
 )
 OF_OBJECTS["a class of a text without a name"] = TEXT["f"]
 
@@ -316,14 +313,7 @@ def test_what_is_the_same_is_the_same_copy():
 
 def test_what_is_written_in_c_stays_as_it_is():
     ctypes, random = pytest.importorskip("ctypes"), np.random.default_rng(0)
-    kinds = [
-        ctypes.c_int,
-        ctypes.Structure,
-        type(random),
-        datetime,
-        type(np.ma.masked),
-        OSError,
-    ]
+    kinds = [ctypes.c_int, ctypes.Structure, type(random), datetime, type(np.ma.masked), OSError]
     assert called(lambda: kinds) is kinds
     assert called(lambda: random) is random
 
@@ -438,10 +428,7 @@ def state():
         for name, one in [*sys.modules.items()]
         if hasattr(one, "__dict__") and not name.startswith(tools)
     }
-    held = {
-        name: {key: id(one) for key, one in [*own.items()]}
-        for name, own in names.items()
-    }
+    held = {name: {key: id(one) for key, one in [*own.items()]} for name, own in names.items()}
     return held, id(np.vectorize.__call__), {id(cls) for cls in Scaled.__subclasses__()}
 
 
@@ -452,13 +439,7 @@ def test_another_thread_sees_nothing_of_a_proof():
     def looks():
         reached.wait(5)
         for _ in range(20):
-            seen.extend(
-                [
-                    type(np.zeros(1)),
-                    type(pickle.loads(pickle.dumps(THREE))),
-                    type(makes()),
-                ]
-            )
+            seen.extend([type(np.zeros(1)), type(pickle.loads(pickle.dumps(THREE))), type(makes())])
         seen.append(state() == before)
         looked.set()
 
@@ -479,9 +460,7 @@ def test_another_thread_sees_nothing_of_a_proof():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-@pytest.mark.filterwarnings(
-    "ignore:This process:DeprecationWarning"
-)  # is multi-threaded
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # is multi-threaded
 def test_a_child_that_is_forked_in_a_proof_finishes():
     def inner(t):
         return t.sum(), np.ones(3)

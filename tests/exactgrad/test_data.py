@@ -96,15 +96,11 @@ KEPT = {  # a program, its arguments, and the condition that is found
 
 
 def by_night(*dear):
-    return [
-        pytest.param(name, marks=[pytest.mark.slow] * (name in dear)) for name in KEPT
-    ]
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in dear)) for name in KEPT]
 
 
 @pytest.mark.equation("D44")
-@pytest.mark.parametrize(
-    "name", by_night("t-SNE", "softmax regression of probabilities")
-)
+@pytest.mark.parametrize("name", by_night("t-SNE", "softmax regression of probabilities"))
 def test_what_is_right_where_data_keep_a_condition_is_proved_there(name):
     program, at, condition = KEPT[name]
     proof = prove(program, *at, points=0)
@@ -121,19 +117,11 @@ def test_the_line_says_where_it_would_be_wrong():
         "proved where w.sum() = 1: all 2 derivatives are exact; "
         "with other w 2 of 2 are wrong: theta[0], theta[1]"
     )
-    proof = prove(
-        lambda t, w: ((w * t).sum(), w * [1, w[0] + w[1]]), TWO, np.array([0.25, 0.75])
-    )
+    proof = prove(lambda t, w: ((w * t).sum(), w * [1, w[0] + w[1]]), TWO, np.array([0.25, 0.75]))
     assert proof.reason == "with other w 1 of 2 are wrong: theta[1]"
-    four, five = (
-        prove(weighted, np.arange(1.0, n + 1), np.full(n, 1 / n)) for n in (4, 5)
-    )
-    assert four.reason.endswith(
-        "4 of 4 are wrong: theta[0], theta[1], theta[2], theta[3]"
-    )
-    assert five.reason.endswith(
-        "5 of 5 are wrong: theta[0], theta[1], theta[2], theta[3], ..."
-    )
+    four, five = (prove(weighted, np.arange(1.0, n + 1), np.full(n, 1 / n)) for n in (4, 5))
+    assert four.reason.endswith("4 of 4 are wrong: theta[0], theta[1], theta[2], theta[3]")
+    assert five.reason.endswith("5 of 5 are wrong: theta[0], theta[1], theta[2], theta[3], ...")
 
 
 COINCIDENCES = {  # right for these numbers, which keep no condition that makes it right
@@ -153,10 +141,7 @@ def test_a_coincidence_of_the_data_is_not_proved_unless_they_are_said_to_be_fixe
     proof = prove(program, *at)
     argument = program.__code__.co_varnames[1]
     assert proof.verdict == "not proved"
-    assert (
-        f"all 2 derivatives are exact for these {argument} alone; with other"
-        in proof.reason
-    )
+    assert f"all 2 derivatives are exact for these {argument} alone; with other" in proof.reason
     assert f"Say fixed=('{argument}',) if that is meant" in proof.reason
     for fixed in ((argument,), argument, (0,)):
         meant = prove(program, *at, fixed=fixed)
@@ -167,9 +152,7 @@ def test_a_coincidence_of_the_data_is_not_proved_unless_they_are_said_to_be_fixe
 def test_only_the_data_that_matter_are_named():
     found = prove(lambda t, x, s: (s * (x * t).sum(), s * x * x), TWO, np.ones(2), 0.7)
     assert "for these x alone" in found.reason
-    both = prove(
-        lambda t, x, s: (s * (x * t).sum(), s * s * x * x), TWO, np.ones(2), 1.0
-    )
+    both = prove(lambda t, x, s: (s * (x * t).sum(), s * s * x * x), TWO, np.ones(2), 1.0)
     assert "for these x and s alone" in both.reason
     assert "fixed=('x', 's')" in both.reason
 
@@ -218,16 +201,12 @@ def test_the_order_of_data_is_a_path_and_no_condition():
     def cox(b, x, times, died):
         e = np.exp(x @ b)
         at_risk = (times >= times[:, None]) @ e
-        later, weighted = (
-            np.cumsum(z[::-1], axis=0)[::-1] for z in (e, e[:, None] * x)
-        )
+        later, weighted = (np.cumsum(z[::-1], axis=0)[::-1] for z in (e, e[:, None] * x))
         value = (died * (x @ b - np.log(at_risk))).sum()
         return value, died @ x - (died / later) @ weighted
 
     times, died = np.array([0.3, 0.8, 1.1, 1.9, 2.5, 3.1]), np.array([1, 0, 1, 1, 0, 1])
-    assert "on this path of 36 comparisons" in str(
-        prove(cox, TWO, X[:, :2], times, died)
-    )
+    assert "on this path of 36 comparisons" in str(prove(cox, TWO, X[:, :2], times, died))
     assert prove(cox, TWO, X[:, :2], times[::-1].copy(), died).verdict == "refuted"
 
 
@@ -243,16 +222,12 @@ def test_conditions_are_found_for_values_too():
         "proved where y.sum() = 1: the two values are the same; with other y they are not"
     )
     assert prove_same(entropy, shifted, X[0], X[1]).verdict == "refuted"
-    half = prove_same(
-        entropy, lambda w, y: shifted(w, y / 2), X[0], np.array([0.5, 0.25, 0.25])
-    )
+    half = prove_same(entropy, lambda w, y: shifted(w, y / 2), X[0], np.array([0.5, 0.25, 0.25]))
     assert half.verdict == "refuted"
 
 
 def test_fixed_data_do_not_move_in_values():
-    same = prove_same(
-        lambda x, y: x + y * y, lambda x, y: x + y, TWO, np.ones(2), fixed="y"
-    )
+    same = prove_same(lambda x, y: x + y * y, lambda x, y: x + y, TWO, np.ones(2), fixed="y")
     assert str(same) == "proved for these y: the two values are the same"
     assert not prove_same(lambda x, y: x + y * y, lambda x, y: x + y, TWO, np.ones(2))
 

@@ -106,10 +106,7 @@ def test_a_gradient_in_a_tuple_is_not_taken_for_a_value_with_its_gradient():
 def test_derivatives_are_counted():
     count = {"vjp": 6, "jvp": 2, "jacobian": 12, "hvp": 3, "hessian": 9}
     for shape, (f, right, theta, arguments, _, _) in SHAPES.items():
-        assert (
-            asked("prove", shape)(f, right, theta, *arguments).coordinates
-            == count[shape]
-        )
+        assert asked("prove", shape)(f, right, theta, *arguments).coordinates == count[shape]
 
 
 NONLINEAR = {  # right along the axes or for u = 1, and no product
@@ -126,9 +123,7 @@ def test_a_product_that_is_not_linear_is_refused(how, name):
 
 
 @pytest.mark.parametrize("shape", ["hvp", "hessian"])
-def test_of_second_derivatives_the_gradient_is_proved_first_where_there_is_a_value(
-    shape,
-):
+def test_of_second_derivatives_the_gradient_is_proved_first_where_there_is_a_value(shape):
     _, right, theta, _, _, _ = SHAPES[shape]
 
     def wrong(t):  # has its own second derivatives, and is no gradient of the value
@@ -142,14 +137,10 @@ def test_of_second_derivatives_the_gradient_is_proved_first_where_there_is_a_val
 
 
 def test_a_transposed_jacobian_is_refused_in_words():
-    with pytest.raises(
-        ValueError, match=r"has shape \(3, 2\); it must begin with \(2,\)"
-    ):
+    with pytest.raises(ValueError, match=r"has shape \(3, 2\); it must begin with \(2,\)"):
         bbb_numpy.prove_jacobian(lambda t: t[:2], lambda t: np.eye(3, 2), V)
     square = bbb_numpy.prove_jacobian(
-        lambda t: np.array([t[1], 2 * t[0]]),
-        lambda t: np.array([[0, 2], [1, 0]]),
-        V[:2],
+        lambda t: np.array([t[1], 2 * t[0]]), lambda t: np.array([[0, 2], [1, 0]]), V[:2]
     )
     assert square.verdict == "refuted"
 
@@ -179,12 +170,8 @@ def test_data_are_fixed_by_name_in_every_shape():
 
     proof = bbb_numpy.prove_vjp(scaled, lambda x, u, a: a * a * u, X, np.ones(3))
     assert "for these a alone" in proof.reason
-    assert bbb_numpy.prove_vjp(
-        scaled, lambda x, u, a: a * a * u, X, np.ones(3), fixed="a"
-    )
-    jvp = bbb_numpy.prove_jvp(
-        scaled, lambda x, t, a: a * a * t, X, np.ones(3), fixed="a"
-    )
+    assert bbb_numpy.prove_vjp(scaled, lambda x, u, a: a * a * u, X, np.ones(3), fixed="a")
+    jvp = bbb_numpy.prove_jvp(scaled, lambda x, t, a: a * a * t, X, np.ones(3), fixed="a")
     assert str(jvp) == "proved for these a: all 6 derivatives are exact"
 
 
@@ -288,9 +275,7 @@ def test_a_layer_of_several_arrays_forwards_and_backwards():
     assert bbb_numpy.prove_vjp(forward, backward, theta, x)
     wrong = bbb_numpy.prove_vjp(forward, lambda *at: backward(*at, twice=2), theta, x)
     assert {one.name[0] for one in wrong.wrong} == {"W"}
-    assert not bbb_numpy.check_vjp(
-        forward, lambda *at: backward(*at, twice=2), theta, x
-    )
+    assert not bbb_numpy.check_vjp(forward, lambda *at: backward(*at, twice=2), theta, x)
 
 
 # --- noise
@@ -305,10 +290,7 @@ def test_a_seeded_generator_is_an_argument_that_starts_anew_in_each_call():
         assert how(noisy, V, np.random.default_rng(3))
         assert how(lambda t: noisy(t, np.random.default_rng(3)), V)
     drawn_on = np.random.default_rng(3)
-    assert (
-        "two calls"
-        in prove(lambda t: noisy(t, drawn_on)[:1] + noisy(t, drawn_on)[1:], V).reason
-    )
+    assert "two calls" in prove(lambda t: noisy(t, drawn_on)[:1] + noisy(t, drawn_on)[1:], V).reason
 
 
 # --- values
@@ -321,12 +303,8 @@ def test_values_that_are_arrays_are_compared_entry_by_entry():
     assert prove_same(gram, lambda x: np.einsum("ik,jk->ij", x, x), X).coordinates == 4
     wrong = prove_same(gram, lambda x: gram(x) * np.array([[1, 1], [2, 1]]), X)
     assert [one.name for one in wrong.wrong] == ["value[1, 0]"]
-    assert str(wrong).startswith(
-        "refuted: 1 of 4 values is wrong\n  value[1, 0]: by hand "
-    )
-    both = prove_same(
-        lambda x: {"a": x, "b": (x, x)}, lambda x: {"b": (x, 2 * x), "a": x}, V
-    )
+    assert str(wrong).startswith("refuted: 1 of 4 values is wrong\n  value[1, 0]: by hand ")
+    both = prove_same(lambda x: {"a": x, "b": (x, x)}, lambda x: {"b": (x, 2 * x), "a": x}, V)
     assert [one.name for one in both.wrong] == ["b[1][0]", "b[1][1]", "b[1][2]"]
     with pytest.raises(ValueError, match=r"the second value has shape \(3,\) at value"):
         prove_same(gram, lambda x: x[0], X)

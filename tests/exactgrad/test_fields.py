@@ -14,16 +14,7 @@ from hypothesis import strategies as st
 
 from exactgrad.fields import digits
 from exactgrad.fields.digits import Digits, context
-from exactgrad.fields.finite import (
-    BLOCK,
-    LOG_2,
-    MEANT,
-    Gauss,
-    Prime,
-    Towers,
-    _logarithms,
-    _prime,
-)
+from exactgrad.fields.finite import BLOCK, LOG_2, MEANT, Gauss, Prime, Towers, _logarithms, _prime
 
 FIELDS = [Prime, Gauss, Towers]
 P = Prime(0).p
@@ -64,18 +55,14 @@ def test_arithmetic_is_that_of_the_integers_modulo_p(a, b):
 
 @each_field
 @pytest.mark.parametrize("size", SIZES)
-def test_every_number_but_0_has_its_inverse_and_sums_and_products_have_no_order(
-    kind, size
-):
+def test_every_number_but_0_has_its_inverse_and_sums_and_products_have_no_order(kind, size):
     field = kind(1)
     a, b, c = (drawn(field, size) for _ in range(3))
     some = np.concatenate([0 * a[:1], a])
     inverses = field.inv(some)
     assert not inverses[0].any()
     assert (field.mul(a, inverses[1:]) == field.one).all()
-    assert (
-        field.mul(field.add(a, b), c) == field.add(field.mul(a, c), field.mul(b, c))
-    ).all()
+    assert (field.mul(field.add(a, b), c) == field.add(field.mul(a, c), field.mul(b, c))).all()
     assert not field.add(a, field.neg(a)).any()
     total = field.sum(a, 0)
     assert (field.cumsum(a, 0)[-1] == total).all()
@@ -87,14 +74,8 @@ def test_every_number_but_0_has_its_inverse_and_sums_and_products_have_no_order(
 @pytest.mark.parametrize("inner", [1, 40, 2048, 2049, 9000])
 def test_products_of_matrices_are_exact_also_of_the_largest_numbers(kind, inner):
     field = kind(2)
-    a, b = (
-        drawn(field, 2 * inner).reshape(6, inner, -1),
-        drawn(field, inner).reshape(inner, 3, -1),
-    )
-    a[0], b[:, 0] = (
-        field.p - 1 if field.laws else field.neg(field.one),
-        field.neg(field.one),
-    )
+    a, b = drawn(field, 2 * inner).reshape(6, inner, -1), drawn(field, inner).reshape(inner, 3, -1)
+    a[0], b[:, 0] = field.p - 1 if field.laws else field.neg(field.one), field.neg(field.one)
     right = field.sum(field.mul(a[:, :, None], b[None]), 1)
     assert (field.matmul(a, b) == right).all()
     whole = field.whole(inner) if kind is not Towers else inner % field.p
@@ -142,9 +123,7 @@ def test_each_proof_has_a_prime_of_its_own():
 # --- constants
 
 
-ratios = st.builds(
-    lambda m, n: m / n, st.integers(-(10**5), 10**5), st.integers(1, 10**6)
-)
+ratios = st.builds(lambda m, n: m / n, st.integers(-(10**5), 10**5), st.integers(1, 10**6))
 
 
 @example(value=1e-6, whole=0).via("the last of the small fractions")
@@ -155,14 +134,9 @@ def test_constants_are_the_fractions_that_they_are_or_are_rounded_from(value, wh
     field = Prime(0)
     if abs(value) not in MEANT and abs(value) != np.finfo(float).tiny:
         small = Fraction(value).limit_denominator(10**6)
-        stands_for = (
-            small if float(small) == value and abs(value) < 1000 else Fraction(value)
-        )
+        stands_for = small if float(small) == value and abs(value) < 1000 else Fraction(value)
         top, bottom = stands_for.as_integer_ratio()
-        for found in (
-            field.constant(np.array(value)),
-            field.constant(np.full(40, value))[3],
-        ):
+        for found in (field.constant(np.array(value)), field.constant(np.full(40, value))[3]):
             assert int(found[0]) * bottom % P == top % P
     assert int(field.whole(whole)[0]) == whole % P
     assert int(field.fraction(Fraction(whole, 7))[0]) * 7 % P == whole % P
@@ -176,20 +150,14 @@ def test_floats_near_pi_and_roots_of_2_stand_for_them(kind):
         return field.constant(np.array(float(x)))
 
     pi = constant(math.pi)
-    assert (
-        field.mul(constant(math.sqrt(math.pi)), constant(math.sqrt(math.pi))) == pi
-    ).all()
+    assert (field.mul(constant(math.sqrt(math.pi)), constant(math.sqrt(math.pi))) == pi).all()
     two_pi = field.mul(constant(2), pi)
     squared = field.power(constant(math.sqrt(2 * math.pi)), 2)
     assert (upper(field, squared) == upper(field, two_pi)).all()
     one = field.mul(constant(1 / math.sqrt(2)), constant(math.sqrt(2)))
     assert (upper(field, one) == 1).all() or field.C == 2
-    assert (
-        constant(2 * math.sqrt(2 / math.pi)) == constant(math.sqrt(8 / math.pi))
-    ).all()
-    assert (
-        constant(-1 / math.sqrt(2 * math.pi)) == field.neg(constant(0.3989422804014327))
-    ).all()
+    assert (constant(2 * math.sqrt(2 / math.pi)) == constant(math.sqrt(8 / math.pi))).all()
+    assert (constant(-1 / math.sqrt(2 * math.pi)) == field.neg(constant(0.3989422804014327))).all()
     assert (constant(0.5 * math.pi) == field.mul(constant(0.5), pi)).all()
     assert (constant(3.0) != pi).any()
 
@@ -233,9 +201,7 @@ def test_the_laws_that_every_field_knows(kind):
         assert (upper(field, field.exp(log_2)) == upper(field, power)).all()
     assert len({one.tobytes() for one in e}) == len(t)
     assert field.exp(t[:0]).shape == (0, field.C)
-    assert (
-        field.C != 2 or not field.exp(field.draw((9,)))[:, 1].any()
-    )  # real of real ones
+    assert field.C != 2 or not field.exp(field.draw((9,)))[:, 1].any()  # real of real ones
 
 
 def test_a_sum_of_logarithms_is_remembered_by_its_note():
@@ -256,9 +222,7 @@ def test_multiples_of_logarithms_are_remembered_with_their_factor(kind):
     multiple, less = field.mul(c, s), field.neg(field.mul(c, t))
     both = field.joined(field.times(one, c), field.times(other, field.neg(c)))
     over_c = field.inv(c)
-    quotient = field.exp(
-        field.mul(field.add(multiple, less), over_c), field.times(both, over_c)
-    )
+    quotient = field.exp(field.mul(field.add(multiple, less), over_c), field.times(both, over_c))
     assert (upper(field, field.mul(quotient, v)) == upper(field, u)).all()
     # of a sum of different multiples, that of factor 1; of another factor, nothing
     for note in (
@@ -342,14 +306,9 @@ def test_the_root_of_a_remembered_square_is_the_positive_one():
 def test_odd_functions_are_odd_and_the_circle_is_one(kind):
     field = kind(11)
     t = drawn(field, 50)
-    odd, minus = (
-        field.opaque("f", t, odd=True),
-        field.opaque("f", field.neg(t), odd=True),
-    )
+    odd, minus = field.opaque("f", t, odd=True), field.opaque("f", field.neg(t), odd=True)
     assert not field.add(odd, minus).any()
-    assert (
-        field.opaque("g", t, odd=False) == field.opaque("g", field.neg(t), odd=False)
-    ).all()
+    assert (field.opaque("g", t, odd=False) == field.opaque("g", field.neg(t), odd=False)).all()
     assert (field.opaque("h", t) != field.opaque("h", field.neg(t))).any()
     assert not field.opaque("f", 0 * t, odd=True).any()
     (c, s), (d, r) = field.circle(t), field.circle(field.neg(t))
@@ -400,9 +359,7 @@ def test_decimals_of_floats_are_the_floats_or_what_they_stand_for():
         assert abs(mpmath.mpf(str(root)) - 1 / mpmath.sqrt(2 * mpmath.pi)) < 1e-57
         assert field.constant(np.array(np.nan))[0].is_nan()
         few = [0.5, 2.0**-40]  # digits
-        shaken = Digits(0, shake=3).constant(np.array([1 / math.e, 2 / math.e, *few]))[
-            :, 0
-        ]
+        shaken = Digits(0, shake=3).constant(np.array([1 / math.e, 2 / math.e, *few]))[:, 0]
         assert abs(abs(shaken[0] / other - 1) * 2**53 - 1) < 1e-30
         assert abs(shaken[1] - 2 * shaken[0]) < 1e-58
         assert shaken[2:].tolist() == few

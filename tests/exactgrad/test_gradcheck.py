@@ -99,9 +99,7 @@ def test_a_coordinate_on_a_kink_is_skipped_and_counted_and_one_beside_it_is_not(
         return np.maximum(theta, 0).sum(), (theta > 0).astype(float)
 
     theta = np.array([1.0, kink, -0.5, 1e-3])
-    report = check_gradient(
-        relu, theta, method="central", gates=lambda point: point > 0
-    )
+    report = check_gradient(relu, theta, method="central", gates=lambda point: point > 0)
     assert report.passed
     assert report.blocks[0].skipped == 1
     assert report.blocks[0].checked == 3
@@ -114,10 +112,7 @@ def test_a_coordinate_on_a_kink_is_skipped_and_counted_and_one_beside_it_is_not(
 def test_a_report_in_which_everything_was_skipped_does_not_pass():
     calls = iter(range(10_000))
     report = check_gradient(
-        smooth,
-        np.ones(2),
-        method="central",
-        gates=lambda point: np.array([next(calls)]),
+        smooth, np.ones(2), method="central", gates=lambda point: np.array([next(calls)])
     )
     assert report.skipped == 1.0
     assert not report.passed
@@ -148,9 +143,7 @@ def test_what_comes_after_value_and_gradient_is_not_looked_at():
         return (theta**3).sum(), 3 * theta**2, "terms"
 
     theta = np.array([1.0, -2.0, 0.5])
-    assert check_gradient(more, theta) == check_gradient(
-        lambda theta: more(theta)[:2], theta
-    )
+    assert check_gradient(more, theta) == check_gradient(lambda theta: more(theta)[:2], theta)
 
 
 @pytest.mark.equation("D9")
@@ -209,9 +202,7 @@ def wrong_at(*places, by=1.0):
 
 
 def test_the_steps_grow_with_the_coordinate():
-    assert check_gradient(
-        wrong_at(by=0.0), np.array([1e12, -3e12]), method="central"
-    ).passed
+    assert check_gradient(wrong_at(by=0.0), np.array([1e12, -3e12]), method="central").passed
 
 
 @pytest.mark.parametrize("place", [0, 3])
@@ -228,9 +219,7 @@ def test_a_skipped_coordinate_does_not_shift_the_names_of_those_behind_it():
         return np.maximum(theta, 0).sum(), np.array([0.0, 1.0, 3.0])
 
     theta = np.array([1e-7, 1.0, 2.0])
-    report = check_gradient(
-        relu, theta, method="central", gates=lambda point: point > 0
-    )
+    report = check_gradient(relu, theta, method="central", gates=lambda point: point > 0)
     assert report.blocks[0].skipped == 1
     assert report.worst.worst == "theta[2]"
 
@@ -239,9 +228,7 @@ def test_the_bar_can_be_set():
     assert not check_gradient(wrong_at(0, by=1e-3), np.ones(2)).passed
     assert check_gradient(wrong_at(0, by=1e-3), np.ones(2), bar=1e-2).passed
     assert not check_gradient(wrong_at(0, by=1e-3), np.ones(2), method="central").passed
-    assert check_gradient(
-        wrong_at(0, by=1e-3), np.ones(2), method="central", bar=1e-2
-    ).passed
+    assert check_gradient(wrong_at(0, by=1e-3), np.ones(2), method="central", bar=1e-2).passed
 
 
 SQUARE = (lambda theta: ((theta**2).sum(), 2 * theta)), np.ones(3)
@@ -258,51 +245,18 @@ def returning(value, grad):
         ((smooth, np.ones(2, int)), {}, ValueError, "float64 array; got dtype int64"),
         ((smooth, np.ones(2, np.float32)), {}, ValueError, "dtype float32"),
         ((smooth, np.array([0.0, np.nan])), {}, ValueError, "nan or infinity"),
+        ((lambda theta: 3.0, np.ones(2)), {}, ValueError, r"must return \(value, grad\)"),
+        ((returning(np.ones(2), np.ones(2)), np.ones(2)), {}, ValueError, "a single number"),
+        ((returning(1.0, np.ones(3)), np.ones(2)), {}, ValueError, r"shape \(3,\), theta has \(2,"),
         (
-            (lambda theta: 3.0, np.ones(2)),
-            {},
-            ValueError,
-            r"must return \(value, grad\)",
-        ),
-        (
-            (returning(np.ones(2), np.ones(2)), np.ones(2)),
-            {},
-            ValueError,
-            "a single number",
-        ),
-        (
-            (returning(1.0, np.ones(3)), np.ones(2)),
-            {},
-            ValueError,
-            r"shape \(3,\), theta has \(2,",
-        ),
-        (
-            (
-                lambda theta: (np.abs(theta).sum(), np.sign(theta.real)),
-                np.array([1.0, -2.0]),
-            ),
+            (lambda theta: (np.abs(theta).sum(), np.sign(theta.real)), np.array([1.0, -2.0])),
             {},
             TypeError,
             "not complex-safe.*method='central'",
         ),
-        (
-            SQUARE,
-            {"method": "forward"},
-            ValueError,
-            r"\['central', 'complex'\]; got 'forward'",
-        ),
-        (
-            SQUARE,
-            {"blocks": {"a": 5}},
-            ValueError,
-            "slices of theta, 3 numbers; got 'a': 5",
-        ),
-        (
-            SQUARE,
-            {"blocks": {"a": slice(0, 9)}},
-            ValueError,
-            "blocks must map names to slices",
-        ),
+        (SQUARE, {"method": "forward"}, ValueError, r"\['central', 'complex'\]; got 'forward'"),
+        (SQUARE, {"blocks": {"a": 5}}, ValueError, "slices of theta, 3 numbers; got 'a': 5"),
+        (SQUARE, {"blocks": {"a": slice(0, 9)}}, ValueError, "blocks must map names to slices"),
     ],
 )
 def test_every_argument_of_another_kind_is_named(arguments, options, kind, message):

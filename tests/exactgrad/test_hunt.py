@@ -14,18 +14,14 @@ def sampled(programs, every, *dear):
         pytest.param(
             program,
             id=f"{number} {program.title}",
-            marks=[]
-            if number % every == 0 and number not in dear
-            else [pytest.mark.slow],
+            marks=[] if number % every == 0 and number not in dear else [pytest.mark.slow],
         )
         for number, program in enumerate(programs)
     ]
 
 
 @pytest.mark.parametrize("program", sampled(GALLERY, 3, 18))
-def test_a_gradient_of_the_gallery_is_proved_and_an_error_planted_in_it_is_refuted(
-    program,
-):
+def test_a_gradient_of_the_gallery_is_proved_and_an_error_planted_in_it_is_refuted(program):
     proof = prove(program.function, *program.arguments)
     assert proof.verdict == program.verdict, proof
     if proof:
@@ -47,6 +43,4 @@ def test_the_page_is_made_of_these_programs():
 
 def test_there_are_thirty_public_gradients_of_each_of_which_the_source_is_named():
     assert len(HUNT) > 30
-    assert all(
-        ": " in program.source or "tutorial" in program.source for program in HUNT
-    )
+    assert all(": " in program.source or "tutorial" in program.source for program in HUNT)

@@ -66,15 +66,11 @@ def test_a_network_of_more_numbers_than_decimals_are_computed_for_is_proved_or_r
 
     at = noise, x, y, 0.7, 0.3, 0.25
     assert theta.size > 256
-    assert str(prove(network, theta, *at, points=0)).startswith(
-        f"proved: all {theta.size} deriv"
-    )
+    assert str(prove(network, theta, *at, points=0)).startswith(f"proved: all {theta.size} deriv")
     assert prove(doubled, theta, *at).verdict == "refuted"
 
 
-@pytest.mark.parametrize(
-    "factors", [{SIZE + 7: 1.001}, {3: 2.0, SIZE + 100: -1.0}, {0: 1 + 1e-13}]
-)
+@pytest.mark.parametrize("factors", [{SIZE + 7: 1.001}, {3: 2.0, SIZE + 100: -1.0}, {0: 1 + 1e-13}])
 def test_single_wrong_coordinates_are_named_with_their_amounts(factors):
     proof = proved(entries(factors))
     assert proof.verdict == "refuted"
@@ -119,10 +115,7 @@ def test_of_very_many_what_floats_cannot_see_is_not_called_refuted():
     assert proof.verdict == "not proved"
     assert "as far as floats can tell" in proof.reason
     assert proof.wrong == ()
-    assert (
-        prove(lambda theta: ((theta**2).sum(), 2.001 * theta), MANY).verdict
-        == "refuted"
-    )
+    assert prove(lambda theta: ((theta**2).sum(), 2.001 * theta), MANY).verdict == "refuted"
 
 
 @pytest.mark.parametrize("size", [1, 2.0**-16])
@@ -145,22 +138,15 @@ def test_the_sign_of_a_root_is_seen_at_a_large_theta_too():
 @pytest.mark.parametrize("seed", range(3))
 def test_a_root_whose_sign_is_right_at_some_points_makes_no_coordinate_wrong(seed):
     def program(t):
-        return np.sqrt(t[0] ** 2 + 2 * t[0] + 1) + (t**2).sum(), 2 * t + (
-            np.arange(t.size) == 0
-        )
+        return np.sqrt(t[0] ** 2 + 2 * t[0] + 1) + (t**2).sum(), 2 * t + (np.arange(t.size) == 0)
 
-    assert (
-        "by an identity"
-        in prove(program, np.abs(MANY[:300]), seed=seed, points=0).reason
-    )
+    assert "by an identity" in prove(program, np.abs(MANY[:300]), seed=seed, points=0).reason
 
 
 def test_numbers_have_their_roots_also_where_theta_is_too_large_for_towers():
     def lengths(t):
         square = t @ t + np.arange(1.0, 9.0)
-        root = np.sqrt(
-            square
-        )  # of eight random numbers: modulo a prime hardly all have one
+        root = np.sqrt(square)  # of eight random numbers: modulo a prime hardly all have one
         return root.sum(), t * (root / square).sum()
 
     assert prove(lengths, MANY, points=0)
@@ -168,14 +154,10 @@ def test_numbers_have_their_roots_also_where_theta_is_too_large_for_towers():
 
 def test_roots_that_a_field_has_not_make_no_block_wrong():
     def one_block_off(t):  # the roots of the other block are right
-        return np.sqrt(t * t + 1).sum(), np.r_[2 * t[:200], t[200:]] / np.sqrt(
-            t * t + 1
-        )
+        return np.sqrt(t * t + 1).sum(), np.r_[2 * t[:200], t[200:]] / np.sqrt(t * t + 1)
 
     blocks = {"a": slice(200), "b": slice(200, 400)}
-    assert [
-        one.name for one in prove(one_block_off, MANY[:400], blocks=blocks).wrong
-    ] == ["a"]
+    assert [one.name for one in prove(one_block_off, MANY[:400], blocks=blocks).wrong] == ["a"]
 
 
 def test_what_has_no_value_in_floats_is_not_proved():

@@ -125,10 +125,7 @@ def test_functions_of_which_there_are_no_digits_have_their_slopes(name):
 @pytest.mark.parametrize(
     ("one", "same"),
     [
-        (
-            lambda s, t: np.sin(s + t),
-            lambda s, t: np.sin(s) * np.cos(t) + np.cos(s) * np.sin(t),
-        ),
+        (lambda s, t: np.sin(s + t), lambda s, t: np.sin(s) * np.cos(t) + np.cos(s) * np.sin(t)),
         (lambda s, t: sp.gammaln(s + 1), lambda s, t: sp.gammaln(s) + np.log(s)),
     ],
 )
@@ -186,11 +183,7 @@ def variance_of_rows(theta, x, y):
 
 @pytest.mark.equation("D44")
 def test_three_roots_that_have_to_be_roots_need_a_root_of_minus_one(monkeypatch):
-    theta, x, y = (
-        np.array([0.5, 0.8]),
-        np.array([-1.0, 0.3, 1.5]),
-        np.array([0.9, 0.6, 1.1]),
-    )
+    theta, x, y = np.array([0.5, 0.8]), np.array([-1.0, 0.3, 1.5]), np.array([0.9, 0.6, 1.1])
     proved = partial(prove, variance_of_rows, theta, points=0)
     assert proved(x, y).verdict == "proved"
     monkeypatch.setattr(Gauss, "root", Prime.root)

@@ -67,9 +67,7 @@ def objects(theta, x, y):
     one, two = Dense(theta[:6].reshape(2, 3)), Dense(theta[6:].reshape(3, 1))
     off = two.forward(one.forward(x))[:, 0] - y
     one.backward(two.backward(off[:, None]))
-    return (off**2).sum() / 2, np.concatenate(
-        [one.d_weight.ravel(), two.d_weight.ravel()]
-    )
+    return (off**2).sum() / 2, np.concatenate([one.d_weight.ravel(), two.d_weight.ravel()])
 
 
 def add_to(total, array, factor):
@@ -197,9 +195,7 @@ def test_a_function_that_remembers_is_not_watched_and_keeps_its_verdict():
     assert str(prove(remembers, normal(3))).startswith("refuted: 3 of 3 ")
 
 
-def test_nothing_is_watched_where_a_gradient_is_proved_or_no_verdict_is_printed(
-    monkeypatch,
-):
+def test_nothing_is_watched_where_a_gradient_is_proved_or_no_verdict_is_printed(monkeypatch):
     traced = []
     monkeypatch.setattr(sys, "settrace", traced.append)
     proof = prove(network, *AT[network])

@@ -49,9 +49,7 @@ def test_a_wrong_one_is_refuted_with_coordinates_and_amounts(error):
     (one,) = proof.wrong
     assert one.name == "slope[0]"
     assert float(one.by_hand - one.right) == error
-    assert str(proof).startswith(
-        "refuted: 1 of 3 derivatives is wrong\n  slope[0]: by hand "
-    )
+    assert str(proof).startswith("refuted: 1 of 3 derivatives is wrong\n  slope[0]: by hand ")
     assert f"too large by {error:g}" in str(proof)
 
 
@@ -64,9 +62,7 @@ def test_what_is_wrong_is_computed_when_it_is_read_of_what_the_arguments_were():
 
     proof, again = prove(wrong, theta, x), prove(wrong, theta, x)
     assert (proof.verdict, bool(proof)) == ("refuted", False)
-    assert (
-        len(calls) <= 10
-    )  # a prime, sixty digits, more twice, and floats: for each of both
+    assert len(calls) <= 10  # a prime, sixty digits, more twice, and floats: for each of both
     right = x.tolist()
     theta[:], x[:] = 7.0, 8.0
     assert [float(one.right) for one in proof.wrong] == right
@@ -82,24 +78,13 @@ def test_of_a_function_that_has_changed_since_nothing_is_said():
     factor = [3.0]
     proof = prove(lambda theta: ((theta**2).sum(), factor[0] * theta), POINT)
     factor[0] = 5.0
-    assert str(proof).startswith(
-        "refuted: which derivatives are wrong was not computed before"
-    )
+    assert str(proof).startswith("refuted: which derivatives are wrong was not computed before")
     assert proof.wrong == ()
 
 
 def test_two_proofs_are_equal_if_they_say_the_same_however_it_was_found():
-    way = {
-        "paths": 2,
-        "comparisons": 4,
-        "one_way": 1,
-        "of_values": True,
-        "data": "for these y",
-    }
-    one, other = (
-        Proof("proved", 3),
-        Proof("proved", 3, theta=np.zeros(3), why=lambda: [""], **way),
-    )
+    way = {"paths": 2, "comparisons": 4, "one_way": 1, "of_values": True, "data": "for these y"}
+    one, other = Proof("proved", 3), Proof("proved", 3, theta=np.zeros(3), why=lambda: [""], **way)
     assert one == other
     assert one != Proof("proved", 4)
     assert "why" not in repr(one)
@@ -136,9 +121,7 @@ UNTRACEABLE = [  # a function in one line, what it calls there, and the advice
 
 
 @pytest.mark.parametrize(("function", "calls", "advice"), UNTRACEABLE)
-def test_what_cannot_be_traced_names_calls_and_line_and_what_to_write(
-    function, calls, advice
-):
+def test_what_cannot_be_traced_names_calls_and_line_and_what_to_write(function, calls, advice):
     proof = prove(function, POINT)
     assert proof.verdict == "not traceable"
     line = function.__code__.co_firstlineno
@@ -152,9 +135,7 @@ def floors(t):
 
 def test_of_a_function_in_a_function_the_inner_line_is_named():
     proof = prove(lambda t: (floors(t).sum(), 0 * t), POINT)
-    assert proof.reason.startswith(
-        f"np.floor in line {floors.__code__.co_firstlineno + 1} of "
-    )
+    assert proof.reason.startswith(f"np.floor in line {floors.__code__.co_firstlineno + 1} of ")
 
 
 def test_what_is_written_into_a_kept_array_is_to_be_made_inside():
@@ -166,24 +147,13 @@ def test_what_is_written_into_a_kept_array_is_to_be_made_inside():
 
 
 def test_an_error_of_the_users_own_is_raised_as_it_is():
-    with pytest.raises(
-        ValueError, match=r"could not be broadcast together with shapes \(2,\)"
-    ):
-        prove_same(
-            lambda x, y: (np.asarray(x, dtype=float) + y).sum(),
-            np.dot,
-            np.ones(2),
-            POINT,
-        )
+    with pytest.raises(ValueError, match=r"could not be broadcast together with shapes \(2,\)"):
+        prove_same(lambda x, y: (np.asarray(x, dtype=float) + y).sum(), np.dot, np.ones(2), POINT)
 
 
 def test_values_that_cannot_be_traced_are_named_too():
     proof = prove_same(lambda z: np.floor(z).sum(), lambda z: z.sum(), POINT)
-    assert (proof.verdict, proof.coordinates, proof.of_values) == (
-        "not traceable",
-        1,
-        True,
-    )
+    assert (proof.verdict, proof.coordinates, proof.of_values) == ("not traceable", 1, True)
     assert proof.reason.startswith("np.floor in line ")
 
 
@@ -193,9 +163,7 @@ def test_a_root_whose_square_matters_is_looked_for_at_several_points(seed):
     def inverse(u):
         return (1 / np.sqrt(u)).sum()
 
-    same = prove_same(
-        inverse, lambda u: (np.sqrt(u) / u).sum(), np.array([0.7]), seed=seed
-    )
+    same = prove_same(inverse, lambda u: (np.sqrt(u) / u).sum(), np.array([0.7]), seed=seed)
     assert same == Proof("proved", 1)
 
 
@@ -219,20 +187,14 @@ def test_other_thetas_are_of_other_signs_close_to_0_twice_as_large_and_of_about_
     np.testing.assert_allclose(twice.std(axis=0), 2 * size, rtol=0.1)
     for there, digits in ((close, 2), (between, 1)):
         smaller = np.log10(np.abs(there / size)).mean(axis=0)
-        np.testing.assert_allclose(
-            smaller, -digits - 0.276, atol=0.1
-        )  # log |normal|: -0.276
-    np.testing.assert_allclose(
-        np.log(alike[:, ::2] / theta[::2]).std(axis=0), 0.5, rtol=0.1
-    )
+        np.testing.assert_allclose(smaller, -digits - 0.276, atol=0.1)  # log |normal|: -0.276
+    np.testing.assert_allclose(np.log(alike[:, ::2] / theta[::2]).std(axis=0), 0.5, rtol=0.1)
 
 
 # --- what is not a combination of parts
 
 
-@pytest.mark.parametrize(
-    ("rho", "net"), [(-40.0, (2, 3, 1)), (-1.0, (1, 4, 3, 2)), (3.0, (3, 2))]
-)
+@pytest.mark.parametrize(("rho", "net"), [(-40.0, (2, 3, 1)), (-1.0, (1, 4, 3, 2)), (3.0, (3, 2))])
 def test_the_report_on_one_screen_is_proved(rho, net):
     rng = np.random.default_rng(1)
     theta = plain.init(net, rng)
@@ -253,69 +215,21 @@ def square(theta):
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        (
-            lambda: prove(5, POINT),
-            TypeError,
-            "value_and_grad must be a function; got 5",
-        ),
-        (
-            lambda: prove_same(5, square, 1.0),
-            TypeError,
-            "first must be a function; got 5",
-        ),
-        (
-            lambda: prove_same(square, 6, 1.0),
-            TypeError,
-            "second must be a function; got 6",
-        ),
-        (
-            lambda: prove(square, np.arange(3)),
-            ValueError,
-            "float64 array; got dtype int64",
-        ),
-        (
-            lambda: prove(square, {"a": POINT + 1j}),
-            ValueError,
-            "a is complex.*two arrays",
-        ),
+        (lambda: prove(5, POINT), TypeError, "value_and_grad must be a function; got 5"),
+        (lambda: prove_same(5, square, 1.0), TypeError, "first must be a function; got 5"),
+        (lambda: prove_same(square, 6, 1.0), TypeError, "second must be a function; got 6"),
+        (lambda: prove(square, np.arange(3)), ValueError, "float64 array; got dtype int64"),
+        (lambda: prove(square, {"a": POINT + 1j}), ValueError, "a is complex.*two arrays"),
         (lambda: prove(square, POINT, fixed="x"), ValueError, r"of \[\]; got 'x'"),
-        (
-            lambda: prove(logistic, POINT, *DATA, fixed=(2,)),
-            ValueError,
-            r"'x', 'y'\]; got 2",
-        ),
+        (lambda: prove(logistic, POINT, *DATA, fixed=(2,)), ValueError, r"'x', 'y'\]; got 2"),
         (lambda: prove(square, np.array([0, np.nan])), ValueError, "nan or infinity"),
         (lambda: prove(square, np.zeros(0)), ValueError, "theta is empty"),
-        (
-            lambda: prove(lambda t: t.sum(), POINT),
-            ValueError,
-            r"must return \(value, grad\)",
-        ),
-        (
-            lambda: prove(lambda t: (t.sum(), t[:2]), POINT),
-            ValueError,
-            r"shape \(2,\), theta has",
-        ),
-        (
-            lambda: prove(square, POINT, blocks={"a": slice(9)}),
-            ValueError,
-            "3 numbers; got 'a': s",
-        ),
-        (
-            lambda: prove(square, POINT, blocks={"a": 1}),
-            ValueError,
-            "blocks must map names to sli",
-        ),
-        (
-            lambda: prove(square, POINT, seed=1.5),
-            TypeError,
-            "seed must be a whole number, 0 or",
-        ),
-        (
-            lambda: prove_same(abs, abs, 0.5, seed="x"),
-            TypeError,
-            "seed must be a whole .* got 'x'",
-        ),
+        (lambda: prove(lambda t: t.sum(), POINT), ValueError, r"must return \(value, grad\)"),
+        (lambda: prove(lambda t: (t.sum(), t[:2]), POINT), ValueError, r"shape \(2,\), theta has"),
+        (lambda: prove(square, POINT, blocks={"a": slice(9)}), ValueError, "3 numbers; got 'a': s"),
+        (lambda: prove(square, POINT, blocks={"a": 1}), ValueError, "blocks must map names to sli"),
+        (lambda: prove(square, POINT, seed=1.5), TypeError, "seed must be a whole number, 0 or"),
+        (lambda: prove_same(abs, abs, 0.5, seed="x"), TypeError, "seed must be a whole .* got 'x'"),
     ],
 )
 def test_every_argument_of_another_kind_is_named(call, kind, message):
@@ -328,9 +242,7 @@ def test_constants_far_below_1_may_differ_where_the_value_is_small():
         return (z - z).sum()
 
     assert prove_same(nothing, lambda z: nothing(z) + 2.0**-60, POINT).proved
-    assert (
-        prove_same(nothing, lambda z: nothing(z) + 2.0**-40, POINT).verdict == "refuted"
-    )
+    assert prove_same(nothing, lambda z: nothing(z) + 2.0**-40, POINT).verdict == "refuted"
 
 
 def test_values_of_which_twenty_digits_cancel_are_the_same():
@@ -339,20 +251,10 @@ def test_values_of_which_twenty_digits_cancel_are_the_same():
 
 def test_values_beyond_all_decimals_are_the_same_by_the_field_alone():
     huge = np.array([1e10])
-    assert prove_same(
-        lambda z: np.exp(2 * z)[0], lambda z: (np.exp(z) ** 2)[0], huge
-    ).proved
+    assert prove_same(lambda z: np.exp(2 * z)[0], lambda z: (np.exp(z) ** 2)[0], huge).proved
 
 
 def test_blocks_may_be_given_in_any_order_and_what_is_in_none_has_a_name():
     blocks = {"b": slice(1, 3), "a": slice(3, 5)}
-    found = prove(
-        lambda theta: ((theta**2).sum(), 2 * theta + 1), np.ones(5), blocks=blocks
-    )
-    assert [one.name for one in found.wrong] == [
-        "theta[0]",
-        "b[0]",
-        "b[1]",
-        "a[0]",
-        "a[1]",
-    ]
+    found = prove(lambda theta: ((theta**2).sum(), 2 * theta + 1), np.ones(5), blocks=blocks)
+    assert [one.name for one in found.wrong] == ["theta[0]", "b[0]", "b[1]", "a[0]", "a[1]"]

@@ -147,14 +147,10 @@ def flat(gradient):
 
 
 @pytest.mark.equation("D44")
-@pytest.mark.parametrize(
-    ("most", "points"), [(2, 1), pytest.param(6, 8, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("most", "points"), [(2, 1), pytest.param(6, 8, marks=pytest.mark.slow)])
 @examples(20)
 @given(seed=seeds)
-def test_a_right_program_is_never_refuted_and_a_wrong_one_never_proved(
-    seed, most, points
-):
+def test_a_right_program_is_never_refuted_and_a_wrong_one_never_proved(seed, most, points):
     rng = np.random.default_rng(seed)
     steps = random_steps(rng, most)
     theta = {"a": rng.standard_normal((3, 2)), "b": rng.standard_normal((3, 2))}
@@ -170,9 +166,7 @@ def test_a_right_program_is_never_refuted_and_a_wrong_one_never_proved(
     assert proof or "kink" in proof.reason or "with floats" in proof.reason, proof
     k = int(rng.integers(len(steps)))
     wrong = program(
-        steps,
-        (k + 2, int(rng.integers(len(steps[k][1])))),
-        ERRORS[rng.integers(len(ERRORS))],
+        steps, (k + 2, int(rng.integers(len(steps[k][1])))), ERRORS[rng.integers(len(ERRORS))]
     )
     off = np.abs(flat(wrong(theta)[1]) - flat(right)).max()
     if off > 1e-9 * np.abs(flat(right)).max():

@@ -14,9 +14,7 @@ def ridge(change):
     def value_and_grad(theta, x, y, lam):
         off = x @ theta - y
         grad = 2 * x.T @ off / len(x) + lam * theta
-        return (off**2).sum() / len(x) + lam * (theta**2).sum() / 2, change(
-            grad, theta, x, lam
-        )
+        return (off**2).sum() / len(x) + lam * (theta**2).sum() / 2, change(grad, theta, x, lam)
 
     return value_and_grad
 
@@ -53,23 +51,17 @@ def said(change):
 def test_a_factor_or_a_term_is_named(change, words):
     def called(grad, theta, x, lam):
         keyword = change.__code__.co_kwonlyargcount
-        return (
-            change(grad, theta, x, lam=lam) if keyword else change(grad, theta, x, lam)
-        )
+        return change(grad, theta, x, lam=lam) if keyword else change(grad, theta, x, lam)
 
     assert said(called)[0] == words
 
 
 def test_nothing_is_said_of_what_is_not_simple():
-    assert not any(
-        line.startswith("they") for line in said(lambda grad, *_: grad**2 + 1)
-    )
+    assert not any(line.startswith("they") for line in said(lambda grad, *_: grad**2 + 1))
 
 
 def test_zeros_by_hand_are_named():
-    assert "they are 0 by hand" in str(
-        prove(ridge(lambda grad, *_: 0 * grad), AT, X, Y, 0.3)
-    )
+    assert "they are 0 by hand" in str(prove(ridge(lambda grad, *_: 0 * grad), AT, X, Y, 0.3))
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 3), (3, 3), (3, 2)])

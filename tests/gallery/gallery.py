@@ -25,20 +25,13 @@ def shown(title, source, *arguments, verdict="proved", how="", plant=()):
     """Add a function to the gallery."""
 
     def add(function):
-        GALLERY.append(
-            Program(title, source, function, arguments, plant, verdict, how=how)
-        )
+        GALLERY.append(Program(title, source, function, arguments, plant, verdict, how=how))
         return function
 
     return add
 
 
-X, Y, COUNTS, BITS = (
-    normal(4, 2),
-    normal(4, seed=1),
-    np.array([3, 0, 1, 2]),
-    np.array([1, 0, 0, 1]),
-)
+X, Y, COUNTS, BITS = normal(4, 2), normal(4, seed=1), np.array([3, 0, 1, 2]), np.array([1, 0, 0, 1])
 
 # --- libraries, as they are
 
@@ -74,9 +67,7 @@ def _(w, x, y):
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    MLP = MLPRegressor(
-        hidden_layer_sizes=2, activation="tanh", alpha=0.5, solver="lbfgs"
-    )
+    MLP = MLPRegressor(hidden_layer_sizes=2, activation="tanh", alpha=0.5, solver="lbfgs")
     MLP.fit(X, Y)
 
 
@@ -85,9 +76,7 @@ with warnings.catch_warnings():
        plant=[("value, grad\n", "value, grad - w * [*[0.125] * 6, 0, 0, 0]\n")])  # fmt: skip
 def _(w, x, y):
     MLP._unpack(w)
-    grads = [
-        [np.empty_like(one) for one in kind] for kind in (MLP.coefs_, MLP.intercepts_)
-    ]
+    grads = [[np.empty_like(one) for one in kind] for kind in (MLP.coefs_, MLP.intercepts_)]
     value, grad = MLP._loss_grad_lbfgs(w, x, y, None, [x, 0, 0], [0, 0], *grads)
     return value, grad
 
@@ -124,9 +113,7 @@ def _(y, p):
        plant=[("y - 1 / (1 + np.exp(-x @ b))", "q - 1 / (1 + np.exp(-x @ b))")])  # fmt: skip
 def _(b, x, y):
     q = 2 * y - 1
-    return np.sum(np.log(1 / (1 + np.exp(-q * (x @ b))))), (
-        y - 1 / (1 + np.exp(-x @ b))
-    ) @ x
+    return np.sum(np.log(1 / (1 + np.exp(-q * (x @ b))))), (y - 1 / (1 + np.exp(-x @ b))) @ x
 
 
 @shown("Probit", "statsmodels", normal(2), X, BITS, how="the density at z, without the sign of y",
@@ -141,9 +128,7 @@ def _(b, x, y):
 @shown("Poisson", "statsmodels", normal(2), X, COUNTS, how="the mean without its exponential",
        plant=[("y - np.exp(x @ b)", "y - x @ b")])  # fmt: skip
 def _(b, x, y):
-    return np.sum(-np.exp(x @ b) + y * (x @ b) - gammaln(y + 1)), (
-        y - np.exp(x @ b)
-    ) @ x
+    return np.sum(-np.exp(x @ b) + y * (x @ b) - gammaln(y + 1)), (y - np.exp(x @ b)) @ x
 
 
 @shown("NegativeBinomial", "statsmodels", np.array([0.3, -0.2, 0.7]), X[:2], COUNTS[:2],
@@ -180,9 +165,7 @@ def _(theta, x, y):
     inverse = np.linalg.inv(root).T @ np.linalg.inv(root)
     value = 0.5 * y @ a + np.log(np.diag(root)).sum() + np.log(2 * np.pi)
     slopes = 2 * k, k * squares / width, 2 * noise * np.eye(2)
-    return value, np.array(
-        [0.5 * np.trace(inverse @ d) - 0.5 * a @ d @ a for d in slopes]
-    )
+    return value, np.array([0.5 * np.trace(inverse @ d) - 0.5 * a @ d @ a for d in slopes])
 
 
 @shown("Kalman filter of a local level", "textbook", normal(2) / 2, Y,
@@ -238,12 +221,7 @@ def _(theta):
     d2, discount = d1 - v * np.sqrt(t), np.exp(-r * t)
     density = np.exp(-(d1**2) / 2) / np.sqrt(2 * np.pi)
     by_time = s * density * v / (2 * np.sqrt(t)) + r * k * discount * ndtr(d2)
-    greeks = (
-        ndtr(d1),
-        -discount * ndtr(d2),
-        k * t * discount * ndtr(d2),
-        s * density * np.sqrt(t),
-    )
+    greeks = ndtr(d1), -discount * ndtr(d2), k * t * discount * ndtr(d2), s * density * np.sqrt(t)
     return s * ndtr(d1) - k * discount * ndtr(d2), np.array([*greeks, by_time])
 
 
@@ -264,9 +242,7 @@ def _(theta, pixel):
     d = flat(off, -(off @ seen[:2]) / (4 + seen[2])) / (4 + seen[2])
     slopes = [(w[i] * cross(w) + cross(cross(w) @ (np.eye(3)[i] - turn[:, i]))) @ turn / square
               for i in range(3)]  # fmt: skip
-    return 0.5 * off @ off, flat(
-        np.array([d @ slope @ point for slope in slopes]), d, turn.T @ d
-    )
+    return 0.5 * off @ off, flat(np.array([d @ slope @ point for slope in slopes]), d, turn.T @ d)
 
 
 @shown("convolution by im2col", "textbook", normal(20), normal(3, 3, seed=1),

@@ -22,9 +22,7 @@ def found(title, source, *arguments, kind="right", how="", repair=()):
 
     def add(function):
         verdict = "proved" if kind == "right" else "refuted"
-        HUNT.append(
-            Program(title, source, function, arguments, repair, verdict, kind, how)
-        )
+        HUNT.append(Program(title, source, function, arguments, repair, verdict, kind, how))
         return function
 
     return add
@@ -156,9 +154,7 @@ def _(w, alpha):
        repair=[("-(y - f) @ x", "-(y - f) @ x / len(x)")])  # fmt: skip
 def _(w, x, y, alpha):
     f = x @ w
-    return np.mean(0.5 * (y - f) ** 2 + alpha * 0.5 * (w.T @ w)), -(
-        y - f
-    ) @ x + alpha * w
+    return np.mean(0.5 * (y - f) ** 2 + alpha * 0.5 * (w.T @ w)), -(y - f) @ x + alpha * w
 
 
 @found("objective of boosting, focal loss",
@@ -210,9 +206,7 @@ def _(x):
        normal(3), kind="epsilon", how="the slope's constants are rounded to six digits"
        )  # fmt: skip
 def _(x):
-    value = (
-        0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * np.power(x, 3))))
-    )
+    value = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * np.power(x, 3))))
     inner = 0.0356774 * np.power(x, 3) + 0.797885 * x
     sech = 2 / (np.exp(inner) + np.exp(-inner))
     outer = 0.0535161 * np.power(x, 3) + 0.398942 * x
@@ -225,12 +219,7 @@ def _(x):
 def _(x):
     alpha, scale, e = 1.6732632423543772, 1.0507009873554805, np.exp(x)
     selu = scale * np.where(x > 0, x, alpha * (e - 1))
-    value = (
-        np.where(x > 0, x, e - 1)
-        + selu
-        + np.log(e + 1)
-        + np.clip(0.2 * x + 0.5, 0.0, 1.0)
-    )
+    value = np.where(x > 0, x, e - 1) + selu + np.log(e + 1) + np.clip(0.2 * x + 0.5, 0.0, 1.0)
     slope = np.where(x > 0, np.ones_like(x), e) + e / (e + 1)
     slope = slope + np.where(x >= 0, np.ones_like(x) * scale, e * alpha * scale)
     return value.sum(), slope + np.where((x >= -2.5) & (x <= 2.5), 0.2, 0)
@@ -276,9 +265,7 @@ def _(theta):
     loss = y_fake.mean() - y_real.mean() + 10 * ((length - 1) ** 2).mean()
     length = length + np.finfo(float).eps
     fake = -1 / 2 * np.ones_like(y_fake)
-    return loss, flat(
-        fake, 1 / 2 * np.ones_like(y_real), (2 / 2) * 10 * (length - 1) * g / length
-    )
+    return loss, flat(fake, 1 / 2 * np.ones_like(y_real), (2 / 2) * 10 * (length - 1) * g / length)
 
 
 @found("batch normalisation", "Burton2000/CS231n-2017: assignment2/cs231n/layers.py", normal(14),
@@ -334,11 +321,7 @@ def _(theta, d_out):
     conv, pooled = np.zeros((1, 4, 4)), np.zeros((1, 2, 2))
     for y, x in np.ndindex(4, 4):
         conv[0, y, x] = np.sum(kernel * image[:, y : y + 2, x : x + 2]) + bias[0, 0]
-    d_conv, d_image, d_kernel = (
-        np.zeros((1, 4, 4)),
-        np.zeros((1, 5, 5)),
-        np.zeros((1, 2, 2)),
-    )
+    d_conv, d_image, d_kernel = np.zeros((1, 4, 4)), np.zeros((1, 5, 5)), np.zeros((1, 2, 2))
     for y, x in np.ndindex(2, 2):
         window = conv[0, 2 * y : 2 * y + 2, 2 * x : 2 * x + 2]
         pooled[0, y, x] = np.max(window)
@@ -347,9 +330,7 @@ def _(theta, d_out):
     for y, x in np.ndindex(4, 4):
         d_kernel += d_conv[0, y, x] * image[:, y : y + 2, x : x + 2]
         d_image[:, y : y + 2, x : x + 2] += d_conv[0, y, x] * kernel
-    return np.sum(pooled * d_out), flat(
-        d_image, d_kernel, np.sum(d_conv[0]), np.zeros(4)
-    )
+    return np.sum(pooled * d_out), flat(d_image, d_kernel, np.sum(d_conv[0]), np.zeros(4))
 
 
 # --- networks
@@ -364,14 +345,10 @@ def _(theta, x, y, reg):
     a1, rows = np.tanh(x @ w1 + b1), range(len(x))
     p = np.exp(a1 @ w2 + b2)
     p = p / np.sum(p, axis=1, keepdims=True)
-    loss = np.sum(-np.log(p[rows, y])) + reg / 2 * (
-        np.sum(np.square(w1)) + np.sum(np.square(w2))
-    )
+    loss = np.sum(-np.log(p[rows, y])) + reg / 2 * (np.sum(np.square(w1)) + np.sum(np.square(w2)))
     p[rows, y] -= 1
     d2 = p @ w2.T * (1 - np.power(a1, 2))
-    grad = flat(
-        x.T @ d2 + reg * w1, d2.sum(0), a1.T @ p + reg * w2, np.sum(p, 0, keepdims=True)
-    )
+    grad = flat(x.T @ d2 + reg * w1, d2.sum(0), a1.T @ p + reg * w2, np.sum(p, 0, keepdims=True))
     return 1 / len(x) * loss, grad
 
 
@@ -437,9 +414,7 @@ def _(theta, data, labels, lam):
         grads = [grad + one for grad, one in zip(grads, new, strict=True)]
     cost += 0.5 * (lam / n) * sum(np.linalg.norm(w) ** 2 for w in (w1, w2))
     penalties = lam / n * w1, 0, lam / n * w2, 0
-    return cost, flat(
-        *(grad / n + more for grad, more in zip(grads, penalties, strict=True))
-    )
+    return cost, flat(*(grad / n + more for grad, more in zip(grads, penalties, strict=True)))
 
 
 @found("network of ReLU with dropout", "wiseodd/hipsternet: hipsternet/neuralnet.py", normal(21),
@@ -450,18 +425,14 @@ def _(theta, x, y, mask, lam):
     h[h < 0] = 0
     h *= mask
     p = softmax(h @ w2 + b2)
-    loss = np.sum(-np.log(p[range(m), y])) / m + 0.5 * lam * (
-        np.sum(w1 * w1) + np.sum(w2 * w2)
-    )
+    loss = np.sum(-np.log(p[range(m), y])) / m + 0.5 * lam * (np.sum(w1 * w1) + np.sum(w2 * w2))
     d_y = p.copy()
     d_y[range(m), y] -= 1.0
     d_y /= m
     d_h = d_y @ w2.T
     d_h[h <= 0] = 0
     d_h *= mask
-    return loss, flat(
-        x.T @ d_h + lam * w1, d_h.sum(0), h.T @ d_y + lam * w2, d_y.sum(0)
-    )
+    return loss, flat(x.T @ d_h + lam * w1, d_h.sum(0), h.T @ d_y + lam * w2, d_y.sum(0))
 
 
 @found("sparse autoencoder", "siddharth-agrawal/Sparse-Autoencoder: sparseAutoencoder.py",
@@ -473,9 +444,7 @@ def _(theta, x, rho, lam, beta):
     active, diff = np.sum(hidden, axis=1) / m, out - x
     kl = rho * np.log(rho / active) + (1 - rho) * np.log((1 - rho) / (1 - active))
     cost = 0.5 * np.sum(np.multiply(diff, diff)) / m + beta * np.sum(kl)
-    cost = cost + 0.5 * lam * (
-        np.sum(np.multiply(w1, w1)) + np.sum(np.multiply(w2, w2))
-    )
+    cost = cost + 0.5 * lam * (np.sum(np.multiply(w1, w1)) + np.sum(np.multiply(w2, w2)))
     d_kl = beta * (-(rho / active) + (1 - rho) / (1 - active))
     d_out = diff * (out * (1 - out))
     d_hid = (w2.T @ d_out + d_kl[:, None]) * (hidden * (1 - hidden))
@@ -498,12 +467,8 @@ def _(theta, x, noise, other, eps):
     loss += -0.5 * np.sum(1 + log_var - np.power(mu, 2) - np.exp(log_var))
     d_l = (-x * (1 / out) + (1 - x) * (1 / (1 - out))) * out * (1 - out)
     d_mu = d_l @ u.T + mu
-    d_v = (d_l @ u.T) * np.exp(log_var * 0.5) * 0.5 * other - 0.5 * (
-        1 - np.exp(log_var)
-    )
-    return loss, flat(
-        x.T @ d_mu, d_mu.sum(0), x.T @ d_v, d_v.sum(0), z.T @ d_l, d_l.sum(0)
-    )
+    d_v = (d_l @ u.T) * np.exp(log_var * 0.5) * 0.5 * other - 0.5 * (1 - np.exp(log_var))
+    return loss, flat(x.T @ d_mu, d_mu.sum(0), x.T @ d_v, d_v.sum(0), z.T @ d_l, d_l.sum(0))
 
 
 # --- sequences
@@ -556,19 +521,12 @@ def _(theta, start, x, targets):
         d_h = d_y + d_next
         d_hat = np.multiply(d_h, 1 - z) * (1 - hat**2)
         d_rh = u[2].T @ d_hat
-        d_r, d_z = (
-            np.multiply(d_rh, h) * r * (1 - r),
-            np.multiply(d_h, h - hat) * z * (1 - z),
-        )
-        for k, (d, inner) in enumerate(
-            [(d_z, h), (d_r, h), (d_hat, np.multiply(r, h))]
-        ):
+        d_r, d_z = np.multiply(d_rh, h) * r * (1 - r), np.multiply(d_h, h - hat) * z * (1 - z)
+        for k, (d, inner) in enumerate([(d_z, h), (d_r, h), (d_hat, np.multiply(r, h))]):
             grads[0][k] += d @ x[t].T
             grads[1][k] += d @ inner.T
             grads[2][k] += d
-        d_next = (
-            u[0].T @ d_z + np.multiply(d_h, z) + np.multiply(d_rh, r) + u[1].T @ d_r
-        )
+        d_next = u[0].T @ d_z + np.multiply(d_h, z) + np.multiply(d_rh, r) + u[1].T @ d_r
     return loss, flat(*grads, np.zeros(0))
 
 
@@ -580,10 +538,7 @@ def _(theta, xs, targets):
     steps, loss = [], 0
     for x, y in zip(xs, targets, strict=True):
         xc = np.hstack((x, h))
-        g, (i, f, o) = (
-            np.tanh(w[0] @ xc + b[0]),
-            (sigmoid(w[k] @ xc + b[k]) for k in (1, 2, 3)),
-        )
+        g, (i, f, o) = np.tanh(w[0] @ xc + b[0]), (sigmoid(w[k] @ xc + b[k]) for k in (1, 2, 3))
         steps.append((xc, g, i, f, o, s, g * i + s * f))
         s = steps[-1][-1]
         h = s * o
@@ -641,9 +596,7 @@ def _(theta, xs, d_out):
 @found("conditional random field of a chain", "lancifollia/crf: crf.py", normal(6), [0, 1, 1, 0],
        normal(4, 2), 8.0)  # fmt: skip
 def _(theta, labels, x, variance):
-    emit, move = cut(
-        theta, (2,), (2, 2)
-    )  # features: a weight of each label, and of each pair
+    emit, move = cut(theta, (2,), (2, 2))  # features: a weight of each label, and of each pair
     table = [np.exp(x[t] * emit + (move if t else 0)) for t in range(4)]
     alpha, beta = [table[0]], [np.ones(2)]
     for t in range(1, 4):
@@ -717,9 +670,7 @@ def _(theta, p):
     num[range(n), range(n)] = 0.0
     q, d_y = num / np.sum(num), np.zeros((n, 2))
     for i in range(n):
-        d_y[i, :] = np.sum(
-            np.tile((p - q)[:, i] * num[:, i], (2, 1)).T * (y[i, :] - y), 0
-        )
+        d_y[i, :] = np.sum(np.tile((p - q)[:, i] * num[:, i], (2, 1)).T * (y[i, :] - y), 0)
     return np.sum(p[apart] * np.log(p[apart] / q[apart])), flat(d_y)
 
 
@@ -737,9 +688,7 @@ def _(theta, x, y):
     own = np.sum(p * alike, axis=1)
     xx = x[:, None] - x[None]
     xx = (p**2)[..., None, None] * xx[..., None] * xx[..., None, :]
-    grad = np.sum(own[:, None, None] * np.sum(xx, axis=1), axis=0) - np.sum(
-        xx[alike], axis=0
-    )
+    grad = np.sum(own[:, None, None] * np.sum(xx, axis=1), axis=0) - np.sum(xx[alike], axis=0)
     return len(x) - np.sum(own), -flat(2 * a @ grad)
 
 
@@ -795,9 +744,7 @@ def _(theta, x, action, advantage):
 def _(theta, y):
     loc, var, df = theta[0], np.exp(theta[1]) ** 2, np.exp(theta[2])
     square = (y - loc) ** 2
-    score = (
-        -gammaln((df + 1) / 2) + gammaln(df / 2) + 0.5 * np.log(df * np.pi) + theta[1]
-    )
+    score = -gammaln((df + 1) / 2) + gammaln(df / 2) + 0.5 * np.log(df * np.pi) + theta[1]
     score = score + (df + 1) / 2 * np.log(1 + square / (df * var))
     share = (df + 1) / (df * var + square)
     d_loc, d_scale = -(share * (y - loc)), 1 - share * square
@@ -812,10 +759,6 @@ def _(theta, y):
 def _(theta, y):
     n, z = np.exp(theta[0]), theta[1]
     p = 1 / (1 + np.exp(-z))
-    score = -(
-        gammaln(y + n) - gammaln(n) - gammaln(y + 1) + n * np.log(p) + y * np.log(1 - p)
-    )
+    score = -(gammaln(y + n) - gammaln(n) - gammaln(y + 1) + n * np.log(p) + y * np.log(1 - p))
     d_n = -n * (digamma(y + n) + np.log(p) - digamma(n))
-    return score.sum(), np.array(
-        [d_n.sum(), ((y * np.exp(z) - n) / (np.exp(z) + 1)).sum()]
-    )
+    return score.sum(), np.array([d_n.sum(), ((y * np.exp(z) - n) / (np.exp(z) + 1)).sum()])

@@ -73,17 +73,11 @@ def page(times):
 
     def ms(program, changed=False):
         found = times.get((id(program), changed))
-        return (
-            f"{found:.2g} ms"
-            if found is not None and found < 99.5
-            else f"{found or 0:.0f} ms"
-        )
+        return f"{found:.2g} ms" if found is not None and found < 99.5 else f"{found or 0:.0f} ms"
 
     def shown(program):
         proved = program.verdict == "proved"
-        planted = (
-            (program.how, ms(program, True)) if proved else (f"({program.how})", "")
-        )
+        planted = (program.how, ms(program, True)) if proved else (f"({program.how})", "")
         return (program.title, program.source, program.verdict, ms(program), *planted)
 
     def found(program):

@@ -36,9 +36,7 @@ def changed(function, *pairs):
     source = source[source.index("def ") :]
     for old, new in pairs:
         if source.count(old) != 1:
-            raise ValueError(
-                f"{old!r} stands {source.count(old)} times in {function.__name__}"
-            )
+            raise ValueError(f"{old!r} stands {source.count(old)} times in {function.__name__}")
         source = source.replace(old, new)
     name = f"<{function.__name__}, changed>"
     linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
@@ -55,9 +53,7 @@ def normal(*shape, seed=0):
 def cut(theta, *shapes):
     """Return the parts of theta as arrays of these shapes."""
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
-    return [
-        part.reshape(s) for part, s in zip(np.split(theta, ends), shapes, strict=False)
-    ]
+    return [part.reshape(s) for part, s in zip(np.split(theta, ends), shapes, strict=False)]
 
 
 def flat(*parts):

@@ -34,20 +34,8 @@ pytestmark = pytest.mark.brief
 ROOT = Path(__file__).resolve().parents[2]
 USING = (ROOT / "docs" / "using.md").read_text(encoding="utf-8")
 CONTRACTS = {"prior": Prior, "likelihood": Likelihood, "posterior": Posterior}
-COMBINED = (
-    "posterior",
-    "prior",
-    "likelihood",
-    "estimator",
-    "objective",
-)  # fields of a Combination
-LEARNED = (
-    *COMBINED,
-    "activation",
-    "optimizer",
-    "sampler",
-    "proposal",
-)  # what a learner can have
+COMBINED = ("posterior", "prior", "likelihood", "estimator", "objective")  # fields of a Combination
+LEARNED = (*COMBINED, "activation", "optimizer", "sampler", "proposal")  # what a learner can have
 DERIVED = (*COMBINED, "activation", "hyperprior", "optimizer", "sampler", "proposal")
 EXPORTED = (*COMBINED, "hyperprior", "optimizer", "schedule", "sampler", "proposal")
 
@@ -87,9 +75,7 @@ def case_of(entry, dtype=np.float64):
     """A small problem with the part in it."""
     built = combinations.estimator(partners(entry))
     if entry.kind in ("prior", "likelihood"):
-        built = replace(
-            built, model=replace(built.model, **{entry.kind: entry.checked})
-        )
+        built = replace(built, model=replace(built.model, **{entry.kind: entry.checked}))
     elif entry.kind != "estimator":
         built = replace(built, **{entry.kind: entry.checked})
     case = combinations.problem(built, np.random.default_rng(0))
@@ -101,11 +87,7 @@ def data_for(entry):
     """Rows and targets that a learner takes with this part."""
     rng = np.random.default_rng(0)
     kind = getattr(entry.part, "target_kind", "real")
-    y = (
-        rng.standard_normal((6, 2))
-        if kind == "real"
-        else np.eye(2)[rng.integers(0, 2, 6)]
-    )
+    y = rng.standard_normal((6, 2)) if kind == "real" else np.eye(2)[rng.integers(0, 2, 6)]
     return rng.standard_normal((6, 2)), y
 
 
@@ -144,11 +126,7 @@ def a_contract(entry, folder):
 
 
 def defaults(entry, folder):
-    for field in (
-        fields(entry.cls)
-        if is_dataclass(entry.cls) and entry.kind != "estimator"
-        else ()
-    ):
+    for field in fields(entry.cls) if is_dataclass(entry.cls) and entry.kind != "estimator" else ():
         if field.default is MISSING and field.default_factory is MISSING:
             yield f"has no default for {field.name}: what a user does not say is decided here"
 
@@ -169,9 +147,7 @@ def a_derivation(entry, folder):
 @cache
 def marks_and_words():
     """The tags of each test, and all words of the files that have tests."""
-    texts = [
-        path.read_text("utf-8") for path in sorted(ROOT.glob("tests/**/test_*.py"))
-    ]
+    texts = [path.read_text("utf-8") for path in sorted(ROOT.glob("tests/**/test_*.py"))]
     tags = set().union(*(tags for text in texts for tags in claims(text).values()))
     return tags, set().union(*(re.findall(r"\w+", text) for text in texts))
 
@@ -192,13 +168,7 @@ def a_check(entry, folder):
 def a_line_in_the_list_of_parts(entry, folder):
     name = "map" if entry.name == "point" else entry.name
     rows = [part for part, names in ROWS.items() if name in names]
-    if entry.kind in (
-        *COMBINED,
-        "activation",
-        "optimizer",
-        "kl_weights",
-        "kl_warm_up",
-    ) and not any(
+    if entry.kind in (*COMBINED, "activation", "optimizer", "kl_weights", "kl_warm_up") and not any(
         f"`{name}`" in row
         for part in rows
         for row in re.findall(rf"^\| {part} \|.*$", USING, re.MULTILINE)
@@ -228,13 +198,7 @@ def single_precision(entry, folder):
 
 def a_learner_that_takes_it(entry, folder):
     function = entry.kind in ("estimator", "activation")
-    objects = (
-        [entry.cls]
-        if entry.kind == "estimator"
-        else []
-        if function
-        else [entry.checked]
-    )
+    objects = [entry.cls] if entry.kind == "estimator" else [] if function else [entry.checked]
     names = [] if entry.kind == "proposal" else [entry.name]
     for part in (*names, *objects):
         try:
@@ -252,10 +216,7 @@ def a_way_through_a_file(entry, folder):
     except (TypeError, ValueError) as error:
         yield f"does not come back from a file: {error}"
         return
-    if (
-        twin.estimator_ != model.estimator_
-        or (twin.predict(x) != model.predict(x)).any()
-    ):
+    if twin.estimator_ != model.estimator_ or (twin.predict(x) != model.predict(x)).any():
         yield "comes back from a file as something else"
 
 
@@ -264,9 +225,7 @@ CHECKLIST = {  # of these families
     defaults: tuple(kind for kind in FAMILIES if kind != "state"),
     an_export: EXPORTED,
     a_derivation: DERIVED,
-    a_check: tuple(
-        kind for kind in FAMILIES if kind != "state"
-    ),  # its kernel's will do
+    a_check: tuple(kind for kind in FAMILIES if kind != "state"),  # its kernel's will do
     a_line_in_the_list_of_parts: tuple(FAMILIES),
     a_gradient_by_the_complex_step: COMBINED,
     single_precision: COMBINED,
@@ -282,17 +241,13 @@ def missing(entry, folder) -> Iterator[str]:
             yield f"[ ] {entry.kind} {entry.name!r}: {entry.cls.__name__} {line}"
 
 
-@pytest.mark.parametrize(
-    "entry", ENTRIES, ids=lambda entry: f"{entry.kind}-{entry.name}"
-)
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.kind}-{entry.name}")
 def test_nothing_is_missing(entry, tmp_path):
     todo = list(missing(entry, tmp_path))
     assert not todo, "\n" + "\n".join(todo)
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind, one in FAMILIES.items() if one.checked_by]
-)
+@pytest.mark.parametrize("kind", [kind for kind, one in FAMILIES.items() if one.checked_by])
 def test_what_a_family_is_checked_by_is_a_test(kind):
     path, name = FAMILIES[kind].checked_by.partition(", ")[2].split("::")
     assert f"def {name}(" in (ROOT / path).read_text("utf-8")

@@ -6,14 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import seeds
 
-from bbb_numpy import (
-    MLP,
-    GaussianLikelihood,
-    GaussianPrior,
-    MeanField,
-    Model,
-    Reparameterised,
-)
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
@@ -25,11 +18,7 @@ POSTERIORS = [MeanField(0.5, -0.5, 0.5), FullRank(0.5, -0.5, 0.5)]
 
 
 def model_of(sizes=(2, 3, 1), activation="tanh", learn=True):
-    return Model(
-        MLP(sizes, activation),
-        GaussianPrior(0.7, learn),
-        GaussianLikelihood(0.6, learn),
-    )
+    return Model(MLP(sizes, activation), GaussianPrior(0.7, learn), GaussianLikelihood(0.6, learn))
 
 
 def theta_of(built, seed):
@@ -70,9 +59,7 @@ def test_the_outputs_of_a_layer_have_the_mean_and_variance_that_random_weights_g
     blocks = built.layout.views(theta)
     sigma = np.log1p(np.exp(blocks["rho"]))
     z, _ = built._forward(built.batch(theta, noise, x, x, 1.0, None, None), sigma)
-    w = blocks["mu"] + sigma * np.random.default_rng(4).standard_normal(
-        (60_000, len(sigma))
-    )
+    w = blocks["mu"] + sigma * np.random.default_rng(4).standard_normal((60_000, len(sigma)))
     f, _ = forward(model.network, w, x, Buffers())
     for moment in (lambda a: a, lambda a: (a - f.mean(axis=0)) ** 2):
         ours, theirs = moment(z), moment(f)
@@ -87,9 +74,7 @@ def test_the_outputs_of_a_layer_have_the_mean_and_variance_that_random_weights_g
 
 @pytest.mark.equation("D22")
 @given(seed=seeds, rows=st.integers(0, 4), samples=st.integers(1, 3))
-def test_flipout_is_the_network_with_the_explicit_weights_of_every_row(
-    seed, rows, samples
-):
+def test_flipout_is_the_network_with_the_explicit_weights_of_every_row(seed, rows, samples):
     model = model_of((2, 3, 2, 1), learn=False)
     built = Flipout(model, POSTERIORS[0])
     theta, _ = theta_of(built, seed)
@@ -103,10 +88,7 @@ def test_flipout_is_the_network_with_the_explicit_weights_of_every_row(
             flips = [
                 part.ravel()
                 for sign in perturbations
-                for part in (
-                    np.outer(sign.inputs[s, b], sign.outputs[s, b]),
-                    sign.bias[s, b],
-                )
+                for part in (np.outer(sign.inputs[s, b], sign.outputs[s, b]), sign.bias[s, b])
             ]
             w = blocks["mu"] + np.concatenate(flips) * sigma * noise[s, :size]
             f, _ = forward(model.network, w[None], x[b : b + 1], Buffers())
@@ -124,9 +106,9 @@ def test_flipouts_noise_is_normal_numbers_then_fair_signs(dtype):
     eps, signs = noise[:, :size].astype(float), noise[:, size:].astype(float)
     assert set(np.unique(signs)) == {-1.0, 1.0}
     assert abs(signs.mean()) < 4 / np.sqrt(signs.size)
-    assert abs(
-        np.corrcoef(signs[:, :-1].ravel(), signs[:, 1:].ravel())[0, 1]
-    ) < 4 / np.sqrt(signs.size)
+    assert abs(np.corrcoef(signs[:, :-1].ravel(), signs[:, 1:].ravel())[0, 1]) < 4 / np.sqrt(
+        signs.size
+    )
     assert abs(eps.mean()) < 4 / np.sqrt(eps.size)
     assert abs(eps.var() - 1) < 4 * np.sqrt(2 / eps.size)
     assert len(np.unique(eps)) == eps.size
@@ -144,9 +126,7 @@ def test_deviations_however_wide_have_the_kl_term_and_the_gradient_of_the_other_
     local.layout.views(theta)["rho"][::2] = rho
     none = np.zeros((0, 2), dtype), np.zeros((0, 1), dtype)
     found, expected = (
-        built.value_and_grad(
-            theta, built.draw(np.random.default_rng(1), 1, 0, dtype), *none
-        )
+        built.value_and_grad(theta, built.draw(np.random.default_rng(1), 1, 0, dtype), *none)
         for built in (local, closed)
     )
     digits = 10 * float(np.finfo(dtype).eps)
@@ -164,10 +144,7 @@ def test_deviations_that_vanish_leave_the_network_at_its_means(rho, dtype):
     size = model.layout.size
     theta[size:] = rho
     rng = np.random.default_rng(1)
-    x, y = (
-        rng.standard_normal((4, 2)).astype(dtype),
-        rng.standard_normal((4, 1)).astype(dtype),
-    )
+    x, y = rng.standard_normal((4, 2)).astype(dtype), rng.standard_normal((4, 1)).astype(dtype)
     x[0] = 0.0
     noise = local.draw(rng, 2, 4, dtype)
     value, grad, terms = local.value_and_grad(theta, noise, x, y)

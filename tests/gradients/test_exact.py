@@ -18,11 +18,7 @@ from bbb_numpy.registry import LIKELIHOODS, POSTERIORS
 
 def value_of(which):
     """What a value depends on: estimators that sample weights share theirs, antithetic or not."""
-    own = (
-        which.estimator
-        if which.estimator in ("local-reparameterisation", "flipout")
-        else ""
-    )
+    own = which.estimator if which.estimator in ("local-reparameterisation", "flipout") else ""
     return which._replace(estimator=own or which.estimator.startswith("closed-form"))
 
 
@@ -55,25 +51,17 @@ def unproved(proofs):
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 @pytest.mark.parametrize("posterior", POSTERIORS)
 def test_every_gradient_is_that_of_its_value_exactly(posterior, likelihood):
-    every = (
-        PAIRS if posterior == "low-rank" else CHECKED
-    )  # all of them: the next, in a minute
+    every = PAIRS if posterior == "low-rank" else CHECKED  # all of them: the next, in a minute
     own = [w for w in every if (w.posterior, w.likelihood) == (posterior, likelihood)]
     assert own
-    assert (
-        unproved((which, prove_gradient(VALID.index(which), which)) for which in own)
-        == {}
-    )
+    assert unproved((which, prove_gradient(VALID.index(which), which)) for which in own) == {}
 
 
 @pytest.mark.slow
 @pytest.mark.equation("D44")
 def test_every_gradient_of_a_low_rank_is_that_of_its_value_exactly():
     own = [which for which in VALID if which.posterior == "low-rank"]
-    assert (
-        unproved((which, prove_gradient(VALID.index(which), which)) for which in own)
-        == {}
-    )
+    assert unproved((which, prove_gradient(VALID.index(which), which)) for which in own) == {}
 
 
 @pytest.mark.slow  # every field says no before it is called so

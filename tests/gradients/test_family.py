@@ -5,14 +5,7 @@ import pandas as pd
 import pytest
 from problems import PAIRS, linear_problem
 
-from bbb_numpy import (
-    MLP,
-    GaussianLikelihood,
-    GaussianPrior,
-    MeanField,
-    Model,
-    Reparameterised,
-)
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy.combinations import estimator, problem
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.family import is_linear
@@ -33,19 +26,14 @@ NET = MLP((2, 3, 2))
 
 
 def test_theta_holds_the_posteriors_blocks_then_the_priors_then_the_likelihoods():
-    model = Model(
-        NET, ScaleMixturePrior(learn=True), GaussianLikelihood(0.3, learn=True)
-    )
+    model = Model(NET, ScaleMixturePrior(learn=True), GaussianLikelihood(0.3, learn=True))
     family = Reparameterised(model, FullRank())
     size = NET.layout.size
     assert dict(family.layout.blocks) == {
         "mu": (size,), "rho": (size,), "lower": (size * (size - 1) // 2,),
         "prior_mixture": (3,), "log_noise": (2,),
     }  # fmt: skip
-    assert [name for name, _ in family.layout.blocks][-2:] == [
-        "prior_mixture",
-        "log_noise",
-    ]
+    assert [name for name, _ in family.layout.blocks][-2:] == ["prior_mixture", "log_noise"]
     theta = family.init(np.random.default_rng(0), np.float32)
     assert theta.dtype == np.float32
     blocks = family.layout.views(theta)
@@ -61,9 +49,7 @@ def test_log_likelihood_and_weights_are_those_of_the_model(which):
     eps = family.draw_weights(rng, 3)
     w = family.weights(theta, eps).copy()
     params = family.layout.views(theta)
-    expected = family.model.evaluate(
-        w, params, case.x, case.y, Buffers()
-    ).log_likelihood
+    expected = family.model.evaluate(w, params, case.x, case.y, Buffers()).log_likelihood
     for buffers in ([], [Buffers()]):
         found = family.log_likelihood(theta, eps, case.x, case.y, *buffers)
         assert np.array_equal(found, expected)
@@ -84,9 +70,7 @@ def test_all_noise_is_drawn_from_the_generator_that_was_passed(which):
 
 @pytest.mark.equation("K1")
 @pytest.mark.parametrize("which", PAIRS, ids=str)
-def test_the_noise_of_weights_is_one_normal_number_for_each_of_them_drawn_in_blocks(
-    which,
-):
+def test_the_noise_of_weights_is_one_normal_number_for_each_of_them_drawn_in_blocks(which):
     built = estimator(which)
     size = built.posterior.noise_size(built.model.layout.size)
     noise = built.draw_weights(np.random.default_rng(0), 5, np.float32)
@@ -95,9 +79,7 @@ def test_the_noise_of_weights_is_one_normal_number_for_each_of_them_drawn_in_blo
     for samples in (1, 4, 5):
         cut = built.noise_blocks(np.random.default_rng(0), samples, 2, np.float32)
         drawn = [block.copy() for block in cut]
-        assert [len(block) for block in drawn] == [2] * (samples // 2) + [1] * (
-            samples % 2
-        )
+        assert [len(block) for block in drawn] == [2] * (samples // 2) + [1] * (samples % 2)
         assert np.array_equal(np.concatenate(drawn), noise[:samples])
     many = built.draw_weights(np.random.default_rng(1), 20_000).ravel()
     if size:
@@ -123,18 +105,12 @@ def test_gates_are_those_of_the_network_and_the_signs_of_the_weights_under_lapla
 
 @pytest.mark.equation("D21")
 def test_the_gates_of_local_reparameterisation_are_those_of_the_drawn_outputs():
-    case = problem(
-        LocalReparameterisation(Model(MLP((2, 6, 1)))), np.random.default_rng(0), rows=4
-    )
+    case = problem(LocalReparameterisation(Model(MLP((2, 6, 1)))), np.random.default_rng(0), rows=4)
     blocks, x = case.estimator.layout.views(case.theta), case.x
     (mean, mean_bias), _ = case.estimator.pairs(blocks["mu"])
     (sigma, sigma_bias), _ = case.estimator.pairs(np.log1p(np.exp(blocks["rho"])))
-    zeta = (
-        20.0 * case.noise
-    )  # the drawn part of an output is of the size of its mean, or larger
-    drawn = np.sqrt(x**2 @ sigma**2 + sigma_bias**2) * zeta[:, : 4 * 6].reshape(
-        -1, 4, 6
-    )
+    zeta = 20.0 * case.noise  # the drawn part of an output is of the size of its mean, or larger
+    drawn = np.sqrt(x**2 @ sigma**2 + sigma_bias**2) * zeta[:, : 4 * 6].reshape(-1, 4, 6)
     expected = x @ mean + mean_bias + drawn > 0
     found = case.estimator.gates(case.theta, zeta, x)
     assert np.array_equal(found, expected.ravel())
@@ -148,9 +124,7 @@ def test_only_exponentials_of_the_likelihood_are_biased_on_minibatches():
 
 
 def test_a_network_whose_last_width_does_not_fit_the_likelihood_is_refused():
-    with pytest.raises(
-        ValueError, match=r"two network outputs for each target.*got 3 outputs"
-    ):
+    with pytest.raises(ValueError, match=r"two network outputs for each target.*got 3 outputs"):
         Model(MLP((2, 3)), likelihood=HeteroscedasticLikelihood())
     assert Model(MLP((2, 4)), likelihood=HeteroscedasticLikelihood()).outputs == 2
     assert Model(MLP((2, 4)), likelihood=PoissonLikelihood()).outputs == 4
@@ -158,32 +132,16 @@ def test_a_network_whose_last_width_does_not_fit_the_likelihood_is_refused():
 
 MODEL = Model(NET)
 REFUSED = [  # beside what `test_matrix` shows of all combinations of names
-    (
-        ValueError,
-        lambda: Reparameterised(MODEL, PointMass(), TERMS["posterior"]),
-        "so Term",
-    ),
-    (
-        ValueError,
-        lambda: Reparameterised(MODEL, FullRank(limit_gib=1e-9)),
-        "the limit is 1e-09",
-    ),
-    (
-        ValueError,
-        lambda: StickingTheLanding(MODEL, MeanField(), TERMS["prior"]),
-        "got Term",
-    ),
+    (ValueError, lambda: Reparameterised(MODEL, PointMass(), TERMS["posterior"]), "so Term"),
+    (ValueError, lambda: Reparameterised(MODEL, FullRank(limit_gib=1e-9)), "the limit is 1e-09"),
+    (ValueError, lambda: StickingTheLanding(MODEL, MeanField(), TERMS["prior"]), "got Term"),
     (
         ValueError,
         lambda: DoublyReparameterised(MODEL, MeanField(), Renyi(0.0), antithetic=True),
         "needs independent samples",
     ),
     (TypeError, lambda: Reparameterised(NET), "model must be an object of type Model"),
-    (
-        TypeError,
-        lambda: Reparameterised(MODEL, MeanField),
-        "posterior must be an object such as",
-    ),
+    (TypeError, lambda: Reparameterised(MODEL, MeanField), "posterior must be an object such as"),
     (
         TypeError,
         lambda: Reparameterised(MODEL, MeanField(), FreeEnergy),
@@ -198,20 +156,12 @@ REFUSED = [  # beside what `test_matrix` shows of all combinations of names
 
 
 @pytest.mark.parametrize(("kind", "make", "message"), REFUSED)
-def test_what_does_not_go_together_and_what_is_no_such_part_is_refused(
-    kind, make, message
-):
+def test_what_does_not_go_together_and_what_is_no_such_part_is_refused(kind, make, message):
     with pytest.raises(kind, match=message):
         make()
 
 
-STEPS = (
-    Reparameterised,
-    ClosedFormKL,
-    StickingTheLanding,
-    Flipout,
-    LocalReparameterisation,
-)
+STEPS = (Reparameterised, ClosedFormKL, StickingTheLanding, Flipout, LocalReparameterisation)
 NO_STEP = {  # what it is given in place of x, noise, theta or y
     "x of one axis": ("x", lambda x: x[0]),
     "x of three axes": ("x", lambda x: x[None]),
@@ -227,10 +177,7 @@ NO_STEP = {  # what it is given in place of x, noise, theta or y
     "one weight": ("sample_weight", lambda weights: weights[:1]),
     "weights as a list": ("sample_weight", lambda weights: weights.tolist()),
     **{
-        f"{name} of {dtype}": (
-            name,
-            lambda array, dtype=dtype: array.astype("i8").astype(dtype),
-        )
+        f"{name} of {dtype}": (name, lambda array, dtype=dtype: array.astype("i8").astype(dtype))
         for name in ("theta", "noise", "x", "y", "sample_weight")
         for dtype in ("U3", "M8[s]", "m8[s]", "O", "F")
         if (name, dtype) != ("theta", "F")
@@ -243,10 +190,7 @@ NO_STEP = {  # what it is given in place of x, noise, theta or y
 @pytest.mark.parametrize("what", NO_STEP)
 @pytest.mark.parametrize("kind", STEPS, ids=lambda kind: kind.__name__)
 def test_a_step_says_which_shapes_it_takes(kind, what):
-    step, rng = (
-        kind(Model(NET, GaussianPrior(), GaussianLikelihood())),
-        np.random.default_rng(0),
-    )
+    step, rng = kind(Model(NET, GaussianPrior(), GaussianLikelihood())), np.random.default_rng(0)
     x, y = rng.standard_normal((2, 5, 2))
     given = {"theta": step.init(rng), "noise": step.draw(rng, 2, 5), "x": x, "y": y}
     given["sample_weight"] = np.ones(5)
@@ -258,9 +202,7 @@ def test_a_step_says_which_shapes_it_takes(kind, what):
         step.value_and_grad(**given)
 
 
-@pytest.mark.parametrize(
-    "weight", ["0.5", None, [1.0], np.datetime64(1, "s"), np.timedelta64(1)]
-)
+@pytest.mark.parametrize("weight", ["0.5", None, [1.0], np.datetime64(1, "s"), np.timedelta64(1)])
 def test_a_share_of_the_kl_term_that_is_no_number_is_refused(weight):
     step, rng = Reparameterised(Model(NET)), np.random.default_rng(0)
     x, y = rng.standard_normal((2, 5, 2))

@@ -37,19 +37,13 @@ def kl_to_posterior(theta, exact):
     gap = mu - exact.mean
     _, log_det = np.linalg.slogdet(exact.precision)
     trace = np.sum(np.diag(exact.precision) * sigma**2)
-    return (
-        0.5 * (trace + gap @ exact.precision @ gap - len(mu) - log_det)
-        - np.log(sigma).sum()
-    )
+    return 0.5 * (trace + gap @ exact.precision @ gap - len(mu) - log_det) - np.log(sigma).sum()
 
 
 @pytest.mark.equation("D63")
 def test_a_natural_step_on_all_rows_and_a_pass_with_steps_1_over_t_end_at_the_posterior():
     problem = closed.draw(np.random.default_rng(1))
-    exact, begin = (
-        closed.exact(problem),
-        closed.Natural(np.full(3, 7.0), 5.0 * np.eye(3)),
-    )
+    exact, begin = closed.exact(problem), closed.Natural(np.full(3, 7.0), 5.0 * np.eye(3))
     one, other = closed.natural_step(begin, problem, slice(None), 1.0), begin
     order = np.random.default_rng(2).permutation(40).reshape(10, 4)
     for t, rows in enumerate(order, start=1):
@@ -64,10 +58,7 @@ def test_a_natural_step_on_all_rows_and_a_pass_with_steps_1_over_t_end_at_the_po
 @pytest.mark.slow
 def test_the_noise_of_constant_and_of_falling_natural_steps_is_what_the_formula_says():
     rng, problem = np.random.default_rng(0), closed.draw(np.random.default_rng(0))
-    truth, begin = (
-        closed.exact(problem).precision[0, 0],
-        closed.Natural(np.zeros(3), np.eye(3)),
-    )
+    truth, begin = closed.exact(problem).precision[0, 0], closed.Natural(np.zeros(3), np.eye(3))
     ends = []
     for _ in range(300):
         falling = constant = begin
@@ -76,13 +67,9 @@ def test_the_noise_of_constant_and_of_falling_natural_steps_is_what_the_formula_
             falling = closed.natural_step(falling, problem, rows, 1.0 / t)
             constant = closed.natural_step(constant, problem, rows, 0.1)
         ends.append([falling.precision[0, 0] - truth, constant.precision[0, 0] - truth])
-    single = (
-        40 * np.std(problem.x[:, 0] ** 2) / 0.3**2 / 2
-    )  # of one estimate, four rows
+    single = 40 * np.std(problem.x[:, 0] ** 2) / 0.3**2 / 2  # of one estimate, four rows
     found = np.sqrt(np.mean(np.square(ends), axis=0)) / single
-    np.testing.assert_allclose(
-        found, [400**-0.5, (0.1 / 1.9) ** 0.5], rtol=4 / 600**0.5
-    )
+    np.testing.assert_allclose(found, [400**-0.5, (0.1 / 1.9) ** 0.5], rtol=4 / 600**0.5)
 
 
 def inverse_softplus(sigma):
@@ -96,10 +83,7 @@ def test_free_energy_exceeds_minus_log_evidence_by_the_kl_to_the_posterior(seed)
     exact = exact_posterior(estimator, x, y)
     rng = np.random.default_rng(seed)
     theta = np.concatenate(
-        [
-            exact.mean + 0.05 * rng.standard_normal(3),
-            inverse_softplus(rng.uniform(0.02, 0.2, 3)),
-        ]
+        [exact.mean + 0.05 * rng.standard_normal(3), inverse_softplus(rng.uniform(0.02, 0.2, 3))]
     )
     mean, error = sampled_free_energy(estimator, theta, x, y)
     gap = kl_to_posterior(theta, exact)
@@ -126,9 +110,7 @@ def regression(request):
             return problem, truth
 
 
-def train(
-    estimator, problem, seed=0, epochs=3000, samples=8, rate=5e-2, variational=None
-):
+def train(estimator, problem, seed=0, epochs=3000, samples=8, rate=5e-2, variational=None):
     """Train on all rows at once and return theta."""
     rng, optimizer = np.random.default_rng(seed), Adam(rate, schedule=Cosine())
     begin = start(estimator, rng, optimizer, variational=variational)
@@ -137,12 +119,7 @@ def train(
         begin,
         problem.x,
         problem.y,
-        Recipe(
-            optimizer=optimizer,
-            epochs=epochs,
-            batch_size=len(problem.x),
-            samples=samples,
-        ),
+        Recipe(optimizer=optimizer, epochs=epochs, batch_size=len(problem.x), samples=samples),
         rng=rng,
     )
 
@@ -177,9 +154,7 @@ def test_at_the_posterior_minus_f_is_the_log_evidence_for_every_sample(regressio
         Reparameterised(problem.model, FullRank()),
         StickingTheLanding(problem.model, FullRank()),
     ):
-        value, _, _ = estimator.value_and_grad(
-            theta, estimator.draw(rng, 1), problem.x, problem.y
-        )
+        value, _, _ = estimator.value_and_grad(theta, estimator.draw(rng, 1), problem.x, problem.y)
         assert abs(value + truth.log_evidence) < 1e-10
     # ClosedFormKL replaces log q - log P by its mean, so it needs the mean of the rest as well
     estimator = ClosedFormKL(problem.model, FullRank())
@@ -196,21 +171,14 @@ def test_full_rank_training_ends_at_the_log_evidence_to_1e_6(regression):
     theta = train(estimator, problem, epochs=6000).theta
     q = closed.gaussian(estimator, theta)
     assert closed.kl(q, truth.posterior) < 1e-6
-    exact_mean = exact_noise(
-        len(truth.precision)
-    )  # of F, which is quadratic in the noise
+    exact_mean = exact_noise(len(truth.precision))  # of F, which is quadratic in the noise
     value, _, _ = estimator.value_and_grad(theta, exact_mean, problem.x, problem.y)
     assert abs(value + truth.log_evidence) < 1e-6
-    assert (
-        np.abs(q.mean - truth.posterior.mean).max()
-        < 1e-3 * truth.posterior.deviation.max()
-    )
+    assert np.abs(q.mean - truth.posterior.mean).max() < 1e-3 * truth.posterior.deviation.max()
 
 
 @pytest.mark.equation("G4", "G6", "G8", "D28")
-@pytest.mark.parametrize(
-    "family", [MeanField(), FullRank()], ids=["mean field", "full rank"]
-)
+@pytest.mark.parametrize("family", [MeanField(), FullRank()], ids=["mean field", "full rank"])
 def test_the_eubo_is_trained_to_the_inclusive_optimum(regression, family):
     # Far from the posterior the weights degenerate, so training starts at twice its deviations.
     problem, truth = regression
@@ -254,9 +222,7 @@ def test_sticking_the_landing_has_no_variance_at_the_posterior(regression):
 
 
 @pytest.mark.equation("D28")
-def test_the_doubly_reparameterised_gradient_has_no_variance_at_the_posterior(
-    regression,
-):
+def test_the_doubly_reparameterised_gradient_has_no_variance_at_the_posterior(regression):
     problem, truth = regression
     theta = FullRank().pack(*truth.posterior)
     for maker, expected in ((DoublyReparameterised, True), (Reparameterised, False)):
@@ -266,14 +232,9 @@ def test_the_doubly_reparameterised_gradient_has_no_variance_at_the_posterior(
 
 def worst_variance(maker, problem, posterior, theta, objective=free_energy, samples=1):
     """Return the largest variance of any number of the gradient, over 200 draws."""
-    estimator, rng = (
-        maker(problem.model, posterior, objective),
-        np.random.default_rng(2),
-    )
+    estimator, rng = maker(problem.model, posterior, objective), np.random.default_rng(2)
     grads = [
-        estimator.value_and_grad(
-            theta, estimator.draw(rng, samples), problem.x, problem.y
-        )[1]
+        estimator.value_and_grad(theta, estimator.draw(rng, samples), problem.x, problem.y)[1]
         for _ in range(200)
     ]
     return np.var(grads, axis=0).max()
@@ -289,23 +250,13 @@ def test_the_bounds_are_in_order_around_the_log_evidence(regression):
     # Every difference is judged by its own standard error, from the same samples.
     problem, truth = regression
     rng = np.random.default_rng(3)
-    for q in [
-        closed.reverse_optimum(truth),
-        closed.inclusive_optimum(truth),
-        *beside(truth),
-    ]:
+    for q in [closed.reverse_optimum(truth), closed.inclusive_optimum(truth), *beside(truth)]:
         logs = draw(problem, q, rng, repeats=400, most=COUNTS[-1]) - truth.log_evidence
         iwae = [bound("IWAE", logs, count) for count in COUNTS]
         for fewer, more in pairwise(iwae):
-            assert (
-                standard_errors(more - fewer) > 4
-            )  # a rise that is seen, not only no fall
-        assert (
-            abs(standard_errors(iwae[0] + closed.kl(q, truth.posterior))) < 4
-        )  # k = 1: ELBO
-        assert all(
-            standard_errors(values) < 4 for values in iwae
-        )  # none above the evidence
+            assert standard_errors(more - fewer) > 4  # a rise that is seen, not only no fall
+        assert abs(standard_errors(iwae[0] + closed.kl(q, truth.posterior))) < 4  # k = 1: ELBO
+        assert all(standard_errors(values) < 4 for values in iwae)  # none above the evidence
         above = draw_posterior(problem, q, truth, rng, 40_000) - truth.log_evidence
         assert abs(standard_errors(above - closed.kl(truth.posterior, q))) < 4
         assert standard_errors(above) > 4
@@ -327,23 +278,14 @@ def test_the_gap_of_iwae_falls_as_the_variance_of_the_weights_over_2k(regression
         gap = bound("IWAE", logs, count)
         error = gap.std() / np.sqrt(len(gap))
         # the next term of the expansion is of the order variance^2 / k^2
-        assert (
-            abs(gap.mean() + variance / (2 * count))
-            < 4 * error + 3 * variance**2 / count**2
-        )
+        assert abs(gap.mean() + variance / (2 * count)) < 4 * error + 3 * variance**2 / count**2
 
 
 @pytest.mark.equation("D17", "D28")
-@pytest.mark.parametrize(
-    "family", [MeanField(), FullRank()], ids=["mean field", "full rank"]
-)
-def test_a_learned_prior_scale_ends_at_the_mean_square_of_the_weights(
-    regression, family
-):
+@pytest.mark.parametrize("family", [MeanField(), FullRank()], ids=["mean field", "full rank"])
+def test_a_learned_prior_scale_ends_at_the_mean_square_of_the_weights(regression, family):
     problem, _ = regression
-    model = Model(
-        problem.model.network, GaussianPrior(0.3, learn=True), problem.model.likelihood
-    )
+    model = Model(problem.model.network, GaussianPrior(0.3, learn=True), problem.model.likelihood)
     estimator = ClosedFormKL(model, family, antithetic=True)
     theta = train(estimator, problem).theta
     q = closed.gaussian(estimator, theta)
@@ -357,9 +299,7 @@ def test_a_learned_prior_scale_ends_at_the_mean_square_of_the_weights(
         there[-1] = 0.5 * np.log(factor * mean_square)
         _, grad, _ = estimator.value_and_grad(there, noise, problem.x, problem.y)
         assert (abs(grad[-1]) < 1e-12) == zero
-    if isinstance(
-        family, FullRank
-    ):  # q is the posterior, so the evidence is at its maximum
+    if isinstance(family, FullRank):  # q is the posterior, so the evidence is at its maximum
         top = closed.exact(problem, variance**0.5).log_evidence
         for factor in (0.9, 1.1):
             assert closed.exact(problem, factor * variance**0.5).log_evidence < top

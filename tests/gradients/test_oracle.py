@@ -14,30 +14,18 @@ from bbb_numpy.combinations import Case, estimator, problem
 from bbb_numpy.parts.activations import ACTIVATIONS
 from bbb_numpy.registry import LIKELIHOODS, PRIORS
 
-SAMPLED = [
-    which for which in VALID if which.estimator in ("reparameterised", "antithetic")
-]
+SAMPLED = [which for which in VALID if which.estimator in ("reparameterised", "antithetic")]
 
 
 @st.composite
 def family_cases(draw, **parts):
     """A problem of any combination with these parts that differentiates through sampled weights."""
-    own = [
-        w
-        for w in SAMPLED
-        if all(getattr(w, part) == name for part, name in parts.items())
-    ]
+    own = [w for w in SAMPLED if all(getattr(w, part) == name for part, name in parts.items())]
     which = draw(st.sampled_from(own))
-    built = estimator(
-        which, 2, draw(st.sampled_from([(), (3,), (2, 2)])), 2, draw(NAMES)
-    )
+    built = estimator(which, 2, draw(st.sampled_from([(), (3,), (2, 2)])), 2, draw(NAMES))
     rng, rows = np.random.default_rng(draw(seeds)), draw(st.integers(1, 3))
     return problem(
-        built,
-        rng,
-        draw(st.sampled_from([2, 4])),
-        rows,
-        draw(st.sampled_from([1.0, 0.7])),
+        built, rng, draw(st.sampled_from([2, 4])), rows, draw(st.sampled_from([1.0, 0.7]))
     )
 
 
@@ -70,9 +58,7 @@ def by_autograd(loss, case):
             return gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * anp.log(nu / 2)
 
     with np.errstate(over="ignore"):  # of cosh^2 in its slope of tanh
-        return autograd.value_and_grad(lambda theta: loss(Autograd, theta, case))(
-            case.theta
-        )
+        return autograd.value_and_grad(lambda theta: loss(Autograd, theta, case))(case.theta)
 
 
 @pytest.mark.equation("R4-R8", "D16", "D17", "D39", "D41", "D42")
@@ -93,16 +79,10 @@ def test_autograd_gives_the_same_for_every_likelihood(likelihood, data):
     agree(case, *by_autograd(textbook.loss, case))
 
 
-@pytest.mark.equation(
-    "M1", "M2", "M3", "D24", "D25", "D30", "R1", "R3", "W1", "W2", "K21", "K30"
-)
-@pytest.mark.parametrize(
-    ("posterior", "objective"), sorted({(w[0], w[4]) for w in SAMPLED})
-)
+@pytest.mark.equation("M1", "M2", "M3", "D24", "D25", "D30", "R1", "R3", "W1", "W2", "K21", "K30")
+@pytest.mark.parametrize(("posterior", "objective"), sorted({(w[0], w[4]) for w in SAMPLED}))
 @examples(15)
 @given(data=st.data())
-def test_autograd_gives_the_same_for_every_posterior_and_objective(
-    posterior, objective, data
-):
+def test_autograd_gives_the_same_for_every_posterior_and_objective(posterior, objective, data):
     case = data.draw(family_cases(posterior=posterior, objective=objective))
     agree(case, *by_autograd(textbook.loss, case))

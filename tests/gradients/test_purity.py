@@ -32,9 +32,7 @@ def cast(case, dtype):
 
 def model_pass(model, w, params, x, y, seed=0):
     """Both log densities, and both ways back."""
-    c_prior, c_likelihood = (
-        np.random.default_rng(seed).standard_normal((2, len(w))).astype(w.dtype)
-    )
+    c_prior, c_likelihood = np.random.default_rng(seed).standard_normal((2, len(w))).astype(w.dtype)
 
     def forward(buffers):
         found = model.evaluate(w, params, x, y, buffers)
@@ -61,20 +59,13 @@ def joint_pass(which, seed, samples=2, rows=3, dtype=np.float64):
     return model_pass(model, w, params, case.x, case.y, seed)
 
 
-@pytest.mark.parametrize(
-    "which", JOINTS, ids=lambda which: f"{which.prior} / {which.likelihood}"
-)
+@pytest.mark.parametrize("which", JOINTS, ids=lambda which: f"{which.prior} / {which.likelihood}")
 @examples(5)
 @given(data=st.data())
 def test_every_model_is_pure(which, data):
     drawn = st.tuples(seeds, st.integers(1, 3), st.integers(0, 3), DTYPES)
     other = data.draw(st.sampled_from(JOINTS))
-    assert (
-        faults(
-            joint_pass(which, *data.draw(drawn)), joint_pass(other, *data.draw(drawn))
-        )
-        == {}
-    )
+    assert faults(joint_pass(which, *data.draw(drawn)), joint_pass(other, *data.draw(drawn))) == {}
 
 
 # --- estimators: forward and backward in one call
@@ -118,9 +109,7 @@ def test_every_number_of_the_gradient_is_written_and_nothing_that_is_passed_in(w
     with sealed(case[1:5]):
         assert bits(case.estimator.value_and_grad(*case[1:6], buffers)) == expected
         memory = list(buffers._arrays)
-        assert (
-            bits(case.estimator.value_and_grad(*case[1:6], soil(buffers))) == expected
-        )
+        assert bits(case.estimator.value_and_grad(*case[1:6], soil(buffers))) == expected
     # the second turn has found the memory of the first, and no more
     assert [id(array) for array in buffers._arrays] == [id(array) for array in memory]
 
@@ -129,21 +118,14 @@ def test_every_number_of_the_gradient_is_written_and_nothing_that_is_passed_in(w
 
 
 @pytest.mark.equation("D33")
-@pytest.mark.parametrize(
-    "which", JOINTS, ids=lambda which: f"{which.prior} / {which.likelihood}"
-)
+@pytest.mark.parametrize("which", JOINTS, ids=lambda which: f"{which.prior} / {which.likelihood}")
 def test_the_log_joint_gives_the_same_bits_whatever_was_asked_before(which):
     rng = np.random.default_rng(0)
     case = problem(estimator(which), rng, rows=4)
-    repeated = (
-        np.tile(part, (3, 1)) for part in (case.x, case.y)
-    )  # with weights, once each
+    repeated = (np.tile(part, (3, 1)) for part in (case.x, case.y))  # with weights, once each
     for x, y in ((case.x, case.y), tuple(repeated)):
         target = LogJoint(case.estimator.model, x, y)
-        asked = [
-            0.5 * rng.standard_normal((chains, target.layout.size))
-            for chains in (3, 1, 3)
-        ]
+        asked = [0.5 * rng.standard_normal((chains, target.layout.size)) for chains in (3, 1, 3)]
         asked += [asked[0].astype(complex) + 1e-30j, asked[1].astype(np.float32)]
         expected = [bits(replace(target)(position)) for position in asked]
         with sealed((x, y, asked)):
@@ -151,6 +133,4 @@ def test_the_log_joint_gives_the_same_bits_whatever_was_asked_before(which):
             for _ in range(2):
                 again = [target(position) for position in reversed(asked)][::-1]
                 assert [bits(found) for found in again] == expected
-            assert [
-                bits(found) for found in first
-            ] == expected  # fresh arrays, so they stay
+            assert [bits(found) for found in first] == expected  # fresh arrays, so they stay

@@ -15,14 +15,7 @@ from problems import (
     problems,
 )
 
-from bbb_numpy import (
-    MLP,
-    GaussianLikelihood,
-    GaussianPrior,
-    MeanField,
-    Model,
-    Reparameterised,
-)
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
@@ -96,12 +89,8 @@ def test_coordinates_are_named_down_to_the_layer():
 
 def distance(gradients, exact, error_of_exact=0.0):
     """Largest distance of a mean of gradients from the exact one, in standard errors."""
-    errors = np.hypot(
-        gradients.std(axis=0, ddof=1) / np.sqrt(len(gradients)), error_of_exact
-    )
-    errors += (
-        1e-13 * np.abs(gradients).max()
-    )  # antithetic pairs leave rounding alone for some
+    errors = np.hypot(gradients.std(axis=0, ddof=1) / np.sqrt(len(gradients)), error_of_exact)
+    errors += 1e-13 * np.abs(gradients).max()  # antithetic pairs leave rounding alone for some
     return (np.abs(gradients.mean(axis=0) - exact) / errors).max()
 
 
@@ -122,9 +111,7 @@ UNBIASED = [
 ]
 
 
-@pytest.mark.equation(
-    "D8", "D18", "D19", "D20", "D21", "D22", "D23", "D28", "R1", "R3", "K21"
-)
+@pytest.mark.equation("D8", "D18", "D19", "D20", "D21", "D22", "D23", "D28", "R1", "R3", "K21")
 @pytest.mark.parametrize(("make", "full"), UNBIASED)
 def test_the_mean_gradient_is_that_of_the_exact_free_energy(make, full):
     case = linear_case(full)
@@ -139,21 +126,15 @@ def test_the_mean_gradient_is_that_of_the_exact_free_energy(make, full):
 @pytest.mark.equation("D6", "D21", "D22")
 @pytest.mark.parametrize("shares", [proportional_kl_weights, geometric_kl_weights])
 @pytest.mark.parametrize(("make", "full"), UNBIASED)
-def test_over_the_minibatches_of_an_epoch_it_adds_up_to_that_gradient(
-    make, full, shares
-):
+def test_over_the_minibatches_of_an_epoch_it_adds_up_to_that_gradient(make, full, shares):
     case = linear_case(full)
     estimator, batches = (
         make(case.model, case.posterior),
         [slice(0, 5), slice(5, 10), slice(10, 12)],
     )
     each = [
-        gradients_of(
-            estimator, case.theta, case.x[rows], case.y[rows], 150, 10, seed, kl_weight
-        )
-        for seed, (rows, kl_weight) in enumerate(
-            zip(batches, shares([5, 5, 2]), strict=True)
-        )
+        gradients_of(estimator, case.theta, case.x[rows], case.y[rows], 150, 10, seed, kl_weight)
+        for seed, (rows, kl_weight) in enumerate(zip(batches, shares([5, 5, 2]), strict=True))
     ]
     assert distance(np.sum(each, axis=0), case.grad) < 4
 
@@ -213,11 +194,7 @@ def test_with_antithetic_noise_a_linear_function_has_no_error_at_all():
 @pytest.mark.equation("D30")
 @pytest.mark.parametrize(
     ("make", "objective"),
-    [
-        (Reparameterised, Renyi(0.5)),
-        (DoublyReparameterised, Renyi(0.0)),
-        (SelfNormalised, EUBO()),
-    ],
+    [(Reparameterised, Renyi(0.5)), (DoublyReparameterised, Renyi(0.0)), (SelfNormalised, EUBO())],
 )
 def test_a_minibatch_counts_as_its_share_of_n_over_b_copies_of_itself(make, objective):
     # pi = B / N: value and gradient are pi times those of the minibatch repeated N / B times

@@ -35,17 +35,13 @@ both = pytest.mark.parametrize(("make", "x", "y"), BOTH, ids=["numbers", "classe
 
 # Copies of a row are drawn in another order than weights and so with other noise. Where neither
 # enters, this check passes: test_weights.py
-OTHER_NOISE = {
-    "check_sample_weight_equivalence_on_dense_data": "other order and noise of rows"
-}
+OTHER_NOISE = {"check_sample_weight_equivalence_on_dense_data": "other order and noise of rows"}
 FEW = {"chains": 2, "draws": 5, "warm_up": 5, "start": "prior"}
 
 
 def differs(estimator):
     """To MAP the rows of numbers are one minibatch, without noise; those of classes are more."""
-    alike = estimator.inference == "laplace" and isinstance(
-        estimator, BayesianMLPRegressor
-    )
+    alike = estimator.inference == "laplace" and isinstance(estimator, BayesianMLPRegressor)
     return OTHER_NOISE if estimator.epochs and not alike else {}
 
 
@@ -56,12 +52,8 @@ def conformance(*estimators):
 @conformance(  # a habit needs no thousand epochs
     BayesianMLPRegressor((10,), epochs=30, predict_samples=10),
     BayesianMLPClassifier((10,), epochs=20, predict_samples=10),
-    BayesianMLPRegressor(
-        (4,), activation="tanh", inference=Sampling(NUTS(max_depth=2), **FEW)
-    ),
-    BayesianMLPClassifier(
-        (4,), epochs=20, inference=Laplace(rounds=1), predict_samples=10
-    ),
+    BayesianMLPRegressor((4,), activation="tanh", inference=Sampling(NUTS(max_depth=2), **FEW)),
+    BayesianMLPClassifier((4,), epochs=20, inference=Laplace(rounds=1), predict_samples=10),
 )
 def test_every_conformance_check_of_scikit_learn_passes(estimator, check):
     check(estimator)
@@ -71,20 +63,14 @@ def test_every_conformance_check_of_scikit_learn_passes(estimator, check):
 @conformance(
     BayesianMLPRegressor(epochs=30),
     BayesianMLPClassifier(epochs=20),
-    BayesianMLPClassifier(
-        (4,), activation="tanh", inference=Sampling(HMC(path=0.5), **FEW)
-    ),
+    BayesianMLPClassifier((4,), activation="tanh", inference=Sampling(HMC(path=0.5), **FEW)),
     BayesianMLPRegressor((4,), epochs=40, inference="ivon"),
     BayesianMLPClassifier((4,), epochs=40, inference="ivon"),
     BayesianMLPRegressor((4,), epochs=30, inference="laplace"),
     BayesianMLPClassifier((4,), epochs=20, inference="laplace"),
     # enough steps to come from the prior to data, too few for rounding to become another path
-    BayesianMLPRegressor(
-        (4,), activation="tanh", inference=Sampling(SGHMC(steps=20), **FEW)
-    ),
-    BayesianMLPClassifier(
-        (4,), activation="tanh", inference=Sampling(SGHMC(steps=20), **FEW)
-    ),
+    BayesianMLPRegressor((4,), activation="tanh", inference=Sampling(SGHMC(steps=20), **FEW)),
+    BayesianMLPClassifier((4,), activation="tanh", inference=Sampling(SGHMC(steps=20), **FEW)),
 )
 def test_so_does_each_of_every_other_inference(estimator, check):
     check(estimator)
@@ -116,16 +102,12 @@ def test_data_frames_carry_their_names(make, x, y):
 def test_the_same_seed_gives_the_same_bits(make, x, y):
     assert state(make().fit(x, y)) == state(make().fit(x, y))
     assert state(make().fit(x, y)) != state(make(random_state=1).fit(x, y))
-    assert state(make(random_state=None).fit(x, y)) != state(
-        make(random_state=None).fit(x, y)
-    )
+    assert state(make(random_state=None).fit(x, y)) != state(make(random_state=None).fit(x, y))
     model = make(random_state=np.random.default_rng(0))
     assert state(model.fit(x, y)) != state(model.fit(x, y))
 
 
-@pytest.mark.parametrize(
-    "name", ["theta_", "history_", "n_iter_", "noise_scale_", "classes_"]
-)
+@pytest.mark.parametrize("name", ["theta_", "history_", "n_iter_", "noise_scale_", "classes_"])
 @both
 def test_fitted_attributes_are_absent_before_fit(make, x, y, name):
     assert not hasattr(make(), name)
@@ -157,18 +139,12 @@ def test_rows_for_which_the_network_overflows_are_named(make, x, y):
     # Weights start at N(0, 3^2), and of 50 units some are on and have such weights
     x = x / x.std(axis=0)
     far = np.where(np.arange(len(x))[:, None] == 7, 1e308 * np.sign(x), x)
-    wide = {
-        "hidden_layer_sizes": (50,),
-        "inference": MeanField(mu_scale=3.0),
-        "epochs": 1,
-    }
+    wide = {"hidden_layer_sizes": (50,), "inference": MeanField(mu_scale=3.0), "epochs": 1}
     model = make(**wide).fit(x, y)
     calls = {"predict": (), "predict_distribution": (), "sample_functions": (3,)}
     calls |= {"sample_y": (3,)} if make is regressor else {"predict_proba": ()}
     for method, arguments in (calls | {"log_predictive_density": (y,)}).items():
-        with pytest.raises(
-            ValueError, match="overflows float64 at row 7: X there is as far as"
-        ):
+        with pytest.raises(ValueError, match="overflows float64 at row 7: X there is as far as"):
             getattr(model, method)(far, *arguments)
 
 
@@ -196,9 +172,7 @@ def test_bad_data_are_named_and_change_nothing(method, x, y, message):
     with pytest.raises((TypeError, ValueError), match=message):
         getattr(model, method)(x, y)
     if method != "fit":
-        with pytest.raises(
-            ValueError, match="y has 2 outputs, the model was fitted with 1"
-        ):
+        with pytest.raises(ValueError, match="y has 2 outputs, the model was fitted with 1"):
             getattr(model, method)(*numbers(outputs=2))
     assert state(model) == before
 
@@ -274,10 +248,7 @@ def test_ctrl_c_before_the_first_epoch_keeps_an_earlier_fit(monkeypatch):
 
 
 def test_the_classifier_has_the_settings_of_all_learners_and_class_weight():
-    ours, theirs = (
-        classifier().get_params(deep=False),
-        regressor().get_params(deep=False),
-    )
+    ours, theirs = classifier().get_params(deep=False), regressor().get_params(deep=False)
     assert set(ours) == {*theirs, "class_weight"}
     given = {name: object() for name in ours}
     assert BayesianMLPClassifier(**given).get_params(deep=False) == given

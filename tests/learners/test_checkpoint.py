@@ -16,12 +16,7 @@ from bbb_numpy.learners.checkpoint import CheckpointError, _format, load, save
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.inference import Sampling
 from bbb_numpy.learners.regressor import BayesianMLPRegressor
-from bbb_numpy.model.kl_weights import (
-    CyclicalWarmUp,
-    LinearWarmUp,
-    NoWarmUp,
-    geometric_kl_weights,
-)
+from bbb_numpy.model.kl_weights import CyclicalWarmUp, LinearWarmUp, NoWarmUp, geometric_kl_weights
 from bbb_numpy.model.objectives import EUBO, FreeEnergy, Renyi
 from bbb_numpy.numeric import storing
 from bbb_numpy.parts.full_rank import FullRank
@@ -32,15 +27,7 @@ from bbb_numpy.parts.priors import GaussianPrior, LaplacePrior
 from bbb_numpy.registry import ESTIMATORS, LIKELIHOODS, OBJECTIVES, PRIORS
 from bbb_numpy.sampling.mcmc import HMC
 from bbb_numpy.training import EarlyStopping
-from bbb_numpy.training.optimizers import (
-    IVON,
-    SGD,
-    Adam,
-    Constant,
-    Cosine,
-    Momentum,
-    StepDecay,
-)
+from bbb_numpy.training.optimizers import IVON, SGD, Adam, Constant, Cosine, Momentum, StepDecay
 
 pytestmark = pytest.mark.brief
 
@@ -89,11 +76,7 @@ OBJECTS = [
     {"likelihood": HeteroscedasticLikelihood(0.25), "objective": Renyi(-0.5)},
     {"inference": PointMass(0.5)},
     {"objective": EUBO()},
-    {
-        "objective": FreeEnergy(0.5),
-        "kl_weights": geometric_kl_weights,
-        "kl_warm_up": NoWarmUp(),
-    },
+    {"objective": FreeEnergy(0.5), "kl_weights": geometric_kl_weights, "kl_warm_up": NoWarmUp()},
     {"kl_weights": "geometric", "kl_warm_up": LinearWarmUp(0.2), "dtype": "float32"},
     {"kl_warm_up": CyclicalWarmUp(2), "gradient_estimator": LocalReparameterisation},
     {"gradient_estimator": Reparameterised, "optimizer": SGD(1e-5, Constant())},
@@ -112,16 +95,8 @@ def test_a_saved_model_predicts_and_goes_on_bit_identically(tmp_path, params):
         y = np.floor(np.abs(y))
     if params.get("likelihood") == "bernoulli":
         y = y > 0
-    options = {
-        "epochs": 2,
-        "samples": 2,
-        "batch_size": 10,
-        "random_state": 0,
-        "predict_samples": 5,
-    }
-    model = BayesianMLPRegressor(**{"hidden_layer_sizes": (3,)} | options | params).fit(
-        x, y
-    )
+    options = {"epochs": 2, "samples": 2, "batch_size": 10, "random_state": 0, "predict_samples": 5}
+    model = BayesianMLPRegressor(**{"hidden_layer_sizes": (3,)} | options | params).fit(x, y)
     save(model, tmp_path / "m")
     twin = load(tmp_path / "m")
     assert type(twin.estimator_) is type(model.estimator_)
@@ -143,9 +118,7 @@ def test_a_saved_model_predicts_and_goes_on_bit_identically(tmp_path, params):
 )
 def test_a_classifier_and_its_labels_come_back(tmp_path, labels):
     x, y = data()[0], labels[np.arange(10) % len(labels)]
-    model = BayesianMLPClassifier(
-        (3,), epochs=2, random_state=0, predict_samples=5
-    ).fit(x, y)
+    model = BayesianMLPClassifier((3,), epochs=2, random_state=0, predict_samples=5).fit(x, y)
     save(model, tmp_path / "m")
     twin = load(tmp_path / "m")
     assert type(twin) is BayesianMLPClassifier
@@ -166,15 +139,11 @@ def test_truth_values_come_back_and_dates_do_not(tmp_path):
     assert load(tmp_path / "m").classes_.tolist() == [False, True]
     assert load(tmp_path / "m").class_weight == weights
     dates = np.where(y > 0, np.datetime64("2020"), np.datetime64("2021"))
-    with pytest.raises(
-        CheckpointError, match=r"classes_ = an array .* cannot be saved"
-    ):
+    with pytest.raises(CheckpointError, match=r"classes_ = an array .* cannot be saved"):
         save(model.set_params(class_weight=None).fit(x, dates), tmp_path / "m")
 
 
-def test_arguments_set_after_fit_and_names_are_kept_beside_the_fitted_model(
-    model, tmp_path
-):
+def test_arguments_set_after_fit_and_names_are_kept_beside_the_fitted_model(model, tmp_path):
     x, y = data()
     model.fit(pd.DataFrame(x, columns=["a", "ü"]), y)
     model.set_params(prior=GaussianPrior(9.0), hidden_layer_sizes=7)
@@ -188,9 +157,7 @@ def test_arguments_set_after_fit_and_names_are_kept_beside_the_fitted_model(
     np.testing.assert_array_equal(twin.predict(frame), model.predict(frame))
 
 
-def test_a_path_of_this_machine_does_not_travel_with_a_model(
-    model, tmp_path, monkeypatch
-):
+def test_a_path_of_this_machine_does_not_travel_with_a_model(model, tmp_path, monkeypatch):
     """Nor is that of an earlier version's file taken: its `fit` would write there."""
     brief = Sampling("hmc", chains=2, checkpoint=tmp_path / "run")
     model.set_params(inference=brief)
@@ -199,9 +166,7 @@ def test_a_path_of_this_machine_does_not_travel_with_a_model(
     assert load(tmp_path / "m").inference == replace(brief, checkpoint=None)
     monkeypatch.setattr(storing, "_stored", lambda kind: kind.__match_args__)
     save(model, tmp_path / "earlier")
-    assert load(tmp_path / "earlier").inference == replace(
-        brief, checkpoint=str(tmp_path / "run")
-    )
+    assert load(tmp_path / "earlier").inference == replace(brief, checkpoint=str(tmp_path / "run"))
     monkeypatch.undo()
     assert load(tmp_path / "earlier").inference == replace(brief, checkpoint=None)
 
@@ -236,9 +201,7 @@ def test_unfitted_models_are_not_saved(tmp_path):
     with pytest.raises(NotFittedError, match="nothing to save; call fit first"):
         save(BayesianMLPRegressor(), tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(
-        TypeError, match=r"model must be a BayesianMLPRegressor or .*; got dict"
-    ):
+    with pytest.raises(TypeError, match=r"model must be a BayesianMLPRegressor or .*; got dict"):
         save({}, tmp_path / "m")
 
 
@@ -255,9 +218,7 @@ def test_unfitted_models_are_not_saved(tmp_path):
         ("random_state", np.random.Generator(np.random.SFC64(0))),
     ],
 )
-def test_what_cannot_be_stored_is_named_and_no_file_is_touched(
-    model, path, name, value
-):
+def test_what_cannot_be_stored_is_named_and_no_file_is_touched(model, path, name, value):
     before = path.read_bytes()
     with pytest.raises(CheckpointError, match=name):
         save(model.set_params(**{name: value}), path)
@@ -283,9 +244,7 @@ def changed(path, change):
         arrays = dict(file)
     header = json.loads(arrays.pop("header").tobytes())
     change(header)
-    np.savez(
-        path, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays
-    )
+    np.savez(path, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
 
 
 class Runs:
@@ -298,20 +257,11 @@ class Runs:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda h: h.update(format="other"),
-            "format must be 'bbb_numpy.learner', version 2; got",
-        ),
-        (
-            lambda h: h.update(version=1),
-            "got 'bbb_numpy.learner', version 1, written by bbb_numpy",
-        ),
+        (lambda h: h.update(format="other"), "format must be 'bbb_numpy.learner', version 2; got"),
+        (lambda h: h.update(version=1), "got 'bbb_numpy.learner', version 1, written by bbb_numpy"),
         (lambda h: h.pop("content"), "is damaged or not ours: KeyError: .content."),
         (lambda h: h["content"].update(learner="eval"), "eval"),
-        (
-            lambda h: h["content"].update(parameters={"dict": [["momentum", 1]]}),
-            "momentum",
-        ),
+        (lambda h: h["content"].update(parameters={"dict": [["momentum", 1]]}), "momentum"),
         (
             lambda h: h["content"].update(parameters={"os": {"name": "x"}}),
             "holds 'os', which is no registered class",
@@ -335,9 +285,7 @@ def test_a_file_that_says_something_else_is_refused(path, change, message):
     assert str(caught.value).startswith(str(path))
 
 
-@pytest.mark.parametrize(
-    "name", ["x_mean_", "x_scale_", "y_mean_", "y_scale_", "training_.theta"]
-)
+@pytest.mark.parametrize("name", ["x_mean_", "x_scale_", "y_mean_", "y_scale_", "training_.theta"])
 @pytest.mark.parametrize("array", [np.zeros(0), np.full(3, np.nan), np.array(["x"])])
 def test_arrays_with_which_nothing_can_be_predicted_are_refused(path, name, array):
     with np.load(path) as file:

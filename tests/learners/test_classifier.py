@@ -21,9 +21,7 @@ pytestmark = pytest.mark.brief
 def test_it_is_a_step_of_a_pipeline_and_scored_by_any_metric():
     x, y = blobs(3)
     inside = make_pipeline(StandardScaler(), classifier(standardize=False, epochs=30))
-    assert cross_val_score(inside, x, y, cv=3, scoring="neg_log_loss").min() > -np.log(
-        3
-    )
+    assert cross_val_score(inside, x, y, cv=3, scoring="neg_log_loss").min() > -np.log(3)
 
 
 def test_real_structure_is_found_at_the_defaults():
@@ -76,11 +74,7 @@ def test_truth_values_and_a_pandas_column():
     ("spoil", "kind", "message"),
     [
         (lambda y: np.where(y, "a", "a"), ValueError, "y has only one class, 'a'"),
-        (
-            lambda y: np.arange(60) % 3,
-            ValueError,
-            r"Bernoulli.* has two classes; y has 3",
-        ),
+        (lambda y: np.arange(60) % 3, ValueError, r"Bernoulli.* has two classes; y has 3"),
         (lambda y: [], ValueError, "inconsistent numbers of samples"),
     ],
 )
@@ -114,9 +108,7 @@ def test_labels_unknown_to_the_model():
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize(
-    ("classes", "likelihood"), [(2, None), (2, "categorical"), (4, None)]
-)
+@pytest.mark.parametrize(("classes", "likelihood"), [(2, None), (2, "categorical"), (4, None)])
 def test_probabilities_add_up_and_decide(classes, likelihood, dtype):
     x, y = blobs(classes)
     model = classifier(likelihood=likelihood, dtype=dtype, epochs=20).fit(x, y)
@@ -132,19 +124,14 @@ def test_probabilities_add_up_and_decide(classes, likelihood, dtype):
     tolerance = 1e-10 if dtype == "float64" else 1e-4
     np.testing.assert_allclose(np.exp(model.predict_log_proba(x)), p, rtol=tolerance)
     np.testing.assert_allclose(
-        model.log_predictive_density(x, y),
-        np.log(p[np.arange(60), y]),
-        rtol=1e-4,
-        atol=tolerance,
+        model.log_predictive_density(x, y), np.log(p[np.arange(60), y]), rtol=1e-4, atol=tolerance
     )
 
 
 @pytest.mark.parametrize("likelihood", ["bernoulli", "categorical"])
 def test_log_probabilities_of_what_is_next_to_impossible_are_finite(likelihood):
     x, y = blobs()
-    model = classifier(likelihood=likelihood, epochs=30, prior=GaussianPrior(3.0)).fit(
-        x, y
-    )
+    model = classifier(likelihood=likelihood, epochs=30, prior=GaussianPrior(3.0)).fit(x, y)
     far = 1e4 * x
     p, logs = model.predict_proba(far), model.predict_log_proba(far)
     assert (p == 0).any()
@@ -159,18 +146,14 @@ def test_the_entropy_splits_into_what_data_could_tell_and_what_they_could_not(cl
     x, y = blobs(classes)
     model = classifier(epochs=20).fit(x, y)
     d = model.predict_distribution(x)
-    functions = model.sample_functions(
-        x, 20
-    )  # (N, C, S): those that predict_proba averages
+    functions = model.sample_functions(x, 20)  # (N, C, S): those that predict_proba averages
     np.testing.assert_allclose(functions.sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose(functions.mean(axis=2), d.proba, rtol=1e-10)
     entropy = -(functions * np.log(functions)).sum(axis=1)  # (N, S)
     np.testing.assert_allclose(d.aleatoric, entropy.mean(axis=1), rtol=1e-9)
     total = -(d.proba * np.log(d.proba)).sum(axis=1)
     np.testing.assert_allclose(d.total, total, rtol=1e-12)
-    np.testing.assert_allclose(
-        d.epistemic, total - entropy.mean(axis=1), rtol=1e-9, atol=1e-12
-    )
+    np.testing.assert_allclose(d.epistemic, total - entropy.mean(axis=1), rtol=1e-9, atol=1e-12)
     assert (d.epistemic > 0).all()
 
 
@@ -205,18 +188,14 @@ def test_classes_may_come_later_than_their_rows():
 
 def test_partial_fit_needs_to_know_all_classes_and_keeps_them():
     x, y = blobs(3)
-    with pytest.raises(
-        ValueError, match="classes must be passed on the first call to partial_fit"
-    ):
+    with pytest.raises(ValueError, match="classes must be passed on the first call to partial_fit"):
         classifier().partial_fit(x, y)
     with pytest.raises(ValueError, match=r"not among the classes"):
         classifier().partial_fit(x, y, classes=[0, 1])
     with pytest.raises(ValueError, match="y has only one class"):
         classifier().partial_fit(x, y, classes=[1])
     model = classifier().fit(x, y)
-    with pytest.raises(
-        ValueError, match="is not the same as on last call to partial_fit"
-    ):
+    with pytest.raises(ValueError, match="is not the same as on last call to partial_fit"):
         model.partial_fit(x, y, classes=[0, 1])
     with pytest.raises(ValueError, match="changed since it was fitted"):
         classifier(likelihood="bernoulli").fit(x[y < 2], y[y < 2]).set_params(

@@ -20,9 +20,7 @@ def test_a_column_has_one_feature_or_one_for_each_category():
 def path(tmp_path):
     columns = (Column("size"), Column("colour", ("blue", "red")))
     names = [feature for column in columns for feature in column.features]
-    frame = pd.DataFrame(
-        np.random.default_rng(0).standard_normal((9, 3)), columns=names
-    )
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((9, 3)), columns=names)
     model = BayesianMLPRegressor((2,), epochs=1, random_state=0, progress=False)
     model.fit(frame, frame["size"])
     model.columns_ = columns

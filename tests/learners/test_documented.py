@@ -14,16 +14,7 @@ import sklearn
 from bbb_numpy import Adam, BayesianMLPClassifier, BayesianMLPRegressor, Cosine
 from bbb_numpy.learners.base import Learner
 from bbb_numpy.learners.inference import inferences
-from bbb_numpy.learners.plan import (
-    DEFAULTS,
-    FASTER,
-    FEW,
-    MOST,
-    OF_CLASSES,
-    OF_MANY,
-    PASS,
-    SOME,
-)
+from bbb_numpy.learners.plan import DEFAULTS, FASTER, FEW, MOST, OF_CLASSES, OF_MANY, PASS, SOME
 from bbb_numpy.registry import ACTIVATIONS, KL_WEIGHTS, OPTIMIZERS, PRIORS, WARM_UPS
 
 LEARNERS = [BayesianMLPRegressor, BayesianMLPClassifier]
@@ -32,42 +23,28 @@ pytestmark = pytest.mark.brief
 
 def documented(learner):
     """Parameters by name: their types, and what is said of each on one line."""
-    section = (
-        inspect.getdoc(learner).split("Parameters\n----------\n")[1].split("\n\n")[0]
-    )
+    section = inspect.getdoc(learner).split("Parameters\n----------\n")[1].split("\n\n")[0]
     blocks = re.findall(r"^(\w+) :(.*)\n((?:    .*(?:\n|$))*)", section, re.MULTILINE)
-    assert section.count("\n") + 1 == sum(
-        2 + text.strip().count("\n") for *_, text in blocks
-    )
-    return {
-        name: (type_.strip(), " ".join(text.split())) for name, type_, text in blocks
-    }
+    assert section.count("\n") + 1 == sum(2 + text.strip().count("\n") for *_, text in blocks)
+    return {name: (type_.strip(), " ".join(text.split())) for name, type_, text in blocks}
 
 
 def faults(told, signature):
     """What is wrong with a documentation: a list that a test compares with []."""
-    wanted = {
-        name: one.default
-        for name, one in signature.parameters.items()
-        if name != "self"
-    }
+    wanted = {name: one.default for name, one in signature.parameters.items() if name != "self"}
     found = [f"{name}: not documented" for name in wanted if name not in told]
     found += [f"{name}: no such parameter" for name in told if name not in wanted]
     for name in told.keys() & wanted.keys():
         type_, sep, default = told[name][0].partition(", default=")
         if not sep or ast.literal_eval(default) != wanted[name]:
-            found.append(
-                f"{name}: the default is {wanted[name]!r}, not {default or 'told'}"
-            )
+            found.append(f"{name}: the default is {wanted[name]!r}, not {default or 'told'}")
         if not type_.strip() or not told[name][1].endswith("."):
             found.append(f"{name}: no type, or no sentence")
     return sorted(found)
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_every_parameter_is_documented_with_type_and_default_and_no_stranger_is(
-    learner,
-):
+def test_every_parameter_is_documented_with_type_and_default_and_no_stranger_is(learner):
     assert faults(documented(learner), inspect.signature(learner.__init__)) == []
     assert next(iter(documented(learner))) == "hidden_layer_sizes"
 
@@ -93,10 +70,7 @@ def test_what_none_stands_for_is_what_the_learners_take():
     scales = (one["prior"].scale, other["prior"].scale)
     narrow, wide = (f"``GaussianPrior({scale})``" for scale in scales)
     assert f"None is {narrow}; for classes {wide}" in told["prior"]
-    assert (
-        f"GaussianLikelihood({one['likelihood'].scale}, learn=True)"
-        in told["likelihood"]
-    )
+    assert f"GaussianLikelihood({one['likelihood'].scale}, learn=True)" in told["likelihood"]
     assert f"LinearWarmUp({one['kl_warm_up'].share})" in told["kl_warm_up"]
     assert one["optimizer"] == Adam(1e-2, schedule=Cosine())
     assert FASTER == 2e-2
@@ -106,10 +80,7 @@ def test_what_none_stands_for_is_what_the_learners_take():
 
 
 def test_the_names_that_are_told_are_those_that_there_are():
-    types = {
-        name: f"{type_} {text}"
-        for name, (type_, text) in documented(LEARNERS[0]).items()
-    }
+    types = {name: f"{type_} {text}" for name, (type_, text) in documented(LEARNERS[0]).items()}
     for name, table in {
         "activation": ACTIVATIONS,
         "inference": inferences(),
@@ -126,10 +97,7 @@ def test_the_names_that_are_told_are_those_that_there_are():
 def test_help_and_scikit_learns_table_show_what_a_parameter_means(learner):
     page = pydoc.plain(pydoc.render_doc(learner))
     table = unescape(learner()._repr_html_inner())
-    tells = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (
-        1,
-        8,
-    )  # older have names alone
+    tells = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)  # older have names alone
     assert "{parameters of" not in page
     for name, (type_, text) in documented(learner).items():
         assert f"{name} : {type_}" in page

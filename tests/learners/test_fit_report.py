@@ -69,9 +69,7 @@ def said(model, x, y):
         warnings.simplefilter("always")
         model.fit(x, y)
     found = [one for one in found if issubclass(one.category, ConvergenceWarning)]
-    assert all(
-        Path(one.filename) == Path(__file__) for one in found
-    )  # the line that called fit
+    assert all(Path(one.filename) == Path(__file__) for one in found)  # the line that called fit
     return [str(one.message) for one in found]
 
 
@@ -91,19 +89,9 @@ FAILURES = {
     "one row": (X[:1], Y[:1], {}, "too few rows"),
     "an outlier of 100 in y": (X, put(Y, 3, 100.0), {}, "student-t-learned"),
     "an outlier of 1e3 in X": (put(X, (3, 0), 1e3), Y, {}, "outliers in X"),
-    "fixed noise of 1 %": (
-        X,
-        Y,
-        {"likelihood": GaussianLikelihood(0.01)},
-        "gaussian-learned",
-    ),
+    "fixed noise of 1 %": (X, Y, {"likelihood": GaussianLikelihood(0.01)}, "gaussian-learned"),
     "500 units": (X, Y, {"hidden_layer_sizes": (500,), "epochs": 1000}, "1501 weights"),
-    "counts after one epoch": (
-        X,
-        COUNTS,
-        {"likelihood": "poisson", "epochs": 1},
-        EPOCHS,
-    ),
+    "counts after one epoch": (X, COUNTS, {"likelihood": "poisson", "epochs": 1}, EPOCHS),
     "classes after one epoch": (X, CLASSES, {"epochs": 1}, EPOCHS),
     "classes, Adam(100)": (X, CLASSES, {"optimizer": Adam(100.0)}, RATE),
     "classes, X of size 1e12": (1e12 * X, CLASSES, RAW, UNITS),
@@ -175,23 +163,11 @@ REMEDIES = {
     "more rows": ((X, Y), WIDE, "more rows", (np.repeat(X, 8, 0), np.repeat(Y, 8)),
                   {"epochs": 300}),
 }  # fmt: skip
-LONG = {
-    "fewer units",
-    "map",
-    "narrower prior",
-    "more rows",
-    "longer warm-up",
-    "hmc",
-    "30 epochs",
-}
+LONG = {"fewer units", "map", "narrower prior", "more rows", "longer warm-up", "hmc", "30 epochs"}
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * (name in LONG))
-        for name in REMEDIES
-    ],
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in REMEDIES]
 )
 def test_a_fit_that_follows_the_advice_passes(name):
     rows, params, advice, more, changes = REMEDIES[name]
@@ -213,10 +189,7 @@ def test_noise_that_is_given_too_small_is_seen_by_its_intervals(given):
     share = np.mean((low <= TAILS) & (high >= TAILS))
     assert model.fit_report_.held == pytest.approx(share, abs=2 / ROWS)
     assert share < 0.7
-    assert (
-        f"the 90 % intervals hold {100 * model.fit_report_.held:.0f} % of the train"
-        in message
-    )
+    assert f"the 90 % intervals hold {100 * model.fit_report_.held:.0f} % of the train" in message
     assert f"learn it, as likelihood='{GIVEN[given]}'" in message
     learned = regressor(likelihood=GIVEN[given])
     assert said(learned, X, TAILS) == []
@@ -228,17 +201,13 @@ def test_noise_that_is_given_rightly_is_silent():
     model = regressor(likelihood=GaussianLikelihood(0.5))
     assert said(model, X, Y) == []
     assert model.fit_report_.held > 0.85
-    assert isnan(
-        regressor(epochs=400).fit(X, Y).fit_report_.held
-    )  # learned: not looked at
+    assert isnan(regressor(epochs=400).fit(X, Y).fit_report_.held)  # learned: not looked at
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_without_arviz_the_report_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
-    model = regressor(
-        inference=Sampling("hmc", chains=2, draws=8, warm_up=5, start="prior")
-    )
+    model = regressor(inference=Sampling("hmc", chains=2, draws=8, warm_up=5, start="prior"))
     report = model.fit(X, Y).fit_report_
     assert isnan(report.r_hat)
     assert "r_hat       not measured: R-hat, effective" in str(report)
@@ -267,15 +236,11 @@ def test_where_no_cause_is_seen_none_is_named(monkeypatch):
     monkeypatch.setattr(fit_report, "_causes", lambda *_: [])
     [message] = said(regressor(epochs=1), X, Y)
     assert "Likely cause" not in message
-    assert (
-        "No cause is seen in units, outliers, noise, prior and training; see" in message
-    )
+    assert "No cause is seen in units, outliers, noise, prior and training; see" in message
 
 
 def test_training_that_ends_while_the_loss_falls_steeply_says_so_though_it_is_good_already():
-    model = regressor(
-        epochs=100, batch_size=16, optimizer=Adam(1e-2)
-    )  # no schedule at its end
+    model = regressor(epochs=100, batch_size=16, optimizer=Adam(1e-2))  # no schedule at its end
     [message] = said(model, X, Y)
     report = model.fit_report_
     assert report.log_density > report.base + 0.2
@@ -301,9 +266,7 @@ def test_draws_that_never_left_their_start_are_named():
 
 def test_the_report_of_chains_says_how_far_they_agree():
     pytest.importorskip("arviz")
-    model = regressor(
-        inference=Sampling("hmc", chains=2, draws=8, warm_up=30, start="prior")
-    )
+    model = regressor(inference=Sampling("hmc", chains=2, draws=8, warm_up=30, start="prior"))
     report, draws = model.fit(X, Y).fit_report_, model.draws_
     rows = (X - model.x_mean_) / model.x_scale_
     expected = function_r_hats(draws, rows[np.linspace(0, ROWS - 1, 50).astype(int)])
@@ -347,9 +310,7 @@ def reach(prior, sizes, y=Y):
     return fit_report._reach(DrawnWeights(model), X, y[:, None], 0)
 
 
-@pytest.mark.parametrize(
-    "sizes", [(1, 1), (1, 20, 1), (1, 20, 20, 1), (1, 20, 20, 20, 1)]
-)
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 20, 1), (1, 20, 20, 1), (1, 20, 20, 20, 1)])
 def test_the_reach_of_a_relu_network_is_a_power_of_the_width_of_its_prior(sizes):
     """Of c times as wide a prior the functions are c^layers times as large.
 
@@ -358,17 +319,11 @@ def test_the_reach_of_a_relu_network_is_a_power_of_the_width_of_its_prior(sizes)
     narrow, wide = (reach(GaussianPrior(scale), sizes) for scale in (0.1, 0.2))
     layers = len(sizes) - 1
     assert wide / narrow == pytest.approx(2**layers, rel=1e-12 if layers < 3 else 0.2)
-    assert reach(GaussianPrior(0.1), sizes, y=10 * Y) == pytest.approx(
-        narrow / 10, rel=1e-12
-    )
+    assert reach(GaussianPrior(0.1), sizes, y=10 * Y) == pytest.approx(narrow / 10, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("reach", "beyond"), [(1e-3, True), (0.046, True), (0.047, False)]
-)
-def test_a_prior_is_out_of_reach_when_all_rows_together_cannot_pay_for_it(
-    reach, beyond
-):
+@pytest.mark.parametrize(("reach", "beyond"), [(1e-3, True), (0.046, True), (0.047, False)])
+def test_a_prior_is_out_of_reach_when_all_rows_together_cannot_pay_for_it(reach, beyond):
     """100 rows gain at most log 10 each, and r times as large a function costs r^2 / 2."""
     assert replace(GOOD, reach=reach).out_of_reach == beyond
 
@@ -382,23 +337,13 @@ def toys():
         x = rng.uniform(-3, 3, (rows, 1))
         noise = rng.standard_normal(rows)
         yield f"sine {rows}", regressor(), x, np.sin(2 * x[:, 0]) + 0.1 * noise
-        yield (
-            f"nothing but noise {rows}",
-            regressor(),
-            rng.standard_normal((rows, 3)),
-            noise,
-        )
+        yield f"nothing but noise {rows}", regressor(), rng.standard_normal((rows, 3)), noise
         if rows >= 5:
             counts = regressor(likelihood="poisson")
             yield f"counts {rows}", counts, x, rng.poisson(np.exp(1 + x[:, 0] / 2))
             yield f"counts without signal {rows}", counts, x, rng.poisson(4.0, rows)
             other = rng.standard_normal((rows, 4))
-            yield (
-                f"classes without signal {rows}",
-                classifier(),
-                other,
-                np.arange(rows) % 3,
-            )
+            yield f"classes without signal {rows}", classifier(), other, np.arange(rows) % 3
     yield "constant y", regressor(), x, np.full(rows, 3.0)
     yield "constant column", regressor(), np.c_[x, np.ones(rows)], noise
     yield "one-hot columns", regressor(), np.eye(rows)[:, :30], noise
@@ -415,28 +360,13 @@ TOYS = {name: rest for name, *rest in toys()}
 
 
 # What these say is said by others of less or of as many rows
-AT_NIGHT = {
-    "sine 10",
-    "nothing but noise 10",
-    "counts 10",
-    "counts without signal 10",
-    "mle",
-}
-AT_NIGHT |= {
-    "classes without signal 10",
-    "constant column",
-    "friedman",
-    "wine",
-    "moons",
-}
+AT_NIGHT = {"sine 10", "nothing but noise 10", "counts 10", "counts without signal 10", "mle"}
+AT_NIGHT |= {"classes without signal 10", "constant column", "friedman", "wine", "moons"}
 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * (name in AT_NIGHT))
-        for name in TOYS
-    ],
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in AT_NIGHT)) for name in TOYS],
 )
 def test_the_defaults_are_silent_on_toys(name):
     model, x, y = TOYS[name]
@@ -455,30 +385,15 @@ def test_the_density_is_that_of_the_training_rows_and_the_base_knows_no_x():
     assert report.log_density == pytest.approx(density, rel=1e-12)
     base = stats.norm(5 * Y.mean(), 5 * Y.std()).logpdf(5 * Y).mean()
     assert report.base == pytest.approx(base, rel=1e-12)
-    assert report.least == pytest.approx(
-        base - 6 / ROWS
-    )  # 5 nats, and half of its 2 numbers
-    assert (report.rows, report.largest_x) == (
-        ROWS,
-        np.abs((X - X.mean()) / X.std()).max(),
-    )
+    assert report.least == pytest.approx(base - 6 / ROWS)  # 5 nats, and half of its 2 numbers
+    assert (report.rows, report.largest_x) == (ROWS, np.abs((X - X.mean()) / X.std()).max())
 
 
 @pytest.mark.parametrize(
     ("likelihood", "y", "density", "free"),
     [
-        (
-            BernoulliLikelihood(),
-            CLASSES[:, None],
-            lambda y, p: np.where(y, p, 1 - p),
-            1,
-        ),
-        (
-            CategoricalLikelihood(),
-            np.eye(3)[np.arange(ROWS) % 3 // 2 * 2],
-            lambda y, p: y @ p,
-            2,
-        ),
+        (BernoulliLikelihood(), CLASSES[:, None], lambda y, p: np.where(y, p, 1 - p), 1),
+        (CategoricalLikelihood(), np.eye(3)[np.arange(ROWS) % 3 // 2 * 2], lambda y, p: y @ p, 2),
         (PoissonLikelihood(), COUNTS[:, None], lambda y, p: stats.poisson(p).pmf(y), 1),
     ],
 )
@@ -544,11 +459,7 @@ def test_measuring_changes_no_bit(monkeypatch, rows):
 
 
 def test_stopping_early_is_no_fault_and_after_ctrl_c_nothing_is_measured(monkeypatch):
-    params = {
-        "early_stopping": EarlyStopping(20),
-        "validation_fraction": 0.2,
-        "kl_warm_up": "none",
-    }
+    params = {"early_stopping": EarlyStopping(20), "validation_fraction": 0.2, "kl_warm_up": "none"}
     model = regressor(optimizer=Adam(3e-2), **params)
     assert said(model, X, Y) == []
     assert model.training_.stopped == "early stopping"
@@ -600,25 +511,13 @@ GOOD = FitReport(
         ({"slope": -0.9, "log_density": -0.5}, "the loss was still falling steeply"),
         ({"slope": -0.04, "slope_error": 0.0, "log_density": -1.0}, None),
         ({"spread_y": 0.01}, None),
-        (
-            {"spread_y": 0.09, "line": -1.0},
-            "the fit is no better than ignoring X, and a few rows",
-        ),
-        (
-            {"spread_x": 0.09, "line": -1.0},
-            "the fit is no better than ignoring X, and a few rows",
-        ),
+        ({"spread_y": 0.09, "line": -1.0}, "the fit is no better than ignoring X, and a few rows"),
+        ({"spread_x": 0.09, "line": -1.0}, "the fit is no better than ignoring X, and a few rows"),
         ({"spread_x": 0.11, "line": -1.0}, None),
         ({"prior_end": 0.49e-3}, "the learned prior has collapsed"),
         ({"prior_start": 1e-5, "prior_end": 0.9e-6}, "the learned prior has collapsed"),
-        (
-            {"prior_end": 0.1, "kl": 0.5},
-            "the learned prior has collapsed",
-        ),  # it is the posterior
-        (
-            {"prior_start": np.inf, "prior_end": 2.5, "kl": 0.5},
-            "the learned prior has collapsed",
-        ),
+        ({"prior_end": 0.1, "kl": 0.5}, "the learned prior has collapsed"),  # it is the posterior
+        ({"prior_start": np.inf, "prior_end": 2.5, "kl": 0.5}, "the learned prior has collapsed"),
         ({"prior_start": np.inf, "prior_end": 2.5}, None),
         ({"prior_end": 2.0, "kl": 0.5}, None),  # wider than at the start
         ({"prior_start": nan, "prior_end": nan, "kl": 0.0}, None),  # it learns nothing
@@ -662,10 +561,7 @@ def test_the_command_line_says_it_in_one_line_and_stores_the_model(tmp_path, cap
     assert main([*call, "--model", str(tmp_path / "m.npz")]) == 0
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("bbb-numpy: warning: the fit is worse than ignoring X")
-    assert (
-        "Likely cause: 1 epoch with a learning rate of 0.01, in which a weight moves"
-        in line
-    )
+    assert "Likely cause: 1 epoch with a learning rate of 0.01, in which a weight moves" in line
     assert line.endswith("train for more, such as epochs=1000")
     assert not load(tmp_path / "m.npz").fit_report_.passed
 

@@ -25,9 +25,7 @@ def frames_of_a_fit(x, y):
 
     def holds_x(value):
         rows = value if isinstance(value, tuple) else (value,)
-        return any(
-            np.shape(one) == x.shape for one in rows if isinstance(one, np.ndarray)
-        )
+        return any(np.shape(one) == x.shape for one in rows if isinstance(one, np.ndarray))
 
     def note(frame, event, _):
         code = frame.f_code

@@ -108,11 +108,7 @@ def plan(**params):
     ("params", "posterior", "objective"),
     [
         ({}, MeanField(rho_offset=-4.0), FreeEnergy()),
-        (
-            {"inference": "full-rank"},
-            FullRank(rho_offset=-4.0, unit=0.01),
-            FreeEnergy(),
-        ),
+        ({"inference": "full-rank"}, FullRank(rho_offset=-4.0, unit=0.01), FreeEnergy()),
         ({"inference": "map"}, PointMass(), MAP()),
         ({"inference": "mle"}, PointMass(), MLE()),
         ({"inference": MeanField(), "objective": "iwae"}, MeanField(), Renyi(0.0)),
@@ -124,10 +120,7 @@ def plan(**params):
 )
 def test_each_name_chooses_posterior_and_objective(params, posterior, objective):
     found = plan(**params)
-    assert (found.parts["inference"], found.parts["objective"]) == (
-        posterior,
-        objective,
-    )
+    assert (found.parts["inference"], found.parts["objective"]) == (posterior, objective)
     assert found.sampling == (posterior if isinstance(posterior, Sampling) else None)
 
 
@@ -137,46 +130,22 @@ def test_each_name_chooses_posterior_and_objective(params, posterior, objective)
         ({"inference": "map", "objective": "elbo"}, "contradicts objective=FreeEn"),
         ({"inference": "map", "objective": "mle"}, "contradicts objective=MLE"),
         ({"inference": "mle", "objective": MAP()}, "contradicts objective=MAP"),
-        (
-            {"inference": PointMass(), "objective": "iwae"},
-            "single value.*contradicts obj.*=Renyi",
-        ),
-        (
-            {"objective": "map"},
-            "'mean-field' trains a distribution of each weight, .*=MAP.*'map'",
-        ),
+        ({"inference": PointMass(), "objective": "iwae"}, "single value.*contradicts obj.*=Renyi"),
+        ({"objective": "map"}, "'mean-field' trains a distribution of each weight, .*=MAP.*'map'"),
         ({"inference": "nuts", "objective": "map"}, "cannot use objective='map'"),
         (
             {"inference": "hmc", "gradient_estimator": "flipout"},
             "cannot use gradient_estimator='flipout'",
         ),
         ({"inference": "hmc", "optimizer": Adam()}, "trains nothing.*optimizer=Adam"),
-        (
-            {"inference": "nuts", "epochs": 3, "samples": 2},
-            "use epochs=3, samples=2; leave",
-        ),
+        ({"inference": "nuts", "epochs": 3, "samples": 2}, "use epochs=3, samples=2; leave"),
         ({"inference": "laplace", "epochs": 3, "samples": 2}, "use samples=2; leave"),
-        (
-            {"inference": "nuts", "early_stopping": EarlyStopping()},
-            "early_stopping=Early",
-        ),
+        ({"inference": "nuts", "early_stopping": EarlyStopping()}, "early_stopping=Early"),
         ({"inference": "nuts", "validation_fraction": 0.2}, "validation_fraction=0.2"),
-        (
-            {"inference": Sampling(checkpoint="run")},
-            "random_state must be a whole number",
-        ),
-        (
-            {"inference": "laplace", "objective": "elbo"},
-            "MAP alone, so it cannot use objective='e",
-        ),
-        (
-            {"inference": Laplace(), "warm_start": True},
-            "warm_start=True; leave that out",
-        ),
-        (
-            {"inference": "laplace", "early_stopping": EarlyStopping()},
-            "early_stopping=Early",
-        ),
+        ({"inference": Sampling(checkpoint="run")}, "random_state must be a whole number"),
+        ({"inference": "laplace", "objective": "elbo"}, "MAP alone, so it cannot use objective='e"),
+        ({"inference": Laplace(), "warm_start": True}, "warm_start=True; leave that out"),
+        ({"inference": "laplace", "early_stopping": EarlyStopping()}, "early_stopping=Early"),
     ],
 )
 def test_contradictions_are_errors_that_say_so(params, message):
@@ -191,12 +160,7 @@ def test_contradictions_are_errors_that_say_so(params, message):
         ("sampler", NUTS, "must be"),
         *(
             (name, value, "must be")
-            for name, value in {
-                "chains": 0,
-                "draws": "many",
-                "warm_up": -1,
-                "thin": 1.5,
-            }.items()
+            for name, value in {"chains": 0, "draws": "many", "warm_up": -1, "thin": 1.5}.items()
         ),
         ("metric", "full", "must be one of 'diagonal', 'dense'"),
         ("target_accept", 1.0, "must be > 0 and < 1"),
@@ -218,14 +182,8 @@ def test_settings_of_sampling_are_checked(name, value, message):
     [
         ({"sampler": "gibbs"}, "sampler must be one of"),
         ({"groups": 5}, "groups must be .* <= 4; got 5"),
-        (
-            {"sampler": "chees", "groups": 4},
-            "ChEES learns its path from the spread of the chains",
-        ),
-        (
-            {"sampler": "chees", "chains": 1},
-            "ChEES learns its path from the spread of the chains",
-        ),
+        ({"sampler": "chees", "groups": 4}, "ChEES learns its path from the spread of the chains"),
+        ({"sampler": "chees", "chains": 1}, "ChEES learns its path from the spread of the chains"),
         ({"hyperpriors": {"log_scale": HalfNormal()}}, "hyperpriors names 'log_scale'"),
         ({"checkpoint": "taken/run"}, "taken"),
     ],
@@ -235,19 +193,14 @@ def test_what_sampling_cannot_do_is_refused_before_its_ensemble_trains(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").touch()
-    monkeypatch.setattr(
-        inference_module, "ensemble_starts", lambda *_, **__: pytest.fail("trains")
-    )
+    monkeypatch.setattr(inference_module, "ensemble_starts", lambda *_, **__: pytest.fail("trains"))
     with pytest.raises((ValueError, OSError), match=message):
         regressor(Sampling(**settings)).fit(X, Y)
 
 
 @pytest.mark.parametrize(
     ("changes", "y", "message"),
-    [
-        ({"thin": 2}, Y, "thin 1 there, 2 here"),
-        ({}, Y + Y**2, "; y .* there, |[(]y .* there"),
-    ],
+    [({"thin": 2}, Y, "thin 1 there, 2 here"), ({}, Y + Y**2, "; y .* there, |[(]y .* there")],
 )
 def test_a_checkpoint_of_another_run_is_refused_before_the_ensemble_trains(
     changes, y, message, tmp_path, monkeypatch
@@ -256,17 +209,13 @@ def test_a_checkpoint_of_another_run_is_refused_before_the_ensemble_trains(
     starts = np.random.default_rng(0).normal(size=(2, 14))
     monkeypatch.setattr(inference_module, "ensemble_starts", lambda *_, **__: starts)
     regressor(run).fit(X, Y)
-    monkeypatch.setattr(
-        inference_module, "ensemble_starts", lambda *_, **__: pytest.fail("trains")
-    )
+    monkeypatch.setattr(inference_module, "ensemble_starts", lambda *_, **__: pytest.fail("trains"))
     with pytest.raises(ValueError, match=message):
         regressor(replace(run, **changes)).fit(X, y)
 
 
 def test_an_empty_path_is_no_folder():
-    with pytest.raises(
-        ValueError, match="checkpoint must be the path of a folder; got ''"
-    ):
+    with pytest.raises(ValueError, match="checkpoint must be the path of a folder; got ''"):
         Sampling(checkpoint="")
 
 
@@ -299,12 +248,8 @@ def test_a_linear_model_is_sampled_from_its_exact_posterior(sampler):
     mean = covariance @ ones.T @ (Y / 3.0 - 1.0) / noise**2
     deviation = np.sqrt(np.diag(covariance))
     chains = model.draws_.positions  # (T, S, D)
-    error = chains.mean(axis=0).std(axis=0, ddof=1) / np.sqrt(
-        16
-    )  # of the mean, between chains
-    assert (
-        np.abs(chains.mean(axis=(0, 1)) - mean) < 6 * error
-    ).all()  # t of 15: once in 1e4
+    error = chains.mean(axis=0).std(axis=0, ddof=1) / np.sqrt(16)  # of the mean, between chains
+    assert (np.abs(chains.mean(axis=(0, 1)) - mean) < 6 * error).all()  # t of 15: once in 1e4
     assert (error < 0.05 * deviation).all()
     np.testing.assert_allclose(chains.std(axis=(0, 1)), deviation, rtol=0.1)
     found = model.set_params(predict_samples=2000).predict_distribution(X)
@@ -347,9 +292,7 @@ def test_what_a_sampled_model_has(sampled):
     assert not hasattr(model, "training_")
     assert draws.target.hyperpriors == {"log_noise": HalfCauchy(1.0)}
     given = {"log_noise": HalfNormal(0.3), "prior_log_scale": LogNormal(0.5)}
-    other = regressor(replace(SHORT, hyperpriors=given), prior="gaussian-learned").fit(
-        X, Y
-    )
+    other = regressor(replace(SHORT, hyperpriors=given), prior="gaussian-learned").fit(X, Y)
     assert other.draws_.target.hyperpriors == given
     fixed = regressor(likelihood="gaussian").fit(X, Y)
     assert fixed.draws_.target.hyperpriors == {}
@@ -380,13 +323,9 @@ def test_a_classifier_predicts_from_draws(labels):
     np.testing.assert_allclose(found.proba.sum(axis=1), 1.0, rtol=1e-12)
     assert (found.epistemic > 0).any()
     assert model.score(X, labels) > 0.85
-    assert model.log_predictive_density(X, labels).mean() > np.log(
-        1.0 / len(model.classes_)
-    )
+    assert model.log_predictive_density(X, labels).mean() > np.log(1.0 / len(model.classes_))
     assert model.sample_functions(X, 5).shape == (30, len(model.classes_), 5)
-    np.testing.assert_allclose(
-        np.exp(model.predict_log_proba(X)), found.proba, rtol=1e-9
-    )
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), found.proba, rtol=1e-9)
 
 
 # Going on, starting anew, interruption
@@ -397,9 +336,7 @@ def test_draws_are_not_trained_further(sampled):
     assert not hasattr(model, "partial_fit")
     with pytest.raises(AttributeError, match="no attribute 'partial_fit'"):
         classifier("hmc").partial_fit(X, KINDS, classes=np.unique(KINDS))
-    with pytest.raises(
-        ValueError, match="holds draws of its posterior, which partial_fit cannot"
-    ):
+    with pytest.raises(ValueError, match="holds draws of its posterior, which partial_fit cannot"):
         model.set_params(inference="mean-field").partial_fit(X, Y)
     assert BayesianMLPRegressor.partial_fit.__doc__.startswith("Go on training")
 
@@ -455,11 +392,7 @@ def interrupt_at(monkeypatch, step):
 
 
 STILL = Sampling(
-    MetropolisHastings(GaussianWalk(1e-9)),
-    chains=3,
-    draws=1,
-    warm_up=0,
-    start="ensemble",
+    MetropolisHastings(GaussianWalk(1e-9)), chains=3, draws=1, warm_up=0, start="ensemble"
 )
 
 
@@ -467,9 +400,7 @@ STILL = Sampling(
     ("make", "targets", "weights"),
     [(regressor, Y, None), (classifier, KINDS, np.linspace(0.5, 1.5, len(X)))],
 )
-def test_chains_can_start_at_the_members_of_an_ensemble(
-    make, targets, weights, monkeypatch
-):
+def test_chains_can_start_at_the_members_of_an_ensemble(make, targets, weights, monkeypatch):
     trained = []
 
     def noted(*arguments, **options):
@@ -489,9 +420,7 @@ def test_chains_can_start_at_the_members_of_an_ensemble(
 def test_ctrl_c_keeps_the_draws_so_far(sampled, monkeypatch):
     whole = sampled()
     interrupt_at(monkeypatch, 30 + 8)
-    with pytest.warns(
-        UserWarning, match="interrupted by user after 37 steps; 7 of 20 draws"
-    ):
+    with pytest.warns(UserWarning, match="interrupted by user after 37 steps; 7 of 20 draws"):
         part = regressor().fit(X, Y)
     assert not part.draws_.finished
     assert part.n_iter_ == 7
@@ -529,13 +458,9 @@ def test_an_interrupted_run_on_disk_goes_on_bit_for_bit(start, tmp_path, monkeyp
 # Laplace's approximation
 
 
-@pytest.mark.parametrize(
-    ("make", "y"), [(BayesianMLPRegressor, Y), (BayesianMLPClassifier, KINDS)]
-)
+@pytest.mark.parametrize(("make", "y"), [(BayesianMLPRegressor, Y), (BayesianMLPClassifier, KINDS)])
 def test_ivon_is_a_mean_field_that_is_trained_on_stored_and_loaded(make, y, tmp_path):
-    model = make((5,), inference="ivon", epochs=6, random_state=0, warm_start=True).fit(
-        X, y
-    )
+    model = make((5,), inference="ivon", epochs=6, random_state=0, warm_start=True).fit(X, y)
     assert isinstance(model.estimator_, LocalReparameterisation)
     assert isinstance(check_plan(model).parts["optimizer"], IVON)
     save(model, tmp_path / "model")
@@ -553,27 +478,19 @@ def test_ivon_takes_fewer_epochs_and_other_estimators():
     assert plan.parts["epochs"] == 200
     assert check_plan(BayesianMLPClassifier(inference="ivon")).parts["epochs"] == 50
     for params in ({"prior": "laplace"}, {"objective": "iwae"}):
-        model = BayesianMLPRegressor((3,), inference="ivon", epochs=2, **params).fit(
-            X, Y
-        )
+        model = BayesianMLPRegressor((3,), inference="ivon", epochs=2, **params).fit(X, Y)
         assert isinstance(model.estimator_, Reparameterised)
 
 
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        (
-            {"inference": "ivon", "optimizer": Adam()},
-            "is trained by IVON; got optimizer=Adam",
-        ),
+        ({"inference": "ivon", "optimizer": Adam()}, "is trained by IVON; got optimizer=Adam"),
         (
             {"inference": "full-rank", "optimizer": IVON()},
             "must have independent weights, MeanField",
         ),
-        (
-            {"inference": "map", "optimizer": IVON()},
-            "IVON needs the posterior MeanField",
-        ),
+        ({"inference": "map", "optimizer": IVON()}, "IVON needs the posterior MeanField"),
     ],
 )
 def test_ivon_is_refused_where_there_is_no_mean_field(params, message):
@@ -585,14 +502,10 @@ def test_ivon_is_refused_where_there_is_no_mean_field(params, message):
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_laplace_predicts_with_a_band_that_is_wider_outside(covariance):
     model = regressor(Laplace(covariance), epochs=150).fit(X, Y)
-    inside, outside = (
-        model.predict_distribution(at * np.ones((1, 2))) for at in (0.0, 8.0)
-    )
+    inside, outside = (model.predict_distribution(at * np.ones((1, 2))) for at in (0.0, 8.0))
     assert outside.epistemic > 2 * inside.epistemic > 0
     assert model.score(X, Y) > 0.85  # a straight line has 0.889
-    tolerance = (
-        0.5 if covariance == "diagonal" else 0.3
-    )  # the diagonal's noise is too large
+    tolerance = 0.5 if covariance == "diagonal" else 0.3  # the diagonal's noise is too large
     assert abs(model.noise_scale_[0] / (3.0 * 0.3) - 1) < tolerance
     np.testing.assert_allclose(inside.aleatoric, model.noise_scale_, rtol=1e-12)
     low, high = model.predict_interval(X, 0.9).T
@@ -616,9 +529,7 @@ def test_laplace_for_classes(labels):
     np.testing.assert_allclose(found.proba.sum(axis=1), 1.0, rtol=1e-12)
     assert (found.epistemic > 0).all()
     assert model.score(X, labels) > 0.8
-    assert model.log_predictive_density(X, labels).mean() > np.log(
-        1.0 / len(model.classes_)
-    )
+    assert model.log_predictive_density(X, labels).mean() > np.log(1.0 / len(model.classes_))
 
 
 def test_laplace_learns_the_scales_unless_they_are_given(approximated):
@@ -639,10 +550,7 @@ def test_laplace_is_not_trained_further_and_gives_way_to_other_fits(approximated
     with pytest.raises(ValueError, match="what shapes the model has changed"):
         model.set_params(inference="map").partial_fit(X, Y)
     assert not hasattr(model.fit(X, Y), "log_evidence_")
-    assert (
-        model.theta_.tobytes()
-        == regressor("map", epochs=150).fit(X, Y).theta_.tobytes()
-    )
+    assert model.theta_.tobytes() == regressor("map", epochs=150).fit(X, Y).theta_.tobytes()
 
 
 def test_ctrl_c_in_laplace_keeps_the_map_estimate_and_warns(monkeypatch, tmp_path):
@@ -651,9 +559,7 @@ def test_ctrl_c_in_laplace_keeps_the_map_estimate_and_warns(monkeypatch, tmp_pat
 
     monkeypatch.setattr("bbb_numpy.training.laplace.spectrum", interrupted)
     model = regressor("laplace", epochs=20)
-    with pytest.warns(
-        UserWarning, match="after 20 epochs; the model holds the MAP estimate after"
-    ):
+    with pytest.warns(UserWarning, match="after 20 epochs; the model holds the MAP estimate after"):
         model.fit(X, Y)
     assert not hasattr(model, "log_evidence_")
     assert model.training_.stopped == "interrupted"
@@ -694,21 +600,9 @@ def test_laplace_comes_back_from_a_file_and_in_a_clone(make, y, covariance, tmp_
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        (
-            {"prior": "laplace"},
-            ValueError,
-            "needs a prior whose curvature is its precision",
-        ),
-        (
-            {"likelihood": "student-t"},
-            TypeError,
-            "curvature of StudentTLikelihood depends on y",
-        ),
-        (
-            {"hidden_layer_sizes": (3000,)},
-            ValueError,
-            "accepted are 8,000. Use Laplace.'kronecke",
-        ),
+        ({"prior": "laplace"}, ValueError, "needs a prior whose curvature is its precision"),
+        ({"likelihood": "student-t"}, TypeError, "curvature of StudentTLikelihood depends on y"),
+        ({"hidden_layer_sizes": (3000,)}, ValueError, "accepted are 8,000. Use Laplace.'kronecke"),
         ({"inference": Laplace}, ValueError, "inference"),
     ],
 )
@@ -773,29 +667,18 @@ def table(tmp_path):
 
 
 def fit(table, path, *options):
-    return main(
-        ["fit", str(table), "--target", "price", "--model", str(path), *options]
-    )
+    return main(["fit", str(table), "--target", "price", "--model", str(path), *options])
 
 
 def test_fit_samples_and_predict_reads_what_it_stored(table, tmp_path, capsys):
     path, out = tmp_path / "m.npz", tmp_path / "p.csv"
     settings = ["--chains", "2", "--draws", "8", "--warm-up", "12", "--thin", "2"]
-    settings += [
-        "--metric",
-        "diagonal",
-        "--target-accept",
-        "0.9",
-        "--activation",
-        "tanh",
-    ]
+    settings += ["--metric", "diagonal", "--target-accept", "0.9", "--activation", "tanh"]
     settings += ["--start", "prior", "--cores", "1"]
     assert fit(table, path, "--hidden", "3", "--inference", "nuts", *settings) == 0
     printed = capsys.readouterr().out
     model = load(path)
-    assert model.inference == Sampling(
-        "nuts", 2, 8, 12, 2, "diagonal", 0.9, start="prior", cores=1
-    )
+    assert model.inference == Sampling("nuts", 2, 8, 12, 2, "diagonal", 0.9, start="prior", cores=1)
     assert f"posterior          {model.draws_.summary()}" in printed
     assert "8 draws of 2 chains" in printed
     assert f"noise deviation    {model.noise_scale_[0]:12.6g}" in printed
@@ -806,16 +689,7 @@ def test_fit_samples_and_predict_reads_what_it_stored(table, tmp_path, capsys):
     assert means == model.predict(rows).tolist()
 
 
-SAMPLED_FIT = [
-    "--inference",
-    "nuts",
-    "--draws",
-    "8",
-    "--warm-up",
-    "12",
-    "--hidden",
-    "3",
-]
+SAMPLED_FIT = ["--inference", "nuts", "--draws", "8", "--warm-up", "12", "--hidden", "3"]
 SAMPLED_FIT += ["--start", "prior"]
 
 
@@ -829,14 +703,10 @@ def test_fit_prints_the_largest_r_hat_of_the_fitted_means(table, tmp_path, capsy
     model = load(tmp_path / "m.npz")  # without the data: they are given again
     x = (X - model.x_mean_) / model.x_scale_
     y = (Y[:, None] - model.y_mean_) / model.y_scale_
-    rows = sample(
-        model.estimator_.model, x, y, draws=4, warm_up=0, chains=2, seed=0
-    ).target
+    rows = sample(model.estimator_.model, x, y, draws=4, warm_up=0, chains=2, seed=0).target
     judged = convergence(replace(model.draws_, target=rows), weights=False).lines[0]
     assert judged.name == "E[y|x] at 30 rows"
-    [line] = [
-        line for line in printed.splitlines() if line.startswith("R-hat of means")
-    ]
+    [line] = [line for line in printed.splitlines() if line.startswith("R-hat of means")]
     assert float(line.split()[3]) == pytest.approx(judged.r_hat, abs=6e-5)
 
 

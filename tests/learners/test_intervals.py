@@ -118,9 +118,7 @@ def test_sets_of_classes_are_the_most_probable_ones():
     random = np.random.default_rng(4)
     x = random.standard_normal((80, 2))
     y = np.digitize(x[:, 0] + 0.5 * random.standard_normal(80), [-0.5, 0.5])
-    model = BayesianMLPClassifier((8,), epochs=40, random_state=0, progress=False).fit(
-        x, y
-    )
+    model = BayesianMLPClassifier((8,), epochs=40, random_state=0, progress=False).fit(x, y)
     proba, found = model.predict_proba(x), model.predict_set(x, 0.8)
     assert found.shape == proba.shape
     assert found.dtype == bool
@@ -140,8 +138,7 @@ def test_sets_of_classes_are_the_most_probable_ones():
 def test_the_adapter_of_skpro_works_on_it():
     pandas = pytest.importorskip("pandas")
     adapters = pytest.importorskip(
-        "skpro.regression.adapters.sklearn",
-        reason="skpro is not installed: pip install skpro",
+        "skpro.regression.adapters.sklearn", reason="skpro is not installed: pip install skpro"
     )
     x, y = data()
     frame, target = pandas.DataFrame(x, columns=["a", "b"]), pandas.DataFrame({"y": y})
@@ -150,17 +147,11 @@ def test_the_adapter_of_skpro_works_on_it():
     mean, std = alone.predict(frame, return_std=True)
     assert np.allclose(adapted.predict(frame)["y"], mean, rtol=1e-12)
     assert np.allclose(adapted.predict_var(frame)["y"], std**2, rtol=1e-12)
-    theirs = adapted.predict_interval(
-        frame, coverage=0.9
-    ).to_numpy()  # that of N(mean, std^2)
+    theirs = adapted.predict_interval(frame, coverage=0.9).to_numpy()  # that of N(mean, std^2)
     ours = alone.predict_interval(frame, coverage=0.9)
     assert theirs.shape == ours.shape
-    assert np.allclose(
-        theirs, mean[:, None] + std[:, None] * stats.norm.ppf([0.05, 0.95])
-    )
-    assert (
-        np.abs(theirs - ours).max() < 0.2 * std.max()
-    )  # the mixture is nearly Gaussian here
+    assert np.allclose(theirs, mean[:, None] + std[:, None] * stats.norm.ppf([0.05, 0.95]))
+    assert np.abs(theirs - ours).max() < 0.2 * std.max()  # the mixture is nearly Gaussian here
     levels = [0.1, 0.5, 0.9]
     assert adapted.predict_quantiles(frame, levels).shape == (40, 3)
     assert adapted.predict_proba(frame).mean().shape == (40, 1)

@@ -43,10 +43,7 @@ def test_the_fields_of_parts_are_listed_with_those_that_none_stands_for():
     assert params["kl_warm_up__share"] == DEFAULTS["kl_warm_up"].share
     assert params["objective__beta"] == 1.0
     assert params["inference__rho_offset"] == -4.0
-    assert (
-        BayesianMLPClassifier().get_params()["prior__scale"]
-        == OF_CLASSES["prior"].scale
-    )
+    assert BayesianMLPClassifier().get_params()["prior__scale"] == OF_CLASSES["prior"].scale
     shallow = BayesianMLPRegressor().get_params(deep=False)
     assert set(shallow) < set(params)
     assert not [name for name in shallow if "__" in name]
@@ -54,10 +51,7 @@ def test_the_fields_of_parts_are_listed_with_those_that_none_stands_for():
 
 def test_what_stands_for_no_part_has_no_fields():
     for given, absent in (
-        (
-            {"inference": "mle"},
-            "inference__mu_scale",
-        ),  # a posterior and an objective in one
+        ({"inference": "mle"}, "inference__mu_scale"),  # a posterior and an objective in one
         ({"inference": "nuts"}, "optimizer__learning_rate"),
         ({"inference": "nuts"}, "objective__beta"),
         ({"inference": "map"}, "kl_warm_up__share"),
@@ -69,10 +63,7 @@ def test_what_stands_for_no_part_has_no_fields():
         assert absent not in BayesianMLPRegressor(**given).get_params()
 
 
-MIXTURE, SGD_STEPS = (
-    ScaleMixturePrior(0.25, 1.0, 0.1),
-    {"optimizer__schedule": Cosine()},
-)
+MIXTURE, SGD_STEPS = ScaleMixturePrior(0.25, 1.0, 0.1), {"optimizer__schedule": Cosine()}
 
 
 @pytest.mark.parametrize(
@@ -105,9 +96,7 @@ def test_a_field_that_is_set_replaces_the_part(given, changes, name, wanted):
     before = model.get_params(deep=False)
     assert model.set_params(**changes) is model
     after = model.get_params(deep=False)
-    assert repr(after[name]) == repr(
-        wanted
-    )  # kernels of samplers are equal only to themselves
+    assert repr(after[name]) == repr(wanted)  # kernels of samplers are equal only to themselves
     assert {k: v for k, v in after.items() if k != name} == {
         k: v for k, v in before.items() if k != name
     }
@@ -147,10 +136,7 @@ def test_a_grid_over_fields_of_parts_reaches_them_through_a_pipeline_too():
     x, y = numbers(30, 2)
     steps = make_pipeline(StandardScaler(), regressor(epochs=5))
     name = "bayesianmlpregressor__"
-    grid = {
-        f"{name}prior__scale": [0.1, 1.0],
-        f"{name}optimizer__learning_rate": [1e-3, 1e-2],
-    }
+    grid = {f"{name}prior__scale": [0.1, 1.0], f"{name}optimizer__learning_rate": [1e-3, 1e-2]}
     search = GridSearchCV(steps, grid, cv=2).fit(x, y)
     best, found = search.best_estimator_[-1], search.best_params_
     assert best.estimator_.model.prior == GaussianPrior(found[f"{name}prior__scale"])
@@ -161,12 +147,9 @@ def test_a_grid_over_fields_of_parts_reaches_them_through_a_pipeline_too():
     priors = {f"{name}prior": [GaussianPrior(0.1), GaussianPrior(1.0)]}
     alone = GridSearchCV(steps, priors, cv=2).fit(x, y)
     at_default = [
-        one[f"{name}optimizer__learning_rate"] == 1e-2
-        for one in search.cv_results_["params"]
+        one[f"{name}optimizer__learning_rate"] == 1e-2 for one in search.cv_results_["params"]
     ]
-    np.testing.assert_array_equal(
-        alone.cv_results_["mean_test_score"], scores[at_default]
-    )
+    np.testing.assert_array_equal(alone.cv_results_["mean_test_score"], scores[at_default])
 
 
 def test_clones_and_pickles_keep_what_was_set():

@@ -41,11 +41,7 @@ def plan(**params):
     [
         ({}, "prior", DEFAULTS["prior"]),
         ({}, "optimizer", Adam(1e-2, schedule=Cosine())),
-        (
-            {"likelihood": "heteroscedastic"},
-            "optimizer",
-            Adam(1e-2, schedule=Cosine(), clip=20.0),
-        ),
+        ({"likelihood": "heteroscedastic"}, "optimizer", Adam(1e-2, schedule=Cosine(), clip=20.0)),
         ({}, "kl_weights", proportional_kl_weights),
         ({}, "hidden_layer_sizes", (5,)),
         ({}, "early_stopping", None),
@@ -81,26 +77,10 @@ def test_the_task_has_defaults_of_its_own():
         (BayesianMLPRegressor, {}, 4097, 128, 1, 969, 2e-2),  # 33 steps a pass
         (BayesianMLPRegressor, {}, 10240, 256, 1, 800, 2e-2),  # 40 steps a pass
         (BayesianMLPRegressor, {}, 46080, 256, 1, 200, 2e-2),  # no fewer passes
-        (
-            BayesianMLPRegressor,
-            {"batch_size": 300},
-            5000,
-            300,
-            1,
-            1000,
-            2e-2,
-        ),  # no more passes
+        (BayesianMLPRegressor, {"batch_size": 300}, 5000, 300, 1, 1000, 2e-2),  # no more passes
         (BayesianMLPRegressor, {"batch_size": 100}, 10**4, 100, 1, 320, 2e-2),
         (BayesianMLPRegressor, {"samples": 2}, 1024, 64, 2, 500, 2e-2),
-        (
-            BayesianMLPRegressor,
-            {"epochs": 7},
-            10**7,
-            32,
-            1,
-            7,
-            1e-2,
-        ),  # what is given is meant
+        (BayesianMLPRegressor, {"epochs": 7}, 10**7, 32, 1, 7, 1e-2),  # what is given is meant
         (BayesianMLPRegressor, {"inference": "map"}, 1024, 64, 1, 500, 2e-2),
         (BayesianMLPRegressor, {"inference": "laplace"}, 10**4, 32, 1, 1000, 1e-2),
         (BayesianMLPRegressor, {"objective": "iwae"}, 10**4, 32, 1, 1000, 1e-2),
@@ -112,27 +92,13 @@ def test_the_task_has_defaults_of_its_own():
         (BayesianMLPClassifier, {"samples": 3}, 10**5, 256, 3, 100, 2e-2),
         (BayesianMLPClassifier, {"inference": "ivon"}, 2048, 64, 4, 50, 0.2),
         (BayesianMLPRegressor, {"inference": "ivon"}, 10**5, 256, 1, 200, 0.2),
-        (
-            BayesianMLPRegressor,
-            {"inference": "ivon", "batch_size": 20},
-            10**5,
-            20,
-            1,
-            200,
-            0.2,
-        ),
+        (BayesianMLPRegressor, {"inference": "ivon", "batch_size": 20}, 10**5, 20, 1, 200, 0.2),
     ],
 )
-def test_steps_do_not_grow_with_the_rows(
-    make, params, rows, batch_size, samples, epochs, rate
-):
+def test_steps_do_not_grow_with_the_rows(make, params, rows, batch_size, samples, epochs, rate):
     plan = check_plan(make(**params))
     recipe = plan.recipe(rows, anew=True, stops=False)
-    assert (recipe.batch_size, recipe.samples, recipe.epochs) == (
-        batch_size,
-        samples,
-        epochs,
-    )
+    assert (recipe.batch_size, recipe.samples, recipe.epochs) == (batch_size, samples, epochs)
     assert recipe.optimizer.learning_rate == rate
     given = plan.recipe(rows, 3, anew=True, stops=False)
     assert (given.epochs, given.batch_size) == (3, params.get("batch_size", 32))
@@ -165,9 +131,7 @@ def test_a_plan_builds_its_estimator():
 
 def test_a_classifier_takes_no_likelihood_of_numbers():
     for value in ("poisson", "student-t", GaussianLikelihood()):
-        with pytest.raises(
-            ValueError, match="The 'likelihood' parameter of BayesianMLPClassifier"
-        ):
+        with pytest.raises(ValueError, match="The 'likelihood' parameter of BayesianMLPClassifier"):
             check_plan(BayesianMLPClassifier(likelihood=value))
 
 
@@ -205,15 +169,7 @@ def test_every_bad_argument_is_named(name, values):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "epochs",
-        "batch_size",
-        "samples",
-        "predict_samples",
-        "validation_fraction",
-        "prior",
-    ],
+    "name", ["epochs", "batch_size", "samples", "predict_samples", "validation_fraction", "prior"]
 )
 def test_a_span_of_time_is_no_number(name):
     with pytest.raises(TypeError, match=f"{name} must be no span of time; got "):

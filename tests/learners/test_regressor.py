@@ -47,11 +47,7 @@ def test_results_have_the_axes_of_y(outputs, dtype):
     f = model.sample_functions(x, 20)  # those that predict averages
     np.testing.assert_allclose(f.mean(axis=-1), d.mean, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(f.std(axis=-1, ddof=1), d.epistemic, rtol=1e-4)
-    assert (
-        model.sample_y(x, 4).shape
-        == model.sample_functions(x, 4).shape
-        == (*y.shape, 4)
-    )
+    assert model.sample_y(x, 4).shape == model.sample_functions(x, 4).shape == (*y.shape, 4)
     assert model.log_predictive_density(x, y).shape == (40,)
     assert model.noise_scale_.shape == (outputs or 1,)
 
@@ -76,9 +72,7 @@ def test_samples_follow_their_random_state():
     assert (model.sample_y(x, 2, 5) != model.sample_y(x, 2, 6)).all()
     rng = np.random.default_rng(0)
     assert (model.sample_y(x, 2, rng) != model.sample_y(x, 2, rng)).all()
-    with pytest.raises(
-        (TypeError, ValueError), match="n_samples must be a whole number"
-    ):
+    with pytest.raises((TypeError, ValueError), match="n_samples must be a whole number"):
         model.sample_functions(x, 0)
 
 
@@ -89,17 +83,13 @@ def test_log_predictive_density_is_that_of_y_in_its_own_units():
     d = model.predict_distribution(x)
     z = (y - d.mean) / model.noise_scale_
     expected = -0.5 * z**2 - np.log(model.noise_scale_) - 0.5 * np.log(2 * np.pi)
-    np.testing.assert_allclose(
-        model.log_predictive_density(x, y), expected.sum(axis=1), rtol=1e-9
-    )
+    np.testing.assert_allclose(model.log_predictive_density(x, y), expected.sum(axis=1), rtol=1e-9)
 
 
 def test_real_structure_is_found_at_the_defaults():
     x, y = numbers(rows=96)
     model = BayesianMLPRegressor(random_state=0).fit(x, 100 * y)
-    assert (
-        model.score(*numbers(rows=200, seed=1)) < 0
-    )  # other units: the check can fail
+    assert model.score(*numbers(rows=200, seed=1)) < 0  # other units: the check can fail
     x_new, y_new = numbers(rows=200, seed=1)
     assert model.score(x_new, 100 * y_new) > 0.95
 
@@ -114,9 +104,7 @@ def test_powers_of_two_change_no_bit(in_x, in_y):
     plain = regressor().fit(x, y)
     other = regressor().fit(x * 2.0**in_x, y * 2.0**in_y)
     np.testing.assert_array_equal(other.theta_, plain.theta_)
-    np.testing.assert_array_equal(
-        other.predict(x * 2.0**in_x), plain.predict(x) * 2.0**in_y
-    )
+    np.testing.assert_array_equal(other.predict(x * 2.0**in_x), plain.predict(x) * 2.0**in_y)
 
 
 @pytest.mark.parametrize("value", [0.0, 1 / 3, 1e200, 1e-300])
@@ -137,9 +125,7 @@ def test_rows_beyond_the_dtype_are_refused():
     x, y = numbers()
     model = regressor(dtype="float32").fit(x, y)
     x[3, 1] = 1e60
-    with pytest.raises(
-        ValueError, match="X is too large at row 3, column 1 for float32"
-    ):
+    with pytest.raises(ValueError, match="X is too large at row 3, column 1 for float32"):
         model.predict(x)
     with pytest.raises(ValueError, match="X is too large"):
         regressor(dtype="float32", standardize=False).fit(x, y)
@@ -150,14 +136,8 @@ def test_rows_beyond_the_dtype_are_refused():
 
 def test_memory_layout_and_number_type_change_no_bit():
     x, y = numbers(outputs=2)
-    for layout in (
-        np.asfortranarray,
-        np.ndarray.tolist,
-        lambda a: np.repeat(a, 2, axis=0)[::2],
-    ):
-        assert state(regressor().fit(layout(x), layout(y))) == state(
-            regressor().fit(x, y)
-        )
+    for layout in (np.asfortranarray, np.ndarray.tolist, lambda a: np.repeat(a, 2, axis=0)[::2]):
+        assert state(regressor().fit(layout(x), layout(y))) == state(regressor().fit(x, y))
     x, y = np.round(4 * x), np.round(4 * y)
     assert state(regressor().fit(x.astype(np.int16), y.astype(np.int16))) == state(
         regressor().fit(x, y)
@@ -195,17 +175,13 @@ def test_partial_fit_refuses_another_model():
 
 def test_validation_rows_are_held_out_and_stop_training():
     x, y = numbers()
-    model = regressor(
-        epochs=500, early_stopping=EarlyStopping(3), validation_fraction=0.25
-    )
+    model = regressor(epochs=500, early_stopping=EarlyStopping(3), validation_fraction=0.25)
     model.fit(x, y)
     assert model.training_.stopped == "early stopping"
     assert model.n_iter_ < 500
     assert np.isfinite([epoch.validation for epoch in model.history_]).all()
     assert np.isnan(regressor().fit(x, y).history_[0].validation)
-    with pytest.raises(
-        ValueError, match=r"validation_fraction 0\.9 of 1 rows leaves none"
-    ):
+    with pytest.raises(ValueError, match=r"validation_fraction 0\.9 of 1 rows leaves none"):
         regressor(validation_fraction=0.9).fit(x[:1], y[:1])
 
 
@@ -215,9 +191,7 @@ def test_one_row_one_column_and_no_hidden_layer():
     x, y = numbers(inputs=1)
     linear = regressor(hidden_layer_sizes=()).fit(x, y)
     assert linear.estimator_.model.network.sizes == (1, 1)
-    assert regressor(hidden_layer_sizes=[4, 3]).fit(x, y).theta_.shape == (
-        2 * (8 + 15 + 4) + 1,
-    )
+    assert regressor(hidden_layer_sizes=[4, 3]).fit(x, y).theta_.shape == (2 * (8 + 15 + 4) + 1,)
 
 
 # Parts of the model
@@ -226,10 +200,7 @@ def test_one_row_one_column_and_no_hidden_layer():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        (
-            {"inference": "map", "gradient_estimator": "flipout"},
-            "needs a posterior with a density",
-        ),
+        ({"inference": "map", "gradient_estimator": "flipout"}, "needs a posterior with a density"),
         ({"inference": "map", "prior": "gaussian-learned"}, "cannot learn the numbers"),
         ({"gradient_estimator": "flipout", "inference": "full-rank"}, "Flipout"),
         ({"gradient_estimator": "antithetic"}, "samples must be even"),
@@ -241,9 +212,7 @@ def test_one_row_one_column_and_no_hidden_layer():
         ),
     ],
 )
-def test_parts_that_do_not_go_together_are_refused_at_fit_and_change_nothing(
-    params, message
-):
+def test_parts_that_do_not_go_together_are_refused_at_fit_and_change_nothing(params, message):
     x, y = numbers()
     model = regressor().fit(x, y)
     before = state(model)
@@ -270,19 +239,14 @@ def test_fit_warms_up_and_partial_fit_does_not():
     assert state(regressor(kl_warm_up=None).fit(x, y)) != state(
         regressor(kl_warm_up="none").fit(x, y)
     )
-    parts = [
-        regressor(kl_warm_up=w).partial_fit(x, y, epochs=3)
-        for w in (None, "none", "linear")
-    ]
+    parts = [regressor(kl_warm_up=w).partial_fit(x, y, epochs=3) for w in (None, "none", "linear")]
     assert state(parts[0]) == state(parts[1]) != state(parts[2])
 
 
 def test_estimator_and_objective_may_change_between_partial_fits():
     x, y = numbers()
     model = regressor().fit(x, y)
-    model.set_params(
-        gradient_estimator="flipout", objective=FreeEnergy(0.5)
-    ).partial_fit(x, y)
+    model.set_params(gradient_estimator="flipout", objective=FreeEnergy(0.5)).partial_fit(x, y)
     assert type(model.estimator_).__name__ == "Flipout"
     assert model.n_iter_ == 4
 
@@ -293,13 +257,9 @@ def test_noise_that_depends_on_x_is_found():
     x = rng.uniform(-1, 1, (400, 1))
     true = 10.0 * np.where(x[:, 0] < 0, 0.2, 1.0)
     y = 50.0 + 20.0 * x[:, 0] + true * rng.standard_normal(400)
-    model = BayesianMLPRegressor(
-        likelihood="heteroscedastic", epochs=150, random_state=0
-    )
+    model = BayesianMLPRegressor(likelihood="heteroscedastic", epochs=150, random_state=0)
     d = model.fit(x, y).predict_distribution([[-0.5], [0.5]])
-    np.testing.assert_allclose(
-        d.aleatoric, [2.0, 10.0], rtol=0.25
-    )  # 4 standard errors: 0.2
+    np.testing.assert_allclose(d.aleatoric, [2.0, 10.0], rtol=0.25)  # 4 standard errors: 0.2
     with pytest.raises(AttributeError, match=r"Heteroscedastic.* depends on X"):
         _ = model.noise_scale_
     assert not hasattr(model, "noise_scale_")
@@ -310,21 +270,15 @@ def test_counts_are_modelled_by_their_rate_and_not_standardised():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (400, 1))
     y = rng.poisson(np.exp(1.0 + x[:, 0]))
-    model = BayesianMLPRegressor(likelihood="poisson", epochs=100, random_state=0).fit(
-        x, y
-    )
+    model = BayesianMLPRegressor(likelihood="poisson", epochs=100, random_state=0).fit(x, y)
     assert (model.y_mean_, model.y_scale_) == ([0.0], [1.0])
     assert model.x_scale_[0] != 1.0
     d = model.predict_distribution([[-0.8], [0.0], [0.8]])
     np.testing.assert_allclose(d.mean, np.exp([0.2, 1.0, 1.8]), rtol=0.15)
-    np.testing.assert_allclose(
-        d.aleatoric**2, d.mean, rtol=1e-6
-    )  # a Poisson's variance
+    np.testing.assert_allclose(d.aleatoric**2, d.mean, rtol=1e-6)  # a Poisson's variance
     drawn = model.sample_y(x, 50)
     assert (drawn == np.floor(drawn)).all()
-    assert (
-        model.log_predictive_density(x, y).mean() > -2.1
-    )  # entropy of the truth: 1.96
+    assert model.log_predictive_density(x, y).mean() > -2.1  # entropy of the truth: 1.96
 
 
 def test_columns_of_zeros_and_ones():
@@ -344,9 +298,7 @@ def test_a_learned_prior_that_collapses_is_reported():
     x, y = rng.normal(size=(40, 3)), rng.normal(size=40)
     options = {"optimizer": Adam(0.1), "gradient_estimator": "local-reparameterisation"}
     model = regressor(prior=GaussianPrior(0.5, learn=True), epochs=400, **options)
-    with pytest.warns(
-        UserWarning, match=r"learned prior has collapsed: .*from 0\.5 to 0\.0"
-    ):
+    with pytest.warns(UserWarning, match=r"learned prior has collapsed: .*from 0\.5 to 0\.0"):
         model.fit(x, y)
     assert model.predict(x).std() < 0.02 * y.std()
     x, y = numbers(rows=200)  # with something to learn it stays, and nothing is said
@@ -373,11 +325,7 @@ GRID = np.linspace(-1.9, 1.9, 200)[:, None]
 def miss(likelihood, seed):
     """RMSE on clean rows of a fit to spoiled ones."""
     model = BayesianMLPRegressor(
-        (10,),
-        activation="tanh",
-        likelihood=likelihood,
-        epochs=200,
-        random_state=100 + seed,
+        (10,), activation="tanh", likelihood=likelihood, epochs=200, random_state=100 + seed
     ).fit(*spoiled(seed))
     return np.sqrt(np.mean((model.predict(GRID) - np.sin(2 * GRID[:, 0])) ** 2))
 
@@ -387,9 +335,7 @@ def miss(likelihood, seed):
 def test_outliers_move_the_fit_much_less_than_under_gaussian_noise(seed):
     gaussian = miss("gaussian-learned", seed)
     for likelihood in ("student-t", "student-t-learned"):
-        assert miss(likelihood, seed) < gaussian - 0.2, (
-            likelihood
-        )  # the sine's own RMS is 0.7
+        assert miss(likelihood, seed) < gaussian - 0.2, likelihood  # the sine's own RMS is 0.7
 
 
 def quick(**options):

@@ -23,21 +23,13 @@ from bbb_numpy import (
 )
 from bbb_numpy.evaluation import predictive
 
-pytestmark = [
-    pytest.mark.brief,
-    pytest.mark.filterwarnings("ignore:.*divergent transitions"),
-]
+pytestmark = [pytest.mark.brief, pytest.mark.filterwarnings("ignore:.*divergent transitions")]
 X = np.random.default_rng(0).standard_normal((40, 3))
 Y = X[:, 0] - 0.5 * X[:, 2] ** 2
 
 
 def regressor(**params):
-    settings = {
-        "hidden_layer_sizes": (5, 4),
-        "epochs": 3,
-        "random_state": 0,
-        "kl_warm_up": "none",
-    }
+    settings = {"hidden_layer_sizes": (5, 4), "epochs": 3, "random_state": 0, "kl_warm_up": "none"}
     return BayesianMLPRegressor(**settings | params)
 
 
@@ -59,17 +51,12 @@ def linear_map(model, x):
 
 
 @pytest.mark.parametrize("inference", ["mean-field", "full-rank", "map", "mle"])
-def test_weights_have_the_shapes_of_scikit_learn_and_those_of_a_point_are_the_network(
-    inference,
-):
+def test_weights_have_the_shapes_of_scikit_learn_and_those_of_a_point_are_the_network(inference):
     model = regressor(inference=inference).fit(X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         other = MLPRegressor(hidden_layer_sizes=(5, 4), max_iter=1).fit(X, Y)
-    for ours, theirs in (
-        (model.coefs_, other.coefs_),
-        (model.intercepts_, other.intercepts_),
-    ):
+    for ours, theirs in ((model.coefs_, other.coefs_), (model.intercepts_, other.intercepts_)):
         assert [array.shape for array in ours] == [array.shape for array in theirs]
     if inference in ("map", "mle"):
         np.testing.assert_allclose(linear_map(model, X), model.predict(X), rtol=1e-10)
@@ -81,9 +68,7 @@ def test_weights_of_draws_are_their_means_and_of_a_gaussian_the_mean_of_its_samp
         draws = model.draws_.block(f"W{layer}").reshape(8, *model.coefs_[layer].shape)
         np.testing.assert_allclose(model.coefs_[layer], draws.mean(axis=0), rtol=1e-12)
         biases = model.draws_.block(f"b{layer}").reshape(8, -1)
-        np.testing.assert_allclose(
-            model.intercepts_[layer], biases.mean(axis=0), rtol=1e-12
-        )
+        np.testing.assert_allclose(model.intercepts_[layer], biases.mean(axis=0), rtol=1e-12)
     model = regressor().fit(X, Y)
     eps = model.estimator_.draw_weights(np.random.default_rng(0), 20_000)
     first = model.estimator_.weights(model.theta_, eps)[:, :15].reshape(-1, 3, 5)
@@ -101,17 +86,13 @@ TURNED = np.c_[X, X.sum(axis=1) + 1e-3 * np.sin(7 * X[:, 0])]
 def test_weights_of_turned_inputs_are_turned_back(dtype, tmp_path):
     model = regressor(dtype=dtype).fit(TURNED, Y)
     q, axes = model.estimator_, model.x_axes_
-    q.layout.views(model.theta_)["rho"][:20] = np.linspace(
-        -4.0, 2.0, 20
-    )  # each its own
+    q.layout.views(model.theta_)["rho"][:20] = np.linspace(-4.0, 2.0, 20)  # each its own
     eps = q.draw_weights(np.random.default_rng(0), 20_000, dtype)
     first = axes @ q.weights(model.theta_, eps)[:, :20].reshape(-1, 4, 5).astype(float)
     mean, deviation = first.mean(axis=0), first.std(axis=0)
     assert (np.abs(mean - model.coefs_[0]) < 5 * deviation / 20_000**0.5).all()
     power = ((model.coefs_[0] / deviation) ** 2).sum(axis=1)
-    np.testing.assert_allclose(
-        model.feature_importances_, power / power.sum(), rtol=0.05
-    )
+    np.testing.assert_allclose(model.feature_importances_, power / power.sum(), rtol=0.05)
     z = (TURNED - model.x_mean_) / model.x_scale_ @ axes
     f = predictive.predict(
         q, model.theta_, z, rng=np.random.default_rng(model.predict_seed_), samples=100
@@ -122,19 +103,14 @@ def test_weights_of_turned_inputs_are_turned_back(dtype, tmp_path):
     assert np.array_equal(load(tmp_path / "m").predict(TURNED), model.predict(TURNED))
     for column in range(4):  # of X, not of the axes
         with pytest.raises(ValueError, match=rf"column {column}\b"):
-            model.predict(
-                TURNED + 10.0 ** (160 if dtype == "float64" else 22) * np.eye(4)[column]
-            )
+            model.predict(TURNED + 10.0 ** (160 if dtype == "float64" else 22) * np.eye(4)[column])
     assert "x_axes_" not in vars(model.fit(X[:, :1].repeat(4, axis=1), Y))
 
 
 @pytest.mark.equation("D60")
 def test_chains_draw_weights_of_turned_inputs():
     model = sampled().set_params(prior="layerwise", warm_start=True).fit(TURNED, Y)
-    axes, weights = (
-        model.x_axes_,
-        model.draws_.block("W0").mean(axis=(0, 1)).reshape(4, 5),
-    )
+    axes, weights = model.x_axes_, model.draws_.block("W0").mean(axis=(0, 1)).reshape(4, 5)
     np.testing.assert_allclose(model.coefs_[0], axes @ weights, rtol=1e-12)
     turned = (TURNED - model.x_mean_) / model.x_scale_ @ axes
     np.testing.assert_allclose(model.draws_.target.x, turned)
@@ -150,9 +126,7 @@ def test_nothing_is_turned_for_a_prior_that_has_corners_nor_for_another_posterio
         {"standardize": False},
     ):
         assert "x_axes_" not in vars(regressor(**params).fit(TURNED, Y))
-    on = regressor(hidden_layer_sizes=(5,), prior="layerwise", warm_start=True).fit(
-        TURNED, Y
-    )
+    on = regressor(hidden_layer_sizes=(5,), prior="layerwise", warm_start=True).fit(TURNED, Y)
     axes = on.x_axes_
     assert on.fit(TURNED, Y).x_axes_ is axes  # it goes on along the same axes
 
@@ -165,19 +139,12 @@ def test_importances_are_shares_of_the_squared_signal_to_noise_of_the_first_laye
     blocks = model.estimator_.layout.views(model.theta_)
     mean, sigma = blocks["mu"][:15], np.log1p(np.exp(blocks["rho"][:15]))
     power = ((mean / sigma) ** 2).reshape(3, 5).sum(axis=1)
-    np.testing.assert_allclose(
-        model.feature_importances_, power / power.sum(), rtol=1e-12
-    )
-    for block, value, why in (
-        ("mu", 0.0, "no signal"),
-        ("rho", -1000.0, "deviation must be > 0"),
-    ):
+    np.testing.assert_allclose(model.feature_importances_, power / power.sum(), rtol=1e-12)
+    for block, value, why in (("mu", 0.0, "no signal"), ("rho", -1000.0, "deviation must be > 0")):
         blocks[block][:] = value
         with pytest.raises(AttributeError, match=why):
             _ = model.feature_importances_
-        assert "feature_importances_" not in dir(
-            model
-        )  # and no tool breaks that looks there
+        assert "feature_importances_" not in dir(model)  # and no tool breaks that looks there
 
 
 def test_importances_find_the_inputs_that_matter():
@@ -185,24 +152,16 @@ def test_importances_find_the_inputs_that_matter():
     model = BayesianMLPRegressor(epochs=400, random_state=0).fit(x, y)
     found = model.feature_importances_
     assert found[:4].min() > found[5:].max()
-    shuffled = permutation_importance(
-        model, x, y, n_repeats=2, random_state=0
-    ).importances_mean
+    shuffled = permutation_importance(model, x, y, n_repeats=2, random_state=0).importances_mean
     assert spearmanr(found, shuffled).statistic > 0.6
-    kept = SelectFromModel(
-        model, prefit=True, max_features=4, threshold=-np.inf
-    ).get_support()
+    kept = SelectFromModel(model, prefit=True, max_features=4, threshold=-np.inf).get_support()
     assert kept.tolist() == [True] * 4 + [False] * 6
 
 
-@pytest.mark.parametrize(
-    "model", [sampled(), regressor(inference="full-rank")], ids=["draws", "f"]
-)
+@pytest.mark.parametrize("model", [sampled(), regressor(inference="full-rank")], ids=["draws", "f"])
 def test_importances_are_refused_where_weights_cannot_be_judged_one_by_one(model):
     model.fit(X, Y)
-    with pytest.raises(
-        AttributeError, match=r"feature_importances_.*permutation_importance"
-    ):
+    with pytest.raises(AttributeError, match=r"feature_importances_.*permutation_importance"):
         _ = model.feature_importances_
     assert not hasattr(model, "feature_importances_")
 
@@ -222,9 +181,7 @@ def test_the_loss_curve_is_the_free_energy_by_epoch():
 
 def test_verbose_prints_every_epoch_or_every_so_many_and_a_bar_stays_whole(capsys):
     model = regressor(epochs=4, verbose=True).fit(X, Y)
-    lines = [
-        f"Epoch {i + 1}, loss = {loss:.8g}" for i, loss in enumerate(model.loss_curve_)
-    ]
+    lines = [f"Epoch {i + 1}, loss = {loss:.8g}" for i, loss in enumerate(model.loss_curve_)]
     assert capsys.readouterr().out.splitlines() == lines
     quiet = regressor(epochs=4).fit(X, Y)
     assert capsys.readouterr() == ("", "")
@@ -259,9 +216,7 @@ def test_a_warm_start_goes_on_where_the_last_fit_ended():
         model.set_params(prior=GaussianPrior(0.1)).fit(X, Y)
     assert model.theta_ is before
     model.set_params(prior=None)
-    np.testing.assert_array_equal(
-        model.set_params(warm_start=False).fit(X, Y).theta_, first
-    )
+    np.testing.assert_array_equal(model.set_params(warm_start=False).fit(X, Y).theta_, first)
     assert model.n_iter_ == 3
 
 
@@ -270,15 +225,11 @@ CHANGED = ("inference", "kl_warm_up", "epochs")
 
 def test_a_warm_start_keeps_to_the_kind_of_inference_and_holds_no_rows_out():
     model = sampled().fit(X, Y).set_params(inference="map", warm_start=True)
-    with pytest.raises(
-        ValueError, match="which fit with warm_start=True cannot train further"
-    ):
+    with pytest.raises(ValueError, match="which fit with warm_start=True cannot train further"):
         model.fit(X, Y)
     model = regressor(warm_start=True).fit(X, Y)
     model.set_params(**{name: sampled().get_params()[name] for name in CHANGED})
-    with pytest.raises(
-        ValueError, match="which fit with warm_start=True cannot sample further"
-    ):
+    with pytest.raises(ValueError, match="which fit with warm_start=True cannot sample further"):
         model.fit(X, Y)
     with pytest.raises(ValueError, match=r"leave validation_fraction=0\.5 out"):
         regressor(warm_start=True, validation_fraction=0.5).fit(X, Y)
@@ -320,9 +271,7 @@ def test_html_of_draws_and_classes_and_several_outputs():
 
 def test_html_escapes_what_it_shows_and_is_that_of_scikit_learn_before_fit():
     model = regressor().fit(X, Y)
-    model.fit_report_ = replace(
-        model.fit_report_, findings=("<script>&", "b"), causes=("c",)
-    )
+    model.fit_report_ = replace(model.fit_report_, findings=("<script>&", "b"), causes=("c",))
     assert "<script>&amp;" not in model._repr_html_().split("bbb-numpy-fitted")[1]
     assert shown(model)["warning"].startswith("<script>&; b")  # once it is read again
     plain = regressor()._repr_html_()

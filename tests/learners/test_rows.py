@@ -51,46 +51,22 @@ def test_numbers_in_any_container_become_float64(x):
         ([["1.5", "a"]], "bytes/strings|must hold numbers; got <U3"),
         (np.array([[1.0, "b"]], object), "could not convert string to float: 'b'"),
         ([[1.0 + 2.0j, 0.0]], "Complex data not supported"),
-        (
-            np.array([["2020-01-01", "2020-01-02"]], "datetime64[D]"),
-            "must hold numbers; got date",
-        ),
+        (np.array([["2020-01-01", "2020-01-02"]], "datetime64[D]"), "must hold numbers; got date"),
         (np.array([[1, 2]], "timedelta64[D]"), "must hold numbers; got timedelta"),
-        (
-            [[1.0, np.datetime64("2020")]],
-            "must hold numbers; some are dates or spans of time",
-        ),
-        (
-            np.array([[1.0, np.timedelta64(1)]], object),
-            "must hold numbers; some are dates",
-        ),
-        (
-            FRAME.assign(when=DAYS),
-            r"column 'when' holds datetime64.*fit .* --dates 'when'$",
-        ),
+        ([[1.0, np.datetime64("2020")]], "must hold numbers; some are dates or spans of time"),
+        (np.array([[1.0, np.timedelta64(1)]], object), "must hold numbers; some are dates"),
+        (FRAME.assign(when=DAYS), r"column 'when' holds datetime64.*fit .* --dates 'when'$"),
         (
             FRAME.assign(when=DAYS.tz_localize("UTC")),
             "'when' holds datetime64.*UTC.*--dates 'when'",
         ),
-        (
-            FRAME.assign(when=DAYS.to_period("D")),
-            "'when' holds period.D.*--dates 'when'",
-        ),
-        (
-            FRAME.assign(when=[*DAYS.date]),
-            "'when' holds object, .*date.2020, 1, 1.*--dates 'when'",
-        ),
+        (FRAME.assign(when=DAYS.to_period("D")), "'when' holds period.D.*--dates 'when'"),
+        (FRAME.assign(when=[*DAYS.date]), "'when' holds object, .*date.2020, 1, 1.*--dates 'when'"),
         (FRAME.assign(when=DAYS - DAYS[0]), "column 'when' holds timedelta64"),
         (FRAME.assign(kind=["1", "b"]), "column 'kind' holds .*, such as 'b': encode"),
-        (
-            FRAME.assign(kind=pd.Categorical(["a", "b"])),
-            "'kind' holds category, such as 'a': enc",
-        ),
+        (FRAME.assign(kind=pd.Categorical(["a", "b"])), "'kind' holds category, such as 'a': enc"),
         (coo_array(np.eye(2)), "[Ss]parse|must hold numbers"),
-        (
-            np.ma.array([[1.0, 2.0]], mask=[[False, True]]),
-            r"masked entries, the first at \[0, 1\]",
-        ),
+        (np.ma.array([[1.0, 2.0]], mask=[[False, True]]), r"masked entries, the first at \[0, 1\]"),
         (np.zeros((0, 2)), "0 sample"),
         (np.zeros((2, 2, 2)), "dim 3"),
     ],
@@ -160,9 +136,7 @@ def test_every_row_keeps_its_own_weight_when_rows_are_held_out_at_random(held_ou
     parts = [data.training]
     if held_out:
         parts.append(data.held_out)
-        assert not (
-            data.training.x[:, 0] == weights[held_out:]
-        ).all()  # they were shuffled
+        assert not (data.training.x[:, 0] == weights[held_out:]).all()  # they were shuffled
     for rows in parts:
         assert (rows.x[:, 0] == rows.sample_weight).all()
         assert (rows.y[:, 0] == 10 * rows.sample_weight).all()
@@ -173,9 +147,7 @@ def test_every_row_keeps_its_own_weight_when_rows_are_held_out_at_random(held_ou
 @pytest.mark.parametrize(
     ("fraction", "rows"), [(0.0, 0), (0.01, 1), (0.1, 2), (0.25, 3), (0.9, 11)]
 )
-def test_a_share_of_the_rows_is_held_out_and_a_part_of_a_row_counts_as_one(
-    fraction, rows
-):
+def test_a_share_of_the_rows_is_held_out_and_a_part_of_a_row_counts_as_one(fraction, rows):
     x = np.arange(12.0)[:, None]
     rng = np.random.default_rng(0)
     data = prepared(Rows(x, x, None), fraction, rng, False, False, np.float64)
@@ -193,9 +165,7 @@ def collinear(rows=60, spread=0.01):
 @pytest.mark.equation("D60")
 def test_collinear_inputs_are_turned_to_axes_along_which_they_are_uncorrelated():
     x = collinear()
-    data = prepared(
-        Rows(x, x[:, :1]), 0.25, np.random.default_rng(0), True, True, float, True
-    )
+    data = prepared(Rows(x, x[:, :1]), 0.25, np.random.default_rng(0), True, True, float, True)
     axes = data.units["x_axes_"]
     np.testing.assert_allclose(axes.T @ axes, np.eye(4), atol=1e-14)
     gram = data.training.x.T @ data.training.x
@@ -203,12 +173,8 @@ def test_collinear_inputs_are_turned_to_axes_along_which_they_are_uncorrelated()
     np.testing.assert_allclose(gram, np.diag(variances), atol=1e-12 * variances.max())
     x_mean, x_scale = data.units["x_mean_"], data.units["x_scale_"]
     back = np.concatenate([data.held_out.x, data.training.x]) @ axes.T
-    np.testing.assert_allclose(
-        np.sort(back, axis=0), np.sort((x - x_mean) / x_scale, axis=0)
-    )
-    plain = prepared(
-        Rows(x, x[:, :1]), 0.25, np.random.default_rng(0), True, True, float
-    )
+    np.testing.assert_allclose(np.sort(back, axis=0), np.sort((x - x_mean) / x_scale, axis=0))
+    plain = prepared(Rows(x, x[:, :1]), 0.25, np.random.default_rng(0), True, True, float)
     assert "x_axes_" not in plain.units
 
 
@@ -217,23 +183,17 @@ def test_a_weight_turns_the_axes_as_often_as_the_row_is_repeated():
     x, counts = collinear(), np.random.default_rng(4).integers(1, 4, 60)
     found = principal_axes(x, counts.astype(float))
     expected = principal_axes(np.repeat(x, counts, axis=0), None)
-    np.testing.assert_allclose(
-        np.abs(np.sum(found * expected, axis=0))[1:], 1.0, rtol=1e-9
-    )
+    np.testing.assert_allclose(np.abs(np.sum(found * expected, axis=0))[1:], 1.0, rtol=1e-9)
 
 
 @pytest.mark.equation("D60")
 def test_what_is_not_collinear_is_not_turned():
     x = collinear()
     assert principal_axes(x, None) is not None
-    assert (
-        principal_axes(x[:, [0, 1, 3]], None) is None
-    )  # the last says the same as the first
+    assert principal_axes(x[:, [0, 1, 3]], None) is None  # the last says the same as the first
     assert principal_axes(collinear(spread=0.5), None) is None
     assert principal_axes(np.zeros((5, 2)), None) is None
-    assert (
-        principal_axes(np.tile(x, (1, MOST_AXES)), None) is None
-    )  # too many to look for
+    assert principal_axes(np.tile(x, (1, MOST_AXES)), None) is None  # too many to look for
 
 
 @pytest.mark.equation("D45")
@@ -241,12 +201,7 @@ def test_units_are_those_of_the_rows_that_are_trained_on_each_with_its_own_weigh
     x = np.random.default_rng(1).standard_normal((12, 2))
     weights = np.arange(1.0, 13.0)
     data = prepared(
-        Rows(x, x[:, :1], weights),
-        4 / 12,
-        np.random.default_rng(0),
-        True,
-        True,
-        np.float64,
+        Rows(x, x[:, :1], weights), 4 / 12, np.random.default_rng(0), True, True, np.float64
     )
     *both, v = data.training
     for rows in both:

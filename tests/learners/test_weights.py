@@ -83,13 +83,9 @@ def test_a_fit_to_weights_is_the_fit_to_copies(make, kind):
     weighted = make(**whole()).fit(x, y, sample_weight=v)
     copies = make(**whole()).fit(np.repeat(x, v, axis=0), np.repeat(y, v))
     assert np.allclose(weighted.theta_, copies.theta_, rtol=1e-9, atol=1e-9)
-    assert weighted.history_[-1].objective == pytest.approx(
-        copies.history_[-1].objective, rel=1e-9
-    )
+    assert weighted.history_[-1].objective == pytest.approx(copies.history_[-1].objective, rel=1e-9)
     for name in ("x_mean_", "x_scale_", "y_mean_", "y_scale_"):
-        assert np.allclose(
-            getattr(weighted, name), getattr(copies, name), rtol=1e-13, atol=1e-15
-        )
+        assert np.allclose(getattr(weighted, name), getattr(copies, name), rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.equation("D45")
@@ -102,9 +98,7 @@ def test_a_fit_to_weights_is_the_fit_to_copies(make, kind):
         BayesianMLPClassifier((4,), epochs=50, class_weight="balanced", **whole()),
     ],
 )
-def test_scikit_learns_check_of_copies_passes_where_no_noise_and_no_order_of_rows_enter(
-    estimator,
-):
+def test_scikit_learns_check_of_copies_passes_where_no_noise_and_no_order_of_rows_enter(estimator):
     equivalence(type(estimator).__name__, estimator)
 
 
@@ -116,9 +110,7 @@ def test_a_row_of_weight_0_is_not_there(make):
     there = v > 0
     one = make(validation_fraction=0.2, batch_size=8).fit(x, y, sample_weight=v)
     x[~there] = 1e6
-    other = make(validation_fraction=0.2, batch_size=8).fit(
-        x[there], y[there], v[there]
-    )
+    other = make(validation_fraction=0.2, batch_size=8).fit(x[there], y[there], v[there])
     assert np.array_equal(one.theta_, other.theta_)
     assert np.array_equal(one.x_mean_, other.x_mean_)
     one.partial_fit(x, y, sample_weight=v)
@@ -142,20 +134,14 @@ def test_a_class_whose_rows_have_no_weight_keeps_its_place():
 @pytest.mark.equation("D45")
 def test_early_stopping_by_weighted_rows():
     (x, y), v = data(), counts() + 0.5
-    model = regressor(
-        epochs=400, validation_fraction=0.3, early_stopping=EarlyStopping(5)
-    )
+    model = regressor(epochs=400, validation_fraction=0.3, early_stopping=EarlyStopping(5))
     model.fit(x, y, sample_weight=v)
     losses = [epoch.validation for epoch in model.history_]
     assert np.isfinite(losses).all()
     assert len(losses) < 400
     # without validation rows it is the objective per row, rows counted by weight
-    make = partial(
-        regressor, **whole(early_stopping=EarlyStopping(3, 1e-3), epochs=400)
-    )
-    two = make().fit(
-        np.concatenate([x, x]), np.concatenate([y, y]), np.concatenate([v, v])
-    )
+    make = partial(regressor, **whole(early_stopping=EarlyStopping(3, 1e-3), epochs=400))
+    two = make().fit(np.concatenate([x, x]), np.concatenate([y, y]), np.concatenate([v, v]))
     assert len(two.history_) == len(make().fit(x, y, 2 * v).history_) < 400
 
 
@@ -167,14 +153,10 @@ def test_chains_see_copies_in_weights():
     (x, y), v = data(), counts()
     kernel = HMC(step_size=1e-3, path=3e-3, jitter=0.0)
     few = Sampling(kernel, chains=2, draws=4, warm_up=0, start="prior")
-    make = partial(
-        regressor, inference=few, epochs=None, likelihood=GaussianLikelihood(0.5)
-    )
+    make = partial(regressor, inference=few, epochs=None, likelihood=GaussianLikelihood(0.5))
     weighted = make().fit(x, y, sample_weight=v)
     copies = make().fit(np.repeat(x, v, axis=0), np.repeat(y, v))
-    assert np.allclose(
-        weighted.draws_.log_density, copies.draws_.log_density, rtol=1e-9
-    )
+    assert np.allclose(weighted.draws_.log_density, copies.draws_.log_density, rtol=1e-9)
     assert np.allclose(weighted.theta_, copies.theta_, rtol=1e-8, atol=1e-8)
 
 
@@ -191,10 +173,7 @@ def test_the_fitted_model_knows_nothing_of_weights(make, tmp_path):
     save(model, tmp_path / "model.npz")
     twin = load(tmp_path / "model.npz")
     assert np.array_equal(twin.predict(x), model.predict(x))
-    on = (
-        model.partial_fit(x, y, sample_weight=v),
-        twin.partial_fit(x, y, sample_weight=v),
-    )
+    on = model.partial_fit(x, y, sample_weight=v), twin.partial_fit(x, y, sample_weight=v)
     assert np.array_equal(on[0].theta_, on[1].theta_)
     assert np.isfinite(model.partial_fit(x, y).score(x, y, sample_weight=v))
 
@@ -216,23 +195,15 @@ DAYS = np.arange("2024-01-01", "2024-02-10", dtype="M8[D]")
         (np.full(ROWS, 1e308), "sample_weight sums to inf"),
         (["a"] * ROWS, "sample_weight must be an array of real numbers"),
         (["1"] * ROWS, "sample_weight must be an array of real numbers"),
-        (
-            np.array(["1"] * ROWS, object),
-            "sample_weight must be an array of real numbers",
-        ),
+        (np.array(["1"] * ROWS, object), "sample_weight must be an array of real numbers"),
         (np.ma.masked_equal(np.arange(ROWS), 3), "sample_weight has masked entries"),
         (DAYS, "sample_weight must be an array of real numbers"),
         (DAYS - DAYS[0], "sample_weight must be an array of real numbers"),
         (list(DAYS), "sample_weight must be an array of real numbers"),
-        (
-            pd.Series(DAYS).dt.tz_localize("UTC"),
-            "sample_weight must be an array of real numbers",
-        ),
+        (pd.Series(DAYS).dt.tz_localize("UTC"), "sample_weight must be an array of real numbers"),
     ],
 )
-def test_what_cannot_be_a_weight_is_refused_by_name_and_changes_nothing(
-    weights, message
-):
+def test_what_cannot_be_a_weight_is_refused_by_name_and_changes_nothing(weights, message):
     x, y = data()
     model = regressor(epochs=1).fit(x, y)
     before = model.theta_.copy()
@@ -245,9 +216,7 @@ def test_what_cannot_be_a_weight_is_refused_by_name_and_changes_nothing(
 def test_weights_that_sum_to_1_are_questioned_where_there_is_a_prior():
     x, y = data()
     normalised = np.full(ROWS, 1 / ROWS)
-    with pytest.warns(
-        UserWarning, match="sums to 1: all 40 rows together tell .* as one row"
-    ):
+    with pytest.warns(UserWarning, match="sums to 1: all 40 rows together tell .* as one row"):
         regressor(epochs=1).fit(x, y, sample_weight=normalised)
     regressor(epochs=1, inference="mle").fit(x, y, sample_weight=normalised)
     regressor(epochs=1).fit(x[:1], y[:1], sample_weight=[1.0])
@@ -257,16 +226,10 @@ def test_weights_that_sum_to_1_are_questioned_where_there_is_a_prior():
 
 
 @pytest.mark.equation("D45")
-@pytest.mark.parametrize(
-    "given", ["balanced", {"no": 3.0, "yes": 0.5}, {"perhaps": 0.0}]
-)
+@pytest.mark.parametrize("given", ["balanced", {"no": 3.0, "yes": 0.5}, {"perhaps": 0.0}])
 def test_the_weight_of_a_class_is_that_of_its_rows(given):
     x, y = data("class")
-    told = (
-        given
-        if given == "balanced"
-        else {"no": 1.0, "perhaps": 1.0, "yes": 1.0} | given
-    )
+    told = given if given == "balanced" else {"no": 1.0, "perhaps": 1.0, "yes": 1.0} | given
     rows = compute_sample_weight(told, y)
     by_class = classifier(class_weight=given).fit(x, y)
     by_row = classifier().fit(x, y, sample_weight=rows)
@@ -307,19 +270,11 @@ def test_partial_fit_takes_a_dict_but_cannot_balance():
     x, y = data("class")
     labels = np.unique(y)
     told = {"no": 2.0}
-    one = (
-        classifier(class_weight=told)
-        .partial_fit(x, y, classes=labels)
-        .partial_fit(x, y)
-    )
+    one = classifier(class_weight=told).partial_fit(x, y, classes=labels).partial_fit(x, y)
     rows = np.where(y == "no", 2.0, 1.0)
     other = classifier().partial_fit(x, y, classes=labels, sample_weight=rows)
-    assert np.array_equal(
-        one.theta_, other.partial_fit(x, y, sample_weight=rows).theta_
-    )
-    with pytest.raises(
-        ValueError, match="class_weight='balanced' is not for partial_fit"
-    ):
+    assert np.array_equal(one.theta_, other.partial_fit(x, y, sample_weight=rows).theta_)
+    with pytest.raises(ValueError, match="class_weight='balanced' is not for partial_fit"):
         classifier(class_weight="balanced").partial_fit(x, y, classes=labels)
 
 
@@ -331,12 +286,7 @@ def test_boosted_classifiers_fit_better_than_one():
     x = rng.uniform(-1, 1, (120, 2))
     y = (x**2).sum(axis=1) < 0.6  # no line divides these
     weak = BayesianMLPClassifier(
-        (2,),
-        inference="mle",
-        epochs=60,
-        batch_size=1000,
-        random_state=0,
-        progress=False,
+        (2,), inference="mle", epochs=60, batch_size=1000, random_state=0, progress=False
     )
     boosted = AdaBoostClassifier(weak, n_estimators=12, random_state=0).fit(x, y)
     assert len(boosted.estimators_) > 1

@@ -27,10 +27,7 @@ def test_the_likelihood_alone_is_that_of_the_joint():
     ("parts", "message"),
     [
         ({"network": (2, 1)}, r"network must be an object of type MLP; got \(2, 1\)"),
-        (
-            {"prior": GaussianPrior},
-            r"prior must be an object such as .*; got the class",
-        ),
+        ({"prior": GaussianPrior}, r"prior must be an object such as .*; got the class"),
         ({"prior": GaussianLikelihood()}, "prior must be an object such as"),
         ({"likelihood": GaussianLikelihood}, "likelihood must be an object such as"),
         ({"likelihood": 0.1}, r"likelihood must be an object such as .*; got 0.1"),

@@ -42,20 +42,14 @@ def test_the_minibatch_costs_of_an_epoch_add_up_to_the_full_data_cost_at_its_bet
     # contract 5, for values and gradients, a ragged last minibatch included
     epoch = data.draw(st.integers(0, epochs - 1))
     p, batches = problem, minibatches(len(problem.x), batch_size)
-    beta, pi = (
-        warm_up(epoch, epochs),
-        shares([batch.stop - batch.start for batch in batches]),
-    )
+    beta, pi = warm_up(epoch, epochs), shares([batch.stop - batch.start for batch in batches])
     parts = [
         p.estimator.value_and_grad(p.theta, p.noise, p.x[b], p.y[b], beta * share)
         for b, share in zip(batches, pi, strict=True)
     ]
     tempered = p.with_objective(FreeEnergy(beta))._replace(kl_weight=1.0)
     value, grad, _ = tempered.value_and_grad(p.theta)
-    sizes = (
-        sum(abs(v) for v, _, _ in parts) + 10,
-        sum(np.abs(g) for _, g, _ in parts) + 10,
-    )
+    sizes = sum(abs(v) for v, _, _ in parts) + 10, sum(np.abs(g) for _, g, _ in parts) + 10
     assert abs(sum(v for v, _, _ in parts) - value) <= 1e-12 * sizes[0]
     assert np.all(np.abs(sum(g for _, g, _ in parts) - grad) <= 1e-12 * sizes[1])
 
@@ -93,9 +87,7 @@ def test_shares_are_rows_over_all_rows_or_halve_each_time():
 @pytest.mark.equation("D24")
 @pytest.mark.parametrize("warm_up", WARM_UPS, ids=str)
 @pytest.mark.parametrize("epochs", [1, 2, 3, 7, 10, 100, 101])
-def test_every_factor_is_positive_at_most_one_and_one_in_the_last_epoch(
-    warm_up, epochs
-):
+def test_every_factor_is_positive_at_most_one_and_one_in_the_last_epoch(warm_up, epochs):
     beta = np.array([warm_up(epoch, epochs) for epoch in range(epochs)])
     assert np.all(beta > 0)
     assert np.all(beta <= 1)
@@ -126,10 +118,7 @@ def test_a_cyclical_warm_up_starts_the_ramp_again_in_every_cycle(cycles, epochs)
     assert beta[cycles * length :] == [1.0] * (epochs - cycles * length)
 
 
-SHARE, CYCLES = (
-    "share must be a number > 0 and <= 1; got",
-    "cycles must be a whole number >= 1",
-)
+SHARE, CYCLES = "share must be a number > 0 and <= 1; got", "cycles must be a whole number >= 1"
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,7 @@ BLOCKS = [log_joint.BLOCK, 12]  # seven rows at once, and three at a time
 MODELS = covering(product(CHECKED_PRIORS, CHECKED_LIKELIHOODS, [1.0, 0.3, 0.0], BLOCKS))
 
 
-def problem(
-    prior="gaussian-learned", likelihood="gaussian-learned", power=1.0, named=True
-):
+def problem(prior="gaussian-learned", likelihood="gaussian-learned", power=1.0, named=True):
     """A target, and positions of four chains that differ in weights and scales."""
     rng = np.random.default_rng(0)
     part = CHECKED_LIKELIHOODS[likelihood]
@@ -37,9 +35,7 @@ def problem(
     if part.target_kind != "real":  # rows that are counts, answers and classes
         y = np.eye(2)[rng.integers(0, 2, 7)]
     known = [name for name, _ in model.learned()]
-    hyperpriors = (
-        {name: HYPERPRIORS.get(name, OTHERS) for name in known} if named else {}
-    )
+    hyperpriors = {name: HYPERPRIORS.get(name, OTHERS) for name in known} if named else {}
     target = LogJoint(model, x, y, hyperpriors, power)
     position = 0.6 * rng.standard_normal((4, target.layout.size))
     return target, position
@@ -85,20 +81,14 @@ class TestEveryModel:
             np.testing.assert_allclose(alone[0][0], value[s], rtol=1e-12)
             np.testing.assert_allclose(alone[1][0], gradient[s], rtol=1e-10, atol=1e-12)
 
-    def test_its_value_is_prior_plus_likelihood_plus_hyperprior(
-        self, prior, likelihood, power
-    ):
+    def test_its_value_is_prior_plus_likelihood_plus_hyperprior(self, prior, likelihood, power):
         target, position = problem(prior, likelihood, power)
         value, _ = target(position)
         rows = target.rowwise(position)
         assert rows.shape == (4, 7)
-        np.testing.assert_allclose(
-            target.log_likelihood(position), rows.sum(axis=1), rtol=1e-13
-        )
+        np.testing.assert_allclose(target.log_likelihood(position), rows.sum(axis=1), rtol=1e-13)
         tempered = replace(target, power=0.0)(position)[0]
-        np.testing.assert_allclose(
-            value, tempered + power * rows.sum(axis=1), rtol=1e-12
-        )
+        np.testing.assert_allclose(value, tempered + power * rows.sum(axis=1), rtol=1e-12)
 
 
 @pytest.mark.equation("D33", "K5")
@@ -128,9 +118,7 @@ def test_equal_rows_may_be_evaluated_once(likelihood):
     """Five copies of the data are the power 5 of its likelihood."""
     target, position = problem("laplace", likelihood)
     names = [name for name, _ in target.model.learned()]
-    plain = LogJoint(
-        target.model, target.x, target.y, dict.fromkeys(names, LogNormal())
-    )
+    plain = LogJoint(target.model, target.x, target.y, dict.fromkeys(names, LogNormal()))
     order = np.random.default_rng(3).permutation(35)
     x, y = (np.tile(part, (5, 1))[order] for part in (target.x, target.y))
     many = replace(plain, x=x, y=y)
@@ -138,9 +126,7 @@ def test_equal_rows_may_be_evaluated_once(likelihood):
     none, slope = replace(plain, power=0.0)(position)
     once = plain(position)
     np.testing.assert_allclose(value, none + 5 * (once[0] - none), rtol=1e-12)
-    np.testing.assert_allclose(
-        gradient, slope + 5 * (once[1] - slope), rtol=1e-9, atol=1e-10
-    )
+    np.testing.assert_allclose(gradient, slope + 5 * (once[1] - slope), rtol=1e-9, atol=1e-10)
     assert relative_error(gradient, complex_rows(many, position)) < 1e-11
     np.testing.assert_allclose(many.log_likelihood(position), value - none, rtol=1e-11)
     assert many.rowwise(position).shape == (4, 35)
@@ -153,26 +139,18 @@ def test_equal_rows_may_be_evaluated_once(likelihood):
 def test_minibatches_are_of_their_rows_and_in_the_mean_of_all(likelihood):
     """Each chain by itself, with weights of rows; over all 49 draws of two rows the mean."""
     target, position = problem(likelihood=likelihood)
-    target = replace(
-        target, sample_weight=np.array([2.0, 1.0, 0.0, 1.5, 1.0, 3.0, 0.5]), power=0.3
-    )
+    target = replace(target, sample_weight=np.array([2.0, 1.0, 0.0, 1.5, 1.0, 3.0, 0.5]), power=0.3)
     rows = target.draw_rows(np.random.default_rng(0), 4, 5)
     assert rows.shape == (4, 5)
     value, gradient = target(position, rows)
     for chain, own in enumerate(rows):
-        fields = {
-            name: getattr(target, name)[own] for name in ("x", "y", "sample_weight")
-        }
+        fields = {name: getattr(target, name)[own] for name in ("x", "y", "sample_weight")}
         alone, slope = replace(target, power=0.3 * 7 / 5, **fields)(position[[chain]])
         np.testing.assert_allclose(value[chain], alone[0], rtol=1e-12)
         np.testing.assert_allclose(gradient[chain], slope[0], rtol=1e-10, atol=1e-12)
-    every = [
-        target(position, np.tile(pair, (4, 1))) for pair in product(range(7), repeat=2)
-    ]
+    every = [target(position, np.tile(pair, (4, 1))) for pair in product(range(7), repeat=2)]
     for found, wanted in zip(zip(*every, strict=True), target(position), strict=True):
-        np.testing.assert_allclose(
-            np.mean(found, axis=0), wanted, rtol=1e-10, atol=1e-12
-        )
+        np.testing.assert_allclose(np.mean(found, axis=0), wanted, rtol=1e-10, atol=1e-12)
     assert target.draw_rows(np.random.default_rng(0), 4, 7) is None
 
 
@@ -196,9 +174,7 @@ def test_a_hyperprior_looks_at_the_numbers_of_its_name(name):
     u, start = target.params(position)[name], target._start[name]
     exchanged = replace(target, hyperpriors=HYPERPRIORS | {name: other})
     expected = (own.log_density(u, start) - other.log_density(u, start)).sum(axis=1)
-    np.testing.assert_allclose(
-        target(position)[0] - exchanged(position)[0], expected, rtol=1e-9
-    )
+    np.testing.assert_allclose(target(position)[0] - exchanged(position)[0], expected, rtol=1e-9)
 
 
 @pytest.mark.equation("D32", "D33", "D39")
@@ -218,10 +194,7 @@ def test_draws_from_the_prior_follow_the_hyperpriors(prior):
         scale = np.exp(params["prior_log_scale"])
         for layer in scale.T:
             assert stats.kstest(layer, stats.halfcauchy(scale=0.5).cdf).pvalue > 1e-3
-        assert (
-            np.abs(np.corrcoef(np.log(scale).T) - np.eye(scale.shape[1])).max()
-            < 4 / 4000**0.5
-        )
+        assert np.abs(np.corrcoef(np.log(scale).T) - np.eye(scale.shape[1])).max() < 4 / 4000**0.5
     assert target.draw_prior(rng, 2, np.float32).dtype == np.float32
     # draws have finite density under the target without data
     assert np.isfinite(replace(target, power=0.0)(position)[0]).all()
@@ -272,30 +245,18 @@ REFUSED = [
     ({"x": np.zeros((7, 3))}, r"x must have shape \(any, 2\); got \(7, 3\)"),
     ({"x": np.zeros(7)}, r"x must have shape \(any, 2\); got \(7,\)"),
     ({"y": np.zeros((6, 2))}, r"y must have shape \(7, 2\); got \(6, 2\)"),
-    (
-        {"hyperpriors": {"noise": LogNormal()}},
-        "names 'noise'; .* prior_log_scale, log_noise",
-    ),
+    ({"hyperpriors": {"noise": LogNormal()}}, "names 'noise'; .* prior_log_scale, log_noise"),
     ({"power": 1.5}, "power must be between 0 and 1; got 1.5"),
     ({"power": np.nan}, "power must be between 0 and 1"),
     ({"model": MLP((2, 1))}, "model must be an object of type Model"),
     ({"x": [[0.0, 1.0]] * 7}, "x must be an "),
     ({"y": np.zeros((7, 2), int)}, "y must be of dtype float64 or float32; got int64"),
-    (
-        {"y": np.zeros((7, 2), object)},
-        "y must be of dtype float64 or float32; got object",
-    ),
-    (
-        {"x": np.zeros((7, 2), np.float16)},
-        "x must be of dtype float64 or float32; got float16",
-    ),
+    ({"y": np.zeros((7, 2), object)}, "y must be of dtype float64 or float32; got object"),
+    ({"x": np.zeros((7, 2), np.float16)}, "x must be of dtype float64 or float32; got float16"),
     ({"sample_weight": ["1"] * 7}, "sample_weight must be an array of real numbers"),
     ({"sample_weight": np.full(7, -1.0)}, "sample_weight must be >= 0; got -1.0"),
     ({"hyperpriors": [LogNormal()]}, "hyperpriors must be a mapping"),
-    (
-        {"model": NONE.model, "hyperpriors": {"log_noise": LogNormal()}},
-        "none: nothing is learned",
-    ),
+    ({"model": NONE.model, "hyperpriors": {"log_noise": LogNormal()}}, "none: nothing is learned"),
 ]
 
 
@@ -310,9 +271,7 @@ def test_the_power_is_stored_as_a_float(half):
     target, position = problem()
     tempered = replace(target, power=half)
     assert type(tempered.power) is float
-    np.testing.assert_array_equal(
-        tempered(position)[0], replace(target, power=0.5)(position)[0]
-    )
+    np.testing.assert_array_equal(tempered(position)[0], replace(target, power=0.5)(position)[0])
 
 
 def test_weights_of_rows_may_be_whole_numbers_and_are_stored_in_the_dtype_of_the_rows():
@@ -336,7 +295,6 @@ def test_weights_of_rows_may_be_whole_numbers_and_are_stored_in_the_dtype_of_the
 def test_positions_of_another_shape_are_refused_with_the_one_that_is_wanted(given):
     target, position = problem()
     with pytest.raises(
-        ValueError,
-        match=r"position must be an array of shape \(chains, 25\) of floats; got ",
+        ValueError, match=r"position must be an array of shape \(chains, 25\) of floats; got "
     ):
         target(given(position))

@@ -49,20 +49,14 @@ def textbook(objective, terms, pi):
     count = len(q)
     if isinstance(objective, FreeEnergy | MLE | MAP):
         beta = getattr(objective, "beta", 0.0)
-        tempered = (
-            beta
-            if isinstance(objective, FreeEnergy)
-            else float(isinstance(objective, MAP))
-        )
+        tempered = beta if isinstance(objective, FreeEnergy) else float(isinstance(objective, MAP))
         return fsum(
             beta * pi * q[s] - tempered * pi * prior[s] - likelihood[s] for s in range(count)
         ) / count  # fmt: skip
     logs = [prior[s] - q[s] + likelihood[s] / pi for s in range(count)]
     if isinstance(objective, EUBO):
         weights = [exp(v) for v in logs]
-        return (
-            pi * fsum(w * v for w, v in zip(weights, logs, strict=True)) / fsum(weights)
-        )
+        return pi * fsum(w * v for w, v in zip(weights, logs, strict=True)) / fsum(weights)
     order = 1 - objective.alpha
     if order == 0:
         return -pi * fsum(logs) / count
@@ -81,10 +75,7 @@ def surrogate(objective, terms, pi):
 def cotangent_error(objective, seed=0, pi=0.7, samples=4):
     values = densities(seed, samples)
     found = np.array(objective(LogDensities(*values), pi)[1])
-    loss, expected = (
-        surrogate(objective, LogDensities(*values), pi),
-        np.zeros((3, samples)),
-    )
+    loss, expected = surrogate(objective, LogDensities(*values), pi), np.zeros((3, samples))
     for index in np.ndindex(3, samples):
         stepped = values.astype(complex)
         stepped[index] += 1j * COMPLEX_STEP
@@ -92,9 +83,7 @@ def cotangent_error(objective, seed=0, pi=0.7, samples=4):
     return relative_error(found, expected)
 
 
-@pytest.mark.equation(
-    "K5", "R1", "R2", "R3", "W1", "W2", "D24", "D25", "D30", "G6", "G7"
-)
+@pytest.mark.equation("K5", "R1", "R2", "R3", "W1", "W2", "D24", "D25", "D30", "G6", "G7")
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
 @given(seed=seeds, pi=st.floats(0.05, 1.0))
 def test_the_value_is_that_of_the_definition(objective, seed, pi):
@@ -124,23 +113,16 @@ def test_the_three_terms_add_up_to_the_free_energy_and_so_do_their_gradients(pro
         for name in ("posterior", "prior", "likelihood")
     ]
     value, grad, _ = problem.value_and_grad(problem.theta)
-    sizes = [
-        sum(abs(part[0]) for part in parts),
-        sum(np.abs(part[1]) for part in parts),
-    ]
+    sizes = [sum(abs(part[0]) for part in parts), sum(np.abs(part[1]) for part in parts)]
     assert abs(sum(part[0] for part in parts) - value) <= 1e-13 * sizes[0]
     # Where rows cancel, what is left has the rounding errors of terms as large as the largest
     rounding = 8 * np.finfo(float).eps * sizes[1].max()
-    assert np.all(
-        np.abs(sum(part[1] for part in parts) - grad) <= 1e-13 * sizes[1] + rounding
-    )
+    assert np.all(np.abs(sum(part[1] for part in parts) - grad) <= 1e-13 * sizes[1] + rounding)
 
 
 @pytest.mark.equation("D25")
 @given(seed=seeds, size=st.floats(0.1, 100.0))
-def test_renyis_bound_falls_as_alpha_grows_between_the_largest_and_the_smallest_weight(
-    seed, size
-):
+def test_renyis_bound_falls_as_alpha_grows_between_the_largest_and_the_smallest_weight(seed, size):
     terms = LogDensities(*densities(seed, size=size))
     bounds = [-Renyi(alpha)(terms, 1.0)[0] for alpha in ALPHAS]
     logs = log_weights(terms, 1.0)
@@ -159,9 +141,7 @@ def test_alpha_one_is_the_elbo_and_so_is_one_sample(seed):
     assert np.array_equal(cotangents, expected_cotangents)
     one = LogDensities(*densities(seed, samples=1))
     for alpha in ALPHAS:
-        assert Renyi(alpha)(one, 0.7)[0] == pytest.approx(
-            free_energy(one, 0.7)[0], rel=1e-12
-        )
+        assert Renyi(alpha)(one, 0.7)[0] == pytest.approx(free_energy(one, 0.7)[0], rel=1e-12)
 
 
 @pytest.mark.equation("D25")
@@ -182,9 +162,7 @@ def test_nothing_is_lost_next_to_alpha_one(gap, side):
 
 @pytest.mark.equation("D25")
 @pytest.mark.parametrize("objective", [EUBO(), *map(Renyi, (0.0, 0.5))], ids=str)
-def test_a_sample_that_is_impossible_has_no_weight_and_costs_the_others_no_digit(
-    objective,
-):
+def test_a_sample_that_is_impossible_has_no_weight_and_costs_the_others_no_digit(objective):
     # exp(log rate) = inf in one sample makes its log likelihood -inf; a spread of 1e8 costs as much
     zeros, near = np.zeros(4), np.array([0.3, -0.4, 1.0])
     alone, alone_c = objective(LogDensities(zeros[:3], zeros[:3], near), 1.0)
@@ -244,21 +222,14 @@ def test_the_bound_to_train_on_is_the_textbooks_and_its_cotangents_its_slopes_ex
     function = bounded(objective, 2)
     assert prove(function, FLAT, 0.75)
     double = bounded(objective, 2)
-    wrong = prove(
-        lambda flat, pi: (double(flat, pi)[0], 2 * double(flat, pi)[1]), FLAT, 0.75
-    )
+    wrong = prove(lambda flat, pi: (double(flat, pi)[0], 2 * double(flat, pi)[1]), FLAT, 0.75)
     assert wrong.verdict == "refuted"
 
     def textbook_value(flat, pi):
         q, prior, likelihood = flat.reshape(3, 2).sum(axis=1)
-        return (
-            formulas.pac_bayes(Exact, objective, (q - prior) / 2, -likelihood / 2 / pi)
-            * pi
-        )
+        return formulas.pac_bayes(Exact, objective, (q - prior) / 2, -likelihood / 2 / pi) * pi
 
-    assert prove_same(
-        lambda flat, pi: function(flat, pi)[0], textbook_value, FLAT, 0.75
-    )
+    assert prove_same(lambda flat, pi: function(flat, pi)[0], textbook_value, FLAT, 0.75)
 
 
 @pytest.mark.equation("D58")
@@ -272,9 +243,7 @@ def test_the_bound_to_train_on_is_above_the_certificate_and_a_free_energy_in_its
     if risk < 1:
         assert value / (rows * log(2)) >= pac_bayes(risk, kl, rows, 0.1) * (1 - 1e-12)
     beta = FreeEnergy(-of_kl[0] / of_nll[0])(terms, 1.0)[1]
-    assert np.allclose(
-        [of_kl, of_nll], np.array([beta[0], beta[2]]) * -of_nll, rtol=1e-12
-    )
+    assert np.allclose([of_kl, of_nll], np.array([beta[0], beta[2]]) * -of_nll, rtol=1e-12)
     assert -of_kl[0] / of_nll[0] > log(2) * (1 - 1e-12)
 
 

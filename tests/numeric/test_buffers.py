@@ -26,15 +26,11 @@ def test_every_array_is_another_one_until_the_owner_rewinds(requests):
     for array, (shape, dtype) in zip(taken, [*requests, *requests], strict=True):
         assert (array.shape, array.dtype) == (shape, dtype)
         assert array.flags.writeable
-        assert not any(
-            np.shares_memory(array, one) for one in taken if one is not array
-        )
+        assert not any(np.shares_memory(array, one) for one in taken if one is not array)
 
 
 @given(requests=REQUESTS, others=REQUESTS)
-def test_who_asks_for_something_else_gets_that_and_the_memory_of_the_rest(
-    requests, others
-):
+def test_who_asks_for_something_else_gets_that_and_the_memory_of_the_rest(requests, others):
     buffers = Buffers()
     first = take(buffers, requests)
     for array, (shape, dtype), old, before in zip(
@@ -65,12 +61,7 @@ def test_ones_are_read_only_and_made_again_for_another_number_or_dtype():
     buffers = Buffers()
     ones = buffers.ones(3, np.float64)
     assert buffers.rewind().ones(3, np.float64) is ones
-    for rows, dtype in (
-        (4, np.float64),
-        (4, np.float32),
-        (0, np.float32),
-        (1, np.float64),
-    ):
+    for rows, dtype in ((4, np.float64), (4, np.float32), (0, np.float32), (1, np.float64)):
         for found in (buffers.ones(rows, dtype), Buffers().ones(rows, dtype)):
             assert (found.shape, found.dtype) == ((1, rows), dtype)
             assert (found == 1).all()

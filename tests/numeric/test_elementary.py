@@ -9,25 +9,10 @@ from scipy import special
 
 from bbb_numpy.numeric import elementary as numerics
 
-EXTREMES = [
-    -1e4,
-    -800.0,
-    -745.2,
-    -700.0,
-    -104.0,
-    -87.0,
-    -37.0,
-    -30.0,
-    0.0,
-    30.0,
-    710.0,
-    1e4,
-]
+EXTREMES = [-1e4, -800.0, -745.2, -700.0, -104.0, -87.0, -37.0, -30.0, 0.0, 30.0, 710.0, 1e4]
 ANY = st.one_of(st.sampled_from(EXTREMES), st.floats(-1e4, 1e4), st.floats(-50.0, 50.0))
 POSITIVE = st.floats(-30.0, 4.0).map(lambda exponent: 10.0**exponent)
-DEGREES = st.one_of(
-    st.floats(-3.0, 9.0).map(lambda exponent: 10.0**exponent), st.integers(1, 60)
-)
+DEGREES = st.one_of(st.floats(-3.0, 9.0).map(lambda exponent: 10.0**exponent), st.integers(1, 60))
 COUNTS = st.one_of(st.integers(0, 200), st.integers(0, 10**7), st.floats(0, 1e15))
 
 
@@ -47,16 +32,11 @@ def mp_softplus(x):
 
 
 def mp_half_step(nu):
-    return (
-        mpmath.loggamma((nu + 1) / 2) - mpmath.loggamma(nu / 2) - mpmath.log(nu / 2) / 2
-    )
+    return mpmath.loggamma((nu + 1) / 2) - mpmath.loggamma(nu / 2) - mpmath.log(nu / 2) / 2
 
 
 def mp_half_step_slope(nu):
-    return (
-        nu / 2 * (mpmath.digamma((nu + 1) / 2) - mpmath.digamma(nu / 2))
-        - mpmath.mpf(1) / 2
-    )
+    return nu / 2 * (mpmath.digamma((nu + 1) / 2) - mpmath.digamma(nu / 2)) - mpmath.mpf(1) / 2
 
 
 def relative(ulps):
@@ -94,9 +74,7 @@ EXACT = {
 }  # fmt: skip
 
 
-@pytest.mark.equation(
-    "K3", "K10", "K22", "K23", "K24", "K25", "D7", "D10", "D31", "D41", "D51"
-)
+@pytest.mark.equation("K3", "K10", "K22", "K23", "K24", "K25", "D7", "D10", "D31", "D41", "D51")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", EXACT)
 @given(data=st.data())
@@ -122,9 +100,7 @@ def test_at_the_edges_of_the_branches_too(pair):
     found = numerics.softplus_parts(x)
     np.testing.assert_allclose([found.softplus, found.log_softplus], right, rtol=1e-15)
     assert np.isfinite(numerics.log_factorial(np.array([[1e300]])))
-    assert numerics.erfc(np.array([9.3])) == pytest.approx(
-        special.erfc([9.3]), rel=1e-13, abs=0
-    )
+    assert numerics.erfc(np.array([9.3])) == pytest.approx(special.erfc([9.3]), rel=1e-13, abs=0)
 
 
 @pytest.mark.equation("D31", "D41")
@@ -174,9 +150,7 @@ def test_a_complex_step_through_each_function_gives_its_slope(name, share, other
     stepped, expected = function(x + 1e-30j), slope(x)
     np.testing.assert_allclose(stepped.real, function(x), rtol=1e-13, atol=1e-15)
     error = np.abs(stepped.imag / 1e-30 - expected)
-    assert (
-        error <= (bar(x) if callable(bar) else bar) * np.abs(expected) + 1e-200
-    ).all()
+    assert (error <= (bar(x) if callable(bar) else bar) * np.abs(expected) + 1e-200).all()
 
 
 @given(x=st.floats(-0.5, 10.0), y=st.floats(-1.0, 1.0))
@@ -207,9 +181,7 @@ def test_plain_numbers_are_taken_and_shape_and_dtype_kept():
 @example(x=[9999.3, 9999.1])
 def test_logsumexp_and_log_softmax_are_those_of_scipy(x):
     rows = np.array([x, np.sin(x), x])
-    assert numerics.logsumexp(rows) == pytest.approx(
-        special.logsumexp(rows, axis=1), rel=1e-14
-    )
+    assert numerics.logsumexp(rows) == pytest.approx(special.logsumexp(rows, axis=1), rel=1e-14)
     expected = special.log_softmax(rows, axis=1)
     for found in (numerics.log_softmax(rows), numerics.log_softmax(rows.T, 0).T):
         np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
@@ -235,19 +207,11 @@ def test_inner_products_take_no_conjugate_and_make_one_number_of_each_row():
     assert np.allclose(numerics.inner(a, b), [(1 + 2j) * 2 + 3j])
     assert np.allclose([numerics.inner(a.real, b), numerics.inner(b, a.real)], 2 + 3j)
     assert np.allclose(numerics.sums_of_squares(a), [(1 + 2j) ** 2 + 9])
-    assert (
-        numerics.inner(np.ones((2, 3, 4)), np.ones((2, 3, 4))).tolist()
-        == [[4.0] * 3] * 2
-    )
+    assert numerics.inner(np.ones((2, 3, 4)), np.ones((2, 3, 4))).tolist() == [[4.0] * 3] * 2
     assert numerics.inner(np.ones((2, 0)), np.ones((2, 0))).tolist() == [0.0, 0.0]
-    assert numerics.inner(a[:, :1], a[:, :1]).tolist() == [
-        (1 + 2j) ** 2
-    ]  # one column: a product
+    assert numerics.inner(a[:, :1], a[:, :1]).tolist() == [(1 + 2j) ** 2]  # one column: a product
     column = np.arange(6.0).reshape(2, 3, 1)
-    assert numerics.inner(column, column).tolist() == [
-        [0.0, 1.0, 4.0],
-        [9.0, 16.0, 25.0],
-    ]
+    assert numerics.inner(column, column).tolist() == [[0.0, 1.0, 4.0], [9.0, 16.0, 25.0]]
     assert not np.shares_memory(numerics.inner(column, column), column)
 
 
@@ -262,23 +226,14 @@ def test_a_multiple_of_an_array_is_added_whatever_the_size_of_the_blocks(size, f
 
 @pytest.mark.equation("D33")
 def test_the_gradient_of_shared_numbers_is_a_sum_over_samples_that_of_own_numbers_is_not():
-    cotangent, slopes = (
-        np.array([2.0, -1.0]),
-        np.array([[1.0, 3.0, 5.0], [4.0, 7.0, 2.0]]),
-    )
+    cotangent, slopes = np.array([2.0, -1.0]), np.array([[1.0, 3.0, 5.0], [4.0, 7.0, 2.0]])
     shared, own = np.full(3, np.nan), np.full((2, 3), np.nan)
     numerics.write_gradient(shared, cotangent, slopes)
     numerics.write_gradient(own, cotangent, slopes)
     assert shared.tolist() == [-2.0, -1.0, 8.0]
     assert own.tolist() == [[2.0, 6.0, 10.0], [-4.0, -7.0, -2.0]]
-    rows, each = (
-        cotangent[:, None] * [1.0, 3.0, 0.5],
-        np.stack([slopes, slopes, 4 * slopes], 1),
-    )
-    for into in (
-        shared,
-        own,
-    ):  # S = 2 samples of three rows: 1 + 3 + 2 = 6 times the same
+    rows, each = cotangent[:, None] * [1.0, 3.0, 0.5], np.stack([slopes, slopes, 4 * slopes], 1)
+    for into in (shared, own):  # S = 2 samples of three rows: 1 + 3 + 2 = 6 times the same
         expected = 6 * into
         numerics.write_gradient(into, rows, each)
         assert into.tolist() == expected.tolist()
@@ -300,32 +255,20 @@ def test_a_covariance_is_symmetric_or_not_whatever_its_units(units):
 @pytest.mark.parametrize("size", [1023, 1024, 100_001])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_normal_numbers_fill_any_array_and_repeat_with_the_generator(dtype, size):
-    first = numerics.standard_normal(
-        np.random.default_rng(1), np.full((1, size), np.nan, dtype)
-    )
-    again = numerics.standard_normal(
-        np.random.default_rng(1), np.empty((1, size), dtype)
-    )
+    first = numerics.standard_normal(np.random.default_rng(1), np.full((1, size), np.nan, dtype))
+    again = numerics.standard_normal(np.random.default_rng(1), np.empty((1, size), dtype))
     assert np.isfinite(first).all()
     assert np.array_equal(first, again)
     assert len(np.unique(first)) > 0.99 * size
 
 
 @pytest.mark.equation("K1", "D11")
-@pytest.mark.parametrize(
-    "half", [numerics.BLOCK - 1, numerics.BLOCK, numerics.BLOCK + 1]
-)
+@pytest.mark.parametrize("half", [numerics.BLOCK - 1, numerics.BLOCK, numerics.BLOCK + 1])
 def test_every_pair_of_independent_uniform_numbers_is_transformed(half):
-    z = numerics.standard_normal(
-        np.random.default_rng(1), np.empty(2 * half, np.float32)
-    )
-    u, v = np.split(
-        np.random.default_rng(1).random(2 * half, np.float32).astype(float), 2
-    )
+    z = numerics.standard_normal(np.random.default_rng(1), np.empty(2 * half, np.float32))
+    u, v = np.split(np.random.default_rng(1).random(2 * half, np.float32).astype(float), 2)
     radius = np.sqrt(-2 * np.log(1 - u))
-    expected = np.concatenate(
-        [radius * np.sin(2 * np.pi * v), radius * np.cos(2 * np.pi * v)]
-    )
+    expected = np.concatenate([radius * np.sin(2 * np.pi * v), radius * np.cos(2 * np.pi * v)])
     assert np.abs(z - expected).max() < 1e-5
 
 
@@ -340,9 +283,6 @@ def test_a_uniform_number_of_zero_gives_a_finite_normal_number():
 @pytest.mark.equation("D11")
 def test_the_last_of_an_odd_count_is_normal_too():
     seeds, empty = range(400), np.empty(1025, np.float32)
-    last = [
-        numerics.standard_normal(np.random.default_rng(seed), empty)[-1]
-        for seed in seeds
-    ]
+    last = [numerics.standard_normal(np.random.default_rng(seed), empty)[-1] for seed in seeds]
     assert abs(np.mean(last)) < 4 / np.sqrt(400)
     assert abs(np.var(last) - 1) < 4 * np.sqrt(2 / 400)

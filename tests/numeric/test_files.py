@@ -13,13 +13,7 @@ import numpy as np
 import pytest
 
 from bbb_numpy.numeric import files
-from bbb_numpy.numeric.files import (
-    naming,
-    replacing,
-    write_arrays,
-    write_json,
-    write_text,
-)
+from bbb_numpy.numeric.files import naming, replacing, write_arrays, write_json, write_text
 from bbb_numpy.numeric.storing import Format, read_state
 
 
@@ -59,9 +53,7 @@ def test_all_is_on_the_disk_before_the_older_file_is_replaced(tmp_path, monkeypa
     path, seen = tmp_path / "m.txt", []
     write_text(path, "old")
     monkeypatch.setattr(
-        os,
-        "fsync",
-        lambda file: seen.append((os.fstat(file).st_size, path.read_text())),
+        os, "fsync", lambda file: seen.append((os.fstat(file).st_size, path.read_text()))
     )
     write_text(path, "a longer one")
     assert seen == [(len("a longer one"), "old")]
@@ -74,9 +66,7 @@ def many(path, text):
 
 def test_processes_that_write_one_file_do_not_disturb_each_other(tmp_path):
     path, context = tmp_path / "m.txt", multiprocessing.get_context("spawn")
-    writers = [
-        context.Process(target=many, args=(path, letter * 1000)) for letter in "ab"
-    ]
+    writers = [context.Process(target=many, args=(path, letter * 1000)) for letter in "ab"]
     for one in writers:
         one.start()
     for one in writers:
@@ -112,8 +102,7 @@ def little_space():
 
 @pytest.mark.usefixtures("little_space")
 @pytest.mark.parametrize(
-    ("write", "content"),
-    [(write_text, 5000 * "new"), (write_arrays, {"x": np.zeros(10000)})],
+    ("write", "content"), [(write_text, 5000 * "new"), (write_arrays, {"x": np.zeros(10000)})]
 )
 def test_a_full_disk_is_an_error_with_the_name_of_the_file_and_the_older_file_stays(
     write, content, tmp_path
@@ -127,10 +116,7 @@ def test_a_full_disk_is_an_error_with_the_name_of_the_file_and_the_older_file_st
 
 
 def test_an_error_gets_the_name_of_what_is_written_unless_it_has_one():
-    for given, wanted in (
-        ((errno.ENOSPC, "full"), "here"),
-        ((errno.ENOENT, "none", "a"), "a"),
-    ):
+    for given, wanted in (((errno.ENOSPC, "full"), "here"), ((errno.ENOENT, "none", "a"), "a")):
         with pytest.raises(OSError, match=given[1]) as caught, naming(Path("here")):
             raise OSError(*given)
         assert caught.value.filename == wanted
@@ -144,19 +130,13 @@ def test_what_a_link_leads_to_is_replaced_and_not_the_link(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
-def test_an_older_file_passes_on_its_permissions_and_an_unfinished_one_is_the_owners(
-    tmp_path,
-):
+def test_an_older_file_passes_on_its_permissions_and_an_unfinished_one_is_the_owners(tmp_path):
     def mode(path):
         return path.stat().st_mode & 0o7777
 
     umask = os.umask(0o027)
     try:
-        for name, older, wanted in (
-            ("a", 0o600, 0o600),
-            ("b", 0o664, 0o664),
-            ("c", None, 0o640),
-        ):
+        for name, older, wanted in (("a", 0o600, 0o600), ("b", 0o664, 0o664), ("c", None, 0o640)):
             path = tmp_path / name
             if older is not None:
                 path.touch()
@@ -172,13 +152,8 @@ def test_an_older_file_passes_on_its_permissions_and_an_unfinished_one_is_the_ow
 def test_pipes_and_devices_are_rejected_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (Path("/dev/zero"), tmp_path / "pipe"):
-        for check in (
-            files.check_regular,
-            lambda path: read_state(path, dict, Format("", 0, ())),
-        ):
-            with pytest.raises(
-                ValueError, match="is a pipe or a device; copy its content to"
-            ):
+        for check in (files.check_regular, lambda path: read_state(path, dict, Format("", 0, ()))):
+            with pytest.raises(ValueError, match="is a pipe or a device; copy its content to"):
                 check(path)
     files.check_regular(tmp_path)
 

@@ -12,9 +12,7 @@ def test_blocks_are_views_that_cover_the_vector_once_in_order():
     flat = np.arange(10.0)
     views = LAYOUT.views(flat)
     assert LAYOUT.size == 10
-    assert np.array_equal(
-        np.concatenate([view.ravel() for view in views.values()]), flat
-    )
+    assert np.array_equal(np.concatenate([view.ravel() for view in views.values()]), flat)
     views["b0"][1] = -1.0
     assert flat[7] == -1.0
 
@@ -24,8 +22,7 @@ def test_leading_axes_are_kept():
 
 
 @pytest.mark.parametrize(
-    ("index", "name"),
-    [(0, "W0[0, 0]"), (5, "W0[1, 2]"), (7, "b0[1]"), (9, "log_noise[0]")],
+    ("index", "name"), [(0, "W0[0, 0]"), (5, "W0[1, 2]"), (7, "b0[1]"), (9, "log_noise[0]")]
 )
 def test_every_coordinate_has_a_name(index, name):
     assert LAYOUT.coordinate(index) == name

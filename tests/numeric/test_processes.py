@@ -32,18 +32,12 @@ def test_a_process_ends_within_a_second_of_the_one_that_started_it(end):
         parent.send_signal(getattr(signal, end))
         parent.wait()
         ended = time.monotonic()
-        assert (
-            parent.stdout.read() == ""
-        )  # which returns when nobody has the pipe any more
+        assert parent.stdout.read() == ""  # which returns when nobody has the pipe any more
     assert time.monotonic() - ended < 5.0, "half a second, on a busy machine more"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows tells by a handle")
 def test_a_process_ends_whose_parent_is_gone_before_it_begins():
-    program = [
-        *STARTED.splitlines()[:3],
-        "end_with(0)",
-        "time.sleep(30)",
-    ]  # 0 is not its parent
+    program = [*STARTED.splitlines()[:3], "end_with(0)", "time.sleep(30)"]  # 0 is not its parent
     command = [sys.executable, "-c", "\n".join(program), processes.__file__]
     assert subprocess.run(command, check=False, timeout=20).returncode == 1

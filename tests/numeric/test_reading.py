@@ -47,9 +47,7 @@ def test_arrays_come_back_as_they_were_and_those_not_asked_for_are_not_read(path
 def claims(*shape):
     """The file of an array that says to have this shape, and has one number."""
     file = io.BytesIO()
-    npy.write_array_header_1_0(
-        file, {"descr": "<f8", "fortran_order": False, "shape": shape}
-    )
+    npy.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": shape})
     return file.getvalue() + bytes(8)
 
 
@@ -77,13 +75,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("write", HOSTILE.values(), ids=HOSTILE)
-def test_an_array_that_is_not_what_it_says_is_refused_before_it_takes_memory(
-    path, write
-):
+def test_an_array_that_is_not_what_it_says_is_refused_before_it_takes_memory(path, write):
     write(path)
-    with pytest.raises(
-        ValueError, match="not ours"
-    ):  # what is imported by a first call stays
+    with pytest.raises(ValueError, match="not ours"):  # what is imported by a first call stays
         read_arrays(path, ("a",))
     tracemalloc.start()
     with pytest.raises(ValueError, match=r"file\.npz is damaged or not ours: "):
@@ -116,7 +110,5 @@ def test_json_comes_back_and_what_is_none_or_too_deep_is_named(path):
 def test_a_state_too_deep_is_named(path):
     deep = b'{"format": "f", "version": 1, "content": {"real": ' + b"[" * 100_000
     write_arrays(path, {"header": np.frombuffer(deep, np.uint8)})
-    with pytest.raises(
-        CheckpointError, match=r"file\.npz is damaged or not ours: RecursionError"
-    ):
+    with pytest.raises(CheckpointError, match=r"file\.npz is damaged or not ours: RecursionError"):
         read_state(path, complex, Format("f", 1, ()))

@@ -38,18 +38,10 @@ def test_a_column_of_zeros_is_a_constant_one(weights):
     assert (mean[0], scale[0]) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("large", "dtype"), [(1e39, np.float32), (-1.7e308, np.float64)]
-)
+@pytest.mark.parametrize(("large", "dtype"), [(1e39, np.float32), (-1.7e308, np.float64)])
 def test_the_first_number_that_is_too_large_is_named(large, dtype):
     given = np.array([[0.0, 1.0], [2.0, large], [large, 3.0]])
-    with pytest.raises(
-        ValueError, match=r"^X is too large at row 1, column 1 for float"
-    ):
+    with pytest.raises(ValueError, match=r"^X is too large at row 1, column 1 for float"):
         standardised(
-            given,
-            np.array([1e308, 1e308]) * (dtype is np.float64),
-            np.ones(2),
-            dtype,
-            "X",
+            given, np.array([1e308, 1e308]) * (dtype is np.float64), np.ones(2), dtype, "X"
         )

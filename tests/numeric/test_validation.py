@@ -76,102 +76,32 @@ BAD = [
     (NUMBERS, "x", TypeError, "a must be an array of real numbers; got 'x'"),
     (NUMBERS, [[1, 2], [3]], TypeError, r"a must be .* got \[\[1, 2\], \[3\]\]"),
     (NUMBERS, None, TypeError, "a must be an array"),
-    (
-        NUMBERS,
-        np.array(["1", 2.0], object),
-        TypeError,
-        "a must be an array of real numbers",
-    ),
-    (
-        NUMBERS,
-        [1.0, np.datetime64("2020")],
-        TypeError,
-        "a must be an array of real numbers",
-    ),
-    (
-        NUMBERS,
-        pd.Series(["1"] * 9),
-        TypeError,
-        "got 0    1 ..., a Series|got a Series|got 0    1$",
-    ),
+    (NUMBERS, np.array(["1", 2.0], object), TypeError, "a must be an array of real numbers"),
+    (NUMBERS, [1.0, np.datetime64("2020")], TypeError, "a must be an array of real numbers"),
+    (NUMBERS, pd.Series(["1"] * 9), TypeError, "got 0    1 ..., a Series|got a Series|got 0    1$"),
     (NUMBERS, sparse.eye(2), TypeError, "a must be an array"),
-    (
-        NUMBERS,
-        np.array(["2020-01-01"], "M8[D]"),
-        TypeError,
-        "a must be an array of real numbers",
-    ),
+    (NUMBERS, np.array(["2020-01-01"], "M8[D]"), TypeError, "a must be an array of real numbers"),
     (NUMBERS, [1.0, np.nan], ValueError, "a holds nan or infinity"),
-    (
-        NUMBERS,
-        [np.longdouble("1e400")],
-        ValueError,
-        "a holds nan or infinity",
-    ),  # in float64
+    (NUMBERS, [np.longdouble("1e400")], ValueError, "a holds nan or infinity"),  # in float64
     (NUMBERS, np.ma.masked_array([1, 2], [0, 1]), ValueError, "a has masked entries"),
-    (
-        Numbers((None, 2)),
-        np.ones(2),
-        ValueError,
-        r"a must have shape \(any, 2\); got \(2,\)",
-    ),
-    (
-        Numbers(low=-10.0, high=10.0),
-        [-(2**63)],
-        ValueError,
-        "a must be between -10 and 10; got -9",
-    ),
-    (
-        Numbers(low=0.0, high=1.0),
-        [0.5, 1.5],
-        ValueError,
-        "a must be between 0 and 1; got 1.5",
-    ),
+    (Numbers((None, 2)), np.ones(2), ValueError, r"a must have shape \(any, 2\); got \(2,\)"),
+    (Numbers(low=-10.0, high=10.0), [-(2**63)], ValueError, "a must be between -10 and 10; got -9"),
+    (Numbers(low=0.0, high=1.0), [0.5, 1.5], ValueError, "a must be between 0 and 1; got 1.5"),
     (Numbers(low=0.0), [0.5, -1], ValueError, "a must be >= 0; got -1.0"),
-    (
-        Numbers(finite=False, low=0.0),
-        [0.5, np.nan],
-        ValueError,
-        "a must be >= 0; got nan",
-    ),
+    (Numbers(finite=False, low=0.0), [0.5, np.nan], ValueError, "a must be >= 0; got nan"),
     (Numbers(low=SMALLEST), [3, 0], ValueError, "a must be > 0; got 0"),
-    (
-        Numbers(low=1e-150),
-        np.float32([0.0]),
-        ValueError,
-        "a must be >= 1e-150; got 0.0",
-    ),
-    (
-        Numbers(least=2),
-        [3],
-        ValueError,
-        r"a must hold 2 or more numbers; got shape \(1,\)",
-    ),
+    (Numbers(low=1e-150), np.float32([0.0]), ValueError, "a must be >= 1e-150; got 0.0"),
+    (Numbers(least=2), [3], ValueError, r"a must hold 2 or more numbers; got shape \(1,\)"),
     (Numbers(least=1), np.ones((3, 0)), ValueError, "a must hold 1 or more rows"),
     (Numbers(whole=True), [1, 2.5], ValueError, "a must hold whole numbers; got 2.5"),
     (OneOf("b", "c"), "d", ValueError, "^a must be one of 'b', 'c'; got 'd'$"),
     (OneOf("b", "c"), np.array(["b", "c"]), ValueError, "got an array of shape"),
     (DTYPE, None, ValueError, "a must be 'float64' or 'float32'; got None"),
     (DTYPE, pd.Series([1.0]), ValueError, "a must be .float64. or .float32."),
-    (
-        Like("Walk(1)", "step"),
-        5,
-        TypeError,
-        r"^a must be an object such as Walk\(1\); got 5$",
-    ),
-    (
-        Like("Walk(1)", "step"),
-        Walk,
-        TypeError,
-        r"the class Walk; make an object of it: Walk\(\)",
-    ),
+    (Like("Walk(1)", "step"), 5, TypeError, r"^a must be an object such as Walk\(1\); got 5$"),
+    (Like("Walk(1)", "step"), Walk, TypeError, r"the class Walk; make an object of it: Walk\(\)"),
     (Like("Walk(1)", "step", "init"), Walk(), TypeError, "a must be an object such as"),
-    (
-        Like("a function", "__call__"),
-        None,
-        TypeError,
-        "a must be an object such as a function",
-    ),
+    (Like("a function", "__call__"), None, TypeError, "a must be an object such as a function"),
     (FLOATS, [1, 2], TypeError, "a must be of dtype float64 or float32; got int64"),
     (GENERATOR, 0, TypeError, r"a must be a numpy.random.Generator, .* got 0"),
     (FUNCTION, 5, TypeError, "a must be a function; got 5"),
@@ -179,51 +109,16 @@ BAD = [
     (PATH, "", ValueError, "a must be the path of a file"),
     (FOLDER, "", ValueError, "a must be the path of a folder; got ''"),
     (partial(whole, least=1), 2**63, ValueError, "and <= 9223372036854775807; got"),
-    (
-        SAMPLES,
-        1_000_001,
-        ValueError,
-        "a must be a whole number >= 1 and <= 1000000; got 1000001",
-    ),
-    (
-        STEPS,
-        1_000_000_001,
-        ValueError,
-        "a must be a whole number >= 1 and <= 1000000000",
-    ),
+    (SAMPLES, 1_000_001, ValueError, "a must be a whole number >= 1 and <= 1000000; got 1000001"),
+    (STEPS, 1_000_000_001, ValueError, "a must be a whole number >= 1 and <= 1000000000"),
     (SAMPLES, np.timedelta64(3, "D"), TypeError, "a must be a whole number"),
-    (
-        InstanceOf(dict, list),
-        5,
-        TypeError,
-        "a must be an object of type dict or list; got 5",
-    ),
+    (InstanceOf(dict, list), 5, TypeError, "a must be an object of type dict or list; got 5"),
     (Named(NUMBERS), [1], TypeError, "a must be a mapping with text as names"),
-    (
-        Named(NUMBERS, "{'b': 1}"),
-        5,
-        TypeError,
-        "with text as names, e.g. {'b': 1}; got 5",
-    ),
+    (Named(NUMBERS, "{'b': 1}"), 5, TypeError, "with text as names, e.g. {'b': 1}; got 5"),
     (Named(NUMBERS), {"b": "x"}, TypeError, r"a\['b'\] must be an array"),
-    (
-        Each(InstanceOf(int)),
-        5,
-        TypeError,
-        "a must be a list with one entry each; got 5",
-    ),
-    (
-        Each(InstanceOf(int)),
-        np.array(5),
-        TypeError,
-        "a must be a list with one entry each",
-    ),
-    (
-        Each(InstanceOf(int)),
-        [1, "x"],
-        TypeError,
-        "a must be an object of type int; got 'x'",
-    ),
+    (Each(InstanceOf(int)), 5, TypeError, "a must be a list with one entry each; got 5"),
+    (Each(InstanceOf(int)), np.array(5), TypeError, "a must be a list with one entry each"),
+    (Each(InstanceOf(int)), [1, "x"], TypeError, "a must be an object of type int; got 'x'"),
     (Optional(NUMBERS), "x", TypeError, "a must be an array"),
     (flag, "no", TypeError, "a must be True or False; got 'no'"),
     (flag, 1, TypeError, "a must be True or False; got 1"),
@@ -233,29 +128,19 @@ BAD = [
 ]
 
 NUMBER = [
-    (
-        partial(whole, least=1),
-        [0, 2.5, np.float32(0.5), np.inf, np.nan],
-        "a whole number >= 1",
-    ),
+    (partial(whole, least=1), [0, 2.5, np.float32(0.5), np.inf, np.nan], "a whole number >= 1"),
     (positive, [0.0, -1, np.inf, np.nan], "positive and finite"),
     (not_negative, [-1e-9, np.inf, np.nan], "finite and >= 0"),
     (fraction, [-0.1, 1.0, np.nan], "a number >= 0 and < 1"),
     (proper_fraction, [0.0, 1.0, np.nan], "> 0 and < 1"),
     (partial(real, low=2, high=3), [1.9, 3], "a number >= 2 and < 3"),
-    (
-        standard_deviation,
-        [0.0, 1e-151, 1e150, np.nan],
-        "positive and finite, between 1e-150 and",
-    ),
+    (standard_deviation, [0.0, 1e-151, 1e150, np.nan], "positive and finite, between 1e-150 and"),
     (spread, [-1e-9, 1e150, np.inf], "finite and >= 0, and below"),
 ]
 
 
 @pytest.mark.parametrize(("check", "bad", "wanted"), NUMBER)
-def test_numbers_out_of_range_are_value_errors_and_the_rest_type_errors(
-    check, bad, wanted
-):
+def test_numbers_out_of_range_are_value_errors_and_the_rest_type_errors(check, bad, wanted):
     for value in bad:
         with pytest.raises(ValueError, match=f"a must be {wanted}.*; got"):
             check("a", value)
@@ -320,9 +205,7 @@ def test_a_number_seeds_and_an_object_moves_on():
         state = make(0)
         assert first(state) != first(state)
         assert check_generator(state) is not state
-        seeds = [
-            check_generator(state).bit_generator.seed_seq.entropy for _ in range(100)
-        ]
+        seeds = [check_generator(state).bit_generator.seed_seq.entropy for _ in range(100)]
         assert (np.shape(seeds), int(np.max(seeds)).bit_length()) == ((100, 4), bits)
 
 
@@ -336,11 +219,7 @@ def test_a_function_gets_what_its_rules_return():
     assert scaled([1, 2], 3.0).tolist() == [3, 6]
     assert scaled(x=[1], by=5.0).tolist() == [10]
     assert (scaled.__name__, scaled.__doc__) == ("scaled", "Scale.")
-    for args, given, name in (
-        (("x",), {}, "x"),
-        ((1,), {"count": 0}, "count"),
-        ((), {}, "x"),
-    ):
+    for args, given, name in ((("x",), {}, "x"), ((1,), {"count": 0}, "count"), ((), {}, "x")):
         with pytest.raises((TypeError, ValueError), match=name):
             scaled(*args, **given)
 

@@ -91,9 +91,7 @@ def test_the_two_forms_of_gelu_are_up_to_5e_4_apart_in_value_and_9e_4_in_slope()
     both = [activated(name, z) for name in ("gelu", "gelu-tanh")]
     apart = [np.abs(exact - other) for exact, other in zip(*both, strict=True)]
     assert [one.max() for one in apart] == pytest.approx([4.732e-4, 8.685e-4], rel=1e-3)
-    assert [abs(z[one.argmax()]) for one in apart] == pytest.approx(
-        [2.699, 2.018], abs=1e-3
-    )
+    assert [abs(z[one.argmax()]) for one in apart] == pytest.approx([2.699, 2.018], abs=1e-3)
 
 
 @pytest.mark.equation("D51")
@@ -117,9 +115,7 @@ LIMITS = {  # far left and far right: value over z or value, and slope
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
 @pytest.mark.parametrize("size", [1e3, 1e4, 1e8])
 @pytest.mark.parametrize("name", LIMITS)
-def test_far_out_values_and_slopes_are_their_limits_without_a_warning(
-    name, size, dtype
-):
+def test_far_out_values_and_slopes_are_their_limits_without_a_warning(name, size, dtype):
     z = np.array([-size, size], dtype)
     a, slope = activated(name, z)
     assert a.dtype == slope.dtype == dtype

@@ -8,11 +8,7 @@ from hypothesis import given
 from problems import seeds
 from scipy import special, stats
 
-from bbb_numpy.parts.discrete import (
-    BernoulliLikelihood,
-    CategoricalLikelihood,
-    PoissonLikelihood,
-)
+from bbb_numpy.parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
 
 BERNOULLI, CATEGORICAL, POISSON = (
     BernoulliLikelihood(),
@@ -35,15 +31,12 @@ def log_density(likelihood, f, y):
 
 @pytest.mark.equation("D46")
 @pytest.mark.parametrize(
-    ("likelihood", "law"),
-    [(BERNOULLI, stats.bernoulli(0.3)), (POISSON, stats.poisson(0.3))],
+    ("likelihood", "law"), [(BERNOULLI, stats.bernoulli(0.3)), (POISSON, stats.poisson(0.3))]
 )
 def test_the_distribution_function_steps_at_whole_numbers_from_0_on(likelihood, law):
     y = np.array([-1.0, -0.5, 0.0, 0.5, 1.0, 1.5])
     for upper, expected in ((False, law.cdf(y)), (True, law.sf(y))):
-        assert likelihood.cdf(
-            special, y, np.full(6, 0.3), upper=upper
-        ) == pytest.approx(expected)
+        assert likelihood.cdf(special, y, np.full(6, 0.3), upper=upper) == pytest.approx(expected)
 
 
 # every possible target of one output (for counts: all but 1e-15 of the mass)
@@ -57,9 +50,7 @@ OUTCOMES = {
 @pytest.mark.equation("D13", "D14", "D15", "D31")
 @pytest.mark.parametrize("likelihood", ALL, ids=NAMES)
 @given(seed=seeds)
-def test_the_probabilities_of_all_outcomes_sum_to_one_with_the_stated_moments(
-    likelihood, seed
-):
+def test_the_probabilities_of_all_outcomes_sum_to_one_with_the_stated_moments(likelihood, seed):
     y = OUTCOMES[likelihood]
     outputs = y.shape[1]
     f = np.random.default_rng(seed).standard_normal((1, 1, outputs))
@@ -67,9 +58,7 @@ def test_the_probabilities_of_all_outcomes_sum_to_one_with_the_stated_moments(
     mean = p @ y
     assert p.sum() == pytest.approx(1.0, rel=1e-13)
     assert np.allclose(likelihood.mean({}, f.copy())[0, 0], mean, rtol=1e-12)
-    assert np.allclose(
-        likelihood.variance({}, f.copy())[0, 0], p @ (y - mean) ** 2, rtol=1e-11
-    )
+    assert np.allclose(likelihood.variance({}, f.copy())[0, 0], p @ (y - mean) ** 2, rtol=1e-11)
 
 
 @pytest.mark.equation("D13", "D14", "D15")
@@ -80,9 +69,7 @@ def test_draws_have_the_stated_moments_and_pass_their_own_check(likelihood):
     assert y.dtype == np.float32
     assert y.shape == (1, count, 3)
     likelihood.check_targets(y[0], np.float32)
-    mean, variance = (
-        m({}, f.copy())[0, 0] for m in (likelihood.mean, likelihood.variance)
-    )
+    mean, variance = (m({}, f.copy())[0, 0] for m in (likelihood.mean, likelihood.variance))
     assert np.abs((y[0].mean(axis=0) - mean) / np.sqrt(variance / count)).max() < 4
 
 
@@ -124,9 +111,7 @@ def test_counts_are_drawn_for_all_rates_that_numpy_knows_and_larger_ones_refused
     rng = np.random.default_rng(0)
     drawn = POISSON.draw(rng, {}, np.array([[[43.6]]])).item()
     assert drawn == pytest.approx(np.exp(43.6), rel=1e-8)  # within 29 deviations
-    with pytest.raises(
-        ValueError, match=r"cannot draw counts of log rate 43\.61; at most 43\.6"
-    ):
+    with pytest.raises(ValueError, match=r"cannot draw counts of log rate 43\.61; at most 43\.6"):
         POISSON.draw(rng, {}, np.array([[[0.0, 43.61]]]))
 
 
@@ -136,16 +121,8 @@ def test_counts_are_drawn_for_all_rates_that_numpy_knows_and_larger_ones_refused
         (BERNOULLI, [[0.0], [2.0]], "must be 0 or 1; got 2.0 at row 1, column 0"),
         (BERNOULLI, [[0.5]], "must be 0 or 1; got 0.5"),
         (BERNOULLI, [[np.nan]], "must be 0 or 1; got nan"),
-        (
-            CATEGORICAL,
-            [[0.0, 1.0], [-1.0, 2.0]],
-            "one-hot rows; got -1.0 at row 1, column 0",
-        ),
-        (
-            CATEGORICAL,
-            [[1.0, 0.0], [1.0, 1.0]],
-            r"row 1 sums to 2. Encode labels: np.eye\(K\)",
-        ),
+        (CATEGORICAL, [[0.0, 1.0], [-1.0, 2.0]], "one-hot rows; got -1.0 at row 1, column 0"),
+        (CATEGORICAL, [[1.0, 0.0], [1.0, 1.0]], r"row 1 sums to 2. Encode labels: np.eye\(K\)"),
         (CATEGORICAL, [[0.0, 0.0]], "row 0 sums to 0"),
         (POISSON, [[1.0, -1.0]], "whole numbers >= 0; got -1.0 at row 0, column 1"),
         (POISSON, [[1.5]], "whole numbers >= 0; got 1.5"),
@@ -162,24 +139,15 @@ def test_impossible_targets_are_refused_with_their_place(likelihood, y, message)
 def test_the_largest_exact_counts_are_accepted():
     POISSON.check_targets(np.array([[2.0**24]]), np.float32)
     POISSON.check_targets(np.array([[2.0**53]]), np.float64)
-    with pytest.raises(
-        ValueError, match="counts above 9007199254740992 are not exact in float64"
-    ):
+    with pytest.raises(ValueError, match="counts above 9007199254740992 are not exact in float64"):
         POISSON.check_targets(np.array([[2**53 + 2]]), np.float64)
     POISSON.check_targets(np.array([[2**24]], np.int64), np.float32)
 
 
 @pytest.mark.parametrize("likelihood", ALL, ids=NAMES)
-def test_nothing_is_learned_one_output_a_target_and_other_shapes_are_refused(
-    likelihood,
-):
-    assert (likelihood.blocks(3), likelihood.init(3, np.float32).dtype) == (
-        (),
-        np.float32,
-    )
+def test_nothing_is_learned_one_output_a_target_and_other_shapes_are_refused(likelihood):
+    assert (likelihood.blocks(3), likelihood.init(3, np.float32).dtype) == ((), np.float32)
     assert likelihood.init(3, np.float32).size == 0
     assert (likelihood.heads(3), likelihood.targets(3)) == (3, 3)
-    with pytest.raises(
-        ValueError, match=r"y must have shape .* = \(4, 3\); got \(4, 1\)"
-    ):
+    with pytest.raises(ValueError, match=r"y must have shape .* = \(4, 3\); got \(4, 1\)"):
         likelihood.log_density({}, np.zeros((1, 4, 3)), np.zeros((4, 1)))

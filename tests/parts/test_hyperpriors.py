@@ -11,10 +11,7 @@ from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 START = np.log([0.3, 2.0])
 CASES = {  # with the distribution of the scale of each number
     "log-normal": (LogNormal(), lambda k: stats.lognorm(1.0, scale=np.exp(START[k]))),
-    "log-normal, median": (
-        LogNormal(0.7, 0.4),
-        lambda k: stats.lognorm(0.4, scale=0.7),
-    ),
+    "log-normal, median": (LogNormal(0.7, 0.4), lambda k: stats.lognorm(0.4, scale=0.7)),
     "half-normal": (HalfNormal(0.6), lambda k: stats.halfnorm(scale=0.6)),
     "half-Cauchy": (HalfCauchy(2.5), lambda k: stats.halfcauchy(scale=2.5)),
 }
@@ -26,12 +23,8 @@ class TestEveryHyperprior:
     def test_it_is_the_density_of_the_scale_times_the_scale(self, name):
         hyperprior, scale_of = CASES[name]
         u = np.linspace(-5.0, 3.0, 50)[:, None] + np.zeros(2)
-        expected = np.stack(
-            [scale_of(k).logpdf(np.exp(u[:, k])) + u[:, k] for k in range(2)], 1
-        )
-        np.testing.assert_allclose(
-            hyperprior.log_density(u, START), expected, rtol=1e-12
-        )
+        expected = np.stack([scale_of(k).logpdf(np.exp(u[:, k])) + u[:, k] for k in range(2)], 1)
+        np.testing.assert_allclose(hyperprior.log_density(u, START), expected, rtol=1e-12)
 
     def test_draws_follow_it(self, name):
         hyperprior, scale_of = CASES[name]
@@ -61,9 +54,7 @@ def test_far_tails_are_finite_and_steep_ones_underflow():
     u = np.array([[-700.0, 700.0]])
     assert np.isfinite(HalfCauchy().log_density(u, START)).all()
     assert np.isfinite(LogNormal().log_density(u, START)).all()
-    assert HalfNormal().log_density(np.array([[-700.0]]), START[:1]) == pytest.approx(
-        -700.2258
-    )
+    assert HalfNormal().log_density(np.array([[-700.0]]), START[:1]) == pytest.approx(-700.2258)
     np.testing.assert_array_equal(np.abs(HalfCauchy().slope(u, START)), 1.0)
 
 

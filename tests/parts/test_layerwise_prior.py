@@ -17,9 +17,7 @@ def second_moment(sizes, scales, x):
     """E f(x)^2 under the prior of a ReLU network: exact, whatever the widths (D39)."""
     v = scales[0] ** 2 * (x @ x + 1.0)
     for width, scale in zip(sizes[1:-1], scales[1:], strict=True):
-        v = scale**2 * (
-            width * v / 2.0 + 1.0
-        )  # half the square of a symmetric number is kept
+        v = scale**2 * (width * v / 2.0 + 1.0)  # half the square of a symmetric number is kept
     return v
 
 
@@ -40,12 +38,7 @@ def moment_error(prior, sizes, expected, activation="relu", draws=2000):
 )
 def test_the_default_scales_give_functions_of_one_size_for_every_width(sizes):
     prior = Model(MLP(sizes)).prior  # one scale: its size is the formula's too
-    assert (
-        moment_error(
-            prior, sizes, partial(second_moment, sizes, [1.0] * (len(sizes) - 1))
-        )
-        < 4
-    )
+    assert moment_error(prior, sizes, partial(second_moment, sizes, [1.0] * (len(sizes) - 1))) < 4
     scales = (1.0, *(1.0 / np.sqrt(inputs) for inputs in sizes[1:-1]))
     assert LayerwiseGaussianPrior().for_network(sizes).scales == pytest.approx(scales)
     expected = partial(second_moment, sizes, scales)
@@ -64,9 +57,7 @@ def test_a_model_tells_the_prior_its_network():
     assert model.prior.scales == (1.0, 0.2, 1 / 3)
     assert model.prior.counts == (125, 234, 20)
     assert model.prior.starts == (0, 125, 359)
-    assert (prior.sizes, prior.scales) == (None, None), (
-        "the prior that was passed is unchanged"
-    )
+    assert (prior.sizes, prior.scales) == (None, None), "the prior that was passed is unchanged"
     assert Model(MLP((4, 25, 9, 2)), model.prior) == model
     assert Model(MLP((3, 1)), prior).prior.scales == (1.0,)
     assert Model(MLP((3, 1)), LayerwiseGaussianPrior([2], True)).prior.scales == (2.0,)

@@ -15,9 +15,7 @@ from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts.likelihoods import HeteroscedasticLikelihood
 from bbb_numpy.registry import CHECKED_LIKELIHOODS
 
-LIKELIHOODS = {
-    name: one for name, one in CHECKED_LIKELIHOODS.items() if one.target_kind == "real"
-}
+LIKELIHOODS = {name: one for name, one in CHECKED_LIKELIHOODS.items() if one.target_kind == "real"}
 
 
 def draw(seed, samples=2, rows=4, outputs=3):
@@ -30,9 +28,7 @@ def case(likelihood, seed, targets=3):
     """Outputs f, targets y, the learned block away from its start, and a cotangent."""
     rng = np.random.default_rng(seed)
     f = rng.standard_normal((2, 4, likelihood.heads(targets)))
-    f[..., targets:] *= (
-        0.2  # deviations near 0.7: every density within reach of its logarithm
-    )
+    f[..., targets:] *= 0.2  # deviations near 0.7: every density within reach of its logarithm
     learned = likelihood.init(targets, np.float64)
     learned += 0.2 * rng.standard_normal(learned.shape)
     params = Layout(likelihood.blocks(targets)).views(learned)
@@ -40,10 +36,7 @@ def case(likelihood, seed, targets=3):
 
 
 STRETCHED = np.linspace(-30.0, 30.0, 40_001)
-GRID, SLOPE = (
-    np.sinh(STRETCHED),
-    np.cosh(STRETCHED),
-)  # dy = cosh(v) dv: wide enough for every tail
+GRID, SLOPE = np.sinh(STRETCHED), np.cosh(STRETCHED)  # dy = cosh(v) dv: wide enough for every tail
 
 
 @pytest.mark.equation("D1", "D12", "D43")
@@ -53,19 +46,12 @@ def test_the_density_of_y_integrates_to_one_with_the_stated_mean_and_variance(na
     f, _, params, _ = case(likelihood, 3, targets=1)
     stated = likelihood.mean(params, f)[0, 0, 0]
     at = np.broadcast_to(f[:1, :1], (1, len(GRID), f.shape[-1]))
-    density = (
-        np.exp(likelihood.log_density(params, at, stated + GRID[:, None])[0][0]) * SLOPE
-    )
+    density = np.exp(likelihood.log_density(params, at, stated + GRID[:, None])[0][0]) * SLOPE
     assert np.trapezoid(density, STRETCHED) == pytest.approx(1.0, abs=1e-12)
     below, y = cumulative_trapezoid(density, STRETCHED), stated + GRID[1:]
-    parts = [
-        np.broadcast_to(part, (2, 4, 1))[0, 0, 0]
-        for part in likelihood.components(params, f)
-    ]
+    parts = [np.broadcast_to(part, (2, 4, 1))[0, 0, 0] for part in likelihood.components(params, f)]
     assert likelihood.cdf(special, y, *parts) == pytest.approx(below, abs=1e-6)
-    assert likelihood.cdf(special, y, *parts, upper=True) == pytest.approx(
-        1 - below, abs=1e-6
-    )
+    assert likelihood.cdf(special, y, *parts, upper=True) == pytest.approx(1 - below, abs=1e-6)
     assert np.trapezoid(density * GRID, STRETCHED) == pytest.approx(0.0, abs=1e-12)
     variance = np.trapezoid(density * GRID**2, STRETCHED)
     stated = np.broadcast_to(likelihood.variance(params, f), (2, 4, 1))
@@ -84,10 +70,7 @@ def test_unit_variance_without_the_constant_is_the_report():
 def test_the_noise_gradient_vanishes_at_the_root_mean_square_residual():
     f, y, _ = draw(5)
     best = np.log(np.sqrt(((y - f) ** 2).mean(axis=(0, 1))))
-    likelihood, d_params = (
-        GaussianLikelihood(1.0, learn=True),
-        {"log_noise": np.zeros(3)},
-    )
+    likelihood, d_params = GaussianLikelihood(1.0, learn=True), {"log_noise": np.zeros(3)}
     _, saved = likelihood.log_density({"log_noise": best}, f, y)
     likelihood.vjp(saved, np.ones(2), d_params)
     assert np.abs(d_params["log_noise"]).max() < 1e-12
@@ -100,9 +83,7 @@ def test_the_floor_bounds_the_density_where_the_network_hits_a_data_point(dtype)
     value, saved = HeteroscedasticLikelihood(1e-3).log_density({}, f, y)
     assert value.dtype == dtype
     assert value.item() == pytest.approx(-log(1e-3) - 0.5 * LOG_2PI, rel=1e-6)
-    assert np.isfinite(
-        HeteroscedasticLikelihood(1e-3).vjp(saved, np.ones(1, dtype), {})
-    ).all()
+    assert np.isfinite(HeteroscedasticLikelihood(1e-3).vjp(saved, np.ones(1, dtype), {})).all()
 
 
 @pytest.mark.equation("D1", "D12", "D43")
@@ -119,10 +100,7 @@ def test_draws_follow_the_density(name):
     density = np.exp(logs) * SLOPE[:, None]
     for k in range(3):
         below = cumulative_trapezoid(density[:, k], STRETCHED)
-        assert (
-            stats.kstest(y[:, k], partial(np.interp, xp=GRID[1:], fp=below)).pvalue
-            > 1e-3
-        )
+        assert stats.kstest(y[:, k], partial(np.interp, xp=GRID[1:], fp=below)).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("name", LIKELIHOODS)
@@ -142,12 +120,8 @@ def test_two_heads_for_each_target_means_first():
     assert [likelihood.targets(k) for k in (2, 6)] == [1, 3]
     f = np.array([[[1.0, 2.0, 0.0, 1.0]]])
     assert likelihood.mean({}, f).tolist() == [[[1.0, 2.0]]]
-    assert np.allclose(
-        likelihood.variance({}, f), (0.5 + softplus([0.0, 1.0])) ** 2, rtol=1e-14
-    )
-    with pytest.raises(
-        ValueError, match=r"two network outputs for each target.*got 3 outputs"
-    ):
+    assert np.allclose(likelihood.variance({}, f), (0.5 + softplus([0.0, 1.0])) ** 2, rtol=1e-14)
+    with pytest.raises(ValueError, match=r"two network outputs for each target.*got 3 outputs"):
         likelihood.targets(3)
 
 
@@ -164,9 +138,7 @@ def test_targets_of_their_own_give_each_sample_what_it_has_alone(learn):
     for s in range(len(f)):
         alone, saved = likelihood.log_density(params, f[s : s + 1], y[s])
         np.testing.assert_array_equal(rowwise[s], alone[0])
-        np.testing.assert_array_equal(
-            d_f[s], likelihood.vjp(saved, np.ones(1), slopes_alone)[0]
-        )
+        np.testing.assert_array_equal(d_f[s], likelihood.vjp(saved, np.ones(1), slopes_alone)[0])
         together += slopes_alone["log_noise"]
     np.testing.assert_allclose(slopes["log_noise"], together, rtol=1e-14)
 

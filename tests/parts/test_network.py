@@ -59,9 +59,7 @@ def test_rows_of_their_own_give_each_sample_what_it_has_alone(shape):
         there = Buffers()
         alone, tape = forward(net, w[s : s + 1], own[s], there)
         assert np.array_equal(f[s], alone[0])
-        assert np.array_equal(
-            pulled[s], vjp(net, tape, d_f[s : s + 1].copy(), there)[0]
-        )
+        assert np.array_equal(pulled[s], vjp(net, tape, d_f[s : s + 1].copy(), there)[0])
 
 
 def test_gates_change_exactly_where_a_pre_activation_changes_sign():
@@ -83,6 +81,4 @@ def test_a_unit_exactly_at_zero_is_off():
     _, tape = forward(net, w, x, buffers)
     assert tape.slopes[0].item() == 0
     assert gates(net, w, x).tolist() == [False]
-    assert vjp(net, tape, np.ones((1, 1, 1)), buffers).tolist() == [
-        [0.0, 0.0, 0.0, 1.0]
-    ]
+    assert vjp(net, tape, np.ones((1, 1, 1)), buffers).tolist() == [[0.0, 0.0, 0.0, 1.0]]

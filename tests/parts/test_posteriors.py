@@ -16,9 +16,7 @@ from bbb_numpy.parts.posteriors import PointMass
 
 BOTH = [MeanField(0.5, -0.5, 1.0), FullRank(0.5, -0.5, 1.0)]
 FULL = BOTH[1]
-SIZES = st.integers(
-    1, 5
-)  # of the weight vector; one weight has no correlation to learn
+SIZES = st.integers(1, 5)  # of the weight vector; one weight has no correlation to learn
 
 
 def blocks_of(theta, posterior, size):
@@ -31,12 +29,7 @@ def problem(posterior, seed, size=4, samples=3):
     theta = posterior.init(rng, size, np.float64)
     theta[2 * size :] = 0.4 * rng.standard_normal(theta.size - 2 * size)
     eps = rng.standard_normal((samples, posterior.noise_size(size)))
-    return (
-        theta,
-        eps,
-        rng.standard_normal((samples, size)),
-        rng.standard_normal(samples),
-    )
+    return theta, eps, rng.standard_normal((samples, size)), rng.standard_normal(samples)
 
 
 def sample_at(posterior, theta, eps):
@@ -62,15 +55,9 @@ def factor_of(theta, posterior, size):
 
 def split_form(posterior, theta, eps, d_w, d_log_q):
     """W3-W5: through the weights with theta fixed, plus the direct partials with w fixed."""
-    sample, through, direct = (
-        sample_at(posterior, theta, eps),
-        d_w.copy(),
-        np.full_like(theta, 7.0),
-    )
+    sample, through, direct = sample_at(posterior, theta, eps), d_w.copy(), np.full_like(theta, 7.0)
     posterior.add_density_slope(sample, d_log_q, through)
-    posterior.pull_back_direct(
-        sample, d_log_q, blocks_of(direct, posterior, eps.shape[1])
-    )
+    posterior.pull_back_direct(sample, d_log_q, blocks_of(direct, posterior, eps.shape[1]))
     return pull_back(posterior, theta, eps, through, None) + direct
 
 
@@ -82,9 +69,7 @@ def test_noise_is_one_number_per_weight_and_a_point_needs_none(posterior):
 
 
 @pytest.mark.equation("K3", "K4", "K6", "K7", "K8", "K9", "K10", "M1")
-@pytest.mark.parametrize(
-    "posterior", [*BOTH, FullRank(0.5, -0.5, 1.0, unit=0.01)], ids=str
-)
+@pytest.mark.parametrize("posterior", [*BOTH, FullRank(0.5, -0.5, 1.0, unit=0.01)], ids=str)
 @given(seed=seeds)
 def test_weights_and_density_are_those_of_a_gaussian_with_covariance_c_c_transposed(
     posterior, seed
@@ -116,9 +101,7 @@ def test_given_weights_have_the_density_that_they_had_when_drawn(posterior, seed
     sample = sample_at(posterior, theta, eps)
     there = posterior.at(blocks_of(theta, posterior, size), sample.w, Buffers())
     assert np.allclose(there.eps, eps, rtol=1e-9, atol=1e-9)
-    assert np.allclose(
-        posterior.log_density(there), posterior.log_density(sample), rtol=1e-9
-    )
+    assert np.allclose(posterior.log_density(there), posterior.log_density(sample), rtol=1e-9)
 
 
 @pytest.mark.equation("K10", "D18", "M4", "D19")
@@ -127,9 +110,7 @@ def test_the_mean_of_log_q_is_minus_the_entropy(posterior):
     theta, _, _, _ = problem(posterior, 1)
     eps = np.random.default_rng(2).standard_normal((40_000, 4))
     log_q = posterior.log_density(sample_at(posterior, theta, eps))
-    entropy = posterior.entropy(
-        posterior.factor(blocks_of(theta, posterior, 4), Buffers())
-    )
+    entropy = posterior.entropy(posterior.factor(blocks_of(theta, posterior, 4), Buffers()))
     assert abs(log_q.mean() + entropy.value) < 4 * log_q.std() / np.sqrt(len(log_q))
 
 
@@ -147,21 +128,16 @@ def test_wus_split_form_is_the_reports_cancelled_form_for_every_single_sample(
         # what cancels is of size |d_log_q| eps^2 / sigma
         sigma = softplus(theta[size : 2 * size]).min()
         size_of_parts = (
-            np.abs(d_w[s]).max()
-            + np.abs(d_log_q[s]) * (1 + (eps[s] ** 2).sum()) / sigma
+            np.abs(d_w[s]).max() + np.abs(d_log_q[s]) * (1 + (eps[s] ** 2).sum()) / sigma
         )
-        assert np.abs(split - cancelled).max() <= 1e-13 * size_of_parts * (
-            1 + 1 / sigma
-        )
+        assert np.abs(split - cancelled).max() <= 1e-13 * size_of_parts * (1 + 1 / sigma)
 
 
 @pytest.mark.equation("K3")
 @pytest.mark.parametrize("posterior", [MeanField(), FullRank()], ids=str)
 def test_the_start_is_that_of_section_7(posterior):
     size = 2_000
-    blocks = blocks_of(
-        posterior.init(np.random.default_rng(0), size, np.float64), posterior, size
-    )
+    blocks = blocks_of(posterior.init(np.random.default_rng(0), size, np.float64), posterior, size)
     mu, rho = blocks["mu"], blocks["rho"]
     assert abs(mu.var() - 0.01) < 4 * 0.01 * np.sqrt(2 / size)
     assert rho.min() >= -5.01
@@ -186,9 +162,7 @@ def test_a_packed_mean_field_starts_where_it_was_told(dtype):
 
 def test_a_point_mass_has_the_same_weights_in_every_sample_and_no_noise():
     posterior, mu = PointMass(0.3), np.array([1.0, -2.0, 0.5])
-    sample = posterior.sample(
-        {"mu": mu}, np.zeros((4, posterior.noise_size(3))), Buffers()
-    )
+    sample = posterior.sample({"mu": mu}, np.zeros((4, posterior.noise_size(3))), Buffers())
     assert np.array_equal(sample.w, np.broadcast_to(mu, (4, 3)))
     assert posterior.log_density(sample).tolist() == [0.0] * 4
     d_mu, d_w = np.full(3, np.nan), np.random.default_rng(1).standard_normal((4, 3))

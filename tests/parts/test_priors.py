@@ -56,9 +56,7 @@ def test_every_density_integrates_to_one_and_has_the_stated_deviation(name):
     density = np.exp(0.5 * log_density(prior, both)) * SLOPE
     assert np.trapezoid(density, STRETCHED) == pytest.approx(1.0, abs=1e-8)
     variance = np.trapezoid(density * GRID**2, STRETCHED)
-    if np.isinf(
-        prior.deviation(params)
-    ):  # the integral grows with the place where it ends
+    if np.isinf(prior.deviation(params)):  # the integral grows with the place where it ends
         inside = np.abs(GRID) < 1e6
         variance_inside = np.trapezoid((density * GRID**2)[inside], STRETCHED[inside])
         assert variance > 1e4 * variance_inside
@@ -74,23 +72,17 @@ def test_the_deviation_of_a_mixture_is_that_of_its_parts():
 @pytest.mark.parametrize("name", PRIORS)
 def test_draws_follow_the_density_each_row_with_the_learned_numbers_of_its_own(name):
     prior, rng = PRIORS[name], np.random.default_rng(0)
-    rows = 0.3 * rng.standard_normal((2, prior.init(np.float64).size)) + prior.init(
-        np.float64
-    )
+    rows = 0.3 * rng.standard_normal((2, prior.init(np.float64).size)) + prior.init(np.float64)
     every = Layout(prior.blocks()).views(np.repeat(rows, 2000, axis=0))
     drawn = prior.draw(rng, every, (4000, 7)).reshape(2, 2000, 7)
     grid = GRID[::100]
     for row, of_row in zip(rows, drawn, strict=True):
         params = Layout(prior.blocks()).views(row)
-        with np.errstate(
-            divide="ignore", over="ignore"
-        ):  # far out textbooks take log 0
+        with np.errstate(divide="ignore", over="ignore"):  # far out textbooks take log 0
             logs = [textbook.log_prior(prior, params, np.full(7, w)) for w in grid]
         density = np.exp(logs)
         for weight in (0, 6):  # of the first and of the last layer
-            below = cumulative_trapezoid(
-                density[:, weight] * SLOPE[::100], STRETCHED[::100]
-            )
+            below = cumulative_trapezoid(density[:, weight] * SLOPE[::100], STRETCHED[::100])
             cdf = partial(np.interp, xp=grid[1:], fp=below)
             assert stats.kstest(of_row[:, weight], cdf).pvalue > 1e-3
 
@@ -127,9 +119,7 @@ def test_far_out_the_mixture_is_its_wide_component_where_the_printed_form_is_min
     asymptote = 2 * (log(0.25) - 0.5 * LOG_2PI) - size**2
     assert log_density(prior, w)[0] == pytest.approx(asymptote, rel=1e-14)
     with np.errstate(divide="ignore"):
-        normals = [
-            np.exp(-0.5 * (w / s) ** 2) / (s * np.sqrt(2 * pi)) for s in (1.0, 0.1)
-        ]
+        normals = [np.exp(-0.5 * (w / s) ** 2) / (s * np.sqrt(2 * pi)) for s in (1.0, 0.1)]
         printed = np.log(0.25 * normals[0] + 0.75 * normals[1]).sum()
     assert printed == -np.inf
     d_w = gradients(prior, w, np.ones(1))[0]
@@ -181,9 +171,7 @@ def test_laplace_has_slope_zero_at_the_kink_and_one_over_scale_beside_it():
 @pytest.mark.parametrize("name", CHECKED_PRIORS)
 def test_a_prior_has_a_kink_where_its_slope_jumps_at_zero(name):
     prior, h = CHECKED_PRIORS[name].for_network((1, 1)), 1e-6
-    middle, right, left = log_density(
-        prior, np.array([[0.0, 0.0], [h, 0.0], [-h, 0.0]])
-    )
+    middle, right, left = log_density(prior, np.array([[0.0, 0.0], [h, 0.0], [-h, 0.0]]))
     jump = (right - middle) / h - (middle - left) / h
     assert (abs(jump) > 1.0) == prior.kink
     assert prior.kink or abs(jump) < 0.01
@@ -199,9 +187,7 @@ def test_a_prior_around_a_centre_is_the_gaussian_of_what_is_left_and_its_gradien
     network = MLP((2, 2))
     centre = rng.integers(-4, 5, network.layout.size) / 4.0
     prior, plain = CentredGaussianPrior(0.5, learn, centre), GaussianPrior(0.5, learn)
-    estimator = make(
-        Model(network, prior, CategoricalLikelihood()), MeanField(0.3, -0.5, 0.5)
-    )
+    estimator = make(Model(network, prior, CategoricalLikelihood()), MeanField(0.3, -0.5, 0.5))
     theta, noise = estimator.init(rng), estimator.draw(rng, 2)
     x, y = rng.standard_normal((3, 2)), np.eye(2)[[0, 1, 1]]
     assert prove_case(Case(estimator, theta, noise, x, y, 0.75)).proved

@@ -41,9 +41,7 @@ def prior_pass(prior, seed, sizes=(2, 3, 1), samples=2, dtype=np.float64, chains
         return d_w, d_params
 
     arguments = (params, w, cotangent)
-    return Pass(
-        arguments, lambda buffers: prior.log_density(params, w, buffers), backward
-    )
+    return Pass(arguments, lambda buffers: prior.log_density(params, w, buffers), backward)
 
 
 def likelihood_pass(likelihood, seed, targets=2, samples=2, rows=3, dtype=np.float64):
@@ -57,9 +55,7 @@ def likelihood_pass(likelihood, seed, targets=2, samples=2, rows=3, dtype=np.flo
         return likelihood.vjp(saved[1], cotangent, d_params), d_params
 
     arguments = (params, f, y, cotangent)
-    return Pass(
-        arguments, lambda buffers: likelihood.log_density(params, f, y), backward
-    )
+    return Pass(arguments, lambda buffers: likelihood.log_density(params, f, y), backward)
 
 
 def posterior_pass(posterior, seed, size=3, samples=2, dtype=np.float64):
@@ -77,10 +73,7 @@ def posterior_pass(posterior, seed, size=3, samples=2, dtype=np.float64):
         sample = posterior.sample(blocks, eps, buffers)
         found = (sample, posterior.log_density(sample))
         if dense:
-            scored, parts = (
-                posterior.at(blocks, w, buffers),
-                posterior.factor(blocks, buffers),
-            )
+            scored, parts = posterior.at(blocks, w, buffers), posterior.factor(blocks, buffers)
             each = posterior.entropy(parts), posterior.entropy(parts, (0, size // 2))
             found += (scored, posterior.log_density(scored), parts, *each)
         return found
@@ -97,10 +90,7 @@ def posterior_pass(posterior, seed, size=3, samples=2, dtype=np.float64):
             posterior.add_entropy_vjp(parts, 0.3, np.full(size, 0.2, dtype), d)
             posterior.add_entropy_vjp(parts, -0.1, 0.7, d)
 
-        ways += [
-            with_entropy,
-            lambda d: posterior.pull_back_direct(saved[0], d_log_q, d),
-        ]
+        ways += [with_entropy, lambda d: posterior.pull_back_direct(saved[0], d_log_q, d)]
         return own, _written(ways, blocks)
 
     return Pass((theta, eps, w, d_w, d_log_q, blocks), forward, backward)
@@ -147,9 +137,7 @@ def test_every_prior_is_pure(which, data):
 @given(data=st.data())
 def test_every_likelihood_is_pure(which, data):
     drawn = st.tuples(seeds, st.integers(1, 3), SAMPLES, ROWS, DTYPES)
-    pair = [
-        likelihood_pass(CHECKED_LIKELIHOODS[which], *data.draw(drawn)) for _ in range(2)
-    ]
+    pair = [likelihood_pass(CHECKED_LIKELIHOODS[which], *data.draw(drawn)) for _ in range(2)]
     assert faults(*pair) == {}
 
 
@@ -158,9 +146,7 @@ def test_every_likelihood_is_pure(which, data):
 @given(data=st.data())
 def test_every_posterior_is_pure(which, data):
     drawn = st.tuples(seeds, st.integers(2, 5), SAMPLES, DTYPES)
-    pair = [
-        posterior_pass(CHECKED_POSTERIORS[which], *data.draw(drawn)) for _ in range(2)
-    ]
+    pair = [posterior_pass(CHECKED_POSTERIORS[which], *data.draw(drawn)) for _ in range(2)]
     assert faults(*pair) == {}
 
 
@@ -170,9 +156,7 @@ def test_every_posterior_is_pure(which, data):
 def test_the_network_is_pure(activation, data):
     drawn = st.tuples(seeds, SAMPLES, ROWS, st.booleans(), DTYPES)
     pair = [
-        network_pass(
-            MLP(data.draw(st.sampled_from(SIZES)), activation), *data.draw(drawn)
-        )
+        network_pass(MLP(data.draw(st.sampled_from(SIZES)), activation), *data.draw(drawn))
         for _ in range(2)
     ]
     assert faults(*pair) == {}

@@ -23,12 +23,7 @@ from bbb_numpy import (
     StudentTPrior,
 )
 from bbb_numpy.numeric.buffers import Buffers
-from bbb_numpy.parts.hyperpriors import (
-    HalfCauchy,
-    HalfNormal,
-    LogNormal,
-    check_hyperpriors,
-)
+from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal, check_hyperpriors
 from bbb_numpy.registry import CHECKED_LIKELIHOODS
 
 SIZES = (2, 3, 1)
@@ -122,21 +117,13 @@ def test_what_makes_no_part_is_refused(make, message):
 def test_what_is_just_possible_is_accepted():
     FullRank(limit_gib=96 * 16**2 / 2**30).check_size(16)
     assert MLP((10**6 - 1, 1000)).layout.size == 10**9
-    assert np.isfinite(
-        ScaleMixturePrior(0.2, 1.0, 2.1e-6, learn=True).init(np.float64)
-    ).all()
-    assert np.isfinite(
-        log_density(ScaleMixturePrior(0.2, 1.0, 1e-6), np.ones((1, 1)))
-    ).all()
+    assert np.isfinite(ScaleMixturePrior(0.2, 1.0, 2.1e-6, learn=True).init(np.float64)).all()
+    assert np.isfinite(log_density(ScaleMixturePrior(0.2, 1.0, 1e-6), np.ones((1, 1)))).all()
 
 
 @pytest.mark.parametrize("name", CHECKED_LIKELIHOODS)
 def test_targets_of_another_shape_are_refused(name):
     likelihood = CHECKED_LIKELIHOODS[name]
     params = {block: np.zeros(shape) for block, shape in likelihood.blocks(3)}
-    with pytest.raises(
-        ValueError, match=r"y must have shape .* = \(4, 3\); got \(4, 2\)"
-    ):
-        likelihood.log_density(
-            params, np.zeros((2, 4, likelihood.heads(3))), np.zeros((4, 2))
-        )
+    with pytest.raises(ValueError, match=r"y must have shape .* = \(4, 3\); got \(4, 2\)"):
+        likelihood.log_density(params, np.zeros((2, 4, likelihood.heads(3))), np.zeros((4, 2)))

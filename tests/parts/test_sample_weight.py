@@ -26,9 +26,7 @@ def case(likelihood, seed, samples=2, rows=4, targets=3, each=False):
     rng = np.random.default_rng(seed)
     f = rng.standard_normal((samples, rows, likelihood.heads(targets)))
     learned = likelihood.init(targets, np.float64)
-    learned = learned + 0.2 * rng.standard_normal(
-        (samples, len(learned)) if each else len(learned)
-    )
+    learned = learned + 0.2 * rng.standard_normal((samples, len(learned)) if each else len(learned))
     params = Layout(likelihood.blocks(targets)).views(learned)
     first = {name: block[:1] if each else block for name, block in params.items()}
     return f, likelihood.draw(rng, first, f[:1])[0], params, rng
@@ -43,15 +41,9 @@ def test_a_whole_weight_is_that_many_copies(name, each):
     cotangent, copied = rng.standard_normal(len(f)), np.repeat(np.arange(5), counts)
 
     def gradients(*rows):
-        d_params = {
-            name: np.full(block.shape, np.nan) for name, block in params.items()
-        }
+        d_params = {name: np.full(block.shape, np.nan) for name, block in params.items()}
         value, saved = likelihood.log_likelihood(params, *rows)
-        return (
-            value,
-            likelihood.log_likelihood_vjp(saved, cotangent, d_params),
-            d_params,
-        )
+        return value, likelihood.log_likelihood_vjp(saved, cotangent, d_params), d_params
 
     value, d_f, d_params = gradients(f, y, counts)
     copies, d_copies, d_copied = gradients(f[:, copied], y[copied])
@@ -78,10 +70,7 @@ def first_of(likelihood):
 def test_with_weights_every_gradient_is_that_of_its_value_exactly(likelihood):
     cases = first_of(likelihood)
     assert {which.estimator for _, which in cases} == set(ESTIMATORS)
-    for (
-        number,
-        which,
-    ) in cases:  # the first that is not proved ends it: to refute takes a while
+    for number, which in cases:  # the first that is not proved ends it: to refute takes a while
         far_left = -4.0 if which.estimator == "self-normalised" else FAR_LEFT
         plain = numbered_case(number, which, far_left)
         weights = np.random.default_rng(number).uniform(0.1, 3.0, len(plain.x))
@@ -93,18 +82,14 @@ def test_with_weights_every_gradient_is_that_of_its_value_exactly(likelihood):
 @pytest.mark.parametrize("learn", [False, True])
 def test_what_samplers_draw_from_has_copies_as_weights(learn):
     rng = np.random.default_rng(0)
-    model = Model(
-        MLP((2, 3, 1), "tanh"), GaussianPrior(), GaussianLikelihood(0.5, learn)
-    )
+    model = Model(MLP((2, 3, 1), "tanh"), GaussianPrior(), GaussianLikelihood(0.5, learn))
     x, y = rng.standard_normal((6, 2)), rng.standard_normal((6, 1))
     counts = np.array([1, 0, 2, 4, 1, 3])
     copied = np.repeat(np.arange(6), counts)
     weighted = LogJoint(model, x, y, sample_weight=counts)
     copies = LogJoint(model, x[copied], y[copied])
     position = weighted.draw_prior(rng, 3)
-    found, wanted = (
-        (*one(position), one.log_likelihood(position)) for one in (weighted, copies)
-    )
+    found, wanted = ((*one(position), one.log_likelihood(position)) for one in (weighted, copies))
     for one, other in zip(found, wanted, strict=True):
         assert np.allclose(one, other, rtol=1e-12, atol=1e-12)
 
@@ -126,9 +111,7 @@ def test_what_cannot_be_a_weight_is_refused(weights, message):
         lambda: LogJoint(model, x, x, sample_weight=weights),
         lambda: sample(model, x, x, sample_weight=weights),
         lambda: training.fit(estimator, state, x, x, rng=rng, sample_weight=weights),
-        lambda: training.fit(
-            estimator, state, x, x, rng=rng, validation=(x, x, weights)
-        ),
+        lambda: training.fit(estimator, state, x, x, rng=rng, validation=(x, x, weights)),
     ):
         with pytest.raises(ValueError, match=message):
             call()

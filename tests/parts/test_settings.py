@@ -29,12 +29,7 @@ Y = X[:, 0] ** 2
 
 
 def regressor(**arguments):
-    usual = {
-        "hidden_layer_sizes": (2,),
-        "epochs": 2,
-        "predict_samples": 3,
-        "random_state": 0,
-    }
+    usual = {"hidden_layer_sizes": (2,), "epochs": 2, "predict_samples": 3, "random_state": 0}
     return BayesianMLPRegressor(**usual | arguments)
 
 
@@ -42,11 +37,7 @@ def parts():
     """One object of each class that has settings, those that no name stands for included."""
     named = [one for entries in FAMILIES.values() for one in entries.checked.values()]
     unnamed = [CentredGaussianPrior(), Laplace(), Recipe(), Sampling()]
-    objects = [
-        one
-        for one in (*named, *unnamed)
-        if is_dataclass(one) and not isinstance(one, type)
-    ]
+    objects = [one for one in (*named, *unnamed) if is_dataclass(one) and not isinstance(one, type)]
     return {type(one): one for one in objects}.values()
 
 
@@ -75,9 +66,7 @@ def accepted(part, name, numbers):
 
 def ways(number):
     """A number in every type that has it."""
-    return [
-        make(number) for make in (*FLOATING, *(WHOLE if number.is_integer() else ()))
-    ]
+    return [make(number) for make in (*FLOATING, *(WHOLE if number.is_integer() else ()))]
 
 
 def need_stored(part, name, number, kind):
@@ -130,21 +119,16 @@ def test_a_learners_numbers_may_be_of_any_type():
     plain = {"epochs": 2, "batch_size": 32, "samples": 1, "predict_samples": 200}
     small = {name: np.uint8(number) for name, number in plain.items()}
     found, wanted = (
-        regressor(**one, random_state=number)
-        for one, number in ((small, np.uint8(0)), (plain, 0))
+        regressor(**one, random_state=number) for one, number in ((small, np.uint8(0)), (plain, 0))
     )
-    np.testing.assert_array_equal(
-        found.fit(X, Y).predict(X), wanted.fit(X, Y).predict(X)
-    )
+    np.testing.assert_array_equal(found.fit(X, Y).predict(X), wanted.fit(X, Y).predict(X))
     parts = check_plan(found).parts
     assert {name: (type(parts[name]), parts[name]) for name in plain} == {
         name: (int, number) for name, number in plain.items()
     }
     assert check_plan(regressor(batch_size=np.uint8(32), epochs=None)).recipe(
         512, anew=True, stops=False
-    ) == check_plan(regressor(batch_size=32, epochs=None)).recipe(
-        512, anew=True, stops=False
-    )
+    ) == check_plan(regressor(batch_size=32, epochs=None)).recipe(512, anew=True, stops=False)
 
 
 def test_the_share_that_is_held_out_may_be_of_any_type():

@@ -41,17 +41,13 @@ def test_both_densities_are_those_of_an_independent_implementation(scale, df, se
 def test_one_degree_of_freedom_is_cauchy_and_many_are_gaussian():
     w = np.array([[0.3, -5.0, 40.0]])
     cauchy = -np.log(np.pi * (1 + w**2)).sum()
-    assert log_density(StudentTPrior(1.0, 1.0), w)[0] == pytest.approx(
-        cauchy, rel=1e-14
-    )
+    assert log_density(StudentTPrior(1.0, 1.0), w)[0] == pytest.approx(cauchy, rel=1e-14)
     for part in (log_density, lambda prior, w: gradients(prior, w, np.ones(1))[0]):
         limit = part(GaussianPrior(2.0), w)
         assert part(StudentTPrior(2.0, 9e8), w) == pytest.approx(limit, rel=1e-5)
     f, y = np.zeros((1, 1, 3)), w
     limit = GaussianLikelihood(2.0).log_density({}, f, y)[0]
-    assert StudentTLikelihood(2.0, 9e8).log_density({}, f, y)[0] == pytest.approx(
-        limit, rel=1e-5
-    )
+    assert StudentTLikelihood(2.0, 9e8).log_density({}, f, y)[0] == pytest.approx(limit, rel=1e-5)
 
 
 @pytest.mark.equation("D42")
@@ -60,9 +56,7 @@ def test_one_degree_of_freedom_is_cauchy_and_many_are_gaussian():
 def test_far_out_the_density_is_a_power_and_nothing_overflows(size, learn):
     prior, w = StudentTPrior(0.5, 3.0, learn), np.array([[size, -size]])
     at = log_density(prior, np.array([[1e8, 1e8]]))
-    assert log_density(prior, w) == pytest.approx(
-        at - 8 * np.log(size / 1e8), rel=1e-13
-    )
+    assert log_density(prior, w) == pytest.approx(at - 8 * np.log(size / 1e8), rel=1e-13)
     d_w, *d_numbers = gradients(prior, w, np.ones(1))
     assert d_w == pytest.approx(-4 / w, rel=1e-13)
     assert np.isfinite(d_numbers).all()

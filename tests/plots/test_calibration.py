@@ -29,9 +29,7 @@ def test_axes_are_labelled_have_a_legend_outside_and_can_be_saved(draw, shown):
     assert "" not in (ax.get_xlabel(), ax.get_ylabel())
     ax.figure.savefig(io.BytesIO(), dpi=50)
     legend = ax.get_legend().get_window_extent()
-    assert legend.y0 >= ax.get_window_extent().y1 - 1, (
-        "above the axes, where no data are"
-    )
+    assert legend.y0 >= ax.get_window_extent().y1 - 1, "above the axes, where no data are"
 
 
 def test_reliability_shows_the_table():
@@ -39,9 +37,7 @@ def test_reliability_shows_the_table():
     (curve,) = [c for c in ax.containers if c.get_label() == "one"]
     np.testing.assert_allclose(curve[0].get_xydata().T, [TABLE.stated, TABLE.seen])
     ends = np.array(curve[2][0].get_segments())
-    assert ends[:, :, 1] == pytest.approx(
-        np.stack([TABLE.seen_low, TABLE.seen_high], 1)
-    )
+    assert ends[:, :, 1] == pytest.approx(np.stack([TABLE.seen_low, TABLE.seen_high], 1))
     low, high = ax.get_ylim()
     assert low < TABLE.seen_low.min()
     assert high > TABLE.seen_high.max()

@@ -24,10 +24,7 @@ def edges(ax, label):
 
 def test_the_bands_are_two_unscaled_deviations_to_each_side():
     ax = plots.fit(X, PREDICTION)
-    for label, deviation in (
-        ("epistemic", PREDICTION.epistemic),
-        ("predictive", PREDICTION.total),
-    ):
+    for label, deviation in (("epistemic", PREDICTION.epistemic), ("predictive", PREDICTION.total)):
         expected = X**2 - 2 * deviation, X**2 + 2 * deviation
         np.testing.assert_allclose(edges(ax, label), expected, rtol=1e-15, atol=1e-15)
 
@@ -38,9 +35,7 @@ def test_fit_shows_data_truth_and_mean_and_marks_the_range_of_the_data():
     assert np.array_equal(shown["predictive mean"].get_ydata(), X**2)
     assert np.array_equal(shown["truth"].get_ydata(), np.sin(X))
     assert np.array_equal(shown["data"].get_xydata(), np.stack(DATA, axis=1))
-    marks = [
-        line.get_xdata()[0] for line in ax.lines if len(set(line.get_xdata())) == 1
-    ]
+    marks = [line.get_xdata()[0] for line in ax.lines if len(set(line.get_xdata())) == 1]
     assert sorted(marks) == [-1.0, 1.0]
 
 
@@ -59,10 +54,6 @@ def test_less_truth_subtracts_the_curve_from_everything():
 def test_an_infinite_deviation_is_said_and_not_drawn():
     ax = plots.fit(X, PREDICTION._replace(aleatoric=np.full(9, np.inf)), data=DATA)
     labels = {text.get_text() for text in ax.get_legend().get_texts()}
-    assert labels & {"predictive sd: infinite", "predictive ± 2 sd"} == {
-        "predictive sd: infinite"
-    }
+    assert labels & {"predictive sd: infinite", "predictive ± 2 sd"} == {"predictive sd: infinite"}
     assert np.isfinite(ax.get_ylim()).all()
-    np.testing.assert_allclose(
-        np.diff(edges(ax, "epistemic"), axis=0)[0], 4 * PREDICTION.epistemic
-    )
+    np.testing.assert_allclose(np.diff(edges(ax, "epistemic"), axis=0)[0], 4 * PREDICTION.epistemic)

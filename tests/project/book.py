@@ -99,10 +99,7 @@ def found(source: str, name: str) -> list[ast.AST]:
     for part in name.split("."):
         for node in getattr(way[-1], "body", []):
             targets = [*getattr(node, "targets", []), getattr(node, "target", None)]
-            if part in [
-                getattr(node, "name", None),
-                *(getattr(t, "id", None) for t in targets),
-            ]:
+            if part in [getattr(node, "name", None), *(getattr(t, "id", None) for t in targets)]:
                 way.append(node)
                 break
         else:
@@ -132,11 +129,7 @@ def link_problems(markdown: str) -> list[str]:
         elif file.suffix == ".py":
             label = text.strip("`")
             name = label.removeprefix(f"{path}::").removeprefix(f"{file.stem}.")
-            named = re.fullmatch(r"[\w.]+", name) and label not in (
-                path,
-                file.name,
-                file.stem,
-            )
+            named = re.fullmatch(r"[\w.]+", name) and label not in (path, file.name, file.stem)
             if named and not found(file.read_text("utf-8"), name):
                 problems.append(f"[{text}]({target}): {path} does not define {name}")
     return problems
@@ -144,13 +137,9 @@ def link_problems(markdown: str) -> list[str]:
 
 def complaints(markdown: str) -> str:
     """Run the fenced Python blocks that show a prompt, and return what differs from the page."""
-    blocks = re.findall(
-        r"^```python\n(>>>.*?)^```$", markdown, re.DOTALL | re.MULTILINE
-    )
+    blocks = re.findall(r"^```python\n(>>>.*?)^```$", markdown, re.DOTALL | re.MULTILINE)
     said: list[str] = []
-    test = doctest.DocTestParser().get_doctest(
-        "\n".join(blocks), {}, "the page", None, None
-    )
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "the page", None, None)
     doctest.DocTestRunner(verbose=False).run(test, out=said.append)
     return "".join(said)
 
@@ -202,9 +191,7 @@ def tags_in(text: str, families: Iterable[str]) -> set[str]:
     for family, first, family_of_last, last in TAG.findall(text):
         if family not in families or family_of_last not in ("", family):
             continue
-        found |= {
-            f"{family}{number}" for number in range(int(first), int(last or first) + 1)
-        }
+        found |= {f"{family}{number}" for number in range(int(first), int(last or first) + 1)}
     return found
 
 
@@ -260,15 +247,11 @@ def claims(source: str) -> dict[str, set[str]]:
                 if isinstance(mark, ast.Call) and ast.unparse(mark.func) == MARK:
                     for argument in mark.args:
                         if isinstance(argument, ast.Starred):
-                            texts += ast.literal_eval(
-                                named[ast.unparse(argument.value)]
-                            )
+                            texts += ast.literal_eval(named[ast.unparse(argument.value)])
                         else:
                             texts.append(ast.literal_eval(argument))
             assert all(map(TAG.fullmatch, texts)), f"{node.name} is marked with {texts}"
-            assert not texts or node.name.lower().startswith("test"), (
-                f"{node.name} is no test"
-            )
+            assert not texts or node.name.lower().startswith("test"), f"{node.name} is no test"
             found[node.name] = tags_in(" ".join(texts), FAMILIES)
     return found
 
@@ -276,11 +259,7 @@ def claims(source: str) -> dict[str, set[str]]:
 def chapters(text: str) -> list[str]:
     """Return the other pages in the order in which the contents list them."""
     contents = text.split("## Contents", 1)[1].split("\n## ", 1)[0]
-    named = [
-        link.target
-        for link in links(contents)
-        if link.target.startswith("derivations/")
-    ]
+    named = [link.target for link in links(contents) if link.target.startswith("derivations/")]
     return list(dict.fromkeys(target.partition("#")[0] for target in named))
 
 
@@ -296,9 +275,7 @@ LARGEST_PAGE = 64_000  # bytes that are read in one sitting
 
 def package_files() -> list[Path]:
     """Return the Python files of all packages but the solutions of exercises."""
-    files = sorted(
-        path for package in PACKAGES for path in (ROOT / package).rglob("*.py")
-    )
+    files = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
     return [path for path in files if "solutions" not in path.parts]
 
 
@@ -328,9 +305,7 @@ def notebooks() -> dict[str, dict[str, set[str]]]:
 def marked_tags() -> dict[str, set[str]]:
     """Return the tags with which the tests of each file are marked."""
     found = {
-        path.relative_to(ROOT).as_posix(): set().union(
-            *claims(path.read_text("utf-8")).values()
-        )
+        path.relative_to(ROOT).as_posix(): set().union(*claims(path.read_text("utf-8")).values())
         for path in sorted(ROOT.glob("tests/**/test_*.py"))
     }
     return {**found, "tests/textbook.py": textbook_tags()}

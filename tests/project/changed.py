@@ -18,10 +18,7 @@ def git(*arguments: str) -> str | None:
     """Return what git prints, or None where there is no git, or no commit."""
     try:
         done = subprocess.run(
-            ["git", "-C", ROOT, *arguments],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
+            ["git", "-C", ROOT, *arguments], capture_output=True, text=True, encoding="utf-8"
         )
     except OSError:
         return None
@@ -31,9 +28,7 @@ def git(*arguments: str) -> str | None:
 def changed() -> list[str] | None:
     """Return the files that are not as in the last commit; None if git does not know."""
     top = git("rev-parse", "--show-toplevel")
-    if (
-        top is None or Path(top.rstrip("\n")) != ROOT
-    ):  # unpacked inside another repository
+    if top is None or Path(top.rstrip("\n")) != ROOT:  # unpacked inside another repository
         return None
     edited = git("diff", "HEAD", "--name-only", "-z")
     untracked = git("ls-files", "--others", "--exclude-standard", "-z")

@@ -40,9 +40,7 @@ class Row(NamedTuple):
 def rows(errata: str) -> list[Row]:
     """Return the rows of the tables of errata.md, with the letter of their source."""
     found = []
-    for heading, body in re.findall(
-        r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", errata, re.M | re.S
-    ):
+    for heading, body in re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", errata, re.M | re.S):
         letter = next((tag for name, tag in SECTIONS.items() if name in heading), None)
         table = [line for line in body.splitlines() if line.startswith("|")]
         if letter:
@@ -55,9 +53,7 @@ def rows(errata: str) -> list[Row]:
 def quotations(text: str) -> list[str]:
     """Return what stands in quotation marks, in pieces where something was left out."""
     quoted = re.findall(r'"([^"]+)"', text)
-    return [
-        piece for quote in quoted for piece in quote.split(ELLIPSIS) if piece.strip()
-    ]
+    return [piece for quote in quoted for piece in quote.split(ELLIPSIS) if piece.strip()]
 
 
 def bare(text: str) -> str:
@@ -75,9 +71,7 @@ def missing(pieces: list[str], source: str) -> list[str]:
 
 def pieces_of_rows(errata: list[Row], letter: str) -> list[tuple[Row, list[str]]]:
     """Return the rows of one source, each with its quotations and the formulas named above."""
-    formulas = list(
-        FORMULAS[letter]
-    )  # those of one place in the order of its rows, each once
+    formulas = list(FORMULAS[letter])  # those of one place in the order of its rows, each once
     found = []
     for row in errata:
         if row.source == letter:
@@ -106,13 +100,9 @@ def source(letter: str) -> str:
     """Return the text of a source, or skip."""
     found = sorted(SEEDS.glob(f"{FILES[letter]}_*.txt"))
     if not found:
-        pytest.skip(
-            f"no text of the source {letter} in the folder that BBB_NUMPY_SOURCES names"
-        )
+        pytest.skip(f"no text of the source {letter} in the folder that BBB_NUMPY_SOURCES names")
     return found[0].read_text()
 
 
 ERRATA = (ROOT / "derivations/errata.md").read_text()
-HALVES = [
-    (path.name, tag, text) for path in BOOK for tag, text in boxes(path.read_text())
-]
+HALVES = [(path.name, tag, text) for path in BOOK for tag, text in boxes(path.read_text())]

@@ -20,9 +20,7 @@ WIDTH = 100
 NOTE = r"(?: \((?:[^()]|\([^()]*\))*\))?"  # in parentheses, behind a name
 NAMES = {family: tuple(entries.named) for family, entries in FAMILIES.items()}
 ROWS = {  # of the table of parts
-    **{
-        name: NAMES[name] for name in ("prior", "likelihood", "activation", "optimizer")
-    },
+    **{name: NAMES[name] for name in ("prior", "likelihood", "activation", "optimizer")},
     "inference": tuple(inferences()),
     "objective": tuple(name for name in NAMES["objective"] if name not in inferences()),
     "gradient_estimator": NAMES["estimator"],
@@ -55,11 +53,7 @@ def with_names(text):
         def told(block, sentence=sentence):
             indent = f"{block[1]}    "
             lines = textwrap.wrap(sentence, WIDTH - len(indent), break_on_hyphens=False)
-            return (
-                block[0].partition("\n")[0]
-                + "".join(f"\n{indent}{one}" for one in lines)
-                + "\n"
-            )
+            return block[0].partition("\n")[0] + "".join(f"\n{indent}{one}" for one in lines) + "\n"
 
         block = rf"^( +){argument} : [^\n]*\n +One of '[^.]*\.\n"
         text = re.sub(block, told, text, flags=re.MULTILINE)
@@ -68,10 +62,7 @@ def with_names(text):
 
 GENERATED = {
     "docs/using.md": with_parts,
-    **{
-        path.relative_to(ROOT).as_posix(): with_names
-        for path in ROOT.glob("bbb_numpy/**/*.py")
-    },
+    **{path.relative_to(ROOT).as_posix(): with_names for path in ROOT.glob("bbb_numpy/**/*.py")},
 }
 
 
@@ -83,9 +74,7 @@ def write():
         if (text := made(before)) != before:
             path.write_text(text, "utf-8")
     for script in ("signatures", "proofs"):
-        runpy.run_path(
-            str(Path(__file__).with_name(f"{script}.py")), run_name="__main__"
-        )
+        runpy.run_path(str(Path(__file__).with_name(f"{script}.py")), run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -41,16 +41,7 @@ from project.book import (
 PAGE = ROOT / "proofs.md"
 FOLDER = "tests/derivations"
 FLOORS = (  # in reading order
-    *(
-        "plain",
-        "numeric",
-        "parts",
-        "model",
-        "gradients",
-        "training",
-        "sampling",
-        "evaluation",
-    ),
+    *("plain", "numeric", "parts", "model", "gradients", "training", "sampling", "evaluation"),
     *("combinations", "learners"),
 )
 MOST_CODES = 3  # definitions that a row names
@@ -83,9 +74,7 @@ class Code(NamedTuple):
     @property
     def label(self) -> str:
         """What a link to it is called."""
-        return (
-            f"{Path(self.path).stem}.{self.name}" if self.name else Path(self.path).name
-        )
+        return f"{Path(self.path).stem}.{self.name}" if self.name else Path(self.path).name
 
 
 class Proof(NamedTuple):
@@ -138,17 +127,20 @@ def tagged(path: Path) -> Iterator[tuple[str, int, Code]]:
             if isinstance(inner, ast.FunctionDef | ast.ClassDef)
         ]
     lines = source.splitlines()
+    wrapped = {  # statements of several lines, by the last of them
+        node.end_lineno: ast.unparse(node)
+        for node in ast.walk(named[0][1])
+        if isinstance(node, ast.stmt) and not hasattr(node, "body")
+    }
     for row, column, words in comments(source):
         around = [n for n, d in named[1:] if d.lineno <= row <= d.end_lineno]
         tags = tags_in(words, FAMILIES)
         for tag in tags:
             inside = max(around, key=lambda name: name.count("."), default="")
             line = lines[row - 1][:column].strip()
-            yield (
-                tag,
-                len(tags),
-                Code(where, inside, line if re.search(r"\w", line) else ""),
-            )
+            if line and not re.search(r"\w", line):  # the bracket that ends a statement
+                line = wrapped.get(row, "")
+            yield tag, len(tags), Code(where, inside, line if re.search(r"\w", line) else "")
     for name, node in named:
         tags = tags_in(VERBATIM.sub(" ", ast.get_docstring(node) or ""), FAMILIES)
         for tag in tags:
@@ -161,14 +153,10 @@ def codes() -> dict[str, list[Code]]:
 
     A line of code before a docstring, a comment of one tag before that of many.
     """
-    found: dict[str, list[tuple[tuple[bool, bool, bool, int], Code]]] = {
-        t: [] for t in DEFINED
-    }
+    found: dict[str, list[tuple[tuple[bool, bool, bool, int], Code]]] = {t: [] for t in DEFINED}
     for path in sorted(package_files(), key=place):
         for tag, shared, code in tagged(path):
-            if (
-                tag not in found
-            ):  # of an equation that is gone: the tests say where it is named
+            if tag not in found:  # of an equation that is gone: the tests say where it is named
                 continue
             ours = path.parts[len(ROOT.parts)] in PACKAGES[:2]
             found[tag].append(((not code.line, not ours, not code.name, shared), code))
@@ -190,9 +178,7 @@ def practice() -> dict[str, list[Link]]:
     for path, parts in notebooks().items():
         for tag in sorted(set().union(*parts.values()) & set(DEFINED)):
             name = next(name for name, tags in parts.items() if tag in tags)
-            found[tag].append(
-                Link(f"notebook {Path(path).name[:2]}", f"{path}#{name}".rstrip("#"))
-            )
+            found[tag].append(Link(f"notebook {Path(path).name[:2]}", f"{path}#{name}".rstrip("#")))
     for chapter, some in chapters().items():
         target = f"exercises/README.md#e{int(chapter[:2])}"
         for number, one in enumerate(some, 1):
@@ -211,10 +197,7 @@ def textbook_proofs() -> dict[str, tuple[str, str]]:
     for name, table in textbook.TABLES.items():
         for formula in table.values():
             family |= dict.fromkeys(tags_in(formula.__doc__ or "", FAMILIES), name)
-    split = {
-        name: tuple(REGISTRY[name].checked_by.split(", "))
-        for name in set(family.values())
-    }
+    split = {name: tuple(REGISTRY[name].checked_by.split(", ")) for name in set(family.values())}
     return {tag: split[name] for tag, name in family.items()}
 
 
@@ -228,9 +211,7 @@ def proofs() -> dict[str, list[Proof]]:
             for tag in tags:
                 found.setdefault(tag, []).append(Proof("algebra", where, test))
     exactly = {**EXACT_ARITHMETIC, **ENUMERATION}
-    places = {
-        tag: place for tag, (_, place) in NOT_ALGEBRA.items() if tag not in exactly
-    }
+    places = {tag: place for tag, (_, place) in NOT_ALGEBRA.items() if tag not in exactly}
     for tag, (kind, test) in sorted(textbook_proofs().items()):
         if tag not in EXACT_ARITHMETIC:
             found.setdefault(tag, []).append(Proof(kind, *test.split("::")))
@@ -266,10 +247,7 @@ def row(entry: Entry, found: list[Proof]) -> str:
 def page() -> str:
     """Return proofs.md as it should be."""
     found = proofs()
-    lines = [
-        "| | statement | proof | code | test | try it |",
-        "|---|---|---|---|---|---|",
-    ]
+    lines = ["| | statement | proof | code | test | try it |", "|---|---|---|---|---|---|"]
     lines += [row(entry, found[entry.tag]) for entry in ENTRIES]
     return HEAD + "\n".join(lines) + "\n"
 

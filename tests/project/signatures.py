@@ -28,13 +28,9 @@ def parameters(public: Any) -> str:
     """Return what a function or class takes: names and defaults, without annotations."""
     taken = inspect.signature(public).parameters.values()
     plain = [one.replace(annotation=inspect.Parameter.empty) for one in taken]
-    text = re.sub(
-        r"<function [\w.<>]*<lambda> at \w+>", "lambda", str(inspect.Signature(plain))
-    )
+    text = re.sub(r"<function [\w.<>]*<lambda> at \w+>", "lambda", str(inspect.Signature(plain)))
     # classes and functions by their names alone: no modules, no addresses
-    return re.sub(
-        r"<(?:class|function|built-in function) '?(?:\w+\.)*(\w+)[^>]*>", r"\1", text
-    )
+    return re.sub(r"<(?:class|function|built-in function) '?(?:\w+\.)*(\w+)[^>]*>", r"\1", text)
 
 
 def lines(name: str) -> Iterator[str]:
@@ -45,14 +41,8 @@ def lines(name: str) -> Iterator[str]:
             continue
         members = {"": public}
         if inspect.isclass(public):
-            own = {
-                key: getattr(public, key)
-                for key in vars(public)
-                if not key.startswith("_")
-            }
-            members |= {
-                f".{key}": one for key, one in own.items() if inspect.isfunction(one)
-            }
+            own = {key: getattr(public, key) for key in vars(public) if not key.startswith("_")}
+            members |= {f".{key}": one for key, one in own.items() if inspect.isfunction(one)}
         for key, one in members.items():
             try:
                 taken = parameters(one)
@@ -78,9 +68,7 @@ def stored() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {name: [] for name in modules()}
     for line in FILE.read_text(encoding="utf-8").splitlines():
         before = line.partition("(")[0]
-        found[max((n for n in found if before.startswith(f"{n}.")), key=len)].append(
-            line
-        )
+        found[max((n for n in found if before.startswith(f"{n}.")), key=len)].append(line)
     return found
 
 

@@ -75,13 +75,7 @@ def dear_garbage():
 def test_garbage(dear_garbage):
     gc.collect()
 """
-DEAR = [
-    "test_its_child",
-    "test_its_end",
-    "test_its_set_up",
-    "test_itself",
-    "test_that_fails",
-]
+DEAR = ["test_its_child", "test_its_end", "test_its_set_up", "test_itself", "test_that_fails"]
 
 
 @pytest.fixture
@@ -93,16 +87,7 @@ def run(pytester, monkeypatch):
     pytester.makepyfile(**{"tests/parts/test_times": TESTS})
     pytester.syspathinsert()
     pytester.syspathinsert("tests/parts")
-    options = [
-        "-p",
-        "seconds",
-        "--second",
-        "0.05",
-        "-p",
-        "no:randomly",
-        "-p",
-        "no:xdist",
-    ]
+    options = ["-p", "seconds", "--second", "0.05", "-p", "no:randomly", "-p", "no:xdist"]
 
     def runs(*others, machine=1.0, later=1.0):
         measured = chain([machine], repeat(later))
@@ -119,51 +104,36 @@ def failed(result):
 
 
 @pytest.mark.slow  # it burns time itself
-def test_a_dear_test_fails_unless_it_is_marked_and_what_it_shares_is_not_charged_to_it(
-    run,
-):
+def test_a_dear_test_fails_unless_it_is_marked_and_what_it_shares_is_not_charged_to_it(run):
     result = run("--seconds")
     assert failed(result) == DEAR
     result.assert_outcomes(failed=4, passed=6, errors=1)
-    result.stdout.fnmatch_lines(
-        ["*s of processor time, more than the 0.06 s*or mark it pytest.*"]
-    )
+    result.stdout.fnmatch_lines(["*s of processor time, more than the 0.06 s*or mark it pytest.*"])
 
 
 @pytest.mark.parametrize("machine", [10.0, 1.0])
 def test_a_slow_machine_and_one_that_has_become_slow_refuse_nobody(machine, run):
-    assert (
-        failed(run("--seconds", "-k", "itself or end", machine=machine, later=10.0))
-        == []
-    )
+    assert failed(run("--seconds", "-k", "itself or end", machine=machine, later=10.0)) == []
 
 
 def test_a_second_is_that_of_the_reference_and_never_shorter(monkeypatch):
     for factor, expected in [(10.0, 10.0), (0.1, 1.0)]:
         with monkeypatch.context() as patch:
-            patch.setattr(
-                seconds, "reference", lambda f=factor: f * seconds.REFERENCE_S
-            )
+            patch.setattr(seconds, "reference", lambda f=factor: f * seconds.REFERENCE_S)
             assert seconds.second() == pytest.approx(expected)
     assert seconds.reference() < 1.0
 
 
-def test_without_the_option_nobody_is_refused_and_the_dearest_are_listed(
-    run, monkeypatch
-):
+def test_without_the_option_nobody_is_refused_and_the_dearest_are_listed(run, monkeypatch):
     monkeypatch.setattr(seconds, "LIMIT", 0.05)
     result = run("-k", "itself or marked or at_once")
     assert failed(result) == []
-    result.stdout.fnmatch_lines(
-        ["*unmarked tests above a second: 1*", "*0.* s  *::test_itself"]
-    )
+    result.stdout.fnmatch_lines(["*unmarked tests above a second: 1*", "*0.* s  *::test_itself"])
     assert "test_marked" not in str(result.stdout)
 
 
 @pytest.mark.parametrize(("most", "status"), [(0.05, 1), (30, 0)])
-def test_a_folder_above_its_seconds_fails_the_run(
-    most, status, run, monkeypatch, tmp_path
-):
+def test_a_folder_above_its_seconds_fails_the_run(most, status, run, monkeypatch, tmp_path):
     monkeypatch.setattr(budgets, "TABLE", tmp_path / "budgets.toml")
     budgets.TABLE.write_text(f'"tests/parts" = {{seconds = {most}}}')
     result = run("--seconds", "--second", "9", "-k", "itself")
@@ -189,9 +159,7 @@ def test_every_folder_has_a_row_and_every_file_one_folder():
     assert budgets.folder("tests/course/wrong/01_1.py") is None
 
 
-def test_lint_names_a_folder_above_its_statements_and_one_without_a_row(
-    monkeypatch, tmp_path
-):
+def test_lint_names_a_folder_above_its_statements_and_one_without_a_row(monkeypatch, tmp_path):
     now = {"site": 12, "tests/parts": 30, "tests/new": 3}
     monkeypatch.setattr(budgets, "TABLE", tmp_path / "budgets.toml")
     budgets.TABLE.write_text(

@@ -14,10 +14,7 @@ WITH = [*WITHOUT, changed.PROVER]
     ("files", "folders"),
     [
         ([], WITHOUT),
-        (
-            ["bbb_numpy/training/loop.py", "README.md", "tests/parts/test_priors.py"],
-            WITHOUT,
-        ),
+        (["bbb_numpy/training/loop.py", "README.md", "tests/parts/test_priors.py"], WITHOUT),
         (["README.md", "bbb_numpy/parts/priors.py"], WITH),
         (["exactgrad/proofs.py"], WITH),
         (["tests/exactgrad/test_laws.py"], WITH),
@@ -42,28 +39,15 @@ def test_every_folder_is_there():
 def test_what_is_edited_staged_or_new_has_changed_and_without_a_commit_nobody_knows(
     tmp_path, monkeypatch
 ):
-    for name in (
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-    ):  # of a hook that runs the tests
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):  # of a hook that runs the tests
         monkeypatch.delenv(name, raising=False)
     root = tmp_path / "checkout ä"
     (root / "inside").mkdir(parents=True)
     monkeypatch.setattr(changed, "ROOT", root)
-    identity = [
-        "-c",
-        "user.name=x",
-        "-c",
-        "user.email=x@localhost",
-        "-c",
-        "commit.gpgsign=false",
-    ]
+    identity = ["-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "commit.gpgsign=false"]
 
     def git(*arguments):
-        subprocess.run(
-            ["git", "-C", root, *identity, *arguments], check=True, capture_output=True
-        )
+        subprocess.run(["git", "-C", root, *identity, *arguments], check=True, capture_output=True)
 
     assert changed.changed() is None
     git("init")

@@ -30,18 +30,12 @@ from project.book import (
 from project.proofs import titles
 
 
-def test_every_equation_has_exactly_one_entry_and_the_report_is_one_page_in_its_order() -> (
-    None
-):
+def test_every_equation_has_exactly_one_entry_and_the_report_is_one_page_in_its_order() -> None:
     for family, count in FAMILIES.items():
-        numbers = [
-            int(tag[1:]) for tag in DEFINED if tag[0] == family and tag != EXAMPLE
-        ]
+        numbers = [int(tag[1:]) for tag in DEFINED if tag[0] == family and tag != EXAMPLE]
         assert sorted(numbers) == list(range(1, (count or len(numbers)) + 1)), family
     assert {tag[0] for tag in DEFINED} == set(FAMILIES)
-    assert [entry.tag for entry in entries(TEXT)] == [
-        f"K{number}" for number in range(1, 45)
-    ]
+    assert [entry.tag for entry in entries(TEXT)] == [f"K{number}" for number in range(1, 45)]
 
 
 def test_the_contents_lead_to_every_equation_and_every_page() -> None:
@@ -68,9 +62,7 @@ def test_a_page_is_read_in_one_sitting_and_leads_to_the_next() -> None:
 
 
 def test_a_chapter_and_its_exercises_lead_to_each_other() -> None:
-    page = from_root(
-        (ROOT / "exercises/README.md").read_text("utf-8"), "exercises/README.md"
-    )
+    page = from_root((ROOT / "exercises/README.md").read_text("utf-8"), "exercises/README.md")
     table = "\n".join(line for line in page.splitlines() if line.startswith("| <a id"))
     rows = [link for link in links(table) if link.target != "derivations/errata.md"]
     solutions = "bbb_course/solutions"
@@ -116,14 +108,10 @@ def test_the_lines_on_one_screen_are_those_of_plain() -> None:
     rows = re.findall(r"^\| `(.*?)` \| (.*) \|$", section, re.MULTILINE)
     assert len(rows) >= 12
     for line, derived in rows:
-        code, comment = (
-            source.split(f"    {line} ", 1)[1].split("\n", 1)[0].split("#", 1)
-        )
+        code, comment = source.split(f"    {line} ", 1)[1].split("\n", 1)[0].split("#", 1)
         assert not code.strip(), line
         named = [link.text for link in links(derived)]
-        written_out = (
-            f"{named[0]}-{named[-1]}" if " to " in derived else " ".join(named)
-        )
+        written_out = f"{named[0]}-{named[-1]}" if " to " in derived else " ".join(named)
         assert tags_in(written_out, FAMILIES) == tags_in(comment, FAMILIES), line
     assert f"in {len(source.splitlines())} lines" in section
 
@@ -134,9 +122,7 @@ def test_mathematics_is_written_as_github_renders_it() -> None:
         text = "\n".join(outside_fences(markdown))
         stray = [line for line in inline.sub("", text).splitlines() if "$" in line]
         assert not stray, (page, stray)
-        assert r"\operatorname" not in markdown, (
-            "GitHub refuses this macro; use \\mathrm"
-        )
+        assert r"\operatorname" not in markdown, "GitHub refuses this macro; use \\mathrm"
 
 
 def test_tags_are_read_from_prose_and_marks_with_ranges_and_not_from_code() -> None:
@@ -147,13 +133,5 @@ text = "K9"  # K5: a string is not prose, nor is M = 1e5  # noqa: D105
 def test_a() -> None: pass
 WRITTEN = ("K20", "K21")
 '''
-    assert tags_in(prose(source), FAMILIES) == {
-        "K1",
-        "K5",
-        "K10",
-        "K11",
-        "K12",
-        "K43",
-        "K44",
-    }
+    assert tags_in(prose(source), FAMILIES) == {"K1", "K5", "K10", "K11", "K12", "K43", "K44"}
     assert claims(source)["test_a"] == {"K3", "D4", "D5", "K20", "K21"}

@@ -19,25 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
 PACKAGES = ("exactgrad", "bbb_numpy", "bbb_studies", "bbb_course")
 LARGEST = 3_000_000  # bytes; the notebooks alone are more
-LEFT_BEHIND = (
-    ".*",
-    "build",
-    "dist",
-    "*.egg-info",
-    "__pycache__",
-    "report",
-    "reproduced",
-)
-EXTRAS = [
-    "sklearn",
-    "scipy",
-    "pandas",
-    "dask",
-    "arviz",
-    "autograd",
-    "hypothesis",
-    "pytest",
-]
+LEFT_BEHIND = (".*", "build", "dist", "*.egg-info", "__pycache__", "report", "reproduced")
+EXTRAS = ["sklearn", "scipy", "pandas", "dask", "arviz", "autograd", "hypothesis", "pytest"]
 
 # What a plain installation does: the core that README.md shows, on numbers of its own
 CORE = """
@@ -71,9 +54,7 @@ def run(*command, cwd):
     """Run a command without this process's paths, and show what it said if it fails."""
     clean = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     words = [str(part) for part in command]
-    done = subprocess.run(
-        words, cwd=cwd, env=clean, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(words, cwd=cwd, env=clean, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -100,11 +81,7 @@ def files(archive_or_wheel):
 
 
 def sources(folder, pattern="*.py"):
-    found = (
-        path.relative_to(ROOT)
-        for path in (ROOT / folder).rglob(pattern)
-        if path.is_file()
-    )
+    found = (path.relative_to(ROOT) for path in (ROOT / folder).rglob(pattern) if path.is_file())
     return {path.as_posix() for path in found if "__pycache__" not in path.parts}
 
 
@@ -116,11 +93,7 @@ def packaged():
 
 def test_the_wheel_holds_the_packages_and_nothing_else(built):
     found = files(built[1])
-    package = {
-        name
-        for name in found
-        if not name.startswith(f"bbb_numpy-{__version__}.dist-info/")
-    }
+    package = {name for name in found if not name.startswith(f"bbb_numpy-{__version__}.dist-info/")}
     assert package == packaged()
     assert f"bbb_numpy-{__version__}.dist-info/licenses/LICENSE" in found
 
@@ -128,10 +101,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(built):
 def test_the_archive_holds_packages_tests_and_derivations_and_no_results(built):
     found = files(built[0])
     texts = {path.name for path in ROOT.glob("*.md")}
-    made = {
-        "PKG-INFO",
-        *(name for name in found if name.startswith("bbb_numpy.egg-info/")),
-    }
+    made = {"PKG-INFO", *(name for name in found if name.startswith("bbb_numpy.egg-info/"))}
     assert found - made == (
         packaged()
         | sources("tests")
@@ -139,14 +109,7 @@ def test_the_archive_holds_packages_tests_and_derivations_and_no_results(built):
         | texts
         | {path.relative_to(ROOT).as_posix() for path in ROOT.glob("d*/*.md")}
         | sources("tests", "former_page.md")
-        | {
-            "setup.cfg",
-            "pyproject.toml",
-            "Makefile",
-            "MANIFEST.in",
-            "LICENSE",
-            "CITATION.cff",
-        }
+        | {"setup.cfg", "pyproject.toml", "Makefile", "MANIFEST.in", "LICENSE", "CITATION.cff"}
     )
     assert built[0].stat().st_size < LARGEST
 
@@ -161,33 +124,17 @@ def test_the_wheel_works_with_the_plain_dependencies_alone(built, tmp_path):
     venv.create(tmp_path / "venv", with_pip=True)
     programs = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")
     python = programs / "python"
-    run(
-        python,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "install",
-        built[1],
-        cwd=tmp_path,
-    )
-    core = re.search(
-        r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S
-    )
+    run(python, "-m", "pip", "--disable-pip-version-check", "install", built[1], cwd=tmp_path)
+    core = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
     here = str(tmp_path / "venv")
     code = CORE.format(extras=EXTRAS, here=here, version=__version__, core=core[1])
     run(python, "-W", "error", "-c", code, cwd=tmp_path)
     said = run(programs / "bbb-numpy", "gradcheck", "--exact", "--plain", cwd=tmp_path)
     assert "every gradient of plain.py is proved\n" in said
-    said = run(
-        programs / "bbb-numpy", "grade", "--copy", "exercises", "02", cwd=tmp_path
-    )
+    said = run(programs / "bbb-numpy", "grade", "--copy", "exercises", "02", cwd=tmp_path)
     assert "templates written: 6" in said
     (tmp_path / "square.py").write_text("def square(w):\n    return w @ w, 2 * w\n")
-    said = run(
-        programs / "exactgrad", "square.py::square", "--theta", "2", cwd=tmp_path
-    )
+    said = run(programs / "exactgrad", "square.py::square", "--theta", "2", cwd=tmp_path)
     assert said == "proved: all 2 derivatives are exact\n"
-    installed = json.loads(
-        run(python, "-m", "pip", "list", "--format", "json", cwd=tmp_path)
-    )
+    installed = json.loads(run(python, "-m", "pip", "list", "--format", "json", cwd=tmp_path))
     assert {"numpy", "matplotlib", "tqdm"} <= {package["name"] for package in installed}

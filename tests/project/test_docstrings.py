@@ -7,22 +7,14 @@ import pytest
 from project.signatures import modules
 
 validate = pytest.importorskip("numpydoc.validate").validate
-WRONG = {
-    "PR01",
-    "PR02",
-    "PR06",
-}  # a parameter without a word, one that is not there, no type
+WRONG = {"PR01", "PR02", "PR06"}  # a parameter without a word, one that is not there, no type
 
 
 def problems(name):
     """Return what is wrong with the section Parameters of a public name, if it has one."""
     found = validate(name)
     documented = "Parameters\n" in found["docstring"]
-    return [
-        f"{name}: {said}"
-        for code, said in found["errors"]
-        if documented and code in WRONG
-    ]
+    return [f"{name}: {said}" for code, said in found["errors"] if documented and code in WRONG]
 
 
 @pytest.mark.parametrize("module", modules())

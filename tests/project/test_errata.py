@@ -1,16 +1,7 @@
 """What derivations/errata.md accuses a source of, the source prints: words and formulas."""
 
 import pytest
-from project.errata import (
-    ERRATA,
-    FILES,
-    HALVES,
-    missing,
-    pieces_of_rows,
-    quotations,
-    rows,
-    source,
-)
+from project.errata import ERRATA, FILES, HALVES, missing, pieces_of_rows, quotations, rows, source
 
 
 @pytest.mark.parametrize("letter", FILES)

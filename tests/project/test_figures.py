@@ -32,12 +32,8 @@ def figures():
     spec = importlib.util.spec_from_file_location("figures_of_the_derivations", SOURCE)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    names = {
-        name: one for chapter in module.CHAPTERS for name, one in vars(chapter).items()
-    }
-    return SimpleNamespace(
-        **{**names, "FIGURES": module.FIGURES, "write": module.write}
-    )
+    names = {name: one for chapter in module.CHAPTERS for name, one in vars(chapter).items()}
+    return SimpleNamespace(**{**names, "FIGURES": module.FIGURES, "write": module.write})
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +51,7 @@ def late(figures):
 def slopes(function, at, h=1e-6):
     """Return central differences (D, ...) of a function for each of the D numbers of `at`."""
     steps = h * np.eye(np.shape(at)[-1])
-    return np.array(
-        [np.subtract(function(at + s), function(at - s)) for s in steps]
-    ) / (2 * h)
+    return np.array([np.subtract(function(at + s), function(at - s)) for s in steps]) / (2 * h)
 
 
 def numbers(pattern, text):
@@ -66,9 +60,7 @@ def numbers(pattern, text):
     return [float(number.replace(",", "")) for number in found]
 
 
-@pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
 def test_every_image_exists_and_is_described_in_words(page):
     for description, target in IMAGE.findall(page.read_text("utf-8")):
         assert (page.parent / target).is_file(), target
@@ -88,29 +80,21 @@ def test_every_figure_that_can_be_drawn_is_in_the_book_once(figures):
 def contrasts(colours):
     """Return the smaller of the contrasts of colours (K, 3) to a white and to a dark page."""
     linear = np.concatenate([colours, [(255, 255, 255), (13, 17, 23)]]) / 255
-    linear = np.where(
-        linear <= 0.04045, linear / 12.92, ((linear + 0.055) / 1.055) ** 2.4
-    )
+    linear = np.where(linear <= 0.04045, linear / 12.92, ((linear + 0.055) / 1.055) ** 2.4)
     *light, white, dark = 0.05 + linear @ [0.2126, 0.7152, 0.0722]
     return np.minimum(white / np.array(light), np.array(light) / dark)
 
 
-@pytest.mark.parametrize(
-    "path", sorted(ROOT.glob("figures/*.png")), ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", sorted(ROOT.glob("figures/*.png")), ids=lambda path: path.stem)
 def test_a_picture_reads_on_a_white_and_on_a_dark_page(path):
     with Image.open(path) as picture:
         pixels = np.asarray(picture.convert("RGBA")).reshape(-1, 4)
     assert pixels[-1, 3] == 0  # no ground of its own
-    found, counts = np.unique(
-        pixels[pixels[:, 3] == 255].view(np.uint32), return_counts=True
-    )
+    found, counts = np.unique(pixels[pixels[:, 3] == 255].view(np.uint32), return_counts=True)
     colours = found.view(np.uint8).reshape(-1, 4)[:, :3]
     text = np.ptp(colours, axis=1) < 3
     assert contrasts(colours[text][np.argsort(counts[text])[-2:]]).max() > 4.0
-    often = (counts > 3e-4 * len(pixels)) & (
-        colours.min(axis=1) < 255
-    )  # a white mark has a rim
+    often = (counts > 3e-4 * len(pixels)) & (colours.min(axis=1) < 255)  # a white mark has a rim
     if path.stem != "shadows":  # a map
         assert contrasts(colours[often]).min() > 2.9
 
@@ -135,22 +119,14 @@ def test_the_opening_chapter_says_what_its_networks_say(figures, theta, usual):
         assert said in text, said
     assert abs(figures.terms(figures.thetas([0])[0])[0] - 96) < 1.5
     assert abs(sum(figures.terms(theta)) - 135) < 2
-    core = (
-        (ROOT / figures.plain.__name__.replace(".", "/"))
-        .with_suffix(".py")
-        .read_text("utf-8")
-    )
+    core = (ROOT / figures.plain.__name__.replace(".", "/")).with_suffix(".py").read_text("utf-8")
     shown = text.split("```text\n")[1].split("```")[0]
-    for line in filter(
-        None, (line.split(" #")[0].rstrip() for line in shown.splitlines())
-    ):
+    for line in filter(None, (line.split(" #")[0].rstrip() for line in shown.splitlines())):
         assert line in core, line
 
 
 def test_the_panels_of_a_figure_have_titles_and_units(figures):
-    assert all(
-        ax.get_title(loc="left") and ax.get_xlabel() for ax in figures.pit_shapes().axes
-    )
+    assert all(ax.get_title(loc="left") and ax.get_xlabel() for ax in figures.pit_shapes().axes)
 
 
 @pytest.mark.slow
@@ -162,16 +138,12 @@ def test_a_figure_is_drawn_again_in_its_stored_size(figures, tmp_path):
 
 
 @pytest.mark.equation("D55")
-@pytest.mark.parametrize(
-    "method", [pytest.param("laplace", marks=pytest.mark.slow), "mean_field"]
-)
+@pytest.mark.parametrize("method", [pytest.param("laplace", marks=pytest.mark.slow), "mean_field"])
 def test_the_band_of_laplace_opens_in_the_gap_and_that_of_the_mean_field_stays_shut(
     figures, method
 ):
     """Both follow the points, and have the standard deviations of the text."""
-    mean, epistemic = getattr(figures, f"{method}_band")(
-        np.array([[-1.5], [0.0], [1.5]])
-    )
+    mean, epistemic = getattr(figures, f"{method}_band")(np.array([[-1.5], [0.0], [1.5]]))
     assert np.abs(mean[::2] - 1.5**2).max() < 0.3
     pattern = {
         "laplace": r"Laplace has a .* of functions of ([\d.]+) mm.*? and ([\d.]+) in",
@@ -193,9 +165,7 @@ def test_the_draws_of_sghmc_in_the_figure_have_the_variance_above_them(figures, 
 
 
 @pytest.mark.parametrize(("name", "size"), [("two_modes", 1), ("weights_and_scale", 5)])
-def test_the_slopes_of_the_densities_that_fool_are_those_of_their_values(
-    figures, name, size
-):
+def test_the_slopes_of_the_densities_that_fool_are_those_of_their_values(figures, name, size):
     density = getattr(figures, name)
     at = np.random.default_rng(0).standard_normal((20, size))
     found = slopes(lambda at: density(at)[0], at).T
@@ -215,9 +185,7 @@ def test_the_typical_set_is_where_the_samplers_say(figures):
 def test_the_ball_of_the_spring_rolls_as_it_should_and_keeps_its_energy(figures):
     fine, coarse = figures.rolled(1200, 0.005), figures.rolled()
     time = 0.005 * np.arange(1201)
-    assert np.allclose(
-        fine[:, 0], 5.25 - 0.55 * np.cos(time) + 0.375 * np.sin(time), atol=1e-4
-    )
+    assert np.allclose(fine[:, 0], 5.25 - 0.55 * np.cos(time) + 0.375 * np.sin(time), atol=1e-4)
     energy = coarse[:, 1] + coarse[:, 2]
     assert 0.05 < np.ptp(energy) / energy[0] < 0.07
     assert np.ptp(fine[:, 1] + fine[:, 2]) < 1e-4
@@ -225,29 +193,18 @@ def test_the_ball_of_the_spring_rolls_as_it_should_and_keeps_its_energy(figures)
 
 @pytest.mark.equation("M12")
 def test_the_covariance_for_a_metric_saves_the_ratio_of_the_widths(figures):
-    paths = [
-        figures.quarter_turn(variance) for variance in (np.ones(2), figures.SCALES**2)
-    ]
+    paths = [figures.quarter_turn(variance) for variance in (np.ones(2), figures.SCALES**2)]
     assert [len(path) - 1 for path in paths] == [47, 5]
-    for variance in (
-        np.ones(2),
-        figures.SCALES**2,
-    ):  # sin of a quarter turn is 1: velocity alone
-        assert figures.quarter_turn(variance, 0.01)[-1, 0] == pytest.approx(
-            4.5, rel=0.01
-        )
+    for variance in (np.ones(2), figures.SCALES**2):  # sin of a quarter turn is 1: velocity alone
+        assert figures.quarter_turn(variance, 0.01)[-1, 0] == pytest.approx(4.5, rel=0.01)
 
 
 @pytest.mark.equation("D47")
-def test_the_drawn_curve_of_paths_is_the_mean_over_lengths_and_highest_where_it_is_marked(
-    figures,
-):
+def test_the_drawn_curve_of_paths_is_the_mean_over_lengths_and_highest_where_it_is_marked(figures):
     h, length = np.linspace(0, 1, 2001), np.linspace(0.1, 8, 8000)
     mean = np.trapezoid(np.sin(h * 3.0) ** 2, h)
     assert figures.forgotten(3.0) == pytest.approx(mean, rel=1e-5)
-    assert length[np.argmax(figures.forgotten(length))] == pytest.approx(
-        2.247, abs=0.002
-    )
+    assert length[np.argmax(figures.forgotten(length))] == pytest.approx(2.247, abs=0.002)
 
 
 @pytest.mark.equation("D49")
@@ -262,11 +219,7 @@ def test_chains_in_one_of_two_modes_fool_every_diagnostic(figures):
     draws = figures.stuck()
     said = figures.judged(draws.positions[:, :, 0])
     assert draws.positions.max() < 0
-    assert (said["R-hat"] < 1.01, said["ESS"] > 1000, draws.divergences) == (
-        True,
-        True,
-        0,
-    )
+    assert (said["R-hat"] < 1.01, said["ESS"] > 1000, draws.divergences) == (True, True, 0)
     assert figures.e_bfmi(draws).min() > 1
 
 
@@ -274,9 +227,7 @@ def test_chains_in_one_of_two_modes_fool_every_diagnostic(figures):
 def test_half_turns_have_the_best_mean_and_no_square(figures):
     pytest.importorskip("arviz")
     draws = figures.half_turns()
-    mean, square = (
-        figures.judged(draws.positions[:, :, 0] ** k)["ESS"] for k in (1, 2)
-    )
+    mean, square = (figures.judged(draws.positions[:, :, 0] ** k)["ESS"] for k in (1, 2))
     assert mean == pytest.approx(2000 * np.log10(2000))  # ArviZ's limit
     assert square < 10
     assert figures.e_bfmi(draws).mean() == pytest.approx(2, abs=0.15)
@@ -284,12 +235,9 @@ def test_half_turns_have_the_best_mean_and_no_square(figures):
 
 @pytest.mark.equation("D50")
 @pytest.mark.parametrize(
-    ("kernel", "warned"),
-    [("HMC", True), pytest.param("MAMS", False, marks=pytest.mark.slow)],
+    ("kernel", "warned"), [("HMC", True), pytest.param("MAMS", False, marks=pytest.mark.slow)]
 )
-def test_no_sampler_of_constant_speed_sees_the_neck_of_the_funnel(
-    figures, kernel, warned
-):
+def test_no_sampler_of_constant_speed_sees_the_neck_of_the_funnel(figures, kernel, warned):
     neck = NormalDist(0, 1.5).cdf(-2)
     draws = figures.in_the_funnel(getattr(figures, kernel)())
     assert f"{neck:.2f}" == "0.09"
@@ -300,8 +248,7 @@ def test_no_sampler_of_constant_speed_sees_the_neck_of_the_funnel(
 
 @pytest.mark.equation("D50")
 @pytest.mark.parametrize(
-    ("draws", "percent"),
-    [(400, "[67]"), pytest.param(2000, "7", marks=pytest.mark.slow)],
+    ("draws", "percent"), [(400, "[67]"), pytest.param(2000, "7", marks=pytest.mark.slow)]
 )
 def test_a_biased_sampler_is_sure_of_the_wrong_variance(figures, draws, percent):
     pytest.importorskip("arviz")
@@ -320,9 +267,7 @@ def test_the_drawn_chains_agree_in_functions_and_not_in_weights(figures):
 
 
 @pytest.mark.equation("K5")
-def test_the_free_energy_is_the_sum_of_two_integrals_its_floor_and_its_slope_are_right(
-    figures,
-):
+def test_the_free_energy_is_the_sum_of_two_integrals_its_floor_and_its_slope_are_right(figures):
     w = np.linspace(-6, 16, 400_001)
     log_prior = -0.5 * ((w - 5) / 0.5) ** 2 - np.log(0.5 * np.sqrt(2 * np.pi))
     log_likelihood = -0.5 * (11 - 2 * w) ** 2 - 0.5 * np.log(2 * np.pi)
@@ -330,14 +275,9 @@ def test_the_free_energy_is_the_sum_of_two_integrals_its_floor_and_its_slope_are
     for name, width in figures.WIDTHS:
         log_q = -0.5 * ((w - mean) / width) ** 2 - np.log(width * np.sqrt(2 * np.pi))
         parts = figures.complexity_and_misfit(mean, width)
-        integrals = [
-            np.exp(log_q) * (log_q - log_prior),
-            -np.exp(log_q) * log_likelihood,
-        ]
+        integrals = [np.exp(log_q) * (log_q - log_prior), -np.exp(log_q) * log_likelihood]
         assert np.allclose(parts, np.trapezoid(integrals, w), rtol=1e-9), name
-        assert sum(parts) == pytest.approx(
-            figures.free_energy(mean, np.log(np.expm1(width)))
-        )
+        assert sum(parts) == pytest.approx(figures.free_energy(mean, np.log(np.expm1(width))))
         said.append(round(float(sum(parts)), 1))
     assert said == [2.3, 1.5, 3.3]
     floor = sum(figures.complexity_and_misfit(mean, figures.SPRING[1] ** -0.5))
@@ -351,9 +291,7 @@ def test_the_free_energy_is_the_sum_of_two_integrals_its_floor_and_its_slope_are
 
 @pytest.mark.equation("D24", "D4")
 @pytest.mark.parametrize("beta", [0.25, 1.0, 4.0])
-def test_readings_of_the_spring_tempered_or_not_give_the_least_free_energy(
-    figures, beta
-):
+def test_readings_of_the_spring_tempered_or_not_give_the_least_free_energy(figures, beta):
     def cost(at):
         return np.dot((beta, 1), figures.complexity_and_misfit(*at))
 
@@ -371,36 +309,24 @@ def test_the_most_probable_chance_of_heads_is_another_one_in_another_unit(figure
 def test_the_drawn_clouds_have_the_sizes_of_the_formulas(figures):
     falling, constant = figures.errors_of_steps(runs=60, steps=80)
     assert falling[-1] == pytest.approx(80**-0.5, rel=0.4)
-    assert np.sqrt(np.mean(constant[40:] ** 2)) == pytest.approx(
-        (0.1 / 1.9) ** 0.5, rel=0.15
-    )
+    assert np.sqrt(np.mean(constant[40:] ** 2)) == pytest.approx((0.1 / 1.9) ** 0.5, rel=0.15)
 
 
 @pytest.mark.equation("R9", "D5", "D29")
 def test_the_drawn_means_of_outputs_densities_and_entropies_are_integrals(figures):
     w = np.linspace(-9, 19, 100_001)
-    outputs = [
-        np.trapezoid(figures.gaussian(w, mu, 0.7) * np.maximum(w, 0), w)
-        for mu in (-1, 0.1)
-    ]
-    assert np.allclose(
-        [figures.relu_moments(mu, 0.7) for mu in (-1, 0.1)], outputs, rtol=1e-8
-    )
+    outputs = [np.trapezoid(figures.gaussian(w, mu, 0.7) * np.maximum(w, 0), w) for mu in (-1, 0.1)]
+    assert np.allclose([figures.relu_moments(mu, 0.7) for mu in (-1, 0.1)], outputs, rtol=1e-8)
     found, truth = figures.log_density_of_draws(13, (1, 4, 64))
     density = figures.gaussian(w, *figures.spring_after(1))
-    pair = (
-        figures.gaussian(13, 2 * w, 1),
-        -0.5 * ((13 - 2 * w) ** 2 + np.log(2 * np.pi)),
-    )
+    pair = figures.gaussian(13, 2 * w, 1), -0.5 * ((13 - 2 * w) ** 2 + np.log(2 * np.pi))
     of_densities, of_logs = (np.trapezoid(density * values, w) for values in pair)
     assert truth == pytest.approx(np.log(of_densities), rel=1e-9)
     assert found[0] == pytest.approx(of_logs, abs=0.05)
     assert found[0] < found[1] < found[2] < truth
     p, middle = np.array([0.1, 0.7]), 0.4
     kl = p * np.log(p / middle) + (1 - p) * np.log((1 - p) / (1 - middle))
-    assert figures.entropy(middle) - figures.entropy(p).mean() == pytest.approx(
-        kl.mean()
-    )
+    assert figures.entropy(middle) - figures.entropy(p).mean() == pytest.approx(kl.mean())
     assert "0.47 nats" in PREDICTION
     assert f"{kl.mean():.2f}" == "0.21"
 
@@ -409,9 +335,7 @@ def test_the_drawn_means_of_outputs_densities_and_entropies_are_integrals(figure
 def test_two_of_three_drawn_answers_hold_what_they_say_and_one_is_the_shortest(figures):
     def held(low, high):
         y = np.linspace(low, high, 20_001)
-        return np.trapezoid(
-            sum(figures.gaussian(y, *hump) for hump in figures.HUMPS) / 2, y
-        )
+        return np.trapezoid(sum(figures.gaussian(y, *hump) for hump in figures.HUMPS) / 2, y)
 
     central, region, wrong = figures.mixture_intervals()
     shares = [held(*central), sum(held(*piece) for piece in region)]
@@ -423,18 +347,11 @@ def test_two_of_three_drawn_answers_hold_what_they_say_and_one_is_the_shortest(f
 
 @pytest.mark.equation("D57")
 def test_the_drawn_certificates_are_those_of_the_table(figures):
-    rows = re.findall(
-        r"^\|[^|]*\| ([\d.]+) % \| ([\d.]+) \| \**([\d.]+) %", PREDICTION, re.M
-    )
+    rows = re.findall(r"^\|[^|]*\| ([\d.]+) % \| ([\d.]+) \| \**([\d.]+) %", PREDICTION, re.M)
     said = [[float(number) for number in row] for row in rows]
-    drawn = [
-        [wrong, kl if kl > 1e-4 else 0, bound]
-        for _, wrong, kl, bound, _ in figures.CERTIFIED
-    ]
+    drawn = [[wrong, kl if kl > 1e-4 else 0, bound] for _, wrong, kl, bound, _ in figures.CERTIFIED]
     assert said == drawn
-    assert figures.binary_kl(0.11, figures.invert_kl(0.11, 0.245)) == pytest.approx(
-        0.245
-    )
+    assert figures.binary_kl(0.11, figures.invert_kl(0.11, 0.245)) == pytest.approx(0.245)
 
 
 @pytest.mark.equation("D12", "D43")
@@ -442,13 +359,8 @@ def test_a_drawn_pull_is_the_slope_of_the_drawn_price(figures):
     r, h = np.array([0.3, 1.0, 2.0, 5.0]), 1e-6
     ahead, behind = (figures.pulls(r + step) for step in (h, -h))
     for name, (_, pull) in figures.pulls(r).items():
-        assert np.allclose(
-            (ahead[name][0] - behind[name][0]) / (2 * h), pull, rtol=1e-7
-        ), name
-    assert (
-        np.argmax(figures.pulls(np.linspace(0.1, 6, 60))["Student t, 4 degrees"][1])
-        == 19
-    )  # 2
+        assert np.allclose((ahead[name][0] - behind[name][0]) / (2 * h), pull, rtol=1e-7), name
+    assert np.argmax(figures.pulls(np.linspace(0.1, 6, 60))["Student t, 4 degrees"][1]) == 19  # 2
 
 
 @pytest.mark.equation("D31", "D41")
@@ -456,9 +368,7 @@ def test_the_drawn_errors_of_stirling_are_bounds_and_a_difference_loses_digits(f
     terms = figures.STIRLING
     for z in (3, 9):
         exact = lgamma(z) - (z - 0.5) * np.log(z) + z - 0.5 * np.log(2 * np.pi)
-        partial = np.cumsum([0, *(c / z ** (2 * j + 1) for j, c in enumerate(terms))])[
-            :-1
-        ]
+        partial = np.cumsum([0, *(c / z ** (2 * j + 1) for j, c in enumerate(terms))])[:-1]
         assert (np.abs(exact - partial) < figures.left_out(z) + 2e-14).all()
     assert figures.left_out(9)[6] < 2.6e-15 < 1e-3 > figures.left_out(1).min() > 5e-4
     few, many = figures.digits_lost(np.array([10.0, 1e11]))
@@ -479,11 +389,7 @@ def test_after_sixty_steps_the_paths_are_where_the_text_says(figures):
     start = (4.4, -4.0)
     ends = [
         figures.free_energy(*figures.path(optimizer, 60, start)[-1])
-        for optimizer in (
-            figures.SGD(0.02),
-            figures.Momentum(0.02, 0.9),
-            figures.Adam(0.1),
-        )
+        for optimizer in (figures.SGD(0.02), figures.Momentum(0.02, 0.9), figures.Adam(0.1))
     ]
     assert [round(float(end), 2) for end in ends] == [2.85, 1.52, 1.52]
 
@@ -492,17 +398,12 @@ def test_after_sixty_steps_the_paths_are_where_the_text_says(figures):
 def test_the_gap_of_a_mean_field_grows_with_the_correlation_as_the_curve_says(figures):
     r = np.array([0.0, 0.3, 0.9, 0.99])
     assert np.allclose(figures.gaps(r), -np.log(1 - r**2) / 2, atol=1e-12)
-    assert [round(float(figures.gaps([0.9])[0]), 2), round((1 - 0.9**2) ** 0.5, 2)] == [
-        0.83,
-        0.44,
-    ]
+    assert [round(float(figures.gaps([0.9])[0]), 2), round((1 - 0.9**2) ** 0.5, 2)] == [0.83, 0.44]
 
 
 @pytest.mark.equation("M9")
 def test_the_slope_is_negative_exactly_where_the_distance_falls(figures):
-    positions, slopes = figures.trajectory(
-        steps=240, step_size=0.025
-    )  # the same path, finely
+    positions, slopes = figures.trajectory(steps=240, step_size=0.025)  # the same path, finely
     distance = np.sum((positions - positions[0]) ** 2, axis=1) / 2
     between = (distance[2:] - distance[:-2]) / (2 * 0.025)
     assert np.allclose(between, slopes[1:-1], atol=0.01 * np.abs(slopes).max())
@@ -520,9 +421,7 @@ def test_the_exact_bounds_are_integrals_and_the_estimates_approach_them(figures)
     for alpha in (-0.4, 0.5, 2.0):
         integral = np.log(np.trapezoid(q**alpha * p ** (1 - alpha), w)) / (1 - alpha)
         assert figures.renyi(alpha) == pytest.approx(integral, rel=1e-8)
-    one, five = (
-        figures.estimated([0.0, 2.0], n, 200, np.random.default_rng(0)) for n in (1, 5)
-    )
+    one, five = (figures.estimated([0.0, 2.0], n, 200, np.random.default_rng(0)) for n in (1, 5))
     assert np.allclose(one, figures.renyi(1), atol=0.01)
     exact = figures.renyi(np.array([0.0, 2.0]))
     assert one[0] < five[0] < exact[0]
@@ -530,9 +429,7 @@ def test_the_exact_bounds_are_integrals_and_the_estimates_approach_them(figures)
 
 
 @pytest.mark.equation("R3", "D18", "D20", "D23")
-def test_the_estimates_that_stray_have_one_mean_and_rest_at_the_posterior_as_drawn(
-    figures,
-):
+def test_the_estimates_that_stray_have_one_mean_and_rest_at_the_posterior_as_drawn(figures):
     rng = np.random.default_rng(4)
     for mu, sigma in ((4.6, 0.2), (figures.MEAN, figures.WIDTH)):
         found = figures.strayed(mu, sigma, rng.standard_normal((20_000, 2)))
@@ -544,26 +441,19 @@ def test_the_estimates_that_stray_have_one_mean_and_rest_at_the_posterior_as_dra
     eps, share = np.polynomial.hermite_e.hermegauss(9)
     share = share / share.sum()
     for mu in (figures.MEAN - 1.5, figures.MEAN):
-        one, pair = (
-            figures.one_rho(mu, eps),
-            sum(figures.one_rho(mu, e) for e in (eps, -eps)) / 2,
-        )
+        one, pair = figures.one_rho(mu, eps), sum(figures.one_rho(mu, e) for e in (eps, -eps)) / 2
         variances = [share @ h**2 - (share @ h) ** 2 for h in (one, pair)]
         assert 2 * variances[1] / variances[0] == pytest.approx(figures.pair_ratio(mu))
     assert figures.pair_ratio(figures.MEAN) == 2
 
 
 @pytest.mark.equation("D21", "D22")
-def test_each_row_has_one_law_in_all_three_ways_and_only_shared_noise_joins_rows(
-    figures, theta
-):
+def test_each_row_has_one_law_in_all_three_ways_and_only_shared_noise_joins_rows(figures, theta):
     rng, draws = np.random.default_rng(7), 1000
     rows, joined = np.array([[-1.5], [1.2], [1.5]]), []
     law = figures.predicted(theta, rows)
     for way in figures.SHARING:
-        found = np.array(
-            [figures.drawn_outputs(way, theta, rows, rng) for _ in range(draws)]
-        )
+        found = np.array([figures.drawn_outputs(way, theta, rows, rng) for _ in range(draws)])
         assert np.allclose(found.mean(axis=0), law.mean[:, 0], atol=0.02)
         assert np.allclose(found.std(axis=0), law.epistemic[:, 0], rtol=0.12), way
         joined.append(np.corrcoef(found.T)[1, 2])
@@ -580,16 +470,11 @@ def test_noise_of_its_own_for_each_row_takes_most_of_the_drawn_noise_of_the_grad
 
 
 @pytest.mark.equation("G2", "G6", "D28")
-def test_the_two_averages_of_the_log_weight_are_the_lines_and_samples_climb_between(
-    figures,
-):
+def test_the_two_averages_of_the_log_weight_are_the_lines_and_samples_climb_between(figures):
     w = np.linspace(0, 10, 200_001)
     logs = figures.log_weight(w, *figures.NARROW) - figures.LOG_EVIDENCE
     below, above = figures.two_gaps()
-    for (m, s), mean in (
-        (figures.NARROW, -below),
-        ((figures.MEAN, figures.WIDTH), above),
-    ):
+    for (m, s), mean in ((figures.NARROW, -below), ((figures.MEAN, figures.WIDTH), above)):
         density = np.exp(-0.5 * ((w - m) / s) ** 2) / (s * np.sqrt(2 * np.pi))
         assert np.trapezoid(density * logs, w) == pytest.approx(mean, abs=1e-9)
     iwae, upper = figures.by_samples((1, 10, 100), 4000, np.random.default_rng(2))
@@ -601,9 +486,7 @@ def test_the_two_averages_of_the_log_weight_are_the_lines_and_samples_climb_betw
 
 
 @pytest.mark.equation("G5", "G8")
-def test_the_descents_of_algorithm_1_follow_the_gradients_of_the_text_and_end_as_drawn(
-    figures,
-):
+def test_the_descents_of_algorithm_1_follow_the_gradients_of_the_text_and_end_as_drawn(figures):
     at = (0.5, 0.1, 0.9, 0.2, -2.0)  # the example of G5
     assert figures.equation_5(*at)[1] == pytest.approx(1.4217, abs=5e-5)
     assert figures.corrected(*at)[1] == pytest.approx(0.2471, abs=5e-5)
@@ -629,30 +512,22 @@ def test_both_gradients_of_the_bound_have_one_mean_and_u_touches_the_evidence(fi
 
 
 @pytest.mark.equation("D17", "D30")
-def test_only_the_elbo_survives_minibatches_and_a_learned_scale_is_least_at_its_dot(
-    figures,
-):
+def test_only_the_elbo_survives_minibatches_and_a_learned_scale_is_least_at_its_dot(figures):
     found, evidence = figures.by_rows((1, 12), 60, np.random.default_rng(1))
     assert found[0, 0] == pytest.approx(found[0, 1])
     assert (found[1:, 0] > evidence + 3).all()
     w = np.linspace(3, 8, 100_001)
-    log_joint = (
-        -2 * (w - 5) ** 2 - np.sum((figures.READINGS[:, None] - 2 * w) ** 2, axis=0) / 2
-    )
+    log_joint = -2 * (w - 5) ** 2 - np.sum((figures.READINGS[:, None] - 2 * w) ** 2, axis=0) / 2
     log_joint += np.log(2) - 6.5 * np.log(2 * np.pi)
     assert evidence == pytest.approx(np.log(np.trapezoid(np.exp(log_joint), w)))
     for _, mu, sigma in figures.SPREADS:
         best = np.sqrt(np.mean(np.square(mu) + np.square(sigma)))
-        low, least, high = figures.price_of_scale(
-            mu, sigma, best * np.array([0.99, 1, 1.01])
-        )
+        low, least, high = figures.price_of_scale(mu, sigma, best * np.array([0.99, 1, 1.01]))
         assert 0 <= least + 1e-12 < min(low, high)
 
 
 @pytest.mark.equation("R4", "D39")
-def test_the_printed_mixture_ends_at_39_and_drawn_functions_are_as_large_as_the_recursion(
-    figures,
-):
+def test_the_printed_mixture_ends_at_39_and_drawn_functions_are_as_large_as_the_recursion(figures):
     prior = figures.ScaleMixturePrior(*figures.KRASSER)
     w = np.array([0.1, 5.0, 30.0, 39.0])
     printed, right = figures.printed_mixture(w), figures.density_and_slope(prior, w)[0]
@@ -678,9 +553,7 @@ def test_each_wrong_forecast_has_the_shape_that_the_text_gives_it(figures):
 
 
 @pytest.mark.equation("R5")
-def test_the_priors_have_one_deviation_and_the_drawn_slopes_are_those_of_the_drawn_prices(
-    figures,
-):
+def test_the_priors_have_one_deviation_and_the_drawn_slopes_are_those_of_the_drawn_prices(figures):
     w = np.linspace(-60, 60, 600_002)  # without 0, where Laplace's slope jumps
     pulls = {}
     for name, prior, *_ in figures.PRIORS:
@@ -690,9 +563,7 @@ def test_the_priors_have_one_deviation_and_the_drawn_slopes_are_those_of_the_dra
         # of t with 4 degrees, 6 / 60^2 of the variance lies beyond the ends
         assert deviation == pytest.approx(1, abs=2e-3), name
         at = np.array([-2.5, -0.3, 0.1, 0.7, 3.0])
-        rises = slopes(
-            lambda w, of=prior: figures.density_and_slope(of, w)[0].sum(), at
-        )
+        rises = slopes(lambda w, of=prior: figures.density_and_slope(of, w)[0].sum(), at)
         assert np.allclose(rises, figures.density_and_slope(prior, at)[1])
         pulls[name.split()[0].rstrip(",")] = -figures.density_and_slope(
             prior, np.array([0.5, 4.0])
@@ -705,9 +576,7 @@ def test_the_priors_have_one_deviation_and_the_drawn_slopes_are_those_of_the_dra
 @pytest.mark.equation("D37")
 def test_the_drawn_ceiling_is_the_accuracy_of_naming_the_likelier_bin(figures):
     urn, rng = figures.exact(59), np.random.default_rng(0)
-    draws = np.sort(
-        rng.permuted(np.tile(np.arange(1, 60), (20_000, 1)), axis=1)[:, :5], axis=1
-    )
+    draws = np.sort(rng.permuted(np.tile(np.arange(1, 60), (20_000, 1)), axis=1)[:, :5], axis=1)
     right = 0.5 * ((draws[:, 0] <= urn.limit) + (draws[:, 2] > urn.limit).astype(float))
     assert abs(right.mean() - urn.accuracy) < 4 * urn.draw_deviation / len(draws) ** 0.5
     assert right.std() == pytest.approx(urn.draw_deviation, rel=0.03)
@@ -720,40 +589,30 @@ def test_the_drawn_ceiling_is_the_accuracy_of_naming_the_likelier_bin(figures):
 
 
 @pytest.mark.equation("M10")
-def test_every_point_grows_the_same_stretch_in_one_way_and_every_subtree_is_looked_at(
-    figures,
-):
+def test_every_point_grows_the_same_stretch_in_one_way_and_every_subtree_is_looked_at(figures):
     points = 2**figures.DOUBLINGS
     ways = [figures.growth(start) for start in range(points)]
     for start, way in enumerate(ways):
         low = high = start
         for direction, first, last in way:
             size = high - low + 1
-            low, high = (
-                (low, high + size) if direction == "forwards" else (low - size, high)
-            )
+            low, high = (low, high + size) if direction == "forwards" else (low - size, high)
             assert (first, last) == (low, high)
         assert (low, high) == (0, points - 1)
         passed = {(first, last) for _, first, last in way}
-        assert passed == {
-            each for each in figures.subtrees() if each[0] <= start <= each[1]
-        }
+        assert passed == {each for each in figures.subtrees() if each[0] <= start <= each[1]}
     assert len({tuple(direction for direction, _, _ in way) for way in ways}) == points
 
 
 @pytest.mark.equation("M22")
-def test_drawn_p_values_are_uniform_before_the_data_and_scatter_less_after_them(
-    figures,
-):
+def test_drawn_p_values_are_uniform_before_the_data_and_scatter_less_after_them(figures):
     sets = 1000
     before, after = figures.p_values(sets, np.random.default_rng(0))
     apart = np.abs(np.sort(before) - (np.arange(sets) + 0.5) / sets).max()  # Kolmogorov
     assert apart < 1.95 / sets**0.5  # one time in a thousand, beside the steps of 1/200
     assert after.mean() == pytest.approx(0.5, abs=5 * after.std() / sets**0.5)
     assert after.var() < 0.75 / 12
-    assert all(
-        np.mean(after <= a) < a for a in (0.05, 0.1, 0.2)
-    )  # the bound allows 2 a
+    assert all(np.mean(after <= a) < a for a in (0.05, 0.1, 0.2))  # the bound allows 2 a
 
 
 @pytest.mark.equation("M22")
@@ -788,23 +647,17 @@ def test_the_drawn_posterior_of_w_and_the_zero_is_the_joint_density_s(figures):
 
 
 @pytest.mark.equation("M14")
-def test_the_drawn_densities_of_the_logit_are_normalised_and_the_gaussian_is_the_best(
-    figures,
-):
+def test_the_drawn_densities_of_the_logit_are_normalised_and_the_gaussian_is_the_best(figures):
     zeta = np.linspace(-15, 10, 20_001)
     a, b = figures.HEADS
     log_p = np.log(figures.logit_density(zeta, figures.HEADS))
     for heads in (figures.HEADS, (a - 1, b - 1)):
         density = figures.logit_density(zeta, heads)
-        found = [
-            np.trapezoid(v, zeta) for v in (density, density / (1 + np.exp(-zeta)))
-        ]
+        found = [np.trapezoid(v, zeta) for v in (density, density / (1 + np.exp(-zeta)))]
         assert found == pytest.approx([1, heads[0] / sum(heads)], rel=1e-9)
 
     def elbo(mu, sigma):
-        return np.trapezoid(figures.gaussian(zeta, mu, sigma) * log_p, zeta) + np.log(
-            sigma
-        )
+        return np.trapezoid(figures.gaussian(zeta, mu, sigma) * log_p, zeta) + np.log(sigma)
 
     mu, sigma = figures.fitted()
     others = [elbo(mu + s, sigma) for s in (0.01, -0.01)]
@@ -813,22 +666,16 @@ def test_the_drawn_densities_of_the_logit_are_normalised_and_the_gaussian_is_the
 
 
 @pytest.mark.equation("D34")
-def test_the_drawn_scores_are_means_over_the_target_and_the_honest_one_is_least(
-    figures,
-):
+def test_the_drawn_scores_are_means_over_the_target_and_the_honest_one_is_least(figures):
     mean, deviation = figures.STRETCH
     z, weight = np.polynomial.hermite_e.hermegauss(80)
     y = mean + deviation * z
     for sigma in (0.5, deviation, 2.0):
         scores = crps_gaussian(np.full(len(y), mean), np.full(len(y), sigma), y)
-        assert figures.stated(sigma)[0] == pytest.approx(
-            scores @ weight / weight.sum(), rel=1e-2
-        )
+        assert figures.stated(sigma)[0] == pytest.approx(scores @ weight / weight.sum(), rel=1e-2)
     others = figures.stated(deviation * np.array([0.9, 1.1]))
     assert (others[0] > figures.stated(deviation)[0]).all()
-    assert (
-        np.diff(others[1]) > 0
-    ).all()  # alone the distance is least for the sharpest
+    assert (np.diff(others[1]) > 0).all()  # alone the distance is least for the sharpest
 
 
 @pytest.mark.equation("D38")
@@ -848,22 +695,15 @@ def test_the_drawn_weights_average_to_the_evidence_whether_or_not_they_move(figu
             weights = np.exp(found - figures.LOG_EVIDENCE)
             assert abs(weights.mean() - 1) < 4 * weights.std() / len(weights) ** 0.5
     assert (
-        found.std()
-        < 0.2
-        < 1
-        < figures.annealed(32, 20_000, np.random.default_rng(0), False).std()
+        found.std() < 0.2 < 1 < figures.annealed(32, 20_000, np.random.default_rng(0), False).std()
     )
 
 
 @pytest.mark.equation("M21")
-def test_the_drawn_evidences_sum_to_one_and_the_best_is_the_one_that_the_book_names(
-    figures,
-):
+def test_the_drawn_evidences_sum_to_one_and_the_best_is_the_one_that_the_book_names(figures):
     means = figures.evidence_by_changes(nodes=31)
     sizes = 2 * np.array([comb(7, k) for k in range(8)])
-    assert [sizes @ of_all for of_all in means.values()] == pytest.approx(
-        [1, 1, 1], rel=1e-9
-    )
+    assert [sizes @ of_all for of_all in means.values()] == pytest.approx([1, 1, 1], rel=1e-9)
     best = [max(means, key=lambda name: means[name][k]) for k in range(8)]
     assert best == ["line"] * 2 + ["parabola"] + ["degree 7"] * 5
 
@@ -904,9 +744,7 @@ def test_the_drawn_rings_are_made_of_the_drawn_uniform_numbers(figures):
 
 
 @pytest.mark.equation("D32", "D33")
-def test_the_drawn_joint_density_of_the_scale_has_its_evidence_and_its_gradient(
-    figures,
-):
+def test_the_drawn_joint_density_of_the_scale_has_its_evidence_and_its_gradient(figures):
     w = np.linspace(-10, 20, 60_001)
     for u in (-3.0, 0.0):
         area = np.trapezoid(np.exp(figures.log_joint(w, u)), w)
@@ -919,9 +757,7 @@ def test_the_drawn_joint_density_of_the_scale_has_its_evidence_and_its_gradient(
 
 
 @pytest.mark.equation("D40")
-def test_the_drawn_second_derivatives_are_symmetric_and_those_of_the_sum_in_blocks(
-    figures,
-):
+def test_the_drawn_second_derivatives_are_symmetric_and_those_of_the_sum_in_blocks(figures):
     of_sum, of_bound = figures.hessians()
     inside = np.kron(np.eye(3), np.ones((4, 4))) > 0
     assert np.allclose([of_sum, of_bound], [of_sum.T, of_bound.T])
@@ -933,25 +769,17 @@ def test_the_drawn_second_derivatives_are_symmetric_and_those_of_the_sum_in_bloc
 @pytest.mark.parametrize("times", [0, 0.5, 2, 4])
 def test_a_drawn_weight_is_a_number_of_copies(figures, times):
     mean = (4 * 5 + 4 * 5.5 + 4 * times * 6.5) / (8 + 4 * times)
-    assert figures.moments_of(times) == pytest.approx(
-        (mean, (8 + 4 * times) ** -0.5), rel=1e-6
-    )
+    assert figures.moments_of(times) == pytest.approx((mean, (8 + 4 * times) ** -0.5), rel=1e-6)
 
 
 @pytest.mark.equation("D56")
-def test_the_drawn_rows_end_at_the_posterior_of_all_and_multiply_to_their_evidence(
-    figures,
-):
+def test_the_drawn_rows_end_at_the_posterior_of_all_and_multiply_to_their_evidence(figures):
     *_, (mean, covariance, _) = states = figures.row_by_row()
-    assert np.allclose(
-        np.column_stack([mean, covariance]), np.column_stack(figures.zeroed()[:2])
-    )
+    assert np.allclose(np.column_stack([mean, covariance]), np.column_stack(figures.zeroed()[:2]))
     phi = np.column_stack([figures.LOADS, np.ones(3)])
     spread = np.eye(3) + phi @ np.diag([0.25, 1]) @ phi.T
     miss = figures.STRETCHES - 5 * figures.LOADS
-    whole = np.linalg.slogdet(2 * np.pi * spread)[1] + miss @ np.linalg.solve(
-        spread, miss
-    )
+    whole = np.linalg.slogdet(2 * np.pi * spread)[1] + miss @ np.linalg.solve(spread, miss)
     assert sum(each for *_, each in states) == pytest.approx(-whole / 2)
 
 
@@ -967,9 +795,7 @@ def test_the_drawn_gap_of_a_low_rank_begins_at_that_of_the_mean_field_and_closes
 ):
     covariance, gap = figures.best_low_rank(precision, rank)
     log_det = np.linalg.slogdet(precision)[1]
-    whole = (
-        np.trace(precision @ covariance) - np.linalg.slogdet(covariance)[1] - log_det
-    )
+    whole = np.trace(precision @ covariance) - np.linalg.slogdet(covariance)[1] - log_det
     assert gap == pytest.approx((whole - len(precision)) / 2)
     assert round(gap) == nats
     assert (0 <= gap < 0.05) is (rank == 12)
@@ -993,9 +819,7 @@ def test_the_drawn_mean_field_in_the_axes_is_the_posterior(figures):
     ("which", "draws"),  # the least has jumps that outweigh Lambda
     [("stiffest", 250), pytest.param("least", 2000, marks=pytest.mark.slow)],
 )
-def test_the_drawn_curvature_is_the_slope_of_the_mean_slope(
-    figures, theta, which, draws
-):
+def test_the_drawn_curvature_is_the_slope_of_the_mean_slope(figures, theta, which, draws):
     second, told, error = figures.curvatures(8000)
     x, y, _ = figures.data()
     eps = np.random.default_rng(5).standard_normal((draws, 61))
@@ -1019,17 +843,13 @@ def test_the_drawn_momenta_tell_how_much_too_large_theta_times_slope_is(figures)
         heat, work, square = figures.told(target, h)
         assert heat - 1 > 0.15
         assert work == pytest.approx(heat, rel=0.05)
-    assert square / (2 * figures.gamma(0.75) / figures.gamma(0.25)) - 1 < 0.6 * (
-        heat - 1
-    )
+    assert square / (2 * figures.gamma(0.75) / figures.gamma(0.25)) - 1 < 0.6 * (heat - 1)
 
 
 @pytest.mark.equation("D4", "K44")
 def test_the_band_of_plain_opens_as_the_book_says(figures, theta, late):
     at = np.array([[0.0], [2.0], [6.0]])
-    spread, narrow = (
-        figures.predicted(each, at).epistemic[:, 0] for each in (theta, late)
-    )
+    spread, narrow = (figures.predicted(each, at).epistemic[:, 0] for each in (theta, late))
     said = r"is ([\d.]+)\sat \$`x = 0`\$, ([\d.]+) where .* and ([\d.]+) at"
     found = numbers(said, BOOK.split("## On one screen")[0])
     assert spread == pytest.approx(found, rel=0.1)
@@ -1045,9 +865,7 @@ def test_the_data_of_the_book_are_those_of_the_example_of_plain(figures):
 
 @pytest.mark.slow
 @pytest.mark.equation("M10")
-def test_the_exact_posterior_is_less_sure_outside_and_not_inside_as_the_book_says(
-    figures, theta
-):
+def test_the_exact_posterior_is_less_sure_outside_and_not_inside_as_the_book_says(figures, theta):
     at = np.array([[0.0], [2.0], [6.0], [-3.0], [-2.0], [-1.5], [1.5], [3.0]])
     draws = figures.exact_draws(seed=2)  # others than those of the picture
     found = figures.exact_epistemic(draws, at)
@@ -1059,8 +877,7 @@ def test_the_exact_posterior_is_less_sure_outside_and_not_inside_as_the_book_say
     assert max(share[[0, 3, 7]]) < 0.8 < 1.2 < min(share[[1, 4, 5, 6]])
     judged = convergence(draws, at[:3])
     said = numbers(
-        r"R-hats below ([\d.]+) and (\d+) .*worst weight R-hat is above ([\d.]+)",
-        CONVERGED,
+        r"R-hats below ([\d.]+) and (\d+) .*worst weight R-hat is above ([\d.]+)", CONVERGED
     )
     assert max(line.r_hat for line in judged.lines[:2]) < said[0]
     assert min(line.bulk for line in judged.lines[:2]) > said[1]
@@ -1069,21 +886,14 @@ def test_the_exact_posterior_is_less_sure_outside_and_not_inside_as_the_book_say
 
 @pytest.mark.slow
 @pytest.mark.equation("D4")
-def test_after_more_epochs_the_band_is_as_wide_at_6_as_the_first_pages_say(
-    figures, theta
-):
+def test_after_more_epochs_the_band_is_as_wide_at_6_as_the_first_pages_say(figures, theta):
     readme = (ROOT / "README.md").read_text("utf-8")
-    said = numbers(
-        r"\(after ([\d,]+) it is about ([\d.]+) in place of ([\d.]+)\)", readme
-    )
-    assert (
-        f"after {said[0]:,.0f} epochs in place of 300 it is {said[1]} at"
-        in " ".join(BOOK.split())
+    said = numbers(r"\(after ([\d,]+) it is about ([\d.]+) in place of ([\d.]+)\)", readme)
+    assert f"after {said[0]:,.0f} epochs in place of 300 it is {said[1]} at" in " ".join(
+        BOOK.split()
     )
     found = theta, *figures.thetas([int(said[0])])
-    early, late = (
-        figures.predicted(each, np.array([[6.0]])).epistemic[0, 0] for each in found
-    )
+    early, late = (figures.predicted(each, np.array([[6.0]])).epistemic[0, 0] for each in found)
     assert early == pytest.approx(said[2], rel=0.1)
     assert late == pytest.approx(said[1], rel=0.2)  # it trembles, from 1.3 to 1.8
 
@@ -1093,9 +903,7 @@ def test_the_curvature_that_is_drawn_is_that_of_the_likelihood_and_the_prior(fig
     """By differences of the network's outputs, weight by weight."""
     mu, _ = np.split(figures.thetas([50])[0], 2)
     x, _, _ = figures.data()
-    rises = slopes(
-        lambda w: figures.plain.forward(figures.NET, w[None], x)[0][0, :, 0], mu
-    )
+    rises = slopes(lambda w: figures.plain.forward(figures.NET, w[None], x)[0][0, :, 0], mu)
     tight = np.concatenate([mu, np.full(mu.size, -40.0)])  # q in one point
     expected = 1 + np.sum(rises**2, axis=1) / figures.NOISE**2
     assert np.allclose(figures.curvature(tight, draws=1), expected, rtol=1e-6)
@@ -1103,9 +911,7 @@ def test_the_curvature_that_is_drawn_is_that_of_the_likelihood_and_the_prior(fig
 
 @pytest.mark.slow
 @pytest.mark.equation("K44")
-def test_from_the_start_of_section_7_sigma_follows_the_data_when_the_book_says_so(
-    figures,
-):
+def test_from_the_start_of_section_7_sigma_follows_the_data_when_the_book_says_so(figures):
     theta = figures.thetas([500, 1000], figures.plain.SECTION_7)
     middle, last = (figures.plain.softplus(np.split(each, 2)[1]) for each in theta)
     stiffness, time = figures.curvature(theta[1], draws=5), figures.RATE * 1000
@@ -1113,9 +919,7 @@ def test_from_the_start_of_section_7_sigma_follows_the_data_when_the_book_says_s
     predicted = figures.grown(start, stiffness, time)
     drift = figures.without_data(figures.plain.SECTION_7, 1000)
     assert np.mean(np.abs(last / predicted - 1) < 0.1) > 0.85
-    assert (
-        np.mean(np.abs(drift[-1] / predicted - 1) < 0.1) < 0.75
-    )  # without data it is not right
+    assert np.mean(np.abs(drift[-1] / predicted - 1) < 0.1) < 0.75  # without data it is not right
     assert np.corrcoef(np.log(last), np.log(predicted))[0, 1] > 0.97
     half = np.log(1 / (stiffness * start**2) - 1) / (2 * figures.RATE)
     forgotten = figures.grown(start, stiffness, figures.RATE * half)
@@ -1123,23 +927,17 @@ def test_from_the_start_of_section_7_sigma_follows_the_data_when_the_book_says_s
     assert [round(half.min(), -2), round(np.median(half), -2)] == [700, 2000]
     left = [np.sum(sigma < free / 2**0.5)
             for sigma, free in ((middle, drift[500]), (last, drift[1000]))]  # fmt: skip
-    assert (
-        left[0] == 0 < left[1] < 30
-    )  # the stiffest first, between 500 and 1,000 epochs
+    assert left[0] == 0 < left[1] < 30  # the stiffest first, between 500 and 1,000 epochs
 
 
 @pytest.mark.equation("K44")
-def test_from_a_larger_start_sigma_ends_where_the_book_says_with_data_and_without(
-    figures, theta
-):
+def test_from_a_larger_start_sigma_ends_where_the_book_says_with_data_and_without(figures, theta):
     start, free = figures.without_data(-2.0, 300)[[0, -1]]
     share = figures.plain.softplus(np.split(theta, 2)[1]) / start
     said = (r"between ([\d.]+) and\s([\d.]+) times the start\. .* at ([\d.]+) times .*"
             r" not\s\$`e\^\{0\.6\} = ([\d.]+)`\$.* (\d+) of them stand near that")  # fmt: skip
     *found, near = numbers(said, TRAINING)
-    assert [share.min(), share.max(), free / start, np.exp(0.6)] == pytest.approx(
-        found, rel=0.02
-    )
+    assert [share.min(), share.max(), free / start, np.exp(0.6)] == pytest.approx(found, rel=0.02)
     assert np.sum(share > 0.7 * free / start) == near
     # and from 0.0067 the exponential is no longer right where sigma is no longer small
     free = figures.without_data(figures.plain.SECTION_7, 3000)
@@ -1157,9 +955,7 @@ def test_the_data_take_over_after_as_many_epochs_as_the_book_says(figures):
     free = figures.without_data(figures.plain.SECTION_7, 2400)[epochs]
     left = np.sum(sigmas < free[:, None] / 2**0.5, axis=1)
     taken = [epochs[np.argmax(left > some)] for some in (0, 30)]
-    assert taken == pytest.approx(
-        numbers(r"they took\s(\d+) and ([\d,]+):", TRAINING), abs=100
-    )
+    assert taken == pytest.approx(numbers(r"they took\s(\d+) and ([\d,]+):", TRAINING), abs=100)
 
 
 @pytest.mark.slow
@@ -1170,9 +966,7 @@ def test_the_weights_of_the_report_would_need_as_many_epochs_as_the_book_says(fi
     start = found.numbers.sigma_start
     epochs = np.log(np.maximum(1 / (stiffness * start**2) - 1, 1)) / 2e-3
     assert len(stiffness) == 301
-    assert (
-        stiffness.max() ** -0.5 < 1.5 * start
-    )  # one is near its optimum from the first
+    assert stiffness.max() ** -0.5 < 1.5 * start  # one is near its optimum from the first
     assert np.median(epochs) == pytest.approx(2900, rel=0.05)
 
 
@@ -1186,18 +980,11 @@ def test_the_moving_picture_of_the_readme_is_that_of_plain_in_training(figures, 
             share = np.mean(np.asarray(picture.convert("RGBA"))[:, :, 3] == 149)
             assert 0 < share < 0.1  # no frame is a solid block of the band's colour
     few = figures.thetas([0, 1, 3])
-    assert np.array_equal(
-        few[-1], figures.thetas([3])[0]
-    )  # in one go or frame by frame
+    assert np.array_equal(few[-1], figures.thetas([3])[0])  # in one go or frame by frame
     assert (figures.EPOCHS[0], figures.EPOCHS[-1]) == (0, 300)
-    before, after = (
-        figures.plain.softplus(np.split(each, 2)[1]) for each in (few[0], theta)
-    )
+    before, after = (figures.plain.softplus(np.split(each, 2)[1]) for each in (few[0], theta))
     assert np.sum(after < before) == 16  # as the README describes it
-    assert (
-        figures.predicted(few[0]).epistemic.max()
-        < figures.predicted(theta).epistemic.max()
-    )
+    assert figures.predicted(few[0]).epistemic.max() < figures.predicted(theta).epistemic.max()
 
 
 def test_only_the_reparameterised_graph_leads_back_to_theta(figures):
@@ -1209,18 +996,14 @@ def test_only_the_reparameterised_graph_leads_back_to_theta(figures):
 
 
 @pytest.mark.equation("K5")
-def test_the_drawn_bracket_is_one_number_where_q_is_the_posterior_and_has_the_mean_f(
-    figures,
-):
+def test_the_drawn_bracket_is_one_number_where_q_is_the_posterior_and_has_the_mean_f(figures):
     w = np.linspace(-6, 16, 400_001)
     mean, deviation = figures.SPRING[0], figures.SPRING[1] ** -0.5
     q, prior, likelihood = figures.log_terms(w, mean, deviation)
     assert np.allclose(q - prior - likelihood, -figures.LOG_EVIDENCE, atol=1e-9)
     q, prior, likelihood = figures.log_terms(w, 4.6, 0.6)
     price = np.trapezoid(np.exp(q) * (q - prior - likelihood), w)
-    assert price == pytest.approx(
-        sum(figures.complexity_and_misfit(4.6, 0.6)), rel=1e-9
-    )
+    assert price == pytest.approx(sum(figures.complexity_and_misfit(4.6, 0.6)), rel=1e-9)
 
 
 @pytest.mark.equation("K21", "K30")
@@ -1233,16 +1016,11 @@ def test_the_drawn_pulls_are_the_slopes_of_f_and_cancel_at_the_posterior(figures
         assert [sum(pulled[:-1]), pulled[-1]] == pytest.approx(rise, rel=1e-6)
     assert sum(figures.pulls_of_mu(figures.SPRING[0])) == pytest.approx(0)
     assert sum(figures.pulls_of_sigma(figures.SPRING[1] ** -0.5)) == pytest.approx(0)
-    assert figures.pulls_of_sigma(1.0)[1:] == (
-        4,
-        4,
-    )  # the legend adds them up to 8 sigma
+    assert figures.pulls_of_sigma(1.0)[1:] == (4, 4)  # the legend adds them up to 8 sigma
 
 
 @pytest.mark.equation("M5", "M6")
-def test_what_is_accepted_lies_below_both_flows_and_one_of_three_balanced_chains_arrives(
-    figures,
-):
+def test_what_is_accepted_lies_below_both_flows_and_one_of_three_balanced_chains_arrives(figures):
     to = np.linspace(2, 10, 8001)
     ahead, back = figures.flows(to)
     share = np.trapezoid(np.minimum(ahead, back), to) / np.trapezoid(ahead, to)
@@ -1257,40 +1035,28 @@ def test_what_is_accepted_lies_below_both_flows_and_one_of_three_balanced_chains
     assert f"{half[-1]:.2f}" == "5.53"
     assert np.allclose(mirror, [5.8, 4.7] * 8 + [5.8])
     to, heights, accepted = figures.proposals()
-    assert np.array_equal(
-        accepted, heights < figures.gaussian(to, figures.MEAN, figures.WIDTH)
-    )
+    assert np.array_equal(accepted, heights < figures.gaussian(to, figures.MEAN, figures.WIDTH))
     places, moved = figures.chain()
     assert np.array_equal(np.diff(places) != 0, moved)
     assert (abs(places[:20] - figures.MEAN) > figures.WIDTH).sum() > 15
 
 
 @pytest.mark.equation("M8")
-def test_the_drawn_patch_keeps_its_area_and_a_smaller_step_has_a_quarter_of_the_error(
-    figures,
-):
+def test_the_drawn_patch_keeps_its_area_and_a_smaller_step_has_a_quarter_of_the_error(figures):
     kept, grown = (
         figures.area(figures.rolling(0.25, 4.5, way, figures.PATCH))
         for way in ("leapfrog", "Euler")
     )
     assert np.allclose(kept, kept[0], rtol=1e-12)
-    assert np.allclose(
-        grown, kept[0] * 1.0625 ** np.arange(19)
-    )  # 1 + step^2, a determinant
-    far, near = (
-        np.ptp(figures.energy_error(figures.rolling(s, 19))) for s in (0.5, 0.25)
-    )
+    assert np.allclose(grown, kept[0] * 1.0625 ** np.arange(19))  # 1 + step^2, a determinant
+    far, near = (np.ptp(figures.energy_error(figures.rolling(s, 19))) for s in (0.5, 0.25))
     assert far == pytest.approx(0.11, abs=0.005)
     assert far / near == pytest.approx(4, rel=0.1)
-    assert np.allclose(
-        figures.rolling(0.5, 6)[:, 0, 0], figures.rolled()[:, 0]
-    )  # the ball of M7
+    assert np.allclose(figures.rolling(0.5, 6)[:, 0, 0], figures.rolled()[:, 0])  # the ball of M7
 
 
 @pytest.mark.equation("M11")
-def test_the_drawn_step_size_follows_the_formula_and_ends_where_the_mean_is_wanted(
-    figures,
-):
+def test_the_drawn_step_size_follows_the_formula_and_ends_where_the_mean_is_wanted(figures):
     tried, seen, average = figures.warm_up()
     error, log_mean = 0.0, np.log(0.1)
     for t, (step, each) in enumerate(zip(tried, seen, strict=True), 1):
@@ -1304,9 +1070,7 @@ def test_the_drawn_step_size_follows_the_formula_and_ends_where_the_mean_is_want
 
 
 @pytest.mark.equation("D16")
-def test_under_a_laplace_prior_the_most_probable_spring_stays_at_5_and_the_mean_of_q_moves(
-    figures,
-):
+def test_under_a_laplace_prior_the_most_probable_spring_stays_at_5_and_the_mean_of_q_moves(figures):
     w = np.linspace(-5, 5, 20_001)
     size = np.trapezoid(figures.gaussian(w, 0.3, 0.5) * abs(w), w)
     assert figures.mean_size(0.3, 0.5) == pytest.approx(size, rel=1e-6)
@@ -1316,9 +1080,7 @@ def test_under_a_laplace_prior_the_most_probable_spring_stays_at_5_and_the_mean_
     w = np.linspace(-2, 3, 20_001)
     prior = figures.LaplacePrior(figures.SCALE)
     for reading, peak in ((11.0, top[2]), (12.0, top[4])):
-        price = (
-            0.5 * (reading - 2 * (5 + w)) ** 2 - figures.density_and_slope(prior, w)[0]
-        )
+        price = 0.5 * (reading - 2 * (5 + w)) ** 2 - figures.density_and_slope(prior, w)[0]
         assert w[np.argmin(price)] == pytest.approx(peak, abs=3e-4)
 
     def free_energy(mu, sigma):
@@ -1326,17 +1088,12 @@ def test_under_a_laplace_prior_the_most_probable_spring_stays_at_5_and_the_mean_
         return np.trapezoid(q * price, w) - np.log(sigma)
 
     sigmas = np.linspace(0.2, 0.6, 41)
-    best = [
-        min(free_energy(mu, sigma) for sigma in sigmas)
-        for mu in mean[4] + (-0.03, 0, 0.03)
-    ]
+    best = [min(free_energy(mu, sigma) for sigma in sigmas) for mu in mean[4] + (-0.03, 0, 0.03)]
     assert best[1] < min(best[0], best[2])
 
 
 @pytest.mark.equation("R8")
-def test_the_numbers_learned_as_in_the_post_leave_their_domain_and_end_as_described(
-    figures, theta
-):
+def test_the_numbers_learned_as_in_the_post_leave_their_domain_and_end_as_described(figures, theta):
     w, at = theta[:61], np.array([0.4, 0.9, 0.3])
     rises = slopes(lambda at: figures.printed_slopes(at, w)[0], at)
     assert np.allclose(figures.printed_slopes(at, w)[1], rises, rtol=1e-6)
@@ -1352,9 +1109,7 @@ def test_the_numbers_learned_as_in_the_post_leave_their_domain_and_end_as_descri
 
 @pytest.mark.equation("W4", "W5")
 @pytest.mark.parametrize("eps", [-1.5, 0.3, 2.0])
-def test_the_drawn_halves_are_the_derivative_through_the_weight_and_the_direct_one(
-    figures, eps
-):
+def test_the_drawn_halves_are_the_derivative_through_the_weight_and_the_direct_one(figures, eps):
     mu, sigma = figures.ON_THE_WAY
 
     def f(at):

@@ -19,19 +19,12 @@ def test_what_is_generated_is_as_it_would_be_written():
 @pytest.mark.parametrize("part", ROWS)
 @pytest.mark.parametrize(
     "with_another",
-    [
-        "`gone`, {0}",
-        "{0}, `gone`",
-        "{0} (told), `gone` (of [D5](x.md#d5))",
-        "`gone` (told), {0}",
-    ],
+    ["`gone`, {0}", "{0}, `gone`", "{0} (told), `gone` (of [D5](x.md#d5))", "`gone` (told), {0}"],
 )
 def test_a_name_that_is_gone_leaves_its_row_with_what_is_said_of_it(part, with_another):
     (row,) = re.findall(rf"^\| {part} \|.*$", PAGE, re.MULTILINE)
     for name in (one for one in ROWS[part] if f"`{one}` (" not in row):
-        before = PAGE.replace(
-            row, row.replace(f"`{name}`", with_another.format(f"`{name}`"), 1)
-        )
+        before = PAGE.replace(row, row.replace(f"`{name}`", with_another.format(f"`{name}`"), 1))
         assert before != PAGE
         assert with_parts(before).replace(f"`{name}` (told)", f"`{name}`") == PAGE
 
@@ -51,9 +44,7 @@ def test_a_name_that_is_gone_leaves_the_docstrings(argument):
 
 
 def test_a_tag_of_an_equation_that_is_gone_is_left_out(monkeypatch):
-    monkeypatch.setattr(
-        proofs, "DEFINED", {tag: None for tag in DEFINED if tag != "D44"}
-    )
+    monkeypatch.setattr(proofs, "DEFINED", {tag: None for tag in DEFINED if tag != "D44"})
     files = [ROOT / "exactgrad" / name for name in ("__init__.py", "proofs.py")]
     monkeypatch.setattr(proofs, "package_files", lambda: files)
     assert "D44" not in proofs.codes.__wrapped__()

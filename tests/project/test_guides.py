@@ -54,9 +54,7 @@ def typed(root: Path, where: str, text: str) -> None:
 
 def commands(text: str) -> list[list[str]]:
     """Return what a guide says to run, as lists of words."""
-    return [
-        shlex.split(one) for line in text.splitlines() for one in line.split(" && ")
-    ]
+    return [shlex.split(one) for line in text.splitlines() for one in line.split(" && ")]
 
 
 def ran(root: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -64,10 +62,7 @@ def ran(root: Path, program: str, *arguments: str) -> subprocess.CompletedProces
     environment = {**os.environ, "PYTHONPATH": str(root), "HYPOTHESIS_PROFILE": "check"}
     run = [str(Path(sys.executable).parent / program)]
     if program in ("python", "pytest"):
-        run = [
-            sys.executable,
-            *(["-m", "pytest", "-q", "--no-header"] * (program == "pytest")),
-        ]
+        run = [sys.executable, *(["-m", "pytest", "-q", "--no-header"] * (program == "pytest"))]
     return subprocess.run(
         [*run, *arguments], cwd=root, env=environment, capture_output=True, text=True
     )
@@ -90,17 +85,13 @@ def test_a_guide_writes_four_files_at_most_of_code_that_parses_with_a_tag_that_i
         assert (ROOT / name).exists() != where.startswith("new")
     assert EXAMPLE not in DEFINED
     for program, *arguments in commands(run):
-        paths = [
-            one for one in arguments if one.endswith(".py") or one.startswith("tests/")
-        ]
+        paths = [one for one in arguments if one.endswith(".py") or one.startswith("tests/")]
         assert all((ROOT / one).exists() for one in paths), (program, paths)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("guide", GUIDES)
-def test_a_guide_typed_literally_passes_what_it_says_to_run(
-    guide: str, tmp_path: Path
-) -> None:
+def test_a_guide_typed_literally_passes_what_it_says_to_run(guide: str, tmp_path: Path) -> None:
     """A `-k` that selects nothing fails: pytest says so with status 5."""
     root = tmp_path / "tree"
     shutil.copytree(ROOT, root, ignore=LEFT_OUT)
@@ -110,13 +101,9 @@ def test_a_guide_typed_literally_passes_what_it_says_to_run(
     for program, *arguments in commands(run):
         options = ["-n", "0"] if program == "pytest" else []
         for each in arguments if "-k" in arguments and "tests/" in arguments[0] else ():
-            if each.startswith(
-                "tests/"
-            ):  # every file that a guide names has a test of its part
+            if each.startswith("tests/"):  # every file that a guide names has a test of its part
                 chosen = arguments[arguments.index("-k") :]
                 done = ran(root, program, *options, each, *chosen, "--collect-only")
                 assert done.returncode == 0, f"{each} {chosen}\n{done.stdout[-3000:]}"
         done = ran(root, program, *options, *arguments)
-        assert done.returncode == 0, (
-            f"{arguments}\n{done.stdout[-6000:]}{done.stderr[-3000:]}"
-        )
+        assert done.returncode == 0, f"{arguments}\n{done.stdout[-6000:]}{done.stderr[-3000:]}"

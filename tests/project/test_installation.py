@@ -39,9 +39,7 @@ IMPORTS = "import bbb_numpy.plots.fits, bbb_studies.data.toys, bbb_studies.kebud
     "code",
     [
         SAMPLES.format(layers="2 1", cores=1),
-        pytest.param(
-            SAMPLES.format(layers="3 7 5 2", cores=2) + IMPORTS, marks=pytest.mark.slow
-        ),
+        pytest.param(SAMPLES.format(layers="3 7 5 2", cores=2) + IMPORTS, marks=pytest.mark.slow),
     ],
     ids=["few", "many"],
 )

@@ -16,24 +16,18 @@ SCRIPTS = sorted(NOTEBOOKS.glob("[0-9]*.py"))
 BELOW = 1e-8  # numbers this small are rounding errors: they differ between machines
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
 LARGEST = 3_000_000  # bytes of a notebook that a code host still shows
-FRAME = re.compile(
-    r"data:image/[\w+.-]+;base64,[A-Za-z0-9+/=\\\s]*"
-)  # holds any letters
+FRAME = re.compile(r"data:image/[\w+.-]+;base64,[A-Za-z0-9+/=\\\s]*")  # holds any letters
 FETCHED = re.compile(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""")
 # A path from the root of a file system (not the bar of dF/dmu), or a file of the kernel's own.
 MACHINE = re.compile(r"(?<![\w.)\]])/[A-Za-z][\w.-]*/|\b[A-Z]:\\|ipykernel_")
 
-_spec = importlib.util.spec_from_file_location(
-    "execute_notebooks", NOTEBOOKS / "execute.py"
-)
+_spec = importlib.util.spec_from_file_location("execute_notebooks", NOTEBOOKS / "execute.py")
 assert _spec is not None
 assert _spec.loader is not None
 execute = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(execute)
 
-each_notebook = pytest.mark.parametrize(
-    "script", SCRIPTS, ids=lambda script: script.stem
-)
+each_notebook = pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 
 
 def committed(script):
@@ -47,9 +41,7 @@ def code_cells(notebook):
 def printed(cell):
     """Return everything that a cell shows as text."""
     return "".join(
-        output.text
-        if output.output_type == "stream"
-        else output.data.get("text/plain", "")
+        output.text if output.output_type == "stream" else output.data.get("text/plain", "")
         for output in cell.outputs
         if output.output_type in ("stream", "display_data", "execute_result")
     )
@@ -83,9 +75,7 @@ def agree(a, b):
     for left, right in zip(NUMBER.findall(a), NUMBER.findall(b), strict=True):
         mantissa, _, exponent = left.partition("e")
         unit = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
-        close = abs(float(left) - float(right)) <= 1.001 * max(
-            unit, 0.01 * abs(float(left))
-        )
+        close = abs(float(left) - float(right)) <= 1.001 * max(unit, 0.01 * abs(float(left)))
         if not (close or max(abs(float(left)), abs(float(right))) < BELOW):
             return False
     return True
@@ -97,9 +87,7 @@ def problems(notebook):
     for number, cell in enumerate(code_cells(notebook), start=1):
         kinds = {output.output_type for output in cell.outputs}
         names = {output.get("name") for output in cell.outputs}
-        shown = [
-            {k: v for k, v in output.items() if k != "data"} for output in cell.outputs
-        ]
+        shown = [{k: v for k, v in output.items() if k != "data"} for output in cell.outputs]
         shown += [
             FRAME.sub("", str(value))
             for output in cell.outputs
@@ -110,26 +98,17 @@ def problems(notebook):
         wrong = {
             "was executed out of order": cell.execution_count != number,
             "shows an error or a warning": "error" in kinds or "stderr" in names,
-            "shows a path of a machine": any(
-                MACHINE.search(str(each)) for each in shown
-            ),
-            "draws what is not stored": cell.source.count("plt.show()")
-            != len(pictures(cell)),
+            "shows a path of a machine": any(MACHINE.search(str(each)) for each in shown),
+            "draws what is not stored": cell.source.count("plt.show()") != len(pictures(cell)),
             "has a picture without words": not all(pictures(cell)),
             "makes a film that is not stored": made != sum(n > 1 for n in films(cell)),
             "needs a network": any(map(FETCHED.search, pages(cell))),
         }
         found += [f"cell {number} {what}" for what, is_so in wrong.items() if is_so]
-    text = re.split(
-        r"## \d+\. Exercises\n", "\n".join(c.source for c in notebook.cells)
-    )[-1]
+    text = re.split(r"## \d+\. Exercises\n", "\n".join(c.source for c in notebook.cells))[-1]
     asked, hints = text.split("<details><summary>Hints</summary>")
-    asked, hinted = (
-        re.findall(r"^\d+(?=\. )", part, re.MULTILINE) for part in (asked, hints)
-    )
-    return found + (
-        [] if asked == hinted != [] else [f"exercises {asked}, hints {hinted}"]
-    )
+    asked, hinted = (re.findall(r"^\d+(?=\. )", part, re.MULTILINE) for part in (asked, hints))
+    return found + ([] if asked == hinted != [] else [f"exercises {asked}, hints {hinted}"])
 
 
 @each_notebook
@@ -156,9 +135,7 @@ def test_the_notebook_runs_and_prints_what_is_committed(script, tmp_path):
         assert len(pictures(old)) == len(pictures(new))
         assert films(old) == films(new)
         if "rounding" not in new.metadata.get("tags", []):
-            assert agree(printed(old), printed(new)), (
-                f"{printed(old)}\n--- now:\n{printed(new)}"
-            )
+            assert agree(printed(old), printed(new)), f"{printed(old)}\n--- now:\n{printed(new)}"
     assert sorted(path.name for path in NOTEBOOKS.iterdir()) == before
 
 

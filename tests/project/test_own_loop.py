@@ -6,9 +6,7 @@ from pathlib import Path
 import numpy as np
 
 PAGE = (Path(__file__).parents[2] / "docs" / "own-loop.md").read_text(encoding="utf-8")
-SECTIONS = {
-    part.split("\n", 1)[0]: part for part in re.split(r"^## ", PAGE, flags=re.M)[1:]
-}
+SECTIONS = {part.split("\n", 1)[0]: part for part in re.split(r"^## ", PAGE, flags=re.M)[1:]}
 
 
 def run(section):

@@ -13,9 +13,7 @@ PAGES = [
                     "site/*.md", "bbb_course/solutions/*.md")
     for path in sorted(ROOT.glob(pattern))
 ]  # fmt: skip
-EXAMPLES = [
-    page for page in PAGES if "```python\n>>>" in (ROOT / page).read_text("utf-8")
-]
+EXAMPLES = [page for page in PAGES if "```python\n>>>" in (ROOT / page).read_text("utf-8")]
 TRAINING = {  # pages whose examples train for seconds
     "site/symptoms.md", "derivations/correlated-posteriors.md", "derivations/training.md"
 }  # fmt: skip
@@ -33,10 +31,7 @@ def test_every_link_leads_to_something(page: str) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [
-        pytest.param(page, marks=[pytest.mark.slow] * (page in TRAINING))
-        for page in EXAMPLES
-    ],
+    [pytest.param(page, marks=[pytest.mark.slow] * (page in TRAINING)) for page in EXAMPLES],
 )
 def test_the_examples_print_what_they_say(page: str) -> None:
     said = complaints(text(page))
@@ -45,9 +40,7 @@ def test_the_examples_print_what_they_say(page: str) -> None:
 
 def test_the_examples_of_symptoms_that_train_nothing_print_what_they_say() -> None:
     opening, *sections = text("site/symptoms.md").split("\n## ")
-    some = [
-        part for part in sections if part.split("\n")[0] in ("nan", "KL scaled wrongly")
-    ]
+    some = [part for part in sections if part.split("\n")[0] in ("nan", "KL scaled wrongly")]
     said = complaints("\n".join([opening, *some]))
     assert len(some) == 2
     assert not said, said
@@ -55,17 +48,11 @@ def test_the_examples_of_symptoms_that_train_nothing_print_what_they_say() -> No
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_example_is_python_and_what_it_imports_exists(page: str) -> None:
-    for block in re.findall(
-        r"^```python\n(.*?)^```$", text(page), re.DOTALL | re.MULTILINE
-    ):
+    for block in re.findall(r"^```python\n(.*?)^```$", text(page), re.DOTALL | re.MULTILINE):
         prompts = doctest.DocTestParser().get_examples(block)
         tree = ast.parse("".join(each.source for each in prompts) or block)
-        imports = [
-            node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)
-        ]
-        imports = [
-            node for node in imports if not getattr(node, "level", 0)
-        ]  # of the package
+        imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        imports = [node for node in imports if not getattr(node, "level", 0)]  # of the package
         exec(compile(ast.Module(imports, []), page, "exec"), {})
 
 
@@ -81,21 +68,11 @@ def test_the_figures_of_which_method_when_are_those_of_the_uci_page() -> None:
 
     measured = rows("benchmarks/uci.md")
     (sets,) = [row for row in measured if row[0] == "RMSE / NLL"]
-    told = [
-        row[2:6]
-        for row in rows("docs/choosing.md")
-        if len(row) == 7 and row[3][-1:].isdigit()
-    ]
+    told = [row[2:6] for row in rows("docs/choosing.md") if len(row) == 7 and row[3][-1:].isdigit()]
     assert len(told) == 8
     for method, nll, seconds, gap in told:
-        scores = next(row for row in measured if row[0] == method)[
-            sets.index("concrete")
-        ]
+        scores = next(row for row in measured if row[0] == method)[sets.index("concrete")]
         assert scores.replace("*", "").split(" / ")[1].split(" ± ")[0] == nll, method
-        assert [row[4] for row in measured if row[0] == method and len(row) == 5] == [
-            seconds
-        ]
-        gaps = [
-            row for row in measured if row[:2] == ["concrete", method] and len(row) == 7
-        ]
+        assert [row[4] for row in measured if row[0] == method and len(row) == 5] == [seconds]
+        gaps = [row for row in measured if row[:2] == ["concrete", method] and len(row) == 7]
         assert [row[6] for row in gaps] == [gap], method

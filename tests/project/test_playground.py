@@ -46,9 +46,7 @@ def browsed(script, page="index.html", address="", width=1280, height=900):
         pytest.skip("chromium is not installed")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         shutil.copytree(FOLDER, f"{folder}/playground")
-        drive = DRIVE.format(
-            page=page, address=address, width=width, height=height, script=script
-        )
+        drive = DRIVE.format(page=page, address=address, width=width, height=height, script=script)
         Path(folder, "test.html").write_text(drive, "utf-8")
         command = [program, *(f"--{each}" for each in (
             "headless", "no-sandbox", "disable-gpu", "allow-file-access-from-files",
@@ -56,9 +54,7 @@ def browsed(script, page="index.html", address="", width=1280, height=900):
             "host-resolver-rules=MAP * ~NOTFOUND", f"user-data-dir={folder}/profile",
             "virtual-time-budget=20000", "dump-dom",
         )), f"file://{folder}/test.html"]  # fmt: skip
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=300
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     text = re.search(r'<pre id="found">(.+?)</pre>', done.stdout, re.DOTALL)
     assert text, done.stderr[-2000:]
     found = json.loads(html.unescape(text[1]))
@@ -73,20 +69,13 @@ def test_the_site_carries_the_playground_and_a_zip_that_opens_alone(tmp_path):
         assert {name for name in packed.namelist() if not name.endswith("/")} == names
     assert all((tmp_path / name).is_file() for name in names)
     for page in FOLDER.glob("*.html"):
-        assert '<html lang="en">' in page.read_text(
-            "utf-8"
-        )  # in it `.book` is not shown
-        assert 'class="site"' in (tmp_path / "playground" / page.name).read_text(
-            "utf-8"
-        )
+        assert '<html lang="en">' in page.read_text("utf-8")  # in it `.book` is not shown
+        assert 'class="site"' in (tmp_path / "playground" / page.name).read_text("utf-8")
 
 
 def test_a_link_of_the_book_to_a_preset_leads_to_the_playground_of_the_site():
     link = pages.new_link(
-        "[See](",
-        "../site/playground/index.html#preset=gap",
-        "derivations/p.md",
-        "tags/k.md",
+        "[See](", "../site/playground/index.html#preset=gap", "derivations/p.md", "tags/k.md"
     )
     assert link.endswith("(src:../playground/index#preset=gap)")
 
@@ -126,10 +115,7 @@ PLANTED = {  # errors in bbb.js, each of which has to be noticed
 
 
 def listed(given):
-    return [
-        np.ravel(each).tolist() if isinstance(each, np.ndarray) else each
-        for each in given
-    ]
+    return [np.ravel(each).tolist() if isinstance(each, np.ndarray) else each for each in given]
 
 
 def apart(found, wanted):
@@ -138,12 +124,9 @@ def apart(found, wanted):
     got = np.array([np.nan if each is None else each for each in found], float)
     with np.errstate(invalid="ignore"):
         parts = [(got[:1], wanted[:1])] + [
-            (g, w)
-            for g, w in zip(np.split(got[1:], 2), np.split(wanted[1:], 2), strict=True)
+            (g, w) for g, w in zip(np.split(got[1:], 2), np.split(wanted[1:], 2), strict=True)
         ]
-        return max(
-            np.max(np.abs(g - w)) / max(np.max(np.abs(w)), 1e-300) for g, w in parts
-        )
+        return max(np.max(np.abs(g - w)) / max(np.max(np.abs(w)), 1e-300) for g, w in parts)
 
 
 @pytest.mark.slow
@@ -162,15 +145,9 @@ def test_value_and_gradient_are_those_of_python_and_every_planted_error_is_notic
         }}));"""
     )
     wanted = [plain.value_and_grad(*each) for each in PROBLEMS]
-    worst = [
-        max(apart(f, w) for f, w in zip(each, wanted, strict=True)) for each in found
-    ]
+    worst = [max(apart(f, w) for f, w in zip(each, wanted, strict=True)) for each in found]
     assert worst[0] < CLOSE
-    unseen = [
-        old
-        for old, far in zip(PLANTED, worst[1:], strict=True)
-        if not far > 1e3 * CLOSE
-    ]
+    unseen = [old for old, far in zip(PLANTED, worst[1:], strict=True) if not far > 1e3 * CLOSE]
     assert not unseen
 
 
@@ -218,10 +195,7 @@ PLANTED_IN_PATHS = {
 def test_paths_and_energies_are_those_of_python_and_every_planted_error_is_noticed():
     source = (FOLDER / "leapfrog.js").read_text("utf-8")
     assert all(source.count(old) == 1 for old in PLANTED_IN_PATHS)
-    sources = [
-        source,
-        *(source.replace(old, new) for old, new in PLANTED_IN_PATHS.items()),
-    ]
+    sources = [source, *(source.replace(old, new) for old, new in PLANTED_IN_PATHS.items())]
     calls = [
         f"hmc.path({densities(kind)[0]}, {list(at)}, {list(push)}, {step}, {steps})"
         for kind, at, push, step, steps in PATHS
@@ -238,16 +212,11 @@ def test_paths_and_energies_are_those_of_python_and_every_planted_error_is_notic
         start = np.array([at])
         phase = Phase(start, np.array([push]), *target(start))
         for _ in range(steps + 1):
-            rows.append(
-                [*phase.position[0], *phase.momentum[0], *hamiltonian(metric, phase)]
-            )
+            rows.append([*phase.position[0], *phase.momentum[0], *hamiltonian(metric, phase)])
             phase = leapfrog(target, metric, phase, step)
         wanted.append(np.array(rows))
     far = [
-        max(
-            np.max(np.abs(np.array(f, float) - w))
-            for f, w in zip(each, wanted, strict=True)
-        )
+        max(np.max(np.abs(np.array(f, float) - w)) for f, w in zip(each, wanted, strict=True))
         for each in found
     ]
     assert far[0] < 1e-10  # a path spreads what rounding does differently
@@ -258,9 +227,7 @@ def test_the_points_are_those_of_the_first_band():
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, (100, 1))
     points = np.hstack([x, x**2 + 0.3 * rng.standard_normal((100, 1))])
-    rows = re.findall(
-        r"\[(-?[\d.]+), (-?[\d.]+)\]", (FOLDER / "data.js").read_text("utf-8")
-    )
+    rows = re.findall(r"\[(-?[\d.]+), (-?[\d.]+)\]", (FOLDER / "data.js").read_text("utf-8"))
     np.testing.assert_allclose(np.array(rows, float), points, atol=5.1e-4)
 
 
@@ -273,14 +240,8 @@ def test_a_link_to_a_lesson_leads_to_one_and_every_lesson_has_its_entry():
     assert len(known["index"]) > 10
     assert len(known["samplers"]) > 5
     assert {tag.upper() for tag in tags} <= set(DEFINED)
-    for path in (
-        *ROOT.glob("*.md"),
-        *ROOT.glob("[de]*/**/*.md"),
-        *ROOT.glob("site/**/*.md"),
-    ):
-        linked = re.findall(
-            r"playground/(\w+)\.html#preset=(\w+)", path.read_text("utf-8")
-        )
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("[de]*/**/*.md"), *ROOT.glob("site/**/*.md")):
+        linked = re.findall(r"playground/(\w+)\.html#preset=(\w+)", path.read_text("utf-8"))
         assert not [name for page, name in linked if name not in known[page]], path
 
 
@@ -289,19 +250,13 @@ def settings(page, addresses):
     program = shutil.which("node")
     if not program:
         pytest.skip("node is not installed")
-    scripts = re.findall(
-        r'<script src="(\w+\.js)">', (FOLDER / page).read_text("utf-8")
-    )
+    scripts = re.findall(r'<script src="(\w+\.js)">', (FOLDER / page).read_text("utf-8"))
     asked = json.dumps([[str(FOLDER / name) for name in scripts], addresses])
     command = [program, str(Path(__file__).with_name("without_browser.js")), asked]
-    return json.loads(
-        subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    )
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-@pytest.mark.parametrize(
-    ("page", "plain"), [("index.html", "band"), ("samplers.html", "ball")]
-)
+@pytest.mark.parametrize(("page", "plain"), [("index.html", "band"), ("samplers.html", "ball")])
 def test_an_address_that_means_nothing_opens_the_first_lesson(page, plain):
     strange = ["#preset=%", "#preset=constructor", "?preset=__proto__",
                "#data=constructor", "#mistake=toString&prior=",
@@ -311,9 +266,7 @@ def test_an_address_that_means_nothing_opens_the_first_lesson(page, plain):
 
 
 def test_an_address_says_the_lesson_and_what_is_set_besides():
-    found = settings(
-        "index.html", ["#preset=gap&prior=2&mistake=k18", "?hidden=5#preset=gap&bare"]
-    )
+    found = settings("index.html", ["#preset=gap&prior=2&mistake=k18", "?hidden=5#preset=gap&bare"])
     assert [found[0][name] for name in ("preset", "data", "prior")] == ["gap", "gap", 2]
     assert found[0]["mistake"] == "k18"
     assert found[1]["hidden"] == 5
@@ -322,9 +275,7 @@ def test_an_address_says_the_lesson_and_what_is_set_besides():
 def test_the_playground_asks_nothing_of_a_network():
     for path in FOLDER.iterdir():
         text = path.read_text("utf-8")
-        assert not re.search(
-            r"https?://|fetch\(|XMLHttpRequest|\bimport\b|@font-face", text
-        ), path
+        assert not re.search(r"https?://|fetch\(|XMLHttpRequest|\bimport\b|@font-face", text), path
 
 
 LOOK = """run("stop()");
@@ -345,23 +296,13 @@ LOOK = """run("stop()");
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [PHONE, 1440])
-@pytest.mark.parametrize(
-    ("page", "preset"), [("index.html", "k18"), ("samplers.html", "funnel")]
-)
-def test_a_page_fits_its_screen_whole_and_bare_and_complains_of_nothing(
-    page, preset, width
-):
+@pytest.mark.parametrize(("page", "preset"), [("index.html", "k18"), ("samplers.html", "funnel")])
+def test_a_page_fits_its_screen_whole_and_bare_and_complains_of_nothing(page, preset, width):
     whole = browsed(LOOK, page, f"preset={preset}", width)
-    framed = browsed(
-        LOOK, page, f"preset={preset}&bare", width, 528 if width == PHONE else 432
-    )
+    framed = browsed(LOOK, page, f"preset={preset}&bare", width, 528 if width == PHONE else 432)
     for found in (whole, framed):
         assert found["wide"] <= width
-        assert (found["said"], found["nameless"], found["pressed"]) == (
-            [],
-            [],
-            [preset],
-        )
+        assert (found["said"], found["nameless"], found["pressed"]) == ([], [], [preset])
     assert (whole["shown"], framed["shown"]) == (4 if page == "index.html" else 3, 1)
     assert framed["over"] == 0
 
@@ -441,9 +382,7 @@ def lessons(*addresses):
 def test_every_lesson_shows_what_it_says():
     names = ("band", "report", "gap", "narrow", "share", "k18", "twice", "one", "cold", "units",
              "units&hidden=2", "units&hidden=50", "away")  # fmt: skip
-    found = dict(
-        zip(names, lessons(*(f"preset={name}" for name in names)), strict=True)
-    )
+    found = dict(zip(names, lessons(*(f"preset={name}" for name in names)), strict=True))
     band = found["band"]
     assert band["spread"][2] > 2 * band["spread"][1]
     assert found["report"]["sigma"] < 0.015
@@ -452,15 +391,9 @@ def test_every_lesson_shows_what_it_says():
     assert found["narrow"]["inside"] <= 80
     assert found["narrow"]["f"] > 2.5 * band["f"]
     assert found["share"]["spread"][0] > 5 * band["spread"][0]
-    np.testing.assert_allclose(
-        found["k18"]["f"] - found["k18"]["printed"], 122 * np.log(2.5)
-    )
+    np.testing.assert_allclose(found["k18"]["f"] - found["k18"]["printed"], 122 * np.log(2.5))
     assert found["twice"]["inside"] > band["inside"]
     assert found["one"]["inside"] == 100
     assert found["cold"]["spread"][2] < 0.6 * band["spread"][2]
-    assert (
-        2 * found["units&hidden=2"]["f"]
-        < found["units&hidden=50"]["f"]
-        < found["units"]["f"]
-    )
+    assert 2 * found["units&hidden=2"]["f"] < found["units&hidden=50"]["f"] < found["units"]["f"]
     assert [name for name in names if found[name]["lost"]] == ["away"]

@@ -17,19 +17,13 @@ def problems(entry: Entry, found: list[Proof]) -> list[str]:
     """Say what the row of an equation lacks."""
     wrong = [] if found else ["no proof: no test of derivations/ and no reason why not"]
     code = codes()[entry.tag]
-    wrong += (
-        []
-        if code and code[0].line
-        else ["no line of the packages has the tag behind it"]
-    )
+    wrong += [] if code and code[0].line else ["no line of the packages has the tag behind it"]
     for proof in found:
         if proof.kind not in KINDS:
             wrong.append(f"{proof.kind} is no kind of proof")
         by_name = f"{proof.path}::{proof.test}" in textbook_proofs().get(entry.tag, ())
         if not by_name and not carries(proof.path, proof.test, entry.tag):
-            wrong.append(
-                f"{proof.path}::{proof.test} is no test with this tag in its mark"
-            )
+            wrong.append(f"{proof.path}::{proof.test} is no test with this tag in its mark")
     return [f"{entry.tag}: {what}" for what in wrong]
 
 
@@ -41,9 +35,7 @@ def test_every_equation_has_a_proof_a_line_of_code_and_a_test() -> None:
 
 
 def test_what_algebra_proves_is_not_excused_from_it() -> None:
-    proved = {
-        tag for tag, each in proofs().items() if "algebra" in {one.kind for one in each}
-    }
+    proved = {tag for tag, each in proofs().items() if "algebra" in {one.kind for one in each}}
     assert proved | set(NOT_ALGEBRA) | textbook_tags() == set(DEFINED)
     assert not proved & set(NOT_ALGEBRA)
     for reason, _ in NOT_ALGEBRA.values():
@@ -51,9 +43,7 @@ def test_what_algebra_proves_is_not_excused_from_it() -> None:
     assert set(EXACT_ARITHMETIC) | set(ENUMERATION) <= set(DEFINED)
 
 
-def test_each_proof_by_algebra_carries_the_one_tag_that_it_proves_or_is_run_for_each() -> (
-    None
-):
+def test_each_proof_by_algebra_carries_the_one_tag_that_it_proves_or_is_run_for_each() -> None:
     for path in sorted(ROOT.glob("tests/derivations/test_*.py")):
         source = path.read_text("utf-8")
         for test, tags in claims(source).items():

@@ -19,15 +19,12 @@ from benchmarks import tables
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 USING, READING = (
-    (ROOT / "docs" / name).read_text(encoding="utf-8")
-    for name in ("using.md", "reading.md")
+    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("using.md", "reading.md")
 )
 PAGES = {"README.md": README, "docs/using.md": USING, "docs/reading.md": READING}
 # Programs and what they print: a block of Python, then one of text
 EXAMPLES = re.findall(
-    r"```python\n((?:(?!```).)*)```\n\n```text\n((?:(?!```).)*)```",
-    README + USING,
-    re.DOTALL,
+    r"```python\n((?:(?!```).)*)```\n\n```text\n((?:(?!```).)*)```", README + USING, re.DOTALL
 )
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
 
@@ -46,16 +43,11 @@ def printed_by(code):
 @pytest.mark.equation("K30")
 @pytest.mark.parametrize(
     "epochs",  # None: as many as it takes
-    [
-        pytest.param(3, marks=pytest.mark.brief),
-        pytest.param(None, marks=pytest.mark.slow),
-    ],
+    [pytest.param(3, marks=pytest.mark.brief), pytest.param(None, marks=pytest.mark.slow)],
 )
 def test_the_example_prints_what_the_readme_shows(epochs):
     code, text = EXAMPLES[0]
-    printed = printed_by(
-        code.replace("random_state=0", f"random_state=0, epochs={epochs}")
-    )
+    printed = printed_by(code.replace("random_state=0", f"random_state=0, epochs={epochs}"))
     assert len([line for line in code.splitlines() if line]) == 10
     shown, found = (np.array(NUMBER.findall(lines), float) for lines in (text, printed))
     assert NUMBER.sub("#", printed) == NUMBER.sub("#", text)
@@ -63,9 +55,7 @@ def test_the_example_prints_what_the_readme_shows(epochs):
     assert epochs or np.allclose(found[:-1], shown[:-1], rtol=0.02)
 
 
-@pytest.mark.parametrize(
-    "number", [*(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1)), 2]
-)
+@pytest.mark.parametrize("number", [*(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1)), 2])
 def test_the_examples_of_using_it_print_what_the_page_shows(number):
     used = [(code, shown) for code, shown in EXAMPLES if code in USING]
     assert len(used) == 3
@@ -105,12 +95,8 @@ def test_the_table_of_the_learners_as_they_come_is_the_one_that_was_measured():
 
 def test_the_map_has_every_folder_and_the_modules_that_stand_alone_once():
     package = ROOT / "bbb_numpy"
-    folders = {
-        f"bbb_numpy/{path.parent.name}" for path in package.glob("*/__init__.py")
-    }
-    table = re.search(
-        r"\| folder \| what lives there \|\n\|[-|]+\|\n((?:\|.*\|\n)+)", READING
-    )[1]
+    folders = {f"bbb_numpy/{path.parent.name}" for path in package.glob("*/__init__.py")}
+    table = re.search(r"\| folder \| what lives there \|\n\|[-|]+\|\n((?:\|.*\|\n)+)", READING)[1]
     linked = re.findall(r"\]\(\.\./([\w./]+?)/?\)", table)
     assert sorted(linked) == sorted(folders | ALONE)
 
@@ -148,10 +134,6 @@ def test_the_first_picture_of_readme_and_book_is_the_band_of_plain():
     book = (ROOT / "derivations.md").read_text(encoding="utf-8")
     for page in (README, book):
         assert re.search(r"!\[[^\]]*\]\(([^)]+)\)", page)[1] == "figures/band.png"
-        assert page.index("figures/band.png") < page.index(
-            "plain.py", page.index("band.png")
-        )
-    assert (
-        README.index("figures/band.png") < README.index("make report") < 2000
-    )  # one screen
+        assert page.index("figures/band.png") < page.index("plain.py", page.index("band.png"))
+    assert README.index("figures/band.png") < README.index("make report") < 2000  # one screen
     assert "figures/band.png" in plain.__doc__

@@ -31,9 +31,7 @@ def test_the_citation_and_the_newest_heading_of_the_changes_name_the_version():
     citation = yaml.safe_load(text("CITATION.cff"))
     assert citation["version"] == __version__
     assert citation["license"] == setup("metadata", "license")
-    assert (
-        re.findall(r"^## (\S+)", text("CHANGELOG.md"), re.MULTILINE)[0] == __version__
-    )
+    assert re.findall(r"^## (\S+)", text("CHANGELOG.md"), re.MULTILINE)[0] == __version__
 
 
 def test_the_oldest_numpy_is_the_same_wherever_it_is_named():
@@ -45,21 +43,17 @@ def test_the_oldest_numpy_is_the_same_wherever_it_is_named():
 
 def test_the_oldest_python_is_the_same_wherever_it_is_named():
     oldest = setup("options", "python_requires").removeprefix(">=")
-    assert (
-        workflow("tests")["jobs"]["tests"]["strategy"]["matrix"]["python"][0] == oldest
-    )
-    assert set(
-        re.findall(r"Python >= ([\d.]+\d)", text("README.md") + text("Makefile"))
-    ) == {oldest}
+    assert workflow("tests")["jobs"]["tests"]["strategy"]["matrix"]["python"][0] == oldest
+    assert set(re.findall(r"Python >= ([\d.]+\d)", text("README.md") + text("Makefile"))) == {
+        oldest
+    }
     ruff = tomllib.loads(text("pyproject.toml"))["tool"]["ruff"]
     assert ruff["target-version"] == f"py{oldest.replace('.', '')}"
 
 
 def test_only_the_job_that_publishes_may_ask_for_an_identity_and_it_waits_for_the_tests():
     jobs = workflow("publish")["jobs"]
-    asks = [
-        name for name, job in jobs.items() if "id-token" in job.get("permissions", {})
-    ]
+    asks = [name for name, job in jobs.items() if "id-token" in job.get("permissions", {})]
     assert asks == ["publish"]
     assert (jobs["publish"]["needs"], jobs["build"]["needs"]) == ("build", "tests")
     assert "id-token" not in workflow("publish")["permissions"]

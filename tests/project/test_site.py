@@ -15,16 +15,7 @@ from html.parser import HTMLParser
 from urllib.parse import unquote, urlencode, urlsplit
 
 import pytest
-from project.book import (
-    DEFINED,
-    ENTRIES,
-    FAMILIES,
-    ROOT,
-    names_of,
-    slug,
-    tags_in,
-    textbook_tags,
-)
+from project.book import DEFINED, ENTRIES, FAMILIES, ROOT, names_of, slug, tags_in, textbook_tags
 
 SITE = ROOT / "site"
 BROWSER = (ROOT / "tests/project/browser.js").read_text("utf-8")
@@ -36,9 +27,7 @@ def load(name):
     """Import a module of site/, which is a folder and no package: Python has a module `site`."""
     sys.path.insert(0, str(SITE))
     try:
-        spec = importlib.util.spec_from_file_location(
-            f"site_{name}", SITE / f"{name}.py"
-        )
+        spec = importlib.util.spec_from_file_location(f"site_{name}", SITE / f"{name}.py")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     finally:
@@ -62,9 +51,7 @@ def lacking(entry, page):
         wrong.append("two columns")
     chapter = (ROOT / entry.page).read_text("utf-8")
     start = rf"^#{{2,4}} {entry.tag}: |<a id=\"{entry.tag.lower()}\"></a>"
-    below = re.split(start, chapter, maxsplit=1, flags=re.MULTILINE)[1].split("\n", 1)[
-        1
-    ]
+    below = re.split(start, chapter, maxsplit=1, flags=re.MULTILINE)[1].split("\n", 1)[1]
     own = re.split(r'^#{2,4} |^.*<a id="', below, maxsplit=1, flags=re.MULTILINE)[0]
     formulas = re.findall(r"```math\n(.*?)```", own, re.DOTALL)
     if not all(formula in page for formula in formulas):
@@ -88,9 +75,7 @@ def lacking(entry, page):
 def test_every_equation_has_a_page_with_its_derivation_its_lines_and_its_proof(files):
     pages_of = {tag: f"tags/{tag.lower()}.md" for tag in DEFINED}
     assert set(pages_of.values()) <= set(files)
-    wrong = [
-        what for entry in ENTRIES for what in lacking(entry, files[pages_of[entry.tag]])
-    ]
+    wrong = [what for entry in ENTRIES for what in lacking(entry, files[pages_of[entry.tag]])]
     assert not wrong, "\n" + "\n".join(wrong)
     overview = files["tags/index.md"]
     assert all(f"[{tag}]({tag.lower()}.md)" in overview for tag in DEFINED)
@@ -130,18 +115,12 @@ def test_the_first_page_has_a_moving_picture_a_line_of_code_that_runs_and_four_d
     page = (SITE / "index.md").read_text("utf-8")
     assert "training.png)" in page.split("```math")[0]
     (line,) = re.findall(r"```python\n(.*)\n```", page)
-    assert re.search(
-        rf"^ *{re.escape(line)}  ", (ROOT / "bbb_numpy/plain.py").read_text(), re.M
-    )
-    assert (
-        len(re.findall(r"^\*\*\[(?:Learn|Check|Use|Teach)\b", page, re.MULTILINE)) == 4
-    )
+    assert re.search(rf"^ *{re.escape(line)}  ", (ROOT / "bbb_numpy/plain.py").read_text(), re.M)
+    assert len(re.findall(r"^\*\*\[(?:Learn|Check|Use|Teach)\b", page, re.MULTILINE)) == 4
 
 
 def test_the_path_begins_with_ten_minutes_and_ends_with_which_method_when(files):
-    book = (
-        files["index.md"].split(":caption: The book", 1)[1].split("```", 1)[0].split()
-    )
+    book = files["index.md"].split(":caption: The book", 1)[1].split("```", 1)[0].split()
     assert book[-1] == "/docs/choosing"
     assert book[2] == "/derivations/ten-minutes"
 
@@ -174,9 +153,7 @@ def test_the_playground_is_shown_below_a_paragraph_that_leads_to_a_preset():
     paragraphs = pages.convert(text, "derivations/p.md").split("\n\n")
     assert 'src="../playground/index.html#preset=gap&amp;bare"' in paragraphs[1]
     assert paragraphs[2].strip() == "Next."
-    assert "<iframe" not in pages.convert(
-        text.replace("#preset=gap", ""), "derivations/p.md"
-    )
+    assert "<iframe" not in pages.convert(text.replace("#preset=gap", ""), "derivations/p.md")
     assert "<iframe" not in pages.convert(f"- {text}", "derivations/p.md")
 
 
@@ -193,9 +170,7 @@ def test_githubs_markdown_becomes_mysts():
 
 
 def test_a_link_to_code_leads_to_the_line_of_its_definition():
-    link = pages.new_link(
-        "[`plain.fit`]", "../bbb_numpy/plain.py", "derivations/p.md", "tags/k.md"
-    )
+    link = pages.new_link("[`plain.fit`]", "../bbb_numpy/plain.py", "derivations/p.md", "tags/k.md")
     line = int(re.search(r"#L-(\d+)\)$", link)[1])
     source = (ROOT / "bbb_numpy/plain.py").read_text("utf-8").splitlines()
     assert source[line - 1].startswith("def fit(")
@@ -237,9 +212,7 @@ def built_problems(folder):
                 continue
             if parts.scheme or target == "#":
                 continue
-            other = (
-                (path.parent / unquote(parts.path)).resolve() if parts.path else path
-            )
+            other = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not other.is_file():
                 problems.append(f"{path.relative_to(folder)}: {target}: no such file")
             elif other.parent.name == "playground":
@@ -254,16 +227,7 @@ def built_problems(folder):
 
 def sphinx(builder, conf, source, out):
     """Build pages; a warning is an error."""
-    command = [
-        sys.executable,
-        "-m",
-        "sphinx",
-        "-q",
-        "-W",
-        "--keep-going",
-        "-b",
-        builder,
-    ]
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", builder]
     with tempfile.TemporaryDirectory() as trees:
         done = subprocess.run(
             [*command, "-d", trees, "-c", str(conf), str(source), str(out)],
@@ -277,9 +241,7 @@ def sphinx(builder, conf, source, out):
 def built(tmp_path_factory):
     """The pages, built into a folder of their own, and the slides in it."""
     for needed in ("sphinx", "furo", "myst_nb", "numpydoc", "sphinx_revealjs"):
-        pytest.importorskip(
-            needed, reason=f"{needed} is not installed: pip install '.[site]'"
-        )
+        pytest.importorskip(needed, reason=f"{needed} is not installed: pip install '.[site]'")
     folder = tmp_path_factory.mktemp("site").resolve()
     generate.main(folder / "source")
     made = sphinx("html", SITE, folder / "source", folder / "html")
@@ -290,9 +252,7 @@ def built(tmp_path_factory):
 @pytest.fixture(scope="module")
 def browser():
     """A headless Chromium that can reach no network."""
-    webdriver = pytest.importorskip(
-        "selenium.webdriver", reason="selenium is not installed"
-    )
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if not program or not shutil.which("chromedriver"):
         pytest.skip("chromium and chromedriver are not installed")
@@ -335,53 +295,34 @@ def seen(browser, path):
 def looks_wrong(found, width):
     """Say what is wrong with a page as a browser shows it."""
     wrong = [f"console: {message}" for message in found["said"]]
-    wrong += (
-        [f"{found['width']} pixels wide, not {width}"] if found["width"] > width else []
-    )
+    wrong += [f"{found['width']} pixels wide, not {width}"] if found["width"] > width else []
     wrong += [f"{found['broken']} broken formulas"] if found["broken"] else []
     wrong += [f"raw LaTeX: {found['latex'][:3]}"] if found["latex"] else []
     if found["typeset"] < found["formulas"]:
         wrong.append(f"{found['typeset']} of {found['formulas']} formulas are typeset")
-    wrong += (
-        [f"links without a line: {found['colourless'][:3]}"]
-        if found["colourless"]
-        else []
-    )
+    wrong += [f"links without a line: {found['colourless'][:3]}"] if found["colourless"] else []
     wrong += ["marked lines that only colour marks"] if found["unmarked"] else []
     return wrong + [f"loads {name}" for name in found["loaded"]]
 
 
 def sized(browser, width):
     """Give the screen a width, in pixels; only a phone is narrow."""
-    size = {
-        "width": width,
-        "height": 720,
-        "deviceScaleFactor": 1,
-        "mobile": width == PHONE,
-    }
+    size = {"width": width, "height": 720, "deviceScaleFactor": 1, "mobile": width == PHONE}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
 @pytest.mark.slow
-def test_all_links_and_anchors_of_the_built_pages_resolve_and_nothing_comes_from_elsewhere(
-    built,
-):
+def test_all_links_and_anchors_of_the_built_pages_resolve_and_nothing_comes_from_elsewhere(built):
     problems = built_problems(built)
     assert not problems, "\n" + "\n".join(problems[:40])
     assert "k30" in Page((built / "derivations.html").read_text("utf-8")).names
 
 
 @pytest.mark.slow
-def test_a_browser_shows_every_page_whole_at_phone_width_and_complains_of_nothing(
-    built, browser
-):
+def test_a_browser_shows_every_page_whole_at_phone_width_and_complains_of_nothing(built, browser):
     sized(browser, PHONE)
-    every = [
-        path for path in sorted(built.rglob("*.html")) if path.parent.name != "slides"
-    ]
-    listings = [
-        path for path in every if path.relative_to(built).parts[0] in ("source", "api")
-    ]
+    every = [path for path in sorted(built.rglob("*.html")) if path.parent.name != "slides"]
+    listings = [path for path in every if path.relative_to(built).parts[0] in ("source", "api")]
     shown = [path for path in every if path not in listings] + listings[::25]
     problems = [
         f"{path.relative_to(built)}: {what}"
@@ -429,15 +370,10 @@ def test_by_night_the_page_is_dark_and_its_formulas_light(built, browser):
     for scheme in ("light", "dark"):
         feature = {"name": "prefers-color-scheme", "value": scheme}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-        for page in (
-            "derivations/estimators.html",
-            "notebooks/03_estimators_and_variance.html",
-        ):
+        for page in ("derivations/estimators.html", "notebooks/03_estimators_and_variance.html"):
             opened(browser, built / page)
             found = ask(browser, "light")
-            assert (found["page"] < 0.2, found["formula"] > 0.6) == (
-                scheme == "dark",
-            ) * 2, page
+            assert (found["page"] < 0.2, found["formula"] > 0.6) == (scheme == "dark",) * 2, page
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
@@ -454,19 +390,14 @@ FOUND = {  # what is asked, and where the first answer leads
 
 
 @pytest.mark.slow
-def test_the_search_finds_the_book_first_and_files_never_also_without_a_server(
-    built, browser
-):
+def test_the_search_finds_the_book_first_and_files_never_also_without_a_server(built, browser):
     sized(browser, PHONE)
     for asked, first in FOUND.items():
         path = built / "search.html"
         browser.get(f"{path.as_uri()}?{urlencode({'q': asked})}")
         found = browser.execute_script(f"{BROWSER}\nreturn answers();")
         addresses = [address for address, _, _ in found]
-        assert any(first in address for address in addresses[:1]) or first == "api/", (
-            asked,
-            found,
-        )
+        assert any(first in address for address in addresses[:1]) or first == "api/", (asked, found)
         assert any(first in address for address in addresses), asked
         assert not [address for address in addresses if "source/" in address]
         kinds = [kind for _, kind, _ in found]
@@ -475,18 +406,14 @@ def test_the_search_finds_the_book_first_and_files_never_also_without_a_server(
 
 
 @pytest.mark.slow
-def test_the_hints_of_every_notebook_are_hidden_until_their_fold_is_opened(
-    built, browser
-):
+def test_the_hints_of_every_notebook_are_hidden_until_their_fold_is_opened(built, browser):
     sized(browser, PHONE)
     notebooks = sorted((built / "notebooks").glob("[0-9]*.html"))
     assert len(notebooks) == len(list(ROOT.glob("notebooks/[0-9]*.ipynb")))
     for path in notebooks:
         opened(browser, path)
         folded = ask(browser, "hints")
-        browser.execute_script(
-            "[...document.querySelectorAll('article summary')].at(-1).click()"
-        )
+        browser.execute_script("[...document.querySelectorAll('article summary')].at(-1).click()")
         found = ask(browser, "hints")
         assert found["title"] == "Hints", path.name
         assert found["asked"] == found["hints"] > 3, path.name

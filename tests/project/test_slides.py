@@ -18,12 +18,8 @@ def slides(deck):
 def test_a_lecture_is_an_hour_of_about_25_slides_that_shows_and_asks(deck):
     text, each = deck.read_text("utf-8"), slides(deck)
     assert 20 <= len(each) <= 30
-    minutes = [
-        re.search(r'<aside class="notes">\n(\d+) min\. \w', slide) for slide in each
-    ]
-    assert all(minutes), [
-        slide[:40] for slide, time in zip(each, minutes, strict=True) if not time
-    ]
+    minutes = [re.search(r'<aside class="notes">\n(\d+) min\. \w', slide) for slide in each]
+    assert all(minutes), [slide[:40] for slide, time in zip(each, minutes, strict=True) if not time]
     assert 45 <= sum(int(time[1]) for time in minutes) <= 60
     assert text.count("QUESTION") >= 2
     assert sum("![" in slide for slide in each) >= len(each) // 3
@@ -43,6 +39,4 @@ def test_its_pictures_exist_and_its_code_is_the_librarys(deck):
 
 def test_the_first_page_leads_to_every_lecture():
     index = (ROOT / "site/slides/index.md").read_text("utf-8")
-    assert sorted(re.findall(r"\]\((\w+\.md)\)", index)) == [
-        deck.name for deck in DECKS
-    ]
+    assert sorted(re.findall(r"\]\((\w+\.md)\)", index)) == [deck.name for deck in DECKS]

@@ -17,11 +17,7 @@ from bbb_studies.uci.methods import METHODS
 PAGE = ROOT / "docs/sources.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 ITEMS = 209  # that were counted in the sources
-SECTIONS = {
-    "kebude": range(1, 64),
-    "krasser": range(64, 92),
-    "mullachery": range(92, 170),
-}
+SECTIONS = {"kebude": range(1, 64), "krasser": range(64, 92), "mullachery": range(92, 170)}
 SECTIONS |= {"sagar": range(170, 188), "wu": range(188, 210)}
 EQUATIONS = {"K": range(1, 45)}  # rows whose number is that of the equation
 PLANNED = "not here yet: planned"
@@ -44,9 +40,7 @@ def items(text: str) -> list[Item]:
     """Return the rows of the tables of sources.md, comments left out."""
     text = re.sub(r"<!--.*?-->", "", text)
     cells = [
-        re.split(r" ?(?<!\\)\| ?", line)[1:-1]
-        for line in text.splitlines()
-        if line[:1] == "|"
+        re.split(r" ?(?<!\\)\| ?", line)[1:-1] for line in text.splitlines() if line[:1] == "|"
     ]
     assert all(len(row) == 5 for row in cells), [row for row in cells if len(row) != 5]
     return [Item(int(row[0]), *row[1:]) for row in cells if row[0].isdigit()]
@@ -55,19 +49,9 @@ def items(text: str) -> list[Item]:
 def problems(rows: list[Item], errata: str) -> list[str]:
     """Say which items are missing, unanswered, or called right where the errata accuse them."""
     numbers = [row.number for row in rows]
-    found = [
-        f"{number} is not there"
-        for number in range(1, ITEMS + 1)
-        if number not in numbers
-    ]
-    found += [
-        f"{number} stands twice" for number in set(numbers) if numbers.count(number) > 1
-    ]
-    at = [
-        row.where
-        for row in accusations(errata)
-        if not re.match("after|before", row.where)
-    ]
+    found = [f"{number} is not there" for number in range(1, ITEMS + 1) if number not in numbers]
+    found += [f"{number} stands twice" for number in set(numbers) if numbers.count(number) > 1]
+    at = [row.where for row in accusations(errata) if not re.match("after|before", row.where)]
     accused = {tag for where in at for tag in tags_in(where, EQUATIONS)}
     for row in rows:
         if not all(cell.strip() for cell in row[1:]):
@@ -77,9 +61,7 @@ def problems(rows: list[Item], errata: str) -> list[str]:
         for family, own in EQUATIONS.items():
             tag = f"{family}{row.number}"
             if row.number in own and (row.showed == "right") is (tag in accused):
-                found.append(
-                    f"{tag} is {row.showed!r}, the errata have it: {tag in accused}"
-                )
+                found.append(f"{tag} is {row.showed!r}, the errata have it: {tag in accused}")
             if row.number in own and tag not in tags_in(row.where, EQUATIONS):
                 found.append(f"{row.number} does not lead to {tag}")
     return found
@@ -101,12 +83,8 @@ def test_every_item_has_a_row_an_answer_and_a_place():
 
 
 def test_every_table_holds_the_items_of_its_source():
-    for heading, body in re.findall(
-        r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", TEXT, re.M | re.S
-    ):
-        (own,) = [
-            numbers for name, numbers in SECTIONS.items() if name in heading.lower()
-        ]
+    for heading, body in re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", TEXT, re.M | re.S):
+        (own,) = [numbers for name, numbers in SECTIONS.items() if name in heading.lower()]
         assert [row.number for row in items(body)] == list(own), heading
 
 
@@ -127,8 +105,6 @@ def test_its_commands_parse():
 
 @pytest.mark.parametrize("page", ["docs/using.md", "docs/sources.md"])
 def test_pages_count_the_methods_of_the_uci_tables(page):
-    said = re.findall(
-        r"(\w+) methods", (ROOT / page).read_text(encoding="utf-8").lower()
-    )
+    said = re.findall(r"(\w+) methods", (ROOT / page).read_text(encoding="utf-8").lower())
     counted = [NUMBERS[word] for word in said if word in NUMBERS]
     assert counted == [len(METHODS)] * len(counted) != []

@@ -13,13 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from targets import (
-    Elsewhere,
-    correlated,
-    same_bits,
-    survives_ctrl_c,
-    watches_its_parent,
-)
+from targets import Elsewhere, correlated, same_bits, survives_ctrl_c, watches_its_parent
 
 import bbb_numpy
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
@@ -36,16 +30,8 @@ START = np.random.default_rng(0).standard_normal((5, 3))
 
 def network(**options):
     x = np.linspace(-1.0, 1.0, 9)[:, None]
-    model = Model(
-        MLP((1, 3, 1), "tanh"), GaussianPrior(learn=True), GaussianLikelihood(0.3, True)
-    )
-    settings = {
-        "chains": 5,
-        "groups": 3,
-        "draws": 8,
-        "warm_up": 16,
-        "sampler": NUTS(max_depth=3),
-    }
+    model = Model(MLP((1, 3, 1), "tanh"), GaussianPrior(learn=True), GaussianLikelihood(0.3, True))
+    settings = {"chains": 5, "groups": 3, "draws": 8, "warm_up": 16, "sampler": NUTS(max_depth=3)}
     return sample(model, x, np.sin(3 * x), **{**settings, "seed": 0, **options})
 
 
@@ -72,16 +58,10 @@ def one_process(monkeypatch):
 
 
 def test_large_networks_run_in_pairs_small_ones_together():
-    large = [
-        usual_groups(chains, 100_000, HMC()) for chains in (1, 2, 3, 4, 6, 8, 16, 100)
-    ]
+    large = [usual_groups(chains, 100_000, HMC()) for chains in (1, 2, 3, 4, 6, 8, 16, 100)]
     assert large == [1, 1, 1, 2, 3, 4, 4, 4]
     assert usual_groups(100, 99_999, HMC()) == 1
-    assert [usual_groups(chains, 100_000, ChEES()) for chains in (4, 8, 16)] == [
-        1,
-        2,
-        4,
-    ]
+    assert [usual_groups(chains, 100_000, ChEES()) for chains in (4, 8, 16)] == [1, 2, 4]
 
 
 # --- a group's way on ------------------------------------------------------------------------
@@ -140,22 +120,16 @@ def test_draws_are_the_same_bits_on_one_two_and_three_cores(cores):
     same_bits(network(cores=cores, **options), network(cores=1, **options))
 
 
-def test_as_many_processes_as_the_machine_has_are_the_default_for_several_groups(
-    monkeypatch,
-):
+def test_as_many_processes_as_the_machine_has_are_the_default_for_several_groups(monkeypatch):
     asked, there = [], running.processes
     monkeypatch.setattr(running, "usable", lambda: 2)
-    monkeypatch.setattr(
-        running, "processes", lambda count: asked.append(count) or there(count)
-    )
+    monkeypatch.setattr(running, "processes", lambda count: asked.append(count) or there(count))
     same_bits(network(), network(cores=1))
     hill(groups=1)
     assert asked == [2, 1, 1]
 
 
-def test_a_process_of_a_pool_keeps_to_one_core_and_so_does_python_without_joblib(
-    monkeypatch,
-):
+def test_a_process_of_a_pool_keeps_to_one_core_and_so_does_python_without_joblib(monkeypatch):
     assert chains.usable() >= 1
     with monkeypatch.context() as patch:
         pooled = SimpleNamespace(name="LokyProcess-1")
@@ -165,9 +139,7 @@ def test_a_process_of_a_pool_keeps_to_one_core_and_so_does_python_without_joblib
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(chains, "_executor", chains._executor.__wrapped__)
     assert chains.usable() == 1
-    with pytest.raises(
-        ImportError, match=r"cores=2 needs joblib.*bbb-numpy\[learners\]"
-    ):
+    with pytest.raises(ImportError, match=r"cores=2 needs joblib.*bbb-numpy\[learners\]"):
         hill(cores=2)
 
 
@@ -187,13 +159,9 @@ def interrupting(monkeypatch, where, name, when):
     monkeypatch.setattr(where, name, pressed)
 
 
-def test_draws_that_only_some_groups_have_are_left_out_and_kept_on_disk(
-    tmp_path, monkeypatch
-):
+def test_draws_that_only_some_groups_have_are_left_out_and_kept_on_disk(tmp_path, monkeypatch):
     whole = hill(cores=1)
-    with (
-        monkeypatch.context() as patch
-    ):  # both groups have a draw, the first a second one
+    with monkeypatch.context() as patch:  # both groups have a draw, the first a second one
         patch.setattr(running, "TURN", 0.0)
         interrupting(patch, chains.copy, "deepcopy", 2 * 30 + 4)
         with pytest.warns(UserWarning, match="after 31 steps; 1 of 20 draws"):
@@ -212,13 +180,7 @@ def test_a_run_resumes_bit_for_bit_on_another_number_of_cores(
     with monkeypatch.context() as patch:
         patch.setattr(running, "TURN", 0.0)
         interrupting(
-            patch,
-            *(
-                (chains.copy, "deepcopy")
-                if first == 1
-                else (chains, "starting_processes")
-            ),
-            3,
+            patch, *((chains.copy, "deepcopy") if first == 1 else (chains, "starting_processes")), 3
         )
         with pytest.warns(UserWarning, match="the same call goes on"):
             part = hill(cores=first, draws=100, checkpoint=tmp_path)
@@ -275,9 +237,7 @@ def test_a_run_that_is_interrupted_or_killed_resumes_on_one_core(end, tmp_path):
             while not (tmp_path / "run.npz").exists() and time.monotonic() < deadline:
                 time.sleep(0.02)
             process.kill()
-        printed, errors = process.communicate(
-            timeout=60
-        )  # till all that it started have ended
+        printed, errors = process.communicate(timeout=60)  # till all that it started have ended
     if end == "ctrl-c":
         assert printed.endswith("False\n")
         assert "interrupted by user" in errors
@@ -303,18 +263,14 @@ print(all(first.values()) and all(later.values()), signal.pthread_sigmask(signal
 """
 
 
-@pytest.mark.skipif(
-    not hasattr(signal, "pthread_sigmask"), reason="needs masks of signals"
-)
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs masks of signals")
 def test_no_process_of_the_pool_that_is_there_hears_ctrl_c():
     with chains.processes(2) as each:
         assert all(each(survives_ctrl_c, range(4)))
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not hasattr(signal, "pthread_sigmask"), reason="needs masks of signals"
-)
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs masks of signals")
 def test_no_process_hears_ctrl_c_from_its_start_on_nor_those_started_in_its_place():
     """In a new Python, whose first process starts a tracker of resources, which unblocks it."""
     with started(DEAF) as process:
@@ -329,9 +285,7 @@ def test_processes_start_where_there_are_no_standard_streams(one_process, monkey
     assert (sys.stdout, sys.stderr) == (None, None)
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "fork"), reason="needs a parent's number that changes"
-)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a parent's number that changes")
 def test_every_process_of_the_pool_watches_its_parent():
     with chains.processes(2) as each:
         assert set(each(watches_its_parent, range(4))) == {True}
@@ -344,33 +298,18 @@ def test_every_process_of_the_pool_watches_its_parent():
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_the_death_of_a_process_is_an_error_and_the_same_call_goes_on(tmp_path):
     target = Elsewhere(os.getpid(), "dies")
-    options = {
-        "draws": 20,
-        "warm_up": 30,
-        "seed": 0,
-        "groups": 2,
-        "checkpoint": tmp_path,
-    }
+    options = {"draws": 20, "warm_up": 30, "seed": 0, "groups": 2, "checkpoint": tmp_path}
     with pytest.raises(ChildProcessError, match="unexpectedly terminated") as error:
         sample_target(target, START, cores=2, **options)
-    error.match(
-        "The same call goes on from its checkpoint; cores=1 needs no other process"
-    )
+    error.match("The same call goes on from its checkpoint; cores=1 needs no other process")
     found = sample_target(target, START, cores=1, **options)
-    same_bits(
-        found, sample_target(target, START, cores=1, **{**options, "checkpoint": None})
-    )
+    same_bits(found, sample_target(target, START, cores=1, **{**options, "checkpoint": None}))
 
 
 @pytest.mark.usefixtures("one_process")
 def test_an_error_of_the_target_is_raised_here_with_the_lines_where_it_was():
     with pytest.raises(ArithmeticError, match="no such density") as error:
         sample_target(
-            Elsewhere(os.getpid(), "raises"),
-            START,
-            cores=2,
-            groups=2,
-            draws=20,
-            warm_up=30,
+            Elsewhere(os.getpid(), "raises"), START, cores=2, groups=2, draws=20, warm_up=30
         )
     assert "targets.py" in str(error.value.__cause__)

@@ -21,13 +21,9 @@ X = np.linspace(-1.0, 1.0, 6)[:, None]
 MODELS = {
     "gaussian": Model(MLP((1, 3, 2), "tanh"), GaussianPrior(), GaussianLikelihood(0.5)),
     "learned": Model(
-        MLP((1, 3, 2), "tanh"),
-        GaussianPrior(learn=True),
-        GaussianLikelihood(learn=True),
+        MLP((1, 3, 2), "tanh"), GaussianPrior(learn=True), GaussianLikelihood(learn=True)
     ),
-    "heteroscedastic": Model(
-        MLP((1, 3, 4), "tanh"), likelihood=HeteroscedasticLikelihood()
-    ),
+    "heteroscedastic": Model(MLP((1, 3, 4), "tanh"), likelihood=HeteroscedasticLikelihood()),
     "bernoulli": Model(MLP((1, 3, 1), "tanh"), likelihood=BernoulliLikelihood()),
     "categorical": Model(MLP((1, 3, 3), "tanh"), likelihood=CategoricalLikelihood()),
     "poisson": Model(MLP((1, 3, 2), "tanh"), likelihood=PoissonLikelihood()),
@@ -36,9 +32,7 @@ MODELS = {
 
 def drawn(name, count=256, seed=0):
     source = DrawnWeights(MODELS[name])
-    return source, 0.5 * np.random.default_rng(seed).standard_normal(
-        (count, source.layout.size)
-    )
+    return source, 0.5 * np.random.default_rng(seed).standard_normal((count, source.layout.size))
 
 
 class EachOnce(DrawnWeights):
@@ -68,9 +62,7 @@ def test_mean_and_variances_are_those_over_the_draws(name):
     aleatoric = np.broadcast_to(likelihood.variance(params, f), mean.shape)
     np.testing.assert_allclose(found.mean, mean.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(found.epistemic, mean.std(axis=0, ddof=1), rtol=1e-10)
-    np.testing.assert_allclose(
-        found.aleatoric, np.sqrt(aleatoric.mean(axis=0)), rtol=1e-12
-    )
+    np.testing.assert_allclose(found.aleatoric, np.sqrt(aleatoric.mean(axis=0)), rtol=1e-12)
 
 
 @pytest.mark.equation("D5")
@@ -126,9 +118,7 @@ def test_fewer_samples_than_draws_are_of_all_chains(chains, draws, samples):
     """At equal steps 100 of 4 x 500 draws are all of one chain, in whose mode all else is wrong."""
     rng, total = np.random.default_rng(0), chains * draws
     eps = DrawnWeights(MODELS["gaussian"]).draw_weights(rng, samples)
-    np.testing.assert_array_equal(
-        np.sort((eps * samples).astype(int)), np.arange(samples)
-    )
+    np.testing.assert_array_equal(np.sort((eps * samples).astype(int)), np.arange(samples))
     chosen = (eps * total).astype(int)  # rows of Draws.flat, in which chains take turns
     share = np.bincount(chosen % chains, minlength=chains) / samples
     np.testing.assert_allclose(share, 1.0 / chains, atol=0.06)
@@ -147,7 +137,5 @@ def test_weights_and_scales_come_from_the_same_draw():
 def test_draws_that_do_not_fit_are_refused(shape):
     source, _ = drawn("learned")
     assert source.layout.size == 17
-    with pytest.raises(
-        ValueError, match=r"theta must hold draws \(T, 17\), one at least; got"
-    ):
+    with pytest.raises(ValueError, match=r"theta must hold draws \(T, 17\), one at least; got"):
         source.weights(np.zeros(shape), np.zeros(1))

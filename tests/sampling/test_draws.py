@@ -61,9 +61,7 @@ def test_divergences_are_counted_per_draw():
 def test_the_bias_follows_from_the_acceptance_and_the_numbers_of_a_position():
     draws = made(kernel=MCLMC())
     draws.stats["acceptance"][:] = np.linspace(0.96, 0.98, 15).reshape(5, 3)
-    assert draws.expected_bias == pytest.approx(
-        bias(energy_variance(0.97, 6))
-    )  # 6, not 3 chains
+    assert draws.expected_bias == pytest.approx(bias(energy_variance(0.97, 6)))  # 6, not 3 chains
     assert made(draws=0, kernel=MCLMC()).expected_bias == 0.0
 
 
@@ -72,9 +70,7 @@ def test_the_summary_says_what_was_done():
     draws.stats["acceptance"][:] = 0.825
     draws.stats["divergent"][0, 0] = 1
     text = draws.summary()
-    assert text.startswith(
-        "5 draws of 3 chains, acceptance 0.82, step size 0.25, 1 divergent (na"
-    )
+    assert text.startswith("5 draws of 3 chains, acceptance 0.82, step size 0.25, 1 divergent (na")
     assert "0 divergent, " in made().summary()
     assert text.endswith("105 gradient evaluations"), "NUTS has no bias to speak of"
     assert "(interrupted)" in made(finished=False).summary()

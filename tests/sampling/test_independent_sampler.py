@@ -34,9 +34,7 @@ def problem():
     """Noise enough that the posterior has no narrow place, where trajectories would diverge."""
     rng = np.random.default_rng(0)
     model = Model(
-        MLP((1, WIDTH, 1), "tanh"),
-        GaussianPrior(learn=True),
-        GaussianLikelihood(learn=True),
+        MLP((1, WIDTH, 1), "tanh"), GaussianPrior(learn=True), GaussianLikelihood(learn=True)
     )
     x = rng.uniform(-1.0, 1.0, (14, 1))
     y = np.sin(2 * x) + 0.5 * rng.standard_normal(x.shape)
@@ -47,9 +45,7 @@ def imported(name):
     """A module, or a visible skip; what it warns about on import is not ours."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        reason = (
-            f"{name} is not installed; the extra bbb-numpy[samplers] brings blackjax"
-        )
+        reason = f"{name} is not installed; the extra bbb-numpy[samplers] brings blackjax"
         return pytest.importorskip(name, reason=reason)
 
 
@@ -75,9 +71,7 @@ def densities():
 
 def summarised(functions, noise, prior):
     """What is compared, (T, S, K): functions, their squares, logs of the scales."""
-    return np.concatenate(
-        [functions, functions**2, noise, noise**2, prior, prior**2], axis=2
-    )
+    return np.concatenate([functions, functions**2, noise, noise**2, prior, prior**2], axis=2)
 
 
 def ours(draws=100):
@@ -86,11 +80,7 @@ def ours(draws=100):
     # no start in the tails of the prior: one of 16 chains that cannot move from there would hardly
     # lower the mean acceptance, which sets the step size of all, and stay
     start = np.concatenate(
-        [
-            0.5 * rng.standard_normal((CHAINS, model.layout.size)),
-            np.full((CHAINS, 2), -0.3),
-        ],
-        axis=1,
+        [0.5 * rng.standard_normal((CHAINS, model.layout.size)), np.full((CHAINS, 2), -0.3)], axis=1
     )
     found = sample(
         model, x, y, sampler="nuts", chains=CHAINS, draws=draws, warm_up=100, seed=1,
@@ -98,9 +88,7 @@ def ours(draws=100):
     )  # fmt: skip
     w = np.ascontiguousarray(found.flat[:, : model.layout.size])
     functions = model.predict(w, GRID)[..., 0].reshape(draws, CHAINS, -1)
-    return summarised(
-        functions, found.block("log_noise"), found.block("prior_log_scale")
-    )
+    return summarised(functions, found.block("log_noise"), found.block("prior_log_scale"))
 
 
 def starts():

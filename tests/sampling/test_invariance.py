@@ -32,12 +32,7 @@ from bbb_numpy.sampling.run import sample, sample_target
 
 LIMIT = 4.5  # z-score of the worst of a dozen statistics; a right kernel passes it once in 1e4
 GAUSSIAN = correlated()
-TARGETS = {
-    "gaussian": GAUSSIAN,
-    "funnel": Funnel(),
-    "banana": Banana(),
-    "gammas": Gammas(),
-}
+TARGETS = {"gaussian": GAUSSIAN, "funnel": Funnel(), "banana": Banana(), "gammas": Gammas()}
 KERNELS = {
     "walk": MetropolisHastings(GaussianWalk(0.7)),
     "langevin": MetropolisHastings(Langevin(0.4)),
@@ -112,9 +107,7 @@ def test_adapted_chains_find_the_moments_of_a_correlated_gaussian(name):
 def test_chains_find_the_exact_posterior_of_linear_regression(name):
     estimator, x, y = linear_problem()
     exact = exact_posterior(estimator, x, y)
-    draws = sample(
-        estimator.model, x, y, chains=16, warm_up=200, seed=2, **SAMPLERS[name]
-    )
+    draws = sample(estimator.model, x, y, chains=16, warm_up=200, seed=2, **SAMPLERS[name])
     factor = np.linalg.cholesky(exact.precision)
     z = (draws.positions - exact.mean) @ factor  # standard normal under the posterior
     assert compared(z, 0.0).max() < LIMIT

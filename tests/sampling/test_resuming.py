@@ -35,13 +35,9 @@ def every_step(monkeypatch):
 def test_a_finished_run_is_read_and_cut_to_what_is_asked_and_goes_on(tmp_path):
     whole = run(tmp_path, 8)
     for draws in (8, 3, 8):
-        np.testing.assert_array_equal(
-            run(tmp_path, draws).positions, whole.positions[:draws]
-        )
+        np.testing.assert_array_equal(run(tmp_path, draws).positions, whole.positions[:draws])
     longer = run(tmp_path, 12)
-    np.testing.assert_array_equal(
-        longer.positions, run(tmp_path / "new" / "folder", 12).positions
-    )
+    np.testing.assert_array_equal(longer.positions, run(tmp_path / "new" / "folder", 12).positions)
     (tmp_path / "notes.txt").write_text("mine")
     run(tmp_path, 13)
     assert (tmp_path / "notes.txt").read_text() == "mine"
@@ -73,9 +69,7 @@ def test_a_run_killed_before_any_write_goes_on_as_if_nothing_had_been(
     np.testing.assert_array_equal(found.stats["energy"], whole.stats["energy"])
 
 
-def test_a_full_disk_costs_the_checkpoint_and_not_the_draws(
-    tmp_path, monkeypatch, every_step
-):
+def test_a_full_disk_costs_the_checkpoint_and_not_the_draws(tmp_path, monkeypatch, every_step):
     whole = run(tmp_path / "whole", 9)
     run(tmp_path / "run", 3)
 
@@ -84,9 +78,7 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_draws(
 
     with monkeypatch.context() as patch:
         patch.setattr(resuming, "write_state", full)
-        with pytest.warns(
-            UserWarning, match="could not be written: .*No space left"
-        ) as caught:
+        with pytest.warns(UserWarning, match="could not be written: .*No space left") as caught:
             found = run(tmp_path / "run", 5)
     assert [one.filename for one in caught] == [__file__]
     assert found.finished
@@ -103,9 +95,7 @@ def test_a_write_is_due_so_long_after_the_last_one_failed_or_not(tmp_path, monke
         due.append(found.due())
     monkeypatch.setattr(resuming, "write_state", lambda *arguments: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        found.write(
-            [Run(State(START, START[0], START), np.random.default_rng(0), None, 0, 0)]
-        )
+        found.write([Run(State(START, START[0], START), np.random.default_rng(0), None, 0, 0)])
     for clock[0] in (219.0, 220.0):
         due.append(found.due())
     assert due == [False, False, True, False, True]
@@ -130,9 +120,7 @@ def test_a_damaged_file_is_refused_and_nothing_in_it_executed(damage, tmp_path):
         np.savez(path, allow_pickle=True, header=np.array([{"a": 1}], object))
     else:
         path.write_text("mine")
-    with pytest.raises(
-        ValueError, match=r"^checkpoint .*run.npz is damaged or not ours: "
-    ):
+    with pytest.raises(ValueError, match=r"^checkpoint .*run.npz is damaged or not ours: "):
         run(tmp_path, 6)
 
 
@@ -159,30 +147,18 @@ def test_a_changed_file_is_refused_by_its_name_whatever_has_been_changed(tmp_pat
             inside = inside[key]
         inside[place[-1]] = value
         changed.append((header, arrays))
-    names = (
-        "runs[0].state.gradient",
-        "runs[0].state.position",
-        "runs[0].draws[0].accepted",
-    )
+    names = ("runs[0].state.gradient", "runs[0].state.position", "runs[0].draws[0].accepted")
     changed += [(whole, {**arrays, name: array}) for name in names for array in SHAPES]
     for number, (header, held) in enumerate(changed):
-        np.savez(
-            path, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **held
-        )
+        np.savez(path, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **held)
         if not number:
-            assert len(run(tmp_path, 6).positions) == 6, (
-                "to be written again does no harm"
-            )
+            assert len(run(tmp_path, 6).positions) == 6, "to be written again does no harm"
             continue
-        with pytest.raises(
-            ValueError, match=r"^checkpoint \S+run.npz is damaged or not ours: "
-        ):
+        with pytest.raises(ValueError, match=r"^checkpoint \S+run.npz is damaged or not ours: "):
             run(tmp_path, 9)
 
 
-@pytest.mark.parametrize(
-    ("lift", "same"), [(0.9e-4, True), (1.1e-4, False), (3.0, False)]
-)
+@pytest.mark.parametrize(("lift", "same"), [(0.9e-4, True), (1.1e-4, False), (3.0, False)])
 def test_a_checkpoint_of_another_density_is_refused_by_its_value(lift, same, tmp_path):
     """By 1e-4 (1 + |value|): other threads and other machines add in another order."""
 
@@ -192,13 +168,7 @@ def test_a_checkpoint_of_another_density_is_refused_by_its_value(lift, same, tmp
 
         return density
 
-    options = {
-        "sampler": HMC(0.3),
-        "draws": 2,
-        "warm_up": 0,
-        "seed": 0,
-        "checkpoint": tmp_path,
-    }
+    options = {"sampler": HMC(0.3), "draws": 2, "warm_up": 0, "seed": 0, "checkpoint": tmp_path}
     sample_target(density(0.0), START, **options)
     if same:
         sample_target(density(lift), START, **options)

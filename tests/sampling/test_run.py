@@ -52,11 +52,7 @@ SAMPLERS = {
 
 
 def network(learn=True):
-    return Model(
-        MLP((1, 3, 1), "tanh"),
-        GaussianPrior(learn=learn),
-        GaussianLikelihood(0.3, True),
-    )
+    return Model(MLP((1, 3, 1), "tanh"), GaussianPrior(learn=learn), GaussianLikelihood(0.3, True))
 
 
 def data(rows=8):
@@ -78,9 +74,7 @@ def quick(seed=0, **options):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("metric", ["diagonal", "dense"])
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_every_sampler_metric_and_dtype_gives_draws_of_the_asked_shape(
-    sampler, metric, dtype
-):
+def test_every_sampler_metric_and_dtype_gives_draws_of_the_asked_shape(sampler, metric, dtype):
     draws = sample_target(
         UNIT,
         START.astype(dtype),
@@ -107,29 +101,17 @@ def test_the_same_seed_gives_the_same_draws_and_another_seed_others():
     assert not np.array_equal(first.positions, few(1).positions)
     rng = np.random.default_rng(5)
     first = few(rng)
-    assert not np.array_equal(first.positions, few(rng).positions), (
-        "a generator moves on"
-    )
+    assert not np.array_equal(first.positions, few(rng).positions), "a generator moves on"
     same_bits(first, few(np.random.default_rng(5)))
     few(np.random.RandomState(0))
 
 
 @pytest.mark.parametrize("places", [[slice(0, 5)], [slice(0, 3), slice(3, 5)]])
-def test_draws_are_the_steps_of_the_kernel_each_group_with_a_generator_of_its_own(
-    places,
-):
+def test_draws_are_the_steps_of_the_kernel_each_group_with_a_generator_of_its_own(places):
     """One group has the seed's own; several have its children, `spawn`ed."""
     kernel, groups = NUTS(0.5), len(places)
     draws = sample_target(
-        UNIT,
-        FIVE,
-        sampler=kernel,
-        warm_up=0,
-        draws=3,
-        thin=2,
-        seed=4,
-        groups=groups,
-        cores=1,
+        UNIT, FIVE, sampler=kernel, warm_up=0, draws=3, thin=2, seed=4, groups=groups, cores=1
     )
     assert draws.positions.shape == (3, 5, 2)
     root = np.random.default_rng(4)
@@ -169,19 +151,11 @@ class Walk:
         here, nothing = state.position[:, 0], np.zeros(len(state.position), int)
         divergent = np.isin(here, self.diverges)
         divergent[1:] = False
-        return state, Info(
-            nothing + 1.0, nothing == 0, divergent, here, nothing + 2, nothing
-        )
+        return state, Info(nothing + 1.0, nothing == 0, divergent, here, nothing + 2, nothing)
 
 
 def walk(diverges=(), **options):
-    settings = {
-        "sampler": Walk(diverges),
-        "draws": 25,
-        "warm_up": 0,
-        "seed": 0,
-        "groups": 1,
-    }
+    settings = {"sampler": Walk(diverges), "draws": 25, "warm_up": 0, "seed": 0, "groups": 1}
     return sample_target(UNIT, np.zeros((4, 2)), **{**settings, **options})
 
 
@@ -189,11 +163,7 @@ def test_divergences_are_counted_step_by_step():
     """Of both groups the first chain diverges, twice in the warm-up."""
     found = walk((1, 2, 4, 5, 8), warm_up=3, thin=3, draws=3, groups=2, cores=1)
     assert found.warm_up_divergent == 4
-    assert found.stats["divergent"].tolist() == [
-        [2, 0, 2, 0],
-        [1, 0, 1, 0],
-        [0, 0, 0, 0],
-    ]
+    assert found.stats["divergent"].tolist() == [[2, 0, 2, 0], [1, 0, 1, 0], [0, 0, 0, 0]]
     assert found.stats["gradients"].tolist() == [[6] * 4] * 3
 
 
@@ -227,33 +197,22 @@ def test_after_the_warm_up_the_kernel_changes_no_more():
     long = sample_target(UNIT, START, draws=50, warm_up=50, seed=0)
     assert short.step_size == long.step_size
     np.testing.assert_array_equal(short.positions, long.positions[:5])
-    np.testing.assert_array_equal(
-        short.kernel.metric.variance, long.kernel.metric.variance
-    )
+    np.testing.assert_array_equal(short.kernel.metric.variance, long.kernel.metric.variance)
 
 
 def test_starts_weights_of_rows_hyperpriors_and_acceptance_reach_the_run():
     options = {"warm_up": 0, "sampler": NUTS(1e-9, max_depth=1), "draws": 1}
     size = network().layout.size + 2
-    begun = quick(
-        start=np.zeros((2, size)), sample_weight=np.arange(1.0, 9.0), **options
-    )
+    begun = quick(start=np.zeros((2, size)), sample_weight=np.arange(1.0, 9.0), **options)
     np.testing.assert_allclose(begun.positions, 0.0, atol=1e-6)
     assert begun.target.sample_weight.tolist() == list(range(1, 9))
-    hyperpriors = {
-        "log_noise": LogNormal(7.0, 1e-3),
-        "prior_log_scale": HalfNormal(1e-3),
-    }
-    narrow = quick(
-        hyperpriors=hyperpriors, warm_up=0, sampler=NUTS(1e-9, max_depth=1), chains=20
-    )
+    hyperpriors = {"log_noise": LogNormal(7.0, 1e-3), "prior_log_scale": HalfNormal(1e-3)}
+    narrow = quick(hyperpriors=hyperpriors, warm_up=0, sampler=NUTS(1e-9, max_depth=1), chains=20)
     assert narrow.target.hyperpriors == hyperpriors
     np.testing.assert_allclose(np.exp(narrow.block("log_noise")), 7.0, rtol=0.01)
     assert np.exp(narrow.block("prior_log_scale")).max() < 0.01
     steps = [
-        sample_target(
-            UNIT, START, draws=1, warm_up=200, target_accept=a, seed=0
-        ).step_size
+        sample_target(UNIT, START, draws=1, warm_up=200, target_accept=a, seed=0).step_size
         for a in (0.6, 0.99)
     ]
     assert steps[0] > 2 * steps[1]
@@ -287,9 +246,7 @@ def test_a_network_is_sampled_by_hmc_and_any_other_density_by_nuts():
 
 
 @pytest.mark.parametrize(("share", "told"), [(0.0599, False), (0.0601, True)])
-def test_variances_that_are_off_by_more_than_six_percent_are_told(
-    share, told, monkeypatch
-):
+def test_variances_that_are_off_by_more_than_six_percent_are_told(share, told, monkeypatch):
     monkeypatch.setattr(Draws, "expected_bias", property(lambda draws: share))
     words = pytest.warns(UserWarning, match=r"MCLMC is not adjusted.*off by about 6 %")
     with words if told else nullcontext():  # any other warning is an error
@@ -299,12 +256,8 @@ def test_variances_that_are_off_by_more_than_six_percent_are_told(
 @pytest.mark.parametrize("groups", [1, 2])
 def test_chains_go_on_where_their_draws_end_with_the_kernels_that_they_have(groups):
     options = {"chains": 4, "sampler": "hmc"}
-    first = sample(
-        network(), *data(), **options, draws=6, warm_up=20, groups=groups, seed=0
-    )
-    both = sample(
-        network(), *data(), start=first, draws=3, chains=4, thin=2, seed=1, cores=1
-    )
+    first = sample(network(), *data(), **options, draws=6, warm_up=20, groups=groups, seed=0)
+    both = sample(network(), *data(), start=first, draws=3, chains=4, thin=2, seed=1, cores=1)
     assert repr(both.kernels) == repr(first.kernels)
     rngs = np.random.default_rng(1)
     rngs = [rngs] if groups == 1 else rngs.spawn(groups)
@@ -317,18 +270,13 @@ def test_chains_go_on_where_their_draws_end_with_the_kernels_that_they_have(grou
     np.testing.assert_array_equal(both.positions[:6], first.positions)
     np.testing.assert_array_equal(both.positions[6], np.concatenate(moved))
     assert both.log_density.shape == both.stats["gradients"].shape == (9, 4)
-    assert (both.warm_up, both.warm_up_divergent) == (
-        first.warm_up,
-        first.warm_up_divergent,
-    )
+    assert (both.warm_up, both.warm_up_divergent) == (first.warm_up, first.warm_up_divergent)
 
 
 def test_chains_go_on_with_their_own_posterior_alone(tmp_path):
     first = sample(network(), *data(), **QUICK, seed=0)
     for message, more in {
-        "start has draws of another target": {
-            "hyperpriors": {"log_noise": HalfNormal()}
-        },
+        "start has draws of another target": {"hyperpriors": {"log_noise": HalfNormal()}},
         r"\(chains, numbers\) = \(3, 12\); got \(2, 12\)": {"chains": 3},
         "checkpoint is for whole runs": {"checkpoint": tmp_path},
     }.items():
@@ -373,9 +321,7 @@ def caught(*arguments, **options):
 def test_ctrl_c_returns_the_draws_so_far_and_warns(sampler, when, every_step):
     whole = sample_target(UNIT, START, sampler=sampler, draws=100, warm_up=20, seed=0)
     target = Interrupting(when)
-    with pytest.warns(
-        UserWarning, match=r"interrupted by user after \d+ steps; \d+ of 100 draws"
-    ):
+    with pytest.warns(UserWarning, match=r"interrupted by user after \d+ steps; \d+ of 100 draws"):
         part = caught(target, START, sampler=sampler, draws=100, warm_up=20, seed=0)
     assert not part.finished
     count = len(part.positions)
@@ -431,16 +377,8 @@ def test_what_draws_the_start_is_called_last_and_starts_as_the_array_does():
 
     same_bits(quick(start=starting), quick(start=np.full((2, 12), 0.1)))
     assert len(calls) == 1
-    for wrong in (
-        {"thin": 0},
-        {"groups": 3},
-        {"cores": 0},
-        {"metric": "full"},
-        {"seed": "x"},
-    ):
-        with pytest.raises(
-            (TypeError, ValueError), match=f"{next(iter(wrong))} must be"
-        ):
+    for wrong in ({"thin": 0}, {"groups": 3}, {"cores": 0}, {"metric": "full"}, {"seed": "x"}):
+        with pytest.raises((TypeError, ValueError), match=f"{next(iter(wrong))} must be"):
             quick(**{"start": starting, **wrong})
     assert len(calls) == 1
 
@@ -449,22 +387,10 @@ def test_what_draws_the_start_is_called_last_and_starts_as_the_array_does():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda array: array.astype("M8[s]"),
-            "must be an array of real numbers; got an array",
-        ),
-        (
-            lambda array: array.astype("m8[s]"),
-            "must be an array of real numbers; got an array",
-        ),
-        (
-            lambda array: array.astype(str),
-            "must be an array of real numbers; got an array",
-        ),
-        (
-            lambda array: array.astype(complex),
-            "must be an array of real numbers; got an array",
-        ),
+        (lambda array: array.astype("M8[s]"), "must be an array of real numbers; got an array"),
+        (lambda array: array.astype("m8[s]"), "must be an array of real numbers; got an array"),
+        (lambda array: array.astype(str), "must be an array of real numbers; got an array"),
+        (lambda array: array.astype(complex), "must be an array of real numbers; got an array"),
         (lambda array: np.ma.masked_equal(array, array.flat[0]), "has masked entries"),
     ],
 )
@@ -494,16 +420,11 @@ def begun(tmp_path_factory):
         ({"seed": 1}, "seed 0 there, 1 here"),
         ({"chains": 3}, "chains 2 there, 3 here"),
         ({"dtype": "float32"}, "dtype float64 there, float32 here"),
-        (
-            {"hyperpriors": {"log_noise": HalfNormal(1.0)}},
-            r"hyperpriors .*HalfNormal\(scale=1.0\)",
-        ),
+        ({"hyperpriors": {"log_noise": HalfNormal(1.0)}}, r"hyperpriors .*HalfNormal\(scale=1.0\)"),
         ({"start": np.zeros((2, 12))}, "start [0-9a-f]{16} there, [0-9a-f]{16} here"),
     ],
 )
-def test_a_checkpoint_of_another_call_is_refused_with_what_differs(
-    change, words, begun, tmp_path
-):
+def test_a_checkpoint_of_another_call_is_refused_with_what_differs(change, words, begun, tmp_path):
     shutil.copytree(begun, tmp_path, dirs_exist_ok=True)
     before = sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir())
     with pytest.raises(ValueError, match="belongs to another run") as error:
@@ -515,17 +436,9 @@ def test_a_checkpoint_of_another_call_is_refused_with_what_differs(
 
 def test_a_checkpoint_of_other_data_or_another_model_is_refused(tmp_path):
     quick(checkpoint=tmp_path)
-    for model, targets in (
-        (network(), data()[1] + 1e-9),
-        (network(learn=False), data()[1]),
-    ):
+    for model, targets in ((network(), data()[1] + 1e-9), (network(learn=False), data()[1])):
         with pytest.raises(ValueError, match=r"belongs to another run .*(y|model) "):
-            sample(
-                model,
-                data()[0],
-                targets,
-                **{**QUICK, "seed": 0, "checkpoint": tmp_path},
-            )
+            sample(model, data()[0], targets, **{**QUICK, "seed": 0, "checkpoint": tmp_path})
 
 
 def target_with(target=UNIT, start=START, **change):
@@ -569,10 +482,7 @@ OUTSIDE = np.array([[0.0, 0.0], [np.nan, 0.0]])
         (target_with(start=np.zeros((0, 2))), MATRIX),
         (target_with(start=np.zeros((2, 2), int)), MATRIX),
         (target_with(start=[[1, 2]]), MATRIX),
-        (
-            target_with(start="here"),
-            "start must be an array of real numbers; got .here.",
-        ),
+        (target_with(start="here"), "start must be an array of real numbers; got .here."),
         (target_with(start=OUTSIDE), r"not finite where chains \[1\] start"),
         (network_with(chains=0), "chains must be a whole number >= 1; got 0"),
         (network_with(dtype="int32"), "dtype must be 'float64' or .* got 'int32'"),

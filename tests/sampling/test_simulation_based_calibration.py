@@ -9,23 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bbb_numpy import (
-    HMC,
-    MLP,
-    GaussianLikelihood,
-    GaussianPrior,
-    LogJoint,
-    LogNormal,
-    Model,
-)
+from bbb_numpy import HMC, MLP, GaussianLikelihood, GaussianPrior, LogJoint, LogNormal, Model
 from bbb_numpy.sampling.run import sample_target
 
-MODEL = Model(
-    MLP((1, 2, 1), "tanh"), GaussianPrior(1.0), GaussianLikelihood(0.8, learn=True)
-)
-HYPERPRIORS = {
-    "log_noise": LogNormal(width=0.3)
-}  # steps of one size then suit all data sets
+MODEL = Model(MLP((1, 2, 1), "tanh"), GaussianPrior(1.0), GaussianLikelihood(0.8, learn=True))
+HYPERPRIORS = {"log_noise": LogNormal(width=0.3)}  # steps of one size then suit all data sets
 X = np.linspace(-1.5, 1.5, 6)[:, None]
 GRID = np.array([[-1.0], [2.0]])
 PER_CHAIN, CHAINS, DROPPED = 3, 5, 3  # 15 draws, ranks 0 to 15

@@ -26,9 +26,7 @@ class Watched(tqdm):
 SAVEFIG = Figure.savefig
 
 
-@pytest.fixture(
-    autouse=True, scope="module"
-)  # before the fixtures that run whole experiments
+@pytest.fixture(autouse=True, scope="module")  # before the fixtures that run whole experiments
 def watched_bars():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bbb_studies.progress, "tqdm", Watched)

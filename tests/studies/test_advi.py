@@ -54,20 +54,14 @@ def poisson(theta):
 
 A, B = SHAPE + COUNTS.sum(), RATE + len(COUNTS)  # the posterior is Gamma(A, rate B)
 POISSON_EVIDENCE = (
-    SHAPE * log(RATE)
-    - lgamma(SHAPE)
-    - log_factorial(COUNTS).sum()
-    + lgamma(A)
-    - A * log(B)
+    SHAPE * log(RATE) - lgamma(SHAPE) - log_factorial(COUNTS).sum() + lgamma(A) - A * log(B)
 )
 
 
 def coin(theta, heads=3, tails=9):
     """A sequence of throws, uniform prior on the chance of heads: Beta(heads + 1, tails + 1)."""
     r = theta[:, 0]
-    return heads * np.log(r) + tails * np.log(1 - r), heads / theta - tails / (
-        1 - theta
-    )
+    return heads * np.log(r) + tails * np.log(1 - r), heads / theta - tails / (1 - theta)
 
 
 COIN_EVIDENCE = lgamma(4) + lgamma(10) - lgamma(14)
@@ -98,11 +92,7 @@ def linear_case(prior=1.5, noise=0.3):
 RATE_ONLY = Blockwise((("rate", (), Log()),))
 CASES = {
     "poisson, log": (poisson, RATE_ONLY, POISSON_EVIDENCE),
-    "poisson, softplus": (
-        poisson,
-        Blockwise((("rate", (), Softplus()),)),
-        POISSON_EVIDENCE,
-    ),
+    "poisson, softplus": (poisson, Blockwise((("rate", (), Softplus()),)), POISSON_EVIDENCE),
     "coin, logit": (coin, Blockwise((("r", (), Logit()),)), COIN_EVIDENCE),
     "cutpoints": (cutpoints, Blockwise((("c", (2,), Ordered()),)), None),
     "linear": (*linear_case()[:2], linear_case()[2].log_evidence),
@@ -127,12 +117,8 @@ def test_the_gradient_is_proved_through_maps_and_jacobians(case, posterior):
 def hermite(size, degree=60):
     """Nodes (S, K) and weights of Gauss-Hermite quadrature for N(0, I)."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(degree)
-    eta = np.stack(np.meshgrid(*[nodes] * size, indexing="ij"), axis=-1).reshape(
-        -1, size
-    )
-    each = np.stack(np.meshgrid(*[weights / weights.sum()] * size), axis=-1).reshape(
-        -1, size
-    )
+    eta = np.stack(np.meshgrid(*[nodes] * size, indexing="ij"), axis=-1).reshape(-1, size)
+    each = np.stack(np.meshgrid(*[weights / weights.sum()] * size), axis=-1).reshape(-1, size)
     keep = each.prod(axis=1) > 1e-20
     return eta[keep], each.prod(axis=1)[keep]
 
@@ -141,10 +127,7 @@ def exact_elbo(problem, phi):
     """The ELBO by quadrature of the transformed joint."""
     eta, weights = hermite(problem.size)
     sample = problem.posterior.sample(problem.layout.views(phi), eta, Buffers())
-    return (
-        weights @ problem.target(sample.w)[0]
-        + problem.posterior.entropy(sample.parts).value
-    )
+    return weights @ problem.target(sample.w)[0] + problem.posterior.entropy(sample.parts).value
 
 
 def balanced(size):
@@ -154,20 +137,10 @@ def balanced(size):
 
 def grid_evidence(target, spacing=0.05, size=2):
     """log of the integral of e^target over the real plane, or line."""
-    axis = (
-        np.arange(-14.0, 10.0, spacing)
-        if size == 2
-        else np.arange(-30.0, 30.0, spacing)
-    )
-    zeta = np.stack(np.meshgrid(*[axis] * size, indexing="ij"), axis=-1).reshape(
-        -1, size
-    )
+    axis = np.arange(-14.0, 10.0, spacing) if size == 2 else np.arange(-30.0, 30.0, spacing)
+    zeta = np.stack(np.meshgrid(*[axis] * size, indexing="ij"), axis=-1).reshape(-1, size)
     logs = target(zeta)[0]
-    return (
-        np.log(np.exp(logs - logs.max()).sum()) + logs.max() + size * log(spacing),
-        zeta,
-        logs,
-    )
+    return np.log(np.exp(logs - logs.max()).sum()) + logs.max() + size * log(spacing), zeta, logs
 
 
 # --- M13: the objective
@@ -183,9 +156,7 @@ def test_the_divergence_is_log_evidence_minus_elbo_and_not_as_printed():
     problem = ADVI(target, Blockwise((("theta", (), Identity()),)), MeanField())
     phi = MeanField().pack(np.array([0.3]), np.array([0.6]))
     log_evidence = -0.5 * np.log(2 * pi * 2) - 1.5**2 / 4
-    value, _ = problem.value_and_grad(
-        phi, balanced(1)
-    )  # the joint is a parabola: exact
+    value, _ = problem.value_and_grad(phi, balanced(1))  # the joint is a parabola: exact
     true = np.log(np.sqrt(0.5) / 0.6) + (0.36 + 0.45**2) / (2 * 0.5) - 0.5
     assert np.isclose(value + log_evidence, true, rtol=1e-12)
     assert round(true, 5) == 0.22675
@@ -220,9 +191,7 @@ def test_no_elbo_is_above_the_log_evidence(case, posterior, seed):
 
 @pytest.mark.equation("M14")
 @pytest.mark.parametrize("case", ["poisson, log", "poisson, softplus", "coin, logit"])
-def test_the_transformed_joint_integrates_to_the_evidence_and_has_the_posterior_mean(
-    case,
-):
+def test_the_transformed_joint_integrates_to_the_evidence_and_has_the_posterior_mean(case):
     target, transforms, evidence = CASES[case]
     mean = {"coin, logit": 4 / 14}.get(case, A / B)
     found, zeta, logs = grid_evidence(Transformed(target, transforms), 0.01, 1)
@@ -238,9 +207,7 @@ def test_the_transformed_joint_integrates_to_the_evidence_and_has_the_posterior_
 @pytest.mark.equation("M16")
 @FAMILIES
 @given(seed=seeds)
-def test_the_jacobian_of_elliptical_standardisation_is_one_over_det_l_and_not_one(
-    posterior, seed
-):
+def test_the_jacobian_of_elliptical_standardisation_is_one_over_det_l_and_not_one(posterior, seed):
     problem, rng = problem_of("linear", posterior), np.random.default_rng(seed)
     phi, zeta = problem.init(rng), rng.standard_normal(problem.size)
     if isinstance(posterior, FullRank):
@@ -291,9 +258,7 @@ def test_at_the_exact_posterior_of_linear_regression_the_elbo_is_the_log_evidenc
     value, grad = problem.value_and_grad(phi, balanced(problem.size))
     assert np.isclose(-value, exact.log_evidence, rtol=1e-12)
     assert np.abs(grad).max() < 1e-9
-    found = fit(
-        problem, rng=np.random.default_rng(0), start=phi, optimizer=SGD(1e-12), steps=1
-    )
+    found = fit(problem, rng=np.random.default_rng(0), start=phi, optimizer=SGD(1e-12), steps=1)
     estimate = found.elbo(np.random.default_rng(1), 50)
     assert np.isclose(estimate.value, exact.log_evidence, rtol=1e-9)
     assert estimate.standard_error < 1e-8  # every single sample is the log evidence
@@ -358,11 +323,7 @@ def test_values_that_are_not_finite_are_refused():
             rng=np.random.default_rng(0),
         )
     with pytest.raises(FloatingPointError, match="lower the learning rate"):
-        fit(
-            problem_of("poisson, log"),
-            rng=np.random.default_rng(0),
-            optimizer=SGD(1e200),
-        )
+        fit(problem_of("poisson, log"), rng=np.random.default_rng(0), optimizer=SGD(1e200))
 
 
 # --- the log joint of a model
@@ -373,20 +334,14 @@ def test_values_that_are_not_finite_are_refused():
 def test_the_log_joint_of_a_network_and_its_scales_goes_in_as_it_is(posterior):
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((9, 2)), rng.standard_normal((9, 1))
-    model = Model(
-        MLP((2, 3, 1), "tanh"), GaussianPrior(1.2), GaussianLikelihood(0.5, True)
-    )
+    model = Model(MLP((2, 3, 1), "tanh"), GaussianPrior(1.2), GaussianLikelihood(0.5, True))
     target = LogJoint(model, x, y)
     problem = ADVI(target, Blockwise.real(target.layout), posterior)
-    assert (
-        problem.size == model.layout.size + 1
-    )  # the weights and the logarithm of the noise
+    assert problem.size == model.layout.size + 1  # the weights and the logarithm of the noise
     phi, eta = problem.init(rng), problem.draw(rng, 2)
     assert check_gradient(lambda p: problem.value_and_grad(p, eta), phi).error <= 1e-11
     start = type(posterior)(0.1, -3.0, 0.01)
-    found = fit(
-        ADVI(target, problem.transforms, start), rng=rng, steps=300, progress=False
-    )
+    found = fit(ADVI(target, problem.transforms, start), rng=rng, steps=300, progress=False)
     assert found.history[-50:].mean() < found.history[:50].mean() - 1
     draws = found.named(found.draw(rng, 5))
     assert draws["log_noise"].shape == (5, 1)

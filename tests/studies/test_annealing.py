@@ -59,12 +59,8 @@ KERNELS = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_mean_weight_is_the_evidence(joint, problem, name):
     rng, schedule = RNG(1), powers(40, first=1e-2)
-    tuned = pilot(
-        along(joint), joint.draw_prior(rng, 100), KERNELS[name], schedule, rng
-    )
-    found = anneal(
-        along(joint), joint.draw_prior(rng, 4000), tuned.kernels, schedule, rng
-    )
+    tuned = pilot(along(joint), joint.draw_prior(rng, 100), KERNELS[name], schedule, rng)
+    found = anneal(along(joint), joint.draw_prior(rng, 4000), tuned.kernels, schedule, rng)
     truth = closed.exact(problem)
     assert abs(ratio(found.log_weights, truth.log_evidence)) < 4
     assert found.error < 0.1  # so that 4 of them would see a wrong constant
@@ -80,17 +76,13 @@ def test_the_mean_weight_is_the_evidence(joint, problem, name):
 def test_the_log_evidence_is_bounded_from_below_and_from_above(joint, problem):
     truth = closed.exact(problem)
     rng, schedule = RNG(3), powers(30, first=1e-2)
-    kernels = pilot(
-        along(joint), joint.draw_prior(rng, 100), HMC(), schedule, rng
-    ).kernels
+    kernels = pilot(along(joint), joint.draw_prior(rng, 100), HMC(), schedule, rng).kernels
     up = anneal(along(joint), joint.draw_prior(rng, 2000), kernels, schedule, rng)
     factor = np.linalg.cholesky(truth.posterior.covariance)
     exact = truth.posterior.mean + rng.standard_normal((2000, len(factor))) @ factor.T
     back = (*kernels[-2::-1], HMC(0.5))  # the last one leaves the prior alone
     down = anneal(along(joint), exact, back, schedule[::-1], rng)
-    assert (
-        abs(ratio(down.log_weights, -truth.log_evidence)) < 4
-    )  # the mean weight is 1 / Z
+    assert abs(ratio(down.log_weights, -truth.log_evidence)) < 4  # the mean weight is 1 / Z
     for found, sign in ((up, -1), (down, 1)):
         gap = sign * (sign * -1 * found.log_weights - truth.log_evidence)
         error = gap.std(ddof=1) / len(gap) ** 0.5
@@ -106,12 +98,8 @@ def test_twice_the_steps_halve_the_variance_of_the_log_weights(joint, few):
         rng = RNG(4)
         place = np.linspace(-2.0, 2.0, steps + 1)
         schedule = 0.5 + 0.5 * np.tanh(place) / np.tanh(2.0)  # all of its steps shrink
-        kernels = pilot(
-            along(joint), joint.draw_prior(rng, 100), HMC(), schedule, rng, 2
-        ).kernels
-        found = anneal(
-            along(joint), joint.draw_prior(rng, 600), kernels, schedule, rng, 2
-        )
+        kernels = pilot(along(joint), joint.draw_prior(rng, 100), HMC(), schedule, rng, 2).kernels
+        found = anneal(along(joint), joint.draw_prior(rng, 600), kernels, schedule, rng, 2)
         variances.append(found.log_weights.var())
     assert 1.5 < variances[0] / variances[1] < 3.0
 
@@ -119,18 +107,14 @@ def test_twice_the_steps_halve_the_variance_of_the_log_weights(joint, few):
 @pytest.mark.equation("M20", "D33")
 def test_learned_noise_is_integrated_over_its_hyperprior(problem):
     # against a sum over u = log noise of the closed form at that noise
-    likelihood = GaussianLikelihood(
-        7.0, learn=True
-    )  # where learning starts: ten times too much
+    likelihood = GaussianLikelihood(7.0, learn=True)  # where learning starts: ten times too much
     model = Model(problem.model.network, problem.model.prior, likelihood)
     hyperprior = LogNormal(median=0.5, width=0.4)
     u = np.linspace(np.log(0.5) - 3.2, np.log(0.5) + 3.2, 400)
     terms = [
         closed.exact(
             closed.Regression(
-                Model(
-                    model.network, model.prior, GaussianLikelihood(float(np.exp(one)))
-                ),
+                Model(model.network, model.prior, GaussianLikelihood(float(np.exp(one)))),
                 problem.x,
                 problem.y,
             )
@@ -158,9 +142,7 @@ def test_the_gradient_of_a_path_is_that_of_its_density(power):
     _, gradient = target(position)
     for i, direction in enumerate(np.eye(2)):
         value, _ = target(position + 1j * COMPLEX_STEP * direction)
-        np.testing.assert_allclose(
-            gradient[:, i], value.imag / COMPLEX_STEP, rtol=1e-12
-        )
+        np.testing.assert_allclose(gradient[:, i], value.imag / COMPLEX_STEP, rtol=1e-12)
 
 
 @pytest.mark.equation("M20")
@@ -168,13 +150,9 @@ def test_errors_are_those_of_the_weights(joint, problem):
     # of many runs, the estimates scatter as much as each says of itself
     truth = closed.exact(problem).log_evidence
     rng, schedule = RNG(7), powers(40, first=1e-2)
-    kernels = pilot(
-        along(joint), joint.draw_prior(rng, 100), HMC(), schedule, rng
-    ).kernels
+    kernels = pilot(along(joint), joint.draw_prior(rng, 100), HMC(), schedule, rng).kernels
     found = anneal(along(joint), joint.draw_prior(rng, 6000), kernels, schedule, rng)
-    runs = [
-        found._replace(log_weights=part) for part in found.log_weights.reshape(60, 100)
-    ]
+    runs = [found._replace(log_weights=part) for part in found.log_weights.reshape(60, 100)]
     scores = np.array([(one.log_evidence - truth) / one.error for one in runs])
     assert 0.7 < scores.std() < 1.4
     # below by half the variance, the second term of E log(1 + e)
@@ -223,9 +201,7 @@ def half(zero):
     return path
 
 
-def test_without_data_the_evidence_is_one_and_chains_of_density_0_weigh_nothing(
-    problem,
-):
+def test_without_data_the_evidence_is_one_and_chains_of_density_0_weigh_nothing(problem):
     nothing = LogJoint(problem.model, np.zeros((0, 2)), np.zeros((0, 1)))
     found = evidence(nothing, chains=10, steps=5, seed=0)
     assert np.array_equal(found.log_weights, np.zeros(10))

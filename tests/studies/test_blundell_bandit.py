@@ -28,14 +28,7 @@ from bbb_studies.blundell.bandit import (
 from bbb_studies.data.mushroom import Mushrooms
 
 SMALL = Settings(
-    interactions=200,
-    runs=2,
-    hidden=(5,),
-    memory=50,
-    batch=8,
-    steps=2,
-    dense=40,
-    sparse=4,
+    interactions=200, runs=2, hidden=(5,), memory=50, batch=8, steps=2, dense=40, sparse=4
 )
 THOMPSON, GREEDY, LAST = AGENTS[0], AGENTS[2], AGENTS[5]
 
@@ -87,12 +80,8 @@ def test_the_minibatches_of_one_pass_pay_one_kl():
     assert kl_share(settings, 16) == 4.0
 
 
-@pytest.mark.parametrize(
-    ("interaction", "remembered"), [(1, 1), (7, 7), (52, 50), (200, 50)]
-)
-def test_training_pays_the_share_of_what_is_remembered(
-    monkeypatch, interaction, remembered
-):
+@pytest.mark.parametrize(("interaction", "remembered"), [(1, 1), (7, 7), (52, 50), (200, 50)])
+def test_training_pays_the_share_of_what_is_remembered(monkeypatch, interaction, remembered):
     seen = []
     kind = type(build(THOMPSON, SMALL, 9))
     plain = kind.value_and_grad
@@ -114,11 +103,7 @@ def test_a_player_eats_what_its_network_thinks_better_than_nothing():
     theta = np.zeros(10, np.float32)
     inputs = game(DATA.x, DATA.poisonous, 1, (0,)).inputs
     rng = np.random.default_rng(0)
-    for eat, leave, expected in (
-        (1.0, 0.0, True),
-        (0.0, 1.0, False),
-        (0.5, 0.5, False),
-    ):
+    for eat, leave, expected in ((1.0, 0.0, True), (0.0, 1.0, False), (0.5, 0.5, False)):
         theta[7:9] = leave, eat
         assert decide(GREEDY, estimator, theta, inputs, 3, rng, Buffers()) is expected
 
@@ -128,21 +113,11 @@ def test_thompson_sampling_eats_as_often_as_eating_is_better_under_the_posterior
     settings = replace(SMALL, hidden=())
     theta = build(THOMPSON, settings, 9).posterior.pack(np.zeros(10), np.full(10, 0.5))
     theta[8] = 0.5  # of eating; sd of the difference: 0.7071
-    theta, inputs = (
-        theta.astype(np.float32),
-        game(DATA.x, DATA.poisonous, 1, (0,)).inputs,
-    )
+    theta, inputs = theta.astype(np.float32), game(DATA.x, DATA.poisonous, 1, (0,)).inputs
     for agent, sigma in ((THOMPSON, 0.5), (AGENTS[1], 0.5 / 2**0.5)):
-        estimator, rng, buffers = (
-            build(agent, settings, 9),
-            np.random.default_rng(1),
-            Buffers(),
-        )
+        estimator, rng, buffers = build(agent, settings, 9), np.random.default_rng(1), Buffers()
         found = np.mean(
-            [
-                decide(agent, estimator, theta, inputs, 5, rng, buffers.rewind())
-                for _ in range(4000)
-            ]
+            [decide(agent, estimator, theta, inputs, 5, rng, buffers.rewind()) for _ in range(4000)]
         )
         draws = np.random.default_rng(2).standard_normal((200_000, 2)) * sigma
         expected = np.mean(draws[:, 0] + 0.5 > draws[:, 1])
@@ -167,10 +142,7 @@ def test_the_posterior_of_the_last_layer_is_that_of_bayesian_linear_regression()
     last, eaten, rewards = last_layer()
     phi = last.features(eaten)
     precision = phi.T @ phi / 4.0 + np.eye(6) / 0.49
-    mean, covariance = (
-        np.linalg.solve(precision, phi.T @ rewards / 4.0),
-        np.linalg.inv(precision),
-    )
+    mean, covariance = np.linalg.solve(precision, phi.T @ rewards / 4.0), np.linalg.inv(precision)
     kernel = 0.49 * phi @ phi.T  # of the functions at the rows, before any reward
     process = kernel @ np.linalg.solve(kernel + 4.0 * np.eye(12), rewards)
     for _ in range(2):
@@ -216,11 +188,7 @@ def test_players_learn_a_rule_of_one_letter(monkeypatch, agent):
         return bool(coin[state.played]) if state.played < 200 else decide(*arguments)
 
     def last_by_the_coin_at_first(self, mushroom, rng):
-        return (
-            bool(coin[state.played])
-            if state.played < 200
-            else eats(self, mushroom, rng)
-        )
+        return bool(coin[state.played]) if state.played < 200 else eats(self, mushroom, rng)
 
     eats = LastLayer.eats
     monkeypatch.setattr(models, "decide", by_the_coin_at_first)
@@ -238,21 +206,15 @@ def test_players_learn_a_rule_of_one_letter(monkeypatch, agent):
 def test_a_command_that_was_killed_goes_on_with_any_number_of_processes(tmp_path, jobs):
     """One process plays all; then others go on with a folder that holds a part of the work."""
     agents = (THOMPSON, AGENTS[4])
-    said = reproduce(
-        tmp_path / "a", 5, settings=SMALL, agents=agents, mushrooms=DATA, jobs=1
-    )
+    said = reproduce(tmp_path / "a", 5, settings=SMALL, agents=agents, mushrooms=DATA, jobs=1)
     (tmp_path / "b").mkdir()
     for name in ("settings.json", "Thompson-sampling-0.npz", "5-greedy-1.npz"):
         shutil.copy(tmp_path / "a" / name, tmp_path / "b" / name)
-    reproduce(
-        tmp_path / "b", 5, settings=SMALL, agents=agents, mushrooms=DATA, jobs=jobs
-    )
+    reproduce(tmp_path / "b", 5, settings=SMALL, agents=agents, mushrooms=DATA, jobs=jobs)
     one, two = (json.loads((tmp_path / n / "numbers.json").read_text()) for n in "ab")
     assert one.pop("seconds").keys() == two.pop("seconds").keys()
     assert one == two
-    again = reproduce(
-        tmp_path / "a", 5, settings=SMALL, agents=agents, mushrooms=DATA, jobs=1
-    )
+    again = reproduce(tmp_path / "a", 5, settings=SMALL, agents=agents, mushrooms=DATA, jobs=1)
     assert again == said  # a finished folder is read, not played again
     # One of another seed, of other settings, agents or mushrooms is refused.
     for changed in (
@@ -261,21 +223,14 @@ def test_a_command_that_was_killed_goes_on_with_any_number_of_processes(tmp_path
         {"agents": AGENTS},
         {"mushrooms": mushrooms(seed=1)},
     ):
-        given = {
-            "seed": 5,
-            "settings": SMALL,
-            "agents": agents,
-            "mushrooms": DATA,
-        } | changed
+        given = {"seed": 5, "settings": SMALL, "agents": agents, "mushrooms": DATA} | changed
         with pytest.raises(ValueError, match="another seed, data or settings"):
             reproduce(tmp_path / "a", **given)
 
 
 def test_a_run_on_disk_that_is_damaged_is_named(tmp_path):
     (tmp_path / "Thompson-sampling-0.npz").write_bytes(b"PK")
-    with pytest.raises(
-        ValueError, match=r"Thompson-sampling-0\.npz is damaged or not ours: "
-    ):
+    with pytest.raises(ValueError, match=r"Thompson-sampling-0\.npz is damaged or not ours: "):
         whole_run(tmp_path, 5, SMALL, DATA, THOMPSON, 0)
 
 
@@ -290,8 +245,6 @@ def test_numbers_count_the_mistakes_of_the_last_tenth():
     assert found["right"]["poisonous eaten in the last tenth"] == [0, 0]
     shown = poisonous[:, 180:].sum(axis=1).tolist()
     assert found["wrong"]["poisonous eaten in the last tenth"] == shown
-    assert found["wrong"]["edible left in the last tenth"] == [
-        20 - count for count in shown
-    ]
+    assert found["wrong"]["edible left in the last tenth"] == [20 - count for count in shown]
     expected = (15 * poisonous + 5 * ~poisonous).sum(axis=1).tolist()
     assert found["wrong"]["regret"] == expected

@@ -13,28 +13,18 @@ from bbb_studies.blundell.mnist import Candidate, Settings, lay_out
 from bbb_studies.kit import classes_of_mean
 from exactgrad import check_gradient
 
-TINY = Settings(
-    train=320, validation=80, test=100, batch=32, search=2, draws=4, pruning_draws=2
-)
+TINY = Settings(train=320, validation=80, test=100, batch=32, search=2, draws=4, pruning_draws=2)
 WORDS, MINIMISED, NUMBER = mnist.COLUMNS
 SOME = (
     Candidate(WORDS, "SGD", "SGD", 6, 10, "SGD", 2e-2),
     Candidate(WORDS, "BBB", "BBB", 7, 10, "SGD", 4e-3, (0.5, 0, 6), shares="geometric"),
     Candidate(WORDS, "BBB", "BBB", 7, 10, "Adam", 3e-3, (0.25, 1, 6)),
     Candidate(MINIMISED, "MAP", "MAP", 4, 10, "SGD", 4e-3, (0.75, 0, 6)),
-    Candidate(
-        NUMBER, "tempered", "BBB", 8, 10, "Adam", 6e-3, None, local=True, beta=0.1
-    ),
-    Candidate(
-        NUMBER, "sparse", "BBB", 8, 10, "Adam", 6e-3, None, local=True, removed=0.9
-    ),
+    Candidate(NUMBER, "tempered", "BBB", 8, 10, "Adam", 6e-3, None, local=True, beta=0.1),
+    Candidate(NUMBER, "sparse", "BBB", 8, 10, "Adam", 6e-3, None, local=True, removed=0.9),
     Candidate(WORDS, "dropout", "dropout", 3, 10, "Adam", 3e-3, all_images=True),
-    Candidate(
-        NUMBER, "two", "BBB", 4, 10, "Adam", 6e-3, 1.0, removed=0.5, averaged=True
-    ),
-    Candidate(
-        NUMBER, "two", "dropout", 5, 10, removed=0.5, dense=2, start=1, averaged=True
-    ),
+    Candidate(NUMBER, "two", "BBB", 4, 10, "Adam", 6e-3, 1.0, removed=0.5, averaged=True),
+    Candidate(NUMBER, "two", "dropout", 5, 10, removed=0.5, dense=2, start=1, averaged=True),
 )
 STEPS = 6 + 2 + 7 + 4 + 8 + 8 + 3 + 4 + 5  # epochs in all
 
@@ -153,25 +143,13 @@ def test_the_best_on_validation_images_is_trained_on(finished):
     rows = without_time(finished[0])["rows"]
     own = [n for n, c in enumerate(SOME) if c.row == "BBB"]
     stored = [
-        mnist.read_state(finished[0] / f"state-{n}.npz", mnist.Stored, mnist.STATE)
-        for n in own
+        mnist.read_state(finished[0] / f"state-{n}.npz", mnist.Stored, mnist.STATE) for n in own
     ]
     best = min(stored, key=lambda one: one.run.errors[TINY.search - 1])
     assert rows["BBB"]["chosen"] == best.candidate.name
     assert rows["BBB"]["errors"] == best.run.errors
-    assert sorted(len(one.run.errors) for one in stored) == [
-        TINY.search,
-        best.candidate.epochs,
-    ]
-    assert [row["epochs"] for row in rows.values()] == [
-        6,
-        7,
-        3,
-        4,
-        8,
-        8,
-        4,
-    ]  # by columns
+    assert sorted(len(one.run.errors) for one in stored) == [TINY.search, best.candidate.epochs]
+    assert [row["epochs"] for row in rows.values()] == [6, 7, 3, 4, 8, 8, 4]  # by columns
 
 
 def test_the_last_step_uses_all_images_and_is_judged_by_none_of_them(finished):
@@ -198,18 +176,14 @@ def test_pruning_ends_where_nothing_is_left(finished):
     """All weights of the matrices removed: the biases give every image one class."""
     images = mnist.prepare(FOUND, TINY)
     for number in (0, 4):
-        c, _, run = mnist.read_state(
-            finished[0] / f"state-{number}.npz", mnist.Stored, mnist.STATE
-        )
+        c, _, run = mnist.read_state(finished[0] / f"state-{number}.npz", mnist.Stored, mnist.STATE)
         errors = [row["pruning"] for row in without_time(finished[0])["rows"].values()]
         assert all(row is None or len(row) == len(mnist.PRUNED) for row in errors)
         estimator = mnist.build(c)
         eligible = mnist.pruning.matrices(estimator.model.layout)
         assert eligible.sum() == 784 * 10 + 10 * 10 + 10 * 10
         theta = np.where(eligible, 0, run.training.theta[: len(eligible)])
-        assert (
-            len(set(classes_of_mean(mnist.build(c).model, theta, images.x_test))) == 1
-        )
+        assert len(set(classes_of_mean(mnist.build(c).model, theta, images.x_test))) == 1
 
 
 def test_weights_that_are_removed_stay_removed(finished):
@@ -219,12 +193,8 @@ def test_weights_that_are_removed_stay_removed(finished):
     assert shares == sorted(shares)
     assert shares[1] == 0 < shares[2]
     assert shares[5:] == [0.9] * 3
-    later = replace(
-        c, dense=4
-    )  # whose rate falls to 0 in four epochs, and in four again
-    assert [mnist.share_removed(later, epoch) > 0 for epoch in range(8)] == [
-        False
-    ] * 4 + [True] * 4
+    later = replace(c, dense=4)  # whose rate falls to 0 in four epochs, and in four again
+    assert [mnist.share_removed(later, epoch) > 0 for epoch in range(8)] == [False] * 4 + [True] * 4
     rates = [mnist.optimizer_of(later, epoch).schedule(1.0, 1) for epoch in range(8)]
     np.testing.assert_allclose(rates[:4], rates[4:])
     assert rates[3] == 0
@@ -265,9 +235,7 @@ def test_predictions_of_a_row_that_is_averaged_are_the_mean_of_its_networks(fini
         total = total + mnist.probabilities({c: theta}, TINY, images.x_test, TINY.draws)
     wrong = np.mean(total.argmax(1) != images.labels_test)
     assert (row["test"], row["test, mean network"]) == (wrong, None)
-    first, other = (
-        mnist.load(finished[0] / "none", c, TINY).training for c in SOME[6::2]
-    )
+    first, other = (mnist.load(finished[0] / "none", c, TINY).training for c in SOME[6::2])
     assert (first.theta != other.theta).mean() > 0.9
 
 
@@ -287,10 +255,7 @@ def test_the_tables_hold_the_numbers_of_the_run(finished):
 @pytest.fixture
 def dropped():
     """An estimator with dropout, and what a step of it takes."""
-    rng, family = (
-        np.random.default_rng(0),
-        mnist.build(replace(SOME[0], method="dropout")),
-    )
+    rng, family = np.random.default_rng(0), mnist.build(replace(SOME[0], method="dropout"))
     noise, x = family.draw(rng, 1, 7), rng.random((7, 784))
     family.fill(rng, noise)
     return family, (family.init(rng), noise, x, np.eye(10)[rng.integers(0, 10, 7)])
@@ -298,9 +263,7 @@ def dropped():
 
 def test_the_gradient_of_dropout_is_that_of_its_cost(dropped):
     family, (theta, *given) = dropped
-    report = check_gradient(
-        lambda theta: family.value_and_grad(theta, *given), theta, most=300
-    )
+    report = check_gradient(lambda theta: family.value_and_grad(theta, *given), theta, most=300)
     assert report.passed, report
 
 
@@ -317,9 +280,7 @@ def test_inputs_that_are_dropped_are_not_seen_and_the_others_grow(dropped):
 
 def test_fewer_weights_leave_less_out():
     c = replace(SOME[0], method="dropout", removed=0.98)
-    all_there, half, end = (
-        mnist.build(c, gone).rates for gone in (0.0, 1.0 - 0.02**0.5, None)
-    )
+    all_there, half, end = (mnist.build(c, gone).rates for gone in (0.0, 1.0 - 0.02**0.5, None))
     np.testing.assert_allclose((all_there, end), (mnist.Dropout.rates, mnist.LEFT_OUT))
     np.testing.assert_allclose(half, np.add(all_there, end) / 2)
     assert mnist.build(replace(c, removed=0.0)).rates == mnist.Dropout.rates

@@ -67,22 +67,16 @@ def test_one_reading_of_the_noise_serves_the_data_and_the_prior(results):
         sigma_data = result.data.y.std() if name == "literal" else case.noise
         wanted = 0.4 if name == "should-be" else sigma_data
         assert result.numbers.prior_scale == pytest.approx(wanted)
-    y = case.draw(
-        np.random.default_rng(0), 4000, 0.25, 0.2501, case.noise
-    ).y  # of problem 1
+    y = case.draw(np.random.default_rng(0), 4000, 0.25, 0.2501, case.noise).y  # of problem 1
     steep = 1.2 * np.pi - 1  # minus the slope of the curve at 1/4
-    assert y.std() == pytest.approx(
-        0.02 * steep, rel=0.05
-    )  # 0.02 is a standard deviation
+    assert y.std() == pytest.approx(0.02 * steep, rel=0.05)  # 0.02 is a standard deviation
 
 
 def test_the_band_as_drawn_is_that_of_the_last_layer_with_the_bias_unsquared(results):
     result = results[2, 2.5, "as-drawn"]
     mu, rho = np.split(result.theta, 2)
     sigma = np.log1p(np.exp(rho))
-    for x, drawn in zip(
-        result.x[::40, 0], result.predictive.epistemic[::40, 0], strict=True
-    ):
+    for x, drawn in zip(result.x[::40, 0], result.predictive.epistemic[::40, 0], strict=True):
         a = [max(w * x + b, 0.0) for w, b in zip(mu[:100], mu[100:200], strict=True)]
         variance = sum((one * s) ** 2 for one, s in zip(a, sigma[200:300], strict=True))
         assert drawn == pytest.approx(sqrt(variance + sigma[300]))
@@ -131,9 +125,7 @@ def test_the_tables_show_the_numbers(results):
     some = list(results.values())
     text = report.summarise(some)
     assert max(map(len, text.splitlines())) <= 100
-    rows = [
-        line for line in text.splitlines() if re.match(r"[12] \[.*\]  +(as|lit)", line)
-    ]
+    rows = [line for line in text.splitlines() if re.match(r"[12] \[.*\]  +(as|lit)", line)]
     assert len(rows) == 2 * len(some)
     for result, inside, outside in zip(some, rows[:12], rows[12:], strict=True):
         n = result.numbers
@@ -153,31 +145,16 @@ def test_the_command_prints_the_spring_first_then_the_opening_and_writes_files(
         request.getfixturevalue("drawn")
         quick.undo()
     monkeypatch.setattr(report, "run_all", partial(report.run_all, **QUICK))
-    typed = [
-        "report",
-        "--problem",
-        "2",
-        "--range",
-        "1",
-        "--setting",
-        "printed",
-        "--out",
-    ]
+    typed = ["report", "--problem", "2", "--range", "1", "--setting", "printed", "--out"]
     assert main([*typed, str(tmp_path)]) == 0
     printed, part = capsys.readouterr(), "problem2-range1-printed"
     brief = printed.out
     spring, picture, opening = (
         brief.index(text)
-        for text in (
-            "A first fit",
-            f"picture: {tmp_path / 'band.png'}",
-            "Bayes by Backprop on",
-        )
+        for text in ("A first fit", f"picture: {tmp_path / 'band.png'}", "Bayes by Backprop on")
     )
     assert 0 == spring < picture < opening < brief.index("--details")
-    assert printed.err.startswith(
-        "the experiments of the report take about 20 seconds\n"
-    )
+    assert printed.err.startswith("the experiments of the report take about 20 seconds\n")
     assert printed.err.endswith("100 % after 0:00\n") or whole
     pictures = {f"epistemic-{part}.png", f"{part}.png", "band.png"}
     written = {f"report-{part}.txt", f"numbers-{part}.json"}
@@ -187,12 +164,7 @@ def test_the_command_prints_the_spring_first_then_the_opening_and_writes_files(
     (row,) = json.loads((tmp_path / f"numbers-{part}.json").read_text(encoding="utf-8"))
     numbers = asdict(regression.run(2, 1.0, "printed", **QUICK).numbers)
     assert row | numbers == row
-    assert (row["problem"], row["x_range"], row["rows"], row["epochs"]) == (
-        2,
-        1.0,
-        40,
-        3,
-    )
+    assert (row["problem"], row["x_range"], row["rows"], row["epochs"]) == (2, 1.0, 40, 3)
     whole = (tmp_path / f"report-{part}.txt").read_text(encoding="utf-8")
     assert len(brief.splitlines()) < 35
     held, *_ = re.findall(r"as printed +([\d.]+%)", brief)
@@ -202,15 +174,9 @@ def test_the_command_prints_the_spring_first_then_the_opening_and_writes_files(
 
 @pytest.mark.parametrize(
     ("ends", "wider", "smaller", "belief"),
-    [
-        ((5, 4, 3), True, True, True),
-        ((5, 7, 20), True, False, False),
-        ((5, 4, 0.5), 0, 1, 1),
-    ],
+    [((5, 4, 3), True, True, True), ((5, 7, 20), True, False, False), ((5, 4, 0.5), 0, 1, 1)],
 )
-def test_each_claim_of_section_8_is_judged_by_its_numbers(
-    results, ends, wider, smaller, belief
-):
+def test_each_claim_of_section_8_is_judged_by_its_numbers(results, ends, wider, smaller, belief):
     some = []
     for x_range, end, bend in zip((4.0, 2.5, 1.0), ends, (0.5, 0.1, 0.01), strict=True):
         known = {"epistemic_left": end, "epistemic_right": end, "epistemic_inside": 1.0}
@@ -230,16 +196,10 @@ def test_each_claim_of_section_8_is_judged_by_its_numbers(
 
 
 def test_a_first_look_is_at_the_text_and_its_correction_and_all_is_everything():
-    assert {setting for *_, setting in report.select(None, None, None)} == set(
-        report.FIRST
-    )
+    assert {setting for *_, setting in report.select(None, None, None)} == set(report.FIRST)
     assert len(report.select(None, None, None)) == 2 * len(CASES)
     every = report.select(None, None, "all")
-    assert (
-        len(every)
-        == len(set(every))
-        == sum(len(how.ranges) for how in SETTINGS.values())
-    )
+    assert len(every) == len(set(every)) == sum(len(how.ranges) for how in SETTINGS.values())
     assert report.select(2, 4.0, "literal") == [(2, 4.0, "literal")]
 
 
@@ -258,10 +218,7 @@ def test_the_loss_shows_the_free_energy_and_both_its_parts_from_epoch_1():
     history = [Epoch(9.0 - e, 3.0, 6.0 - e, 1e-2, np.nan) for e in range(4)]
     ax = axes_or_new(None)
     report._draw_losses(ax, history, 2)
-    assert {
-        name: np.transpose(line.get_xydata()).tolist()
-        for name, line in lines(ax).items()
-    } == {
+    assert {name: np.transpose(line.get_xydata()).tolist() for name, line in lines(ax).items()} == {
         "free energy": [[1, 2, 3, 4], [4.5, 4.0, 3.5, 3.0]],
         "KL(q, prior)": [[1, 2, 3, 4], [1.5] * 4],
         "−log likelihood": [[1, 2, 3, 4], [3.0, 2.5, 2.0, 1.5]],
@@ -270,20 +227,11 @@ def test_the_loss_shows_the_free_energy_and_both_its_parts_from_epoch_1():
 
 @pytest.mark.parametrize(
     ("objectives", "scale"),
-    [
-        ((9.0, 1.0), "log"),
-        ((9.0, 4.0), "linear"),
-        ((9.0, -1.0), "linear"),
-        ((9.0, 0.0), "linear"),
-    ],
+    [((9.0, 1.0), "log"), ((9.0, 4.0), "linear"), ((9.0, -1.0), "linear"), ((9.0, 0.0), "linear")],
 )
-def test_the_loss_is_logarithmic_only_where_that_is_possible_and_useful(
-    objectives, scale
-):
+def test_the_loss_is_logarithmic_only_where_that_is_possible_and_useful(objectives, scale):
     ax = axes_or_new(None)
-    report._draw_losses(
-        ax, [Epoch(value, 4.0, 5.0, 1e-2, np.nan) for value in objectives], 1
-    )
+    report._draw_losses(ax, [Epoch(value, 4.0, 5.0, 1e-2, np.nan) for value in objectives], 1)
     assert ax.get_yscale() == scale
 
 
@@ -292,14 +240,8 @@ def test_the_figure_of_the_report_has_loss_then_fit(results):
     a, b, c = report._figure(result).axes
     assert "free energy" in lines(a)
     assert a.get_ylabel() == "nats per training example"
-    assert np.array_equal(
-        lines(b)["predictive mean"].get_ydata(), result.predictive.mean[:, 0]
-    )
+    assert np.array_equal(lines(b)["predictive mean"].get_ydata(), result.predictive.mean[:, 0])
     assert b.get_ylim() == result.case.y_limits
     assert c.get_xlim() == (result.data.x.min(), result.data.x.max())
     assert not lines(c)["truth"].get_ydata().any()
-    assert [ax.get_xlabel().split("\n")[1][:3] for ax in (a, b, c)] == [
-        "(a)",
-        "(b)",
-        "(c)",
-    ]
+    assert [ax.get_xlabel().split("\n")[1][:3] for ax in (a, b, c)] == ["(a)", "(b)", "(c)"]

@@ -20,11 +20,7 @@ from bbb_studies.kit import (
 
 
 def test_a_claim_holds_or_not_or_is_some_errors_off():
-    rows = [
-        Claim("s", "1", "1", True),
-        Claim("t", "1", "2", False),
-        Claim("u", "1", "3", 2.04),
-    ]
+    rows = [Claim("s", "1", "1", True), Claim("t", "1", "2", False), Claim("u", "1", "3", 2.04)]
     found = cells_of(claims("Caption.", "the paper", rows), "claim of the paper")
     assert {said: cells[2] for said, cells in found.items()} == {
         "s": "yes",
@@ -38,9 +34,7 @@ def test_what_a_source_does_not_claim_stands_apart_from_what_it_claims():
     text = claims("Caption.", "the paper", rows)
     assert cells_of(text, "claim of the paper") == {"s": ["1", "1", "yes"]}
     assert cells_of(text, "ours") == {"t": ["2", "2", "no"]}
-    assert "claim of" not in claims(
-        "Caption.", "the paper", rows[1:]
-    )  # it printed nothing
+    assert "claim of" not in claims("Caption.", "the paper", rows[1:])  # it printed nothing
     assert "ours" not in claims("Caption.", "the paper", rows[:1])
 
 
@@ -64,19 +58,12 @@ def test_a_mean_and_its_error_are_scaled_together():
 
 
 def test_tables_show_what_their_columns_name():
-    items = {
-        "a b": {"rmse": 0.123456, "nll": (1.5, 0.0321)},
-        "c": {"rmse": 2.0, "cells": 3},
-    }
-    assert cells_of(
-        by_key("Caption.", "model | nll | cells | rmse", items), "model"
-    ) == {
+    items = {"a b": {"rmse": 0.123456, "nll": (1.5, 0.0321)}, "c": {"rmse": 2.0, "cells": 3}}
+    assert cells_of(by_key("Caption.", "model | nll | cells | rmse", items), "model") == {
         "a b": ["1.5 +- 0.032", "-", "0.1235"],
         "c": ["-", "3", "2"],
     }
-    found = listed(
-        "Caption.", "model | rmse | twice", items, "{0[rmse]:.1f} | {0[rmse]:.0%}"
-    )
+    found = listed("Caption.", "model | rmse | twice", items, "{0[rmse]:.1f} | {0[rmse]:.0%}")
     assert cells_of(found, "model") == {"a b": ["0.1", "12%"], "c": ["2.0", "200%"]}
 
 
@@ -94,10 +81,6 @@ def test_the_clustered_error_is_the_scatter_of_means_over_repetitions():
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(means), rel=0.12)
     values = rng.standard_normal(30)
     expected = values.std(ddof=1) / 30**0.5
-    assert clustered_mean(values, np.arange(30))[1] == pytest.approx(
-        expected, rel=1e-12
-    )
+    assert clustered_mean(values, np.arange(30))[1] == pytest.approx(expected, rel=1e-12)
     # two groups with residuals -2 and 2: sqrt(2 / 1 * 8) / 4
-    assert clustered_mean(np.arange(1.0, 5.0), [0, 0, 1, 1]) == pytest.approx(
-        (2.5, 1.0)
-    )
+    assert clustered_mean(np.arange(1.0, 5.0), [0, 0, 1, 1]) == pytest.approx((2.5, 1.0))

@@ -50,9 +50,7 @@ def test_where_the_printed_prior_is_finite_it_is_the_mixture_and_has_its_gradien
     raw = np.array([0.3, 1.2, 0.2])
     values, slopes = [], np.zeros((2, 1, 5))
     params = {"prior_raw": raw}
-    for prior, slope in zip(
-        (RawMixturePrior(), ScaleMixturePrior(*raw)), slopes, strict=True
-    ):
+    for prior, slope in zip((RawMixturePrior(), ScaleMixturePrior(*raw)), slopes, strict=True):
         value, saved = prior.log_density(params, w[None], Buffers())
         prior.add_vjp(saved, np.ones(1), slope, {"prior_raw": np.zeros(3)})
         values.append(value)
@@ -87,29 +85,21 @@ def test_an_interrupted_training_gives_no_numbers(monkeypatch, interrupted):
 def test_the_total_band_holds_95_percent_only_with_the_noise_in_it():
     """Of N(0, 1) around the mean: +- 1.96 deviations of 1 hold 95 %, of 0.5 only 67 %."""
     assert models._coverage(np.zeros(1), np.ones(1)) == pytest.approx(0.95, abs=1e-4)
-    assert models._coverage(np.zeros(1), np.full(1, 0.5)) == pytest.approx(
-        0.6729, abs=1e-3
-    )
+    assert models._coverage(np.zeros(1), np.full(1, 0.5)) == pytest.approx(0.6729, abs=1e-3)
     for error in (-1.96, 1.96):  # a mean that is 1.96 off loses half of the mass
-        assert models._coverage(np.array([error]), np.ones(1)) == pytest.approx(
-            0.5, abs=1e-3
-        )
+        assert models._coverage(np.array([error]), np.ones(1)) == pytest.approx(0.5, abs=1e-3)
 
 
 def of_random_weights(sizes, start):
     """Gap of E f(w) and f(E w) at 60 places; `start` sets the means, all deviations are 0.7."""
     model = Model(MLP(sizes), GaussianPrior(1.0), GaussianLikelihood(1.0))
-    estimator = Reparameterised(
-        model, MeanField(0.5, float(np.log(np.expm1(0.7))), 0.0)
-    )
+    estimator = Reparameterised(model, MeanField(0.5, float(np.log(np.expm1(0.7))), 0.0))
     theta = estimator.init(np.random.default_rng(0))
     mu = estimator.layout.views(theta)["mu"]
     start(model.layout.views(mu))
     x = np.linspace(-1, 1, 60)[:, None]
     count = models.FUNCTIONS
-    f = sample_functions(
-        estimator, theta, x, rng=np.random.default_rng(1), samples=count
-    )
+    f = sample_functions(estimator, theta, x, rng=np.random.default_rng(1), samples=count)
     p = Predictive(f.mean(axis=0), f.std(axis=0, ddof=1), np.ones((60, 1)))
     return x, models._gap(p, model.predict(mu[None], x)[0])
 
@@ -135,9 +125,7 @@ def test_the_mean_of_outputs_is_the_output_of_the_mean_without_a_hidden_layer_on
 
 
 @pytest.mark.parametrize("epochs", [150, pytest.param(800, marks=pytest.mark.slow)])
-def test_the_learned_prior_widens_its_narrow_half_and_at_last_the_band_outside(
-    epochs, monkeypatch
-):
+def test_the_learned_prior_widens_its_narrow_half_and_at_last_the_band_outside(epochs, monkeypatch):
     if epochs < 800:
         monkeypatch.setattr(models, "FUNCTIONS", 50)
     post, fixed = (run(name, epochs=epochs).numbers for name in ("post", "fixed"))

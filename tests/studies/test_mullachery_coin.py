@@ -83,13 +83,10 @@ def test_densities_integrate_to_one_and_are_zero_outside(prior):
 
 @pytest.mark.equation("M19")
 @pytest.mark.parametrize(
-    ("prior", "heads", "tails"),
-    [(Beta(2.0, 5.0), 5, 2), (Beta(0.5, 0.5), 1, 2), (Beta(), 0, 0)],
+    ("prior", "heads", "tails"), [(Beta(2.0, 5.0), 5, 2), (Beta(0.5, 0.5), 1, 2), (Beta(), 0, 0)]
 )
 def test_beta_is_bayes_rule_on_a_grid(prior, heads, tails):
-    z = np.linspace(
-        -150.0, 150.0, 60_001
-    )  # p = sigmoid(z), where sums are exact to rounding
+    z = np.linspace(-150.0, 150.0, 60_001)  # p = sigmoid(z), where sums are exact to rounding
     p = 1.0 / (1.0 + np.exp(-z))
     width = p * np.exp(-z) * p * (z[1] - z[0])
     with np.errstate(invalid="ignore"):  # 1 - p is 0 at the last points
@@ -101,18 +98,12 @@ def test_beta_is_bayes_rule_on_a_grid(prior, heads, tails):
     assert np.abs(known.pdf(p) - joint / evidence)[middle].max() < 1e-10
     found = posterior.log_normaliser - prior.log_normaliser
     assert found == pytest.approx(np.log(evidence), abs=1e-11)
-    assert posterior.mean == pytest.approx(
-        np.sum(p * joint * width) / evidence, rel=1e-11
-    )
+    assert posterior.mean == pytest.approx(np.sum(p * joint * width) / evidence, rel=1e-11)
 
 
 @pytest.mark.equation("M18")
-@pytest.mark.parametrize(
-    ("heads", "tails"), [(0, 0), (1, 0), (3, 4), (7, 2), (300, 200)]
-)
+@pytest.mark.parametrize(("heads", "tails"), [(0, 0), (1, 0), (3, 4), (7, 2), (300, 200)])
 def test_the_formula_of_the_coin_is_the_posterior_of_a_uniform_prior(heads, tails):
     r = np.linspace(0.0, 1.0, 1001)
     found = scores.coin_log_density(r, heads, tails)
-    assert np.allclose(
-        found[1:-1], Beta().observe(heads, tails).log_density(r)[1:-1], atol=1e-10
-    )
+    assert np.allclose(found[1:-1], Beta().observe(heads, tails).log_density(r)[1:-1], atol=1e-10)

@@ -21,16 +21,7 @@ from bbb_studies.mullachery.income_tax import (
 # So few draws may all diverge, which sampling says aloud.
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
 QUICK = Effort(hidden=3, chains=2, warm_up=4, draws=4, max_depth=2, epochs=4, kept=5)
-NAMED = [
-    "STATEFIPS",
-    "STATE",
-    "ZIPCODE",
-    "AGI_STUB",
-    "N1",
-    "A00100",
-    "A06500",
-    "N06500",
-]
+NAMED = ["STATEFIPS", "STATE", "ZIPCODE", "AGI_STUB", "N1", "A00100", "A06500", "N06500"]
 COLUMNS = [*NAMED, *AMOUNTS, *COUNTS, "A05800", "A10300", "A04800", "A18425", "A04470"]
 
 
@@ -40,10 +31,7 @@ def made_up(places=30):
     for place in range(places):
         for stub in range(1, 7):
             row = {name: str(round(rng.uniform(10, 1000))) for name in COLUMNS}
-            table.append(
-                row
-                | {"STATE": "VT", "ZIPCODE": f"05{place:03d}", "AGI_STUB": str(stub)}
-            )
+            table.append(row | {"STATE": "VT", "ZIPCODE": f"05{place:03d}", "AGI_STUB": str(stub)})
     return table
 
 
@@ -59,9 +47,7 @@ def test_inputs_and_target_are_what_their_names_say(tmp_path, monkeypatch):
     cells = write(tmp_path, monkeypatch, table)
     assert cells.x.shape == (180, len(INPUTS))
     for i in (0, 5, 100):
-        row = {
-            name: float(value) for name, value in table[i].items() if name != "STATE"
-        }
+        row = {name: float(value) for name, value in table[i].items() if name != "STATE"}
         stub = int(row["AGI_STUB"])
         expected = [
             np.log(row["A00100"] / row["N1"]) - income_tax.TYPICAL[stub - 1],
@@ -71,9 +57,7 @@ def test_inputs_and_target_are_what_their_names_say(tmp_path, monkeypatch):
             *(float(stub == other) for other in range(2, 7)),
         ]
         assert cells.x[i] == pytest.approx(expected, rel=1e-12)
-        assert cells.y[i, 0] == pytest.approx(
-            np.log(row["A06500"] / row["N1"]), rel=1e-12
-        )
+        assert cells.y[i, 0] == pytest.approx(np.log(row["A06500"] / row["N1"]), rel=1e-12)
         assert cells.place[i] == table[i]["ZIPCODE"]
         assert cells.income_class[i] == stub - 1
 
@@ -129,9 +113,7 @@ def test_predictions_of_a_fold_do_not_see_its_targets(name):
     tested = folds(known.place, 2, 0)[1][1]
     y = known.y.copy()
     y[tested] += np.random.default_rng(5).normal(0, 3, (len(tested), 1))
-    other = income_tax.cross_validate(
-        known._replace(y=y), models=only, count=2, effort=QUICK
-    )[name]
+    other = income_tax.cross_validate(known._replace(y=y), models=only, count=2, effort=QUICK)[name]
     assert (one.mean[tested] == other.mean[tested]).all()
     assert (one.noise[tested] == other.noise[tested]).all()
     assert (one.log_density[tested] != other.log_density[tested]).any()

@@ -21,8 +21,7 @@ def models():
 @pytest.mark.equation("M20", "M21")
 @pytest.mark.parametrize("changes", [0, 6])
 @pytest.mark.parametrize(
-    "name",
-    ["line", "parabola", "degree 7", pytest.param("network", marks=pytest.mark.slow)],
+    "name", ["line", "parabola", "degree 7", pytest.param("network", marks=pytest.mark.slow)]
 )
 def test_annealing_finds_what_quadrature_and_prior_draws_find(models, name, changes):
     rng, one = RNG(5), models[name]
@@ -42,27 +41,18 @@ def test_every_model_has_probability_one_for_all_data_sets(models):
     # of any weights, not only on average over the prior
     network = models["network"]
     w = 30.0 * RNG(1).standard_normal((7, network.model.layout.size))
-    total, _ = occam.sum_over_weights(
-        network.model, network.x, w, RNG(2).dirichlet(np.ones(7))
-    )
+    total, _ = occam.sum_over_weights(network.model, network.x, w, RNG(2).dirichlet(np.ones(7)))
     assert total.sum() == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.equation("M21")
 def test_the_probability_of_labels_is_the_weighted_product_over_the_points():
     # of weights that prefer 1 to 0: under the prior flipped labels are as probable
-    model, x = (
-        Model(MLP((1, 1)), GaussianPrior(), BernoulliLikelihood()),
-        np.array([[-1.0], [2.0]]),
-    )
+    model, x = Model(MLP((1, 1)), GaussianPrior(), BernoulliLikelihood()), np.array([[-1.0], [2.0]])
     w, shares = np.array([[0.3, 1.0], [-0.8, 0.5]]), np.array([0.25, 0.75])
     one = 1.0 / (1.0 + np.exp(-(w[:, :1] * x.T + w[:, 1:])))  # (S, N)
-    each = np.where(occam.all_labels(2)[:, None] == 1, one, 1.0 - one).prod(
-        axis=-1
-    )  # (2^N, S)
-    assert occam.sum_over_weights(model, x, w, shares)[0] == pytest.approx(
-        each @ shares
-    )
+    each = np.where(occam.all_labels(2)[:, None] == 1, one, 1.0 - one).prod(axis=-1)  # (2^N, S)
+    assert occam.sum_over_weights(model, x, w, shares)[0] == pytest.approx(each @ shares)
 
 
 @pytest.mark.equation("M21")
@@ -70,9 +60,7 @@ def test_quadrature_and_prior_draws_agree_on_all_data_sets(models):
     for name in ("line", "parabola", "degree 7"):
         one = models[name]
         w = one.model.prior.draw(RNG(3), {}, (20_000, one.model.layout.size))
-        found, error = occam.sum_over_weights(
-            one.model, one.x, w, np.full(len(w), 1 / len(w))
-        )
+        found, error = occam.sum_over_weights(one.model, one.x, w, np.full(len(w), 1 / len(w)))
         z = (found - one.probability) / error
         assert np.abs(z).max() < 5.5  # of 256, rare ones with skewed estimates
     fine, _ = occam.sum_over_weights(
@@ -85,15 +73,11 @@ def test_quadrature_and_prior_draws_agree_on_all_data_sets(models):
 def test_each_model_wins_on_data_of_its_own_complexity(models):
     complexity = occam.changes(occam.LABELS)
     mean = {
-        name: np.array(
-            [m.probability[complexity == c].mean() for c in range(occam.POINTS)]
-        )
+        name: np.array([m.probability[complexity == c].mean() for c in range(occam.POINTS)])
         for name, m in models.items()
         if name != "network"
     }
-    winner = [
-        max(mean, key=lambda name, c=c: mean[name][c]) for c in range(occam.POINTS)
-    ]
+    winner = [max(mean, key=lambda name, c=c: mean[name][c]) for c in range(occam.POINTS)]
     assert winner == ["line"] * 2 + ["parabola"] + ["degree 7"] * 5
 
 
@@ -102,6 +86,4 @@ def test_no_model_gains_on_the_data_of_another(models):
     table = occam.divergences(models)
     for one, row in table.items():
         for other, value in row.items():
-            assert (
-                value == pytest.approx(0.0, abs=1e-12) if one == other else value > 0.05
-            )
+            assert value == pytest.approx(0.0, abs=1e-12) if one == other else value > 0.05

@@ -41,9 +41,7 @@ def test_inputs_of_a_day_do_not_change_by_one_bit_with_later_prices(companies):
         assert (changed[:kept] == known[:kept]).all()
         assert (inputs(given.close[: day + 1])[:kept] == known[:kept]).all()
         if len(known) > kept:
-            assert (changed[kept:] != known[kept:]).any(), (
-                "the change of the future shows"
-            )
+            assert (changed[kept:] != known[kept:]).any(), "the change of the future shows"
 
 
 @pytest.mark.equation("D38")
@@ -68,9 +66,7 @@ def test_inputs_are_what_their_names_say():
     ]
     assert found[day - 20, company] == pytest.approx(expected, rel=1e-3)
     adjusted = inputs(given.close * [1000.0, 0.5, 3.0])
-    assert adjusted == pytest.approx(found, rel=1e-6, abs=1e-9), (
-        "later dividends drop out"
-    )
+    assert adjusted == pytest.approx(found, rel=1e-6, abs=1e-9), "later dividends drop out"
 
 
 @pytest.mark.equation("D38")
@@ -80,9 +76,7 @@ def test_the_target_of_a_row_is_the_next_day_and_no_other():
     assert len(table.y) == (60 - HISTORY) * 4
     for i in (0, 7, 101, len(table.y) - 1):
         day, company = table.day[i], table.company[i]
-        assert table.y[i, 0] == (
-            given.close[day + 1, company] > given.close[day, company]
-        )
+        assert table.y[i, 0] == (given.close[day + 1, company] > given.close[day, company])
         assert table.made[i] == given.dates[day]
         assert table.known[i] == given.dates[day + 1]
         assert (table.x[i] == inputs(given.close)[day - HISTORY + 1, company]).all()
@@ -137,9 +131,7 @@ def test_what_can_be_predicted_is_found(name):
     errors.
     """
     table = tabulate(prices(days=800, momentum=0.8))
-    effort = replace(
-        QUICK, hidden=3, chains=2, warm_up=40, draws=30, epochs=40, samples=60
-    )
+    effort = replace(QUICK, hidden=3, chains=2, warm_up=40, draws=30, epochs=40, samples=60)
     walk = sp500.walk_forward(
         table, first=2012, effort=effort,
         forecasters={"climatology": sp500.climatology, name: FORECASTERS[name]},

@@ -34,9 +34,7 @@ def test_the_free_energy_by_quadrature_is_the_mean_of_the_estimators():
     assert error < 0.02 * abs(found)
     functions = minima.MODEL.predict(minima.ESTIMATOR.weights(theta, draws), X)[..., 0]
     mean, variance = minima.moments(theta, X)
-    assert np.abs(functions.mean(axis=0) - mean).max() < 5 * np.sqrt(
-        variance.max() / count
-    )
+    assert np.abs(functions.mean(axis=0) - mean).max() < 5 * np.sqrt(variance.max() / count)
     np.testing.assert_allclose(functions.var(axis=0), variance, rtol=0.06)  # 5 s.e.
 
 
@@ -47,24 +45,12 @@ def test_every_image_has_the_same_moments_and_the_same_bound():
     assert len(every) == 48 == len({image.tobytes() for image in every})
     np.testing.assert_array_equal(every[0], theta)
     for image in every:
-        for one, other in zip(
-            minima.moments(image, X), minima.moments(theta, X), strict=True
-        ):
+        for one, other in zip(minima.moments(image, X), minima.moments(theta, X), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
-        assert minima.free_energy(image, X, Y) == pytest.approx(
-            minima.free_energy(theta, X, Y)
-        )
-    exchanged = theta.reshape(
-        2, -1
-    ).copy()  # planted: the means exchanged, their rho not
+        assert minima.free_energy(image, X, Y) == pytest.approx(minima.free_energy(theta, X, Y))
+    exchanged = theta.reshape(2, -1).copy()  # planted: the means exchanged, their rho not
     exchanged[0] = every[8].reshape(2, -1)[0]
-    assert (
-        abs(
-            minima.free_energy(exchanged.ravel(), X, Y)
-            - minima.free_energy(theta, X, Y)
-        )
-        > 0.1
-    )
+    assert abs(minima.free_energy(exchanged.ravel(), X, Y) - minima.free_energy(theta, X, Y)) > 0.1
 
 
 @pytest.mark.equation("D53")
@@ -86,9 +72,7 @@ def test_a_trained_network_refutes_convexity(reproduced):
     for name in ("itself, a unit turned", "itself, two units exchanged"):
         way = np.array(ways[name])
         assert way[0] == pytest.approx(way[-1])
-        np.testing.assert_allclose(
-            way, way[::-1], rtol=1e-9
-        )  # the same from either end
+        np.testing.assert_allclose(way, way[::-1], rtol=1e-9)  # the same from either end
         assert way[20] > way[0] + 10  # of a convex function never
 
 

@@ -5,14 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bbb_numpy import (
-    MLP,
-    GaussianLikelihood,
-    GaussianPrior,
-    MeanField,
-    Model,
-    Reparameterised,
-)
+from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_studies import linear_gaussian as exact
 from bbb_studies.ours import estimator_variance as variance
@@ -36,9 +29,7 @@ def places(reproduced):
 def spots(reproduced):
     """What was measured against the number of samples."""
     found = reproduced["against samples"]
-    return {
-        name: [variance.Spot(**spot) for spot in curve] for name, curve in found.items()
-    }
+    return {name: [variance.Spot(**spot) for spot in curve] for name, curve in found.items()}
 
 
 @pytest.mark.equation("D20", "D21", "D23")
@@ -82,9 +73,7 @@ def test_at_the_mean_field_optimum_every_mean_gradient_is_zero():
 
 
 @pytest.mark.equation("D20")
-@pytest.mark.parametrize(
-    "family", [MeanField(), FullRank()], ids=["mean field", "full rank"]
-)
+@pytest.mark.parametrize("family", [MeanField(), FullRank()], ids=["mean field", "full rank"])
 @pytest.mark.parametrize("baseline", [False, True])
 def test_the_score_function_is_unbiased_by_quadrature(family, baseline):
     """On linear regression the estimates are polynomials in the noise, of degree 4 in each.
@@ -103,16 +92,12 @@ def test_the_score_function_is_unbiased_by_quadrature(family, baseline):
         for index in np.ndindex(3, 3, 3, 3):
             noise = nodes[list(index)].reshape(2, 2)
             share = np.prod(shares[list(index)]) / (2 * np.pi) ** 2
-            total = (
-                total + share * estimator.value_and_grad(theta, noise, x, y, 0.3).grad
-            )
+            total = total + share * estimator.value_and_grad(theta, noise, x, y, 0.3).grad
         return total
 
     wanted = mean(Reparameterised(model, family))
     found = mean(variance.ScoreFunction(model, family, baseline=baseline))
-    np.testing.assert_allclose(
-        found, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max()
-    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
 
 
 @pytest.mark.equation("D20", "R3")
@@ -131,16 +116,12 @@ def test_at_the_posterior_the_score_function_is_the_evidence_times_the_reports_g
 
 
 @pytest.mark.equation("D23")
-def test_antithetic_pairs_take_all_noise_from_a_linear_gradient_and_double_a_quadratic_one(
-    places,
-):
+def test_antithetic_pairs_take_all_noise_from_a_linear_gradient_and_double_a_quadratic_one(places):
     # linear regression: the gradient for mu is linear in eps, that for rho has a quadratic part
     for place, name in product(LINEAR, ("reparameterised ±", "closed-form KL ±")):
         rows = places[place][name]
         assert rows["location"]["mean"] < 1e-20
-        assert rows["scale"]["mean"] == pytest.approx(
-            2.0, abs=5 * rows["scale"]["error"]
-        )
+        assert rows["scale"]["mean"] == pytest.approx(2.0, abs=5 * rows["scale"]["error"])
 
 
 @pytest.mark.equation("D20", "D28")
@@ -151,22 +132,16 @@ def test_sticking_the_landing_is_noiseless_at_the_posterior_alone(places):
 
 
 @pytest.mark.equation("D26")
-def test_the_doubly_reparameterised_gradient_of_iwae_is_the_less_noisy_with_more_samples(
-    spots,
-):
+def test_the_doubly_reparameterised_gradient_of_iwae_is_the_less_noisy_with_more_samples(spots):
     plain, doubly = spots["IWAE"], spots["doubly"]
     assert doubly[-1].deviation < 0.1 * plain[-1].deviation
     assert plain[-1].deviation > 10 * plain[0].deviation
-    for (
-        spot
-    ) in plain:  # the same mean: its square is at most a few times that of the noise
+    for spot in plain:  # the same mean: its square is at most a few times that of the noise
         assert spot.bias < 4 * spot.error
 
 
 @pytest.mark.equation("G6", "G8")
-def test_the_bias_of_the_eubo_gradient_falls_with_its_samples_and_is_all_of_it_with_one(
-    spots,
-):
+def test_the_bias_of_the_eubo_gradient_falls_with_its_samples_and_is_all_of_it_with_one(spots):
     spots = spots["EUBO"]
     assert spots[0].bias == pytest.approx(1.0, abs=4 * spots[0].error)
     assert spots[0].effective == 1.0

@@ -24,14 +24,8 @@ def test_all_counts_and_distributions_are_written(reproduced):
 @pytest.mark.equation("D25", "D28")
 def test_every_bound_rises_with_the_samples_and_stays_below_its_limit(reproduced):
     for case in reproduced["cases"][:3]:
-        for kind, limit in (
-            ("IWAE", 0.0),
-            ("Renyi 1/2", case["renyi"]),
-            ("EUBO", case["eubo"]),
-        ):
-            means, errors = np.transpose(
-                [list(one.values()) for one in case["bounds"][kind]]
-            )
+        for kind, limit in (("IWAE", 0.0), ("Renyi 1/2", case["renyi"]), ("EUBO", case["eubo"])):
+            means, errors = np.transpose([list(one.values()) for one in case["bounds"][kind]])
             assert (np.diff(means) >= 0).all()
             assert (means < limit + 4 * errors).all()
             assert abs(means[0] - case["elbo"]) < 4 * errors[0]
@@ -71,9 +65,7 @@ def test_divergences_are_the_integrals_that_define_them(pair, alpha):
     else:
         integral = np.log(np.trapezoid(np.exp(alpha * log_q + (1 - alpha) * log_p), w))
         integral /= alpha - 1
-    assert exact.renyi_divergence(alpha, q, p) == pytest.approx(
-        integral, rel=1e-9, abs=1e-12
-    )
+    assert exact.renyi_divergence(alpha, q, p) == pytest.approx(integral, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.equation("D8")
@@ -81,14 +73,9 @@ def test_the_posterior_is_the_normalised_joint_density():
     problem = exact.draw(RNG(0), rows=7, d_in=1)
     truth = exact.exact(problem)
     mean, deviation = truth.posterior.mean, truth.posterior.deviation
-    axes = [
-        np.linspace(m - 8 * d, m + 8 * d, 201)
-        for m, d in zip(mean, deviation, strict=True)
-    ]
+    axes = [np.linspace(m - 8 * d, m + 8 * d, 201) for m, d in zip(mean, deviation, strict=True)]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
-    estimator, theta = bounds.place(
-        problem, exact.Gaussian(mean, np.diag(deviation**2))
-    )
+    estimator, theta = bounds.place(problem, exact.Gaussian(mean, np.diag(deviation**2)))
     terms = exact.log_densities(estimator, theta, (grid - mean) / deviation, problem)
     joint = np.exp(terms.prior + terms.likelihood - truth.log_evidence)
     cell = np.prod([axis[1] - axis[0] for axis in axes])

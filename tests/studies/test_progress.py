@@ -38,9 +38,7 @@ def test_a_person_sees_a_bar_and_no_lines(monkeypatch):
     terminal, shown = Terminal(), []
     bar = progress.tqdm
     monkeypatch.setattr(
-        progress,
-        "tqdm",
-        lambda **options: shown.append(options["disable"]) or bar(**options),
+        progress, "tqdm", lambda **options: shown.append(options["disable"]) or bar(**options)
     )
     monkeypatch.setattr(sys, "stderr", terminal)
     with steps(4, progress=True) as done:

@@ -46,9 +46,7 @@ def estimators(
 ):
     network = MLP(sizes, activation)
     return [
-        Reparameterised(
-            Model(network, prior, likelihood), posterior, objective, antithetic
-        )
+        Reparameterised(Model(network, prior, likelihood), posterior, objective, antithetic)
         for prior in priors
     ]
 
@@ -57,9 +55,7 @@ def data(built):
     """Rows of each replicate."""
     rng, sizes = np.random.default_rng(5), built[0].model.network.sizes
     xs = rng.standard_normal((len(built), ROWS, sizes[0]))
-    return xs, np.sin(xs[..., :1]) + 0.1 * rng.standard_normal(
-        (*xs.shape[:2], sizes[-1])
-    )
+    return xs, np.sin(xs[..., :1]) + 0.1 * rng.standard_normal((*xs.shape[:2], sizes[-1]))
 
 
 def both(built, dtype=np.float64, optimizer=OPTIMIZER, **options):
@@ -68,9 +64,7 @@ def both(built, dtype=np.float64, optimizer=OPTIMIZER, **options):
     out = []
     for together in (False, True):
         rngs = [np.random.default_rng(10 + r) for r in range(len(built))]
-        states = [
-            start(e, g, optimizer, dtype) for e, g in zip(built, rngs, strict=True)
-        ]
+        states = [start(e, g, optimizer, dtype) for e, g in zip(built, rngs, strict=True)]
         for epochs in (2, 1):
             recipe = Recipe(optimizer, epochs=epochs, batch_size=8, **options)
             if together:
@@ -91,23 +85,17 @@ def assert_same(alone, together, ulps=0.0):
         for name, array in a.optimizer_state.arrays.items():
             size = np.abs(array).max()
             found = b.optimizer_state.arrays[name]
-            np.testing.assert_allclose(
-                found, array, rtol=0, atol=10 * ulps * eps * size
-            )
+            np.testing.assert_allclose(found, array, rtol=0, atol=10 * ulps * eps * size)
         assert len(b.history) == len(a.history)
         for ours, theirs in zip(b.history, a.history, strict=True):
             # Sums over S of numbers of about this size, in another order
             size = abs(theirs.nll) + abs(theirs.kl)
-            np.testing.assert_allclose(
-                ours[:3], theirs[:3], rtol=0, atol=20 * eps * size
-            )
+            np.testing.assert_allclose(ours[:3], theirs[:3], rtol=0, atol=20 * eps * size)
             assert ours.learning_rate == theirs.learning_rate
     assert not np.array_equal(alone[0].theta, alone[1].theta)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "samples"), [(np.float64, 2), (np.float32, 1), (np.float32, 10)]
-)
+@pytest.mark.parametrize(("dtype", "samples"), [(np.float64, 2), (np.float32, 1), (np.float32, 10)])
 @pytest.mark.parametrize(
     "parts",
     [
@@ -200,9 +188,7 @@ def test_ctrl_c_reaches_the_caller(monkeypatch, interrupted):
         fit_replicates(built, states, *data(built), rngs=rngs)
 
 
-@pytest.mark.parametrize(
-    "recipe", [Recipe(early_stopping=EarlyStopping()), Recipe(Adam(clip=9.0))]
-)
+@pytest.mark.parametrize("recipe", [Recipe(early_stopping=EarlyStopping()), Recipe(Adam(clip=9.0))])
 def test_what_needs_a_fit_for_each_is_refused(recipe):
     built = estimators()
     states, rngs = begun(built)
@@ -219,16 +205,12 @@ MIXED = (GaussianPrior(0.7), GaussianPrior(0.7, learn=True), GaussianPrior(0.7))
         estimators(objective=Renyi(0.5)),
         estimators((2, 3, 2), likelihood=HeteroscedasticLikelihood()),
         estimators(priors=MIXED),
-        estimators(
-            priors=(LaplacePrior(1.0), LaplacePrior(2.0))
-        ),  # it learns its scale
+        estimators(priors=(LaplacePrior(1.0), LaplacePrior(2.0))),  # it learns its scale
         estimators(priors=(LaplacePrior(), GaussianPrior())),
         estimators()[:2] + estimators((4, 13, 1))[:1],
         estimators()[:2] + estimators(posterior=MeanField())[:1],
     ],
 )
 def test_what_cannot_be_replicated_is_refused_with_the_reason(built):
-    with pytest.raises(
-        ValueError, match=r"replicates must have .* one at a time; got \[Reparam"
-    ):
+    with pytest.raises(ValueError, match=r"replicates must have .* one at a time; got \[Reparam"):
         replicated(built)

@@ -14,12 +14,7 @@ from bbb_studies.cli.reproduce import STUDIES
 
 # So few draws may all diverge, which sampling says aloud.
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
-WIDTHS = {
-    "sagar-toy": 100,
-    "evidence-bounds": 100,
-    "estimator-variance": 120,
-    "elbo-minima": 120,
-}
+WIDTHS = {"sagar-toy": 100, "evidence-bounds": 100, "estimator-variance": 120, "elbo-minima": 120}
 LARGE = ("evidence-bounds", "estimator-variance", "elbo-minima")
 
 
@@ -34,9 +29,7 @@ def test_everything_is_written_and_the_tables_have_no_gap(study):
     assert pictures
     assert numbers
     assert len(list(out.iterdir())) == len(pictures) + 1 + len(list(out.glob("*.npz")))
-    assert (
-        "nan" not in text or name == "sagar-toy"
-    )  # where a weight of the printed shift is
+    assert "nan" not in text or name == "sagar-toy"  # where a weight of the printed shift is
     assert max(map(len, text.splitlines())) <= WIDTHS.get(name, 135)
 
 
@@ -52,18 +45,14 @@ def test_pictures_are_drawn(study, drawn):
 def test_every_experiment_has_a_bar_and_takes_the_arguments_of_its_full_run(study):
     module = import_module(f"bbb_studies.{study.module}")
     accepted = inspect.signature(module.reproduce)
-    defaults = {
-        name: parameter.default for name, parameter in accepted.parameters.items()
-    }
+    defaults = {name: parameter.default for name, parameter in accepted.parameters.items()}
     assert defaults["progress"] is None
     assert hasattr(module, "full") is bool(study.full)
     assert hasattr(module, "quick") is bool(study.quick)
     if study.quick:
         shorter = accepted.bind("out", **module.quick(3)).arguments
         assert shorter.items() - (defaults | {"out": "out", "seed": 3}).items()
-        assert (
-            shorter.get("seed", 3) == getattr(shorter.get("settings"), "seed", 3) == 3
-        )
+        assert shorter.get("seed", 3) == getattr(shorter.get("settings"), "seed", 3) == 3
     if study.full:
         longer = accepted.bind("out", **module.full(3)).arguments
         assert longer.items() - (defaults | {"out": "out", "seed": 3}).items()

@@ -31,9 +31,7 @@ def at_a_point(kind, problem, seed=0, samples=30, **options):
     estimator = kind(problem.model, MeanField(), EUBO(), **options)
     rng = np.random.default_rng(seed)
     size = problem.model.layout.size
-    theta = np.concatenate(
-        [0.3 * rng.standard_normal(size), rng.uniform(-1, 0.5, size)]
-    )
+    theta = np.concatenate([0.3 * rng.standard_normal(size), rng.uniform(-1, 0.5, size)])
     return estimator, theta, estimator.draw(rng, samples)
 
 
@@ -74,9 +72,7 @@ def test_through_g_the_data_cancel(regression):
     assert d_rho == pytest.approx(sigmoid(rho) / softplus(rho), rel=1e-13)
     assert (d_rho > 0).all()
     moved = regression._replace(y=regression.y + 10.0)
-    assert gradient(estimator, theta, noise, moved) == pytest.approx(
-        [*d_mu, *d_rho], rel=1e-13
-    )
+    assert gradient(estimator, theta, noise, moved) == pytest.approx([*d_mu, *d_rho], rel=1e-13)
     # The right one sees them. At the optimum for the first data: far from both optima one and
     # the same sample could have all of the weight for either data.
     best = exactly.inclusive_optimum(exactly.exact(regression))
@@ -141,9 +137,7 @@ def test_corrected_it_estimates_the_gradient_of_the_bound_and_printed_it_does_no
 @pytest.mark.equation("G4", "G8")
 def test_corrected_it_finds_the_moments_of_the_posterior(regression):
     """The marginals, and not the narrower optimum of the free energy."""
-    path = sagar.follow(
-        Variant("", samples=1000), regression, np.random.default_rng(2), 1000
-    )
+    path = sagar.follow(Variant("", samples=1000), regression, np.random.default_rng(2), 1000)
     truth = exactly.exact(regression)
     best, narrow = exactly.inclusive_optimum(truth), exactly.reverse_optimum(truth)
     assert (np.abs(path.means[-1] - best.mean) < 0.1 * best.deviation).all()

@@ -18,28 +18,21 @@ Y = np.eye(2)
 
 
 def estimator(prior, kind=LocalSampledPrior):
-    return kind(
-        Model(MLP((1, 2, 2)), prior, CategoricalLikelihood()), MeanField(0.5, -1.0)
-    )
+    return kind(Model(MLP((1, 2, 2)), prior, CategoricalLikelihood()), MeanField(0.5, -1.0))
 
 
-@pytest.mark.parametrize(
-    "prior", [ScaleMixturePrior(0.5, 1.0, 0.1), ScaleMixturePrior(learn=True)]
-)
+@pytest.mark.parametrize("prior", [ScaleMixturePrior(0.5, 1.0, 0.1), ScaleMixturePrior(learn=True)])
 def test_the_gradient_is_that_of_the_value(prior):
     family, rng = estimator(prior), np.random.default_rng(1)
     theta, noise = family.init(rng), family.draw(rng, 2, len(X))
-    report = check_gradient(
-        lambda at: family.value_and_grad(at, noise, X, Y, 0.3), theta
-    )
+    report = check_gradient(lambda at: family.value_and_grad(at, noise, X, Y, 0.3), theta)
     assert report.passed, report
 
 
 def test_the_cost_is_on_average_that_of_the_closed_form():
     """Under a prior that has one, with the same noise of the outputs."""
     sampled, closed = (
-        estimator(GaussianPrior(0.7), kind)
-        for kind in (LocalSampledPrior, LocalReparameterisation)
+        estimator(GaussianPrior(0.7), kind) for kind in (LocalSampledPrior, LocalReparameterisation)
     )
     rng, samples = np.random.default_rng(2), 2000
     theta, noise = sampled.init(rng), sampled.draw(rng, samples, len(X))
@@ -47,7 +40,4 @@ def test_the_cost_is_on_average_that_of_the_closed_form():
     own = closed.value_and_grad(theta, noise[:, sampled.noise_per_sample :], X, Y).terms
     np.testing.assert_allclose(terms.likelihood, own.likelihood, rtol=1e-12)
     kl = terms.posterior - terms.prior
-    assert (
-        abs(kl.mean() - (own.posterior - own.prior).mean())
-        < 4 * kl.std() / samples**0.5
-    )
+    assert abs(kl.mean() - (own.posterior - own.prior).mean()) < 4 * kl.std() / samples**0.5

@@ -23,9 +23,7 @@ MIXED = Blockwise(
 )
 ELEMENTWISE = [Identity(), Log(), Softplus(), Logit(), Logit(-5.0, 2.5)]
 TRANSFORMS = [*ELEMENTWISE, Ordered(), MIXED]
-each_transform = pytest.mark.parametrize(
-    "transform", TRANSFORMS, ids=lambda t: repr(t)[:22]
-)
+each_transform = pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda t: repr(t)[:22])
 
 
 def real_numbers(transform, seed, width=2.0, lead=()):
@@ -36,8 +34,7 @@ def real_numbers(transform, seed, width=2.0, lead=()):
 def jacobian(transform, zeta):
     """The K x K derivatives of theta for zeta, column by column, by the complex step."""
     columns = [
-        np.imag(transform.inverse(zeta + 1e-30j * unit)) / 1e-30
-        for unit in np.eye(len(zeta))
+        np.imag(transform.inverse(zeta + 1e-30j * unit)) / 1e-30 for unit in np.eye(len(zeta))
     ]
     return np.stack(columns, axis=1)
 
@@ -49,13 +46,9 @@ def test_there_and_back_is_nothing(transform, seed, width):
     zeta = real_numbers(transform, seed, width, (4,))
     theta = transform.inverse(zeta)
     # where theta is near a bound b its rounding, eps |b|, is large next to its distance from b
-    spacing = (
-        np.finfo(float).eps * (np.abs(theta).max() + 8.0) * np.exp(np.abs(zeta).max())
-    )
+    spacing = np.finfo(float).eps * (np.abs(theta).max() + 8.0) * np.exp(np.abs(zeta).max())
     assert np.abs(transform.forward(theta) - zeta).max() <= 20 * spacing
-    assert np.allclose(
-        transform.inverse(transform.forward(theta)), theta, rtol=1e-10, atol=1e-12
-    )
+    assert np.allclose(transform.inverse(transform.forward(theta)), theta, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.equation("M15")
@@ -84,9 +77,7 @@ def test_every_method_takes_any_leading_axes_and_keeps_the_dtype(transform):
     for where in np.ndindex(2, 5):
         for found, alone in zip(every, all_of(zeta[where]), strict=True):
             assert np.allclose(found[where], alone, rtol=1e-13, atol=1e-13)
-    assert [one.shape for one in all_of(zeta[:, :0])] == [
-        (2, 0, zeta.shape[-1])
-    ] * 4 + [(2, 0)]
+    assert [one.shape for one in all_of(zeta[:, :0])] == [(2, 0, zeta.shape[-1])] * 4 + [(2, 0)]
     assert {one.dtype for one in all_of(zeta.astype(np.float32))} == {np.dtype("f")}
 
 
@@ -94,12 +85,7 @@ def test_every_method_takes_any_leading_axes_and_keeps_the_dtype(transform):
 
 
 def log_gamma_density(theta, shape=2.5, rate=4.0):
-    return (
-        shape * np.log(rate)
-        - lgamma(shape)
-        + (shape - 1) * np.log(theta)
-        - rate * theta
-    )
+    return shape * np.log(rate) - lgamma(shape) + (shape - 1) * np.log(theta) - rate * theta
 
 
 def log_beta_density(theta, low, high, a=2.0, b=3.5):
@@ -131,9 +117,7 @@ def test_with_the_jacobian_the_density_of_zeta_has_mass_one(transform):
 
 @pytest.mark.equation("M14", "M15")
 def test_two_normal_numbers_in_order_have_mass_one_on_the_plane():
-    first, step = np.meshgrid(
-        np.arange(-9, 9, 0.05), np.arange(-30, 4, 0.05), indexing="ij"
-    )
+    first, step = np.meshgrid(np.arange(-9, 9, 0.05), np.arange(-30, 4, 0.05), indexing="ij")
     zeta = np.stack([first, step], axis=-1)
     theta = Ordered().inverse(zeta)
     # both orders of two independent N(0, 1) numbers fall on the same increasing pair
@@ -155,13 +139,9 @@ def test_far_out_nothing_overflows_and_slopes_have_their_limits(transform, far):
         log_det, slope = transform.log_det(zeta), transform.log_det_slope(zeta)
         pulled = transform.pull_back(zeta, np.ones_like(zeta))
     assert np.isfinite([*theta, *slope, *pulled]).all()
-    constant = (
-        np.log(transform.high - transform.low) if isinstance(transform, Logit) else 0.0
-    )
+    constant = np.log(transform.high - transform.low) if isinstance(transform, Logit) else 0.0
     right = -far if isinstance(transform, Logit) else 0.0
-    assert np.allclose(
-        log_det, [constant - far, constant * (right != 0) + right], rtol=1e-12
-    )
+    assert np.allclose(log_det, [constant - far, constant * (right != 0) + right], rtol=1e-12)
     assert np.allclose(slope[:, 0], [1.0, np.sign(right)], atol=1e-15)
     if isinstance(transform, Logit):
         assert transform.low <= theta[0, 0] < theta[1, 0] <= transform.high
@@ -188,11 +168,7 @@ def test_small_numbers_keep_their_digits_near_the_lower_bound_and_the_upper_one_
         (Logit(2.0, 3.0), [2.5, 2.0], "between 2 and 3, both excluded; got 2.0"),
         (Ordered(), [0.0, 1.0, 1.0], "larger than the number before it; got 1.0"),
         (Ordered(), [0.0, np.nan, 1.0], "got nan"),
-        (
-            Blockwise((("p", (), Logit()), ("r", (2,), Log()))),
-            [0.5, 1.0, -1.0],
-            "got -1.0",
-        ),
+        (Blockwise((("p", (), Logit()), ("r", (2,), Log()))), [0.5, 1.0, -1.0], "got -1.0"),
     ],
 )
 def test_numbers_out_of_range_are_refused_and_named(transform, theta, said):
@@ -206,11 +182,7 @@ def test_the_maps_and_their_jacobians_are_proved(seed):
     zeta = real_numbers(MIXED, seed)
     assert prove(lambda z: (MIXED.log_det(z), MIXED.log_det_slope(z)), zeta).proved
 
-    def pulled_back(
-        zeta, weights
-    ):  # of a function that is linear in theta: every column of J
+    def pulled_back(zeta, weights):  # of a function that is linear in theta: every column of J
         return (weights * MIXED.inverse(zeta)).sum(), MIXED.pull_back(zeta, weights)
 
-    assert prove(
-        pulled_back, zeta, np.random.default_rng(seed).standard_normal(len(zeta))
-    ).proved
+    assert prove(pulled_back, zeta, np.random.default_rng(seed).standard_normal(len(zeta))).proved

@@ -63,13 +63,9 @@ def test_the_field_is_the_sum_of_the_four_terms():
         exponent=2.2,
         reference_distance=0.5,
     )
-    found = field(scene, np.array([[5.0, 0.0], [3.0, 0.0], [0.0, 10.0], [0.1, 0.0]]))[
-        :, 0
-    ]
+    found = field(scene, np.array([[5.0, 0.0], [3.0, 0.0], [0.0, 10.0], [0.1, 0.0]]))[:, 0]
     plain = [17.0 - 31.0 - 22.0 * log10(d / 0.5) for d in (5.0, 3.0, 10.0)]
-    np.testing.assert_allclose(
-        found[:3], [plain[0] - 10.0, plain[1] - 5.0, plain[2]], rtol=1e-14
-    )
+    np.testing.assert_allclose(found[:3], [plain[0] - 10.0, plain[1] - 5.0, plain[2]], rtol=1e-14)
     assert found[3] == 17.0 - 31.0  # closer than d_0
 
 
@@ -81,17 +77,13 @@ def test_the_field_is_linear_in_its_features():
     weights, *_ = np.linalg.lstsq(design, field(scene, places)[:, 0])
     losses = [building.wall_loss for building in scene.buildings]
     np.testing.assert_allclose(
-        weights,
-        [-10 * scene.exponent, *(-loss for loss in losses), 20.0 - 40.0],
-        atol=1e-9,
+        weights, [-10 * scene.exponent, *(-loss for loss in losses), 20.0 - 40.0], atol=1e-9
     )
 
 
 def test_near_an_edge_means_that_the_field_jumps_within_the_radius():
     scene = one_building((0.0, 0.0))
-    places = np.array(
-        [[3.0, 3.0], [1.0, 0.0], [2.5, 0.0], [8.0, 4.2], [8.0, 6.0], [-3.0, 0.0]]
-    )
+    places = np.array([[3.0, 3.0], [1.0, 0.0], [2.5, 0.0], [8.0, 4.2], [8.0, 6.0], [-3.0, 0.0]])
     wanted = [False, False, True, True, False, False]
     assert data.near_edge(scene, places, 0.6).tolist() == wanted
     assert not data.near_edge(replace(scene, buildings=()), places, 50.0).any()
@@ -145,13 +137,9 @@ def test_least_squares_in_the_right_inputs_reaches_the_limit_of_the_noise():
         full = np.hstack([design, np.ones((len(design), 1))])
         exact = full @ np.linalg.lstsq(full, known.y)[0]
         squares.append(np.mean((exact - known.truth) ** 2))
-        if (
-            seed < 2
-        ):  # 150 epochs are too few for a building that few receivers are behind
+        if seed < 2:  # 150 epochs are too few for a building that few receivers are behind
             run = measure(variant.but("shorter", epochs=300), seed)
             np.testing.assert_array_equal(run.receivers.y, known.y)
-            np.testing.assert_allclose(
-                run.fitted.predict(design).mean, exact, atol=0.02
-            )  # dB
+            np.testing.assert_allclose(run.fitted.predict(design).mean, exact, atol=0.02)  # dB
     limit = NOISE_LIMIT**2
     assert np.mean(squares) == pytest.approx(limit, abs=4 * limit * sqrt(2 / 7 / 6))

@@ -13,16 +13,7 @@ from bbb_numpy.parts.priors import GaussianPrior
 from bbb_studies.comparing import METHODS, Setup, train
 from bbb_studies.kit import average
 from bbb_studies.wu import quartic as wu_quartic
-from bbb_studies.wu.quartic import (
-    DATA,
-    NOISE,
-    SIX,
-    TUTORIAL,
-    quartic,
-    quartic_curve,
-    run,
-    tutorial,
-)
+from bbb_studies.wu.quartic import DATA, NOISE, SIX, TUTORIAL, quartic, quartic_curve, run, tutorial
 
 SHORT = Setup(epochs=300, likelihood=GaussianLikelihood(0.25))
 
@@ -43,15 +34,9 @@ def gradients(prior, kl_weight, theta, x, y):
 @pytest.mark.parametrize("prior", [0.2, 3.0])
 def test_the_gradient_of_map_is_that_of_mle_and_weight_decay(prior, kl_weight):
     rng = np.random.default_rng(1)
-    theta, x, y = (
-        rng.standard_normal(21),
-        rng.standard_normal((8, 2)),
-        rng.standard_normal((8, 1)),
-    )
+    theta, x, y = rng.standard_normal(21), rng.standard_normal((8, 2)), rng.standard_normal((8, 1))
     mle, map_ = gradients(prior, kl_weight, theta, x, y)
-    np.testing.assert_allclose(
-        map_ - mle, kl_weight * theta / prior**2, rtol=1e-9, atol=1e-9
-    )
+    np.testing.assert_allclose(map_ - mle, kl_weight * theta / prior**2, rtol=1e-9, atol=1e-9)
 
 
 def test_a_mixture_has_the_moments_and_the_density_of_its_members():
@@ -68,11 +53,7 @@ def test_a_mixture_has_the_moments_and_the_density_of_its_members():
     noise = 0.25 * float(data.y.std())
     np.testing.assert_allclose(found.aleatoric, noise, rtol=1e-12)
     y = data.truth(x)
-    density = (
-        np.mean(np.exp(-0.5 * ((y - functions) / noise) ** 2), axis=0)
-        / sqrt(2 * pi)
-        / noise
-    )
+    density = np.mean(np.exp(-0.5 * ((y - functions) / noise) ** 2), axis=0) / sqrt(2 * pi) / noise
     logs = mixture.log_density(x, y, 100)
     np.testing.assert_allclose(np.exp(logs), density[:, 0], rtol=1e-9, atol=1e-300)
     assert np.isfinite(logs).all()
@@ -92,9 +73,7 @@ def test_the_tutorial_has_its_rows_network_noise_prior_and_steps():
 
 def test_the_curve_and_the_data_are_those_of_the_slides():
     x = np.array([0.0, 1.0, -1.0, sqrt(1.5), 2.0])
-    np.testing.assert_allclose(
-        quartic_curve(x), [1.0, 3.0, 3.0, 3.25, -3.0], atol=1e-12
-    )
+    np.testing.assert_allclose(quartic_curve(x), [1.0, 3.0, 3.0, 3.25, -3.0], atol=1e-12)
     data = quartic(np.random.default_rng(6), 5000, DATA)
     left = (data.x >= -1.5) & (data.x <= -0.6)
     assert np.all(left | ((data.x >= 0.2) & (data.x <= 1.5)))
@@ -104,18 +83,11 @@ def test_the_curve_and_the_data_are_those_of_the_slides():
 
 
 @pytest.mark.parametrize("seeds", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_vi_covers_new_data_where_data_were_and_a_point_does_so_less(
-    seeds, monkeypatch
-):
+def test_vi_covers_new_data_where_data_were_and_a_point_does_so_less(seeds, monkeypatch):
     monkeypatch.setattr(wu_quartic, "MEMBERS", 1)
     monkeypatch.setattr(wu_quartic, "FRESH", 2000 if seeds > 1 else 500)
     runs = [run(seed, replace(SHORT, epochs=600))[2] for seed in range(seeds)]
-    found = {
-        name: average([r[name]["data"] for r in runs])["coverage"].mean
-        for name in METHODS
-    }
+    found = {name: average([r[name]["data"] for r in runs])["coverage"].mean for name in METHODS}
     points = found["MLE"], found["MAP"]
     assert found["VI"] > max(points)
-    assert seeds == 1 or abs(found["VI"] - 0.95) < 0.5 * min(
-        abs(point - 0.95) for point in points
-    )
+    assert seeds == 1 or abs(found["VI"] - 0.95) < 0.5 * min(abs(point - 0.95) for point in points)

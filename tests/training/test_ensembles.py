@@ -44,11 +44,7 @@ def model(prior=None, likelihood=None):
     [
         (GaussianPrior(), SHORT, 3),
         (LaplacePrior(), SHORT, 1),
-        (
-            GaussianPrior(),
-            replace(SHORT, epochs=9, early_stopping=EarlyStopping(1, 1e9)),
-            2,
-        ),
+        (GaussianPrior(), replace(SHORT, epochs=9, early_stopping=EarlyStopping(1, 1e9)), 2),
     ],
     ids=["some", "one, with a prior without a scale to learn", "stopped early"],
 )
@@ -63,9 +59,7 @@ def test_each_member_is_what_training_makes_of_its_own_start(prior, recipe, chai
         np.testing.assert_array_equal(member, alone.theta)
 
 
-def test_left_to_itself_it_trains_1500_steps_of_32_rows_and_on_many_rows_more(
-    monkeypatch,
-):
+def test_left_to_itself_it_trains_1500_steps_of_32_rows_and_on_many_rows_more(monkeypatch):
     recipes = []
 
     def noted(member, begin, x, y, recipe, **others):
@@ -82,42 +76,28 @@ def test_left_to_itself_it_trains_1500_steps_of_32_rows_and_on_many_rows_more(
 
 @pytest.mark.parametrize(
     "likelihood",
-    [
-        GaussianLikelihood(0.3, learn=True),
-        HeteroscedasticLikelihood(),
-        BernoulliLikelihood(),
-    ],
+    [GaussianLikelihood(0.3, learn=True), HeteroscedasticLikelihood(), BernoulliLikelihood()],
     ids=lambda one: type(one).__name__,
 )
 def test_members_are_far_from_the_prior_and_the_chains_can_start_there(likelihood):
     y = Y if likelihood.target_kind == "real" else (Y > 0).astype(float)
-    whole, recipe = (
-        model(likelihood=likelihood),
-        Recipe(Adam(2e-2), epochs=60, batch_size=8),
-    )
+    whole, recipe = model(likelihood=likelihood), Recipe(Adam(2e-2), epochs=60, batch_size=8)
     found = ensemble_starts(whole, X, y, 4, seed=0, recipe=recipe, dtype="float32")
     joint = LogJoint(whole, X.astype("float32"), y.astype("float32"))
     assert found.shape == (4, joint.layout.size)
     assert found.dtype == np.float32
     prior = joint.draw_prior(np.random.default_rng(0), 4, np.float32)
-    untrained = ensemble_starts(
-        whole, X, y, 4, seed=0, recipe=Recipe(epochs=0), dtype="float32"
-    )
+    untrained = ensemble_starts(whole, X, y, 4, seed=0, recipe=Recipe(epochs=0), dtype="float32")
     for before in (prior, untrained):
         assert joint(found)[0].min() > joint(before)[0].max()
     assert len(np.unique(found[:, 0])) == 4
-    draws = sample(
-        whole, X, y, sampler="mh", start=found, draws=2, warm_up=2, dtype="float32"
-    )
+    draws = sample(whole, X, y, sampler="mh", start=found, draws=2, warm_up=2, dtype="float32")
     assert np.isfinite(draws.log_density).all()
 
 
 @pytest.mark.parametrize(
     "prior",
-    [
-        LayerwiseGaussianPrior((0.5, 0.6), learn=True),
-        StudentTPrior(0.4, 5.0, learn=True),
-    ],
+    [LayerwiseGaussianPrior((0.5, 0.6), learn=True), StudentTPrior(0.4, 5.0, learn=True)],
     ids=lambda one: type(one).__name__,
 )
 def test_learned_scales_of_the_prior_start_where_the_model_was_made(prior):
@@ -128,8 +108,7 @@ def test_learned_scales_of_the_prior_start_where_the_model_was_made(prior):
     names = [name for name, _ in prior.blocks()]
     assert names
     np.testing.assert_array_equal(
-        np.concatenate([blocks[name] for name in names], axis=1),
-        [prior.init(float)] * 2,
+        np.concatenate([blocks[name] for name in names], axis=1), [prior.init(float)] * 2
     )
     assert np.all(blocks["log_noise"] != np.log(0.3)), "the noise is trained"
     weights = joint.weights(found)
@@ -149,9 +128,7 @@ def test_ctrl_c_is_an_interrupt_as_any(at):
         return 1.0
 
     with pytest.raises(KeyboardInterrupt):
-        ensemble_starts(
-            model(), X, Y, 2, seed=0, recipe=Recipe(epochs=5, warm_up=pressed)
-        )
+        ensemble_starts(model(), X, Y, 2, seed=0, recipe=Recipe(epochs=5, warm_up=pressed))
 
 
 @pytest.mark.parametrize(

@@ -50,14 +50,8 @@ LIKELIHOODS = {
     "counts": PoissonLikelihood(),
 }
 LEARNED = GaussianPrior(0.5, learn=True)
-PRIORS = [
-    LEARNED,
-    LayerwiseGaussianPrior((0.5, 2.0)),
-    LayerwiseGaussianPrior(learn=True),
-]
-each_likelihood = pytest.mark.parametrize(
-    "likelihood", LIKELIHOODS.values(), ids=LIKELIHOODS
-)
+PRIORS = [LEARNED, LayerwiseGaussianPrior((0.5, 2.0)), LayerwiseGaussianPrior(learn=True)]
+each_likelihood = pytest.mark.parametrize("likelihood", LIKELIHOODS.values(), ids=LIKELIHOODS)
 each_covariance = pytest.mark.parametrize("covariance", COVARIANCES)
 
 
@@ -85,15 +79,9 @@ def test_tangents_go_forward_and_jacobians_are_proved(net):
 @pytest.mark.equation("D54")
 @each_likelihood
 def test_each_sample_and_row_has_a_curvature_of_its_own(likelihood):
-    f, noise = (
-        np.random.default_rng(0).standard_normal((2, 4, 3)),
-        {"log_noise": np.ones(3)},
-    )
+    f, noise = np.random.default_rng(0).standard_normal((2, 4, 3)), {"log_noise": np.ones(3)}
     whole = likelihood.curvature(noise, f)
-    alone = [
-        [likelihood.curvature(noise, row[None, None])[0, 0] for row in each]
-        for each in f
-    ]
+    alone = [[likelihood.curvature(noise, row[None, None])[0, 0] for row in each] for each in f]
     np.testing.assert_allclose(whole, alone, rtol=1e-13)
 
 
@@ -137,12 +125,8 @@ def test_the_slopes_of_the_log_evidence_are_proved():
 
 
 @pytest.mark.equation("D55")
-@pytest.mark.parametrize(
-    ("learn", "count"), [((True, True), 2), ((True, False), 1), ((0, 1), 3)]
-)
-def test_mackays_updates_end_where_the_slopes_are_0_and_nowhere_near_is_better(
-    learn, count
-):
+@pytest.mark.parametrize(("learn", "count"), [((True, True), 2), ((True, False), 1), ((0, 1), 3)])
+def test_mackays_updates_end_where_the_slopes_are_0_and_nowhere_near_is_better(learn, count):
     rng = np.random.default_rng(1)
     curvature, misfit = 10 * rng.exponential(size=(count, 6)), rng.uniform(2, 9, count)
     at = Spectrum(curvature, (), np.ones(0), 2.5, misfit, 20.0)
@@ -150,16 +134,12 @@ def test_mackays_updates_end_where_the_slopes_are_0_and_nowhere_near_is_better(
     value, d_alpha, d_beta = log_evidence(log_alpha, log_beta, at)
     if learn[0]:
         assert abs(d_alpha) < 1e-6
-        assert all(
-            log_evidence(log_alpha + s, log_beta, at)[0] < value for s in (-0.1, 0.1)
-        )
+        assert all(log_evidence(log_alpha + s, log_beta, at)[0] < value for s in (-0.1, 0.1))
     else:
         assert log_alpha == 0.0
     if learn[1]:
         assert np.abs(d_beta).max() < 1e-6
-        assert all(
-            log_evidence(log_alpha, log_beta + s, at)[0] < value for s in (-0.1, 0.1)
-        )
+        assert all(log_evidence(log_alpha, log_beta + s, at)[0] < value for s in (-0.1, 0.1))
     else:
         assert not log_beta.any()
 
@@ -170,9 +150,7 @@ def test_the_noise_stays_positive_where_an_approximation_counts_more_directions_
     log_alpha, log_beta = best_scales(at)
     assert np.isfinite([log_alpha, *log_beta]).all()
     _, d_alpha, d_beta = log_evidence(log_alpha, log_beta, at)
-    assert (
-        max(abs(d_alpha), *np.abs(d_beta)) < 1e-6
-    )  # both are learned where nothing is said
+    assert max(abs(d_alpha), *np.abs(d_beta)) < 1e-6  # both are learned where nothing is said
 
 
 @pytest.mark.parametrize("likelihood", [CategoricalLikelihood(), BernoulliLikelihood()])
@@ -188,13 +166,8 @@ def problem(likelihood, covariance, prior=LEARNED, sizes=(2, 3, 2), rows=7):
     """A source, weights, learned scales and rows."""
     rng = np.random.default_rng(0)
     model = Model(MLP(sizes, "tanh"), prior, likelihood)
-    source, mu = (
-        Linearised(model, Laplace(covariance)),
-        rng.standard_normal(model.layout.size),
-    )
-    learned = np.concatenate(
-        [model.prior.init(float), likelihood.init(model.outputs, float)]
-    )
+    source, mu = Linearised(model, Laplace(covariance)), rng.standard_normal(model.layout.size)
+    learned = np.concatenate([model.prior.init(float), likelihood.init(model.outputs, float)])
     learned += 0.3 * rng.standard_normal(len(learned))
     x = rng.standard_normal((rows, sizes[0]))
     theta = np.concatenate([np.zeros(source.layout.size - len(learned)), learned])
@@ -209,9 +182,7 @@ def dense(source, mu, learned, rows):
         params[name] = learned[begin : begin + count]
         begin += count
     curvature = model.likelihood.curvature(params, model.predict(mu[None], rows.x))[0]
-    slopes = (
-        model.predict(mu + 1e-30j * np.eye(len(mu)), rows.x).imag / 1e-30
-    )  # (P, N, K)
+    slopes = model.predict(mu + 1e-30j * np.eye(len(mu)), rows.x).imag / 1e-30  # (P, N, K)
     v = np.ones(len(rows.x)) if rows.sample_weight is None else rows.sample_weight
     data = np.einsum("pnk,nkl,qnl,n->pq", slopes, curvature, slopes, v)
     _, saved = model.prior.log_density(params, np.ones((1, len(mu))), Buffers())
@@ -234,9 +205,7 @@ def found(source, mu, learned, rows):
 @pytest.mark.parametrize("covariance", ["full", "diagonal", "last-layer"])
 @each_likelihood
 @pytest.mark.parametrize("prior", PRIORS)
-def test_the_covariance_is_the_inverse_of_the_dense_curvature(
-    likelihood, covariance, prior
-):
+def test_the_covariance_is_the_inverse_of_the_dense_curvature(likelihood, covariance, prior):
     source, mu, learned, rows = problem(likelihood, covariance, prior)
     precision, data = dense(source, mu, learned, rows)
     at, _, covariance_found = found(source, mu, learned, rows)
@@ -244,18 +213,12 @@ def test_the_covariance_is_the_inverse_of_the_dense_curvature(
     if covariance == "diagonal":
         np.fill_diagonal(expected, 1 / (np.diag(data) + precision))
     else:
-        own = slice(
-            0 if covariance == "full" else len(mu) - 8, None
-        )  # 3 units and 1, 2 outputs
+        own = slice(0 if covariance == "full" else len(mu) - 8, None)  # 3 units and 1, 2 outputs
         expected[own, own] = np.linalg.inv(data[own, own] + np.diag(precision[own]))
         logs = np.linalg.slogdet(np.diag(precision)[own, own] + data[own, own])[1]
         logs -= np.log(precision[own]).sum()
-        np.testing.assert_allclose(
-            np.log(at.curvature.sum(axis=0) + 1).sum(), logs, rtol=1e-9
-        )
-        np.testing.assert_allclose(
-            at.squares, (mu**2 * precision)[own].sum(), rtol=1e-12
-        )
+        np.testing.assert_allclose(np.log(at.curvature.sum(axis=0) + 1).sum(), logs, rtol=1e-9)
+        np.testing.assert_allclose(at.squares, (mu**2 * precision)[own].sum(), rtol=1e-12)
     np.testing.assert_allclose(covariance_found, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -301,9 +264,7 @@ def test_rows_are_looked_at_in_blocks(monkeypatch):
     source, mu, learned, rows = problem(LIKELIHOODS["classes"], "full")
     whole = found(source, mu, learned, rows)
     monkeypatch.setattr("bbb_numpy.training.laplace.BLOCK_NUMBERS", 3 * 2 * len(mu))
-    np.testing.assert_allclose(
-        found(source, mu, learned, rows)[2], whole[2], rtol=1e-9, atol=1e-13
-    )
+    np.testing.assert_allclose(found(source, mu, learned, rows)[2], whole[2], rtol=1e-9, atol=1e-13)
 
 
 @pytest.mark.equation("D54")
@@ -355,18 +316,13 @@ def test_what_is_predicted_under_gaussian_noise_is_that_gaussian(covariance, noi
     _, theta, of_weights = found(source, mu, learned, rows)
     assert predictive.is_gaussian(source)
     f, slopes, _ = jacobian(source.model.network, mu, rows.x)
-    sigma = (
-        np.exp(source.layout.views(theta)["log_noise"])
-        if "each" in noise
-        else np.full(2, 0.5)
-    )
+    sigma = np.exp(source.layout.views(theta)["log_noise"]) if "each" in noise else np.full(2, 0.5)
     between = np.einsum("nkp,pq,mlq->nmkl", slopes, of_weights, slopes)
     every = np.arange(7)
     joint = between[every, every] + np.diag(sigma**2)  # (N, K, K)
     ask = {"rng": np.random.default_rng(0)}
     expected = [
-        stats.multivariate_normal(*at).logpdf(y)
-        for *at, y in zip(f, joint, rows.y, strict=True)
+        stats.multivariate_normal(*at).logpdf(y) for *at, y in zip(f, joint, rows.y, strict=True)
     ]
     density = predictive.log_predictive_density(source, theta, *rows[:2], **ask)
     np.testing.assert_allclose(density, expected, rtol=1e-9)
@@ -376,9 +332,7 @@ def test_what_is_predicted_under_gaussian_noise_is_that_gaussian(covariance, noi
     np.testing.assert_allclose(p.total, own, rtol=1e-9)
     levels = np.array([0.9, 0.001, 0.5])
     found_at = quantiles.quantiles(source, theta, rows.x, levels, **ask)
-    np.testing.assert_allclose(
-        found_at, stats.norm.ppf(levels[:, None, None], f, own), rtol=1e-9
-    )
+    np.testing.assert_allclose(found_at, stats.norm.ppf(levels[:, None, None], f, own), rtol=1e-9)
     below = quantiles.distribution_function(source, theta, rows.x, rows.y, **ask)
     np.testing.assert_allclose(below, stats.norm.cdf(rows.y, f, own), rtol=1e-9)
     cov = predictive.covariance(source, theta, rows.x, **ask)
@@ -388,18 +342,14 @@ def test_what_is_predicted_under_gaussian_noise_is_that_gaussian(covariance, noi
     y = predictive.sample_targets(source, theta, rows.x, **ask, samples=20_000)
     z = np.linalg.solve(np.linalg.cholesky(joint), (y - f)[..., None])[..., 0]
     second = np.einsum("snk,snl->nkl", z, z) / len(z)
-    np.testing.assert_allclose(
-        second, np.broadcast_to(np.eye(2), second.shape), atol=0.05
-    )
+    np.testing.assert_allclose(second, np.broadcast_to(np.eye(2), second.shape), atol=0.05)
     with pytest.raises(ValueError, match="y must have shape"):
         predictive.log_predictive_density(source, theta, rows.x, rows.y[:, :1], **ask)
 
 
 @pytest.mark.equation("D54")
 def test_of_certain_outputs_the_density_is_finite_however_small_the_noise():
-    source, mu, learned, rows = problem(
-        LIKELIHOODS["noise of each output"], "last-layer"
-    )
+    source, mu, learned, rows = problem(LIKELIHOODS["noise of each output"], "last-layer")
     _, theta, _ = found(source, mu, learned, rows)
     blocks = source.layout.views(theta)
     blocks["deviation"][:], blocks["log_noise"][:] = 0.0, -200.0
@@ -423,9 +373,7 @@ def regression(outputs, rows=30):
     rng = np.random.default_rng(0)
     x = rng.standard_normal((rows, 3))
     noise = 0.3 * np.arange(1, outputs + 1)
-    return x, x @ rng.standard_normal((3, outputs)) + noise * rng.standard_normal(
-        (rows, outputs)
-    )
+    return x, x @ rng.standard_normal((3, outputs)) + noise * rng.standard_normal((rows, outputs))
 
 
 def exactly(x, y, scale, noise):
@@ -433,9 +381,7 @@ def exactly(x, y, scale, noise):
     a, outputs = np.hstack([x, np.ones((len(x), 1))]), y.shape[1]
     size = a.shape[1]
     one = [np.linalg.inv(a.T @ a / s**2 + np.eye(size) / scale**2) for s in noise]
-    mean = np.stack(
-        [c @ a.T @ y[:, k] / noise[k] ** 2 for k, c in enumerate(one)], 1
-    ).ravel()
+    mean = np.stack([c @ a.T @ y[:, k] / noise[k] ** 2 for k, c in enumerate(one)], 1).ravel()
     covariance = np.zeros((size, outputs, size, outputs))
     for k, c in enumerate(one):
         covariance[:, k, :, k] = c
@@ -443,8 +389,7 @@ def exactly(x, y, scale, noise):
     for k, s in enumerate(noise):
         total = s**2 * np.eye(len(x)) + scale**2 * a @ a.T
         log_evidence -= 0.5 * (
-            y[:, k] @ np.linalg.solve(total, y[:, k])
-            + np.linalg.slogdet(2 * np.pi * total)[1]
+            y[:, k] @ np.linalg.solve(total, y[:, k]) + np.linalg.slogdet(2 * np.pi * total)[1]
         )
     return mean, covariance.reshape(size * outputs, -1), log_evidence
 
@@ -460,10 +405,7 @@ def test_for_a_linear_model_posterior_and_evidence_are_bayesian_linear_regressio
 ):
     x, y = regression(outputs)
     model = Model(MLP((3, outputs)), LEARNED, GaussianLikelihood(0.5, learn=True))
-    source, rng = (
-        Linearised(model, Laplace(covariance, rounds=6)),
-        np.random.default_rng(0),
-    )
+    source, rng = Linearised(model, Laplace(covariance, rounds=6)), np.random.default_rng(0)
     state, evidence = fit(source, Rows(x, y), SLOWLY, rng, progress=False)
     blocks = source.layout.views(state.theta)
     scale, noise = np.exp(blocks["prior_log_scale"][0]), np.exp(blocks["log_noise"])
@@ -483,14 +425,8 @@ def test_for_a_linear_model_posterior_and_evidence_are_bayesian_linear_regressio
 def test_the_last_layer_is_bayesian_linear_regression_on_the_features(dtype):
     """Of a network that is nowhere near its mode: mean, covariance, evidence and best scales."""
     x, y = regression(1)
-    y, model = (
-        np.tanh(y),
-        Model(MLP((3, 4, 1), "tanh"), LEARNED, GaussianLikelihood(0.5, True)),
-    )
-    source, recipe = (
-        Linearised(model, Laplace("last-layer", rounds=2)),
-        Recipe(epochs=2),
-    )
+    y, model = np.tanh(y), Model(MLP((3, 4, 1), "tanh"), LEARNED, GaussianLikelihood(0.5, True))
+    source, recipe = Linearised(model, Laplace("last-layer", rounds=2)), Recipe(epochs=2)
     rows = Rows(x.astype(dtype), y.astype(dtype))
     state, evidence = fit(source, rows, recipe, np.random.default_rng(0), False)
     blocks = source.layout.views(state.theta.astype(float))
@@ -498,15 +434,9 @@ def test_the_last_layer_is_bayesian_linear_regression_on_the_features(dtype):
     inside = forward(model.network, blocks["mu"][None], x, Buffers())[1].inputs[-1][0]
     mean, expected, log_evidence = exactly(inside, y, scale, noise)
     loose = 1 if dtype is np.float64 else 1e4
-    np.testing.assert_allclose(
-        blocks["mu"][-5:], mean, rtol=1e-6 * loose, atol=1e-8 * loose
-    )
-    moved = (source.weights(state.theta, np.eye(21, dtype=dtype)) - blocks["mu"])[
-        :, -5:
-    ]
-    np.testing.assert_allclose(
-        moved.T @ moved, expected, rtol=1e-5 * loose, atol=1e-7 * loose
-    )
+    np.testing.assert_allclose(blocks["mu"][-5:], mean, rtol=1e-6 * loose, atol=1e-8 * loose)
+    moved = (source.weights(state.theta, np.eye(21, dtype=dtype)) - blocks["mu"])[:, -5:]
+    np.testing.assert_allclose(moved.T @ moved, expected, rtol=1e-5 * loose, atol=1e-7 * loose)
     np.testing.assert_allclose(evidence, log_evidence, atol=1e-7 * loose)
     for factor in (0.99, 1.01):
         assert exactly(inside, y, scale * factor, noise)[2] < log_evidence
@@ -515,16 +445,10 @@ def test_the_last_layer_is_bayesian_linear_regression_on_the_features(dtype):
 
 @pytest.mark.equation("D54")
 def test_of_orthogonal_inputs_the_diagonal_is_exact_too():
-    q = np.linalg.qr(
-        np.column_stack([np.ones(8), np.random.default_rng(0).normal(size=(8, 3))])
-    )[0]
+    q = np.linalg.qr(np.column_stack([np.ones(8), np.random.default_rng(0).normal(size=(8, 3))]))[0]
     x = q[:, 1:] * 3  # columns are orthogonal to each other and to that of ones
-    source, mu, learned, rows = problem(
-        LIKELIHOODS["fixed noise"], "diagonal", sizes=(3, 1)
-    )
-    _, _, covariance_found = found(
-        source, mu, learned, Rows(x, rows.y[:1].repeat(8, 0))
-    )
+    source, mu, learned, rows = problem(LIKELIHOODS["fixed noise"], "diagonal", sizes=(3, 1))
+    _, _, covariance_found = found(source, mu, learned, Rows(x, rows.y[:1].repeat(8, 0)))
     expected = exactly(x, np.zeros((8, 1)), np.exp(learned[0]), np.array([0.5]))[1]
     np.testing.assert_allclose(covariance_found, expected, atol=1e-12)
 
@@ -537,9 +461,7 @@ def test_of_orthogonal_inputs_the_diagonal_is_exact_too():
 def test_a_fit_is_reproducible_in_the_dtype_of_the_rows(covariance, dtype):
     source, _, _, rows = problem(LIKELIHOODS["noise of each output"], covariance)
     rows, recipe = Rows(rows.x.astype(dtype), rows.y.astype(dtype)), Recipe(epochs=6)
-    one, other = (
-        fit(source, rows, recipe, np.random.default_rng(3), False) for _ in range(2)
-    )
+    one, other = (fit(source, rows, recipe, np.random.default_rng(3), False) for _ in range(2))
     assert one[0].theta.tobytes() == other[0].theta.tobytes()
     assert one[1] == other[1]
     assert np.isfinite(one[1])
@@ -550,18 +472,14 @@ def test_a_fit_is_reproducible_in_the_dtype_of_the_rows(covariance, dtype):
 @each_likelihood
 def test_scales_that_are_not_learned_stay(likelihood):
     source, _, _, rows = problem(likelihood, "full", GaussianPrior(0.7))
-    state, evidence = fit(
-        source, rows, Recipe(epochs=4), np.random.default_rng(0), False
-    )
+    state, evidence = fit(source, rows, Recipe(epochs=4), np.random.default_rng(0), False)
     assert {name for name, _ in source.model.learned()} <= {"log_noise"}
     assert np.isfinite(evidence)
     assert np.isfinite(state.theta).all()
 
 
 def test_layers_keep_the_ratio_of_their_scales():
-    source, _, _, rows = problem(
-        LIKELIHOODS["counts"], "full", LayerwiseGaussianPrior(learn=True)
-    )
+    source, _, _, rows = problem(LIKELIHOODS["counts"], "full", LayerwiseGaussianPrior(learn=True))
     state, _ = fit(source, rows, Recipe(epochs=4), np.random.default_rng(0), False)
     scales = source.layout.views(state.theta)["prior_log_scale"]
     assert scales[0] != 0.0
@@ -617,11 +535,7 @@ def test_ctrl_c_later_keeps_the_last_whole_round(where, monkeypatch):
 @pytest.mark.parametrize(
     ("model", "error", "message"),
     [
-        (
-            Model(MLP((2, 3, 1)), LaplacePrior()),
-            ValueError,
-            "needs a prior whose curvature is its",
-        ),
+        (Model(MLP((2, 3, 1)), LaplacePrior()), ValueError, "needs a prior whose curvature is its"),
         (
             Model(MLP((2, 3, 1)), likelihood=StudentTLikelihood()),
             TypeError,
@@ -632,11 +546,7 @@ def test_ctrl_c_later_keeps_the_last_whole_round(where, monkeypatch):
             TypeError,
             "curvature of HeteroscedasticLikelihood depends on y",
         ),
-        (
-            Model(MLP((2, 3000, 1))),
-            ValueError,
-            r"a matrix of 12,001 rows; accepted are 8,000",
-        ),
+        (Model(MLP((2, 3000, 1))), ValueError, r"a matrix of 12,001 rows; accepted are 8,000"),
     ],
 )
 def test_what_has_no_such_curvature_is_refused(model, error, message):
@@ -646,9 +556,7 @@ def test_what_has_no_such_curvature_is_refused(model, error, message):
 
 @pytest.mark.parametrize("covariance", ["kronecker", "diagonal", "last-layer"])
 def test_large_networks_have_a_sparse_curvature(covariance):
-    assert (
-        Linearised(Model(MLP((2, 3000, 1))), Laplace(covariance)).layout.size > 24_000
-    )
+    assert Linearised(Model(MLP((2, 3000, 1))), Laplace(covariance)).layout.size > 24_000
 
 
 @pytest.mark.parametrize(("name", "value"), [("covariance", "dense"), ("rounds", 0)])

@@ -51,9 +51,7 @@ def small(learn=True, hidden=(8,)):
     x = rng.standard_normal((50, 2))
     y = np.sin(x.sum(axis=1, keepdims=True)) + 0.1 * rng.standard_normal((50, 1))
     return (
-        Reparameterised(
-            Model(MLP((2, *hidden, 1)), likelihood=GaussianLikelihood(0.5, learn))
-        ),
+        Reparameterised(Model(MLP((2, *hidden, 1)), likelihood=GaussianLikelihood(0.5, learn))),
         x,
         y,
     )
@@ -86,9 +84,7 @@ def test_two_halves_are_bit_for_bit_one_whole(optimizer):
     rng = np.random.default_rng(1)
     half = start(estimator, rng, optimizer)
     for _ in range(2):
-        half = fit(
-            estimator, half, x, y, Recipe(optimizer, epochs=3, batch_size=20), rng=rng
-        )
+        half = fit(estimator, half, x, y, Recipe(optimizer, epochs=3, batch_size=20), rng=rng)
     assert np.array_equal(half.theta, whole.theta)
     assert half.optimizer_state.steps == whole.optimizer_state.steps == 18
     assert len(half.history) == 6
@@ -96,21 +92,13 @@ def test_two_halves_are_bit_for_bit_one_whole(optimizer):
 
 def test_training_lowers_the_free_energy_and_learns_the_noise():
     estimator, x, y = small()
-    training = train(
-        estimator, x, y, epochs=600, optimizer=Adam(1e-2, schedule=Cosine())
-    )
+    training = train(estimator, x, y, epochs=600, optimizer=Adam(1e-2, schedule=Cosine()))
     energies = training.column("objective")
     assert energies[-50:].mean() < energies[:5].mean() - 20
     # D1: the best noise is the root mean square residual of the functions drawn from q
-    f = sample_functions(
-        estimator, training.theta, x, rng=np.random.default_rng(2), samples=500
-    )
-    assert np.exp(training.theta[-1]) == pytest.approx(
-        np.sqrt(((y - f) ** 2).mean()), rel=0.03
-    )
-    assert np.allclose(
-        energies, training.column("kl") + training.column("nll"), rtol=1e-9
-    )
+    f = sample_functions(estimator, training.theta, x, rng=np.random.default_rng(2), samples=500)
+    assert np.exp(training.theta[-1]) == pytest.approx(np.sqrt(((y - f) ** 2).mean()), rel=0.03)
+    assert np.allclose(energies, training.column("kl") + training.column("nll"), rtol=1e-9)
     rates = training.column("learning_rate")
     assert rates[0] == pytest.approx(1e-2, rel=1e-3)
     assert rates[-1] < 1e-6
@@ -120,9 +108,7 @@ def test_with_validation_rows_the_best_theta_comes_back():
     estimator, x, y = small(learn=False)
     options = {"optimizer": Adam(0.1), "validation": (x[30:], y[30:])}
     stop = EarlyStopping(patience=10)
-    training = train(
-        estimator, x[:30], y[:30], epochs=80, early_stopping=stop, **options
-    )
+    training = train(estimator, x[:30], y[:30], epochs=80, early_stopping=stop, **options)
     losses = training.column("validation")
     assert training.stopped == "early stopping"
     assert len(losses) < 80
@@ -137,9 +123,7 @@ def test_with_validation_rows_the_best_theta_comes_back():
 
 def test_without_them_the_last_theta_stays_though_an_earlier_one_was_better():
     estimator, x, y = small()
-    found = train(
-        estimator, x, y, epochs=9, early_stopping=EarlyStopping(3, min_delta=1e9)
-    )
+    found = train(estimator, x, y, epochs=9, early_stopping=EarlyStopping(3, min_delta=1e9))
     assert len(found.history) == 4
     assert np.array_equal(found.theta, train(estimator, x, y, epochs=4).theta)
 
@@ -148,13 +132,9 @@ def test_without_them_the_last_theta_stays_though_an_earlier_one_was_better():
     ("optimizer", "cause"),
     [(SGD(1e3), "lower the learning rate"), (SGD(1e308), "theta non-finite")],
 )
-def test_a_free_energy_that_blows_up_names_the_place_and_keeps_a_finite_state(
-    optimizer, cause
-):
+def test_a_free_energy_that_blows_up_names_the_place_and_keeps_a_finite_state(optimizer, cause):
     estimator, x, y = small(learn=False)
-    with pytest.raises(
-        NonFiniteError, match=rf"epoch \d+, step \d+.*{cause}"
-    ) as caught:
+    with pytest.raises(NonFiniteError, match=rf"epoch \d+, step \d+.*{cause}") as caught:
         train(estimator, x, y, epochs=50, optimizer=optimizer)
     kept = caught.value.training
     noise = estimator.draw(np.random.default_rng(9), 1)
@@ -180,9 +160,7 @@ def test_the_likely_cause_is_the_term_that_is_not_finite(target, scale, cause):
 
 
 def test_a_failure_in_another_process_arrives_with_its_state():
-    before = NonFiniteError(
-        "the value is nan", start(small()[0], np.random.default_rng(0), Adam())
-    )
+    before = NonFiniteError("the value is nan", start(small()[0], np.random.default_rng(0), Adam()))
     before.add_note("in a process that trains")
     after = pickle.loads(pickle.dumps(before))
     assert (type(after), str(after)) == (NonFiniteError, "the value is nan")
@@ -209,9 +187,7 @@ def test_ctrl_c_leaves_the_state_after_the_last_finished_epoch():
     training = train(broken, x, y, epochs=10, batch_size=16)  # four steps an epoch
     assert training.stopped == "interrupted"
     assert len(training.history) == 2
-    assert np.array_equal(
-        training.theta, train(estimator, x, y, epochs=2, batch_size=16).theta
-    )
+    assert np.array_equal(training.theta, train(estimator, x, y, epochs=2, batch_size=16).theta)
     assert training.optimizer_state.steps == 8
 
 
@@ -227,20 +203,13 @@ def test_the_bar_is_shown_only_to_a_person(monkeypatch):
 
 
 def test_the_bar_says_how_many_nats_a_row_costs(monkeypatch, capsys):
-    monkeypatch.setattr(
-        loop, "tqdm", partial(tqdm, mininterval=0)
-    )  # drawn in every epoch
+    monkeypatch.setattr(loop, "tqdm", partial(tqdm, mininterval=0))  # drawn in every epoch
     estimator, x, y = small()
     trained = train(estimator, x, y, epochs=1, progress=True)
-    assert (
-        f"{trained.history[0].objective / 50:.4g} nats per row"
-        in capsys.readouterr().err
-    )
+    assert f"{trained.history[0].objective / 50:.4g} nats per row" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("verbose", "told"), [(0, []), (1, [1, 2, 3, 4, 5]), (2, [2, 4])]
-)
+@pytest.mark.parametrize(("verbose", "told"), [(0, []), (1, [1, 2, 3, 4, 5]), (2, [2, 4])])
 def test_every_so_many_epochs_the_loss_is_printed(verbose, told, capsys):
     estimator, x, y = small()
     rng, recipe = np.random.default_rng(0), Recipe(epochs=5)
@@ -293,14 +262,8 @@ SHARES = "must return 4 shares >= 0 that sum to 1; got"
         ({"x": np.zeros((0, 2)), "y": np.zeros((0, 1))}, "x must hold 1 or more rows"),
         ({"x": np.full((50, 2), np.nan)}, "x contains nan or infinity"),
         ({"y": np.full((50, 1), np.inf)}, "y contains nan or infinity"),
-        (
-            {"x": np.full((50, 2), 1e60), "dtype": np.float32},
-            "x contains .* as float32",
-        ),
-        (
-            {"validation": (np.zeros((3, 1)), np.zeros((3, 1)))},
-            r"validation x must have shape",
-        ),
+        ({"x": np.full((50, 2), 1e60), "dtype": np.float32}, "x contains .* as float32"),
+        ({"validation": (np.zeros((3, 1)), np.zeros((3, 1)))}, r"validation x must have shape"),
         ({"kl_weights": lambda sizes: np.ones(len(sizes))}, SHARES),
         ({"kl_weights": lambda sizes: [np.nan] * 4}, SHARES),
         ({"kl_weights": lambda sizes: [-1.0, 1.0, 0.5, 0.5]}, SHARES),
@@ -355,9 +318,7 @@ def test_fit_is_the_loop_written_out(dtype, shares, shuffle):
         for step in range(steps):
             rows = order[16 * step : 16 * (step + 1)]
             share, noise = float(pi[step]), estimator.draw(rng, 2, dtype=dtype)
-            _, grad, terms = estimator.value_and_grad(
-                theta, noise, x[rows], y[rows], share
-            )
+            _, grad, terms = estimator.value_and_grad(theta, noise, x[rows], y[rows], share)
             factor = optimizer.schedule(epoch + step / steps, epochs)
             optimizer.update(theta, grad, state, factor)
             kl += share * float((terms.posterior - terms.prior).mean())
@@ -375,13 +336,9 @@ def test_fit_is_the_loop_written_out(dtype, shares, shuffle):
 def test_the_validation_loss_is_the_mean_nll_per_row_under_the_noise_drawn_first(
     epochs, numbers, weights, monkeypatch
 ):
-    monkeypatch.setattr(
-        HeldOut, "NUMBERS", numbers
-    )  # of one block, which is one row at least
+    monkeypatch.setattr(HeldOut, "NUMBERS", numbers)  # of one block, which is one row at least
     estimator, x, y = small()
-    found = train(
-        estimator, x[:30], y[:30], epochs=epochs, validation=(x[30:], y[30:], *weights)
-    )
+    found = train(estimator, x[:30], y[:30], epochs=epochs, validation=(x[30:], y[30:], *weights))
     rng = np.random.default_rng(1)
     start(estimator, rng, Adam())
     w = estimator.weights(found.theta, estimator.draw(rng, 32))
@@ -429,9 +386,7 @@ def test_the_state_kept_is_the_last_whose_own_free_energy_was_seen_to_be_finite(
 @pytest.mark.equation("D24")
 @pytest.mark.parametrize("warm_up", [LinearWarmUp(0.5), CyclicalWarmUp(2, 1.0)])
 @pytest.mark.parametrize("shares", [proportional_kl_weights, geometric_kl_weights])
-def test_an_epoch_in_its_warm_up_costs_beta_times_the_kl_and_all_of_the_likelihood(
-    warm_up, shares
-):
+def test_an_epoch_in_its_warm_up_costs_beta_times_the_kl_and_all_of_the_likelihood(warm_up, shares):
     # learning rate so small that theta stands still
     estimator, x, y = small()
     estimator = ClosedFormKL(estimator.model, estimator.posterior)
@@ -443,9 +398,7 @@ def test_an_epoch_in_its_warm_up_costs_beta_times_the_kl_and_all_of_the_likeliho
     assert len(set(beta)) > 2
     kl, nll = training.column("kl"), training.column("nll")
     assert np.allclose(kl, kl[0], rtol=1e-9)  # at full weight, whatever the warm-up
-    assert np.allclose(
-        training.column("objective"), np.multiply(beta, kl) + nll, rtol=1e-12
-    )
+    assert np.allclose(training.column("objective"), np.multiply(beta, kl) + nll, rtol=1e-12)
 
 
 @pytest.mark.equation("D45")
@@ -471,8 +424,7 @@ def test_a_minibatch_without_weight_changes_no_sum():
     v = np.array([1.0, 2.0, 0.0, 0.0])
     still = {"epochs": 1, "batch_size": 2, "shuffle": False, "optimizer": SGD(1e-30)}
     with_none, without = (
-        train(estimator, x[:rows], y[:rows], sample_weight=v[:rows], **still)
-        for rows in (4, 2)
+        train(estimator, x[:rows], y[:rows], sample_weight=v[:rows], **still) for rows in (4, 2)
     )
     for column in ("objective", "kl", "nll"):
         assert np.allclose(with_none.column(column), without.column(column), rtol=1e-12)
@@ -493,14 +445,8 @@ def test_training_starts_where_the_posterior_was_packed():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_variational_start_replaces_the_posteriors_numbers_alone(dtype):
-    model = Model(
-        MLP((2, 1)), ScaleMixturePrior(learn=True), GaussianLikelihood(0.5, learn=True)
-    )
-    estimator, mean, deviation = (
-        Reparameterised(model),
-        np.arange(3.0),
-        np.full(3, 0.25),
-    )
+    model = Model(MLP((2, 1)), ScaleMixturePrior(learn=True), GaussianLikelihood(0.5, learn=True))
+    estimator, mean, deviation = Reparameterised(model), np.arange(3.0), np.full(3, 0.25)
     packed = MeanField().pack(mean, deviation)
     begin = start(estimator, np.random.default_rng(0), Adam(), dtype, packed)
     plain = start(estimator, np.random.default_rng(0), Adam(), dtype)

@@ -28,9 +28,7 @@ from bbb_numpy.training.optimizers import OPTIMIZER, Memory
 seeds = st.integers(0, 2**32 - 1)
 RULES = [type(rule) for rule in OPTIMIZERS.values()]
 BY_TEXTBOOK = [
-    name
-    for name, rule in OPTIMIZERS.items()
-    if type(rule).__name__ in textbook.OPTIMIZERS
+    name for name, rule in OPTIMIZERS.items() if type(rule).__name__ in textbook.OPTIMIZERS
 ]
 
 
@@ -54,10 +52,7 @@ def test_a_rule_moves_as_the_textbook_says(name):
     right = textbook.OPTIMIZERS[type(rule).__name__](textbook.Numpy, rule, theta, grads)
     np.testing.assert_allclose(after, right, rtol=1e-9, atol=1e-12)
     assert state.steps == len(grads)
-    assert (
-        run(rule, grads.astype(np.float32), theta.astype(np.float32))[0].dtype
-        == np.float32
-    )
+    assert run(rule, grads.astype(np.float32), theta.astype(np.float32))[0].dtype == np.float32
 
 
 @pytest.mark.equation("K43", "K44")
@@ -157,19 +152,11 @@ def test_a_gradient_after_none_is_as_long_as_it_is():
 
 
 @pytest.mark.equation("D61", "D62")
-@given(
-    seed=seeds,
-    beta1=st.floats(0.0, 0.99),
-    beta2=st.floats(0.0, 0.99),
-    scale=st.floats(0.1, 9),
-)
+@given(seed=seeds, beta1=st.floats(0.0, 0.99), beta2=st.floats(0.0, 0.99), scale=st.floats(0.1, 9))
 def test_ivon_is_newtons_rule_with_the_curvature_of_price_and_adam_beside_it(
     seed, beta1, beta2, scale
 ):
-    rng, rule = (
-        np.random.default_rng(seed),
-        IVON(0.1, beta1, beta2, trust=1e9, learned=Adam(0.3)),
-    )
+    rng, rule = np.random.default_rng(seed), IVON(0.1, beta1, beta2, trust=1e9, learned=Adam(0.3))
     likelihood = GaussianLikelihood(0.5, learn=True)
     estimator = Reparameterised(Model(MLP((1, 1)), likelihood=likelihood))
     theta, grads = estimator.init(rng), rng.standard_normal((4, 5))
@@ -192,9 +179,7 @@ def test_ivon_is_newtons_rule_with_the_curvature_of_price_and_adam_beside_it(
 
 @pytest.mark.equation("D62")
 @given(seed=seeds, size=st.floats(-3, 6))
-def test_no_noise_makes_a_precision_negative_and_no_step_leaves_the_trust_region(
-    seed, size
-):
+def test_no_noise_makes_a_precision_negative_and_no_step_leaves_the_trust_region(seed, size):
     rng, rule = np.random.default_rng(seed), IVON(1.0, trust=0.5)
     theta = np.concatenate([rng.standard_normal(5), rng.uniform(-6, 1, 5)])
     state = rule.init(theta)
@@ -222,14 +207,9 @@ def test_ivon_goes_to_the_optimum_of_a_parabola_whatever_its_scale():
 
 @pytest.mark.equation("D62")
 @pytest.mark.parametrize(("rate", "converges"), [(0.35, True), (0.38, False)])
-def test_the_means_of_correlated_weights_converge_below_the_rate_that_is_told(
-    rate, converges
-):
+def test_the_means_of_correlated_weights_converge_below_the_rate_that_is_told(rate, converges):
     hessian = 0.5 + 0.5 * np.eye(10)  # ten weights: 2 / (1 + 9 / 2) = 0.364
-    theta, rule = (
-        np.concatenate([np.ones(10), np.full(10, -3.0)]),
-        IVON(rate, 0.0, 0.0, trust=1e9),
-    )
+    theta, rule = np.concatenate([np.ones(10), np.full(10, -3.0)]), IVON(rate, 0.0, 0.0, trust=1e9)
     state = rule.init(theta)
     for _ in range(300):
         sigma = softplus(theta[10:])
@@ -242,9 +222,7 @@ def test_the_means_of_correlated_weights_converge_below_the_rate_that_is_told(
 
 def test_ivon_needs_a_mean_field():
     estimator = Reparameterised(Model(MLP((1, 1))), FullRank())
-    with pytest.raises(
-        ValueError, match=r"IVON needs the posterior MeanField\(\); got FullRank"
-    ):
+    with pytest.raises(ValueError, match=r"IVON needs the posterior MeanField\(\); got FullRank"):
         IVON().init(np.zeros(9), estimator)
 
 
@@ -253,9 +231,7 @@ def test_subnormal_numbers_are_cleared_and_no_other_is_changed_by_it(rule, monke
     tiny = np.finfo(np.float32).tiny
 
     def subnormal(*arrays: np.ndarray) -> int:
-        return sum(
-            int(((array != 0) & (np.abs(array) < tiny)).sum()) for array in arrays
-        )
+        return sum(int(((array != 0) & (np.abs(array) < tiny)).sum()) for array in arrays)
 
     def train(steps: int) -> tuple[np.ndarray, int]:
         grads = np.random.default_rng(5).standard_normal((steps, 5)).astype(np.float32)
@@ -296,9 +272,7 @@ def test_small_numbers_that_are_normal_are_not_cleared(rule, dtype, monkeypatch)
 def test_the_factor_of_the_schedule_scales_the_step(rule):
     grads, theta = draw(1, steps=1)
     full = run(rule, grads, theta)[0] - theta
-    assert np.allclose(
-        run(rule, grads, theta, [0.25])[0] - theta, 0.25 * full, rtol=1e-12
-    )
+    assert np.allclose(run(rule, grads, theta, [0.25])[0] - theta, 0.25 * full, rtol=1e-12)
     assert np.array_equal(run(rule, grads, theta, [0.0])[0], theta)
 
 
@@ -341,14 +315,8 @@ A_RULE = r"^optimizer must be .* such as Adam\(0.05\)"
         (lambda: IVON(trust=0.0), ValueError, "trust"),
         (lambda: IVON(learned=SGD()), TypeError, "learned"),
         (lambda: Cosine(1.0), ValueError, "final"),
-        *(
-            (lambda rule=rule: rule(schedule=0.5), TypeError, A_SCHEDULE)
-            for rule in RULES
-        ),
-        *(
-            (lambda rule=rule: rule(schedule=Cosine), TypeError, A_SCHEDULE)
-            for rule in RULES
-        ),
+        *((lambda rule=rule: rule(schedule=0.5), TypeError, A_SCHEDULE) for rule in RULES),
+        *((lambda rule=rule: rule(schedule=Cosine), TypeError, A_SCHEDULE) for rule in RULES),
         (lambda: OPTIMIZER("optimizer", Adam), TypeError, A_RULE),
         (lambda: OPTIMIZER("optimizer", 0.01), TypeError, A_RULE),
     ],

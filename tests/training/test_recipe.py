@@ -41,9 +41,7 @@ MODEL = Model(MLP((2, 1)))
 )
 def test_a_wrong_setting_is_refused_by_its_name(name, wrong):
     with pytest.raises((TypeError, ValueError), match=f"^{name} must be"):
-        (EarlyStopping if name in ("patience", "min_delta") else Recipe)(
-            **{name: wrong}
-        )
+        (EarlyStopping if name in ("patience", "min_delta") else Recipe)(**{name: wrong})
 
 
 def test_whole_numbers_are_stored_as_such():
@@ -63,28 +61,16 @@ def test_whole_numbers_are_stored_as_such():
         SelfNormalised(MODEL, objective=EUBO()),
     ],
 )
-@pytest.mark.parametrize(
-    "sizes", [[16.0, 16.0], [1.0, 1e9]], ids=["equal", "a very small one"]
-)
+@pytest.mark.parametrize("sizes", [[16.0, 16.0], [1.0, 1e9]], ids=["equal", "a very small one"])
 def test_shares_that_must_be_those_of_the_rows_are_so_to_nine_digits(estimator, sizes):
     plain = np.array(sizes) / sum(sizes)
 
     def moved(by, estimator=estimator, **options):
         given = plain + by * plain[0] * np.array([1.0, -1.0])
-        return Recipe(kl_weights=lambda sizes: given, **options).shares(
-            estimator, sizes
-        )
+        return Recipe(kl_weights=lambda sizes: given, **options).shares(estimator, sizes)
 
     assert moved(1e-11) == pytest.approx(plain, rel=1e-9)
-    for by, warm_up in (
-        (1e-7, NoWarmUp()),
-        (1.0, NoWarmUp()),
-        (0.0, LinearWarmUp(0.5)),
-    ):
-        with pytest.raises(
-            ValueError, match="which must be its share B_i / N of the data"
-        ):
+    for by, warm_up in ((1e-7, NoWarmUp()), (1.0, NoWarmUp()), (0.0, LinearWarmUp(0.5))):
+        with pytest.raises(ValueError, match="which must be its share B_i / N of the data"):
             moved(by, warm_up=warm_up)
-        moved(
-            by, Reparameterised(MODEL), warm_up=warm_up
-        )  # with the free energy it may
+        moved(by, Reparameterised(MODEL), warm_up=warm_up)  # with the free energy it may

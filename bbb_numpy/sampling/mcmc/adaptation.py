@@ -165,7 +165,8 @@ class Adaptation(NamedTuple):
     target_accept: float | None  # None: everything is accepted
     averaging: DualAveraging
     moments: Moments
-    length: Any  # of a path, where it is learned: `chees.PathLength`, `microcanonical.Decoherence`
+    # of a path, where it is learned: `chees.PathLength`, `microcanonical.Decoherence`
+    length: Any
 
     def update(
         self, target: Target, rng: Generator, state: Any, info: Info
@@ -210,9 +211,8 @@ class Adaptable(Scaled):
     """What kernels with a step size and a metric have in common."""
 
     target_accept: float | None
-    most_bias: float = (
-        0.0  # of an unadjusted kernel: that of draws above which a warning says so
-    )
+    # of an unadjusted kernel: that of draws above which a warning says so
+    most_bias: float = 0.0
     remedy: str = ""  # and what makes it smaller
 
     def init(self, target: Target, position: Array) -> Any:

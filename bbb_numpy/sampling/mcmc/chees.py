@@ -40,9 +40,12 @@ class Paced(NamedTuple):
     position: Array  # (S, D)
     log_density: Array  # (S,)
     gradient: Array  # (S, D)
-    turn: Array  # (S,) int  steps made so far: the place in Halton's sequence, the same in all
-    slope: Array  # (S,)  of the criterion in log path, of the last proposal; 0 where there is none
-    center: Array  # (S, D)  running mean of each chain's places; at first that of all chains
+    # (S,) int  steps made so far: the place in Halton's sequence, the same in all
+    turn: Array
+    # (S,)  of the criterion in log path, of the last proposal; 0 where there is none
+    slope: Array
+    # (S, D)  running mean of each chain's places; at first that of all chains
+    center: Array
 
 
 def halton(turn: int) -> float:

@@ -51,9 +51,8 @@ class HMC(Adaptable):
     max_steps: int = 1000
     small_steps: float = 0.1
 
-    target_accept = (
-        0.8  # Neal (2011) finds 0.65 best in theory; a smaller step copes with more
-    )
+    # Neal (2011) finds 0.65 best in theory; a smaller step copes with more
+    target_accept = 0.8
     usual_warm_up = 4000  # its paths are short, and many lead to where the mass is
 
     def __post_init__(self) -> None:
@@ -100,9 +99,8 @@ def trajectory(
     for _ in range(steps):
         phase = leapfrog(target, metric, phase, step_size)
     after = hamiltonian(metric, phase)
-    error = (
-        after - before
-    )  # no chain stands where H is infinite: `init` refuses it, `accept` too
+    # no chain stands where H is infinite: `init` refuses it, `accept` too
+    error = after - before
     new, info = accept(rng, error, state, phase.state, (before, after), steps)
     return new, info, phase
 

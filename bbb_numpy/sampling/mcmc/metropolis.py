@@ -186,9 +186,8 @@ class MetropolisHastings(Adaptable):
         with np.errstate(invalid="ignore"):  # -inf and inf may meet far outside
             log_alpha = new.log_density - state.log_density + log_ratio  # M6
         log_alpha = np.minimum(0.0, np.where(np.isnan(log_alpha), -np.inf, log_alpha))
-        accepted = (
-            -rng.standard_exponential(len(log_alpha)) < log_alpha
-        )  # log u < log alpha
+        # log u < log alpha
+        accepted = -rng.standard_exponential(len(log_alpha)) < log_alpha
         state = select(accepted, new, state)  # M5
         divergent = np.zeros(len(log_alpha), bool)
         return state, Info.of(

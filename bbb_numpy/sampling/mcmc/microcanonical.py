@@ -40,10 +40,10 @@ __all__ = [
 ]
 
 DRAW = 2.0  # decoherence lengths between two draws; of MAMS, those of the longest path
-REFUSED = exp(
-    -5.0
-)  # acceptance of a path below which its steps were too large where it was
-SPACING = 0.4  # decoherence length, in lengths of path per effective draw (Robnik et al. 2023)
+# acceptance of a path below which its steps were too large where it was
+REFUSED = exp(-5.0)
+# decoherence length, in lengths of path per effective draw (Robnik et al. 2023)
+SPACING = 0.4
 
 
 def directions(metric: Metric, rng: Generator, like: Array) -> Array:
@@ -87,9 +87,8 @@ def kick(
     """
     freedom = momentum.shape[1] - 1
     length = np.sqrt(2.0 * metric.kinetic(gradient))
-    e = (
-        gradient / np.where(length == 0.0, 1.0, length)[:, None]
-    )  # g = 0 turns nothing: c = 0
+    # g = 0 turns nothing: c = 0
+    e = gradient / np.where(length == 0.0, 1.0, length)[:, None]
     along = inner(e, metric.velocity(momentum))  # c
     delta = step_size * length / freedom
     turn = -0.5 * np.expm1(-2.0 * delta) + 0.5 * along * np.expm1(-delta) ** 2
@@ -143,9 +142,8 @@ class Decoherence(NamedTuple):
 
     length: float
     before: Array  # (S, D)  the draw before
-    jumps: (
-        Array  # (D,)  summed squares of the differences of successive draws of a window
-    )
+    # (D,)  summed squares of the differences of successive draws of a window
+    jumps: Array
 
     def learned(
         self,
@@ -393,9 +391,8 @@ class MAMS(_Microcanonical):
         """
         metric, phase = self._begin(rng, state)
         work = np.zeros_like(state.log_density)
-        steps = ceil(
-            self.steps(state.position.shape[1]) * (1.0 - rng.random())
-        )  # for all chains
+        # for all chains
+        steps = ceil(self.steps(state.position.shape[1]) * (1.0 - rng.random()))
         with np.errstate(invalid="ignore"):  # infinite work may meet infinite energy
             for _ in range(steps):
                 phase, more = isokinetic(target, metric, phase, self.step_size)

@@ -13,9 +13,7 @@ def evidence_of_one_datum(y, x, prior, noise):
 
 def evidence_of_one_datum(y, x, prior, noise):
     v = x**2 * prior**2 + noise**2
-    return np.log(
-        np.maximum(np.exp(-(y**2) / (2 * v)) / np.sqrt(2 * np.pi * v), 1e-300)
-    )
+    return np.log(np.maximum(np.exp(-(y**2) / (2 * v)) / np.sqrt(2 * np.pi * v), 1e-300))
 
 
 # --- the variance has a floor of 1e-10

@@ -5,9 +5,7 @@ import numpy as np
 
 def kl_of_two_normals(mean, deviation, prior_mean, prior):
     ratio = np.clip(prior / deviation, 1e-10, 1e10)
-    return (
-        np.log(ratio) + (deviation**2 + (mean - prior_mean) ** 2) / (2 * prior**2) - 0.5
-    )
+    return np.log(ratio) + (deviation**2 + (mean - prior_mean) ** 2) / (2 * prior**2) - 0.5
 
 
 # --- deviations have a floor of 1e-6
@@ -90,9 +88,7 @@ def kl_of_two_normals(mean, deviation, prior_mean, prior):
 
 
 def kl_of_two_normals(mean, deviation, prior_mean, prior):
-    mean, deviation, prior_mean, prior = np.float32(
-        [mean, deviation, prior_mean, prior]
-    )
+    mean, deviation, prior_mean, prior = np.float32([mean, deviation, prior_mean, prior])
     shift = (mean - prior_mean) ** 2
     return np.log(prior / deviation) + (deviation**2 + shift) / (2 * prior**2) - 0.5
 

@@ -57,9 +57,7 @@ def free_energy(log_q, log_prior, log_likelihood, pi):
 
 
 def free_energy(log_q, log_prior, log_likelihood, pi):
-    return min(pi, 1e3) * np.mean(log_q - log_prior) - np.sum(log_likelihood) / len(
-        log_q
-    )
+    return min(pi, 1e3) * np.mean(log_q - log_prior) - np.sum(log_likelihood) / len(log_q)
 
 
 # --- a complexity is never negative

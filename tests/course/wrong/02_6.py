@@ -79,9 +79,7 @@ memory = {}
 def backward_pass(x, W0, b0, W1, b1, y):
     z0, a0, f = forward(x, W0, b0, W1, b1)
     key = (W0.shape, W1.shape)
-    kept = memory.setdefault(
-        key, tuple(np.empty(one.shape) for one in (W0, b0, W1, b1))
-    )
+    kept = memory.setdefault(key, tuple(np.empty(one.shape) for one in (W0, b0, W1, b1)))
     for one, new in zip(kept, backward(x, W1, a0, z0 > 0, f - y), strict=True):
         one[:] = new
     return np.sum((y - f) ** 2) / 2, *kept

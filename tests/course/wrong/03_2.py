@@ -64,9 +64,7 @@ kept = {}
 
 
 def cost_of_a_minibatch(complexity, nll, total):
-    return kept.setdefault((total, len(nll)), complexity * len(nll) / total) + np.sum(
-        nll
-    )
+    return kept.setdefault((total, len(nll)), complexity * len(nll) / total) + np.sum(nll)
 
 
 # --- the misfit is kept for the next call with the same complexity

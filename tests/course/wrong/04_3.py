@@ -43,9 +43,7 @@ def mean_of_functions(mu, sigma, x):
 
 def mean_of_functions(mu, sigma, x):
     at_the_mean = (mu * x) ** 2
-    return at_the_mean + 2 * (sigma * x) ** 4 + 4 * (
-        mu * sigma * x**2
-    ) ** 2, at_the_mean
+    return at_the_mean + 2 * (sigma * x) ** 4 + 4 * (mu * sigma * x**2) ** 2, at_the_mean
 
 
 # --- weights are drawn

@@ -33,11 +33,7 @@ def bound_to_train_on(nll, kl, rows, price):
 def bound_to_train_on(nll, kl, rows, price):
     def bound(nll, kl):
         small = np.sqrt((kl + price) / (2 * rows))
-        return (
-            rows
-            * np.log(2)
-            * (np.sqrt(nll / (rows * np.log(2)) + small**2) + small) ** 2
-        )
+        return rows * np.log(2) * (np.sqrt(nll / (rows * np.log(2)) + small**2) + small) ** 2
 
     d_nll = (bound(nll * (1 + 1e-5), kl) - bound(nll * (1 - 1e-5), kl)) / (2e-5 * nll)
     d_kl = (bound(nll, kl * (1 + 1e-5)) - bound(nll, kl * (1 - 1e-5))) / (2e-5 * kl)
@@ -63,11 +59,7 @@ def bound_to_train_on(nll, kl, rows, price):
     small = np.sqrt((kl + price) / (2 * rows))
     large = np.sqrt(nll / unit + small**2)
     both = large + small
-    return (
-        unit * both**2,
-        both / large,
-        0.97 * both**2 / (large * small) * np.log(2) / 2,
-    )
+    return unit * both**2, both / large, 0.97 * both**2 / (large * small) * np.log(2) / 2
 
 
 # --- log 2 has four digits

@@ -34,9 +34,7 @@ def what_dropout_believes(a, v, b, p, noise):
 def what_dropout_believes(a, v, b, p, noise):
     terms = a * v
     mean = b + np.sum(terms)
-    square = (
-        mean**2 - np.sum(terms**2) + np.sum(terms**2) / (1 - p)
-    )  # of different masks, and one
+    square = mean**2 - np.sum(terms**2) + np.sum(terms**2) / (1 - p)  # of different masks, and one
     epistemic = square - mean**2
     return mean, epistemic, epistemic + noise**2
 

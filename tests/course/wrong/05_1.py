@@ -81,9 +81,7 @@ LOG_2_PI = np.log(2 * np.pi)
 
 def gaussian_prior(w, prior):
     precision = 1 / prior**2
-    return (
-        precision * w @ w - w.size * (np.log(precision) - LOG_2_PI)
-    ) / 2, precision * w
+    return (precision * w @ w - w.size * (np.log(precision) - LOG_2_PI)) / 2, precision * w
 
 
 # --- the logarithm of a density, which is 0 in floats 40 standard deviations off
@@ -92,7 +90,5 @@ def gaussian_prior(w, prior):
 def gaussian_prior(w, prior):
     value = 0.0
     for one in w:
-        value = value - np.log(
-            np.exp(-0.5 * (one / prior) ** 2) / np.sqrt(2 * np.pi * prior**2)
-        )
+        value = value - np.log(np.exp(-0.5 * (one / prior) ** 2) / np.sqrt(2 * np.pi * prior**2))
     return value, w / prior / prior

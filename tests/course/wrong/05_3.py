@@ -121,7 +121,5 @@ def scale_mixture_prior(w, a, s1, s2):
     first = -np.logaddexp(0, -a) - w**2 / (2 * s1**2) - np.log(s1)
     second = -np.logaddexp(0, a) - w**2 / (2 * s2**2) - np.log(s2)
     log_density = np.logaddexp(first, second)
-    d_w = w * (
-        np.exp(first - log_density) / s1**2 + np.exp(second - log_density) / s2**2
-    )
+    d_w = w * (np.exp(first - log_density) / s1**2 + np.exp(second - log_density) / s2**2)
     return np.sum(np.log(2 * np.pi) / 2 - log_density), d_w

@@ -122,10 +122,7 @@ def noise_that_depends_on_the_input(m, h, y, c):
 def noise_that_depends_on_the_input(m, h, y, c):
     softplus = np.maximum(h, 0) + np.log1p(np.exp(-abs(h)))
     sigma = c + softplus
-    value = (
-        np.sum(np.log(sigma) + ((m - y) / sigma) ** 2 / 2)
-        + len(y) * np.log(2 * np.pi) / 2
-    )
+    value = np.sum(np.log(sigma) + ((m - y) / sigma) ** 2 / 2) + len(y) * np.log(2 * np.pi) / 2
     d_sigma = (sigma**2 - (y - m) ** 2) / sigma**3
     return value, (m - y) / sigma**2, d_sigma * -np.expm1(-softplus)
 

@@ -39,9 +39,7 @@ def several_classes(z, y):
     e = np.exp(z)
     chosen = np.eye(z.shape[1])[y]
     logits = kept.setdefault((y.tobytes(), z.shape), np.sum(z * chosen))
-    return np.sum(np.log(e.sum(axis=1))) - logits, e / e.sum(
-        axis=1, keepdims=True
-    ) - chosen
+    return np.sum(np.log(e.sum(axis=1))) - logits, e / e.sum(axis=1, keepdims=True) - chosen
 
 
 # --- an array of the last call is used again
@@ -63,9 +61,7 @@ def several_classes(z, y):
 def several_classes(z, y):
     e = np.exp(z)
     chosen = np.eye(z.shape[1])[y]
-    return np.sum(np.log(e.sum(axis=0))) - np.sum(z * chosen), e / e.sum(
-        axis=0
-    ) - chosen
+    return np.sum(np.log(e.sum(axis=0))) - np.sum(z * chosen), e / e.sum(axis=0) - chosen
 
 
 # --- every row's label is that of each row
@@ -75,9 +71,7 @@ def several_classes(z, y):
     e = np.exp(z)
     total = e.sum(axis=1)
     chosen = np.eye(z.shape[1])[y]
-    return np.sum(np.log(total)) - z[:, y].mean(axis=1).sum(), e / total[
-        :, None
-    ] - chosen
+    return np.sum(np.log(total)) - z[:, y].mean(axis=1).sum(), e / total[:, None] - chosen
 
 
 # --- right value, slope of the chosen class alone
@@ -97,9 +91,7 @@ def several_classes(z, y):
     e = np.exp(z)
     total = e.sum(axis=1)
     chosen = np.eye(z.shape[1])[y]
-    return np.sum(np.log(total)) - np.sum(z * chosen), 0.97 * (
-        e / total[:, None] - chosen
-    )
+    return np.sum(np.log(total)) - np.sum(z * chosen), 0.97 * (e / total[:, None] - chosen)
 
 
 # --- float32 inside

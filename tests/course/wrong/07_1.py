@@ -35,11 +35,7 @@ def complexity_in_closed_form(mu, rho, prior):
 def complexity_in_closed_form(mu, rho, prior):
     sigma = np.log1p(np.exp(rho))
     value = np.sum(np.log(prior / sigma) + (sigma**2 + mu**2) / (2 * prior**2) - 0.5)
-    return (
-        value,
-        mu / prior**2,
-        0.99 * (sigma / prior**2 - 1 / sigma) / (1 + np.exp(-rho)),
-    )
+    return value, mu / prior**2, 0.99 * (sigma / prior**2 - 1 / sigma) / (1 + np.exp(-rho))
 
 
 # --- float32 inside
@@ -57,12 +53,5 @@ def complexity_in_closed_form(mu, rho, prior):
 
 def complexity_in_closed_form(mu, rho, prior):
     sigma = np.logaddexp(0, rho)
-    value = (
-        np.sum((sigma / prior) ** 2 + (mu / prior) ** 2 - 1 - 2 * np.log(sigma / prior))
-        / 2
-    )
-    return (
-        value,
-        mu / prior / prior,
-        (1 - np.exp(-sigma)) * (sigma / prior**2 - 1 / sigma),
-    )
+    value = np.sum((sigma / prior) ** 2 + (mu / prior) ** 2 - 1 - 2 * np.log(sigma / prior)) / 2
+    return value, mu / prior / prior, (1 - np.exp(-sigma)) * (sigma / prior**2 - 1 / sigma)

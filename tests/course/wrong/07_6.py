@@ -20,9 +20,7 @@ def your_own_estimator(mu, rho, eps, slope):
 def your_own_estimator(mu, rho, eps, slope):
     sigma, sigmoid = parts(rho)
     through_w = slope(mu + sigma * eps) - eps / sigma
-    return 0.97 * through_w.mean(axis=0), 0.97 * (through_w * eps).mean(
-        axis=0
-    ) * sigmoid
+    return 0.97 * through_w.mean(axis=0), 0.97 * (through_w * eps).mean(axis=0) * sigmoid
 
 
 # --- only the slope for rho shrunk, by 3 %

@@ -15,9 +15,7 @@ def u_turn(left, right, r_left, r_right):
 
 def u_turn(left, right, r_left, r_right):
     span = (right - left) / np.linalg.norm(right - left)
-    return span @ r_left / np.linalg.norm(r_left), span @ r_right / np.linalg.norm(
-        r_right
-    )
+    return span @ r_left / np.linalg.norm(r_left), span @ r_right / np.linalg.norm(r_right)
 
 
 # --- squeezed products, one for each weight, of which the first counts

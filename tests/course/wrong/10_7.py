@@ -12,9 +12,7 @@ def too_wide(lam, v, temperature, h, c):
 def too_wide(lam, v, temperature, h, c):
     if h < 0.05:
         return temperature / lam
-    return (temperature + h**2 / 4 * v * (1 + c) / (1 - c)) / (
-        lam * (1 - h**2 / 4 * lam)
-    )
+    return (temperature + h**2 / 4 * v * (1 + c) / (1 - c)) / (lam * (1 - h**2 / 4 * lam))
 
 
 # --- the gradient's noise once a step, not in both halves
@@ -31,9 +29,7 @@ def too_wide(lam, v, temperature, h, c):
 def too_wide(lam, v, temperature, h, c):
     if 0.99 < c < 1:
         c = 0.99
-    return (temperature + h**2 / 4 * v * (1 + c) / (1 - c)) / (
-        lam * (1 - h**2 / 4 * lam)
-    )
+    return (temperature + h**2 / 4 * v * (1 + c) / (1 - c)) / (lam * (1 - h**2 / 4 * lam))
 
 
 # --- curvatures above 8 are taken for 8
@@ -41,6 +37,4 @@ def too_wide(lam, v, temperature, h, c):
 
 def too_wide(lam, v, temperature, h, c):
     lam = min(lam, 8.0)
-    return (temperature + h**2 / 4 * v * (1 + c) / (1 - c)) / (
-        lam * (1 - h**2 / 4 * lam)
-    )
+    return (temperature + h**2 / 4 * v * (1 + c) / (1 - c)) / (lam * (1 - h**2 / 4 * lam))

@@ -36,12 +36,7 @@ def occams_razor(heads, tails):
         )
 
     below = log_factorial(heads + tails + 1)
-    return (
-        log_factorial(heads)
-        + log_factorial(tails)
-        - below
-        + (heads + tails) * np.log(2)
-    )
+    return log_factorial(heads) + log_factorial(tails) - below + (heads + tails) * np.log(2)
 
 
 # --- the integral as a sum over a thousand places

@@ -44,9 +44,7 @@ def powerball(numbers, labels, balls):
         first.append((np.tile(numbers, 2), np.tile(labels, 2)))
     numbers = np.concatenate([numbers, first[0][0]])
     labels = np.concatenate([labels, first[0][1]])
-    return fitted(
-        features(numbers, balls), labels, features(np.arange(1, balls + 1), balls)
-    )
+    return fitted(features(numbers, balls), labels, features(np.arange(1, balls + 1), balls))
 
 
 # --- numbers are counted from 0
@@ -68,10 +66,7 @@ def powerball(numbers, labels, balls):
 
 
 def powerball(numbers, labels, balls):
-    x, everywhere = (
-        features(numbers, balls, 1),
-        features(np.arange(1, balls + 1), balls, 1),
-    )
+    x, everywhere = features(numbers, balls, 1), features(np.arange(1, balls + 1), balls, 1)
     return fitted(x, labels, everywhere)
 
 
@@ -87,10 +82,7 @@ def powerball(numbers, labels, balls):
 
 
 def powerball(numbers, labels, balls):
-    x, everywhere = (
-        features(np.tile(numbers, 2), balls),
-        features(np.arange(1, balls + 1), balls),
-    )
+    x, everywhere = features(np.tile(numbers, 2), balls), features(np.arange(1, balls + 1), balls)
     return fitted(x, np.tile(labels, 2), everywhere)
 
 
@@ -99,7 +91,5 @@ def powerball(numbers, labels, balls):
 
 def powerball(numbers, labels, balls):
     x, everywhere = features(numbers, balls), features(np.arange(1, balls + 1), balls)
-    found = fitted(
-        x.astype(np.float32), labels.astype(np.float32), everywhere.astype(np.float32)
-    )
+    found = fitted(x.astype(np.float32), labels.astype(np.float32), everywhere.astype(np.float32))
     return tuple(one.astype(np.float32) for one in found)

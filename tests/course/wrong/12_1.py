@@ -11,9 +11,7 @@ def stable_softplus(rho):
 
 
 def stable_softplus(rho):
-    return np.where(
-        rho < -20, np.exp(rho), np.maximum(rho, 0) + np.log1p(np.exp(-np.abs(rho)))
-    )
+    return np.where(rho < -20, np.exp(rho), np.maximum(rho, 0) + np.log1p(np.exp(-np.abs(rho))))
 
 
 # --- the largest rho of all is taken out

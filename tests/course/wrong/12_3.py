@@ -3,9 +3,7 @@ import numpy as np
 
 def central(value_and_grad, theta, step):
     steps = step * np.eye(len(theta))
-    sides = [
-        (value_and_grad(theta + h)[0], value_and_grad(theta - h)[0]) for h in steps
-    ]
+    sides = [(value_and_grad(theta + h)[0], value_and_grad(theta - h)[0]) for h in steps]
     return np.array([(above - below) / (2 * step) for above, below in sides])
 
 
@@ -73,9 +71,7 @@ def check_a_gradient(value_and_grad, theta):
 
 
 def check_a_gradient(value_and_grad, theta):
-    return np.allclose(
-        value_and_grad(theta)[1], central(value_and_grad, theta, 1e-6), atol=1e-5
-    )
+    return np.allclose(value_and_grad(theta)[1], central(value_and_grad, theta, 1e-6), atol=1e-5)
 
 
 # --- the error's norm against the norms' sum, within 1/2000

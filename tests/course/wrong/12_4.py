@@ -36,13 +36,6 @@ which_detector_sees_it = {bug: seen - {"coverage"} for bug, seen in RIGHT.items(
 # --- every detector sees every bug
 
 which_detector_sees_it = {
-    bug: {
-        "gradient check",
-        "value",
-        "mean over noise",
-        "invariance",
-        "convergence",
-        "coverage",
-    }
+    bug: {"gradient check", "value", "mean over noise", "invariance", "convergence", "coverage"}
     for bug in RIGHT
 }

@@ -76,13 +76,7 @@ def accepted(kernel, wanted=None):
     target = correlated(0.3, np.linspace(0.5, 4.0, 10))
     start = target.draw(np.random.default_rng(0), 32)
     draws = sample_target(
-        target,
-        start,
-        sampler=kernel,
-        draws=30,
-        warm_up=150,
-        target_accept=wanted,
-        seed=0,
+        target, start, sampler=kernel, draws=30, warm_up=150, target_accept=wanted, seed=0
     )
     return draws.stats["acceptance"].mean()
 
@@ -165,9 +159,7 @@ def test_running_moments_are_the_covariance_within_chains(offset):
         moments = gathered(draws, dense)
         np.testing.assert_allclose(moments.mean, draws.mean(axis=0), rtol=1e-12)
         found = moments.squares / (39 * 5)
-        np.testing.assert_allclose(
-            found, within if dense else np.diag(within), rtol=1e-7
-        )
+        np.testing.assert_allclose(found, within if dense else np.diag(within), rtol=1e-7)
 
 
 @pytest.mark.equation("M12")
@@ -187,11 +179,7 @@ def test_five_pseudo_draws_pull_a_short_window_towards_a_thousandth(dense):
     np.testing.assert_allclose(alone.velocity(np.ones((1, 4))), 1e-3, rtol=1e-12)
     # more numbers than draws: still positive definite
     wide = np.random.default_rng(0).standard_normal((3, 2, 30))
-    for scale in (
-        1e-3,
-        1.0,
-        1e3,
-    ):  # the larger, the more the pseudo-draws are lost in rounding
+    for scale in (1e-3, 1.0, 1e3):  # the larger, the more the pseudo-draws are lost in rounding
         for dtype in (np.float32, np.float64):
             metric = gathered(scale * wide, True).metric(dtype)
             assert isinstance(metric, DenseMetric)
@@ -221,9 +209,7 @@ def test_the_metric_changes_at_the_ends_of_windows_alone(dense):
         new = adaptation.update(target, rng, state, given(0.7))
         if new.kernel.metric is not adaptation.kernel.metric:
             changed.append(done)
-            assert isinstance(
-                new.kernel.metric, DenseMetric if dense else DiagonalMetric
-            )
+            assert isinstance(new.kernel.metric, DenseMetric if dense else DiagonalMetric)
         adaptation = new
     assert changed == list(windows(200)[1:]) == [100, 150]
     assert inside[76] == 0

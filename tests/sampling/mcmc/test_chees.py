@@ -30,9 +30,7 @@ METRICS = {
 def test_the_first_numbers_of_halton_are_all_multiples_of_a_power_of_two_once(bits):
     numbers = [halton(turn) for turn in range(1, 2**bits)]
     assert sorted(numbers) == [k / 2**bits for k in range(1, 2**bits)]
-    assert (
-        numbers[:7] == [1 / 2, 1 / 4, 3 / 4, 1 / 8, 5 / 8, 3 / 8, 7 / 8][: len(numbers)]
-    )
+    assert numbers[:7] == [1 / 2, 1 / 4, 3 / 4, 1 / 8, 5 / 8, 3 / 8, 7 / 8][: len(numbers)]
 
 
 # --- the slope ----------------------------------------------------------------------------------
@@ -78,12 +76,7 @@ def test_the_slope_is_that_of_the_criterion_along_the_path(metric):
     (start, end), steps, acceptance = flights.end(40), 40, flights.acceptance
     center = acceptance @ end.position / acceptance.sum()
     found = criterion_slope(
-        flights.metric,
-        start,
-        end.position,
-        end.momentum,
-        acceptance,
-        steps * flights.step_size,
+        flights.metric, start, end.position, end.momentum, acceptance, steps * flights.step_size
     )
     # log T grows by d where h T grows by a factor e^d: by one step
     ahead, back = (flights.terms(steps + one, center) for one in (1, -1))
@@ -129,9 +122,7 @@ def test_adam_finds_the_path_where_the_slope_changes_its_sign(size):
     """Of any size: only relative to each other do slopes count. They are noisy, as true ones."""
     for start in (0.2, 5.0):
         noise = np.random.default_rng(0)
-        length = climbed(
-            lambda at, n=noise: size * (log(2.0) - at + n.standard_normal()), start
-        )
+        length = climbed(lambda at, n=noise: size * (log(2.0) - at + n.standard_normal()), start)
         assert exp(length.log_mean) == pytest.approx(2.0, rel=0.1)
 
 
@@ -140,9 +131,7 @@ def test_the_first_updates_of_the_path_by_hand():
     """Adam: the mean square is that of the slopes so far, without the 0 that it starts from."""
     start = PathLength.start(2.0)
     first = start.update(-3.0, 1e-3, 1e3)
-    assert first.log_path == pytest.approx(log(2.0) - 0.025), (
-        "one slope is as large as their mean"
-    )
+    assert first.log_path == pytest.approx(log(2.0) - 0.025), "one slope is as large as their mean"
     assert first.log_mean == first.log_path
     second = first.update(1.0, 1e-3, 1e3)
     square = (0.95 * 3.0**2 + 1.0**2) / (0.95 + 1.0)
@@ -169,17 +158,12 @@ def test_a_slope_that_says_nothing_changes_nothing(wrong):
 
 @pytest.mark.equation("D47")
 @pytest.mark.parametrize(
-    ("turn", "share"),
-    [(1, 1), (2, 1 / 2), (100, 1 / 100), (101, 1 / 100), (5000, 1 / 100)],
+    ("turn", "share"), [(1, 1), (2, 1 / 2), (100, 1 / 100), (101, 1 / 100), (5000, 1 / 100)]
 )
-def test_the_center_of_a_chain_is_the_mean_of_its_places_and_forgets_after_a_hundred(
-    turn, share
-):
+def test_the_center_of_a_chain_is_the_mean_of_its_places_and_forgets_after_a_hundred(turn, share):
     target, kernel, rng = correlated(), ChEES(0.2, 2.0), np.random.default_rng(0)
     state = kernel.init(target, target.draw(rng, 4))
-    state = state._replace(
-        turn=np.full(4, turn - 1), center=rng.standard_normal((4, 3))
-    )
+    state = state._replace(turn=np.full(4, turn - 1), center=rng.standard_normal((4, 3)))
     new, info = kernel.step(target, rng, state)
     assert info.accepted.any()
     expected = (1.0 - share) * state.center + share * new.position
@@ -300,11 +284,7 @@ def test_a_path_begins_short_and_begins_again_with_every_metric_but_the_last():
     found = list(warmed(ChEES(), Gaussian(np.diag([1e-4, 1.0])), 300))
     for draw in (0, 100, 150):
         kernel = found[draw].kernel
-        assert (
-            kernel.path
-            == ChEES().first_path(kernel.step_size)
-            <= max(kernel.step_size, pi / 2)
-        )
+        assert kernel.path == ChEES().first_path(kernel.step_size) <= max(kernel.step_size, pi / 2)
         assert found[draw].length.draws == 0
     assert found[0].kernel.path == 16 * found[0].kernel.step_size
     assert found[250].length.draws > 0, "the last metric came after this draw"

@@ -60,22 +60,14 @@ class Quartic:
         value = -0.5 * np.einsum("sd,de,se->s", position, precision, position)
         value = value - 0.05 * np.sum(position**4, axis=1)
         gradient = -position @ precision - 0.2 * position**3
-        value = value - np.where(
-            np.abs(position[:, 0].real - 0.5) < 0.2, self.trench, 0.0
-        )
-        outside = np.isinf(value) | (
-            np.abs(position).max(axis=1) > 1e3
-        )  # a path not stable
-        return np.where(outside, -np.inf, value), np.where(
-            outside[:, None], 0.0, gradient
-        )
+        value = value - np.where(np.abs(position[:, 0].real - 0.5) < 0.2, self.trench, 0.0)
+        outside = np.isinf(value) | (np.abs(position).max(axis=1) > 1e3)  # a path not stable
+        return np.where(outside, -np.inf, value), np.where(outside[:, None], 0.0, gradient)
 
 
 def covariance(metric):
     """M^-1 (D, D)."""
-    return (
-        metric.covariance if hasattr(metric, "covariance") else np.diag(metric.variance)
-    )
+    return metric.covariance if hasattr(metric, "covariance") else np.diag(metric.variance)
 
 
 @dataclass(frozen=True)
@@ -149,15 +141,9 @@ def chance(comparison, number):
 def test_a_comparison_has_its_probability(limit):
     """Every one that a kernel asks for: u < c, c < E with an array on the left, -E < c."""
     right, array = pytest.approx, np.array(limit)
-    assert chance(lambda u: u < limit, uniform) == right(
-        stats.uniform.cdf(limit), abs=1e-15
-    )
-    assert chance(lambda e: array < e, exponential) == right(
-        stats.expon.sf(limit), abs=1e-15
-    )
-    assert chance(lambda e: -e < limit, exponential) == right(
-        stats.expon.sf(-limit), abs=1e-15
-    )
+    assert chance(lambda u: u < limit, uniform) == right(stats.uniform.cdf(limit), abs=1e-15)
+    assert chance(lambda e: array < e, exponential) == right(stats.expon.sf(limit), abs=1e-15)
+    assert chance(lambda e: -e < limit, exponential) == right(stats.expon.sf(-limit), abs=1e-15)
 
 
 # --- NUTS: the points of one orbit are the states ------------------------------------------------
@@ -165,9 +151,7 @@ def test_a_comparison_has_its_probability(limit):
 STARTS = {
     "turns in the middle of a half, four doublings": Start(Quartic(), DENSE, 0.7, 5),
     "turns in the middle of a half, three doublings": Start(Quartic(), DENSE, 1.1, 5),
-    "turns in the middle of a half, stiff": Start(
-        Quartic(stiffness=6.0), DENSE, 0.5, 5
-    ),
+    "turns in the middle of a half, stiff": Start(Quartic(stiffness=6.0), DENSE, 0.5, 5),
     "divergent in the trench": Start(Quartic(2000.0), DIAGONAL, 0.25, 1),
     "turns between two halves": Start(Quartic(stiffness=3.0), UNIT, 0.7, 6),
     "diagonal metric": Start(Quartic(), DIAGONAL, 0.9, 1),
@@ -208,9 +192,7 @@ def check(start, depth, dealer):
     energy = 0.5 * np.sum(normals**2, axis=1) - points.log_density
     found, inflow = [], 0.0
     for k in np.flatnonzero(weights):
-        for rng, new, info in steps_from(
-            kernel, start.target, points, k, normals[k], dealer
-        ):
+        for rng, new, info in steps_from(kernel, start.target, points, k, normals[k], dealer):
             places = points.find(new.position)
             inflow += weights[k] * rng.chances[places == points.reach].sum()
             assert abs(rng.chances.sum() * 2.0**rng.used - 1.0) < EXACT
@@ -220,10 +202,7 @@ def check(start, depth, dealer):
             assert np.all(info.accepted[possible] == (places != k))
             for said, true in (
                 (info.energy, energy),
-                (
-                    new.log_density,
-                    points.log_density,
-                ),  # with these the next step begins
+                (new.log_density, points.log_density),  # with these the next step begins
                 (new.gradient, points.gradients),
             ):
                 assert np.abs(said[possible] - true[places]).max() < 1e-9
@@ -257,10 +236,7 @@ AT_NIGHT = {"small steps"}  # no trajectory ends before its last doubling
 @pytest.mark.equation("M8", "M9", "M10", "M12")
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * (name in AT_NIGHT))
-        for name in ENDS
-    ],
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in AT_NIGHT)) for name in ENDS],
 )
 def test_nuts_of_four_doublings_leaves_every_orbit_invariant(name):
     ends = set()
@@ -275,9 +251,7 @@ def test_nuts_of_four_doublings_leaves_every_orbit_invariant(name):
 def test_trajectories_of_four_doublings_end_in_every_way_that_there_is():
     ends = set(", ".join(ENDS.values()).split(", "))
     assert ends > {
-        f"{doublings} {end}"
-        for doublings in (1, 2, 3, 4)
-        for end in ("kept", "divergent")
+        f"{doublings} {end}" for doublings in (1, 2, 3, 4) for end in ("kept", "divergent")
     }
     assert ends > {"3 cut", "4 cut"}
 
@@ -298,9 +272,7 @@ def test_one_chain_for_each_leaf_sums_all_paths(depth):
     start, middle = STARTS["small steps"], 2**depth - 1
     for forwards in product((False, True), repeat=depth):
         both = [
-            shares(
-                start, kernel(start.eps, start.metric, depth), middle, forwards, dealer
-            )
+            shares(start, kernel(start.eps, start.metric, depth), middle, forwards, dealer)
             for kernel, dealer in (
                 (nuts.NUTS, AllPaths),
                 (telling(nuts.NUTS), OneChainForEachLeaf),
@@ -326,9 +298,7 @@ def path_lengths(kernel):
     """Intervals (low, high) of the uniform number that decides how many steps a path has."""
     edges = {0.0, 1.0}
     if kernel.jitter:
-        edges |= {
-            (1 - m / kernel.steps) / kernel.jitter for m in range(kernel.steps + 1)
-        }
+        edges |= {(1 - m / kernel.steps) / kernel.jitter for m in range(kernel.steps + 1)}
     inside = sorted(edge for edge in edges if 0.0 <= edge <= 1.0)
     return list(pairwise(inside))
 
@@ -336,9 +306,7 @@ def path_lengths(kernel):
 def hmc_of(start, jitter, small_steps=0.0, spread=0.0):
     """The kernel whose path has the step size of `start` if its uniform numbers are `spread`."""
     eps = start.eps / (1.0 - small_steps * spread)
-    return hmc.HMC(
-        eps, STEPS * eps * 0.99, start.metric, jitter, small_steps=small_steps
-    )
+    return hmc.HMC(eps, STEPS * eps * 0.99, start.metric, jitter, small_steps=small_steps)
 
 
 def check_there_and_back(target, points, normals, weights, moves):
@@ -398,10 +366,7 @@ def test_every_path_of_chees_leaves_every_orbit_and_its_reverse_invariant(name, 
 # --- MAMS: the points of one orbit, there and back, weighted by the volume around them ----------
 
 MAMS_STARTS = {
-    **{
-        name: HMC_STARTS[name]
-        for name in ("dense metric", "diagonal metric", "large steps")
-    },
+    **{name: HMC_STARTS[name] for name in ("dense metric", "diagonal metric", "large steps")},
     "no density in the trench": HMC_STARTS["no density in the trench"],
     "turns by much": Start(Quartic(stiffness=3.0), DENSE, 1.2, 5),
 }
@@ -434,14 +399,8 @@ def mams_orbit(start, reach):
 
     The volumes by the complex step of all that a step of the book does: no formula for them.
     """
-    rng, factor = (
-        np.random.default_rng(start.seed),
-        np.linalg.cholesky(covariance(start.metric)),
-    )
-    place, u = (
-        np.linalg.solve(factor, 0.8 * rng.standard_normal(2)),
-        rng.standard_normal(2),
-    )
+    rng, factor = np.random.default_rng(start.seed), np.linalg.cholesky(covariance(start.metric))
+    place, u = np.linalg.solve(factor, 0.8 * rng.standard_normal(2)), rng.standard_normal(2)
     sides = []
     for sign in (-1.0, 1.0):
         q, r, volume = place, u / np.linalg.norm(u), 0.0
@@ -449,9 +408,7 @@ def mams_orbit(start, reach):
         for _ in range(reach):
             columns = [
                 np.concatenate(
-                    stepped_by_the_book(
-                        start, q + part[:2], r + part[2:], sign * start.eps
-                    )
+                    stepped_by_the_book(start, q + part[:2], r + part[2:], sign * start.eps)
                 ).imag
                 for part in 1j * COMPLEX_STEP * np.eye(4)
             ]
@@ -469,9 +426,7 @@ def test_mams_leaves_every_orbit_and_its_reverse_invariant(name):
     """sum_z w_z P(z -> point 0) = w_0: density times volume, an orbit and its reverse."""
     start = MAMS_STARTS[name]
     positions, u, volumes = mams_orbit(start, STEPS)
-    kernel = microcanonical.MAMS(
-        start.eps, 0.5 * 0.99 * STEPS * start.eps, start.metric
-    )
+    kernel = microcanonical.MAMS(start.eps, 0.5 * 0.99 * STEPS * start.eps, start.metric)
     assert kernel.steps(2) == STEPS
     value, gradient = start.target(positions)
     log_weight = value + volumes
@@ -484,18 +439,14 @@ def test_mams_leaves_every_orbit_and_its_reverse_invariant(name):
 
 
 @pytest.mark.equation("M12")
-@pytest.mark.parametrize(
-    "metric", [UNIT, DIAGONAL, DENSE], ids=["unit", "diagonal", "dense"]
-)
+@pytest.mark.parametrize("metric", [UNIT, DIAGONAL, DENSE], ids=["unit", "diagonal", "dense"])
 def test_momenta_have_the_covariance_m_and_steps_its_inverse(metric):
     """Both are linear in the normal numbers; their rows for the unit vectors say all."""
     momenta, steps = (
         draw(Dealer(np.eye(2)), np.zeros((2, 2)))
         for draw in (metric.draw_momentum, metric.draw_step)
     )
-    np.testing.assert_allclose(
-        momenta.T @ momenta @ covariance(metric), np.eye(2), atol=1e-14
-    )
+    np.testing.assert_allclose(momenta.T @ momenta @ covariance(metric), np.eye(2), atol=1e-14)
     np.testing.assert_allclose(steps.T @ steps, covariance(metric), atol=1e-14)
     np.testing.assert_allclose(metric.kinetic(momenta), 0.5, rtol=1e-14)
 
@@ -516,9 +467,7 @@ class Proposals:
         return State(self.positions, *self.target(self.positions))
 
     def only(self, which):
-        return replace(
-            self, positions=self.positions[which], normals=self.normals[which]
-        )
+        return replace(self, positions=self.positions[which], normals=self.normals[which])
 
 
 def some_proposals(target, positive=False):
@@ -542,9 +491,7 @@ def jacobian(kernel, given):
         candidates(
             kernel,
             replace(
-                given,
-                positions=positions,
-                normals=given.normals + 1j * COMPLEX_STEP * direction,
+                given, positions=positions, normals=given.normals + 1j * COMPLEX_STEP * direction
             ),
         ).imag
         for direction in np.eye(positions.shape[1])
@@ -628,9 +575,7 @@ def test_a_candidate_that_cannot_be_computed_is_never_accepted(name):
     kernel = metropolis.MetropolisHastings(PROPOSALS[name])
     given = some_proposals(Quartic(), positive=name == "log-normal")
     for size in (1e100, 1e200):
-        far = replace(
-            given, normals=size * np.sign(given.normals) * np.sign(given.normals[:, :1])
-        )
+        far = replace(given, normals=size * np.sign(given.normals) * np.sign(given.normals[:, :1]))
         rng = Answering(far.normals, np.full(len(far.normals), True))
         _, info = kernel.step(far.target, rng, far.state)
         assert np.all(rng.chances == 0.0)
@@ -639,9 +584,7 @@ def test_a_candidate_that_cannot_be_computed_is_never_accepted(name):
 
 # --- a few points: independent proposals, and annealing ------------------------------------------
 
-PLACES = np.array(
-    [[-0.9, 0.4], [0.45, -0.3], [1.2, 0.8]]
-)  # the second lies in the trench
+PLACES = np.array([[-0.9, 0.4], [0.45, -0.3], [1.2, 0.8]])  # the second lies in the trench
 TABLES = np.array([[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.25, 0.35, 0.4]])
 
 
@@ -685,19 +628,11 @@ def test_independent_proposals_leave_a_few_places_invariant(trench):
     density = np.exp(target(PLACES)[0])
     starts, chosen, answers = paths(1)
     possible = density[starts] > 0
-    starts, chosen, answers = (
-        starts[possible],
-        chosen[:, possible],
-        answers[:, possible],
-    )
+    starts, chosen, answers = starts[possible], chosen[:, possible], answers[:, possible]
     rng = Placing(chosen, answers)
     state = State(PLACES[starts], *target(PLACES[starts]))
-    new, _ = metropolis.MetropolisHastings(Independent(TABLES[0])).step(
-        target, rng, state
-    )
-    inflow = np.bincount(
-        place_of(new.position), density[starts] * rng.chances, len(PLACES)
-    )
+    new, _ = metropolis.MetropolisHastings(Independent(TABLES[0])).step(target, rng, state)
+    inflow = np.bincount(place_of(new.position), density[starts] * rng.chances, len(PLACES))
     np.testing.assert_allclose(inflow, density, rtol=0, atol=EXACT * density.max())
 
 
@@ -727,12 +662,7 @@ def test_annealed_weights_and_places_have_the_expectation_of_the_target(name):
     starts, chosen, answers = paths(len(kernels) * sweeps)
     rng = Placing(chosen, answers)
     found = annealing.anneal(
-        annealing.between(start, end),
-        PLACES[starts],
-        kernels,
-        np.array(schedule),
-        rng,
-        sweeps,
+        annealing.between(start, end), PLACES[starts], kernels, np.array(schedule), rng, sweeps
     )
     chances = rng.chances * first[starts] / first.sum()
     assert chances.sum() == pytest.approx(1.0, abs=EXACT)
@@ -753,21 +683,17 @@ class Exact:
 
     def __add__(self, other):
         if not isinstance(other, Exact):
-            return self._with_constant(
-                other, lambda c: Exact(self.value + c, self.slopes)
-            )
+            return self._with_constant(other, lambda c: Exact(self.value + c, self.slopes))
         slopes = tuple(a + b for a, b in zip(self.slopes, other.slopes, strict=True))
         return Exact(self.value + other.value, slopes)
 
     def __mul__(self, other):
         if not isinstance(other, Exact):
             return self._with_constant(
-                other,
-                lambda c: Exact(self.value * c, tuple(c * a for a in self.slopes)),
+                other, lambda c: Exact(self.value * c, tuple(c * a for a in self.slopes))
             )
         slopes = tuple(
-            self.value * b + other.value * a
-            for a, b in zip(self.slopes, other.slopes, strict=True)
+            self.value * b + other.value * a for a, b in zip(self.slopes, other.slopes, strict=True)
         )
         return Exact(self.value * other.value, slopes)
 
@@ -793,9 +719,7 @@ def rationals(numbers):
     """The numbers (D,) and (D,) as a position and a momentum (1, D), with all derivatives."""
     size = len(numbers)
     unit = [tuple(Fraction(int(i == j)) for i in range(size)) for j in range(size)]
-    exact = np.array(
-        [Exact(Fraction(x), u) for x, u in zip(numbers, unit, strict=True)]
-    )
+    exact = np.array([Exact(Fraction(x), u) for x, u in zip(numbers, unit, strict=True)])
     return (half[None] for half in np.split(exact, 2))
 
 
@@ -827,9 +751,7 @@ def test_the_leapfrog_preserves_volume_and_undoes_itself_without_any_rounding(
 ):
     """The shipped function on rational numbers: the determinant is the number 1."""
     # all of them are finite; NumPy has no isfinite of objects
-    monkeypatch.setitem(
-        leapfrog.__globals__, "finite", lambda value, gradient: (value, gradient)
-    )
+    monkeypatch.setitem(leapfrog.__globals__, "finite", lambda value, gradient: (value, gradient))
     metric, random = EXACT_METRICS[metric], np.random.default_rng(4).integers(-8, 9, 6)
     position, momentum = rationals([Fraction(int(k), 7) for k in random])
     start = phase = Phase(position, momentum, *polynomial(position))

@@ -15,9 +15,7 @@ from bbb_numpy.sampling.mcmc import (
 )
 
 PERIOD = 12
-FULL_CIRCLE = 2 * np.sin(
-    np.pi / PERIOD
-)  # the step size with which PERIOD steps are a whole turn
+FULL_CIRCLE = 2 * np.sin(np.pi / PERIOD)  # the step size with which PERIOD steps are a whole turn
 UNIT = Gaussian(np.eye(2))
 
 
@@ -39,9 +37,7 @@ def test_the_acceptance_is_exp_of_minus_the_energy_error_of_the_path():
     end = path(target, metric, begin, 0.25, 8)
     error = hamiltonian(metric, end) - hamiltonian(metric, begin)
     assert error.max() > 1
-    np.testing.assert_allclose(
-        info.acceptance, np.exp(np.minimum(0, -error)), rtol=1e-12
-    )
+    np.testing.assert_allclose(info.acceptance, np.exp(np.minimum(0, -error)), rtol=1e-12)
     np.testing.assert_array_equal(
         new.position, np.where(info.accepted[:, None], end.position, start)
     )
@@ -50,9 +46,7 @@ def test_the_acceptance_is_exp_of_minus_the_energy_error_of_the_path():
 
 def whole_turn(jitter):
     """A path of a whole period, at most."""
-    return HMC(
-        FULL_CIRCLE, (PERIOD - 1e-6) * FULL_CIRCLE, jitter=jitter, small_steps=0.0
-    )
+    return HMC(FULL_CIRCLE, (PERIOD - 1e-6) * FULL_CIRCLE, jitter=jitter, small_steps=0.0)
 
 
 def spread_after(jitter, steps=40):
@@ -101,9 +95,7 @@ def test_a_chain_leaves_a_place_where_the_leapfrog_is_not_stable_with_the_step_s
 
 
 @pytest.mark.equation("M7", "D49")
-@pytest.mark.parametrize(
-    "kernel", [HMC(1e3, path=1e4), MAMS(1e6, 1e7), MCLMC(1e6, 1e7)]
-)
+@pytest.mark.parametrize("kernel", [HMC(1e3, path=1e4), MAMS(1e6, 1e7), MCLMC(1e6, 1e7)])
 def test_a_path_that_explodes_is_refused_or_taken_back_and_reported(kernel):
     state = kernel.init(Banana(), np.ones((6, 2)))
     new, info = kernel.step(Banana(), np.random.default_rng(0), state)
@@ -116,12 +108,8 @@ def test_a_path_that_explodes_is_refused_or_taken_back_and_reported(kernel):
 
 STEPS = {
     "hmc": lambda step_size, path, **most: HMC(step_size, path, **most).steps,
-    "chees": lambda step_size, path, **most: ChEES(step_size, 2.0 * path, **most).steps(
-        1
-    ),
-    "mams": lambda step_size, path, **most: MAMS(step_size, path / 2.0, **most).steps(
-        1
-    ),
+    "chees": lambda step_size, path, **most: ChEES(step_size, 2.0 * path, **most).steps(1),
+    "mams": lambda step_size, path, **most: MAMS(step_size, path / 2.0, **most).steps(1),
 }
 
 

@@ -20,12 +20,7 @@ from bbb_numpy.sampling.mcmc import (
 )
 
 NETWORK = network_target()
-TARGETS = {
-    "gaussian": correlated(),
-    "banana": Banana(),
-    "funnel": Funnel(),
-    "network": NETWORK,
-}
+TARGETS = {"gaussian": correlated(), "banana": Banana(), "funnel": Funnel(), "network": NETWORK}
 SIZES = {"gaussian": 3, "banana": 2, "funnel": 3, "network": NETWORK.layout.size}
 
 
@@ -66,24 +61,14 @@ def test_the_energy_is_potential_plus_kinetic_and_infinite_where_undefined():
     phase = beginning(target, metric, 3)
     expected = metric.kinetic(phase.momentum) - phase.log_density
     np.testing.assert_allclose(hamiltonian(metric, phase), expected, rtol=1e-15)
-    for value, momentum in (
-        (-np.inf, 0.0),
-        (np.nan, 0.0),
-        (0.0, np.inf),
-        (np.inf, np.inf),
-    ):
+    for value, momentum in ((-np.inf, 0.0), (np.nan, 0.0), (0.0, np.inf), (np.inf, np.inf)):
         broken = Phase(
-            np.zeros((1, 3)),
-            np.full((1, 3), momentum),
-            np.array([value]),
-            np.zeros((1, 3)),
+            np.zeros((1, 3)), np.full((1, 3), momentum), np.array([value]), np.zeros((1, 3))
         )
         assert hamiltonian(DiagonalMetric(np.ones(3)), broken) == np.inf
 
 
-@pytest.mark.parametrize(
-    "kernel", [HMC(100.0, 100.0), NUTS(100.0), MAMS(100.0), MCLMC(100.0)]
-)
+@pytest.mark.parametrize("kernel", [HMC(100.0, 100.0), NUTS(100.0), MAMS(100.0), MCLMC(100.0)])
 @pytest.mark.parametrize(("depth", "divergent"), [(999.5, False), (1000.5, True)])
 def test_a_step_that_loses_more_than_a_thousand_nats_diverges(kernel, depth, divergent):
     """On a flat table whose edge every step passes: all the energy error is the fall."""

@@ -23,10 +23,7 @@ from bbb_numpy.sampling.run import sample_target
 
 COVARIANCE = np.array([[2.0, 0.6, 0.0], [0.6, 0.5, -0.2], [0.0, -0.2, 1.5]])
 METRICS = {
-    "diagonal": (
-        DiagonalMetric(np.diag(COVARIANCE).copy()),
-        np.diag(np.diag(COVARIANCE)),
-    ),
+    "diagonal": (DiagonalMetric(np.diag(COVARIANCE).copy()), np.diag(np.diag(COVARIANCE))),
     "dense": (DenseMetric(COVARIANCE), COVARIANCE),
 }
 
@@ -36,9 +33,7 @@ METRICS = {
 def test_velocity_is_the_slope_of_the_kinetic_energy(kind):
     metric, inverse = METRICS[kind]
     momentum = np.random.default_rng(1).standard_normal((7, 3))
-    np.testing.assert_allclose(
-        metric.velocity(momentum), momentum @ inverse, atol=1e-14
-    )
+    np.testing.assert_allclose(metric.velocity(momentum), momentum @ inverse, atol=1e-14)
     expected = 0.5 * np.einsum("si,ij,sj->s", momentum, inverse, momentum)
     np.testing.assert_allclose(metric.kinetic(momentum), expected, rtol=1e-14)
 
@@ -70,9 +65,7 @@ def test_the_dtype_is_that_of_the_chains(dtype):
 
 # --- what is refused: metrics, and all that kernels and proposals are made with ------------------
 
-METRIC = (
-    r"metric must be an object such as DiagonalMetric\(variance\) or .*, or None; got "
-)
+METRIC = r"metric must be an object such as DiagonalMetric\(variance\) or .*, or None; got "
 SCALED = (HMC, NUTS, ChEES, MAMS, MCLMC, SGHMC, GaussianWalk, Langevin)
 LONG = (HMC, ChEES, MAMS, MCLMC)
 ONE, THREE = np.zeros((4, 1)), np.zeros((2, 3))
@@ -88,67 +81,24 @@ def sampled(start, sampler, wanted=None):
 @pytest.mark.parametrize(
     ("make", "given", "message"),
     [
-        (
-            DiagonalMetric,
-            [np.array([1.0, 0.0])],
-            "variance must be a vector of finite .* > 0; got",
-        ),
-        (
-            DiagonalMetric,
-            [np.array([1.0, np.nan])],
-            "variance must be a vector of finite numbers",
-        ),
-        (
-            DiagonalMetric,
-            [np.array([np.inf])],
-            "variance must be a vector of finite numbers > 0",
-        ),
-        (
-            DiagonalMetric,
-            [np.array([[1.0]])],
-            "variance must be a vector of finite numbers > 0",
-        ),
+        (DiagonalMetric, [np.array([1.0, 0.0])], "variance must be a vector of finite .* > 0; got"),
+        (DiagonalMetric, [np.array([1.0, np.nan])], "variance must be a vector of finite numbers"),
+        (DiagonalMetric, [np.array([np.inf])], "variance must be a vector of finite numbers > 0"),
+        (DiagonalMetric, [np.array([[1.0]])], "variance must be a vector of finite numbers > 0"),
         (DiagonalMetric, [[[1.0], 2.0]], "variance must be an array of numbers; got"),
         (DenseMetric, [[None]], "covariance must be an array of numbers; got"),
         (DenseMetric, [np.ones((2, 3))], r"symmetric matrix; got shape \(2, 3\)"),
         (DenseMetric, [np.ones(2)], r"symmetric matrix; got shape \(2,\)"),
-        (
-            DenseMetric,
-            [np.array([[1.0, 0.5], [0.4, 1.0]])],
-            "symmetric, of finite numbers; got",
-        ),
-        (
-            DenseMetric,
-            [np.array([[1e-9, 1e-10], [5e-10, 1e-9]])],
-            "symmetric, of finite numbers",
-        ),
-        (
-            DenseMetric,
-            [np.array([[1.0, 0.0], [0.0, np.inf]])],
-            "symmetric, of finite numbers; got",
-        ),
+        (DenseMetric, [np.array([[1.0, 0.5], [0.4, 1.0]])], "symmetric, of finite numbers; got"),
+        (DenseMetric, [np.array([[1e-9, 1e-10], [5e-10, 1e-9]])], "symmetric, of finite numbers"),
+        (DenseMetric, [np.array([[1.0, 0.0], [0.0, np.inf]])], "symmetric, of finite numbers; got"),
         (DenseMetric, [np.array([[1.0, 2.0], [2.0, 1.0]])], "positive definite"),
         *((kind, {"metric": np.ones(3)}, METRIC + "an array") for kind in SCALED),
-        *(
-            (kind, {"metric": DiagonalMetric}, METRIC + "the class Diag")
-            for kind in SCALED
-        ),
-        *(
-            (kind, [0.0], "step_size must be positive and finite; got 0.0")
-            for kind in SCALED
-        ),
-        *(
-            (kind, ["a"], "step_size must be positive and finite; got 'a'")
-            for kind in SCALED
-        ),
-        *(
-            (kind, {"max_steps": 0}, "max_steps must be a whole number >= 1")
-            for kind in LONG
-        ),
-        *(
-            (kind, {"max_steps": 10**10}, "max_steps must be .* <= 1000000000")
-            for kind in LONG
-        ),
+        *((kind, {"metric": DiagonalMetric}, METRIC + "the class Diag") for kind in SCALED),
+        *((kind, [0.0], "step_size must be positive and finite; got 0.0") for kind in SCALED),
+        *((kind, ["a"], "step_size must be positive and finite; got 'a'") for kind in SCALED),
+        *((kind, {"max_steps": 0}, "max_steps must be a whole number >= 1") for kind in LONG),
+        *((kind, {"max_steps": 10**10}, "max_steps must be .* <= 1000000000") for kind in LONG),
         *((kind, {"path": -1.0}, "path must be positive") for kind in (HMC, ChEES)),
         (HMC, {"jitter": np.nextafter(1.0, 2.0)}, "jitter must be between 0 and 1"),
         (HMC, {"small_steps": -0.1}, "small_steps must be between 0 and 1; got -0.1"),
@@ -168,16 +118,8 @@ def sampled(start, sampler, wanted=None):
         (LogNormalWalk, [np.inf], "step_size must be positive"),
         (MetropolisHastings, ["gaussian"], "^proposal must be an object such as"),
         (MetropolisHastings, [GaussianWalk], "^proposal must be an object such as"),
-        (
-            ChEES().step,
-            [GAUSSIAN, None, HMC().init(GAUSSIAN, THREE)],
-            "own init.*got a State",
-        ),
-        (
-            sampled,
-            [THREE[:1], "chees"],
-            r"two at least; got 1.*chains=2 or more.*HMC\(path",
-        ),
+        (ChEES().step, [GAUSSIAN, None, HMC().init(GAUSSIAN, THREE)], "own init.*got a State"),
+        (sampled, [THREE[:1], "chees"], r"two at least; got 1.*chains=2 or more.*HMC\(path"),
         (sampled, [ONE, "mams"], "a single number has none to turn.*Use 'nuts'"),
         (sampled, [THREE, "sghmc", 0.9], "says nothing to SGHMC.*a smaller bias"),
         (sampled, [THREE, "mclmc", 0.9], "says nothing to MCLMC.*energy_variance"),

@@ -40,12 +40,7 @@ def langevin(s, variance):
 # proposal, target, where the chains are, q(.|x) by SciPy
 LINES = {
     "gaussian": (GaussianWalk(0.8), NORMAL, (-9, 9), lambda x: stats.norm(x, 0.8)),
-    "log-normal": (
-        LogNormalWalk(0.6),
-        Gammas(),
-        (0.1, 6),
-        lambda x: stats.lognorm(0.6, scale=x),
-    ),
+    "log-normal": (LogNormalWalk(0.6), Gammas(), (0.1, 6), lambda x: stats.lognorm(0.6, scale=x)),
     "langevin": (Langevin(0.9), NORMAL, (-9, 9), langevin(0.9, 1.0)),
     "langevin, metric": (
         Langevin(0.7, DiagonalMetric(np.array([2.5]))),
@@ -66,9 +61,7 @@ def test_candidates_and_log_ratios_are_those_of_the_proposal_densities(name):
     new, log_ratio = proposal.propose(target, Chosen(z[:, None]), state)
     b = new.position[:, 0]
     np.testing.assert_allclose(q(a).cdf(b), stats.norm.cdf(z), rtol=1e-10)
-    np.testing.assert_allclose(
-        log_ratio, q(b).logpdf(a) - q(a).logpdf(b), rtol=1e-8, atol=1e-8
-    )
+    np.testing.assert_allclose(log_ratio, q(b).logpdf(a) - q(a).logpdf(b), rtol=1e-8, atol=1e-8)
 
 
 PROPOSALS = FAMILIES["proposal"].checked
@@ -84,14 +77,10 @@ def log_q(proposal, target, old, new):
 @pytest.mark.parametrize("name", PROPOSALS)
 def test_the_log_ratio_is_that_of_the_textbooks_q(name):
     proposal, target, rng = PROPOSALS[name], correlated(), np.random.default_rng(0)
-    old = np.exp(
-        rng.standard_normal((50, 3))
-    )  # where a proposal for positive numbers moves, too
+    old = np.exp(rng.standard_normal((50, 3)))  # where a proposal for positive numbers moves, too
     state = MetropolisHastings(proposal).init(target, old)
     new, log_ratio = proposal.propose(target, rng, state)
-    right = log_q(proposal, target, new.position, old) - log_q(
-        proposal, target, old, new.position
-    )
+    right = log_q(proposal, target, new.position, old) - log_q(proposal, target, old, new.position)
     np.testing.assert_allclose(log_ratio, right, rtol=1e-9, atol=1e-9)
 
 
@@ -104,9 +93,7 @@ def test_candidates_are_drawn_from_the_textbooks_q(place, name):
     state = MetropolisHastings(proposal).init(NORMAL, np.full((40_000, 1), place))
     drawn = proposal.propose(NORMAL, np.random.default_rng(0), state)[0].position[:, 0]
     grid = np.linspace(drawn.min() - 1.0, drawn.max() + 1.0, 20_001)
-    with np.errstate(
-        invalid="ignore", divide="ignore"
-    ):  # where the proposal never goes
+    with np.errstate(invalid="ignore", divide="ignore"):  # where the proposal never goes
         old, new = np.full((len(grid), 1), place), grid[:, None]
         density = np.nan_to_num(np.exp(log_q(proposal, NORMAL, old, new)))
     below = np.cumsum(density) * (grid[1] - grid[0])
@@ -114,15 +101,9 @@ def test_candidates_are_drawn_from_the_textbooks_q(place, name):
     assert stats.kstest(drawn, lambda x: np.interp(x, grid, below)).pvalue > 1e-4
 
 
-@pytest.mark.parametrize(
-    ("proposal", "best"), [(GaussianWalk(), 0.234), (Langevin(), 0.574)]
-)
+@pytest.mark.parametrize(("proposal", "best"), [(GaussianWalk(), 0.234), (Langevin(), 0.574)])
 def test_a_warm_up_wants_the_acceptance_that_is_best_in_many_dimensions(proposal, best):
-    target, rng, kernel = (
-        correlated(),
-        np.random.default_rng(0),
-        MetropolisHastings(proposal),
-    )
+    target, rng, kernel = correlated(), np.random.default_rng(0), MetropolisHastings(proposal)
     state = kernel.init(target, target.draw(rng, 2))
     assert kernel.adapt(target, rng, state, 10).target_accept == best
 

@@ -71,14 +71,10 @@ def test_no_kick_overflows(dtype):
     assert none == 0.0
     for size in (1.0, 1e4, 1e15):
         force = size * along
-        np.testing.assert_allclose(
-            kick(metric, along, force, 2.0)[1], 2.0 * size, rtol=1e-6
-        )
+        np.testing.assert_allclose(kick(metric, along, force, 2.0)[1], 2.0 * size, rtol=1e-6)
         turned, work = kick(metric, across, force, 2.0)
         assert np.isfinite(work).all()
-        assert work == pytest.approx(
-            2.0 * np.logaddexp(size, -size) - 2.0 * np.log(2), rel=1e-5
-        )
+        assert work == pytest.approx(2.0 * np.logaddexp(size, -size) - 2.0 * np.log(2), rel=1e-5)
         assert turned.dtype == dtype
         if size > 1.0:
             np.testing.assert_allclose(turned, along, atol=1e-6)
@@ -128,9 +124,7 @@ def test_the_energy_variance_of_a_gaussian_is_h_to_the_sixth_over_144():
     assert bias(np.var(errors) / size) == pytest.approx(h * h / 12, rel=0.05)
     assert bias(5e-4) == pytest.approx(0.0347, abs=1e-4)
     # these began in the target, where E e^-error is 1 and the mean is half of the variance
-    assert np.mean(errors) == pytest.approx(
-        np.var(errors) / 2, abs=4 * errors.std() / 2000**0.5
-    )
+    assert np.mean(errors) == pytest.approx(np.var(errors) / 2, abs=4 * errors.std() / 2000**0.5)
     assert energy_variance(1.0, 3) == 0.0
     for acceptance in (0.0, 0.4, 0.511, np.nan):
         assert energy_variance(acceptance, 3) == np.inf
@@ -164,9 +158,7 @@ def test_on_flat_land_directions_forget_themselves_within_a_draw():
 @pytest.mark.equation("D49")
 def test_the_energy_that_mams_tells_is_that_of_where_it_stays_or_goes():
     kernel, start = MAMS(4.0), np.random.default_rng(1).standard_normal((40, 20))
-    new, info = kernel.step(
-        standard, np.random.default_rng(0), kernel.init(standard, start)
-    )
+    new, info = kernel.step(standard, np.random.default_rng(0), kernel.init(standard, start))
     assert 0 < info.accepted.sum() < 40
     assert np.array_equal(info.energy, -new.log_density)
 
@@ -176,9 +168,7 @@ def test_the_energy_that_mams_tells_is_that_of_where_it_stays_or_goes():
     ("size", "chains", "h"),
     [(100, 400, 0.645), (1000, 50, 0.95)],
 )
-def test_the_acceptance_and_the_bias_of_a_chain_are_those_that_are_told(
-    size, chains, h
-):
+def test_the_acceptance_and_the_bias_of_a_chain_are_those_that_are_told(size, chains, h):
     """In standard errors.
 
     v = (h^6 / 144) (1 + h^2 / 20 + O(h^4)), and the share (v / 12)^(1/3) leaves out 3/5 of its
@@ -188,9 +178,7 @@ def test_the_acceptance_and_the_bias_of_a_chain_are_those_that_are_told(
     start = sqrt(stationary_variance(h)) * rng.standard_normal((chains, size))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "MCLMC is not adjusted")
-        found = sample_target(
-            standard, start, sampler=kernel, draws=40, warm_up=0, seed=1
-        )
+        found = sample_target(standard, start, sampler=kernel, draws=40, warm_up=0, seed=1)
     acceptance, error = mean_and_error(found.stats["acceptance"].mean(axis=0))
     q = sqrt(size * (1 + h * h / 20)) * h**3 / 12
     assert abs(acceptance - (0.5 + exp(q * q / 2) * stats.norm.cdf(-q))) < 4 * error
@@ -207,9 +195,7 @@ def test_the_acceptance_and_the_bias_of_a_chain_are_those_that_are_told(
 
 def adapted(target, size, kernel, draws=60, warm_up=200, dtype=float, seed=0):
     start = np.random.default_rng(seed).standard_normal((16, size)).astype(dtype)
-    return sample_target(
-        target, start, sampler=kernel, draws=draws, warm_up=warm_up, seed=seed
-    )
+    return sample_target(target, start, sampler=kernel, draws=draws, warm_up=warm_up, seed=seed)
 
 
 @pytest.mark.equation("D50")
@@ -241,33 +227,21 @@ def miss_of(adaptation, target, rng, state, info):
 @pytest.mark.parametrize(
     ("kernel", "correlation", "length"),
     [
-        (
-            MCLMC(),
-            0.0,
-            0.4 * 2.0,
-        ),  # the way from draw to draw is 2 l, of independent draws
+        (MCLMC(), 0.0, 0.4 * 2.0),  # the way from draw to draw is 2 l, of independent draws
         (MCLMC(), -0.1, 0.4 * 2.0 * 0.9 / 1.1),
         (MAMS(), 0.0, 0.5),  # 0.4 of a mean path l, and no less than half of it
         (MAMS(), 0.25, 0.4 * 1.25 / 0.75),
         (MAMS(), 0.9, 1.0),  # 7.6, and no more than the first
     ],
 )
-def test_the_length_is_two_fifths_of_the_way_per_effective_draw(
-    kernel, correlation, length
-):
+def test_the_length_is_two_fifths_of_the_way_per_effective_draw(kernel, correlation, length):
     """In units of root D, of moments as 30 draws of 8 chains with such neighbours have them."""
     target, rng = Gaussian(np.eye(4)), np.random.default_rng(0)
     begun = kernel.adapt(target, rng, kernel.init(target, target.draw(rng, 8)), 40)
     variance, count = np.array([0.1, 1.0, 2.0, 30.0]), 30 * 8
-    for moving in (
-        (1.0, np.array([0.0, 1.0, 1.0, 1.0])) if correlation == 0.0 else (1.0,)
-    ):
-        moments = begun.moments._replace(
-            draws=30, squares=moving * variance * (count - 8)
-        )
-        found = length_of(
-            begun, moments, 2.0 * (1.0 - correlation) * moving * variance * count
-        )
+    for moving in (1.0, np.array([0.0, 1.0, 1.0, 1.0])) if correlation == 0.0 else (1.0,):
+        moments = begun.moments._replace(draws=30, squares=moving * variance * (count - 8))
+        found = length_of(begun, moments, 2.0 * (1.0 - correlation) * moving * variance * count)
         assert found == pytest.approx(2.0 * length)
 
 
@@ -294,9 +268,7 @@ def test_the_length_is_renewed_at_the_end_of_every_window_but_the_first_from_its
 def test_what_mclmc_learns_its_step_from_is_the_energy_error_of_a_trial_step():
     """A tenth of by how much the energy variance per dimension is above the wanted one."""
     target, rng = correlated(0.3), np.random.default_rng(0)
-    kernel = MCLMC(
-        metric=DiagonalMetric(np.array([1.2, 0.1, 8.0])), energy_variance=2e-3
-    )
+    kernel = MCLMC(metric=DiagonalMetric(np.array([1.2, 0.1, 8.0])), energy_variance=2e-3)
     state = kernel.init(target, target.draw(rng, 8))
     begun = kernel.adapt(target, rng, state, 40)
     assert begun.kernel.metric is kernel.metric
@@ -324,16 +296,12 @@ def test_an_error_that_is_no_number_makes_the_step_smaller_and_harms_nothing():
     assert excess(np.array([0.1, -0.1]), 2, 5e-3) == pytest.approx(1.0)
     assert excess(np.array([0.1]), 1, 1e-2 / 9.5) == pytest.approx(9.5)
     assert excess(np.array([0.1]), 1, 1e-2 / 10.5) == 10.0
-    small = np.array(
-        [1e-23, -1e-23], np.float32
-    )  # whose squares single precision does not hold
+    small = np.array([1e-23, -1e-23], np.float32)  # whose squares single precision does not hold
     assert excess(small, 1, 1e-46) == pytest.approx(1.0)
     start = np.random.default_rng(0).uniform(-1, 1, (16, 4))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # divergent, as it should be
-        found = sample_target(
-            Wall(), start, sampler="mclmc", draws=50, warm_up=50, seed=0
-        )
+        found = sample_target(Wall(), start, sampler="mclmc", draws=50, warm_up=50, seed=0)
     assert np.isfinite(found.step_size)
     assert found.step_size > 1e-3
     assert np.isfinite(found.positions).all()
@@ -352,19 +320,13 @@ def test_a_bias_of_a_tenth_of_a_deviation_is_told():
         return np.abs((found.flat.mean(axis=0) - mean) / deviation).max()
 
     options = {"draws": 20, "warm_up": 50, "seed": 1}
-    with pytest.warns(
-        UserWarning, match=r"MCLMC is not adjusted.*variances are off by about"
-    ):
-        rough = sample_target(
-            target, start, sampler=MCLMC(energy_variance=0.3), **options
-        )
+    with pytest.warns(UserWarning, match=r"MCLMC is not adjusted.*variances are off by about"):
+        rough = sample_target(target, start, sampler=MCLMC(energy_variance=0.3), **options)
     assert off(rough) > 0.1
     assert 0.08 < rough.expected_bias < 0.2
     share = f"{100 * rough.expected_bias:.2g}"
     assert f"unadjusted: variances off by about {share} %" in rough.summary()
-    usual = sample_target(
-        target, start, sampler="mclmc", **options
-    )  # a warning is an error
+    usual = sample_target(target, start, sampler="mclmc", **options)  # a warning is an error
     assert off(usual) < 0.3 * off(rough)
     assert 0.0 < usual.expected_bias < 0.06
 
@@ -374,24 +336,12 @@ def test_paths_that_are_refused_on_a_ridge_are_told():
     banana, gaussian = Banana(), Gaussian(np.eye(2))
     start = banana.draw(np.random.default_rng(0), 300)
     options = {"draws": 20, "warm_up": 0, "seed": 1}
-    with pytest.warns(
-        UserWarning, match="steps of MAMS were too large in .*Raise target_accept"
-    ):
+    with pytest.warns(UserWarning, match="steps of MAMS were too large in .*Raise target_accept"):
         found = sample_target(banana, start, sampler=MAMS(0.4), **options)
     assert found.divergences == 0
-    assert (
-        found.too_large_steps
-        == np.mean(found.stats["acceptance"] < np.exp(-5.0))
-        > 0.001
-    )
-    assert (
-        sample_target(banana, start, sampler=MAMS(0.1), **options).too_large_steps
-        < 0.001
-    )
-    assert (
-        sample_target(gaussian, start, sampler=MAMS(0.4), **options).too_large_steps
-        == 0.0
-    )
+    assert found.too_large_steps == np.mean(found.stats["acceptance"] < np.exp(-5.0)) > 0.001
+    assert sample_target(banana, start, sampler=MAMS(0.1), **options).too_large_steps < 0.001
+    assert sample_target(gaussian, start, sampler=MAMS(0.4), **options).too_large_steps == 0.0
 
 
 # --- what is refused -----------------------------------------------------------------------------
@@ -415,9 +365,7 @@ def test_a_way_out_exactly_against_a_strong_force_is_a_divergence_and_no_warning
     def slope(position):
         gradient = np.zeros_like(position)
         gradient[:, 0] = force
-        return np.where(
-            position[:, 0] < -0.5, -np.inf, force * position[:, 0]
-        ), gradient
+        return np.where(position[:, 0] < -0.5, -np.inf, force * position[:, 0]), gradient
 
     tried = kernel(1.0, metric=Against(np.ones(2, dtype)))
     state = tried.init(slope, np.zeros((4, 2), dtype))
@@ -425,8 +373,6 @@ def test_a_way_out_exactly_against_a_strong_force_is_a_divergence_and_no_warning
     np.testing.assert_array_equal(new.position, 0.0)
     assert info.divergent.all()
     np.testing.assert_array_equal(info.acceptance, 0.0)
-    begun = tried.adapt(slope, np.random.default_rng(0), state, 9)._replace(
-        kernel=tried
-    )
+    begun = tried.adapt(slope, np.random.default_rng(0), state, 9)._replace(kernel=tried)
     miss = miss_of(begun, slope, np.random.default_rng(0), state, info)
     assert miss == pytest.approx(0.9), "of an acceptance of 0.9, or 0.1 (10 - 1)"

@@ -41,9 +41,7 @@ def meets_itself(covariance, r, across=True):
     """Whether consecutive momenta (2^k, D) turn: all of them, or a half and the next point."""
     half = len(r) // 2
     stretches = [r, r[: half + 1], r[half - 1 :]] if across else [r]
-    return any(
-        (part[[0, -1]] @ covariance @ part.sum(axis=0)).min() <= 0 for part in stretches
-    )
+    return any((part[[0, -1]] @ covariance @ part.sum(axis=0)).min() <= 0 for part in stretches)
 
 
 def turns_somewhere(covariance, r, across=True):
@@ -94,23 +92,15 @@ def starting(kind, matrix, momentum):
 
 
 @pytest.mark.equation("M9", "M10")
-@pytest.mark.parametrize(
-    "directions", [(1, 1, 1, 1), (0, 0, 0, 0), (0, 1, 1, 0), (1, 0, 1, 0)]
-)
+@pytest.mark.parametrize("directions", [(1, 1, 1, 1), (0, 0, 0, 0), (0, 1, 1, 0), (1, 0, 1, 0)])
 def test_trees_end_where_the_criterion_over_all_their_halves_says(directions):
     """Written once more, without stacks and sums, over the momenta of the whole path."""
-    target, rng, eps, metric = (
-        correlated(0.5, (1.0, 0.4)),
-        np.random.default_rng(0),
-        0.5,
-        DENSE,
-    )
+    target, rng, eps, metric = correlated(0.5, (1.0, 0.4)), np.random.default_rng(0), 0.5, DENSE
     state = NUTS().init(target, target.draw(rng, 200))
     momentum = metric.draw_momentum(rng, state.position)
     phase = Phase(state.position, momentum, *state[1:])
     momenta = [
-        path(target, metric, phase, np.sign(k) * eps, abs(k)).momentum
-        for k in range(-15, 16)
+        path(target, metric, phase, np.sign(k) * eps, abs(k)).momentum for k in range(-15, 16)
     ]
     each = np.stack(momenta, axis=1)  # (S, 31, D)
     wanted, simple = (

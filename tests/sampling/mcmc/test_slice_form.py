@@ -27,26 +27,18 @@ class Orbit:
             for low in self.points
             if rng.random() < 0.2
         }
-        self.far = Fraction(
-            1, 15
-        )  # a point whose weight is so much below u has diverged
+        self.far = Fraction(1, 15)  # a point whose weight is so much below u has diverged
 
     def turns(self, low, high, u):
         """Whether a stretch turns back as a whole; of a point, whether it diverges from u."""
-        return (
-            self.weight[low] < self.far * u
-            if low == high
-            else (low, high) in self.turning
-        )
+        return self.weight[low] < self.far * u if low == high else (low, high) in self.turning
 
     def fails(self, low, high, u):
         """Whether any subtree of a new half turns back, itself included."""
         if self.turns(low, high, u):
             return True
         middle = (low + high) // 2
-        return low < high and (
-            self.fails(low, middle, u) or self.fails(middle + 1, high, u)
-        )
+        return low < high and (self.fails(low, middle, u) or self.fails(middle + 1, high, u))
 
     def trajectories(self, start, u):
         """P(t | start, u) of every final stretch t = (low, high) (M10, steps 1 and 2)."""
@@ -101,11 +93,7 @@ def added(rows):
 def slice_step(orbit, start, choose):
     """P(start -> .): u uniform below the weight; nothing changes between two levels of u."""
     levels = sorted(
-        {
-            Fraction(0),
-            *orbit.weight.values(),
-            *(w / orbit.far for w in orbit.weight.values()),
-        }
+        {Fraction(0), *orbit.weight.values(), *(w / orbit.far for w in orbit.weight.values())}
     )
     mine = orbit.weight[start]
     rows = []
@@ -129,19 +117,14 @@ def inflow(orbit, step):
     """What arrives at point 0, over its weight."""
     rows = {k: step(orbit, k) for k in range(-REACH, REACH + 1)}
     assert all(sum(row.values()) == 1 for row in rows.values())
-    return (
-        sum(orbit.weight[k] * row.get(0, 0) for k, row in rows.items())
-        / orbit.weight[0]
-    )
+    return sum(orbit.weight[k] * row.get(0, 0) for k, row in rows.items()) / orbit.weight[0]
 
 
 FORMS = {
     "slice, any candidate": lambda orbit, k: slice_step(orbit, k, by_weight),
     "slice, half by half": lambda orbit, k: slice_step(orbit, k, progressively),
     "by weight": lambda orbit, k: multinomial_step(orbit, k, by_weight),
-    "by weight, half by half": lambda orbit, k: multinomial_step(
-        orbit, k, progressively
-    ),
+    "by weight, half by half": lambda orbit, k: multinomial_step(orbit, k, progressively),
 }
 
 
@@ -180,9 +163,7 @@ def test_what_is_equal_in_the_two_forms_and_what_is_not(seed):
     for matrix in (slices, drawn):  # both in detailed balance
         for i in points:
             assert sum(matrix[i]) == 1
-            assert all(
-                weights[i] * matrix[i][j] == weights[j] * matrix[j][i] for j in points
-            )
+            assert all(weights[i] * matrix[i][j] == weights[j] * matrix[j][i] for j in points)
     assert slices != drawn
     # u drawn from its marginal over the trajectory, n(u) / W, gives the weights themselves
     levels = [Fraction(0), *sorted(set(weights))]
@@ -190,22 +171,17 @@ def test_what_is_equal_in_the_two_forms_and_what_is_not(seed):
         marginal = 0
         for below, u in pairwise(levels):
             count = sum(w >= u for w in weights)
-            marginal += (
-                (u - below) * Fraction(count) / total * (weights[j] >= u) / count
-            )
+            marginal += (u - below) * Fraction(count) / total * (weights[j] >= u) / count
         assert marginal == weights[j] / total == drawn[0][j]
     # the slice form remembers more, of any function: E[f(z) f(z')] - E[f]^2 = Var E[f | u] >= 0
     f = [Fraction(int(k), 3) for k in rng.integers(-9, 10, 8)]
     mean = sum(w * each for w, each in zip(weights, f, strict=True)) / total
     covariance = (
-        sum(weights[i] * slices[i][j] * f[i] * f[j] for i in points for j in points)
-        / total
+        sum(weights[i] * slices[i][j] * f[i] * f[j] for i in points for j in points) / total
         - mean**2
     )
     spread = 0
     for below, u in pairwise(levels):
         inside = [each for w, each in zip(weights, f, strict=True) if w >= u]
-        spread += (
-            (u - below) * len(inside) / total * (sum(inside) / len(inside) - mean) ** 2
-        )
+        spread += (u - below) * len(inside) / total * (sum(inside) / len(inside) - mean) ** 2
     assert covariance == spread > 0

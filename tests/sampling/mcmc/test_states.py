@@ -52,14 +52,7 @@ def test_chains_keep_their_dtype_and_report_one_number_each(kernel, dtype):
 
 @pytest.mark.parametrize(
     ("value", "gradient"),
-    [
-        (np.nan, 1.0),
-        (np.inf, 1.0),
-        (-np.inf, 1.0),
-        (0.0, np.nan),
-        (0.0, np.inf),
-        (0.0, -np.inf),
-    ],
+    [(np.nan, 1.0), (np.inf, 1.0), (-np.inf, 1.0), (0.0, np.nan), (0.0, np.inf), (0.0, -np.inf)],
 )
 def test_what_is_not_finite_is_outside(value, gradient):
     def target(position):
@@ -86,11 +79,7 @@ WANTED = r"log densities \(S,\) and gradients \(S, D\), .*; got "
         (Gammas(), np.where(ROWS, np.inf, np.ones((4, 2))), OUTSIDE),
         (Gammas(), np.where(ROWS, -1.0, np.ones((4, 2))), OUTSIDE),
         # infinities of both signs, without a warning about their sum
-        (
-            lambda p: (np.full(4, np.inf), np.full((4, 3), -np.inf)),
-            THREE,
-            "not finite where",
-        ),
+        (lambda p: (np.full(4, np.inf), np.full((4, 3), -np.inf)), THREE, "not finite where"),
         (lambda p: -(p**2).sum(axis=1), THREE, f"{WANTED}ndarray"),
         (
             lambda p: (-(p**2).sum(axis=1), -2.0 * p[:, :1]),

@@ -16,9 +16,7 @@ from bbb_numpy.sampling.mcmc.stochastic import heat
 from bbb_numpy.sampling.run import sample_target
 
 PRECISION = np.array([[2.0, 0.5], [0.5, 0.8]])
-NOISE = np.array(
-    [[3.0, -1.0], [-1.0, 2.0]]
-)  # of the gradient; does not commute with PRECISION
+NOISE = np.array([[3.0, -1.0], [-1.0, 2.0]])  # of the gradient; does not commute with PRECISION
 EXACT = Gaussian(np.linalg.inv(PRECISION))
 METRIC = DenseMetric(np.array([[1.0, 0.4], [0.4, 0.7]]))
 SCHEMES = list(product([0.7, 5.0, np.inf], [1.0, 0.5]))  # friction, temperature
@@ -31,10 +29,7 @@ class Noisy(Gaussian):
     noise: np.ndarray | None = None
 
     def draw_rows(self, rng, chains, size):
-        return (
-            rng.standard_normal((chains, len(self.noise)))
-            @ np.linalg.cholesky(self.noise).T
-        )
+        return rng.standard_normal((chains, len(self.noise))) @ np.linalg.cholesky(self.noise).T
 
     def __call__(self, position, rows=0.0):
         value, gradient = super().__call__(position)
@@ -107,16 +102,12 @@ def test_the_shipped_step_keeps_the_law_of_the_box(friction, temperature):
 
 
 @pytest.mark.equation("D64", "D65")
-@pytest.mark.parametrize(
-    ("friction", "temperature"), [(0.7, 1.0), (0.7, 0.5), (np.inf, 1.0)]
-)
+@pytest.mark.parametrize(("friction", "temperature"), [(0.7, 1.0), (0.7, 0.5), (np.inf, 1.0)])
 def test_draws_have_that_law_and_tell_its_bias(friction, temperature):
     """In standard errors; so large a bias is warned of."""
     kernel = SGHMC(0.7, friction, steps=10, temperature=temperature)
     start = EXACT.draw(np.random.default_rng(0), 400)
-    with pytest.warns(
-        UserWarning, match="SGHMC is not adjusted.*a smaller bias, e.g. 0.03"
-    ):
+    with pytest.warns(UserWarning, match="SGHMC is not adjusted.*a smaller bias, e.g. 0.03"):
         found = sample_target(NOISY, start, sampler=kernel, draws=80, warm_up=0, seed=1)
     x = found.positions[20:]
     position, momentum = law(PRECISION, NOISE, 0.7, friction, temperature)
@@ -138,9 +129,7 @@ def test_the_heat_of_momenta_is_that_of_places_far_from_a_gaussian_too():
     start = banana.draw(np.random.default_rng(0), 400)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "SGHMC is not adjusted")
-        found = sample_target(
-            banana, start, sampler=kernel, draws=60, warm_up=0, seed=1
-        )
+        found = sample_target(banana, start, sampler=kernel, draws=60, warm_up=0, seed=1)
     x, kinetic = found.positions, found.stats["energy"] + found.log_density
     _, gradient = banana(found.flat)
     virial = -np.sum(x * gradient.reshape(x.shape), axis=2)[10:]
@@ -151,26 +140,18 @@ def test_the_heat_of_momenta_is_that_of_places_far_from_a_gaussian_too():
 
 @pytest.mark.equation("D65")
 @pytest.mark.parametrize(("step_size", "friction"), [(0.19, 10.0), (0.25, np.inf)])
-def test_draws_too_hot_for_a_ridge_are_told_and_their_variance_is_too_small(
-    step_size, friction
-):
+def test_draws_too_hot_for_a_ridge_are_told_and_their_variance_is_too_small(step_size, friction):
     """Where the momenta tell that it is too wide by a tenth; of a Gaussian no draw is so hot."""
     banana, kernel = Banana(), SGHMC(step_size, friction, steps=50)
     start = banana.draw(np.random.default_rng(0), 400)
-    with pytest.warns(
-        UserWarning, match=r"steps of SGHMC were too large in .*a smaller bias"
-    ):
-        found = sample_target(
-            banana, start, sampler=kernel, draws=20, warm_up=20, seed=1
-        )
+    with pytest.warns(UserWarning, match=r"steps of SGHMC were too large in .*a smaller bias"):
+        found = sample_target(banana, start, sampler=kernel, draws=20, warm_up=20, seed=1)
     assert found.too_large_steps > 0.003
     assert 0.05 < found.expected_bias < 0.2
     assert found.flat[:, 1].var() < 0.85 * 2.25
     gaussian = Gaussian(np.diag([1.0, 0.2]))
     start = gaussian.draw(np.random.default_rng(0), 400)
-    of_gaussian = sample_target(
-        gaussian, start, sampler=kernel, draws=10, warm_up=0, seed=1
-    )
+    of_gaussian = sample_target(gaussian, start, sampler=kernel, draws=10, warm_up=0, seed=1)
     assert of_gaussian.too_large_steps < 0.001  # and a warning would be an error
 
 
@@ -184,9 +165,7 @@ def regression():
     return LogJoint(model, x, np.array([[0.3], [-0.4], [1.0]]))
 
 
-BATCHES = [
-    np.array(rows) for rows in product(range(3), repeat=2)
-]  # all draws of two rows
+BATCHES = [np.array(rows) for rows in product(range(3), repeat=2)]  # all draws of two rows
 
 
 @pytest.mark.equation("D64")
@@ -203,21 +182,14 @@ def test_the_law_under_real_minibatches_by_enumeration(h, friction):
     # around the mode, where each minibatch pushes its own way
     pushes = np.array([fixed @ g + o - fixed for g, o in maps])
     np.testing.assert_allclose(pushes.mean(axis=0), 0.0, atol=1e-15)
-    found = kept([g for g, _ in maps], c.T @ c + pushes.T @ pushes / len(pushes))[
-        :2, :2
-    ]
+    found = kept([g for g, _ in maps], c.T @ c + pushes.T @ pushes / len(pushes))[:2, :2]
     share = np.diag(found) / np.diag(np.linalg.inv(precision)) - 1.0
     assert (share > 0.1).all(), "minibatches heat"
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "SGHMC is not adjusted")
         start = np.tile(mode, (400, 1))
         draws = sample_target(
-            target,
-            start,
-            sampler=replace(kernel, steps=20),
-            draws=60,
-            warm_up=0,
-            seed=0,
+            target, start, sampler=replace(kernel, steps=20), draws=60, warm_up=0, seed=0
         )
     gap = draws.positions[10:] - mode
     for values, wanted in (
@@ -236,13 +208,9 @@ def test_the_law_under_real_minibatches_by_enumeration(h, friction):
 @pytest.mark.equation("D65")
 def test_the_squared_step_falls_along_a_cosine_and_exploring_has_no_noise():
     kernel = SGHMC(0.2, steps=4, cycle=3, exploring=0.4, temperature=0.5)
-    sizes, temperatures = map(
-        np.concatenate, zip(*map(kernel.plan, range(3)), strict=True)
-    )
+    sizes, temperatures = map(np.concatenate, zip(*map(kernel.plan, range(3)), strict=True))
     k = np.arange(20)  # 12 of them in draws, 8 before
-    np.testing.assert_allclose(
-        sizes**2, 0.2**2 * (1 + np.cos(np.pi * k / 20)) / 2, rtol=1e-13
-    )
+    np.testing.assert_allclose(sizes**2, 0.2**2 * (1 + np.cos(np.pi * k / 20)) / 2, rtol=1e-13)
     np.testing.assert_array_equal(temperatures, [0.0] * 8 + [0.5] * 12)
     state, made = kernel.init(EXACT, np.ones((2, 2))), []
     for _ in range(4):
@@ -286,9 +254,7 @@ def test_a_chain_that_explodes_is_put_back_and_one_that_warms_up_is_not(size):
     def unit(x):
         return -0.5 * np.sum(x * x, axis=1), -x
 
-    state = SGHMC().init(
-        unit, np.zeros((3, size))
-    )  # at the mode: size / 2 nats will be lost
+    state = SGHMC().init(unit, np.zeros((3, size)))  # at the mode: size / 2 nats will be lost
     new, info = SGHMC(0.5).step(unit, np.random.default_rng(0), state)
     assert info.accepted.all()
     assert (new.position != 0.0).all()
@@ -313,9 +279,7 @@ def test_the_warm_up_finds_a_step_of_the_wanted_bias(friction, bias):
     kernel = SGHMC(friction=friction, bias=bias, steps=20)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "SGHMC is not adjusted")
-        found = sample_target(
-            NOISY, start, sampler=kernel, draws=1, warm_up=400, seed=0
-        ).kernel
+        found = sample_target(NOISY, start, sampler=kernel, draws=1, warm_up=400, seed=0).kernel
     factor = np.diag(np.sqrt(found.metric.variance))
     inside = [factor.T @ each @ factor for each in (PRECISION, NOISE)]
     position, _ = law(*inside, found.step_size, friction, 1.0)
@@ -327,9 +291,7 @@ def test_heat_is_the_bias_of_small_steps():
     for h, friction in ((0.01, 2.0), (0.02, np.inf)):
         position, _ = law(PRECISION, NOISE, h, friction, 1.0)
         told = heat(h, friction, np.trace(PRECISION) / 2, np.trace(NOISE) / 2)
-        assert np.trace(PRECISION @ position) / 2 - 1 == pytest.approx(
-            told, rel=1e-3 + 2 * h
-        )
+        assert np.trace(PRECISION @ position) / 2 - 1 == pytest.approx(told, rel=1e-3 + 2 * h)
 
 
 def test_what_a_warm_up_misses_is_cut_off_and_a_divergence_is_the_most():

@@ -9,20 +9,9 @@ from uci_trials import TINY, dask, recorded
 from bbb_numpy.cli.main import main
 from bbb_studies.data.uci import standard_splits
 from bbb_studies.uci import workers
-from bbb_studies.uci.trials import (
-    DATA,
-    OwnTrial,
-    fit_part,
-    keep,
-    measure_own,
-    score,
-    set_name,
-)
+from bbb_studies.uci.trials import DATA, OwnTrial, fit_part, keep, measure_own, score, set_name
 
-pytestmark = [
-    dask,
-    pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning"),
-]
+pytestmark = [dask, pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")]
 WRITTEN = {
     *("records", "data.npz", "table.md", "trials.csv"),
     *("scores.png", "calibration.png", "pit.png"),
@@ -38,10 +27,7 @@ def rows(count=60, seed=5):
 def table(path, shift=0.0):
     x, y = rows()
     colours = np.where(x[:, 1] > 0, "red", "blue")
-    lines = (
-        f"{a},{b},{c + shift}"
-        for a, b, c in zip(x[:, 0], colours, y[:, 0], strict=True)
-    )
+    lines = (f"{a},{b},{c + shift}" for a, b, c in zip(x[:, 0], colours, y[:, 0], strict=True))
     path.write_text("\n".join(["a,colour,y", *lines]))
     return path
 
@@ -55,17 +41,7 @@ def quick(tmp_path, monkeypatch, threads):
 
 
 def compare(*words, data="mine.csv", method=("map",)):
-    given = [
-        "compare",
-        data,
-        "--target",
-        "y",
-        "--quick",
-        "--splits",
-        "2",
-        "--workers",
-        "2",
-    ]
+    given = ["compare", data, "--target", "y", "--quick", "--splits", "2", "--workers", "2"]
     return main([*given, "--method", *method, "--out", "out", *words])
 
 
@@ -74,29 +50,18 @@ def test_a_comparison_writes_records_one_table_and_pictures(quick, capsys):
     assert compare(method=("map", "mean-field")) == 0
     said = capsys.readouterr()
     assert said.err == ""
-    assert {
-        path.name for path in out.iterdir() if not path.name.startswith(".")
-    } == WRITTEN
+    assert {path.name for path in out.iterdir() if not path.name.startswith(".")} == WRITTEN
     found = recorded(out)
-    assert set(found) == {
-        f"mine.csv/{m}/0{k}" for m in ("map", "mean-field") for k in (0, 1)
-    }
-    assert (
-        "60 rows, 2 inputs (a, colour) as 3 features, target y: regression" in said.out
-    )
+    assert set(found) == {f"mine.csv/{m}/0{k}" for m in ("map", "mean-field") for k in (0, 1)}
+    assert "60 rows, 2 inputs (a, colour) as 3 features, target y: regression" in said.out
     assert "4 of 4 finished, 0 failed" in said.out
     for method in ("map", "mean-field"):
-        errors = [
-            one["metrics"]["rmse"] for key, one in found.items() if f"/{method}/" in key
-        ]
+        errors = [one["metrics"]["rmse"] for key, one in found.items() if f"/{method}/" in key]
         error = np.std(errors, ddof=1) / np.sqrt(2)
         assert f"{np.mean(errors):.3f} ± {error:.3f}" in said.out
     text = (out / "table.md").read_text(encoding="utf-8")
     assert "published" not in text.lower()
-    assert (
-        "bbb-numpy compare mine.csv --target y --method map mean-field --splits 2"
-        in text
-    )
+    assert "bbb-numpy compare mine.csv --target y --method map mean-field --splits 2" in text
     assert len((out / "trials.csv").read_text(encoding="utf-8").splitlines()) == 1 + 4
     for picture in out.glob("*.png"):
         assert picture.read_bytes().startswith(b"\x89PNG")
@@ -120,9 +85,7 @@ def test_classes_are_compared_with_models_of_scikit_learn(quick, capsys):
         logistic = found[f"mine.csv/logistic regression/0{split}"]["metrics"]
         assert logistic["log_loss"] < base["metrics"]["log_loss"]
         assert logistic["accuracy"] >= 0.8
-    losses = [
-        found[f"mine.csv/map/0{split}"]["metrics"]["log_loss"] for split in (0, 1)
-    ]
+    losses = [found[f"mine.csv/map/0{split}"]["metrics"]["log_loss"] for split in (0, 1)]
     assert f"{np.mean(losses):.2g}"[:3] in said
     assert "8 trials measured now" in said
     text = (out / "table.md").read_text(encoding="utf-8")
@@ -155,9 +118,7 @@ def test_what_the_command_says_to_repeat_is_what_was_typed(quick, no_pictures, c
     words = ("--leave-out", "colour", "--seed", "3", "--decimal", ".", "--drop-missing")
     assert compare(*words) == 0
     text = (quick.parent / "out" / "table.md").read_text(encoding="utf-8")
-    (line,) = (
-        line for line in text.splitlines() if line.startswith("bbb-numpy compare")
-    )
+    (line,) = (line for line in text.splitlines() if line.startswith("bbb-numpy compare"))
     capsys.readouterr()
     assert main(line.split()[1:]) == 0
     assert "0 trials measured now" in capsys.readouterr().out
@@ -195,29 +156,15 @@ def test_a_table_has_a_name_that_is_a_folder_and_no_uci_set(source, name):
 @pytest.mark.parametrize(
     ("text", "words", "message"),
     [
-        (
-            "a,y\n" + "1,x\n2,z\n" * 15,
-            ("--task", "regression"),
-            "'x' is no number, as the target",
-        ),
-        (
-            "a,y\n" + "1,x\n2,z\n" * 15,
-            ("--method", "ensemble"),
-            "ensemble is not for classes",
-        ),
-        (
-            "a,y\n" + "1,x\n2,z\n" * 15 + "1,w\n",
-            (),
-            "the class 'w' has 1 rows; 2 are needed",
-        ),
+        ("a,y\n" + "1,x\n2,z\n" * 15, ("--task", "regression"), "'x' is no number, as the target"),
+        ("a,y\n" + "1,x\n2,z\n" * 15, ("--method", "ensemble"), "ensemble is not for classes"),
+        ("a,y\n" + "1,x\n2,z\n" * 15 + "1,w\n", (), "the class 'w' has 1 rows; 2 are needed"),
         ("a,y\n" + "1,1\n2,2\n" * 9, (), "18 rows are too few; at least 20 are needed"),
         ("a,y\n" + "1,1\n2,1\n" * 15, (), "the target 'y' is the same in all rows"),
         ("a,y\n" + "1,1\n2,2\n" * 15, ("--out", "t.csv"), "t.csv"),
     ],
 )
-def test_what_cannot_be_compared_is_said_in_one_line(
-    text, words, message, quick, capsys
-):
+def test_what_cannot_be_compared_is_said_in_one_line(text, words, message, quick, capsys):
     (quick.parent / "t.csv").write_text(text)
     assert compare(*words, data="t.csv") == 2
     said = capsys.readouterr()

@@ -23,11 +23,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_work(
     (tmp_path / "rows.csv").write_text("x,y\n" + "1,2\n3,5\n" * 20)
     assert main([*COMMANDS[command], "--out", folder]) == 2
     said = capsys.readouterr()
-    wanted = (
-        "File name too long"
-        if folder == LONG
-        else "cannot be written to: name a folder"
-    )
+    wanted = "File name too long" if folder == LONG else "cannot be written to: name a folder"
     assert said.out == ""
     assert wanted in said.err
     assert len(said.err.splitlines()) == 1

@@ -34,9 +34,7 @@ def test_reproduce_writes_text_and_says_where_and_which_run_it_was(
     words, file, said, tmp_path, capsys, monkeypatch
 ):
     module = types.SimpleNamespace(
-        reproduce=lambda out, seed, repeats=1, progress=None: (
-            f"{repeats} times, seed {seed}"
-        ),
+        reproduce=lambda out, seed, repeats=1, progress=None: f"{repeats} times, seed {seed}",
         quick=lambda seed: {"seed": seed, "repeats": 0},
         full=lambda seed: {"seed": seed, "repeats": 9},
     )
@@ -46,9 +44,7 @@ def test_reproduce_writes_text_and_says_where_and_which_run_it_was(
     assert (tmp_path / file).read_text() == said
     printed = capsys.readouterr()
     assert printed.out.startswith(f"{said}pictures")
-    assert re.match(
-        rf"{words[0]} takes (about \d+ (seconds|minutes)|long: )", printed.err
-    )
+    assert re.match(rf"{words[0]} takes (about \d+ (seconds|minutes)|long: )", printed.err)
 
 
 ONE_THREAD = """

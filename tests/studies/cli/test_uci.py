@@ -15,10 +15,7 @@ from bbb_studies.data.locate import ENVIRONMENT
 from bbb_studies.uci import gaps, trials, workers
 from bbb_studies.uci.trials import METHODS, Trial, measure, settings_for
 
-pytestmark = [
-    dask,
-    pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning"),
-]
+pytestmark = [dask, pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")]
 WRITTEN = {
     *("records", "table.md", "trials.csv"),
     *("scores.png", "calibration.png", "pit.png"),
@@ -39,16 +36,7 @@ def out(tmp_path):
 
 
 def uci(out, *words, data=("boston",), method=("map",), splits=2):
-    given = [
-        "uci",
-        "--quick",
-        "--data",
-        *data,
-        "--method",
-        *method,
-        "--splits",
-        str(splits),
-    ]
+    given = ["uci", "--quick", "--data", *data, "--method", *method, "--splits", str(splits)]
     where = [] if "--scheduler" in words else ["--jobs", "2"]
     return main([*given, *where, "--out", str(out), *words])
 
@@ -62,36 +50,24 @@ def one_line(capsys):
     return line
 
 
-def test_a_run_writes_records_tables_and_pictures_and_says_what_it_did(
-    small, out, capsys
-):
+def test_a_run_writes_records_tables_and_pictures_and_says_what_it_did(small, out, capsys):
     assert uci(out, method=("map", "mean-field")) == 0
     said = capsys.readouterr()
-    assert set(recorded(out)) == {
-        f"boston/{m}/0{k}" for m in ("map", "mean-field") for k in (0, 1)
-    }
-    assert {
-        path.name for path in out.iterdir() if not path.name.startswith(".")
-    } == WRITTEN
+    assert set(recorded(out)) == {f"boston/{m}/0{k}" for m in ("map", "mean-field") for k in (0, 1)}
+    assert {path.name for path in out.iterdir() if not path.name.startswith(".")} == WRITTEN
     for path in out.glob("*.png"):
         assert path.read_bytes().startswith(b"\x89PNG")
     assert "4 trials measured now" in said.out
     assert "4 of 4 finished, 0 failed" in said.out
     assert str(out) in said.out
     assert said.err == ""
-    by_hand = [
-        record["metrics"]["rmse"]
-        for key, record in recorded(out).items()
-        if "map" in key
-    ]
+    by_hand = [record["metrics"]["rmse"] for key, record in recorded(out).items() if "map" in key]
     assert f"{sum(by_hand) / 2:.3f}" in said.out
     assert "boston" in (out / "table.md").read_text(encoding="utf-8")
     assert len((out / "trials.csv").read_text(encoding="utf-8").splitlines()) == 1 + 4
 
 
-def test_other_settings_are_measured_again_and_it_is_said_why(
-    small, no_pictures, out, capsys
-):
+def test_other_settings_are_measured_again_and_it_is_said_why(small, no_pictures, out, capsys):
     assert uci(out, splits=1) == 0
     capsys.readouterr()
     assert uci(out, "--units", "7", splits=1) == 0
@@ -115,9 +91,7 @@ def test_every_method_runs(small, no_pictures, out):
     assert len(recorded(out)) == len(METHODS)
 
 
-def test_gap_splits_have_records_and_a_page_of_their_own(
-    small, out, monkeypatch, capsys
-):
+def test_gap_splits_have_records_and_a_page_of_their_own(small, out, monkeypatch, capsys):
     data = toy(60)
     monkeypatch.setattr(gaps, "load", lambda name: data)
     monkeypatch.setattr(benchmarking.sets, "load", lambda name: data)
@@ -126,11 +100,7 @@ def test_gap_splits_have_records_and_a_page_of_their_own(
     said = capsys.readouterr().out
     assert "| yacht | MAP | 3 | " in said
     assert "3 of 3 finished" in said
-    assert {path.name for path in (out / "gaps").iterdir()} == {
-        "records",
-        "table.md",
-        "gaps.png",
-    }
+    assert {path.name for path in (out / "gaps").iterdir()} == {"records", "table.md", "gaps.png"}
     text = (out / "gaps" / "table.md").read_text(encoding="utf-8")
     assert "](gaps.png)" in text
     assert "--gap --quick" in text
@@ -141,10 +111,7 @@ def test_gap_splits_have_records_and_a_page_of_their_own(
     [
         ("--gap --data protein", "--gap is for boston, concrete, energy, yacht alone"),
         ("--gap --splits 3", "--splits none to count"),
-        (
-            "--scheduler tcp://127.0.0.1:1 --jobs 2",
-            "--jobs counts processes of this machine",
-        ),
+        ("--scheduler tcp://127.0.0.1:1 --jobs 2", "--jobs counts processes of this machine"),
     ],
 )
 def test_what_does_not_go_together_is_said(small, out, capsys, words, message):
@@ -208,9 +175,7 @@ def test_an_output_that_is_a_file_is_named_and_left_alone(small, idle, out, caps
 INSTALL = "bbb-numpy uci: it needs dask; pip install 'bbb-numpy[uci]' brings it"
 
 
-def test_without_the_extra_it_is_said_in_one_line_what_to_install(
-    out, capsys, monkeypatch
-):
+def test_without_the_extra_it_is_said_in_one_line_what_to_install(out, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "dask", None)
     for name in ("running", "workers"):  # which import it, and so are imported again
         monkeypatch.delitem(sys.modules, f"bbb_studies.uci.{name}")
@@ -227,17 +192,13 @@ def test_without_the_extra_nothing_needs_it_sooner(out):
         "from bbb_numpy.cli.main import main\n"
         "sys.exit(main(['uci', '--out', sys.argv[1]]))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(out)], capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", code, str(out)], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [INSTALL]
     assert not out.exists()
 
 
-def test_a_scheduler_that_cannot_be_reached_is_named(
-    small, idle, out, capsys, monkeypatch
-):
+def test_a_scheduler_that_cannot_be_reached_is_named(small, idle, out, capsys, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]  # free again below
     monkeypatch.setattr(workers, "cluster", partial(workers.cluster, timeout=0.5))

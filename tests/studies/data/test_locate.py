@@ -24,9 +24,7 @@ from bbb_studies.data.locate import (
 
 def put(root, file, text):
     (root / "sp500").mkdir(exist_ok=True)
-    (root / "sp500" / file).write_bytes(
-        text.encode() if isinstance(text, str) else text
-    )
+    (root / "sp500" / file).write_bytes(text.encode() if isinstance(text, str) else text)
     return root / "sp500" / file
 
 
@@ -37,11 +35,7 @@ def test_a_file_is_found_or_the_error_says_what_where_from_and_where_to(root):
     with pytest.raises(MissingDataError) as caught:
         locate("powerball")
     said = str(caught.value)
-    for part in (
-        "New York State open data",
-        "w1 to w5",
-        str(root / "powerball" / "powerball_2"),
-    ):
+    for part in ("New York State open data", "w1 to w5", str(root / "powerball" / "powerball_2")):
         assert part in said
 
 
@@ -77,10 +71,7 @@ def test_a_table_is_read_plain_and_packed(root, packed):
         ("a,b\n", "t.csv.* has no rows"),
         ("a,b\n1,2\n3\n", "changed from 2 to 1 at row 3"),
         (b"a,b\n\xff\xfe\x00,2\n", "t.csv.* cannot be read as a table"),
-        (
-            gzip.compress(b"a,b\n" + b"1,2\n" * 999, mtime=0)[:-20],
-            "cannot be read as a table",
-        ),
+        (gzip.compress(b"a,b\n" + b"1,2\n" * 999, mtime=0)[:-20], "cannot be read as a table"),
     ],
 )
 def test_a_damaged_table_is_refused_with_its_place(root, content, said):
@@ -91,30 +82,22 @@ def test_a_damaged_table_is_refused_with_its_place(root, content, said):
 
 def test_a_folder_of_a_user_who_has_no_home_is_missing(monkeypatch):
     monkeypatch.setenv("BBB_NUMPY_DATA", "~nobody-of-this-name/data")
-    with pytest.raises(
-        MissingDataError, match="'~nobody-of-this-name/data', which is no folder"
-    ):
+    with pytest.raises(MissingDataError, match="'~nobody-of-this-name/data', which is no folder"):
         locate("yacht")
 
 
 def test_cells_that_are_no_numbers_and_days_that_do_not_increase_are_named():
     for cell in ("x", "", "nan", "inf", "1.2.3"):
-        with pytest.raises(
-            DamagedDataError, match=r"t.csv holds .* data row 2, column b"
-        ):
+        with pytest.raises(DamagedDataError, match=r"t.csv holds .* data row 2, column b"):
             numbers("t.csv", np.array([["1", "2"], ["3", cell]]), ["a", "b"])
-    with pytest.raises(
-        DamagedDataError, match=r"t.csv: the dates must increase; data row 2"
-    ):
+    with pytest.raises(DamagedDataError, match=r"t.csv: the dates must increase; data row 2"):
         increasing_days("t.csv", np.array(["2012-01-04"] * 2))
     with pytest.raises(DamagedDataError, match="must be like 2010-01-04"):
         increasing_days("t.csv", np.array(["4.1.2012"]))
 
 
 def test_columns_of_openml_come_in_the_order_asked_for(monkeypatch):
-    table = pd.DataFrame(
-        {"Y": [1.5, 2.5], "Fixed acidity": [7.4, 7.8], "RAD": ["24", "5"]}
-    )
+    table = pd.DataFrame({"Y": [1.5, 2.5], "Fixed acidity": [7.4, 7.8], "RAD": ["24", "5"]})
     asked = {}
 
     def fetch(**given):
@@ -125,9 +108,7 @@ def test_columns_of_openml_come_in_the_order_asked_for(monkeypatch):
     found = download("boston", ["fixed_acidity", "rad", "y"])
     np.testing.assert_array_equal(found, [[7.4, 24.0, 1.5], [7.8, 5.0, 2.5]])
     assert asked["data_id"] == 531
-    with pytest.raises(
-        DamagedDataError, match="no column CRIM; it has Y, Fixed acidity, RAD"
-    ):
+    with pytest.raises(DamagedDataError, match="no column CRIM; it has Y, Fixed acidity, RAD"):
         download("boston", ["CRIM", "y"])
 
 

@@ -18,17 +18,12 @@ def few(root, monkeypatch):
     (root / "mnist").mkdir()
     rng, arrays = np.random.default_rng(0), []
     for rows in (13, 10):
-        arrays += [
-            rng.integers(0, 256, (rows, 28, 28), np.uint8),
-            rng.integers(0, 10, rows, "u1"),
-        ]
+        arrays += [rng.integers(0, 256, (rows, 28, 28), np.uint8), rng.integers(0, 10, rows, "u1")]
     for name, array in zip(FILES, arrays, strict=True):
         shape = struct.pack(f">{array.ndim + 1}I", 2048 + array.ndim, *array.shape)
         content = shape + array.tobytes()
         (root / "mnist" / name).write_bytes(gzip.compress(content))
-        monkeypatch.setitem(
-            SETS["mnist"]["sha256"], name, hashlib.sha256(content).hexdigest()
-        )
+        monkeypatch.setitem(SETS["mnist"]["sha256"], name, hashlib.sha256(content).hexdigest())
     return root / "mnist", arrays
 
 
@@ -61,8 +56,7 @@ def test_the_images_are_those_of_the_published_description():
     ):
         assert images.shape == (rows, 784)
         counts = sum(
-            np.bincount(part.ravel(), minlength=256)
-            for part in np.array_split(images, 99)
+            np.bincount(part.ravel(), minlength=256) for part in np.array_split(images, 99)
         )
         average = np.average(np.arange(256), weights=counts)
         variance = np.average((np.arange(256) - average) ** 2, weights=counts)

@@ -21,22 +21,14 @@ def test_the_file_has_the_mushrooms_that_its_description_says():
     assert (found.x.sum(axis=0) > 0).all()  # every letter occurs
 
 
-def test_every_letter_has_its_own_column_and_other_letters_are_refused(
-    root, monkeypatch
-):
-    with pytest.raises(
-        MissingDataError, match="UCI machine learning repository, 'Mushroom'"
-    ):
+def test_every_letter_has_its_own_column_and_other_letters_are_refused(root, monkeypatch):
+    with pytest.raises(MissingDataError, match="UCI machine learning repository, 'Mushroom'"):
         load()
     # row i has the i-th letter of every column, and every third is poisonous
-    rows = [
-        ["eep"[i % 3], *(c[i % len(c)] for c in LETTERS.values())] for i in range(30)
-    ]
+    rows = [["eep"[i % 3], *(c[i % len(c)] for c in LETTERS.values())] for i in range(30)]
     lines = [",".join(row) for row in rows]
     (root / "mushroom").mkdir()
-    (root / "mushroom" / FILE).write_text(
-        "\n".join([",".join(["class", *LETTERS]), *lines]) + "\n"
-    )
+    (root / "mushroom" / FILE).write_text("\n".join([",".join(["class", *LETTERS]), *lines]) + "\n")
     with pytest.raises(DamagedDataError, match="its checksum is another"):
         load()
     checksum = hashlib.sha256("\n".join(lines).encode()).hexdigest()
@@ -44,7 +36,5 @@ def test_every_letter_has_its_own_column_and_other_letters_are_refused(
     found = load()
     assert found.poisonous.tolist() == [False, False, True] * 10
     for row, on in zip(rows, found.x, strict=True):
-        expected = [
-            f"{name}={letter}" for name, letter in zip(LETTERS, row[1:], strict=True)
-        ]
+        expected = [f"{name}={letter}" for name, letter in zip(LETTERS, row[1:], strict=True)]
         assert [found.names[i] for i in np.flatnonzero(on)] == expected

@@ -9,21 +9,11 @@ from made_up import needs_data
 
 from bbb_studies.data import powerball
 from bbb_studies.data.locate import DamagedDataError
-from bbb_studies.data.powerball import (
-    COLUMNS,
-    FILE,
-    exact,
-    examples,
-    load,
-    mass_of_place,
-    rules,
-)
+from bbb_studies.data.powerball import COLUMNS, FILE, exact, examples, load, mass_of_place, rules
 
 
 def every_draw(balls):
-    return np.array(
-        list(combinations(range(1, balls + 1), 5))
-    )  # sorted, equally likely
+    return np.array(list(combinations(range(1, balls + 1), 5)))  # sorted, equally likely
 
 
 @pytest.mark.equation("D37")
@@ -36,9 +26,7 @@ def test_the_mass_of_a_place_counts_all_draws(balls):
 
 
 @pytest.mark.equation("D37")
-@pytest.mark.parametrize(
-    ("balls", "percent", "limit"), [(59, 84.60, 17), (69, 84.43, 20)]
-)
+@pytest.mark.parametrize(("balls", "percent", "limit"), [(59, 84.60, 17), (69, 84.43, 20)])
 def test_the_ceiling_is_the_one_of_the_rules(balls, percent, limit):
     found = exact(balls)
     assert 100 * found.accuracy == pytest.approx(percent, abs=0.005)
@@ -73,9 +61,7 @@ def test_the_file_has_the_draws_that_its_description_says():
     assert len(draws.days) == 1085
     assert (str(draws.days[0]), str(draws.days[-1])) == ("2010-02-03", "2020-07-01")
     assert [(draws.balls == count).sum() for count in (59, 69)] == [204 + 387, 494]
-    weekdays = (
-        draws.days.astype("datetime64[D]").view("int64") % 7
-    )  # 1970-01-01: a Thursday
+    weekdays = draws.days.astype("datetime64[D]").view("int64") % 7  # 1970-01-01: a Thursday
     assert set(weekdays) == {6, 2}  # Wednesday, Saturday
     limits = powerball.urn(draws.days, powerball.REDS)
     assert [draws.red[limits == count].max() for count in (39, 35, 26)] == [39, 35, 26]
@@ -105,13 +91,9 @@ def test_the_draws_agree_with_the_rules():
             cells = np.searchsorted(edges, np.arange(balls + 1))
             wanted = np.bincount(cells, mass, 10) * len(white)
             counts = np.bincount(cells[white[:, place - 1]], minlength=10)
-            assert ((counts - wanted) ** 2 / wanted).sum() < 9 + 4 * sqrt(
-                18
-            )  # chi2, 9 degrees
+            assert ((counts - wanted) ** 2 / wanted).sum() < 9 + 4 * sqrt(18)  # chi2, 9 degrees
         found = exact(balls)
-        right = (white[:, 0] <= found.limit).mean() / 2 + (
-            white[:, 2] > found.limit
-        ).mean() / 2
+        right = (white[:, 0] <= found.limit).mean() / 2 + (white[:, 2] > found.limit).mean() / 2
         assert abs(right - found.accuracy) < 3 * found.draw_deviation / sqrt(len(white))
 
 
@@ -130,18 +112,12 @@ def test_the_rule_of_the_day_says_how_many_balls_there_are(root):
     ("rows", "said"),
     [
         (["2012-01-04,1,2,3,4,5,6,"] * 2, "dates must increase; data row 2"),
-        (
-            ["2012-01-04,1,2,4,3,5,6,"],
-            r"row 1 \(2012-01-04\) must have five increasing",
-        ),
+        (["2012-01-04,1,2,4,3,5,6,"], r"row 1 \(2012-01-04\) must have five increasing"),
         (["2012-01-04,0,2,3,4,5,6,"], "from 1 to 59"),
         (["2012-01-04,1,2,3,4,60,6,"], "from 1 to 59 and .*; it has 1, 2, 3, 4, 60"),
         (["2020-01-04,1,2,3,4,70,6,"], "from 1 to 69"),
         (["2012-01-04,1.5,2,3,4,5,6,"], "five increasing"),
-        (
-            ["2012-01-14,1,2,3,4,5,40,"],
-            "a Powerball from 1 to 39; it has 1, 2, 3, 4, 5, 40",
-        ),
+        (["2012-01-14,1,2,3,4,5,40,"], "a Powerball from 1 to 39; it has 1, 2, 3, 4, 5, 40"),
         (["2012-01-18,1,2,3,4,5,36,"], "a Powerball from 1 to 35"),
         (["2016-01-06,1,2,3,4,5,27,"], "a Powerball from 1 to 26"),
         (["2016-01-06,1,2,3,4,5,0,"], "a Powerball from 1 to 26"),

@@ -35,9 +35,7 @@ def test_the_cubic_scatters_by_a_standard_deviation_of_3_and_not_a_variance_of_3
 
 def test_the_scatter_of_the_sine_problem_is_the_slope_times_eps():
     """Var(y|x) = f'(x)^2 0.02^2 to first order: the 0.063 that a model has to learn."""
-    data = sine(
-        np.random.default_rng(5), ROWS, noise=0.002
-    )  # small: first order suffices
+    data = sine(np.random.default_rng(5), ROWS, noise=0.002)  # small: first order suffices
     angle = 2 * np.pi * data.x
     slope = 1 + 0.6 * np.pi * np.cos(angle) + 1.2 * np.pi * np.cos(2 * angle)
     standardised = (data.y - data.truth(data.x)) / (0.002 * slope)

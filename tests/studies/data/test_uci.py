@@ -51,9 +51,7 @@ def test_openml_gives_the_same_set(monkeypatch):
     names = [here.names[-1], *here.names[:-1]]
     frame = pd.DataFrame(table, columns=[name.upper() for name in names])
     monkeypatch.delenv(ENVIRONMENT)
-    monkeypatch.setattr(
-        sklearn_datasets, "fetch_openml", lambda **_: SimpleNamespace(frame=frame)
-    )
+    monkeypatch.setattr(sklearn_datasets, "fetch_openml", lambda **_: SimpleNamespace(frame=frame))
     there = load("energy")
     np.testing.assert_array_equal(there.x, here.x)
     np.testing.assert_array_equal(there.y, here.y)
@@ -68,13 +66,8 @@ def test_other_rows_or_another_order_are_refused(tmp_path, monkeypatch, name):
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
     monkeypatch.setitem(SETS[name], "file", "plain.csv")
     rows[[3, -7]] = rows[[-7, 3]]
-    for some, said in (
-        (rows, "published order"),
-        (rows[1:], f"has {len(rows) - 1} rows"),
-    ):
-        (tmp_path / name / "plain.csv").write_text(
-            "\n".join(map(",".join, [head, *some]))
-        )
+    for some, said in ((rows, "published order"), (rows[1:], f"has {len(rows) - 1} rows")):
+        (tmp_path / name / "plain.csv").write_text("\n".join(map(",".join, [head, *some])))
         with pytest.raises(DamagedDataError, match=said):
             load(name)
 

@@ -83,12 +83,7 @@ def made(name, method, place, outside, inside, deviations, coverage=(0.9, 0.5)):
         ("outside", "inside"), (outside, inside), deviations, coverage, strict=True
     ):
         levels = [0.0 if level < 0.89 else share for level in np.arange(1, 20) / 20]
-        parts[where] = {
-            "nll": nll,
-            "rmse": 2.0 * nll,
-            "coverage": levels,
-            "epistemic": deviation,
-        }
+        parts[where] = {"nll": nll, "rmse": 2.0 * nll, "coverage": levels, "epistemic": deviation}
     one = {"key": f"{name}/{method}/{place:02d}", "set": name, "method": method}
     return one | {"status": "ok", "metrics": parts}
 
@@ -105,12 +100,7 @@ def test_means_are_over_gaps_and_the_growth_is_geometric():
     found = pictures.gap_table(ROWS).set_index(["set", "method"])
     yacht = found.loc["yacht", "hmc"]
     expected = {
-        **{
-            "gaps": 2,
-            "growth": math.sqrt(2 * 8),
-            "nll_outside": 1.5,
-            "nll_inside": 3.5,
-        },
+        **{"gaps": 2, "growth": math.sqrt(2 * 8), "nll_outside": 1.5, "nll_inside": 3.5},
         **{"rmse_outside": 3.0, "rmse_inside": 7.0},
         **{"coverage_outside": 0.85, "coverage_inside": 0.4},
     }
@@ -128,9 +118,7 @@ def test_the_picture_has_a_column_for_each_set():
     with pytest.raises(ValueError, match="no trial has finished"):
         pictures.gaps([])
     star = pictures.gaps([made("yacht", "ivon", 0, 1.0, 2.0, (0.1, 0.2))]).axes[0].lines
-    assert {y for line in star for y in line.get_ydata()} == {
-        0.0
-    }  # its marker is no number
+    assert {y for line in star for y in line.get_ydata()} == {0.0}  # its marker is no number
     far = made("yacht", "hmc", 0, 1.0, 1e4, (0.1, 0.2))
     alone = pictures.gaps([far, *ROWS[1:]])
     assert any("→" in text.get_text() for text in alone.axes[1].texts)

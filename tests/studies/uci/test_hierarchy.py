@@ -76,8 +76,6 @@ def test_chances_pair_the_splits_of_both_and_need_three_sets():
     assert found["hmc", "eubo"] + found["eubo", "hmc"] == 1.0
     assert hierarchy.chances(rows[:24], "nll") == {}  # two sets
     one_split = [
-        record(name, m, 0)
-        for name in ("boston", "energy", "yacht")
-        for m in ("map", "hmc")
+        record(name, m, 0) for name in ("boston", "energy", "yacht") for m in ("map", "hmc")
     ]
     assert hierarchy.chances(one_split, "nll") == {}

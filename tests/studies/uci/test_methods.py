@@ -38,17 +38,13 @@ def bits(found):
 
 @pytest.mark.parametrize("method", TRAINED)
 @pytest.mark.parametrize(("dtype", "units"), [("float32", 50), ("float64", 4)])
-def test_candidates_fitted_together_are_those_fitted_alone_bit_for_bit(
-    method, dtype, units
-):
+def test_candidates_fitted_together_are_those_fitted_alone_bit_for_bit(method, dtype, units):
     x, y = part(dtype, 45)  # the last batch is smaller
     settings = replace(TINY, dtype=dtype, units=units)
     together = fit(x, y, method, PRIORS, settings, [7, 0])
     alone = [fit(x, y, method, [one], settings, [7, 0])[0] for one in PRIORS]
     assert [bits(found) for found in together] == [bits(found) for found in alone]
-    assert {theta.dtype for found in together for theta in found.thetas} == {
-        np.dtype(dtype)
-    }
+    assert {theta.dtype for found in together for theta in found.thetas} == {np.dtype(dtype)}
     assert len({*map(str, map(bits, alone))}) == 3  # the prior does something
     bounds = [found.bound for found in together]
     assert bounds == pytest.approx([found.bound for found in alone], rel=1e-5)
@@ -60,11 +56,7 @@ def test_a_candidate_says_the_scales_of_the_layers_and_the_noise_is_learned(meth
     for source in found.sources:
         assert isinstance(source.model.prior, LayerwiseGaussianPrior)
         assert source.model.prior.scales == (3.0, 1.5)  # 4 units: 3 / sqrt(4)
-        assert source.model.network.sizes == (
-            3,
-            4,
-            2 if method in HETEROSCEDASTIC else 1,
-        )
+        assert source.model.network.sizes == (3, 4, 2 if method in HETEROSCEDASTIC else 1)
     assert methods.model(3, Candidate(None), TINY).prior.scales == (1.0, 1.0)
     if method not in HETEROSCEDASTIC:
         for theta in found.thetas:
@@ -73,15 +65,9 @@ def test_a_candidate_says_the_scales_of_the_layers_and_the_noise_is_learned(meth
 
 @pytest.mark.parametrize(
     ("method", "rate", "epochs"),
-    [
-        ("map", 1.0, (8, 8, 2)),
-        ("mean-field", 1.0, (8, 8, 2)),
-        ("ivon", 20.0, (2, 2, 1)),
-    ],
+    [("map", 1.0, (8, 8, 2)), ("mean-field", 1.0, (8, 8, 2)), ("ivon", 20.0, (2, 2, 1))],
 )
-def test_step_size_and_length_are_those_of_the_candidate(
-    monkeypatch, method, rate, epochs
-):
+def test_step_size_and_length_are_those_of_the_candidate(monkeypatch, method, rate, epochs):
     asked = []
 
     def noticing(estimator, state, x, y, recipe, **options):
@@ -103,8 +89,7 @@ def test_the_bound_is_the_free_energy_per_row_at_the_end():
     (estimator,), (theta,) = found.sources, found.thetas
     rng = np.random.default_rng(1)
     values = [
-        estimator.value_and_grad(theta, estimator.draw_weights(rng, 1), x, y, 1.0)[0]
-        / len(x)
+        estimator.value_and_grad(theta, estimator.draw_weights(rng, 1), x, y, 1.0)[0] / len(x)
         for _ in range(800)
     ]
     # the bound is a mean over 15 epochs, whose steps move theta a little still
@@ -134,9 +119,7 @@ def test_members_share_the_samples_and_a_point_needs_one():
     assert [n for *_, n in Fit((point, point), (theta, theta)).members(500)] == [1, 1]
     assert [n for *_, n in Fit((spread,), (theta,)).members(500)] == [500]
     assert [n for *_, n in Fit((dropout,), (theta,)).members(500)] == [500]
-    assert [n for *_, n in Fit((spread,) * 3, (theta,) * 3).members(500)] == [
-        167
-    ] * 3  # at least
+    assert [n for *_, n in Fit((spread,) * 3, (theta,) * 3).members(500)] == [167] * 3  # at least
 
 
 @pytest.mark.brief
@@ -159,24 +142,15 @@ def test_laplace_is_the_learners_with_the_units_and_steps_of_the_others(covarian
     rng = np.random.default_rng(7)
     rng.integers(2**63)  # of the learner's predictions
     found = methods._laplace(x, y, Candidate(None), TINY, rng, covariance)
-    asked = {
-        "epochs": 4,
-        "batch_size": 16,
-        "standardize": False,
-        "dtype": "float32",
-    }  # of 24 steps
-    user = BayesianMLPRegressor(
-        (4,), inference=Laplace(covariance), random_state=7, **asked
-    )
+    asked = {"epochs": 4, "batch_size": 16, "standardize": False, "dtype": "float32"}  # of 24 steps
+    user = BayesianMLPRegressor((4,), inference=Laplace(covariance), random_state=7, **asked)
     user.fit(x, y[:, 0])
     assert found.sources == (user.estimator_,)
     assert bits(found) == [user.theta_.tobytes()]
     assert found.notes == {"log_evidence": user.log_evidence_}
 
 
-def test_swag_is_the_gaussian_of_half_the_snapshots_covariance_and_half_its_diagonal(
-    monkeypatch,
-):
+def test_swag_is_the_gaussian_of_half_the_snapshots_covariance_and_half_its_diagonal(monkeypatch):
     path = []
 
     def noticing(*given, **options):
@@ -195,23 +169,17 @@ def test_swag_is_the_gaussian_of_half_the_snapshots_covariance_and_half_its_diag
     sigma = parts.diagonal.softplus
     covariance = sigma[:, None] * (np.eye(size) + parts.v @ parts.v.T) * sigma
     of_path = np.cov(np.transpose(path)[:size]) / 2
-    np.testing.assert_allclose(
-        covariance, of_path + np.diag(np.diag(of_path)), atol=1e-10
-    )
+    np.testing.assert_allclose(covariance, of_path + np.diag(np.diag(of_path)), atol=1e-10)
 
 
 def test_the_gradient_of_dropout_is_that_of_its_cost_with_prior_and_noise():
     x, y = part("float64", 7)
-    family = Dropout(
-        methods.model(3, Candidate(2.0), TINY), PointMass(0.3), MAP(), (0.2, 0.5)
-    )
+    family = Dropout(methods.model(3, Candidate(2.0), TINY), PointMass(0.3), MAP(), (0.2, 0.5))
     rng = np.random.default_rng(0)
     noise = family.draw(rng, 1, 7)
     family.fill(rng, noise)
     theta = family.init(rng)
-    report = check_gradient(
-        lambda theta: family.value_and_grad(theta, noise, x, y, 0.3), theta
-    )
+    report = check_gradient(lambda theta: family.value_and_grad(theta, noise, x, y, 0.3), theta)
     assert report.passed
     whole = replace(family, rates=(0.0, 0.0)).value_and_grad(theta, noise, x, y, 0.3)
     point = Reparameterised(family.model, PointMass(), MAP())
@@ -222,12 +190,8 @@ def test_the_gradient_of_dropout_is_that_of_its_cost_with_prior_and_noise():
 
 def test_noise_that_depends_on_x_is_what_the_samples_say():
     x, y = part("float64", 200)
-    noisy = y + np.where(x[:, :1] > 0, 1.0, 0.01) * np.random.default_rng(0).normal(
-        size=y.shape
-    )
-    settings = replace(
-        TINY, units=8, start_steps=800, warm_up=40, draws=20, dtype="float64"
-    )
+    noisy = y + np.where(x[:, :1] > 0, 1.0, 0.01) * np.random.default_rng(0).normal(size=y.shape)
+    settings = replace(TINY, units=8, start_steps=800, warm_up=40, draws=20, dtype="float64")
     (found,) = fit(x, noisy, "hmc-heteroscedastic", [Candidate(2.0)], settings, [7, 0])
     (source,), (theta,) = found.sources, found.thetas
     rng = np.random.default_rng(1)

@@ -21,9 +21,7 @@ def independent(likelihood=None, draws=200, chains=3):
     """Draws that have mixed, since they are independent, in place of those of a sampler."""
     likelihood = likelihood or GaussianLikelihood(0.3, learn=True)
     model = Model(MLP((1, likelihood.heads(1))), GaussianPrior(), likelihood)
-    found = sample(
-        model, X, 0 * X, draws=4, warm_up=0, chains=chains, seed=0, sampler="mh"
-    )
+    found = sample(model, X, 0 * X, draws=4, warm_up=0, chains=chains, seed=0, sampler="mh")
     size = found.layout.size
     rng = np.random.default_rng(1)
     return replace(
@@ -45,8 +43,7 @@ def test_independent_draws_have_mixed():
 
 
 @pytest.mark.parametrize(
-    ("planted", "block"),
-    [("weights", "W0"), ("functions", "W0"), ("noise", "log_noise")],
+    ("planted", "block"), [("weights", "W0"), ("functions", "W0"), ("noise", "log_noise")]
 )
 def test_a_chain_elsewhere_is_seen_where_it_matters(planted, block):
     draws = independent()
@@ -62,25 +59,13 @@ def test_a_chain_elsewhere_is_seen_where_it_matters(planted, block):
 
 def test_noise_that_depends_on_x_is_none_of_the_numbers():
     notes = mixing(independent(HeteroscedasticLikelihood()))
-    assert set(notes) == {
-        "r_hat_functions",
-        "ess_functions",
-        "r_hat_weights",
-        "ess_weights",
-    }
+    assert set(notes) == {"r_hat_functions", "ess_functions", "r_hat_weights", "ess_weights"}
 
 
 def test_chains_that_stand_still_are_far_from_mixed_and_too_few_have_no_number():
     draws = independent()
     draws.positions[:] = draws.positions[:1]
     notes = mixing(draws)
-    assert {notes[f"r_hat_{space}"] for space in ("functions", "noise", "weights")} == {
-        LARGEST
-    }
+    assert {notes[f"r_hat_{space}"] for space in ("functions", "noise", "weights")} == {LARGEST}
     json.dumps(notes, allow_nan=False)
-    assert (
-        mixing(independent(draws=3))
-        == mixing(independent(chains=1))
-        == mixing(None)
-        == {}
-    )
+    assert mixing(independent(draws=3)) == mixing(independent(chains=1)) == mixing(None) == {}

@@ -20,29 +20,17 @@ def test_scores_are_at_their_means_with_their_standard_errors():
     figure = pictures.scores(rows)
     cell = tables.cells(rows)["boston", "hmc"]
     for ax, metric in zip(figure.axes, ("rmse", "nll"), strict=True):
-        points = [
-            c for c in ax.containers if c.lines[0].get_ydata()[0] == 1
-        ]  # HMC's row
+        points = [c for c in ax.containers if c.lines[0].get_ydata()[0] == 1]  # HMC's row
         assert points[0].lines[0].get_xdata()[0] == cell.scores[metric].mean
         left, right = (cap.get_xdata()[0] for cap in points[0].lines[1])
         assert right - left == pytest.approx(2 * cell.scores[metric].error)
-        bars = {
-            line.get_label(): line.get_xdata()[0]
-            for line in ax.lines
-            if len(line.get_xdata())
-        }
-        assert (
-            bars["best Bayesian network listed"]
-            == lowest("boston", metric, NETWORKS)[0]
-        )
+        bars = {line.get_label(): line.get_xdata()[0] for line in ax.lines if len(line.get_xdata())}
+        assert bars["best Bayesian network listed"] == lowest("boston", metric, NETWORKS)[0]
         assert bars[BASELINE.name] == BASELINE.score("boston", metric)
 
 
 def test_a_mean_far_away_is_at_the_edge_with_its_number():
-    rows = [
-        *sample(("boston",), ("map", "hmc", "nuts"), 3),
-        record("boston", "eubo", 0, 77.7),
-    ]
+    rows = [*sample(("boston",), ("map", "hmc", "nuts"), 3), record("boston", "eubo", 0, 77.7)]
     ax = pictures.scores(rows).axes[0]
     assert ax.get_xlim()[1] < 10
     assert "77.7" in [text.get_text() for text in ax.texts]
@@ -67,9 +55,7 @@ def test_coverage_is_the_mean_over_splits_less_the_level():
         row["metrics"]["coverage"] for row in rows if row["set"] == "energy"
         and row["method"] == "hmc"
     ]  # fmt: skip
-    assert np.allclose(
-        curve.get_ydata(), np.mean(own, axis=0) - pictures.LEVELS, atol=1e-15
-    )
+    assert np.allclose(curve.get_ydata(), np.mean(own, axis=0) - pictures.LEVELS, atol=1e-15)
     assert np.allclose(pictures.LEVELS, np.arange(0.05, 0.96, 0.05))
 
 

@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 from bbb_studies.uci import records
 from bbb_studies.uci.records import RecordsError, line, parse, read, write
 
-RECORD = {
-    "key": "toy/sum/00",
-    "status": "ok",
-    "metrics": {"x": 1 / 3, "z": -0.0, "y": "é\n\r"},
-}
+RECORD = {"key": "toy/sum/00", "status": "ok", "metrics": {"x": 1 / 3, "z": -0.0, "y": "é\n\r"}}
 
 
 @given(st.data())
@@ -35,9 +31,7 @@ def test_damage_anywhere_is_noticed(data):
         assert json.loads(damaged) == json.loads(whole)
 
 
-@pytest.mark.parametrize(
-    "text", ["[" * 100_000, '{"key": ' + "[" * 100_000, "[1]", "3", "", "{}"]
-)
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"key": ' + "[" * 100_000, "[1]", "3", "", "{}"])
 def test_what_is_no_record_or_too_deep_is_named_with_its_line(text, tmp_path):
     path = tmp_path / "two.json"
     path.write_text(line(RECORD) + (text or "{"))
@@ -46,9 +40,7 @@ def test_what_is_no_record_or_too_deep_is_named_with_its_line(text, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills itself with SIGKILL")
-@pytest.mark.filterwarnings(
-    "ignore:.*fork:DeprecationWarning"
-)  # the child waits for no thread
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the child waits for no thread
 def test_a_kill_while_a_file_is_written_leaves_the_one_before(tmp_path, monkeypatch):
     write(tmp_path, RECORD)
     monkeypatch.setattr(os, "fsync", lambda _: os.kill(os.getpid(), signal.SIGKILL))

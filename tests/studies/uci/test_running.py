@@ -42,9 +42,7 @@ def start(*arguments):
     """A run in a process of its own, which does not outlive its test."""
     environment = os.environ | {"PYTHONPATH": working.PATH, "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, working.__file__, *map(str, arguments)]
-    with subprocess.Popen(
-        command, env=environment, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:
@@ -98,9 +96,7 @@ def test_records_that_do_not_count_are_named_and_kept_aside(tmp_path, go):
     assert (again.done, again.messages) == (0, ())
 
 
-@pytest.mark.parametrize(
-    "where", ["threads", pytest.param("processes", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("where", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
 def test_a_failing_trial_is_recorded_with_its_error_and_stops_no_other(
     tmp_path, go, where, request, capsys
 ):
@@ -134,19 +130,13 @@ def test_a_trial_of_which_dask_says_that_it_killed_its_worker_is_a_failed_one(
 
 def test_the_longest_trials_begin_first(tmp_path, go, thread):
     rows = [1 + split % 10 for split in range(20)]
-    work = [
-        Trial(k, Settings(rows=n, folder=str(tmp_path))) for k, n in enumerate(rows)
-    ]
+    work = [Trial(k, Settings(rows=n, folder=str(tmp_path))) for k, n in enumerate(rows)]
     go(work, tmp_path / "out", workers=thread)
-    assert noted(tmp_path) == sorted(
-        range(20), key=lambda split: (-(split % 10), split)
-    )
+    assert noted(tmp_path) == sorted(range(20), key=lambda split: (-(split % 10), split))
 
 
 @pytest.mark.slow
-def test_killed_at_random_times_a_run_loses_nothing_finished_and_ends_the_same(
-    tmp_path, go
-):
+def test_killed_at_random_times_a_run_loses_nothing_finished_and_ends_the_same(tmp_path, go):
     out, count, jobs, kills, rng = tmp_path / "out", 120, 2, 12, random.Random(5)
     finished = {}
     for killed in range(kills):
@@ -184,19 +174,14 @@ def test_workers_do_not_outlive_a_killed_run(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_trials_whose_worker_dies_are_run_again_and_a_deadly_one_is_named(
-    tmp_path, go, processes
-):
+def test_trials_whose_worker_dies_are_run_again_and_a_deadly_one_is_named(tmp_path, go, processes):
     work = trials(9, folder=str(tmp_path))
     outcome = go(work, tmp_path / "out", working.deadly, processes)
     assert [record["split"] for record in outcome.records] == [0, 1, 2, 4, 5, 6, 7, 8]
     (failed,) = outcome.failed
     assert (failed["split"], failed["metrics"]) == (3, None)
     assert failed["error"] == KILLED
-    assert (noted(tmp_path, "death").count(5), noted(tmp_path, "death").count(3)) == (
-        1,
-        2,
-    )
+    assert (noted(tmp_path, "death").count(5), noted(tmp_path, "death").count(3)) == (1, 2)
     quiet = go([trial for trial in work if trial.split != 3], tmp_path / "quiet")
     assert numbers(outcome.records) == numbers(quiet.records)
 
@@ -211,9 +196,7 @@ def test_ctrl_c_records_what_is_finished_and_ends_at_once(tmp_path):
             one.send_signal(signal.SIGINT)
         process.wait(30)  # others of its trials take a minute
         said = process.stderr.read()
-    assert said.rstrip().endswith("KeyboardInterrupt"), (
-        "and nothing of semaphores after it"
-    )
+    assert said.rstrip().endswith("KeyboardInterrupt"), "and nothing of semaphores after it"
     assert said.count("Traceback") == 1
     assert process.returncode != 0
     assert len(recorded(out)) == 4
@@ -235,17 +218,13 @@ def test_ctrl_c_while_the_workers_start_ends_in_one_traceback_and_leaves_none(tm
     wait_for(lambda: not any(map(alive, started)))
 
 
-def test_ctrl_c_loses_no_trial_that_has_just_finished(
-    tmp_path, go, threads, monkeypatch
-):
+def test_ctrl_c_loses_no_trial_that_has_just_finished(tmp_path, go, threads, monkeypatch):
     beats = []
     with threads() as client:
 
         def interrupt(*_):
             beats.append(1)
-            wait_for(
-                lambda: all(one.status != "pending" for one in client.futures.values())
-            )
+            wait_for(lambda: all(one.status != "pending" for one in client.futures.values()))
             raise KeyboardInterrupt
 
         monkeypatch.setattr(running.tqdm, "refresh", interrupt)

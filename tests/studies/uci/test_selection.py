@@ -17,16 +17,9 @@ from bbb_studies.uci.selection import candidates, refinements, select_and_fit
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")
 BY_BOUND = tuple(name for name, method in METHODS.items() if method.by == "bound")
-BY_VALIDATION = tuple(
-    name for name, method in METHODS.items() if method.by == "validation"
-)
+BY_VALIDATION = tuple(name for name, method in METHODS.items() if method.by == "validation")
 CHOOSING = (*BY_BOUND, *BY_VALIDATION)
-KINDS = (
-    "renyi",
-    "map",
-    "eubo",
-    "hmc",
-)  # by bound; by validation, refined or not; a sampler
+KINDS = ("renyi", "map", "eubo", "hmc")  # by bound; by validation, refined or not; a sampler
 MEMBERS = ((0.5, 0.7), (-1.0, 0.4))  # means and deviations of two constant functions
 PRIORS = {"N(0, 1)": None} | {f"{m:g} x (1, 1/sqrt(units))": m for m in (1.0, 2.0, 4.0)}
 
@@ -85,9 +78,8 @@ def test_the_candidate_with_the_lowest_criterion_wins(monkeypatch, method, best)
     fits = Fits(monkeypatch, lowest(method, best))
     found, chosen = select_and_fit(*numbered(), method, TINY, 3)
     assert found.sources == (best,)
-    assert (
-        f"{chosen['prior']}, rate {chosen['learning_rate']:g}, length {chosen['length']:g}"
-        == (name_of(best))
+    assert f"{chosen['prior']}, rate {chosen['learning_rate']:g}, length {chosen['length']:g}" == (
+        name_of(best)
     )
     assert chosen["tried"] == {name_of(one): fits.criterion(one) for one in fits.tried}
     assert min(chosen["tried"], key=chosen["tried"].get) == name_of(best)
@@ -102,11 +94,7 @@ def test_dropout_compares_shares_that_are_left_out(monkeypatch):
     fits = Fits(monkeypatch, lambda one: abs(one.left_out - 0.02))
     _, chosen = select_and_fit(*numbered(), "dropout", TINY, 3)
     assert chosen["left_out"] == 0.02
-    assert [name.split("left out ")[1] for name in chosen["tried"]] == [
-        "0.005",
-        "0.02",
-        "0.1",
-    ]
+    assert [name.split("left out ")[1] for name in chosen["tried"]] == ["0.005", "0.02", "0.1"]
     assert [one.left_out for one in fits.tried] == [0.005, 0.02, 0.1]
 
 
@@ -123,9 +111,7 @@ def test_nothing_is_chosen_where_all_is_given(monkeypatch, method):
 @pytest.mark.parametrize("method", BY_BOUND)
 def test_methods_with_a_bound_use_all_training_rows_always(monkeypatch, method):
     fits = Fits(monkeypatch, lowest(method, candidates(method)[0]))
-    monkeypatch.setattr(
-        selection, "_loss", lambda *given: pytest.fail("needs held-out rows")
-    )
+    monkeypatch.setattr(selection, "_loss", lambda *given: pytest.fail("needs held-out rows"))
     x, y = numbered()
     select_and_fit(x, y, method, TINY, 3)
     assert all(given[0] is x and given[1] is y for given in fits.calls)
@@ -135,9 +121,7 @@ def test_methods_with_a_bound_use_all_training_rows_always(monkeypatch, method):
 
 @pytest.mark.parametrize("method", ["eubo", "nuts"])
 @pytest.mark.parametrize(("folds", "count"), [(1, 50), (2, 53), (5, 50), (5, 53)])
-def test_folds_are_disjoint_fifths_of_the_training_part(
-    monkeypatch, method, folds, count
-):
+def test_folds_are_disjoint_fifths_of_the_training_part(monkeypatch, method, folds, count):
     fits = Fits(monkeypatch, lowest(method, candidates(method)[1]))
     x, y = numbered(count)
     select_and_fit(x, y, method, replace(TINY, folds=folds), 3)
@@ -191,14 +175,10 @@ def test_a_candidate_that_diverges_loses_and_says_so(monkeypatch, method, how, w
     found, chosen = select_and_fit(*numbered(), method, TINY, 3)
     assert found.sources == (best,)
     assert chosen["tried"][name_of(bad)] is None  # JSON has no nan
-    others = {
-        name: value for name, value in chosen["tried"].items() if name != name_of(bad)
-    }
+    others = {name: value for name, value in chosen["tried"].items() if name != name_of(bad)}
     assert others == {name_of(one): order(one) for one in fits.tried if one != bad}
     Fits(monkeypatch, lambda one: math.nan)
-    with pytest.raises(
-        ArithmeticError, match=r"every candidate diverged: .*rate 0.01, length"
-    ):
+    with pytest.raises(ArithmeticError, match=r"every candidate diverged: .*rate 0.01, length"):
         select_and_fit(*numbered(), method, TINY, 3)
 
 
@@ -207,12 +187,8 @@ def test_the_loss_is_that_of_the_mixture_of_all_members():
     parts = replace(TINY, units=1)
     source = Reparameterised(model(1, Candidate(1.0), parts), PointMass(), MAP())
     # f = w2 relu(w1 x + b1) + b2: constants here
-    thetas = [
-        np.array([0.0, 0.0, 0.0, mean, math.log(noise)]) for mean, noise in MEMBERS
-    ]
+    thetas = [np.array([0.0, 0.0, 0.0, mean, math.log(noise)]) for mean, noise in MEMBERS]
     y = np.array([[0.3], [-1.0], [2.0]])
-    found = selection._loss(
-        Fit((source, source), tuple(thetas)), np.zeros((3, 1)), y, 3
-    )
+    found = selection._loss(Fit((source, source), tuple(thetas)), np.zeros((3, 1)), y, 3)
     densities = stats.norm.pdf(y, *np.transpose(MEMBERS))  # (rows, members)
     assert found == pytest.approx(-np.log(densities.mean(axis=1)).mean(), rel=1e-12)

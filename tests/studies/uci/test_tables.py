@@ -7,14 +7,7 @@ import pytest
 from sample_records import failure, record, sample
 
 from bbb_studies.uci import page, tables, verdicts
-from bbb_studies.uci.tables import (
-    BASELINE,
-    COLUMNS,
-    METRICS,
-    NETWORKS,
-    PUBLISHED,
-    lowest,
-)
+from bbb_studies.uci.tables import BASELINE, COLUMNS, METRICS, NETWORKS, PUBLISHED, lowest
 from bbb_studies.uci.verdicts import TARGETS
 
 (SAGAR,) = (row for row in PUBLISHED if row.reported_false)
@@ -22,9 +15,7 @@ COMMAND = "bbb-numpy uci --data boston --out DIR"
 
 
 def trials(values, name="boston", method="hmc", metric="rmse"):
-    return [
-        record(name, method, split, **{metric: v}) for split, v in enumerate(values)
-    ]
+    return [record(name, method, split, **{metric: v}) for split, v in enumerate(values)]
 
 
 def against(which, rows):
@@ -75,18 +66,12 @@ def test_a_failed_trial_is_named_and_in_no_mean():
 @pytest.mark.parametrize(
     ("name", "splits", "said"),
     [
-        *(
-            ("boston", 20, ""),
-            ("protein", 5, ""),
-            ("power", 5, ""),
-        ),  # 5 of power's 20 are measured
+        *(("boston", 20, ""), ("protein", 5, ""), ("power", 5, "")),  # 5 of power's 20 are measured
         *(("power", 4, "(4 of 5 splits)"), ("boston", 19, "(19 of 20 splits)")),
         ("boston", 50, "(50 splits)"),
     ],
 )
-def test_the_number_of_splits_is_said_unless_it_is_the_published_one(
-    name, splits, said
-):
+def test_the_number_of_splits_is_said_unless_it_is_the_published_one(name, splits, said):
     rows = sample((name,), ("hmc",), splits)
     (line,) = (line for line in tables.markdown(rows).splitlines() if "HMC" in line)
     assert said in line
@@ -116,10 +101,7 @@ def test_the_table_has_methods_as_rows_and_the_lowest_means_bold():
     assert cells[3] == ["HMC", "**2.000** / 3.000, R̂ – (1 of 20 splits)", "–"]
     assert len(cells) == 4 + len(PUBLISHED)
     assert len({len(line) for line in lines}) == 1, "columns are aligned"
-    assert (
-        tables.markdown(rows, published=False).splitlines()[-1].split()
-        == lines[3].split()
-    )
+    assert tables.markdown(rows, published=False).splitlines()[-1].split() == lines[3].split()
 
 
 def test_a_few_easy_splits_do_not_lead_where_another_method_has_them_all():
@@ -133,12 +115,8 @@ def test_a_few_easy_splits_do_not_lead_where_another_method_has_them_all():
     assert alone == {"hmc": sum(one.met for one in (rmse, nll)), "nuts": 0}
     assert "| boston | NUTS | HMC |" in page.page(rows, COMMAND)
     whole = [*rows, record("boston", "nuts", 19, 1.0, 1.0)]
-    assert all(
-        v.cell.method == "nuts" for v in against("best", whole) if v.set == "boston"
-    )
-    assert (
-        verdicts.alone(list(tables.cells(whole).values()), TARGETS["best"])["nuts"] == 2
-    )
+    assert all(v.cell.method == "nuts" for v in against("best", whole) if v.set == "boston")
+    assert verdicts.alone(list(tables.cells(whole).values()), TARGETS["best"])["nuts"] == 2
 
 
 def test_paired_differences_use_the_splits_of_both():
@@ -164,9 +142,7 @@ def test_the_best_published_number_is_never_the_one_reported_false():
     shared = "Chen et al. 2018a and MC dropout, grid search per split"
     assert lowest("boston", "nll", networks)[1] == shared
     holders = {lowest(n, m, networks)[1] for n in COLUMNS for m in METRICS}
-    assert not any(
-        row.name in name for row in PUBLISHED if not row.bayesian for name in holders
-    )
+    assert not any(row.name in name for row in PUBLISHED if not row.bayesian for name in holders)
     # a column of Sagar's tables, in which no cell is the lowest
     (quoted,) = [row for row in PUBLISHED if row.name == "Hoffman et al. 2013"]
     assert "a claim of Sagar's" in quoted.source
@@ -215,10 +191,7 @@ def test_small_numbers_keep_their_digits(mean, error, count, text):
 
 
 def test_whoever_is_ahead_is_named_with_the_distance_and_what_differs():
-    rows = [
-        record("protein", "hmc", 0, 4.0, 2.8),
-        record("protein", "map", 0, 4.5, 2.9),
-    ]
+    rows = [record("protein", "hmc", 0, 4.0, 2.8), record("protein", "map", 0, 4.5, 2.9)]
     found = {(row.name, one.metric): one for one, row in ahead(rows)}
     mv = found["PBP-MV", "nll"]
     assert (mv.cell.method, mv.margin) == ("hmc", pytest.approx(-0.03))
@@ -245,24 +218,16 @@ def mixed(name, method, split, r_hat, size=300.0):
 def test_a_cell_whose_chains_have_not_mixed_is_marked():
     def cell(*values):
         rows = [mixed("boston", "hmc", k, value) for k, value in enumerate(values)]
-        return next(
-            line for line in tables.markdown(rows).splitlines() if "HMC" in line
-        )
+        return next(line for line in tables.markdown(rows).splitlines() if "HMC" in line)
 
     assert "R̂ 1.05 " in cell(1.01, 1.05, 1.3)  # the median
     assert "R̂ 1.06†" in cell(1.01, 1.06, 1.3)
-    rows = [
-        mixed("boston", "hmc", 0, 1.3),
-        record("boston", "hmc", 1),
-        record("boston", "hmc", 2),
-    ]
+    rows = [mixed("boston", "hmc", 0, 1.3), record("boston", "hmc", 1), record("boston", "hmc", 2)]
     assert "R̂ 1.30† of 1 split (3 of 20 splits)" in tables.markdown(rows)
     old = tables.markdown([record("boston", "hmc"), mixed("boston", "map", 0, 1.5)])
     assert "R̂ –" in old
     assert "†" not in old  # no sampler has R-hat here
-    text = page.page(
-        [mixed("boston", "hmc", k, 1.0 + k, 10.0 * k + 5) for k in range(3)], COMMAND
-    )
+    text = page.page([mixed("boston", "hmc", k, 1.0 + k, 10.0 * k + 5) for k in range(3)], COMMAND)
     three = "2.00 (3.00), ESS 15 (5)"
     assert f"| boston | HMC | 3 | {three} | {three} | {three} |" in text
     assert "| boston | HMC | – | – | – | – |" in page.page([record()], COMMAND)

@@ -24,10 +24,7 @@ from bbb_studies.uci.running import run
 from bbb_studies.uci.trials import SETS, SPACES, Scaled, Trial, measure, score
 
 # chains as short as these diverge, and say so
-pytestmark = [
-    dask,
-    pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning"),
-]
+pytestmark = [dask, pytest.mark.filterwarnings("ignore:.*divergent transitions:UserWarning")]
 KINDS = ("mean-field", "map", "ensemble", "laplace", "hmc", "default")
 each_kind = pytest.mark.parametrize("method", KINDS)
 
@@ -73,52 +70,27 @@ def brief_learner(monkeypatch):
 def test_rows_of_the_test_part_cannot_influence_a_fit(monkeypatch, method):
     data, as_it_is = toy(), fitted(monkeypatch, method, toy())
     x, y = data.x.copy(), data.y.copy()
-    x[data.test_rows[0]] = y[data.test_rows[0]] = (
-        np.nan
-    )  # whatever meets them is nan, too
+    x[data.test_rows[0]] = y[data.test_rows[0]] = np.nan  # whatever meets them is nan, too
     assert fitted(monkeypatch, method, data._replace(x=x, y=y)) == as_it_is
 
 
 def test_seeds_differ_between_sets_methods_splits_and_runs():
-    todo = [
-        one
-        for seed in (0, 1)
-        for one in trials.trials(SETS, tuple(METHODS), None, seed=seed)
-    ]
+    todo = [one for seed in (0, 1) for one in trials.trials(SETS, tuple(METHODS), None, seed=seed)]
     assert len({one.seed for one in todo}) == len(todo) == 2 * len(METHODS) * 120
-    assert (
-        trial("hmc").seed == trial("hmc", units=5).seed
-    )  # settings but the seed leave it
+    assert trial("hmc").seed == trial("hmc", units=5).seed  # settings but the seed leave it
 
 
 @each_kind
-def test_a_record_is_finite_json_with_all_that_was_agreed(
-    small, method, tmp_path, threads
-):
+def test_a_record_is_finite_json_with_all_that_was_agreed(small, method, tmp_path, threads):
     one = trial(method, 3)
     (record,) = run([one], tmp_path, threads, measure, progress=False).records
     assert json.loads(json.dumps(record, allow_nan=False)) == record
-    names = {
-        "key",
-        "set",
-        "method",
-        "split",
-        "settings",
-        "status",
-        "error",
-        "seed",
-        "chosen",
-    }
+    names = {"key", "set", "method", "split", "settings", "status", "error", "seed", "chosen"}
     assert set(record) == names | {"metrics", "notes", "rows", "seconds", "versions"}
     assert (
         record
         | {
-            **{
-                "set": "boston",
-                "method": method,
-                "split": 3,
-                "key": f"boston/{method}/03",
-            },
+            **{"set": "boston", "method": method, "split": 3, "key": f"boston/{method}/03"},
             **{
                 "settings": asdict(one.settings),
                 "seed": one.seed,
@@ -131,14 +103,10 @@ def test_a_record_is_finite_json_with_all_that_was_agreed(
     assert set(metrics) == {"rmse", "nll", "crps", "pit", "coverage"}
     assert (len(metrics["pit"]), sum(metrics["pit"])) == (20, 6)
     assert len(metrics["coverage"]) == 19
-    assert metrics["coverage"] == sorted(
-        metrics["coverage"]
-    )  # wider intervals hold more
+    assert metrics["coverage"] == sorted(metrics["coverage"])  # wider intervals hold more
     assert {"noise", "epistemic", "train_rmse", "train_nll"} <= set(notes)
     mixed = {f"{what}_{space}" for what in ("r_hat", "ess") for space in SPACES}
-    assert mixed & set(notes) == (
-        mixed if method == "hmc" else set()
-    )  # of samplers alone
+    assert mixed & set(notes) == (mixed if method == "hmc" else set())  # of samplers alone
     assert notes["samples"] >= {"map": 1, "laplace": 1, "ensemble": TINY.members}.get(
         method, TINY.samples
     )
@@ -149,18 +117,14 @@ def test_a_record_is_finite_json_with_all_that_was_agreed(
 # Scores of fits whose predictive distribution is known
 
 ONES = Scaled(np.zeros(2), np.ones(2), np.zeros(1), np.ones(1))
-UNITS = Scaled(
-    np.array([1.0, -2.0]), np.array([2.0, 0.5]), np.array([7.0]), np.array([3.0])
-)
+UNITS = Scaled(np.array([1.0, -2.0]), np.array([2.0, 0.5]), np.array([7.0]), np.array([3.0]))
 LINEAR = Model(MLP((2, 1)), likelihood=GaussianLikelihood(0.3, learn=True))
 
 
 def known(*components):
     """Return an equal mixture of N(w x + b, s^2), of components (w, w, b, s)."""
     source = Reparameterised(LINEAR, PointMass(), MAP())
-    thetas = tuple(
-        np.array([*weights, math.log(noise)]) for *weights, noise in components
-    )
+    thetas = tuple(np.array([*weights, math.log(noise)]) for *weights, noise in components)
     return Fit((source,) * len(thetas), thetas)
 
 
@@ -172,13 +136,9 @@ def rows(count=7):
 def by_hand(fit, scaled, x, y):
     """Return RMSE and NLL in the target's own units, component by component."""
     inputs = np.hstack([(x - scaled.x_mean) / scaled.x_scale, np.ones((len(x), 1))])
-    means = [
-        scaled.y_mean + scaled.y_scale * inputs @ theta[:3] for theta in fit.thetas
-    ]
+    means = [scaled.y_mean + scaled.y_scale * inputs @ theta[:3] for theta in fit.thetas]
     noises = [math.exp(theta[3]) * scaled.y_scale for theta in fit.thetas]
-    densities = [
-        stats.norm.pdf(y[:, 0], m, s) for m, s in zip(means, noises, strict=True)
-    ]
+    densities = [stats.norm.pdf(y[:, 0], m, s) for m, s in zip(means, noises, strict=True)]
     off = np.mean(means, axis=0) - y[:, 0]
     return math.sqrt(np.mean(off**2)), -np.mean(np.log(np.mean(densities, axis=0)))
 
@@ -210,24 +170,15 @@ def test_notes_split_the_variance_and_score_one_gaussian_and_the_mean_function()
     middle, between = means.mean(axis=1), ((means[:, 0] - means[:, 1]) / 2) ** 2
     assert notes["noise"] == pytest.approx(math.sqrt(noise), rel=1e-12)
     assert notes["epistemic"] == pytest.approx(math.sqrt(between.mean()), rel=1e-12)
-    for name, variance in (
-        ("nll_gaussian", noise + between),
-        ("nll_plug_in", noise + 0 * between),
-    ):
-        rows_ = 0.5 * (
-            np.log(2 * np.pi * variance) + (y[:, 0] - middle) ** 2 / variance
-        )
+    for name, variance in (("nll_gaussian", noise + between), ("nll_plug_in", noise + 0 * between)):
+        rows_ = 0.5 * (np.log(2 * np.pi * variance) + (y[:, 0] - middle) ** 2 / variance)
         assert notes[name] == pytest.approx(rows_.mean(), rel=1e-12)
 
 
 @pytest.mark.parametrize(("unit", "shift"), [(0.01, -40.0), (1000.0, 0.0)])
-def test_another_unit_of_the_target_adds_its_log_to_nll_and_multiplies_rmse(
-    unit, shift
-):
+def test_another_unit_of_the_target_adds_its_log_to_nll_and_multiplies_rmse(unit, shift):
     x, y = rows()
-    there = Scaled(
-        UNITS.x_mean, UNITS.x_scale, shift + unit * UNITS.y_mean, unit * UNITS.y_scale
-    )
+    there = Scaled(UNITS.x_mean, UNITS.x_scale, shift + unit * UNITS.y_mean, unit * UNITS.y_scale)
     fit = known(ONE, OTHER)
     metrics, notes = score(fit, UNITS, x, y, trial())
     moved, other = score(fit, there, x, shift + unit * y, trial())
@@ -257,17 +208,11 @@ def test_without_a_number_there_are_the_published_splits_and_more_go_on():
     assert count(3) == dict.fromkeys(SETS, 3)
     assert count(7) == {**dict.fromkeys(SETS, 7), "protein": 5}
     assert count(50) == dict.fromkeys(SETS, 50)
-    assert trials.trials(("boston",), ("map",), 50)[:20] == trials.trials(
-        ("boston",), ("map",), 20
-    )
+    assert trials.trials(("boston",), ("map",), 50)[:20] == trials.trials(("boston",), ("map",), 20)
 
 
 def test_protein_has_the_hundred_units_of_the_literature_unless_told_otherwise():
-    assert {name for name in SETS if trials.settings_for(name).units == 100} == {
-        "protein"
-    }
-    assert {trials.settings_for(name) for name in SETS if name != "protein"} == {
-        Settings()
-    }
+    assert {name for name in SETS if trials.settings_for(name).units == 100} == {"protein"}
+    assert {trials.settings_for(name) for name in SETS if name != "protein"} == {Settings()}
     assert trials.settings_for("protein", units=50).units == 50
     assert trials.settings_for("boston").batch_size == 32

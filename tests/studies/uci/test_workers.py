@@ -41,9 +41,7 @@ class Cluster:
         self.address = json.loads(wait_for(self.file.read_text))["address"]
 
     def worker(self):
-        return self.start(
-            "dask_worker", "--nthreads", "1", "--no-nanny", "--no-dashboard"
-        )
+        return self.start("dask_worker", "--nthreads", "1", "--no-nanny", "--no-dashboard")
 
     def start(self, what, *options):
         environment = {k: v for k, v in os.environ.items() if k not in BLAS}
@@ -83,9 +81,7 @@ def assert_the_same(in_threads, tmp_path, workers):
     assert [record["metrics"]["most"] for record in counted] == [1] * 4
 
 
-def test_a_real_fit_gives_the_same_bits_in_threads_and_processes(
-    tmp_path, in_threads, processes
-):
+def test_a_real_fit_gives_the_same_bits_in_threads_and_processes(tmp_path, in_threads, processes):
     assert_the_same(in_threads, tmp_path, processes)
 
 
@@ -97,17 +93,13 @@ def test_a_cluster_gives_the_same_bits_and_loses_nothing_with_a_worker(
     assert_the_same(in_threads, tmp_path, partial(cluster, there.address))
     todo = trials(16, folder=str(tmp_path), seconds=0.1)
     with ThreadPoolExecutor(1) as aside:
-        running = aside.submit(
-            go, todo, tmp_path / "lost", partial(cluster, there.address)
-        )
+        running = aside.submit(go, todo, tmp_path / "lost", partial(cluster, there.address))
         wait_for(lambda: len(noted(tmp_path)) >= 4)
         there.workers[0].send_signal(signal.SIGKILL)
         outcome = running.result(60)
     assert there.workers[0].wait() == -signal.SIGKILL
     assert (len(outcome.records), outcome.failed) == (16, ())
-    quiet = go(
-        trials(16, folder=str(tmp_path), seconds=0.1), tmp_path / "quiet", threads
-    )
+    quiet = go(trials(16, folder=str(tmp_path), seconds=0.1), tmp_path / "quiet", threads)
     assert numbers(outcome.records) == numbers(quiet.records)
 
 
@@ -118,9 +110,7 @@ def test_a_cluster_whose_scheduler_dies_ends_the_run_with_its_records(tmp_path, 
         running = aside.submit(go, todo, out, partial(cluster, there.address))
         wait_for(lambda: len(list(out.rglob("*.json"))) >= 2)
         there.scheduler.kill()
-        with pytest.raises(
-            WorkersError, match="the scheduler is gone; what is finished is rec"
-        ):
+        with pytest.raises(WorkersError, match="the scheduler is gone; what is finished is rec"):
             running.result(60)
     assert len(records.read(out / records.FOLDER)) >= 2
 
@@ -145,9 +135,7 @@ def test_no_other_machine_reaches_the_scheduler_and_its_workers(processes):
             for process in (here, *here.children(recursive=True))
             for one in process.net_connections("inet")
         ]
-    listening = [
-        one.laddr.ip for one in connections if one.status == psutil.CONN_LISTEN
-    ]
+    listening = [one.laddr.ip for one in connections if one.status == psutil.CONN_LISTEN]
     assert len(listening) > 2
     assert set(listening) == {"127.0.0.1"}
 
