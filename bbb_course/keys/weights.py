@@ -186,7 +186,8 @@ def conjugate_coin(alpha: Any, beta: Any, flips: Any) -> Any:
             ),
             "/ prior**2": "the 2 of 2 prior^2 is missing.",
         },
-        "np.log(prior / deviation) + (deviation**2 + (mean - prior_mean) ** 2) / (2 * prior**2)": {
+        "np.log(prior / deviation)\n"
+        "        + (deviation**2 + (mean - prior_mean) ** 2) / (2 * prior**2)": {
             "np.log(deviation / prior) + (prior**2 + (mean - prior_mean) ** 2) "
             "/ (2 * deviation**2)": ("this is KL(p || q), the other way round."),
         },
