@@ -31,7 +31,10 @@ CLOSED = tuple(str(FOLDER.parent / name) + os.sep for name in COURSE)
 NOT_ITS_OWN = (
     "<frozen",
     str(Path(np.__path__[0]).parent),
-    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    *(
+        sysconfig.get_path(name)
+        for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    ),
     *(str(Path(__file__).with_name(name)) for name in ("alone.py", "exercise.py")),
 )
 MAX_LETTERS = 500  # of what an error says
@@ -78,7 +81,9 @@ def limit(seconds: float, megabytes: int) -> None:
     """Limit this process: its time, memory, and the size of files that it writes."""
     try:
         import resource
-    except ImportError:  # not on Windows: the time is limited by who started this process
+    except (
+        ImportError
+    ):  # not on Windows: the time is limited by who started this process
         return
     signal.setitimer(signal.ITIMER_REAL, seconds)  # then it ends by SIGALRM
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000_000, 10_000_000))
@@ -114,7 +119,12 @@ def define(name: str, path: Path) -> Any:
     scope: dict[str, Any] = {"__name__": name, "__file__": str(path)}
     try:
         text = path.read_text(encoding="utf-8")
-        linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
+        linecache.cache[str(path)] = (
+            len(text),
+            None,
+            text.splitlines(keepends=True),
+            str(path),
+        )
         exec(compile(text, str(path), "exec"), scope)
     except (NotImplementedError, MemoryError):
         raise
@@ -132,7 +142,9 @@ def describe(error: BaseException) -> str:
     """Return what an answer raises, and in which of its lines."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(NOT_ITS_OWN)]
-    place = "".join(f" in line {one.lineno}, `{one.line}`" for one in own[-1:] if one.line)
+    place = "".join(
+        f" in line {one.lineno}, `{one.line}`" for one in own[-1:] if one.line
+    )
     folder = Path(own[-1].filename).parent if own else Path()
     says = f"{error}"[:MAX_LETTERS]
     return f"it raises {type(error).__name__}{place}: {says}{_advice(error, folder)}"
@@ -143,7 +155,9 @@ def _advice(error: BaseException, folder: Path) -> str:
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
         return ""
     name = error.name.partition(".")[0]
-    siblings = (one for one in folder.glob("*") if one.stem.lstrip("0123456789_") == name)
+    siblings = (
+        one for one in folder.glob("*") if one.stem.lstrip("0123456789_") == name
+    )
     sibling = next(siblings, None)
     if sibling is None:
         return "; all exercises can be answered with NumPy and Python's own modules"
@@ -250,7 +264,9 @@ def serve(name: str, path: Path, requests: int, replies: int) -> None:
 def main(name: str, path: str, seconds: str, megabytes: str) -> None:
     """Serve an answer within its limits."""
     requests, replies = take_channels()
-    sys.path[:] = [place for place in sys.path if os.path.realpath(place) != str(FOLDER)]
+    sys.path[:] = [
+        place for place in sys.path if os.path.realpath(place) != str(FOLDER)
+    ]
     hide()
     limit(float(seconds), int(megabytes))
     close_files(Path(path))

@@ -33,7 +33,8 @@ PRIOR, NOISE = 1.5, 0.8
 X = np.array([[1.0, 1, 1], [1, -1, 1], [1, 1, -1], [1, -1, -1]])
 BATCHES = (slice(0, 2), slice(2, 4))
 ENOUGH = 0.9  # share of the cells
-MOST_OF_A_DETECTOR = 2  # cells that may be wrong: a detector that is always or never right fails
+# cells that may be wrong: a detector that is always or never right fails
+MOST_OF_A_DETECTOR = 2
 
 
 # --- the program; `...` stands for any number of data sets side by side
@@ -60,7 +61,9 @@ def value_and_grad(mu: Any, rho: Any, eps: Any, x: Any, y: Any, pi: Any) -> Any:
     sigma = np.log(1 + np.exp(rho))[..., None, :]
     w = weights(mu, rho, eps)
     r = y[..., None, :] - w @ x.T
-    kl = np.sum(-np.log(sigma) + np.log(PRIOR) - eps**2 / 2 + w**2 / (2 * PRIOR**2), axis=-1)
+    kl = np.sum(
+        -np.log(sigma) + np.log(PRIOR) - eps**2 / 2 + w**2 / (2 * PRIOR**2), axis=-1
+    )
     nll = np.sum(r**2 / (2 * NOISE**2) + np.log(NOISE) + LOG_2PI / 2, axis=-1)
     d_w = pi * w / PRIOR**2 - r @ x / NOISE**2
     d_mu = d_w.mean(axis=-2)
@@ -86,7 +89,9 @@ class Bug(NamedTuple):
 
 BUGS: Mapping[str, Bug] = {
     name: Bug(one["what"], one["seen"], tuple(map(tuple, one["edits"])))
-    for name, one in json.loads(TABLE.with_name("bugs.json").read_text(encoding="utf-8")).items()
+    for name, one in json.loads(
+        TABLE.with_name("bugs.json").read_text(encoding="utf-8")
+    ).items()
 }
 
 
@@ -217,7 +222,9 @@ def _trained(which: str) -> tuple[Array, Array, Array, Array]:
             eps = one.draw(rng, (len(w), 8, 3))
             pi = one.share(2, len(X))
             with np.errstate(over="ignore", invalid="ignore"):
-                _, d_mu, d_rho = one.value_and_grad(*theta, eps, X[rows], y[:, rows], pi)
+                _, d_mu, d_rho = one.value_and_grad(
+                    *theta, eps, X[rows], y[:, rows], pi
+                )
             grad += np.clip(np.stack([d_mu, d_rho]), -1e6, 1e6)
         m, v = 0.9 * m + 0.1 * grad, 0.99 * v + 0.01 * grad**2
         rate = 0.05 * min(1.0, 2 * (1 - t / steps)) ** 2 + 1e-4
@@ -231,7 +238,9 @@ def _convergence(which: str) -> tuple[bool, float]:
     _, y, mu, rho = _trained(which)
     mean, deviation = _posterior(y)
     of_means = np.sqrt(np.mean((mu - mean) ** 2)) / deviation
-    of_deviations = np.max(np.abs(np.log(np.logaddexp(0, rho).mean(axis=0) / deviation)))
+    of_deviations = np.max(
+        np.abs(np.log(np.logaddexp(0, rho).mean(axis=0) / deviation))
+    )
     off = float(max(of_means, of_deviations))
     return bool(off > 0.15), off
 
@@ -269,7 +278,9 @@ DETECTORS: Mapping[str, Detector] = {
 
 def key() -> dict[str, dict[str, tuple[bool, float]]]:
     """Return what each detector saw of each bug, as it was measured."""
-    table: dict[str, dict[str, tuple[bool, float]]] = json.loads(TABLE.read_text(encoding="utf-8"))
+    table: dict[str, dict[str, tuple[bool, float]]] = json.loads(
+        TABLE.read_text(encoding="utf-8")
+    )
     return table
 
 
@@ -296,15 +307,22 @@ class Cards(Exercise):
                 seen, number = table[bug][detector]
                 if seen != (detector in answer[bug]):
                     does = "sees it" if seen else "does not see it"
-                    findings.append(Finding(f"{bug}, {detector}", f"{does} ({number:.3g})"))
+                    findings.append(
+                        Finding(f"{bug}, {detector}", f"{does} ({number:.3g})")
+                    )
                     wrong[detector] += 1
         right = cells - len(findings)
         head = f"{right} of {cells} cells are as measured; {ENOUGH:.0%} are asked for"
         score = {"right": float(right), "cells": float(cells)}
         blind = [
-            Finding(one, f"{number} of its cells are wrong; at most {MOST_OF_A_DETECTOR} may be")
+            Finding(
+                one,
+                f"{number} of its cells are wrong; at most {MOST_OF_A_DETECTOR} may be",
+            )
             for one, number in wrong.items()
             if number > MOST_OF_A_DETECTOR
         ]
         passed = right >= ENOUGH * cells and not blind
-        return Verdict(self.name, passed, "scored", head, (*blind, *findings), score=score)
+        return Verdict(
+            self.name, passed, "scored", head, (*blind, *findings), score=score
+        )

@@ -40,7 +40,8 @@ class Check(Exercise):
         killed, alarms, findings = 0, 0, []
         subjects = self.subjects()
         accepted: dict[str, bool | Unusable] = {}
-        for subject in SystemRandom().sample(subjects, len(subjects)):  # calls cannot be counted
+        # calls cannot be counted
+        for subject in SystemRandom().sample(subjects, len(subjects)):
             accepted[subject.what] = _accepts(answer, subject)
         for subject in subjects:
             what, right, _ = subject
@@ -50,7 +51,9 @@ class Check(Exercise):
                 raise accepts
             if right and not accepts:
                 alarms += 1
-                findings.append(Finding("false alarm", f"{what} is right, and is refused"))
+                findings.append(
+                    Finding("false alarm", f"{what} is right, and is refused")
+                )
             elif not right and accepts:
                 findings.append(Finding("not seen", what))
             elif not right:
@@ -76,7 +79,11 @@ def _accepts(answer: Any, subject: Subject) -> bool | Unusable:
     copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in subject.arguments]
     try:
         return bool(
-            ask(lambda *given: bool(answer(*given)), *copies, about=f" (on {subject.what})")
+            ask(
+                lambda *given: bool(answer(*given)),
+                *copies,
+                about=f" (on {subject.what})",
+            )
         )
     except Unusable as error:
         return error
@@ -84,7 +91,9 @@ def _accepts(answer: Any, subject: Subject) -> bool | Unusable:
 
 def _subjects(right: Mapping[str, Any], wrong: Mapping[str, Any]) -> list[Subject]:
     shown = ((True, right), (False, wrong))
-    return [Subject(what, kind, one) for kind, some in shown for what, one in some.items()]
+    return [
+        Subject(what, kind, one) for kind, some in shown for what, one in some.items()
+    ]
 
 
 # --- gradients
@@ -117,7 +126,9 @@ def gradients() -> list[Subject]:
         return value_and_grad
 
     def entry(i: int, factor: float) -> Callable[[Array, Array], Array]:
-        return lambda grad, theta: grad * np.where(np.arange(grad.size) == i, factor, 1.0)
+        return lambda grad, theta: (
+            grad * np.where(np.arange(grad.size) == i, factor, 1.0)
+        )
 
     right = {
         "a right gradient": (_cost, theta),
@@ -196,11 +207,13 @@ def kernels() -> list[Subject]:
     blocks = np.zeros((4, 4))
     for two in (slice(0, 2), slice(2, 4)):
         blocks[two, two] = p[two] / p[two].sum()
-    pairs = np.zeros((4, 4))  # period 2: from {0, 3} to {1, 2} and back, which weigh the same
+    # period 2: from {0, 3} to {1, 2} and back, which weigh the same
+    pairs = np.zeros((4, 4))
     pairs[np.ix_([0, 3], [1, 2])] = p[[1, 2]] / 0.5
     pairs[np.ix_([1, 2], [0, 3])] = p[[0, 3]] / 0.5
     seven = np.arange(1.0, 8.0) / 28
-    steps = 0.5 * (np.eye(7, k=1) + np.eye(7, k=-1))  # to neighbours; none beyond the ends
+    # to neighbours; none beyond the ends
+    steps = 0.5 * (np.eye(7, k=1) + np.eye(7, k=-1))
     exchanged = seven[[0, 1, 2, 3, 4, 6, 5]]
     right_ones = {
         "Metropolis and Hastings with a lopsided proposal": right,
@@ -208,9 +221,16 @@ def kernels() -> list[Subject]:
         "independent draws from p": np.tile(p, (4, 1)),
         "Barker's rule": barker,
         "a kernel with a current in a circle, without detailed balance": round_about,
-        "a slow chain that moves once in a hundred steps": 0.99 * np.eye(4) + 0.01 * right,
-        "seven states in a row, steps to neighbours only": (_metropolis(seven, steps), seven),
-        "three states, none of which is ever kept": ((1 - np.eye(3)) / 2, np.full(3, 1 / 3)),
+        "a slow chain that moves once in a hundred steps": 0.99 * np.eye(4)
+        + 0.01 * right,
+        "seven states in a row, steps to neighbours only": (
+            _metropolis(seven, steps),
+            seven,
+        ),
+        "three states, none of which is ever kept": (
+            (1 - np.eye(3)) / 2,
+            np.full(3, 1 / 3),
+        ),
     }
     wrong = {
         "the proposal in place of the kernel": q,
@@ -220,15 +240,22 @@ def kernels() -> list[Subject]:
         "two blocks that no step connects, each with its part of p": blocks,
         "a chain of period 2 that has p as its stationary distribution": pairs,
         "a chain that never moves": np.eye(4),
-        "rows that add up to 1, one of their numbers negative": (flow + 5 * current * turned)
+        "rows that add up to 1, one of their numbers negative": (
+            flow + 5 * current * turned
+        )
         / p[:, None],
         "steps that are accepted a tenth too often": _metropolis(p, q, too_often=1.1),
         "steps that are accepted slightly too often": _metropolis(p, q, too_often=1.01),
-        "seven states, two of which are exchanged": (_metropolis(exchanged, steps), seven),
+        "seven states, two of which are exchanged": (
+            _metropolis(exchanged, steps),
+            seven,
+        ),
     }
 
     def with_p(kernels: Mapping[str, Any]) -> dict[str, Any]:
-        return {what: k if isinstance(k, tuple) else (k, p) for what, k in kernels.items()}
+        return {
+            what: k if isinstance(k, tuple) else (k, p) for what, k in kernels.items()
+        }
 
     return _subjects(with_p(right_ones), with_p(wrong))
 
@@ -280,7 +307,9 @@ def predictions() -> list[Subject]:
         "a mean that is half a standard deviation too large": made(10, shift=0.5),
         "a mean that is too small by half a standard deviation": made(11, shift=-0.5),
         "too narrow in a quarter of the rows, by nine tenths": made(12, edge=0.1),
-        "too wide in most rows and far too narrow in the others": made(13, spread=3.0, edge=0.17),
+        "too wide in most rows and far too narrow in the others": made(
+            13, spread=3.0, edge=0.17
+        ),
         "one wide peak, where targets have two": made(20, spread=1.2, peaks=True),
         "a long tail to the right, where targets have one to the left": made(
             21, skew=True, mirrored=True

@@ -39,16 +39,23 @@ def grade(args: argparse.Namespace) -> int:
             print(f"wrote {written}")
         return 0
     verdicts = []
-    for path, verdict in zip(paths, grade_files(paths, args.seconds, args.megabytes), strict=True):
+    for path, verdict in zip(
+        paths, grade_files(paths, args.seconds, args.megabytes), strict=True
+    ):
         verdicts.append(verdict)
         if not args.json:
-            print(verdict if verdict.passed else f"\n{verdict}\n  in {path}\n", flush=True)
+            print(
+                verdict if verdict.passed else f"\n{verdict}\n  in {path}\n", flush=True
+            )
     passed = sum(one.passed for one in verdicts)
     if args.json:
         rows = [
-            {"file": str(path), **one.as_dict()} for path, one in zip(paths, verdicts, strict=True)
+            {"file": str(path), **one.as_dict()}
+            for path, one in zip(paths, verdicts, strict=True)
         ]
-        print(json.dumps({"passed": passed, "of": len(rows), "answers": rows}, indent=1))
+        print(
+            json.dumps({"passed": passed, "of": len(rows), "answers": rows}, indent=1)
+        )
     else:
         print(f"{passed} of {len(verdicts)} pass")
     return 0 if passed == len(verdicts) else 1
@@ -79,10 +86,18 @@ def _files(given: list[str]) -> list[Path]:
     for text in given:
         path = Path(text)
         if path.is_dir():
-            numbered = sorted(one for one in path.rglob("*.py") if one.name[0].isdigit())
-            inside = [one for one in numbered if "solutions" not in one.relative_to(path).parts]
+            numbered = sorted(
+                one for one in path.rglob("*.py") if one.name[0].isdigit()
+            )
+            inside = [
+                one
+                for one in numbered
+                if "solutions" not in one.relative_to(path).parts
+            ]
             if not inside:
-                raise ValueError(f"there is no answer in {path}: none of its files is numbered")
+                raise ValueError(
+                    f"there is no answer in {path}: none of its files is numbered"
+                )
             found += inside
         elif path.is_file():
             found.append(path)
@@ -104,7 +119,9 @@ def add_parsers(commands: Commands) -> None:
     parser.add_argument("answers", nargs="*", metavar="FILE", help=text)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--list", action="store_true", help="show all exercises")
-    text = "instead of grading, write templates of the exercises; existing files are kept"
+    text = (
+        "instead of grading, write templates of the exercises; existing files are kept"
+    )
     what.add_argument("--copy", metavar="FOLDER", help=text)
     what.add_argument("--json", action="store_true", help="print verdicts for programs")
     text = "time limit for each answer"
@@ -116,4 +133,6 @@ def add_parsers(commands: Commands) -> None:
         "of all exercises where no file is named"
     )
     what.add_argument("--export", choices=FORMATS, help=text)
-    parser.add_argument("--out", help="folder of the export (otter_export, nbgrader_export)")
+    parser.add_argument(
+        "--out", help="folder of the export (otter_export, nbgrader_export)"
+    )

@@ -45,11 +45,15 @@ class Spread(NamedTuple):
     """Where numbers lie that are drawn evenly: real ones, logarithms of positive ones; counts."""
 
     real: tuple[float, float]
-    log: tuple[float, float]  # of positive numbers, and log odds of those between 0 and 1
+    log: tuple[
+        float, float
+    ]  # of positive numbers, and log odds of those between 0 and 1
     mean_count: float
     cases: int = 8
     has_magnitudes: bool = False  # `real` is of the logarithms of absolute values
-    is_wide: bool = False  # so wide that digits cancel in right answers: only proofs compare there
+    is_wide: bool = (
+        False  # so wide that digits cancel in right answers: only proofs compare there
+    )
 
 
 # Beside those of the proofs, for clipped tails, floors, and limits that stand in for a formula.
@@ -59,7 +63,9 @@ SPREADS = {
     "tiny": Spread((-0.01, 0.01), (-12.0, 0.0), 1.0),
     "far apart": Spread((-12.0, 12.0), (-12.0, 12.0), 10.0),
     "large": Spread((-12.0, 60.0), (0.0, 6.0), 40.0),
-    "very far apart": Spread((-25.0, 25.0), (-25.0, 25.0), 40.0, cases=16, is_wide=True),
+    "very far apart": Spread(
+        (-25.0, 25.0), (-25.0, 25.0), 40.0, cases=16, is_wide=True
+    ),
     "of all magnitudes": Spread(
         (-25.0, 12.0), (-35.0, 25.0), 40.0, cases=24, has_magnitudes=True, is_wide=True
     ),
@@ -78,7 +84,9 @@ class Argument(NamedTuple):
     shape: str = ""
     values: tuple[Any, ...] = ()
 
-    def draw(self, rng: np.random.Generator, sizes: Sizes, spread: Spread | None = None) -> Any:
+    def draw(
+        self, rng: np.random.Generator, sizes: Sizes, spread: Spread | None = None
+    ) -> Any:
         """Return random numbers, of a moderate size for proofs, or drawn evenly from a spread."""
         if self.kind == "given":
             return self.values[rng.integers(len(self.values))]
@@ -92,7 +100,9 @@ class Argument(NamedTuple):
             scale = 0.4 if self.kind in ("positive", "shares") else 1.0
             drawn = rng.standard_normal(shape) * scale
         else:
-            drawn = rng.uniform(*(spread.real if self.kind == "real" else spread.log), shape)
+            drawn = rng.uniform(
+                *(spread.real if self.kind == "real" else spread.log), shape
+            )
         if spread and spread.has_magnitudes and self.kind == "real":
             drawn = rng.choice([-1.0, 1.0], shape) * np.exp(drawn)
         if self.kind in ("positive", "shares"):
@@ -103,7 +113,11 @@ class Argument(NamedTuple):
 
     def normalise(self, value: Any) -> Any:
         """Return shares divided by their sum, and other numbers as they are."""
-        return value / np.sum(value, axis=-1, keepdims=True) if self.kind == "shares" else value
+        return (
+            value / np.sum(value, axis=-1, keepdims=True)
+            if self.kind == "shares"
+            else value
+        )
 
     def small(self, rng: np.random.Generator, sizes: Sizes, among: int) -> Any:
         """Return numbers of the `among` simplest ones, to be read by people."""
@@ -118,7 +132,16 @@ class Argument(NamedTuple):
 # An argument of these numbers, from the letters of its shape
 real, logit, positive, unit, shares, zero_one, count, label = (
     partial(Argument, kind)
-    for kind in ("real", "logit", "positive", "unit", "shares", "zero-one", "count", "label")
+    for kind in (
+        "real",
+        "logit",
+        "positive",
+        "unit",
+        "shares",
+        "zero-one",
+        "count",
+        "label",
+    )
 )
 
 
@@ -148,7 +171,9 @@ def ask(answer: Answer, *arguments: Any, about: str = "", blocks: int = 0) -> An
         if blocks:
             returned = tuple(np.asarray(one, float) for one in returned)
             if len(returned) != blocks:
-                raise Unusable(f"it returns {len(returned)} things; asked for are {blocks}")
+                raise Unusable(
+                    f"it returns {len(returned)} things; asked for are {blocks}"
+                )
         return returned
     except (NotImplementedError, MemoryError, Unusable, Ended):
         raise
@@ -193,7 +218,9 @@ class Verdict:
     printed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"{self.exercise}: {'PASSED' if self.passed else 'not yet'}, {self.headline}"]
+        lines = [
+            f"{self.exercise}: {'PASSED' if self.passed else 'not yet'}, {self.headline}"
+        ]
         for finding in self.findings:
             lines += textwrap.wrap(f"{finding.block}: {finding.says}", 94)
         for block, case in self.cases.items():
@@ -209,7 +236,8 @@ class Verdict:
         plain = asdict(self)
         plain["findings"] = [finding._asdict() for finding in self.findings]
         plain["score"] = {
-            name: number if np.isfinite(number) else None for name, number in self.score.items()
+            name: number if np.isfinite(number) else None
+            for name, number in self.score.items()
         }
         return plain
 
@@ -221,7 +249,9 @@ class Exercise:
     name: str  # of the function, or the table, that the student writes
     tags: tuple[str, ...]  # the entries of the book that it is about
 
-    patience: ClassVar[float] = 1.0  # time limits are this much longer: some run an answer often
+    patience: ClassVar[float] = (
+        1.0  # time limits are this much longer: some run an answer often
+    )
 
     def judge(self, answer: Any) -> Verdict:
         """Grade what the student wrote."""
@@ -265,20 +295,30 @@ class Formula(Exercise):
     @property
     def letters(self) -> list[str]:
         """The letters of all shapes."""
-        return list(dict.fromkeys("".join(one.shape for one in self.arguments.values())))
+        return list(
+            dict.fromkeys("".join(one.shape for one in self.arguments.values()))
+        )
 
     def draw(self, seed: int, spread: Spread | None = None) -> tuple[Any, ...]:
         """Return random arguments, for a proof, or drawn evenly from a spread."""
         rng = np.random.default_rng(seed)
-        return tuple(one.draw(rng, self.sizes, spread) for one in self.arguments.values())
+        return tuple(
+            one.draw(rng, self.sizes, spread) for one in self.arguments.values()
+        )
 
     def blocks(self, returned: Any) -> tuple[Any, ...]:
         """Return what a function returned, block by block; Unusable if it has not as many."""
         if len(self.returns) == 1:
             return (returned,)
         if not isinstance(returned, Sequence) or len(returned) != len(self.returns):
-            found = f"{len(returned)} things" if isinstance(returned, Sequence) else "one thing"
-            raise Unusable(f"it returns {found}; asked for are {', '.join(self.returns)}")
+            found = (
+                f"{len(returned)} things"
+                if isinstance(returned, Sequence)
+                else "one thing"
+            )
+            raise Unusable(
+                f"it returns {found}; asked for are {', '.join(self.returns)}"
+            )
         return tuple(returned)
 
 
@@ -298,7 +338,9 @@ def formula(
     source, each old text there once, to new ones and what is said of them; others: `Formula`
     """
     mistakes = tuple(
-        Wrong(old, new, says) for old, edits in (wrong or {}).items() for new, says in edits.items()
+        Wrong(old, new, says)
+        for old, edits in (wrong or {}).items()
+        for new, says in edits.items()
     )
 
     def made(function: Answer) -> Formula:

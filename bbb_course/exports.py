@@ -80,8 +80,20 @@ def _notebook(path: Path, name: str) -> dict[str, Any]:
     statement = ast.get_docstring(tree) or name
     code = "".join(text.splitlines(keepends=True)[tree.body[0].end_lineno :]).strip()
     marks = {"schema_version": 3, "task": False}
-    answer = {"grade": False, "solution": True, "locked": False, "grade_id": name, **marks}
-    tests = {"grade": True, "solution": False, "locked": True, "grade_id": f"{name}-tests", **marks}
+    answer = {
+        "grade": False,
+        "solution": True,
+        "locked": False,
+        "grade_id": name,
+        **marks,
+    }
+    tests = {
+        "grade": True,
+        "solution": False,
+        "locked": True,
+        "grade_id": f"{name}-tests",
+        **marks,
+    }
     cells = [
         _cell("markdown", f"statement-{name}", statement, {}),
         _cell("code", f"answer-{name}", code, answer),
@@ -103,4 +115,6 @@ def _cell(kind: str, name: str, source: str, marks: dict[str, Any]) -> dict[str,
         "metadata": {"nbgrader": marks} if marks else {},
         "source": source,
     }
-    return cell if kind == "markdown" else {**cell, "execution_count": None, "outputs": []}
+    return (
+        cell if kind == "markdown" else {**cell, "execution_count": None, "outputs": []}
+    )

@@ -17,7 +17,8 @@ import time
 
 MARK = "BBB_COURSE_ANSWER"  # variable of the environment
 ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
-ROUNDS = 50  # a process that was killed takes a moment to go, and may start another before
+# a process that was killed takes a moment to go, and may start another before
+ROUNDS = 50
 PAUSE_S = 0.005
 
 
@@ -35,12 +36,19 @@ def relatives(ancestor: int, mark: str) -> set[int]:
             with open(f"/proc/{pid}/environ", "rb") as file:
                 if f"{MARK}={mark}".encode() in file.read().split(b"\0"):
                     found.add(pid)
-        except (ValueError, OSError):  # no process, or one that has ended or is another user's
+        except (
+            ValueError,
+            OSError,
+        ):  # no process, or one that has ended or is another user's
             continue
     number = -1
     while number != len(found):
         number = len(found)
-        found |= {pid for pid, parent in parents.items() if parent == ancestor or parent in found}
+        found |= {
+            pid
+            for pid, parent in parents.items()
+            if parent == ancestor or parent in found
+        }
     return found - {ancestor, os.getpid()}
 
 

@@ -30,7 +30,17 @@ from numpy.typing import NDArray
 
 from exactgrad import Proof, prove, prove_same
 
-from .exercise import NAMES, SPREADS, Answer, Argument, Finding, Formula, Unusable, Verdict, ask
+from .exercise import (
+    NAMES,
+    SPREADS,
+    Answer,
+    Argument,
+    Finding,
+    Formula,
+    Unusable,
+    Verdict,
+    ask,
+)
 from .keys import find
 from .processes import Ended
 
@@ -38,7 +48,8 @@ __all__ = ["PATHS", "agrees", "judge", "judge_formula", "right_in_floats"]
 
 Array = NDArray[Any]
 CASES = (1, 2)  # seeds of the arguments of the proofs
-PATHS = tuple(range(3, 15))  # of those where floats are compared: a proof holds for its path alone
+# of those where floats are compared: a proof holds for its path alone
+PATHS = tuple(range(3, 15))
 FRESH = 4  # more, of seeds that are drawn anew each time
 WHOLE = ("zero-one", "label", "count", "given")  # kinds of arguments that cannot move
 ROUNDING = 1e-9  # of the largest number of a block, where floats are compared
@@ -49,7 +60,8 @@ FEW_DIGITS = 1e-4  # an error that is smaller looks like one of digits
 LEAST_SIZE = 0.01  # of numbers whose factor is measured
 SAME_FACTOR = 1e-6
 TRIES = 12  # small cases of each size
-MANY = 40  # of rows, weights, draws, in one case: more than a loop or a table may expect
+# of rows, weights, draws, in one case: more than a loop or a table may expect
+MANY = 40
 SHOWN = MANY  # numbers of an array that are shown
 BY_ARGUMENTS = "what it returns may depend on its arguments only, not on earlier calls"
 
@@ -77,7 +89,8 @@ class Place(NamedTuple):
     arguments: tuple[Any, ...]
     rounding: Rounding = Rounding.SMALL
     has_proof: bool = False  # small enough for one
-    is_repeated: bool = False  # what is wrong here alone is what an earlier call has left
+    # what is wrong here alone is what an earlier call has left
+    is_repeated: bool = False
 
 
 class _Silence(io.TextIOBase):
@@ -182,7 +195,9 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
     head = _what_is_right(exercise, answer, found)
     if len(findings) == len(wrong):
         return Verdict(exercise.name, False, "known mistake", head, tuple(findings))
-    unknown = [exercise.returns[i] for i in wrong if exercise.returns[i] not in dict(findings)]
+    unknown = [
+        exercise.returns[i] for i in wrong if exercise.returns[i] not in dict(findings)
+    ]
     cases: dict[str, dict[str, Any]] = {}
     for name in unknown:
         i = exercise.returns.index(name)
@@ -193,8 +208,10 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
         if says:
             findings.append(Finding(name, says))
         place = [elsewhere[i].arguments] if i in elsewhere else []
-        cases[name] = _smallest(exercise, answer, i, place)  # last: what it prints there is shown
-    for name in [name for name, case in cases.items() if not case]:  # floats do not see it
+        # last: what it prints there is shown
+        cases[name] = _smallest(exercise, answer, i, place)
+    # floats do not see it
+    for name in [name for name, case in cases.items() if not case]:
         findings.append(Finding(name, found[exercise.returns.index(name)].reason))
         del cases[name]
     return Verdict(exercise.name, False, "wrong", head, tuple(findings), cases)
@@ -203,7 +220,9 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
 # --- comparing
 
 
-def _run(exercise: Formula, answer: Answer, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def _run(
+    exercise: Formula, answer: Answer, arguments: tuple[Any, ...]
+) -> tuple[Any, ...]:
     """Return the blocks of an answer, which may not change its arguments."""
     copies = tuple(np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments)
     shapes = ", ".join(
@@ -219,8 +238,11 @@ def _run(exercise: Formula, answer: Answer, arguments: tuple[Any, ...]) -> tuple
         blocks = exercise.blocks(returned)
     except Unusable as error:
         raise Unusable(f"{error}{_last_line(answer, copies)}") from None
-    if any("exactgrad" in type(block).__module__ for block in blocks):  # a number of a proof
-        raise Unusable("it returns numbers of an earlier call: keep nothing between calls")
+    # a number of a proof
+    if any("exactgrad" in type(block).__module__ for block in blocks):
+        raise Unusable(
+            "it returns numbers of an earlier call: keep nothing between calls"
+        )
     return blocks
 
 
@@ -269,7 +291,9 @@ def _check_first_calls(exercise: Formula, answer: Answer) -> dict[int, Place]:
     return wrong
 
 
-def _projected(exercise: Formula, answer: Answer, block: int, entries: Any = slice(None)) -> Answer:
+def _projected(
+    exercise: Formula, answer: Answer, block: int, entries: Any = slice(None)
+) -> Answer:
     """Return the answer's block as one number: the sum of its entries, each times a random one.
 
     A proof moves every number by itself: what must add up to 1 is made so again.
@@ -278,9 +302,13 @@ def _projected(exercise: Formula, answer: Answer, block: int, entries: Any = sli
 
     def number(*arguments: Any) -> Any:
         arguments = tuple(map(Argument.normalise, kinds, arguments))
-        found = np.asarray(exercise.blocks(answer(*arguments))[block], object).ravel()[entries]
+        found = np.asarray(exercise.blocks(answer(*arguments))[block], object).ravel()[
+            entries
+        ]
         weights = random.Random(block)
-        return sum((weights.randrange(1, 1000) * one for one in found[1:]), sum(found[:1]))
+        return sum(
+            (weights.randrange(1, 1000) * one for one in found[1:]), sum(found[:1])
+        )
 
     return number
 
@@ -293,13 +321,19 @@ def _places(exercise: Formula) -> Iterator[Place]:
     keep something for the next call, which may have the same arguments but for one.
     """
     letters = exercise.letters
-    sizes = [("where there is one more of all", {x: exercise.sizes[x] + 1 for x in letters})] * 2
+    sizes = [
+        ("where there is one more of all", {x: exercise.sizes[x] + 1 for x in letters})
+    ] * 2
     sizes.append(("where there is one of all", dict.fromkeys(letters, 1)))
     sizes += [(f"where there is one of {NAMES[x]} {x}", {x: 1}) for x in letters]
     for order in (letters, letters[::-1]):
-        sizes.append(("where all sizes differ", {x: 2 + i for i, x in enumerate(order)}))
+        sizes.append(
+            ("where all sizes differ", {x: 2 + i for i, x in enumerate(order)})
+        )
     one = dict.fromkeys(letters, 1)  # of the others: a case that can be read
-    sizes += [(f"where there are {MANY} {NAMES[x]} {x}", {**one, x: MANY}) for x in letters]
+    sizes += [
+        (f"where there are {MANY} {NAMES[x]} {x}", {**one, x: MANY}) for x in letters
+    ]
     sizes.append((f"where there are {MANY} of all", dict.fromkeys(letters, MANY)))
     seeds = itertools.count(PATHS[0])
     for where, some in sizes:
@@ -309,14 +343,18 @@ def _places(exercise: Formula) -> Iterator[Place]:
         rounding = Rounding.ANY if spread.is_wide else Rounding.PROVED
         for _ in range(spread.cases):
             arguments = exercise.draw(next(seeds), spread)
-            yield Place(f"where numbers are {name}", arguments, rounding, has_proof=True)
+            yield Place(
+                f"where numbers are {name}", arguments, rounding, has_proof=True
+            )
     before, after = exercise.draw(next(seeds)), exercise.draw(next(seeds))
     yield Place("for these arguments", before)
     for name, changed in _one_changed(exercise, before, after):
         where = f"where {name} alone is another than at an earlier call; {BY_ARGUMENTS}"
         yield Place(where, changed, is_repeated=True)
     longer = replace(exercise, sizes={x: n + 1 for x, n in exercise.sizes.items()})
-    mixed = zip(exercise.arguments.values(), before, longer.draw(next(seeds)), strict=True)
+    mixed = zip(
+        exercise.arguments.values(), before, longer.draw(next(seeds)), strict=True
+    )
     where = f"where arrays alone are longer than at an earlier call; {BY_ARGUMENTS}"
     resized = tuple(new if one.shape else old for one, old, new in mixed)
     yield Place(where, resized, is_repeated=True)
@@ -328,7 +366,9 @@ def _one_changed(
     exercise: Formula, before: tuple[Any, ...], after: tuple[Any, ...]
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Return the name of each argument, and all arguments with another number in that one."""
-    for i, (name, old, new) in enumerate(zip(exercise.arguments, before, after, strict=True)):
+    for i, (name, old, new) in enumerate(
+        zip(exercise.arguments, before, after, strict=True)
+    ):
         changed = new
         if exercise.arguments[name].shape:
             last = np.flatnonzero(old != new)[-1:]
@@ -356,15 +396,22 @@ def _wrong_elsewhere(
             continue
         copies = [np.copy(one) for one in returned]
         try:
-            ours = [np.asarray(one, float) for one in _run(exercise, answer, place.arguments)]
+            ours = [
+                np.asarray(one, float)
+                for one in _run(exercise, answer, place.arguments)
+            ]
         except (Unusable, NotImplementedError, TypeError, ValueError):
             raising = raising or place
             continue
         if not all(map(np.array_equal, returned, copies, itertools.repeat(True))):
-            raise Unusable("what it returned changes at its next call; return new arrays")
+            raise Unusable(
+                "what it returned changes at its next call; return new arrays"
+            )
         returned = ours
         for i, both in enumerate(zip(ours, right, strict=True)):
-            if i not in wrong and not _is_right(exercise, answer, i, place, *both, silent):
+            if i not in wrong and not _is_right(
+                exercise, answer, i, place, *both, silent
+            ):
                 wrong[i] = place
     return wrong, raising
 
@@ -392,7 +439,8 @@ def _is_right(
         return agree and not doubtful.any()
     finite = np.isfinite(ours).all()
     if not agree and (
-        place.rounding is Rounding.SMALL or (place.rounding is Rounding.PROVED and not finite)
+        place.rounding is Rounding.SMALL
+        or (place.rounding is Rounding.PROVED and not finite)
     ):
         return False
     if silent is None:
@@ -401,7 +449,9 @@ def _is_right(
     if silent[block] < MOST_SILENT:
         entries = np.flatnonzero(doubtful) if doubtful.any() else slice(None)
         right_answer = exercise.right
-        proof = _prove_at(exercise, answer, right_answer, block, place.arguments, entries=entries)
+        proof = _prove_at(
+            exercise, answer, right_answer, block, place.arguments, entries=entries
+        )
         verdict = "silent" if isinstance(proof, str) else proof.verdict
     if verdict in ("proved", "refuted"):
         return verdict == "proved"
@@ -409,7 +459,9 @@ def _is_right(
     return agree or place.rounding is Rounding.ANY
 
 
-def _right_numbers(exercise: Formula, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def _right_numbers(
+    exercise: Formula, arguments: tuple[Any, ...]
+) -> tuple[Any, ...] | None:
     """Return the blocks of the right answer; None if there is none, or a number is not finite."""
     try:
         with np.errstate(all="ignore"):
@@ -428,7 +480,9 @@ def _compare(exercise: Formula, answer: Answer, other: Answer, block: int) -> Fo
     if not _agree_on_paths(exercise, answer, block, other):
         return Found(False, reason="its floats are others")
     if _is_whole(exercise):
-        return Found(True, False, f"its numbers are whole: compared in {len(PATHS)} cases")
+        return Found(
+            True, False, f"its numbers are whole: compared in {len(PATHS)} cases"
+        )
     proved = True
     for seed in CASES:
         proof = _prove_at(exercise, answer, other, block, exercise.draw(seed), seed)
@@ -457,7 +511,9 @@ def _prove_at(
     entries: Any = slice(None),
 ) -> Proof | str:
     """Prove or refute that entries of a block are the same, or return why it cannot be asked."""
-    first, second = (_projected(exercise, one, block, entries) for one in (answer, other))
+    first, second = (
+        _projected(exercise, one, block, entries) for one in (answer, other)
+    )
     try:
         with redirect_stdout(_Silence()):
             return prove_same(first, second, *arguments, seed=seed)
@@ -475,7 +531,11 @@ def _agree_on_paths(
 
 
 def _close(
-    exercise: Formula, answer: Answer, other: Answer, block: int, arguments: tuple[Any, ...]
+    exercise: Formula,
+    answer: Answer,
+    other: Answer,
+    block: int,
+    arguments: tuple[Any, ...],
 ) -> bool:
     ours = _run(exercise, answer, arguments)[block]
     with np.errstate(all="ignore"):
@@ -515,13 +575,17 @@ def _agree(mine: Any, right: Any) -> bool:
     if ours.shape != theirs.shape:
         return False
     scale = np.max(np.abs(theirs), initial=1.0, where=np.isfinite(theirs))
-    return bool(np.allclose(ours, theirs, rtol=0, atol=ROUNDING * scale, equal_nan=True))
+    return bool(
+        np.allclose(ours, theirs, rtol=0, atol=ROUNDING * scale, equal_nan=True)
+    )
 
 
 def _same_digits(mine: Any, right: Any) -> Array:
     """Tell of each number of two blocks of one shape whether its digits are the same."""
     ours, theirs = np.asarray(mine, float), np.asarray(right, float)
-    return np.atleast_1d(np.isclose(ours, theirs, rtol=DIGITS, atol=LEAST, equal_nan=True))
+    return np.atleast_1d(
+        np.isclose(ours, theirs, rtol=DIGITS, atol=LEAST, equal_nan=True)
+    )
 
 
 # --- what is right
@@ -596,11 +660,19 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _what_is_right(exercise: Formula, answer: Answer, found: list[Found]) -> str:
-    right = [name for name, one in zip(exercise.returns, found, strict=True) if one.same]
-    wrong = [name for name, one in zip(exercise.returns, found, strict=True) if not one.same]
+    right = [
+        name for name, one in zip(exercise.returns, found, strict=True) if one.same
+    ]
+    wrong = [
+        name for name, one in zip(exercise.returns, found, strict=True) if not one.same
+    ]
     parts = [_listed(right)] if right else []
     parts.append(f"{', '.join(wrong)} {'are' if len(wrong) > 1 else 'is'} wrong")
-    if exercise.slopes and exercise.returns[0] in wrong and _slopes_proved(exercise, answer)[0]:
+    if (
+        exercise.slopes
+        and exercise.returns[0] in wrong
+        and _slopes_proved(exercise, answer)[0]
+    ):
         parts.append("the derivatives are exactly those of this other value")
     return "; ".join(parts)
 
@@ -612,8 +684,12 @@ def _diagnosis(exercise: Formula, answer: Answer, block: int) -> str:
     """Return what is wrong with a block, if it is a known mistake, two of them, or a factor."""
     if _agree_on_paths(exercise, answer, block):
         return ""  # a mistake that has a name shows there
-    general = ((says, _after(exercise, change, block)) for says, change in _generic(exercise))
-    for says, variant in itertools.chain(_edited(exercise, 1), general, _edited(exercise, 2)):
+    general = (
+        (says, _after(exercise, change, block)) for says, change in _generic(exercise)
+    )
+    for says, variant in itertools.chain(
+        _edited(exercise, 1), general, _edited(exercise, 2)
+    ):
         try:
             if not _compare(exercise, answer, variant, block).same:
                 continue
@@ -640,8 +716,14 @@ def _generic(exercise: Formula) -> Iterator[tuple[str, Callable[[Any], Any]]]:
         size = exercise.sizes[letter]
         if size > 2:
             what = f"the number of {NAMES[letter]} {letter}"
-            yield f"it is divided by {what}, once too often", partial(operator.mul, 1 / size)
-            yield f"it is multiplied by {what}, once too often", partial(operator.mul, size)
+            yield (
+                f"it is divided by {what}, once too often",
+                partial(operator.mul, 1 / size),
+            )
+            yield (
+                f"it is multiplied by {what}, once too often",
+                partial(operator.mul, size),
+            )
     yield "it is transposed", lambda right: right.T
     yield "it is the square of what is right", lambda right: right * right
     yield "it is one over what is right", lambda right: 1 / right
@@ -651,7 +733,9 @@ def _in_common(exercise: Formula, answer: Answer, block: int) -> str:
     """Return what all numbers of a wrong block have in common: a factor, or right first digits."""
     errors, factors, residuals = [], [], []
     drawn = [exercise.draw(seed) for seed in PATHS]
-    places = [one.arguments for one in _places(exercise) if one.rounding is not Rounding.ANY]
+    places = [
+        one.arguments for one in _places(exercise) if one.rounding is not Rounding.ANY
+    ]
     for i, arguments in enumerate([*drawn, *places]):
         right = _right_numbers(exercise, arguments)
         if right is None:
@@ -695,7 +779,10 @@ def _after(exercise: Formula, change: Callable[[Any], Any], block: int) -> Answe
 
 
 def _smallest(
-    exercise: Formula, answer: Answer, block: int, places: Sequence[tuple[Any, ...]] = ()
+    exercise: Formula,
+    answer: Answer,
+    block: int,
+    places: Sequence[tuple[Any, ...]] = (),
 ) -> dict[str, Any]:
     """Return the smallest case in which a block of the answer is wrong, with numbers.
 
@@ -717,22 +804,32 @@ def _smallest(
 def _small_cases(exercise: Formula) -> Iterator[tuple[Any, ...]]:
     """Return arguments of growing sizes, with numbers that people can read."""
     letters = exercise.letters
-    choices = itertools.product(*(range(1, exercise.sizes[letter] + 1) for letter in letters))
+    choices = itertools.product(
+        *(range(1, exercise.sizes[letter] + 1) for letter in letters)
+    )
     for sizes in sorted(choices, key=lambda some: (sum(some), some)):
         at = dict(zip(letters, sizes, strict=True))
         for among in (1, 2, 3, 5):
             rng = np.random.default_rng(among)
             for _ in range(1 if among == 1 else TRIES):
-                yield tuple(one.small(rng, at, among) for one in exercise.arguments.values())
+                yield tuple(
+                    one.small(rng, at, among) for one in exercise.arguments.values()
+                )
 
 
 def _simpler(
-    exercise: Formula, answer: Answer, arguments: tuple[Any, ...], block: int, failure: Failure
+    exercise: Formula,
+    answer: Answer,
+    arguments: tuple[Any, ...],
+    block: int,
+    failure: Failure,
 ) -> tuple[Any, ...]:
     """Return arguments that fail as well, with as many zeros and ones as there can be."""
     best = list(arguments)
     for i, one in enumerate(exercise.arguments.values()):
-        simplest = {"real": (0.0, 1.0), "logit": (0.0, 1.0), "positive": (1.0,)}.get(one.kind, ())
+        simplest = {"real": (0.0, 1.0), "logit": (0.0, 1.0), "positive": (1.0,)}.get(
+            one.kind, ()
+        )
         if np.size(best[i]) > SHOWN:
             continue
         for index, simple in itertools.product(np.ndindex(np.shape(best[i])), simplest):
@@ -757,7 +854,10 @@ def _fails(
     right = _right_numbers(exercise, arguments)
     if right is None:
         return {}
-    shown = {name: _shown(value) for name, value in zip(exercise.arguments, arguments, strict=True)}
+    shown = {
+        name: _shown(value)
+        for name, value in zip(exercise.arguments, arguments, strict=True)
+    }
     try:
         ours = _run(exercise, answer, arguments)
     except (Unusable, NotImplementedError) as error:
@@ -780,13 +880,18 @@ def _fails(
 def _both(name: str, ours: Array, right: Array) -> dict[str, Any]:
     """Return two results as they are shown: with all digits if six do not tell them apart."""
     digits = 6 if _shown(ours) != _shown(right) else 17
-    return {f"your {name}": _shown(ours, digits), f"right {name}": _shown(right, digits)}
+    return {
+        f"your {name}": _shown(ours, digits),
+        f"right {name}": _shown(right, digits),
+    }
 
 
 def _shown(value: Any, digits: int = 6) -> Any:
     """Return a value as JSON and people can read it; short numbers are shown as they are."""
     if callable(value):
-        return f"the function {inspect.getsource(value).rpartition('return ')[2].strip()}"
+        return (
+            f"the function {inspect.getsource(value).rpartition('return ')[2].strip()}"
+        )
     if isinstance(value, np.ndarray):
         if value.size > SHOWN:
             return f"{value.size} numbers of shape {value.shape}"
@@ -798,5 +903,7 @@ def _shown(value: Any, digits: int = 6) -> Any:
     if isinstance(value, float):
         if not np.isfinite(value):
             return str(value)
-        return value if value == float(f"{value:.12g}") else float(f"{value:.{digits}g}")
+        return (
+            value if value == float(f"{value:.12g}") else float(f"{value:.{digits}g}")
+        )
     return value

@@ -21,9 +21,11 @@ Array = NDArray[Any]
 BALLS, DRAWS, HISTORIES = 69, 500, 40
 REGRET = 0.01  # nats per ball that an answer may lose
 COVERAGE = (0.85, 0.97)  # of intervals that say 90 %
-EXCHANGED = 10  # labels are exchanged in each such history: an answer by the rules is seen
+# labels are exchanged in each such history: an answer by the rules is seen
+EXCHANGED = 10
 MANY_TIMES = 5
-TOUCH = 0.002  # an interval that ends so close to the truth holds it: 0 and 1 are truths, too
+# an interval that ends so close to the truth holds it: 0 and 1 are truths, too
+TOUCH = 0.002
 
 
 def history(seed: int) -> tuple[Array, Array]:
@@ -62,7 +64,11 @@ class Lottery(Exercise):
             if exchanged:
                 labels = 1 - labels
             probability, low, high = ask(answer, numbers, labels, BALLS, blocks=3)
-            for name, one in (("probability", probability), ("low", low), ("high", high)):
+            for name, one in (
+                ("probability", probability),
+                ("low", low),
+                ("high", high),
+            ):
                 if one.shape != (BALLS,) or not ((one >= 0) & (one <= 1)).all():
                     raise Unusable(
                         f"{name} must be {BALLS} numbers from 0 to 1, for the balls 1 to {BALLS}"
@@ -86,4 +92,6 @@ class Lottery(Exercise):
             says = f"intervals that say 90 % hold the truth in {covered:.0%}: they are too {way}"
             findings.append(Finding("coverage", says))
         head = f"regret {loss:.4f} nats, coverage {covered:.0%} of 90 %, width {score['width']:.3f}"
-        return Verdict(self.name, not findings, "scored", head, tuple(findings), score=score)
+        return Verdict(
+            self.name, not findings, "scored", head, tuple(findings), score=score
+        )

@@ -28,7 +28,11 @@ oninput="{show}">
 
 
 def slider(
-    figure: Figure, update: Callable[[int], object], frames: int, alt: str, dpi: float = 72.0
+    figure: Figure,
+    update: Callable[[int], object],
+    frames: int,
+    alt: str,
+    dpi: float = 72.0,
 ) -> str:
     """Return HTML that shows a figure frame by frame, with a slider and a button that plays it.
 
@@ -58,14 +62,17 @@ def slider(
         update(frame)
         if frame == 0:
             figure.draw_without_rendering()
-            figure.set_layout_engine("none")  # else the axes would move with every title
+            # else the axes would move with every title
+            figure.set_layout_engine("none")
         stored = BytesIO()
         # no trace of the version that drew it: the same frames are the same bytes
         figure.savefig(stored, format="png", dpi=dpi, metadata={"Software": None})
         source = b64encode(stored.getvalue()).decode()
         text = escape(f"{alt} (frame {frame + 1} of {frames})")
         hidden = " hidden" if frame else ""
-        images.append(f'<img alt="{text}" src="data:image/png;base64,{source}"{hidden}>')
+        images.append(
+            f'<img alt="{text}" src="data:image/png;base64,{source}"{hidden}>'
+        )
     return PAGE.format(
         images="\n".join(images), play=PLAY, last=frames - 1, alt=escape(alt), show=SHOW
     )

@@ -22,7 +22,8 @@ MAX_PRINTED = 10 * 2**20  # bytes
 MUCH_PRINTED = 10**5  # bytes that are worth a word where time ran out
 KEPT = 2**14  # bytes of what was printed last
 LINES, WIDTH = 20, 200  # that are shown of it
-PIPE_BYTES = getattr(select, "PIPE_BUF", 512)  # that a pipe takes at once when it is ready
+# that a pipe takes at once when it is ready
+PIPE_BYTES = getattr(select, "PIPE_BUF", 512)
 POLL_INTERVAL_MS = 100
 SPARE_S = 10.0  # that a process may take to start, beyond its limit
 SIGALRM = getattr(signal, "SIGALRM", -1)

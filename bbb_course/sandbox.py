@@ -31,7 +31,8 @@ __all__ = ["grade_file", "grade_files", "work"]
 
 WORK = [sys.executable, "-c", "from bbb_course.sandbox import work; work()"]
 RAISED = {"NotImplementedError": NotImplementedError, "MemoryError": MemoryError}
-MAX_NUMBERS = 4096  # that a function of the grader is called with: it runs here, without a limit
+# that a function of the grader is called with: it runs here, without a limit
+MAX_NUMBERS = 4096
 NO_MESSAGE = "it writes what is no message where its answer is read"
 
 
@@ -58,7 +59,9 @@ def grade_files(
             process.end()
 
 
-def _graded(path: Path, seconds: float, megabytes: int, running: set[Process]) -> Verdict:
+def _graded(
+    path: Path, seconds: float, megabytes: int, running: set[Process]
+) -> Verdict:
     """Return the verdict on a file, whose exercise is that of its name whatever the file says."""
     exercise = find(name_of(path))
     limits = [str(path), f"{seconds}", f"{megabytes}"]
@@ -75,7 +78,9 @@ def _graded(path: Path, seconds: float, megabytes: int, running: set[Process]) -
 
     answer_alone = [sys.executable, alone.__file__, exercise.name]
     if not isinstance(exercise, Formula):
-        return asked(answer_alone, lambda process: judge(exercise.name, _answer_of(process)))
+        return asked(
+            answer_alone, lambda process: judge(exercise.name, _answer_of(process))
+        )
     verdict = asked(WORK, lambda process: _verdict_of(exercise, process.receive()))
     if not verdict.passed:
         return verdict
@@ -90,7 +95,8 @@ def _graded(path: Path, seconds: float, megabytes: int, running: set[Process]) -
 
 
 def _environment() -> dict[str, str]:
-    root = str(Path(__file__).resolve().parents[1])  # the same package, installed or not
+    # the same package, installed or not
+    root = str(Path(__file__).resolve().parents[1])
     places = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**ONE_THREAD, "PYTHONPATH": places}
 
@@ -104,7 +110,10 @@ def _verdict_of(exercise: Exercise, line: bytes) -> Verdict:
             {True: True, False: False}[found["passed"]],
             VERDICTS[VERDICTS.index(found["verdict"])],
             str(found["headline"]),
-            tuple(Finding(str(one["block"]), str(one["says"])) for one in found["findings"]),
+            tuple(
+                Finding(str(one["block"]), str(one["says"]))
+                for one in found["findings"]
+            ),
             {str(block): dict(case) for block, case in found["cases"].items()},
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -165,11 +174,20 @@ def _message(process: Process) -> dict[str, Any]:
 def _decoded(message: dict[str, Any], key: str) -> Any:
     try:
         return alone.decode(message[key])
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError):
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+        MemoryError,
+    ):
         raise Ended(NO_MESSAGE) from None
 
 
-def _called(functions: Sequence[Callable[..., Any]], message: dict[str, Any]) -> dict[str, Any]:
+def _called(
+    functions: Sequence[Callable[..., Any]], message: dict[str, Any]
+) -> dict[str, Any]:
     """Return what one of the functions returns that were given to the answer."""
     arguments = _decoded(message, "arguments")
     try:

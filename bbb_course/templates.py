@@ -79,5 +79,7 @@ def copy_templates(folder: Path, chapters: Sequence[str] = ()) -> dict[Path, boo
         target.parent.mkdir(parents=True, exist_ok=True)
         written[target] = not target.exists()
         if written[target]:
-            target.write_text(template(path.read_text(encoding="utf-8")), encoding="utf-8")
+            target.write_text(
+                template(path.read_text(encoding="utf-8")), encoding="utf-8"
+            )
     return written

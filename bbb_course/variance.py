@@ -18,7 +18,8 @@ Array = NDArray[Any]
 SAMPLES = 4
 ENOUGH = 0.5  # of the report's variance
 STANDARD_ERRORS = 5.0
-LEAST_ERROR = 1e-4  # of the exact gradient's largest number: below it no bias is looked for
+# of the exact gradient's largest number: below it no bias is looked for
+LEAST_ERROR = 1e-4
 PRECISION = np.array([[3.0, 1.0], [1.0, 2.0]])
 # Near the optimum, where training spends its time and variance is measured
 MU, RHO = np.array([0.05, -0.05]), np.array([-0.25, 0.0])
@@ -55,7 +56,9 @@ def of_the_report(mu: Array, rho: Array, eps: Array) -> Array:
     """Return the report's estimate (K21, K30)."""
     sigma, derivative = np.logaddexp(0, rho), 1 / (1 + np.exp(-rho))
     d_w = slope(mu + sigma * eps)
-    return np.append(d_w.mean(axis=0), ((d_w * eps).mean(axis=0) - 1 / sigma) * derivative)
+    return np.append(
+        d_w.mean(axis=0), ((d_w * eps).mean(axis=0) - 1 / sigma) * derivative
+    )
 
 
 def mean_and_error(estimates: Array, noise: Array) -> tuple[Array, Array]:
@@ -106,9 +109,16 @@ class Estimator(Exercise):
         if not ratio <= ENOUGH:
             says = f"it is {ratio:.2f} of the report's; {ENOUGH} is enough"
             findings.append(Finding("variance", says))
-        score = {"bias in standard errors": bias, "variance against the report's": ratio}
-        head = f"bias of {bias:.1f} standard errors, {ratio:.2g} of the report's variance"
-        return Verdict(self.name, not findings, "scored", head, tuple(findings), score=score)
+        score = {
+            "bias in standard errors": bias,
+            "variance against the report's": ratio,
+        }
+        head = (
+            f"bias of {bias:.1f} standard errors, {ratio:.2g} of the report's variance"
+        )
+        return Verdict(
+            self.name, not findings, "scored", head, tuple(findings), score=score
+        )
 
 
 class _TooDear(Exception):
@@ -147,7 +157,9 @@ def _estimates(answer: Any) -> tuple[list[Array], list[Array]]:
     return [*map(np.array, noise)], [*map(np.array, estimates)]
 
 
-def _bias(mu: Array, rho: Array, estimates: Array, noise: Array) -> tuple[float, str, str]:
+def _bias(
+    mu: Array, rho: Array, estimates: Array, noise: Array
+) -> tuple[float, str, str]:
     """Return the largest bias in standard errors, of which block, and what to say of it."""
     exact = right_mean(mu, rho)
     mean, bias = _mean_and_bias(exact, estimates, noise)
@@ -160,7 +172,9 @@ def _bias(mu: Array, rho: Array, estimates: Array, noise: Array) -> tuple[float,
     return float(bias[worst]), block, says
 
 
-def _mean_and_bias(expected: Array, estimates: Array, noise: Array) -> tuple[Array, Array]:
+def _mean_and_bias(
+    expected: Array, estimates: Array, noise: Array
+) -> tuple[Array, Array]:
     """Return the mean of estimates, and how far it is from the expected one in standard errors."""
     mean, error = mean_and_error(estimates, noise)
     error = np.maximum(error, LEAST_ERROR * np.max(np.abs(expected)))
@@ -179,7 +193,9 @@ def _sees_its_own_sample(estimates: Sequence[Array], noise: Sequence[Array]) -> 
             entropy = 1 / np.logaddexp(0, rho) / (1 + np.exp(-rho))
             outside = 0.0 if has_path else entropy
             slope_for_rho = expected[mu.size :]
-            expected[mu.size :] = (1 - 1 / SAMPLES) * (slope_for_rho + outside) - outside
+            expected[mu.size :] = (1 - 1 / SAMPLES) * (
+                slope_for_rho + outside
+            ) - outside
             biases.append(np.max(_mean_and_bias(expected, some, eps)[1]))
         if max(biases) <= STANDARD_ERRORS:
             return True

@@ -34,7 +34,11 @@ from .model.joint import Model
 from .model.kl_weights import CyclicalWarmUp, LinearWarmUp
 from .model.log_joint import LogJoint
 from .model.objectives import EUBO, MAP, MLE, FreeEnergy, PACBayes, Renyi
-from .parts.discrete import BernoulliLikelihood, CategoricalLikelihood, PoissonLikelihood
+from .parts.discrete import (
+    BernoulliLikelihood,
+    CategoricalLikelihood,
+    PoissonLikelihood,
+)
 from .parts.full_rank import FullRank
 from .parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from .parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
@@ -42,7 +46,12 @@ from .parts.low_rank import LowRank
 from .parts.mixture import ScaleMixturePrior
 from .parts.network import MLP
 from .parts.posteriors import MeanField, PointMass
-from .parts.priors import CentredGaussianPrior, GaussianPrior, LaplacePrior, LayerwiseGaussianPrior
+from .parts.priors import (
+    CentredGaussianPrior,
+    GaussianPrior,
+    LaplacePrior,
+    LayerwiseGaussianPrior,
+)
 from .parts.student_t import StudentTLikelihood, StudentTPrior
 from .registry import register
 from .sampling import DrawnWeights, sample
@@ -147,7 +156,8 @@ __all__ = [
 for _class in _registry.classes(
     *("posterior", "prior", "likelihood", "optimizer", "sampler", "proposal")
 ):
-    if _class.__name__ not in __all__:  # its own module lists it in NAMED, and that is enough
+    # its own module lists it in NAMED, and that is enough
+    if _class.__name__ not in __all__:
         globals()[_class.__name__] = _class
         __all__ += [_class.__name__]
 LAZY = {

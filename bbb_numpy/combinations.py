@@ -97,7 +97,10 @@ def estimator(
         CHECKED_PRIORS[which.prior],
         likelihood,
     )
-    posterior, objective = CHECKED_POSTERIORS[which.posterior], CHECKED_OBJECTIVES[which.objective]
+    posterior, objective = (
+        CHECKED_POSTERIORS[which.posterior],
+        CHECKED_OBJECTIVES[which.objective],
+    )
     return ESTIMATORS[which.estimator](model, posterior, objective)
 
 
@@ -121,7 +124,9 @@ def problem(
     return Case(built, theta, noise, x, y, kl_weight)
 
 
-def _value_and_grad(case: Case, theta: Array, frozen: Array, *at: Any) -> tuple[Any, Array]:
+def _value_and_grad(
+    case: Case, theta: Array, frozen: Array, *at: Any
+) -> tuple[Any, Array]:
     """Return the gradient, and the value whose derivative it is: a surrogate's where there is one.
 
     Frozen is then the theta at which both are to be the same.
@@ -173,12 +178,19 @@ def format_matrix(errors: Mapping[Combination, float]) -> str:
     head += "".join(f"{name:>{width}}" for name in columns)
     out, before = [head, "-" * len(head)], ("", "", "", "")
     for line in lines:
-        shown = ["" if line[: i + 1] == before[: i + 1] else name for i, name in enumerate(line)]
+        shown = [
+            "" if line[: i + 1] == before[: i + 1] else name
+            for i, name in enumerate(line)
+        ]
         posterior, name, objective, prior = line
         cells = []
         for likelihood in columns:
             which = Combination(posterior, prior, likelihood, name, objective)
-            cells.append(f"{errors[which]:>{width}.1e}" if which in errors else f"{'-':>{width}}")
-        out.append(f"{shown[0]:<11}{shown[1]:<26}{shown[2]:<14}{shown[3]:<18}" + "".join(cells))
+            cells.append(
+                f"{errors[which]:>{width}.1e}" if which in errors else f"{'-':>{width}}"
+            )
+        out.append(
+            f"{shown[0]:<11}{shown[1]:<26}{shown[2]:<14}{shown[3]:<18}" + "".join(cells)
+        )
         before = line
     return "\n".join(out)

@@ -33,13 +33,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .numeric.elementary import sigmoid, softplus  # log(1 + e^rho), 1 / (1 + e^-rho): D7
+from .numeric.elementary import sigmoid, softplus  # log(1+e^rho), 1/(1+e^-rho): D7
 
 Array = NDArray[Any]
 Net = tuple[int, ...]
 Tape = list[tuple[Array, Array, Array]]
 LOG_2PI = np.log(2 * np.pi)
-SECTION_7 = -5  # the report's first rho, sigma = 0.007: derivations.md says what comes of it
+SECTION_7 = -5  # the report's first rho, sigma = 0.007: see derivations.md
 
 # The equations stand in a column of their own.
 # fmt: off

@@ -25,7 +25,9 @@ class tqdm(_tqdm):  # type: ignore[misc]  # it has no types
         super().__init__(*arguments, **options)
 
     @classmethod
-    def write(cls, s: str, file: Any = None, end: str = "\n", nolock: bool = False) -> None:
+    def write(
+        cls, s: str, file: Any = None, end: str = "\n", nolock: bool = False
+    ) -> None:
         """Write a line above the bars."""
         if file is not None or sys.stdout is not None:
             super().write(s, file, end, nolock)

@@ -30,8 +30,12 @@ from .training.stopping import EarlyStopping
 __all__ = ["FAMILIES", "Entries", "class_of", "classes", "register"]
 
 Table = dict[str, Any]
-VALUES = "tests/gradients/test_exact.py::test_every_value_is_the_textbook_formula_exactly"
-GRADIENTS = "tests/gradients/test_exact.py::test_every_gradient_is_that_of_its_value_exactly"
+VALUES = (
+    "tests/gradients/test_exact.py::test_every_value_is_the_textbook_formula_exactly"
+)
+GRADIENTS = (
+    "tests/gradients/test_exact.py::test_every_gradient_is_that_of_its_value_exactly"
+)
 FORMULAS = "tests/parts/test_activations.py::test_every_value_is_proved_to_be_the_textbook_formula"
 RULES = "tests/training/test_optimizers.py::test_a_rule_moves_as_the_textbook_says"
 RATIOS = "tests/sampling/mcmc/test_metropolis.py::test_the_log_ratio_is_that_of_the_textbooks_q"
@@ -64,7 +68,10 @@ class Entries:
         self.named.update({} if usual is None else {name: usual})
         self.checked[name] = checked
         if hasattr(checked, "learn") and not checked.learn:
-            self.add(f"{name}-learned", *(replace(one, learn=True) for one in (usual, checked)))
+            self.add(
+                f"{name}-learned",
+                *(replace(one, learn=True) for one in (usual, checked)),
+            )
 
 
 def class_of(entry: Any) -> Any:
@@ -85,8 +92,12 @@ def _class(holds: Callable[[type], bool], wanted: str) -> Rule:
     return check
 
 
-ESTIMATOR = _class(lambda made: issubclass(made, GradientEstimator), "a class of estimators")
-STATE = _class(lambda made: hasattr(made, "__match_args__"), "a named tuple or a dataclass")
+ESTIMATOR = _class(
+    lambda made: issubclass(made, GradientEstimator), "a class of estimators"
+)
+STATE = _class(
+    lambda made: hasattr(made, "__match_args__"), "a named tuple or a dataclass"
+)
 
 FAMILIES: dict[str, Entries] = {
     "posterior": Entries(InstanceOf(Posterior), f"exact arithmetic, {GRADIENTS}"),
@@ -94,7 +105,9 @@ FAMILIES: dict[str, Entries] = {
     "likelihood": Entries(InstanceOf(Likelihood), f"exact arithmetic, {VALUES}"),
     "hyperprior": Entries(Like("HalfNormal(1.0)", "log_density", "slope", "draw")),
     "activation": Entries(FUNCTION, f"exact arithmetic, {FORMULAS}", ACTIVATIONS),
-    "objective": Entries(Like("FreeEnergy()", "__call__"), f"exact arithmetic, {VALUES}"),
+    "objective": Entries(
+        Like("FreeEnergy()", "__call__"), f"exact arithmetic, {VALUES}"
+    ),
     "estimator": Entries(ESTIMATOR, f"exact arithmetic, {GRADIENTS}"),
     "kl_weights": Entries(FUNCTION),
     "kl_warm_up": Entries(FUNCTION),
@@ -105,10 +118,19 @@ FAMILIES: dict[str, Entries] = {
     "proposal": Entries(Like("GaussianWalk()", "propose"), f"checked, {RATIOS}"),
     "state": Entries(STATE, "", STATES),
 }
-POSTERIORS, CHECKED_POSTERIORS = FAMILIES["posterior"].named, FAMILIES["posterior"].checked
+POSTERIORS, CHECKED_POSTERIORS = (
+    FAMILIES["posterior"].named,
+    FAMILIES["posterior"].checked,
+)
 PRIORS, CHECKED_PRIORS = FAMILIES["prior"].named, FAMILIES["prior"].checked
-LIKELIHOODS, CHECKED_LIKELIHOODS = FAMILIES["likelihood"].named, FAMILIES["likelihood"].checked
-OBJECTIVES, CHECKED_OBJECTIVES = FAMILIES["objective"].named, FAMILIES["objective"].checked
+LIKELIHOODS, CHECKED_LIKELIHOODS = (
+    FAMILIES["likelihood"].named,
+    FAMILIES["likelihood"].checked,
+)
+OBJECTIVES, CHECKED_OBJECTIVES = (
+    FAMILIES["objective"].named,
+    FAMILIES["objective"].checked,
+)
 ESTIMATORS, OPTIMIZERS = FAMILIES["estimator"].named, FAMILIES["optimizer"].named
 KL_WEIGHTS, WARM_UPS = FAMILIES["kl_weights"].named, FAMILIES["kl_warm_up"].named
 for _package in (parts, model, gradients, training, mcmc):
@@ -126,7 +148,9 @@ def classes(*families: str) -> tuple[Any, ...]:
         for name in families or FAMILIES
         for one in (FAMILIES[name].named, FAMILIES[name].checked)
     ]
-    return tuple(dict.fromkeys(class_of(entry) for table in tables for entry in table.values()))
+    return tuple(
+        dict.fromkeys(class_of(entry) for table in tables for entry in table.values())
+    )
 
 
 SHIPPED_CLASSES = {made.__name__: made for made in classes()}
@@ -180,11 +204,16 @@ def register(family: str, name: str, usual: Any, checked: Any = None) -> None:
             raise TypeError(
                 f"{argument} must be of a dataclass, whose fields files hold; got {one!r}"
             )
-        if not made.__name__.isidentifier() or SHIPPED_CLASSES.get(made.__name__, made) is not made:
+        if (
+            not made.__name__.isidentifier()
+            or SHIPPED_CLASSES.get(made.__name__, made) is not made
+        ):
             raise ValueError(
                 f"{argument} needs a name that the package has not; got {made.__name__}"
             )
     if not isinstance(name, str) or (family, name) in SHIPPED:
-        raise ValueError(f"name must be text that is no {family} of the package; got {name!r}")
+        raise ValueError(
+            f"name must be text that is no {family} of the package; got {name!r}"
+        )
     to.add(name, usual, checked)
     REGISTERED.append((family, name))

@@ -25,7 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbb_numpy.numeric.buffers import Buffers
-from bbb_numpy.numeric.elementary import inverse_softplus, sigmoid, softplus, standard_normal
+from bbb_numpy.numeric.elementary import (
+    inverse_softplus,
+    sigmoid,
+    softplus,
+    standard_normal,
+)
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.posteriors import MeanField
@@ -34,7 +39,8 @@ from bbb_numpy.training.optimizers import Adam, Cosine, Optimizer
 
 Array = NDArray[Any]
 LogDensity = Callable[[Array], tuple[Array, Array]]  # positions (S, K) -> (S,), (S, K)
-START = MeanField(0.1, -1.0, 0.01)  # sds of 0.31: within a factor 10 of most in real space
+# sds of 0.31: within a factor 10 of most in real space
+START = MeanField(0.1, -1.0, 0.01)
 RULE = Adam(0.05, schedule=Cosine())
 
 
@@ -98,7 +104,9 @@ class Log(Transform):
 
     def forward(self, theta: Array) -> Array:
         """Return log theta, for theta > 0."""
-        return np.log(_inside(theta, (theta > 0) & np.isfinite(theta), "positive and finite"))
+        return np.log(
+            _inside(theta, (theta > 0) & np.isfinite(theta), "positive and finite")
+        )
 
     def inverse(self, zeta: Array) -> Array:
         """Return e^zeta."""
@@ -153,13 +161,16 @@ class Logit(Transform):
     def forward(self, theta: Array) -> Array:
         """Return log((theta - low) / (high - theta)), for low < theta < high."""
         within = (theta > self.low) & (theta < self.high)
-        theta = _inside(theta, within, f"between {self.low:g} and {self.high:g}, both excluded")
+        theta = _inside(
+            theta, within, f"between {self.low:g} and {self.high:g}, both excluded"
+        )
         return np.log(theta - self.low) - np.log(self.high - theta)
 
     def inverse(self, zeta: Array) -> Array:
         """Return low + (high - low) s(zeta), counted from the nearer bound."""
         below = zeta.real < 0
-        share = self._width * sigmoid(np.where(below, zeta, -zeta))  # of the way, at most half
+        # of the way, at most half
+        share = self._width * sigmoid(np.where(below, zeta, -zeta))
         return np.where(below, self.low + share, self.high - share)
 
     def _log_slope(self, zeta: Array) -> Array:
@@ -190,7 +201,9 @@ class Ordered(Transform):
 
     def inverse(self, zeta: Array) -> Array:
         """Return the running sum of (zeta_1, e^zeta_2, ..., e^zeta_K)."""
-        return np.cumsum(np.concatenate([zeta[..., :1], np.exp(zeta[..., 1:])], axis=-1), axis=-1)
+        return np.cumsum(
+            np.concatenate([zeta[..., :1], np.exp(zeta[..., 1:])], axis=-1), axis=-1
+        )
 
     def _log_slope(self, zeta: Array) -> Array:
         return np.concatenate([0.0 * zeta[..., :1], zeta[..., 1:]], axis=-1)
@@ -225,7 +238,9 @@ class Blockwise(Transform):
     @classmethod
     def real(cls, layout: Layout) -> Blockwise:
         """Return the identity on every block of `layout`, for densities of real numbers."""
-        blocks = [(name, shape, Identity()) for name, shape in layout.blocks if 0 not in shape]
+        blocks = [
+            (name, shape, Identity()) for name, shape in layout.blocks if 0 not in shape
+        ]
         return cls(tuple(blocks))
 
     @cached_property
@@ -260,11 +275,15 @@ class Blockwise(Transform):
 
     def log_det_slope(self, zeta: Array) -> Array:
         """Return the gradient of `log_det` (..., K)."""
-        return self._join(part.log_det_slope(block) for part, (block,) in self._each(zeta))
+        return self._join(
+            part.log_det_slope(block) for part, (block,) in self._each(zeta)
+        )
 
     def pull_back(self, zeta: Array, d_theta: Array) -> Array:
         """Return the gradient for zeta (..., K)."""
-        return self._join(part.pull_back(*pair) for part, pair in self._each(zeta, d_theta))
+        return self._join(
+            part.pull_back(*pair) for part, pair in self._each(zeta, d_theta)
+        )
 
 
 def _inside(theta: Array, inside: Array, wanted: str) -> Array:
@@ -347,7 +366,9 @@ class ADVI:
         """Draw the starting phi."""
         return self.posterior.init(rng, self.size, dtype)
 
-    def draw(self, rng: np.random.Generator, samples: int, dtype: Any = np.float64) -> Array:
+    def draw(
+        self, rng: np.random.Generator, samples: int, dtype: Any = np.float64
+    ) -> Array:
         """Draw the noise eta ~ N(0, I) (samples, K)."""
         return standard_normal(
             rng, np.empty((samples, self.posterior.noise_size(self.size)), dtype)
@@ -425,7 +446,9 @@ class Approximation:
     def log_density(self, theta: Array) -> Array:
         """Return log q (S,) as a density of theta (S, K): log q(zeta) - log |det J| (M14)."""
         zeta = self.problem.transforms.forward(theta)
-        return self.problem.log_q(self.phi, zeta) - self.problem.transforms.log_det(zeta)
+        return self.problem.log_q(self.phi, zeta) - self.problem.transforms.log_det(
+            zeta
+        )
 
     def elbo(self, rng: np.random.Generator, samples: int = 1000) -> Estimate:
         """Estimate the ELBO as the mean of log p(x, zeta) - log q(zeta), with standard error.
@@ -435,7 +458,9 @@ class Approximation:
         """
         zeta = self._zeta(rng, samples)
         each = self.problem.target(zeta)[0] - self.problem.log_q(self.phi, zeta)  # (S,)
-        return Estimate(float(np.mean(each)), float(np.std(each, ddof=1)) / sqrt(samples))
+        return Estimate(
+            float(np.mean(each)), float(np.std(each, ddof=1)) / sqrt(samples)
+        )
 
 
 def fit(
@@ -466,11 +491,17 @@ def fit(
 
     Raises FloatingPointError when the ELBO or its gradient is nan or infinite.
     """
-    phi = problem.init(rng) if start is None else np.array(start, np.result_type(start, np.float32))
+    phi = (
+        problem.init(rng)
+        if start is None
+        else np.array(start, np.result_type(start, np.float32))
+    )
     state, buffers, history = optimizer.init(phi), Buffers(), []
     with (
         np.errstate(over="ignore", invalid="ignore", divide="ignore"),
-        tqdm(total=steps, leave=False, disable=None if progress is None else not progress) as bar,
+        tqdm(
+            total=steps, leave=False, disable=None if progress is None else not progress
+        ) as bar,
     ):
         for step in range(steps):
             eta = problem.draw(rng, samples, phi.dtype)

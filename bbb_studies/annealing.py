@@ -49,7 +49,9 @@ class Annealed(NamedTuple):
 
         Trust it where `lower` is not far below, and few weights do not make up the mean.
         """
-        shares = np.exp(self.log_weights - logsumexp(self.log_weights)) * len(self.log_weights)
+        shares = np.exp(self.log_weights - logsumexp(self.log_weights)) * len(
+            self.log_weights
+        )
         return float(shares.std(ddof=1) / len(shares) ** 0.5)
 
     @property
@@ -62,7 +64,8 @@ class Pilot(NamedTuple):
     """What throw-away chains have learned about the way."""
 
     kernels: tuple[Any, ...]  # T, tuned to each power
-    spread: Array  # (T,)  standard deviation of log f_t - log f_(t-1), per unit of power
+    # (T,)  standard deviation of log f_t - log f_(t-1), per unit of power
+    spread: Array
 
 
 def powers(steps: int, first: float = 1e-4) -> Array:
@@ -80,7 +83,8 @@ def equalised(schedule: Array, spread: Array, steps: int) -> Array:
     weight is about the sum of those of its T terms, each the square of spread times step; for a
     given T the sum is least where all are equal.
     """
-    spread = spread + 1e-6 * spread.mean() + 1e-300  # rising strictly, even without data
+    # rising strictly, even without data
+    spread = spread + 1e-6 * spread.mean() + 1e-300
     length = np.concatenate([[0.0], np.cumsum(spread * np.diff(schedule))])
     found = np.interp(np.linspace(0.0, length[-1], steps + 1), length, schedule)
     found[0], found[-1] = schedule[0], schedule[-1]
@@ -149,7 +153,8 @@ def _reweight(target: Target, state: State) -> tuple[State, Array]:
     """
     new = State(state.position, *evaluate(target, state.position))
     dead = np.isneginf(new.log_density)
-    with np.errstate(invalid="ignore"):  # -inf at both powers: 0 times -inf was no number at 0
+    # -inf at both powers: 0 times -inf was no number at 0
+    with np.errstate(invalid="ignore"):
         rise = np.where(dead, -np.inf, new.log_density - state.log_density)
     if dead.all():
         raise ValueError(
@@ -233,7 +238,8 @@ def evidence(
     and its `error` does not know: compare a run of several times the steps.
     """
     rng = np.random.default_rng(seed)
-    kernel = HMC(small_steps=0.0)  # every density has one path only: none is wasted on small steps
+    # every density has one path only: none is wasted on small steps
+    kernel = HMC(small_steps=0.0)
 
     def path(power: float) -> Target:
         return replace(joint, power=power)

@@ -45,7 +45,8 @@ class Setup:
     hidden: tuple[int, ...] = (20,)
     activation: str = "tanh"
     prior_scale: float = 2.0
-    likelihood: Likelihood = GaussianLikelihood(0.2, learn=True)  # in standardised units
+    # in standardised units
+    likelihood: Likelihood = GaussianLikelihood(0.2, learn=True)
     epochs: int = 3000
     batch_size: int = 40
     learning_rate: float = 1e-2
@@ -73,7 +74,9 @@ class Fitted:
         Between members the means vary too, which is epistemic (D4 with the member as part of w).
         """
         parts = self._by_member(predictive.predict, samples, self._inputs(x))
-        means, epistemic, aleatoric = (np.stack(moment) for moment in zip(*parts, strict=True))
+        means, epistemic, aleatoric = (
+            np.stack(moment) for moment in zip(*parts, strict=True)
+        )
         between = means.var(axis=0, ddof=1) if len(means) > 1 else 0.0
         mean, scale = self.y_scale
         return Predictive(
@@ -95,7 +98,9 @@ class Fitted:
         logs = self._by_member(score, samples, self._inputs(x), (y - mean) / scale)
         return logsumexp(np.stack(logs), axis=0) - np.log(len(logs) * np.prod(scale))
 
-    def _by_member(self, found: Callable[..., Any], samples: int, *rows: Array) -> list[Any]:
+    def _by_member(
+        self, found: Callable[..., Any], samples: int, *rows: Array
+    ) -> list[Any]:
         """Return what `found` of `evaluation.predictive` finds of each network at rows."""
         if isinstance(self.estimator.posterior, PointMass):
             samples = 1
@@ -152,7 +157,9 @@ def learn(
     return trained.theta
 
 
-def draw(model: Model, x: Array, y: Array, *, max_depth: int = 6, **options: Any) -> Draws:
+def draw(
+    model: Model, x: Array, y: Array, *, max_depth: int = 6, **options: Any
+) -> Draws:
     """Sample by NUTS in one group of chains; Ctrl-C ends the study, too.
 
     `options` are those of `sample`. Divergences are counted in what is returned, without a warning.

@@ -26,7 +26,8 @@ class Dropout(Family):
     2016). The gradient is K37-K42, with masked activations.
     """
 
-    rates: tuple[float, ...] = (0.2, 0.5, 0.5)  # left out of the inputs of each layer, theirs
+    # left out of the inputs of each layer, theirs
+    rates: tuple[float, ...] = (0.2, 0.5, 0.5)
 
     @property
     def noise_per_sample(self) -> int:
@@ -43,15 +44,23 @@ class Dropout(Family):
         rng.random(dtype=noise.dtype, out=noise)
 
     def draw_weights(
-        self, rng: np.random.Generator, samples: int, dtype: Any = float, out: Array | None = None
+        self,
+        rng: np.random.Generator,
+        samples: int,
+        dtype: Any = float,
+        out: Array | None = None,
     ) -> Array:
         """Draw what S weight vectors leave out: uniform numbers, as for a row."""
         return rng.random((samples, self.noise_per_row), dtype, out)
 
-    def weights(self, theta: Array, eps: Array, buffers: Buffers | None = None) -> Array:
+    def weights(
+        self, theta: Array, eps: Array, buffers: Buffers | None = None
+    ) -> Array:
         """Return weights (S, P), 0 where their input is left out."""
         w, begin = np.repeat(self.layout.views(theta)["mu"][None], len(eps), 0), 0
-        for (weight, *_), rate in zip(self.model.network.layers(w), self.rates, strict=True):
+        for (weight, *_), rate in zip(
+            self.model.network.layers(w), self.rates, strict=True
+        ):
             uniform = eps[:, begin : begin + weight.shape[1], None]
             begin += weight.shape[1]
             weight *= (uniform >= rate) / theta.dtype.type(1 - rate)
@@ -59,10 +68,15 @@ class Dropout(Family):
 
     def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
         """Write the gradient of the objective, MAP or MLE, of the rows."""
-        net, prior, likelihood = self.model.network, self.model.prior, self.model.likelihood
+        net, prior, likelihood = (
+            self.model.network,
+            self.model.prior,
+            self.model.likelihood,
+        )
         f, begin, slope, tape = at.x, 0, np.ones_like(at.x), list[tuple[Array, ...]]()
         views, d_views = (
-            [*net.layout.views(blocks["mu"]).values()] for blocks in (at.blocks, at.d_blocks)
+            [*net.layout.views(blocks["mu"]).values()]
+            for blocks in (at.blocks, at.d_blocks)
         )
         for layer, rate in enumerate(self.rates):
             slope = activate(net, f, np.empty_like(f)) if layer else slope
@@ -70,12 +84,18 @@ class Dropout(Family):
             mask = (uniform >= rate) / f.dtype.type(1 - rate)
             begin += f.size
             weight, bias = views[2 * layer : 2 * layer + 2]
-            tape.append((f * mask, slope * mask, weight, *d_views[2 * layer : 2 * layer + 2]))
+            tape.append(
+                (f * mask, slope * mask, weight, *d_views[2 * layer : 2 * layer + 2])
+            )
             f = tape[-1][0] @ weight + bias
-        found, saved = likelihood.log_likelihood(at.blocks, f[None], at.y, at.sample_weight)
+        found, saved = likelihood.log_likelihood(
+            at.blocks, f[None], at.y, at.sample_weight
+        )
         log_prior, of_prior = 0 * found, None  # of MLE, which does not look at it
         if isinstance(self.objective, MAP):
-            log_prior, of_prior = prior.log_density(at.blocks, at.blocks["mu"][None], at.buffers)
+            log_prior, of_prior = prior.log_density(
+                at.blocks, at.blocks["mu"][None], at.buffers
+            )
         terms = LogDensities(0 * found, log_prior, found)
         value, c = self.objective(terms, at.kl_weight)
         (delta,) = likelihood.log_likelihood_vjp(saved, c.likelihood, at.d_blocks)

@@ -24,7 +24,9 @@ def classes_of_mean(model: Model, theta: Array, x: Array) -> Array:
     """Return the classes (N,) that one network gives, that with the mean weights."""
     weights = theta[None, : model.layout.size]
     blocks = (x[i : i + 1000] for i in range(0, len(x), 1000))
-    return np.concatenate([model.predict(weights, block)[0].argmax(1) for block in blocks])
+    return np.concatenate(
+        [model.predict(weights, block)[0].argmax(1) for block in blocks]
+    )
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
@@ -71,10 +73,18 @@ def by_key(caption: str, columns: str, items: Mapping[str, Mapping[str, Any]]) -
     def cell(value: Any) -> str:
         if isinstance(value, tuple):
             return f"{value[0]:.4g} +- {value[1]:.2g}"
-        return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+        return (
+            "-"
+            if value is None
+            else f"{value:.4g}"
+            if isinstance(value, float)
+            else str(value)
+        )
 
     _, *keys = columns.split(" | ")
-    return listed(caption, columns, items, lambda of: " | ".join(cell(of.get(k)) for k in keys))
+    return listed(
+        caption, columns, items, lambda of: " | ".join(cell(of.get(k)) for k in keys)
+    )
 
 
 def text(*parts: str) -> str:
@@ -86,7 +96,8 @@ class Claim(NamedTuple):
     """What a source says, beside what was found here; or what it does not say: `ours`."""
 
     said: str
-    printed: str  # in the source, as a number where it has one; of `ours`: what has to come out
+    # in the source, as a number where it has one; of `ours`: what has to come out
+    printed: str
     here: str
     holds: bool | float  # or by how many standard errors the two differ
     ours: bool = False
@@ -95,7 +106,10 @@ class Claim(NamedTuple):
 def claims(caption: str, source: str, rows: Sequence[Claim]) -> str:
     """Lay out which claims of `source` hold, and apart from them what it does not claim."""
     laid_out = [caption]
-    for head, ours in (([f"claim of {source}", "printed"], False), (["ours", "expected"], True)):
+    for head, ours in (
+        ([f"claim of {source}", "printed"], False),
+        (["ours", "expected"], True),
+    ):
         cells = []
         for said, printed, here, holds, own in rows:
             verdict = f"{holds:.1f} s.e. off"
@@ -107,7 +121,9 @@ def claims(caption: str, source: str, rows: Sequence[Claim]) -> str:
     return "\n\n".join(laid_out)
 
 
-def panels(width: float, height: float, rows: int = 1, columns: int = 1, **shape: Any) -> Any:
+def panels(
+    width: float, height: float, rows: int = 1, columns: int = 1, **shape: Any
+) -> Any:
     """Return a new figure of so many inches, and its panels as `Figure.subplots` has them."""
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, **shape)
@@ -137,7 +153,9 @@ def deviations(
     finish(ax, "x", "epistemic standard deviation (units of y)", 2)
 
 
-def write(out: Path, pictures: Mapping[str, Figure], numbers: Any, stem: str = "numbers") -> None:
+def write(
+    out: Path, pictures: Mapping[str, Figure], numbers: Any, stem: str = "numbers"
+) -> None:
     """Write pictures as PNG and numbers as JSON to a folder, made if missing."""
     out.mkdir(parents=True, exist_ok=True)
     for name, figure in pictures.items():

@@ -30,7 +30,16 @@ from bbb_numpy.parts.network import MLP
 from bbb_numpy.parts.posteriors import MeanField
 from bbb_numpy.parts.priors import Prior
 from bbb_numpy.plots import fits
-from bbb_numpy.plots.style import BLACK, BLUE, EDGE, GREY, SKY, VERMILLION, finish, plain_numbers
+from bbb_numpy.plots.style import (
+    BLACK,
+    BLUE,
+    EDGE,
+    GREY,
+    SKY,
+    VERMILLION,
+    finish,
+    plain_numbers,
+)
 from bbb_numpy.training import NonFiniteError, Recipe, Training, fit, start
 from bbb_numpy.training.optimizers import Adam
 from bbb_studies.data.toys import Toy, one_period
@@ -130,7 +139,10 @@ class Domain(NamedTuple):
     @property
     def left(self) -> int:
         """How many seeds had pi outside (0, 1) or a scale <= 0."""
-        return sum(bool((t.prior <= 0).any() or (t.prior[:, 0] >= 1).any()) for t in self.traces)
+        return sum(
+            bool((t.prior <= 0).any() or (t.prior[:, 0] >= 1).any())
+            for t in self.traces
+        )
 
 
 def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
@@ -146,7 +158,9 @@ def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
         raise ArithmeticError(f"{setting.title}: the free energy became nan")
     estimator = setting.estimator()
     x = np.linspace(*PANEL, POINTS)[:, None]
-    functions = sample_functions(estimator, training.theta, x, rng=predict_rng, samples=FUNCTIONS)
+    functions = sample_functions(
+        estimator, training.theta, x, rng=predict_rng, samples=FUNCTIONS
+    )
 
     blocks = estimator.layout.views(training.theta)
     noise = np.full((POINTS, 1), trace.noise[-1])
@@ -165,7 +179,9 @@ def run(name: str = "post", seed: int = 0, epochs: int = 1500) -> Result:
         coverage_epistemic=_coverage(error, p.epistemic[inside]),
         epistemic_inside=float(p.epistemic[inside].mean()),
         epistemic_outside=float(p.epistemic[~inside].mean()),
-        **dict(zip(("pi", "sigma1", "sigma2"), map(float, trace.prior[-1]), strict=True)),
+        **dict(
+            zip(("pi", "sigma1", "sigma2"), map(float, trace.prior[-1]), strict=True)
+        ),
         noise=float(trace.noise[-1]),
         **_gap(p, of_means),
     )
@@ -226,7 +242,9 @@ def domains(
 
 def _coverage(error: Array, sd: Array) -> float:
     """Return the probability that a new y, N(truth, NOISE^2), is within 1.96 of these sd."""
-    upper, lower = (erf((error + reach) / (NOISE * 2**0.5)) for reach in (1.96 * sd, -1.96 * sd))
+    upper, lower = (
+        erf((error + reach) / (NOISE * 2**0.5)) for reach in (1.96 * sd, -1.96 * sd)
+    )
     return float(np.mean(0.5 * (upper - lower)))
 
 
@@ -270,25 +288,35 @@ class RawMixturePrior(Prior):
         pi, *sigmas = raw = params["prior_raw"]
         with np.errstate(divide="ignore", invalid="ignore"):
             wide, narrow = (
-                np.exp(-0.5 * (w / s) ** 2 - np.log(s * sqrt(2.0 * np.pi))) for s in sigmas
+                np.exp(-0.5 * (w / s) ** 2 - np.log(s * sqrt(2.0 * np.pi)))
+                for s in sigmas
             )
             value = np.log(pi * wide + (1.0 - pi) * narrow).sum(axis=-1)
         return value, (raw, w, wide, narrow)
 
     def add_vjp(
-        self, saved: tuple[Array, ...], cotangent: Array, d_w: Array, d_params: dict[str, Array]
+        self,
+        saved: tuple[Array, ...],
+        cotangent: Array,
+        d_w: Array,
+        d_params: dict[str, Array],
     ) -> None:
         """Add cotangent (S,) times d log P/dw to `d_w`; write the gradient of the three."""
         (pi, s1, s2), w, wide, narrow = saved
         with np.errstate(divide="ignore", invalid="ignore"):
             total = pi * wide + (1.0 - pi) * narrow
-            r1, r2 = pi * wide / total, (1.0 - pi) * narrow / total  # responsibilities (S, P)
+            r1, r2 = (
+                pi * wide / total,
+                (1.0 - pi) * narrow / total,
+            )  # responsibilities (S, P)
             slopes = (
                 (wide - narrow) / total,
                 r1 * (w**2 / s1**3 - 1.0 / s1),
                 r2 * (w**2 / s2**3 - 1.0 / s2),
             )
-            d_params["prior_raw"][...] = [cotangent @ slope.sum(axis=-1) for slope in slopes]
+            d_params["prior_raw"][...] = [
+                cotangent @ slope.sum(axis=-1) for slope in slopes
+            ]
             d_w -= cotangent[:, None] * w * (r1 / s1**2 + r2 / s2**2)
 
 
@@ -306,11 +334,15 @@ def _draw_prediction(result: Result) -> Figure:
     b.plot(x, mean, color=VERMILLION, lw=1.8, label="mean of 500 functions, E f(w)")
     b.plot(x, of_means, "--", color=BLUE, lw=1.6, label="function of the mean, f(E w)")
     inside = (x >= DATA[0]) & (x <= DATA[1])
-    b.plot(x[inside], result.data.truth(x[inside]), ":", color=BLACK, lw=1.8, label="truth")
+    b.plot(
+        x[inside], result.data.truth(x[inside]), ":", color=BLACK, lw=1.8, label="truth"
+    )
     finish(b, f"{X}\n(b) two predictions", "y (dimensionless)", 2)
 
     error = p.epistemic[:, 0] / FUNCTIONS**0.5
-    c.fill_between(x, -4 * error, 4 * error, color=SKY, lw=0, label="± 4 standard errors")
+    c.fill_between(
+        x, -4 * error, 4 * error, color=SKY, lw=0, label="± 4 standard errors"
+    )
     c.plot(x, mean - of_means, color=BLACK, lw=1.4, label="E f(w) − f(E w)")
     c.axhline(0.0, color=GREY, lw=0.7)
     finish(c, f"{X}\n(c) their difference", "difference (units of y)", 2)
@@ -332,7 +364,14 @@ def _draw_priors(learned: Result, fixed: Result) -> Figure:
     ):
         values, constant = (one.trace.prior[:, column] for one in (learned, fixed))
         ax.plot(epochs, values, color=colour, lw=1.6, label=f"{name}, learned")
-        ax.plot(epochs, constant, ls=(0, dashes), color=colour, lw=1.4, label=f"{name}, fixed")
+        ax.plot(
+            epochs,
+            constant,
+            ls=(0, dashes),
+            color=colour,
+            lw=1.4,
+            label=f"{name}, fixed",
+        )
         ax.set_ylim(bottom=0.0)
         ax.set_xlim(0, epochs[-1])
     components = "epoch\n(a) standard deviations of the two components"
@@ -353,7 +392,9 @@ def _draw_fit(result: Result, ax: Axes) -> None:
     p = result.predictive
     reach = float((np.abs(p.mean) + fits.BAND * p.total).max())
     limit = 1.08 * max(reach, float(np.abs(result.data.y).max()))
-    fits.fit(result.x, p, data=data, truth=result.data.truth, y_limits=(-limit, limit), ax=ax)
+    fits.fit(
+        result.x, p, data=data, truth=result.data.truth, y_limits=(-limit, limit), ax=ax
+    )
     for line in ax.lines:
         if line.get_label() == "data":
             line.set_markersize(5.0)
@@ -380,9 +421,14 @@ def reproduce(
     The pictures and the first table are of `seed`, ranges of `seeds` from it on; `fast` are seeds
     and epochs at the raised learning rate.
     """
-    work, later = len(SETTINGS) * seeds * epochs + 2 * fast[0] * fast[1], range(1, seeds)
+    work, later = (
+        len(SETTINGS) * seeds * epochs + 2 * fast[0] * fast[1],
+        range(1, seeds),
+    )
     with steps(work, progress) as done:
-        first = {name: run(name, seed, epochs) for name in counted(SETTINGS, done, epochs)}
+        first = {
+            name: run(name, seed, epochs) for name in counted(SETTINGS, done, epochs)
+        }
         numbers = {
             name: [one.numbers, *(run(name, seed + k, epochs).numbers
                                   for k in counted(later, done, epochs))]
@@ -393,7 +439,9 @@ def reproduce(
         name: {
             "seeds": len(domain.traces),
             "left": domain.left,
-            "swapped": sum(bool((t.prior[:, 2] >= t.prior[:, 1]).any()) for t in domain.traces),
+            "swapped": sum(
+                bool((t.prior[:, 2] >= t.prior[:, 1]).any()) for t in domain.traces
+            ),
             "not finite": domain.finite.count(False),
             "largest pi": max(float(t.prior[:, 0].max()) for t in domain.traces),
         }
@@ -427,9 +475,13 @@ def _tables(numbers: Runs, left: Mapping[str, Mapping[str, float]], epochs: int)
         """Lay out numbers of the first seed, and in brackets the least and the most of all."""
 
         def row(of_seeds: Sequence[Numbers]) -> str:
-            found = [np.array([getattr(n, key) for n in of_seeds]) for key in columns.split(" | ")]
+            found = [
+                np.array([getattr(n, key) for n in of_seeds])
+                for key in columns.split(" | ")
+            ]
             return " | ".join(
-                f"{n[0]:.{digits}f} [{n.min():.{digits}f}, {n.max():.{digits}f}]" for n in found
+                f"{n[0]:.{digits}f} [{n.min():.{digits}f}, {n.max():.{digits}f}]"
+                for n in found
             )
 
         return listed(caption, f"{head} | {columns}", titled, row)

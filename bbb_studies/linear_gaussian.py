@@ -76,8 +76,14 @@ def draw(
     own = rng.standard_normal((rows, d_in))
     x = 1.0 + correlation**0.5 * common + (1.0 - correlation) ** 0.5 * own
     weights = prior * rng.standard_normal((d_in, 1))
-    y = x @ weights + prior * rng.standard_normal() + noise * rng.standard_normal((rows, 1))
-    return Regression(Model(MLP((d_in, 1)), GaussianPrior(prior), GaussianLikelihood(noise)), x, y)
+    y = (
+        x @ weights
+        + prior * rng.standard_normal()
+        + noise * rng.standard_normal((rows, 1))
+    )
+    return Regression(
+        Model(MLP((d_in, 1)), GaussianPrior(prior), GaussianLikelihood(noise)), x, y
+    )
 
 
 def exact(problem: Regression, prior_scale: float | None = None) -> Exact:
@@ -113,7 +119,9 @@ def natural_step(at: Natural, problem: Regression, rows: Any, rate: float) -> Na
     location = each * design.T @ problem.y[rows, 0]
     precision = each * design.T @ design + np.eye(design.shape[1]) / prior.scale**2
     new = (location, precision)
-    moved = [(1.0 - rate) * old + rate * aim for old, aim in zip(at, new, strict=True)]  # D63
+    moved = [
+        (1.0 - rate) * old + rate * aim for old, aim in zip(at, new, strict=True)
+    ]  # D63
     return Natural(*moved)
 
 
@@ -129,12 +137,16 @@ def gaussian(estimator: Estimator, theta: Array) -> Gaussian:
 
 def reverse_optimum(truth: Exact) -> Gaussian:
     """Return the independent Gaussians of least KL(q || posterior): 1 / sqrt(Lambda_jj) (D28)."""
-    return Gaussian(truth.posterior.mean, np.diag(1.0 / np.diag(truth.precision)))  # D28
+    return Gaussian(
+        truth.posterior.mean, np.diag(1.0 / np.diag(truth.precision))
+    )  # D28
 
 
 def inclusive_optimum(truth: Exact) -> Gaussian:
     """Return the independent Gaussians of least KL(posterior || q): the marginals (D28)."""
-    return Gaussian(truth.posterior.mean, np.diag(np.diag(truth.posterior.covariance)))  # D28
+    return Gaussian(
+        truth.posterior.mean, np.diag(np.diag(truth.posterior.covariance))
+    )  # D28
 
 
 def kl(p: Gaussian, q: Gaussian) -> float:
@@ -162,8 +174,18 @@ def renyi_divergence(alpha: float, q: Gaussian, p: Gaussian) -> float:
         return float("inf") if alpha > 1.0 else -float("inf")
     gap = q.mean - p.mean
     # alpha (1 - alpha) gap^T Q mixed^-1 R gap is what completing the square leaves
-    left = alpha * (1.0 - alpha) * gap @ precision_q @ np.linalg.solve(mixed, precision_p @ gap)
-    logs = _log_det(mixed) - alpha * _log_det(precision_q) - (1.0 - alpha) * _log_det(precision_p)
+    left = (
+        alpha
+        * (1.0 - alpha)
+        * gap
+        @ precision_q
+        @ np.linalg.solve(mixed, precision_p @ gap)
+    )
+    logs = (
+        _log_det(mixed)
+        - alpha * _log_det(precision_q)
+        - (1.0 - alpha) * _log_det(precision_p)
+    )
     return float(-0.5 * (left + logs) / (alpha - 1.0))
 
 

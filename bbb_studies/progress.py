@@ -45,7 +45,11 @@ def _log_tenths(total: float) -> Done:
         if tenths > printed:
             printed = tenths
             minutes, seconds = divmod(round(time.monotonic() - start), 60)
-            print(f"{10 * tenths} % after {minutes}:{seconds:02}", file=sys.stderr, flush=True)
+            print(
+                f"{10 * tenths} % after {minutes}:{seconds:02}",
+                file=sys.stderr,
+                flush=True,
+            )
 
     return update
 

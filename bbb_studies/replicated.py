@@ -73,7 +73,9 @@ class ReplicatedModel(Model):
         if not self._differ:
             return {}
         free = [_freed(prior) for prior in self.priors]
-        return Layout(free[0].blocks()).views(np.stack([one.init(np.float64) for one in free]))
+        return Layout(free[0].blocks()).views(
+            np.stack([one.init(np.float64) for one in free])
+        )
 
     @property
     def layout(self) -> Layout:
@@ -92,20 +94,26 @@ class ReplicatedModel(Model):
 
     @cached_property
     def _learned(self) -> Blocks:
-        return tuple((name, (self.replicates, *shape)) for name, shape in super().learned())
+        return tuple(
+            (name, (self.replicates, *shape)) for name, shape in super().learned()
+        )
 
     def _networks(self, w: Array) -> Array:
         """View weights (S, R P) as (S R, P)."""
         return w.reshape(-1, self.network.layout.size)  # D40
 
-    def _params(self, w: Array, params: dict[str, Array], buffers: Buffers) -> dict[str, Array]:
+    def _params(
+        self, w: Array, params: dict[str, Array], buffers: Buffers
+    ) -> dict[str, Array]:
         """Repeat the numbers (R, K) of prior and likelihood for every sample: (S R, K)."""
         out: dict[str, Array] = {}
         for name, numbers in (
             {name: params[name] for name, _ in self._learned} | self._held
         ).items():
             exact = w.dtype.kind == "O"  # beside exact numbers fixed ones stay floats
-            each = buffers.array((len(w), *numbers.shape), numbers.dtype if exact else w.dtype)
+            each = buffers.array(
+                (len(w), *numbers.shape), numbers.dtype if exact else w.dtype
+            )
             each[...] = numbers
             out[name] = each.reshape(-1, numbers.shape[-1])
         return out
@@ -120,7 +128,9 @@ class ReplicatedModel(Model):
         sample_weight: Array | None = None,
     ) -> Evaluation:
         """Evaluate log P(D|w) (S, R) for weights (S, R P) on rows (R, B, ...)."""
-        return self._evaluate(w, self._params(w, params, buffers), x, y, buffers, sample_weight)
+        return self._evaluate(
+            w, self._params(w, params, buffers), x, y, buffers, sample_weight
+        )
 
     def _evaluate(
         self,
@@ -194,7 +204,9 @@ class ReplicatedModel(Model):
         cotangent = np.repeat(d_log_prior, self.replicates)
         self._rowwise_prior.add_vjp(joint.prior, cotangent, self._networks(d_w), slopes)
         for name, _ in self.prior.blocks():
-            np.add.reduce(slopes[name].reshape(samples, *d_params[name].shape), out=d_params[name])
+            np.add.reduce(
+                slopes[name].reshape(samples, *d_params[name].shape), out=d_params[name]
+            )
         return d_w
 
 
@@ -252,8 +264,11 @@ def replicated(estimators: Sequence[Reparameterised]) -> Reparameterised:
     """
     first, priors = estimators[0], tuple(one.model.prior for one in estimators)
     sums = isinstance(first.objective, Linear)  # of several is the sum of theirs
-    rows = isinstance(first.model.likelihood, GaussianLikelihood)  # takes rows (R, B, K)
-    alike = (replace(one, model=replace(one.model, prior=priors[0])) for one in estimators)
+    # takes rows (R, B, K)
+    rows = isinstance(first.model.likelihood, GaussianLikelihood)
+    alike = (
+        replace(one, model=replace(one.model, prior=priors[0])) for one in estimators
+    )
     learn = any(getattr(prior, "learn", True) for prior in priors)
     scales = len({*map(type, priors)}) == 1 and not (learn and len({*priors}) > 1)
     if not (sums and rows and scales and all(one == first for one in alike)):
@@ -263,6 +278,11 @@ def replicated(estimators: Sequence[Reparameterised]) -> Reparameterised:
             f"one at a time; got {estimators}"
         )
     posterior: Any = first.posterior
-    joint = {MeanField: _MeanFields, PointMass: _PointMasses}[type(posterior)]  # that factorise
-    model = ReplicatedModel(first.model.network, priors[0], first.model.likelihood, priors)
-    return replace(first, model=model, posterior=joint(**vars(posterior), replicates=len(priors)))
+    # that factorise
+    joint = {MeanField: _MeanFields, PointMass: _PointMasses}[type(posterior)]
+    model = ReplicatedModel(
+        first.model.network, priors[0], first.model.likelihood, priors
+    )
+    return replace(
+        first, model=model, posterior=joint(**vars(posterior), replicates=len(priors))
+    )

@@ -32,7 +32,9 @@ Array = NDArray[Any]
 
 def stack(layout: Layout, vectors: Sequence[Array]) -> Array:
     """Return R vectors of `layout` as one, each block of all R side by side."""
-    return np.concatenate([vector[where] for where in layout.slices.values() for vector in vectors])
+    return np.concatenate(
+        [vector[where] for where in layout.slices.values() for vector in vectors]
+    )
 
 
 def unstack(layout: Layout, flat: Array, count: int) -> list[Array]:
@@ -84,9 +86,13 @@ def fit_replicates(
     """
     recipe = Recipe() if recipe is None else recipe
     if recipe.early_stopping is not None:
-        raise ValueError("replicates end together: early_stopping needs a training.fit for each")
+        raise ValueError(
+            "replicates end together: early_stopping needs a training.fit for each"
+        )
     if getattr(recipe.optimizer, "clip", None) is not None:
-        raise ValueError("a length is that of all replicates: clip needs a training.fit for each")
+        raise ValueError(
+            "a length is that of all replicates: clip needs a training.fit for each"
+        )
     together = SideBySide(estimators)
     single = estimators[0].layout
     state = _together(single, trainings, recipe.optimizer)
@@ -151,11 +157,14 @@ class SideBySide:
             noise[:, r * width : (r + 1) * width] = alone
 
 
-def _together(single: Layout, trainings: Sequence[Training], optimizer: Optimizer) -> Training:
+def _together(
+    single: Layout, trainings: Sequence[Training], optimizer: Optimizer
+) -> Training:
     """Return one state of all replicates, with an empty history."""
     first = trainings[0]
     names = optimizer.init(first.theta).arrays.keys()
-    (steps,) = {training.optimizer_state.steps for training in trainings}  # all are equally far
+    # all are equally far
+    (steps,) = {training.optimizer_state.steps for training in trainings}
     memory = Memory(
         steps,
         {
@@ -166,16 +175,26 @@ def _together(single: Layout, trainings: Sequence[Training], optimizer: Optimize
     return Training(stack(single, [training.theta for training in trainings]), memory)
 
 
-def _apart(single: Layout, state: Training, before: list[list[Epoch]]) -> list[Training]:
+def _apart(
+    single: Layout, state: Training, before: list[list[Epoch]]
+) -> list[Training]:
     """Return the state of each replicate, its epochs after those `before`."""
     count, memory = len(before), state.optimizer_state
     thetas = unstack(single, state.theta, count)
-    arrays = {name: unstack(single, array, count) for name, array in memory.arrays.items()}
+    arrays = {
+        name: unstack(single, array, count) for name, array in memory.arrays.items()
+    }
     out, recorded = [], cast(Any, state.history)  # sums (R,) in place of numbers
     for r in range(count):
         mine = {name: parts[r] for name, parts in arrays.items()}
         epochs = [
-            Epoch(float(e.objective[r]), float(e.kl[r]), float(e.nll[r]), e.learning_rate, nan)
+            Epoch(
+                float(e.objective[r]),
+                float(e.kl[r]),
+                float(e.nll[r]),
+                e.learning_rate,
+                nan,
+            )
             for e in recorded
         ]
         out.append(Training(thetas[r], Memory(memory.steps, mine), before[r] + epochs))

@@ -113,11 +113,15 @@ class Variant:
 VARIANTS = {
     "corrected": Variant("corrected", look=(BLUE, "-", 2.2)),
     "through": Variant(
-        "gradient through g, as printed", ThroughTheSamples, look=(VERMILLION, "--", 1.6)
+        "gradient through g, as printed",
+        ThroughTheSamples,
+        look=(VERMILLION, "--", 1.6),
     ),
     "equation 5": Variant("Equation 5 as printed", Equation5, look=(GREEN, "-.", 1.6)),
     "one": Variant("M = 1", samples=1, look=(GREY, "-", 0.9)),
-    "minibatch": Variant("N/S inside exp, S = 1", batch_size=1, look=("#7A3F6B", (0, (1, 1)), 1.8)),
+    "minibatch": Variant(
+        "N/S inside exp, S = 1", batch_size=1, look=("#7A3F6B", (0, (1, 1)), 1.8)
+    ),
 }
 
 
@@ -146,12 +150,15 @@ class Study:
     of_regression: dict[str, Path]
     apart: dict[str, float]  # how far a path moves with the data
     slopes: dict[str, tuple[float, float]]  # with standard errors
-    by_batch: list[Row]  # minibatches of S rows: standard deviation of the bias, and its limit
+    # minibatches of S rows: standard deviation of the bias, and its limit
+    by_batch: list[Row]
     by_samples: list[Row]  # M samples per step
     weights: list[Row]  # three shifts of the log weights, for growing data
 
 
-def gaussian_mean(rng: np.random.Generator, rows: int = 20, noise: float = 1.6) -> Regression:
+def gaussian_mean(
+    rng: np.random.Generator, rows: int = 20, noise: float = 1.6
+) -> Regression:
     """Draw `rows` values of mean 1; the model's bias is their mean, with prior N(0, 1).
 
     The only input is 0 everywhere, so that its weight meets no data and keeps the prior.
@@ -184,20 +191,33 @@ def follow(
     while marks[-1] < epochs:
         done = marks[-1]
         adam = Adam(START_RATE, schedule=Falling(done, epochs))
-        recipe = Recipe(adam, min(every, epochs - done), batch_size=batch, samples=variant.samples)
-        state = fit(estimator, state, problem.x, problem.y, recipe, rng=rng, progress=False)
+        recipe = Recipe(
+            adam, min(every, epochs - done), batch_size=batch, samples=variant.samples
+        )
+        state = fit(
+            estimator, state, problem.x, problem.y, recipe, rng=rng, progress=False
+        )
         if state.stopped == "interrupted":
             raise KeyboardInterrupt  # half a path would look like a whole one
         marks.append(len(state.history))
         thetas.append(state.theta)
     q = [exactly.gaussian(estimator, theta) for theta in thetas]
-    means, deviations = np.array([g.mean for g in q]), np.array([g.deviation for g in q])
-    return Path(np.array(marks) * per_epoch, means, deviations, q[-1], estimator, state.theta)
+    means, deviations = (
+        np.array([g.mean for g in q]),
+        np.array([g.deviation for g in q]),
+    )
+    return Path(
+        np.array(marks) * per_epoch, means, deviations, q[-1], estimator, state.theta
+    )
 
 
-def distance(variant: Variant, one: Regression, other: Regression, seed: int, steps: int) -> float:
+def distance(
+    variant: Variant, one: Regression, other: Regression, seed: int, steps: int
+) -> float:
     """Return how far apart the paths on two data sets come with the same noise."""
-    a, b = (follow(variant, p, np.random.default_rng(seed), steps) for p in (one, other))
+    a, b = (
+        follow(variant, p, np.random.default_rng(seed), steps) for p in (one, other)
+    )
     gaps = (a.means - b.means, a.deviations - b.deviations)
     return max(float(np.abs(gap).max()) for gap in gaps)
 
@@ -233,7 +253,8 @@ def minibatch_fixed_point(problem: Regression, batch: int) -> tuple[float, float
     truth, rows = exactly.exact(problem), len(problem.y)
     variance = truth.posterior.covariance[-1, -1]
     of_means = problem.y.var() / batch * (rows - batch) / max(rows - 1, 1)
-    pull = (1.0 - variance / 1.0**2) ** 2  # m_i = (1 - v / prior variance) times the minibatch mean
+    # m_i = (1 - v / prior variance) times the minibatch mean
+    pull = (1.0 - variance / 1.0**2) ** 2
     return float(truth.posterior.mean[-1]), float(np.sqrt(variance + pull * of_means))
 
 
@@ -256,7 +277,9 @@ def train_with(
         "samples": samples,
         "excess": [excess(problem, path.last) for path in paths],  # nats
         "ratios": np.mean([path.last.deviation / marginal for path in paths], axis=0),
-        "share": float(np.mean([effective_share(path, problem, rng, samples) for path in paths])),
+        "share": float(
+            np.mean([effective_share(path, problem, rng, samples) for path in paths])
+        ),
     }
 
 
@@ -267,7 +290,9 @@ def weight_rows(rng: np.random.Generator, samples: int = 200) -> list[Row]:
         problem = gaussian_mean(rng, rows)
         estimator = SelfNormalised(problem.model, MeanField(), EUBO())
         noise = estimator.draw(rng, samples)
-        log_w = log_weights(exactly.log_densities(estimator, _prior(problem), noise, problem), 1.0)
+        log_w = log_weights(
+            exactly.log_densities(estimator, _prior(problem), noise, problem), 1.0
+        )
         zero, low, high = np.zeros(samples), float(log_w.min()), float(log_w.max())
         shares = {
             "+ min": shifted_weights(log_w, low),
@@ -289,7 +314,11 @@ def slopes_of_rho(
     truth = exactly.exact(problem)
     at = Gaussian(np.array([0.0, 1.0]), np.diag([1.0, 0.25]))
     theta = MeanField().pack(at.mean, at.deviation)
-    m, v, sigma = truth.posterior.mean[-1], truth.posterior.covariance[-1, -1], at.deviation[-1]
+    m, v, sigma = (
+        truth.posterior.mean[-1],
+        truth.posterior.covariance[-1, -1],
+        at.deviation[-1],
+    )
     d_sigma = 1.0 / sigma - (v + (m - at.mean[-1]) ** 2) / sigma**3  # G8
     found = {"exact": (float(d_sigma * sigmoid(theta[-1])), 0.0)}
     given = problem.model, MeanField(), EUBO()
@@ -301,7 +330,9 @@ def slopes_of_rho(
     }
     for name, estimator in estimators.items():
         noises = (estimator.draw(rng, samples) for _ in range(repeats))
-        grads = (estimator.value_and_grad(theta, e, problem.x, problem.y)[1] for e in noises)
+        grads = (
+            estimator.value_and_grad(theta, e, problem.x, problem.y)[1] for e in noises
+        )
         found[name] = estimate(np.array([grad[-1] for grad in grads]))
     return found
 
@@ -315,18 +346,32 @@ def draw_trajectories(
     for name, path in paths.items():
         colour, style, width = VARIANTS[name].look
         for ax, values in ((a, path.means), (b, path.deviations)):
-            look = {"color": colour, "ls": style, "lw": width, "label": VARIANTS[name].title}
+            look = {
+                "color": colour,
+                "ls": style,
+                "lw": width,
+                "label": VARIANTS[name].title,
+            }
             ax.plot(path.steps, values[:, -1], **look)
     for ax, value in ((a, best.mean[-1]), (b, best.deviation[-1])):
         ax.axhline(value, color=BLACK, ls=":", lw=1.8, label="exact posterior")
     b.set_yscale("log")
     b.set_ylim(1e-5, 5.0)  # one curve leaves for 1e-22
     truth = exactly.exact(regression)
-    inclusive, reverse = exactly.inclusive_optimum(truth), exactly.reverse_optimum(truth)
+    inclusive, reverse = (
+        exactly.inclusive_optimum(truth),
+        exactly.reverse_optimum(truth),
+    )
     for j, (name, colour) in enumerate(
         {"weight 1": BLUE, "weight 2": VERMILLION, "bias": GREEN}.items()
     ):
-        c.plot(corrected.steps, corrected.deviations[:, j], color=colour, lw=1.8, label=name)
+        c.plot(
+            corrected.steps,
+            corrected.deviations[:, j],
+            color=colour,
+            lw=1.8,
+            label=name,
+        )
         c.axhline(inclusive.deviation[j], color=colour, ls=":", lw=1.5)
         c.axhline(reverse.deviation[j], color=colour, ls="--", lw=0.9)
     c.plot([], [], ":", color=BLACK, lw=1.5, label="of the posterior")
@@ -343,7 +388,10 @@ def draw_trajectories(
     return figure
 
 
-ON_REGRESSION, APART = ("corrected", "through", "equation 5"), ("corrected", "through", "one")
+ON_REGRESSION, APART = (
+    ("corrected", "through", "equation 5"),
+    ("corrected", "through", "one"),
+)
 BATCHES = (1, 2, 5, 10, 20)
 ROUNDING = 1e-9  # of a path
 NEAR = 0.01  # nats of KL(posterior || q) above the least that count as "reached"
@@ -361,7 +409,8 @@ def measure(
     rngs = iter(np.random.default_rng(seed).spawn(1000))
     mean, regression = gaussian_mean(next(rngs)), correlated_regression(next(rngs))
     paths = {
-        name: follow(v, mean, next(rngs), steps) for name, v in counted(VARIANTS.items(), done)
+        name: follow(v, mean, next(rngs), steps)
+        for name, v in counted(VARIANTS.items(), done)
     }
     of_regression = {
         name: follow(VARIANTS[name], regression, next(rngs), steps)
@@ -369,7 +418,8 @@ def measure(
     }
     moved = mean._replace(y=mean.y + 10.0)
     apart = {
-        name: distance(VARIANTS[name], mean, moved, seed, steps) for name in counted(APART, done, 2)
+        name: distance(VARIANTS[name], mean, moved, seed, steps)
+        for name in counted(APART, done, 2)
     }
     slopes = slopes_of_rho(mean, next(rngs), max(samples))
     by_batch: list[Row] = []
@@ -378,7 +428,8 @@ def measure(
         ends = float(path.deviations[-1, -1]), minibatch_fixed_point(mean, batch)[1]
         by_batch.append({"batch": batch, "found": ends[0], "predicted": ends[1]})
     by_samples = [
-        train_with(m, regression, next(rngs), steps, runs) for m in counted(samples, done, runs)
+        train_with(m, regression, next(rngs), steps, runs)
+        for m in counted(samples, done, runs)
     ]
     given = mean, regression, paths, of_regression, apart, slopes, by_batch, by_samples
     return Study(steps, *given, weight_rows(next(rngs)))
@@ -397,7 +448,13 @@ def reproduce(
 
     Steps of each training, the M that are compared, and runs of each.
     """
-    work = len(VARIANTS) + len(ON_REGRESSION) + 2 * len(APART) + len(BATCHES) + runs * len(samples)
+    work = (
+        len(VARIANTS)
+        + len(ON_REGRESSION)
+        + 2 * len(APART)
+        + len(BATCHES)
+        + runs * len(samples)
+    )
     with count_steps(work, progress) as done:
         found = measure(seed, steps, samples, runs, done)
     corrected = found.of_regression["corrected"]
@@ -418,7 +475,9 @@ def reproduce(
 def _final(problem: Regression, paths: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
     best = exactly.inclusive_optimum(exactly.exact(problem))
     ends = {"exact": best, **{name: path.last for name, path in paths.items()}}
-    return {name: {"mean": q.mean, "deviation": q.deviation} for name, q in ends.items()}
+    return {
+        name: {"mean": q.mean, "deviation": q.deviation} for name, q in ends.items()
+    }
 
 
 def lay_out(found: Study) -> str:
@@ -428,25 +487,32 @@ def lay_out(found: Study) -> str:
     limit = np.exp(-exactly.renyi_divergence(2.0, target, best))
     ends = {
         "posterior, each weight alone": best,
-        **{VARIANTS[name].title: path.last for name, path in found.of_regression.items()},
+        **{
+            VARIANTS[name].title: path.last
+            for name, path in found.of_regression.items()
+        },
         "least free energy": exactly.reverse_optimum(regression),
     }
 
     def end(q: Gaussian) -> str:
         with np.errstate(over="ignore"):
             divergence = exactly.kl(target, q)
-        means, deviations = (f"{m:.4f}" for m in q.mean), (f"{sd:.3g}" for sd in q.deviation)
+        means, deviations = (
+            (f"{m:.4f}" for m in q.mean),
+            (f"{sd:.3g}" for sd in q.deviation),
+        )
         return " | ".join([*means, *deviations, f"{divergence:.3g}"])
 
     def shifted(row: Mapping[str, Any]) -> str:
-        effective = [f"{row['effective'][by] or nan:.1f}" for by in ("+ min", "- min", "- max")]
+        effective = [
+            f"{row['effective'][by] or nan:.1f}" for by in ("+ min", "- min", "- max")
+        ]
         return " | ".join([f"{row['low']:.0f}", f"{row['high']:.0f}", *effective])
 
     def corrected(row: Mapping[str, Any]) -> str:
         worst, ratios = max(row["excess"]), [f"{ratio:.3f}" for ratio in row["ratios"]]
-        excess = (
-            f"{np.median(row['excess']):.2g} | {worst:.2g} | {'yes' if worst <= NEAR else 'no'}"
-        )
+        near = "yes" if worst <= NEAR else "no"
+        excess = f"{np.median(row['excess']):.2g} | {worst:.2g} | {near}"
         effective = f"{row['share'] * row['samples']:.1f} | {row['share']:.1%}"
         return " | ".join([excess, *ratios, effective])
 
@@ -474,7 +540,10 @@ def lay_out(found: Study) -> str:
         listed(
             "(b), (c) How far the path moves if every value does by 10 (units of y).",
             "reading | most",
-            ((VARIANTS[name].title, distance) for name, distance in found.apart.items()),
+            (
+                (VARIANTS[name].title, distance)
+                for name, distance in found.apart.items()
+            ),
             "{:.3g}",
         ),
         listed(
@@ -492,7 +561,17 @@ def lay_out(found: Study) -> str:
         listed(
             "Corrected, regression: KL above its least (nats); sd over marginal sd; effective "
             f"samples,\nof many at the optimum {limit:.1%}.",
-            " | ".join(["M", "median", "worst", f"<= {NEAR:g}", *DEVIATIONS, "effective", "of M"]),
+            " | ".join(
+                [
+                    "M",
+                    "median",
+                    "worst",
+                    f"<= {NEAR:g}",
+                    *DEVIATIONS,
+                    "effective",
+                    "of M",
+                ]
+            ),
             ((str(row["samples"]), row) for row in found.by_samples),
             corrected,
         ),
@@ -510,7 +589,12 @@ def claims_of_the_paper(found: Study) -> list[Claim]:
     best = exactly.inclusive_optimum(exactly.exact(found.mean)).deviation[-1]
     lost = [row["rows"] for row in found.weights if row["effective"]["+ min"] is None]
     rows = [
-        Claim("(a) weights exp(log w + min log w)", "finite", f"nan of {lost} values", not lost)
+        Claim(
+            "(a) weights exp(log w + min log w)",
+            "finite",
+            f"nan of {lost} values",
+            not lost,
+        )
     ]
     for name, said in (
         ("through", "(b) gradient of log q(g(eps)), through g"),
@@ -518,13 +602,25 @@ def claims_of_the_paper(found: Study) -> list[Claim]:
         ("corrected", "corrected, G8"),
     ):
         apart, ours = found.apart[name], name == "corrected"
-        rows.append(Claim(said, "sees the data", f"moves by {apart:.3g}", apart > ROUNDING, ours))
+        rows.append(
+            Claim(
+                said, "sees the data", f"moves by {apart:.3g}", apart > ROUNDING, ours
+            )
+        )
     for name, said in (
         ("minibatch", "(d) N/S inside exp, S = 1"),
         ("equation 5", "(e) Equation 5"),
     ):
         ratio = float(found.paths[name].deviations[-1, -1] / best)
-        rows.append(Claim(said, "its sd x 1", f"x {ratio:.1g}", abs(ratio - 1) <= CLOSE))
-    exact, (value, error) = found.slopes["exact"][0], found.slopes["Equation 5 as printed"]
+        rows.append(
+            Claim(said, "its sd x 1", f"x {ratio:.1g}", abs(ratio - 1) <= CLOSE)
+        )
+    exact, (value, error) = (
+        found.slopes["exact"][0],
+        found.slopes["Equation 5 as printed"],
+    )
     off = abs(value - exact) / error
-    return [*rows, Claim("(e) Equation 5 is dU/d rho", f"{exact:.4f}", f"{value:.4f}", off)]
+    return [
+        *rows,
+        Claim("(e) Equation 5 is dU/d rho", f"{exact:.4f}", f"{value:.4f}", off),
+    ]

@@ -42,11 +42,15 @@ class LocalSampledPrior(LocalReparameterisation):
         parts = self.posterior.factor(at.blocks, at.buffers)
         eps = at.noise[:, : self.noise_per_sample]
         z, tape = self._forward(at, parts.softplus)
-        log_likelihood, saved = likelihood.log_likelihood(at.blocks, z, at.y, at.sample_weight)
+        log_likelihood, saved = likelihood.log_likelihood(
+            at.blocks, z, at.y, at.sample_weight
+        )
         w = at.blocks["mu"] + parts.softplus * eps
         log_prior, saved_prior = prior.log_density(at.blocks, w, at.buffers)
         entropy = self.posterior.entropy(parts).value
-        terms = LogDensities(np.full_like(log_prior, -entropy), log_prior, log_likelihood)
+        terms = LogDensities(
+            np.full_like(log_prior, -entropy), log_prior, log_likelihood
+        )
         value, cotangents = self.objective(terms, at.kl_weight)
 
         d_z = likelihood.log_likelihood_vjp(saved, cotangents.likelihood, blocks)

@@ -18,5 +18,9 @@ def blas_kernels() -> str:
     from threadpoolctl import threadpool_info
 
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    kernels = [pool.get("architecture") for pool in threadpool_info() if pool["user_api"] == "blas"]
+    kernels = [
+        pool.get("architecture")
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    ]
     return " ".join([blas["name"], blas["version"], *filter(None, kernels[:1])])

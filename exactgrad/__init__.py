@@ -21,7 +21,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .derivatives import prove_hessian, prove_hvp, prove_jacobian, prove_jvp, prove_vjp
+    from .derivatives import (
+        prove_hessian,
+        prove_hvp,
+        prove_jacobian,
+        prove_jvp,
+        prove_vjp,
+    )
     from .gradcheck import (
         check_gradient,
         check_hessian,
@@ -54,7 +60,13 @@ __all__ = [
 ]
 
 _MODULES = {
-    "derivatives": ("prove_hessian", "prove_hvp", "prove_jacobian", "prove_jvp", "prove_vjp"),
+    "derivatives": (
+        "prove_hessian",
+        "prove_hvp",
+        "prove_jacobian",
+        "prove_jvp",
+        "prove_vjp",
+    ),
     "gradcheck": (
         "check_gradient",
         "check_hessian",

@@ -32,7 +32,9 @@ def check_callable(name: str, value: Any) -> None:
 
 def whole_number(name: str, value: Any, least: int = 0) -> int:
     """Return a whole number, also one of NumPy's; refuse what is smaller, and truth values."""
-    message = f"{name} must be a whole number, {least} or more; got {reprlib.repr(value)}"
+    message = (
+        f"{name} must be a whole number, {least} or more; got {reprlib.repr(value)}"
+    )
     if isinstance(value, BOOLEANS):
         raise TypeError(f"{message}: give an int")
     try:
@@ -64,7 +66,9 @@ def check_blocks(blocks: Any, size: int) -> None:
     if blocks is None:
         return
     if not isinstance(blocks, Mapping):
-        raise TypeError(message + reprlib.repr(blocks) + ": give a dict, or leave it out")
+        raise TypeError(
+            message + reprlib.repr(blocks) + ": give a dict, or leave it out"
+        )
     for name, where in blocks.items():
         try:
             inside = isinstance(where, slice) and where.indices(size) is not None
@@ -101,8 +105,14 @@ def check_floats(name: str, value: Any) -> None:
             "its imaginary part as two arrays, in a dict"
         )
     if array.dtype != np.float64:
-        remedy = f"give {name}.astype(float)" if array.dtype.kind in "iufb" else "give numbers"
-        raise ValueError(f"{name} must be a float64 array; got dtype {array.dtype}: {remedy}")
+        remedy = (
+            f"give {name}.astype(float)"
+            if array.dtype.kind in "iufb"
+            else "give numbers"
+        )
+        raise ValueError(
+            f"{name} must be a float64 array; got dtype {array.dtype}: {remedy}"
+        )
     if not np.isfinite(array).all():
         raise ValueError(f"{name} holds nan or infinity; take a finite point")
 
@@ -115,7 +125,9 @@ def check_plain(name: str, value: Any) -> None:
             "mask as an array of its own"
         )
     if isinstance(value, np.matrix):
-        raise ValueError(f"{name} must be an array; got a matrix: give np.asarray({name})")
+        raise ValueError(
+            f"{name} must be an array; got a matrix: give np.asarray({name})"
+        )
 
 
 def holds_no_numbers(value: Any) -> bool:

@@ -23,7 +23,9 @@ from .proofs import prove
 
 __all__ = ["add_arguments", "main", "run"]
 
-VALUES = "numbers (0.1,0.2), a shape of random ones (5x3, or 3 for a vector) or a .npy file"
+VALUES = (
+    "numbers (0.1,0.2), a shape of random ones (5x3, or 3 for a vector) or a .npy file"
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,10 +45,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes to a parser."""
     parser.add_argument("function", help="file.py::function or module:function")
-    parser.add_argument("arguments", nargs="*", help=f"what it takes after theta, each {VALUES}")
-    parser.add_argument("--theta", required=True, help=f"{VALUES}; negative: --theta=-1,2")
-    parser.add_argument("--data", help="a .npz file with further arguments, by their names")
-    parser.add_argument("--seed", type=int, default=0, help="of random numbers, 0 or more")
+    parser.add_argument(
+        "arguments", nargs="*", help=f"what it takes after theta, each {VALUES}"
+    )
+    parser.add_argument(
+        "--theta", required=True, help=f"{VALUES}; negative: --theta=-1,2"
+    )
+    parser.add_argument(
+        "--data", help="a .npz file with further arguments, by their names"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of random numbers, 0 or more"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -92,11 +102,15 @@ def _function(text: str) -> Callable[..., Any]:
             module = sys.modules[spec.name] = module_from_spec(spec)
             spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise ValueError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
+        raise ValueError(
+            f"{place} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     found: Any = getattr(module, name, None)
     if not callable(found):
         own = [key for key, one in vars(module).items() if inspect.isfunction(one)]
-        raise ValueError(f"{place} has no function {name}; it has {', '.join(own) or 'none'}")
+        raise ValueError(
+            f"{place} has no function {name}; it has {', '.join(own) or 'none'}"
+        )
     return found
 
 
@@ -120,7 +134,14 @@ def _loaded(path: str, ending: str) -> Any:
         with open(path, "rb") as file:
             found = np.load(file)
             return dict(found) if ending == ".npz" else found
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, MemoryError) as error:
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+        MemoryError,
+    ) as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 
@@ -132,5 +153,7 @@ def _bound(function: Any, theta: Any, given: list[Any], named: Any) -> Sequence[
     except TypeError as error:
         shapes = [f"an argument of shape {np.shape(one)}" for one in given]
         came = ", ".join(["theta", *shapes, *named])
-        raise ValueError(f"the function takes {signature}; got {came}: {error}") from error
+        raise ValueError(
+            f"the function takes {signature}; got {came}: {error}"
+        ) from error
     return list(bound.arguments.values())[1:] if named else given

@@ -28,7 +28,9 @@ __all__ = ["prove_hessian", "prove_hvp", "prove_jacobian", "prove_jvp", "prove_v
 Function = Callable[..., Any]
 
 
-def prove_vjp(f: Function, vjp: Function, theta: Any, *arguments: Any, **options: Any) -> Proof:
+def prove_vjp(
+    f: Function, vjp: Function, theta: Any, *arguments: Any, **options: Any
+) -> Proof:
     """Prove or refute a product of a vector and a Jacobian: a layer's backward pass (D44).
 
     Parameters
@@ -51,7 +53,9 @@ def prove_vjp(f: Function, vjp: Function, theta: Any, *arguments: Any, **options
     return _proved("vjp", f, vjp, theta, arguments, options)
 
 
-def prove_jvp(f: Function, jvp: Function, theta: Any, *arguments: Any, **options: Any) -> Proof:
+def prove_jvp(
+    f: Function, jvp: Function, theta: Any, *arguments: Any, **options: Any
+) -> Proof:
     """Prove or refute a product of a Jacobian and a vector, a derivative along a direction (D44).
 
     Parameters

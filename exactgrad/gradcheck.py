@@ -171,7 +171,9 @@ def check_gradient(
         For an argument, or something returned, of another kind or out of range, which is named; a
         TypeError, too, if the complex step is asked of a function that is not complex-safe.
     """
-    function, theta, blocks, name_of = checked_arguments(value_and_grad, theta, blocks, coordinate)
+    function, theta, blocks, name_of = checked_arguments(
+        value_and_grad, theta, blocks, coordinate
+    )
 
     def both(theta: Array) -> tuple[Any, ...]:
         returned: tuple[Any, ...] = function(theta, *copied(arguments))
@@ -197,7 +199,8 @@ def check_gradient(
             inside = np.sort(rng.choice(inside, most, replace=False))
         chosen[name] = inside
     numeric = np.full(theta.size, np.nan)  # and of a coordinate that is skipped
-    rounding = np.zeros(theta.size)  # what rounding alone can do to a difference of values
+    # what rounding alone can do to a difference of values
+    rounding = np.zeros(theta.size)
     kinked = np.zeros(theta.size, bool)
     seen = np.concatenate([*chosen.values(), np.zeros(0, int)])
     for i in seen:
@@ -220,20 +223,26 @@ def check_gradient(
         scale = np.maximum.reduce([np.abs(g), np.abs(n), rounding[kept] / bar])
         scale = np.maximum(scale, floor)
         with np.errstate(invalid="ignore"):
-            error = np.where((g == 0) & (n == 0), 0.0, np.abs(g - n) / np.where(scale, scale, 1.0))
+            error = np.where(
+                (g == 0) & (n == 0), 0.0, np.abs(g - n) / np.where(scale, scale, 1.0)
+            )
         at = int(np.argmax(np.where(np.isnan(error), np.inf, error)))
         place = name_of(int(kept[at]))
         if method == "complex" and not error[at] <= BARS["central"]:
             _refuse_unsafe(both, theta, int(kept[at]), float(g[at]), place)
         found = place, float(g[at]), float(n[at])
-        rows.append(Block(name, len(kept), len(inside) - len(kept), float(error[at]), *found))
+        rows.append(
+            Block(name, len(kept), len(inside) - len(kept), float(error[at]), *found)
+        )
     return Report(tuple(rows), method, bar)
 
 
 # --- derivatives of other shapes: functions and theta as in the proof of the same name
 
 
-def check_vjp(f: Function, vjp: Function, theta: Any, *arguments: Any, **options: Any) -> Report:
+def check_vjp(
+    f: Function, vjp: Function, theta: Any, *arguments: Any, **options: Any
+) -> Report:
     """Check a product of a vector and a Jacobian, with a random vector.
 
     Parameters
@@ -250,7 +259,9 @@ def check_vjp(f: Function, vjp: Function, theta: Any, *arguments: Any, **options
     return _checked("vjp", f, vjp, theta, arguments, options)
 
 
-def check_jvp(f: Function, jvp: Function, theta: Any, *arguments: Any, **options: Any) -> Report:
+def check_jvp(
+    f: Function, jvp: Function, theta: Any, *arguments: Any, **options: Any
+) -> Report:
     """Check a derivative along a random direction: `exactgrad.prove_jvp` in floats.
 
     The report has a row for each number of f that is wrong.
@@ -327,7 +338,9 @@ def _refuse_unsafe(
     """Raise if differences confirm the gradient that the complex step refutes."""
     if not np.isfinite(grad):
         return
-    central, rounding = _central_difference(value_and_grad, theta, i, _smooth_steps(theta, i, None))
+    central, rounding = _central_difference(
+        value_and_grad, theta, i, _smooth_steps(theta, i, None)
+    )
     if abs(central - grad) <= BARS["central"] * max(abs(grad), abs(central)) + rounding:
         raise TypeError(
             f"at {place} central differences confirm the gradient and the complex step does not: "
@@ -342,7 +355,9 @@ def _shifted(theta: Array, i: int, by: float) -> Array:
     return out
 
 
-def _smooth_steps(theta: Array, i: int, gates: Callable[[Array], Array] | None) -> list[float]:
+def _smooth_steps(
+    theta: Array, i: int, gates: Callable[[Array], Array] | None
+) -> list[float]:
     """Return the steps whose stencil lies on one side of every kink, largest first."""
     steps = [h * max(1.0, abs(theta[i])) for h in CENTRAL_STEPS]
     if gates is None:
@@ -350,7 +365,9 @@ def _smooth_steps(theta: Array, i: int, gates: Callable[[Array], Array] | None) 
     here = gates(theta)
 
     def smooth(h: float) -> bool:
-        return all(np.array_equal(gates(_shifted(theta, i, k * h)), here) for k in (-2, 2))
+        return all(
+            np.array_equal(gates(_shifted(theta, i, k * h)), here) for k in (-2, 2)
+        )
 
     return list(filter(smooth, steps))
 
@@ -364,9 +381,15 @@ def _central_difference(
     """
     estimates, largest = [], []
     for h in steps:
-        values = [float(value_and_grad(_shifted(theta, i, k * h))[0]) for k, _ in CENTRAL_STENCIL]
+        values = [
+            float(value_and_grad(_shifted(theta, i, k * h))[0])
+            for k, _ in CENTRAL_STENCIL
+        ]
         estimates.append(
-            sum(c * value for value, (_, c) in zip(values, CENTRAL_STENCIL, strict=True)) / h
+            sum(
+                c * value for value, (_, c) in zip(values, CENTRAL_STENCIL, strict=True)
+            )
+            / h
         )
         largest.append(max(map(abs, values)))
     best = int(np.argmin(np.abs(np.diff(estimates)))) + 1

@@ -56,7 +56,17 @@ from .verdict.errors import (
     parts,
     when_read,
 )
-from .verdict.runs import LARGE, POINTS, Asked, Stopped, asked_fields, path_of, run, still, where
+from .verdict.runs import (
+    LARGE,
+    POINTS,
+    Asked,
+    Stopped,
+    asked_fields,
+    path_of,
+    run,
+    still,
+    where,
+)
 
 __all__ = ["Proof", "Wrong", "assert_proved", "prove", "prove_same", "still"]
 
@@ -67,7 +77,8 @@ Wrongs = tuple[Wrong, ...] | Callable[[], tuple[Wrong, ...]]
 MOVED = 500_000  # numbers of other thetas that are tried in all
 SHOWN = 4  # coordinates that are named where data are free
 CONSTANT = Decimal("1e-13")  # what the rounding of constants may do to a value
-FEW_DIGITS = 20  # which show that values exist, where a field says that they are the same
+# which show that values exist, where a field says that they are the same
+FEW_DIGITS = 20
 LAWFUL = Decimal("1e-25")  # how far slopes may be apart that are the same by laws alone
 IDENTITY = (
     "by an identity between exponentials, logarithms or roots that the field does not know, or by "
@@ -77,7 +88,9 @@ SINCE = (
     "which derivatives are wrong was not computed before it was read, and the function returns "
     "other numbers now. Print the proof at once"
 )
-UNMOVED = "no argument moves: floats and arrays of floats do, whole numbers are constants"
+UNMOVED = (
+    "no argument moves: floats and arrays of floats do, whole numbers are constants"
+)
 
 
 class Later:
@@ -113,13 +126,16 @@ class Proof:
     coordinates: int  # the length of theta, or how many numbers are compared
     wrong: Later = Later()  # what is refuted
     reason: str = ""  # why it is not proved or not traceable, and what to do
-    theta: Array | None = field(default=None, compare=False)  # where it fails, if elsewhere
+    # where it fails, if elsewhere
+    theta: Array | None = field(default=None, compare=False)
     paths: int = field(default=1, compare=False)  # of comparisons, that were taken
     comparisons: int = field(default=0, compare=False)  # on one of them
     one_way: int = field(default=0, compare=False)  # that went one way only
     of_values: bool = field(default=False, compare=False)
-    data: str = field(default="", compare=False)  # for which it is proved, such as "for these y"
-    why: Callable[[], list[str]] = field(default=list, compare=False, repr=False)  # it is refuted
+    # for which it is proved, such as "for these y"
+    data: str = field(default="", compare=False)
+    # it is refuted
+    why: Callable[[], list[str]] = field(default=list, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "wrong": self.wrong, "why": list}
@@ -133,7 +149,11 @@ class Proof:
         return self.verdict.startswith("proved")
 
     def __str__(self) -> str:
-        where = "" if self.theta is None else f" at another theta, {np.array2string(self.theta)}"
+        where = (
+            ""
+            if self.theta is None
+            else f" at another theta, {np.array2string(self.theta)}"
+        )
         if self.proved:
             what = f"all {self.coordinates} derivatives are exact"
             what = "the two values are the same" if self.of_values else what
@@ -216,7 +236,9 @@ def prove(
         For an argument of another kind or out of range, which is named, and if `value_and_grad`
         returns anything but a number and a gradient of the shape of theta.
     """
-    function, theta, blocks, name = checked_arguments(value_and_grad, theta, blocks, coordinate)
+    function, theta, blocks, name = checked_arguments(
+        value_and_grad, theta, blocks, coordinate
+    )
     points, seed = whole_number("points", points), whole_number("seed", seed)
     names = names_of(value_and_grad, len(arguments))
     data = kinds(names, fixed)
@@ -320,7 +342,9 @@ def _prove_at(asked: Asked, theta: Array) -> tuple[Proof, Field]:
         except NoDigits:
             return False
 
-    same, kind = asked_fields(partial(asked.excess, theta), asked.seed, theta.size, refuted)
+    same, kind = asked_fields(
+        partial(asked.excess, theta), asked.seed, theta.size, refuted
+    )
     at = numbers(asked, theta, same, kind, decimals)
     if not at.exists:
         raise Stopped("not proved", NOWHERE)
@@ -335,11 +359,17 @@ def _prove_at(asked: Asked, theta: Array) -> tuple[Proof, Field]:
         if wrong and (another := at.otherwise()):
             reason, wrong = another, ()
         elif not reason and not wrong:
-            alone = "for these numbers alone: by what theta or the constants have in common"
-            reason = at.RIGHT + (IDENTITY if kind.roots or kind.transcendental else alone)
+            alone = (
+                "for these numbers alone: by what theta or the constants have in common"
+            )
+            reason = at.RIGHT + (
+                IDENTITY if kind.roots or kind.transcendental else alone
+            )
     if not reason and not wrong:
         data = told(asked.names, asked.data)
-        return Proof(f"proved{' for these data' * bool(data)}", theta.size, data=data), kind
+        return Proof(
+            f"proved{' for these data' * bool(data)}", theta.size, data=data
+        ), kind
     return Proof("not proved" if reason else "refuted", theta.size, wrong, reason), kind
 
 
@@ -377,7 +407,9 @@ def _for_the_data(
 
 def _differing(asked: Asked, theta: Array, kind: Field) -> str:
     """Say in which coordinates, or blocks of a large theta, the excess is not 0."""
-    places = [(name, direction) for name, direction, *_ in parts(asked, theta, same=True)]
+    places = [
+        (name, direction) for name, direction, *_ in parts(asked, theta, same=True)
+    ]
     differing = []
     for name, direction in places:
         field = type(kind)(kind.seed)
@@ -441,7 +473,9 @@ def prove_same(
         with np.errstate(all="ignore"):
             one, other = (copies.call(field, f, *copied(at)) for f in (first, second))
             of = Tree.of(one, "value")
-            return lift(of.flat(one), field), lift(of.flat(other, "the second value"), field)
+            return lift(of.flat(one), field), lift(
+                of.flat(other, "the second value"), field
+            )
 
     def same_for(data: tuple[Data, ...]) -> tuple[bool, Field]:
         def excess(field: Field) -> Array:
@@ -495,15 +529,27 @@ def prove_same(
         assert kind is not None  # a proof has run in a field
         verdict = f"proved{' for these data' * bool(for_data)}"
         comparisons = len(path_of(kind))
-        return Proof(verdict, of.size, comparisons=comparisons, of_values=True, data=for_data)
+        return Proof(
+            verdict, of.size, comparisons=comparisons, of_values=True, data=for_data
+        )
 
     try:
         proof = proved(given)
         # values that differ here differ for these data under any condition
-        settled = proof or any(not one.name.startswith("slope of ") for one in proof.wrong)
-        data = given if settled else bound(arguments, given, lambda data: same_for(data)[0])
+        settled = proof or any(
+            not one.name.startswith("slope of ") for one in proof.wrong
+        )
+        data = (
+            given
+            if settled
+            else bound(arguments, given, lambda data: same_for(data)[0])
+        )
         changed = [i for i, how in enumerate(data) if how is not given[i]]
-        if changed and all(data[i] is not FIXED for i in changed) and (there := proved(data)):
+        if (
+            changed
+            and all(data[i] is not FIXED for i in changed)
+            and (there := proved(data))
+        ):
             others = " and ".join(names[i] for i in changed)
             return with_fields(there, reason=f"with other {others} they are not")
         return proof

@@ -28,7 +28,15 @@ from .arguments import (
     holds_no_numbers,
 )
 
-__all__ = ["Tree", "Unlike", "asked_as_gradient", "checked_arguments", "copied", "leaves", "within"]
+__all__ = [
+    "Tree",
+    "Unlike",
+    "asked_as_gradient",
+    "checked_arguments",
+    "copied",
+    "leaves",
+    "within",
+]
 
 Array = NDArray[Any]
 Function = Callable[..., Any]
@@ -38,7 +46,8 @@ DRAWING = (  # what another call finds in another state
     np.random.BitGenerator,
     np.random.SeedSequence,
 )
-MANY = 1000  # numbers of a function: of more it is not asked which of them have a wrong derivative
+# numbers of a function: of more it is not asked which of them have a wrong derivative
+MANY = 1000
 
 
 class Unlike(ValueError):
@@ -95,7 +104,9 @@ class Tree(NamedTuple):
     @classmethod
     def of(cls, values: Any, what: str) -> Tree:
         """Return the structure of some values, which have this name."""
-        return cls(values, what, {path: np.shape(one) for path, one in leaves(values, what)})
+        return cls(
+            values, what, {path: np.shape(one) for path, one in leaves(values, what)}
+        )
 
     @property
     def size(self) -> int:
@@ -117,18 +128,24 @@ class Tree(NamedTuple):
 
     def grown(self, flat: Any) -> Any:
         """Return the structure of flat numbers: of views of them."""
-        parts = (flat[at].reshape(self.shapes[path]) for path, at in self.blocks.items())
+        parts = (
+            flat[at].reshape(self.shapes[path]) for path, at in self.blocks.items()
+        )
         return within(self.like, lambda _: next(parts))
 
     def flat(self, values: Any, whose: str = "") -> Any:
         """Return the numbers of a structure like this one; raise `Unlike` for another."""
         found, whose = dict(leaves(values, self.what)), whose or self.what
         if found.keys() != self.shapes.keys():
-            raise Unlike(f"{whose} must have the parts {[*self.shapes]}; got {[*found]}")
+            raise Unlike(
+                f"{whose} must have the parts {[*self.shapes]}; got {[*found]}"
+            )
         for path, shape in self.shapes.items():
             if np.shape(found[path]) != shape:
                 got = np.shape(found[path])
-                raise Unlike(f"{whose} has shape {got} at {path}, which must be {shape}")
+                raise Unlike(
+                    f"{whose} has shape {got} at {path}, which must be {shape}"
+                )
         parts = [np.ravel(found[path]) for path in self.shapes]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -140,7 +157,11 @@ def _array_or_tree(theta: Any) -> Any:
     nested = isinstance(theta, tuple | list | dict)
     check_plain("theta", theta)
     numbers = nested and all(isinstance(one, float | int) for one in theta)
-    return theta if nested and not (numbers and isinstance(theta, list)) else np.asarray(theta)
+    return (
+        theta
+        if nested and not (numbers and isinstance(theta, list))
+        else np.asarray(theta)
+    )
 
 
 def laid_out(theta: Any) -> tuple[Array, Tree]:
@@ -150,7 +171,9 @@ def laid_out(theta: Any) -> tuple[Array, Tree]:
     for path, leaf in leaves(theta, "theta"):
         check_floats(path, leaf)
     if not tree.size:
-        raise ValueError("theta is empty: there is no derivative; give at least one number")
+        raise ValueError(
+            "theta is empty: there is no derivative; give at least one number"
+        )
     return np.array(tree.flat(theta), float), tree
 
 
@@ -165,7 +188,9 @@ def checked_arguments(
         check_callable("coordinate", coordinate)
 
     def name_of(i: int) -> str:
-        inside = ((name, range(flat.size)[where]) for name, where in (blocks or {}).items())
+        inside = (
+            (name, range(flat.size)[where]) for name, where in (blocks or {}).items()
+        )
         found = (f"{name}[{places.index(i)}]" for name, places in inside if i in places)
         return next(found, None) or tree.name(i)
 
@@ -184,14 +209,20 @@ def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
     pair = isinstance(returned, tuple) and len(returned) > 1
     words = pair and any(map(holds_no_numbers, returned[:2]))
     if not pair or words or np.ndim(returned[0]) != 0:
-        came = f"a value of shape {np.shape(returned[0])}" if pair else type(returned).__name__
+        came = (
+            f"a value of shape {np.shape(returned[0])}"
+            if pair
+            else type(returned).__name__
+        )
         came = "text or dates" if words else came
         raise Unlike(
             "value_and_grad must return (value, grad), a single number and an array; got "
             f"{came}. Return the sum of the loss, and its gradient"
         )
     if shape is not None and np.shape(returned[1]) != shape:
-        raise Unlike(f"the gradient has shape {np.shape(returned[1])}, theta has {shape}")
+        raise Unlike(
+            f"the gradient has shape {np.shape(returned[1])}, theta has {shape}"
+        )
 
 
 # --- derivatives of other shapes
@@ -217,7 +248,11 @@ def asked_as_gradient(
     flat, tree = laid_out(theta)
     draw, values = np.random.default_rng(0).standard_normal, f
     returned = f(copied(theta), *copied(arguments))
-    if second and isinstance(returned, tuple) and Tree.of(returned, "theta")[1:] != tree[1:]:
+    if (
+        second
+        and isinstance(returned, tuple)
+        and Tree.of(returned, "theta")[1:] != tree[1:]
+    ):
         first = ask(f, theta, *arguments)
         if not first:
             return first, tree.size, list
@@ -245,9 +280,14 @@ def asked_as_gradient(
         *arguments, u = given
 
         def row(part: Any) -> Any:
-            lead, rest = np.shape(part)[: len(rows or ())], np.shape(part)[len(rows or ()) :]
+            lead, rest = (
+                np.shape(part)[: len(rows or ())],
+                np.shape(part)[len(rows or ()) :],
+            )
             if lead != rows:
-                raise Unlike(f"the {shape} has shape {lead + rest}; it must begin with {rows}")
+                raise Unlike(
+                    f"the {shape} has shape {lead + rest}; it must begin with {rows}"
+                )
             return np.matmul(u, np.reshape(part, (of.size, -1))).reshape(rest)
 
         return weighted(theta, u, arguments), within(by_hand(theta, *arguments), row)

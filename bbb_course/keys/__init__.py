@@ -34,7 +34,9 @@ CHAPTERS = {  # chapter, as its folder is called: its module here
 @cache
 def chapters() -> dict[str, tuple[Exercise, ...]]:
     """Return the exercises of each chapter, both in the order of the book."""
-    modules = {name: import_module(f".{one}", __package__) for name, one in CHAPTERS.items()}
+    modules = {
+        name: import_module(f".{one}", __package__) for name, one in CHAPTERS.items()
+    }
     return {
         name: tuple(one for one in vars(module).values() if isinstance(one, Exercise))
         for name, module in modules.items()
@@ -57,7 +59,9 @@ def find(name: str) -> Exercise:
     """
     known = exercises()
     if name not in known:
-        raise ValueError(f"no exercise is called {name!r}; `bbb-numpy grade --list` shows them all")
+        raise ValueError(
+            f"no exercise is called {name!r}; `bbb-numpy grade --list` shows them all"
+        )
     return known[name]
 
 

@@ -63,7 +63,9 @@ def importance_weighted_bound(log_weights: Any) -> Any:
             ),
             "e / np.mean(e)": "they add up to S; they must add up to 1.",
         },
-        "(1 - alpha) * log_weights": {"alpha * log_weights": "the power is 1 - alpha, not alpha."},
+        "(1 - alpha) * log_weights": {
+            "alpha * log_weights": "the power is 1 - alpha, not alpha."
+        },
     },
 )
 def renyi_bound(log_weights: Any, alpha: Any) -> Any:

@@ -163,7 +163,9 @@ def log_joint_in_real_coordinates(zeta: Any, a: Any, b: Any) -> Any:
             "1 / (1 - r**2), ": "this is the precision's diagonal itself.",
             "(1 - r**2) ** 0.5, ": "this is the standard deviation; asked for is the variance.",
         },
-        "1 + 0 * r, ": {"1 - r**2, ": "the inclusive divergence matches the marginal variances."},
+        "1 + 0 * r, ": {
+            "1 - r**2, ": "the inclusive divergence matches the marginal variances."
+        },
         "-np.log(1 - r**2) / 2": {
             "np.log(1 - r**2) / 2": "the sign: a divergence is positive.",
             "-np.log(1 - r**2)": "the half is missing.",

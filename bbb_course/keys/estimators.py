@@ -10,7 +10,8 @@ from ..exercise import formula, given, positive, real
 from ..variance import Estimator
 
 REVERSED = (
-    "this is the KL from the prior to q; asked for is that from q to the prior, E_q[log(q / P)]."
+    "this is the KL from the prior to q; asked for is that from q to the prior, "
+    "E_q[log(q / P)]."
 )
 OWN_SAMPLE = (
     "the mean of h is subtracted, and h of the same sample is in it: this baseline moves with the "
@@ -51,7 +52,9 @@ AVERAGED_NOISE = (
         "(sigma**2 + mu**2) / (2 * prior**2)": {
             "mu**2 / (2 * prior**2)": "E[w^2] is mu^2 + sigma^2: sigma^2 is missing.",
         },
-        "np.log(prior / sigma)": {"np.log(sigma / prior)": "the fraction is upside down."},
+        "np.log(prior / sigma)": {
+            "np.log(sigma / prior)": "the fraction is upside down."
+        },
         " - 0.5": {"": "the -1/2 of every weight is missing."},
         "np.sum(np.log": {
             "np.mean(np.log": (
@@ -82,8 +85,12 @@ def complexity_in_closed_form(mu: Any, rho: Any, prior: Any) -> Any:
             ),
             "-h[:, None] * eps / sigma,": "the sign: this is d log q / d w.",
         },
-        "np.mean(h[:, None] * eps": {"np.mean((h - np.mean(h))[:, None] * eps": OWN_SAMPLE},
-        "np.mean(h[:, None] * (eps": {"np.mean((h - np.mean(h))[:, None] * (eps": OWN_SAMPLE},
+        "np.mean(h[:, None] * eps": {
+            "np.mean((h - np.mean(h))[:, None] * eps": OWN_SAMPLE
+        },
+        "np.mean(h[:, None] * (eps": {
+            "np.mean((h - np.mean(h))[:, None] * (eps": OWN_SAMPLE
+        },
         "(eps**2 - 1) / sigma": {
             "eps**2 / sigma": "the -1 of the normalising constant 1 / sigma is missing.",
             "(1 - eps**2) / sigma": "the sign of the score for sigma.",

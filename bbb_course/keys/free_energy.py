@@ -72,7 +72,8 @@ def from_noise_to_weights(mu: Any, rho: Any, eps: Any) -> Any:
     eps=real("SP"),
     returns="log_q",
     tags="K6 K7 K8 K9 K10",
-    places=[(np.full(400, 0.01), np.ones((1, 400)))],  # whose densities' product is no float
+    # whose densities' product is no float
+    places=[(np.full(400, 0.01), np.ones((1, 400)))],
     wrong={
         "-np.log(sigma)": {
             "np.log(sigma)": "the sign of log sigma: a wide density is a low one (K7).",
@@ -282,7 +283,9 @@ def value_and_gradient(
     sigma = np.log(1 + np.exp(rho))
     w = mu + sigma * eps
     r = y - w @ x.T
-    complexity = np.sum(-np.log(sigma) + np.log(prior) - eps**2 / 2 + w**2 / (2 * prior**2), axis=1)
+    complexity = np.sum(
+        -np.log(sigma) + np.log(prior) - eps**2 / 2 + w**2 / (2 * prior**2), axis=1
+    )
     nll = np.sum(r**2 / (2 * noise**2) + np.log(noise) + LOG_2PI / 2, axis=1)
     d_w = pi * w / prior**2 - r @ x / noise**2
     d_mu = d_w.mean(axis=0)

@@ -35,8 +35,12 @@ def _softplus_cases(*cases: Array) -> list[tuple[Array, Array]]:
         np.array([800.0]),
         np.array([-40.0]),
         np.array([-700.0]),
-        *(np.array([rho]) for rho in np.arange(-39.75, 40, 0.5)),  # limits to other formulas
-        *(np.array([rho]) for rho in (-600.0, -300.0, -100.0, 100.0, 300.0, 600.0, 709.0, 710.0)),
+        # limits to other formulas
+        *(np.array([rho]) for rho in np.arange(-39.75, 40, 0.5)),
+        *(
+            np.array([rho])
+            for rho in (-600.0, -300.0, -100.0, 100.0, 300.0, 600.0, 709.0, 710.0)
+        ),
         np.array([800.0, -700.0, 1.0]),  # each by itself
     ),
 )
@@ -79,5 +83,9 @@ def normalised_weights(log_weights: Any) -> Any:
     return np.exp(log_weights) / np.sum(np.exp(log_weights))
 
 
-check_a_gradient = Check(name="check_a_gradient", tags=("D9", "D44"), subjects=gradients)
-which_detector_sees_it = Cards(name="which_detector_sees_it", tags=("K18", "K30", "D6", "D21"))
+check_a_gradient = Check(
+    name="check_a_gradient", tags=("D9", "D44"), subjects=gradients
+)
+which_detector_sees_it = Cards(
+    name="which_detector_sees_it", tags=("K18", "K30", "D6", "D21")
+)

@@ -18,7 +18,8 @@ from ..exercise import count, formula, label, positive, real, zero_one
     tags="K14 K15 K16 K37",
     places=[
         (np.array([3e-9, 0.0]), np.array([0.0, 1e-9]), 1e-9),
-        (np.full(2, 1e6 + 0.3), 1e6 + np.array([0.7, -0.4]), 0.5),  # whose squares cancel
+        # whose squares cancel
+        (np.full(2, 1e6 + 0.3), 1e6 + np.array([0.7, -0.4]), 0.5),
     ],
     wrong={
         "-(y - f) / noise**2": {
@@ -35,12 +36,16 @@ from ..exercise import count, formula, label, positive, real, zero_one
         "+ np.log(noise)": {"": "log(noise) of every row is missing."},
         "+ np.log(2 * np.pi) / 2": {"": "log(2 pi) / 2 of every row is missing."},
         "/ (2 * noise**2)": {"/ noise**2": "the 2 of 2 noise^2 is missing."},
-        "np.sum(": {"np.mean(": "the likelihood is divided by the number of rows (K15)."},
+        "np.sum(": {
+            "np.mean(": "the likelihood is divided by the number of rows (K15)."
+        },
     },
 )
 def gaussian_likelihood(f: Any, y: Any, noise: Any) -> Any:
     """Minus the log likelihood of targets with Gaussian noise, and its slope."""
-    value = np.sum((y - f) ** 2 / (2 * noise**2) + np.log(noise) + np.log(2 * np.pi) / 2)
+    value = np.sum(
+        (y - f) ** 2 / (2 * noise**2) + np.log(noise) + np.log(2 * np.pi) / 2
+    )
     return value, -(y - f) / noise**2
 
 
@@ -53,7 +58,8 @@ def gaussian_likelihood(f: Any, y: Any, noise: Any) -> Any:
     tags="D1",
     places=[
         *((3 * np.exp([t, t]), np.zeros(2), t) for t in (-100.0, -30.0, 30.0, 100.0)),
-        (np.full(2, 1e6 + 0.3), 1e6 + np.array([0.7, -0.4]), 0.5),  # whose squares cancel
+        # whose squares cancel
+        (np.full(2, 1e6 + 0.3), 1e6 + np.array([0.7, -0.4]), 0.5),
     ],
     wrong={
         "len(y) - np.sum(": {
@@ -77,7 +83,9 @@ def gaussian_likelihood(f: Any, y: Any, noise: Any) -> Any:
             "-t + (y": "the sign of t = log noise.",
             "(y": "t = log noise of every row is missing.",
         },
-        ", d_t": {", d_t / len(y)": "the slope for t is divided by the number of rows."},
+        ", d_t": {
+            ", d_t / len(y)": "the slope for t is divided by the number of rows."
+        },
     },
 )
 def learned_noise(f: Any, y: Any, t: Any) -> Any:
@@ -125,7 +133,9 @@ def learned_noise(f: Any, y: Any, t: Any) -> Any:
                 "the half is gone: 1 / (2 sigma^2) has the slope -1 / sigma^3."
             ),
         },
-        "np.log(sigma) + ": {"": "log sigma is missing: the noise would grow without end."},
+        "np.log(sigma) + ": {
+            "": "log sigma is missing: the noise would grow without end."
+        },
         " + np.log(2 * np.pi) / 2": {"": "log(2 pi) / 2 of every row is missing."},
         "-(y - m) / sigma**2": {
             "-(y - m)": "the slope for m lacks 1 / sigma^2.",
@@ -138,7 +148,9 @@ def learned_noise(f: Any, y: Any, t: Any) -> Any:
 def noise_that_depends_on_the_input(m: Any, h: Any, y: Any, c: Any) -> Any:
     """Minus the log likelihood with noise c + softplus(h), and its slopes."""
     sigma = c + np.log(1 + np.exp(h))
-    value = np.sum(np.log(sigma) + (y - m) ** 2 / (2 * sigma**2) + np.log(2 * np.pi) / 2)
+    value = np.sum(
+        np.log(sigma) + (y - m) ** 2 / (2 * sigma**2) + np.log(2 * np.pi) / 2
+    )
     d_sigma = 1 / sigma - (y - m) ** 2 / sigma**3
     return value, -(y - m) / sigma**2, d_sigma / (1 + np.exp(-h))
 
@@ -191,7 +203,8 @@ def two_classes(z: Any, y: Any) -> Any:
     tags="D14",
     places=[
         (np.array([[0.0, -700.0]]), np.array([1])),
-        (np.array([[0.5, 1.0, -1.0], [2.0, 0.0, 1.0]]), np.array([0, 0])),  # one label in all rows
+        # one label in all rows
+        (np.array([[0.5, 1.0, -1.0], [2.0, 0.0, 1.0]]), np.array([0, 0])),
     ],
     wrong={
         "p - chosen": {
@@ -201,7 +214,9 @@ def two_classes(z: Any, y: Any) -> Any:
                 "the slope is divided by the number of rows: the likelihood is a sum."
             ),
         },
-        "np.sum(np.log(": {"np.mean(np.log(": "the likelihood is divided by the number of rows."},
+        "np.sum(np.log(": {
+            "np.mean(np.log(": "the likelihood is divided by the number of rows."
+        },
         "np.sum(np.log(np.sum(e, axis=1)) - np.sum(chosen * z, axis=1))": {
             "-np.sum(chosen * z)": "log of the sum of exponentials is missing.",
         },

@@ -79,7 +79,9 @@ def mean_and_variances(f: Any, noise: Any) -> Any:
                 "inequality this is too small."
             ),
         },
-        "np.mean(": {"np.sum(": "1/S is missing: the densities are added up, not averaged."},
+        "np.mean(": {
+            "np.sum(": "1/S is missing: the densities are added up, not averaged."
+        },
         "np.log(np.mean(": {
             "(np.mean(": "the logarithm is missing.",
             "-np.log(np.mean(": (
@@ -175,7 +177,8 @@ def entropy_of_a_class(p: Any) -> Any:
     returns="value d_nll d_kl",
     slopes={"d_nll": "nll", "d_kl": "kl"},
     tags="D57 D58",
-    places=[(5.0, 1e-3, 1e9, 10.0), (5.0, 1e-3, 1e13, 15.0)],  # many rows: r and k are small
+    # many rows: r and k are small
+    places=[(5.0, 1e-3, 1e9, 10.0), (5.0, 1e-3, 1e13, 15.0)],
     wrong={
         "(kl + price) / (2 * rows)": {
             "kl / (2 * rows)": (

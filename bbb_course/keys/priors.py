@@ -146,7 +146,9 @@ def scale_mixture_prior(w: Any, a: Any, s1: Any, s2: Any) -> Any:
     returns="value d_w d_t",
     slopes={"d_w": "w", "d_t": "t"},
     tags="D17",
-    places=[(np.array([3.0, -1.0]) * np.exp(t), t) for t in (-100.0, -30.0, 30.0, 100.0)],
+    places=[
+        (np.array([3.0, -1.0]) * np.exp(t), t) for t in (-100.0, -30.0, 30.0, 100.0)
+    ],
     wrong={
         "len(w) - np.sum(w**2)": {
             "-np.sum(w**2)": (
@@ -162,7 +164,9 @@ def scale_mixture_prior(w: Any, a: Any, s1: Any, s2: Any) -> Any:
                 "this is the slope for s = exp(t); for t it is multiplied by s."
             ),
         },
-        "t + w**2": {"-t + w**2": "the sign of t = log s: minus a log density has + log s."},
+        "t + w**2": {
+            "-t + w**2": "the sign of t = log s: minus a log density has + log s."
+        },
         "w * np.exp(-2 * t), ": {
             "w * np.exp(-t), ": "the slope is w / s^2 with s = exp(t): the square is missing.",
             "w, ": "the prior's scale is forgotten in the slope for w.",

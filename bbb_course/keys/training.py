@@ -44,7 +44,8 @@ def step_of_descent(mu: Any, rho: Any, d_mu: Any, d_rho: Any, eta: Any) -> Any:
     total=given(8, 4, 16),
     returns="cost",
     tags="K18 D6",
-    places=[(89000.0, np.ones(128), 60000), (-2.0, np.ones(1000), 1_000_000)],  # usual sizes
+    # usual sizes
+    places=[(89000.0, np.ones(128), 60000), (-2.0, np.ones(1000), 1_000_000)],
     wrong={
         "complexity * len(nll) / total": {
             "complexity": (
@@ -83,10 +84,13 @@ def cost_of_a_minibatch(complexity: Any, nll: Any, total: Any) -> Any:
     parts=given(4, 1, 2, 3),
     returns="shares",
     tags="D6 D24",
-    places=[(12,), (24,), (64,), (600,), (2000,)],  # powers beyond 64 bits, and beyond floats
+    # powers beyond 64 bits, and beyond floats
+    places=[(12,), (24,), (64,), (600,), (2000,)],
     wrong={
         " / (1 - 2.0**-parts)": {
-            "": ("they do not add up to 1: divide by 2^M - 1, the sum of 1, 2, ..., 2^(M - 1)."),
+            "": (
+                "they do not add up to 1: divide by 2^M - 1, the sum of 1, 2, ..., 2^(M - 1)."
+            ),
         },
         "2.0**-i": {
             "2.0 ** (i - 1 - parts)": "the order is turned round: the first minibatch pays most.",
@@ -117,7 +121,17 @@ def geometric_shares(parts: Any) -> Any:
     tags="D3",
     places=[  # late steps, no gradient, averages of the last gradient alone
         (np.ones(1), np.ones(1), np.ones(1), np.ones(1), 1000, 0.5, 0.9, 0.999, 1e-8),
-        (np.ones(1), np.ones(1), np.ones(1), np.ones(1), 10_000, 0.5, 0.999, 0.9999, 1e-8),
+        (
+            np.ones(1),
+            np.ones(1),
+            np.ones(1),
+            np.ones(1),
+            10_000,
+            0.5,
+            0.999,
+            0.9999,
+            1e-8,
+        ),
         (np.ones(1), np.ones(1), np.ones(1), np.zeros(1), 2, 0.5, 0.9, 0.999, 1e-8),
         (np.ones(1), np.ones(1), np.ones(1), np.full(1, 2.0), 2, 0.5, 0.0, 0.0, 1e-8),
     ],
@@ -139,7 +153,9 @@ def geometric_shares(parts: Any) -> Any:
             "(1 - beta2) * grad": "the gradient is not squared in v.",
             "(1 - beta2) * new_m**2": "v averages the squared gradient, not the square of m.",
         },
-        "(1 - beta1) * grad": {"grad": "the factor 1 - beta1 is missing: m is an average."},
+        "(1 - beta1) * grad": {
+            "grad": "the factor 1 - beta1 is missing: m is an average."
+        },
         "theta - eta": {"theta + eta": "this climbs."},
         ", new_m, new_v": {
             ", m_hat, v_hat": (
@@ -150,7 +166,15 @@ def geometric_shares(parts: Any) -> Any:
     },
 )
 def adam_step(
-    theta: Any, m: Any, v: Any, grad: Any, t: Any, eta: Any, beta1: Any, beta2: Any, tiny: Any
+    theta: Any,
+    m: Any,
+    v: Any,
+    grad: Any,
+    t: Any,
+    eta: Any,
+    beta1: Any,
+    beta2: Any,
+    tiny: Any,
 ) -> Any:
     """Step t = 1, 2, ... of Adam."""
     new_m = beta1 * m + (1 - beta1) * grad
@@ -169,7 +193,8 @@ def adam_step(
     r=unit(),
     returns="new_mu new_sigma",
     tags="D61 D62",
-    places=[(np.ones(1), np.full(1, 2.0), np.ones(1), np.zeros(1), 0.5, 0.5)],  # no curvature
+    # no curvature
+    places=[(np.ones(1), np.full(1, 2.0), np.ones(1), np.zeros(1), 0.5, 0.5)],
     wrong={
         "r * sigma * d_sigma": {
             "r * d_sigma": "x is r sigma dF/dsigma; the factor sigma is missing (D61).",

@@ -166,7 +166,8 @@ def conjugate_coin(alpha: Any, beta: Any, flips: Any) -> Any:
     prior=positive(),
     returns="kl",
     tags="D18",
-    places=[(0.5, 2.0, 0.5, 1.0), (0.5, 2.0, -0.5, 2.0)],  # equal means, equal deviations
+    # equal means, equal deviations
+    places=[(0.5, 2.0, 0.5, 1.0), (0.5, 2.0, -0.5, 2.0)],
     wrong={
         "np.log(prior / deviation)": {
             "np.log(deviation / prior)": (
@@ -185,7 +186,8 @@ def conjugate_coin(alpha: Any, beta: Any, flips: Any) -> Any:
             ),
             "/ prior**2": "the 2 of 2 prior^2 is missing.",
         },
-        "np.log(prior / deviation) + (deviation**2 + (mean - prior_mean) ** 2) / (2 * prior**2)": {
+        "np.log(prior / deviation)\n"
+        "        + (deviation**2 + (mean - prior_mean) ** 2) / (2 * prior**2)": {
             "np.log(deviation / prior) + (prior**2 + (mean - prior_mean) ** 2) "
             "/ (2 * deviation**2)": ("this is KL(p || q), the other way round."),
         },
@@ -194,5 +196,7 @@ def conjugate_coin(alpha: Any, beta: Any, flips: Any) -> Any:
 def kl_of_two_normals(mean: Any, deviation: Any, prior_mean: Any, prior: Any) -> Any:
     """KL(q || p) of two normal distributions, in nats."""
     return (
-        np.log(prior / deviation) + (deviation**2 + (mean - prior_mean) ** 2) / (2 * prior**2) - 0.5
+        np.log(prior / deviation)
+        + (deviation**2 + (mean - prior_mean) ** 2) / (2 * prior**2)
+        - 0.5
     )

@@ -82,7 +82,11 @@ def evaluate(args: argparse.Namespace) -> int:
         rows, new = (numbers[train], y[train]), (numbers[test], y[test])
         for name, rival in rivals(problem.task, len(train), args.seed).items():
             forecast = of_rival(rival, problem.task, rows, new, rng, args.class_weight)
-            title = f"{name}, not weighted" if args.class_weight and name == BASE_RATE else name
+            title = (
+                f"{name}, not weighted"
+                if args.class_weight and name == BASE_RATE
+                else name
+            )
             found.setdefault(title, []).append(forecast)
     target = np.concatenate([y[test] for _, test in splits])
     forecasts = {name: Forecast.joined(parts) for name, parts in found.items()}
@@ -94,7 +98,9 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.class_weight:
         notes += " " + WEIGHTED
     scored = {name: scores(one, target) for name, one in forecasts.items()}
-    report = json.dumps(_report(problem, args, len(target), forecasts, scored), indent=1)
+    report = json.dumps(
+        _report(problem, args, len(target), forecasts, scored), indent=1
+    )
     if args.json == "-":
         print(report)
     else:
@@ -124,13 +130,20 @@ def _of_classes(labels: Array, counts: Array) -> str:
         said = " ROC AUC and AP: of each class against all others, the mean of these."
     absent = labels[counts == 0].tolist()
     if absent:
-        said += f" No held-out row is of {some(absent, 5)}, of which nothing is said here."
+        said += (
+            f" No held-out row is of {some(absent, 5)}, of which nothing is said here."
+        )
     return said
 
 
 def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Array]]:
     """Return row numbers for training and testing; every class is in the training rows."""
-    from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
+    from sklearn.model_selection import (
+        KFold,
+        ShuffleSplit,
+        StratifiedKFold,
+        StratifiedShuffleSplit,
+    )
 
     y, folds, seed = problem.y, args.folds, args.seed % 2**32
     problem.check(max(FEWEST, folds or 0), folds or 2)
@@ -140,7 +153,9 @@ def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Arr
         splits = cut(folds, shuffle=True, random_state=seed)
     else:
         cut = StratifiedShuffleSplit if classes else ShuffleSplit
-        size = min(max(round(args.held_out * len(y)), classes, 1), len(y) - max(classes, 5))
+        size = min(
+            max(round(args.held_out * len(y)), classes, 1), len(y) - max(classes, 5)
+        )
         splits = cut(1, test_size=size, random_state=seed)
     found = list(splits.split(np.zeros(len(y)), y))
     for train, _ in found if classes else ():
@@ -173,7 +188,10 @@ def _report(
         models[name] = {metric: score._asdict() for metric, score in own.items()}
         if forecasts[name].pit is not None:
             shares = _coverage(forecasts[name]).share
-            models[name]["coverage_curve"] = {"level": LEVELS.tolist(), "share": shares.tolist()}
+            models[name]["coverage_curve"] = {
+                "level": LEVELS.tolist(),
+                "share": shares.tolist(),
+            }
     return {
         "source": problem.source,
         "target": problem.target,
@@ -199,7 +217,9 @@ def _picture(forecasts: dict[str, Any], y: Array, path: str) -> None:
     from .rivals import bins
 
     if next(iter(forecasts.values())).proba is not None:
-        ax = reliability_diagram({name: bins(one, y) for name, one in forecasts.items()})
+        ax = reliability_diagram(
+            {name: bins(one, y) for name, one in forecasts.items()}
+        )
     else:
         ax = coverage_curve({name: _coverage(one) for name, one in forecasts.items()})
     save_picture(ax, path)
@@ -212,8 +232,12 @@ def add_parsers(commands: Commands) -> None:
     how = parser.add_mutually_exclusive_group()
     text = "of the rows, for testing"
     how.add_argument("--held-out", type=share, default=0.2, metavar="SHARE", help=text)
-    how.add_argument("--folds", type=at_least_two, help="cross-validation in place of one share")
-    parser.add_argument("--json", metavar="FILE", help="all numbers; - prints them, not the table")
+    how.add_argument(
+        "--folds", type=at_least_two, help="cross-validation in place of one share"
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="all numbers; - prints them, not the table"
+    )
     text = "picture of the coverage of intervals; of classes reliability"
     parser.add_argument("--plot", metavar="PNG", help=text)
     add_model_options(parser, checkpoint=False)

@@ -58,7 +58,9 @@ def fit(args: argparse.Namespace) -> int:
         return _store_unfinished(model, Path(args.model))
     noise = getattr(model, "noise_scale_", None)  # not where it depends on the inputs
     if noise is not None and not np.isfinite(noise).all():
-        raise ValueError("the standard deviation of the noise overflowed; lower --learning-rate")
+        raise ValueError(
+            "the standard deviation of the noise overflowed; lower --learning-rate"
+        )
     save(model, args.model)
     print(problem.said())
     _print_fit(args, model, inputs, problem)
@@ -78,7 +80,10 @@ def _store_unfinished(model: Any, path: Path) -> int:
         return 130
     beside, why = path, ""
     if path.exists():
-        beside, why = path.with_stem(f"{path.stem}-unfinished"), f"; {path} is as it was"
+        beside, why = (
+            path.with_stem(f"{path.stem}-unfinished"),
+            f"; {path} is as it was",
+        )
     save(model, beside)
     print(f"the unfinished fit is stored in {beside}{why}", file=sys.stderr)
     return 130
@@ -87,10 +92,14 @@ def _store_unfinished(model: Any, path: Path) -> int:
 def interrupted(model: Any) -> bool:
     """Whether Ctrl-C has ended the fit of a learner, which says so and goes on."""
     draws = getattr(model, "draws_", None)
-    return bool(not draws.finished if draws else model.training_.stopped == "interrupted")
+    return bool(
+        not draws.finished if draws else model.training_.stopped == "interrupted"
+    )
 
 
-def _print_fit(args: argparse.Namespace, model: Any, inputs: DataFrame, problem: Problem) -> None:
+def _print_fit(
+    args: argparse.Namespace, model: Any, inputs: DataFrame, problem: Problem
+) -> None:
     """Print what the fit found, and how it does on its own rows."""
 
     def line(label: str, value: float, unit: str) -> None:
@@ -102,12 +111,18 @@ def _print_fit(args: argparse.Namespace, model: Any, inputs: DataFrame, problem:
         try:
             for one in _convergence(draws):
                 if one.name.startswith("E[y|x]"):
-                    line("R-hat of means", one.r_hat, f"(the largest; wanted is < {GOOD:g})")
+                    line(
+                        "R-hat of means",
+                        one.r_hat,
+                        f"(the largest; wanted is < {GOOD:g})",
+                    )
         except (ImportError, ValueError) as error:
             print(f"R-hat of means     not measured: {error}")
     else:
         elbo = getattr(model.estimator_, "objective", None) == FreeEnergy()
-        cost = "free energy" if elbo else f"{args.objective or args.inference} (minimised)"
+        cost = (
+            "free energy" if elbo else f"{args.objective or args.inference} (minimised)"
+        )
         line(cost, model.history_[-1].objective, "nats")
     noise = getattr(model, "noise_scale_", None)  # not where it depends on the inputs
     if noise is not None:
@@ -164,7 +179,8 @@ def predict(args: argparse.Namespace) -> int:
             )
     with places_of(inputs):
         found = predicted(model, inputs)
-    made = type(table)(found, rows.index).astype(object)  # a whole number beside a gap stays one
+    # a whole number beside a gap stays one
+    made = type(table)(found, rows.index).astype(object)
     text = csv_text(kept.join(made))
     if args.output == "-":
         print(text, end="", flush=True)
@@ -184,7 +200,11 @@ def _moments(model: Any, inputs: DataFrame, coverage: float | None) -> dict[str,
         columns |= {"lower": ends[..., 0], "upper": ends[..., 1]}
     if columns["mean"].ndim == 1:
         return columns
-    return {f"{name}_{k}": one for name, every in columns.items() for k, one in enumerate(every.T)}
+    return {
+        f"{name}_{k}": one
+        for name, every in columns.items()
+        for k, one in enumerate(every.T)
+    }
 
 
 def _classes(model: Any, inputs: DataFrame) -> dict[str, Array]:
@@ -196,7 +216,9 @@ def _classes(model: Any, inputs: DataFrame) -> dict[str, Array]:
     return {**columns, "epistemic": found.epistemic, "entropy": found.total}
 
 
-def _plot(model: Any, inputs: DataFrame, label: str, path: str, y: Array | None = None) -> None:
+def _plot(
+    model: Any, inputs: DataFrame, label: str, path: str, y: Array | None = None
+) -> None:
     """Draw mean and bands over the range of the one input column, a tenth wider on each side."""
     from ..plots import fits
 
@@ -219,7 +241,9 @@ def save_picture(ax: Any, path: str) -> None:
 def _check_plot(names: Sequence[str], classes: bool) -> None:
     """Refuse a picture that cannot be drawn before any work is done."""
     if classes or len(names) != 1:
-        found = "the target holds classes" if classes else f"there are {some(names, 20)}"
+        found = (
+            "the target holds classes" if classes else f"there are {some(names, 20)}"
+        )
         raise TableError(
             f"--plot draws a number against one input column; {found}. Leave it out, or fit with "
             "--inputs NAME"
@@ -230,13 +254,19 @@ def add_parsers(commands: Commands) -> None:
     """Add the subcommands fit and predict."""
     fitting = add_command(commands, "fit", fit, "DATA --target NAME [options]")
     add_data_options(fitting)
-    fitting.add_argument("--model", default="model.npz", help="where to store the model")
-    fitting.add_argument("--plot", metavar="PNG", help="picture of the fit, for one input column")
+    fitting.add_argument(
+        "--model", default="model.npz", help="where to store the model"
+    )
+    fitting.add_argument(
+        "--plot", metavar="PNG", help="picture of the fit, for one input column"
+    )
     add_model_options(fitting)
 
     predicting = add_command(commands, "predict", predict, "MODEL DATA [options]")
     predicting.add_argument("model", help="file written by bbb-numpy fit")
-    predicting.add_argument("data", help="table with the input columns; - for standard input")
+    predicting.add_argument(
+        "data", help="table with the input columns; - for standard input"
+    )
     text = "CSV to write; - for standard output"
     predicting.add_argument("--output", "-o", default="-", help=text)
     text = "columns to copy, such as an id; an apostrophe keeps spreadsheets from computing =A1"
@@ -244,8 +274,12 @@ def add_parsers(commands: Commands) -> None:
     text = "add the ends of the interval that holds a new value with this probability, e.g. 0.9"
     predicting.add_argument("--interval", type=share, metavar="COVERAGE", help=text)
     text = "what becomes of categories that fit has not seen: refused, or taken as none of them"
-    predicting.add_argument("--unknown", choices=["error", "ignore"], default="error", help=text)
+    predicting.add_argument(
+        "--unknown", choices=["error", "ignore"], default="error", help=text
+    )
     text = "leave the prediction empty where a value is missing; without, such rows are refused"
     predicting.add_argument("--drop-missing", action="store_true", help=text)
-    predicting.add_argument("--plot", metavar="PNG", help="picture, for one input column")
+    predicting.add_argument(
+        "--plot", metavar="PNG", help="picture, for one input column"
+    )
     add_reading_options(predicting)

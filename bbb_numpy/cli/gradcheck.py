@@ -26,7 +26,14 @@ from ..parts.likelihoods import GaussianLikelihood
 from ..parts.network import MLP
 from ..parts.posteriors import MeanField
 from ..parts.priors import GaussianPrior
-from .options import Commands, above_zero, add_command, at_least_one, at_least_zero, option
+from .options import (
+    Commands,
+    above_zero,
+    add_command,
+    at_least_one,
+    at_least_zero,
+    option,
+)
 
 __all__ = ["add_parsers", "gradcheck"]
 
@@ -70,9 +77,15 @@ def gradcheck(args: argparse.Namespace) -> int:
             "--exact proves all coordinates, by one method; leave out --method, --most"
         )
     if args.plain and args.activation != "relu":
-        raise ValueError("--plain checks plain.py, one ReLU network; leave out --activation")
+        raise ValueError(
+            "--plain checks plain.py, one ReLU network; leave out --activation"
+        )
     if args.all:
-        given = [name for name, how in ONE.items() if getattr(args, name) != how.get("default", 0)]
+        given = [
+            name
+            for name, how in ONE.items()
+            if getattr(args, name) != how.get("default", 0)
+        ]
         if given:
             listed = ", ".join(map(option, given))
             raise ValueError(f"--all checks networks of its own; leave out {listed}")
@@ -85,7 +98,9 @@ def gradcheck(args: argparse.Namespace) -> int:
     )
     passed = _prove(subject) if args.exact else _check(args, subject)
     if passed:
-        print(f"every gradient of {subject.name} {'is proved' if args.exact else 'passes'}")
+        print(
+            f"every gradient of {subject.name} {'is proved' if args.exact else 'passes'}"
+        )
     print(
         "not looked at: other posteriors, priors, likelihoods, estimators, objectives and "
         f"activations; bbb-numpy gradcheck{' --exact' * args.exact} --all does, for one activation"
@@ -165,7 +180,9 @@ def _prove_all(args: argparse.Namespace, valid: Mapping[Any, Any]) -> tuple[str,
     print(
         "proofs in finite fields and with sixty digits, each on one path of comparisons; one line "
         "for all priors and likelihoods\n\n"
-        f"{'posterior':<11}{'estimator':<26}{'objective':<14}{'proved':>7}{'of':>5}\n" + "-" * 63
+        f"{'posterior':<11}{'estimator':<26}{'objective':<14}{'proved':>7}{'of':>5}\n"
+        + "-"
+        * 63
     )
     for (posterior, name, objective), count in tried.items():
         done = proved[posterior, name, objective]
@@ -193,7 +210,10 @@ def _terms(args: argparse.Namespace) -> Subject:
     return Subject(
         " / ".join([*(type(part).__name__ for part in parts), args.activation]),
         model.layout.size,
-        {title: replace(estimator, objective=one).value_and_grad for title, one in TERMS.items()},
+        {
+            title: replace(estimator, objective=one).value_and_grad
+            for title, one in TERMS.items()
+        },
         theta,
         (noise, x, y, args.kl_weight),
         estimator.layout.slices,
@@ -206,7 +226,9 @@ def _plain(args: argparse.Namespace) -> Subject:
     """Return `bbb_numpy.plain`, the report on one screen."""
     network, rng = MLP(tuple(args.layers)), np.random.default_rng(args.seed)
     net, size = network.sizes, network.layout.size
-    theta = np.append(0.7 * rng.standard_normal(size), args.rho + rng.uniform(-1, 1, size))
+    theta = np.append(
+        0.7 * rng.standard_normal(size), args.rho + rng.uniform(-1, 1, size)
+    )
     eps = rng.standard_normal((args.samples, size))
     x = rng.standard_normal((args.batch, net[0]))
     y = rng.standard_normal((args.batch, net[-1]))
@@ -223,7 +245,9 @@ def _plain(args: argparse.Namespace) -> Subject:
         theta,
         (eps, x, y, args.prior_scale, args.noise_scale, args.kl_weight),
         {"mu": slice(size), "rho": slice(size, None)},
-        lambda at: f"{('mu', 'rho')[at // size]} {network.layout.coordinate(at % size)}",
+        lambda at: (
+            f"{('mu', 'rho')[at // size]} {network.layout.coordinate(at % size)}"
+        ),
         gates,
     )
 
@@ -232,7 +256,9 @@ def _prove(subject: Subject) -> bool:
     """Prove all formulas in exact arithmetic; return whether they are proved."""
     proved = True
     for title, formula in subject.formulas.items():
-        proof = prove(formula, subject.theta, *subject.given, coordinate=subject.coordinate)
+        proof = prove(
+            formula, subject.theta, *subject.given, coordinate=subject.coordinate
+        )
         print(f"{title:<12} {proof}")
         proved &= proof.proved
     print("" if proved else "\nNOT PROVED")
@@ -245,15 +271,22 @@ def _check(args: argparse.Namespace, subject: Subject) -> bool:
     how |= {"most": args.most, "rng": np.random.default_rng(args.seed)}
     found = {
         method: {
-            title: check_gradient(formula, subject.theta, *subject.given, method=method, **how)
+            title: check_gradient(
+                formula, subject.theta, *subject.given, method=method, **how
+            )
             for title, formula in subject.formulas.items()
         }
         for method in ([args.method] if args.method in BARS else BARS)
     }
-    print(format_table([pair for reports in found.values() for pair in reports.items()]) + "\n")
+    print(
+        format_table([pair for reports in found.values() for pair in reports.items()])
+        + "\n"
+    )
     failed = []
     for method, reports in found.items():
-        failed += [f"{title} ({method})" for title, report in reports.items() if not report]
+        failed += [
+            f"{title} ({method})" for title, report in reports.items() if not report
+        ]
         error = max(report.error for report in reports.values())
         skipped = np.mean([report.skipped for report in reports.values()])
         print(
@@ -280,7 +313,9 @@ def add_parsers(commands: Commands) -> None:
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--all", action="store_true", help=text)
-    what.add_argument("--plain", action="store_true", help="check plain.py (ReLU, fixed noise)")
+    what.add_argument(
+        "--plain", action="store_true", help="check plain.py (ReLU, fixed noise)"
+    )
     text = "prove instead of check: in exact arithmetic, without rounding or a step"
     parser.add_argument("--exact", action="store_true", help=text)
     for name, how in ONE.items():

@@ -25,7 +25,8 @@ COMMANDS = {
     "predict": "bbb_numpy.cli.fit",
     "evaluate": "bbb_numpy.cli.evaluate",
 }
-GROUP = "bbb_numpy.commands"  # entry points: the subcommands of packages that stand on the library
+# entry points: the subcommands of packages that stand on the library
+GROUP = "bbb_numpy.commands"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,7 +59,14 @@ def _run(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("bbb-numpy: interrupted", file=sys.stderr)
         return 130
-    except (ImportError, MemoryError, ArithmeticError, ValueError, OSError, UserWarning) as error:
+    except (
+        ImportError,
+        MemoryError,
+        ArithmeticError,
+        ValueError,
+        OSError,
+        UserWarning,
+    ) as error:
         said = str(error) or type(error).__name__  # of a MemoryError
         if isinstance(error, OSError) and error.filename and error.strerror:
             said = f"{error.filename}: {error.strerror}"
@@ -71,7 +79,9 @@ def _run_plugin(path: Path) -> None:
     sys.path.insert(0, str(path.resolve().parent))
     module = import_module(path.stem)
     if not path.exists() or Path(str(module.__file__)).resolve() != path.resolve():
-        raise ValueError(f"--plugin {path} has the name of another module; rename the file")
+        raise ValueError(
+            f"--plugin {path} has the name of another module; rename the file"
+        )
 
 
 def _show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
@@ -89,7 +99,9 @@ def _parser(first: str) -> argparse.ArgumentParser:
         prog="bbb-numpy",
         description="Bayes by Backprop in NumPy, every gradient derived by hand and proved.",
     )
-    parser.add_argument("--version", action="version", version=f"bbb-numpy {__version__}")
+    parser.add_argument(
+        "--version", action="version", version=f"bbb-numpy {__version__}"
+    )
     text = "run a file that registers classes of your own (bbb_numpy.register); comes first"
     parser.add_argument("--plugin", metavar="FILE", help=text)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -98,8 +110,11 @@ def _parser(first: str) -> argparse.ArgumentParser:
     modules = dict(COMMANDS)
     if first not in modules:
         with suppress(PackageNotFoundError):  # a copy of the code that is not installed
-            own = distribution("bbb-numpy").entry_points.select(group=GROUP)  # a scan takes longer
+            # a scan takes longer
+            own = distribution("bbb-numpy").entry_points.select(group=GROUP)
             modules |= {one.name: one.value for one in own}
-    for module in [modules[first]] if first in modules else dict.fromkeys(modules.values()):
+    for module in (
+        [modules[first]] if first in modules else dict.fromkeys(modules.values())
+    ):
         import_module(module).add_parsers(commands)
     return parser

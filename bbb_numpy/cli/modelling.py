@@ -18,7 +18,10 @@ __all__ = ["add_model_options", "learner"]
 
 # a reader of text, or what can be chosen; and the default
 TRAINING: dict[str, tuple[Any, str]] = {
-    "epochs": (at_least_one, "(1000; for classes 100; fewer where there are many rows)"),
+    "epochs": (
+        at_least_one,
+        "(1000; for classes 100; fewer where there are many rows)",
+    ),
     "batch_size": (at_least_one, "(32; up to 256 where there are many rows)"),
     "samples": (at_least_one, "weight samples per step (1; for classes 4)"),
     "learning_rate": (above_zero, "(0.01; where there are many rows 0.02)"),
@@ -45,16 +48,22 @@ def learner(args: argparse.Namespace, task: str) -> Any:
     likelihood = args.likelihood or ("poisson" if task == "counts" else None)
     if likelihood and likelihood not in LIKELIHOODS_OF[task]:
         accepted = ", ".join(LIKELIHOODS_OF[task])
-        raise ValueError(f"--likelihood {likelihood} is not for {task}; accepted are {accepted}")
+        raise ValueError(
+            f"--likelihood {likelihood} is not for {task}; accepted are {accepted}"
+        )
     classes = task == "classification"
     if args.class_weight and not classes:
-        raise ValueError(f"--class-weight is for classification, not for {task}; leave it out")
+        raise ValueError(
+            f"--class-weight is for classification, not for {task}; leave it out"
+        )
     inference = _inference(args)
     kind: Any = BayesianMLPClassifier if classes else BayesianMLPRegressor
     return kind(
         None if args.hidden is None else tuple(args.hidden),
         activation=args.activation,
-        prior=args.prior if args.prior_scale is None else GaussianPrior(args.prior_scale),
+        prior=args.prior
+        if args.prior_scale is None
+        else GaussianPrior(args.prior_scale),
         likelihood=likelihood,
         inference=inference,
         gradient_estimator=args.estimator,
@@ -84,7 +93,9 @@ def _inference(args: argparse.Namespace) -> str | Sampling:
         return {name: value for name, value in given.items() if value is not None}
 
     samples, settings = args.inference in sampled(), typed(*SAMPLING)
-    unused = typed(*TRAINING, "estimator", "objective", "optimizer") if samples else settings
+    unused = (
+        typed(*TRAINING, "estimator", "objective", "optimizer") if samples else settings
+    )
     if unused:
         listed = ", ".join(map(option, unused))
         other = "leave them out" if samples else "name a sampler, as --inference nuts"
@@ -101,7 +112,9 @@ def add_model_options(parser: argparse.ArgumentParser, checkpoint: bool = True) 
         to.add_argument(option(name), help=text, **how, **more)
 
     add("hidden", at_least_one, "hidden widths (20; for classes 50)", nargs="*")
-    group.add_argument("--activation", choices=FAMILIES["activation"].named, default="relu")
+    group.add_argument(
+        "--activation", choices=FAMILIES["activation"].named, default="relu"
+    )
     for name, (kind, text) in TRAINING.items():
         add(name, kind, text)
     add("class_weight", ["balanced"], "as if all classes had as many rows")

@@ -44,7 +44,9 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
         return text if "\n" in text else super()._fill_text(text, width, indent)
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        silent = action.default is None or action.default is False or action.default == []
+        silent = (
+            action.default is None or action.default is False or action.default == []
+        )
         return action.help if silent else super()._get_help_string(action)
 
 
@@ -53,7 +55,9 @@ def option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _reader(kind: type, accepted: Callable[[Any], bool], what: str) -> Callable[[str], Any]:
+def _reader(
+    kind: type, accepted: Callable[[Any], bool], what: str
+) -> Callable[[str], Any]:
     """Return what reads a number, and says what is accepted."""
 
     def read(text: str) -> Any:

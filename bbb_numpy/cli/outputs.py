@@ -25,13 +25,17 @@ def check_outputs(inputs: Sequence[str], *outputs: str | None) -> None:
         if path is None or path == "-":
             continue
         place = Path(path).resolve()
-        named = path and place.parent.is_dir() and (place.is_file() or not place.exists())
+        named = (
+            path and place.parent.is_dir() and (place.is_file() or not place.exists())
+        )
         if not named:
             raise ValueError(
                 f"{path or repr(path)} cannot be written: name a file in a folder that exists"
             )
         if place in taken:
-            raise ValueError(f"{path} would replace another file of this command; name another")
+            raise ValueError(
+                f"{path} would replace another file of this command; name another"
+            )
         check_writable(Path(path))
         taken.append(place)
 
@@ -41,7 +45,9 @@ def check_folder(path: str) -> Path:
     place = Path(path).resolve()
     there = next(one for one in (place, *place.parents) if one.exists())
     if not path or not there.is_dir():
-        raise ValueError(f"{path or repr(path)} cannot be written to: name a folder with --out")
+        raise ValueError(
+            f"{path or repr(path)} cannot be written to: name a folder with --out"
+        )
     try:
         check_writable(there / "trial")
     except OSError as error:
@@ -58,4 +64,6 @@ def check_picture(path: str | None) -> None:
 
     formats = FigureCanvasBase.get_supported_filetypes()
     if Path(path).suffix[1:].lower() not in formats:
-        raise ValueError(f"{path} names no picture: end it in .png, or one of {', '.join(formats)}")
+        raise ValueError(
+            f"{path} names no picture: end it in .png, or one of {', '.join(formats)}"
+        )

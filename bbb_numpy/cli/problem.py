@@ -38,7 +38,11 @@ __all__ = ["LIKELIHOODS_OF", "Problem", "add_data_options", "add_reading_options
 Array = NDArray[Any]
 LIKELIHOODS_OF = {
     task: [name for name, one in LIKELIHOODS.items() if one.target_kind == kind]
-    for task, kind in (("regression", "real"), ("classification", "class"), ("counts", "count"))
+    for task, kind in (
+        ("regression", "real"),
+        ("classification", "class"),
+        ("counts", "count"),
+    )
 }
 DATE = re.compile(
     r"(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3(\d{4}|\d\d))([T ].*)?"
@@ -100,7 +104,9 @@ class Problem(NamedTuple):
 
 def read(args: argparse.Namespace) -> DataFrame:
     """Read the file that a command is about; cells that --missing names are empty."""
-    table = read_csv(args.data, SEPARATORS.get(args.separator, args.separator), args.encoding)
+    table = read_csv(
+        args.data, SEPARATORS.get(args.separator, args.separator), args.encoding
+    )
     if not args.missing:
         return table
     import pandas
@@ -116,7 +122,13 @@ def read_problem(args: argparse.Namespace) -> Problem:
     """Read inputs and target of a table as the options say; errors name line and column."""
     table, target = read(args), args.target
     source = table.attrs["source"]
-    for name in (target, *(args.inputs or []), *args.leave_out, *args.categories, *args.dates):
+    for name in (
+        target,
+        *(args.inputs or []),
+        *args.leave_out,
+        *args.categories,
+        *args.dates,
+    ):
         pick(table, name)
     names = args.inputs or [name for name in table.columns if name != target]
     left_out = set(args.leave_out)
@@ -139,7 +151,9 @@ def read_problem(args: argparse.Namespace) -> Problem:
         column.encode(alone)
         return column, alone[name]
 
-    (task, why, y), *inputs = together([of_target, *(partial(of_input, name) for name in names)])
+    (task, why, y), *inputs = together(
+        [of_target, *(partial(of_input, name) for name in names)]
+    )
     columns, cells = zip(*inputs, strict=True)
     table = table.assign(**dict(zip(names, cells, strict=True)))
     return Problem(source, target, task, why, columns, table, y)
@@ -158,17 +172,23 @@ def _notice(table: DataFrame, names: Sequence[str], args: argparse.Namespace) ->
         else:
             continue
         source = table.attrs["source"]
-        print(f"{source}: {said}; without it: --leave-out {quote(name)}", file=sys.stderr)
+        print(
+            f"{source}: {said}; without it: --leave-out {quote(name)}", file=sys.stderr
+        )
 
 
 def _counts_rows(cells: Series) -> bool:
     """Whether cells are whole numbers, each one more than that of the row before."""
-    if len(cells) < COUNTED or not all(re.fullmatch("[0-9]{1,15}", cell) for cell in cells):
+    if len(cells) < COUNTED or not all(
+        re.fullmatch("[0-9]{1,15}", cell) for cell in cells
+    ):
         return False
     return bool((np.diff(cells.astype(np.int64)) == 1).all())
 
 
-def complete(table: DataFrame, names: Sequence[str], args: argparse.Namespace) -> DataFrame:
+def complete(
+    table: DataFrame, names: Sequence[str], args: argparse.Namespace
+) -> DataFrame:
     """Return the rows in which no value of the named columns is missing, with --drop-missing."""
     if not args.drop_missing:
         return table
@@ -187,7 +207,9 @@ def filled(columns: Sequence[Column], table: DataFrame) -> tuple[Column, ...]:
     def usual(column: Column) -> Any:
         cells = column.read(table).dropna()
         if not len(cells):
-            raise TableError(f"column {shown(column.name)} has no value to fill it with")
+            raise TableError(
+                f"column {shown(column.name)} has no value to fill it with"
+            )
         return str(cells.mode()[0]) if column.categories else float(cells.median())
 
     return tuple(replace(column, fill=usual(column)) for column in columns)
@@ -203,7 +225,10 @@ def with_numbers(
 
 
 def _numbers(
-    table: DataFrame, name: str, args: argparse.Namespace, advice: str = "; mend the cell"
+    table: DataFrame,
+    name: str,
+    args: argparse.Namespace,
+    advice: str = "; mend the cell",
 ) -> Series:
     """Return the numbers of a column, NaN where a value is missing."""
     cells = pick(table, name)
@@ -211,11 +236,15 @@ def _numbers(
     wrong = ~np.isfinite(found) & ~missing(cells)
     if wrong.any():
         cell = cells[wrong].iloc[0]
-        sign = "=" if cell.startswith("-") else " "  # else it may be taken for an option
+        sign = (
+            "=" if cell.startswith("-") else " "
+        )  # else it may be taken for an option
         hint = f", or --missing{sign}{quote(cell)} if it stands for a missing value"
         if NUMERIC.fullmatch(cell):
             hint = "; see --decimal and --thousands"
-        raise TableError(f"{place(table, name, wrong)}: {shown(cell)} is no number{advice}{hint}")
+        raise TableError(
+            f"{place(table, name, wrong)}: {shown(cell)} is no number{advice}{hint}"
+        )
     return found
 
 
@@ -226,7 +255,10 @@ def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
     given = cells[~gaps]
     if 2 * numbers(given, args.decimal, args.thousands).notna().sum() >= len(given):
         return False
-    first, distinct = f"{place(table, name, ~gaps)}: {shown(given.iloc[0])}", given.unique()
+    first, distinct = (
+        f"{place(table, name, ~gaps)}: {shown(given.iloc[0])}",
+        given.unique(),
+    )
     if all(map(TIME.fullmatch, distinct)):
         raise TableError(
             f"{first}, as all of the column, is a time of the day; write it as a number of hours, "
@@ -237,7 +269,9 @@ def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
             f"{first}, as all of the column, is a date or a time; --dates {quote(name)} makes days "
             f"of dates, --leave-out {quote(name)} leaves the column out"
         )
-    if 2 * sum(bool(NUMERIC.fullmatch(one.translate(SPACES))) for one in distinct) > len(distinct):
+    if 2 * sum(
+        bool(NUMERIC.fullmatch(one.translate(SPACES))) for one in distinct
+    ) > len(distinct):
         raise TableError(
             f"{first} looks like a number but is none; say how numbers are written with --decimal "
             "and --thousands, take units and signs of currency off, or take the column as labels "
@@ -305,7 +339,9 @@ def _target(table: DataFrame, args: argparse.Namespace, task: str) -> Array:
         )
     if task == "classification":
         labels = cells.to_numpy(str)
-        whole = all(re.fullmatch("-?[0-9]{1,15}", cell) for cell in _categories(table, name))
+        whole = all(
+            re.fullmatch("-?[0-9]{1,15}", cell) for cell in _categories(table, name)
+        )
         return labels.astype(int) if whole else labels
     advice = f", as the target of {task} must be; for classes: --task classification"
     found = _numbers(table, name, args, advice)
@@ -332,7 +368,9 @@ def places_of(frame: DataFrame, target: str = "") -> Iterator[None]:
             return f"column {shown(name)}"
 
         said = re.sub(r"\bcolumn (\d+)", column, said)
-        said = re.sub(r"\brow (\d+)", lambda match: f"line {frame.index[int(match[1])]}", said)
+        said = re.sub(
+            r"\brow (\d+)", lambda match: f"line {frame.index[int(match[1])]}", said
+        )
         if said == str(error):
             raise
         raise ValueError(said) from None
@@ -341,7 +379,9 @@ def places_of(frame: DataFrame, target: str = "") -> Iterator[None]:
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a file is written."""
     group = parser.add_argument_group("how the file is written")
-    text = f"of columns: {', '.join(SEPARATORS)}, or the sign itself (found from the file)"
+    text = (
+        f"of columns: {', '.join(SEPARATORS)}, or the sign itself (found from the file)"
+    )
     signs = [*SEPARATORS, *SEPARATORS.values()]
     group.add_argument("--separator", choices=signs, metavar="SIGN", help=text)
     text = "decimal sign, . or , (.)"
@@ -357,15 +397,24 @@ def add_data_options(
     parser: argparse.ArgumentParser, tasks: Sequence[str] = tuple(LIKELIHOODS_OF)
 ) -> None:
     """Add the file, its target and inputs, and how it is written."""
-    parser.add_argument("data", help="table with a header line, CSV or alike; - for standard input")
+    parser.add_argument(
+        "data", help="table with a header line, CSV or alike; - for standard input"
+    )
     parser.add_argument("--target", required=True, help="name of the column to predict")
-    parser.add_argument("--inputs", nargs="+", help="names of the input columns (all others)")
+    parser.add_argument(
+        "--inputs", nargs="+", help="names of the input columns (all others)"
+    )
     for name, what in (
         ("leave-out", "columns that are no inputs"),
         ("categories", "columns of numbers that are labels; those of text are anyway"),
-        ("dates", "input columns of dates, such as 2024-12-31, which become days since 1970"),
+        (
+            "dates",
+            "input columns of dates, such as 2024-12-31, which become days since 1970",
+        ),
     ):
-        parser.add_argument(f"--{name}", nargs="+", default=[], metavar="NAME", help=what)
+        parser.add_argument(
+            f"--{name}", nargs="+", default=[], metavar="NAME", help=what
+        )
     text = "of dates such as 12/31/2024, where the column does not tell: month or day first"
     parser.add_argument("--date-order", choices=["mdy", "dmy"], help=text)
     usual = "(a target of text is classification, else regression)"
@@ -373,6 +422,8 @@ def add_data_options(
     gaps = parser.add_mutually_exclusive_group()
     leave = "leave rows out in which a value is missing; without, they are refused"
     gaps.add_argument("--drop-missing", action="store_true", help=leave)
-    usual = "missing inputs: by the median of the column, of text by the most frequent one"
+    usual = (
+        "missing inputs: by the median of the column, of text by the most frequent one"
+    )
     gaps.add_argument("--fill", choices=["median"], help=usual)
     add_reading_options(parser)

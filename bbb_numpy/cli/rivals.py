@@ -27,9 +27,23 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
 
 from ..evaluation.calibration import crps_draws, crps_gaussian
-from ..evaluation.reliability import Reliability, expected_calibration_error, reliability, top_label
+from ..evaluation.reliability import (
+    Reliability,
+    expected_calibration_error,
+    reliability,
+    top_label,
+)
 
-__all__ = ["BASE_RATE", "Forecast", "Score", "bins", "of_model", "of_rival", "rivals", "scores"]
+__all__ = [
+    "BASE_RATE",
+    "Forecast",
+    "Score",
+    "bins",
+    "of_model",
+    "of_rival",
+    "rivals",
+    "scores",
+]
 
 Array = NDArray[Any]
 LEVEL = 0.9  # of the interval whose coverage is counted
@@ -123,7 +137,9 @@ def rivals(task: str, rows: int, seed: int) -> dict[str, Any]:
     many, base = rows >= MANY, DummyRegressor()
     if task == "classification":
         name, plain = "logistic regression", LogisticRegression(max_iter=1000)
-        boosting: Any = HistGradientBoostingClassifier if many else GradientBoostingClassifier
+        boosting: Any = (
+            HistGradientBoostingClassifier if many else GradientBoostingClassifier
+        )
         base = DummyClassifier(strategy="prior")
     elif task == "counts":
         name, plain = "Poisson regression", PoissonRegressor(alpha=0.01, max_iter=1000)
@@ -133,7 +149,9 @@ def rivals(task: str, rows: int, seed: int) -> dict[str, Any]:
         boosting = HistGradientBoostingRegressor if many else GradientBoostingRegressor
     return {
         name: make_pipeline(StandardScaler(), plain),
-        "gradient boosting": make_pipeline(StandardScaler(), boosting(random_state=seed)),
+        "gradient boosting": make_pipeline(
+            StandardScaler(), boosting(random_state=seed)
+        ),
         BASE_RATE: base,
     }
 
@@ -164,7 +182,9 @@ def scores(forecast: Forecast, y: Array) -> dict[str, Score]:
         balanced = float(np.mean([recall.value for recall in recalls]))
         return {
             "accuracy": _share(right),
-            "balanced_accuracy": Score(balanced, float(np.linalg.norm(errors)) / len(errors)),
+            "balanced_accuracy": Score(
+                balanced, float(np.linalg.norm(errors)) / len(errors)
+            ),
             "log_loss": _mean(-forecast.log_density),
             **_ranking(forecast.proba, y),
             "brier": _mean(_brier(forecast.proba, y)),
@@ -214,7 +234,9 @@ def bins(forecast: Forecast, y: Array) -> Reliability:
 
 def _mean(values: Array) -> Score:
     values = np.asarray(values, float)
-    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+    error = (
+        float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+    )
     return Score(float(values.mean()), error)
 
 

@@ -49,7 +49,10 @@ def safe_streams() -> Iterator[None]:
     Without standard error, `print` would write to standard output, among the data.
     """
     with ExitStack() as stack:
-        for name, redirect in (("stdout", redirect_stdout), ("stderr", redirect_stderr)):
+        for name, redirect in (
+            ("stdout", redirect_stdout),
+            ("stderr", redirect_stderr),
+        ):
             stream = getattr(sys, name)
             if stream is None:
                 stream = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))

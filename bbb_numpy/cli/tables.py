@@ -33,7 +33,9 @@ class TableError(ValueError):
     """A table that cannot be used; the message names file, line and column."""
 
 
-def read_csv(path: str, separator: str | None = None, encoding: str | None = None) -> DataFrame:
+def read_csv(
+    path: str, separator: str | None = None, encoding: str | None = None
+) -> DataFrame:
     """Read a table whose first line names the columns, its cells as stripped text.
 
     Separator (else found from the first lines) and encoding (UTF-8, where there is no byte order
@@ -54,15 +56,24 @@ def read_csv(path: str, separator: str | None = None, encoding: str | None = Non
     spaces = separator == " "
     lines = io.StringIO(text, newline="")
     skipped = len(lines.readline()) > 0 if named else 0
-    reader = csv.reader(lines, delimiter=separator, skipinitialspace=spaces, strict=True)
+    reader = csv.reader(
+        lines, delimiter=separator, skipinitialspace=spaces, strict=True
+    )
     try:
-        rows = [(reader.line_num + skipped, [cell.strip() for cell in row]) for row in reader]
+        rows = [
+            (reader.line_num + skipped, [cell.strip() for cell in row])
+            for row in reader
+        ]
     except csv.Error as error:
-        raise TableError(f"{source}, line {reader.line_num + skipped}: {error}") from None
+        raise TableError(
+            f"{source}, line {reader.line_num + skipped}: {error}"
+        ) from None
     rows = [(line, row) for line, row in rows if any(row) or len(row) > 1]
     header = rows.pop(0)[1] if rows else []
     if not rows:
-        raise TableError(f"{source} has no line of column names with a data row below it")
+        raise TableError(
+            f"{source} has no line of column names with a data row below it"
+        )
     names, rows = _shaped([" ".join(cell.split()) for cell in header], rows, source)
     if "" in names or len(set(names)) != len(names):
         raise TableError(
@@ -82,7 +93,9 @@ def read_csv(path: str, separator: str | None = None, encoding: str | None = Non
     table = DataFrame([row for _, row in rows], lines, names, dtype=object)
     table.attrs["source"] = source
     if len(names) > 1 and separator != ",":
-        print(f"{source} is read with columns separated by {separator!r}", file=sys.stderr)
+        print(
+            f"{source} is read with columns separated by {separator!r}", file=sys.stderr
+        )
     return table
 
 
@@ -104,7 +117,11 @@ def _shaped(names: list[str], rows: Lines, source: str) -> tuple[list[str], Line
     longer = all(len(row) == len(names) + 1 for _, row in rows)
     if "" not in names and longer and _are_row_names([row[0] for _, row in rows]):
         names = ["", *names]
-    if names[:1] == [""] and "" not in names[1:] and all(len(row) > 1 for _, row in rows):
+    if (
+        names[:1] == [""]
+        and "" not in names[1:]
+        and all(len(row) > 1 for _, row in rows)
+    ):
         print(
             f"{source}: the first column has no name and is left out, as the row numbers that "
             "pandas and R write; to use it, write a name into the first line",
@@ -119,7 +136,9 @@ def _are_row_names(cells: list[str]) -> bool:
     if all(re.fullmatch("[0-9]{1,15}", cell) for cell in cells):
         places = [int(cell) for cell in cells]
         return all(one < next_one for one, next_one in pairwise(places))
-    return len(set(cells)) == len(cells) and not any(re.match("[-+.]?[0-9]", one) for one in cells)
+    return len(set(cells)) == len(cells) and not any(
+        re.match("[-+.]?[0-9]", one) for one in cells
+    )
 
 
 def _cut(row: list[str], count: int) -> list[str]:
@@ -185,11 +204,17 @@ def csv_text(table: DataFrame) -> str:
 
 
 def _as_text(cell: Any) -> Any:
-    is_formula = isinstance(cell, str) and FORMULA.match(cell) and not SIGNED_NUMBER.fullmatch(cell)
+    is_formula = (
+        isinstance(cell, str)
+        and FORMULA.match(cell)
+        and not SIGNED_NUMBER.fullmatch(cell)
+    )
     return f"'{cell}" if is_formula else cell
 
 
-def numbers(cells: Series, decimal: str | None = None, thousands: str | None = None) -> Series:
+def numbers(
+    cells: Series, decimal: str | None = None, thousands: str | None = None
+) -> Series:
     """Return the numbers in cells of text, not finite where there is none.
 
     `thousands` stand between groups of three digits.
@@ -198,13 +223,21 @@ def numbers(cells: Series, decimal: str | None = None, thousands: str | None = N
 
     decimal, thousands = decimal or ".", thousands or ""
     if decimal == thousands:
-        raise TableError(f"cannot have {decimal!r} as --decimal and --thousands; one must differ")
+        raise TableError(
+            f"cannot have {decimal!r} as --decimal and --thousands; one must differ"
+        )
     if thousands or decimal != ".":
         digits, point = "[0-9]+", re.escape(decimal)
         if thousands:
-            digits = rf"(?:[1-9][0-9]{{0,2}}(?:{re.escape(thousands)}[0-9]{{3}})+|[0-9]+)"
-        number = rf"[+-]?(?:{digits}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?"
+            digits = (
+                rf"(?:[1-9][0-9]{{0,2}}(?:{re.escape(thousands)}[0-9]{{3}})+|[0-9]+)"
+            )
+        number = (
+            rf"[+-]?(?:{digits}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?"
+        )
         cells = cells.str.translate(SPACES)
-        plain = cells.str.replace(thousands, "", regex=False).str.replace(decimal, ".", regex=False)
+        plain = cells.str.replace(thousands, "", regex=False).str.replace(
+            decimal, ".", regex=False
+        )
         cells = plain.where(cells.str.fullmatch(number), "")
     return pd.to_numeric(cells, errors="coerce").astype(float)

@@ -15,7 +15,9 @@ __all__ = ["to_arviz"]
 
 
 @accepts(log_likelihood=flag)
-def to_arviz(draws: Any, x: Any = None, y: Any = None, *, log_likelihood: bool = True) -> Any:
+def to_arviz(
+    draws: Any, x: Any = None, y: Any = None, *, log_likelihood: bool = True
+) -> Any:
     """Return draws in ArviZ's container, for its tables and pictures.
 
     Parameters
@@ -51,7 +53,9 @@ def to_arviz(draws: Any, x: Any = None, y: Any = None, *, log_likelihood: bool =
         x, y = (np.asarray(array, draws.positions.dtype) for array in (x, y))
         joint = LogJoint(known_model(draws), x, y)
     blocks = draws.layout.views(draws.positions.swapaxes(0, 1))  # the chain first
-    scales = {name.replace("log_", "", 1): b for name, b in blocks.items() if "log_" in name}
+    scales = {
+        name.replace("log_", "", 1): b for name, b in blocks.items() if "log_" in name
+    }
     posterior = {name: np.exp(log_scale) for name, log_scale in scales.items()} | blocks
     stats = {
         "lp": draws.log_density.T,
@@ -65,10 +69,18 @@ def to_arviz(draws: Any, x: Any = None, y: Any = None, *, log_likelihood: bool =
     if log_likelihood and isinstance(joint, LogJoint):
         likelihood = joint.model.likelihood
         found = of_positions(
-            joint, draws.flat, lambda params, f: likelihood.log_density(params, f, joint.y)[0]
+            joint,
+            draws.flat,
+            lambda params, f: likelihood.log_density(params, f, joint.y)[0],
         )
         rowwise = found.reshape(*draws.log_density.shape, len(joint.x))  # (T, S, N)
         groups["log_likelihood"] = {"y": rowwise.swapaxes(0, 1)}
     with warnings.catch_warnings():  # the axes are in order, however few the draws are
-        warnings.filterwarnings("ignore", "More chains|Found chain dimension", UserWarning)
-        return az.from_dict(**groups) if az.__version__.startswith("0.") else az.from_dict(groups)
+        warnings.filterwarnings(
+            "ignore", "More chains|Found chain dimension", UserWarning
+        )
+        return (
+            az.from_dict(**groups)
+            if az.__version__.startswith("0.")
+            else az.from_dict(groups)
+        )

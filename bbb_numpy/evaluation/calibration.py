@@ -101,7 +101,9 @@ def crps_mixture(means: Any, scales: Any, y: Any) -> Array:
         m, s = flat[:, start : start + step], wide[:, start : start + step]
         pairs = _distance(m[one] - m[other], np.hypot(s[one], s[other])).sum(axis=0)
         # Pairs stand for two of T^2 terms; the T others are A(0, s sqrt 2) = 2 s / sqrt(pi).
-        between[start : start + step] = (2.0 * pairs + 2.0 / sqrt(pi) * s.sum(axis=0)) / draws**2
+        between[start : start + step] = (
+            2.0 * pairs + 2.0 / sqrt(pi) * s.sum(axis=0)
+        ) / draws**2
     return _distance(y - means, scales).mean(axis=0) - 0.5 * between.reshape(y.shape)
 
 
@@ -126,7 +128,8 @@ def crps_draws(draws: Any, y: Any, fair: bool = False) -> Array:
     if fair and count < 2:
         raise ValueError("the fair CRPS needs at least 2 draws; got 1")
     from_y = np.abs(draws - y).mean(axis=0)
-    ordered = np.sort(draws, axis=0) - draws.mean(axis=0)  # centred: far fewer digits cancel
+    # centred: far fewer digits cancel
+    ordered = np.sort(draws, axis=0) - draws.mean(axis=0)
     rank = 2.0 * np.arange(1, count + 1) - count - 1.0
     pairs = count * (count - 1) if fair else count * count
     return from_y - np.tensordot(rank, ordered, axes=1) / pairs

@@ -45,7 +45,8 @@ class Certificate(NamedTuple):
     """What is certain of networks drawn from q, with probability 1 - delta - delta_draws."""
 
     bound: float  # on the share of wrong classes to come, a new network for every case
-    risk: float  # the share of wrong classes among the rows, of the networks that were drawn
+    # the share of wrong classes among the rows, of the networks that were drawn
+    risk: float
     risk_bound: float  # on that of all networks of q, with probability 1 - delta_draws
     kl: float  # KL(q || P(w)), in nats
     rows: int
@@ -148,7 +149,9 @@ def certificate(
             "a certificate counts wrong classes: the likelihood must be categorical, or a "
             f"Bernoulli one with a single output; got {model.likelihood!r}, {classes} outputs"
         )
-    if not isinstance(posterior, Density) or not isinstance(model.prior, ClosedFormPrior):
+    if not isinstance(posterior, Density) or not isinstance(
+        model.prior, ClosedFormPrior
+    ):
         raise ValueError(
             "a certificate needs KL(q || prior) in closed form: a posterior with a density and a "
             f"Gaussian prior; got {posterior!r} and {model.prior!r}"
@@ -159,11 +162,15 @@ def certificate(
         )
     kl, wrong = _divergence(estimator, theta), 0
     for at, f in _outputs(estimator, theta, np.asarray(x, theta.dtype), rng, samples):
-        chosen, right = (f > 0, y[at] > 0.5) if binary else (f.argmax(-1), y[at].argmax(-1))
+        chosen, right = (
+            (f > 0, y[at] > 0.5) if binary else (f.argmax(-1), y[at].argmax(-1))
+        )
         wrong += int(np.count_nonzero(chosen != right))
     risk = wrong / (rows * samples)
     risk_bound = invert_kl(risk, -log(delta_draws) / (rows * samples))  # D57
-    return Certificate(pac_bayes(risk_bound, kl, rows, delta), risk, risk_bound, kl, rows)
+    return Certificate(
+        pac_bayes(risk_bound, kl, rows, delta), risk, risk_bound, kl, rows
+    )
 
 
 def _divergence(estimator: Family, theta: Array) -> float:
@@ -192,7 +199,9 @@ def _outputs(
             yield at, local.row_outputs(theta, noise, x[at], buffers.rewind())
         return
     step = max(1, BLOCK_NUMBERS // (4 * model.layout.size))
-    for at in [slice(first, first + step) for first in range(0, len(x), step)] * samples:
+    for at in [
+        slice(first, first + step) for first in range(0, len(x), step)
+    ] * samples:
         eps = estimator.draw_weights(rng, len(x[at]), theta.dtype)
         w = estimator.weights(theta, eps, buffers.rewind())  # (B, P)
         yield at, model.predict(w, x[at][:, None], buffers).swapaxes(0, 1)

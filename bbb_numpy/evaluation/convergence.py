@@ -26,9 +26,11 @@ from .predictive import BLOCK_NUMBERS
 
 __all__ = ["Convergence", "Line", "convergence", "function_r_hats"]
 
-CACHE = "XDG_CACHE_HOME"  # the variable that names the user's folder for what may be lost
+# the variable that names the user's folder for what may be lost
+CACHE = "XDG_CACHE_HOME"
 GOOD = 1.01  # R-hat below which Vehtari et al. (2021) call chains mixed
-ENOUGH = 100  # effective draws per chain without which R-hat itself is unreliable (the same)
+# effective draws per chain without which R-hat itself is unreliable (the same)
+ENOUGH = 100
 
 
 def import_arviz() -> Any:
@@ -72,7 +74,9 @@ def draws_of(draws: Any) -> Draws:
             f"{type(draws).__name__}"
         )
     if not len(found.positions):
-        raise ValueError("draws is empty: sampling was interrupted before the first draw")
+        raise ValueError(
+            "draws is empty: sampling was interrupted before the first draw"
+        )
     return found
 
 
@@ -88,7 +92,9 @@ def of_positions(
     joint: LogJoint, positions: Array, found: Callable[[dict[str, Array], Array], Array]
 ) -> Array:
     """Return what `found(params, outputs)` says of positions (S, D), in bounded memory."""
-    step = max(1, BLOCK_NUMBERS // (max(1, len(joint.x)) * max(joint.model.network.sizes)))
+    step = max(
+        1, BLOCK_NUMBERS // (max(1, len(joint.x)) * max(joint.model.network.sizes))
+    )
     out = []
     for some in np.split(positions, range(step, len(positions), step)):
         f = joint.model.predict(np.ascontiguousarray(joint.weights(some)), joint.x)
@@ -125,7 +131,8 @@ class Convergence:
     draws: int
     chains: int
     lines: tuple[Line, ...]
-    unseen: bool = False  # whether E[y|x] was left out: the draws came without x, none was given
+    # whether E[y|x] was left out: the draws came without x, none was given
+    unseen: bool = False
     divergent: int = 0  # draws after a divergence
 
     def worst(self, space: str) -> Line:
@@ -165,7 +172,9 @@ class Convergence:
         seen = f"No lack of convergence is seen{' in these' if self.unseen else ''}."
         out.append(seen if self.mixed else wanted)
         if self.divergent:
-            out.append(f"{self.divergent} of {self.draws * self.chains} draws followed {DIVERGED}")
+            out.append(
+                f"{self.divergent} of {self.draws * self.chains} draws followed {DIVERGED}"
+            )
         out += [UNSEEN] if self.unseen else []
         return "\n".join([*out, PERMUTED] if ("weights", "W1") in named else out)
 
@@ -192,8 +201,13 @@ def _line(az: Any, space: str, name: str, values: Array) -> Line | None:
     values = values[..., np.ptp(values, axis=(0, 1)) > 0]  # one axis for all that do
     if not values.shape[-1]:
         return None
-    data, r_hat = az.convert_to_dataset({"v": values.swapaxes(0, 1)}), _r_hats(az, values)
-    bulk, tail = (np.nan_to_num(az.ess(data, method=m)["v"].values) for m in ("bulk", "tail"))
+    data, r_hat = (
+        az.convert_to_dataset({"v": values.swapaxes(0, 1)}),
+        _r_hats(az, values),
+    )
+    bulk, tail = (
+        np.nan_to_num(az.ess(data, method=m)["v"].values) for m in ("bulk", "tail")
+    )
     worst = float(r_hat.max()), float(bulk.min()), float(tail.min())
     return Line(space, name, values.shape[-1], *worst)
 
@@ -203,7 +217,9 @@ def _judged(draws: Any) -> Draws:
     found = draws_of(draws)
     count, chains, _ = found.positions.shape
     if chains < 2 or count < 4:
-        raise ValueError(f"R-hat needs two chains of four draws at least; got {chains} of {count}")
+        raise ValueError(
+            f"R-hat needs two chains of four draws at least; got {chains} of {count}"
+        )
     return found
 
 
@@ -220,7 +236,9 @@ def known_model(draws: Draws) -> Model:
     """Return what `model_of` does, where rows `x` cannot do without it."""
     model = model_of(draws)
     if model is None:
-        raise ValueError("x needs draws of a target that knows its model, such as a LogJoint")
+        raise ValueError(
+            "x needs draws of a target that knows its model, such as a LogJoint"
+        )
     return model
 
 

@@ -17,7 +17,14 @@ import numpy as np
 from ..model.log_joint import LogJoint
 from ..numeric.elementary import logsumexp
 from ..numeric.layout import Array
-from ..numeric.validation import FUNCTION, GENERATOR, InstanceOf, Named, Numbers, accepts
+from ..numeric.validation import (
+    FUNCTION,
+    GENERATOR,
+    InstanceOf,
+    Named,
+    Numbers,
+    accepts,
+)
 
 __all__ = [
     "QUANTITIES",
@@ -60,7 +67,10 @@ def predicted(
 
 @accepts(joint=InstanceOf(LogJoint))
 def prior_predictive(
-    joint: LogJoint, rng: np.random.Generator, samples: int = 100, x: Array | None = None
+    joint: LogJoint,
+    rng: np.random.Generator,
+    samples: int = 100,
+    x: Array | None = None,
 ) -> Predicted:
     """Return what the model expects before it sees a target (M22).
 
@@ -88,7 +98,9 @@ QUANTITIES: Mapping[str, Quantity] = {
     "sum of squared residuals": _of_residuals(lambda z: (z**2).sum(axis=(1, 2))),
     "largest residual": _of_residuals(lambda z: np.abs(z).max(axis=(1, 2))),
     # mean product of one row's and the next one's
-    "residuals of neighbours": _of_residuals(lambda z: (z[:, 1:] * z[:, :-1]).mean(axis=(1, 2))),
+    "residuals of neighbours": _of_residuals(
+        lambda z: (z[:, 1:] * z[:, :-1]).mean(axis=(1, 2))
+    ),
 }
 
 

@@ -24,7 +24,15 @@ from ..gradients.family import Family
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import logsumexp
 from ..numeric.layout import Array
-from ..numeric.validation import FLOATS, GENERATOR, MATRIX, SAMPLES, InstanceOf, Rule, accepts
+from ..numeric.validation import (
+    FLOATS,
+    GENERATOR,
+    MATRIX,
+    SAMPLES,
+    InstanceOf,
+    Rule,
+    accepts,
+)
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from ..parts.likelihoods import GaussianLikelihood, check_shape
 from ..sampling.draws import DrawnWeights
@@ -109,7 +117,10 @@ def _weight_blocks(
     block = max(1, min(BLOCK_NUMBERS // (4 * estimator.model.layout.size), 256))
     buffers = Buffers()
     for eps in estimator.noise_blocks(rng, samples, block, theta.dtype):
-        yield estimator.weights(theta, eps, buffers.rewind()), estimator.params(theta, eps)
+        yield (
+            estimator.weights(theta, eps, buffers.rewind()),
+            estimator.params(theta, eps),
+        )
 
 
 def _fitting(estimator: Source, theta: Array, x: Array) -> Array:
@@ -118,7 +129,9 @@ def _fitting(estimator: Source, theta: Array, x: Array) -> Array:
     if x.shape[1] != width:
         raise ValueError(f"x must have shape (rows, {width}); got {x.shape}")
     if theta.ndim == 0 or theta.shape[-1] != size:
-        raise ValueError(f"theta must hold the {size} numbers of the estimator; got {theta.shape}")
+        raise ValueError(
+            f"theta must hold the {size} numbers of the estimator; got {theta.shape}"
+        )
     return np.ascontiguousarray(x, theta.dtype)
 
 
@@ -141,12 +154,16 @@ def is_gaussian(estimator: Source) -> bool:
     return isinstance(estimator, Linearised) and gaussian
 
 
-def _affine(estimator: Any, theta: Array, x: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
+def _affine(
+    estimator: Any, theta: Array, x: Array
+) -> Iterator[tuple[slice, Array, Array, Array]]:
     """Yield (rows, f (B, K), G (B, K, P), noise (K,)): y = f + G eps + noise o eta (D54)."""
     x, width = _fitting(estimator, theta, x), estimator.model.outputs
     noise = estimator.model.likelihood.noise_scale(estimator.layout.views(theta), width)
     step = max(1, BLOCK_NUMBERS // (width * estimator.model.layout.size))
-    for rows in (slice(first, first + step) for first in range(0, max(len(x), 1), step)):
+    for rows in (
+        slice(first, first + step) for first in range(0, max(len(x), 1), step)
+    ):
         yield rows, *estimator.affine(theta, x[rows]), noise
 
 
@@ -187,7 +204,9 @@ def predict(
         variance[rows] += aleatoric.mean(axis=0) * (new / samples)
         f -= block_mean
         shift = block_mean - mean[rows]
-        squares[rows] += np.einsum("sbk,sbk->bk", f, f) + shift**2 * (old * new / (old + new))
+        squares[rows] += np.einsum("sbk,sbk->bk", f, f) + shift**2 * (
+            old * new / (old + new)
+        )
         mean[rows] += shift * (new / (old + new))  # D4, R9
     return Predictive(mean, np.sqrt(squares / max(samples - 1, 1)), np.sqrt(variance))
 
@@ -204,8 +223,12 @@ def covariance(
     """
     total = predict(estimator, theta, x, rng=copy.deepcopy(rng), samples=samples).total
     if is_gaussian(estimator):
-        slopes = np.concatenate([slopes for _, _, slopes, _ in _affine(estimator, theta, x)])
-        functions = np.moveaxis(slopes, -1, 0)  # (P, N, K): G G^T is a sum over P, no mean  D54
+        slopes = np.concatenate(
+            [slopes for _, _, slopes, _ in _affine(estimator, theta, x)]
+        )
+        functions = np.moveaxis(
+            slopes, -1, 0
+        )  # (P, N, K): G G^T is a sum over P, no mean  D54
     else:
         functions = sample_functions(estimator, theta, x, rng=rng, samples=samples)
         functions = (functions - functions.mean(axis=0)) / max(samples - 1, 1) ** 0.5
@@ -240,7 +263,9 @@ def mixture(
     ``P(y|x, D) = mean over s of N(y; means[s], deviations[s]^2)`` for a Gaussian likelihood, both
     (S, N, K).
     """
-    means, variances = np.empty((2, samples, len(x), estimator.model.outputs), theta.dtype)
+    means, variances = np.empty(
+        (2, samples, len(x), estimator.model.outputs), theta.dtype
+    )
     for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
         # first: the mean may be written over the outputs
         variances[which, rows] = estimator.model.likelihood.variance(params, f)
@@ -259,7 +284,9 @@ def sample_targets(
         heads[which, rows] = f
         blocks[which.start] = (which, params)
     draw = estimator.model.likelihood.draw
-    return np.concatenate([draw(rng, params, heads[which]) for which, params in blocks.values()])
+    return np.concatenate(
+        [draw(rng, params, heads[which]) for which, params in blocks.values()]
+    )
 
 
 @_prediction
@@ -272,7 +299,9 @@ def predict_classes(
     with a single output.
     """
     likelihood = estimator.model.likelihood
-    binary = isinstance(likelihood, BernoulliLikelihood) and estimator.model.outputs == 1
+    binary = (
+        isinstance(likelihood, BernoulliLikelihood) and estimator.model.outputs == 1
+    )
     if not binary and not isinstance(likelihood, CategoricalLikelihood):
         raise ValueError(
             "class probabilities need a categorical likelihood, or a Bernoulli one with a single "
@@ -297,7 +326,13 @@ def _entropy(p: Array) -> Array:
 
 @_prediction
 def log_predictive_density(
-    estimator: Source, theta: Array, x: Array, y: Array, *, rng: Generator, samples: int = 100
+    estimator: Source,
+    theta: Array,
+    x: Array,
+    y: Array,
+    *,
+    rng: Generator,
+    samples: int = 100,
 ) -> Array:
     """Return log P(y|x, D) = log E_q[P(y|x, w)] of each row (N,), in nats (D5).
 
@@ -310,11 +345,14 @@ def log_predictive_density(
     if is_gaussian(estimator):
         for rows, f, slopes, noise in _affine(estimator, theta, x):
             check_shape(f[None], y[rows])
-            slopes /= noise[:, None]  # in units of the noise: what is inverted is never below 1
+            # in units of the noise: what is inverted is never below 1
+            slopes /= noise[:, None]
             z = ((y[rows] - f) / noise)[..., None]
             spread = np.eye(len(noise)) + slopes @ slopes.swapaxes(1, 2)  # (B, K, K)
             squares = np.sum(z * np.linalg.solve(spread, z), axis=(1, 2))
-            log_sum[rows] = -0.5 * (squares + np.linalg.slogdet(2.0 * pi * spread)[1])  # D54
+            log_sum[rows] = -0.5 * (
+                squares + np.linalg.slogdet(2.0 * pi * spread)[1]
+            )  # D54
             log_sum[rows] -= np.log(noise).sum()
         return log_sum
     for _, rows, f, params in outputs(estimator, theta, x, rng, samples):

@@ -14,10 +14,25 @@ from numpy.typing import NDArray
 from ..gradients.family import Family
 from ..numeric.elementary import softplus
 from ..numeric.layout import Array, Layout
-from ..numeric.validation import NUMBERS, SHARE, SMALLEST, InstanceOf, Numbers, accepts, brief
+from ..numeric.validation import (
+    NUMBERS,
+    SHARE,
+    SMALLEST,
+    InstanceOf,
+    Numbers,
+    accepts,
+    brief,
+)
 from ..parts.posteriors import MeanField
 
-__all__ = ["decibels", "lowest", "matrices", "prune", "signal_to_noise", "signal_to_noise_of"]
+__all__ = [
+    "decibels",
+    "lowest",
+    "matrices",
+    "prune",
+    "signal_to_noise",
+    "signal_to_noise_of",
+]
 
 REMOVED_RHO = -1000.0  # softplus of it is exactly 0 in float32 and float64
 
@@ -94,7 +109,10 @@ def lowest(
 
 
 def prune(
-    family: Family, theta: Array, share: float, eligible: NDArray[np.bool_] | None = None
+    family: Family,
+    theta: Array,
+    share: float,
+    eligible: NDArray[np.bool_] | None = None,
 ) -> Array:
     r"""Return a copy of a mean-field `theta` without the weights of lowest ratio (D36).
 

@@ -38,12 +38,19 @@ def check_levels(name: str, value: Any) -> Array:
     return levels
 
 
-RULES = predictive.RULES | {"theta": ANY_NUMBERS}  # of which infinite ones make quantiles nan
+# of which infinite ones make quantiles nan
+RULES = predictive.RULES | {"theta": ANY_NUMBERS}
 
 
 @accepts(**RULES)
 def distribution_function(
-    estimator: Source, theta: Array, x: Array, y: Array, *, rng: Generator, samples: int = 100
+    estimator: Source,
+    theta: Array,
+    x: Array,
+    y: Array,
+    *,
+    rng: Generator,
+    samples: int = 100,
 ) -> Array:
     """Return F(y|x, D), the predictive probability of a target <= y (N, K) (D46).
 
@@ -63,7 +70,13 @@ def distribution_function(
 
 @accepts(**RULES)
 def quantiles(
-    estimator: Source, theta: Array, x: Array, q: Any, *, rng: Generator, samples: int = 100
+    estimator: Source,
+    theta: Array,
+    x: Array,
+    q: Any,
+    *,
+    rng: Generator,
+    samples: int = 100,
 ) -> Array:
     """Return the quantiles of the predictive distribution at every row of `x`, (Q, N, K) (D46).
 
@@ -78,7 +91,9 @@ def quantiles(
     out = np.empty((len(levels), len(x), width))
     order = np.argsort(levels)
     for rows, parts in _row_blocks(estimator, theta, x, rng, samples):
-        found = np.stack([_smallest(likelihood, parts, level) for level in levels[order]])
+        found = np.stack(
+            [_smallest(likelihood, parts, level) for level in levels[order]]
+        )
         found = np.maximum.accumulate(found)  # roots are rounded; no two may cross
         found[:, _undefined(parts).any(axis=1)] = np.nan
         out[order, rows] = found.reshape(len(levels), -1, width)
@@ -112,7 +127,10 @@ def _components(
 
     def drawn() -> Iterator[tuple[slice, slice, list[Array]]]:
         for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
-            shape, parts = likelihood.mean(params, f).shape, likelihood.components(params, f)
+            shape, parts = (
+                likelihood.mean(params, f).shape,
+                likelihood.components(params, f),
+            )
             wide = [np.broadcast_to(part, shape).astype(np.float64) for part in parts]
             yield which, rows, wide
 
@@ -131,7 +149,9 @@ def _row_blocks(
     for start in range(0, len(x), step):
         rows, joined = slice(start, start + step), list[Array]()
         # The same state for every block: the same weight samples, and so the same mixture
-        mixed, found = _components(estimator, theta, x[rows], copy.deepcopy(rng), samples)
+        mixed, found = _components(
+            estimator, theta, x[rows], copy.deepcopy(rng), samples
+        )
         for which, some, parts in found:
             joined = joined or [np.empty((len(x[rows]), width, mixed)) for _ in parts]
             for into, part in zip(joined, parts, strict=True):
@@ -206,10 +226,12 @@ def _smallest_count(likelihood: Likelihood, parts: list[Array], q: float) -> Arr
     low: Array = np.full(len(means), -1.0)
     high: Array = np.ceil(parts[0].max(axis=1))
     while not (enough := reached(high)).all():
-        high = np.where(enough, high, 2.0 * high)  # not 0: of a rate of 0 that is enough
+        # not 0: of a rate of 0 that is enough
+        high = np.where(enough, high, 2.0 * high)
     while True:
         middle = np.floor(0.5 * (low + high))
-        inside = (low < middle) & (middle < high)  # beyond 2^53 not every number between is one
+        # beyond 2^53 not every number between is one
+        inside = (low < middle) & (middle < high)
         if not inside.any():
             return np.where(finite, high, np.nan)
         enough = reached(middle)

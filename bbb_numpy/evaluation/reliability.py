@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..numeric.layout import Array
-from ..numeric.validation import MATRIX, SAMPLES, InstanceOf, Numbers, OneOf, Rule, accepts
+from ..numeric.validation import (
+    MATRIX,
+    SAMPLES,
+    InstanceOf,
+    Numbers,
+    OneOf,
+    Rule,
+    accepts,
+)
 
 __all__ = [
     "BINNINGS",
@@ -42,7 +50,8 @@ class Reliability(NamedTuple):
     seen: Array  # share of ones
     seen_low: Array  # Wilson interval of `seen`, 95 %
     seen_high: Array
-    deviation: Array  # of `seen` around `stated`, if all stated probabilities were right
+    # of `seen` around `stated`, if all stated probabilities were right
+    deviation: Array
 
 
 @accepts(successes=COUNTS, trials=COUNTS)
@@ -52,7 +61,9 @@ def wilson(successes: Any, trials: Any) -> tuple[Array, Array]:
     All p with :math:`|\hat p - p| \le z \sqrt{p (1 - p) / n}`, where z is the 97.5 % quantile of
     N(0, 1): never a single point, not even at 0 or all successes, and inside [0, 1].
     """
-    ones, rows = np.broadcast_arrays(np.asarray(successes, int), np.asarray(trials, int))
+    ones, rows = np.broadcast_arrays(
+        np.asarray(successes, int), np.asarray(trials, int)
+    )
     if not np.all((rows >= 1) & (ones <= rows)):
         raise ValueError("wilson needs 0 <= successes <= trials and trials >= 1")
     z2 = 1.959963984540054**2
@@ -81,7 +92,9 @@ def top_label(proba: Any, labels: Any) -> tuple[Array, Array]:
 
 
 @accepts(**BINNED)
-def reliability(proba: Any, y: Any, bins: int = 10, binning: str = "equal width") -> Reliability:
+def reliability(
+    proba: Any, y: Any, bins: int = 10, binning: str = "equal width"
+) -> Reliability:
     """Sort rows into bins of their stated probability and count what happened (D35).
 
     Parameters
@@ -101,7 +114,8 @@ def reliability(proba: Any, y: Any, bins: int = 10, binning: str = "equal width"
         edges = np.arange(bins + 1) / bins
     else:
         edges = np.unique(np.quantile(proba, np.arange(bins + 1) / bins))
-        edges = np.resize(edges, max(len(edges), 2))  # of equal probabilities: one bin, no width
+        # of equal probabilities: one bin, no width
+        edges = np.resize(edges, max(len(edges), 2))
     # [low, high), none below the first one; the last one is closed
     place = np.minimum(np.searchsorted(edges, proba, side="right") - 1, len(edges) - 2)
     count = np.bincount(place)

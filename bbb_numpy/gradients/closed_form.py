@@ -59,7 +59,9 @@ def add_kl(family: Family, at: Batch, parts: Any, found: Costs) -> None:
     for name, _ in family.model.prior.blocks():
         at.d_blocks[name] *= -weight  # D17
     add_scaled(at.d_blocks["mu"], expected.d_mean, -weight)
-    posterior.add_entropy_vjp(parts, -weight, -weight * expected.d_variance, at.d_blocks)
+    posterior.add_entropy_vjp(
+        parts, -weight, -weight * expected.d_variance, at.d_blocks
+    )
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,13 @@ class ClosedFormKL(Sampled):
     def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
         """Write the gradient of the objective (D18, D19)."""
         sample = self.posterior.sample(at.blocks, at.noise, at.buffers)
-        found = self.model.evaluate(sample.w, at.blocks, at.x, at.y, at.buffers, at.sample_weight)
+        found = self.model.evaluate(
+            sample.w, at.blocks, at.x, at.y, at.buffers, at.sample_weight
+        )
         cost = costs(self, at, sample.parts, found.log_likelihood)
         of_data = cost.cotangents.likelihood
-        d_w = self.model.likelihood_vjp(found, of_data, at.d_blocks, at.buffers)  # (S, P)
+        # (S, P)
+        d_w = self.model.likelihood_vjp(found, of_data, at.d_blocks, at.buffers)
         self.posterior.pull_back(sample, d_w, None, at.d_blocks)
         add_kl(self, at, sample.parts, cost)
         return cost.value, cost.terms

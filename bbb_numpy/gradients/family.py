@@ -124,7 +124,9 @@ class Family:
             self.posterior.check_size(self.model.layout.size)
         name = type(self).__name__
         if "density" in self.needs and point:
-            raise ValueError(f"{name} needs a posterior with a density; use Reparameterised")
+            raise ValueError(
+                f"{name} needs a posterior with a density; use Reparameterised"
+            )
         of_kl = "closed form" in self.needs and isinstance(self.objective, PACBayes)
         if self.needs & {"linear", "closed form"} and not (
             of_kl or isinstance(self.objective, FreeEnergy)
@@ -161,7 +163,9 @@ class Family:
     @cached_property
     def layout(self) -> Layout:
         """The blocks of theta: the posterior's, then the prior's and the likelihood's own."""
-        return Layout(self.posterior.blocks(self.model.layout.size) + self.model.learned())
+        return Layout(
+            self.posterior.blocks(self.model.layout.size) + self.model.learned()
+        )
 
     def coordinate(self, index: int) -> str:
         """Name one number of theta down to the layer, e.g. ``'rho W1[0, 3]'``."""
@@ -176,7 +180,10 @@ class Family:
         """Return the starting theta, one flat vector of `dtype`."""
         model = self.model
         variational = self.posterior.init(rng, model.layout.size, dtype)
-        prior, likelihood = model.prior.init(dtype), model.likelihood.init(model.outputs, dtype)
+        prior, likelihood = (
+            model.prior.init(dtype),
+            model.likelihood.init(model.outputs, dtype),
+        )
         return np.concatenate([variational, prior, likelihood])
 
     @property
@@ -194,7 +201,11 @@ class Family:
         return samples, self.noise_per_sample + rows * self.noise_per_row
 
     def draw(
-        self, rng: np.random.Generator, samples: int, rows: int = 0, dtype: Any = np.float64
+        self,
+        rng: np.random.Generator,
+        samples: int,
+        rows: int = 0,
+        dtype: Any = np.float64,
     ) -> Array:
         """Draw the noise of one step, of `noise_shape` (K1).
 
@@ -232,7 +243,9 @@ class Family:
             noise = self.draw_weights(rng, block, dtype, noise)
             yield noise[: samples - begin]
 
-    def weights(self, theta: Array, eps: Array, buffers: Buffers | None = None) -> Array:
+    def weights(
+        self, theta: Array, eps: Array, buffers: Buffers | None = None
+    ) -> Array:
         """Return the weights (S, P) that `theta` makes of noise from `draw_weights` (K3, K4)."""
         buffers = Buffers() if buffers is None else buffers
         return self.posterior.sample(self.layout.views(theta), eps, buffers).w
@@ -257,7 +270,9 @@ class Family:
         """Return log P(D|w) (S,) of rows `x`, `y` for the weights that `eps` makes."""
         buffers = Buffers() if buffers is None else buffers
         w, params = self.weights(theta, eps, buffers), self.params(theta, eps)
-        return self.model.evaluate(w, params, x, y, buffers, sample_weight).log_likelihood
+        return self.model.evaluate(
+            w, params, x, y, buffers, sample_weight
+        ).log_likelihood
 
     def value_and_grad(
         self,
@@ -303,7 +318,9 @@ class Family:
         """Return the objective on one minibatch, before the gradient (K1-K18)."""
         sample = self.posterior.sample(at.blocks, at.noise, at.buffers)  # K1-K4
         # K11-K16, K31-K36
-        joint = self.model.forward(sample.w, at.blocks, at.x, at.y, at.buffers, at.sample_weight)
+        joint = self.model.forward(
+            sample.w, at.blocks, at.x, at.y, at.buffers, at.sample_weight
+        )
         log_q = self.posterior.log_density(sample)  # K6-K10
         terms = LogDensities(log_q, joint.log_prior, joint.log_likelihood)
         value, cotangents = self.objective(terms, at.kl_weight)  # K5, K17, K18
@@ -325,11 +342,15 @@ class Family:
             *lead, rows, d_in = x.shape
             fits = (*lead, d_in) == width and theta.shape == lengths
             fits = fits and noise.shape == (len(noise), shared + own * rows)
-            fits = fits and (sample_weight is None or sample_weight.shape == (*lead, rows))
+            fits = fits and (
+                sample_weight is None or sample_weight.shape == (*lead, rows)
+            )
             # text and dates have shapes too; of a complex step all may be complex
             fits = fits and theta.dtype.char in "fdFD"
             kinds = REAL_KINDS if theta.dtype.kind == "f" else NUMBER_KINDS
-            given = (noise, x, y) if sample_weight is None else (noise, x, y, sample_weight)
+            given = (
+                (noise, x, y) if sample_weight is None else (noise, x, y, sample_weight)
+            )
             fits = fits and all(one.dtype.kind in kinds for one in given)
         except (AttributeError, TypeError, ValueError):  # lists; a number; fewer axes
             fits = False
@@ -340,7 +361,9 @@ class Family:
         buffers = Buffers() if buffers is None else buffers
         grad, views = buffers.like(theta), self.layout.views
         blocks, d_blocks = buffers.views(theta, views), buffers.views(grad, views)
-        return Batch(blocks, noise, x, y, kl_weight, sample_weight, grad, d_blocks, buffers)
+        return Batch(
+            blocks, noise, x, y, kl_weight, sample_weight, grad, d_blocks, buffers
+        )
 
     @cached_property
     def _lengths(self) -> tuple[tuple[int, ...], tuple[int, ...], int, int]:
@@ -358,7 +381,9 @@ class Family:
             f"arrays must have shapes theta ({size},), noise (samples, {noise}), x ({data}, "
             f"{d_in}), y ({data}, {self.model.outputs}) and sample_weight ({data}) or None, "
             "and hold numbers, theta floats; got "
-            + ", ".join(f"{name}: {brief(value)}" for name, value in came if value is not None)
+            + ", ".join(
+                f"{name}: {brief(value)}" for name, value in came if value is not None
+            )
         )
 
     def gates(self, theta: Array, noise: Array, x: Array) -> Array:
@@ -384,4 +409,6 @@ def _name(part: Any) -> str:
 
 def is_linear(objective: Objective) -> bool:
     """Whether the minibatch costs of an epoch are unbiased for the cost of all data (D30)."""
-    return isinstance(objective, Linear) or not hasattr(objective, "__dataclass_fields__")
+    return isinstance(objective, Linear) or not hasattr(
+        objective, "__dataclass_fields__"
+    )

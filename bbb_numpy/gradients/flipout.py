@@ -55,7 +55,9 @@ class Flipout(Rowwise):
     @property
     def noise_per_row(self) -> int:
         """How many signs a row has: of the inputs, the outputs and the bias of each layer."""
-        return sum(d_in + 2 * d_out for d_in, d_out in pairwise(self.model.network.sizes))
+        return sum(
+            d_in + 2 * d_out for d_in, d_out in pairwise(self.model.network.sizes)
+        )
 
     def fill(self, rng: np.random.Generator, noise: Array) -> None:
         """Overwrite `noise` (S, P + rows * signs): eps, then signs."""
@@ -82,7 +84,8 @@ class Flipout(Rowwise):
     def _forward(self, at: Batch, sigma: Array) -> tuple[Array, list[FlippedLayer]]:
         net, buffers, a, slope = self.model.network, at.buffers, at.x, None
         eps = at.noise[:, : len(sigma)]
-        shift = np.multiply(eps, sigma, out=buffers.array(eps.shape, sigma.dtype))  # (S, P)  Delta
+        # (S, P)  Delta
+        shift = np.multiply(eps, sigma, out=buffers.array(eps.shape, sigma.dtype))
         means = buffers.views(at.blocks["mu"], self.pairs)
         pushes = buffers.views(shift, net.layers)
         tape: list[FlippedLayer] = []
@@ -100,7 +103,9 @@ class Flipout(Rowwise):
             a = z
         return a, tape
 
-    def _backward(self, at: Batch, sigma: Array, tape: list[FlippedLayer], d_z: Array) -> None:
+    def _backward(
+        self, at: Batch, sigma: Array, tape: list[FlippedLayer], d_z: Array
+    ) -> None:
         eps, buffers = at.noise[:, : len(sigma)], at.buffers
         d_shift = buffers.array(eps.shape, sigma.dtype)
         d_means = buffers.views(at.d_blocks["mu"], self.pairs)
@@ -119,7 +124,9 @@ class Flipout(Rowwise):
                 d_a += np.matmul(d_z, layer.mean.T)
                 d_a *= layer.slope
                 d_z = d_a
-        np.einsum("sp,sp->p", d_shift, eps, out=at.d_blocks["rho"], casting="same_kind")  # D22
+        np.einsum(
+            "sp,sp->p", d_shift, eps, out=at.d_blocks["rho"], casting="same_kind"
+        )  # D22
 
 
 NAMED = {"estimator": {"flipout": Flipout}}

@@ -62,7 +62,9 @@ class DoublyReparameterised(Frozen):
         w = self.posterior.sample(at.blocks, at.noise, at.buffers).w
         path = self.densities(w, frozen.blocks, frozen)
         drawn = there.sample.w.astype(w.dtype)
-        own = self.model.forward(drawn, at.blocks, at.x, at.y, at.buffers, at.sample_weight)
+        own = self.model.forward(
+            drawn, at.blocks, at.x, at.y, at.buffers, at.sample_weight
+        )
         c, u = there.cotangents, -there.cotangents.likelihood
         through_w = c.posterior @ (u * path.posterior) + c.prior @ (u * path.prior)
         through_w += c.likelihood @ (u * path.likelihood)

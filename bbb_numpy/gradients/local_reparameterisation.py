@@ -58,7 +58,10 @@ class LocalReparameterisation(Rowwise):
         sizes, rows = self.model.network.sizes[1:], noise.shape[1] // self.noise_per_row
         ends = np.cumsum([rows * width for width in sizes[:-1]])
         parts = np.split(noise, ends, axis=1)
-        return [part.reshape(len(noise), rows, w) for part, w in zip(parts, sizes, strict=True)]
+        return [
+            part.reshape(len(noise), rows, w)
+            for part, w in zip(parts, sizes, strict=True)
+        ]
 
     def _forward(self, at: Batch, sigma: Array) -> tuple[Array, list[OutputLayer]]:
         net, buffers, a, slope = self.model.network, at.buffers, at.x, None
@@ -84,7 +87,9 @@ class LocalReparameterisation(Rowwise):
             a += center  # z
         return a, tape
 
-    def _backward(self, at: Batch, sigma: Array, tape: list[OutputLayer], d_z: Array) -> None:
+    def _backward(
+        self, at: Batch, sigma: Array, tape: list[OutputLayer], d_z: Array
+    ) -> None:
         # first 2 d_sigma^2 in the place of d_sigma: with 2 delta_v two factors cancel
         buffers, d_sigma = at.buffers, at.d_blocks["rho"]
         d_means = buffers.views(at.d_blocks["mu"], self.pairs)

@@ -43,7 +43,9 @@ class Sampled(Family):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.antithetic and isinstance(self.posterior, PointMass):
-            raise ValueError("a point mass has no noise to mirror; use antithetic=False")
+            raise ValueError(
+                "a point mass has no noise to mirror; use antithetic=False"
+            )
 
     def fill(self, rng: np.random.Generator, noise: Array) -> None:
         """Overwrite `noise` (S, P), one weight sample per row (K1, D23).
@@ -97,7 +99,9 @@ class Reparameterised(Sampled):
         # K30: d_rho = (-pi / sigma + d_w eps) s(rho)   the same d_w: one backward pass
         # Over samples these are sums, since the cotangents carry the 1/S of the mean.
         d_w = self.model.vjp(step.joint, c.prior, c.likelihood, at.d_blocks, at.buffers)
-        self.posterior.pull_back(step.sample, d_w, c.posterior, at.d_blocks)  # K27, K29, K30
+        self.posterior.pull_back(
+            step.sample, d_w, c.posterior, at.d_blocks
+        )  # K27, K29, K30
         return step.value, step.terms
 
 
@@ -124,7 +128,8 @@ class Frozen(Sampled):
     ) -> Any:
         """Return the value of the surrogate: its derivative at `frozen` is the gradient."""
         moving, still = (
-            self.batch(one, noise, x, y, kl_weight, None, sample_weight) for one in (theta, frozen)
+            self.batch(one, noise, x, y, kl_weight, None, sample_weight)
+            for one in (theta, frozen)
         )
         return self.frozen_value(moving, still)
 
@@ -134,7 +139,9 @@ class Frozen(Sampled):
 
     def densities(self, w: Array, q: Params, at: Batch) -> LogDensities:
         """Return the log densities of weights, that of q with the numbers `q`."""
-        joint = self.model.forward(w, at.blocks, at.x, at.y, at.buffers, at.sample_weight)
+        joint = self.model.forward(
+            w, at.blocks, at.x, at.y, at.buffers, at.sample_weight
+        )
         log_q = self.posterior.log_density(self.posterior.at(q, w, at.buffers))
         return LogDensities(log_q, joint.log_prior, joint.log_likelihood)
 

@@ -40,11 +40,18 @@ class Rowwise(Family):
 
     def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:
         """Write the gradient of the objective (D21, D22)."""
-        likelihood, parts = self.model.likelihood, self.posterior.factor(at.blocks, at.buffers)
+        likelihood, parts = (
+            self.model.likelihood,
+            self.posterior.factor(at.blocks, at.buffers),
+        )
         z, tape = self._forward(at, parts.softplus)
-        log_likelihood, saved = likelihood.log_likelihood(at.blocks, z, at.y, at.sample_weight)
+        log_likelihood, saved = likelihood.log_likelihood(
+            at.blocks, z, at.y, at.sample_weight
+        )
         cost = costs(self, at, parts, log_likelihood)
-        d_z = likelihood.log_likelihood_vjp(saved, cost.cotangents.likelihood, at.d_blocks)
+        d_z = likelihood.log_likelihood_vjp(
+            saved, cost.cotangents.likelihood, at.d_blocks
+        )
         self._backward(at, parts.softplus, tape, d_z)
         at.d_blocks["rho"] *= parts.sigmoid  # d sigma/d rho = s(rho)
         add_kl(self, at, parts, cost)

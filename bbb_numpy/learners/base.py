@@ -17,7 +17,9 @@ try:  # first here, for all modules of the learners: whoever lacks it is told on
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils.class_weight import compute_class_weight
     from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.multiclass import _check_partial_fit_first_call as check_first_classes
+    from sklearn.utils.multiclass import (
+        _check_partial_fit_first_call as check_first_classes,
+    )
     from sklearn.utils.validation import check_is_fitted
 except ImportError:
     raise ImportError(
@@ -30,7 +32,13 @@ from ..model.joint import Likelihood
 from ..model.objectives import MLE
 from ..numeric.layout import Array
 from ..numeric.standardisation import standardised
-from ..numeric.validation import MOST_SAMPLES, MOST_STEPS, Numbers, check_generator, whole
+from ..numeric.validation import (
+    MOST_SAMPLES,
+    MOST_STEPS,
+    Numbers,
+    check_generator,
+    whole,
+)
 from ..parts.posteriors import PointMass
 from ..progress import tqdm
 from ..registry import REGISTERED
@@ -43,9 +51,24 @@ from ..training.recipe import Rows
 from .columns import encoded
 from .fit_report import fit_report
 from .inference import begins_anew
-from .plan import DEFAULTS, Plan, check_plan, constraints, stands_for, updated, with_fields
+from .plan import (
+    DEFAULTS,
+    Plan,
+    check_plan,
+    constraints,
+    stands_for,
+    updated,
+    with_fields,
+)
 from .representation import Fitted
-from .rows import Prepared, check_inputs, check_pair, check_weights, need_finite, prepared
+from .rows import (
+    Prepared,
+    check_inputs,
+    check_pair,
+    check_weights,
+    need_finite,
+    prepared,
+)
 
 __all__ = [
     "ClassifierMixin",
@@ -185,7 +208,9 @@ class Learner(Fitted):
         super().__init_subclass__(**options)
         if cls.__doc__ and Learner.__doc__:  # there are none under python -OO
             shared = cleandoc(Learner.__doc__).partition("----------\n")[2]
-            cls.__doc__ = cleandoc(cls.__doc__).replace("{parameters of Learner}", shared)
+            cls.__doc__ = cleandoc(cls.__doc__).replace(
+                "{parameters of Learner}", shared
+            )
 
     @property
     def _parameter_constraints(self) -> dict[str, Any]:
@@ -198,7 +223,9 @@ class Learner(Fitted):
         These are named ``prior__scale``, ``optimizer__schedule__final`` and so on.
         """
         params: dict[str, Any] = super().get_params(deep=False)
-        return with_fields(params, stands_for(params, self.defaults)) if deep else params
+        return (
+            with_fields(params, stands_for(params, self.defaults)) if deep else params
+        )
 
     def set_params(self, **params: Any) -> Self:
         """Set arguments, or fields of their parts as `get_params` names them.
@@ -212,7 +239,9 @@ class Learner(Fitted):
             For a name that there is not, and values that a part refuses; nothing has changed then.
         """
         held = self.get_params(deep=False)
-        for name, value in updated(f"estimator {self}", held, params, self.defaults).items():
+        for name, value in updated(
+            f"estimator {self}", held, params, self.defaults
+        ).items():
             setattr(self, name, value)
         return self
 
@@ -245,11 +274,18 @@ class Learner(Fitted):
         ConvergenceWarning
             When the fit has failed: it names the likely cause and a remedy, from `fit_report_`.
         """
-        plan, goes_on = check_plan(self), self.warm_start and "estimator_" in self.__dict__
+        plan, goes_on = (
+            check_plan(self),
+            self.warm_start and "estimator_" in self.__dict__,
+        )
         if goes_on:
-            fitted, data = self._go_on(X, y, plan, sample_weight, "fit with warm_start=True")
+            fitted, data = self._go_on(
+                X, y, plan, sample_weight, "fit with warm_start=True"
+            )
         else:
-            fitted, data = self._begin(X, y, plan, sample_weight, plan.parts["validation_fraction"])
+            fitted, data = self._begin(
+                X, y, plan, sample_weight, plan.parts["validation_fraction"]
+            )
         rows = len(data.training.x)
         if plan.sampling is not None:
             model, dtype = fitted["estimator_"].model, plan.parts["dtype"]
@@ -269,13 +305,21 @@ class Learner(Fitted):
         else:
             recipe = plan.recipe(rows, anew=not goes_on, stops=True)
             state, before = self._train(fitted, data, recipe), fitted["training_"]
-            if state.stopped == "interrupted":  # whoever did it knows that it is not finished
+            # whoever did it knows that it is not finished
+            if state.stopped == "interrupted":
                 return self
             history = state.history[len(before.history) :]
         parts = plan.parts
         if history:
-            steps = {name: getattr(recipe, name) for name in ("optimizer", "batch_size", "samples")}
-            parts = {**parts, **steps, "usual_epochs": plan.usual_epochs(self.defaults, rows)}
+            steps = {
+                name: getattr(recipe, name)
+                for name in ("optimizer", "batch_size", "samples")
+            }
+            parts = {
+                **parts,
+                **steps,
+                "usual_epochs": plan.usual_epochs(self.defaults, rows),
+            }
         try:
             self.fit_report_ = fit_report(self, data.typical(), parts, history)
         except KeyboardInterrupt:
@@ -300,7 +344,9 @@ class Learner(Fitted):
         else:
             fitted, data = self._begin(X, y, plan, sample_weight, 0.0, classes)
         self._train(
-            fitted, data, plan.recipe(len(data.training.x), epochs, anew=False, stops=False)
+            fitted,
+            data,
+            plan.recipe(len(data.training.x), epochs, anew=False, stops=False),
         )
         return self
 
@@ -314,7 +360,9 @@ class Learner(Fitted):
         """Read targets like those of the first fit: (N, K) in training's units and dtype."""
         raise NotImplementedError
 
-    def _class_weights(self, weights: Array | None, y: Array, classes: Any) -> Array | None:
+    def _class_weights(
+        self, weights: Array | None, y: Array, classes: Any
+    ) -> Array | None:
         """Return how often rows count (N,), or None: `y` as training gets them, (N, K)."""
         return weights
 
@@ -325,7 +373,13 @@ class Learner(Fitted):
     # How a fit comes about
 
     def _begin(
-        self, X: Any, y: Any, plan: Plan, sample_weight: Any, fraction: float, classes: Any = None
+        self,
+        X: Any,
+        y: Any,
+        plan: Plan,
+        sample_weight: Any,
+        fraction: float,
+        classes: Any = None,
     ) -> tuple[dict[str, Any], Prepared]:
         """Return the fitted attributes before the first epoch, and the rows, ready for training."""
         noted = type(self)()  # scikit-learn's notes on X, as long as nothing is trained
@@ -336,12 +390,23 @@ class Learner(Fitted):
         rng, dtype = check_generator(self.random_state), plan.parts["dtype"]
         seed = int(rng.integers(2**63))
         real = self.standardize and likelihood.target_kind == "real"
-        data = prepared(rows, fraction, rng, self.standardize, real, dtype, real and plan.turns)
-        fitted |= {"predict_seed_": seed, "estimator_": estimator, "rng_": rng, **data.units}
-        fitted |= {name: value for name, value in vars(noted).items() if name.endswith("_in_")}
+        data = prepared(
+            rows, fraction, rng, self.standardize, real, dtype, real and plan.turns
+        )
+        fitted |= {
+            "predict_seed_": seed,
+            "estimator_": estimator,
+            "rng_": rng,
+            **data.units,
+        }
+        fitted |= {
+            name: value for name, value in vars(noted).items() if name.endswith("_in_")
+        }
         if not isinstance(estimator, DrawnWeights | Linearised):
             theta = estimator.init(rng, dtype)
-            fitted["training_"] = Training(theta, plan.parts["optimizer"].init(theta, estimator))
+            fitted["training_"] = Training(
+                theta, plan.parts["optimizer"].init(theta, estimator)
+            )
         return fitted, data
 
     def _go_on(
@@ -364,7 +429,9 @@ class Learner(Fitted):
             fitted["training_"] = self.training_
         return fitted, Prepared(rows, None, {})
 
-    def _counted(self, x: Array, y: Array, sample_weight: Any, classes: Any, plan: Plan) -> Rows:
+    def _counted(
+        self, x: Array, y: Array, sample_weight: Any, classes: Any, plan: Plan
+    ) -> Rows:
         """Return the rows that count: those of weight 0 are not there (D45)."""
         weights = self._class_weights(check_weights(sample_weight, x), y, classes)
         if weights is None:
@@ -381,13 +448,21 @@ class Learner(Fitted):
             )
         return Rows(x, y, weights.astype(x.dtype)).at(weights > 0)
 
-    def _train(self, fitted: dict[str, Any], data: Prepared, recipe: Recipe) -> Training:
+    def _train(
+        self, fitted: dict[str, Any], data: Prepared, recipe: Recipe
+    ) -> Training:
         """Train from ``fitted['training_']`` on, then take over all of `fitted` at once."""
         before, failure = fitted["training_"], None
-        estimator, rng, verbose = fitted["estimator_"], fitted["rng_"], int(self.verbose)
+        estimator, rng, verbose = (
+            fitted["estimator_"],
+            fitted["rng_"],
+            int(self.verbose),
+        )
         rows, held_out = data.training, data.held_out
         try:
-            state = train(estimator, before, rows, recipe, rng, held_out, self.progress, verbose)
+            state = train(
+                estimator, before, rows, recipe, rng, held_out, self.progress, verbose
+            )
         except NonFiniteError as error:
             state, failure = error.training, error
         done = len(state.history) - len(before.history)
@@ -404,11 +479,17 @@ class Learner(Fitted):
             )
         return state
 
-    def _approximate(self, fitted: dict[str, Any], rows: Rows, recipe: Recipe) -> Training:
+    def _approximate(
+        self, fitted: dict[str, Any], rows: Rows, recipe: Recipe
+    ) -> Training:
         """Approximate the posterior around its mode; keep the state and return it, or warn."""
         asked = fitted["estimator_"], rows, recipe, fitted["rng_"], self.progress
         state, evidence = fit_laplace(*asked, int(self.verbose))
-        count = len(rows.x) if rows.sample_weight is None else float(rows.sample_weight.sum())
+        count = (
+            len(rows.x)
+            if rows.sample_weight is None
+            else float(rows.sample_weight.sum())
+        )
         found = {**fitted, "training_": state}
         if not isnan(evidence):
             units = count * np.log(fitted["y_scale_"]).sum()
@@ -475,7 +556,9 @@ class Learner(Fitted):
         targets = Numbers((self.estimator_.model.outputs,))
         for name in ("y_mean_", "y_scale_"):
             targets(name, getattr(self, name))
-        self._ask(predictive.sample_functions, self._in_units(self.x_mean_[None]), samples=1)
+        self._ask(
+            predictive.sample_functions, self._in_units(self.x_mean_[None]), samples=1
+        )
 
     def _need_finite(self, what: str, found: Array, x: Array) -> None:
         """Raise ValueError unless `found` is finite, naming a row and its column of X."""
@@ -490,15 +573,23 @@ class Learner(Fitted):
         return x, self._next_targets(targets, x.dtype)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _ask(self, function: Callable[..., Any], x: Array, *more: Any, **changes: Any) -> Any:
+    def _ask(
+        self, function: Callable[..., Any], x: Array, *more: Any, **changes: Any
+    ) -> Any:
         """Return what a function of `evaluation` says of the posterior at standardised rows."""
         samples = self.predict_samples or self.defaults["predict_samples"]
         if isinstance(getattr(self.estimator_, "posterior", None), PointMass):
             samples = 1
-        options = {"rng": np.random.default_rng(self.predict_seed_), "samples": samples, **changes}
+        options = {
+            "rng": np.random.default_rng(self.predict_seed_),
+            "samples": samples,
+            **changes,
+        }
         return function(self.estimator_, self.theta_, x, *more, **options)
 
-    def sample_functions(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
+    def sample_functions(
+        self, X: Any, n_samples: int = 1, random_state: Any = None
+    ) -> Array:
         """Return functions drawn from the posterior at `X`, in units of y, or of classes P(y|x, w).
 
         Parameters

@@ -56,7 +56,9 @@ def _format() -> Format:
     return Format("bbb_numpy.learner", 2, (*classes(), *STATES))
 
 
-def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.PathLike[str]) -> None:
+def save(
+    model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.PathLike[str]
+) -> None:
     """Write a fitted model to `path`, replacing an older file only when all is written.
 
     Parameters
@@ -81,7 +83,9 @@ def save(model: BayesianMLPRegressor | BayesianMLPClassifier, path: str | os.Pat
     label, place = type(model).__name__, Path(PATH("path", path))
     if LEARNERS.get(label) is not type(model):
         raise TypeError(f"model must be a {' or '.join(LEARNERS)}; got {label}")
-    check_is_fitted(model, msg="model is not fitted: there is nothing to save; call fit first")
+    check_is_fitted(
+        model, msg="model is not fitted: there is nothing to save; call fit first"
+    )
     if place.exists() and not place.is_file():
         raise OSError(f"path {place} is no regular file; name a file for the model")
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
@@ -108,7 +112,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     label, parameters, fitted = read_state(Path(path), Stored, _format())
     try:
         model = LEARNERS[label](**parameters)
-        vars(model).update({name: value for name, value in fitted.items() if name.endswith("_")})
+        vars(model).update(
+            {name: value for name, value in fitted.items() if name.endswith("_")}
+        )
         model._need_whole()
     except Exception as error:  # a changed part can upset whatever uses it
         raise CheckpointError(f"{os.fspath(path)} {damaged(error)}") from None

@@ -66,7 +66,12 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
 
     @trains
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, epochs: int = 1, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        epochs: int = 1,
+        sample_weight: Any = None,
     ) -> BayesianMLPClassifier:
         """Go on training, as `BayesianMLPRegressor.partial_fit`.
 
@@ -84,12 +89,15 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
                 "class_weight='balanced' is not for partial_fit, which sees only some of the rows: "
                 "pass weights as {label: weight}, from sklearn.utils.compute_class_weight"
             )
-        noted = copy.copy(self)  # which takes note of the classes, should the data be wrong
+        # which takes note of the classes, should the data be wrong
+        noted = copy.copy(self)
         check_first_classes(noted, classes)
         named = None if classes is None else np.unique(classes)
         return self._partial_fit(X, y, epochs, sample_weight, named)
 
-    def _class_weights(self, weights: Array | None, y: Array, classes: Any) -> Array | None:
+    def _class_weights(
+        self, weights: Array | None, y: Array, classes: Any
+    ) -> Array | None:
         """Return sample weight times class weight (N,), or None where both are 1."""
         if self.class_weight is None:
             return weights
@@ -118,9 +126,13 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         proba = self._distribution(x).proba
         logs = np.log(np.where(proba > 0, proba, 1.0))
         # where 1 - p has lost its digits, or exp(logit) is 0
-        for rows, place in ((np.flatnonzero(p < 1e-8), place) for place, p in enumerate(proba.T)):
+        for rows, place in (
+            (np.flatnonzero(p < 1e-8), place) for place, p in enumerate(proba.T)
+        ):
             if rows.size:
-                targets = self._next_targets(self.classes_[np.full(len(rows), place)], x.dtype)
+                targets = self._next_targets(
+                    self.classes_[np.full(len(rows), place)], x.dtype
+                )
                 logs[rows, place] = self._log_density(x[rows], targets)
         return logs
 
@@ -160,7 +172,11 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         return ClassPredictive(proba, found.aleatoric.astype(np.float64))
 
     def _like_y(self, array: Array) -> Array:
-        return np.concatenate([1.0 - array, array], axis=1) if array.shape[1] == 1 else array
+        return (
+            np.concatenate([1.0 - array, array], axis=1)
+            if array.shape[1] == 1
+            else array
+        )
 
     def _first_targets(self, y: Array, plan: Plan, classes: Any) -> Targets:
         classes = np.unique(y) if classes is None else classes
@@ -172,7 +188,9 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
             )
         likelihood = plan.parts["likelihood"]
         if likelihood is None:
-            likelihood = BernoulliLikelihood() if len(classes) == 2 else CategoricalLikelihood()
+            likelihood = (
+                BernoulliLikelihood() if len(classes) == 2 else CategoricalLikelihood()
+            )
         if isinstance(likelihood, BernoulliLikelihood) and len(classes) > 2:
             raise ValueError(
                 f"a Bernoulli likelihood has two classes; y has {len(classes)}: "
@@ -181,13 +199,16 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         return _encoded(y, classes, likelihood), likelihood, {"classes_": classes}
 
     def _next_targets(self, y: Array, dtype: Any) -> Array:
-        return _encoded(y, self.classes_, self.estimator_.model.likelihood).astype(dtype)
+        return _encoded(y, self.classes_, self.estimator_.model.likelihood).astype(
+            dtype
+        )
 
 
 def _encoded(labels: Array, classes: Array, likelihood: Likelihood) -> Array:
     """Return targets (N, 1) of 0 and 1 for one logit, or one-hot rows (N, C)."""
     places = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
-    known = np.asarray(classes[places] == labels)  # a number is no text, though searched as one
+    # a number is no text, though searched as one
+    known = np.asarray(classes[places] == labels)
     if not known.all():
         row = int(np.argmin(known))
         raise ValueError(

@@ -34,10 +34,16 @@ class Column:
     """A column of a table, and the features that stand for it."""
 
     name: str
-    categories: tuple[str, ...] = ()  # sorted and distinct, one feature each; () for one of numbers
+    categories: tuple[
+        str, ...
+    ] = ()  # sorted and distinct, one feature each; () for one of numbers
     date: bool = False  # whether it holds dates, whose feature is days since 1970-01-01
-    fill: float | str | None = None  # in place of a missing value; None: these are refused
-    order: str = ""  # of dates such as 12/31/2024, 'mdy' or 'dmy'; '' for 2024-12-31 alone
+    fill: float | str | None = (
+        None  # in place of a missing value; None: these are refused
+    )
+    order: str = (
+        ""  # of dates such as 12/31/2024, 'mdy' or 'dmy'; '' for 2024-12-31 alone
+    )
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -68,10 +74,14 @@ class Column:
             numbers = pd.to_numeric(cells.where(~gaps), errors="coerce").astype(float)
         wrong = ~gaps & ~np.isfinite(numbers)
         if wrong.any():
-            such = {"": "2024-12-31", "mdy": "12/31/2024", "dmy": "31.12.2024"}[self.order]
+            such = {"": "2024-12-31", "mdy": "12/31/2024", "dmy": "31.12.2024"}[
+                self.order
+            ]
             kind = f"date such as {such}" if self.date else "number"
             cell = cells[wrong].iloc[0]
-            raise ValueError(f"{place(frame, self.name, wrong)}: {shown(cell)} is no {kind}")
+            raise ValueError(
+                f"{place(frame, self.name, wrong)}: {shown(cell)} is no {kind}"
+            )
         return numbers
 
     def encode(self, frame: DataFrame, unknown: str = "error") -> NDArray[np.float64]:
@@ -87,7 +97,9 @@ class Column:
             cells = cells.where(~gaps, self.fill)
         if not self.categories:
             return cells.to_numpy(float)[:, None]
-        hot = cells.to_numpy()[:, None] == np.array(self.categories, object)  # (N, categories)
+        hot = cells.to_numpy()[:, None] == np.array(
+            self.categories, object
+        )  # (N, categories)
         strange = ~hot.any(axis=1)
         if strange.any():
             texts = list(dict.fromkeys(cells[strange]))
@@ -106,7 +118,9 @@ class Column:
         return hot.astype(float)
 
 
-def encoded(frame: DataFrame, columns: Sequence[Column], unknown: str = "error") -> DataFrame:
+def encoded(
+    frame: DataFrame, columns: Sequence[Column], unknown: str = "error"
+) -> DataFrame:
     """Return the features (N, d_in) of a table's columns.
 
     Parameters
@@ -145,7 +159,9 @@ def together(calls: Iterable[Callable[[], Any]]) -> list[Any]:
         listed = [*complaints][:MOST_COMPLAINTS]
         if len(complaints) > len(listed):
             listed.append(f"and {len(complaints) - len(listed)} more")
-        raise ValueError("\n  ".join([f"{len(complaints)} columns cannot be used:", *listed]))
+        raise ValueError(
+            "\n  ".join([f"{len(complaints)} columns cannot be used:", *listed])
+        )
     if complaints:
         raise ValueError(*complaints)
     return found
@@ -154,12 +170,18 @@ def together(calls: Iterable[Callable[[], Any]]) -> list[Any]:
 def pick(frame: DataFrame, name: str) -> Series:
     """Return a column, or raise ValueError that names one like it and some of the others."""
     with suppress(KeyError):
-        place = frame.columns.get_loc(name)  # by a hash: a list of all names takes their square
+        place = frame.columns.get_loc(
+            name
+        )  # by a hash: a list of all names takes their square
         if isinstance(place, int):
             return frame.iloc[:, place]
-    names = [str(one) for one in frame.columns]  # labels that are no text, or occur twice
+    names = [
+        str(one) for one in frame.columns
+    ]  # labels that are no text, or occur twice
     if name not in names:
-        near = get_close_matches(name, names, 1) or [n for n in names if n.lower() == name.lower()]
+        near = get_close_matches(name, names, 1) or [
+            n for n in names if n.lower() == name.lower()
+        ]
         hint = f"did you mean {shown(near[0])}? It has" if near else "it has"
         raise ValueError(
             f"{frame.attrs.get('source', 'the table')} has no column {shown(name)}; {hint} "
@@ -183,7 +205,11 @@ def place(frame: DataFrame, name: str, where: Any) -> str:
 def shown(value: Any, most: int = 40) -> str:
     """Return what a table holds in quotes, escaped, and shortened if it is long."""
     text = str(value)
-    return repr(text) if len(text) <= most else f"{text[: most - 10]!r}... ({len(text)} characters)"
+    return (
+        repr(text)
+        if len(text) <= most
+        else f"{text[: most - 10]!r}... ({len(text)} characters)"
+    )
 
 
 def some(names: Sequence[str], most: int) -> str:
@@ -192,7 +218,9 @@ def some(names: Sequence[str], most: int) -> str:
     return f"{listed} and {len(names) - most} more" if len(names) > most else listed
 
 
-DAY_AND_MONTH = re.compile(r"^(\d{1,2})[-/.](\d{1,2})[-/.](\d{4}|\d\d)(?=\D|$)", re.ASCII)
+DAY_AND_MONTH = re.compile(
+    r"^(\d{1,2})[-/.](\d{1,2})[-/.](\d{4}|\d\d)(?=\D|$)", re.ASCII
+)
 
 
 def _year_first(cells: Series, order: str) -> Series:
@@ -209,7 +237,9 @@ def _year_first(cells: Series, order: str) -> Series:
 
     if not order:
         return cells
-    return cells.map(lambda cell: DAY_AND_MONTH.sub(turned, cell.strip(), 1), na_action="ignore")
+    return cells.map(
+        lambda cell: DAY_AND_MONTH.sub(turned, cell.strip(), 1), na_action="ignore"
+    )
 
 
 def date_order(cells: Series) -> str:

@@ -32,28 +32,39 @@ from ..training.recipe import Rows
 __all__ = ["FitReport", "fit_report"]
 
 
-VERY_STRONG = 5.0  # nats of evidence in all rows: odds of 150 to 1 (Kass and Raftery 1995)
+# nats of evidence in all rows: odds of 150 to 1 (Kass and Raftery 1995)
+VERY_STRONG = 5.0
 # A function r times as large as those under the prior costs about r^2 / 2 nats
 NARROW = (2 * VERY_STRONG) ** -0.5
 NEGLIGIBLE = 0.05  # nats per row: what a standard deviation that is a quarter off costs
 CERTAIN = 3.0  # standard errors
-LEVEL, TOO_FEW = 0.9, 0.8  # of intervals, and the share of targets they hold that is too small
-BULK, WIDTH = (0.1, 0.9), 2.56  # quantiles, and standard deviations between them of a Gaussian
-HIDDEN = 0.1  # standard deviations: differences that only large weights, or little noise, bring out
+# of intervals, and the share of targets they hold that is too small
+LEVEL, TOO_FEW = 0.9, 0.8
+# quantiles, and standard deviations between them of a Gaussian
+BULK, WIDTH = (0.1, 0.9), 2.56
+# standard deviations: differences that only large weights, or little noise, bring out
+HIDDEN = 0.1
 UNIT = 10.0  # training starts with numbers between 1 / UNIT and it
 FAST, SLOW = 0.1, 1e-3  # learning rates that are suspect where a fit has failed
-RISE = 1.0  # nats per row by which the loss of steps that are too large rises in between
-LEAST_PATH = 0.25  # Adam moves no weight farther than this path, half of what the prior is wide
+# nats per row by which the loss of steps that are too large rises in between
+RISE = 1.0
+# Adam moves no weight farther than this path, half of what the prior is wide
+LEAST_PATH = 0.25
 LONGER = 4  # times as many epochs are advised
-FREE = 0.5  # nats per weight: a standard deviation that is 0.4 of its prior's costs as much
-UNSURE = 0.3  # of `KINDS`: the functions of a posterior that differ so much on its own rows
-NOISE_TO_UNIT = 2.3  # from log 0.1, where the noise starts, to log 1, that of what ignores X
+# nats per weight: a standard deviation that is 0.4 of its prior's costs as much
+FREE = 0.5
+# of `KINDS`: the functions of a posterior that differ so much on its own rows
+UNSURE = 0.3
+# from log 0.1, where the noise starts, to log 1, that of what ignores X
+NOISE_TO_UNIT = 2.3
 LAST = 4  # epochs: the loss is watched over their last quarter, and so many at least
 LEAST_KL = 1.0  # nats: below, the data have told the weights next to nothing
-COLLAPSED, NARROWEST = 1e-3, 1e-6  # of its start, at all: so narrow a prior turns the network off
+# of its start, at all: so narrow a prior turns the network off
+COLLAPSED, NARROWEST = 1e-3, 1e-6
 ROWS, SAMPLES = 1000, (32, 100)  # most rows, least and most samples that are looked at
 JUDGED = 50  # rows whose R-hat is looked at: about as many milliseconds
-APART = 1.1  # R-hat above which chains plainly differ (Gelman and Rubin 1992); mixed is below 1.01
+# R-hat above which chains plainly differ (Gelman and Rubin 1992); mixed is below 1.01
+APART = 1.1
 
 NO_CAUSE = (
     "No cause is seen in units, outliers, noise, prior and training; see whether "
@@ -80,24 +91,32 @@ class FitReport:
 
     rows: int  # to train on
     log_density: float  # of the fit; -inf where it overflows
-    base: float  # of what ignores X: N(mean(y), var(y)), base rates, a Poisson of the mean rate
+    # of what ignores X: N(mean(y), var(y)), base rates, a Poisson of the mean rate
+    base: float
     least: float  # what log_density has to reach: base, less what chance can explain
-    line: float  # of a least-squares line, less what it costs; nan where the fit beats the base
-    slope: float  # of a row's NLL in as many epochs again, if it went on as in the last quarter
+    # of a least-squares line, less what it costs; nan where the fit beats the base
+    line: float
+    # of a row's NLL in as many epochs again, if it went on as in the last quarter
+    slope: float
     slope_error: float  # its standard error
     kl: float  # of the last epoch, nats
     prior_start: float  # standard deviation of a weight under a prior that is learned
     prior_end: float  # after training
     largest_x: float  # magnitude that the network was given
     largest_y: float  # and was to find
-    spread_x: float  # smallest standard deviation of the bulk of a column, in units of the column's
+    # smallest standard deviation of the bulk of a column, in units of the column's
+    spread_x: float
     spread_y: float
-    reach: float = nan  # how much functions under the prior vary over the rows, of `KINDS`
+    # how much functions under the prior vary over the rows, of `KINDS`
+    reach: float = nan
     r_hat: float = nan  # of chains: the largest of E[y|x] on 50 rows; nan without ArviZ
-    apart: float = nan  # share of these rows where it is above 1.1; no finding: of most tables some
-    held: float = nan  # share of targets in their 90 % intervals, where the noise is given
+    # share of these rows where it is above 1.1; no finding: of most tables some
+    apart: float = nan
+    # share of targets in their 90 % intervals, where the noise is given
+    held: float = nan
     path: float = nan  # sum of the learning rates of all steps
-    path_slope: float = nan  # of a row's NLL along as much path again, as in its last quarter
+    # of a row's NLL along as much path again, as in its last quarter
+    path_slope: float = nan
     path_slope_error: float = nan  # its standard error
     rise: float = nan  # of a row's NLL above its lowest value before, the largest
     error: float = nan  # root mean square of y - E[y|x, w], over rows and weights
@@ -117,17 +136,25 @@ class FitReport:
         """Findings, causes and remedies on one line; empty if the fit passed."""
         if self.passed:
             return ""
-        likely = f"Likely cause: {'; or '.join(self.causes)}" if self.causes else NO_CAUSE
+        likely = (
+            f"Likely cause: {'; or '.join(self.causes)}" if self.causes else NO_CAUSE
+        )
         return f"{'; '.join(self.findings)}. {likely}"
 
     @property
     def out_of_reach(self) -> bool:
         """Whether all rows cannot pay for a function as large as y, at 10 times less noise."""
-        return 0 < self.reach < NARROW and 0.5 / self.reach**2 > self.rows * NOISE_TO_UNIT
+        return (
+            0 < self.reach < NARROW and 0.5 / self.reach**2 > self.rows * NOISE_TO_UNIT
+        )
 
     def __str__(self) -> str:
         """Return a table of what was measured, and the verdict."""
-        numbers = [(name, one) for name, one in vars(self).items() if isinstance(one, int | float)]
+        numbers = [
+            (name, one)
+            for name, one in vars(self).items()
+            if isinstance(one, int | float)
+        ]
         lines = [f"{name:<11} {one:12.4g}" for name, one in numbers if not isnan(one)]
         if self.unmeasured:
             lines.append(f"r_hat       not measured: {self.unmeasured}")
@@ -191,7 +218,9 @@ def fit_report(
             return report
         symptoms = _symptoms(learner, x, y, rows, parts, history, samples)
     report = replace(report, findings=tuple(found.values()), **symptoms)
-    return replace(report, causes=tuple(_causes(report, set(found), learner, parts, history)))
+    return replace(
+        report, causes=tuple(_causes(report, set(found), learner, parts, history))
+    )
 
 
 def _symptoms(
@@ -205,7 +234,9 @@ def _symptoms(
 ) -> dict[str, Any]:
     """Return what tells the causes of a failure apart; it costs two more predictions."""
     source, theta = learner.estimator_, learner.theta_
-    found = {"spread_f": _spread_of_functions(source, theta, x, y, learner.predict_seed_)}
+    found = {
+        "spread_f": _spread_of_functions(source, theta, x, y, learner.predict_seed_)
+    }
     if source.model.likelihood.target_kind == "real":
         rng = np.random.default_rng(learner.predict_seed_)
         moments_of_f = predict(source, theta, x, rng=rng, samples=samples)
@@ -216,7 +247,8 @@ def _symptoms(
     every = learner.training_.history
     slope, slope_error = _slope_of_path(history, rows)
     return found | {
-        "path": -(-rows // parts["batch_size"]) * sum(epoch.learning_rate for epoch in every),
+        "path": -(-rows // parts["batch_size"])
+        * sum(epoch.learning_rate for epoch in every),
         "path_slope": slope,
         "path_slope_error": slope_error,
         "rise": _rise(history, rows),
@@ -236,7 +268,9 @@ def _base(likelihood: Likelihood, y: Array, chosen: Array) -> tuple[Array, int]:
         gaussian = stats.norm(*moments(y.astype(np.float64), True))
         return gaussian.logpdf(chosen).sum(axis=1), 2 * outputs
     total = y.sum(axis=0, dtype=np.float64) + 0.5
-    others = len(y) - total + 1.0 if isinstance(likelihood, BernoulliLikelihood) else len(y)
+    others = (
+        len(y) - total + 1.0 if isinstance(likelihood, BernoulliLikelihood) else len(y)
+    )
     constant = np.broadcast_to(np.log(total / others), (1, *chosen.shape)).copy()
     found, _ = likelihood.log_density({}, constant, chosen)
     return found[0], outputs - isinstance(likelihood, CategoricalLikelihood)
@@ -259,7 +293,11 @@ def _gain_of_line(x: Array, y: Array) -> float:
     For classes and counts its correlation with their numbers is as good a sign of a signal.
     """
     rows = len(x)
-    x, y = ((array - mean) / scale for array in (x, y) for mean, scale in [moments(array, True)])
+    x, y = (
+        (array - mean) / scale
+        for array in (x, y)
+        for mean, scale in [moments(array, True)]
+    )
     x = x[:, x.any(axis=0)]
     if rows < 2 * (x.shape[1] + 1) or not x.shape[1]:
         return 0.0
@@ -277,7 +315,9 @@ def _reach(source: Source, x: Array, y: Array, seed: int) -> float:
     model, prior = source.model, source.model.prior
     if isinstance(getattr(source, "objective", None), MLE):
         return nan
-    w = prior.draw(np.random.default_rng(seed), _start(prior), (SAMPLES[0], model.layout.size))
+    w = prior.draw(
+        np.random.default_rng(seed), _start(prior), (SAMPLES[0], model.layout.size)
+    )
     f = model.predict(w, x[:: max(1, len(x) // SAMPLES[1])])[..., : model.outputs]
     kind = model.likelihood.target_kind
     return float(np.median(f.std(axis=1) / _unit(kind, y)))
@@ -288,7 +328,9 @@ def _unit(kind: str, y: Array) -> Any:
     return moments(y, True)[1] if kind == "real" else KINDS[kind][1]
 
 
-def _spread_of_functions(source: Source, theta: Array, x: Array, y: Array, seed: int) -> float:
+def _spread_of_functions(
+    source: Source, theta: Array, x: Array, y: Array, seed: int
+) -> float:
     """Return how much functions of the posterior differ at a row, root mean square, of `KINDS`."""
     rng, chosen = np.random.default_rng(seed), x[:: max(1, len(x) // SAMPLES[1])]
     blocks = [f for *_, f, _ in outputs(source, theta, chosen, rng, SAMPLES[0])]
@@ -325,7 +367,9 @@ def _noise_is_given(source: Source) -> bool:
     return bool(likelihood.noise_name) and not likelihood.blocks(source.model.outputs)
 
 
-def _held(source: Source, theta: Array, x: Array, y: Array, seed: int, samples: int) -> float:
+def _held(
+    source: Source, theta: Array, x: Array, y: Array, seed: int, samples: int
+) -> float:
     """Return the share of targets in their central intervals; nan where the noise is learned.
 
     Noise that is learned is as wide as the rows ask for, noise that is given may be anything.
@@ -335,7 +379,10 @@ def _held(source: Source, theta: Array, x: Array, y: Array, seed: int, samples: 
     rng = np.random.default_rng(seed)
     try:
         pit = distribution_function(source, theta, x, y, rng=rng, samples=samples)
-    except (TypeError, ValueError):  # a likelihood without one; a network that overflows
+    except (
+        TypeError,
+        ValueError,
+    ):  # a likelihood without one; a network that overflows
         return nan
     return float(np.mean(np.abs(pit - 0.5) <= 0.5 * LEVEL))
 
@@ -389,7 +436,9 @@ def _findings(report: FitReport, kind: str, epochs: int) -> dict[str, str]:
     density, line = report.log_density, report.line
     no_better = "the fit is no better than ignoring X, "
     if report.rows == 1:
-        found["rows"] = "there is one row to train on, which shows no spread and no dependence"
+        found["rows"] = (
+            "there is one row to train on, which shows no spread and no dependence"
+        )
     elif not density >= report.least:
         found["worse"] = (
             "the fit is worse than ignoring X: the mean log density of its training rows is "
@@ -408,7 +457,9 @@ def _findings(report: FitReport, kind: str, epochs: int) -> dict[str, str]:
         found["outliers"] = f"{no_better}and a few rows are far from all others"
     # Steep is a pace not below the average one, by which the fit has left the base behind
     fall, gain = -report.slope, density - report.base
-    if fall > max(CERTAIN * report.slope_error, NEGLIGIBLE, VERY_STRONG / report.rows, gain):
+    if fall > max(
+        CERTAIN * report.slope_error, NEGLIGIBLE, VERY_STRONG / report.rows, gain
+    ):
         found["falling"] = (
             f"the loss was still falling steeply when training ended, by {fall:.3g} nats per row "
             "in as many epochs again"
@@ -421,7 +472,11 @@ def _findings(report: FitReport, kind: str, epochs: int) -> dict[str, str]:
     # Narrow alone is no fault; but where the posterior is the prior, the data rule nothing
     start, end = report.prior_start, report.prior_end
     nothing_learned = end < start and report.kl < LEAST_KL
-    if (np.isfinite(start) and end < COLLAPSED * start) or end < NARROWEST or nothing_learned:
+    if (
+        (np.isfinite(start) and end < COLLAPSED * start)
+        or end < NARROWEST
+        or nothing_learned
+    ):
         found["collapsed"] = (
             f"the learned prior has collapsed: the standard deviation of a weight under it fell "
             f"from {start:.3g} to {end:.3g}, the KL term to {report.kl:.2g} nats, so that "
@@ -450,7 +505,9 @@ def _causes(
         causes = _causes_in_model(report, found, learner)
     if not history:
         return causes or _causes_in_chains(report, parts)
-    return causes + _causes_in_training(report, found, bool(causes), learner, parts, history)
+    return causes + _causes_in_training(
+        report, found, bool(causes), learner, parts, history
+    )
 
 
 def _causes_in_data(
@@ -469,7 +526,9 @@ def _causes_in_data(
     ]
     if "worse" in found and far and not parts["standardize"]:
         where = ", ".join(far)
-        causes.append(f"units far from 1, in which training starts ({where}); use standardize=True")
+        causes.append(
+            f"units far from 1, in which training starts ({where}); use standardize=True"
+        )
     if found - {"falling", "collapsed", "intervals"}:
         remedy = "correct or leave out those rows"
         if report.spread_y < HIDDEN:
@@ -500,7 +559,8 @@ def _causes_in_model(report: FitReport, found: set[str], learner: Any) -> list[s
     if beta > 1.0 and per_weight < FREE:
         causes.append(f"a KL term that counts {beta:g} times; use objective='elbo'")
     if 0 < report.reach < NARROW:
-        times = report.reach ** (-1 / (len(model.network.sizes) - 1))  # of every layer's weights
+        # of every layer's weights
+        times = report.reach ** (-1 / (len(model.network.sizes) - 1))
         causes.append(
             "a prior that is too narrow: under it functions vary from row to row by "
             f"{report.reach:.2g} of {KINDS[likelihood.target_kind][2]}; use one about "
@@ -514,7 +574,11 @@ def _causes_in_chains(report: FitReport, parts: Mapping[str, Any]) -> list[str]:
     if not report.density_r_hat > APART:
         return []
     other = "" if parts["inference"].sampler == "hmc" else " or 'hmc'"
-    far = "stand still" if np.isinf(report.density_r_hat) else f"R-hat {report.density_r_hat:.3g}"
+    far = (
+        "stand still"
+        if np.isinf(report.density_r_hat)
+        else f"R-hat {report.density_r_hat:.3g}"
+    )
     return [
         f"chains that are not there yet (their log density: {far}); use a longer warm_up, more "
         f"draws{other}"
@@ -538,7 +602,9 @@ def _causes_in_training(
     adam, rate = isinstance(optimizer, Adam), optimizer.learning_rate
     unmoved = epochs < LAST or (adam and report.path < LEAST_PATH)
     fall = -report.path_slope
-    falls = fall > max(CERTAIN * report.path_slope_error, NEGLIGIBLE, VERY_STRONG / report.rows)
+    falls = fall > max(
+        CERTAIN * report.path_slope_error, NEGLIGIBLE, VERY_STRONG / report.rows
+    )
     if not explained and not unmoved:
         if adam and rate >= FAST and report.rise > RISE:
             return [
@@ -557,8 +623,12 @@ def _causes_in_training(
     if unmoved and adam:
         why = f"in which a weight moves by {report.path:.2g} at most"
     if learner.training_.stopped:
-        patience = max(LONGER * parts["early_stopping"].patience, EarlyStopping().patience)
-        return [f"early stopping after {count}, {why}; use EarlyStopping(patience={patience})"]
+        patience = max(
+            LONGER * parts["early_stopping"].patience, EarlyStopping().patience
+        )
+        return [
+            f"early stopping after {count}, {why}; use EarlyStopping(patience={patience})"
+        ]
     remedies, usual_epochs = [], parts["usual_epochs"]
     slow = not isinstance(optimizer, IVON) and (rate < SLOW if adam else True)
     if epochs < usual_epochs or not slow:
@@ -578,8 +648,12 @@ def _wide_posterior(report: FitReport, learner: Any) -> str:
     """Return that a posterior keeps to its prior, so that its functions differ as much as y."""
     model, usual = learner.estimator_.model, learner.defaults["hidden_layer_sizes"]
     widest = max(report.spread_f, report.reach)
-    times = (UNSURE / widest) ** (1 / (len(model.network.sizes) - 1))  # of every layer's weights
-    remedies = [f"a prior about {times:.2g} times as wide", "more rows, or inference='map'"]
+    # of every layer's weights
+    times = (UNSURE / widest) ** (1 / (len(model.network.sizes) - 1))
+    remedies = [
+        f"a prior about {times:.2g} times as wide",
+        "more rows, or inference='map'",
+    ]
     if sum(model.network.sizes[1:-1]) > sum(usual):
         remedies.insert(0, f"fewer units, such as hidden_layer_sizes={usual}")
     return (

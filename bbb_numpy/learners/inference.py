@@ -92,7 +92,9 @@ class Sampling:
     start: str = "ensemble"
     groups: int | None = None
     cores: int | None = None
-    checkpoint: str | os.PathLike[str] | None = field(default=None, metadata={"local": True})
+    checkpoint: str | os.PathLike[str] | None = field(
+        default=None, metadata={"local": True}
+    )
 
     def __post_init__(self) -> None:
         check_fields(self, **SETTINGS)
@@ -126,7 +128,8 @@ class Sampling:
             kernel = settings["sampler"] = KERNELS.get(self.sampler, kernel)
         noise = {name: NOISE[name] for name, _ in model.learned() if name in NOISE}
         settings["hyperpriors"] = noise | check_hyperpriors(self.hyperpriors)
-        words = rng.integers(2**32, size=4).tolist()  # as `check_generator` seeds from it
+        # as `check_generator` seeds from it
+        words = rng.integers(2**32, size=4).tolist()
         seed = sum(word << 32 * place for place, word in enumerate(words))
         if before is not None:
             if type(kernel) is not type(before.kernel):
@@ -138,7 +141,9 @@ class Sampling:
         elif settings.pop("start") == "ensemble":
             other = np.random.default_rng([seed, 1])  # than that of the chains
             options = {"seed": other, **common}
-            settings["start"] = lambda _: ensemble_starts(model, x, y, self.chains, **options)
+            settings["start"] = lambda _: ensemble_starts(
+                model, x, y, self.chains, **options
+            )
         draws = sample(model, x, y, seed=seed, **settings, **common)
         if not len(draws.positions):
             raise KeyboardInterrupt("sampling was interrupted before the first draw")
@@ -159,7 +164,9 @@ def inferences() -> dict[str, Any]:
 @cache
 def _inferences(n_registered: int) -> dict[str, Any]:
     """Return the same, made anew after a name has been registered."""
-    named = {name: one for name, one in POSTERIORS.items() if not isinstance(one, PointMass)}
+    named = {
+        name: one for name, one in POSTERIORS.items() if not isinstance(one, PointMass)
+    }
     named |= {"ivon": POSTERIORS["mean-field"], "map": PointMass(), "mle": PointMass()}
     return named | {"laplace": Laplace()} | {name: Sampling(name) for name in sampled()}
 

@@ -80,7 +80,8 @@ OF_MANY = {"epochs": 200, "steps": 32_000}
 FEW, MOST, PASS = 512, 256, 16  # rows, those of a step, steps of a pass
 TWO = 8192  # rows; of more than that a step needs no more than two weight samples
 FASTER = 2e-2  # the rate of such steps
-WIDE = GaussianLikelihood(0.5, learn=True)  # for a first MAP estimate, which keeps to it
+# for a first MAP estimate, which keeps to it
+WIDE = GaussianLikelihood(0.5, learn=True)
 OF_CLASSES = DEFAULTS | {
     "hidden_layer_sizes": (50,),
     "prior": GaussianPrior(1.5),
@@ -93,11 +94,26 @@ OF_CLASSES = DEFAULTS | {
     "part": 16,
 }
 # Arguments that take the name of an entry of the registry, or an object of its classes
-NAMED = ("prior", "likelihood", "objective", "kl_weights", "kl_warm_up", "optimizer", "sampler")
+NAMED = (
+    "prior",
+    "likelihood",
+    "objective",
+    "kl_weights",
+    "kl_warm_up",
+    "optimizer",
+    "sampler",
+)
 TABLES = {name: FAMILIES[name].named for name in NAMED}  # which a registration adds to
 # Arguments that only training has
 TRAINING = (
-    *("gradient_estimator", "objective", "kl_weights", "kl_warm_up", "optimizer", "epochs"),
+    *(
+        "gradient_estimator",
+        "objective",
+        "kl_weights",
+        "kl_warm_up",
+        "optimizer",
+        "epochs",
+    ),
     *("samples", "early_stopping", "validation_fraction", "warm_start"),
 )
 
@@ -109,7 +125,12 @@ def _named(argument: str) -> Mapping[str, Any]:
     return TABLES.get(argument, {})
 
 
-COUNTS = {"epochs": STEPS, "batch_size": COUNT, "samples": SAMPLES, "predict_samples": SAMPLES}
+COUNTS = {
+    "epochs": STEPS,
+    "batch_size": COUNT,
+    "samples": SAMPLES,
+    "predict_samples": SAMPLES,
+}
 
 
 def _count(most: int | None) -> Interval:
@@ -126,7 +147,12 @@ CONSTRAINTS: dict[str, Any] = {
     "standardize": ["boolean"],
     "early_stopping": [EarlyStopping, None],
     "validation_fraction": [Real],  # a range would ask NumPy whether a Fraction is nan
-    "random_state": [Interval(Integral, 0, None, closed="left"), Generator, RandomState, None],
+    "random_state": [
+        Interval(Integral, 0, None, closed="left"),
+        Generator,
+        RandomState,
+        None,
+    ],
     "progress": ["boolean", None],
     "verbose": ["verbose"],
     "warm_start": ["boolean"],
@@ -149,7 +175,10 @@ def constraints(target_kinds: tuple[str, ...], n_registered: int) -> dict[str, A
         "gradient_estimator": [StrOptions(set(estimators)), type, None],
         "inference": _part(inferences()),
         "likelihood": [*_part(likelihoods), None],
-        **{name: [*_part(_named(name)), None] for name in ("prior", "objective", "optimizer")},
+        **{
+            name: [*_part(_named(name)), None]
+            for name in ("prior", "objective", "optimizer")
+        },
         **{
             name: [StrOptions(set(_named(name))), callable, None]
             for name in ("kl_weights", "kl_warm_up")
@@ -176,10 +205,14 @@ class Plan(NamedTuple):
     @property
     def turns(self) -> bool:
         """Whether collinear inputs are turned, which an isotropic prior does not notice (D60)."""
-        isotropic = isinstance(self.parts["prior"], GaussianPrior | LayerwiseGaussianPrior)
+        isotropic = isinstance(
+            self.parts["prior"], GaussianPrior | LayerwiseGaussianPrior
+        )
         return isotropic and isinstance(self.parts["inference"], MeanField | Sampling)
 
-    def recipe(self, rows: int, epochs: int | None = None, *, anew: bool, stops: bool) -> Recipe:
+    def recipe(
+        self, rows: int, epochs: int | None = None, *, anew: bool, stops: bool
+    ) -> Recipe:
         """Return how so many rows are trained on: from scratch or on, stopping early or never."""
         parts = self.parts if epochs or self.params["epochs"] else self._few_steps(rows)
         goes_on = self.params["kl_warm_up"] is None and not anew
@@ -196,7 +229,9 @@ class Plan(NamedTuple):
     def usual_epochs(self, defaults: Mapping[str, Any], rows: int) -> int:
         """Return for how many epochs so many rows are trained on where none are given."""
         params = {**self.params, "epochs": None}
-        plan = Plan(params, {**self.parts, "epochs": stands_for(params, defaults)["epochs"]})
+        plan = Plan(
+            params, {**self.parts, "epochs": stands_for(params, defaults)["epochs"]}
+        )
         return plan.recipe(rows, anew=True, stops=True).epochs
 
     def _few_steps(self, rows: int) -> dict[str, Any]:
@@ -206,15 +241,23 @@ class Plan(NamedTuple):
             most = min(max(parts["batch_size"], rows // DEFAULTS["part"]), MOST)
             return parts if self.params["batch_size"] else parts | {"batch_size": most}
         few = rows <= max(FEW, PASS * parts["batch_size"])
-        if few or isinstance(parts["inference"], Laplace) or not is_linear(parts["objective"]):
-            return parts  # Laplace's mode has to be one; other bounds want their samples and rows
+        if (
+            few
+            or isinstance(parts["inference"], Laplace)
+            or not is_linear(parts["objective"])
+        ):
+            # Laplace's mode has to be one; other bounds want their samples and rows
+            return parts
         fewer = SOME
         if rows > parts["many"]:
             size, samples = min(rows // parts["part"], MOST), parts["samples"]
             samples = min(samples, 2) if rows > TWO else samples
             fewer = OF_MANY | {"batch_size": size, "samples": samples}
-        found = parts | {name: one for name, one in fewer.items() if self.params.get(name) is None}
-        if isinstance(parts["inference"], PointMass):  # of which all samples are the same
+        found = parts | {
+            name: one for name, one in fewer.items() if self.params.get(name) is None
+        }
+        # of which all samples are the same
+        if isinstance(parts["inference"], PointMass):
             found["samples"] = parts["samples"]
         passes = max(fewer["epochs"], fewer["steps"] // -(-rows // found["batch_size"]))
         found["epochs"] = min(parts["epochs"], passes)
@@ -222,18 +265,26 @@ class Plan(NamedTuple):
             found["optimizer"] = replace(parts["optimizer"], learning_rate=FASTER)
         return found
 
-    def build(self, inputs: int, targets: int, likelihood: Likelihood) -> Estimator | DrawnWeights:
+    def build(
+        self, inputs: int, targets: int, likelihood: Likelihood
+    ) -> Estimator | DrawnWeights:
         """Return the estimator for data of these widths, or what stands for it if sampled."""
         sizes = (inputs, *self.parts["hidden_layer_sizes"], likelihood.heads(targets))
-        model = Model(MLP(sizes, self.parts["activation"]), self.parts["prior"], likelihood)
+        model = Model(
+            MLP(sizes, self.parts["activation"]), self.parts["prior"], likelihood
+        )
         if self.sampling is not None:
             return DrawnWeights(model)
         if isinstance(self.parts["inference"], Laplace):
             return Linearised(model, self.parts["inference"])
         make, objective = self.parts["gradient_estimator"], self.parts["objective"]
         if make is None:
-            make = "self-normalised" if isinstance(objective, EUBO) else "reparameterised"
-            known = isinstance(model.prior, ClosedFormPrior) and isinstance(objective, FreeEnergy)
+            make = (
+                "self-normalised" if isinstance(objective, EUBO) else "reparameterised"
+            )
+            known = isinstance(model.prior, ClosedFormPrior) and isinstance(
+                objective, FreeEnergy
+            )
             if known and isinstance(self.parts["optimizer"], IVON):
                 make = "local-reparameterisation"  # less noise in the curvature
         if isinstance(make, str):
@@ -242,7 +293,9 @@ class Plan(NamedTuple):
         return built
 
 
-def stands_for(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def stands_for(
+    params: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return what each argument stands for; None where that is nothing."""
     named = dict(params)
     tables = TABLES | {"inference": inferences()}
@@ -264,12 +317,18 @@ def stands_for(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
     if not isinstance(objective, FreeEnergy):  # without a KL term
         defaults["kl_warm_up"] = NoWarmUp()
     if isinstance(params["inference"], str) and params["inference"] == "ivon":
-        classes = defaults["likelihood"] is None  # whose curvature vanishes as they are separated
+        # whose curvature vanishes as they are separated
+        classes = defaults["likelihood"] is None
         step = IVON(trust=0.5 if classes else 30.0, schedule=Cosine())
-        defaults |= {"optimizer": step, "epochs": defaults["epochs"] // (2 if classes else 5)}
+        defaults |= {
+            "optimizer": step,
+            "epochs": defaults["epochs"] // (2 if classes else 5),
+        }
     if isinstance(named["inference"], Sampling):
         defaults |= dict.fromkeys(TRAINING)
-    found = {name: defaults.get(name) if one is None else one for name, one in named.items()}
+    found = {
+        name: defaults.get(name) if one is None else one for name, one in named.items()
+    }
     return found | {"many": defaults["many"], "part": defaults["part"]}
 
 
@@ -278,16 +337,23 @@ def check_plan(learner: Any) -> Plan:
     params = learner.get_params(deep=False)
     for name, value in params.items():
         if isinstance(value, np.timedelta64):  # which is one of NumPy's whole numbers
-            raise TypeError(f"{name} must be no span of time; got {value!r}: give a plain number")
+            raise TypeError(
+                f"{name} must be no span of time; got {value!r}: give a plain number"
+            )
     learner._validate_params()  # by its `_parameter_constraints`
     parts = stands_for(params, learner.defaults)
     parts["dtype"] = DTYPE("dtype", params["dtype"])
-    for name, rule in COUNTS.items():  # products of NumPy's small integers would overflow
+    # products of NumPy's small integers would overflow
+    for name, rule in COUNTS.items():
         if parts[name] is not None and type(parts[name]) is not int:
             parts[name] = rule(name, parts[name])
-    parts["validation_fraction"] = fraction("validation_fraction", params["validation_fraction"])
+    parts["validation_fraction"] = fraction(
+        "validation_fraction", params["validation_fraction"]
+    )
     hidden = np.atleast_1d(np.asarray(parts["hidden_layer_sizes"]))
-    if hidden.size and (hidden.dtype.kind not in "iu" or hidden.ndim > 1 or hidden.min() < 1):
+    if hidden.size and (
+        hidden.dtype.kind not in "iu" or hidden.ndim > 1 or hidden.min() < 1
+    ):
         raise ValueError(
             "hidden_layer_sizes must be a tuple of whole numbers >= 1, e.g. (100, 100), or () for "
             f"no hidden layer; got {params['hidden_layer_sizes']!r}"
@@ -295,9 +361,12 @@ def check_plan(learner: Any) -> Plan:
     parts["hidden_layer_sizes"] = tuple(hidden.tolist())
     for name in ("kl_weights", "kl_warm_up"):
         if isinstance(params[name], type):  # which can be called, too
-            raise TypeError(f"{name} must be a function or an object of one; got {params[name]!r}")
+            raise TypeError(
+                f"{name} must be a function or an object of one; got {params[name]!r}"
+            )
     if isinstance(parts["objective"], Renyi) and parts["objective"].alpha == 1.0:
-        parts["objective"] = FreeEnergy()  # its limit, with the estimators that this one allows
+        # its limit, with the estimators that this one allows
+        parts["objective"] = FreeEnergy()
     plan = Plan(params, parts)
     _check_together(plan)
     return plan
@@ -326,8 +395,12 @@ def _check_together(plan: Plan) -> None:
         )
     inference, objective = params["inference"], parts["objective"]
     point = isinstance(parts["inference"], PointMass)
-    wanted = {"map": MAP, "mle": MLE}.get(inference) if isinstance(inference, str) else None
-    if isinstance(objective, MLE | MAP) != point or (wanted and not isinstance(objective, wanted)):
+    wanted = (
+        {"map": MAP, "mle": MLE}.get(inference) if isinstance(inference, str) else None
+    )
+    if isinstance(objective, MLE | MAP) != point or (
+        wanted and not isinstance(objective, wanted)
+    ):
         trains = "a single value" if point else "a distribution"
         raise ValueError(
             f"inference={inference!r} trains {trains} of each weight, which contradicts "
@@ -350,7 +423,11 @@ def _check_unused(params: Mapping[str, Any], inference: Any) -> None:
     unused = [name for name in TRAINING if params[name] and name not in used]
     if unused:
         given = ", ".join(f"{name}={params[name]!r}" for name in unused)
-        does = "draws from the posterior and trains nothing" if sampled else "trains to MAP alone"
+        does = (
+            "draws from the posterior and trains nothing"
+            if sampled
+            else "trains to MAP alone"
+        )
         raise ValueError(
             f"inference={params['inference']!r} {does}, so it cannot use {given}; leave that out, "
             "or use inference='mean-field'"
@@ -365,7 +442,8 @@ def _check_unused(params: Mapping[str, Any], inference: Any) -> None:
 
 def _part_named(name: str, value: Any) -> Any:
     """Return the part that an argument or a field of one is, maybe by its name; else None."""
-    if isinstance(value, str):  # 'mle' is no part but a posterior and an objective together
+    # 'mle' is no part but a posterior and an objective together
+    if isinstance(value, str):
         value = None if value == "mle" else _named(name).get(value)
     return value if is_dataclass(value) and not isinstance(value, type) else None
 
@@ -373,7 +451,11 @@ def _part_named(name: str, value: Any) -> Any:
 def _fields(name: str, value: Any) -> dict[str, Any]:
     """Return the fields of the part that a value is or names; of all else none."""
     part = _part_named(name, value)
-    return {} if part is None else {one.name: getattr(part, one.name) for one in fields(part)}
+    return (
+        {}
+        if part is None
+        else {one.name: getattr(part, one.name) for one in fields(part)}
+    )
 
 
 def with_fields(held: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:

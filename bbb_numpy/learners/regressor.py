@@ -92,8 +92,11 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
                 "predict_distribution(X).aleatoric"
             )
         blocks = self.estimator_.layout.views(theta)
-        with np.errstate(over="ignore"):  # of a fit that has run away, which says so itself
-            scale = likelihood.noise_scale(blocks, self.n_outputs_).reshape(-1, self.n_outputs_)
+        # of a fit that has run away, which says so itself
+        with np.errstate(over="ignore"):
+            scale = likelihood.noise_scale(blocks, self.n_outputs_).reshape(
+                -1, self.n_outputs_
+            )
             return scale.mean(axis=0) * self.y_scale_
 
     @trains
@@ -122,7 +125,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         """
         return self._partial_fit(X, y, epochs, sample_weight)
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+    def predict(
+        self, X: Any, return_std: bool = False, return_cov: bool = False
+    ) -> Any:
         """Return the predictive mean, and on request standard deviation or covariance.
 
         As scikit-learn's `GaussianProcessRegressor` does.
@@ -150,11 +155,15 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             For rows that cannot be used, or at which the prediction overflows.
         """
         if return_std and return_cov:
-            raise RuntimeError("At most one of return_std or return_cov can be requested.")
+            raise RuntimeError(
+                "At most one of return_std or return_cov can be requested."
+            )
         distribution = self.predict_distribution(X)
         if return_cov:
             return distribution.mean, self._covariance(X)
-        return (distribution.mean, distribution.total) if return_std else distribution.mean
+        return (
+            (distribution.mean, distribution.total) if return_std else distribution.mean
+        )
 
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> Array:
         """Return central intervals that hold a new y with probability `coverage`, in units of y.
@@ -168,7 +177,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             Lower and upper end; for a list of C coverages (N, C, 2) or (N, K, C, 2).
         """
         levels = check_levels("coverage", coverage)
-        ends = np.stack([0.5 - 0.5 * levels, 0.5 + 0.5 * levels], axis=-1)  # (2,) or (C, 2)
+        # (2,) or (C, 2)
+        ends = np.stack([0.5 - 0.5 * levels, 0.5 + 0.5 * levels], axis=-1)
         found = self.predict_quantiles(X, ends.ravel())
         return found.reshape(*found.shape[:-1], *ends.shape)
 
@@ -191,7 +201,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         found = np.moveaxis(found * self.y_scale_ + self.y_mean_, 0, -1)
         heavy = self.estimator_.model.likelihood.heavy_tails
         endless = heavy | (levels.ravel() == 0.0) | (levels.ravel() == 1.0)
-        self._need_finite("a quantile", np.where(np.isinf(found) & endless, 0.0, found), x)
+        self._need_finite(
+            "a quantile", np.where(np.isinf(found) & endless, 0.0, found), x
+        )
         found = self._like_y(found)
         return found if levels.ndim else found[..., 0]
 
@@ -200,7 +212,9 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         x = self._check_rows(X)
         found = self._ask(covariance, x) * self.y_scale_**2  # (N, N, K)
         heavy = self.estimator_.model.likelihood.heavy_tails
-        self._need_finite("the covariance", np.where(np.isinf(found) & heavy, 0.0, found), x)
+        self._need_finite(
+            "the covariance", np.where(np.isinf(found) & heavy, 0.0, found), x
+        )
         return found[..., 0] if self.y_ndim_ == 1 else found
 
     @np.errstate(over="ignore", invalid="ignore")

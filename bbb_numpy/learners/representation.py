@@ -52,7 +52,8 @@ class Fitted(BaseEstimator):
         predict_seed_: int
         classes_: Array  # only of a classifier
         fit_report_: FitReport
-        columns_: tuple[Column, ...]  # only of a learner that the command line fitted to a table
+        # only of a learner that the command line fitted to a table
+        columns_: tuple[Column, ...]
 
     @property
     def theta_(self) -> Array:
@@ -74,7 +75,9 @@ class Fitted(BaseEstimator):
     @property
     def n_iter_(self) -> int:
         """Number of epochs trained; after sampling, of draws of each chain."""
-        return len(self.draws_.positions if "draws_" in self.__dict__ else self.history_)
+        return len(
+            self.draws_.positions if "draws_" in self.__dict__ else self.history_
+        )
 
     @property
     def loss_curve_(self) -> list[float]:
@@ -120,7 +123,9 @@ class Fitted(BaseEstimator):
             For a posterior whose weights cannot be judged one by one.
         """
         theta, estimator = self.theta_, self.estimator_
-        if isinstance(estimator, DrawnWeights) or not isinstance(estimator.posterior, MeanField):
+        if isinstance(estimator, DrawnWeights) or not isinstance(
+            estimator.posterior, MeanField
+        ):
             raise AttributeError(
                 "feature_importances_ needs independent weights with standard deviations, "
                 "inference='mean-field'; draws visit permutations of the hidden units, so that the "
@@ -128,16 +133,25 @@ class Fitted(BaseEstimator):
             )
         try:
             ratio = signal_to_noise_of(estimator, theta)
-        except ValueError as error:  # a property must not break dir() and the tools that look there
+        except (
+            ValueError
+        ) as error:  # a property must not break dir() and the tools that look there
             raise AttributeError(f"feature_importances_: {error}") from None
         ratio = ratio / (ratio.max() or 1.0)  # whose square cannot overflow
-        power = np.square(estimator.model.layout.views(ratio)["W0"]).sum(axis=1)  # (d_in,)
+        # (d_in,)
+        power = np.square(estimator.model.layout.views(ratio)["W0"]).sum(axis=1)
         if "x_axes_" in self.__dict__:  # variances of turned weights add up, too: D60
-            rho = estimator.model.layout.views(estimator.layout.views(theta)["rho"])["W0"]
-            variance = np.square(self.x_axes_) @ np.square(softplus(np.asarray(rho, np.float64)))
+            rho = estimator.model.layout.views(estimator.layout.views(theta)["rho"])[
+                "W0"
+            ]
+            variance = np.square(self.x_axes_) @ np.square(
+                softplus(np.asarray(rho, np.float64))
+            )
             power = (np.square(self.coefs_[0]) / variance).sum(axis=1)
         if not power.any():
-            raise AttributeError("feature_importances_: the first layer has no signal at all")
+            raise AttributeError(
+                "feature_importances_: the first layer has no signal at all"
+            )
         return power / power.sum()
 
     def _repr_html_inner(self) -> str:
@@ -171,15 +185,21 @@ class Fitted(BaseEstimator):
             facts["learned"] = f"{estimator.layout.size:,} numbers in every draw"
         else:
             facts["posterior"] = repr(estimator.posterior)
-            facts["learned"] = f"{len(self.theta_):,} numbers, {learned:,} of them not of weights"
+            facts["learned"] = (
+                f"{len(self.theta_):,} numbers, {learned:,} of them not of weights"
+            )
             cost = "free energy" if estimator.objective == FreeEnergy() else "objective"
             facts["objective"] = repr(estimator.objective)
             facts["trained"] = f"{self.n_iter_:,} epochs, {cost} {self.loss_:.6g} nats"
         if (noise := getattr(self, "noise_scale_", None)) is not None:
-            facts["noise"] = ", ".join(f"{scale:.4g}" for scale in noise) + " (units of y)"
+            facts["noise"] = (
+                ", ".join(f"{scale:.4g}" for scale in noise) + " (units of y)"
+            )
         if (report := getattr(self, "fit_report_", None)) is not None:
             facts["log density"] = (
                 f"{report.log_density:.4g} nats per training row; without X {report.base:.4g}"
             )
-            facts["warning" if report.message else "warnings"] = report.message or "none"
+            facts["warning" if report.message else "warnings"] = (
+                report.message or "none"
+            )
         return facts

@@ -41,14 +41,21 @@ def _refuse_cells(labels: str = "", **arguments: Any) -> None:
     for name, value in arguments.items():
         if np.ma.is_masked(value):
             place = np.argwhere(np.ma.getmask(value))[0].tolist()
-            raise ValueError(f"{name} has masked entries, the first at {place}; fill them in")
+            raise ValueError(
+                f"{name} has masked entries, the first at {place}; fill them in"
+            )
         array = value
         if isinstance(value, list | tuple):
-            with suppress(ValueError):  # lists of several lengths, which scikit-learn refuses
+            # lists of several lengths, which scikit-learn refuses
+            with suppress(ValueError):
                 array = np.asarray(value)
-        objects = name != labels and getattr(getattr(array, "dtype", None), "kind", "") == "O"
+        objects = (
+            name != labels and getattr(getattr(array, "dtype", None), "kind", "") == "O"
+        )
         if objects and holds(array, np.datetime64 | np.timedelta64):
-            raise TypeError(f"{name} must hold numbers; some are dates or spans of time")
+            raise TypeError(
+                f"{name} must hold numbers; some are dates or spans of time"
+            )
 
 
 def _float64(**arrays: Any) -> list[Array]:
@@ -56,8 +63,11 @@ def _float64(**arrays: Any) -> list[Array]:
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufO":
             kind = getattr(array, "dtype", type(array).__name__)
-            raise TypeError(f"{name} must hold numbers; got {kind}. Encode or convert it")
-    copy_in_c_order = partial(np.array, dtype=np.float64, order="C")  # on which sums depend
+            raise TypeError(
+                f"{name} must hold numbers; got {kind}. Encode or convert it"
+            )
+    # on which sums depend
+    copy_in_c_order = partial(np.array, dtype=np.float64, order="C")
     return list(map(copy_in_c_order, arrays.values()))
 
 
@@ -146,7 +156,9 @@ def check_weights(sample_weight: Any, x: Array) -> Array | None:
     _refuse_cells(sample_weight=sample_weight)
     if not isinstance(sample_weight, Number):  # one for all rows
         sample_weight = ANY_NUMBERS("sample_weight", sample_weight)
-    weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+    weights = _check_sample_weight(
+        sample_weight, x, dtype=np.float64, ensure_non_negative=True
+    )
     with np.errstate(over="ignore"):
         total = weights.sum()
     if not 0 < total < np.inf:
@@ -159,7 +171,8 @@ class Prepared(NamedTuple):
 
     training: Rows
     held_out: Rows | None
-    units: dict[str, Array]  # x_mean_, x_scale_ (d_in,), y_mean_, y_scale_ (K,); maybe x_axes_
+    # x_mean_, x_scale_ (d_in,), y_mean_, y_scale_ (K,); maybe x_axes_
+    units: dict[str, Array]
 
     def typical(self) -> Rows:
         """Return as many rows as there are to train on, each as often as its weight asks for.
@@ -185,7 +198,11 @@ def principal_axes(x: Array, weights: Array | None) -> Array | None:
     z = x.astype(np.float64) * (1.0 if weights is None else np.sqrt(weights)[:, None])
     variances, axes = np.linalg.eigh(z.T @ z)
     varies = variances[variances > SURELY * variances[-1]]
-    return axes if varies.max(initial=0.0) > COLLINEAR * varies.min(initial=np.inf) else None
+    return (
+        axes
+        if varies.max(initial=0.0) > COLLINEAR * varies.min(initial=np.inf)
+        else None
+    )
 
 
 def prepared(
@@ -216,7 +233,12 @@ def prepared(
     y_mean, y_scale = moments(y[training], standardize_y, counts)
     x = standardised(x, x_mean, x_scale, dtype, "X")
     y = standardised(y, y_mean, y_scale, dtype, "y")
-    units = {"x_mean_": x_mean, "x_scale_": x_scale, "y_mean_": y_mean, "y_scale_": y_scale}
+    units = {
+        "x_mean_": x_mean,
+        "x_scale_": x_scale,
+        "y_mean_": y_mean,
+        "y_scale_": y_scale,
+    }
     if turn and (axes := principal_axes(x[training], counts)) is not None:
         x, units["x_axes_"] = (x @ axes).astype(dtype), axes  # D60
     rows = Rows(x, y, None if weights is None else weights.astype(dtype))

@@ -95,7 +95,9 @@ class Model:
     ) -> Evaluation:
         """Evaluate log P(D|w) for weights `w` (S, P) on rows `x`, `y` (B, ...)."""
         f, tape = network.forward(self.network, w, x, buffers)  # (S, B, heads)
-        log_likelihood, saved = self.likelihood.log_likelihood(params, f, y, sample_weight)
+        log_likelihood, saved = self.likelihood.log_likelihood(
+            params, f, y, sample_weight
+        )
         return Evaluation(log_likelihood, tape, saved)
 
     def forward(
@@ -113,13 +115,19 @@ class Model:
         return Joint(log_prior, found.log_likelihood, found, saved)
 
     def likelihood_vjp(
-        self, found: Evaluation, d_log_likelihood: Array, d_params: Params, buffers: Buffers
+        self,
+        found: Evaluation,
+        d_log_likelihood: Array,
+        d_params: Params,
+        buffers: Buffers,
     ) -> Array:
         """Pull a cotangent (S,) of the log likelihood back to the weights, (S, P) (K37-K42).
 
         `d_params` receives the gradient of the likelihood's own numbers.
         """
-        d_f = self.likelihood.log_likelihood_vjp(found.residuals, d_log_likelihood, d_params)
+        d_f = self.likelihood.log_likelihood_vjp(
+            found.residuals, d_log_likelihood, d_params
+        )
         return network.vjp(self.network, found.tape, d_f, buffers)
 
     def vjp(
@@ -141,4 +149,6 @@ class Model:
 
     def predict(self, w: Array, x: Array, buffers: Buffers | None = None) -> Array:
         """Return the network outputs (S, B, heads) alone; they live in `buffers`."""
-        return network.forward(self.network, w, x, Buffers() if buffers is None else buffers)[0]
+        return network.forward(
+            self.network, w, x, Buffers() if buffers is None else buffers
+        )[0]

@@ -28,7 +28,8 @@ __all__ = [
 ]
 
 Shares = Callable[[Any], Array]
-WarmUp = Callable[[int, int], float]  # beta of an epoch, counted from 0, and their number
+# beta of an epoch, counted from 0, and their number
+WarmUp = Callable[[int, int], float]
 RISE = partial(real, low=1e-12, high=1.0 + 1e-12, wanted="a number > 0 and <= 1")
 
 
@@ -112,7 +113,10 @@ class CyclicalWarmUp:
 
 
 NAMED = {
-    "kl_weights": {"proportional": proportional_kl_weights, "geometric": geometric_kl_weights},
+    "kl_weights": {
+        "proportional": proportional_kl_weights,
+        "geometric": geometric_kl_weights,
+    },
     "kl_warm_up": {
         "none": NoWarmUp(),
         "linear": LinearWarmUp(),

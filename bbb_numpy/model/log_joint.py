@@ -35,7 +35,8 @@ from .joint import Model
 __all__ = ["LogJoint"]
 
 DEFAULT = LogNormal()
-BLOCK = 2**16  # numbers of a layer, of one chain, that are evaluated together: 0.5 MB in float64
+# numbers of a layer, of one chain, that are evaluated together: 0.5 MB in float64
+BLOCK = 2**16
 
 
 def _rows(name: str, value: Any) -> Array:
@@ -77,7 +78,9 @@ class LogJoint:
     power: float = 1.0
     sample_weight: Array | None = None
     # By number of chains, as trees of NUTS end one by one; and of rows of a block
-    buffers: EachThreadsBuffers = field(default_factory=EachThreadsBuffers, init=False, repr=False)
+    buffers: EachThreadsBuffers = field(
+        default_factory=EachThreadsBuffers, init=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         InstanceOf(Model)("model", self.model)
@@ -87,12 +90,16 @@ class LogJoint:
         check_fields(self, y=Numbers((len(self.x), self.model.outputs)))
         check_fields(self, sample_weight=Optional(Numbers((len(self.x),), low=0.0)))
         if self.sample_weight is not None:
-            object.__setattr__(self, "sample_weight", self.sample_weight.astype(self.y.dtype))
+            object.__setattr__(
+                self, "sample_weight", self.sample_weight.astype(self.y.dtype)
+            )
         known = [name for name, _ in self.model.learned()]
         for name in self.hyperpriors:
             if name not in known:
                 there = ", ".join(known) or "none: nothing is learned (learn=True)"
-                raise ValueError(f"hyperpriors names {name!r}; the model's blocks are {there}")
+                raise ValueError(
+                    f"hyperpriors names {name!r}; the model's blocks are {there}"
+                )
 
     @cached_property
     def layout(self) -> Layout:
@@ -107,7 +114,10 @@ class LogJoint:
     def _start(self) -> Params:
         """The learned numbers that the model was made with."""
         model = self.model
-        flat = (model.prior.init(np.float64), model.likelihood.init(model.outputs, np.float64))
+        flat = (
+            model.prior.init(np.float64),
+            model.likelihood.init(model.outputs, np.float64),
+        )
         return self._learned.views(np.concatenate(flat))
 
     @cached_property
@@ -135,11 +145,18 @@ class LogJoint:
         both = np.concatenate([x, y], axis=1)
         rows, counts = np.unique(both, axis=0, return_counts=True)
         if 2 * len(rows) <= len(both) and v is None:
-            x, y = (np.ascontiguousarray(part) for part in np.split(rows, [x.shape[1]], axis=1))
+            x, y = (
+                np.ascontiguousarray(part)
+                for part in np.split(rows, [x.shape[1]], axis=1)
+            )
             v = counts.astype(y.dtype)  # D45
         step = max(1, BLOCK // max(self.model.network.sizes[1:]))
-        blocks = [slice(begin, begin + step) for begin in range(0, max(1, len(x)), step)]
-        return [(x[block], y[block], None if v is None else v[block]) for block in blocks]
+        blocks = [
+            slice(begin, begin + step) for begin in range(0, max(1, len(x)), step)
+        ]
+        return [
+            (x[block], y[block], None if v is None else v[block]) for block in blocks
+        ]
 
     def weights(self, position: Array) -> Array:
         """View the weights (..., P) of positions (..., D)."""
@@ -149,14 +166,22 @@ class LogJoint:
         """View the learned numbers of positions (..., D), by block."""
         return self._learned.views(position[..., self.model.layout.size :])
 
-    def draw_rows(self, rng: np.random.Generator, chains: int, size: int) -> Array | None:
+    def draw_rows(
+        self, rng: np.random.Generator, chains: int, size: int
+    ) -> Array | None:
         """Draw the rows (S, size) of a minibatch, each chain's own; None: all of them are fewer.
 
         Each row is drawn from all N, whatever the others are, so that one may come twice.
         """
-        return rng.integers(len(self.x), size=(chains, size)) if size < len(self.x) else None
+        return (
+            rng.integers(len(self.x), size=(chains, size))
+            if size < len(self.x)
+            else None
+        )
 
-    def __call__(self, position: Array, rows: Array | None = None) -> tuple[Array, Array]:
+    def __call__(
+        self, position: Array, rows: Array | None = None
+    ) -> tuple[Array, Array]:
         """Return the log density (S,), in nats, and its gradient (S, D), at positions (S, D).
 
         Both are fresh arrays. Non-finite where the network overflows. Threads may share it. With
@@ -199,7 +224,9 @@ class LogJoint:
             found = model.evaluate(w, params, x, y, buffers, v)
             value = value + self.power * found.log_likelihood  # D33
             more = np.zeros_like(position)
-            d_w = model.likelihood_vjp(found, self.power * ones, self.params(more), buffers)
+            d_w = model.likelihood_vjp(
+                found, self.power * ones, self.params(more), buffers
+            )
             np.copyto(self.weights(more), d_w)
             gradient += more
         for hyperprior, where, start in self._hyperpriors:
@@ -216,15 +243,21 @@ class LogJoint:
     def log_likelihood(self, position: Array) -> Array:
         """Return log P(D|w, u) (S,) for positions (S, D), to the power 1 whatever `power` is."""
         rows = self.rowwise(position)
-        return (rows if self.sample_weight is None else rows * self.sample_weight).sum(axis=-1)
+        return (rows if self.sample_weight is None else rows * self.sample_weight).sum(
+            axis=-1
+        )
 
     @accepts(rng=GENERATOR, chains=SAMPLES, dtype=DTYPE)
-    def draw_prior(self, rng: np.random.Generator, chains: int, dtype: Any = np.float64) -> Array:
+    def draw_prior(
+        self, rng: np.random.Generator, chains: int, dtype: Any = np.float64
+    ) -> Array:
         """Draw positions (S, D) from hyperpriors and prior."""
         position = np.empty((chains, self.layout.size))
         for name, block in self.params(position).items():
             hyperprior = self.hyperpriors.get(name, DEFAULT)
-            block[...] = hyperprior.draw(rng, (chains, block.shape[-1]), self._start[name])
+            block[...] = hyperprior.draw(
+                rng, (chains, block.shape[-1]), self._start[name]
+            )
         weights = self.weights(position)
         weights[...] = self.model.prior.draw(
             rng, self.params(position), (chains, weights.shape[-1])

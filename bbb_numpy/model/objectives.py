@@ -22,7 +22,13 @@ import numpy as np
 
 from ..numeric.elementary import log1p, logsumexp
 from ..numeric.layout import Array
-from ..numeric.validation import COUNT, check_fields, not_negative, proper_fraction, real
+from ..numeric.validation import (
+    COUNT,
+    check_fields,
+    not_negative,
+    proper_fraction,
+    real,
+)
 
 __all__ = [
     "EUBO",
@@ -180,10 +186,13 @@ class PACBayes:
         each = np.full(samples, 1.0 / samples, terms.prior.real.dtype)
         price = log(2.0 * self.rows**0.5 / self.delta)
         k = (each.dot(terms.posterior - terms.prior) + price) / (2.0 * self.rows)
-        small, large = np.sqrt(k), np.sqrt(k - each.dot(terms.likelihood) / scale)  # of k, r + k
+        # of k, r + k
+        small, large = np.sqrt(k), np.sqrt(k - each.dot(terms.likelihood) / scale)
         both = small + large
         # d/dr = both / large,  d/dk = both^2 / (small large)
-        of_kl = each * (0.5 * kl_weight * log(2.0) * (both * both / (small * large)))  # D58
+        of_kl = each * (
+            0.5 * kl_weight * log(2.0) * (both * both / (small * large))
+        )  # D58
         return scale * both * both, Cotangents(of_kl, -of_kl, each * -(both / large))
 
 
@@ -241,7 +250,9 @@ class Renyi:
         else:
             bound = (logsumexp(order * logs) - log(len(logs))) / order
         share = _self_normalised(order * logs.real)  # D25
-        return -kl_weight * bound, Cotangents(kl_weight * share, -kl_weight * share, -share)
+        return -kl_weight * bound, Cotangents(
+            kl_weight * share, -kl_weight * share, -share
+        )
 
 
 @dataclass(frozen=True)
@@ -262,7 +273,8 @@ class EUBO:
         """Return value and the surrogate's cotangents ``-pi_i w^``, ``-pi_i w^`` and ``-w^``."""
         logs = log_weights(terms, kl_weight)
         share = _self_normalised(logs.real)  # G7
-        seen = np.where(share > 0, logs, 0.0)  # a sample of density 0 has share 0: 0 (-inf) = 0
+        # a sample of density 0 has share 0: 0 (-inf) = 0
+        seen = np.where(share > 0, logs, 0.0)
         cotangents = Cotangents(-kl_weight * share, -kl_weight * share, -share)  # G4
         return kl_weight * (share @ seen), cotangents  # G2, G6
 

@@ -19,13 +19,16 @@ LOG_2PI = log(2.0 * np.pi)
 BOX_MULLER_FROM = 1024  # shorter vectors are drawn as fast by the ziggurat
 BLOCK = 32_768  # numbers of one pass, so that its scratch stays in the cache
 HALF_STEPS = 10
-MIDPOINTS = [0.25 + 0.5 * n for n in range(12)]  # of intervals of 1/2; e^-t^2 is 1e-17 then
+# of intervals of 1/2; e^-t^2 is 1e-17 then
+MIDPOINTS = [0.25 + 0.5 * n for n in range(12)]
 # Coefficients B_2j (1 - 4^j) / (2j (2j - 1)) of its powers 13, 11, ..., 1 of 1 / nu
 HALF_STEP_SERIES = (-5461 / 52, 691 / 88, -31 / 36, 17 / 112, -1 / 20, 1 / 24, -1 / 4)
 # Coefficients B_2j / (2j (2j - 1)) of Stirling's series, its powers 11, 9, ..., 1 of 1 / z
 STIRLING_SERIES = (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
 # Left of these points log1p(e^x) = e^x to rounding: e^x / 2 is below a third of an ulp of 1.
-_FAR_LEFT = {np.dtype(t): log(float(np.finfo(t).eps)) - 1.0 for t in (np.float32, np.float64)}
+_FAR_LEFT = {
+    np.dtype(t): log(float(np.finfo(t).eps)) - 1.0 for t in (np.float32, np.float64)
+}
 # The least normal number of a dtype
 TINY = {np.dtype(t): float(np.finfo(t).tiny) for t in (np.float32, np.float64)}
 
@@ -41,7 +44,11 @@ class SoftplusParts(NamedTuple):
 
 def _as_inexact(x: Any) -> Array:
     x = np.asarray(x)
-    return x if x.dtype.char in "fdFD" else x.astype(complex if x.dtype.kind == "c" else float)
+    return (
+        x
+        if x.dtype.char in "fdFD"
+        else x.astype(complex if x.dtype.kind == "c" else float)
+    )
 
 
 def log1p(z: Array, out: Array | None = None) -> Array:
@@ -70,8 +77,11 @@ def softplus_parts(x: Array, out: SoftplusParts | None = None) -> SoftplusParts:
     sp, s, log_sp, ratio = out or (np.empty_like(x) for _ in range(4))
     real = x.real
     # The largest entry by its place: half the time of max() for the short vectors of small nets.
-    highest, lowest = (real.item(real.argmax()), real.item(real.argmin())) if x.size else (0.0, 0.0)
-    positive = None if highest <= 0 else np.greater(real, 0)  # nan takes the general path
+    highest, lowest = (
+        (real.item(real.argmax()), real.item(real.argmin())) if x.size else (0.0, 0.0)
+    )
+    # nan takes the general path
+    positive = None if highest <= 0 else np.greater(real, 0)
     e = log_sp  # a buffer until its own turn comes
     if positive is None:
         np.exp(x, out=e)
@@ -155,19 +165,22 @@ def gamma_half_step(nu: Any) -> HalfStep:
     function mu (D31) in the difference mu(nu) - 2 mu(nu/2), are exact to rounding.
     """
     nu = _as_inexact(nu)
-    first = nu[..., None]  # with an axis: .real of one exact number alone is no array (NumPy 2.5)
+    # with an axis: .real of one exact number alone is no array (NumPy 2.5)
+    first = nu[..., None]
     steps = first + np.arange(0, 2 * HALF_STEPS, 2, dtype=first.real.dtype)
     below, middle, above = steps, steps + 1.0, steps + 2.0
     inverse = 1.0 / above[..., -1]
     square = inverse * inverse
-    series, slopes = np.zeros_like(nu), np.zeros_like(nu)  # in the square, and its derivative
+    # in the square, and its derivative
+    series, slopes = np.zeros_like(nu), np.zeros_like(nu)
     for coefficient in HALF_STEP_SERIES:
         slopes = slopes * square + series
         series = series * square + coefficient
     factors = (below / middle) * (above / middle)  # at most 1: no overflow
     value = 0.5 * np.add.reduce(np.log(factors), axis=-1) + inverse * series  # D41
     each = nu[..., None] / below / middle / above  # d log(factor) / d log nu / 2
-    tail = -nu * square * (series + 2.0 * square * slopes)  # d(inverse series) / d log nu
+    # d(inverse series) / d log nu
+    tail = -nu * square * (series + 2.0 * square * slopes)
     return HalfStep(value, np.add.reduce(each, axis=-1) + tail)
 
 
@@ -176,7 +189,8 @@ def _decayed(x: Array, rate: float, out: Array | None = None) -> Array:
     if x.dtype.kind == "c":
         e = np.multiply(x, np.where(x.real > 0, -rate, rate), out=out)
     else:
-        e = np.multiply(np.abs(x, out=out), -rate, out=out)  # np.where over mixed signs is slow
+        # np.where over mixed signs is slow
+        e = np.multiply(np.abs(x, out=out), -rate, out=out)
     return np.exp(e, out=e)
 
 

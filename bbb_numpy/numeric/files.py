@@ -32,7 +32,9 @@ ABANDONED = 600.0  # seconds after which nobody writes on at an unfinished file
 def check_regular(path: Path) -> None:
     """Raise ValueError for pipes and devices, which can be read for ever or wait for a writer."""
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise ValueError("is a pipe or a device; copy its content to a regular file, and name that")
+        raise ValueError(
+            "is a pipe or a device; copy its content to a regular file, and name that"
+        )
 
 
 @contextmanager

@@ -47,7 +47,8 @@ class Layout:
             )
         lead = flat.shape[:-1]
         return {
-            name: flat[..., self.slices[name]].reshape(lead + shape) for name, shape in self.blocks
+            name: flat[..., self.slices[name]].reshape(lead + shape)
+            for name, shape in self.blocks
         }
 
     def coordinate(self, index: int) -> str:

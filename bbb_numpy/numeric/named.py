@@ -23,7 +23,8 @@ def names_in(package: ModuleType) -> Names:
     for module in iter_modules(package.__path__, f"{package.__name__}."):
         for family, table in getattr(import_module(module.name), "NAMED", {}).items():
             pairs = {
-                name: one if isinstance(one, tuple) else (one, one) for name, one in table.items()
+                name: one if isinstance(one, tuple) else (one, one)
+                for name, one in table.items()
             }
             found.setdefault(family, {}).update(pairs)
     return {family: dict(sorted(table.items())) for family, table in found.items()}

@@ -25,7 +25,10 @@ def starting_processes() -> Iterator[None]:
     thread. Where there is no standard output or error, as under ``pythonw``, joblib flushes it.
     """
     with ExitStack() as stack:
-        for name, redirect in (("stdout", redirect_stdout), ("stderr", redirect_stderr)):
+        for name, redirect in (
+            ("stdout", redirect_stdout),
+            ("stderr", redirect_stderr),
+        ):
             if getattr(sys, name) is None:
                 nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
                 stack.enter_context(redirect(nowhere))

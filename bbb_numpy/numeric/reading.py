@@ -25,7 +25,9 @@ Array = NDArray[Any]
 
 def damaged(error: Exception) -> str:
     """Return the words for an error that damage has caused, which can upset every layer."""
-    cause = textwrap.shorten(f"{type(error).__name__}: {error}", 300, placeholder=" ...")
+    cause = textwrap.shorten(
+        f"{type(error).__name__}: {error}", 300, placeholder=" ..."
+    )
     return f"is damaged or not ours: {cause}"
 
 
@@ -37,7 +39,10 @@ def array_reader(file: BinaryIO) -> Iterator[Callable[[str], Array]]:
     times theirs. One that is missing, or not as long as it says, raises an error of its own.
     """
     with zipfile.ZipFile(file) as archive:
-        if sum(entry.file_size for entry in archive.infolist()) > os.fstat(file.fileno()).st_size:
+        if (
+            sum(entry.file_size for entry in archive.infolist())
+            > os.fstat(file.fileno()).st_size
+        ):
             raise ValueError("its arrays are compressed, or longer than the file")
         yield cache(partial(_read_array, archive))
 
@@ -48,7 +53,8 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> Array:
         if npy.read_magic(file) != (1, 0):
             raise ValueError(f"array {name} is of another version")
         shape, _, dtype = npy.read_array_header_1_0(file)
-        if file.tell() + prod(shape) * dtype.itemsize != entry.file_size:  # NumPy would believe it
+        # NumPy would believe it
+        if file.tell() + prod(shape) * dtype.itemsize != entry.file_size:
             raise ValueError(f"array {name} is not as long as it says")
     with archive.open(entry) as file:  # to its end, where the checksum is compared
         array: Array = npy.read_array(file, allow_pickle=False)

@@ -12,7 +12,9 @@ __all__ = ["moments", "standardised"]
 Array = NDArray[Any]
 
 
-def moments(array: Array, standardize: bool, weights: Array | None = None) -> tuple[Array, Array]:
+def moments(
+    array: Array, standardize: bool, weights: Array | None = None
+) -> tuple[Array, Array]:
     """Return mean and standard deviation of the columns of (N, d), 1 where nothing varies.
 
     With `weights` (N,) > 0 each row counts so many times (D45).
@@ -34,7 +36,9 @@ def moments(array: Array, standardize: bool, weights: Array | None = None) -> tu
     return mean * unit, np.where(constant, 1.0, scale * unit)
 
 
-def standardised(array: Array, mean: Array, scale: Array, dtype: Any, name: str) -> Array:
+def standardised(
+    array: Array, mean: Array, scale: Array, dtype: Any, name: str
+) -> Array:
     """Return (array - mean) / scale as `dtype`; a number too large for it is a ValueError."""
     with np.errstate(over="ignore"):
         out = ((array - mean) / scale).astype(dtype)

@@ -31,7 +31,11 @@ __all__ = ["CheckpointError", "Format", "read_state", "write_state"]
 Array = NDArray[Any]
 KINDS = "biufU"  # of arrays: truth values, numbers, text
 FLOATS = (float, np.float64, np.float32)
-MAKERS: dict[str, Any] = {"list": list, "dict": dict, "objects": partial(np.array, dtype=object)}
+MAKERS: dict[str, Any] = {
+    "list": list,
+    "dict": dict,
+    "objects": partial(np.array, dtype=object),
+}
 GENERATORS = {kind.__name__: kind for kind in (np.random.PCG64, np.random.PCG64DXSM)}
 
 
@@ -69,7 +73,10 @@ def write_state(path: Path, state: Any, form: Format) -> None:
     What cannot be stored is a `CheckpointError` that names its place in `state`.
     """
     arrays: dict[str, Array] = {"header": np.zeros(0, np.uint8)}
-    content = {name: _packed(name, value, form, arrays) for name, value in state._asdict().items()}
+    content = {
+        name: _packed(name, value, form, arrays)
+        for name, value in state._asdict().items()
+    }
     header = {"format": form.name, "version": form.version, "written_by": __version__}
     header["content"] = content
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
@@ -91,7 +98,12 @@ def read_state(path: Path, kind: type, form: Format) -> Any:
                 header = json.loads(read_array("header").tobytes())
                 if (header["format"], header["version"]) == (form.name, form.version):
                     content = header["content"].items()
-                    return kind(**{name: _read(value, form, read_array) for name, value in content})
+                    return kind(
+                        **{
+                            name: _read(value, form, read_array)
+                            for name, value in content
+                        }
+                    )
         except CheckpointError as error:
             raise CheckpointError(f"{path}: {error}") from None
         except Exception as error:
@@ -122,16 +134,24 @@ def _packed(place: str, value: Any, form: Format, arrays: dict[str, Array]) -> A
         items = [pack(f"{place}[{i}]", item) for i, item in enumerate(value)]
         return items if kind is tuple else {"list": items}
     if isinstance(value, Mapping):
-        pairs = [[pack(place, key), pack(f"{place}.{key}", one)] for key, one in value.items()]
+        pairs = [
+            [pack(place, key), pack(f"{place}.{key}", one)]
+            for key, one in value.items()
+        ]
         return {"dict": pairs}
     if kind is np.ndarray and value.dtype.kind in KINDS:
         if place in arrays:
-            raise CheckpointError(f"{place} cannot be saved: there are two arrays of that name")
+            raise CheckpointError(
+                f"{place} cannot be saved: there are two arrays of that name"
+            )
         arrays[place] = value
         return {"array": place}
     if kind is np.ndarray and value.dtype == object and value.ndim == 1:
         return {"objects": [pack(place, item) for item in value]}
-    if kind is np.random.Generator and value.bit_generator.state["bit_generator"] in GENERATORS:
+    if (
+        kind is np.random.Generator
+        and value.bit_generator.state["bit_generator"] in GENERATORS
+    ):
         return {"generator": value.bit_generator.state}
     if form.names.get(label) is kind:
         names = _stored(kind)
@@ -167,7 +187,8 @@ def _read(value: Any, form: Format, read_array: Callable[[str], Array]) -> Any:
     names = _stored(kind)  # a class of these: no function is called
     if isinstance(inside, list):
         inside = dict(zip(names, inside, strict=True))
-    local = set(kind.__match_args__) - set(names)  # as files of earlier versions have them
+    # as files of earlier versions have them
+    local = set(kind.__match_args__) - set(names)
     held = {name: one for name, one in inside.items() if name not in local}
     return kind(**{name: _read(one, form, read_array) for name, one in held.items()})
 

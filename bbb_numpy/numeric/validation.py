@@ -28,11 +28,14 @@ INFINITY = float("inf")
 SMALLEST = float(np.nextafter(0.0, 1.0))  # above 0
 MOST_SAMPLES = 10**6  # of weights, at once or in a prediction; chains
 MOST_STEPS = 10**9  # epochs, draws, leapfrog steps
-NO_NUMBERS = str | bytes | np.datetime64 | np.timedelta64  # of which NumPy makes numbers
+# of which NumPy makes numbers
+NO_NUMBERS = str | bytes | np.datetime64 | np.timedelta64
 LARGEST = 2**63 - 1  # what NumPy counts with
 
 
-def accepts(**rules: Rule) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:
+def accepts(
+    **rules: Rule,
+) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:
     """Check the named arguments of a function at every call; defaults are not checked."""
 
     def decorate(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
@@ -95,10 +98,14 @@ def _number(name: str, value: Any, wanted: str) -> float:
     try:
         return float(number)
     except OverflowError:
-        raise ValueError(f"{name} must be {wanted}; got a number beyond floats") from None
+        raise ValueError(
+            f"{name} must be {wanted}; got a number beyond floats"
+        ) from None
 
 
-def whole(name: str, value: Any, least: int, most: int | None = LARGEST, wanted: str = "") -> int:
+def whole(
+    name: str, value: Any, least: int, most: int | None = LARGEST, wanted: str = ""
+) -> int:
     """Return `value` as an int, or raise unless least <= value <= most (None: of any size)."""
     if type(value) is int and least <= value <= (LARGEST if most is None else most):
         return value
@@ -133,7 +140,9 @@ spread = partial(real, low=0.0, high=1e150, wanted="finite and >= 0, and below 1
 standard_deviation = partial(
     real, low=1e-150, high=1e150, wanted="positive and finite, between 1e-150 and 1e150"
 )
-SHARE = partial(real, low=0.0, high=float(np.nextafter(1.0, 2.0)), wanted="between 0 and 1")
+SHARE = partial(
+    real, low=0.0, high=float(np.nextafter(1.0, 2.0)), wanted="between 0 and 1"
+)
 COUNT = partial(whole, least=1)
 STEPS = partial(whole, least=1, most=MOST_STEPS)
 SAMPLES = partial(whole, least=1, most=MOST_SAMPLES)
@@ -164,7 +173,9 @@ class Numbers:
         """Return `value` as an array of real numbers."""
         array = _real_array(name, value)
         if self.shape is not None and not self._fits(array.shape):
-            wanted = ", ".join("any" if length is None else str(length) for length in self.shape)
+            wanted = ", ".join(
+                "any" if length is None else str(length) for length in self.shape
+            )
             raise ValueError(f"{name} must have shape ({wanted}); got {array.shape}")
         if self.finite and not np.isfinite(array).all():
             raise ValueError(f"{name} holds nan or infinity")
@@ -219,7 +230,8 @@ MATRIX = Numbers((None, None))
 def FLOATS(name: str, value: Any) -> NDArray[Any]:
     """Return an array of the dtypes that training and predictions compute with, or raise."""
     array = NUMBERS(name, value)
-    dtype = getattr(value, "dtype", array.dtype)  # before `NUMBERS` made float64 of objects
+    # before `NUMBERS` made float64 of objects
+    dtype = getattr(value, "dtype", array.dtype)
     if dtype not in (np.float32, np.float64):
         raise TypeError(f"{name} must be of dtype float64 or float32; got {dtype}")
     return array
@@ -252,7 +264,9 @@ def _kind(holds: Callable[[Any], Any], wanted: str) -> Rule:
 
 def InstanceOf(*kinds: type, wanted: str = "") -> Rule:
     """Return a check for an object of one of these classes."""
-    wanted = wanted or f"an object of type {' or '.join(kind.__name__ for kind in kinds)}"
+    wanted = (
+        wanted or f"an object of type {' or '.join(kind.__name__ for kind in kinds)}"
+    )
 
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, kinds):
@@ -268,7 +282,9 @@ def Like(example: str, *methods: str) -> Rule:
     def check(name: str, value: Any) -> Any:
         # np.random has methods, too
         if isinstance(value, type | ModuleType) or not set(methods) <= set(dir(value)):
-            raise TypeError(f"{name} must be an object such as {example}; got {brief(value)}")
+            raise TypeError(
+                f"{name} must be an object such as {example}; got {brief(value)}"
+            )
         return value
 
     return check
@@ -300,7 +316,10 @@ def Each(rule: Rule) -> Rule:
     """Return a check for a list of what another check accepts."""
 
     def is_list(value: Any) -> bool:
-        return isinstance(value, list | tuple | np.ndarray) and getattr(value, "ndim", 1) > 0
+        return (
+            isinstance(value, list | tuple | np.ndarray)
+            and getattr(value, "ndim", 1) > 0
+        )
 
     listed = _kind(is_list, "a list with one entry each")
 
@@ -322,7 +341,9 @@ def Named(rule: Rule, example: str = "") -> Rule:
     mapping = _kind(has_names, wanted)
 
     def check(name: str, value: Any) -> dict[str, Any]:
-        return {k: rule(f"{name}[{k!r}]", one) for k, one in mapping(name, value).items()}
+        return {
+            k: rule(f"{name}[{k!r}]", one) for k, one in mapping(name, value).items()
+        }
 
     return check
 
@@ -352,11 +373,14 @@ PATH = PathOf("file")
 FOLDER = PathOf("folder")
 # Of a seed every call would draw the same
 GENERATOR = InstanceOf(
-    np.random.Generator, wanted="a numpy.random.Generator, e.g. numpy.random.default_rng(0)"
+    np.random.Generator,
+    wanted="a numpy.random.Generator, e.g. numpy.random.default_rng(0)",
 )
 
 
-def check_generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
+def check_generator(
+    random_state: Any, name: str = "random_state"
+) -> np.random.Generator:
     """Return a generator of one's own for None, a whole number >= 0 or a generator.
 
     An object (`numpy.random.Generator` or the older `RandomState`) is asked for a seed, and

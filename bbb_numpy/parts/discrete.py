@@ -7,7 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..numeric.elementary import for_outputs, inner, log_factorial, log_softmax, softplus_parts
+from ..numeric.elementary import (
+    for_outputs,
+    inner,
+    log_factorial,
+    log_softmax,
+    softplus_parts,
+)
 from ..numeric.layout import Array, Params
 from .likelihoods import Likelihood, check_shape
 
@@ -20,7 +26,9 @@ def _refuse(y: Array, allowed: Array, what: str) -> None:
     """Raise naming the first number of `y` (B, K) that is not allowed."""
     if not allowed.all():
         row, column = (int(i) for i in np.argwhere(~allowed)[0])
-        raise ValueError(f"{what}; got {y[row, column]!s} at row {row}, column {column}")
+        raise ValueError(
+            f"{what}; got {y[row, column]!s} at row {row}, column {column}"
+        )
 
 
 class _Discrete(Likelihood):
@@ -41,7 +49,9 @@ class _Discrete(Likelihood):
         p = self.mean(params, f)
         return p * (1.0 - p)
 
-    def cdf(self, special: Any, y: Array, *components: Array, upper: bool = False) -> Array:
+    def cdf(
+        self, special: Any, y: Array, *components: Array, upper: bool = False
+    ) -> Array:
         """Return 0 below 0, 1 - p from 0 on, 1 from 1 on; or with `upper` the rest."""
         (p,) = components
         above = np.where(y < 0, 1.0, np.where(y < 1, p, 0.0))
@@ -57,7 +67,9 @@ class BernoulliLikelihood(_Discrete):
 
     def check_targets(self, y: Array, dtype: Any) -> None:
         """Raise ValueError unless every number of `y` (B, K) is 0 or 1."""
-        _refuse(y, (y == 0) | (y == 1), "targets of a Bernoulli likelihood must be 0 or 1")
+        _refuse(
+            y, (y == 0) | (y == 1), "targets of a Bernoulli likelihood must be 0 or 1"
+        )
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k [y_k z_k - softplus(z_k)] (D13).
@@ -66,7 +78,9 @@ class BernoulliLikelihood(_Discrete):
         """
         check_shape(f, y)
         parts = softplus_parts(f)
-        rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(parts.softplus, axis=-1)
+        rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(
+            parts.softplus, axis=-1
+        )
         return rowwise, np.subtract(y, parts.sigmoid, out=parts.sigmoid)  # D13
 
     def mean(self, params: Params, f: Array) -> Array:
@@ -85,7 +99,11 @@ class CategoricalLikelihood(_Discrete):
 
     def check_targets(self, y: Array, dtype: Any) -> None:
         """Raise ValueError unless the rows of `y` (B, K) are probabilities that sum to 1."""
-        _refuse(y, (y >= 0) & (y <= 1), "targets of a categorical likelihood must be one-hot rows")
+        _refuse(
+            y,
+            (y >= 0) & (y <= 1),
+            "targets of a categorical likelihood must be one-hot rows",
+        )
         wrong = np.flatnonzero(np.abs(y.sum(axis=1) - 1.0) > 1e-6)
         if wrong.size:
             raise ValueError(
@@ -113,11 +131,15 @@ class CategoricalLikelihood(_Discrete):
     def curvature(self, params: Params, f: Array) -> Array:
         """Return diag(p) - p p^T, the covariance of a one-hot y (D54)."""
         p = self.mean(params, f)
-        return p[..., None] * (np.eye(f.shape[-1], dtype=f.dtype) - p[..., None, :])  # D54
+        return p[..., None] * (
+            np.eye(f.shape[-1], dtype=f.dtype) - p[..., None, :]
+        )  # D54
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
         edges = np.cumsum(self.mean(params, f), axis=-1)
-        below = (rng.random(f.shape[:-1])[..., None] * edges[..., -1:] >= edges).sum(axis=-1)
+        below = (rng.random(f.shape[:-1])[..., None] * edges[..., -1:] >= edges).sum(
+            axis=-1
+        )
         return np.eye(f.shape[-1], dtype=f.dtype)[below]
 
 
@@ -142,7 +164,11 @@ class PoissonLikelihood(_Discrete):
         check_shape(f, y)
         rate = np.exp(f)
         constant = np.add.reduce(log_factorial(y), axis=-1).astype(f.real.dtype)  # (B,)
-        rowwise = inner(f, np.broadcast_to(y, f.shape)) - np.add.reduce(rate, axis=-1) - constant
+        rowwise = (
+            inner(f, np.broadcast_to(y, f.shape))
+            - np.add.reduce(rate, axis=-1)
+            - constant
+        )
         return rowwise, np.subtract(y, rate, out=rate)  # D15
 
     def mean(self, params: Params, f: Array) -> Array:
@@ -150,10 +176,14 @@ class PoissonLikelihood(_Discrete):
 
     variance = mean
 
-    def cdf(self, special: Any, y: Array, *components: Array, upper: bool = False) -> Array:
+    def cdf(
+        self, special: Any, y: Array, *components: Array, upper: bool = False
+    ) -> Array:
         """Return the probability of at most floor(y) events, or with `upper` of more."""
         (rate,) = components
-        found = (special.pdtrc if upper else special.pdtr)(np.maximum(np.floor(y), 0.0), rate)
+        found = (special.pdtrc if upper else special.pdtr)(
+            np.maximum(np.floor(y), 0.0), rate
+        )
         return np.where(y < 0, float(upper), found)
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:

@@ -123,7 +123,11 @@ class FullRank(Density):
         :math:`|\det C|` is the product of the diagonal.
         """
         logs = np.add.reduce(sample.parts.diagonal.log_softplus)
-        return -0.5 * sums_of_squares(sample.eps) - logs - 0.5 * LOG_2PI * sample.eps.shape[-1]
+        return (
+            -0.5 * sums_of_squares(sample.eps)
+            - logs
+            - 0.5 * LOG_2PI * sample.eps.shape[-1]
+        )
 
     def pull_back(
         self, sample: GaussianSample, d_w: Array, d_log_q: Array | None, d_theta: Params
@@ -141,9 +145,13 @@ class FullRank(Density):
         if d_log_q is not None:
             d_theta["rho"] -= np.add.reduce(d_log_q) * diagonal.ratio
 
-    def add_density_slope(self, sample: GaussianSample, cotangent: Array, d_w: Array) -> None:
+    def add_density_slope(
+        self, sample: GaussianSample, cotangent: Array, d_w: Array
+    ) -> None:
         """Add cotangent (S,) times d log q/dw = -C^-T eps, theta fixed, to `d_w` (W3, D20)."""
-        d_w -= cotangent[:, None] * _solve(sample.parts.lower, sample.eps, transposed=True)
+        d_w -= cotangent[:, None] * _solve(
+            sample.parts.lower, sample.eps, transposed=True
+        )
 
     def entropy(self, factor: Factor, starts: tuple[int, ...] | None = None) -> Entropy:
         r"""Return :math:`\sum_j \log C_{jj} + \tfrac P2 (1 + \log 2\pi)` (M4, D19)."""

@@ -33,7 +33,9 @@ class Hyperprior(Protocol):
     def slope(self, u: Array, start: Array) -> Array:
         """Return its derivative for `u` (S, K)."""
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, int], start: Array) -> Array:
+    def draw(
+        self, rng: np.random.Generator, shape: tuple[int, int], start: Array
+    ) -> Array:
         """Draw learned numbers (S, K)."""
 
 
@@ -77,7 +79,9 @@ class LogNormal:
         """Return -(u - m) / width^2 (D32)."""
         return -(u - self._centre(start)) / self.width**2  # D32
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, int], start: Array) -> Array:
+    def draw(
+        self, rng: np.random.Generator, shape: tuple[int, int], start: Array
+    ) -> Array:
         return self._centre(start) + self.width * rng.standard_normal(shape)
 
 
@@ -110,7 +114,9 @@ class HalfNormal(_OfAScale):
         """Return 1 - s^2 / c^2 (D32)."""
         return 1.0 - np.exp(self._log_ratio(u)) ** 2
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, int], start: Array) -> Array:
+    def draw(
+        self, rng: np.random.Generator, shape: tuple[int, int], start: Array
+    ) -> Array:
         return np.log(np.abs(rng.standard_normal(shape))) + log(self.scale)
 
 
@@ -131,7 +137,9 @@ class HalfCauchy(_OfAScale):
         """Return -tanh(u - log c) (D32)."""
         return -np.tanh(self._log_ratio(u))
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, int], start: Array) -> Array:
+    def draw(
+        self, rng: np.random.Generator, shape: tuple[int, int], start: Array
+    ) -> Array:
         return np.log(np.tan(0.5 * np.pi * rng.random(shape))) + log(self.scale)
 
 

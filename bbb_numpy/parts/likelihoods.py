@@ -28,7 +28,9 @@ __all__ = ["GaussianLikelihood", "HeteroscedasticLikelihood", "Likelihood"]
 def check_shape(f: Array, y: Array) -> None:
     """Raise unless `y` fits the outputs `f` (S, B, K): (B, K), or of each sample its own."""
     if y.shape not in (f.shape[1:], f.shape):
-        raise ValueError(f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}")
+        raise ValueError(
+            f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}"
+        )
 
 
 class Likelihood:
@@ -40,9 +42,11 @@ class Likelihood:
     each row alone, so that minibatches add up.
     """
 
-    target_kind: ClassVar[str] = "real"  # which learners standardise; 'count'; 'class' (or 0 and 1)
+    # which learners standardise; 'count'; 'class' (or 0 and 1)
+    target_kind: ClassVar[str] = "real"
     heavy_tails: ClassVar[bool] = False  # whether the variance may be infinite
-    noise_name: ClassVar[str] = ""  # as `fit` prints `noise_scale`; where it is one number
+    # as `fit` prints `noise_scale`; where it is one number
+    noise_name: ClassVar[str] = ""
     scale: float
 
     def _starts(self) -> dict[str, float]:
@@ -95,7 +99,9 @@ class Likelihood:
             rowwise = rowwise * sample_weight  # D45
         return np.add.reduce(rowwise, axis=1), (saved, sample_weight)
 
-    def log_likelihood_vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
+    def log_likelihood_vjp(
+        self, saved: Any, cotangent: Array, d_params: Params
+    ) -> Array:
         """Pull a cotangent (S,) of the sum back, to each row that times its weight (D45)."""
         of_rows, sample_weight = saved
         if sample_weight is not None:
@@ -145,7 +151,9 @@ class Likelihood:
             return mean, np.sqrt(self.variance(params, f))
         return (mean,)
 
-    def cdf(self, special: Any, y: Array, *components: Array, upper: bool = False) -> Array:
+    def cdf(
+        self, special: Any, y: Array, *components: Array, upper: bool = False
+    ) -> Array:
         """Return the probability of a target <= y, or with `upper` of one > y, all digits kept.
 
         `y` broadcasts with `components`. `special` is `scipy.special`, for those who ask: this
@@ -165,9 +173,13 @@ class _Gaussian(Likelihood):
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
         mean, sigma = self.components(params, f)
-        return mean + sigma.astype(f.dtype) * rng.standard_normal(mean.shape, f.dtype.type)
+        return mean + sigma.astype(f.dtype) * rng.standard_normal(
+            mean.shape, f.dtype.type
+        )
 
-    def cdf(self, special: Any, y: Array, *components: Array, upper: bool = False) -> Array:
+    def cdf(
+        self, special: Any, y: Array, *components: Array, upper: bool = False
+    ) -> Array:
         mean, sigma = components
         z = (y - mean) / sigma
         found: Array = special.ndtr(-z if upper else z)
@@ -212,8 +224,12 @@ class GaussianLikelihood(_Gaussian):
         check_shape(f, y)
         precision: Any
         if self.learn:
-            log_noise = params["log_noise"][..., None, :]  # (1, K), or (S, 1, K): one per sample
-            precision, log_scales = np.exp(-2.0 * log_noise), np.add.reduce(log_noise, axis=-1)
+            # (1, K), or (S, 1, K): one per sample
+            log_noise = params["log_noise"][..., None, :]
+            precision, log_scales = (
+                np.exp(-2.0 * log_noise),
+                np.add.reduce(log_noise, axis=-1),
+            )
         else:
             precision, log_scales = self.scale**-2, f.shape[-1] * log(self.scale)
         residual = np.subtract(y, f, out=np.empty_like(f))
@@ -240,11 +256,15 @@ class GaussianLikelihood(_Gaussian):
 
     def curvature(self, params: Params, f: Array) -> Array:
         """Return 1 / sigma_y^2 on the diagonal (D54)."""
-        each = np.ones_like(f) * self.noise_scale(params, f.shape[-1])[..., None, :] ** -2.0
+        each = (
+            np.ones_like(f)
+            * self.noise_scale(params, f.shape[-1])[..., None, :] ** -2.0
+        )
         return each[..., None] * np.eye(f.shape[-1], dtype=f.dtype)
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
-        return f, self.noise_scale(params, f.shape[-1])[..., None, :]  # (1, K) or (S, 1, K)
+        # (1, K) or (S, 1, K)
+        return f, self.noise_scale(params, f.shape[-1])[..., None, :]
 
 
 @dataclass(frozen=True)
@@ -293,7 +313,9 @@ class HeteroscedasticLikelihood(_Gaussian):
         mean, sigma, parts = self._heads(f)
         check_shape(mean, y)
         residual = (y - mean) / sigma
-        rowwise = -0.5 * inner(residual, residual) - np.add.reduce(np.log(sigma), axis=-1)  # D12
+        rowwise = -0.5 * inner(residual, residual) - np.add.reduce(
+            np.log(sigma), axis=-1
+        )  # D12
         rowwise -= 0.5 * LOG_2PI * y.shape[-1]
         return rowwise, (residual, sigma, parts.sigmoid)
 

@@ -81,7 +81,10 @@ class LowRank(Density):
     def factor(self, blocks: Params, buffers: Buffers) -> LowRankFactor:
         """Return sigma, V, and M^-1 and log |M| of M = I + V^T V (D59)."""
         rho, v = blocks["rho"], blocks["v"]
-        m = np.eye(self.rank, dtype=v.real.dtype if v.dtype.kind != "O" else None) + v.T @ v
+        m = (
+            np.eye(self.rank, dtype=v.real.dtype if v.dtype.kind != "O" else None)
+            + v.T @ v
+        )
         sign, logs = np.linalg.slogdet(m)  # of a complex step the sign is complex
         return LowRankFactor(
             softplus_parts(rho, buffers.softplus_parts(rho)),
@@ -94,7 +97,11 @@ class LowRank(Density):
         """Turn noise (S, P + R) into weights w = mu + sigma (eps_1 + V eps_2) (D59)."""
         parts = self.factor(blocks, buffers)
         own, shared = eps[:, : -self.rank], eps[:, -self.rank :]
-        a = np.matmul(shared, parts.v.T, out=buffers.array(own.shape, np.result_type(own, parts.v)))
+        a = np.matmul(
+            shared,
+            parts.v.T,
+            out=buffers.array(own.shape, np.result_type(own, parts.v)),
+        )
         a += own  # D59
         w = np.multiply(a, parts.diagonal.softplus, out=buffers.like(a))
         w += blocks["mu"]
@@ -135,9 +142,13 @@ class LowRank(Density):
             d_v -= np.add.reduce(d_log_q) * (parts.v @ parts.inverse)
             d_v -= u.T @ (d_log_q[:, None] * (shared - c))  # D59
 
-    def add_density_slope(self, sample: LowRankSample, cotangent: Array, d_w: Array) -> None:
+    def add_density_slope(
+        self, sample: LowRankSample, cotangent: Array, d_w: Array
+    ) -> None:
         """Add cotangent (S,) times d log q/dw = -u / sigma, theta fixed, to `d_w` (W3, D59)."""
-        d_w -= cotangent[:, None] * _whitened(sample)[0] / sample.parts.diagonal.softplus
+        d_w -= (
+            cotangent[:, None] * _whitened(sample)[0] / sample.parts.diagonal.softplus
+        )
 
     def entropy(self, parts: LowRankFactor, starts: Starts = None) -> Entropy:
         r"""Return :math:`\sum_j \log\sigma_j + \tfrac12 \log|M| + \tfrac P2 (1 + \log 2\pi)` (D59).
@@ -146,7 +157,11 @@ class LowRank(Density):
         """
         own = MEAN_FIELD.entropy(parts.diagonal, starts)
         correlated = parts.diagonal.softplus**2 * inner(parts.v, parts.v)  # (P,)
-        more = np.add.reduce(correlated) if starts is None else np.add.reduceat(correlated, starts)
+        more = (
+            np.add.reduce(correlated)
+            if starts is None
+            else np.add.reduceat(correlated, starts)
+        )
         return Entropy(own.value + 0.5 * parts.log_det, own.total_variance + more)
 
     def add_entropy_vjp(

@@ -76,7 +76,9 @@ class ScaleMixturePrior(Prior):
             raise ValueError(
                 "pi must be > 0 and < 1; got 0: with one component alone use GaussianPrior"
             )
-        check_fields(self, "the prior", sigma1=standard_deviation, sigma2=standard_deviation)
+        check_fields(
+            self, "the prior", sigma1=standard_deviation, sigma2=standard_deviation
+        )
         if not self.sigma1 > self.sigma2 * (1.0 + 1e-9):
             raise ValueError(
                 f"sigma1 must be larger than sigma2; got {self.sigma1:g} and {self.sigma2:g}. "
@@ -112,14 +114,18 @@ class ScaleMixturePrior(Prior):
         if not self.learn:
             sigma = (self.sigma1, self.sigma2)
             shares = (log(self.pi), log(1.0 - self.pi))
-            return _Components(sigma, (log(sigma[0]), log(sigma[1])), shares, (0.0, 0.0, self.pi))
-        raw = np.ascontiguousarray(params["prior_mixture"].T)  # (3,), or (3, S): one per sample
+            return _Components(
+                sigma, (log(sigma[0]), log(sigma[1])), shares, (0.0, 0.0, self.pi)
+            )
+        # (3,), or (3, S): one per sample
+        raw = np.ascontiguousarray(params["prior_mixture"].T)
         if raw.ndim == 2:
             raw = raw[:, :, None]  # (3, S, 1), beside weights (S, P)
         parts = softplus_parts(raw)
         narrow = SMALLEST + parts.softplus[1]  # R8
         wide = narrow + parts.softplus[0]  # R8
-        log_pi = log_softmax(np.stack([raw[2], raw[2] * 0.0]), 0)  # log sigmoid(a), log sigmoid(-a)
+        # log sigmoid(a), log sigmoid(-a)
+        log_pi = log_softmax(np.stack([raw[2], raw[2] * 0.0]), 0)
         return _Components(
             (wide, narrow),
             (np.log(wide), np.log(narrow)),
@@ -127,7 +133,9 @@ class ScaleMixturePrior(Prior):
             (parts.sigmoid[1], parts.sigmoid[0], parts.sigmoid[2]),
         )
 
-    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Any]:
+    def log_density(
+        self, params: Params, w: Array, buffers: Buffers
+    ) -> tuple[Array, Any]:
         r"""Return log P(w) (S,) of weights (S, P) by logsumexp over the two components (R4).
 
         With :math:`l_k = \log\pi_k - \log\sigma_k - w^2 / (2\sigma_k^2)` a weight contributes
@@ -146,7 +154,9 @@ class ScaleMixturePrior(Prior):
         value = np.add.reduce(total, axis=-1) - 0.5 * LOG_2PI * w.shape[-1]
         return value, (w, square, np.exp(logs, out=logs), c)
 
-    def add_vjp(self, saved: Any, cotangent: Array, d_w: Array, d_params: Params) -> None:
+    def add_vjp(
+        self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
+    ) -> None:
         r"""Add cotangent (S,) times d log P/dw to `d_w`, and write the prior's own gradient.
 
         With the responsibilities :math:`\xi = e^{l_1} / (e^{l_1} + e^{l_2})` and 1 - xi, which is
@@ -161,7 +171,8 @@ class ScaleMixturePrior(Prior):
         w, square, (wide, narrow), c = saved  # (S, P): w, w^2, xi and 1 - xi
         (s1, s2), slopes = c.sigma, c.slopes
         if self.learn:
-            mass = [np.add.reduce(r, axis=-1, keepdims=True) for r in (wide, narrow)]  # (S, 1)
+            # (S, 1)
+            mass = [np.add.reduce(r, axis=-1, keepdims=True) for r in (wide, narrow)]
             moment = [inner(r, square)[:, None] for r in (wide, narrow)]  # (S, 1)
             d_wide = moment[0] * s1**-3 - mass[0] / s1  # R6
             d_narrow = moment[1] * s2**-3 - mass[1] / s2  # R6
@@ -176,11 +187,15 @@ class ScaleMixturePrior(Prior):
             precision *= w[block]  # R5
             add_scaled(d_w[block], precision, -cotangent[:, None])
 
-    def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
+    def draw(
+        self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
+    ) -> Array:
         """Draw weights (S, P) from the prior: a component each, then a Gaussian number."""
         c = self._components(params)
         wide = np.log(rng.random(shape)) < c.log_share[0]
         return rng.standard_normal(shape) * np.where(wide, c.sigma[0], c.sigma[1])
 
 
-NAMED = {"prior": {"mixture": (ScaleMixturePrior(), ScaleMixturePrior(0.25, 1.0, 0.25))}}
+NAMED = {
+    "prior": {"mixture": (ScaleMixturePrior(), ScaleMixturePrior(0.25, 1.0, 0.25))}
+}

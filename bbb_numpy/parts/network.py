@@ -69,7 +69,9 @@ class MLP:
     def layout(self) -> Layout:
         """Blocks ``W0``, ``b0``, ``W1``, ``b1``, ... of one flat weight vector of length P."""
         blocks: list[tuple[str, tuple[int, ...]]] = []
-        for layer, (d_in, d_out) in enumerate(zip(self.sizes[:-1], self.sizes[1:], strict=True)):
+        for layer, (d_in, d_out) in enumerate(
+            zip(self.sizes[:-1], self.sizes[1:], strict=True)
+        ):
             blocks += [(f"W{layer}", (d_in, d_out)), (f"b{layer}", (d_out,))]
         return Layout(tuple(blocks))
 
@@ -77,7 +79,8 @@ class MLP:
         """View `flat` (S, P) layer by layer; the bias of the first is a weight where that helps."""
         views = list(self.layout.views(flat).values())
         layers = [
-            Layer(w, b[:, None, :], None) for w, b in zip(views[0::2], views[1::2], strict=True)
+            Layer(w, b[:, None, :], None)
+            for w, b in zip(views[0::2], views[1::2], strict=True)
         ]
         if self.bias_as_weight:
             rows, width = self.sizes[0] + 1, self.sizes[1]
@@ -96,7 +99,8 @@ class Tape(NamedTuple):
 
     w: Array  # (S, P)
     layers: list[Layer]  # its views
-    inputs: list[Array]  # a_{l-1} of every layer: x as given, or x and 1; then (S, B, width)
+    # a_{l-1} of every layer: x as given, or x and 1; then (S, B, width)
+    inputs: list[Array]
     slopes: list[Array]  # activation'(z_l) (S, B, width); for ReLU the gate [z_l > 0]
 
 
@@ -114,13 +118,17 @@ def forward(net: MLP, w: Array, x: Array, buffers: Buffers) -> tuple[Array, Tape
     """
     layers, inputs, slopes, a = buffers.views(w, net.layers), [], [], x
     if net.bias_as_weight:
-        a = with_ones(x, buffers.array((*x.shape[:-2], net.sizes[0] + 1, x.shape[-2]), w.dtype))
+        a = with_ones(
+            x, buffers.array((*x.shape[:-2], net.sizes[0] + 1, x.shape[-2]), w.dtype)
+        )
     for layer, width in zip(layers, net.sizes[1:], strict=True):
         inputs.append(a)
         a = buffers.array((len(w), x.shape[-2], width), w.dtype)  # (S, B, width)
         affine(inputs[-1], layer, out=a)  # K31, K33, K36: z_l = a_{l-1} w_l + b_l
         if len(inputs) < len(layers):
-            slopes.append(activate(net, a, buffers.like(a)))  # K32, K34, K35: a_l = ReLU(z_l)
+            slopes.append(
+                activate(net, a, buffers.like(a))
+            )  # K32, K34, K35: a_l = ReLU(z_l)
     return a, Tape(w, layers, inputs, slopes)
 
 
@@ -149,10 +157,14 @@ def vjp(net: MLP, tape: Tape, d_f: Array, buffers: Buffers) -> Array:
     ones, delta = buffers.ones(d_f.shape[1], d_f.dtype), Delta(d_f)  # K37
     for index in range(len(layers) - 1, -1, -1):
         a = inputs[index]
-        affine_vjp(a, delta, ones, d_layers[index], buffers)  # db, K37, K39, K41; dW, K38, K40, K42
+        affine_vjp(
+            a, delta, ones, d_layers[index], buffers
+        )  # db, K37, K39, K41; dW, K38, K40, K42
         if index:  # K39, K41: the gate of the layer below
             narrow = index == 1 and inputs[0].shape[-1] < a.shape[-1]
-            delta = gated(delta, layers[index].weight, slopes[index - 1], narrow, buffers)
+            delta = gated(
+                delta, layers[index].weight, slopes[index - 1], narrow, buffers
+            )
     return d_w
 
 
@@ -163,7 +175,9 @@ def jvp(net: MLP, tape: Tape, d_w: Array, buffers: Buffers) -> Array:
     da_{l-1} W_l``. The weights of the tape are S as well, or one for all tangents.
     """
     d_a: Array = np.zeros(0)
-    for index, (layer, d_layer) in enumerate(zip(tape.layers, net.layers(d_w), strict=True)):
+    for index, (layer, d_layer) in enumerate(
+        zip(tape.layers, net.layers(d_w), strict=True)
+    ):
         a = tape.inputs[index]
         d_z = buffers.array((len(d_w), a.shape[-2], net.sizes[index + 1]), d_w.dtype)
         affine(a, d_layer, out=d_z)

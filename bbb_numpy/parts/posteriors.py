@@ -54,7 +54,8 @@ class Entropy(NamedTuple):
     """What a closed-form KL divergence needs of a Gaussian q."""
 
     value: Any  # scalar: -E_q[log q], in nats
-    total_variance: Any  # the sum of the variances of all weights, or (L,) of each group
+    # the sum of the variances of all weights, or (L,) of each group
+    total_variance: Any
 
 
 class Posterior:
@@ -85,7 +86,9 @@ class Posterior:
         """Return log q(w|theta) (S,), constants kept."""
         raise NotImplementedError
 
-    def pull_back(self, sample: Any, d_w: Array, d_log_q: Array | None, d_theta: Params) -> None:
+    def pull_back(
+        self, sample: Any, d_w: Array, d_log_q: Array | None, d_theta: Params
+    ) -> None:
         """Write the gradient for theta into `d_theta`, given cotangents of w and of log q.
 
         `d_w` (S, P) is that of the weights, of everything but log q; `d_log_q` (S,) is None where
@@ -106,7 +109,9 @@ class Density(Posterior):
     rho_halfwidth: float = 0.01
 
     def __post_init__(self) -> None:
-        offset = partial(real, low=-1e150, high=1e150, wanted="between -1e150 and 1e150")
+        offset = partial(
+            real, low=-1e150, high=1e150, wanted="between -1e150 and 1e150"
+        )
         check_fields(self, mu_scale=spread, rho_offset=offset, rho_halfwidth=spread)
 
     def blocks(self, size: int) -> Blocks:
@@ -205,7 +210,10 @@ class MeanField(Density):
         :math:`\sum_j [-\log\sigma_j - \tfrac12\epsilon_j^2 - \tfrac12\log 2\pi]`: the
         squared distance of K9 is eps^2 exactly (K10), so mu has dropped out.
         """
-        constant = np.add.reduce(sample.parts.log_softplus) + 0.5 * LOG_2PI * sample.eps.shape[-1]
+        constant = (
+            np.add.reduce(sample.parts.log_softplus)
+            + 0.5 * LOG_2PI * sample.eps.shape[-1]
+        )
         return -0.5 * sums_of_squares(sample.eps) - constant  # K6-K10
 
     def pull_back(
@@ -216,7 +224,8 @@ class MeanField(Density):
         # d_mu  = sum_s d_w                                       K21 (K20: dw/dmu = 1)
         # d_rho = (sum_s d_w eps) s(rho)                          K30 (K28: dw/drho = eps s(rho),
         #         - (sum_s d_log_q) s(rho) / sigma                     K25: d log sigma/drho)
-        if len(d_w) == 1:  # one sample is its own sum: two passes over memory instead of three
+        # one sample is its own sum: two passes over memory instead of three
+        if len(d_w) == 1:
             d_mu[...] = d_w[0]
             np.multiply(d_w[0], sample.eps[0], out=d_rho)
         else:
@@ -226,11 +235,15 @@ class MeanField(Density):
         if d_log_q is not None:
             add_scaled(d_rho, sample.parts.ratio, -np.add.reduce(d_log_q))
 
-    def add_density_slope(self, sample: GaussianSample, cotangent: Array, d_w: Array) -> None:
+    def add_density_slope(
+        self, sample: GaussianSample, cotangent: Array, d_w: Array
+    ) -> None:
         """Add cotangent (S,) times d log q/dw = -eps / sigma, theta fixed, to `d_w` (W3, D20)."""
         d_w -= cotangent[:, None] * sample.eps / sample.parts.softplus  # W3
 
-    def pull_back_direct(self, sample: GaussianSample, d_log_q: Array, d_theta: Params) -> None:
+    def pull_back_direct(
+        self, sample: GaussianSample, d_log_q: Array, d_theta: Params
+    ) -> None:
         """Write the direct partials of log q for (mu, rho), w held fixed (W4, W5, G8).
 
         ``d log q/d mu = eps / sigma`` and ``d log q/d rho = (eps^2 - 1) s(rho) / sigma``.

@@ -11,9 +11,22 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from ..numeric.buffers import Buffers
-from ..numeric.elementary import LOG_2PI, add_scaled, columns, sums_of_squares, write_gradient
+from ..numeric.elementary import (
+    LOG_2PI,
+    add_scaled,
+    columns,
+    sums_of_squares,
+    write_gradient,
+)
 from ..numeric.layout import Array, Blocks, Params
-from ..numeric.validation import NUMBERS, Numbers, Optional, check_fields, flag, standard_deviation
+from ..numeric.validation import (
+    NUMBERS,
+    Numbers,
+    Optional,
+    check_fields,
+    flag,
+    standard_deviation,
+)
 
 __all__ = [
     "CentredGaussianPrior",
@@ -53,8 +66,10 @@ class Prior:
     that need KL(q || prior) in closed form; the others are refused there.
     """
 
-    kink: ClassVar[bool] = False  # whether log P(w) has a kink at w_j = 0: see `Family.gates`
-    starts: ClassVar[Any] = None  # where groups of weights with a scale of their own begin
+    # whether log P(w) has a kink at w_j = 0: see `Family.gates`
+    kink: ClassVar[bool] = False
+    # where groups of weights with a scale of their own begin
+    starts: ClassVar[Any] = None
 
     def _starts(self) -> dict[str, float]:
         """Return by name what is learned: the unconstrained starting values."""
@@ -79,15 +94,21 @@ class Prior:
         """Return the standard deviation of one weight; infinite where it has none."""
         raise NotImplementedError
 
-    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Any]:
+    def log_density(
+        self, params: Params, w: Array, buffers: Buffers
+    ) -> tuple[Array, Any]:
         """Return log P(w) (S,) of weights (S, P), constants kept, and what `add_vjp` needs."""
         raise NotImplementedError
 
-    def add_vjp(self, saved: Any, cotangent: Array, d_w: Array, d_params: Params) -> None:
+    def add_vjp(
+        self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
+    ) -> None:
         """Add cotangent (S,) times d log P/dw to `d_w`; write the learned blocks' gradient."""
         raise NotImplementedError
 
-    def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
+    def draw(
+        self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
+    ) -> Array:
         """Draw weights (S, P), float64."""
         raise NotImplementedError
 
@@ -107,7 +128,8 @@ class ExpectedLogPrior(NamedTuple):
 
     value: Any  # scalar, nats
     d_mean: Any  # (P,)  with respect to the mean of each weight
-    d_variance: Any  # the same with respect to the variance of every weight, scalar or (P,)
+    # the same with respect to the variance of every weight, scalar or (P,)
+    d_variance: Any
 
 
 @dataclass(frozen=True)
@@ -145,7 +167,9 @@ class GaussianPrior(ClosedFormPrior):
         log_scale = params["prior_log_scale"][..., 0]  # () or (S,)
         return np.exp(-2.0 * log_scale), log_scale
 
-    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Any]:
+    def log_density(
+        self, params: Params, w: Array, buffers: Buffers
+    ) -> tuple[Array, Any]:
         r"""Return log P(w) (S,) of weights (S, P), constants kept (K12).
 
         :math:`\sum_j [-\log\sigma_{data} - \tfrac12\log 2\pi - w_j^2 / (2\sigma_{data}^2)]`;
@@ -154,9 +178,15 @@ class GaussianPrior(ClosedFormPrior):
         precision, log_scale = self._precision(params)
         constants = w.shape[-1] * (log_scale + 0.5 * LOG_2PI)
         squares = sums_of_squares(w)
-        return -0.5 * precision * squares - constants, (w, precision, squares)  # K11-K13
+        return -0.5 * precision * squares - constants, (
+            w,
+            precision,
+            squares,
+        )  # K11-K13
 
-    def add_vjp(self, saved: Any, cotangent: Array, d_w: Array, d_params: Params) -> None:
+    def add_vjp(
+        self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
+    ) -> None:
         """Add cotangent (S,) times d log P(w)/dw = -w / scale^2 to `d_w` (S, P) (K19, K26).
 
         For a learned scale, d log P / d log scale = sum_j w_j^2 / scale^2 - P (D17).
@@ -167,7 +197,9 @@ class GaussianPrior(ClosedFormPrior):
             write_gradient(d_params["prior_log_scale"], cotangent, slope[:, None])
         add_scaled(d_w, w, (-cotangent * precision)[:, None])  # K19, K26
 
-    def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
+    def draw(
+        self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
+    ) -> Array:
         scale = np.exp(params["prior_log_scale"]) if self.learn else self.scale
         return rng.standard_normal(shape) * scale
 
@@ -209,16 +241,22 @@ class CentredGaussianPrior(GaussianPrior):
         """Return w - centre, in the dtype of w."""
         return w - np.asarray(self.centre, w.real.dtype)
 
-    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Any]:
+    def log_density(
+        self, params: Params, w: Array, buffers: Buffers
+    ) -> tuple[Array, Any]:
         return super().log_density(params, self._offset(w), buffers)
 
-    def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
+    def draw(
+        self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
+    ) -> Array:
         return super().draw(rng, params, shape) + self.centre
 
     def expected_log_density(
         self, params: Params, mean: Array, total_variance: Any, d_params: Params
     ) -> ExpectedLogPrior:
-        return super().expected_log_density(params, self._offset(mean), total_variance, d_params)
+        return super().expected_log_density(
+            params, self._offset(mean), total_variance, d_params
+        )
 
 
 @dataclass(frozen=True)
@@ -241,13 +279,17 @@ class LaplacePrior(Prior):
     def deviation(self, params: Params) -> float:
         return self.scale * 2.0**0.5
 
-    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Array]:
+    def log_density(
+        self, params: Params, w: Array, buffers: Buffers
+    ) -> tuple[Array, Array]:
         """Return log P(w) (S,) of weights (S, P): sum_j [-log 2 scale - abs(w_j) / scale] (D16)."""
         size = np.multiply(w, np.sign(w.real), out=buffers.like(w))
         constant = w.shape[-1] * log(2.0 * self.scale)
         return np.add.reduce(size, axis=-1) * (-1.0 / self.scale) - constant, w  # D16
 
-    def add_vjp(self, saved: Array, cotangent: Array, d_w: Array, d_params: Params) -> None:
+    def add_vjp(
+        self, saved: Array, cotangent: Array, d_w: Array, d_params: Params
+    ) -> None:
         """Add cotangent (S,) times d log P(w)/dw = -sign(w) / scale to `d_w` (S, P) (D16).
 
         At w = 0, where the density has a kink, the slope is taken as 0.
@@ -256,7 +298,9 @@ class LaplacePrior(Prior):
         for block in columns(saved):
             d_w[block] += np.sign(saved[block].real) * slope
 
-    def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
+    def draw(
+        self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
+    ) -> Array:
         return rng.laplace(0.0, self.scale, shape)
 
 
@@ -297,7 +341,9 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         check_fields(self, learn=flag, sizes=Optional(_widths))
         layers = None if self.sizes is None else len(self.sizes) - 1
         if self.scales is None and self.sizes is not None:
-            object.__setattr__(self, "scales", (1.0, *(size**-0.5 for size in self.sizes[1:-1])))
+            object.__setattr__(
+                self, "scales", (1.0, *(size**-0.5 for size in self.sizes[1:-1]))
+            )
         check_fields(self, scales=Optional(partial(_scales, layers=layers)))
 
     def for_network(self, sizes: tuple[int, ...]) -> LayerwiseGaussianPrior:
@@ -332,7 +378,9 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         return (("prior_log_scale", (len(self.counts),)),) if self.learn else ()
 
     def init(self, dtype: Any) -> Array:
-        return np.array([log(s) for s in self.scales or ()] if self.learn else [], dtype)
+        return np.array(
+            [log(s) for s in self.scales or ()] if self.learn else [], dtype
+        )
 
     def deviation(self, params: Params) -> float:
         """Return the smallest standard deviation of a layer's weights."""
@@ -342,14 +390,17 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         """Return log scale of each layer, (L,) or (S, L)."""
         if self.learn:
             return params["prior_log_scale"]
-        fixed = np.float64 if np.dtype(dtype).kind == "O" else dtype  # exact numbers: constants
+        # exact numbers: constants
+        fixed = np.float64 if np.dtype(dtype).kind == "O" else dtype
         return np.array([log(scale) for scale in self.scales or ()], fixed)
 
     def _squares(self, w: Array) -> Array:
         """Return sum_j w_j^2 of each layer (S, L)."""
         return np.stack([sums_of_squares(part) for part in self._layers(w)], axis=-1)
 
-    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Any]:
+    def log_density(
+        self, params: Params, w: Array, buffers: Buffers
+    ) -> tuple[Array, Any]:
         r"""Return log P(w) (S,) of weights (S, P), constants kept (D39).
 
         :math:`\sum_l [-P_l (\log s_l + \tfrac12\log 2\pi) - |w_l|^2 / (2 s_l^2)]` with P_l
@@ -357,12 +408,15 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         """
         log_scales = self._log_scales(params, w.real.dtype)
         counts = np.array(self.counts, w.real.dtype)
-        precision, squares = np.exp(-2.0 * log_scales), self._squares(w)  # (L,) or (S, L)
+        # (L,) or (S, L)
+        precision, squares = np.exp(-2.0 * log_scales), self._squares(w)
         terms = -0.5 * precision * squares  # (S, L)
         terms -= counts * (log_scales + 0.5 * LOG_2PI)  # D39
         return np.add.reduce(terms, axis=-1), (w, precision, squares)
 
-    def add_vjp(self, saved: Any, cotangent: Array, d_w: Array, d_params: Params) -> None:
+    def add_vjp(
+        self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
+    ) -> None:
         """Add cotangent (S,) times d log P(w)/dw = -w / scale_l^2 to `d_w` (S, P) (D39).
 
         For learned scales, d log P / d log scale_l = |w_l|^2 / scale_l^2 - P_l.
@@ -372,10 +426,14 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
             slope = precision * squares - np.array(self.counts, w.real.dtype)  # (S, L)
             write_gradient(d_params["prior_log_scale"], cotangent, slope)
         factors = -cotangent[:, None] * precision  # (S, L)
-        for layer, (into, part) in enumerate(zip(self._layers(d_w), self._layers(w), strict=True)):
+        for layer, (into, part) in enumerate(
+            zip(self._layers(d_w), self._layers(w), strict=True)
+        ):
             add_scaled(into, part, factors[:, layer, None])
 
-    def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
+    def draw(
+        self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
+    ) -> Array:
         scales = np.exp(self._log_scales(params, np.float64))
         return rng.standard_normal(shape) * np.repeat(scales, self.counts, axis=-1)
 
@@ -389,11 +447,16 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         derivative with respect to the log s_l.
         """
         log_scales = self._log_scales(params, mean.real.dtype)
-        precision, counts = np.exp(-2.0 * log_scales), np.array(self.counts, mean.real.dtype)
+        precision, counts = (
+            np.exp(-2.0 * log_scales),
+            np.array(self.counts, mean.real.dtype),
+        )
         squares = self._squares(mean) + total_variance  # (L,)
         if self.learn:
             d_params["prior_log_scale"][...] = precision * squares - counts
-        value = np.add.reduce(-0.5 * precision * squares - counts * (log_scales + 0.5 * LOG_2PI))
+        value = np.add.reduce(
+            -0.5 * precision * squares - counts * (log_scales + 0.5 * LOG_2PI)
+        )
         each = np.repeat(precision, self.counts)  # (P,)
         return ExpectedLogPrior(value, -each * mean, -0.5 * each)
 

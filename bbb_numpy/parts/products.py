@@ -32,7 +32,8 @@ class Layer(NamedTuple):
 
     weight: Array  # (S, d_in, d_out)
     bias: Array  # (S, 1, d_out)
-    both: Array | None  # (S, d_in + 1, d_out)  one above the other, where inputs end with a 1
+    # (S, d_in + 1, d_out)  one above the other, where inputs end with a 1
+    both: Array | None
 
 
 class Delta(NamedTuple):
@@ -63,7 +64,9 @@ def affine(a: Array, layer: Layer, out: Array) -> Array:
     return out
 
 
-def affine_vjp(a: Array, delta: Delta, ones: Array, out: Layer, buffers: Buffers) -> None:
+def affine_vjp(
+    a: Array, delta: Delta, ones: Array, out: Layer, buffers: Buffers
+) -> None:
     """Write a^T delta and 1^T delta, the gradients for W and b, into `out`."""
     rows, columns, scale = delta
     weight, bias, both = out
@@ -84,9 +87,12 @@ def affine_vjp(a: Array, delta: Delta, ones: Array, out: Layer, buffers: Buffers
         weight *= columns
 
 
-def gated(delta: Delta, weight: Array, slope: Array, narrow: bool, buffers: Buffers) -> Delta:
+def gated(
+    delta: Delta, weight: Array, slope: Array, narrow: bool, buffers: Buffers
+) -> Delta:
     """Return (delta W^T) o slope (S, B, d_in) for the layer below, whose inputs may be `narrow`."""
-    rows, columns, _ = delta  # a scale goes to the first layer alone, below which nothing is
+    # a scale goes to the first layer alone, below which nothing is
+    rows, columns, _ = delta
     if columns is not None:
         weight = weight * columns
     transposed = weight.swapaxes(-1, -2)

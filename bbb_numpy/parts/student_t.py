@@ -46,7 +46,9 @@ class Numbers(NamedTuple):
     slope: Any  # d constant / d log nu
 
 
-def _slopes(numbers: Numbers, count: int, logs: Array, shares: Array) -> tuple[Array, Array]:
+def _slopes(
+    numbers: Numbers, count: int, logs: Array, shares: Array
+) -> tuple[Array, Array]:
     """Return the slopes for log scale and log nu, of `count` sums of log(1 + chi), chi/(1+chi)."""
     nu = numbers.nu
     d_scale = (nu + 1.0) * shares - count
@@ -57,7 +59,9 @@ def _slopes(numbers: Numbers, count: int, logs: Array, shares: Array) -> tuple[A
 def _deviation(scale: Any, nu: Any) -> Any:
     """Return scale sqrt(nu / (nu - 2)), infinite for nu <= 2."""
     some = np.maximum(np.subtract(nu, 2.0), 0.0)
-    return scale * np.sqrt(np.divide(nu, some, out=np.full_like(some, inf), where=some > 0))
+    return scale * np.sqrt(
+        np.divide(nu, some, out=np.full_like(some, inf), where=some > 0)
+    )
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,9 @@ class StudentTPrior(_StudentT, Prior):
     def deviation(self, params: Params) -> float:
         return float(_deviation(*self._scale_and_df(params, 0)))
 
-    def log_density(self, params: Params, w: Array, buffers: Buffers) -> tuple[Array, Any]:
+    def log_density(
+        self, params: Params, w: Array, buffers: Buffers
+    ) -> tuple[Array, Any]:
         r"""Return log P(w) (S,) of weights (S, P), constants kept (D42).
 
         :math:`\sum_j [c_\nu - \log s - \tfrac{\nu+1}2 \log(1 + w_j^2 / (\nu s^2))]` with s the
@@ -131,7 +137,9 @@ class StudentTPrior(_StudentT, Prior):
         value = value - 0.5 * (numbers.nu + 1.0) * np.add.reduce(logs, axis=-1)
         return value, (w, ratio, logs, numbers)
 
-    def add_vjp(self, saved: Any, cotangent: Array, d_w: Array, d_params: Params) -> None:
+    def add_vjp(
+        self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
+    ) -> None:
         """Add cotangent (S,) times d log P/dw to `d_w` (S, P); write that of the learned numbers.
 
         With chi = w^2 / (nu s^2), and c_nu the constant, whose slope is that of D41 ::
@@ -151,7 +159,9 @@ class StudentTPrior(_StudentT, Prior):
         for block in columns(w):
             d_w[block] += w[block] / (1.0 + ratio[block]) * factor
 
-    def draw(self, rng: np.random.Generator, params: Params, shape: tuple[int, int]) -> Array:
+    def draw(
+        self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
+    ) -> Array:
         scale, nu = self._scale_and_df(params, ...)
         return rng.standard_t(np.broadcast_to(nu, shape)) * scale
 
@@ -194,7 +204,9 @@ class StudentTLikelihood(_StudentT, Likelihood):
         residual = np.subtract(y, f, out=np.empty_like(f))
         ratio = residual * residual * numbers.precision
         logs = log1p(ratio)
-        rowwise = np.add.reduce(numbers.constant - 0.5 * (numbers.nu + 1.0) * logs, axis=-1)
+        rowwise = np.add.reduce(
+            numbers.constant - 0.5 * (numbers.nu + 1.0) * logs, axis=-1
+        )
         return rowwise, (residual, ratio, logs, numbers)
 
     def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
@@ -209,7 +221,8 @@ class StudentTLikelihood(_StudentT, Likelihood):
         residual, ratio, logs, numbers = saved  # (S, B, K): y - f, chi, log(1 + chi)
         if self.learn:
             if cotangent.ndim == 1:
-                shares = np.add.reduce(ratio / (1.0 + ratio), axis=1, keepdims=True)  # (S, 1, K)
+                # (S, 1, K)
+                shares = np.add.reduce(ratio / (1.0 + ratio), axis=1, keepdims=True)
                 sums = np.add.reduce(logs, axis=1, keepdims=True), shares
                 d_scale, d_df = _slopes(numbers, residual.shape[1], *sums)
                 slopes = d_scale[:, 0], d_df[:, 0]
@@ -227,10 +240,13 @@ class StudentTLikelihood(_StudentT, Likelihood):
         return np.asarray(_deviation(scale, nu) ** 2)
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
-        scale, nu = self._scale_and_df(params, (..., None, slice(None)))  # (1, K) or (S, 1, K)
+        # (1, K) or (S, 1, K)
+        scale, nu = self._scale_and_df(params, (..., None, slice(None)))
         return f, np.asarray(scale), np.asarray(nu)
 
-    def cdf(self, special: Any, y: Array, *components: Array, upper: bool = False) -> Array:
+    def cdf(
+        self, special: Any, y: Array, *components: Array, upper: bool = False
+    ) -> Array:
         location, scale, nu = components
         z = (y - location) / scale
         found: Array = special.stdtr(nu, -z if upper else z)
@@ -244,5 +260,7 @@ class StudentTLikelihood(_StudentT, Likelihood):
 
 NAMED = {
     "prior": {"student-t": (StudentTPrior(0.35, 4.0), StudentTPrior(0.5, 4.0))},
-    "likelihood": {"student-t": (StudentTLikelihood(0.1, 4.0), StudentTLikelihood(0.5, 4.0))},
+    "likelihood": {
+        "student-t": (StudentTLikelihood(0.1, 4.0), StudentTLikelihood(0.5, 4.0))
+    },
 }

@@ -15,21 +15,42 @@ from .style import BLACK, BLUE, GREEN, GREY, VERMILLION, axes_or_new, finish
 
 __all__ = ["STYLES", "coverage_curve", "reliability_diagram"]
 
-STYLES = ((BLUE, "o", "-"), (VERMILLION, "s", "--"), (GREEN, "^", "-."), (GREY, "D", ":"))
+STYLES = (
+    (BLUE, "o", "-"),
+    (VERMILLION, "s", "--"),
+    (GREEN, "^", "-."),
+    (GREY, "D", ":"),
+)
 Curve = TypeVar("Curve")
 
 
-def _curves(ax: Axes, curves: Mapping[str, Curve], order: int) -> Iterator[tuple[Curve, Any]]:
+def _curves(
+    ax: Axes, curves: Mapping[str, Curve], order: int
+) -> Iterator[tuple[Curve, Any]]:
     """Draw the diagonal; yield each curve with its name, colour, marker and line."""
     if not 1 <= len(curves) <= len(STYLES):
-        raise ValueError(f"accepted are 1 to {len(STYLES)} curves, one a style; got {len(curves)}")
-    ax.plot([0, 1], [0, 1], "--", color=BLACK, linewidth=1.0, label="calibrated", zorder=order)
-    for (name, curve), (colour, marker, line) in zip(curves.items(), STYLES, strict=False):
+        raise ValueError(
+            f"accepted are 1 to {len(STYLES)} curves, one a style; got {len(curves)}"
+        )
+    ax.plot(
+        [0, 1],
+        [0, 1],
+        "--",
+        color=BLACK,
+        linewidth=1.0,
+        label="calibrated",
+        zorder=order,
+    )
+    for (name, curve), (colour, marker, line) in zip(
+        curves.items(), STYLES, strict=False
+    ):
         look = {"label": name, "color": colour, "marker": marker, "linestyle": line}
         yield curve, look | {"markersize": 6}
 
 
-def reliability_diagram(tables: Mapping[str, Reliability], *, ax: Axes | None = None) -> Axes:
+def reliability_diagram(
+    tables: Mapping[str, Reliability], *, ax: Axes | None = None
+) -> Axes:
     """Draw what happened against what was stated, with 95 % Wilson intervals (D35).
 
     Parameters
@@ -74,9 +95,13 @@ def coverage_curve(found: Mapping[str, Coverage], *, ax: Axes | None = None) -> 
     for one, look in _curves(ax, found, 3):
         if len(one.level) > 12:
             look["marker"] = ""
-        ax.fill_between(one.level, one.low, one.high, color=look["color"], alpha=0.18, linewidth=0)
+        ax.fill_between(
+            one.level, one.low, one.high, color=look["color"], alpha=0.18, linewidth=0
+        )
         ax.plot(one.level, one.share, linewidth=1.6, **look)
-    ax.fill_between([], [], [], color=GREY, alpha=0.25, linewidth=0, label="95 % interval")
+    ax.fill_between(
+        [], [], [], color=GREY, alpha=0.25, linewidth=0, label="95 % interval"
+    )
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(PercentFormatter(1.0, decimals=0))

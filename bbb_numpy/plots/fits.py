@@ -63,22 +63,34 @@ def fit(
     epistemic: Array = np.ravel(predictive.epistemic)
     total: Array = np.ravel(predictive.total)
     outer, inner = (f"{what} ± {BAND:g} sd" for what in ("predictive", "epistemic"))
-    if np.isinf(total).any():  # heavy tails: there is no such band, and the other one is shown
-        total, outer = np.where(np.isinf(total), np.nan, total), "predictive sd: infinite"
+    # heavy tails: there is no such band, and the other one is shown
+    if np.isinf(total).any():
+        total, outer = (
+            np.where(np.isinf(total), np.nan, total),
+            "predictive sd: infinite",
+        )
     bands = ((total, PALE, outer, 1.0), (epistemic, SKY, inner, 1.2))
     for spread, colour, label, order in bands:
         low, high = mean - BAND * spread, mean + BAND * spread
-        ax.fill_between(x, low, high, color=colour, linewidth=0, label=label, zorder=order)
+        ax.fill_between(
+            x, low, high, color=colour, linewidth=0, label=label, zorder=order
+        )
     widest = BAND * np.fmax(total, epistemic)
     visible = [mean - widest, mean + widest]
     if data is not None:
         x_data = np.ravel(data[0])
         y_data = np.ravel(data[1]) - subtract(x_data)
         visible.append(y_data)
-        ax.plot(x_data, y_data, ".", color=GREY, markersize=2.5, label="data", zorder=1.4)
+        ax.plot(
+            x_data, y_data, ".", color=GREY, markersize=2.5, label="data", zorder=1.4
+        )
         for edge in (x_data.min(), x_data.max()):
-            ax.axvline(edge, color=EDGE, linewidth=0.7, linestyle=(0, (1, 2)), zorder=0.5)
-    ax.plot(x, mean, "-", color=VERMILLION, linewidth=1.8, label="predictive mean", zorder=3)
+            ax.axvline(
+                edge, color=EDGE, linewidth=0.7, linestyle=(0, (1, 2)), zorder=0.5
+            )
+    ax.plot(
+        x, mean, "-", color=VERMILLION, linewidth=1.8, label="predictive mean", zorder=3
+    )
     if truth is not None:
         curve = truth(x) - subtract(x)
         ax.plot(x, curve, "--", color=BLACK, linewidth=1.2, label="truth", zorder=3.2)

@@ -22,7 +22,13 @@ __all__ = ["BLACK", "BLUE", "EDGE", "GREEN", "GREY", "ORANGE", "PALE", "PURPLE",
            "VERMILLION", "axes_or_new", "density_of_draws", "finish", "legend_above",
            "legend_of_figure", "plain_numbers"]  # fmt: skip
 
-BLACK, BLUE, SKY, VERMILLION, GREEN = "#000000", "#0072B2", "#7FC4EE", "#D55E00", "#009E73"
+BLACK, BLUE, SKY, VERMILLION, GREEN = (
+    "#000000",
+    "#0072B2",
+    "#7FC4EE",
+    "#D55E00",
+    "#009E73",
+)
 PALE, GREY, ORANGE, PURPLE = "#D9ECF8", "#5A5A5A", "#E69F00", "#CC79A7"
 EDGE = "#8C8C8C"  # of the range of the data
 
@@ -63,7 +69,9 @@ def legend_above(ax: Axes, columns: int, order: Sequence[str] = ()) -> None:
 def legend_of_figure(figure: Figure, ax: Axes, columns: int) -> None:
     """Put the legend of `ax` above the whole figure, of whose axes it serves all."""
     handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
+    figure.legend(
+        handles, labels, loc="outside upper center", ncols=columns, frameon=False
+    )
 
 
 def finish(ax: Axes, x_label: str, y_label: str, columns: int) -> None:

@@ -24,9 +24,19 @@ from ..numeric.processes import end_with, starting_processes
 from ..numeric.threads import one_blas_thread
 from .mcmc import Info, Kernel, Target
 
-__all__ = ["Kept", "Run", "Settings", "begun", "go_on", "processes", "usable", "usual_groups"]
+__all__ = [
+    "Kept",
+    "Run",
+    "Settings",
+    "begun",
+    "go_on",
+    "processes",
+    "usable",
+    "usual_groups",
+]
 
-LARGE = 100_000  # products from which on a chain's gradient takes longer than the calls, 50 us
+# products from which on a chain's gradient takes longer than the calls, 50 us
+LARGE = 100_000
 
 
 class Settings(NamedTuple):
@@ -64,7 +74,8 @@ class Run(NamedTuple):
     adaptation: Any  # or `Kept`; None: there is nothing to adapt
     steps: int  # of the warm-up and after
     harmless: int  # divergences in the warm-up
-    draws: tuple[dict[str, Array], ...] = ()  # one stretch after the other, (T, S, ...) each
+    # one stretch after the other, (T, S, ...) each
+    draws: tuple[dict[str, Array], ...] = ()
 
     def joined(self) -> dict[str, Array]:
         """Return positions (T, S, D), log densities and statistics (T, S) of all draws."""
@@ -76,7 +87,9 @@ class Run(NamedTuple):
 
 def end_to_end(parts: Sequence[dict[str, Array]], axis: int = 0) -> dict[str, Array]:
     """Return arrays of the same names as one of each."""
-    return {name: np.concatenate([part[name] for part in parts], axis) for name in parts[0]}
+    return {
+        name: np.concatenate([part[name] for part in parts], axis) for name in parts[0]
+    }
 
 
 def usual_groups(chains: int, products: int, kernel: Any) -> int:
@@ -94,7 +107,11 @@ def usual_groups(chains: int, products: int, kernel: Any) -> int:
 
 
 def begun(
-    settings: Settings, start: Array, groups: int, rng: Generator, kept: Sequence[Any] = ()
+    settings: Settings,
+    start: Array,
+    groups: int,
+    rng: Generator,
+    kept: Sequence[Any] = (),
 ) -> list[Run]:
     """Return the runs of all groups, neighbours and as equal as can be, before their first steps.
 
@@ -141,14 +158,21 @@ def go_on(settings: Settings, run: Run, seconds: float) -> Run:
             divergent = gradients
             for _ in range(settings.thin):
                 state, info = kernel.step(target, rng, state)
-                gradients, divergent = gradients + info.gradients, divergent + info.divergent
+                gradients, divergent = (
+                    gradients + info.gradients,
+                    divergent + info.divergent,
+                )
             told = info._replace(gradients=gradients, divergent=divergent)
             density, position = state.log_density, state.position
-            kept.append({"positions": position, "log_density": density, **told._asdict()})
+            kept.append(
+                {"positions": position, "log_density": density, **told._asdict()}
+            )
             steps += settings.thin
         if time.monotonic() >= end:
             break
-    stretch = {name: np.array([one[name] for one in kept]) for name in (kept or [{}])[0]}
+    stretch = {
+        name: np.array([one[name] for one in kept]) for name in (kept or [{}])[0]
+    }
     return Run(state, rng, adaptation, steps, harmless, (stretch,) if kept else ())
 
 
@@ -175,7 +199,10 @@ def processes(count: int) -> Iterator[Callable[..., Iterable[Run]]]:
         with (
             starting_processes()
         ):  # the first call starts all processes, a later one those that have ended
-            futures = [executor.submit(function, *given) for given in zip(*arguments, strict=True)]
+            futures = [
+                executor.submit(function, *given)
+                for given in zip(*arguments, strict=True)
+            ]
         return (future.result() for future in futures)
 
     try:

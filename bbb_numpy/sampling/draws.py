@@ -90,7 +90,9 @@ class Draws:
     @property
     def step_size(self) -> float:
         """Step size of the kernel as adapted, the mean over groups; nan for one without."""
-        return float(np.mean([getattr(kernel, "step_size", np.nan) for kernel in self.kernels]))
+        return float(
+            np.mean([getattr(kernel, "step_size", np.nan) for kernel in self.kernels])
+        )
 
     @property
     def expected_bias(self) -> float:
@@ -131,7 +133,9 @@ class Draws:
         if not draws:
             return f"no draws of {chains} chains{unfinished}"
         gradients = int(self.stats["gradients"].sum())
-        missed = " (narrow places may be missed, and R-hat be 1)" if self.divergences else ""
+        missed = (
+            " (narrow places may be missed, and R-hat be 1)" if self.divergences else ""
+        )
         biased = ""
         if getattr(self.kernel, "unadjusted", False):
             share = f"{100 * self.expected_bias:.2g} %"
@@ -166,7 +170,9 @@ class DrawnWeights:
         """The blocks of one draw, D numbers: those of `LogJoint.layout`."""
         return Layout(self.model.layout.blocks + self.model.learned())
 
-    def draw_weights(self, rng: Generator, samples: int, dtype: Any = np.float64) -> Array:
+    def draw_weights(
+        self, rng: Generator, samples: int, dtype: Any = np.float64
+    ) -> Array:
         """Return numbers (S,) in [0, 1), evenly spread, each of which chooses a draw.
 
         One lies in each interval of 1 / S, at a place that moves on by the golden ratio from one
@@ -174,9 +180,13 @@ class DrawnWeights:
         `Draws.flat`, and every twentieth of four is.
         """
         place = np.arange(samples)
-        return rng.permutation((place + (rng.random() + GOLDEN * place) % 1.0) / samples)
+        return rng.permutation(
+            (place + (rng.random() + GOLDEN * place) % 1.0) / samples
+        )
 
-    def noise_blocks(self, rng: Generator, samples: int, block: int, dtype: Any) -> Iterator[Array]:
+    def noise_blocks(
+        self, rng: Generator, samples: int, block: int, dtype: Any
+    ) -> Iterator[Array]:
         """Yield what `draw_weights` returns, at most `block` numbers at a time.
 
         All are drawn at once, so that as many samples as there are draws take each of them once.
@@ -192,9 +202,13 @@ class DrawnWeights:
             )
         return theta[(eps * len(theta)).astype(int)]
 
-    def weights(self, theta: Array, eps: Array, buffers: Buffers | None = None) -> Array:
+    def weights(
+        self, theta: Array, eps: Array, buffers: Buffers | None = None
+    ) -> Array:
         """Return the weights (S, P) of the chosen draws."""
-        return np.ascontiguousarray(self._chosen(theta, eps)[:, : self.model.layout.size])
+        return np.ascontiguousarray(
+            self._chosen(theta, eps)[:, : self.model.layout.size]
+        )
 
     def outputs(self, theta: Array, w: Array, x: Array, buffers: Buffers) -> Array:
         """Return the network's outputs (S, B, heads) at rows `x`."""

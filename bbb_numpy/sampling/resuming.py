@@ -43,7 +43,9 @@ class Stored(NamedTuple):
 
 
 # Classes of what chains carry from step to step, by name
-STATES: dict[str, Any] = {name: pair[0] for name, pair in names_in(mcmc)["state"].items()}
+STATES: dict[str, Any] = {
+    name: pair[0] for name, pair in names_in(mcmc)["state"].items()
+}
 
 
 def _format() -> Format:
@@ -79,9 +81,13 @@ class Checkpoint:
         Of a disk that is full it warns: the run goes on, with the draws in memory.
         """
         self.written = time.monotonic()  # and not tried again at every step
-        joined = [run._replace(draws=(run.joined(),) if run.draws else ()) for run in runs]
+        joined = [
+            run._replace(draws=(run.joined(),) if run.draws else ()) for run in runs
+        ]
         # the kernel may be one's own: what was found is stored
-        stored = tuple(_with_kernel(run, lambda kernel: kernel.tuning) for run in joined)
+        stored = tuple(
+            _with_kernel(run, lambda kernel: kernel.tuning) for run in joined
+        )
         try:
             write_state(self.file, Stored(self.settings, stored), _format())
         except OSError as error:
@@ -162,7 +168,8 @@ class Checkpoint:
         self.settings, kernel = self.stored.settings, cast(Any, settings.kernel)
         with self._refused():
             runs = [
-                _with_kernel(run, lambda tuning: kernel.tuned(*tuning)) for run in self.stored.runs
+                _with_kernel(run, lambda tuning: kernel.tuned(*tuning))
+                for run in self.stored.runs
             ]
             for run, part in zip(runs, np.array_split(start, len(runs)), strict=True):
                 _need_whole(run, settings, part)
@@ -208,7 +215,9 @@ def _with_kernel(run: Run, made: Callable[[Any], Any]) -> Run:
     """Return the run with what is made of its adaptation's kernel in the place of that."""
     if run.adaptation is None:
         return run
-    return run._replace(adaptation=run.adaptation._replace(kernel=made(run.adaptation.kernel)))
+    return run._replace(
+        adaptation=run.adaptation._replace(kernel=made(run.adaptation.kernel))
+    )
 
 
 def need_same_target(

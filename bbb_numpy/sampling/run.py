@@ -41,7 +41,17 @@ from ..numeric.validation import (
 from ..parts.hyperpriors import Hyperprior, check_hyperpriors
 from ..progress import tqdm
 from . import mcmc
-from .chains import Kept, Run, Settings, begun, end_to_end, go_on, processes, usable, usual_groups
+from .chains import (
+    Kept,
+    Run,
+    Settings,
+    begun,
+    end_to_end,
+    go_on,
+    processes,
+    usable,
+    usual_groups,
+)
 from .draws import Draws
 from .mcmc import Kernel, Target
 from .resuming import Checkpoint, need_same_target, warn
@@ -61,7 +71,9 @@ SETTINGS: dict[str, Rule] = {
     "cores": Optional(partial(whole, least=1, most=1024)),
     "checkpoint": Optional(FOLDER),
 }
-SAMPLERS: dict[str, Kernel] = {name: pair[0] for name, pair in names_in(mcmc)["sampler"].items()}
+SAMPLERS: dict[str, Kernel] = {
+    name: pair[0] for name, pair in names_in(mcmc)["sampler"].items()
+}
 # Share of draws after a divergence above which a warning says so, which may be an error to a
 # program; each one is told by `Draws.summary` and by `convergence`
 MOST_DIVERGENT = 0.001
@@ -148,7 +160,9 @@ def sample(
         for name, rows in (("x", x), ("y", y))
     )
     weights = Optional(Numbers((len(x),), low=0.0))("sample_weight", sample_weight)
-    target = LogJoint(model, x, y, check_hyperpriors(hyperpriors), sample_weight=weights)
+    target = LogJoint(
+        model, x, y, check_hyperpriors(hyperpriors), sample_weight=weights
+    )
     wanted = (SAMPLES("chains", chains), target.layout.size)
     kernel = check_sampler(sampler)
     if groups is None:
@@ -157,12 +171,23 @@ def sample(
     if start is None:
         place = partial(target.draw_prior, chains=wanted[0], dtype=kind)
     elif not callable(start):
-        place = start if isinstance(start, Draws) else ANY_NUMBERS("start", start).astype(kind)
+        place = (
+            start
+            if isinstance(start, Draws)
+            else ANY_NUMBERS("start", start).astype(kind)
+        )
         shape = place.positions.shape[1:] if isinstance(place, Draws) else place.shape
         if shape != wanted:
-            raise ValueError(f"start must have shape (chains, numbers) = {wanted}; got {shape}")
+            raise ValueError(
+                f"start must have shape (chains, numbers) = {wanted}; got {shape}"
+            )
     _check_groups(kernel, groups, wanted[0], options.get("warm_up"))
-    options |= {"sampler": sampler, "layout": target.layout, "groups": groups, "seed": seed}
+    options |= {
+        "sampler": sampler,
+        "layout": target.layout,
+        "groups": groups,
+        "seed": seed,
+    }
     return sample_target(target, place, **options)
 
 
@@ -259,9 +284,16 @@ def sample_target(
     before, kept = None, list[Kept]()
     if isinstance(start, Draws):
         before, kept = start, [Kept(kernel) for kernel in start.kernels]
-        start, sampler, warm_up, groups = _end(before, target), before.kernel, 0, len(kept)
+        start, sampler, warm_up, groups = (
+            _end(before, target),
+            before.kernel,
+            0,
+            len(kept),
+        )
         if checkpoint is not None:
-            raise ValueError("checkpoint is for whole runs: one goes on by asking for more draws")
+            raise ValueError(
+                "checkpoint is for whole runs: one goes on by asking for more draws"
+            )
     kernel = check_sampler(sampler)
     Optional(flag)("progress", progress)
     given: dict[str, Any] = {
@@ -296,7 +328,8 @@ def sample_target(
         store = Checkpoint(checkpoint, checkpoint_every)
         store.open(settings, groups, number)
     if place is None:
-        place = _matrix(draw_start(rng))  # an ensemble takes its time: all else has been checked
+        # an ensemble takes its time: all else has been checked
+        place = _matrix(draw_start(rng))
     _check_groups(kernel, groups, len(place), settings.warm_up)
     cores = checked["cores"]
     count = min(groups, usable() if cores is None else cores)
@@ -312,9 +345,13 @@ def sample_target(
             disable=None if progress is None else not progress,
         )
         try:
-            while left := [i for i, run in enumerate(runs) if run.steps < settings.steps]:
+            while left := [
+                i for i, run in enumerate(runs) if run.steps < settings.steps
+            ]:
                 bare = [runs[group]._replace(draws=()) for group in left]
-                moved = each(go_on, repeat(settings, len(left)), bare, repeat(TURN, len(left)))
+                moved = each(
+                    go_on, repeat(settings, len(left)), bare, repeat(TURN, len(left))
+                )
                 for group, run in zip(left, moved, strict=True):
                     runs[group] = run._replace(draws=runs[group].draws + run.draws)
                 bar.update(sum(run.steps for run in runs) // groups - bar.n)
@@ -351,7 +388,9 @@ def _matrix(start: Any) -> Array:
     return place
 
 
-def _check_groups(kernel: Kernel, groups: Any, chains: int, warm_up: int | None) -> None:
+def _check_groups(
+    kernel: Kernel, groups: Any, chains: int, warm_up: int | None
+) -> None:
     """Raise ValueError where there are more groups than chains, or a kernel needs more in each."""
     groups = whole("groups", groups, 1, chains)
     if warm_up != 0 and hasattr(kernel, "check_chains"):
@@ -361,9 +400,13 @@ def _check_groups(kernel: Kernel, groups: Any, chains: int, warm_up: int | None)
 def _end(draws: Draws, target: Target) -> Array:
     """Return the last positions of chains (S, D), if they are those of this target."""
     if not len(draws.positions):
-        raise ValueError("start is empty: sampling was interrupted before the first draw")
+        raise ValueError(
+            "start is empty: sampling was interrupted before the first draw"
+        )
     there = draws.log_density[-1]
-    need_same_target(target, draws.positions[-1], there, "start has draws of", "Begin anew")
+    need_same_target(
+        target, draws.positions[-1], there, "start has draws of", "Begin anew"
+    )
     return draws.positions[-1]
 
 
@@ -388,7 +431,8 @@ def _result(
     found = end_to_end(parts, axis=1)
     positions, size = found.pop("positions"), runs[0].state.position.shape[1]
     kernel, *others = (
-        settings.kernel if run.adaptation is None else run.adaptation.kernel for run in runs
+        settings.kernel if run.adaptation is None else run.adaptation.kernel
+        for run in runs
     )
     draws = Draws(
         positions,

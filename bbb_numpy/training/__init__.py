@@ -10,4 +10,12 @@ from .recipe import Recipe
 from .state import Epoch, NonFiniteError, Training
 from .stopping import EarlyStopping
 
-__all__ = ["EarlyStopping", "Epoch", "NonFiniteError", "Recipe", "Training", "fit", "start"]
+__all__ = [
+    "EarlyStopping",
+    "Epoch",
+    "NonFiniteError",
+    "Recipe",
+    "Training",
+    "fit",
+    "start",
+]

@@ -17,7 +17,13 @@ from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
 from ..model.objectives import MAP
 from ..numeric.layout import Array
-from ..numeric.validation import ANY_NUMBERS, DTYPE, SAMPLES, InstanceOf, check_generator
+from ..numeric.validation import (
+    ANY_NUMBERS,
+    DTYPE,
+    SAMPLES,
+    InstanceOf,
+    check_generator,
+)
 from ..parts.posteriors import PointMass
 from .loop import fit, start
 from .optimizers import Adam, Cosine
@@ -99,7 +105,12 @@ def ensemble_starts(
         if trained[-1].stopped == "interrupted":  # half-trained members are of no use
             raise KeyboardInterrupt
     size = model.layout.size
-    scales: Array = model.prior.init(kind) if held is not model.prior else np.zeros(0, kind)
+    scales: Array = (
+        model.prior.init(kind) if held is not model.prior else np.zeros(0, kind)
+    )
     return np.stack(
-        [np.concatenate([one.theta[:size], scales, one.theta[size:]]) for one in trained]
+        [
+            np.concatenate([one.theta[:size], scales, one.theta[size:]])
+            for one in trained
+        ]
     )

@@ -35,7 +35,15 @@ from .loop import start, train
 from .recipe import Recipe, Rows
 from .state import Training
 
-__all__ = ["COVARIANCES", "Laplace", "Linearised", "Spectrum", "fit", "jacobian", "log_evidence"]
+__all__ = [
+    "COVARIANCES",
+    "Laplace",
+    "Linearised",
+    "Spectrum",
+    "fit",
+    "jacobian",
+    "log_evidence",
+]
 
 COVARIANCES = ("full", "kronecker", "diagonal", "last-layer")
 MOST = 8000  # rows of a matrix: 0.5 GB, of which several are needed
@@ -101,7 +109,9 @@ class Linearised(Family):
                 f"GaussianPrior or LayerwiseGaussianPrior; got {prior!r}"
             )
         outputs = np.zeros((1, 1, self.model.network.sizes[-1]))
-        self.model.likelihood.curvature(_views(self.model, _starts(self.model)), outputs)
+        self.model.likelihood.curvature(
+            _views(self.model, _starts(self.model)), outputs
+        )
         largest = max((max(block[1:]) for block in self.correlated), default=0)
         if largest > MOST:
             raise ValueError(
@@ -147,14 +157,20 @@ class Linearised(Family):
         return np.concatenate([mu, deviation, *map(np.ravel, at.basis), learned])
 
     def draw_weights(
-        self, rng: np.random.Generator, samples: int, dtype: Any = np.float64, out: Any = None
+        self,
+        rng: np.random.Generator,
+        samples: int,
+        dtype: Any = np.float64,
+        out: Any = None,
     ) -> Array:
         """Draw noise (S, P) in pairs eps, -eps: of what is linear in w the mean is exact (D23)."""
         eps = super().draw_weights(rng, samples, dtype, out)
         np.negative(eps[0 : samples - samples % 2 : 2], out=eps[1::2])
         return eps
 
-    def weights(self, theta: Array, eps: Array, buffers: Buffers | None = None) -> Array:
+    def weights(
+        self, theta: Array, eps: Array, buffers: Buffers | None = None
+    ) -> Array:
         """Return the weights (S, P) that `theta` makes of noise (D54)."""
         blocks = self.layout.views(theta)
         w = eps * blocks["deviation"]
@@ -190,24 +206,31 @@ def jacobian(net: MLP, w: Array, x: Array) -> tuple[Array, Array, network.Tape]:
     Each row is a sample with weights of its own, so that one backward pass has the slopes of one
     output at all rows.
     """
-    f, tape = network.forward(net, np.tile(w, (len(x), 1)), x[:, None], Buffers())  # (B, 1, K)
+    # (B, 1, K)
+    f, tape = network.forward(net, np.tile(w, (len(x), 1)), x[:, None], Buffers())
     units, ones = np.eye(net.sizes[-1], dtype=f.dtype), np.ones_like(f[..., :1])
-    slopes = [network.vjp(net, tape, unit * ones, Buffers()) for unit in units]  # K37-K42
+    slopes = [
+        network.vjp(net, tape, unit * ones, Buffers()) for unit in units
+    ]  # K37-K42
     return f[:, 0], np.stack(slopes, axis=1), tape
 
 
 class Spectrum(NamedTuple):
     """The curvature in a basis in which it is diagonal, in units of the prior's precision (D54)."""
 
-    curvature: Array  # (M, p): of each direction, by each scale of the noise that is learned, or 1
+    # (M, p): of each direction, by each scale of the noise that is learned, or 1
+    curvature: Array
     basis: tuple[Array, ...]  # A and B of each block, one after the other
     scale: Array  # (P,) the prior's deviations
     squares: Any  # of mu in units of the prior's deviation
-    misfit: Array  # (M,) squared residuals in units of the noise's variance, summed over rows
+    # (M,) squared residuals in units of the noise's variance, summed over rows
+    misfit: Array
     rows: Any  # their number, or the sum of their weights
 
 
-def log_evidence(log_alpha: Any, log_beta: Array, at: Spectrum) -> tuple[Any, Any, Array]:
+def log_evidence(
+    log_alpha: Any, log_beta: Array, at: Spectrum
+) -> tuple[Any, Any, Array]:
     r"""Return the log evidence, but for a constant, and its two slopes (D55).
 
     As a function of factors alpha on the precision of the prior and beta (M,) on those of the
@@ -225,13 +248,16 @@ def log_evidence(log_alpha: Any, log_beta: Array, at: Spectrum) -> tuple[Any, An
     total = beta @ at.curvature + alpha  # (p,)
     noise = at.rows * np.sum(log_beta) - beta @ at.misfit
     prior = len(total) * log_alpha - alpha * at.squares
-    gamma = beta * (at.curvature @ (1 / total))  # (M,): directions that the data determine
+    # (M,): directions that the data determine
+    gamma = beta * (at.curvature @ (1 / total))
     d_alpha = np.sum(gamma) - alpha * at.squares
     d_beta = at.rows - beta * at.misfit - gamma
     return (noise + prior - np.sum(np.log(total))) / 2, d_alpha / 2, d_beta / 2
 
 
-def best_scales(at: Spectrum, prior: bool = True, noise: bool = True) -> tuple[Any, Array]:
+def best_scales(
+    at: Spectrum, prior: bool = True, noise: bool = True
+) -> tuple[Any, Array]:
     """Return log alpha and log beta (M,) at which the slopes of `log_evidence` are 0 (D55).
 
     MacKay's alpha = gamma / |v|^2 and beta = (N - gamma) / E, the latter as N / (E + gamma / beta),
@@ -267,7 +293,8 @@ def spectrum(source: Linearised, mu: Array, learned: Array, rows: Rows) -> Spect
         v = np.ones(len(x)) if v is None else v
         f, slopes, tape = jacobian(net, mu, x)  # (B, K), (B, K, P)
         slopes *= scale
-        curvature = model.likelihood.curvature(params, f[None])[0] * v[:, None, None]  # (B, K, K)
+        # (B, K, K)
+        curvature = model.likelihood.curvature(params, f[None])[0] * v[:, None, None]
         weighted = (groups * curvature) @ slopes  # (M, B, K, P)  Lambda J
         total += float(v.sum())
         if own:
@@ -276,18 +303,26 @@ def spectrum(source: Linearised, mu: Array, learned: Array, rows: Rows) -> Spect
             diagonal += np.sum(slopes * weighted, axis=(1, 2))
         for layer, block in enumerate(blocks):
             a: Array = np.ones((len(x), 1))
-            if block.rows > 1:  # [a 1]; where the first layer's bias is a weight it is that already
+            # [a 1]; where the first layer's bias is a weight it is that already
+            if block.rows > 1:
                 a = np.hstack([tape.inputs[layer][:, 0], a])[:, : block.rows]
             inner[layer] += (a * v[:, None]).T @ a
-            units = slice(block.end - block.columns, block.end)  # of a layer its biases: df/dz
+            # of a layer its biases: df/dz
+            units = slice(block.end - block.columns, block.end)
             g = slopes[..., units].reshape(-1, block.columns)
             outer[layer] += g.T @ weighted[..., units].reshape(len(groups), *g.shape)
     if not blocks:
-        return Spectrum(diagonal, (), scale, float(np.sum(np.square(mu / scale))), misfit, total)
+        return Spectrum(
+            diagonal, (), scale, float(np.sum(np.square(mu / scale))), misfit, total
+        )
     found, basis = list[Array](), list[Array]()
     for block, a, b in zip(blocks, inner, outer, strict=True):
-        (of_a, left), (_, right) = np.linalg.eigh(a / total), np.linalg.eigh(b.sum(axis=0))
-        of_b = np.sum((b @ right) * right, axis=1)  # (M, columns): the diagonal of right^T B right
+        (of_a, left), (_, right) = (
+            np.linalg.eigh(a / total),
+            np.linalg.eigh(b.sum(axis=0)),
+        )
+        # (M, columns): the diagonal of right^T B right
+        of_b = np.sum((b @ right) * right, axis=1)
         found.append((of_a[:, None] * of_b[:, None, :]).reshape(len(groups), -1))
         basis += [left, scale[block.begin :][: block.columns, None] * right]
     squares = float(np.sum(np.square(mu / scale)[blocks[0].begin :]))
@@ -320,19 +355,24 @@ def fit(
         for left in range(source.posterior.rounds)[::-1]:
             state.theta[size:] = learned[held:]
             state.optimizer_state = recipe.optimizer.init(state.theta)
-            state = train(_mode(model, learned), state, rows, recipe, rng, None, progress, verbose)
+            state = train(
+                _mode(model, learned), state, rows, recipe, rng, None, progress, verbose
+            )
             if state.stopped == "interrupted":
                 break
             recipe = replace(recipe, epochs=-(-epochs // 2))
             mu = state.theta[:size].astype(float)
-            exactly = source.is_conjugate and not left  # given the features, which stay now
+            # given the features, which stay now
+            exactly = source.is_conjugate and not left
             theta, found = _scaled(source, mu, learned, exact, exactly)
             whole, evidence = replace(state, theta=theta.astype(rows.x.dtype)), found
     except KeyboardInterrupt:  # while the curvature is taken
         state.stopped = "interrupted"
     if whole is None:
         sure = np.zeros(source.layout.size - size - len(learned))
-        whole = replace(state, theta=np.concatenate([state.theta[:size], sure, learned]))
+        whole = replace(
+            state, theta=np.concatenate([state.theta[:size], sure, learned])
+        )
         whole.theta = whole.theta.astype(rows.x.dtype)
     return replace(whole, stopped=state.stopped), evidence
 
@@ -352,7 +392,9 @@ def _scaled(
             mu = _last_layer_at_its_mode(source, mu, learned, rows, at)
             at = spectrum(source, mu, learned, rows)
         log_alpha, log_beta = best_scales(at, has_prior_scale, has_noise)
-        fitted = model.evaluate(mu[None], views, rows.x, rows.y, Buffers(), rows.sample_weight)
+        fitted = model.evaluate(
+            mu[None], views, rows.x, rows.y, Buffers(), rows.sample_weight
+        )
         evidence = fitted.log_likelihood[0] + 0.5 * at.misfit.sum()  # D55
         evidence += log_evidence(log_alpha, log_beta, at)[0]
         if has_prior_scale:
@@ -374,7 +416,9 @@ def _last_layer_at_its_mode(
         theta, np.zeros((1, 0)), rows.x, rows.y, sample_weight=rows.sample_weight
     )
     own, basis = slice(source.correlated[0].begin, len(mu)), at.basis[1]
-    step = basis @ (basis.T @ at_mu.grad[own] / (at.curvature.sum(axis=0) + 1.0))  # D56: C grad
+    step = basis @ (
+        basis.T @ at_mu.grad[own] / (at.curvature.sum(axis=0) + 1.0)
+    )  # D56: C grad
     return np.concatenate([mu[: own.start], mu[own] - step])
 
 
@@ -403,7 +447,9 @@ def _mode(model: Model, learned: Array) -> Mode:
 
 def _starts(model: Model) -> Array:
     """Return what prior and likelihood learn, as they start."""
-    return np.concatenate([model.prior.init(float), model.likelihood.init(model.outputs, float)])
+    return np.concatenate(
+        [model.prior.init(float), model.likelihood.init(model.outputs, float)]
+    )
 
 
 def _views(model: Model, learned: Array) -> Params:

@@ -116,8 +116,12 @@ def fit(
     rows, held_out = checked_rows(estimator, training.theta, x, y, sample_weight), None
     if validation is not None:
         if not isinstance(validation, tuple) or len(validation) not in (2, 3):
-            raise TypeError(f"validation must be a pair (x, y) of arrays; got {brief(validation)}")
-        held_out = checked_rows(estimator, training.theta, *validation, which="validation ")
+            raise TypeError(
+                f"validation must be a pair (x, y) of arrays; got {brief(validation)}"
+            )
+        held_out = checked_rows(
+            estimator, training.theta, *validation, which="validation "
+        )
     return train(estimator, training, rows, recipe, rng, held_out, progress)
 
 
@@ -138,7 +142,9 @@ def train(
     (..., N, d_in), ``y`` (..., N, K), `sample_weight`, `shuffled`, `finite` and `number`; both
     draw from `rng`. Minibatches of rows with weights share the KL term of an epoch by these (D45).
     """
-    held_out = HeldOut(estimator, training.theta, validation, rng) if validation else None
+    held_out = (
+        HeldOut(estimator, training.theta, validation, rng) if validation else None
+    )
     state, finite, number = training.copy(), data.finite, data.number
     state.stopped = ""
     batches = minibatches(data.x.shape[-2], recipe.batch_size)
@@ -149,8 +155,11 @@ def train(
     count = data.sample_weight.sum(dtype=float) if weighted else data.x.shape[-2]
     sizes = {batch.stop - batch.start for batch in batches}
     shapes = {rows: estimator.noise_shape(samples, rows) for rows in sizes}
-    noises = {rows: np.empty(shape, state.theta.dtype) for rows, shape in shapes.items()}
-    last, spare = state.copy(), state.copy()  # two, so that Ctrl-C never finds half a copy
+    noises = {
+        rows: np.empty(shape, state.theta.dtype) for rows, shape in shapes.items()
+    }
+    # two, so that Ctrl-C never finds half a copy
+    last, spare = state.copy(), state.copy()
     hidden = None if progress is None else not progress  # None: shown only to a person
     progress_bar = tqdm(total=epochs, unit="epoch", leave=False, disable=hidden)
     try:
@@ -159,39 +168,63 @@ def train(
                 beta = recipe.warm_up(epoch, epochs)
                 beta = not_negative("the value of warm_up(epoch, epochs)", beta)
                 # From the cost of a minibatch to that of all data, in units of the KL term (D62)
-                scale = len(batches) / (beta * getattr(estimator.objective, "beta", 1.0) or 1.0)
+                scale = len(batches) / (
+                    beta * getattr(estimator.objective, "beta", 1.0) or 1.0
+                )
                 rows = data.shuffled(rng) if recipe.shuffle else data
                 if weighted:
-                    totals = [float(rows.sample_weight[b].sum(dtype=float)) for b in batches]
+                    totals = [
+                        float(rows.sample_weight[b].sum(dtype=float)) for b in batches
+                    ]
                     shares = recipe.shares(estimator, totals)  # D45
                 objective = kl = nll = factor = 0.0
-                for step, (batch, share) in enumerate(zip(batches, shares, strict=True)):
+                for step, (batch, share) in enumerate(
+                    zip(batches, shares, strict=True)
+                ):
                     noise = noises[batch.stop - batch.start]
                     estimator.fill(rng, noise)
-                    x, y, weight = rows.x[..., batch, :], rows.y[..., batch, :], beta * share
+                    x, y, weight = (
+                        rows.x[..., batch, :],
+                        rows.y[..., batch, :],
+                        beta * share,
+                    )
                     v = rows.sample_weight[batch] if weighted else None
                     found = estimator.value_and_grad(
                         state.theta, noise, x, y, weight, buffers.rewind(), v
                     )
-                    if not finite(found.value):  # at step 0 it is `last` itself that fails
+                    # at step 0 it is `last` itself that fails
+                    if not finite(found.value):
                         kept = spare if step == 0 else last
                         raise _failure(found, state.theta, epoch, step, kept)
                     value, grad, terms = found
                     factor = optimizer.schedule(epoch + step / len(batches), epochs)
-                    factor = not_negative("the value of schedule(epoch, epochs)", factor)
-                    optimizer.update(state.theta, grad, state.optimizer_state, factor, scale)
+                    factor = not_negative(
+                        "the value of schedule(epoch, epochs)", factor
+                    )
+                    optimizer.update(
+                        state.theta, grad, state.optimizer_state, factor, scale
+                    )
                     objective += number(value)
-                    kl += share * number(np.add.reduce(terms.posterior - terms.prior)) / samples
+                    kl += (
+                        share
+                        * number(np.add.reduce(terms.posterior - terms.prior))
+                        / samples
+                    )
                     nll -= number(np.add.reduce(terms.likelihood)) / samples
                 loss = held_out.loss(state.theta) if held_out else nan
                 rate = optimizer.learning_rate * factor
                 state.history.append(Epoch(objective, kl, nll, rate, loss))
                 per_row = objective / count
                 if not bar.disable:
-                    bar.set_postfix_str(f"{np.mean(per_row):.4g} nats per row", refresh=False)
+                    bar.set_postfix_str(
+                        f"{np.mean(per_row):.4g} nats per row", refresh=False
+                    )
                 bar.update()
-                if verbose and len(state.history) % verbose == 0:  # above the bar, not through it
-                    bar.write(f"Epoch {len(state.history)}, loss = {np.mean(objective):.8g}")
+                # above the bar, not through it
+                if verbose and len(state.history) % verbose == 0:
+                    bar.write(
+                        f"Epoch {len(state.history)}, loss = {np.mean(objective):.8g}"
+                    )
                 spare.take(state)
                 last, spare = spare, last
                 if watch.should_stop(loss if held_out else per_row, state):
@@ -207,7 +240,10 @@ def train(
         last.stopped = "interrupted"
         return last
     if held_out and recipe.early_stopping:
-        state.theta, state.optimizer_state = watch.best.theta, watch.best.optimizer_state
+        state.theta, state.optimizer_state = (
+            watch.best.theta,
+            watch.best.optimizer_state,
+        )
     return state
 
 

@@ -19,7 +19,15 @@ import numpy as np
 from ..gradients.family import Family
 from ..numeric.elementary import inverse_softplus, softplus_parts
 from ..numeric.layout import Array, Layout
-from ..numeric.validation import COUNT, InstanceOf, Like, Optional, check_fields, fraction, positive
+from ..numeric.validation import (
+    COUNT,
+    InstanceOf,
+    Like,
+    Optional,
+    check_fields,
+    fraction,
+    positive,
+)
 from ..parts.posteriors import MeanField
 
 __all__ = [
@@ -94,7 +102,9 @@ class Memory:
 
     def copy(self) -> Memory:
         """Return an independent copy."""
-        return Memory(self.steps, {name: array.copy() for name, array in self.arrays.items()})
+        return Memory(
+            self.steps, {name: array.copy() for name, array in self.arrays.items()}
+        )
 
 
 class Optimizer:
@@ -112,7 +122,12 @@ class Optimizer:
         return Memory(0, {name: np.zeros_like(theta) for name in self.moments})
 
     def update(
-        self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
+        self,
+        theta: Array,
+        grad: Array,
+        state: Memory,
+        factor: float,
+        scale: float = 1.0,
     ) -> None:
         """Take one step in place, of the learning rate times `factor`; `grad` is overwritten.
 
@@ -161,7 +176,12 @@ class SGD(Optimizer):
     schedule: Schedule = Constant()
 
     def update(
-        self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
+        self,
+        theta: Array,
+        grad: Array,
+        state: Memory,
+        factor: float,
+        scale: float = 1.0,
     ) -> None:
         state.steps += 1
         grad *= self.learning_rate * factor
@@ -183,7 +203,12 @@ class Momentum(Optimizer):
         check_fields(self, momentum=fraction)
 
     def update(
-        self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
+        self,
+        theta: Array,
+        grad: Array,
+        state: Memory,
+        factor: float,
+        scale: float = 1.0,
     ) -> None:
         velocity = state.arrays["velocity"]
         state.steps += 1
@@ -227,7 +252,12 @@ class Adam(Optimizer):
         check_fields(self, clip=Optional(positive))
 
     def update(
-        self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
+        self,
+        theta: Array,
+        grad: Array,
+        state: Memory,
+        factor: float,
+        scale: float = 1.0,
     ) -> None:
         # With M = m / (1 - beta1) and V = v / (1 - beta2), which saves two passes, the rule
         #   m <- beta1 m + (1 - beta1) grad,  v <- beta2 v + (1 - beta2) grad^2
@@ -292,18 +322,33 @@ class IVON(Optimizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fields(self, trust=positive, learned=InstanceOf(Adam), beta1=fraction, beta2=fraction)
+        check_fields(
+            self,
+            trust=positive,
+            learned=InstanceOf(Adam),
+            beta1=fraction,
+            beta2=fraction,
+        )
 
     def init(self, theta: Array, estimator: Family | None = None) -> Memory:
         """Return the state before the first step; without `estimator` theta is mu and rho alone."""
         if estimator is not None and not isinstance(estimator.posterior, MeanField):
-            raise ValueError(f"IVON needs the posterior MeanField(); got {estimator.posterior!r}")
+            raise ValueError(
+                f"IVON needs the posterior MeanField(); got {estimator.posterior!r}"
+            )
         learned = 0 if estimator is None else Layout(estimator.model.learned()).size
         sizes = {"momentum": (len(theta) - learned) // 2, "m": learned, "v": learned}
-        return Memory(0, {name: np.zeros(size, theta.dtype) for name, size in sizes.items()})
+        return Memory(
+            0, {name: np.zeros(size, theta.dtype) for name, size in sizes.items()}
+        )
 
     def update(
-        self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
+        self,
+        theta: Array,
+        grad: Array,
+        state: Memory,
+        factor: float,
+        scale: float = 1.0,
     ) -> None:
         momentum, m, v = (state.arrays[name] for name in ("momentum", "m", "v"))
         size = len(momentum)

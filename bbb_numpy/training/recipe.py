@@ -111,7 +111,11 @@ class Recipe:
             log P(D_i|w) / pi_i, of which the objective takes exponentials, means nothing (D30).
         """
         pi = np.asarray(self.kl_weights(sizes), float)
-        if pi.shape != (len(sizes),) or not abs(pi.sum() - 1.0) <= 1e-9 or not (pi >= 0).all():
+        if (
+            pi.shape != (len(sizes),)
+            or not abs(pi.sum() - 1.0) <= 1e-9
+            or not (pi >= 0).all()
+        ):
             raise ValueError(
                 f"kl_weights must return {len(sizes)} shares >= 0 that sum to 1; got {pi}"
             )
@@ -141,8 +145,12 @@ def checked_rows(
     estimator.layout.views(theta)  # raises where it is another estimator's
     arrays: list[Array] = []
     widths = (estimator.model.network.sizes[0], estimator.model.outputs)
-    for name, given, width in zip((f"{which}x", f"{which}y"), (x, y), widths, strict=True):
-        rows = Numbers((len(x) if arrays else None, width), finite=False, least=1)(name, given)
+    for name, given, width in zip(
+        (f"{which}x", f"{which}y"), (x, y), widths, strict=True
+    ):
+        rows = Numbers((len(x) if arrays else None, width), finite=False, least=1)(
+            name, given
+        )
         with np.errstate(over="ignore"):
             arrays.append(np.ascontiguousarray(rows, theta.dtype))
         if not np.isfinite(arrays[-1]).all():
@@ -152,7 +160,9 @@ def checked_rows(
     estimator.model.likelihood.check_targets(np.asarray(y), theta.dtype)
     if sample_weight is not None:
         name = f"{which}sample_weight"
-        sample_weight = Numbers((len(x),), low=0.0)(name, sample_weight).astype(theta.dtype)
+        sample_weight = Numbers((len(x),), low=0.0)(name, sample_weight).astype(
+            theta.dtype
+        )
         if not sample_weight.any():
             raise ValueError(f"{name} is 0 for every row, so that none counts")
     return Rows(arrays[0], arrays[1], sample_weight)

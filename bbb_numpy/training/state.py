@@ -34,7 +34,8 @@ class Epoch(NamedTuple):
     """
 
     objective: float  # what was minimised: the free energy of the whole training set
-    kl: float  # its complexity part, sum_i pi_i mean_s [log q(w) - log P(w)], at full weight
+    # its complexity part, sum_i pi_i mean_s [log q(w) - log P(w)], at full weight
+    kl: float
     nll: float  # its likelihood part, -sum_i mean_s log P(D_i|w)
     learning_rate: float  # of the last step
     validation: float  # mean NLL per validation row; nan without validation rows
@@ -47,7 +48,8 @@ class Training:
     theta: Array
     optimizer_state: Memory
     history: list[Epoch] = field(default_factory=list)
-    stopped: Literal["", "early stopping", "interrupted"] = ""  # why, if before the last epoch
+    # why, if before the last epoch
+    stopped: Literal["", "early stopping", "interrupted"] = ""
 
     def column(self, name: str) -> Array:
         """Return one field of `Epoch` over all epochs as an array."""
@@ -56,7 +58,10 @@ class Training:
     def copy(self) -> Training:
         """Return an independent copy."""
         return Training(
-            self.theta.copy(), self.optimizer_state.copy(), list(self.history), self.stopped
+            self.theta.copy(),
+            self.optimizer_state.copy(),
+            list(self.history),
+            self.stopped,
         )
 
     def take(self, other: Training) -> None:

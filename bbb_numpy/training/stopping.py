@@ -42,7 +42,10 @@ class EarlyStopping:
 
 def minibatches(rows: int, batch_size: int) -> list[slice]:
     """Cut `rows` into slices of `batch_size`; the last one is shorter when it must be."""
-    return [slice(start, min(start + batch_size, rows)) for start in range(0, rows, batch_size)]
+    return [
+        slice(start, min(start + batch_size, rows))
+        for start in range(0, rows, batch_size)
+    ]
 
 
 class HeldOut:
@@ -51,12 +54,18 @@ class HeldOut:
     SAMPLES = 32
     NUMBERS = 1_000_000  # at most about this many in one block of activations
 
-    def __init__(self, estimator: Estimator, theta: Array, rows: Any, rng: Generator) -> None:
+    def __init__(
+        self, estimator: Estimator, theta: Array, rows: Any, rng: Generator
+    ) -> None:
         self.estimator, self.buffers = estimator, Buffers()
         self.noise = estimator.draw_weights(rng, self.SAMPLES, theta.dtype)
-        weights = np.ones(len(rows.x)) if rows.sample_weight is None else rows.sample_weight
+        weights = (
+            np.ones(len(rows.x)) if rows.sample_weight is None else rows.sample_weight
+        )
         self.size = float(weights.sum(dtype=float))  # D45
-        step = max(1, self.NUMBERS // (self.SAMPLES * max(estimator.model.network.sizes)))
+        step = max(
+            1, self.NUMBERS // (self.SAMPLES * max(estimator.model.network.sizes))
+        )
         self.blocks = [rows.at(block) for block in minibatches(len(rows.x), step)]
 
     def loss(self, theta: Array) -> float:
@@ -64,7 +73,9 @@ class HeldOut:
         total = 0.0
         for x, y, weights in self.blocks:
             buffers = self.buffers.rewind()
-            found = self.estimator.log_likelihood(theta, self.noise, x, y, buffers, weights)
+            found = self.estimator.log_likelihood(
+                theta, self.noise, x, y, buffers, weights
+            )
             total -= float(found.mean())  # of (SAMPLES,)
         return total / self.size
 

@@ -53,9 +53,12 @@ class Agent:
     """A player."""
 
     name: str
-    looks: int = 0  # weight vectors averaged for one decision; 1: Thompson sampling, 0: a point
+    # weight vectors averaged for one decision; 1: Thompson sampling, 0: a point
+    looks: int = 0
     epsilon: float = 0.0  # probability of an action at random
-    last_layer: bool = False  # Thompson sampling by a posterior of the last layer alone (D56)
+    last_layer: bool = (
+        False  # Thompson sampling by a posterior of the last layer alone (D56)
+    )
 
 
 AGENTS = (
@@ -64,7 +67,8 @@ AGENTS = (
     Agent("greedy"),
     Agent("1 % greedy", epsilon=0.01),
     Agent("5 % greedy", epsilon=0.05),
-    Agent("Thompson, last layer", last_layer=True),  # over the features of the greedy one
+    # over the features of the greedy one
+    Agent("Thompson, last layer", last_layer=True),
 )
 FULL = tuple(agent for agent in AGENTS if agent.looks != 2)  # for the paper's budget
 
@@ -86,14 +90,16 @@ class Settings:
     rho: float = -4.0  # at the start of q
     learning_rate: float = 1e-3  # of Adam, for q and for the point estimates
     point_learning_rate: float = 1e-3
-    last_noise: float = 5.0  # of the last layer's likelihood, and the deviation of its prior
+    # of the last layer's likelihood, and the deviation of its prior
+    last_noise: float = 5.0
     last_prior_scale: float = 1.0
 
 
 class Game(NamedTuple):
     """One run's mushrooms, the same for every agent, and what eating each of them pays."""
 
-    inputs: Array  # (2N, D + 2) float32  row 2i: mushroom i not eaten, row 2i + 1: eaten
+    # (2N, D + 2) float32  row 2i: mushroom i not eaten, row 2i + 1: eaten
+    inputs: Array
     shown: NDArray[np.int_]  # (T,)  number of the mushroom
     poisonous: NDArray[np.bool_]  # (T,)
     payoff: Array  # (T,) float32  reward if eaten
@@ -119,12 +125,17 @@ class LastLayer:
 
     def __init__(self, settings: Settings, net: MLP, inputs: Array) -> None:
         self.net, self.inputs = net, inputs
-        self.variance, self.precision = settings.last_noise**2, settings.last_prior_scale**-2
+        self.variance, self.precision = (
+            settings.last_noise**2,
+            settings.last_prior_scale**-2,
+        )
         self.count, self.total = np.zeros((2, len(inputs)))
 
     def features(self, rows: Any) -> Array:
         """Return the features (B, H + 1) of some rows, at the weights of the last `refit`."""
-        a = network.forward(self.net, self.w, self.inputs[rows], Buffers())[1].inputs[-1]
+        a = network.forward(self.net, self.w, self.inputs[rows], Buffers())[1].inputs[
+            -1
+        ]
         a = a.reshape(-1, self.net.sizes[-2]).astype(float)
         return np.hstack([a, np.ones((len(a), 1))])
 
@@ -155,18 +166,24 @@ class LastLayer:
         return bool(gained @ self.mean + deviation * rng.standard_normal() > 0.0)
 
 
-def game(x: Array, poisonous: NDArray[np.bool_], interactions: int, seed: tuple[int, ...]) -> Game:
+def game(
+    x: Array, poisonous: NDArray[np.bool_], interactions: int, seed: tuple[int, ...]
+) -> Game:
     """Draw mushrooms with replacement, and the luck of eating the poisonous ones.
 
     `x` (N, D), `poisonous` (N,); a longer game begins like a shorter one.
     """
     eye = np.eye(2, dtype=np.float32)  # the action, one of two: leave, eat
-    inputs = np.concatenate([np.repeat(x, 2, axis=0), np.tile(eye, (len(x), 1))], axis=1)
+    inputs = np.concatenate(
+        [np.repeat(x, 2, axis=0), np.tile(eye, (len(x), 1))], axis=1
+    )
     which, luck = np.random.default_rng(seed).spawn(2)
     shown = which.integers(len(x), size=interactions)
     bad = poisonous[shown] & (luck.random(interactions) < 0.5)
     payoff = np.where(bad, BAD, GOOD).astype(np.float32)
-    return Game(np.ascontiguousarray(inputs, np.float32), shown, poisonous[shown], payoff)
+    return Game(
+        np.ascontiguousarray(inputs, np.float32), shown, poisonous[shown], payoff
+    )
 
 
 def regret(played: Game, ate: NDArray[np.bool_], realised: bool = False) -> Array:
@@ -197,10 +214,14 @@ def _optimizer(agent: Agent, settings: Settings) -> Adam:
     return Adam(settings.learning_rate if agent.looks else settings.point_learning_rate)
 
 
-def begin(agent: Agent, settings: Settings, inputs: int, seed: tuple[int, ...]) -> State:
+def begin(
+    agent: Agent, settings: Settings, inputs: int, seed: tuple[int, ...]
+) -> State:
     """Return the state before the first mushroom."""
     rng = np.random.default_rng(seed)
-    training = start(build(agent, settings, inputs), rng, _optimizer(agent, settings), np.float32)
+    training = start(
+        build(agent, settings, inputs), rng, _optimizer(agent, settings), np.float32
+    )
     return State(0, np.zeros(settings.interactions, bool), training, rng)
 
 
@@ -236,7 +257,10 @@ def play(the: Game, agent: Agent, settings: Settings, state: State, until: int) 
         else:
             now = agent, estimator, theta, the.inputs, the.shown[t], rng, eyes.rewind()
             state.ate[t] = decide(*now)
-        taken[t], reward[t] = 2 * the.shown[t] + state.ate[t], state.ate[t] * the.payoff[t]
+        taken[t], reward[t] = (
+            2 * the.shown[t] + state.ate[t],
+            state.ate[t] * the.payoff[t],
+        )
         state.played = t + 1
         oldest = max(0, state.played - settings.memory)
         share = kl_share(settings, state.played - oldest)
@@ -244,9 +268,15 @@ def play(the: Game, agent: Agent, settings: Settings, state: State, until: int) 
         for _ in range(settings.steps if trains else 0):
             rows = rng.integers(oldest, state.played, settings.batch)
             estimator.fill(rng, noise)
-            with np.errstate(over="ignore", invalid="ignore"):  # the next line says it better
+            # the next line says it better
+            with np.errstate(over="ignore", invalid="ignore"):
                 value, grad, _ = estimator.value_and_grad(
-                    theta, noise, the.inputs[taken[rows]], reward[rows], share, buffers.rewind()
+                    theta,
+                    noise,
+                    the.inputs[taken[rows]],
+                    reward[rows],
+                    share,
+                    buffers.rewind(),
                 )
             if not isfinite(value):
                 raise FloatingPointError(
@@ -292,7 +322,9 @@ STYLES = (
 POINTS = 1000  # of a curve; more are not seen
 
 
-def draw_figure(settings: Settings, games: Sequence[Game], ate: Mapping[str, Array]) -> Figure:
+def draw_figure(
+    settings: Settings, games: Sequence[Game], ate: Mapping[str, Array]
+) -> Figure:
     """Draw the regret over the whole game and over its beginning.
 
     `games`, one for each run; `ate`, by agent (runs, T), what it ate.
@@ -311,7 +343,8 @@ def draw_figure(settings: Settings, games: Sequence[Game], ate: Mapping[str, Arr
             mean = costs[:, at - 1].mean(axis=0)
             ax.plot(at, mean, color=colour, linestyle=line, linewidth=2.0, label=name)
     a.set_yscale("log")
-    a.set_ylim(bottom=max(1.0, a.get_ylim()[1] / 200.0))  # the first few mushrooms say little
+    # the first few mushrooms say little
+    a.set_ylim(bottom=max(1.0, a.get_ylim()[1] / 200.0))
     for axis in (a.yaxis, a.xaxis, b.xaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     a.set_xlim(0, total)
@@ -322,13 +355,16 @@ def draw_figure(settings: Settings, games: Sequence[Game], ate: Mapping[str, Arr
         (b, f"(b) {part}, on a linear scale"),
     ):
         ax.grid(color="#DDDDDD", linewidth=0.6)
-        finish(ax, f"mushrooms shown\n{label}", "cumulative regret (units of reward)", 3)
+        finish(
+            ax, f"mushrooms shown\n{label}", "cumulative regret (units of reward)", 3
+        )
     return figure
 
 
 Numbers = Mapping[str, Mapping[str, Any]]
 THOMPSON, GREEDY, OFTEN = AGENTS[0].name, AGENTS[2].name, AGENTS[4].name
-FAST = 100  # interactions without eating that are worth a word: half of them show edible ones
+# interactions without eating that are worth a word: half of them show edible ones
+FAST = 100
 FLAT = 0.05  # of the regret: half of what a tenth would have if it grew evenly
 PAPER_FAST = 1000  # mushrooms of which the paper's greedy agent ate none, "about"
 
@@ -350,14 +386,22 @@ def lay_out(seed: int, settings: Settings, numbers: Numbers) -> str:
 
     def agent(n: Mapping[str, Any]) -> str:
         keys = "regret", "realised regret", "regret while trained densely"
-        regrets = [_pair(*mean_and_error(n[key])) for key in (*keys, "regret of the last tenth")]
-        return " | ".join([*regrets, share(n, "eaten", "poisonous"), share(n, "left", "edible")])
+        regrets = [
+            _pair(*mean_and_error(n[key]))
+            for key in (*keys, "regret of the last tenth")
+        ]
+        return " | ".join(
+            [*regrets, share(n, "eaten", "poisonous"), share(n, "left", "edible")]
+        )
 
     def beyond(name: str) -> str:
         keys = "regret", "regret of the last tenth"
         return " | ".join(_pair(*_gap(numbers, name, key), "+") for key in keys)
 
-    dense, last = f"first {settings.dense:,}", f"last {max(settings.interactions // 10, 1):,}"
+    dense, last = (
+        f"first {settings.dense:,}",
+        f"last {max(settings.interactions // 10, 1):,}",
+    )
     return text(
         values(
             "The game and the training; noise in units of reward.",
@@ -377,7 +421,11 @@ def lay_out(seed: int, settings: Settings, numbers: Numbers) -> str:
             zip(others, others, strict=True),
             beyond,
         ),
-        claims("Blundell et al. 2015, Section 5.3.", "the paper", claims_of_the_paper(numbers)),
+        claims(
+            "Blundell et al. 2015, Section 5.3.",
+            "the paper",
+            claims_of_the_paper(numbers),
+        ),
     )
 
 
@@ -387,7 +435,9 @@ def _pair(mean: float, error: float, sign: str = "") -> str:
 
 def _gap(numbers: Numbers, name: str, key: str) -> tuple[float, float]:
     """Return the regret beyond that of Thompson sampling, run by run, and its error."""
-    return mean_and_error(np.subtract(numbers[name][key], numbers[THOMPSON][key]).tolist())
+    return mean_and_error(
+        np.subtract(numbers[name][key], numbers[THOMPSON][key]).tolist()
+    )
 
 
 def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
@@ -395,15 +445,22 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
     rows = []
     if {OFTEN, THOMPSON} <= set(numbers):
         mean, error = _gap(numbers, OFTEN, "regret")
-        said, seen = f"{OFTEN} over-explores: regret beyond {THOMPSON}", 2 * np.nan_to_num(error)
+        said, seen = (
+            f"{OFTEN} over-explores: regret beyond {THOMPSON}",
+            2 * np.nan_to_num(error),
+        )
         rows.append(Claim(said, "> 0", _pair(mean, error, "+"), bool(mean > seen)))
     if THOMPSON in numbers:
-        regret, last = (sum(numbers[THOMPSON][k]) for k in ("regret", "regret of the last tenth"))
+        regret, last = (
+            sum(numbers[THOMPSON][k]) for k in ("regret", "regret of the last tenth")
+        )
         share = last / regret if regret else 0.0
         said = f"regret of {THOMPSON}, share of the last tenth"
         rows.append(Claim(said, "almost flat", f"{share:.1%}", share < FLAT))
     if GREEDY in numbers:
-        first = max((b for a, b in numbers[GREEDY]["longest fast"] if a < FAST), default=0)
+        first = max(
+            (b for a, b in numbers[GREEDY]["longest fast"] if a < FAST), default=0
+        )
         held = first >= PAPER_FAST
         shown = f"about {PAPER_FAST:,}"
         rows.append(Claim(f"{GREEDY} eats nothing at first", shown, f"{first:,}", held))
@@ -421,10 +478,14 @@ def full(seed: int) -> dict[str, Any]:
     return {"seed": seed, "settings": Settings(dense=every, sparse=1), "agents": FULL}
 
 
-def key_of(seed: int, settings: Settings, data: Mushrooms, agents: Sequence[Agent]) -> str:
+def key_of(
+    seed: int, settings: Settings, data: Mushrooms, agents: Sequence[Agent]
+) -> str:
     """Return all that the numbers depend on, as text."""
     mark = crc32(np.packbits(data.x > 0).tobytes() + data.poisonous.tobytes())
-    return json.dumps([seed, asdict(settings), mark, [asdict(agent) for agent in agents]])
+    return json.dumps(
+        [seed, asdict(settings), mark, [asdict(agent) for agent in agents]]
+    )
 
 
 def whole_run(
@@ -434,8 +495,12 @@ def whole_run(
     path = out / f"{agent.name.replace(' %', '').replace(' ', '-')}-{run}.npz"
     if path.exists():
         return read_arrays(path, ("ate", "seconds"))
-    the, began = game(data.x, data.poisonous, settings.interactions, (seed, run)), process_time()
-    own = (seed, run, crc32(agent.name.encode()))  # does not depend on which other agents play
+    the, began = (
+        game(data.x, data.poisonous, settings.interactions, (seed, run)),
+        process_time(),
+    )
+    # does not depend on which other agents play
+    own = (seed, run, crc32(agent.name.encode()))
     state = begin(agent, settings, the.inputs.shape[1], own)
     play(the, agent, settings, state, settings.interactions)
     found = {"ate": state.ate, "seconds": np.array(process_time() - began)}
@@ -480,7 +545,10 @@ def measure(
         }
 
     rows = {name: [*map(of, games, eaten)] for name, eaten in ate.items()}
-    return {name: {key: [one[key] for one in own] for key in own[0]} for name, own in rows.items()}
+    return {
+        name: {key: [one[key] for one in own] for key in own[0]}
+        for name, own in rows.items()
+    }
 
 
 def reproduce(
@@ -521,12 +589,27 @@ def reproduce(
     played = in_processes(jobs, whole_run, [(*common, *chain) for chain in chains])
     with steps(len(chains), progress) as done:
         stored = list(counted(played, done))
-    by_agent = {a.name: stored[i * settings.runs :][: settings.runs] for i, a in enumerate(agents)}
-    ate = {name: np.array([one["ate"] for one in some]) for name, some in by_agent.items()}
-    seconds = {name: float(sum(one["seconds"] for one in some)) for name, some in by_agent.items()}
+    by_agent = {
+        a.name: stored[i * settings.runs :][: settings.runs]
+        for i, a in enumerate(agents)
+    }
+    ate = {
+        name: np.array([one["ate"] for one in some]) for name, some in by_agent.items()
+    }
+    seconds = {
+        name: float(sum(one["seconds"] for one in some))
+        for name, some in by_agent.items()
+    }
     numbers = measure(seed, settings, data, ate)
-    draw_figure(settings, _games(seed, settings, data), ate).savefig(out / "bandit.png", dpi=100)
-    found = {"seed": seed, "settings": asdict(settings), "agents": numbers, "seconds": seconds}
+    draw_figure(settings, _games(seed, settings, data), ate).savefig(
+        out / "bandit.png", dpi=100
+    )
+    found = {
+        "seed": seed,
+        "settings": asdict(settings),
+        "agents": numbers,
+        "seconds": seconds,
+    }
     write_json(out / "numbers.json", found)
     summary = lay_out(seed, settings, numbers)
     write_text(text_file, summary + "\n")

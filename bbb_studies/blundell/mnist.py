@@ -27,7 +27,11 @@ from bbb_numpy.gradients.family import Family
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
-from bbb_numpy.model.kl_weights import Shares, geometric_kl_weights, proportional_kl_weights
+from bbb_numpy.model.kl_weights import (
+    Shares,
+    geometric_kl_weights,
+    proportional_kl_weights,
+)
 from bbb_numpy.model.objectives import MAP, MLE, FreeEnergy
 from bbb_numpy.numeric.reading import read_json
 from bbb_numpy.numeric.storing import Format, read_state, write_state
@@ -74,8 +78,10 @@ COLUMNS = ("the paper's words", "F minimised", "its number")
 WIDTHS = (400, 800, 1200)
 # Its grid of pi, -log sigma1 and -log sigma2
 PRIORS = tuple(product((0.25, 0.5, 0.75), (0, 1, 2), (6, 7, 8)))
-LEFT_OUT = (0.05, 0.15, 0.15)  # shares that dropout leaves out where most weights are gone
-START = 0.05  # standard deviation of the first weights: sqrt(2 / 784), as ReLU keeps its scale
+# shares that dropout leaves out where most weights are gone
+LEFT_OUT = (0.05, 0.15, 0.15)
+# standard deviation of the first weights: sqrt(2 / 784), as ReLU keeps its scale
+START = 0.05
 KL_SHARES: dict[str, Shares] = {
     "proportional": proportional_kl_weights,
     "geometric": geometric_kl_weights,
@@ -99,12 +105,17 @@ class Candidate:
     samples: int = 1  # S, weight vectors of a step
     rho: float = -5.0  # every sigma starts at softplus(rho); BBB only
     beta: float = 1.0  # weight of the KL term; 1 is F
-    local: bool = False  # local reparameterisation, which samples outputs in place of weights
-    removed: float = 0.0  # share of the weights that is taken away while the others are trained
-    dense: int = 0  # epochs before that, to the end of a rate of their own; 0: a quarter of all
-    all_images: bool = False  # trained on the validation images too: the last step, chooses nothing
+    # local reparameterisation, which samples outputs in place of weights
+    local: bool = False
+    # share of the weights that is taken away while the others are trained
+    removed: float = 0.0
+    # epochs before that, to the end of a rate of their own; 0: a quarter of all
+    dense: int = 0
+    # trained on the validation images too: the last step, chooses nothing
+    all_images: bool = False
     start: int = 0  # added to the seed
-    averaged: bool = False  # all of its row are trained to the end, and their predictions averaged
+    # all of its row are trained to the end, and their predictions averaged
+    averaged: bool = False
 
     @property
     def name(self) -> str:
@@ -151,25 +162,37 @@ STARTS = tuple(
     )
     for start in (0, 1)
 )
-SPARSE = Candidate(NUMBER, "sparse, 1200", "BBB", 24, 1200, **LOCAL, beta=0.03, removed=0.98)
-FEW_WEIGHTS = Candidate(NUMBER, "MC dropout, sparse", "dropout", 85, 800, removed=0.98, dense=40)
+SPARSE = Candidate(
+    NUMBER, "sparse, 1200", "BBB", 24, 1200, **LOCAL, beta=0.03, removed=0.98
+)
+FEW_WEIGHTS = Candidate(
+    NUMBER, "MC dropout, sparse", "dropout", 85, 800, removed=0.98, dense=40
+)
 # The widths, epochs and priors of the paper; first what takes minutes, not hours
 FULL = (
     *STARTS,
     *(replace(c, row=f"{c.row}, all images", all_images=True) for c in STARTS),
     FEW_WEIGHTS,
-    *(replace(FEW_WEIGHTS, row="several sparse starts", averaged=True, start=i) for i in range(3)),
+    *(
+        replace(FEW_WEIGHTS, row="several sparse starts", averaged=True, start=i)
+        for i in range(3)
+    ),
     Candidate(NUMBER, "tempered, 1200", "BBB", 30, 1200, **LOCAL, beta=0.03),
     SPARSE,
     Candidate(NUMBER, "MC dropout, 800", "dropout", 40, 800),
     Candidate(NUMBER, "tempered, 400", "BBB", 40, **LOCAL, beta=0.1),
     *(
-        Candidate(NUMBER, f"mixture, {beta:g}, {i}", "BBB", 40, local=True, beta=beta, start=i)
+        Candidate(
+            NUMBER, f"mixture, {beta:g}, {i}", "BBB", 40, local=True, beta=beta, start=i
+        )
         for beta in (0.1, 0.01)
         for i in range(3)
     ),
     Candidate(MINIMISED, "F, Gaussian, 400", "BBB", 100, prior=None, local=True),
-    *(Candidate(MINIMISED, "F, mixture, 400", "BBB", 600, prior=prior) for prior in PRIORS),
+    *(
+        Candidate(MINIMISED, "F, mixture, 400", "BBB", 600, prior=prior)
+        for prior in PRIORS
+    ),
     *(Candidate(WORDS, f"SGD, {h}", "SGD", 600, h, "SGD") for h in WIDTHS),
     *(Candidate(WORDS, f"SGD, dropout, {h}", "dropout", 600, h, "SGD") for h in WIDTHS),
     *(
@@ -178,7 +201,9 @@ FULL = (
         for prior in PRIORS
     ),
     *(
-        Candidate(WORDS, f"BBB, Gaussian, {h}", "BBB", 600, h, **LITERAL, prior=exp(-wide))
+        Candidate(
+            WORDS, f"BBB, Gaussian, {h}", "BBB", 600, h, **LITERAL, prior=exp(-wide)
+        )
         for h in WIDTHS
         for wide in (0, 1, 2)
     ),
@@ -205,7 +230,8 @@ class Run:
 
     training: Training
     rng: np.random.Generator
-    errors: list[float] = field(default_factory=list)  # of the mean network, validation images
+    # of the mean network, validation images
+    errors: list[float] = field(default_factory=list)
     seconds: float = 0.0  # of processor time
 
 
@@ -217,7 +243,9 @@ class Stored(NamedTuple):
     run: Run
 
 
-STATE = Format("bbb_numpy.mnist", 4, (Candidate, Settings, Run, Training, Memory, Epoch))
+STATE = Format(
+    "bbb_numpy.mnist", 4, (Candidate, Settings, Run, Training, Memory, Epoch)
+)
 FORMAT = f"{STATE.name} {STATE.version}"
 
 
@@ -236,10 +264,14 @@ def build(candidate: Candidate, gone: float | None = None) -> Family:
     model = Model(MLP((784, c.hidden, c.hidden, 10)), prior, CategoricalLikelihood())
     if c.method == "dropout":
         done = log1p(-c.removed if gone is None else -gone) / (log1p(-c.removed) or 1.0)
-        rates = tuple(a + done * (b - a) for a, b in zip(Dropout.rates, LEFT_OUT, strict=True))
+        rates = tuple(
+            a + done * (b - a) for a, b in zip(Dropout.rates, LEFT_OUT, strict=True)
+        )
         return Dropout(model, PointMass(START), MLE(), rates)
     if c.method != "BBB":
-        return Reparameterised(model, PointMass(START), MLE() if c.method == "SGD" else MAP())
+        return Reparameterised(
+            model, PointMass(START), MLE() if c.method == "SGD" else MAP()
+        )
     family: type[Family] = LocalReparameterisation if c.local else Reparameterised
     if c.local and isinstance(prior, ScaleMixturePrior):
         family = LocalSampledPrior
@@ -253,7 +285,12 @@ class Kept(Adam):
     left: Any = None  # 1 or 0 for each number of theta
 
     def update(
-        self, theta: Array, grad: Array, state: Memory, factor: float, scale: float = 1.0
+        self,
+        theta: Array,
+        grad: Array,
+        state: Memory,
+        factor: float,
+        scale: float = 1.0,
     ) -> None:
         """Take one step in place."""
         grad *= self.left
@@ -273,7 +310,9 @@ def optimizer_of(c: Candidate, epoch: int = 0, left: Array | None = None) -> Opt
     if c.optimizer == "SGD":
         return SGD(c.learning_rate, schedule)
     adam = Adam(c.learning_rate, schedule=schedule)
-    return adam if left is None else Kept(adam.learning_rate, schedule=schedule, left=left)
+    return (
+        adam if left is None else Kept(adam.learning_rate, schedule=schedule, left=left)
+    )
 
 
 REMOVED_RHO = -30.0  # sigma 1e-13: exactly 0 only at the end, as a ratio needs a sigma
@@ -302,8 +341,13 @@ def remove(candidate: Candidate, training: Training, share: float) -> Array | No
     """Take weights out, in place; return what of theta is left."""
     if not share:
         return None
-    estimator, left, size = build(candidate), np.ones_like(training.theta), training.theta
-    if candidate.method == "dropout":  # w^2 E[grad^2]: what the loss rises by (LeCun et al. 1990)
+    estimator, left, size = (
+        build(candidate),
+        np.ones_like(training.theta),
+        training.theta,
+    )
+    # w^2 E[grad^2]: what the loss rises by (LeCun et al. 1990)
+    if candidate.method == "dropout":
         size = size * np.sqrt(training.optimizer_state.arrays["v"])
     gone = lowest(estimator, size, share)
     for array, rho in ((left, 0.0), (training.theta, REMOVED_RHO)):
@@ -316,7 +360,9 @@ def remove(candidate: Candidate, training: Training, share: float) -> Array | No
     return left
 
 
-def train_epoch(run: Run, candidate: Candidate, settings: Settings, x: Array, y: Array) -> None:
+def train_epoch(
+    run: Run, candidate: Candidate, settings: Settings, x: Array, y: Array
+) -> None:
     """Train for one more epoch, in place; `x` (N, 784) and one-hot `y` (N, 10) in float32."""
     began, epoch, c = time.process_time(), len(run.errors), candidate
     share = share_removed(c, epoch)
@@ -328,7 +374,9 @@ def train_epoch(run: Run, candidate: Candidate, settings: Settings, x: Array, y:
         samples=c.samples,
         kl_weights=KL_SHARES[c.shares],
     )
-    trained = fit(build(c, share), run.training, x, y, recipe, rng=run.rng, progress=False)
+    trained = fit(
+        build(c, share), run.training, x, y, recipe, rng=run.rng, progress=False
+    )
     if trained.stopped == "interrupted":
         raise KeyboardInterrupt
     run.training = trained
@@ -346,7 +394,9 @@ def load(path: Path, candidate: Candidate, settings: Settings) -> Run:
         return Run(start(estimator, rng, optimizer_of(candidate), np.float32), rng)
     found: Stored = read_state(path, Stored, STATE)
     if (found.candidate, found.settings) != (candidate, settings):
-        raise ValueError(f"{path} is of another network or of other settings; delete it")
+        raise ValueError(
+            f"{path} is of another network or of other settings; delete it"
+        )
     return found.run
 
 
@@ -366,23 +416,32 @@ def without(c: Candidate, theta: Array, share: float) -> Array:
     estimator = build(c)
     if c.method != "BBB":
         return np.where(lowest(estimator, theta, share), 0, theta)
-    return pruning.prune(estimator, theta, share, pruning.matrices(estimator.model.layout))
+    return pruning.prune(
+        estimator, theta, share, pruning.matrices(estimator.model.layout)
+    )
 
 
 Networks = Mapping[Candidate, Array]  # the theta of each that is averaged over
 
 
-def probabilities(networks: Networks, settings: Settings, x: Array, draws: int) -> Array:
+def probabilities(
+    networks: Networks, settings: Settings, x: Array, draws: int
+) -> Array:
     """Return class probabilities (N, 10) averaged over networks, of BBB and dropout over draws."""
     total: Any = 0
     for c, theta in networks.items():
-        rng = np.random.default_rng([settings.seed + c.start, 100])  # the same for every theta
+        # the same for every theta
+        rng = np.random.default_rng([settings.seed + c.start, 100])
         samples = draws if c.method in ("BBB", "dropout") else 1
-        total = total + predict_classes(build(c), theta, x, rng=rng, samples=samples).proba
+        total = (
+            total + predict_classes(build(c), theta, x, rng=rng, samples=samples).proba
+        )
     return np.asarray(total / len(networks))
 
 
-def measure(images: Images, settings: Settings, runs: Mapping[Candidate, Run]) -> dict[str, Any]:
+def measure(
+    images: Images, settings: Settings, runs: Mapping[Candidate, Run]
+) -> dict[str, Any]:
     """Return the numbers of a row, from test images too.
 
     F, KL and NLL are per image, by epoch. F has the KL at full weight, whatever was minimised; it
@@ -397,8 +456,12 @@ def measure(images: Images, settings: Settings, runs: Mapping[Candidate, Run]) -
     )
     alone = classes_of_mean(build(c).model, theta, images.x_test) != labels
     wrong = float(np.mean(of_validation.argmax(1) != images.labels_validation))
-    likely = np.maximum(found[np.arange(len(labels)), labels], np.finfo(np.float32).tiny)
-    whole = [c.method == "BBB" and not share_removed(c, e) for e in range(len(run.errors))]
+    likely = np.maximum(
+        found[np.arange(len(labels)), labels], np.finfo(np.float32).tiny
+    )
+    whole = [
+        c.method == "BBB" and not share_removed(c, e) for e in range(len(run.errors))
+    ]
     nll = [epoch.nll / rows for epoch in run.training.history]
     kl = [
         epoch.kl / rows if all_there else None
@@ -407,7 +470,9 @@ def measure(images: Images, settings: Settings, runs: Mapping[Candidate, Run]) -
     histogram = None
     if all(whole):
         level = pruning.decibels(pruning.signal_to_noise_of(build(c), theta))
-        histogram = [part.tolist() for part in np.histogram(level[np.isfinite(level)], 80)]
+        histogram = [
+            part.tolist() for part in np.histogram(level[np.isfinite(level)], 80)
+        ]
     return {
         "column": c.column,
         "chosen": " and ".join(
@@ -452,7 +517,8 @@ PUBLIC = {
     "MC dropout": 1.37,
     "SGLD": 1.76,
 }
-COLOURS = (BLACK, GREY, ORANGE, BLUE, SKY, VERMILLION, GREEN, PURPLE)  # of rows, in turn
+# of rows, in turn
+COLOURS = (BLACK, GREY, ORANGE, BLUE, SKY, VERMILLION, GREEN, PURPLE)
 Numbers = Mapping[str, Any]
 
 
@@ -481,13 +547,17 @@ def draw_figure(rows: Numbers) -> Figure:
         ax.set_yscale("log")
         plain_numbers(ax.yaxis, minor="235")
         ax.set(xlabel="epoch", ylabel=label)
-    axes[1, 1].set(xlabel="signal-to-noise ratio 10 log10(|μ| / σ) (dB)", ylabel="density (per dB)")
+    axes[1, 1].set(
+        xlabel="signal-to-noise ratio 10 log10(|μ| / σ) (dB)", ylabel="density (per dB)"
+    )
     axes[1, 2].set(xscale="log", yscale="log")
     plain_numbers(axes[1, 2].xaxis)
     axes[1, 2].set_xticks(LEFT, [f"{value:.0f}" for value in LEFT])
     axes[1, 2].invert_xaxis()
     plain_numbers(axes[1, 2].yaxis, minor="235")
-    axes[1, 2].set(xlabel="weights left (%)", ylabel="test images classified wrongly (%)")
+    axes[1, 2].set(
+        xlabel="weights left (%)", ylabel="test images classified wrongly (%)"
+    )
     figure.legend(handles=lines, loc="outside lower center", ncols=4)
     return figure
 
@@ -498,7 +568,9 @@ def lay_out(numbers: Numbers) -> str:
     minutes = sum(row["seconds"] for row in rows.values()) / 60
 
     def errors(row: Numbers) -> str:
-        test = f"{_percent(row['test'])} +- {100 * _deviation(row['test'], numbers):.2f}"
+        test = (
+            f"{_percent(row['test'])} +- {100 * _deviation(row['test'], numbers):.2f}"
+        )
         found = _percent(row["validation"]), test, _percent(row["test, mean network"])
         kl = "" if row["KL"][-1] is None else f"{row['KL'][-1]:.2f}"
         likelihoods = f"{row['test nll']:.4f} | {row['NLL'][-1]:.4f}"
@@ -533,7 +605,12 @@ def lay_out(numbers: Numbers) -> str:
             [(_percent(share, 0), i) for i, share in enumerate(PRUNED)],
             pruned,
         ),
-        listed("What others print.", "Antoran's repository | test errors (%)", PUBLIC, "{:.2f}"),
+        listed(
+            "What others print.",
+            "Antoran's repository | test errors (%)",
+            PUBLIC,
+            "{:.2f}",
+        ),
         claims(
             "A number is reached if it is no more than two binomial standard deviations below.",
             "the paper",
@@ -562,13 +639,21 @@ def claims_of_the_paper(numbers: Numbers) -> list[Claim]:
     ):
         for column in COLUMNS:
             own = [row for row in numbers["rows"].values() if row["column"] == column]
-            own = [row for row in own if row["KL"][0] is not None and row["validation"] is not None]
+            own = [
+                row
+                for row in own
+                if row["KL"][0] is not None and row["validation"] is not None
+            ]
             sparse = [row for row in own if row["ratios"] is None] if place else []
             if own := sparse or [row for row in own if row["ratios"]]:
                 row = min(own, key=lambda row: row["validation"])
-                error = row["pruning"][place] if place and row["pruning"] else row["test"]
+                error = (
+                    row["pruning"][place] if place and row["pruning"] else row["test"]
+                )
                 holds = error - printed / 100 <= 2 * _deviation(error, numbers)
-                found.append(Claim(f"{column}: {said}", f"{printed} %", _percent(error), holds))
+                found.append(
+                    Claim(f"{column}: {said}", f"{printed} %", _percent(error), holds)
+                )
     return found
 
 
@@ -577,7 +662,9 @@ DIVISOR = 126  # of the pixels, as in the paper
 
 def quick(seed: int) -> dict[str, Any]:
     """Return the arguments of `reproduce` for a quick look: a tenth of the images, few epochs."""
-    settings = Settings(seed, train=5000, validation=2000, test=2000, draws=5, pruning_draws=2)
+    settings = Settings(
+        seed, train=5000, validation=2000, test=2000, draws=5, pruning_draws=2
+    )
     return {"settings": settings, "candidates": CANDIDATES}
 
 
@@ -619,7 +706,9 @@ def train_row(
         run, (x, labels) = runs[c], training_images(images, c)
         while len(run.errors) < epochs:
             train_epoch(run, c, settings, x, np.eye(10, dtype=np.float32)[labels])
-            given = classes_of_mean(build(c).model, run.training.theta, images.x_validation)
+            given = classes_of_mean(
+                build(c).model, run.training.theta, images.x_validation
+            )
             run.errors.append(float(np.mean(given != images.labels_validation)))
             write_state(paths[c], Stored(c, settings, run), STATE)
 
@@ -663,7 +752,9 @@ def reproduce(
 
     settings, file = settings or Settings(seed), out / "numbers.json"
     numbers: dict[str, Any] = {"format": FORMAT, "settings": plain(settings)}
-    numbers["candidates"] = [f"{c.row}: {c.name}, {c.epochs} epochs" for c in candidates]
+    numbers["candidates"] = [
+        f"{c.row}: {c.name}, {c.epochs} epochs" for c in candidates
+    ]
     if file.exists():
         there = read_json(file)
         if any(there.get(part) != value for part, value in numbers.items()):
@@ -681,7 +772,9 @@ def reproduce(
     images = prepare(data.load() if found is None else found, settings)
     write(out, {}, numbers)
     left = {name: row for name, row in paths.items() if name not in rows}
-    measured = in_processes(jobs, whole_row, [(row, images, settings) for row in left.values()])
+    measured = in_processes(
+        jobs, whole_row, [(row, images, settings) for row in left.values()]
+    )
     with steps(len(left), progress) as done:
         for name, row in zip(left, counted(measured, done), strict=True):
             rows[name] = row

@@ -19,7 +19,16 @@ from .uci import add_run_options, as_typed, changed_settings, check_packages
 
 USUAL = ("mean-field", "ensemble", "hmc")
 OPTIONS = (  # that repeat a run
-    *("target", "inputs", "leave_out", "categories", "dates", "task", "method", "separator"),
+    *(
+        "target",
+        "inputs",
+        "leave_out",
+        "categories",
+        "dates",
+        "task",
+        "method",
+        "separator",
+    ),
     *(
         "decimal",
         "thousands",
@@ -51,7 +60,11 @@ def compare(args: argparse.Namespace) -> int:
     trial: Any
     settings: Any
     write: Any
-    trial, settings, write = own.OwnTrial, Settings(**changed_settings(args)), page.write_own
+    trial, settings, write = (
+        own.OwnTrial,
+        Settings(**changed_settings(args)),
+        page.write_own,
+    )
     usual: tuple[str, ...] = USUAL
     rivals: tuple[str, ...] = ()
     if problem.task == "classification":
@@ -79,7 +92,9 @@ def compare(args: argparse.Namespace) -> int:
     print(problem.said())
     print(write(out, [*outcome.records, *outcome.failed], command))
     print(f"\n{outcome.said()}")
-    print(f"± is the standard error over splits. Records, tables and pictures are in {out}/")
+    print(
+        f"± is the standard error over splits. Records, tables and pictures are in {out}/"
+    )
     if outcome.failed:
         print("failed trials are tried again with --retry-failed", file=sys.stderr)
     return 1 if outcome.failed else 0
@@ -98,9 +113,16 @@ def add_parsers(commands: Commands) -> None:
         help=f"of {', '.join(METHODS)} ({', '.join(USUAL)})",
     )
     parser.add_argument(
-        "--splits", type=at_least_two, default=10, help="random ones, a tenth of the rows to test"
+        "--splits",
+        type=at_least_two,
+        default=10,
+        help="random ones, a tenth of the rows to test",
     )
-    parser.add_argument("--workers", type=at_least_one, help="processes (one for each usable CPU)")
-    parser.add_argument("--out", default="compare", help="folder of records, tables and pictures")
+    parser.add_argument(
+        "--workers", type=at_least_one, help="processes (one for each usable CPU)"
+    )
+    parser.add_argument(
+        "--out", default="compare", help="folder of records, tables and pictures"
+    )
     parser.add_argument("--units", type=at_least_one, help="hidden units (50)")
     add_run_options(parser)

@@ -19,10 +19,12 @@ from bbb_studies.threads import ONE_THREAD
 class Study(NamedTuple):
     """An experiment of the command line; seconds are of one processor core, as measured."""
 
-    module: str  # of bbb_studies; has `reproduce`, and `quick` and `full` if there are such runs
+    # of bbb_studies; has `reproduce`, and `quick` and `full` if there are such runs
+    module: str
     what: str
     seconds: float
-    quick: str = ""  # what --quick leaves out; nothing, where the usual run is a short one
+    # what --quick leaves out; nothing, where the usual run is a short one
+    quick: str = ""
     quick_seconds: float = 0.0
     full: str = ""  # how much more --full does
 
@@ -42,7 +44,9 @@ STUDIES = {
     "estimator-variance": Study(
         "ours.estimator_variance", "variances of all gradient estimators", 17
     ),
-    "evidence-bounds": Study("ours.evidence_bounds", "ELBO <= IWAE <= log evidence <= EUBO", 5),
+    "evidence-bounds": Study(
+        "ours.evidence_bounds", "ELBO <= IWAE <= log evidence <= EUBO", 5
+    ),
     "elbo-minima": Study(
         "ours.elbo_minima", "the bounds that many starts reach, and the ways between", 7
     ),
@@ -54,7 +58,9 @@ STUDIES = {
         15,
     ),
     "coin": Study(
-        "mullachery.coin", "closed form, grid and Metropolis-Hastings agree on a coin", 5
+        "mullachery.coin",
+        "closed form, grid and Metropolis-Hastings agree on a coin",
+        5,
     ),
     "occam": Study(
         "mullachery.occam",
@@ -112,7 +118,12 @@ def report(args: argparse.Namespace) -> int:
         print(kebude.band(out / "band.png"), end="\n\n", flush=True)
         _announce("the experiments of the report take about 20 seconds")
         results = kebude.run_all(
-            args.problem, args.range, args.setting, seed=args.seed, out=out, progress=True
+            args.problem,
+            args.range,
+            args.setting,
+            seed=args.seed,
+            out=out,
+            progress=True,
         )
     print(kebude.summarise(results) if args.details else kebude.opening(results))
     print(f"\nfigures, numbers and the whole text (--details) are in {out}{os.sep}")
@@ -127,14 +138,21 @@ def _announce(text: str) -> None:
 def reproduce(args: argparse.Namespace) -> int:
     """Repeat an experiment of the sources, print what happened, write pictures and numbers."""
     study = STUDIES[args.experiment]
-    form = "full" if args.full and study.full else "quick" if args.quick and study.quick else ""
+    form = (
+        "full"
+        if args.full and study.full
+        else "quick"
+        if args.quick and study.quick
+        else ""
+    )
     usual = f"reproduced/{args.experiment}{form and f'-{form}'}"
     out = check_folder(usual if args.out is None else args.out)
     _announce(f"{args.experiment} takes {_time_needed(study, form)}")
     try:
         module = import_module(f"bbb_studies.{study.module}")
         options = getattr(module, form)(args.seed) if form else {"seed": args.seed}
-        os.environ |= ONE_THREAD  # read by what is loaded later: SciPy has a BLAS of its own
+        # read by what is loaded later: SciPy has a BLAS of its own
+        os.environ |= ONE_THREAD
         with one_blas_thread(), naming(out):
             text = module.reproduce(out, **options, progress=True)
     except ModuleNotFoundError as error:
@@ -171,7 +189,9 @@ def _which_run(study: Study, form: str) -> str:
         return f"This is the quick run (--quick), whose numbers are rough. Left out: {study.quick}."
     if study.full:
         return f"This is the usual run; --full: {study.full}."
-    return "This is the full run" + ("." if study.quick else "; there is no shorter one.")
+    return "This is the full run" + (
+        "." if study.quick else "; there is no shorter one."
+    )
 
 
 def _duration(seconds: float) -> str:
@@ -194,7 +214,10 @@ def add_parsers(commands: Commands) -> None:
     """Add the subcommands report and reproduce."""
     printed = add_command(commands, "report", report)
     printed.add_argument(
-        "--problem", type=int, choices=[1, 2], help="1: Blundell's curve, 2: the cubic (both)"
+        "--problem",
+        type=int,
+        choices=[1, 2],
+        help="1: Blundell's curve, 2: the cubic (both)",
     )
     printed.add_argument(
         "--range",
@@ -210,23 +233,38 @@ def add_parsers(commands: Commands) -> None:
         "corrected; all: these four (printed and should-be)",
     )
     printed.add_argument(
-        "--seed", type=at_least_zero, default=0, help="of the data, the start and the noise"
+        "--seed",
+        type=at_least_zero,
+        default=0,
+        help="of the data, the start and the noise",
     )
-    printed.add_argument("--details", action="store_true", help="print all tables and verdicts")
+    printed.add_argument(
+        "--details", action="store_true", help="print all tables and verdicts"
+    )
     printed.add_argument("--out", default="report", help="folder to write to")
 
     parser = add_command(commands, "reproduce", reproduce)
     listed = "; ".join(f"{name}: {study.what}" for name, study in STUDIES.items())
     parser.add_argument("experiment", choices=list(STUDIES), help=listed)
-    longer = "; ".join(f"{name}: {study.full}" for name, study in STUDIES.items() if study.full)
-    shorter = "; ".join(f"{name}: {study.quick}" for name, study in STUDIES.items() if study.quick)
+    longer = "; ".join(
+        f"{name}: {study.full}" for name, study in STUDIES.items() if study.full
+    )
+    shorter = "; ".join(
+        f"{name}: {study.quick}" for name, study in STUDIES.items() if study.quick
+    )
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
-        "--quick", action="store_true", help=f"under a minute; what is left out: {shorter}"
+        "--quick",
+        action="store_true",
+        help=f"under a minute; what is left out: {shorter}",
     )
     length.add_argument(
-        "--full", action="store_true", help=f"where the usual run is a short one. {longer}"
+        "--full",
+        action="store_true",
+        help=f"where the usual run is a short one. {longer}",
     )
     parser.epilog = _table_of_times()
     parser.add_argument("--seed", type=at_least_zero, default=0)
-    parser.add_argument("--out", help="folder to write to (reproduced/EXPERIMENT[-quick or -full])")
+    parser.add_argument(
+        "--out", help="folder to write to (reproduced/EXPERIMENT[-quick or -full])"
+    )

@@ -17,8 +17,21 @@ from ..uci.trials import SETS, measure, trials
 
 # Settings of --quick: everything runs, nothing converges
 QUICK = {
-    **{"samples": 100, "steps": 300, "full_rank_steps": 60, "eubo_steps": 20, "eubo_rows": 500},
-    **{"members": 2, "chains": 2, "warm_up": 20, "draws": 50, "thin": 1, "start_steps": 200},
+    **{
+        "samples": 100,
+        "steps": 300,
+        "full_rank_steps": 60,
+        "eubo_steps": 20,
+        "eubo_rows": 500,
+    },
+    **{
+        "members": 2,
+        "chains": 2,
+        "warm_up": 20,
+        "draws": 50,
+        "thin": 1,
+        "start_steps": 200,
+    },
     **{"leaps": 10, "depth": 3},
 }
 
@@ -26,11 +39,17 @@ QUICK = {
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add what all commands that run trials have."""
     parser.add_argument("--seed", type=at_least_zero, default=0)
-    parser.add_argument("--quick", action="store_true", help="try it: short runs, useless numbers")
+    parser.add_argument(
+        "--quick", action="store_true", help="try it: short runs, useless numbers"
+    )
     failed = "run trials again that are recorded as failed"
     parser.add_argument("--retry-failed", action="store_true", help=failed)
     for name, default, text in (
-        ("--resume", True, "go on from what is recorded; without, earlier records are set aside"),
+        (
+            "--resume",
+            True,
+            "go on from what is recorded; without, earlier records are set aside",
+        ),
         ("--progress", None, "show what is done and the time left (to a person)"),
     ):
         action = argparse.BooleanOptionalAction
@@ -53,7 +72,9 @@ def check_packages(methods: tuple[str, ...]) -> None:
         from ..uci import page, running  # noqa: F401
     except ModuleNotFoundError as error:
         name = str(error.name).partition(".")[0]
-        raise ImportError(f"it needs {name}; pip install 'bbb-numpy[uci]' brings it") from None
+        raise ImportError(
+            f"it needs {name}; pip install 'bbb-numpy[uci]' brings it"
+        ) from None
     if set(methods) & set(SAMPLERS):
         import_arviz()  # which judges chains
 
@@ -64,7 +85,13 @@ def as_typed(command: str, args: argparse.Namespace, *options: str) -> str:
     for name in (*options, "quick"):
         value = getattr(args, name)
         if value is not None and value is not False and value != []:
-            given = [] if value is True else value if isinstance(value, list | tuple) else [value]
+            given = (
+                []
+                if value is True
+                else value
+                if isinstance(value, list | tuple)
+                else [value]
+            )
             words += [f"--{name.replace('_', '-')}", *map(str, given)]
     return shlex.join([*words, "--out", args.out])
 
@@ -83,7 +110,9 @@ def uci(args: argparse.Namespace) -> int:
             "leave one out"
         )
     if args.gap and args.splits is not None:
-        raise ValueError("--gap has a split for each input, --splits none to count; leave one out")
+        raise ValueError(
+            "--gap has a split for each input, --splits none to count; leave one out"
+        )
     args.data = tuple(dict.fromkeys(args.data or (gaps.GAP_SETS if args.gap else SETS)))
     if args.gap and not set(args.data) <= set(gaps.GAP_SETS):
         raise ValueError(f"--gap is for {', '.join(gaps.GAP_SETS)} alone")
@@ -100,7 +129,9 @@ def uci(args: argparse.Namespace) -> int:
         out, one, write = out / gaps.FOLDER, gaps.measure, page.write_gaps
         asked = gaps.trials(args.data, args.method, **changed)
     outcome = run(asked, out, where, one, args.progress, **options)
-    command = as_typed("uci", args, "data", "method", "splits", "units", "seed", "jobs", "gap")
+    command = as_typed(
+        "uci", args, "data", "method", "splits", "units", "seed", "jobs", "gap"
+    )
     print(write(out, [*outcome.records, *outcome.failed], command))
     print(outcome.said())
     print(f"records, tables and pictures are in {out}/")
@@ -113,7 +144,11 @@ def add_parsers(commands: Commands) -> None:
     """Add the subcommand uci."""
     parser = add_command(commands, "uci", uci)
     parser.add_argument(
-        "--data", nargs="+", choices=SETS, metavar="SET", help=f"{', '.join(SETS)} (all)"
+        "--data",
+        nargs="+",
+        choices=SETS,
+        metavar="SET",
+        help=f"{', '.join(SETS)} (all)",
     )
     parser.add_argument(
         "--method",
@@ -137,9 +172,15 @@ def add_parsers(commands: Commands) -> None:
     parser.add_argument(
         "--jobs", type=at_least_one, help="worker processes (one for each usable CPU)"
     )
-    parser.add_argument("--out", default="uci", help="folder of records, tables and pictures")
     parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="of a dask.distributed cluster, tcp://HOST:PORT"
+        "--out", default="uci", help="folder of records, tables and pictures"
     )
-    parser.add_argument("--units", type=at_least_one, help="hidden units (50; protein 100)")
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="of a dask.distributed cluster, tcp://HOST:PORT",
+    )
+    parser.add_argument(
+        "--units", type=at_least_one, help="hidden units (50; protein 100)"
+    )
     add_run_options(parser)

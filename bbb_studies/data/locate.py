@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 ENVIRONMENT = "BBB_NUMPY_DATA"
-SETS: dict[str, dict[str, Any]] = json.loads((files(__package__) / "sets.json").read_text("utf-8"))
+SETS: dict[str, dict[str, Any]] = json.loads(
+    (files(__package__) / "sets.json").read_text("utf-8")
+)
 FORMAT = "comma separated with one header line, inputs first, the target last"
 
 
@@ -95,9 +97,13 @@ def read(path: Path, columns: Sequence[str] = ()) -> tuple[list[str], NDArray[np
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # empty lines
-            cells = np.loadtxt(path, str, None, ",", quotechar='"', encoding="utf-8", ndmin=2)
+            cells = np.loadtxt(
+                path, str, None, ",", quotechar='"', encoding="utf-8", ndmin=2
+            )
     except (ValueError, OSError, EOFError, zlib.error) as error:
-        raise DamagedDataError(f"{path.name} cannot be read as a table: {error}") from None
+        raise DamagedDataError(
+            f"{path.name} cannot be read as a table: {error}"
+        ) from None
     header = [str(cell).strip() for row in cells[:1] for cell in row]
     if columns and header != list(columns):
         raise DamagedDataError(
@@ -138,9 +144,13 @@ def increasing_days(name: str, text: NDArray[np.str_]) -> NDArray[np.datetime64]
     try:
         found = text.astype("datetime64[D]")
     except ValueError as error:
-        raise DamagedDataError(f"{name}: dates must be like 2010-01-04: {error}") from None
+        raise DamagedDataError(
+            f"{name}: dates must be like 2010-01-04: {error}"
+        ) from None
     for row in np.flatnonzero(np.diff(found) <= np.timedelta64(0, "D")):
-        raise DamagedDataError(f"{name}: the dates must increase; data row {row + 2} does not")
+        raise DamagedDataError(
+            f"{name}: the dates must increase; data row {row + 2} does not"
+        )
     return found
 
 
@@ -164,7 +174,11 @@ def download(name: str, columns: Sequence[str]) -> Array:
         from sklearn.datasets import fetch_openml
 
         frame = fetch_openml(data_id=number, as_frame=True, parser="auto").frame
-    except (ImportError, OSError, ValueError) as error:  # no learners, no network, no answer
+    except (
+        ImportError,
+        OSError,
+        ValueError,
+    ) as error:  # no learners, no network, no answer
         reason = f", and OpenML did not give it ({type(error).__name__}: {error})"
         raise _missing(name, file, reason) from error
 

@@ -14,7 +14,8 @@ from .locate import SETS, DamagedDataError, check_content, locate
 Bytes = NDArray[np.uint8]
 SIDE, CLASSES = 28, 10
 MOST_BYTES = 16 + 60_000 * SIDE**2  # of a file: the header and the images to train on
-FILES = tuple(SETS["mnist"]["sha256"])  # training images and labels, then those of the test
+# training images and labels, then those of the test
+FILES = tuple(SETS["mnist"]["sha256"])
 
 
 class MNIST(NamedTuple):
@@ -38,7 +39,9 @@ def load() -> MNIST:
     """
     images, labels, test_images, test_labels = (_read(file) for file in FILES)
     side = SIDE * SIDE
-    return MNIST(images.reshape(-1, side), labels, test_images.reshape(-1, side), test_labels)
+    return MNIST(
+        images.reshape(-1, side), labels, test_images.reshape(-1, side), test_labels
+    )
 
 
 def _read(file: str) -> Bytes:
@@ -46,7 +49,8 @@ def _read(file: str) -> Bytes:
     path = locate("mnist", file)
     try:
         with gzip.open(path) as packed:
-            content = packed.read(MOST_BYTES)  # damaged ones may unpack to a thousand times theirs
+            # damaged ones may unpack to a thousand times theirs
+            content = packed.read(MOST_BYTES)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DamagedDataError(
             f"{file} cannot be unpacked ({error}): it is damaged or was cut short. Get it again"

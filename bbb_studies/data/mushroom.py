@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from .locate import SETS, check_content, locate, read
 
 FILE = SETS["mushroom"]["file"]
-LETTERS: dict[str, str] = SETS["mushroom"]["letters"]  # that occur, by column, in their order
+# that occur, by column, in their order
+LETTERS: dict[str, str] = SETS["mushroom"]["letters"]
 
 
 class Mushrooms(NamedTuple):
@@ -38,7 +39,9 @@ def load() -> Mushrooms:
     """
     text = read(locate("mushroom"), ("class", *LETTERS))[1]
     check_content("mushroom", FILE, "\n".join(",".join(row) for row in text).encode())
-    names = tuple(f"{name}={letter}" for name, letters in LETTERS.items() for letter in letters)
+    names = tuple(
+        f"{name}={letter}" for name, letters in LETTERS.items() for letter in letters
+    )
     columns = zip(text[:, 1:].T, LETTERS.values(), strict=True)
     x = [column == letter for column, letters in columns for letter in letters]
     return Mushrooms(np.array(x, np.float32).T.copy(), text[:, 0] == "p", names)

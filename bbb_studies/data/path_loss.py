@@ -37,11 +37,13 @@ class Scene:
 
     width: float = 100.0  # m; the plane is [0, width] x [0, height]
     height: float = 100.0  # m
-    transmitters: tuple[tuple[float, float], ...] = ((42.0, 42.0),)  # p_a, m; a column of y each
+    # p_a, m; a column of y each
+    transmitters: tuple[tuple[float, float], ...] = ((42.0, 42.0),)
     power: float = 20.0  # P_T, dBm
     reference_loss: float = 40.0  # P_0, dB, at d_0: free space at 2.4 GHz and 1 m
     exponent: float = 2.5  # lambda > 0; 2 is free space
-    reference_distance: float = 1.0  # d_0 > 0, m; smaller ones count as d_0: the model diverges
+    # d_0 > 0, m; smaller ones count as d_0: the model diverges
+    reference_distance: float = 1.0
     # phi is `wall_loss` times the walls on the straight line: 2 behind a building, 1 in it
     buildings: tuple[Building, ...] = (
         Building(12.0, 55.0, 34.0, 75.0, 6.0),
@@ -51,7 +53,8 @@ class Scene:
         Building(14.0, 8.0, 26.0, 22.0, 5.0),
     )
     shadowing: float = 2.0  # standard deviation of eta, dB
-    correlation: float = 0.0  # m over which that of eta falls to 1/e (Gudmundson 1991); 0: none
+    # m over which that of eta falls to 1/e (Gudmundson 1991); 0: none
+    correlation: float = 0.0
 
 
 class Receivers(NamedTuple):
@@ -69,7 +72,9 @@ def walls(scene: Scene, places: Array, transmitter: int = 0) -> NDArray[np.int_]
     that touches a corner, runs along a wall or ends on it does not cross it.
     """
     start = np.asarray(scene.transmitters[transmitter], float)
-    corners = np.reshape([building[:4] for building in scene.buildings], (-1, 2, 2)).astype(float)
+    corners = np.reshape(
+        [building[:4] for building in scene.buildings], (-1, 2, 2)
+    ).astype(float)
     step = (np.asarray(places, float) - start)[:, None, :]  # (N, 1, 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = (corners - start) / step[..., None, :]  # (N, J, low or high, axis)
@@ -150,7 +155,9 @@ def receivers(
         if len(places) >= count:
             break
     else:
-        raise ValueError("area allows almost no place of the plane; allow a larger part of it")
+        raise ValueError(
+            "area allows almost no place of the plane; allow a larger part of it"
+        )
     places = places[:count]
     truth = field(scene, places)
     eta = scene.shadowing * rng.standard_normal(truth.shape)  # (N, L)

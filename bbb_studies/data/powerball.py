@@ -24,7 +24,8 @@ WHITE = 5  # balls per draw
 PLACES = (1, 3)  # of label 1 and label 0
 # The first day of each rule and its white balls; the first began in 2009, before the file.
 BALLS = (("2009-01-07", 59), ("2015-10-07", 69))
-REDS = (("2009-01-07", 39), ("2012-01-15", 35), ("2015-10-07", 26))  # the Powerballs of each rule
+# the Powerballs of each rule
+REDS = (("2009-01-07", 39), ("2012-01-15", 35), ("2015-10-07", 26))
 
 
 class Draws(NamedTuple):
@@ -33,7 +34,8 @@ class Draws(NamedTuple):
     days: NDArray[np.datetime64]  # (L,)
     white: Int  # (L, 5)  increasing in every row
     balls: Int  # (L,)  white balls in the urn that day: 59 or 69
-    red: Int | None = None  # (L,)  the Powerball, from an urn of its own; None if not played
+    # (L,)  the Powerball, from an urn of its own; None if not played
+    red: Int | None = None
 
 
 class Examples(NamedTuple):
@@ -41,21 +43,25 @@ class Examples(NamedTuple):
 
     number: Int  # (2L,)  of one ball
     label: Int  # (2L,)  1 from bin 1 (w1), 0 from bin 3 (w3)
-    draw: Int  # (2L,)  which draw: both examples of one belong on the same side of a split
+    # (2L,)  which draw: both examples of one belong on the same side of a split
+    draw: Int
     balls: Int  # (2L,)  in the urn: known that day, and not given to the classifiers
 
 
 class Exact(NamedTuple):
     """The joint distribution of bin and number for one of the two balls at random."""
 
-    mass: Array  # (2, N + 1)  P(label, number) at numbers 0 to N; row 0 is bin 3, row 1 bin 1
+    # (2, N + 1)  P(label, number) at numbers 0 to N; row 0 is bin 3, row 1 bin 1
+    mass: Array
     shares: Mapping[int, float]  # of the draws, by balls in the urn
 
     @property
     def probability(self) -> Array:
         """P(bin 1 | number) (N + 1,); nan where the number cannot come."""
         total = self.mass.sum(axis=0)
-        return np.divide(self.mass[1], total, out=np.full(total.shape, np.nan), where=total > 0)
+        return np.divide(
+            self.mass[1], total, out=np.full(total.shape, np.nan), where=total > 0
+        )
 
     @property
     def accuracy(self) -> float:
@@ -80,9 +86,18 @@ class Exact(NamedTuple):
         first = self.mass[1] > self.mass[0]
         mean = square = 0.0
         for balls, share in self.shares.items():
-            low, high = np.indices((balls + 1, balls + 1))  # w1 and w3; w2 between, two above
+            # w1 and w3; w2 between, two above
+            low, high = np.indices((balls + 1, balls + 1))
             between, above = (high - low - 1).clip(0), balls - high
-            weight = share * (low > 0) * between * above * (above - 1) / 2 / comb(balls, WHITE)
+            weight = (
+                share
+                * (low > 0)
+                * between
+                * above
+                * (above - 1)
+                / 2
+                / comb(balls, WHITE)
+            )
             right = 0.5 * (first[low].astype(float) + ~first[high])
             mean += float((weight * right).sum())
             square += float((weight * right**2).sum())
@@ -96,7 +111,10 @@ def mass_of_place(balls: int, place: int) -> Array:
 
     Of N >= 5 `balls`; k = 1 is the smallest of the five.
     """
-    ways = [comb(v - 1, place - 1) * comb(balls - v, WHITE - place) for v in range(1, balls + 1)]
+    ways = [
+        comb(v - 1, place - 1) * comb(balls - v, WHITE - place)
+        for v in range(1, balls + 1)
+    ]
     return np.array([0, *ways], float) / comb(balls, WHITE)  # D37
 
 
@@ -156,7 +174,9 @@ def urn(days: NDArray[np.datetime64], rules: tuple[tuple[str, int], ...]) -> Int
 def rules(draws: Draws) -> dict[int, float]:
     """Return the share of the draws by number of balls in the urn."""
     counts = dict(zip(*np.unique(draws.balls, return_counts=True), strict=True))
-    return {int(balls): float(count) / len(draws.balls) for balls, count in counts.items()}
+    return {
+        int(balls): float(count) / len(draws.balls) for balls, count in counts.items()
+    }
 
 
 def examples(draws: Draws) -> Examples:

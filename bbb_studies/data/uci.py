@@ -26,7 +26,8 @@ class UCISet(NamedTuple):
 
     x: Array  # (N, d_in)  in the units of the source
     y: Array  # (N, 1)
-    test_rows: tuple[NDArray[np.int_], ...]  # row numbers of each test part, published order
+    # row numbers of each test part, published order
+    test_rows: tuple[NDArray[np.int_], ...]
     names: tuple[str, ...]  # d_in inputs, then the target
 
     def training_rows(self, split: int) -> NDArray[np.int_]:
@@ -49,7 +50,9 @@ def standard_splits(rows: int, splits: int = 20) -> tuple[NDArray[np.int_], ...]
     """
     state = np.random.RandomState(1)
     end = round(rows * 9.0 / 10)
-    return tuple(state.choice(range(rows), rows, replace=False)[end:] for _ in range(splits))
+    return tuple(
+        state.choice(range(rows), rows, replace=False)[end:] for _ in range(splits)
+    )
 
 
 def load(name: str, splits: int | None = None) -> UCISet:
@@ -70,7 +73,9 @@ def load(name: str, splits: int | None = None) -> UCISet:
         table, found = numbers(path.name, read(path, columns)[1], columns), path.name
     x, y = np.ascontiguousarray(table[:, :-1]), table[:, -1:].copy()
     if len(y) != known["rows"]:
-        raise DamagedDataError(f"{found} has {len(y)} rows; the set has {known['rows']}")
+        raise DamagedDataError(
+            f"{found} has {len(y)} rows; the set has {known['rows']}"
+        )
     place = np.arange(1, len(y) + 1) / (0.5 * len(y) * (len(y) + 1))
     sums = float(place @ y[:, 0]), float(place @ x.sum(axis=1))
     if not np.allclose(sums, (known["targets"], known["inputs"]), rtol=CLOSE, atol=0.0):

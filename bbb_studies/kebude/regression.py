@@ -42,7 +42,8 @@ class Case:
     data: tuple[float, float]
     panel: tuple[float, float]  # x of the figure; its ends stand for "outside the data"
     y_limits: tuple[float, float]  # the same for all settings, so that they compare
-    noise: float  # standard deviation of epsilon; the report's prior has it too (errata.md)
+    # standard deviation of epsilon; the report's prior has it too (errata.md)
+    noise: float
 
     @property
     def interval(self) -> str:
@@ -74,9 +75,12 @@ class Setting:
     prior_scale: float | None  # None: sigma_data, the noise of the case
     likelihood: GaussianLikelihood
     standardise: bool
-    ranges: tuple[float, ...] = (4.0, 2.5, 1.0, 0.5)  # of the cases that have this setting
-    as_drawn: bool = False  # what the program behind the report's figures does (errata.md)
-    literal: bool = False  # sigma_data is "the data's standard deviation", as Section 4.2 says
+    # of the cases that have this setting
+    ranges: tuple[float, ...] = (4.0, 2.5, 1.0, 0.5)
+    # what the program behind the report's figures does (errata.md)
+    as_drawn: bool = False
+    # sigma_data is "the data's standard deviation", as Section 4.2 says
+    literal: bool = False
 
 
 PRINTED = Setting(
@@ -134,14 +138,17 @@ def n_updates(experiment: tuple[int, float, str]) -> float:
 class Numbers:
     """What Section 8 is about, as numbers; standard deviations (sd) in units of y."""
 
-    free_energy: float  # nats per example, of y in its own units; last tenth of training
+    # nats per example, of y in its own units; last tenth of training
+    free_energy: float
     rmse: float  # of the predictive mean to the true curve, inside the data range
     truth_sd: float  # of the true curve there: the rmse of a constant
-    prior_scale: float  # standard deviation of a weight, in units of the network's weights
+    # standard deviation of a weight, in units of the network's weights
+    prior_scale: float
     noise_learned: float  # or fixed
     noise_true: float  # root mean square of fresh y around the true curve
     coverage: float  # of fresh y in the data range, by the central 95 % interval
-    truth_in_epistemic: float  # share of the data range where truth is in mean +- 2 epistemic
+    # share of the data range where truth is in mean +- 2 epistemic
+    truth_in_epistemic: float
     truth_in_total: float  # the same with mean +- 2 total sd
     truth_left: float  # outside, the truth leaves mean +- 2 total sd first here ...
     truth_right: float  # ... and here; the end of the panel if it does not
@@ -175,7 +182,9 @@ class Result:
     @property
     def name(self) -> str:
         """File name without suffix."""
-        key = next(key for key, value in SETTINGS.items() if value.title == self.setting.title)
+        key = next(
+            key for key, value in SETTINGS.items() if value.title == self.setting.title
+        )
         return f"problem{self.case.problem}-range{self.case.x_range:g}-{key}"
 
 
@@ -196,22 +205,29 @@ def run(
     """
     case, how = CASES[problem, x_range], SETTINGS[setting]
     data_rng, train_rng, predict_rng = np.random.default_rng(seed).spawn(3)
-    noise = case.noise**2 if how.as_drawn else case.noise  # a variance as a standard deviation
+    # a variance as a standard deviation
+    noise = case.noise**2 if how.as_drawn else case.noise
     data = case.draw(data_rng, case.rows if rows is None else rows, *case.data, noise)
     fresh = case.draw(data_rng, 2000, *case.data, noise)
 
-    (x_mean, x_sd), (y_mean, y_sd) = (moments(a, how.standardise) for a in data[:2])  # (1,) each
+    # (1,) each
+    (x_mean, x_sd), (y_mean, y_sd) = (moments(a, how.standardise) for a in data[:2])
     x, y = (data.x - x_mean) / x_sd, (data.y - y_mean) / y_sd
     sigma_data = float(data.y.std()) if how.literal else case.noise
     prior = GaussianPrior(how.prior_scale or sigma_data)
     posterior = MeanField(0.01) if how.as_drawn else MeanField()
-    estimator = Reparameterised(Model(MLP((1, 100, 1)), prior, how.likelihood), posterior)
+    estimator = Reparameterised(
+        Model(MLP((1, 100, 1)), prior, how.likelihood), posterior
+    )
     state = start(estimator, train_rng, how.optimizer)
     epochs = how.epochs if epochs is None else epochs
-    recipe = Recipe(how.optimizer, epochs, batch_size=how.batch_size, samples=how.samples)
+    recipe = Recipe(
+        how.optimizer, epochs, batch_size=how.batch_size, samples=how.samples
+    )
     trained = fit(estimator, state, x, y, recipe, rng=train_rng)
     if trained.stopped == "interrupted":
-        raise KeyboardInterrupt  # numbers of half a training would look like those of a whole
+        # numbers of half a training would look like those of a whole
+        raise KeyboardInterrupt
 
     panel = np.linspace(*((-7.5, 7.5) if how.as_drawn else case.panel), 241)[:, None]
     everywhere = (np.concatenate([panel, fresh.x]) - x_mean) / x_sd
@@ -226,9 +242,11 @@ def run(
     # log(y_sd) nats more: only then do the free energies of both settings compare.
     shift = len(x) * log(y_sd[0])
     history = tuple(
-        e._replace(objective=e.objective + shift, nll=e.nll + shift) for e in trained.history
+        e._replace(objective=e.objective + shift, nll=e.nll + shift)
+        for e in trained.history
     )
-    last = [e.objective for e in history[-max(1, len(history) // 10) :]]  # one epoch is noisy
+    # one epoch is noisy
+    last = [e.objective for e in history[-max(1, len(history) // 10) :]]
     eps = estimator.draw(predict_rng, 2)
     gradient = check(
         lambda theta: estimator.value_and_grad(theta, eps, x[:8], y[:8], 8 / len(x)),
@@ -236,13 +254,17 @@ def run(
         blocks=estimator.layout.slices,
     )
     before, blocks = (estimator.layout.views(t) for t in (state.theta, trained.theta))
-    sigma_start, sigma_end = (float(np.median(softplus(b["rho"]))) for b in (before, blocks))
+    sigma_start, sigma_end = (
+        float(np.median(softplus(b["rho"]))) for b in (before, blocks)
+    )
     numbers = Numbers(
         free_energy=float(np.mean(last)) / len(x),
         prior_scale=prior.scale,
         noise_learned=float(y_sd[0] * how.likelihood.noise_scale(blocks, 1)[0]),
         noise_true=float(np.sqrt(np.mean((fresh.y - fresh.truth(fresh.x)) ** 2))),
-        coverage=float(np.mean(np.abs(fresh.y - on_fresh.mean) < 1.96 * on_fresh.total)),
+        coverage=float(
+            np.mean(np.abs(fresh.y - on_fresh.mean) < 1.96 * on_fresh.total)
+        ),
         **_inside_and_outside(case, panel, on_panel, data.truth(panel)),
         sigma_start=sigma_start,
         sigma_end=sigma_end,
@@ -253,7 +275,9 @@ def run(
         ),
         gradient_error=gradient.error,
     )
-    return Result(case, how, seed, data, trained.theta, history, panel, on_panel, numbers)
+    return Result(
+        case, how, seed, data, trained.theta, history, panel, on_panel, numbers
+    )
 
 
 def last_layer(estimator: Reparameterised, theta: Array, x: Array) -> Array:
@@ -269,9 +293,13 @@ def last_layer(estimator: Reparameterised, theta: Array, x: Array) -> Array:
     return np.sqrt(a**2 @ sigma["W1"] ** 2 + sigma["b1"])
 
 
-def _inside_and_outside(case: Case, x: Array, p: Predictive, truth: Array) -> dict[str, float]:
+def _inside_and_outside(
+    case: Case, x: Array, p: Predictive, truth: Array
+) -> dict[str, float]:
     """Compare the prediction with the truth inside and outside the data range."""
-    x, truth, mean, epistemic, total = (a[:, 0] for a in (x, truth, p.mean, p.epistemic, p.total))
+    x, truth, mean, epistemic, total = (
+        a[:, 0] for a in (x, truth, p.mean, p.epistemic, p.total)
+    )
     low, high = case.data
     inside = (x >= low) & (x <= high)
     error = np.abs(mean - truth)
@@ -289,7 +317,8 @@ def _inside_and_outside(case: Case, x: Array, p: Predictive, truth: Array) -> di
         "epistemic_right": float(epistemic[-1]),
         "ratio": float(epistemic[ends].mean() / epistemic[inside].mean()),
         "misses": float((error[ends] / total[ends]).max()),
-        "bend_outside": 0.5 * sum(_bend(x[s], mean[s], truth[s]) for s in (x <= low, x >= high)),
+        "bend_outside": 0.5
+        * sum(_bend(x[s], mean[s], truth[s]) for s in (x <= low, x >= high)),
         "bend_panel": _bend(x, mean, truth),
     }
 

@@ -21,7 +21,15 @@ from bbb_numpy import plain
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.numeric.files import write_json
 from bbb_numpy.plots import fits
-from bbb_numpy.plots.style import BLACK, BLUE, GREY, VERMILLION, finish, legend_above, plain_numbers
+from bbb_numpy.plots.style import (
+    BLACK,
+    BLUE,
+    GREY,
+    VERMILLION,
+    finish,
+    legend_above,
+    plain_numbers,
+)
 from bbb_numpy.training import Epoch
 from bbb_studies.kit import deviations, panels, table
 from bbb_studies.progress import steps
@@ -29,8 +37,10 @@ from bbb_studies.progress import steps
 from . import regression
 from .regression import CASES, SETTINGS, Numbers, Result
 
-LEVELS = {4.0: 41.0, 2.5: 48.0, 1.0: 59.5}  # where the loss of the report's Figures 1 to 3 ends
-FIRST = ("printed", "should-be")  # settings of a reader's first look; the others are of errata.md
+# where the loss of the report's Figures 1 to 3 ends
+LEVELS = {4.0: 41.0, 2.5: 48.0, 1.0: 59.5}
+# settings of a reader's first look; the others are of errata.md
+FIRST = ("printed", "should-be")
 SCALED = 3 * 50  # half the width of their bands: "+/- 3*Std. Dev. (Scaled by 50)"
 
 
@@ -59,7 +69,9 @@ def run_all(
     results = []
     with steps(sum(map(regression.n_updates, chosen)), progress) as done:
         for experiment in chosen:
-            results.append(regression.run(*experiment, seed=seed, rows=rows, epochs=epochs))
+            results.append(
+                regression.run(*experiment, seed=seed, rows=rows, epochs=epochs)
+            )
             draw = _figure_beside if results[-1].setting.as_drawn else _figure
             draw(results[-1]).savefig(out / f"{results[-1].name}.png", dpi=100)
             done(regression.n_updates(experiment))
@@ -97,7 +109,10 @@ def select(
     elif setting is not None:
         settings = [setting]
     every = [
-        (*case, name) for case in CASES for name in SETTINGS if case[1] in SETTINGS[name].ranges
+        (*case, name)
+        for case in CASES
+        for name in SETTINGS
+        if case[1] in SETTINGS[name].ranges
     ]
     chosen = [
         (number, width, name)
@@ -130,7 +145,12 @@ def band(path: Path) -> str:
         "load x (kg), y = x^2 + N(0, 0.3^2), from 100 loads between -2 and 2 kg. Beyond 2 kg no\n"
         "data say how the curve goes on: the posterior's standard deviation grows, the mean errs."
     )
-    rows = {"x": line, "truth": line**2, "mean": mean, "epistemic standard deviation": epistemic}
+    rows = {
+        "x": line,
+        "truth": line**2,
+        "mean": mean,
+        "epistemic standard deviation": epistemic,
+    }
     for name, column in rows.items():
         shown = column[[60, 70, 80, 90, 100, 120], 0]  # x = 0, 1, 2, 3, 4, 6
         text += f"\n{name:28} " + " ".join(f"{value:6.2f}" for value in shown)
@@ -201,7 +221,10 @@ def _figure_beside(result: Result) -> Figure:
     b.plot(*result.data[:2], "x", color=BLACK, ms=3, mew=0.6, label="Data samples")
     b.plot(x, result.data.truth(x), "--", color=BLUE, label="y_truth")
     b.plot(x, mean, color=VERMILLION, label="Mean of Regression Fit")
-    b.set(xlabel="x (dimensionless)\n(b) Regression fit over samples", ylabel="y (dimensionless)")
+    b.set(
+        xlabel="x (dimensionless)\n(b) Regression fit over samples",
+        ylabel="y (dimensionless)",
+    )
     for ax in (a, b):
         legend_above(ax, 2)
     number = 1 + list(LEVELS).index(result.case.x_range)
@@ -211,7 +234,9 @@ def _figure_beside(result: Result) -> Figure:
 
 def _losses(result: Result) -> list[float]:
     """Return the loss of every epoch as the report counts it: without log(2 pi) / 2 (K16)."""
-    return [e.objective / len(result.data.x) - 0.5 * log(2 * pi) for e in result.history]
+    return [
+        e.objective / len(result.data.x) - 0.5 * log(2 * pi) for e in result.history
+    ]
 
 
 def _beside(own: Sequence[Result]) -> list[str]:
@@ -235,9 +260,13 @@ def _draw_deviations(results: Sequence[Result], path: Path) -> None:
     """Draw problem 2's epistemic standard deviations of all ranges, a panel per setting."""
     cubic = [r for r in results if r.case.problem == 2]
     titles = list(_cubic(results) or dict.fromkeys(r.setting.title for r in cubic))
-    figure, grid = panels(4.8 * len(titles), 4.2, 1, len(titles), sharey=True, squeeze=False)
+    figure, grid = panels(
+        4.8 * len(titles), 4.2, 1, len(titles), sharey=True, squeeze=False
+    )
     for ax, letter, title in zip(grid[0], "abc", titles, strict=False):
-        own = {f"data in {r.case.interval}": r for r in cubic if r.setting.title == title}
+        own = {
+            f"data in {r.case.interval}": r for r in cubic if r.setting.title == title
+        }
         deviations(
             ax,
             next(iter(own.values())).x,
@@ -259,7 +288,9 @@ def opening(results: Sequence[Result]) -> str:
         "",
     ]
     lines += [f"  {title:16} {own[0].setting.what}" for title, own in settings.items()]
-    laws = [(n.sigma_law, n.sigma_end) for n in (r.numbers for r in results) if n.sigma_law]
+    laws = [
+        (n.sigma_law, n.sigma_end) for n in (r.numbers for r in results) if n.sigma_law
+    ]
     unchanged = sum(abs(end / law - 1) < 0.05 for law, end in laws)
     claims = {
         title: f"{sum('NOT HOLD' not in claim for claim in _claims(own))} of 4"
@@ -272,7 +303,11 @@ def opening(results: Sequence[Result]) -> str:
         "sd of a weight": lambda n: f"{n.sigma_end:.2g}",
     }
     rows = [
-        [title, *(_range(own, column) for column in columns.values()), claims.get(title, "-")]
+        [
+            title,
+            *(_range(own, column) for column in columns.values()),
+            claims.get(title, "-"),
+        ]
         for title, own in settings.items()
     ]
     caption = (
@@ -294,7 +329,9 @@ def opening(results: Sequence[Result]) -> str:
 
 def _range(results: Sequence[Result], column: Callable[[Numbers], str]) -> str:
     """Return the smallest and the largest number of some results, as `column` prints them."""
-    printed = sorted((column(r.numbers) for r in results), key=lambda text: float(text.strip("%")))
+    printed = sorted(
+        (column(r.numbers) for r in results), key=lambda text: float(text.strip("%"))
+    )
     return " to ".join(dict.fromkeys((printed[0], printed[-1])))
 
 
@@ -306,8 +343,12 @@ def _by_setting(results: Sequence[Result]) -> dict[str, list[Result]]:
 
 def _cubic(results: Sequence[Result]) -> dict[str, list[Result]]:
     """Return problem 2's results by setting, widest range first, where all three are there."""
-    cubic = sorted((r for r in results if r.case.problem == 2), key=lambda r: -r.case.x_range)
-    return {title: found for title, found in _by_setting(cubic).items() if len(found) == 3}
+    cubic = sorted(
+        (r for r in results if r.case.problem == 2), key=lambda r: -r.case.x_range
+    )
+    return {
+        title: found for title, found in _by_setting(cubic).items() if len(found) == 3
+    }
 
 
 def summarise(results: Sequence[Result]) -> str:
@@ -319,14 +360,18 @@ def summarise(results: Sequence[Result]) -> str:
     parts += [_table(title, results, columns) for title, columns in (INSIDE, OUTSIDE)]
     for title, own in _by_setting(results).items():
         lines = _claims(cubic[title]) if title in cubic else []
-        lines += [f"  {line}" for line in (_beside(own) if own[0].setting.as_drawn else [])]
+        lines += [
+            f"  {line}" for line in (_beside(own) if own[0].setting.as_drawn else [])
+        ]
         if lines:
             parts.append("\n".join([f"{title.capitalize()}:", *lines]))
     return "\n\n".join(parts)
 
 
 def _settings_text(results: Sequence[Result]) -> str:
-    lines = ["Network 1-100-1, ReLU; mean-field posterior started as in the report's Section 7."]
+    lines = [
+        "Network 1-100-1, ReLU; mean-field posterior started as in the report's Section 7."
+    ]
     for title, own in _by_setting(results).items():
         how, noise = own[0].setting, own[0].setting.likelihood
         lines.append(
@@ -336,7 +381,11 @@ def _settings_text(results: Sequence[Result]) -> str:
             f"  noise sd {'learned' if noise.learn else f'fixed at {noise.scale:g}'}, "
             f"x and y {'standardised' if how.standardise else 'as they are'}, prior sd "
             + ", ".join(dict.fromkeys(f"{r.numbers.prior_scale:.3g}" for r in own))
-            + ("." if how.prior_scale else f" (that of {'y' if how.literal else 'the noise'}).")
+            + (
+                "."
+                if how.prior_scale
+                else f" (that of {'y' if how.literal else 'the noise'})."
+            )
         )
         if how.as_drawn:
             lines.append(
@@ -355,7 +404,11 @@ def _settings_text(results: Sequence[Result]) -> str:
 def _table(title: str, results: Sequence[Result], columns: Mapping[str, str]) -> str:
     """Lay out a row for each result; a column is a format of its `Numbers`."""
     rows = [
-        [_title(r), r.setting.title, *(form.format(r.numbers) for form in columns.values())]
+        [
+            _title(r),
+            r.setting.title,
+            *(form.format(r.numbers) for form in columns.values()),
+        ]
         for r in results
     ]
     return f"{title}\n{table(['problem', 'setting', *columns], rows, left=2)}"
@@ -404,7 +457,9 @@ def _claims(cubic: Sequence[Result]) -> list[str]:
     wide, middle, narrow = all_three = [r.numbers for r in cubic]
     end = f"+-{cubic[0].x[-1, 0]:g}"
     ends = [0.5 * (n.epistemic_left + n.epistemic_right) for n in all_three]
-    rise = [there - n.epistemic_inside for there, n in zip(ends, all_three, strict=True)]
+    rise = [
+        there - n.epistemic_inside for there, n in zip(ends, all_three, strict=True)
+    ]
     return [
         f"  'wider where there is no data': at x = {end} the epistemic sd is "
         + ", ".join(f"{n.ratio:.1f}" for n in all_three)

@@ -35,7 +35,16 @@ from scipy import special, stats
 from bbb_numpy.numeric.elementary import log_factorial
 from bbb_numpy.plots.style import BLACK, BLUE, GREY, SKY, VERMILLION, density_of_draws
 from bbb_numpy.sampling.mcmc import GaussianWalk, MetropolisHastings
-from bbb_studies.kit import Claim, claims, estimate, listed, panels, plus_minus, text, write
+from bbb_studies.kit import (
+    Claim,
+    claims,
+    estimate,
+    listed,
+    panels,
+    plus_minus,
+    text,
+    write,
+)
 from bbb_studies.progress import counted, steps
 
 Array = NDArray[Any]
@@ -52,7 +61,9 @@ def coin_log_density(r: ArrayLike, heads: int, tails: int) -> Array:
     :math:`\frac{(h + t + 1)!}{h!\, t!} r^h (1 - r)^t`, elementwise for r in [0, 1]; -inf elsewhere.
     One head and no tail give 2r: "p * 1" is this without its factor.
     """
-    factor = log_factorial(heads + tails + 1) - log_factorial(heads) - log_factorial(tails)
+    factor = (
+        log_factorial(heads + tails + 1) - log_factorial(heads) - log_factorial(tails)
+    )
     return factor + _powers(r, heads, tails)  # M18
 
 
@@ -133,7 +144,11 @@ class Coin:
         """Return the log density (S,) at r = position (S, 1), and no slope: no walk asks for it."""
         inside = (position > 0.0) & (position < 1.0)
         r = np.where(inside, position, 0.5)
-        value = self.heads * np.log(r) + self.tails * np.log1p(-r) + self.prior.log_density(r)
+        value = (
+            self.heads * np.log(r)
+            + self.tails * np.log1p(-r)
+            + self.prior.log_density(r)
+        )
         return np.where(inside, value, -np.inf)[:, 0], np.zeros_like(position)
 
 
@@ -147,7 +162,9 @@ class Found(NamedTuple):
     sd_error: float = 0.0
 
 
-def grid(prior: Prior, heads: int, tails: int, cells: int = CELLS) -> tuple[Array, Array, Found]:
+def grid(
+    prior: Prior, heads: int, tails: int, cells: int = CELLS
+) -> tuple[Array, Array, Found]:
     """Return midpoints r, the posterior density there, and its moments, by Bayes' rule.
 
     The paper's Figure 2: the integral in the denominator as a sum over all cells.
@@ -158,14 +175,23 @@ def grid(prior: Prior, heads: int, tails: int, cells: int = CELLS) -> tuple[Arra
     density = np.exp(joint - joint.max()) / evidence
     mean = np.mean(r * density)
     sd = np.mean((r - mean) ** 2 * density) ** 0.5
-    return r, density, Found(float(mean), float(sd), float(np.log(evidence) + joint.max()))
+    return (
+        r,
+        density,
+        Found(float(mean), float(sd), float(np.log(evidence) + joint.max())),
+    )
 
 
 def moments(kept: Array) -> Found:
     """Return mean and sd of draws (T, S), with standard errors from S independent chains."""
-    mean, square = estimate(kept.mean(axis=0)), estimate(((kept - kept.mean()) ** 2).mean(axis=0))
+    mean, square = (
+        estimate(kept.mean(axis=0)),
+        estimate(((kept - kept.mean()) ** 2).mean(axis=0)),
+    )
     sd = square.mean**0.5
-    return Found(mean.mean, sd, mean_error=mean.error, sd_error=square.error / (2.0 * sd))
+    return Found(
+        mean.mean, sd, mean_error=mean.error, sd_error=square.error / (2.0 * sd)
+    )
 
 
 class Cell(NamedTuple):
@@ -188,9 +214,18 @@ class Cell(NamedTuple):
 
     def numbers(self) -> dict[str, Any]:
         """Return what is written of it."""
-        ways = {"closed form": self.exact, "grid": self.grid, "metropolis": self.sampled}
+        ways = {
+            "closed form": self.exact,
+            "grid": self.grid,
+            "metropolis": self.sampled,
+        }
         kept = {way: found for way, found in ways.items() if found is not None}
-        return {"prior": self.prior.title, "heads": self.heads, "tails": self.tails, **kept}
+        return {
+            "prior": self.prior.title,
+            "heads": self.heads,
+            "tails": self.tails,
+            **kept,
+        }
 
     def off(self, part: str) -> float:
         """Return MH less the best of the others, in its standard errors: 'mean' or 'sd'."""
@@ -223,7 +258,11 @@ def measure(
 
 
 def reproduce(
-    out: Path, seed: int = 0, *, budget: tuple[int, int, int] = BUDGET, progress: bool | None = None
+    out: Path,
+    seed: int = 0,
+    *,
+    budget: tuple[int, int, int] = BUDGET,
+    progress: bool | None = None,
 ) -> str:
     """Compute, write pictures and ``coin.json`` into `out`, return the tables.
 
@@ -261,7 +300,9 @@ def _tables(cells: Sequence[Cell], single: Cell, budget: tuple[int, int, int]) -
 
     def row(c: Cell) -> str:
         apart = f"{abs(c.grid.mean - c.exact.mean):.0e}" if c.exact else "no formula"
-        best = f"{c.best.mean:.5f} | {c.best.sd:.5f} | {c.best.log_evidence:.4f} | {apart}"
+        best = (
+            f"{c.best.mean:.5f} | {c.best.sd:.5f} | {c.best.log_evidence:.4f} | {apart}"
+        )
         sampled = f"{c.sampled.mean:.5f} | {c.off('mean'):+.1f} | {c.sampled.sd:.5f}"
         return f"{c.heads} | {c.tails} | {best} | {sampled} | {c.off('sd'):+.1f}"
 
@@ -294,7 +335,9 @@ def claims_of_the_paper(single: Cell) -> list[Claim]:
     z = abs(found.mean - 2.0 / 3.0) / found.mean_error
     formula, integral = "(h+t+1)!/(h! t!) r^h (1-r)^t", f"integral {area:.6f}"
     return [
-        Claim("the posterior of p", "p (= p * 1)", integral, abs(area - 1.0) < ROUNDING),
+        Claim(
+            "the posterior of p", "p (= p * 1)", integral, abs(area - 1.0) < ROUNDING
+        ),
         Claim("of h heads, t tails", formula, f"2p, off by {off:.0e}", off < ROUNDING),
         Claim("the mean of 2p, by MH, which is given p alone", "2/3", mean, z, True),
     ]
@@ -307,7 +350,9 @@ def _draw_posteriors(cells: Mapping[str, Sequence[Cell]]) -> Figure:
     """Draw prior, likelihood, posterior and draws, a row for each prior."""
     stages = len(next(iter(cells.values())))
     rows, height = len(cells), 2.5 * len(cells) + 0.6
-    figure, axes = panels(3.4 * stages, height, rows, stages, sharex=True, squeeze=False)
+    figure, axes = panels(
+        3.4 * stages, height, rows, stages, sharex=True, squeeze=False
+    )
     for row, (title, some) in zip(axes, cells.items(), strict=True):
         for ax, cell in zip(row, some, strict=True):
             density_of_draws(
@@ -322,7 +367,14 @@ def _draw_posteriors(cells: Mapping[str, Sequence[Cell]]) -> Figure:
             prior = np.exp(cell.prior.log_density(r))
             ax.plot(r, prior, "--", color=VERMILLION, lw=1.5, label="prior")
             scaled = "likelihood, scaled to area 1"
-            ax.plot(r, likelihood / likelihood.mean(), ":", color=BLACK, lw=1.8, label=scaled)
+            ax.plot(
+                r,
+                likelihood / likelihood.mean(),
+                ":",
+                color=BLACK,
+                lw=1.8,
+                label=scaled,
+            )
             ax.axvline(TRUTH, color=GREY, lw=0.8, label="truth")
             ax.set(xlim=(0, 1), ylim=(0, None))
             ax.set_title(f"heads: {cell.heads}, tails: {cell.tails}", fontsize=9, pad=3)

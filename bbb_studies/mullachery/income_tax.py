@@ -48,9 +48,18 @@ Array = NDArray[Any]
 Int = NDArray[np.intp]
 FILE: str = SETS["irs_vermont"]["file"]
 # In thousand USD, used as shares of A00100, the adjusted gross income; and counts, per return.
-AMOUNTS, COUNTS, LEAKS = (SETS["irs_vermont"][part] for part in ("amounts", "counts", "leaks"))
+AMOUNTS, COUNTS, LEAKS = (
+    SETS["irs_vermont"][part] for part in ("amounts", "counts", "leaks")
+)
 NO_PLACE = ("0", "00000", "99999")  # the state's total, and all other codes
-CLASSES = ("below 25", "25 to 50", "50 to 75", "75 to 100", "100 to 200", "200 and more")
+CLASSES = (
+    "below 25",
+    "25 to 50",
+    "50 to 75",
+    "75 to 100",
+    "100 to 200",
+    "200 and more",
+)
 # A typical income of each class: with the indicators of the classes beside it, the income itself
 # would tell nearly the same twice, and samplers crawl along directions that the data leave open.
 TYPICAL = np.log([12.0, 36.0, 61.0, 87.0, 138.0, 380.0])
@@ -115,14 +124,18 @@ def load() -> Cells:
     return Cells(np.column_stack(x), y, place[kept], income_class, returns, dropped)
 
 
-def folds(place: NDArray[np.str_], count: int = 5, seed: int = 0) -> list[tuple[Int, Int]]:
+def folds(
+    place: NDArray[np.str_], count: int = 5, seed: int = 0
+) -> list[tuple[Int, Int]]:
     """Return `count` pairs of training and test rows that keep every `place` (N,) whole.
 
     The six cells of one ZIP code are alike: across a random split they would tell on each other.
     """
     names, code = np.unique(place, return_inverse=True)
     fold = np.empty(len(names), int)
-    fold[np.random.default_rng(seed).permutation(len(names))] = np.arange(len(names)) % count
+    fold[np.random.default_rng(seed).permutation(len(names))] = (
+        np.arange(len(names)) % count
+    )
     here = [fold[code] == which for which in range(count)]
     return [(np.flatnonzero(~test), np.flatnonzero(test)) for test in here]
 
@@ -133,7 +146,9 @@ class Effort:
 
     hidden: int = 8
     prior_scale: float = 0.3
-    noise_floor: float = 0.02  # of the noise by cell, in standard deviations of the centred target
+    noise_floor: float = (
+        0.02  # of the noise by cell, in standard deviations of the centred target
+    )
     chains: int = 4
     warm_up: int = 200
     draws: int = 200
@@ -164,7 +179,9 @@ class Mixture(NamedTuple):
 
 def class_mean(task: Task) -> Mixture:
     """Climatology: mean and standard deviation of the class among the training cells."""
-    found = [task.y[task.income_class == one] for one in range(task.income_class.max() + 1)]
+    found = [
+        task.y[task.income_class == one] for one in range(task.income_class.max() + 1)
+    ]
     mean = np.array([y.mean() for y in found])[task.test_class]
     scale = np.array([y.std(ddof=1) for y in found])[task.test_class]
     return Mixture(mean[None, :, None], scale[None, :, None])
@@ -181,7 +198,9 @@ def least_squares(task: Task) -> Mixture:
     return Mixture(fitted.predict(task.test)[None, :, None], scale[None, :, None])
 
 
-def network(task: Task, *, hidden: bool = True, by_cell: bool = True, nuts: bool = True) -> Mixture:
+def network(
+    task: Task, *, hidden: bool = True, by_cell: bool = True, nuts: bool = True
+) -> Mixture:
     """Predict by a network, or without a hidden layer by a line, of the target less class means.
 
     By VI, or by NUTS from draws of a mean-field fit for each chain. The noise is learned `by_cell`
@@ -212,8 +231,15 @@ def network(task: Task, *, hidden: bool = True, by_cell: bool = True, nuts: bool
             model, x, y, max_depth=effort.max_depth, chains=effort.chains, warm_up=effort.warm_up,
             draws=effort.draws, seed=rng, start=np.array(start),
         )  # fmt: skip
-        source, theta, r_hat = DrawnWeights(model), draws.flat, function_r_hats(draws, test)
-        note = {"r-hat, largest": float(r_hat.max()), "r-hat, median": float(np.median(r_hat))}
+        source, theta, r_hat = (
+            DrawnWeights(model),
+            draws.flat,
+            function_r_hats(draws, test),
+        )
+        note = {
+            "r-hat, largest": float(r_hat.max()),
+            "r-hat, median": float(np.median(r_hat)),
+        }
         note["divergences"] = float(draws.divergences)
         note["gradients"] = float(draws.stats["gradients"].sum())
     eps = source.draw_weights(rng, effort.kept, theta.dtype)
@@ -275,17 +301,23 @@ def cross_validate(
     out = {name: Result(*np.full((6, size), np.nan)) for name in models}
     for fold, (train, test) in enumerate(folds(cells.place, count, seed)):
         known = cells.x[train], cells.y[train, 0], cells.income_class[train]
-        task = Task(*known, cells.x[test], cells.income_class[test], (seed, fold), effort)
+        task = Task(
+            *known, cells.x[test], cells.income_class[test], (seed, fold), effort
+        )
         y = cells.y[test]
         for name, model in counted(models.items(), done):
             one, found = out[name], model(task)
-            some = np.linspace(0, len(found.means) - 1, min(len(found.means), FOR_CRPS)).astype(int)
+            some = np.linspace(
+                0, len(found.means) - 1, min(len(found.means), FOR_CRPS)
+            ).astype(int)
             one.mean[test] = found.means.mean(axis=0)[:, 0]
             one.epistemic[test] = found.means.std(axis=0)[:, 0]
             one.noise[test] = np.sqrt((found.scales**2).mean(axis=0))[:, 0]
             one.log_density[test] = log_density(found, y)
             one.pit[test] = pit(found.means, found.scales, y)[:, 0]
-            one.crps[test] = crps_mixture(found.means[some], found.scales[some], y)[:, 0]
+            one.crps[test] = crps_mixture(found.means[some], found.scales[some], y)[
+                :, 0
+            ]
             one.notes.append(found.note)
     return out
 
@@ -311,9 +343,14 @@ def measure(cells: Cells, results: Mapping[str, Result]) -> dict[str, dict[str, 
         out[name] = {
             "rmse": float(np.sqrt(np.mean(error**2))),
             "median_relative_error": float(np.expm1(np.median(np.abs(error)))),
-            **{key: clustered_mean(values, cells.place) for key, values in pairs.items()},
+            **{
+                key: clustered_mean(values, cells.place)
+                for key, values in pairs.items()
+            },
             "coverage": coverage(one.pit, tuple(COVERED.values())).share.tolist(),
-            "kolmogorov": float(apart.statistic * np.sqrt(len(y))),  # by chance > 1.36 in 5 %
+            "kolmogorov": float(
+                apart.statistic * np.sqrt(len(y))
+            ),  # by chance > 1.36 in 5 %
             "epistemic": float(np.median(one.epistemic)),
             **{
                 size: {
@@ -335,7 +372,11 @@ def quick(seed: int) -> dict[str, Any]:
 
 
 def reproduce(
-    out: Path, seed: int = 0, *, effort: Effort | None = None, progress: bool | None = None
+    out: Path,
+    seed: int = 0,
+    *,
+    effort: Effort | None = None,
+    progress: bool | None = None,
 ) -> str:
     """Run everything, write ``tax.png`` and ``numbers.json`` into `out`, return the tables."""
     cells = load()
@@ -362,7 +403,9 @@ def _tables(cells: Cells, scores: Mapping[str, Mapping[str, Any]]) -> str:
     for name, one in scores.items():
         if any(one["notes"]):
             keys = "divergences", "r-hat, largest", "r-hat, median"
-            chains[name] = {key: max(note[key] for note in one["notes"]) for key in keys}
+            chains[name] = {
+                key: max(note[key] for note in one["notes"]) for key in keys
+            }
     return text(
         values(
             "Income tax per return, Vermont 2016, by cell: ZIP code x class of income. Target: "
@@ -439,7 +482,9 @@ def _draw_predictions(ax: Axes, cells: Cells, mean: Array) -> None:
 def _draw_noise(ax: Axes, cells: Cells, results: Mapping[str, Result]) -> None:
     noise, label = results[NUTS_NAME].noise, "learned noise of each cell"
     ax.plot(cells.returns, noise, ".", color=BLUE, markersize=4, alpha=0.5, label=label)
-    tenths = np.array_split(np.argsort(cells.returns, kind="stable"), 10)  # decile by decile
+    tenths = np.array_split(
+        np.argsort(cells.returns, kind="stable"), 10
+    )  # decile by decile
     for name, label, colour, fill, marker, aside in (
         (NUTS_NAME, "network", BLACK, BLACK, "o", 0.94),
         (BASE, "linear", VERMILLION, "white", "s", 1.06),

@@ -88,12 +88,16 @@ def nodes(weights: int, side: int, scale: float) -> tuple[Array, Array]:
     are steep, so that it takes some eighty nodes a side for four digits of the rarest labels.
     """
     z = np.linspace(-6.0, 6.0, side)
-    grid = np.stack(np.meshgrid(*[z] * weights, indexing="ij"), axis=-1).reshape(-1, weights)
+    grid = np.stack(np.meshgrid(*[z] * weights, indexing="ij"), axis=-1).reshape(
+        -1, weights
+    )
     shares = np.exp(-0.5 * np.sum(grid**2, axis=1))
     return scale * grid, shares / shares.sum()
 
 
-def sum_over_weights(model: Model, x: Array, w: Array, shares: Array) -> tuple[Array, Array]:
+def sum_over_weights(
+    model: Model, x: Array, w: Array, shares: Array
+) -> tuple[Array, Array]:
     """Return P(labels|m) = sum_s share_s prod_i P(label_i|x_i, w_s), all label vectors (M21).
 
     Every w spends exactly 1 on all of them, so any shares that sum to 1 do. With it a standard
@@ -102,9 +106,13 @@ def sum_over_weights(model: Model, x: Array, w: Array, shares: Array) -> tuple[A
     total, squares, buffers = np.zeros(2 ** len(x)), np.zeros(2 ** len(x)), Buffers()
     for begin in range(0, len(w), BLOCK):
         some = w[begin : begin + BLOCK]
-        p = model.likelihood.mean({}, model.predict(some, x, buffers.rewind()))[..., 0]  # (S, N)
+        p = model.likelihood.mean({}, model.predict(some, x, buffers.rewind()))[
+            ..., 0
+        ]  # (S, N)
         product: Array = np.ones((len(some), 1))
-        for i in range(len(x)):  # doubles with every point, the newest label in the upper half
+        for i in range(
+            len(x)
+        ):  # doubles with every point, the newest label in the upper half
             product = np.concatenate(
                 [product * (1.0 - p[:, i : i + 1]), product * p[:, i : i + 1]], 1
             )
@@ -125,7 +133,10 @@ def label_models(rng: np.random.Generator, budget: Budget) -> dict[str, Labelled
         else:  # independent logits, symmetric about 0: every label is a fair coin (M21)
             probability = np.full(2**POINTS, 0.5**POINTS)
         found[name] = Labelled(model, x, probability, np.zeros_like(probability))
-    model, x = Model(MLP((1, 20, 20, 1), "tanh"), prior, likelihood), features(POINTS, 1)
+    model, x = (
+        Model(MLP((1, 20, 20, 1), "tanh"), prior, likelihood),
+        features(POINTS, 1),
+    )
     w = model.prior.draw(rng, {}, (budget.draws, model.layout.size))
     shares = np.full(budget.draws, 1.0 / budget.draws)
     found["network"] = Labelled(model, x, *sum_over_weights(model, x, w, shares))
@@ -135,8 +146,14 @@ def label_models(rng: np.random.Generator, budget: Budget) -> dict[str, Labelled
 def regression_models() -> dict[str, Model]:
     """Return a line, a small and a large network with the same prior and noise."""
     prior, noise = GaussianPrior(WIDTH), GaussianLikelihood(NOISE)
-    sizes = {"line": (1, 1), "small network": (1, 3, 1), "large network": (1, 20, 20, 1)}
-    return {name: Model(MLP(size, "tanh"), prior, noise) for name, size in sizes.items()}
+    sizes = {
+        "line": (1, 1),
+        "small network": (1, 3, 1),
+        "large network": (1, 20, 20, 1),
+    }
+    return {
+        name: Model(MLP(size, "tanh"), prior, noise) for name, size in sizes.items()
+    }
 
 
 class Found(NamedTuple):
@@ -158,21 +175,27 @@ class Measured(NamedTuple):
     def factor(self) -> BayesFactor:
         """The Bayes factor of the model that made the data against the best of the others."""
         rivals = (one for name, one in self.found.items() if name != self.source)
-        return bayes_factor(self.found[self.source], max(rivals, key=lambda one: one.log_evidence))
+        return bayes_factor(
+            self.found[self.source], max(rivals, key=lambda one: one.log_evidence)
+        )
 
 
 def divergences(models: Mapping[str, Labelled]) -> dict[str, dict[str, float]]:
     """Return KL(m || m') in nats: what m' loses on average on data from m (M21)."""
     return {
         m: {
-            other: float(np.sum(one.probability * np.log(one.probability / two.probability)))
+            other: float(
+                np.sum(one.probability * np.log(one.probability / two.probability))
+            )
             for other, two in models.items()
         }
         for m, one in models.items()
     }
 
 
-def measure(rng: np.random.Generator, budget: Budget, done: Done = unseen) -> list[Measured]:
+def measure(
+    rng: np.random.Generator, budget: Budget, done: Done = unseen
+) -> list[Measured]:
     """Draw regressions from every model, and find every model's evidence of each."""
     models, x = regression_models(), np.linspace(-2.0, 2.0, ROWS)[:, None]
     found = []
@@ -180,7 +203,9 @@ def measure(rng: np.random.Generator, budget: Budget, done: Done = unseen) -> li
         for _ in range(budget.sets):
             w = model.prior.draw(rng, {}, (1, model.layout.size))
             y = model.likelihood.draw(rng, {}, model.predict(w, x))[0]
-            line = linear_gaussian.exact(linear_gaussian.Regression(models["line"], x, y))
+            line = linear_gaussian.exact(
+                linear_gaussian.Regression(models["line"], x, y)
+            )
             row = {"line": Found(line.log_evidence, 0.0, line.log_evidence)}
             for name in ("small network", "large network"):
                 run = evidence(
@@ -224,9 +249,16 @@ def _draw_labels(top: Axes, left: Axes, models: Mapping[str, Labelled]) -> None:
     order = np.lexsort((-models["parabola"].probability, complexity))
     for name, model in models.items():
         colour, line, marker = STYLES[name]
-        look: Any = {"color": colour, "linestyle": line, "lw": 1.6, "label": TITLES[name]}
+        look: Any = {
+            "color": colour,
+            "linestyle": line,
+            "lw": 1.6,
+            "label": TITLES[name],
+        }
         if name != "network":
-            top.step(np.arange(len(order)), model.probability[order], where="mid", **look)
+            top.step(
+                np.arange(len(order)), model.probability[order], where="mid", **look
+            )
         mass = np.bincount(complexity, model.probability)
         left.plot(kinds, mass, marker=marker, markersize=5.5, **look)
     starts = np.searchsorted(complexity[order], kinds).tolist()
@@ -237,13 +269,17 @@ def _draw_labels(top: Axes, left: Axes, models: Mapping[str, Labelled]) -> None:
         "(simple data left, complex data right)\n(a) Occam's razor: each curve sums to 1"
     )
     legend_above(top, 3)
-    left.set_xlabel("label changes in the data set\n(b) where each model spends its probability")
+    left.set_xlabel(
+        "label changes in the data set\n(b) where each model spends its probability"
+    )
     left.set_ylabel("total probability of such data")
     left.set_ylim(bottom=0)
     left.legend(frameon=False, loc="upper right")
 
 
-def _draw_groups(ax: Axes, starts: Sequence[int], end: int, names: Sequence[str]) -> None:
+def _draw_groups(
+    ax: Axes, starts: Sequence[int], end: int, names: Sequence[str]
+) -> None:
     """Part the places 0 to `end` where groups start, and name each group at its middle."""
     for start in starts[1:]:
         ax.axvline(start - 0.5, color="#D0D0D0", lw=0.8, zorder=0)
@@ -257,7 +293,10 @@ def _draw_regressions(ax: Axes, measured: Sequence[Measured]) -> None:
     best = [max(f.log_evidence for f in one.found.values()) for one in measured]
     for shift, name in zip((-0.18, 0.0, 0.18), names, strict=True):
         colour, _, marker = STYLES[name]
-        values = [one.found[name].log_evidence - b for one, b in zip(measured, best, strict=True)]
+        values = [
+            one.found[name].log_evidence - b
+            for one, b in zip(measured, best, strict=True)
+        ]
         errors = [2.0 * one.found[name].error for one in measured]
         lowest = min(lowest, *values)
         ax.errorbar(
@@ -282,20 +321,32 @@ EXACT = ("line", "parabola", "degree 7")  # models of labels without Monte Carlo
 
 def quick(seed: int) -> dict[str, Any]:
     """Return the arguments of `reproduce` for a quick look: one data set of each model."""
-    return {"seed": seed, "budget": Budget(41, draws=20_000, chains=20, steps=60, sets=1)}
+    return {
+        "seed": seed,
+        "budget": Budget(41, draws=20_000, chains=20, steps=60, sets=1),
+    }
 
 
 def reproduce(
-    out: Path, seed: int = 0, *, budget: Budget | None = None, progress: bool | None = None
+    out: Path,
+    seed: int = 0,
+    *,
+    budget: Budget | None = None,
+    progress: bool | None = None,
 ) -> str:
     """Compute, write ``occam.png`` and ``occam.json`` into `out`, return the tables."""
     budget = budget or Budget()
-    first, _, third = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
+    first, _, third = (
+        np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3)
+    )
     with steps(3 * budget.sets, progress) as done:
         models = label_models(first, budget)
         regressions = measure(third, budget, done)
     numbers = {
-        "labels": {m: {"probability": x.probability, "error": x.error} for m, x in models.items()},
+        "labels": {
+            m: {"probability": x.probability, "error": x.error}
+            for m, x in models.items()
+        },
         "divergences": divergences(models),
         "regressions": regressions,
     }
@@ -303,15 +354,26 @@ def reproduce(
     return _tables(models, regressions, budget)
 
 
-def _tables(models: Mapping[str, Labelled], measured: Sequence[Measured], budget: Budget) -> str:
+def _tables(
+    models: Mapping[str, Labelled], measured: Sequence[Measured], budget: Budget
+) -> str:
     simple = changes(LABELS) <= 1
     sizes, means = _by_changes(models)
     rows = zip(sizes, winners(means), *means.values(), strict=True)
 
     def evidences(one: Measured) -> str:
-        words = in_words(one.factor.log).split(",")[0].removeprefix("not worth more than a ")
-        nets = [plus_minus(one.found[name][:2], 1) for name in ("small network", "large network")]
-        by_annealing = " | ".join([*nets, f"{one.factor.log:+.1f} +- {one.factor.error:.1f}"])
+        words = (
+            in_words(one.factor.log)
+            .split(",")[0]
+            .removeprefix("not worth more than a ")
+        )
+        nets = [
+            plus_minus(one.found[name][:2], 1)
+            for name in ("small network", "large network")
+        ]
+        by_annealing = " | ".join(
+            [*nets, f"{one.factor.log:+.1f} +- {one.factor.error:.1f}"]
+        )
         return f"{one.found['line'].log_evidence:.1f} | {by_annealing} | {words}"
 
     def spent(m: Labelled) -> str:
@@ -327,7 +389,9 @@ def _tables(models: Mapping[str, Labelled], measured: Sequence[Measured], budget
             "(a) P(D|m) of one data set, on average, by the label changes along the line.",
             " | ".join(["changes", "sets", *means, "best but the network"]),
             ((f"{count}", row) for count, row in enumerate(rows)),
-            lambda row: " | ".join([f"{row[0]}", *(f"{p:.2e}" for p in row[2:]), row[1]]),
+            lambda row: " | ".join(
+                [f"{row[0]}", *(f"{p:.2e}" for p in row[2:]), row[1]]
+            ),
         ),
         listed(
             "Line, parabola: quadrature; degree 7: 2^-8; network 1-20-20-1: prior draws. "
@@ -359,10 +423,14 @@ def _tables(models: Mapping[str, Labelled], measured: Sequence[Measured], budget
     )
 
 
-def _by_changes(models: Mapping[str, Labelled]) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+def _by_changes(
+    models: Mapping[str, Labelled],
+) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
     """Return how many label vectors have each number of changes, and their mean probability."""
     complexity, sizes = changes(LABELS), np.bincount(changes(LABELS))
-    return sizes, {n: np.bincount(complexity, m.probability) / sizes for n, m in models.items()}
+    return sizes, {
+        n: np.bincount(complexity, m.probability) / sizes for n, m in models.items()
+    }
 
 
 def winners(means: Mapping[str, NDArray[Any]]) -> list[str]:
@@ -379,13 +447,39 @@ def claims_of_the_paper(
     best = winners(_by_changes(models)[1])
     simple, complex_ = best[0], best[-1]
     middle = "parabola" if "parabola" in best[1:-1] else "none"
-    lost = min(kl for m, row in divergences(models).items() for o, kl in row.items() if o != m)
+    lost = min(
+        kl for m, row in divergences(models).items() for o, kl in row.items() if o != m
+    )
     wins, sets = sum(one.factor.log > 0 for one in measured), len(measured)
     return [
-        Claim("probability that a model has", "'a total of 1'", f"off by {off:.0e}", off < 1e-12),
-        Claim("on simple data wins (here the line)", "the simple", simple, simple == "line"),
+        Claim(
+            "probability that a model has",
+            "'a total of 1'",
+            f"off by {off:.0e}",
+            off < 1e-12,
+        ),
+        Claim(
+            "on simple data wins (here the line)",
+            "the simple",
+            simple,
+            simple == "line",
+        ),
         Claim("in between (the parabola)", "the correct", middle, middle == "parabola"),
-        Claim("on spread data (degree 7)", "the complex", complex_, complex_ == "degree 7"),
-        Claim("the least that is lost on data of another", "> 0", f"{lost:.3f}", lost > 0, True),
-        Claim("the model that made the data wins: sets", f"{sets}", f"{wins}", wins == sets, True),
+        Claim(
+            "on spread data (degree 7)", "the complex", complex_, complex_ == "degree 7"
+        ),
+        Claim(
+            "the least that is lost on data of another",
+            "> 0",
+            f"{lost:.3f}",
+            lost > 0,
+            True,
+        ),
+        Claim(
+            "the model that made the data wins: sets",
+            f"{sets}",
+            f"{wins}",
+            wins == sets,
+            True,
+        ),
     ]

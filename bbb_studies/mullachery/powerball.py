@@ -59,7 +59,10 @@ PRINTED = {  # the paper's accuracies on its held-out data; "1 hidden layer, 5 u
     "AdaBoost": 0.8296,
     "Gaussian process": 0.8493,
 }
-CONFUSION = (0.26, 0.068)  # the paper's: bin-3 balls called bin 1, and the other way round
+CONFUSION = (
+    0.26,
+    0.068,
+)  # the paper's: bin-3 balls called bin 1, and the other way round
 UNTIL = "2017-12-31"  # the last day before the paper
 RULE = "exact rule"
 CLIP = 1e-6  # log loss takes probabilities of 0 and 1 as this far from them
@@ -87,8 +90,12 @@ class Setup:
 class Fitted(NamedTuple):
     """A classifier after training."""
 
-    probability: Array  # (70,)  P(bin 1 | number), averaged over weights if it has a posterior
-    functions: Array = np.empty((0, 70))  # (S, 70)  P(bin 1 | number, w); S = 0: no network
+    probability: (
+        Array  # (70,)  P(bin 1 | number), averaged over weights if it has a posterior
+    )
+    functions: Array = np.empty(
+        (0, 70)
+    )  # (S, 70)  P(bin 1 | number, w); S = 0: no network
     weights: Array = np.empty((0, 0))  # (S, P)
     divergent: int = 0
 
@@ -145,7 +152,9 @@ def _vi(prior_scale: float, rows: data.Examples, seed: int, setup: Setup) -> Fit
     return _network(estimator.model, weights, every)
 
 
-def _trees(make: Callable[[int], Any], rows: data.Examples, seed: int, setup: Setup) -> Fitted:
+def _trees(
+    make: Callable[[int], Any], rows: data.Examples, seed: int, setup: Setup
+) -> Fitted:
     learner = make(seed).fit(rows.number[:, None], rows.label)
     return Fitted(learner.predict_proba(NUMBERS[:, None])[:, 1])
 
@@ -155,7 +164,9 @@ def _process(rows: data.Examples, seed: int, setup: Setup) -> Fitted:
 
     The marginal likelihood of all rows costs a second or more for each of some twenty steps.
     """
-    some = np.random.default_rng(seed).permutation(np.unique(rows.draw))[: setup.process_draws]
+    some = np.random.default_rng(seed).permutation(np.unique(rows.draw))[
+        : setup.process_draws
+    ]
     few = np.isin(rows.draw, some)
     x = rows.number[:, None] / NUMBERS.std()
     first = GaussianProcessClassifier(1.0 * RBF(1.0)).fit(x[few], rows.label[few])
@@ -211,7 +222,9 @@ def positions(draws: data.Draws, seed: int = 0) -> dict[str, tuple[Any, Array]]:
     for place in range(1, data.WHITE + 1):
         mass = mixed(draws.balls, partial(data.mass_of_place, place=place))
         found[f"sorted, bin {place}"] = draws.white[:, place - 1], mass
-    return found | {"Powerball": (draws.red, mixed(data.urn(draws.days, data.REDS), flat))}
+    return found | {
+        "Powerball": (draws.red, mixed(data.urn(draws.days, data.REDS), flat))
+    }
 
 
 def _log_losses(p: Array, label: Array) -> Array:
@@ -256,41 +269,63 @@ def cross_validate(
     other way round.
     """
     rng, draws = np.random.default_rng(seed), int(rows.draw.max()) + 1
-    parts = [fold for _ in range(repeats) for fold in np.array_split(rng.permutation(draws), count)]
+    parts = [
+        fold
+        for _ in range(repeats)
+        for fold in np.array_split(rng.permutation(draws), count)
+    ]
     sides = [np.isin(rows.draw, fold) for fold in parts]
     fits: dict[str, list[Fitted]] = {name: [] for name in METHODS}
     for i, held in enumerate(sides):
         given = data.Examples._make(column[~held] for column in rows)
         for name, method in counted(METHODS.items(), done):
-            fits[name].append(method(given, seed + 1000 * (i // count) + i % count, setup))
+            fits[name].append(
+                method(given, seed + 1000 * (i // count) + i % count, setup)
+            )
     fits[RULE] = [Fitted(_padded(exact.probability))] * len(sides)
     label, of = (
-        np.concatenate([column[held] for held in sides]) for column in (rows.label, rows.draw)
+        np.concatenate([column[held] for held in sides])
+        for column in (rows.label, rows.draw)
     )
 
     def over_draws(scores: Array) -> Estimate:
         """Return mean and error of new draws: the balls of one draw are dependent."""
         return Estimate(*clustered_mean(scores, of))
 
-    each, found, best = len(label) // repeats, {}, 0.0  # of the first repeat, every ball once
+    each, found, best = (
+        len(label) // repeats,
+        {},
+        0.0,
+    )  # of the first repeat, every ball once
     for name in (RULE, *METHODS):
         some = fits[name]
         p = np.concatenate(
-            [one.probability[rows.number[held]] for one, held in zip(some, sides, strict=True)]
+            [
+                one.probability[rows.number[held]]
+                for one, held in zip(some, sides, strict=True)
+            ]
         )
         first = p > 0.5
         right = (first == (label == 1)).astype(float)
         best = right if name == RULE else best
         under = [under_the_rules(one.probability, exact) for one in some]
         columns = (np.array([row[key] for row in under]) for key in under[0])
-        true = [Estimate(float(c.mean()), float(c.std(ddof=min(1, len(c) - 1)))) for c in columns]
+        true = [
+            Estimate(float(c.mean()), float(c.std(ddof=min(1, len(c) - 1))))
+            for c in columns
+        ]
         found[name] = {
             "accuracy": over_draws(right),
             "above_rule": over_draws(right - best),
             "log_loss": over_draws(_log_losses(p, label)),  # nats
             **dict(zip(("true_accuracy", "true_log_loss", "rmse"), true, strict=True)),
-            "calibration_error": expected_calibration_error(reliability(p[:each], label[:each])),
-            "wrong": (float(first[label == 0].mean()), float((~first)[label == 1].mean())),
+            "calibration_error": expected_calibration_error(
+                reliability(p[:each], label[:each])
+            ),
+            "wrong": (
+                float(first[label == 0].mean()),
+                float((~first)[label == 1].mean()),
+            ),
             "divergent": sum(one.divergent for one in some),  # transitions in all fits
         }
     return {name: found[name] for name in (*METHODS, RULE)}
@@ -316,9 +351,13 @@ P_BIN_1 = "P(bin 1 | number)"
 SHARES = {"vmin": 0, "vmax": 100}  # per cent
 
 
-def _nine(names: Sequence[str], x_label: str, y_label: str) -> tuple[Figure, list[Axes]]:
+def _nine(
+    names: Sequence[str], x_label: str, y_label: str
+) -> tuple[Figure, list[Axes]]:
     """Return 3 x 3 panels with shared axes, titled; those without a name are empty."""
-    figure, grid = panels(9.0 if x_label == "called" else 13.0, 8.4, 3, 3, sharex=True, sharey=True)
+    figure, grid = panels(
+        9.0 if x_label == "called" else 13.0, 8.4, 3, 3, sharex=True, sharey=True
+    )
     axes = list(grid.ravel())
     for ax, name in zip(axes, names, strict=False):
         ax.set_title(name, fontsize="medium")
@@ -337,7 +376,14 @@ def _draw_boundaries(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
     for ax, fitted in zip(axes, full.values(), strict=False):
         p = fitted.probability
         says = np.where(p > 0.5, 2.0, -1.0)
-        ax.stairs(says, np.arange(71) - 0.5, baseline=-1, fill=True, color=PALE, label="says bin 1")
+        ax.stairs(
+            says,
+            np.arange(71) - 0.5,
+            baseline=-1,
+            fill=True,
+            color=PALE,
+            label="says bin 1",
+        )
         ax.plot(exact.probability, color=BLACK, lw=1.1, ls="--", label="exact")
         ax.step(NUMBERS, p, where="mid", color=BLUE, lw=1.6, label="classifier")
         ax.axvline(exact.limit + 0.5, color=GREY, lw=1.0, ls=":", label="best boundary")
@@ -351,7 +397,9 @@ def _draw_uncertainty(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
 
     Left: probabilities, as in the paper. Right: their logits, where the ends can be seen.
     """
-    figure, axes = panels(13.0, 3.1 * len(full), len(full), 2, sharex=True, squeeze=False)
+    figure, axes = panels(
+        13.0, 3.1 * len(full), len(full), 2, sharex=True, squeeze=False
+    )
     where, truth = _undecided(exact), exact.probability
     for (name, fitted), (left, right) in zip(full.items(), axes, strict=True):
         low, high = intervals(fitted.functions)
@@ -359,15 +407,29 @@ def _draw_uncertainty(full: Mapping[str, Fitted], exact: data.Exact) -> Figure:
         kinds = (
             (where[holds], BLUE, "o", 4.0, "95 % interval, right"),
             (where[~holds], VERMILLION, "X", 6.0, "95 % interval, wrong"),
-            (np.setdiff1d(NUMBERS, where), GREY, "d", 4.5, "no truth, or one of 0 or 1"),
+            (
+                np.setdiff1d(NUMBERS, where),
+                GREY,
+                "d",
+                4.5,
+                "no truth, or one of 0 or 1",
+            ),
         )
         for ax, turn in ((left, np.asarray), (right, _logit)):
             for some, colour, mark, size, label in kinds:
                 middle = turn(np.median(fitted.functions, axis=0)[some])
                 ends = [middle - turn(low[some]), turn(high[some]) - middle]
-                look = {"fmt": mark, "color": colour, "ms": size, "lw": 1.3, "label": label}
+                look = {
+                    "fmt": mark,
+                    "color": colour,
+                    "ms": size,
+                    "lw": 1.3,
+                    "label": label,
+                }
                 ax.errorbar(some, middle, ends, **look)
-            ax.plot(where, turn(truth[where]), color=BLACK, lw=1.2, label="exact", zorder=5)
+            ax.plot(
+                where, turn(truth[where]), color=BLACK, lw=1.2, label="exact", zorder=5
+            )
         left.set(ylim=(-0.03, 1.03), ylabel=f"{name}\n{P_BIN_1}")
         right.set(ylabel="its logit")
     axes[-1, 0].set(xlim=(-1, 70), xlabel=BALL)
@@ -383,7 +445,9 @@ def _draw_confusion(scores: Mapping[str, Any]) -> Figure:
         third, first = found["wrong"]
         shares = 100 * np.array([[1 - first, first], [third, 1 - third]])
         shown = ConfusionMatrixDisplay(shares, display_labels=["bin 1", "bin 3"])
-        shown.plot(ax=ax, cmap="Blues", values_format=".1f", colorbar=False, im_kw=SHARES)
+        shown.plot(
+            ax=ax, cmap="Blues", values_format=".1f", colorbar=False, im_kw=SHARES
+        )
         ax.set(xlabel="", ylabel="")
     return figure
 
@@ -391,7 +455,9 @@ def _draw_confusion(scores: Mapping[str, Any]) -> Figure:
 def _draw_buckets(draws: data.Draws) -> Figure:
     """Draw how often each number came: at two unsorted positions, in six sorted buckets."""
     figure, axes = panels(13.0, 5.6, 2, 4, sharex=True, sharey=True)
-    for ax, (name, (seen, mass)) in zip(axes.T.ravel(), positions(draws).items(), strict=True):
+    for ax, (name, (seen, mass)) in zip(
+        axes.T.ravel(), positions(draws).items(), strict=True
+    ):
         number, times = np.arange(1, len(mass)), np.bincount(seen, minlength=len(mass))
         ax.plot(number, times[1:], ".", color=BLUE, ms=4.5, label="seen")
         ax.plot(number, len(seen) * mass[1:], color=BLACK, lw=1.2, label="by the rules")
@@ -420,15 +486,21 @@ def _draw_weights(full: Mapping[str, Fitted], setup: Setup) -> Figure:
     for ax, (name, which, every, layers) in zip(axes, shown, strict=True):
         blocks = network(setup, 1.0, layers).layout.slices
         drawn = full[name].weights[::every]
-        parts = ax.violinplot(drawn, np.arange(drawn.shape[1]), showextrema=False, widths=0.9)
+        parts = ax.violinplot(
+            drawn, np.arange(drawn.shape[1]), showextrema=False, widths=0.9
+        )
         for body in parts["bodies"]:
             body.set(facecolor=BLUE if name.startswith("VI") else VERMILLION, alpha=0.8)
         ax.plot(drawn.mean(axis=0), "_", color=BLACK, ms=6)
         for block in list(blocks.values())[:-1]:
             ax.axvline(block.stop - 0.5, color=GREY, lw=0.8)
-        ax.set_xticks([(b.start + b.stop - 1) / 2 for b in blocks.values()], list(blocks))
+        ax.set_xticks(
+            [(b.start + b.stop - 1) / 2 for b in blocks.values()], list(blocks)
+        )
         ax.axhspan(-1.96, 1.96, color=PALE, zorder=0)
-        ax.set(xlim=(-0.6, drawn.shape[1] - 0.4), ylim=(-5, 5), ylabel=f"{name}\n{which}")
+        ax.set(
+            xlim=(-0.6, drawn.shape[1] - 0.4), ylim=(-5, 5), ylabel=f"{name}\n{which}"
+        )
     figure.supylabel("value of the weight (95 % of the prior shaded)")
     return figure
 
@@ -439,7 +511,13 @@ OFFSETS = (1.0, 0.1, 0.001)  # added to the number before the logarithm
 def quick(seed: int) -> dict[str, Any]:
     """Return the arguments of `reproduce` for a quick look: short chains, few folds."""
     setup = Setup(
-        chains=2, warm_up=50, draws=50, max_depth=4, epochs=300, functions=300, process_draws=30
+        chains=2,
+        warm_up=50,
+        draws=50,
+        max_depth=4,
+        epochs=300,
+        functions=300,
+        process_draws=30,
     )
     return {"seed": seed, "setup": setup, "folds": 2}
 
@@ -466,10 +544,16 @@ def reproduce(
     draws = data.load(UNTIL)
     rows, exact = data.examples(draws), data.exact(data.rules(draws))
     longer = replace(
-        setup, warm_up=3 * setup.warm_up, draws=4 * setup.draws, max_depth=setup.max_depth + 1
+        setup,
+        warm_up=3 * setup.warm_up,
+        draws=4 * setup.draws,
+        max_depth=setup.max_depth + 1,
     )
     with steps((1 + folds * repeats) * len(METHODS) + len(OFFSETS), progress) as done:
-        fits = {name: method(rows, seed, longer) for name, method in counted(METHODS.items(), done)}
+        fits = {
+            name: method(rows, seed, longer)
+            for name, method in counted(METHODS.items(), done)
+        }
         scores = cross_validate(rows, exact, setup, seed, folds, repeats, done)
         zero = {  # what P(bin 1 | 0) owes to the offset
             offset: METHODS[NETWORK](rows, seed, replace(setup, offset=offset))
@@ -478,7 +562,9 @@ def reproduce(
     pictures = {
         "buckets": _draw_buckets(draws),
         "boundaries": _draw_boundaries(fits, exact),
-        "uncertainty": _draw_uncertainty({name: fits[name] for name in BAYESIAN[:3]}, exact),
+        "uncertainty": _draw_uncertainty(
+            {name: fits[name] for name in BAYESIAN[:3]}, exact
+        ),
         "confusion": _draw_confusion(scores),
         "weights": _draw_weights(fits, setup),
     }
@@ -493,8 +579,12 @@ def reproduce(
         "zero": {offset: _for_file(one) for offset, one in zero.items()},
     }
     write(out, pictures, {**sizes, "setup": setup, **numbers})
-    asked = {f"{NETWORK}, log(v + {offset:g})": fitted for offset, fitted in zero.items()}
-    asked |= {f"{name}, log(v + {setup.offset:g}), long": fits[name] for name in BAYESIAN}
+    asked = {
+        f"{NETWORK}, log(v + {offset:g})": fitted for offset, fitted in zero.items()
+    }
+    asked |= {
+        f"{name}, log(v + {setup.offset:g}), long": fits[name] for name in BAYESIAN
+    }
     wide = fits[NETWORK].weights[:: setup.chains].std(axis=0)  # of one chain
     said = claims_of_the_paper(exact, scores, asked, wide, setup.hidden)
     return _tables(draws, exact, scores, asked, said)
@@ -591,7 +681,9 @@ def claims_of_the_paper(
         said = f"accuracy of {name}, %"
         found.append(Claim(said, _percent(printed), plus_minus(here, 2, 100), off))
     best, ceiling, network = max(PRINTED.values()), exact.accuracy, PRINTED[NETWORK]
-    implied = 1.0 - sum(CONFUSION) / 2.0  # with as many balls of either bin, as there are
+    implied = (
+        1.0 - sum(CONFUSION) / 2.0
+    )  # with as many balls of either bin, as there are
     share = (1.0 - network - CONFUSION[1]) / (CONFUSION[0] - CONFUSION[1])
     first, third = (2.0 * np.cumsum(exact.mass[label]) for label in (1, 0))
     cut = int(np.argmin(np.abs(third - CONFUSION[0])))

@@ -44,7 +44,14 @@ from bbb_numpy.sampling.draws import DrawnWeights
 from bbb_numpy.training import Recipe
 from bbb_numpy.training.optimizers import Adam, Cosine
 from bbb_studies.comparing import draw, learn
-from bbb_studies.data.locate import SETS, DamagedDataError, increasing_days, locate, numbers, read
+from bbb_studies.data.locate import (
+    SETS,
+    DamagedDataError,
+    increasing_days,
+    locate,
+    numbers,
+    read,
+)
 from bbb_studies.kit import by_key, clustered_mean, panels, text, values, write
 from bbb_studies.progress import Done, counted, steps, unseen
 
@@ -115,7 +122,9 @@ def load(file: str = FILE) -> Prices:
     close = numbers(file, text[:, whole_columns[1:]], symbols)
     if not (close > 0).all():
         raise DamagedDataError(f"{file}: closes must be positive")
-    return Prices(dates, tuple(symbols), close, tuple(sorted(set(header[1:]) - set(symbols))))
+    return Prices(
+        dates, tuple(symbols), close, tuple(sorted(set(header[1:]) - set(symbols)))
+    )
 
 
 def inputs(close: Array) -> Array:
@@ -126,7 +135,9 @@ def inputs(close: Array) -> Array:
     market is the mean of all companies. Adjusted closes are scaled down by the dividends and
     splits that follow; ratios of closes, of which all inputs are made, are free of that scale.
     """
-    change = np.diff(np.log(close), axis=0)  # (D-1, C)  D38: row i is known on day i + 1
+    change = np.diff(
+        np.log(close), axis=0
+    )  # (D-1, C)  D38: row i is known on day i + 1
     market = change.mean(axis=1, keepdims=True)
     own, own_volatility = _windows(change)
     all_own, all_volatility = _windows(market)
@@ -149,7 +160,9 @@ def _windows(change: Array) -> tuple[Array, Array]:
     """Return the last 20 changes of each day (D-20, C, 20), and their root mean square."""
     # A copy, so that every window is summed in the same order, wherever it lies in memory.
     windows = np.ascontiguousarray(sliding_window_view(change, MONTH, axis=0))
-    return windows, np.sqrt((windows * windows).mean(axis=-1)) + 1e-6  # a price may stand still
+    return windows, np.sqrt(
+        (windows * windows).mean(axis=-1)
+    ) + 1e-6  # a price may stand still
 
 
 def tabulate(prices: Prices) -> Table:
@@ -160,7 +173,9 @@ def tabulate(prices: Prices) -> Table:
     y = (prices.close[day + 1] > prices.close[day]).astype(float)
     every, company = np.repeat(day, companies), np.tile(np.arange(companies), days)
     made, known = prices.dates[every], prices.dates[every + 1]
-    return Table(x.reshape(len(every), -1), y.reshape(-1, 1), every, company, made, known)
+    return Table(
+        x.reshape(len(every), -1), y.reshape(-1, 1), every, company, made, known
+    )
 
 
 def splits(table: Table, first: int, thin: int = 1) -> Iterator[Split]:
@@ -231,7 +246,10 @@ def climatology(task: Task) -> Forecast:
 
 def last_value(task: Task) -> Forecast:
     """Say that tomorrow goes as today; the probability is how often that was so."""
-    today, tests = task.x[:, 0] > 0, task.test[:, 0] > 0  # the first input is today's return
+    today, tests = (
+        task.x[:, 0] > 0,
+        task.test[:, 0] > 0,
+    )  # the first input is today's return
     after = [float(task.y[today == direction].mean()) for direction in (False, True)]
     return Forecast(np.where(tests, after[1], after[0]), tests)
 
@@ -263,7 +281,9 @@ def nuts(task: Task) -> Forecast:
     )  # fmt: skip
     each = np.stack(
         [
-            _proba(DrawnWeights(model), draws.positions[:, chain], test, rng, effort.draws)
+            _proba(
+                DrawnWeights(model), draws.positions[:, chain], test, rng, effort.draws
+            )
             for chain in range(effort.chains)
         ]
     )  # (chains, M)
@@ -281,13 +301,17 @@ def variational(task: Task) -> Forecast:
     model, x, y, test = _prepared(task)
     estimator = ClosedFormKL(model, MeanField(0.1, -3.0))
     rng = np.random.default_rng([*task.seed, 2])
-    recipe = Recipe(Adam(1e-2, schedule=Cosine()), epochs=task.effort.epochs, batch_size=250)
+    recipe = Recipe(
+        Adam(1e-2, schedule=Cosine()), epochs=task.effort.epochs, batch_size=250
+    )
     theta = learn(estimator, x, y, recipe, rng)
     proba = _proba(estimator, theta, test, rng, task.effort.samples)
     return Forecast(proba, proba > 0.5)
 
 
-def _proba(source: Any, theta: Array, x: Array, rng: np.random.Generator, samples: int) -> Array:
+def _proba(
+    source: Any, theta: Array, x: Array, rng: np.random.Generator, samples: int
+) -> Array:
     """Return the predictive probability of a rise (M,), as float64."""
     theta = np.ascontiguousarray(theta)
     found = predictive.predict_classes(source, theta, x, rng=rng, samples=samples)
@@ -337,14 +361,18 @@ def walk_forward(
     tests = []
     for (tested, train, test), thinned in zip(every, thin_ones, strict=True):
         kept, key = np.searchsorted(train, thinned.train), (seed, int(tested))
-        task = Task(rows.x[train], rows.y[train], kept, rows.x[test], key, effort or Effort())
+        task = Task(
+            rows.x[train], rows.y[train], kept, rows.x[test], key, effort or Effort()
+        )
         tests.append(test)
         for name, forecaster in counted(forecasters.items(), done):
             found[name].append(forecaster(task))
     results = {}
     for name, some in found.items():
         probas, ups, notes = zip(*some, strict=True)
-        results[name] = Forecast(np.concatenate(probas), np.concatenate(ups), list(notes))
+        results[name] = Forecast(
+            np.concatenate(probas), np.concatenate(ups), list(notes)
+        )
     chosen = np.concatenate(tests)
     year = rows.known[chosen].astype("datetime64[Y]").astype(int) + 1970
     return Walk(results, rows.y[chosen, 0], rows.made[chosen], year)
@@ -385,8 +413,13 @@ def measure(walk: Walk) -> dict[str, dict[str, Any]]:
         gained = {key: base[key] - values for key, values in own.items()}
         gained["accuracy"] *= -1.0
         bins = reliability(result.proba, walk.y, 10, "equal mass")
-        found = {key: clustered_mean(own[key], walk.made) for key in ("accuracy", "log_loss")}
-        found |= {f"{key}_gained": clustered_mean(some, walk.made) for key, some in gained.items()}
+        found = {
+            key: clustered_mean(own[key], walk.made) for key in ("accuracy", "log_loss")
+        }
+        found |= {
+            f"{key}_gained": clustered_mean(some, walk.made)
+            for key, some in gained.items()
+        }
         years = {str(year): walk.year == year for year in np.unique(walk.year)}
         out[name] = found | {
             "years": {  # log loss gained
@@ -419,13 +452,20 @@ def facts(prices: Prices, walk: Walk) -> dict[str, Any]:
     }
 
 
-SECOND, SECOND_FIRST = "close_505_2013_2018.csv.gz", 2015  # a second table, baselines alone
+SECOND, SECOND_FIRST = (
+    "close_505_2013_2018.csv.gz",
+    2015,
+)  # a second table, baselines alone
 BASELINES = (BASE, "last value", "logistic regression")
 GAINS = ("accuracy_gained", "log_loss_gained", "brier_gained")
 
 
 def reproduce(
-    out: Path, seed: int = 0, *, effort: Effort | None = None, progress: bool | None = None
+    out: Path,
+    seed: int = 0,
+    *,
+    effort: Effort | None = None,
+    progress: bool | None = None,
 ) -> str:
     """Run everything, write ``forecasts.png`` and ``numbers.json``, return the tables."""
     prices, second = load(), load(SECOND)
@@ -435,7 +475,9 @@ def reproduce(
     work += len(list(splits(others, SECOND_FIRST))) * len(baselines)
     with steps(work, progress) as done:
         walk = walk_forward(rows, effort=effort, seed=seed, done=done)
-        other = walk_forward(others, forecasters=baselines, first=SECOND_FIRST, done=done)
+        other = walk_forward(
+            others, forecasters=baselines, first=SECOND_FIRST, done=done
+        )
         leaked = leak(rows, len(prices.symbols), done=done)
     both = {"first": facts(prices, walk), "second": facts(second, other)}
     scores, other_scores = measure(walk), measure(other)
@@ -449,7 +491,9 @@ def reproduce(
     write(out, {"forecasts": _draw(walk, scores)}, found)
 
     gains, count = " | ".join(["gained", *GAINS]), len(GAINS) * (len(FORECASTERS) - 1)
-    limits = [NormalDist().inv_cdf(1.0 - 0.025 / compared) for compared in (count, 1)]  # D38
+    limits = [
+        NormalDist().inv_cdf(1.0 - 0.025 / compared) for compared in (count, 1)
+    ]  # D38
     return text(
         by_key(
             "S&P 500, next-day direction, refitted every year on all that was known; on the "
@@ -489,7 +533,9 @@ def _probabilities(walk: Walk, leaked: float) -> str:
         "NUTS, divergences": f"{sum(note['divergences'] for note in sampled.note):.0f}",
         "accuracy of logistic regression, inputs one day too new, %": f"{100 * leaked:.1f}",
     }
-    return values("Stated probabilities of a rise, and a planted leak.", "probabilities", rows)
+    return values(
+        "Stated probabilities of a rise, and a planted leak.", "probabilities", rows
+    )
 
 
 STYLES = {
@@ -508,13 +554,24 @@ def _draw(walk: Walk, scores: Mapping[str, Mapping[str, Any]]) -> Figure:
     for place, (name, (colour, marker, line)) in enumerate(STYLES.items()):
         years = scores[name]["years"]
         mean, error = 1e3 * np.array(list(years.values())).T
-        at = np.array([int(year) for year in years]) + 0.12 * (place - 0.5 * (len(shown) - 1))
+        at = np.array([int(year) for year in years]) + 0.12 * (
+            place - 0.5 * (len(shown) - 1)
+        )
         look = {"fmt": marker, "color": colour, "markersize": 6, "capsize": 3}
         a.errorbar(at, mean, yerr=1.96 * error, label=name, **look)
         gained = base - log_loss(walk.results[name].proba, walk.y)
         per_day = np.bincount(order, gained) / np.bincount(order)
-        b.plot(days, per_day.cumsum(), linestyle=line, color=colour, linewidth=1.6, label=name)
-    cone = 1.96 * per_day.std() * np.sqrt(np.arange(1, len(days) + 1))  # of the last, NUTS
+        b.plot(
+            days,
+            per_day.cumsum(),
+            linestyle=line,
+            color=colour,
+            linewidth=1.6,
+            label=name,
+        )
+    cone = (
+        1.96 * per_day.std() * np.sqrt(np.arange(1, len(days) + 1))
+    )  # of the last, NUTS
     chance = "95 % of chance, NUTS"
     b.fill_between(days, -cone, cone, color=GREY, alpha=0.18, linewidth=0, label=chance)
     a.set_xticks(sorted({int(year) for year in walk.year}))
@@ -525,7 +582,9 @@ def _draw(walk: Walk, scores: Mapping[str, Mapping[str, Any]]) -> Figure:
         for name in (NUTS_NAME, VI_NAME)  # the colours of (a) and (b)
     }
     reliability_diagram(tables, ax=c)
-    c.set_xlabel("stated probability of a rise\n(c) reliability (95 %, were rows independent)")
+    c.set_xlabel(
+        "stated probability of a rise\n(c) reliability (95 %, were rows independent)"
+    )
     clustered = "(95 %, clustered by day)"
     by_year = f"year forecast\n(a) against climatology {clustered}"
     finish(a, by_year, "log loss gained (1e-3 nats per forecast)", 2)

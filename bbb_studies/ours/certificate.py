@@ -88,10 +88,14 @@ class Row(NamedTuple):
     certificate: Certificate
     test: float  # share of wrong test images, of networks drawn anew for every image
     mean_network: float  # the same, of the network with the mean weights
-    held_out: float | None  # bound on the latter where the second half has not trained it
+    held_out: (
+        float | None
+    )  # bound on the latter where the second half has not trained it
 
 
-def built(settings: Settings, prior: GaussianPrior, objective: Any) -> LocalReparameterisation:
+def built(
+    settings: Settings, prior: GaussianPrior, objective: Any
+) -> LocalReparameterisation:
     """Return the network with a prior and an objective; every sigma starts at the prior's scale."""
     sizes = (784, settings.hidden, settings.hidden, 10)
     model = Model(MLP(sizes), prior, CategoricalLikelihood())
@@ -128,7 +132,11 @@ def kept(path: Path, settings: Settings, make: Callable[[], Array]) -> Array:
 
 def prepare(found: MNIST, settings: Settings) -> tuple[Images, Images, Images]:
     """Return the images that teach a prior, those that certify, and those of the test."""
-    half, eye, scale = settings.half, np.eye(10, dtype=np.float32), np.float32(1.0 / 126.0)
+    half, eye, scale = (
+        settings.half,
+        np.eye(10, dtype=np.float32),
+        np.float32(1.0 / 126.0),
+    )
     train = Images(found.train_images * scale, eye[found.train_labels])
     rest = Images(found.test_images * scale, eye[found.test_labels])
     return (
@@ -182,12 +190,16 @@ def run(
     size = built(settings, zero, objective).model.layout.size
     with steps(settings.prior_epochs + 3 * settings.epochs, progress) as done:
 
-        def around(centre: Array, scale: float) -> tuple[LocalReparameterisation, Array]:
+        def around(
+            centre: Array, scale: float
+        ) -> tuple[LocalReparameterisation, Array]:
             prior = CentredGaussianPrior(scale, centre=centre)
             begin = MeanField().pack(centre, np.full_like(centre, scale))
             return built(settings, prior, objective), begin
 
-        def train(name: str, estimator: Any, part: Images, rate: float, begin: Any) -> Array:
+        def train(
+            name: str, estimator: Any, part: Images, rate: float, begin: Any
+        ) -> Array:
             epochs = settings.prior_epochs if part is first else settings.epochs
 
             def make() -> Array:
@@ -220,7 +232,12 @@ def draw(rows: Mapping[str, Row]) -> Figure:
     figure, ax = panels(8.4, 3.4)
     for place, row in enumerate(rows.values()):
         found = row.certificate
-        ax.plot([100 * found.risk, 100 * found.bound], [place, place], color=style.GREY, zorder=1)
+        ax.plot(
+            [100 * found.risk, 100 * found.bound],
+            [place, place],
+            color=style.GREY,
+            zorder=1,
+        )
         for value, marker, colour, name in (
             (found.risk, "o", style.BLUE, "share wrong on its rows"),
             (row.test, "x", style.VERMILLION, "on test images"),
@@ -232,13 +249,18 @@ def draw(rows: Mapping[str, Row]) -> Figure:
     style.plain_numbers(ax.xaxis, minor="25")
     ax.set_yticks(range(len(rows)), rows)
     ax.invert_yaxis()
-    style.finish(ax, "digits classified wrongly (%), a new network for every image", "", 3)
+    style.finish(
+        ax, "digits classified wrongly (%), a new network for every image", "", 3
+    )
     return figure
 
 
 def quick(seed: int) -> dict[str, Any]:
     """Return the arguments of `reproduce` for a quick look: a fifth of the images, few epochs."""
-    return {"seed": seed, "settings": Settings(seed, half=6000, prior_epochs=15, epochs=3, draws=5)}
+    return {
+        "seed": seed,
+        "settings": Settings(seed, half=6000, prior_epochs=15, epochs=3, draws=5),
+    }
 
 
 def reproduce(
@@ -258,7 +280,12 @@ def reproduce(
     out.mkdir(parents=True, exist_ok=True)
     images = prepare(data.load() if found is None else found, settings)
     rows = run(out, *images, settings, progress)
-    write(out, {"certificate": draw(rows)}, {"settings": settings, "rows": rows}, "certificate")
+    write(
+        out,
+        {"certificate": draw(rows)},
+        {"settings": settings, "rows": rows},
+        "certificate",
+    )
     return lay_out(settings, rows)
 
 
@@ -272,10 +299,19 @@ def lay_out(settings: Settings, rows: Mapping[str, Row]) -> str:
 
     def cells(row: Row) -> str:
         c = row.certificate
-        found = percent(c.risk), percent(c.risk_bound), f"{c.kl / c.rows:.4f}", percent(c.bound)
+        found = (
+            percent(c.risk),
+            percent(c.risk_bound),
+            f"{c.kl / c.rows:.4f}",
+            percent(c.bound),
+        )
         return " | ".join((*found, percent(row.test), percent(row.mean_network)))
 
-    best, vacuous, held = rows[NAMES[3]], rows[NAMES[0]].certificate, rows[NAMES[2]].held_out
+    best, vacuous, held = (
+        rows[NAMES[3]],
+        rows[NAMES[0]].certificate,
+        rows[NAMES[2]].held_out,
+    )
     most = f"{percent(best.certificate.bound)}, test {percent(best.test)}"
     return text(
         values("MNIST, 784-hidden-hidden-10, ReLU.", "setting", plain(settings)),

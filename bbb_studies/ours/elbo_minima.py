@@ -32,12 +32,20 @@ from bbb_studies.progress import counted, steps
 Array = NDArray[Any]
 UNITS, ROWS, NOISE, STARTS = 3, 24, 0.2, 24
 CONSTANT = ROWS * log(NOISE * sqrt(2.0 * pi))  # of every free energy
-APART = 0.1  # root mean square difference on the data from which on two functions are two
+# root mean square difference on the data from which on two functions are two
+APART = 0.1
 MODEL = Model(MLP((1, UNITS, 1), "tanh"), GaussianPrior(2.0), GaussianLikelihood(NOISE))
 ESTIMATOR = ClosedFormKL(MODEL, MeanField(1.0, -3.0), antithetic=True)
 NODES, SHARES = np.polynomial.hermite_e.hermegauss(60)
 PLACES = np.linspace(0.0, 1.0, 41)[:, None]  # on the way from one theta to another
-COLOURS = (style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE, style.GREY, style.ORANGE)
+COLOURS = (
+    style.BLUE,
+    style.VERMILLION,
+    style.GREEN,
+    style.PURPLE,
+    style.GREY,
+    style.ORANGE,
+)
 LOOKS = tuple(zip(COLOURS, ("-", "--", "-.", ":", "--", "-"), strict=True))
 
 
@@ -55,9 +63,12 @@ class Study(NamedTuple):
 def moments(theta: Array, x: Array) -> tuple[Array, Array]:
     """Return mean and variance (N,) of f(x) under q, by quadrature over each unit's input."""
     mu, rho = theta.reshape(2, -1)
-    (w, b, v), (sw, sb, sv) = (part[:-1].reshape(3, UNITS) for part in (mu, softplus(rho)))
+    (w, b, v), (sw, sb, sv) = (
+        part[:-1].reshape(3, UNITS) for part in (mu, softplus(rho))
+    )
     inputs = (x * w + b)[..., None] + np.sqrt((x * sw) ** 2 + sb**2)[..., None] * NODES
-    first, second = (np.tanh(inputs) ** k @ SHARES / sqrt(2.0 * pi) for k in (1, 2))  # (N, UNITS)
+    # (N, UNITS)
+    first, second = (np.tanh(inputs) ** k @ SHARES / sqrt(2.0 * pi) for k in (1, 2))
     variance = second @ (v**2 + sv**2) - first**2 @ v**2
     return first @ v + mu[-1], variance + softplus(rho[-1:]) ** 2  # D53
 
@@ -66,8 +77,11 @@ def free_energy(theta: Array, x: Array, y: Array) -> float:
     """Return F = -ELBO in nats: E (y - f)^2 is (y - E f)^2 + Var f (D53)."""
     mean, variance = moments(theta, x)
     noise = np.zeros((2, len(theta) // 2))
-    kl = ESTIMATOR.value_and_grad(theta, noise, x[:0], y[:0]).value  # of no rows: the KL alone
-    return float(kl + np.sum((y[:, 0] - mean) ** 2 + variance) / (2.0 * NOISE**2) + CONSTANT)
+    # of no rows: the KL alone
+    kl = ESTIMATOR.value_and_grad(theta, noise, x[:0], y[:0]).value
+    return float(
+        kl + np.sum((y[:, 0] - mean) ** 2 + variance) / (2.0 * NOISE**2) + CONSTANT
+    )
 
 
 def images(theta: Array) -> Iterator[Array]:
@@ -107,7 +121,11 @@ def search(
     seed: int, starts: int = STARTS, epochs: int = 3000, progress: bool | None = None
 ) -> Study:
     """Train from every start, see which functions were found, and walk between them."""
-    rng, optimizer, found = np.random.default_rng(seed), Adam(0.05, schedule=Cosine()), []
+    rng, optimizer, found = (
+        np.random.default_rng(seed),
+        Adam(0.05, schedule=Cosine()),
+        [],
+    )
     x = np.linspace(-2.0, 2.0, ROWS)[:, None]
     y = np.sin(3.0 * x) + NOISE * rng.standard_normal((ROWS, 1))
     recipe = Recipe(optimizer=optimizer, epochs=epochs, batch_size=ROWS, samples=4)
@@ -117,8 +135,12 @@ def search(
             found.append(fit(ESTIMATOR, begin, x, y, recipe, rng=own, progress=False))
             if found[-1].stopped == "interrupted":
                 raise KeyboardInterrupt
-    thetas = sorted((state.theta for state in found), key=lambda theta: free_energy(theta, x, y))
-    energies, means = zip(*((free_energy(t, x, y), moments(t, x)[0]) for t in thetas), strict=True)
+    thetas = sorted(
+        (state.theta for state in found), key=lambda theta: free_energy(theta, x, y)
+    )
+    energies, means = zip(
+        *((free_energy(t, x, y), moments(t, x)[0]) for t in thetas), strict=True
+    )
     kinds, first = np.empty(starts, int), [means[0]]
     for i, mean in enumerate(means):
         near = np.sqrt(np.mean((first - mean) ** 2, axis=1)) < APART
@@ -140,15 +162,22 @@ def search(
     return Study(x, y, np.array(thetas), np.array(energies), kinds, ways)
 
 
-def reproduce(out: Path, seed: int = 0, progress: bool | None = None, **size: int) -> str:
+def reproduce(
+    out: Path, seed: int = 0, progress: bool | None = None, **size: int
+) -> str:
     """Run the study; write ``elbo-minima.png`` and ``.json`` to the folder, return the tables.
 
     `size` is that of a shorter run, as for `search`.
     """
     found = search(seed, progress=progress, **size)
     write(out, {"elbo-minima": draw(found)}, found, "elbo-minima")
-    kinds = ((f"{k}", found.energies[found.kinds == k]) for k in range(found.kinds.max() + 1))
-    barriers = {name: float(way.max() - max(way[0], way[-1])) for name, way in found.ways.items()}
+    kinds = (
+        (f"{k}", found.energies[found.kinds == k]) for k in range(found.kinds.max() + 1)
+    )
+    barriers = {
+        name: float(way.max() - max(way[0], way[-1]))
+        for name, way in found.ways.items()
+    }
     return text(
         listed(
             f"1-{UNITS}-1, {ROWS} rows: the functions that {len(found.kinds)} starts found.",
@@ -168,14 +197,26 @@ def reproduce(out: Path, seed: int = 0, progress: bool | None = None, **size: in
 
 def claims_of_the_derivations(found: Study) -> list[Claim]:
     """Compare with what D53 says must come out."""
-    all_equal = [free_energy(image, found.x, found.y) for image in images(found.thetas[0])]
+    all_equal = [
+        free_energy(image, found.x, found.y) for image in images(found.thetas[0])
+    ]
     centre = moments(np.mean(list(images(found.thetas[0])), axis=0), found.x)[0]
     apart, flat = float(np.ptp(all_equal)), float(np.ptp(centre))
     level = np.sum((found.y - found.y.mean()) ** 2) / (2.0 * NOISE**2) + CONSTANT
-    best, less = float(found.energies[0]), "F of the best, less than any symmetric theta has"
+    best, less = (
+        float(found.energies[0]),
+        "F of the best, less than any symmetric theta has",
+    )
     return [
-        Claim(f"F of its {len(all_equal)} images, apart", "0", f"{apart:.0e}", apart < 1e-9),
-        Claim("their mean is a constant function, off by", "0", f"{flat:.0e}", flat < 1e-9),
+        Claim(
+            f"F of its {len(all_equal)} images, apart",
+            "0",
+            f"{apart:.0e}",
+            apart < 1e-9,
+        ),
+        Claim(
+            "their mean is a constant function, off by", "0", f"{flat:.0e}", flat < 1e-9
+        ),
         Claim(less, f"< {level:.1f}", f"{best:.1f}: not convex", best < level),
     ]
 
@@ -185,17 +226,28 @@ def draw(found: Study) -> Figure:
     figure, (left, middle, right) = panels(13.0, 4.4, 1, 3)
     grid = np.linspace(-3.0, 3.0, 121)[:, None]
     middle.plot(found.x, found.y, ".", color=style.BLACK, label="data")
-    for kind, (own, (colour, line)) in enumerate(zip(np.unique(found.kinds), LOOKS, strict=False)):
+    for kind, (own, (colour, line)) in enumerate(
+        zip(np.unique(found.kinds), LOOKS, strict=False)
+    ):
         which, name = np.flatnonzero(found.kinds == own), f"function {kind}"
-        left.plot(which + 1, found.energies[which], "osD^vP"[kind], color=colour, label=name)
+        left.plot(
+            which + 1, found.energies[which], "osD^vP"[kind], color=colour, label=name
+        )
         mean = moments(found.thetas[which[0]], grid)[0]
         middle.plot(grid, mean, ls=line, color=colour, label=name)
-    for (name, way), (colour, line) in zip([*found.ways.items()][1:], LOOKS, strict=False):
+    for (name, way), (colour, line) in zip(
+        [*found.ways.items()][1:], LOOKS, strict=False
+    ):
         right.plot(PLACES, way, color=colour, ls=line, label=name)
     for ax in (left, right):
         ax.set_yscale("log")
         style.plain_numbers(ax.yaxis, minor="24")
     style.finish(left, "start, by what it reached", "free energy (nats)", 2)
     style.finish(middle, "x (dimensionless)", "mean of f(x) (dimensionless)", 2)
-    style.finish(right, "place on the way from the best theta (its share)", "free energy (nats)", 2)
+    style.finish(
+        right,
+        "place on the way from the best theta (its share)",
+        "free energy (nats)",
+        2,
+    )
     return figure

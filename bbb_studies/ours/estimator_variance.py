@@ -79,7 +79,9 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "closed-form KL": ClosedFormKL,
     "closed-form KL ±": lambda model, q: ClosedFormKL(model, q, antithetic=True),
     "sticking the landing": StickingTheLanding,
-    "sticking the landing ±": lambda model, q: StickingTheLanding(model, q, antithetic=True),
+    "sticking the landing ±": lambda model, q: StickingTheLanding(
+        model, q, antithetic=True
+    ),
     "local reparam.": LocalReparameterisation,
     "Flipout": Flipout,
     "score function": ScoreFunction,
@@ -106,7 +108,11 @@ def network_places(seed: int) -> list[Place]:
     curve = np.sin(x @ rng.standard_normal((13, 2)) * 0.5).sum(axis=1, keepdims=True)
     y = curve + 0.3 * rng.standard_normal((256, 1))
     model = Model(MLP((13, 50, 1)), GaussianPrior(0.5), GaussianLikelihood(0.3))
-    estimator, constant, fading = Reparameterised(model), Adam(5e-3), Adam(5e-3, schedule=Cosine())
+    estimator, constant, fading = (
+        Reparameterised(model),
+        Adam(5e-3),
+        Adam(5e-3, schedule=Cosine()),
+    )
     state = start(estimator, rng, constant)
     thetas = [state.theta]
     for optimizer in (constant, fading):
@@ -165,10 +171,14 @@ def measure(place: Place, seed: int, steps: int = STEPS) -> dict[str, Noise]:
     """
     independent = isinstance(place.posterior, MeanField)
     names = [name for name in ESTIMATORS if independent or name not in ROWWISE]
-    estimators = {name: ESTIMATORS[name](place.model, place.posterior) for name in names}
+    estimators = {
+        name: ESTIMATORS[name](place.model, place.posterior) for name in names
+    }
     rngs = {name: np.random.default_rng(seed) for name in names}
     buffers = {name: Buffers() for name in names}
-    noises = {n: np.empty(e.noise_shape(SAMPLES, len(place.x))) for n, e in estimators.items()}
+    noises = {
+        n: np.empty(e.noise_shape(SAMPLES, len(place.x))) for n, e in estimators.items()
+    }
     grads = {name: np.empty((steps, place.theta.size)) for name in names}
     times = {name: np.empty(steps) for name in names}
     for batch in np.array_split(np.arange(steps), BATCHES):
@@ -176,7 +186,13 @@ def measure(place: Place, seed: int, steps: int = STEPS) -> dict[str, Noise]:
             for step in batch:
                 before = perf_counter()
                 estimator.fill(rngs[name], noises[name])
-                inputs = (noises[name], place.x, place.y, place.kl_weight, buffers[name].rewind())
+                inputs = (
+                    noises[name],
+                    place.x,
+                    place.y,
+                    place.kl_weight,
+                    buffers[name].rewind(),
+                )
                 grad = estimator.value_and_grad(place.theta, *inputs).grad
                 times[name][step] = perf_counter() - before
                 grads[name][step] = grad
@@ -187,7 +203,9 @@ def measure(place: Place, seed: int, steps: int = STEPS) -> dict[str, Noise]:
         name: Noise(
             ratio(grads[name][:, :cut], reference[:, :cut]),
             ratio(grads[name][:, cut:], reference[:, cut:]),
-            Estimate._make(float(np.median(times[name])) / clock * r for r in both[name]),
+            Estimate._make(
+                float(np.median(times[name])) / clock * r for r in both[name]
+            ),
             float(np.median(times[name])),
         )
         for name in names
@@ -211,7 +229,9 @@ def _batch_squares(grads: Array) -> Array:
     return np.array([part.sum() for part in np.array_split(squares, BATCHES)])
 
 
-def curves(seed: int, steps: int = CURVE_STEPS, *, done: Done = unseen) -> dict[str, list[Spot]]:
+def curves(
+    seed: int, steps: int = CURVE_STEPS, *, done: Done = unseen
+) -> dict[str, list[Spot]]:
     """Measure IWAE's two gradients and the EUBO's against the number of samples.
 
     On linear regression, at a q beside the inclusive optimum and wider: there no gradient is 0,
@@ -233,7 +253,9 @@ def curves(seed: int, steps: int = CURVE_STEPS, *, done: Done = unseen) -> dict[
     }
     found: dict[str, list[Spot]] = {name: [] for name in estimators}
     for count in counted(COUNTS, done):
-        drawn = {n: sampled(e, place, count, steps, seed) for n, e in estimators.items()}
+        drawn = {
+            n: sampled(e, place, count, steps, seed) for n, e in estimators.items()
+        }
         iwae = drawn["doubly"][0].mean(axis=0)  # unbiased, and the less noisy one
         for name, (grads, effective) in drawn.items():
             true = slope if name == "EUBO" else iwae
@@ -251,7 +273,13 @@ def sampled(
     rng, buffers = np.random.default_rng(seed), Buffers()
     grads, effective = np.empty((steps, place.theta.size)), np.empty(steps)
     for step in range(steps):
-        inputs = (estimator.draw(rng, count), place.x, place.y, place.kl_weight, buffers.rewind())
+        inputs = (
+            estimator.draw(rng, count),
+            place.x,
+            place.y,
+            place.kl_weight,
+            buffers.rewind(),
+        )
         _, grads[step], terms = estimator.value_and_grad(place.theta, *inputs)
         logs = log_weights(terms, place.kl_weight)
         shares = np.exp(logs - logs.max())
@@ -284,8 +312,12 @@ def draw_variances(
         (left, "doubly", VERMILLION, "s--", "IWAE, doubly reparameterised"),
         (right, "EUBO", BLUE, "o-", "EUBO, standard deviation"),
     ):
-        ax.plot(counts, [s.deviation for s in spots[key]], marks, color=colour, label=label)
-    bias, errors = ([getattr(s, part) for s in spots["EUBO"]] for part in ("bias", "error"))
+        ax.plot(
+            counts, [s.deviation for s in spots[key]], marks, color=colour, label=label
+        )
+    bias, errors = (
+        [getattr(s, part) for s in spots["EUBO"]] for part in ("bias", "error")
+    )
     right.errorbar(
         counts, bias, errors, color=VERMILLION, marker="s", linestyle="--", capsize=2,
         label="EUBO, bias ± its s.e.",
@@ -299,7 +331,9 @@ def draw_variances(
         for axis in (ax.xaxis, ax.yaxis):
             style.plain_numbers(axis)
         ax.set_ylim(*limits)
-        samples = f"weight samples per step\n{title}, linear regression beside the optimum"
+        samples = (
+            f"weight samples per step\n{title}, linear regression beside the optimum"
+        )
         finish(ax, samples, "relative to |true gradient|", 2)
     return figure
 
@@ -321,7 +355,14 @@ def _draw_ratios(ax: Axes, names: Sequence[str], rows: Mapping[str, Noise]) -> N
             own = label if place == 0 else None
             if value < 1e-12:
                 ax.plot(edge, place + shift, "<", color=colour, clip_on=False)
-                ax.text(edge * 1.4, place + shift, "0", color=colour, va="center", fontsize=8)
+                ax.text(
+                    edge * 1.4,
+                    place + shift,
+                    "0",
+                    color=colour,
+                    va="center",
+                    fontsize=8,
+                )
                 continue
             ax.errorbar(
                 value, place + shift, xerr=2.0 * error, color=colour, marker=marker, label=own,
@@ -374,7 +415,10 @@ def ratios(found: dict[str, dict[str, Noise]]) -> str:
     """Lay out the ratios of every place but the last, which full rank has to itself."""
     *places, _ = found
     rows = [
-        [name, *(concise(*r, most=3) for place in places for r in found[place][name][:2])]
+        [
+            name,
+            *(concise(*r, most=3) for place in places for r in found[place][name][:2]),
+        ]
         for name in order(found[places[-2]])
     ]
     titles = [re.sub("^network, |, mean field$| way$", "", place) for place in places]
@@ -386,7 +430,9 @@ def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
     """Measure, write ``estimator-variance.png`` and ``.json``, and return the tables."""
     places = [*network_places(seed), *linear_places(seed)]
     with steps(len(places) + len(COUNTS), progress) as done:
-        noises = {place.name: measure(place, seed + 1) for place in counted(places, done)}
+        noises = {
+            place.name: measure(place, seed + 1) for place in counted(places, done)
+        }
         spots = curves(seed, done=done)
     figure = draw_variances(noises, spots, order(noises["network, end"]))
     rows = {"relative to the reparameterised": noises, "against samples": spots}

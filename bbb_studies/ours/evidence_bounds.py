@@ -91,7 +91,9 @@ def draw(
     rows = []
     for start in range(0, repeats, AT_ONCE):
         sets = min(AT_ONCE, repeats - start)
-        terms = exact.log_densities(estimator, theta, estimator.draw(rng, sets * most), data)
+        terms = exact.log_densities(
+            estimator, theta, estimator.draw(rng, sets * most), data
+        )
         rows.append(log_weights(terms, 1.0).reshape(sets, most))
     return np.concatenate(rows)
 
@@ -134,7 +136,9 @@ def measure(
     for kind in KINDS:
         values = [bound(kind, logs, count) for count in COUNTS]
         bounds[kind] = tuple(map(estimate, values))
-        steps[kind] = tuple(estimate(after - before) for before, after in pairwise(values))
+        steps[kind] = tuple(
+            estimate(after - before) for before, after in pairwise(values)
+        )
     above = draw_posterior(data, q, truth, rng, 100 * REPEATS) - truth.log_evidence
     spread = 2.0 * truth.precision - np.linalg.inv(q.covariance)
     return Case(
@@ -174,8 +178,16 @@ def draw_bounds(
 
 def _draw_panel(ax: Axes, case: Case, counts: Sequence[int]) -> None:
     ax.axhline(0.0, color=BLACK, linewidth=1.2, label="log evidence")
-    ax.axhline(case.elbo, color=GREY, linewidth=1.4, linestyle=(0, (1, 1.5)), label="exact ELBO")
-    ax.axhline(case.eubo, color=GREY, linewidth=1.4, linestyle=(0, (6, 2)), label="exact EUBO")
+    ax.axhline(
+        case.elbo,
+        color=GREY,
+        linewidth=1.4,
+        linestyle=(0, (1, 1.5)),
+        label="exact ELBO",
+    )
+    ax.axhline(
+        case.eubo, color=GREY, linewidth=1.4, linestyle=(0, (6, 2)), label="exact EUBO"
+    )
     for kind, (colour, marker, line, label) in STYLES.items():
         means = [b.mean for b in case.bounds[kind]]
         errors = [2.0 * b.error for b in case.bounds[kind]]
@@ -189,7 +201,9 @@ def _draw_panel(ax: Axes, case: Case, counts: Sequence[int]) -> None:
     if reach > 20.0:
         ax.set_yscale("symlog", linthresh=1.0)
         ax.set_yticks([-100, -10, -1, 0, 1, 10])
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−")))
+        ax.yaxis.set_major_formatter(
+            FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−"))
+        )
     elif reach < 1e-6:
         largest = max(abs(b.mean) for kind in STYLES for b in case.bounds[kind])
         ax.set_ylim(-1.0, 1.0)
@@ -216,7 +230,9 @@ def lay_out(data: Regression, log_evidence: float, cases: Sequence[Case]) -> str
         ),
     )
     bounds = [_bounds(case) for case in cases if case.eubo > EQUAL]
-    return text(exact, *bounds, "'EUBO' is the self-normalised estimate from samples of q.")
+    return text(
+        exact, *bounds, "'EUBO' is the self-normalised estimate from samples of q."
+    )
 
 
 def _bounds(case: Case) -> str:
@@ -236,7 +252,12 @@ def reproduce(out: Path, seed: int = 0, progress: bool | None = None) -> str:
     rngs = map(np.random.default_rng, seeds[:4])
     asked = list(zip(choices(truth, 1.0).items(), rngs, strict=True))
     with steps(len(asked), progress) as done:
-        cases = [measure(data, name, q, truth, rng) for (name, q), rng in counted(asked, done)]
+        cases = [
+            measure(data, name, q, truth, rng)
+            for (name, q), rng in counted(asked, done)
+        ]
     stored = {"log_evidence": truth.log_evidence, "counts": COUNTS, "cases": cases}
-    write(out, {"evidence-bounds": draw_bounds(cases, COUNTS)}, stored, "evidence-bounds")
+    write(
+        out, {"evidence-bounds": draw_bounds(cases, COUNTS)}, stored, "evidence-bounds"
+    )
     return lay_out(data, truth.log_evidence, cases)

@@ -25,7 +25,11 @@ from .trials import AnyTrial, measured, now
 METHODS = tuple(inferences())
 RIVALS = tuple(rivals("classification", 0, 0))
 USUAL = ("mean-field", "hmc")
-METRICS = {"log_loss": "log loss", "accuracy": "accuracy", "balanced_accuracy": "balanced"}
+METRICS = {
+    "log_loss": "log loss",
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced",
+}
 PAGE = """# Classifiers compared on {name}
 
 - Random splits: 90 % of the rows of each class to train, 10 % to test; means and standard errors
@@ -64,12 +68,20 @@ class ClassTrial(AnyTrial):
     def __post_init__(self) -> None:
         if self.method not in METHODS + RIVALS:
             known = ", ".join(METHODS)
-            raise ValueError(f"--method {self.method} is not for classes; accepted are {known}")
+            raise ValueError(
+                f"--method {self.method} is not for classes; accepted are {known}"
+            )
 
     @property
     def cost(self) -> float:
         """About how many times as long it takes as a model of scikit-learn's."""
-        return 200.0 if self.method in sampled() else 1.0 if self.method in RIVALS else 30.0
+        return (
+            200.0
+            if self.method in sampled()
+            else 1.0
+            if self.method in RIVALS
+            else 30.0
+        )
 
 
 def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
@@ -109,12 +121,16 @@ def write(out: Path, records: Iterable[Record], command: str) -> str:
     done, rows = [one for one in records if one["status"] == "ok"], []
     if not done:
         return "no trial has succeeded"
-    trials = pd.json_normalize(done).rename(columns=lambda name: name.removeprefix("metrics."))
+    trials = pd.json_normalize(done).rename(
+        columns=lambda name: name.removeprefix("metrics.")
+    )
     trials = trials[["method", "split", *METRICS, "seconds.wall"]]
     write_text(out / "trials.csv", csv_text(trials))
     for method, own in trials.groupby("method", sort=False):
         means = [str(Score(own[one].mean(), own[one].sem())) for one in METRICS]
-        rows.append([method, *means, str(len(own)), f"{own['seconds.wall'].mean():.1f}"])
+        rows.append(
+            [method, *means, str(len(own)), f"{own['seconds.wall'].mean():.1f}"]
+        )
     table = grid(["method", *METRICS.values(), "splits", "seconds each"], rows)
     about = {"name": done[0]["set"], "units": done[0]["settings"]["units"]}
     write_text(out / "table.md", PAGE.format(table=table, command=command, **about))

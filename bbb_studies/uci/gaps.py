@@ -63,16 +63,24 @@ def gap(values: Array, seed: int = 0) -> Part | None:
         return None
     rest = np.random.default_rng(seed).permutation(np.flatnonzero(~between))
     held_out = max(1, round(HELD_OUT * len(rest)))
-    return Part(np.sort(rest[held_out:]), np.flatnonzero(between), np.sort(rest[:held_out]))
+    return Part(
+        np.sort(rest[held_out:]), np.flatnonzero(between), np.sort(rest[:held_out])
+    )
 
 
-def trials(sets: tuple[str, ...], methods: tuple[str, ...], **changed: Any) -> list[GapTrial]:
+def trials(
+    sets: tuple[str, ...], methods: tuple[str, ...], **changed: Any
+) -> list[GapTrial]:
     """Return a trial for each set, method, and input that has a gap."""
     found = []
     for name in sets:
-        usable = [k for k, values in enumerate(load(name).x.T) if gap(values) is not None]
+        usable = [
+            k for k, values in enumerate(load(name).x.T) if gap(values) is not None
+        ]
         settings = settings_for(name, **changed)
-        found += [GapTrial(name, method, k, settings) for method in methods for k in usable]
+        found += [
+            GapTrial(name, method, k, settings) for method in methods for k in usable
+        ]
     return found
 
 
@@ -81,7 +89,9 @@ def measure(trial: GapTrial) -> dict[str, Any]:
     began, (x, y, _, names) = now(), load(trial.set)
     part = gap(x[:, trial.input])
     if part is None:
-        raise ValueError(f"input {trial.input} of {trial.set} has too few values for a gap")
+        raise ValueError(
+            f"input {trial.input} of {trial.set} has too few values for a gap"
+        )
     fit, chosen, scaled = fit_part(x[part.train], y[part.train], trial)
     metrics = {}
     for where, rows in (("inside", part.inside), ("outside", part.outside)):

@@ -57,7 +57,9 @@ def correlated(gaps: Iterable[float], correlation: float = CORRELATION) -> Diffe
     """Return what differences (n,), n >= 2, of overlapping splits say of their mean."""
     d = np.asarray(list(gaps), float)
     inflated = 1.0 / len(d) + correlation / (1.0 - correlation)
-    return Difference(float(d.mean()), float(np.sqrt(inflated * d.var(ddof=1))), len(d) - 1)
+    return Difference(
+        float(d.mean()), float(np.sqrt(inflated * d.var(ddof=1))), len(d) - 1
+    )
 
 
 def chance(sets: Sequence[Difference]) -> float:
@@ -70,7 +72,9 @@ def chance(sets: Sequence[Difference]) -> float:
     tau = unit * np.exp(np.linspace(-8.0, 6.0, POINTS))  # (V,)
     # a flat prior of delta_0, half-Cauchy of tau; the grids' own densities are their slopes
     logs = np.log(np.cosh(u))[:, None] + (np.log(tau) - np.log1p((tau / SPREAD) ** 2))
-    for mean, scale, freedom in zip(means, scales, [one.freedom for one in sets], strict=True):
+    for mean, scale, freedom in zip(
+        means, scales, [one.freedom for one in sets], strict=True
+    ):
         middles = (np.arange(PRECISIONS) + 0.5) / PRECISIONS
         g = stats.gamma.ppf(middles, freedom / 2.0, scale=2.0 / freedom)
         variance = tau[:, None] ** 2 + scale**2 / g  # (V, G)

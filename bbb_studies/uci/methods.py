@@ -47,7 +47,8 @@ from bbb_studies.replicates import fit_replicates
 Array = NDArray[Any]
 NOISE = GaussianLikelihood(0.3, learn=True)
 SWAG_RATE = 10.0  # step sizes of SGD on the mean squared error, in units of Adam's
-SNAPSHOTS = 30  # of SGD's path for SWAG, an epoch apart or more, in a quarter of the steps
+# of SGD's path for SWAG, an epoch apart or more, in a quarter of the steps
+SNAPSHOTS = 30
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ class Settings:
     leaps: int = 100
     depth: int = 5  # of a tree of NUTS: at most 2^depth - 1 leapfrog steps
     pilot: float = 0.4  # runs that compare priors, in units of warm-up and draws
-    folds: int = 2  # of a fifth of the training part each: methods without a bound compare there
+    # of a fifth of the training part each: methods without a bound compare there
+    folds: int = 2
     seed: int = 0
     dtype: str = "float32"  # or float64
 
@@ -87,7 +89,8 @@ class Settings:
 class Candidate(NamedTuple):
     """Hyperparameters of one fit."""
 
-    prior: float | None  # multiplier of the layers' scales (1, 1/sqrt(units)); None: N(0, 1)
+    # multiplier of the layers' scales (1, 1/sqrt(units)); None: N(0, 1)
+    prior: float | None
     learning_rate: float = 1e-2
     length: float = 1.0  # in units of the settings' steps
     left_out: float = 0.0  # share of inputs and units, of dropout alone
@@ -106,15 +109,24 @@ class Fit:
     def members(self, samples: int) -> Iterator[tuple[Any, Array, int]]:
         """Yield each source with what it learned and its share of `samples`."""
         for source, theta in zip(self.sources, self.thetas, strict=True):
-            yield source, theta, 1 if _is_point(source) else -(-samples // len(self.sources))
+            yield (
+                source,
+                theta,
+                1 if _is_point(source) else -(-samples // len(self.sources)),
+            )
 
 
 def _is_point(source: Any) -> bool:
-    return isinstance(source, Reparameterised) and isinstance(source.posterior, PointMass)
+    return isinstance(source, Reparameterised) and isinstance(
+        source.posterior, PointMass
+    )
 
 
 def model(
-    inputs: int, candidate: Candidate, settings: Settings, likelihood: Likelihood = NOISE
+    inputs: int,
+    candidate: Candidate,
+    settings: Settings,
+    likelihood: Likelihood = NOISE,
 ) -> Model:
     """Return network, prior and likelihood."""
     scale = candidate.prior
@@ -146,14 +158,19 @@ def _train(
         epochs=max(1, round(steps * candidate.length / -(-len(x) // batch_size))),
         batch_size=batch_size,
         samples=samples,
-        warm_up=LinearWarmUp(0.5) if isinstance(first.objective, FreeEnergy) else NoWarmUp(),
+        warm_up=LinearWarmUp(0.5)
+        if isinstance(first.objective, FreeEnergy)
+        else NoWarmUp(),
     )
     side_by_side = isinstance(first, Reparameterised) and is_linear(first.objective)
-    gaussian = isinstance(first.model.likelihood, GaussianLikelihood)  # what replicates need
+    # what replicates need
+    gaussian = isinstance(first.model.likelihood, GaussianLikelihood)
     count = len(estimators)
     if count > 1 and side_by_side and gaussian:
         rows = [x] * count, [y] * count
-        states = fit_replicates(estimators, starts, *rows, recipe, rngs=rngs, progress=False)
+        states = fit_replicates(
+            estimators, starts, *rows, recipe, rngs=rngs, progress=False
+        )
     else:
         states = [
             training.fit(estimator, start, x, y, recipe, rng=rng, progress=False)
@@ -201,7 +218,10 @@ def fit(
     rngs = [np.random.default_rng(seed) for _ in candidates]
     how = METHODS[method]
     if how.one is not None:
-        return [how.one(x, y, c, settings, rng) for c, rng in zip(candidates, rngs, strict=True)]
+        return [
+            how.one(x, y, c, settings, rng)
+            for c, rng in zip(candidates, rngs, strict=True)
+        ]
     assert how.estimator is not None
     return _train(
         [how.estimator(model(x.shape[1], c, settings)) for c in candidates],
@@ -217,7 +237,11 @@ def _points(whole: Model) -> Reparameterised:
 
 
 def _ensemble(
-    x: Array, y: Array, candidate: Candidate, settings: Settings, rng: np.random.Generator
+    x: Array,
+    y: Array,
+    candidate: Candidate,
+    settings: Settings,
+    rng: np.random.Generator,
 ) -> Fit:
     """Fit point estimates from several starts (Lakshminarayanan et al. 2017), equally weighted."""
     one = _points(model(x.shape[1], candidate, settings))
@@ -227,7 +251,11 @@ def _ensemble(
 
 
 def _dropout(
-    x: Array, y: Array, candidate: Candidate, settings: Settings, rng: np.random.Generator
+    x: Array,
+    y: Array,
+    candidate: Candidate,
+    settings: Settings,
+    rng: np.random.Generator,
 ) -> Fit:
     """Fit a network that leaves out inputs and units (Gal and Ghahramani 2016)."""
     whole = model(x.shape[1], candidate, settings)
@@ -236,7 +264,11 @@ def _dropout(
 
 
 def _swag(
-    x: Array, y: Array, candidate: Candidate, settings: Settings, rng: np.random.Generator
+    x: Array,
+    y: Array,
+    candidate: Candidate,
+    settings: Settings,
+    rng: np.random.Generator,
 ) -> Fit:
     """Fit a Gaussian to SGD's path from a point on (Maddox et al. 2019): diagonal and low rank.
 
@@ -247,7 +279,9 @@ def _swag(
     batch, size = min(settings.batch_size, len(x)), point.model.layout.size
     (found,) = _train([point], x, y, candidate, [rng], settings.steps, batch)
     theta = found.thetas[0]  # the weights and the logarithm of the noise
-    rule = SGD(SWAG_RATE * candidate.learning_rate * np.exp(2.0 * float(theta[-1])) / batch)
+    rule = SGD(
+        SWAG_RATE * candidate.learning_rate * np.exp(2.0 * float(theta[-1])) / batch
+    )
     epochs = round(settings.steps / 4 / SNAPSHOTS / -(-len(x) // batch))
     recipe = training.Recipe(rule, max(1, epochs), batch)
     state, path = Training(theta, rule.init(theta)), list[Array]()
@@ -259,7 +293,10 @@ def _swag(
     sigma = np.maximum(np.sqrt(np.sum(off**2, axis=0)), 1e-6)  # > 0 of dead units
     gaussian = LowRank(rank=len(path))
     blocks = mean[:size], inverse_softplus(sigma), (off / sigma).T.ravel(), mean[size:]
-    return Fit((Reparameterised(point.model, gaussian),), (np.concatenate(blocks).astype(x.dtype),))
+    return Fit(
+        (Reparameterised(point.model, gaussian),),
+        (np.concatenate(blocks).astype(x.dtype),),
+    )
 
 
 def _laplace(
@@ -275,7 +312,9 @@ def _laplace(
     Half the steps are those to the first MAP estimate, each later one has half of those before.
     """
     network = MLP((x.shape[1], settings.units, 1))
-    whole = Model(network, GaussianPrior(0.5, learn=True), GaussianLikelihood(0.5, learn=True))
+    whole = Model(
+        network, GaussianPrior(0.5, learn=True), GaussianLikelihood(0.5, learn=True)
+    )
     source = laplace.Linearised(whole, laplace.Laplace(covariance))
     size = min(settings.batch_size, len(x))
     optimizer = Adam(candidate.learning_rate, schedule=Cosine())
@@ -283,18 +322,24 @@ def _laplace(
     recipe = training.Recipe(optimizer, epochs=epochs, batch_size=size)
     state, evidence = laplace.fit(source, Rows(x, y), recipe, rng, progress=False)
     if state.stopped == "interrupted":
-        raise KeyboardInterrupt  # numbers of half a training would look like those of a whole
+        # numbers of half a training would look like those of a whole
+        raise KeyboardInterrupt
     return Fit((source,), (state.theta,), None, {"log_evidence": evidence})
 
 
 def _default(
-    x: Array, y: Array, candidate: Candidate, settings: Settings, rng: np.random.Generator
+    x: Array,
+    y: Array,
+    candidate: Candidate,
+    settings: Settings,
+    rng: np.random.Generator,
 ) -> Fit:
     """Fit `BayesianMLPRegressor()`: nothing is chosen, `candidate` and sizes of `settings` unused.
 
     The part is in the learner's own units already: standardising it changes rounding alone.
     """
-    from bbb_numpy.learners.regressor import BayesianMLPRegressor  # which needs scikit-learn
+    # which needs scikit-learn
+    from bbb_numpy.learners.regressor import BayesianMLPRegressor
 
     seed = int(rng.integers(2**31))
     with warnings.catch_warnings(record=True) as said:
@@ -313,15 +358,26 @@ def _default(
     return Fit((source,), (theta,), None, notes)
 
 
-def _sampled(kernel: Callable[[Settings], Any], likelihood: Likelihood = NOISE) -> Fitted:
+def _sampled(
+    kernel: Callable[[Settings], Any], likelihood: Likelihood = NOISE
+) -> Fitted:
     """Return what draws from the posterior of weights and noise, each chain from a point (W2)."""
 
     def draw(
-        x: Array, y: Array, candidate: Candidate, settings: Settings, rng: np.random.Generator
+        x: Array,
+        y: Array,
+        candidate: Candidate,
+        settings: Settings,
+        rng: np.random.Generator,
     ) -> Fit:
         whole = model(x.shape[1], candidate, settings, likelihood)
-        rngs, size = rng.spawn(settings.chains), (settings.start_steps, settings.start_batch)
-        starts = _train([_points(whole)] * settings.chains, x, y, candidate, rngs, *size)
+        rngs, size = (
+            rng.spawn(settings.chains),
+            (settings.start_steps, settings.start_batch),
+        )
+        starts = _train(
+            [_points(whole)] * settings.chains, x, y, candidate, rngs, *size
+        )
         with warnings.catch_warnings():  # how many diverged is recorded, and the bias
             for said in (".*divergent transitions", ".*is not adjusted"):
                 warnings.filterwarnings("ignore", message=said, category=UserWarning)
@@ -368,7 +424,11 @@ def natural_rows(rows: int, settings: Settings) -> int:
 
 
 def _natural(
-    x: Array, y: Array, candidate: Candidate, settings: Settings, rng: np.random.Generator
+    x: Array,
+    y: Array,
+    candidate: Candidate,
+    settings: Settings,
+    rng: np.random.Generator,
 ) -> Fit:
     """Fit by IVON, in a fifth of the steps."""
     one = LocalReparameterisation(model(x.shape[1], candidate, settings), QS)
@@ -381,7 +441,8 @@ def _natural(
 METHODS: dict[str, Method] = {  # in the order of print
     # Bayes by Backprop as in the report
     "mean-field": Method(
-        *("mean field", "variational", "bound", 3), lambda model: Reparameterised(model, QS)
+        *("mean field", "variational", "bound", 3),
+        lambda model: Reparameterised(model, QS),
     ),
     # the same bound, with the KL in closed form and noise at the units (D18, D21)
     "local-reparam": Method(
@@ -439,7 +500,9 @@ METHODS: dict[str, Method] = {  # in the order of print
     # HMC that finds the length of its path (D47), and microcanonical, unadjusted (D48, D49, D50)
     "chees": Method(
         *("ChEES-HMC", "samplers", "validation", 25),
-        one=_sampled(lambda settings: ChEES(path=settings.path, max_steps=settings.leaps)),
+        one=_sampled(
+            lambda settings: ChEES(path=settings.path, max_steps=settings.leaps)
+        ),
     ),
     "mclmc": Method(
         *("MCLMC", "samplers", "validation", 20),

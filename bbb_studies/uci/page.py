@@ -20,7 +20,17 @@ from bbb_numpy.numeric.files import naming, write_text
 
 from . import hierarchy, pictures, tables, verdicts
 from .gaps import GAP_SETS
-from .tables import COLUMNS, LABELS, METRICS, SPLITS, Cell, Record, cells, current, label
+from .tables import (
+    COLUMNS,
+    LABELS,
+    METRICS,
+    SPLITS,
+    Cell,
+    Record,
+    cells,
+    current,
+    label,
+)
 
 
 def _render(name: str, records: Iterable[Record], **more: Any) -> str:
@@ -40,13 +50,18 @@ def _render(name: str, records: Iterable[Record], **more: Any) -> str:
         ahead=verdicts.ahead(found),
         pairs=_pairs(table),
         fewer_rows=_fewer_rows(table),
-        beyond=sorted({r["set"] for r in rows if r["split"] >= SPLITS.get(r["set"], 10**9)}),
+        beyond=sorted(
+            {r["set"] for r in rows if r["split"] >= SPLITS.get(r["set"], 10**9)}
+        ),
         **more,
     )
 
 
 def page(
-    records: Iterable[Record], command: str, gaps: Sequence[Record] = (), in_folder: bool = False
+    records: Iterable[Record],
+    command: str,
+    gaps: Sequence[Record] = (),
+    in_folder: bool = False,
 ) -> str:
     """Return the text of ``benchmarks/uci.md``, or of ``table.md`` in a run's folder.
 
@@ -60,7 +75,9 @@ def page(
         "uci.md.j2",
         rows,
         command=command,
-        where="the folder `records`" if in_folder else "`uci_records.jsonl` beside this page",
+        where="the folder `records`"
+        if in_folder
+        else "`uci_records.jsonl` beside this page",
         prefix="" if in_folder else "uci_",
         absent={name: methods for name, methods in absent.items() if methods},
         gaps=gap_section(gaps) if gaps else "",
@@ -108,7 +125,9 @@ def write(out: Path, records: Iterable[Record], command: str) -> str:
     table = _write_files(out, rows, page(rows, command, in_folder=True))
     lines = [_plain(table), "", _complete(cells(table).values())]
     for target in verdicts.TARGETS.values():
-        found = verdicts.against(cells(table).values(), target.rows, target.methods.__contains__)
+        found = verdicts.against(
+            cells(table).values(), target.rows, target.methods.__contains__
+        )
         if any(one.cell for one in found):
             lines.append(f"{target.short}: {verdicts.count(found)}")
     return "\n".join(lines)
@@ -123,7 +142,9 @@ def write_own(out: Path, records: Iterable[Record], command: str) -> str:
 def write_gaps(out: Path, records: Iterable[Record], command: str) -> str:
     """Write ``table.md`` and ``gaps.png`` about gap splits; return the text for the terminal."""
     rows = list(records)
-    write_text(out / "table.md", f"{gap_section(rows, prefix='')}\n\n```\n{command}\n```\n")
+    write_text(
+        out / "table.md", f"{gap_section(rows, prefix='')}\n\n```\n{command}\n```\n"
+    )
     if any(one["status"] == "ok" for one in rows):
         _save(out, rows, pictures.gaps)
     grid = TEMPLATES.get_template("macros.md.j2").module.gap_grid  # type: ignore[attr-defined]
@@ -141,7 +162,9 @@ def _write_files(out: Path, rows: Sequence[Record], text: str) -> pd.DataFrame:
     return table
 
 
-def _save(out: Path, rows: Sequence[Record], *draws: Callable[[Iterable[Record]], Figure]) -> None:
+def _save(
+    out: Path, rows: Sequence[Record], *draws: Callable[[Iterable[Record]], Figure]
+) -> None:
     for draw in draws:
         path = out / f"{draw.__name__}.png"
         with naming(path):
@@ -157,7 +180,9 @@ def _plain(table: pd.DataFrame) -> str:
         each = f"{cell.seconds:.1f}" if cell.splits else "–"
         rows.append([cell.set, label(cell.method), *scores, done, each])
     failed = [f"  {line}" for line in tables.failures(cells(table).values())]
-    found = tables.grid(["set", "method", "RMSE", "NLL", "splits", "seconds each"], rows)
+    found = tables.grid(
+        ["set", "method", "RMSE", "NLL", "splits", "seconds each"], rows
+    )
     return "\n".join([found, *(["", "Failed:"] if failed else []), *failed])
 
 
@@ -167,7 +192,9 @@ def _complete(found: Iterable[Cell]) -> str:
     for cell in found:
         if not cell.complete:
             alike.setdefault((cell.set, cell.rests_on), []).append(cell.method)
-    missing = [f"{name}, {', '.join(methods)}: {of}" for (name, of), methods in alike.items()]
+    missing = [
+        f"{name}, {', '.join(methods)}: {of}" for (name, of), methods in alike.items()
+    ]
     if missing:
         return "Splits are missing in: " + "; ".join(missing) + "."
     return "Every set and method above has all its splits."
@@ -194,7 +221,9 @@ def _fewer_rows(table: pd.DataFrame) -> list[tuple[str, str, int, int]]:
     fine = table[table["status"] == "ok"]
     most = fine.groupby("set", observed=True)["train_rows"].max()
     least = fine.groupby(["set", "method"], observed=True)["train_rows"].min()
-    return [(n, m, count, most[n]) for (n, m), count in least.items() if count < most[n]]
+    return [
+        (n, m, count, most[n]) for (n, m), count in least.items() if count < most[n]
+    ]
 
 
 # What a run used: settings, seeds, hyperparameters, time, versions
@@ -204,7 +233,9 @@ def settings_of(rows: Sequence[Record]) -> dict[str, Any]:
     """Return the settings common to all trials, lines on those that differ, and the seeds."""
     settings = [row.get("settings") or {} for row in rows]
     names = list(dict.fromkeys(name for one in settings for name in one))
-    common = [name for name in names if len({_show(one.get(name)) for one in settings}) == 1]
+    common = [
+        name for name in names if len({_show(one.get(name)) for one in settings}) == 1
+    ]
     return {
         "common": [f"`{name}` {_show(settings[0].get(name))}" for name in common],
         "varied": [_varied(rows, name) for name in names if name not in common],
@@ -221,7 +252,9 @@ def _varied(rows: Sequence[Record], name: str) -> str:
             found.setdefault(value, {})[" ".join(row[part] for part in parts)] = None
         if max(Counter(who for group in found.values() for who in group).values()) == 1:
             break  # nobody has two values
-    return f"- `{name}`: " + "; ".join(f"{v} ({', '.join(who)})" for v, who in found.items())
+    return f"- `{name}`: " + "; ".join(
+        f"{v} ({', '.join(who)})" for v, who in found.items()
+    )
 
 
 def chosen(rows: Sequence[Record]) -> list[tuple[str, str, str]]:
@@ -233,8 +266,15 @@ def chosen(rows: Sequence[Record]) -> list[tuple[str, str, str]]:
     lines = []
     for where, found in groups.items():
         # what else was tried, a table in itself, stays in the records
-        keys = dict.fromkeys(k for one in found for k, v in one.items() if not isinstance(v, dict))
-        lines.append((*where, "; ".join(f"{k}: {_values(o.get(k) for o in found)}" for k in keys)))
+        keys = dict.fromkeys(
+            k for one in found for k, v in one.items() if not isinstance(v, dict)
+        )
+        lines.append(
+            (
+                *where,
+                "; ".join(f"{k}: {_values(o.get(k) for o in found)}" for k in keys),
+            )
+        )
     return lines
 
 

@@ -96,13 +96,19 @@ def scores(records: Records) -> Figure:
     for place, block in enumerate(blocks):
         for row, metric in zip(axes[2 * place : 2 * place + 2], METRICS, strict=True):
             for ax, name in zip(row, block, strict=False):
-                own = {method: cell for (one, method), cell in found.items() if one == name}
+                own = {
+                    method: cell for (one, method), cell in found.items() if one == name
+                }
                 _scores(ax, name, metric, own, methods)
                 _line_per_method(ax, methods, ax is row[0])
             for ax in row[len(block) :]:
                 ax.remove()
     labels = dict(zip(*axes[0, 0].get_legend_handles_labels()[::-1], strict=True))
-    above: dict[str, Any] = {"loc": "outside upper center", "frameon": False, "fontsize": 9}
+    above: dict[str, Any] = {
+        "loc": "outside upper center",
+        "frameon": False,
+        "fontsize": 9,
+    }
     figure.legend(labels.values(), labels, ncols=3 if wide > 3 else 1, **above)
     return figure
 
@@ -118,7 +124,9 @@ def _scores(
     low, usual = min([*values, *bars]), max([*bars, float(np.median(values))])
     width = usual - low
     if not bars:  # nothing published says what is far
-        width = max([width, *(score.error for score in means.values() if score.count > 1)])
+        width = max(
+            [width, *(score.error for score in means.values() if score.count > 1)]
+        )
     width = width or 0.1 * abs(low) or 1.0
     limit = low + FAR * width
     shown = [score for score in means.values() if score.mean <= limit]
@@ -131,20 +139,34 @@ def _scores(
         (GREY, ":", "Bayes by Backprop, best public implementation"),
     )
     for bar, (colour, style, text) in zip(bars, lines, strict=False):
-        ax.axvline(bar, color=colour, linestyle=style, linewidth=1.4, label=text, zorder=1)
+        ax.axvline(
+            bar, color=colour, linestyle=style, linewidth=1.4, label=text, zorder=1
+        )
     for method, score in means.items():
         colour, marker, _ = STYLES.get(method, OTHER)
         at = methods.index(method)
         if score.mean > limit:
             edge = high + 0.75 * margin
             ax.plot(edge, at, marker=">", color=colour, markersize=6)
-            ax.annotate(f"{score.mean:.3g}", (edge, at), (-7, 0), va="center", **AT_EDGE)
+            ax.annotate(
+                f"{score.mean:.3g}", (edge, at), (-7, 0), va="center", **AT_EDGE
+            )
             continue
         size = 9 if marker == "*" or isinstance(marker, tuple) else 6.5
         bar_of: dict[str, Any] = {"xerr": np.nan_to_num(score.error), "capsize": 3}
         bar_of |= {"linewidth": 1.2, "linestyle": "", "zorder": 3}
-        ax.errorbar(score.mean, at, color=colour, marker=marker, markersize=size, **bar_of)
-    ax.plot([], [], "k", marker="|", markersize=7, linewidth=1.2, label="mean ± standard error")
+        ax.errorbar(
+            score.mean, at, color=colour, marker=marker, markersize=size, **bar_of
+        )
+    ax.plot(
+        [],
+        [],
+        "k",
+        marker="|",
+        markersize=7,
+        linewidth=1.2,
+        label="mean ± standard error",
+    )
     ax.xaxis.set_major_locator(MaxNLocator(4))
     ax.xaxis.set_major_formatter(PLAIN)
     if metric == "rmse":
@@ -163,13 +185,19 @@ def calibration(records: Records) -> Figure:
     groups = {
         title: members
         for title in GROUPS
-        if (members := [method for method in present if known.get(method, "points") == title])
+        if (
+            members := [
+                method for method in present if known.get(method, "points") == title
+            ]
+        )
     }
     blocks = _blocks(sets)
     wide = len(blocks[0])
     pairs = [(block, title) for block in blocks for title in groups]
     size = (2.2 + 2.3 * wide, 0.6 + 2.5 * len(pairs))
-    figure, axes = panels(*size, len(pairs), wide, sharex=True, sharey="row", squeeze=False)
+    figure, axes = panels(
+        *size, len(pairs), wide, sharex=True, sharey="row", squeeze=False
+    )
     for place, (row, (block, title)) in enumerate(zip(axes, pairs, strict=True)):
         for ax in row[len(block) :]:
             ax.remove()
@@ -191,7 +219,8 @@ def calibration(records: Records) -> Figure:
         handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
     beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
     beside |= {"frameon": False, "fontsize": 9, "handlelength": 3.2}
-    for row, members in zip(axes, groups.values(), strict=False):  # beside the first block
+    # beside the first block
+    for row, members in zip(axes, groups.values(), strict=False):
         shown = [_short(method) for method in members if _short(method) in handles]
         row[wide - 1].legend([handles[text] for text in shown], shown, **beside)
     axes[0, 0].set_xlim(0.0, 1.0)
@@ -203,13 +232,23 @@ def _coverage(ax: Axes, method: str, shares: Array, place: int) -> None:
     """Draw one curve; markers of different methods at different levels, lest they overlap."""
     colour, marker, style = STYLES.get(method, OTHER)
     off = shares.mean(axis=0) - LEVELS
-    line: dict[str, Any] = {"color": colour, "linestyle": style, "linewidth": 1.4, "zorder": 3}
+    line: dict[str, Any] = {
+        "color": colour,
+        "linestyle": style,
+        "linewidth": 1.4,
+        "zorder": 3,
+    }
     line |= {"marker": marker, "markevery": (place % 4, 4), "markersize": 5.5}
     ax.plot(LEVELS, off, label=_short(method), **line)
     if len(shares) > 1:
         error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
         at = slice(place % 4, None, 4)
-        bars: dict[str, Any] = {"fmt": "none", "color": colour, "linewidth": 0.9, "zorder": 2}
+        bars: dict[str, Any] = {
+            "fmt": "none",
+            "color": colour,
+            "linewidth": 0.9,
+            "zorder": 2,
+        }
         ax.errorbar(LEVELS[at], off[at], error[at], **bars)
 
 
@@ -220,7 +259,10 @@ def pit(records: Records) -> Figure:
     """
     found = _stacked(records, "pit")
     sets, methods = _present(found)
-    size = ((1.7 if len(sets) <= ABREAST else 1.3) * len(sets) + 1.2, 0.7 + 0.95 * len(methods))
+    size = (
+        (1.7 if len(sets) <= ABREAST else 1.3) * len(sets) + 1.2,
+        0.7 + 0.95 * len(methods),
+    )
     shared: dict[str, Any] = {"sharex": True, "sharey": True, "squeeze": False}
     figure, axes = panels(*size, len(methods), len(sets), **shared)
     for row, method in zip(axes, methods, strict=True):
@@ -229,7 +271,9 @@ def pit(records: Records) -> Figure:
             ax.axhline(1.0, color=BLACK, linestyle="--", linewidth=0.9, zorder=3)
             if (name, method) in found:
                 _histogram(ax, found[name, method].sum(axis=0))
-        row[0].set_ylabel(_short(method).replace(" ", "\n"), rotation=0, ha="right", va="center")
+        row[0].set_ylabel(
+            _short(method).replace(" ", "\n"), rotation=0, ha="right", va="center"
+        )
         row[0].set_yticks([0, 1, 2, 3])
     for ax, name in zip(axes[0], sets, strict=True):
         _title(ax, name)
@@ -246,13 +290,17 @@ def _histogram(ax: Axes, counts: Array) -> None:
     bins = len(counts)
     density = counts * bins / counts.sum()
     tall = np.flatnonzero(density > TALL)
-    for run in np.split(tall, np.flatnonzero(np.diff(tall) > 1) + 1) if len(tall) else []:
+    for run in (
+        np.split(tall, np.flatnonzero(np.diff(tall) > 1) + 1) if len(tall) else []
+    ):
         at = run[np.argmax(density[run])]
         side = "left" if at < bins / 2 else "right"
         text = f" {density[at]:.1f} "
         ax.text((at + (side == "left")) / bins, 0.9 * TALL, text, ha=side, va="top")
     left, width = np.arange(bins) / bins, 1.0 / bins
-    ax.bar(left, density, width, align="edge", color=PALE, edgecolor=BLUE, linewidth=0.7)
+    ax.bar(
+        left, density, width, align="edge", color=PALE, edgecolor=BLUE, linewidth=0.7
+    )
 
 
 def gap_table(records: Iterable[Record]) -> pd.DataFrame:
@@ -269,14 +317,18 @@ def gap_table(records: Iterable[Record]) -> pd.DataFrame:
         for where, part in one["metrics"].items():
             share = part["coverage"][int(np.argmin(np.abs(LEVELS - LEVEL)))]
             part = {"nll": part["nll"], "rmse": part["rmse"], "coverage": share} | {
-                "spread": np.log(part["epistemic"]) if part["epistemic"] > 0 else np.nan,
+                "spread": np.log(part["epistemic"])
+                if part["epistemic"] > 0
+                else np.nan,
             }
             row |= {f"{name}_{where}": value for name, value in part.items()}
         rows.append(row | {"growth": row["spread_inside"] - row["spread_outside"]})
     if not rows:
         return pd.DataFrame(columns=["set", "method", "gaps"])
     table = pd.DataFrame(rows)
-    table["method"] = pd.Categorical(table["method"], known_first(table["method"]), ordered=True)
+    table["method"] = pd.Categorical(
+        table["method"], known_first(table["method"]), ordered=True
+    )
     groups = table.groupby(["set", "method"], observed=True)
     means = groups.mean().assign(gaps=groups["gaps"].sum()).reset_index()
     return means.assign(growth=np.exp(means["growth"]))
@@ -297,7 +349,9 @@ def gaps(records: Iterable[Record]) -> Figure:
         _title(column[0], name)
         for ax, line in zip(column[1:], (LEVEL, 1.0), strict=True):
             ax.axvline(line, color=BLACK, linestyle="--", linewidth=1.2, zorder=1)
-        for ax, text in zip(column, (*texts, "deviation, inside / outside"), strict=True):
+        for ax, text in zip(
+            column, (*texts, "deviation, inside / outside"), strict=True
+        ):
             ax.set_xlabel(text)
             _line_per_method(ax, methods, name == sets[0])
         _gaps(column, table[table["set"] == name], methods)
@@ -319,22 +373,35 @@ def _gaps(column: Sequence[Axes], own: pd.DataFrame, methods: Sequence[str]) -> 
         for ax, pair in zip(column, (nll, shares), strict=False):
             ax.plot(pair, [at, at], color=colour, linewidth=1.2, zorder=2)
             for value, face in zip(pair, ("white", colour), strict=True):
-                ax.plot(value, at, marker=marker, color=colour, markerfacecolor=face, zorder=3)
+                ax.plot(
+                    value,
+                    at,
+                    marker=marker,
+                    color=colour,
+                    markerfacecolor=face,
+                    zorder=3,
+                )
         if one.nll_inside > limit:
-            column[0].annotate(f"{one.nll_inside:.3g} →", (limit, at), (-6, 4), **AT_EDGE)
+            column[0].annotate(
+                f"{one.nll_inside:.3g} →", (limit, at), (-6, 4), **AT_EDGE
+            )
         if np.isfinite(one.growth):
             column[2].plot(one.growth, at, marker=marker, color=colour, zorder=3)
 
 
 def _blocks(sets: Sequence[str]) -> list[list[str]]:
     """Return the sets in rows of panels."""
-    return [list(sets[begin : begin + ABREAST]) for begin in range(0, len(sets), ABREAST)]
+    return [
+        list(sets[begin : begin + ABREAST]) for begin in range(0, len(sets), ABREAST)
+    ]
 
 
 def _stacked(records: Records, metric: str) -> dict[tuple[str, str], Array]:
     """Return one row per split of a list in the metrics, by set and method."""
     table = frame(records)
-    groups = table[table["status"] == "ok"].groupby(["set", "method"], observed=True)[metric]
+    groups = table[table["status"] == "ok"].groupby(["set", "method"], observed=True)[
+        metric
+    ]
     return {where: np.array(rows.tolist(), float) for where, rows in groups}
 
 
@@ -342,7 +409,9 @@ def _present(found: Collection[tuple[str, str]]) -> tuple[list[str], list[str]]:
     """Return the sets and the methods of pairs of both, in the order of print."""
     if not found:
         raise ValueError("no trial has finished, so there is nothing to draw")
-    return list(dict.fromkeys(name for name, _ in found)), known_first(m for _, m in found)
+    return list(dict.fromkeys(name for name, _ in found)), known_first(
+        m for _, m in found
+    )
 
 
 def _short(method: str) -> str:

@@ -90,7 +90,9 @@ def run(
     """
     begun = perf_counter()
     wanted = {trial.key: trial for trial in trials}
-    asked: dict[str, Record] = {k: json.loads(json.dumps(asdict(t))) for k, t in wanted.items()}
+    asked: dict[str, Record] = {
+        k: json.loads(json.dumps(asdict(t))) for k, t in wanted.items()
+    }
     (out / records.FOLDER).mkdir(parents=True, exist_ok=True)
     known, messages = _recorded(out, asked, resume)
     todo = [
@@ -110,7 +112,12 @@ def run(
 
         def keep(trial: Any, text: str) -> None:
             key = trial.key
-            record = known[key] = {"key": key, **asked[key], **json.loads(text), **asked[key]}
+            record = known[key] = {
+                "key": key,
+                **asked[key],
+                **json.loads(text),
+                **asked[key],
+            }
             records.write(out, record)
             if record["status"] == "failed":
                 bar.write(f"{key} failed: {record['error']}", file=sys.stderr)
@@ -147,8 +154,13 @@ def _work(
                 try:
                     text = future.result()
                 except KilledWorker:
-                    text = json.dumps(_failure("KilledWorker: its worker died, repeatedly", None))
-                except (ImportError, RuntimeError) as error:  # what dask says of bad workers
+                    text = json.dumps(
+                        _failure("KilledWorker: its worker died, repeatedly", None)
+                    )
+                except (
+                    ImportError,
+                    RuntimeError,
+                ) as error:  # what dask says of bad workers
                     raise WorkersError(
                         f"a worker cannot do it ({type(error).__name__}: {error}); is bbb_numpy "
                         f"installed there? {RESUME}"
@@ -198,7 +210,9 @@ def _recorded(
 
 def _difference(record: Record, asked: Record) -> str:
     """Say in what a record differs from what is asked for; '' if in nothing."""
-    pairs = {"bbb_numpy": ((record.get("versions") or {}).get("bbb_numpy"), __version__)}
+    pairs = {
+        "bbb_numpy": ((record.get("versions") or {}).get("bbb_numpy"), __version__)
+    }
     for name, now in asked.items():
         then = record.get(name)
         if isinstance(now, dict) and isinstance(then, dict):
@@ -216,7 +230,9 @@ def attempt(measure: Measure, trial: Any) -> str:
     one_blas_thread()  # for good: a worker may have several trials at a time
     wall, cpu = perf_counter(), process_time()
     try:
-        return json.dumps({**measure(trial), "status": "ok", "error": None}, allow_nan=False)
+        return json.dumps(
+            {**measure(trial), "status": "ok", "error": None}, allow_nan=False
+        )
     except Exception as error:
         seconds = {"wall": perf_counter() - wall, "cpu": process_time() - cpu}
         return json.dumps(_failure(f"{type(error).__name__}: {error}", seconds))
@@ -224,5 +240,10 @@ def attempt(measure: Measure, trial: Any) -> str:
 
 def _failure(error: str, seconds: dict[str, float] | None) -> Record:
     unknown = dict.fromkeys(("seed", "chosen", "metrics", "notes", "rows"))
-    said = {"status": "failed", "error": error, "seconds": seconds, "versions": said_versions()}
+    said = {
+        "status": "failed",
+        "error": error,
+        "seconds": seconds,
+        "versions": said_versions(),
+    }
     return {**unknown, **said}

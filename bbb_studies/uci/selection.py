@@ -38,9 +38,15 @@ def candidates(method: str) -> list[Candidate]:
     if method in SAMPLERS:
         return [Candidate(1.0), Candidate(2.0), Candidate(4.0)]
     if method == "dropout":
-        return [Candidate(1.0, length=0.5, left_out=share) for share in (0.005, 0.02, 0.1)]
+        return [
+            Candidate(1.0, length=0.5, left_out=share) for share in (0.005, 0.02, 0.1)
+        ]
     if method == "swag":
-        return [Candidate(1.0, length=0.1), Candidate(1.0, length=0.5), Candidate(1.0, 3e-3, 0.25)]
+        return [
+            Candidate(1.0, length=0.1),
+            Candidate(1.0, length=0.5),
+            Candidate(1.0, 3e-3, 0.25),
+        ]
     return [Candidate(prior, length=0.5) for prior in (None, 1.0, 2.0)]
 
 
@@ -75,23 +81,32 @@ def select_and_fit(
         chains=min(2, settings.chains),
     )
 
-    def together(rows: tuple[Array, Array], some: list[Candidate], size: Settings, own: int) -> Any:
+    def together(
+        rows: tuple[Array, Array], some: list[Candidate], size: Settings, own: int
+    ) -> Any:
         """Fit candidates; None for one that diverges, which the others do not feel."""
         try:
             return fit(*rows, method, some, size, [seed, own])
         except ArithmeticError:
             alone = len(some) == 1
-            return [None] if alone else [together(rows, [one], size, own)[0] for one in some]
+            return (
+                [None]
+                if alone
+                else [together(rows, [one], size, own)[0] for one in some]
+            )
 
     def losses(some: list[Candidate], out: Array) -> list[float]:
         """Fit candidates to all rows but `out`, and return their loss there."""
         rest = np.ones(len(x), bool)
         rest[out] = False
         fits = together((x[rest], y[rest]), some, pilot, 3)
-        return [inf if one is None else _loss(one, x[~rest], y[~rest], seed) for one in fits]
+        return [
+            inf if one is None else _loss(one, x[~rest], y[~rest], seed) for one in fits
+        ]
 
     tried: dict[Candidate, float] = {}
-    fits: dict[Candidate, Any] = {}  # to all training rows, of those compared by their bound
+    # to all training rows, of those compared by their bound
+    fits: dict[Candidate, Any] = {}
 
     def compare(some: Sequence[Candidate]) -> Candidate:
         for _, group in groupby(some, lambda candidate: candidate[1:]):
@@ -99,13 +114,19 @@ def select_and_fit(
             if by == "bound":
                 found = together((x, y), alike, settings, 0)
                 fits.update(zip(alike, found, strict=True))
-                tried.update({c: inf if fits[c] is None else fits[c].bound for c in alike})
+                tried.update(
+                    {c: inf if fits[c] is None else fits[c].bound for c in alike}
+                )
             else:
                 each = [losses(alike, out) for out in folds]
                 tried.update(zip(alike, np.mean(each, axis=0).tolist(), strict=True))
-        finite = {candidate: value for candidate, value in tried.items() if isfinite(value)}
+        finite = {
+            candidate: value for candidate, value in tried.items() if isfinite(value)
+        }
         if not finite:
-            raise ArithmeticError(f"every candidate diverged: {', '.join(map(_label, tried))}")
+            raise ArithmeticError(
+                f"every candidate diverged: {', '.join(map(_label, tried))}"
+            )
         return min(finite, key=finite.__getitem__)
 
     best = compare(refinements(method, compare(candidates(method))))
@@ -137,4 +158,8 @@ def _label(candidate: Candidate) -> str:
 
 
 def _prior(candidate: Candidate) -> str:
-    return "N(0, 1)" if candidate.prior is None else f"{candidate.prior:g} x (1, 1/sqrt(units))"
+    return (
+        "N(0, 1)"
+        if candidate.prior is None
+        else f"{candidate.prior:g} x (1, 1/sqrt(units))"
+    )

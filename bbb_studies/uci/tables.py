@@ -31,9 +31,11 @@ COLUMNS = (  # sets in the order of print
     *("boston", "concrete", "energy", "protein", "wine_red"),
     *("yacht", "power", "kin8nm", "naval"),
 )
-LABELS = {name: method.label for name, method in METHODS.items()}  # in the order of the rows
+# in the order of the rows
+LABELS = {name: method.label for name, method in METHODS.items()}
 SPLITS = {name: usual_splits(name) for name in COLUMNS}
-SMALL = 5e-4  # what three digits would show as 0.000; a table of one's own may be in any units
+# what three digits would show as 0.000; a table of one's own may be in any units
+SMALL = 5e-4
 MIXED = 1.05  # R-hat of functions above which a sampler's cell is marked
 TRIAL = ["set", "method", "split"]  # what tells one from another
 FLAT = {f"metrics.{name}": name for name in (*METRICS, "crps", "pit", "coverage")}
@@ -41,9 +43,9 @@ FLAT |= {f"rows.{part}": f"{part}_rows" for part in ("train", "test")}
 FLAT |= {f"seconds.{clock}": f"{clock}_seconds" for clock in ("wall", "cpu")}
 MIXING = [f"{what}_{space}" for space in SPACES for what in ("r_hat", "ess")]
 FLAT |= {f"notes.{name}": name for name in MIXING}
-TYPES = dict.fromkeys(("split", "seed", "train_rows", "test_rows"), "Int64") | dict.fromkeys(
-    (*METRICS, "crps", "wall_seconds", "cpu_seconds", *MIXING), "float64"
-)
+TYPES = dict.fromkeys(
+    ("split", "seed", "train_rows", "test_rows"), "Int64"
+) | dict.fromkeys((*METRICS, "crps", "wall_seconds", "cpu_seconds", *MIXING), "float64")
 ORDER = [*TRIAL, "status", "seed", *METRICS, "crps", "train_rows", "test_rows"]
 ORDER += ["wall_seconds", "cpu_seconds", "error"]
 
@@ -55,8 +57,10 @@ class Published:
     name: str
     source: str  # who, when, where it was read
     differs: str  # from what is done here
-    scores: Mapping[str, Sequence[float | None]]  # set -> (rmse, nll), None where nothing was read
-    bayesian: bool = True  # a posterior, or an approximation of one, over a network's weights
+    # set -> (rmse, nll), None where nothing was read
+    scores: Mapping[str, Sequence[float | None]]
+    # a posterior, or an approximation of one, over a network's weights
+    bayesian: bool = True
     reported_false: bool = False  # never a number to reach
 
     def score(self, name: str, metric: str) -> float | None:
@@ -72,9 +76,13 @@ DROPOUT = _BY_NAME["MC dropout, grid search per split"]
 NETWORKS = tuple(row for row in PUBLISHED if row.bayesian)
 
 
-def lowest(name: str, metric: str, rows: Sequence[Published]) -> tuple[float, str] | None:
+def lowest(
+    name: str, metric: str, rows: Sequence[Published]
+) -> tuple[float, str] | None:
     """Return the lowest number of some rows that are not reported false, and who has it."""
-    found = {row.name: row.score(name, metric) for row in rows if not row.reported_false}
+    found = {
+        row.name: row.score(name, metric) for row in rows if not row.reported_false
+    }
     known = {who: value for who, value in found.items() if value is not None}
     if not known:
         return None
@@ -148,11 +156,15 @@ def frame(records: Records) -> pd.DataFrame:
     """
     if isinstance(records, pd.DataFrame):
         return records
-    table = pd.json_normalize([dict(one) for one in records], max_level=1).rename(columns=FLAT)
+    table = pd.json_normalize([dict(one) for one in records], max_level=1).rename(
+        columns=FLAT
+    )
     table = table.reindex(columns=[*ORDER, "pit", "coverage", *MIXING]).astype(TYPES)
     table = table.drop_duplicates(TRIAL, keep="last")
     for key, known in (("set", COLUMNS), ("method", LABELS)):
-        table[key] = pd.Categorical(table[key], known_first(table[key], known), ordered=True)
+        table[key] = pd.Categorical(
+            table[key], known_first(table[key], known), ordered=True
+        )
     return table.sort_values(TRIAL)
 
 
@@ -162,7 +174,9 @@ def current(records: Iterable[Record]) -> list[Record]:
     return [given[place] for place in frame(given).index]
 
 
-def known_first(names: Iterable[str], known: Iterable[str] = tuple(LABELS)) -> list[str]:
+def known_first(
+    names: Iterable[str], known: Iterable[str] = tuple(LABELS)
+) -> list[str]:
     """Return the different names, those `known` in their order before the others."""
     present, known = set(names), list(known)
     return [name for name in known if name in present] + sorted(present - set(known))
@@ -176,7 +190,9 @@ def succeeded(records: Iterable[Record]) -> list[Record]:
 def cells(records: Records) -> dict[tuple[str, str], Cell]:
     """Return every (set, method) of the records, in the order of print."""
     found = {}
-    for (name, method), group in frame(records).groupby(["set", "method"], observed=True):
+    for (name, method), group in frame(records).groupby(
+        ["set", "method"], observed=True
+    ):
         fine, failed = group[group["status"] == "ok"], group[group["status"] != "ok"]
         found[name, method] = Cell(
             name,
@@ -199,7 +215,9 @@ def leading(found: Iterable[Cell], metric: str) -> Cell | None:
     return min(whole or scored, key=lambda cell: cell.scores[metric].mean, default=None)
 
 
-def paired(records: Records, name: str, one: str, other: str, metric: str) -> Summary | None:
+def paired(
+    records: Records, name: str, one: str, other: str, metric: str
+) -> Summary | None:
     """Return the mean of metric(one) - metric(other) over their common splits; None without any.
 
     Splits differ far more than methods do: the error of this difference is what decides, not
@@ -219,16 +237,23 @@ def mixing(records: Records) -> dict[tuple[str, str], pd.DataFrame]:
     """
     table = frame(records)
     fine = table[(table["status"] == "ok") & table["method"].isin(SAMPLERS)]
-    return {key: group[MIXING] for key, group in fine.groupby(["set", "method"], observed=True)}
+    return {
+        key: group[MIXING]
+        for key, group in fine.groupby(["set", "method"], observed=True)
+    }
 
 
 def grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table, aligned in plain text, too."""
     lines = [list(header), *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    padded = [[cell.ljust(w) for cell, w in zip(line, widths, strict=True)] for line in lines]
+    padded = [
+        [cell.ljust(w) for cell, w in zip(line, widths, strict=True)] for line in lines
+    ]
     text = [f"| {' | '.join(line)} |" for line in padded]
-    return "\n".join([text[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *text[1:]])
+    return "\n".join(
+        [text[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *text[1:]]
+    )
 
 
 def markdown(records: Records, published: bool = True) -> str:
@@ -262,17 +287,29 @@ def markdown(records: Records, published: bool = True) -> str:
         return text if usual else f"{text} ({cell.rests_on})"
 
     methods = known_first(method for _, method in found)
-    rows = [[label(method), *(shown((name, method)) for name in sets)] for method in methods]
+    rows = [
+        [label(method), *(shown((name, method)) for name in sets)] for method in methods
+    ]
     for row in PUBLISHED if published else ():
         slant = "*" if row.reported_false else ""
-        name = f"{row.name} (reported false by its author)" if row.reported_false else row.name
+        name = (
+            f"{row.name} (reported false by its author)"
+            if row.reported_false
+            else row.name
+        )
         numbers = [
-            " / ".join(printed(row.score(one, m)) for m in METRICS) if one in row.scores else "–"
+            " / ".join(printed(row.score(one, m)) for m in METRICS)
+            if one in row.scores
+            else "–"
             for one in sets
         ]
-        rows.append([f"{slant}{text}{slant}" for text in (f"published: {name}", *numbers)])
+        rows.append(
+            [f"{slant}{text}{slant}" for text in (f"published: {name}", *numbers)]
+        )
     failed = failures(found.values())
-    below = ["", "Failed trials:", "", *(f"- {line}" for line in failed)] if failed else []
+    below = (
+        ["", "Failed trials:", "", *(f"- {line}" for line in failed)] if failed else []
+    )
     return "\n".join([grid(["RMSE / NLL", *sets], rows), *below])
 
 
@@ -282,7 +319,11 @@ def _r_hat(mixed: pd.DataFrame) -> str:
     if not len(values):
         return "R̂ –"
     middle = values.median()
-    of = "" if len(values) == len(mixed) else f" of {len(values)} split{'s' * (len(values) != 1)}"
+    of = (
+        ""
+        if len(values) == len(mixed)
+        else f" of {len(values)} split{'s' * (len(values) != 1)}"
+    )
     return f"R̂ {middle:.2f}{'†' if middle > MIXED else ''}{of}"
 
 
@@ -291,7 +332,9 @@ def failures(found: Iterable[Cell]) -> list[str]:
     lines = []
     for cell in found:
         for error in dict.fromkeys(cell.failed.values()):
-            splits = [str(split) for split, said in cell.failed.items() if said == error]
+            splits = [
+                str(split) for split, said in cell.failed.items() if said == error
+            ]
             which = f"split{'s' * (len(splits) > 1)} {', '.join(splits)}"
             lines.append(f"{cell.set}, {cell.method}, {which}: {error}")
     return lines

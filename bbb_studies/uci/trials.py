@@ -35,7 +35,8 @@ from .selection import select_and_fit
 
 Array = NDArray[Any]
 SETS = uci.NAMES
-FEW = ("power", "kin8nm", "naval")  # sets of which the first 5 splits are measured, as of protein
+# sets of which the first 5 splits are measured, as of protein
+FEW = ("power", "kin8nm", "naval")
 ROWS = {  # thousands
     **{"boston": 0.5, "concrete": 0.9, "energy": 0.7, "protein": 12.0, "wine_red": 1.4},
     **{"yacht": 0.3, "power": 8.6, "kin8nm": 7.4, "naval": 10.7},
@@ -133,7 +134,9 @@ def trials(
         if splits is not None and splits <= 20:
             count = min(splits, published_splits(name))
         settings = settings_for(name, **changed)
-        found += [Trial(name, method, k, settings) for method in methods for k in range(count)]
+        found += [
+            Trial(name, method, k, settings) for method in methods for k in range(count)
+        ]
     return found
 
 
@@ -161,7 +164,9 @@ def measure(trial: Trial) -> dict[str, Any]:
 
 def set_name(source: str) -> str:
     """Return the name of a table as a folder can have it, and no UCI set has."""
-    plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in source)
+    plain = "".join(
+        c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in source
+    )
     plain = plain.lstrip(".")[-60:]
     return plain if "." in plain else f"{plain}.table"
 
@@ -171,7 +176,9 @@ def keep(out: Path, x: Array, y: Array) -> str:
     x, y = (np.ascontiguousarray(part, np.float64) for part in (x, y))
     out.mkdir(parents=True, exist_ok=True)
     write_arrays(out / DATA, {"x": x, "y": y})
-    return sha256(repr((x.shape, y.shape)).encode() + x.tobytes() + y.tobytes()).hexdigest()[:16]
+    return sha256(
+        repr((x.shape, y.shape)).encode() + x.tobytes() + y.tobytes()
+    ).hexdigest()[:16]
 
 
 def measure_own(path: str, trial: OwnTrial) -> dict[str, Any]:
@@ -252,12 +259,16 @@ def score(
     means, scales = [], []
     within: Array = np.zeros(1)
     for source, theta, share in fit.members(samples):
-        if brief and isinstance(source, DrawnWeights):  # at equal steps, as in all records
+        # at equal steps, as in all records
+        if brief and isinstance(source, DrawnWeights):
             step = max(1, len(theta) // share)
             theta = theta[int(deepcopy(rng).random() * step) :: step]
         at = scaled.inputs(x, theta.dtype)
-        if is_gaussian(source):  # one component, in which the spread of the functions is contained
-            mean, epistemic, noise = (p.astype(float) for p in predict(source, theta, at, rng=rng))
+        # one component, in which the spread of the functions is contained
+        if is_gaussian(source):
+            mean, epistemic, noise = (
+                p.astype(float) for p in predict(source, theta, at, rng=rng)
+            )
             mean, scale = mean[None], np.hypot(epistemic, noise)[None]
             within = (epistemic * scaled.y_scale) ** 2
         else:
@@ -272,7 +283,8 @@ def score(
     }
     if brief:
         return metrics, {}
-    from bbb_numpy.evaluation.calibration import coverage, crps_mixture, pit  # which need SciPy
+    # which need SciPy
+    from bbb_numpy.evaluation.calibration import coverage, crps_mixture, pit
 
     thin = np.linspace(0, len(mean) - 1, min(len(mean), CRPS_SAMPLES)).astype(int)
     transformed = np.clip(pit(mean, deviation, y), 0.0, 1.0)
@@ -318,7 +330,13 @@ def mixing(draws: Draws | None) -> dict[str, float]:
         space = line.space
         if space != "weights":
             functions = line.name.startswith("E[y|x]")
-            space = "functions" if functions else "noise" if line.name == "log_noise" else ""
+            space = (
+                "functions"
+                if functions
+                else "noise"
+                if line.name == "log_noise"
+                else ""
+            )
         if space:
             worst, least = f"r_hat_{space}", f"ess_{space}"
             notes[worst] = min(LARGEST, max(notes.get(worst, 0.0), line.r_hat))

@@ -59,7 +59,9 @@ class Verdict:
     @property
     def margin(self) -> float:
         """How far the unrounded mean is below the bar, in units of the metric; nan without one."""
-        return self.bar - self.cell.scores[self.metric].mean if self.cell else float("nan")
+        return (
+            self.bar - self.cell.scores[self.metric].mean if self.cell else float("nan")
+        )
 
     @property
     def met(self) -> bool:
@@ -80,7 +82,12 @@ def against(
     """Return our cells, of the methods that `may`, beside the lowest of some published numbers."""
     own = [cell for cell in cells if may(cell.method)]
     return [
-        Verdict(name, metric, *bar, tables.leading((c for c in own if c.set == name), metric))
+        Verdict(
+            name,
+            metric,
+            *bar,
+            tables.leading((c for c in own if c.set == name), metric),
+        )
         for name in COLUMNS
         for metric in METRICS
         if (bar := tables.lowest(name, metric, rows)) is not None
@@ -93,7 +100,10 @@ def alone(cells: Sequence[Cell], target: Target) -> dict[str, int]:
     Choosing the better of several methods cell by cell looks at test scores: these counts do not.
     """
     return {
-        method: sum(one.met and one.complete for one in against(cells, target.rows, method.__eq__))
+        method: sum(
+            one.met and one.complete
+            for one in against(cells, target.rows, method.__eq__)
+        )
         for method in target.methods
         if any(cell.method == method for cell in cells)
     }
@@ -112,7 +122,10 @@ def ahead(cells: Sequence[Cell]) -> list[tuple[Verdict, Published]]:
             if one.cell and round(one.cell.scores[one.metric].mean, decimals) > one.bar:
                 found.append((one, row))
     order = [(name, metric) for name in COLUMNS for metric in METRICS]
-    return sorted(found, key=lambda pair: (order.index((pair[0].set, pair[0].metric)), pair[0].bar))
+    return sorted(
+        found,
+        key=lambda pair: (order.index((pair[0].set, pair[0].metric)), pair[0].bar),
+    )
 
 
 def count(verdicts: Sequence[Verdict]) -> str:

@@ -9,7 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from signal import SIG_IGN, SIGINT, signal
 from threading import RLock, current_thread, main_thread
 from typing import Any
@@ -27,7 +33,8 @@ HERE = "127.0.0.1"  # the address that only this machine reaches
 BEAT = 1.0  # seconds between movements of the clock
 LOCAL = {
     "distributed.scheduler.allowed-failures": 1,  # a second death is no accident
-    "distributed.scheduler.worker-saturation": 1.0,  # no worker holds work that another could do
+    # no worker holds work that another could do
+    "distributed.scheduler.worker-saturation": 1.0,
     # All of it, since Dask's own has a limit for malloc, by which every array of 128 kB and more
     # is asked of the system anew: a fifth of the training of a network of 22,201 weights
     "distributed.nanny.pre-spawn-environ": dict(ONE_THREAD),
@@ -63,7 +70,8 @@ def local(jobs: int | None = None) -> Iterator[Client]:
                     threads_per_worker=1,
                     processes=True,
                     host=HERE,
-                    dashboard_address=f"{HERE}:0",  # a free port, for a server that nobody needs
+                    # a free port, for a server that nobody needs
+                    dashboard_address=f"{HERE}:0",
                     scheduler_kwargs={"dashboard": False},
                     memory_limit=0,
                     silence_logs=logging.CRITICAL,
@@ -127,7 +135,8 @@ def cluster(address: str, timeout: float = 5.0) -> Iterator[Client]:
     Raises ConnectionError if no scheduler answers at `address`, e.g. ``tcp://192.168.0.1:8786``,
     within `timeout` seconds.
     """
-    with silence_logging_cmgr(logging.CRITICAL):  # dask logs each failed attempt with its stack
+    # dask logs each failed attempt with its stack
+    with silence_logging_cmgr(logging.CRITICAL):
         try:
             client = Client(address, timeout=timeout, set_as_default=False)
         except (OSError, ValueError, TypeError, AssertionError) as error:

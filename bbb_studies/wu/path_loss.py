@@ -28,7 +28,17 @@ from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikel
 from bbb_studies.comparing import METHODS, Fitted, Setup, judge, train
 from bbb_studies.data import path_loss as data
 from bbb_studies.data.path_loss import Receivers, Scene
-from bbb_studies.kit import Claim, Estimate, average, by_key, claims, listed, panels, text, write
+from bbb_studies.kit import (
+    Claim,
+    Estimate,
+    average,
+    by_key,
+    claims,
+    listed,
+    panels,
+    text,
+    write,
+)
 from bbb_studies.progress import counted, steps
 
 Average = dict[str, Estimate]
@@ -84,15 +94,21 @@ class Variant:
 
     def but(self, name: str, **changes: Any) -> Variant:
         """Return this variant with other numbers, of its own or of its setup."""
-        own = {key: changes.pop(key) for key in list(changes) if key in self.__dataclass_fields__}
+        own = {
+            key: changes.pop(key)
+            for key in list(changes)
+            if key in self.__dataclass_fields__
+        }
         return replace(self, name=name, setup=replace(self.setup, **changes), **own)
 
 
 BASE = Variant()
 NOISE_HEAD = HeteroscedasticLikelihood(0.05)
 MANY = {"count": 1600, "batch_size": 100}
-WEIGHTS = 2 + len(BASE.scene.buildings)  # in which the field is linear: lambda, phi_j, constant
-NOISE_LIMIT = BASE.scene.shadowing * sqrt(WEIGHTS / BASE.count)  # dB, of least squares in them
+# in which the field is linear: lambda, phi_j, constant
+WEIGHTS = 2 + len(BASE.scene.buildings)
+# dB, of least squares in them
+NOISE_LIMIT = BASE.scene.shadowing * sqrt(WEIGHTS / BASE.count)
 
 
 def without_corner(places: Array) -> NDArray[np.bool_]:
@@ -107,20 +123,36 @@ WHY = (
     BASE.but("VI, prior 0.25", prior_scale=0.25),
     BASE.but("VI, prior 1", prior_scale=1.0),
     BASE.but("VI, 12-12", hidden=(12, 12)),
-    BASE.but("full rank, 12-12", build=full_rank, hidden=(12, 12), learning_rate=2e-3, samples=4),
+    BASE.but(
+        "full rank, 12-12",
+        build=full_rank,
+        hidden=(12, 12),
+        learning_rate=2e-3,
+        samples=4,
+    ),
     BASE.but("5 VI", members=5),
     BASE.but("5 MAP", build=METHODS["MAP"], members=5),
     BASE.but("5 MLE", build=METHODS["MLE"], members=5),
     BASE.but("VI, noise head", likelihood=NOISE_HEAD),
     BASE.but("VI, noise head, 1600", likelihood=NOISE_HEAD, **MANY),
     BASE.but(
-        "5 MAP, noise head, 1600", build=METHODS["MAP"], members=5, likelihood=NOISE_HEAD, **MANY
+        "5 MAP, noise head, 1600",
+        build=METHODS["MAP"],
+        members=5,
+        likelihood=NOISE_HEAD,
+        **MANY,
     ),
     BASE.but("VI, no buildings", scene=Scene(buildings=())),
     BASE.but("VI, empty corner", area=without_corner),
-    BASE.but("5 MAP, empty corner", build=METHODS["MAP"], members=5, area=without_corner),
     BASE.but(
-        "full rank, right inputs", build=full_rank, hidden=(), inputs=data.features, samples=4
+        "5 MAP, empty corner", build=METHODS["MAP"], members=5, area=without_corner
+    ),
+    BASE.but(
+        "full rank, right inputs",
+        build=full_rank,
+        hidden=(),
+        inputs=data.features,
+        samples=4,
     ),
 )
 
@@ -147,7 +179,9 @@ HOW = (
     LEAST_SQUARES.but("x, y, log10 d", inputs=places_and_distance),
     LEAST_SQUARES.but("log10 d, walls; 32-32", inputs=distance_and_walls),
     LEAST_SQUARES.but("log10 d, walls of each; 32-32", inputs=data.features),
-    LEAST_SQUARES.but("log10 d, walls of each; linear", inputs=data.features, hidden=()),
+    LEAST_SQUARES.but(
+        "log10 d, walls of each; linear", inputs=data.features, hidden=()
+    ),
     LEAST_SQUARES.but("the same, 0 dB", inputs=data.features, hidden=(), scene=SILENT),
 )
 
@@ -202,7 +236,9 @@ def measure(variant: Variant, seed: int) -> Measured:
     truth, near = data.field(scene, cells), data.near_edge(scene, cells, EDGE)
 
     x = variant.inputs(scene, known.places)
-    fitted = train(variant.build, variant.setup, x, known.y, seed=seed, members=variant.members)
+    fitted = train(
+        variant.build, variant.setup, x, known.y, seed=seed, members=variant.members
+    )
     numbers = judge(fitted, variant.inputs(scene, fresh.places), fresh.y, fresh.truth)
     inputs = variant.inputs(scene, cells)
     found = fitted.predict(inputs)
@@ -225,7 +261,9 @@ def measure(variant: Variant, seed: int) -> Measured:
         "epistemic far": _mean(p.epistemic[~near]),
         "total near": _mean(p.total[near]),
         "total far": _mean(p.total[~near]),
-        "tenths": _rms(error[tenths[-1]]) / _rms(error[tenths[0]]) if np.ptp(p.total) else nan,
+        "tenths": _rms(error[tenths[-1]]) / _rms(error[tenths[0]])
+        if np.ptp(p.total)
+        else nan,
         "worst near": float(near[worst].mean()),
         "edge share": float(near.mean()),
         "corner error": _rms(error[corner]),
@@ -288,8 +326,15 @@ def _draw_maps(methods: Mapping[str, Measured]) -> Figure:
             colour = "black" if title == mask else "white"
             for left, bottom, right, top, _ in scene.buildings:
                 size = right - left, top - bottom
-                ax.add_patch(Rectangle((left, bottom), *size, fill=False, edgecolor=colour))
-            ax.plot(*np.transpose(scene.transmitters), "^", color=colour, markeredgecolor="black")
+                ax.add_patch(
+                    Rectangle((left, bottom), *size, fill=False, edgecolor=colour)
+                )
+            ax.plot(
+                *np.transpose(scene.transmitters),
+                "^",
+                color=colour,
+                markeredgecolor="black",
+            )
             ax.set_title(title, fontsize="medium")
         row[0].set_ylabel("y (m)")
         figure.colorbar(image, ax=row, label=label, shrink=0.9)
@@ -314,7 +359,11 @@ def full(seed: int) -> dict[str, Any]:
 
 
 def reproduce(
-    out: Path, seed: int = 0, repeats: int = 2, effort: float = 1.0, progress: bool | None = None
+    out: Path,
+    seed: int = 0,
+    repeats: int = 2,
+    effort: float = 1.0,
+    progress: bool | None = None,
 ) -> str:
     """Run everything; write ``maps.png`` and ``numbers.json``.
 
@@ -326,12 +375,16 @@ def reproduce(
     with steps(repeats * sum(map(len, groups.values())), progress) as done:
         for group, variants in groups.items():
             for one in variants:
-                shorter = one.but(one.name, epochs=max(1, round(effort * one.setup.epochs)))
+                shorter = one.but(
+                    one.name, epochs=max(1, round(effort * one.setup.epochs))
+                )
                 seeds = counted(range(seed, seed + repeats), done)
                 runs[group][one.name] = [measure(shorter, which) for which in seeds]
     runs["why"] = {BASE.name: runs["methods"]["VI"], **runs["why"]}
     found = {
-        group: {name: average([one.numbers for one in some]) for name, some in of.items()}
+        group: {
+            name: average([one.numbers for one in some]) for name, some in of.items()
+        }
         for group, of in runs.items()
     }
     split = bias_and_spread(runs["why"][BASE.name]) if repeats > 1 else {}
@@ -345,7 +398,9 @@ def _tables(
     found: Mapping[str, Mapping[str, Average]], split: Mapping[str, Any], repeats: int
 ) -> str:
     def share(one: tuple[float, float]) -> str:
-        return f"{one[0]:.2f} | {one[1]:.2f} | {one[0] ** 2 / np.sum(np.square(one)):.0%}"
+        return (
+            f"{one[0]:.2f} | {one[1]:.2f} | {one[0] ** 2 / np.sum(np.square(one)):.0%}"
+        )
 
     head = f"{repeats} data sets"
     return text(
@@ -385,11 +440,17 @@ def _tables(
     )
 
 
-def claims_of_the_slides(why: Mapping[str, Average], how: Mapping[str, Average]) -> list[Claim]:
+def claims_of_the_slides(
+    why: Mapping[str, Average], how: Mapping[str, Average]
+) -> list[Claim]:
     """Judge both wishes: of the base case, of the best that is told x and y, of the rest."""
 
-    def best_of(variants: tuple[Variant, ...], among: Mapping[str, Average], key: str) -> list[str]:
-        names = [v.name for v in variants if v.inputs is places_alone and v.name in among]
+    def best_of(
+        variants: tuple[Variant, ...], among: Mapping[str, Average], key: str
+    ) -> list[str]:
+        names = [
+            v.name for v in variants if v.inputs is places_alone and v.name in among
+        ]
         return sorted(names, key=lambda name: among[name][key][0])
 
     rows = []
@@ -406,4 +467,7 @@ def claims_of_the_slides(why: Mapping[str, Average], how: Mapping[str, Average])
     rmse, error = how[right]["rmse"]
     away = abs(rmse - NOISE_LIMIT) / error if error else inf
     limit = f"{NOISE_LIMIT:.2f} dB"
-    return [*rows, Claim("noise limit, the same inputs", limit, f"{rmse:.2f} dB", away, True)]
+    return [
+        *rows,
+        Claim("noise limit, the same inputs", limit, f"{rmse:.2f} dB", away, True),
+    ]

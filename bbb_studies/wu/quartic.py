@@ -40,7 +40,9 @@ PANEL = (-2.5, 2.5)
 FRESH = 2000  # held-out rows per region
 MEMBERS = 5
 MIXTURE = f"{MEMBERS} MAP"  # an ensemble: as many starts, an equal mixture of their predictions
-SIX = np.array([[-2.0], [-1.8], [-1.0], [1.0], [1.8], [2.0]])  # the tutorial's rows, without noise
+SIX = np.array(
+    [[-2.0], [-1.8], [-1.0], [1.0], [1.8], [2.0]]
+)  # the tutorial's rows, without noise
 TUTORIAL = Setup((32,), "sigmoid", 10.0, GaussianLikelihood(0.1), 2000, len(SIX), 0.1,
                  standardise=False, schedule=Constant())  # fmt: skip
 
@@ -61,7 +63,9 @@ def quartic(
     lengths = ends[:, 1] - ends[:, 0]
     which = rng.choice(len(ends), (rows, 1), p=lengths / lengths.sum())
     x = ends[which, 0] + lengths[which] * rng.uniform(size=(rows, 1))
-    return Toy(x, quartic_curve(x) + noise * rng.standard_normal((rows, 1)), quartic_curve)
+    return Toy(
+        x, quartic_curve(x) + noise * rng.standard_normal((rows, 1)), quartic_curve
+    )
 
 
 def run(
@@ -120,13 +124,21 @@ def reproduce(
         for method in fits
     }  # fmt: skip
     epochs = setup.epochs if setup else TUTORIAL.epochs
-    again = [tutorial(seed + i, replace(TUTORIAL, epochs=epochs)) for i in range(repeats)]
+    again = [
+        tutorial(seed + i, replace(TUTORIAL, epochs=epochs)) for i in range(repeats)
+    ]
     said, off = claims_of_the_tutorial(again)
     numbers = {"seed": seed, "repeats": repeats, "mean and standard error": scores}
     pictures = {"fit": _draw(data, fits), "tutorial": _draw_tutorial(again[0])}
     write(out, pictures, {**numbers, "tutorial": said})
-    what = f"As in the tutorial. (At 0, between its rows, the curve is {off:.0f} sd off.)"
-    rows = {f"{region}, {name}": of[region] for region in REGIONS for name, of in scores.items()}
+    what = (
+        f"As in the tutorial. (At 0, between its rows, the curve is {off:.0f} sd off.)"
+    )
+    rows = {
+        f"{region}, {name}": of[region]
+        for region in REGIONS
+        for name, of in scores.items()
+    }
     return text(
         by_key(
             f"-x^4 + 3x^2 + 1 + N(0, {NOISE:g}^2), {ROWS} rows; net 1-20-1; nats; mean +- s.e.",
@@ -145,14 +157,27 @@ def claims_of_the_tutorial(fits: Sequence[Fitted]) -> tuple[list[Claim], float]:
     x, losses = np.array([[0.0], [5.0], [-5.0], [100.0], [-100.0], *SIX]), []
     mean, sd = np.mean([one.predict(x, 1000)[:2] for one in fits], axis=0)[:, :, 0]
     for one in fits:
-        noise = one.estimator.draw(np.random.default_rng(one.seed), 1)  # one, as it does
-        found = one.estimator.value_and_grad(one.thetas[0], noise, SIX, quartic_curve(SIX))
+        noise = one.estimator.draw(
+            np.random.default_rng(one.seed), 1
+        )  # one, as it does
+        found = one.estimator.value_and_grad(
+            one.thetas[0], noise, SIX, quartic_curve(SIX)
+        )
         losses.append(float(found.value))
-    low, high, off = min(losses), max(losses), abs(mean[0] - 1.0) / sd[0]  # the curve is at 1
+    low, high, off = (
+        min(losses),
+        max(losses),
+        abs(mean[0] - 1.0) / sd[0],
+    )  # the curve is at 1
     rows, near, far = sd[5:].mean(), sd[1:3].mean(), sd[3:5].mean()
     wide = f"sd {near:.2f} at +-5, {rows:.2f} at the rows"
     return [
-        Claim("loss at the end, nats", "278", f"{low:.0f} ... {high:.0f}", low <= 278 <= high),
+        Claim(
+            "loss at the end, nats",
+            "278",
+            f"{low:.0f} ... {high:.0f}",
+            low <= 278 <= high,
+        ),
         Claim("wide without data", "", wide, bool(near > rows)),
         Claim("wider further away", "", f"sd {far:.2f} at +-100", bool(far > near)),
     ], float(off)
@@ -163,8 +188,12 @@ def _draw(data: Toy, fits: Mapping[str, Fitted]) -> Figure:
     x = np.linspace(*PANEL, 301)[:, None]
     for ax, (name, fitted) in zip(axes, fits.items(), strict=True):
         shown = fitted.predict(x, 500)
-        plots.fit(x, shown, data=data[:2], truth=data.truth, y_limits=(-3.0, 5.0), ax=ax)
-        ax.axvspan(DATA[0][1], DATA[1][0], color="#EEEEEE", zorder=0, label="gap in the data")
+        plots.fit(
+            x, shown, data=data[:2], truth=data.truth, y_limits=(-3.0, 5.0), ax=ax
+        )
+        ax.axvspan(
+            DATA[0][1], DATA[1][0], color="#EEEEEE", zorder=0, label="gap in the data"
+        )
         ax.legend().remove()  # one for all panels
         ax.set(xlabel=f"x (dimensionless)\n{name}", ylabel="")
     axes[0].set_ylabel("y (dimensionless)")
@@ -177,7 +206,9 @@ def _draw_tutorial(fitted: Fitted) -> Figure:
     for ax, far in zip(axes, (5.0, 100.0), strict=True):
         x = np.linspace(-far, far, 401)[:, None]
         shown, rows = fitted.predict(x, 1000), (SIX, quartic_curve(SIX))
-        plots.fit(x, shown, data=rows, truth=quartic_curve, y_limits=(-20.0, 8.0), ax=ax)
+        plots.fit(
+            x, shown, data=rows, truth=quartic_curve, y_limits=(-20.0, 8.0), ax=ax
+        )
         ax.lines[0].set(markersize=7, color=BLACK)
         legend_above(ax, 3)
         ax.set(xlabel="x (dimensionless)", ylabel="y (dimensionless)")

@@ -46,10 +46,14 @@ SMALL = 256  # numbers of theta, of which words and a line are looked for
 MOST = 600  # results that are looked at
 DEPTH, ENTRIES = 3, 1000  # of containers in containers, and in each
 SEEDS = 8  # that are tried: of each root half of them lack it
-SPECIAL = str(Path(np.__path__[0]).with_name("scipy") / "special")  # called by ours, too
+SPECIAL = str(
+    Path(np.__path__[0]).with_name("scipy") / "special"
+)  # called by ours, too
 OTHERS = (np.__path__[0], SPECIAL, str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"),
           "<frozen", "<__")  # fmt: skip
-GENERATED = "<string>"  # methods of dataclasses, or all that one wrote and ran as a text
+GENERATED = (
+    "<string>"  # methods of dataclasses, or all that one wrote and ran as a text
+)
 # Names of the cotangent of z: dz, d_z, grad_z, dL_dz, z_grad, ...
 COTANGENT = re.compile(
     r"(?:d|g|grad|delta|adj|ct|d[A-Z]_?d)_?(\w+)$|(\w+?)_?(?:grad|bar|adj|ct|delta)$"
@@ -86,12 +90,16 @@ def _entries(value: Any) -> dict[Any, Any]:
     if isinstance(value, type | ModuleType) or callable(value):
         return {}
     if isinstance(value, list | tuple):
-        return dict(zip(getattr(value, "_fields", range(len(value))), value, strict=True))
+        return dict(
+            zip(getattr(value, "_fields", range(len(value))), value, strict=True)
+        )
     held: Any = value if isinstance(value, dict) else getattr(value, "__dict__", {})
     return held if len(held) <= ENTRIES else {}
 
 
-def _inside(values: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Exact]]:
+def _inside(
+    values: Any, way: tuple[Any, ...] = ()
+) -> Iterator[tuple[tuple[Any, ...], Exact]]:
     """Yield the exact arrays in values by name, each with the way to it."""
     for key, one in list(values.items()):
         if type(one) is Exact:
@@ -118,7 +126,9 @@ class Watch:
             return None
         file = frame.f_code.co_filename
         self.text = file == GENERATED if self.first else self.text
-        if type(frame.f_globals) is not Names:  # no copy: what listens to the garbage collector
+        if (
+            type(frame.f_globals) is not Names
+        ):  # no copy: what listens to the garbage collector
             return None
         if file.startswith(OTHERS) or (file == GENERATED and not self.text):
             return None
@@ -158,7 +168,9 @@ class Lanes(Prime):
     def variable(self, v: Array) -> Array:
         """Return random numbers, and note where they are: theta is drawn last."""
         found = super().variable(v)
-        self.places = {number: j for j, number in enumerate(found[..., 0].ravel().tolist())}
+        self.places = {
+            number: j for j, number in enumerate(found[..., 0].ravel().tolist())
+        }
         return found
 
     def whole(self, m: Any) -> Array:
@@ -177,7 +189,10 @@ class Search:
         self.asked, self.theta, self.wrong, self.seed = asked, theta, wrong, seed
         self.field = Lanes(seed)
         self.results: list[Result] = []
-        self.numbers, self.names = set[tuple[int, int]](), set[str]()  # that have been seen
+        self.numbers, self.names = (
+            set[tuple[int, int]](),
+            set[str](),
+        )  # that have been seen
         self.seen: dict[int, list[tuple[str, Array, Array]]] = {}  # by their sizes
         self.directions: dict[int, Array] = {}
 
@@ -212,12 +227,16 @@ class Search:
                     continue
                 before[way] = here, a.copy()
                 for part in (fresh, every)[: 2 - bool(fresh.all())]:
-                    at = [self.field.places.get(number, -1) for number in a[part].tolist()]
+                    at = [
+                        self.field.places.get(number, -1) for number in a[part].tolist()
+                    ]
                     start = None if min(at) < 0 else np.array(at)
                     one = Result(_places(frame, line), event, way, a[part], part, start)
                     new, brought = self._is_new(one, b[part])
                     if new:
-                        self.results.append(one._replace(brought=brought or part is not fresh))
+                        self.results.append(
+                            one._replace(brought=brought or part is not fresh)
+                        )
 
         watch = Watch(self.field, look)
         found = run(self.asked, self.theta, self.field, along, watch.called)
@@ -232,9 +251,20 @@ class Search:
         a, of = one.a, one.of(self.names)
         both = [*zip(a.tolist(), b.tolist(), strict=True)]
         same_size, there = self.seen.setdefault(len(a), []), a != 0
-        again = [name for name, c, d in same_size if np.array_equal(a, c) and np.array_equal(b, d)]
-        masked = any((a[there] == c[there]).all() for _, c, _ in same_size) and not there.all()
-        brought = self.numbers.issuperset(x for x in both if x[0]) and not again and not masked
+        again = [
+            name
+            for name, c, d in same_size
+            if np.array_equal(a, c) and np.array_equal(b, d)
+        ]
+        masked = (
+            any((a[there] == c[there]).all() for _, c, _ in same_size)
+            and not there.all()
+        )
+        brought = (
+            self.numbers.issuperset(x for x in both if x[0])
+            and not again
+            and not masked
+        )
         same_size.append((of, a, b))
         self.numbers.update(both)
         self.names.add(one.name)
@@ -258,7 +288,9 @@ class Search:
         value, grad = (np.concatenate(each) for each in zip(*parts, strict=True))
         return value, grad
 
-    def _moved(self, lanes: list[tuple[int, Array]], at: int, see: Any, cut: frozenset[int]) -> Any:
+    def _moved(
+        self, lanes: list[tuple[int, Array]], at: int, see: Any, cut: frozenset[int]
+    ) -> Any:
         field, event = Lanes(self.seed), -1
         still = np.zeros((self.theta.size, Lanes.C), np.int64)
         for lane, (k, v) in enumerate(lanes):
@@ -297,7 +329,9 @@ class Search:
         self.m = np.zeros((n + 1, n + 1), np.int64)  # the last is 1, and the value
 
         def see(k: int, at: int, b: Array) -> None:
-            self.m[at : at + b.shape[1], k] = field.sum(field.mul(b, along[k][:, None]), 0)
+            self.m[at : at + b.shape[1], k] = field.sum(
+                field.mul(b, along[k][:, None]), 0
+            )
             for lane in range(min(b.shape[1], k - at)):
                 if sizes[at + lane] == sizes[k] > 1 and b[:, lane].any():
                     slope = field.mul(b[:, lane : lane + 1], over[sizes[k]])
@@ -306,7 +340,8 @@ class Search:
         value, self.grad = self.moved([*enumerate(along)], see)
         self.m[:n, n] = value
         self.m[n, :n] = [
-            field.sum(field.mul(one.a, d), 0) for one, d in zip(self.results, along, strict=True)
+            field.sum(field.mul(one.a, d), 0)
+            for one, d in zip(self.results, along, strict=True)
         ]
         self.forward = [k for k in range(n) if value[k]]
         self.slopes = {slope for j, k, slope in slopes if value[j] and value[k]}
@@ -327,7 +362,9 @@ class Search:
             for a in (*(a for a in self.forward if a > b and m[b, a]), n):
                 pairs.setdefault((sizes[b], sizes[a], int(m[b, a])), []).append((b, a))
                 if sizes[a] == 1:
-                    by_way = m[b, n:] if a == n else field.mul(m[b, a : a + 1], m[a, n:])
+                    by_way = (
+                        m[b, n:] if a == n else field.mul(m[b, a : a + 1], m[a, n:])
+                    )
                     pairs.setdefault((sizes[b], 0, int(by_way[0])), []).append((b, n))
         of = {n: {n}}  # results, and whose cotangents they are
 
@@ -339,11 +376,17 @@ class Search:
         own: dict[tuple[int, int], Array] = {}  # what scales with what
 
         def see(k: int, at: int, b: Array) -> None:
-            own.update({(j, k): b[:, lane] for lane, j in enumerate(new[at : at + b.shape[1]])})
+            own.update(
+                {(j, k): b[:, lane] for lane, j in enumerate(new[at : at + b.shape[1]])}
+            )
 
         self.moved([(k, results[k].a) for k in new], see)
         for k in new:
-            its, last, made = set(self.forward), list[int](), np.zeros_like(results[k].a)
+            its, last, made = (
+                set(self.forward),
+                list[int](),
+                np.zeros_like(results[k].a),
+            )
             for j in [j for j in reversed(of) if j < n and m[j, k]]:
                 if its & fits(j, k) and not m[j, last].any():
                     its, made = its & fits(j, k), field.add(made, own[j, k])
@@ -359,9 +402,13 @@ class Search:
         """Say at which line to look, or nothing."""
         self.measure()
         results, wrong, grad = self.results, self.wrong, self.grad
-        known = {results[k].a.tobytes() for k in self.forward} | {np.ones(1, np.int64).tobytes()}
+        known = {results[k].a.tobytes() for k in self.forward} | {
+            np.ones(1, np.int64).tobytes()
+        }
         slopes = self.slopes | known
-        cleared = frozenset(k for k in self.backward if results[k].a.tobytes() in slopes)
+        cleared = frozenset(
+            k for k in self.backward if results[k].a.tobytes() in slopes
+        )
         cleared |= self.cotangents(known)
         left = [k for k in self.backward if k not in cleared and not results[k].brought]
         left = [k for k in left if (grad[k] & wrong).any()]
@@ -399,7 +446,11 @@ class Search:
         ]  # fmt: skip
         of = first.of({results[k].name for k in self.forward})
         # what is written again was perhaps not finished
-        told = f": {first.name} is not the derivative for {of}" if of and len(again) == 1 else ""
+        told = (
+            f": {first.name} is not the derivative for {of}"
+            if of and len(again) == 1
+            else ""
+        )
         return (_told(again) + told).removeprefix(": ")
 
 
@@ -442,7 +493,9 @@ def explanation(
         said = in_words(asked, theta, wrong)
         try:
             line = _line(asked, theta, bad) if bad.any() else ""
-        except Exception:  # the verdict stands, whatever the function does while it is watched
+        except (
+            Exception
+        ):  # the verdict stands, whatever the function does while it is watched
             line = ""
         return [*said, line] if line else said
 

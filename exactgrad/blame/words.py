@@ -33,14 +33,24 @@ def in_words(asked: Asked, theta: Array, wrong: Sequence[Wrong]) -> list[str]:
         known = Known(asked, theta)
         said = known.said(found) if found else ""
         if said or not found:
-            return [f"{'they are' if len(found) > 1 else 'it is'} {said}"] if said else []
+            return (
+                [f"{'they are' if len(found) > 1 else 'it is'} {said}"] if said else []
+            )
         parts = [set(range(theta.size)[part]) for part in asked.blocks.values()]
         groups = [[j for j in sorted(found) if j in part] for part in parts]
         if len(groups) == 1:
             runs = groupby(enumerate(sorted(found)), lambda pair: pair[1] - pair[0])
             groups = [[j for _, j in run] for _, run in runs]
-        each = [(group, known.said({j: found[j] for j in group})) for group in groups if group]
-    return [f"{asked.name(js[0])} to {asked.name(js[-1])}: {said}" for js, said in each if said]
+        each = [
+            (group, known.said({j: found[j] for j in group}))
+            for group in groups
+            if group
+        ]
+    return [
+        f"{asked.name(js[0])} to {asked.name(js[-1])}: {said}"
+        for js, said in each
+        if said
+    ]
 
 
 class Known:
@@ -48,7 +58,11 @@ class Known:
 
     def __init__(self, asked: Asked, theta: Array) -> None:
         at = [Decimal(x) for x in theta.tolist()]
-        self.theta, self.numbers, self.sizes = at, dict[str, Decimal](), dict[int, str]()
+        self.theta, self.numbers, self.sizes = (
+            at,
+            dict[str, Decimal](),
+            dict[int, str](),
+        )
         self.arrays = {
             "theta": at,
             "exp(theta)": [x.exp() for x in at],
@@ -56,7 +70,10 @@ class Known:
             "sign(theta)": [Decimal(1).copy_sign(x) for x in at],
         }
         for name, value in zip(asked.names, asked.arguments, strict=True):
-            if isinstance(value, float | np.ndarray) and np.asarray(value).dtype.kind in "fiu":
+            if (
+                isinstance(value, float | np.ndarray)
+                and np.asarray(value).dtype.kind in "fiu"
+            ):
                 flat = [Decimal(x) for x in np.ravel(value).tolist()]
                 if np.ndim(value):
                     self.arrays[name] = flat
@@ -67,7 +84,9 @@ class Known:
 
     def said(self, wrong: dict[int, Wrong]) -> str:
         """Say what is wrong, or nothing."""
-        hand, right = zip(*((one.by_hand, one.right) for one in wrong.values()), strict=True)
+        hand, right = zip(
+            *((one.by_hand, one.right) for one in wrong.values()), strict=True
+        )
         if not any(hand):
             return "0 by hand"
         terms = [("", [Decimal(1)] * len(hand))]
@@ -94,7 +113,13 @@ class Known:
             c = _quotient(excess, v)
             factor = self.factor(abs(c), term=True) if c else ""
             if factor:
-                times = factor if not name else name if factor == "1" else f"{factor} * {name}"
+                times = (
+                    factor
+                    if not name
+                    else name
+                    if factor == "1"
+                    else f"{factor} * {name}"
+                )
                 return f"too {'large' if c and c > 0 else 'small'} by {times}"
         return ""
 
@@ -138,7 +163,12 @@ def _transposed(wrong: dict[int, Wrong]) -> str:
         for m in range(2, (high + 2) // n + 1):
             turned = np.arange(n * m).reshape(n, m).T.ravel()
             for start in range(max(0, high + 1 - n * m), low + 1):
-                pairs = ((one, start + int(turned[j - start])) for j, one in wrong.items())
-                if all(k in wrong and _same(one.by_hand, wrong[k].right) for one, k in pairs):
+                pairs = (
+                    (one, start + int(turned[j - start])) for j, one in wrong.items()
+                )
+                if all(
+                    k in wrong and _same(one.by_hand, wrong[k].right)
+                    for one, k in pairs
+                ):
                     return f"{n} x {m}"
     return ""

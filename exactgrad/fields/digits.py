@@ -71,7 +71,11 @@ class Digits(Field):
 
     def _meant(self, x: float) -> Decimal:
         """Return the float, or a number that is rounded to it, unless it has few digits."""
-        if not self.shake or not math.isfinite(x) or x.as_integer_ratio()[0].bit_length() < 30:
+        if (
+            not self.shake
+            or not math.isfinite(x)
+            or x.as_integer_ratio()[0].bit_length() < 30
+        ):
             return Decimal(x)
         size = abs(math.frexp(x)[0])  # 0.49, -0.49 and 0.98 were rounded alike
         up_or_down = random.Random(size * self.shake).choice((-1, 1))
@@ -81,7 +85,9 @@ class Digits(Field):
     sub: Any = staticmethod(np.subtract)
     mul: Any = staticmethod(np.multiply)
     neg: Any = staticmethod(np.negative)
-    inv: Any = staticmethod(lambda a: _each(lambda x: 1 / x if x else Decimal("NaN"), a))
+    inv: Any = staticmethod(
+        lambda a: _each(lambda x: 1 / x if x else Decimal("NaN"), a)
+    )
     sum: Any = staticmethod(np.add.reduce)
     cumsum: Any = staticmethod(np.cumsum)
 
@@ -124,7 +130,9 @@ def _each(function: Callable[[Any], Any], a: Array) -> Array:
 # --- series, to the precision of the context
 
 
-def _series(term: Decimal, z: Decimal, n: Callable[[int], Any], d: Callable[[int], Any]) -> Decimal:
+def _series(
+    term: Decimal, z: Decimal, n: Callable[[int], Any], d: Callable[[int], Any]
+) -> Decimal:
     """Return the sum of terms, of which each is the last times z n(k) / d(k), k = 0, 1, ..."""
     total, k = Decimal(0), 0
     while total + term != total:
@@ -185,7 +193,9 @@ def _bernoulli(count: int) -> list[Fraction]:
     """Return B_2, B_4, ..., by the recurrence of all B_n."""
     numbers = [Fraction(1)]
     for n in range(1, 2 * count + 1):
-        total = sum((math.comb(n + 1, k) * b for k, b in enumerate(numbers)), Fraction(0))
+        total = sum(
+            (math.comb(n + 1, k) * b for k, b in enumerate(numbers)), Fraction(0)
+        )
         numbers.append(-total / (n + 1))
     return numbers[2::2]
 
@@ -202,7 +212,9 @@ def _polygamma(n: int, x: Decimal) -> Decimal:
         below += x.ln() if n < 0 else math.factorial(n) / x ** (n + 1)
         x += 1
     if n < 0:
-        total = (x - Decimal("0.5")) * x.ln() - x + (2 * _pi(getcontext().prec)).ln() / 2
+        total = (
+            (x - Decimal("0.5")) * x.ln() - x + (2 * _pi(getcontext().prec)).ln() / 2
+        )
     else:
         total = math.factorial(n) / (2 * x ** (n + 1))
         total += -x.ln() if n == 0 else math.factorial(n - 1) / x**n

@@ -32,7 +32,8 @@ REMEMBERED = 20_000  # numbers of one array: of larger ones no squares are remem
 NOTED = 200_000  # and no logarithms
 LOG_2 = log(2.0)
 LOGARITHMS = {k * LOG_2: k for k in (1, 2, 3)}  # the floats, which stand for k log 2
-TINY = float(np.finfo(float).tiny)  # which keeps floats from a division by 0, and stands for 0
+# which keeps floats from a division by 0, and stands for 0
+TINY = float(np.finfo(float).tiny)
 # The floats that stand for pi^(a/2) 2^(b/2), as they may be rounded, by (a, b)
 MEANT = {
     float(np.nextafter(size, way)): (a, b)
@@ -50,7 +51,9 @@ class Untraceable(TypeError):
 
 def word(*parts: Any) -> int:
     """Return 64 bits that depend on all of `parts`."""
-    return int.from_bytes(blake2b(repr(parts).encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(
+        blake2b(repr(parts).encode(), digest_size=8).digest(), "little"
+    )
 
 
 @cache
@@ -74,7 +77,9 @@ def _blockwise(f: Callable[..., Array], *arrays: Array) -> Array:
         return f(*arrays)
     access: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
     flags: Any = ["external_loop", "buffered"]
-    with np.nditer([*arrays, None], flags, access, order="C", buffersize=BLOCK) as blocks:
+    with np.nditer(
+        [*arrays, None], flags, access, order="C", buffersize=BLOCK
+    ) as blocks:
         for *parts, out in blocks:
             out[...] = f(*parts)
         return blocks.operands[-1]
@@ -100,7 +105,10 @@ def _fractions(v: Array) -> tuple[Array, Array]:
         p = np.where(live, [p[1], step * p[1] + p[0]], p)
         q = np.where(live, [q[1], step * q[1] + q[0]], q)
         found |= live & (q[1] <= 1e6) & (p[1] / q[1] == v[open_])
-    top[open_], bottom[open_] = np.where(found, p[1], v[open_]), np.where(found, q[1], 1)
+    top[open_], bottom[open_] = (
+        np.where(found, p[1], v[open_]),
+        np.where(found, q[1], 1),
+    )
     return top, bottom
 
 
@@ -118,7 +126,9 @@ def _prime(draw: random.Random) -> int:
     while True:
         p = draw.getrandbits(BITS) | 1 << BITS - 1 | 7
         # p - 1 is twice an odd number, and these bases decide below 3e14 times 2^10
-        if all(pow(a, p >> 1, p) in (1, p - 1) for a in (2, 3, 5, 7, 11, 13, 17, 19, 23)):
+        if all(
+            pow(a, p >> 1, p) in (1, p - 1) for a in (2, 3, 5, 7, 11, 13, 17, 19, 23)
+        ):
             return p
 
 
@@ -127,9 +137,11 @@ class Field:
 
     C: ClassVar[int] = 1
     dtype: ClassVar[Any] = np.int64
-    few: ClassVar[float] = 16  # floats of one array that may stand for irrational numbers
+    # floats of one array that may stand for irrational numbers
+    few: ClassVar[float] = 16
     levels: ClassVar[int] = 1  # on one of them an excess is to be 0 in all channels
-    laws: ClassVar[bool] = False  # whether exponentials and logarithms have all their laws
+    # whether exponentials and logarithms have all their laws
+    laws: ClassVar[bool] = False
     digits: ClassVar[bool] = False  # whether numbers are decimals at the point itself
     p: Any  # the prime, or those of the channels
     one: Array  # (C,)
@@ -149,14 +161,18 @@ class Field:
         self.known: dict[float, Array] = {}  # constants that were met
         self.met: dict[Any, Any] = {}  # and as exact numbers
         self.found: Any = None  # what the function returned
-        self.path: list[Array] = []  # what comparisons found, and the signs of squares' roots
+        # what comparisons found, and the signs of squares' roots
+        self.path: list[Array] = []
         self.squares: list[tuple[Array, Array, Array]] = []  # t^2, t and its floats
         self.roots = 0  # arrays of which roots were taken
-        self.flaws = 0  # arrays of numbers that were drawn in place of what does not exist
+        # arrays of numbers that were drawn in place of what does not exist
+        self.flaws = 0
         self.divided = False  # whether by 0, or the logarithm of 0 was taken
-        self.at_pole = False  # whether by a number that is 0 at theta, and not everywhere
+        # whether by a number that is 0 at theta, and not everywhere
+        self.at_pole = False
         self.moved = False  # whether an argument does
-        self.infinite = False  # whether a number is given as infinity, and not only floats overflow
+        # whether a number is given as infinity, and not only floats overflow
+        self.infinite = False
         self.transcendental = False  # whether an exponential or a logarithm was met
 
     # --- arguments and constants
@@ -191,8 +207,12 @@ class Field:
         top, bottom = _fractions(np.where(finite, v, 0.0))
         m, e = np.frexp(top)
         powers, place = np.unique(e - 53, return_inverse=True)
-        scale = np.array([self.fraction(Fraction(2) ** int(e)) for e in powers], self.dtype)
-        r = self.mul(self.whole(np.ldexp(m, 53).astype(np.int64)), scale[place.reshape(v.shape)])
+        scale = np.array(
+            [self.fraction(Fraction(2) ** int(e)) for e in powers], self.dtype
+        )
+        r = self.mul(
+            self.whole(np.ldexp(m, 53).astype(np.int64)), scale[place.reshape(v.shape)]
+        )
         r = self.mul(r, self.inv(self.whole(bottom))) if (bottom > 1).any() else r
         for x in (inf, -inf) if not finite.all() else ():
             r[v == x] = self._single(x)
@@ -220,7 +240,9 @@ class Field:
         root_of_pi = self.random_function("root of pi", self.one)
         of_2 = self.fraction(Fraction(2) ** (b // 2))
         of_2 = self.mul(of_2, self.root(self.fraction(Fraction(2)))) if b % 2 else of_2
-        return self.mul(self.power(root_of_pi if a > 0 else self.inv(root_of_pi), abs(a)), of_2)
+        return self.mul(
+            self.power(root_of_pi if a > 0 else self.inv(root_of_pi), abs(a)), of_2
+        )
 
     # --- rational functions
 
@@ -282,7 +304,9 @@ class Field:
             at = order[np.minimum(place, len(order) - 1)]
             same = (square[at] == flat).all(axis=1) & np.isfinite(v[at]) & (v[at] != 0)
             positive = v[at[same]] > 0
-            found[same] = np.where(positive[:, None], t[at[same]], self.neg(t[at[same]]))
+            found[same] = np.where(
+                positive[:, None], t[at[same]], self.neg(t[at[same]])
+            )
             self.path.append(positive)
         return found.reshape(r.shape)
 
@@ -343,7 +367,9 @@ class Field:
         turn = (own == self.neg(k)).all(axis=-1)
         if not turn.any():
             return note
-        return np.where(turn[..., None, None], np.stack([self.inv(u), self.neg(t), k], -2), note)
+        return np.where(
+            turn[..., None, None], np.stack([self.inv(u), self.neg(t), k], -2), note
+        )
 
     def turned(self, note: Array) -> Array:
         """Return the note of -x."""
@@ -365,14 +391,20 @@ class Field:
             return self.random_function(name, a)
         turned = self.larger(a)
         r = self.random_function(name, np.where(turned, self.neg(a), a))
-        return np.where(a == self.neg(a), 0, np.where(turned, self.neg(r), r)) if odd else r
+        return (
+            np.where(a == self.neg(a), 0, np.where(turned, self.neg(r), r))
+            if odd
+            else r
+        )
 
     def circle(self, a: Array) -> tuple[Array, Array]:
         """Return cos and sin: a point of the unit circle, turned round by the angle's sign."""
         t = self.opaque("tan", a, odd=True)
         square = self.mul(t, t)
         over = self.inv(self.add(self.one, square))
-        return self.mul(self.sub(self.one, square), over), self.mul(self.add(t, t), over)
+        return self.mul(self.sub(self.one, square), over), self.mul(
+            self.add(t, t), over
+        )
 
 
 class Prime(Field):
@@ -394,7 +426,8 @@ class Prime(Field):
 
     def add(self, a: Array, b: Array) -> Array:
         r = (a + b).view(np.uint64)
-        return np.minimum(r, r - self.modulus).view(np.int64)  # r - p wraps round where r < p
+        # r - p wraps round where r < p
+        return np.minimum(r, r - self.modulus).view(np.int64)
 
     def sub(self, a: Array, b: Array) -> Array:
         r = (a - b).view(np.uint64)
@@ -409,7 +442,8 @@ class Prime(Field):
         np.rint(q, out=q)
         r = a * b
         r -= q.astype(np.int64) * self.p
-        u = r.view(np.uint64)  # in (-p, p): of r and r + p the smaller one, as -1 is the largest
+        # in (-p, p): of r and r + p the smaller one, as -1 is the largest
+        u = r.view(np.uint64)
         np.minimum(u, u + self.modulus, out=u)
         return r
 
@@ -430,7 +464,11 @@ class Prime(Field):
         return up[: a.size].reshape(a.shape) * (a != 0)
 
     def sum(self, a: Array, axis: Any) -> Array:
-        return super().sum(a, axis) if a.size <= FEW_TERMS else self._halves(np.add.reduce, a, axis)
+        return (
+            super().sum(a, axis)
+            if a.size <= FEW_TERMS
+            else self._halves(np.add.reduce, a, axis)
+        )
 
     def cumsum(self, a: Array, axis: int) -> Array:
         return self._halves(np.cumsum, a, axis)
@@ -450,17 +488,28 @@ class Prime(Field):
             return self.sum(Prime.mul(self, a[..., None, :], b[..., None, :, :, :]), -3)
         a, b = a[..., 0], b[..., 0]
         parts = range(0, a.shape[-1], 2048)
-        each = (self._limbs(a[..., k : k + 2048], b[..., k : k + 2048, :]) for k in parts)
+        each = (
+            self._limbs(a[..., k : k + 2048], b[..., k : k + 2048, :]) for k in parts
+        )
         return reduce(self.add, each)[..., None]
 
     def _limbs(self, a: Array, b: Array) -> Array:
         n, m = a.shape[-2], b.shape[-1]
-        left = np.concatenate([(a >> s & 0x1FFFF).astype(float) for s in (0, 17, 34)], axis=-2)
-        right = np.concatenate([(b & HALF).astype(float), (b >> 25).astype(float)], axis=-1)
+        left = np.concatenate(
+            [(a >> s & 0x1FFFF).astype(float) for s in (0, 17, 34)], axis=-2
+        )
+        right = np.concatenate(
+            [(b & HALF).astype(float), (b >> 25).astype(float)], axis=-1
+        )
         c = np.matmul(left, right).astype(np.int64) % self.p
         c = c.reshape(*c.shape[:-2], 3, n, 2, m)
-        powers = np.array([[(1 << s + t) % self.p for t in (0, 25)] for s in (0, 17, 34)])
-        return np.add.reduce(Prime.mul(self, c, powers[:, None, :, None]), (-4, -2)) % self.p
+        powers = np.array(
+            [[(1 << s + t) % self.p for t in (0, 25)] for s in (0, 17, 34)]
+        )
+        return (
+            np.add.reduce(Prime.mul(self, c, powers[:, None, :, None]), (-4, -2))
+            % self.p
+        )
 
     # --- functions that are not rational
 
@@ -479,7 +528,9 @@ class Prime(Field):
         return self._exchanged(a, e, *self._powers_of_2)
 
     def _log(self, u: Array) -> Array:
-        return self._exchanged(u, self.random_function("log", u), *self._powers_of_2[::-1])
+        return self._exchanged(
+            u, self.random_function("log", u), *self._powers_of_2[::-1]
+        )
 
     @cached_property
     def _powers_of_2(self) -> tuple[Array, Array]:
@@ -516,7 +567,9 @@ class Gauss(Prime):
         x, y = a[..., :1], a[..., 1:]
         return np.where(x != 0, x > self.p - x, y > self.p - y)
 
-    def _by_parts(self, times: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:
+    def _by_parts(
+        self, times: Callable[[Array, Array], Array], a: Array, b: Array
+    ) -> Array:
         """Return the product (x + i y)(u + i v), by real ones."""
         x, y, u, v = a[..., :1], a[..., 1:], b[..., :1], b[..., 1:]
         real = times(x, u)
@@ -541,7 +594,9 @@ class Gauss(Prime):
         """Return random numbers, real ones of real ones."""
         f, x, y = super().random_function, a[..., :1], a[..., 1:]
         key = np.where(y == 0, x, x ^ mixed(y, _key(self.seed, "i")).astype(np.int64))
-        return np.concatenate([f(name, key), np.where(y == 0, 0, f(f"i {name}", key))], axis=-1)
+        return np.concatenate(
+            [f(name, key), np.where(y == 0, 0, f(f"i {name}", key))], axis=-1
+        )
 
     def root(self, u: Array) -> Array:
         """Return r or i r, with r^2 = u or -u."""
@@ -577,7 +632,9 @@ class Towers(Field):
     C, levels = 12, 6
     laws = True
     primes: ClassVar[list[int]] = [
-        (lowest + 1 << 5 - level) - 1 for level in range(6) for lowest in (63_419, 127_139)
+        (lowest + 1 << 5 - level) - 1
+        for level in range(6)
+        for lowest in (63_419, 127_139)
     ]
 
     def __init__(self, seed: int) -> None:
@@ -619,7 +676,9 @@ class Towers(Field):
         """Return random residues that depend on those of `a`, channel by channel."""
         keys = (_key(self.seed, f"{name} {c}") for c in range(self.C))
         each = [mixed(a[..., c : c + 1], key) for c, key in enumerate(keys)]
-        return (np.concatenate(each, axis=-1) % self.p.astype(np.uint64)).astype(np.int64)
+        return (np.concatenate(each, axis=-1) % self.p.astype(np.uint64)).astype(
+            np.int64
+        )
 
     def _exp(self, a: Array) -> Array:
         """Return (g^2)^a; on the lowest level any number."""

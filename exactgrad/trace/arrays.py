@@ -22,7 +22,16 @@ from numpy.typing import NDArray
 
 from ..fields.finite import REMEMBERED, Field, Untraceable
 
-__all__ = ["FUNCTIONS", "UFUNCS", "Exact", "compared", "field_of", "lift", "lifted", "select"]
+__all__ = [
+    "FUNCTIONS",
+    "UFUNCS",
+    "Exact",
+    "compared",
+    "field_of",
+    "lift",
+    "lifted",
+    "select",
+]
 
 Array = NDArray[Any]
 # By the names of NumPy's functions; modules above add theirs
@@ -49,9 +58,13 @@ class Exact(NDArrayOperatorsMixin):
     __slots__ = ("field", "note", "number", "r", "v")
     __array_priority__: ClassVar[float] = 1000.0
 
-    def __init__(self, field: Field, r: Array, v: Any, note: Array | None = None) -> None:
+    def __init__(
+        self, field: Field, r: Array, v: Any, note: Array | None = None
+    ) -> None:
         self.field, self.r, self.v, self.note = field, r, np.asarray(v), note
-        self.number = not self.v.ndim  # and no view; an element that an ellipsis asks for is one
+        self.number = (
+            not self.v.ndim
+        )  # and no view; an element that an ellipsis asks for is one
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -90,12 +103,16 @@ class Exact(NDArrayOperatorsMixin):
     __str__ = __format__ = __repr__
 
     def __float__(self) -> float:
-        raise Untraceable("a float is made of an exact number, which would lose its derivative")
+        raise Untraceable(
+            "a float is made of an exact number, which would lose its derivative"
+        )
 
     __int__ = __index__ = __complex__ = __float__
 
     def __array__(self, *_: Any, **__: Any) -> Array:
-        raise Untraceable("an array of floats is made of exact numbers, which would be lost")
+        raise Untraceable(
+            "an array of floats is made of exact numbers, which would be lost"
+        )
 
     def __bool__(self) -> bool:
         return bool(compared(operator.ne)(self, 0))
@@ -107,7 +124,9 @@ class Exact(NDArrayOperatorsMixin):
     def viewed(self, f: Callable[[Array, tuple[int, ...]], Array]) -> Exact:
         """Return views: f(part, its axes after those of the numbers)."""
         note = None if self.note is None else f(self.note, self.note.shape[self.ndim :])
-        return Exact(self.field, f(self.r, self.r.shape[self.ndim :]), f(self.v, ()), note)
+        return Exact(
+            self.field, f(self.r, self.r.shape[self.ndim :]), f(self.v, ()), note
+        )
 
     def __getitem__(self, index: Any) -> Exact:
         at = _index(index)
@@ -122,7 +141,9 @@ class Exact(NDArrayOperatorsMixin):
         if self.note is None and value.note is not None:
             self.note = _noted(self)
         if self.note is not None:
-            self.note[(*at, ALL, ALL)] = self.field.neutral if value.note is None else value.note
+            self.note[(*at, ALL, ALL)] = (
+                self.field.neutral if value.note is None else value.note
+            )
 
     def reshape(self, *shape: Any, order: str = "C") -> Exact:
         """Return a view of another shape; of columns first, if order is "F"."""
@@ -130,13 +151,19 @@ class Exact(NDArrayOperatorsMixin):
             return self.T.reshape(*self.v.reshape(*shape).shape[::-1]).T
         if order not in "CA":
             raise Untraceable(f"order={order!r} of reshape")
-        wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], Integral) else shape
+        wanted = (
+            shape[0]
+            if len(shape) == 1 and not isinstance(shape[0], Integral)
+            else shape
+        )
         new = self.v.reshape(wanted).shape
         return self.viewed(lambda part, rest: part.reshape(new + rest))
 
     def transpose(self, *axes: Any) -> Exact:
         """Return a view with axes in another order."""
-        given = axes[0] if len(axes) == 1 and not isinstance(axes[0], Integral) else axes
+        given = (
+            axes[0] if len(axes) == 1 and not isinstance(axes[0], Integral) else axes
+        )
         order = tuple(k % self.ndim for k in given or range(self.ndim)[::-1])
         last = (self.ndim, self.ndim + 1)
         return self.viewed(lambda part, rest: part.transpose(order + last[: len(rest)]))
@@ -202,8 +229,14 @@ class Exact(NDArrayOperatorsMixin):
 
     # --- NumPy's protocols
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        name, out, where = ufunc.__name__, kwargs.pop("out", None), kwargs.pop("where", True)
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
+    ) -> Any:
+        name, out, where = (
+            ufunc.__name__,
+            kwargs.pop("out", None),
+            kwargs.pop("where", True),
+        )
         kwargs = {key: value for key, value in kwargs.items() if key not in PLAIN}
         if np.dtype(kwargs.pop("dtype", None) or float).kind != "f":
             raise Untraceable(f"np.{name} with a dtype")
@@ -232,7 +265,9 @@ class Exact(NDArrayOperatorsMixin):
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        name = ("linalg." if "linalg" in function.__module__ else "") + function.__name__
+        name = (
+            "linalg." if "linalg" in function.__module__ else ""
+        ) + function.__name__
         if name not in FUNCTIONS:
             raise Untraceable(f"np.{name}")
         out = kwargs.pop("out", None)
@@ -282,7 +317,9 @@ def dual(field: Field, a: Array, b: Array | None = None) -> Array:
     return r
 
 
-def sloped(x: Exact, a: Array, slope: Array, v: Any, note: Array | None = None) -> Exact:
+def sloped(
+    x: Exact, a: Array, slope: Array, v: Any, note: Array | None = None
+) -> Exact:
     """Return a function of x by its numbers and its slope: the chain rule."""
     return Exact(x.field, dual(x.field, a, _chained(x, slope)), v, note)
 
@@ -297,7 +334,9 @@ def lift(x: Any, field: Field) -> Exact:
     """Return numbers and arrays as exact ones of a field: whole numbers, floats and fractions."""
     if type(x) is Exact:
         if x.field is not field:
-            raise Untraceable("a number of an earlier call is used: the function keeps it")
+            raise Untraceable(
+                "a number of an earlier call is used: the function keeps it"
+            )
         return x
     if type(x) is float or type(x) is int:
         found = field.met.get((x, type(x)))
@@ -399,7 +438,9 @@ def divide(x: Any, y: Any) -> Exact:
     field.look_for_zeros(y.a, y.v)
     r = field.mul(x.r, over[..., None, :])
     if y.moves:
-        r[..., 1, :] = field.sub(r[..., 1, :], field.mul(field.mul(r[..., 0, :], y.b), over))
+        r[..., 1, :] = field.sub(
+            r[..., 1, :], field.mul(field.mul(r[..., 0, :], y.b), over)
+        )
         if field.digits and np.isinf(y.v).any():  # of decimals, whose infinity is one
             exists = y.b[..., 0] == y.b[..., 0]
             r[(abs(y.a[..., 0]) == inf) & (r[..., 0, 0] == 0) & exists] = 0 * field.one
@@ -410,12 +451,18 @@ def divide(x: Any, y: Any) -> Exact:
 def power(x: Any, n: Any) -> Exact:
     """Return x^n: by products for whole n, by a root for halves, else exp(n log x)."""
     halves = np.asarray(0.25 if type(n) is Exact else n, float) * 2
-    twice = float(halves.flat[0]) if halves.size and (halves == halves.flat[0]).all() else 0.5
+    twice = (
+        float(halves.flat[0])
+        if halves.size and (halves == halves.flat[0]).all()
+        else 0.5
+    )
     if twice % 1 or type(x) is not Exact:
         x, _ = lifted(x, n)
         return UFUNCS["exp"](multiply(n, UFUNCS["log"](x)))
     x = broadcast_to(x, np.broadcast_shapes(x.shape, halves.shape))
-    factor, times = (UFUNCS["sqrt"](x), abs(twice)) if twice % 2 else (x, abs(twice) // 2)
+    factor, times = (
+        (UFUNCS["sqrt"](x), abs(twice)) if twice % 2 else (x, abs(twice) // 2)
+    )
     out = None
     while times:
         if times % 2:
@@ -437,9 +484,13 @@ DATA = "data are compared with a number that they equal: pass labels and masks a
 def _apart(x: Exact, y: Exact) -> None:
     """Refuse what is no number, and ties of different numbers: no path is right then."""
     if np.isnan(x.v).any() or np.isnan(y.v).any():
-        raise Untraceable("a number that is nan in floats is compared, so no path is right")
+        raise Untraceable(
+            "a number that is nan in floats is compared, so no path is right"
+        )
     if x.field.digits and ((x.a != x.a).any() or (y.a != y.a).any()):
-        raise Untraceable("a number that is divided by 0 is compared, so no path is right")
+        raise Untraceable(
+            "a number that is divided by 0 is compared, so no path is right"
+        )
     tie = x.v == y.v  # also of numbers that are beyond all floats
     if tie.any() and not x.field.digits and (tie & (x.a != y.a).any(axis=-1)).any():
         raise Untraceable(KINK if x.moves or y.moves else DATA)
@@ -510,7 +561,9 @@ def _smaller(x: Any, y: Any) -> Exact:
     return select(compared(np.less_equal)(x, y), x, y)
 
 
-def _clip(x: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+def _clip(
+    x: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None
+) -> Any:
     low, high = (a_min if min is None else min), (a_max if max is None else max)
     x = x if low is None else _larger(x, low)
     return x if high is None else _smaller(x, high)
@@ -554,7 +607,16 @@ def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _chosen = _moved(np.take_along_axis)
-for _name in ("take", "take_along_axis", "repeat", "tile", "roll", "delete", "tril", "triu"):
+for _name in (
+    "take",
+    "take_along_axis",
+    "repeat",
+    "tile",
+    "roll",
+    "delete",
+    "tril",
+    "triu",
+):
     FUNCTIONS[_name] = _moved(getattr(np, _name))
 
 
@@ -585,19 +647,29 @@ def diagonal(x: Exact, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Exact
 
 
 def _windows(
-    x: Exact, window_shape: Any, axis: Any = None, subok: bool = False, writeable: bool = False
+    x: Exact,
+    window_shape: Any,
+    axis: Any = None,
+    subok: bool = False,
+    writeable: bool = False,
 ) -> Exact:
     def view(part: Array, rest: tuple[int, ...]) -> Array:
         found = np.lib.stride_tricks.sliding_window_view(part, window_shape, axes)
         more = range(found.ndim - part.ndim)
-        return np.moveaxis(found, [k - len(more) for k in more], [k + x.ndim for k in more])
+        return np.moveaxis(
+            found, [k - len(more) for k in more], [k + x.ndim for k in more]
+        )
 
     axes: Any = _axes(x, axis)
     return x.viewed(view)
 
 
 def as_strided(
-    x: Exact, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True
+    x: Exact,
+    shape: Any = None,
+    strides: Any = None,
+    subok: bool = False,
+    writeable: bool = True,
 ) -> Exact:
     """Return a view with other strides; refuse one that leaves the array, or writing where it laps.
 
@@ -607,7 +679,9 @@ def as_strided(
     shape = x.shape if shape is None else tuple(map(operator.index, shape))
     strides = x.strides if strides is None else tuple(map(operator.index, strides))
     apart, span = writeable, x.itemsize
-    for step, n in sorted((abs(step), n) for step, n in zip(strides, shape, strict=True) if n > 1):
+    for step, n in sorted(
+        (abs(step), n) for step, n in zip(strides, shape, strict=True) if n > 1
+    ):
         apart, span = apart and step >= span, span + step * (n - 1)
 
     def view(part: Array, rest: tuple[int, ...]) -> Array:
@@ -615,9 +689,13 @@ def as_strided(
         steps = [(theirs, own) for theirs, own, n in pairs if n > 1]
         size = next((theirs // own for theirs, own in steps if own), 1)
         if any(theirs != size * own for theirs, own in steps):
-            raise Untraceable("as_strided of a result in columns: np.ascontiguousarray comes first")
+            raise Untraceable(
+                "as_strided of a result in columns: np.ascontiguousarray comes first"
+            )
         further = tuple(size * step for step in strides) + part.strides[x.ndim :]
-        return np.lib.stride_tricks.as_strided(part, shape + rest, further, writeable=apart)
+        return np.lib.stride_tricks.as_strided(
+            part, shape + rest, further, writeable=apart
+        )
 
     low, high = np.lib.array_utils.byte_bounds(x.v)
     start, end = np.lib.array_utils.byte_bounds(view(x.v, ()))
@@ -654,7 +732,9 @@ def _broadcast(*arrays: Any, subok: bool = False) -> list[Exact]:
 
 
 def _axes(x: Exact, axis: Any) -> tuple[int, ...]:
-    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = (
+        range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    )
     return tuple(operator.index(k) % x.ndim for k in axes) if x.ndim else ()
 
 
@@ -663,7 +743,11 @@ def _count(x: Exact, axis: Any) -> int:
 
 
 def total(
-    x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> Exact:
     """Return sums over axes."""
     (x,) = lifted(x)
@@ -716,7 +800,9 @@ def _product(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
 def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
     """Return the largest or smallest numbers over axes, by np.argmax or np.argmin."""
 
-    def largest(x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Exact:
+    def largest(
+        x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None
+    ) -> Exact:
         flat = _flat(x, axis)
         place = np.expand_dims(pick(flat.v, axis=-1), -1)
         found = _chosen(flat, place, -1)
@@ -748,7 +834,9 @@ def _order(x: Any, axis: Any = -1, kind: Any = None) -> Array:
 
 def _sums_between(x: Exact, starts: Any, axis: int = 0) -> Exact:
     x, ends = moveaxis(x, axis, 0), [*map(int, starts), x.shape[axis]]
-    return moveaxis(stack([total(x[i : max(j, i + 1)], 0) for i, j in pairwise(ends)]), 0, axis)
+    return moveaxis(
+        stack([total(x[i : max(j, i + 1)], 0) for i, j in pairwise(ends)]), 0, axis
+    )
 
 
 def _added_at(sign: int, x: Any, index: Any, y: Any) -> None:
@@ -757,12 +845,19 @@ def _added_at(sign: int, x: Any, index: Any, y: Any) -> None:
         raise Untraceable("exact numbers are added into an array of floats")
     places = np.arange(x.size).reshape(x.shape)[index]
     added = broadcast_to(lift(y, x.field), places.shape).ravel()
-    for turn, place in enumerate(zip(*np.unravel_index(places.ravel(), x.shape), strict=True)):
+    for turn, place in enumerate(
+        zip(*np.unravel_index(places.ravel(), x.shape), strict=True)
+    ):
         x[place] = add(x[place], added[turn], sign)
 
 
 _largest, _smallest = _extreme(np.argmax), _extreme(np.argmin)
-REDUCTIONS |= {"add": total, "multiply": _product, "maximum": _largest, "minimum": _smallest}
+REDUCTIONS |= {
+    "add": total,
+    "multiply": _product,
+    "maximum": _largest,
+    "minimum": _smallest,
+}
 
 # --- what else NumPy has for arrays
 
@@ -770,7 +865,9 @@ REDUCTIONS |= {"add": total, "multiply": _product, "maximum": _largest, "minimum
 def unwritten(field: Field, shape: Any) -> Exact:
     """Return memory in which one random number stands, so that nothing is proved by it."""
     v = np.full(shape, np.nan)
-    return Exact(field, dual(field, np.broadcast_to(field.unwritten, (*v.shape, field.C))), v)
+    return Exact(
+        field, dual(field, np.broadcast_to(field.unwritten, (*v.shape, field.C))), v
+    )
 
 
 def _empty_like(x: Exact, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
@@ -786,7 +883,9 @@ def _fill_diagonal(x: Exact, value: Any, wrap: bool = False) -> None:
 
 def _finite(x: Exact, copy: bool = True) -> Exact:
     if not np.isfinite(x.v).all() or not copy:
-        raise Untraceable("np.nan_to_num in place, or of numbers that are not finite in floats")
+        raise Untraceable(
+            "np.nan_to_num in place, or of numbers that are not finite in floats"
+        )
     return x.copy()
 
 
@@ -819,4 +918,6 @@ for _name in ("sum", "mean", "var", "std", "prod", "cumsum", "cumprod", "max", "
               "nonzero"):  # fmt: skip
     setattr(Exact, _name, getattr(np, _name))
 for _name in ("sum", "mean", "var", "std", "prod", "max", "min", "argmax", "argmin"):
-    FUNCTIONS[f"nan{_name}"] = FUNCTIONS[_name]  # a number that is nan has no value, and is told
+    FUNCTIONS[f"nan{_name}"] = FUNCTIONS[
+        _name
+    ]  # a number that is nan has no value, and is told

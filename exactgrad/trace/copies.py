@@ -60,11 +60,26 @@ __all__ = ["Copies", "Names", "in_own_context"]
 
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
-COPIES: ContextVar[Copies | None] = ContextVar("copies", default=None)  # of the present call
-SHELLS: WeakKeyDictionary[type, tuple[type, dict[str, type], dict[str, type]]] = WeakKeyDictionary()
+COPIES: ContextVar[Copies | None] = ContextVar(
+    "copies", default=None
+)  # of the present call
+SHELLS: WeakKeyDictionary[type, tuple[type, dict[str, type], dict[str, type]]] = (
+    WeakKeyDictionary()
+)
 OWN = __name__.rpartition(".trace.")[0]
 STDLIB = sysconfig.get_path("stdlib")
-NUMBERS = {bool, int, float, complex, str, bytes, NoneType, np.ndarray, np.float64, np.int64}
+NUMBERS = {
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    NoneType,
+    np.ndarray,
+    np.float64,
+    np.int64,
+}
 ATOMS = NUMBERS | {Exact, slice, range, np.ufunc, np.dtype, type(Ellipsis)}
 MADE_LATER = 1 << 9  # a flag of classes that C has not compiled
 OF_C = {
@@ -74,11 +89,27 @@ OF_C = {
     ClassMethodDescriptorType,
 }
 METACLASSES = (type, ABCMeta, type(typing.Protocol))
-HELD = (tuple, list, dict, threading.local)  # in C: a class may derive from them, and is copied
+HELD = (
+    tuple,
+    list,
+    dict,
+    threading.local,
+)  # in C: a class may derive from them, and is copied
 BASES = (object, type, *HELD)
 READ_BY_TEXT = {"eval", "exec", "globals", "vars", "locals"}
-OF_MODULES = ("__name__", "__file__", "__package__", "__spec__", "__loader__", "__doc__")
-OF_CLASSES = {"__dict__", "__weakref__", "_abc_impl"}  # which a class gets when it is made
+OF_MODULES = (
+    "__name__",
+    "__file__",
+    "__package__",
+    "__spec__",
+    "__loader__",
+    "__doc__",
+)
+OF_CLASSES = {
+    "__dict__",
+    "__weakref__",
+    "_abc_impl",
+}  # which a class gets when it is made
 
 
 def in_own_context(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
@@ -124,9 +155,13 @@ class Names(dict[str, Any]):
         """Read what a function reads but not by its global names; note which it writes."""
         if dis.opmap["STORE_GLOBAL"] in code.co_code[::2]:
             steps = dis.get_instructions(code)
-            self.written |= {step.argval for step in steps if step.opname == "STORE_GLOBAL"}
+            self.written |= {
+                step.argval for step in steps if step.opname == "STORE_GLOBAL"
+            }
         names = () if code.co_flags & 1 else code.co_names  # of the body of a class
-        for name in self.original if READ_BY_TEXT.intersection(code.co_names) else names:
+        for name in (
+            self.original if READ_BY_TEXT.intersection(code.co_names) else names
+        ):
             if name in self.original:
                 self[name]
         for inner in code.co_consts:
@@ -191,7 +226,11 @@ class WrittenAttribute(Attribute):
 
 def _is_python(cls: type) -> bool:
     """Return whether a class is made by a statement, and not by C."""
-    own = (one for key, one in vars(cls).items() if key not in OF_CLASSES and type(one) in OF_C)
+    own = (
+        one
+        for key, one in vars(cls).items()
+        if key not in OF_CLASSES and type(one) in OF_C
+    )
     made = cls.__flags__ & MADE_LATER and type(cls.__module__) is str
     return bool(made) and not any(one.__objclass__ is cls for one in own)
 
@@ -216,14 +255,19 @@ def _shape(cls: type) -> dict[str, type]:
 def _shell(cls: type, meta: type, bases: tuple[type, ...]) -> type:
     """Return the copy of a class, which all calls share while the class has the same attributes."""
     shell, *shapes = SHELLS.get(cls, (cls, {}, {}))
-    if shapes == [_shape(cls), _shape(shell)] and (type(shell), shell.__bases__) == (meta, bases):
+    if shapes == [_shape(cls), _shape(shell)] and (type(shell), shell.__bases__) == (
+        meta,
+        bases,
+    ):
         return shell
     names: dict[str, Any] = {}
     for key, one in vars(cls).items():
         if key.startswith("__") and type(one) in (str, tuple, NoneType):
             names[key] = one
         elif type(one) is not MemberDescriptorType and key not in OF_CLASSES:
-            names[key] = (WrittenAttribute if hasattr(one, "__set__") else Attribute)(cls, key)
+            names[key] = (WrittenAttribute if hasattr(one, "__set__") else Attribute)(
+                cls, key
+            )
     if "__init_subclass__" in names:  # it has been called, for the original
         names["__init_subclass__"] = classmethod(lambda cls, **options: None)
     make = ABCMeta.__new__ if issubclass(meta, ABCMeta) else type.__new__
@@ -236,9 +280,13 @@ class Copies:
     """The copies of what a function reaches, each made once."""
 
     def __init__(self) -> None:
-        self.known: dict[int, tuple[Any, Any]] = {}  # by identity: the original, and its copy
+        self.known: dict[
+            int, tuple[Any, Any]
+        ] = {}  # by identity: the original, and its copy
         self.originals: dict[int, Any] = {}  # by the identity of the copy
-        self.names: dict[int, Names | None] = {}  # None: of a module that stays as it is
+        self.names: dict[
+            int, Names | None
+        ] = {}  # None: of a module that stays as it is
         self.cells: list[tuple[CellType, CellType]] = []  # that may be assigned to
         self.unfilled: list[Callable[[], None]] = []
         self.builtins = {**vars(builtins), "__import__": self._imported}
@@ -270,7 +318,9 @@ class Copies:
                 self.write()
 
         copy, *given = map(self.of, (function, *arguments))
-        return copy_context().run(called)  # what is set inside is forgotten with the context
+        return copy_context().run(
+            called
+        )  # what is set inside is forgotten with the context
 
     def of(self, value: Any) -> Any:
         """Return the copy of a value, or the value itself where nothing in it is copied."""
@@ -305,7 +355,9 @@ class Copies:
             known = self.known.get(id(value))
             return known is not None and known[1] is value, value
         types = set(map(type, inner)) - NUMBERS
-        return not types or all(self.original(one) == (True, one) for one in inner), value
+        return not types or all(
+            self.original(one) == (True, one) for one in inner
+        ), value
 
     def _imported(self, *args: Any, **kwargs: Any) -> Any:
         return self.of(builtins.__import__(*args, **kwargs))
@@ -316,7 +368,10 @@ class Copies:
             return value
         known = self.known.get(id(value))
         if known is None:
-            self.known[id(value)] = value, value  # until there is a copy: it may lead to itself
+            self.known[id(value)] = (
+                value,
+                value,
+            )  # until there is a copy: it may lead to itself
             stand_in = STAND_INS.get(id(value)) or of_scipy(value)
             if stand_in is not None:
                 return self._is(value, stand_in)
@@ -324,7 +379,9 @@ class Copies:
                 return self._container(value, owned)
             if kind in COPIED:
                 return COPIED[kind](self, value)
-            return self._class(value) if isinstance(value, type) else self._object(value)
+            return (
+                self._class(value) if isinstance(value, type) else self._object(value)
+            )
         return known[1]
 
     def _is(self, value: Any, copy: Any) -> Any:
@@ -356,7 +413,10 @@ class Copies:
                 copy.__defaults__ = self._of(function.__defaults__)
             if function.__kwdefaults__:
                 copy.__kwdefaults__ = self._of(function.__kwdefaults__)
-            copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+            copy.__qualname__, copy.__module__ = (
+                function.__qualname__,
+                function.__module__,
+            )
             for key, one in vars(function).items():
                 setattr(copy, key, self._of(one))
 
@@ -398,7 +458,9 @@ class Copies:
 
     def _cached(self, cached: Any) -> Any:
         function = self._of(cached.__wrapped__)
-        return self._is(cached, functools.lru_cache(**cached.cache_parameters())(function))
+        return self._is(
+            cached, functools.lru_cache(**cached.cache_parameters())(function)
+        )
 
     def _wrapped(self, wrapper: Any) -> Any:
         return self._is(wrapper, type(wrapper)(self._of(wrapper.__func__)))
@@ -413,7 +475,11 @@ class Copies:
         except LookupError:
             return variable
         same = found is value
-        return variable if same else self._is(variable, ContextVar(variable.name, default=found))
+        return (
+            variable
+            if same
+            else self._is(variable, ContextVar(variable.name, default=found))
+        )
 
     def _reference(self, reference: ref[Any]) -> Any:
         found = self._of(value := reference())
@@ -423,10 +489,14 @@ class Copies:
         """Return the method of a container that is copied."""
         of = method.__self__
         found = self._of(of) if type(of) in CONTAINERS else of
-        return method if found is of else self._is(method, getattr(found, method.__name__))
+        return (
+            method if found is of else self._is(method, getattr(found, method.__name__))
+        )
 
     def _module(self, module: ModuleType) -> Any:
-        return module if _foreign(vars(module)) else self._is(module, Module(self, module))
+        return (
+            module if _foreign(vars(module)) else self._is(module, Module(self, module))
+        )
 
     # --- containers
 
@@ -452,13 +522,17 @@ class Copies:
             return self._is(value, tuple(new))
         new_keys, new_values = new[: len(keys)], new[len(keys) :]
         if kind is MappingProxyType:
-            return self._is(value, MappingProxyType(dict(zip(new_keys, new_values, strict=True))))
+            return self._is(
+                value, MappingProxyType(dict(zip(new_keys, new_values, strict=True)))
+            )
 
         def fill() -> None:
             if kind is defaultdict:
                 copy.default_factory = self._of(value.default_factory)
             pairs = zip(new_keys, new_values, strict=True)
-            (getattr(copy, "extend", None) or copy.update)(pairs if keyed else new_values)
+            (getattr(copy, "extend", None) or copy.update)(
+                pairs if keyed else new_values
+            )
 
         # hashes of objects are asked for when these are filled
         self.unfilled.insert(0, fill)
@@ -488,10 +562,14 @@ class Copies:
             if isinstance(value, list):
                 list.extend(copy, [self._of(one, True) for one in list.__iter__(value)])
             if isinstance(value, dict):
-                pairs = [(self._of(k), self._of(one, True)) for k, one in dict.items(value)]
+                pairs = [
+                    (self._of(k), self._of(one, True)) for k, one in dict.items(value)
+                ]
                 dict.update(copy, pairs)
             if hasattr(value, "__dict__"):
-                copied = {key: self._of(one, True) for key, one in value.__dict__.items()}
+                copied = {
+                    key: self._of(one, True) for key, one in value.__dict__.items()
+                }
                 copy.__dict__.update(copied)
             for owner in kind.__mro__:
                 for key, slot in vars(owner).items():
@@ -500,7 +578,9 @@ class Copies:
                             content = slot.__get__(value)
                         except AttributeError:  # it has not been assigned to
                             continue
-                        vars(self._of(owner))[key].__set__(copy, self._of(content, True))
+                        vars(self._of(owner))[key].__set__(
+                            copy, self._of(content, True)
+                        )
 
         self.unfilled.append(fill)
         return copy

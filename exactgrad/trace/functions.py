@@ -17,7 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import check_callable
-from .arrays import FUNCTIONS, UFUNCS, Exact, compared, dual, lift, lifted, select, sloped
+from .arrays import (
+    FUNCTIONS,
+    UFUNCS,
+    Exact,
+    compared,
+    dual,
+    lift,
+    lifted,
+    select,
+    sloped,
+)
 
 __all__ = ["SPECIAL", "exp", "function", "gamma", "log", "sqrt"]
 
@@ -98,7 +108,9 @@ def opaque(
 
 
 def function(
-    name: str, derivative: Callable[[Any], Any], floats: Callable[..., Any] | None = None
+    name: str,
+    derivative: Callable[[Any], Any],
+    floats: Callable[..., Any] | None = None,
 ) -> None:
     """Make a function of one array known to proofs, by its derivative.
 
@@ -116,7 +128,9 @@ def function(
     check_callable("derivative", derivative)
     if floats is not None:
         check_callable("floats", floats)
-    UFUNCS[name] = SPECIAL[name] = opaque(name, lambda x, _: derivative(x), None, floats)
+    UFUNCS[name] = SPECIAL[name] = opaque(
+        name, lambda x, _: derivative(x), None, floats
+    )
 
 
 def _small(series: Callable[[Exact], Exact], formula: Callable[[Exact], Exact]) -> Any:
@@ -125,7 +139,9 @@ def _small(series: Callable[[Exact], Exact], formula: Callable[[Exact], Exact]) 
     def finely(x: Exact) -> Exact:
         if not x.field.digits:
             return formula(x)
-        sizes = np.array([one.adjusted() for one in x.a.ravel()]).reshape(x.shape)  # 0 of NaN
+        sizes = np.array([one.adjusted() for one in x.a.ravel()]).reshape(
+            x.shape
+        )  # 0 of NaN
         tiny = sizes < -60
         with localcontext() as more:
             more.prec -= int(sizes[~tiny].min(initial=0))

@@ -40,19 +40,27 @@ def matmul(x: Any, y: Any) -> Exact:
     return Exact(field, r.reshape((*v.shape, 2, field.C)), v)
 
 
-def einsum(subscripts: str, *operands: Any, optimize: Any = None, casting: str = "safe") -> Exact:
+def einsum(
+    subscripts: str, *operands: Any, optimize: Any = None, casting: str = "safe"
+) -> Exact:
     """Return the sum of products that letters describe, pair by pair."""
     parts = lifted(*operands)
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
-    own = [x.ndim - len(t.replace("...", "")) for t, x in zip(terms, parts, strict=True)]
+    own = [
+        x.ndim - len(t.replace("...", "")) for t, x in zip(terms, parts, strict=True)
+    ]
     dots = "ABCDEFGHIJ"[: max(own)]
-    spelled = [t.replace("...", dots[len(dots) - k :]) for t, k in zip(terms, own, strict=True)]
+    spelled = [
+        t.replace("...", dots[len(dots) - k :]) for t, k in zip(terms, own, strict=True)
+    ]
     letters = "".join(spelled)
     if arrow:
         right = right.replace("...", dots)
     else:
-        right = dots + "".join(sorted(c for c in set(letters) - set(dots) if letters.count(c) == 1))
+        right = dots + "".join(
+            sorted(c for c in set(letters) - set(dots) if letters.count(c) == 1)
+        )
     x, term = _reduced(parts[0], spelled[0], right + "".join(spelled[1:]))
     for i, y in enumerate(parts[1:], 1):
         later = right + "".join(spelled[i + 1 :])
@@ -74,7 +82,9 @@ def _reduced(x: Exact, term: str, others: str) -> tuple[Exact, str]:
     return x, term
 
 
-def _contracted(x: Exact, one: str, y: Exact, other: str, later: str) -> tuple[Exact, str]:
+def _contracted(
+    x: Exact, one: str, y: Exact, other: str, later: str
+) -> tuple[Exact, str]:
     """Return the product of two operands, as one of stacks of matrices."""
     both = [c for c in one if c in other]
     batch, inner = [c for c in both if c in later], [c for c in both if c not in later]
@@ -88,7 +98,9 @@ def _contracted(x: Exact, one: str, y: Exact, other: str, later: str) -> tuple[E
         wanted = tuple(sizes[c] for group in groups for c in group)
         return broadcast_to(z.transpose(*order) if order else z, wanted).reshape(shape)
 
-    found = matmul(matrix(x, one, batch, left, inner), matrix(y, other, batch, inner, right))
+    found = matmul(
+        matrix(x, one, batch, left, inner), matrix(y, other, batch, inner, right)
+    )
     letters = batch + left + right
     return found.reshape([sizes[c] for c in letters]), "".join(letters)
 
@@ -164,7 +176,9 @@ def _cholesky(matrix: Exact) -> Exact:
     for j in range(len(matrix)):
         done = lower[j, :j]
         lower[j, j] = sqrt(matrix[j, j] - total(done * done))
-        lower[j + 1 :, j] = (matrix[j + 1 :, j] - lower[j + 1 :, :j] @ done) / lower[j, j]
+        lower[j + 1 :, j] = (matrix[j + 1 :, j] - lower[j + 1 :, :j] @ done) / lower[
+            j, j
+        ]
     return lower
 
 

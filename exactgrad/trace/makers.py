@@ -27,7 +27,9 @@ from .linear import FUNCTIONS
 
 __all__ = ["FIELD", "NUMPY", "STAND_INS", "Vectorize", "of_scipy"]
 
-FIELD: ContextVar[Field | None] = ContextVar("field", default=None)  # of the call of a copy
+FIELD: ContextVar[Field | None] = ContextVar(
+    "field", default=None
+)  # of the call of a copy
 
 
 def _floats(dtype: Any) -> bool:
@@ -44,7 +46,9 @@ def _constant(name: str) -> Callable[..., Any]:
     return make
 
 
-def _full(field: Field, shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
+def _full(
+    field: Field, shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any
+) -> Any:
     if field_of(fill_value) is None:
         return _constant("full")(field, shape, fill_value, dtype, **kwargs)
     out = lift(np.zeros(shape), field)
@@ -53,15 +57,21 @@ def _full(field: Field, shape: Any, fill_value: Any, dtype: Any = None, **kwargs
 
 
 def _empty(field: Field, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    return unwritten(field, shape) if _floats(dtype) else np.empty(shape, dtype, **kwargs)
+    return (
+        unwritten(field, shape) if _floats(dtype) else np.empty(shape, dtype, **kwargs)
+    )
 
 
 def _exact(name: str) -> Callable[..., Any]:
     """Return np.array or np.asarray of exact numbers, and of lists of them."""
 
-    def make(field: Field, values: Any, dtype: Any = None, ndmin: int = 0, **kwargs: Any) -> Any:
+    def make(
+        field: Field, values: Any, dtype: Any = None, ndmin: int = 0, **kwargs: Any
+    ) -> Any:
         if field_of(values) is None:
-            return getattr(np, name)(values, dtype, **({"ndmin": ndmin} if ndmin else {}), **kwargs)
+            return getattr(np, name)(
+                values, dtype, **({"ndmin": ndmin} if ndmin else {}), **kwargs
+            )
         if ndmin:
             found = make(field, values, dtype, **kwargs)
             return found.reshape((1,) * (ndmin - found.ndim) + found.shape)
@@ -90,10 +100,15 @@ class _Joined:
 
 MAKERS: dict[str, Callable[..., Any]] = {
     **{name: _constant(name) for name in ("zeros", "ones", "eye", "identity")},
-    **{name: _exact(name) for name in ("array", "asarray", "asanyarray", "ascontiguousarray")},
+    **{
+        name: _exact(name)
+        for name in ("array", "asarray", "asanyarray", "ascontiguousarray")
+    },
     "empty": _empty,
     "full": _full,
-    "broadcast": lambda field, *arrays: np.broadcast(*(getattr(x, "v", x) for x in arrays)),
+    "broadcast": lambda field, *arrays: np.broadcast(
+        *(getattr(x, "v", x) for x in arrays)
+    ),
 }
 
 
@@ -104,7 +119,11 @@ def _maker(name: str) -> Callable[..., Any]:
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
         field = FIELD.get()
-        return original(*args, **kwargs) if field is None else MAKERS[name](field, *args, **kwargs)
+        return (
+            original(*args, **kwargs)
+            if field is None
+            else MAKERS[name](field, *args, **kwargs)
+        )
 
     return make
 
@@ -118,7 +137,9 @@ class Vectorize(np.vectorize):
         if field is None or field_of(args) is None:
             return super().__call__(*args, **kwargs)
         if kwargs or self.excluded or self.signature is not None:
-            raise Untraceable("np.vectorize with a signature, keywords or excluded arguments")
+            raise Untraceable(
+                "np.vectorize with a signature, keywords or excluded arguments"
+            )
         shape = np.broadcast_shapes(*map(np.shape, args))
 
         def result(values: Any, otype: str | None) -> Any:
@@ -127,7 +148,9 @@ class Vectorize(np.vectorize):
             if field_of(values) is None:
                 return np.array(values, dtype).reshape(shape)
             if dtype.kind not in "fO":
-                raise Untraceable(f"np.vectorize makes {dtype} of all results: say otypes=[float]")
+                raise Untraceable(
+                    f"np.vectorize makes {dtype} of all results: say otypes=[float]"
+                )
             return stack([lift(one, field) for one in values]).reshape(shape)
 
         parts = [np.broadcast_to(one, shape).reshape(-1) for one in args]
@@ -141,14 +164,19 @@ class Vectorize(np.vectorize):
 def _as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
     """Return what `as_strided` does, which does not ask its arguments as NumPy's others do."""
     original = np.lib.stride_tricks.as_strided
-    return (original if field_of(x) is None else FUNCTIONS["as_strided"])(x, *args, **kwargs)
+    return (original if field_of(x) is None else FUNCTIONS["as_strided"])(
+        x, *args, **kwargs
+    )
 
 
 NUMPY = ModuleType("numpy")
 OTHERS = {"r_": _Joined("r_", "hstack"), "c_": _Joined("c_", "column_stack"),
           "vectorize": Vectorize, **{name: _maker(name) for name in MAKERS}}  # fmt: skip
 vars(NUMPY).update(vars(np), **OTHERS)
-STAND_INS = {id(np): NUMPY, **{id(getattr(np, name)): one for name, one in OTHERS.items()}}
+STAND_INS = {
+    id(np): NUMPY,
+    **{id(getattr(np, name)): one for name, one in OTHERS.items()},
+}
 STRIDE_TRICKS, LIB = ModuleType("numpy.lib.stride_tricks"), ModuleType("numpy.lib")
 vars(STRIDE_TRICKS).update(vars(np.lib.stride_tricks), as_strided=_as_strided)
 vars(LIB).update(vars(np.lib), stride_tricks=STRIDE_TRICKS)
@@ -170,22 +198,37 @@ def _names_in(module: str) -> dict[str, Any]:
 
 
 def _copy(function: FunctionType, names: dict[str, Any]) -> FunctionType:
-    what = function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    what = (
+        function.__code__,
+        names,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
     made = FunctionType(*what)
     made.__kwdefaults__ = function.__kwdefaults__
     return made
 
 
 COMPILED = {"_wrapfunc", "_array_converter", "_umath_linalg"}  # that take floats alone
-for _name, _one in [*vars(np).items(), *((f"linalg.{k}", f) for k, f in vars(np.linalg).items())]:
+for _name, _one in [
+    *vars(np).items(),
+    *((f"linalg.{k}", f) for k, f in vars(np.linalg).items()),
+]:
     _inner = inspect.unwrap(_one) if type(_one) is type(np.sum) else None
-    if isinstance(_inner, FunctionType) and COMPILED.isdisjoint(_inner.__code__.co_names):
-        FUNCTIONS.setdefault(_name, _copy(_inner, _names_in(_inner.__globals__["__name__"])))
+    if isinstance(_inner, FunctionType) and COMPILED.isdisjoint(
+        _inner.__code__.co_names
+    ):
+        FUNCTIONS.setdefault(
+            _name, _copy(_inner, _names_in(_inner.__globals__["__name__"]))
+        )
 
 # --- functions of scipy.special that are no ufuncs
 
 
-def _logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Exact:
+def _logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False
+) -> Exact:
     """Return log sum b e^a."""
     e = exp(a) if b is None else exp(a) * b
     return log(FUNCTIONS["sum"](e, axis, keepdims))

@@ -50,7 +50,9 @@ def _sums(axis: int | None, total: int) -> Condition:
         rows = x.reshape(-1) if axis is None else x.swapaxes(axis, 0)
         rows[-1] = total - np.sum(rows[:-1], axis=0)
 
-    return Condition(f"{{0}}.sum({'' if axis is None else f'axis={axis}'}) = {total}", kept, impose)
+    return Condition(
+        f"{{0}}.sum({'' if axis is None else f'axis={axis}'}) = {total}", kept, impose
+    )
 
 
 def _square(v: Array) -> bool:
@@ -95,15 +97,21 @@ def _symmetric() -> list[Condition]:
         x[[0, 1], [1, 0]] += (total - np.sum(x)) / 2
 
     of_rows = [_sums(-1, n)._replace(impose=partial(rows, total=n)) for n in (1, 0)]
-    of_all = [_sums(None, n)._replace(impose=partial(everything, total=n)) for n in (1, 0)]
+    of_all = [
+        _sums(None, n)._replace(impose=partial(everything, total=n)) for n in (1, 0)
+    ]
     diagonals = [_diagonal(n) for n in (1, 0)]
     pairs = [_all(SYMMETRIC, one) for one in (*diagonals, *of_rows, *of_all)]
     return pairs + [_all(*three) for three in product([SYMMETRIC], diagonals, of_all)]
 
 
 # Of a mask, on a kink of what it multiplies
-ZEROS = Condition("the zeros of {} stay 0", lambda v: bool(v.any() and not v.all()), _zero)
-SYMMETRIC = Condition("{0} = {0}.T", lambda v: _square(v) and np.array_equal(v, v.T), _mirror)
+ZEROS = Condition(
+    "the zeros of {} stay 0", lambda v: bool(v.any() and not v.all()), _zero
+)
+SYMMETRIC = Condition(
+    "{0} = {0}.T", lambda v: _square(v) and np.array_equal(v, v.T), _mirror
+)
 CONDITIONS = [  # weaker ones first
     SYMMETRIC,
     *(_sums(axis, total) for axis in (None, -1, 0) for total in (1, 0)),
@@ -128,7 +136,8 @@ def masked(arguments: Sequence[Any], data: tuple[Data, ...]) -> tuple[Data, ...]
     """Return the data where the zeros of free arrays that have other numbers too stay 0."""
     pairs = zip(arguments, data, strict=True)
     return tuple(
-        ZEROS if how is FREE and any(map(ZEROS.kept, _floats(one))) else how for one, how in pairs
+        ZEROS if how is FREE and any(map(ZEROS.kept, _floats(one))) else how
+        for one, how in pairs
     )
 
 
@@ -170,7 +179,9 @@ def names_of(function: Callable[..., Any], count: int, before: int = 1) -> list[
 def kinds(names: list[str], fixed: Iterable[str | int] | str) -> tuple[Data, ...]:
     """Return which arguments are fixed, by name or by position."""
     chosen = check_fixed(fixed, names)
-    return tuple(FIXED if name in chosen or i in chosen else FREE for i, name in enumerate(names))
+    return tuple(
+        FIXED if name in chosen or i in chosen else FREE for i, name in enumerate(names)
+    )
 
 
 def told(names: Sequence[str], data: Sequence[Data]) -> str:

@@ -43,11 +43,14 @@ __all__ = [
 Array = NDArray[Any]
 SIXTY_DIGITS = 256  # coordinates that are asked one by one, in decimals
 SAME = Decimal("1e-35")  # relative difference at which two of them are the same number
-SMALL = Decimal("1e-20")  # of the largest derivative: smaller ones are held to that error
-ROUNDING = Decimal("1e-15")  # what the rounding of float constants may do to a derivative
+# of the largest derivative: smaller ones are held to that error
+SMALL = Decimal("1e-20")
+# what the rounding of float constants may do to a derivative
+ROUNDING = Decimal("1e-15")
 SHAKEN = Decimal("1e-9")  # up to here it is asked what their rounding does
 APART = 1e-3  # relative difference of floats and of exact numbers that is not rounding
-STEPS = (1e-7, 1e-4)  # of differences of floats: small ones stay on a path, large ones keep digits
+# of differences of floats: small ones stay on a path, large ones keep digits
+STEPS = (1e-7, 1e-4)
 
 NOWHERE = (
     "there is no value or no derivative here: something is divided by 0, or is the logarithm or "
@@ -74,12 +77,17 @@ class Wrong(NamedTuple):
     name: str
     by_hand: Decimal
     right: Decimal
-    seen: bool = True  # whether the difference is more than the rounding of what measures it
+    # whether the difference is more than the rounding of what measures it
+    seen: bool = True
     size: int = 1
     factor: Fraction | None = None  # by which all of a block are too large
 
     def __str__(self) -> str:
-        hand, right, excess = float(self.by_hand), float(self.right), self.by_hand - self.right
+        hand, right, excess = (
+            float(self.by_hand),
+            float(self.right),
+            self.by_hand - self.right,
+        )
         if not self.seen:
             return f"{self.name}: {hand:.15g} is wrong, by less than floats show"
         if self.size > 1:
@@ -148,7 +156,9 @@ class Decimals(Numbers):
     def slopes(self, direction: Array) -> tuple[Decimal, Decimal, Decimal]:
         """Return the slopes, of which it is sure."""
         with localcontext(context(self.digits)):
-            found = run(self.asked, self.theta, self.field, self.field.constant(direction))
+            found = run(
+                self.asked, self.theta, self.field, self.field.constant(direction)
+            )
             self.changed |= _numbers(found) != self.numbers()
             return found.terms.sum(), found.value.b[0, 0], Decimal(0)
 
@@ -156,7 +166,9 @@ class Decimals(Numbers):
         """Return how far six choices of them move it."""
         with localcontext(context(self.digits)):
             fields = (Digits(self.asked.seed, shake) for shake in range(7))
-            first, *shaken = (self.asked.excess(self.theta, field)[0] for field in fields)
+            first, *shaken = (
+                self.asked.excess(self.theta, field)[0] for field in fields
+            )
             return max(abs(one - first) for one in shaken)
 
     def numbers(self) -> tuple[Decimal, ...]:
@@ -165,7 +177,10 @@ class Decimals(Numbers):
 
     def otherwise(self) -> str:
         """Say so, unless there are no floats of it."""
-        return _otherwise(self.asked, self.theta, self.found.value.a, self.found.grad.a) or ""
+        return (
+            _otherwise(self.asked, self.theta, self.found.value.a, self.found.grad.a)
+            or ""
+        )
 
 
 def _numbers(found: Found) -> tuple[Decimal, ...]:
@@ -188,7 +203,9 @@ def _otherwise(asked: Asked, theta: Array, value: Array, grad: Array) -> str | N
     size[0] += abs(right[0])
     k = int(np.argmax(np.abs(ours - right) / size))
     apart = abs(ours[k] - right[k]) > APART * size[k]
-    return FLOATS.format("gradient" if k else "value", ours[k], right[k]) if apart else ""
+    return (
+        FLOATS.format("gradient" if k else "value", ours[k], right[k]) if apart else ""
+    )
 
 
 class Floats(Numbers):
@@ -202,12 +219,18 @@ class Floats(Numbers):
         direction = np.random.default_rng(asked.seed).standard_normal(theta.size)
         self.hand, self.right, _ = self.slopes(direction, STEPS[:1])
         self.exists = bool(np.isfinite([self.hand, self.right]).all())
-        self.agrees = abs(self.hand - self.right) <= APART * max(abs(self.hand), abs(self.right))
+        self.agrees = abs(self.hand - self.right) <= APART * max(
+            abs(self.hand), abs(self.right)
+        )
 
-    def slopes(self, direction: Array, steps: Any = STEPS) -> tuple[float, float, float]:
+    def slopes(
+        self, direction: Array, steps: Any = STEPS
+    ) -> tuple[float, float, float]:
         """Return the slopes, the right one by differences."""
         f, arguments = self.asked.value_and_grad, self.asked.arguments
-        size = max(1.0, float(abs(self.theta).max())) / max(1e-300, float(abs(direction).max()))
+        size = max(1.0, float(abs(self.theta).max())) / max(
+            1e-300, float(abs(direction).max())
+        )
 
         def differences(h: float) -> float:
             at = (self.theta + k * h * direction for k in (-2, -1, 1, 2))
@@ -221,11 +244,19 @@ class Floats(Numbers):
             hand = float(grad @ direction)
             each = [differences(step * size) for step in steps]
         right = min(each, key=lambda one: abs(one - hand))
-        return hand, right, 10 * abs(each[0] - each[-1]) + 1e-10 * max(abs(hand), abs(right))
+        return (
+            hand,
+            right,
+            10 * abs(each[0] - each[-1]) + 1e-10 * max(abs(hand), abs(right)),
+        )
 
 
 def numbers(
-    asked: Asked, theta: Array, same: bool, kind: Field, decimals: Callable[[], Decimals]
+    asked: Asked,
+    theta: Array,
+    same: bool,
+    kind: Field,
+    decimals: Callable[[], Decimals],
 ) -> Numbers:
     """Return what to ask: decimals of a large theta only where floats do not say that all is well.
 
@@ -282,7 +313,9 @@ def when_read(
     return wrong
 
 
-def judged(asked: Asked, theta: Array, same: bool, at: Numbers) -> tuple[str, tuple[Wrong, ...]]:
+def judged(
+    asked: Asked, theta: Array, same: bool, at: Numbers
+) -> tuple[str, tuple[Wrong, ...]]:
     """Return what is wrong at theta, or the reason why nothing is concluded; both may be empty."""
     if same and isinstance(at, Floats):
         return FLOATS.format("slope", at.hand, at.right), ()
@@ -311,7 +344,8 @@ def judged(asked: Asked, theta: Array, same: bool, at: Numbers) -> tuple[str, tu
     return "", tuple(one for one in found if one.seen or (few and one.size == 1))
 
 
-Part = tuple[str, Array, int, Fraction | None]  # a name, a direction, how many, by which factor
+# a name, a direction, how many, by which factor
+Part = tuple[str, Array, int, Fraction | None]
 
 
 def parts(asked: Asked, theta: Array, same: bool) -> Iterator[Part]:
@@ -341,7 +375,9 @@ def parts(asked: Asked, theta: Array, same: bool) -> Iterator[Part]:
 def _few(asked: Asked, theta: Array) -> Array:
     """Return the wrong coordinates, if there are one or two, by the recurrence of the excess."""
     field, p = Prime(asked.seed), Prime(asked.seed).p
-    r = (mixed(np.arange(theta.size), _key(asked.seed, "r")) % np.uint64(p)).astype(np.int64)
+    r = (mixed(np.arange(theta.size), _key(asked.seed, "r")) % np.uint64(p)).astype(
+        np.int64
+    )
     power, s = r, []
     for _ in range(4):
         s.append(int(run(asked, theta, Prime(asked.seed), power[:, None]).excess()[0]))
@@ -358,7 +394,9 @@ def _few(asked: Asked, theta: Array) -> Array:
     return places if len(places) == 1 + bool(det) else places[:0]
 
 
-def _asked_twice(asked: Asked, theta: Array, part: slice) -> tuple[bool, Fraction | None]:
+def _asked_twice(
+    asked: Asked, theta: Array, part: slice
+) -> tuple[bool, Fraction | None]:
     """Return whether a block is wrong, and its factor, if all of it is wrong by one."""
     factors, size = [], len(range(*part.indices(theta.size)))
     for turn in range(2):
@@ -370,7 +408,9 @@ def _asked_twice(asked: Asked, theta: Array, part: slice) -> tuple[bool, Fractio
         hand, slope = int(field.sum(found.terms, 0)[0]), int(found.value.b[0, 0])
         factors.append(hand * pow(slope, -1, field.p) % field.p if slope else None)
     first, second = factors
-    return True, _fraction(first, field.p) if first is not None and first == second else None
+    return True, _fraction(
+        first, field.p
+    ) if first is not None and first == second else None
 
 
 def _fraction(residue: int, p: int) -> Fraction | None:

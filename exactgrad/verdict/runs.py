@@ -22,7 +22,8 @@ from .data import Data, exact
 __all__ = ["Asked", "Stopped", "asked_fields", "path_of", "run", "still", "where"]
 
 Array = NDArray[Any]
-LARGE = 20_000  # numbers: of more, one is 0 by chance modulo the small primes of `Towers`
+# numbers: of more, one is 0 by chance modulo the small primes of `Towers`
+LARGE = 20_000
 POINTS = 32  # that are tried where there are roots
 AGREED = 4  # of them have to agree, and all of those at which the roots exist
 
@@ -84,7 +85,9 @@ def asked_fields(
     rooted = lawful = False
     kinds: tuple[type[Field], ...] = (Prime, Gauss, Towers)
     for kind in kinds:
-        if (kind is Gauss and not rooted) or (kind is Towers and (size > LARGE or not lawful)):
+        if (kind is Gauss and not rooted) or (
+            kind is Towers and (size > LARGE or not lawful)
+        ):
             continue
         if kind is not Prime and refuted():
             break
@@ -93,7 +96,8 @@ def asked_fields(
             field = kind(seed * POINTS + point)
             left = (excess(field) == 0).reshape(-1, field.C).all(axis=0)
             zeros = left.reshape(field.levels, -1).all(axis=1)
-            levels &= zeros | (field.flaws > 0)  # an identity holds on the same one everywhere
+            # an identity holds on the same one everywhere
+            levels &= zeros | (field.flaws > 0)
             zero = (zeros & levels).any()
             agreed += bool(zero)
             rooted |= kind is Prime and field.flaws > 0
@@ -103,7 +107,8 @@ def asked_fields(
             if not zero and (not field.flaws or kind is Prime):
                 break
             if kind is Gauss and size <= LARGE and not agreed and point + 1 == AGREED:
-                break  # roots of roots are left to `Towers`, which knows the laws besides
+                # roots of roots are left to `Towers`, which knows the laws besides
+                break
     return False, field
 
 
@@ -177,9 +182,12 @@ def where(error: Exception) -> str:
             place = f" in line {last.lineno} of the cell"
         place += f", `{line}`" * bool(line)
     told = f"{type(error).__name__}: {error}"
-    advice = [text for words, text in ADVICE.items() if re.search(words, f"{line} {told}")]
+    advice = [
+        text for words, text in ADVICE.items() if re.search(words, f"{line} {told}")
+    ]
     called = ", ".join(dict.fromkeys(re.findall(r"\bnp\.[\w.]+", line)))
     what = f"{called}{place}" if called else place.removeprefix(" ")
     return (
-        f"{what or 'a step'} has no exact form ({told}). " + "; or ".join(advice[:1]).capitalize()
+        f"{what or 'a step'} has no exact form ({told}). "
+        + "; or ".join(advice[:1]).capitalize()
     )

@@ -127,12 +127,19 @@ def tagged(path: Path) -> Iterator[tuple[str, int, Code]]:
             if isinstance(inner, ast.FunctionDef | ast.ClassDef)
         ]
     lines = source.splitlines()
+    wrapped = {  # statements of several lines, by the last of them
+        node.end_lineno: ast.unparse(node)
+        for node in ast.walk(named[0][1])
+        if isinstance(node, ast.stmt) and not hasattr(node, "body")
+    }
     for row, column, words in comments(source):
         around = [n for n, d in named[1:] if d.lineno <= row <= d.end_lineno]
         tags = tags_in(words, FAMILIES)
         for tag in tags:
             inside = max(around, key=lambda name: name.count("."), default="")
             line = lines[row - 1][:column].strip()
+            if line and not re.search(r"\w", line):  # the bracket that ends a statement
+                line = wrapped.get(row, "")
             yield tag, len(tags), Code(where, inside, line if re.search(r"\w", line) else "")
     for name, node in named:
         tags = tags_in(VERBATIM.sub(" ", ast.get_docstring(node) or ""), FAMILIES)

@@ -23,5 +23,7 @@ def crps_of_draws(draws, y):
     """Return the CRPS of the draws at y."""
     ### BEGIN SOLUTION
     pairs = [abs(one - other) for one in draws for other in draws]
-    return sum(abs(one - y) for one in draws) / len(draws) - sum(pairs) / (2 * len(pairs))
+    return sum(abs(one - y) for one in draws) / len(draws) - sum(pairs) / (
+        2 * len(pairs)
+    )
     ### END SOLUTION

@@ -79,7 +79,12 @@ which_detector_sees_it = {
 ### BEGIN SOLUTION
 which_detector_sees_it = {
     "sign of log prior": {"value", "mean over noise"},
-    "plus one over sigma": {"gradient check", "mean over noise", "convergence", "coverage"},
+    "plus one over sigma": {
+        "gradient check",
+        "mean over noise",
+        "convergence",
+        "coverage",
+    },
     "no eps": {"gradient check", "mean over noise", "convergence", "coverage"},
     "score counted twice": {"gradient check"},
     "mean frozen in log q": {"gradient check"},
@@ -113,7 +118,12 @@ which_detector_sees_it = {
         "convergence",
         "coverage",
     },
-    "sigma of the bias unsquared": {"gradient check", "value", "mean over noise", "convergence"},
+    "sigma of the bias unsquared": {
+        "gradient check",
+        "value",
+        "mean over noise",
+        "convergence",
+    },
     "bands of fifty": {"coverage"},
     "band without noise": {"coverage"},
     "uniform noise": {"mean over noise", "convergence"},

@@ -20,7 +20,14 @@ from .leapfrog import Phase, hamiltonian, leapfrog
 from .metrics import DenseMetric, DiagonalMetric, Metric, Scaled
 from .states import Info, State, Target, init
 
-__all__ = ["Adaptable", "Adaptation", "DualAveraging", "Moments", "first_step_size", "windows"]
+__all__ = [
+    "Adaptable",
+    "Adaptation",
+    "DualAveraging",
+    "Moments",
+    "first_step_size",
+    "windows",
+]
 
 Search = Callable[[float], float]
 
@@ -86,7 +93,11 @@ class Moments(NamedTuple):
         before = position - self.mean
         mean = self.mean + before / count
         after = position - mean
-        new = before.T @ after if self.squares.ndim == 2 else np.einsum("sd,sd->d", before, after)
+        new = (
+            before.T @ after
+            if self.squares.ndim == 2
+            else np.einsum("sd,sd->d", before, after)
+        )
         return Moments(count, mean, self.squares + new)
 
     def metric(self, dtype: Any) -> Metric:
@@ -154,11 +165,19 @@ class Adaptation(NamedTuple):
     target_accept: float | None  # None: everything is accepted
     averaging: DualAveraging
     moments: Moments
-    length: Any  # of a path, where it is learned: `chees.PathLength`, `microcanonical.Decoherence`
+    # of a path, where it is learned: `chees.PathLength`, `microcanonical.Decoherence`
+    length: Any
 
-    def update(self, target: Target, rng: Generator, state: Any, info: Info) -> Adaptation:
+    def update(
+        self, target: Target, rng: Generator, state: Any, info: Info
+    ) -> Adaptation:
         """Learn from one draw, `state`, whose step did what `info` says (M11, M12, D47, D50)."""
-        kernel, length, moments, done = self.kernel, self.length, self.moments, self.done + 1
+        kernel, length, moments, done = (
+            self.kernel,
+            self.length,
+            self.moments,
+            self.done + 1,
+        )
         metric = kernel.metric
         miss = kernel.miss(target, rng, state, info, self.target_accept)
         averaging = self.averaging.update(miss)
@@ -183,14 +202,17 @@ class Adaptation(NamedTuple):
             step_size = exp(averaging.log_mean)
         found = () if length is None else (length.found(last),)
         tuned = kernel.tuned(step_size, metric, *found)
-        return Adaptation(tuned, done, self.warm_up, self.target_accept, averaging, moments, length)
+        return Adaptation(
+            tuned, done, self.warm_up, self.target_accept, averaging, moments, length
+        )
 
 
 class Adaptable(Scaled):
     """What kernels with a step size and a metric have in common."""
 
     target_accept: float | None
-    most_bias: float = 0.0  # of an unadjusted kernel: that of draws above which a warning says so
+    # of an unadjusted kernel: that of draws above which a warning says so
+    most_bias: float = 0.0
     remedy: str = ""  # and what makes it smaller
 
     def init(self, target: Target, position: Array) -> Any:
@@ -229,7 +251,9 @@ class Adaptable(Scaled):
         averaging = DualAveraging.start(step_size)
         return Adaptation(kernel, 0, warm_up, wanted, averaging, moments, length)
 
-    def first_step_size(self, search: Search, begin: float | None, state: State) -> float:
+    def first_step_size(
+        self, search: Search, begin: float | None, state: State
+    ) -> float:
         """Return where dual averaging begins, at first (`begin` None) and under every new metric.
 
         `search` is `first_step_size` of the state and the metric.
@@ -240,9 +264,17 @@ class Adaptable(Scaled):
         """Return what is to learn the length of paths, and the first one; None if it is not."""
         return (None,)
 
-    def miss(self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any) -> float:
+    def miss(
+        self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any
+    ) -> float:
         """Return what dual averaging is to bring to 0: positive if the step is too large (M11)."""
         return float(wanted - float(np.mean(info.acceptance)))
 
 
-NAMED = {"state": {"Adaptation": Adaptation, "DualAveraging": DualAveraging, "Moments": Moments}}
+NAMED = {
+    "state": {
+        "Adaptation": Adaptation,
+        "DualAveraging": DualAveraging,
+        "Moments": Moments,
+    }
+}

@@ -40,9 +40,12 @@ class Paced(NamedTuple):
     position: Array  # (S, D)
     log_density: Array  # (S,)
     gradient: Array  # (S, D)
-    turn: Array  # (S,) int  steps made so far: the place in Halton's sequence, the same in all
-    slope: Array  # (S,)  of the criterion in log path, of the last proposal; 0 where there is none
-    center: Array  # (S, D)  running mean of each chain's places; at first that of all chains
+    # (S,) int  steps made so far: the place in Halton's sequence, the same in all
+    turn: Array
+    # (S,)  of the criterion in log path, of the last proposal; 0 where there is none
+    slope: Array
+    # (S, D)  running mean of each chain's places; at first that of all chains
+    center: Array
 
 
 def halton(turn: int) -> float:
@@ -71,7 +74,12 @@ def mean_slope(slope: Array, acceptance: Array) -> float:
 
 
 def criterion_slope(
-    metric: Metric, begin: Array, end: Array, momentum: Array, acceptance: Array, time: float
+    metric: Metric,
+    begin: Array,
+    end: Array,
+    momentum: Array,
+    acceptance: Array,
+    time: float,
 ) -> Array:
     r"""Return d/d(log path) of every chain's term of the criterion (S,) (D47).
 
@@ -101,7 +109,8 @@ def criterion_slope(
         return slope
     # not in float32, whose range squares of squares leave
     start, end, momentum = (
-        part.astype(np.result_type(part, float)) for part in (begin, end[used], momentum[used])
+        part.astype(np.result_type(part, float))
+        for part in (begin, end[used], momentum[used])
     )
     before = start - start.mean(axis=0)
     after = end - acceptance[used] @ end / acceptance[used].sum()
@@ -139,7 +148,9 @@ class PathLength(NamedTuple):
             return self
         count = self.draws + 1
         square = 0.95 * self.square + 0.05 * slope * slope
-        log_path = self.log_path + 0.025 * slope / sqrt(square / (1.0 - 0.95**count))  # D47
+        log_path = self.log_path + 0.025 * slope / sqrt(
+            square / (1.0 - 0.95**count)
+        )  # D47
         log_path = min(max(log_path, log(least)), log(most))
         share = count**-0.75
         log_mean = share * log_path + (1.0 - share) * self.log_mean
@@ -221,7 +232,9 @@ class ChEES(Adaptable):
         path = self.first_path(step_size)
         return PathLength.start(path), path
 
-    def miss(self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any) -> float:
+    def miss(
+        self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any
+    ) -> float:
         """Return the wanted acceptance less the harmonic mean over the chains (D47)."""
         with np.errstate(divide="ignore", over="ignore"):  # 0 if one of them is 0
             return float(wanted - float(1.0 / np.mean(1.0 / info.acceptance)))
@@ -242,7 +255,13 @@ class ChEES(Adaptable):
         momentum = metric.draw_momentum(rng, state.position)
         turn = int(state.turn[0]) + 1
         new, info, end = trajectory(
-            target, rng, metric, State(*state[:3]), momentum, self.step_size, self.steps(turn)
+            target,
+            rng,
+            metric,
+            State(*state[:3]),
+            momentum,
+            self.step_size,
+            self.steps(turn),
         )
         slope = criterion_slope(
             metric,
@@ -257,4 +276,7 @@ class ChEES(Adaptable):
         return Paced(*new, state.turn + 1, slope, center), info
 
 
-NAMED = {"sampler": {"chees": ChEES()}, "state": {"Paced": Paced, "PathLength": PathLength}}
+NAMED = {
+    "sampler": {"chees": ChEES()},
+    "state": {"Paced": Paced, "PathLength": PathLength},
+}

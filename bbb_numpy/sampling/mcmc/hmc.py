@@ -51,7 +51,8 @@ class HMC(Adaptable):
     max_steps: int = 1000
     small_steps: float = 0.1
 
-    target_accept = 0.8  # Neal (2011) finds 0.65 best in theory; a smaller step copes with more
+    # Neal (2011) finds 0.65 best in theory; a smaller step copes with more
+    target_accept = 0.8
     usual_warm_up = 4000  # its paths are short, and many lead to where the mass is
 
     def __post_init__(self) -> None:
@@ -77,7 +78,9 @@ class HMC(Adaptable):
         step_size = self.step_size
         if self.small_steps and rng.random() < self.small_steps:
             step_size *= 1.0 - rng.random()  # not 0
-        new, info, _ = trajectory(target, rng, metric, state, momentum, step_size, steps)
+        new, info, _ = trajectory(
+            target, rng, metric, state, momentum, step_size, steps
+        )
         return new, info
 
 
@@ -96,7 +99,8 @@ def trajectory(
     for _ in range(steps):
         phase = leapfrog(target, metric, phase, step_size)
     after = hamiltonian(metric, phase)
-    error = after - before  # no chain stands where H is infinite: `init` refuses it, `accept` too
+    # no chain stands where H is infinite: `init` refuses it, `accept` too
+    error = after - before
     new, info = accept(rng, error, state, phase.state, (before, after), steps)
     return new, info, phase
 
@@ -113,7 +117,9 @@ def accept(
 
     `energies` are those of both, (S,) each; the way has taken `steps` gradients.
     """
-    accepted = error < rng.standard_exponential(len(error))  # M7: log u = -Exp(1) < -error
+    accepted = error < rng.standard_exponential(
+        len(error)
+    )  # M7: log u = -Exp(1) < -error
     energy = np.where(accepted, energies[1], energies[0])
     probability = np.exp(np.minimum(0.0, -error))
     info = Info.of(probability, accepted, ~(error < DIVERGENT), energy, steps)

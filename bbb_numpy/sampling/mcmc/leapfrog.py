@@ -18,7 +18,8 @@ from .states import State, Target, finite
 
 __all__ = ["DIVERGENT", "Phase", "hamiltonian", "leapfrog", "steps_for"]
 
-DIVERGENT = 1000.0  # nats of energy error: no trajectory of the true motion, exp(-1000) is 0
+# nats of energy error: no trajectory of the true motion, exp(-1000) is 0
+DIVERGENT = 1000.0
 
 
 class Phase(NamedTuple):
@@ -72,7 +73,8 @@ def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Ph
         eps; negative for backwards in time.
     """
     half = 0.5 * step_size
-    with np.errstate(all="ignore"):  # a diverging trajectory overflows; `finite` says so
+    # a diverging trajectory overflows; `finite` says so
+    with np.errstate(all="ignore"):
         momentum = phase.momentum + half * phase.gradient
         position = phase.position + step_size * metric.velocity(momentum)  # M8
         value, gradient = finite(*target(position))

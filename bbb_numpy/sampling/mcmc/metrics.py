@@ -79,7 +79,9 @@ class DiagonalMetric(Metric):
         check_fields(self, variance=_numbers)
         v = self.variance
         if v.ndim != 1 or not (np.isfinite(v).all() and (v > 0).all()):
-            raise ValueError(f"variance must be a vector of finite numbers > 0; got {v}")
+            raise ValueError(
+                f"variance must be a vector of finite numbers > 0; got {v}"
+            )
 
     @cached_property
     def _deviation(self) -> Array:
@@ -114,13 +116,19 @@ class DenseMetric(Metric):
         check_fields(self, covariance=_numbers)
         c = self.covariance
         if c.ndim != 2 or c.shape[0] != c.shape[1]:
-            raise ValueError(f"covariance must be a symmetric matrix; got shape {c.shape}")
+            raise ValueError(
+                f"covariance must be a symmetric matrix; got shape {c.shape}"
+            )
         if not (np.isfinite(c).all() and symmetric(c)):
-            raise ValueError(f"covariance must be symmetric, of finite numbers; got {c}")
+            raise ValueError(
+                f"covariance must be symmetric, of finite numbers; got {c}"
+            )
         try:
             self._factor  # noqa: B018
         except np.linalg.LinAlgError:
-            raise ValueError("covariance must be positive definite; this one is not") from None
+            raise ValueError(
+                "covariance must be positive definite; this one is not"
+            ) from None
 
     @cached_property
     def _factor(self) -> Array:
@@ -130,7 +138,9 @@ class DenseMetric(Metric):
     @cached_property
     def _inverse_factor(self) -> Array:
         """C^-1: z^T C^-1 has covariance C^-T C^-1 = M."""
-        return np.linalg.solve(self._factor, np.eye(len(self._factor), dtype=self._factor.dtype))
+        return np.linalg.solve(
+            self._factor, np.eye(len(self._factor), dtype=self._factor.dtype)
+        )
 
     def _momentum(self, z: Array) -> Array:
         return z @ self._inverse_factor

@@ -23,13 +23,21 @@ from .adaptation import Adaptable, Search
 from .metrics import Metric, Scaled
 from .states import Info, State, Target, evaluate, select
 
-__all__ = ["GaussianWalk", "Langevin", "LogNormalWalk", "MetropolisHastings", "Proposal"]
+__all__ = [
+    "GaussianWalk",
+    "Langevin",
+    "LogNormalWalk",
+    "MetropolisHastings",
+    "Proposal",
+]
 
 
 class Proposal(Protocol):
     """What a proposal has."""
 
-    def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
+    def propose(
+        self, target: Target, rng: Generator, state: State
+    ) -> tuple[State, Array]:
         """Return candidates, and log q(old|new) - log q(new|old) (S,)."""
 
 
@@ -53,8 +61,12 @@ class GaussianWalk(Scaled):
 
     target_accept = 0.234  # best for many dimensions (Roberts, Gelman and Gilks 1997)
 
-    def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
-        step = self.step_size * self.metric_for(state.position).draw_step(rng, state.position)
+    def propose(
+        self, target: Target, rng: Generator, state: State
+    ) -> tuple[State, Array]:
+        step = self.step_size * self.metric_for(state.position).draw_step(
+            rng, state.position
+        )
         new = _candidate(target, state.position + step)
         return new, np.zeros_like(new.log_density)
 
@@ -72,7 +84,9 @@ class LogNormalWalk:
     def __post_init__(self) -> None:
         check_fields(self, step_size=positive)
 
-    def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
+    def propose(
+        self, target: Target, rng: Generator, state: State
+    ) -> tuple[State, Array]:
         noise = rng.standard_normal(state.position.shape, state.position.dtype.type)
         step = self.step_size * noise
         with np.errstate(over="ignore"):  # rejected: the target is not finite there
@@ -91,7 +105,9 @@ class Langevin(Scaled):
 
     target_accept = 0.574  # best for many dimensions (Roberts and Rosenthal 1998)
 
-    def propose(self, target: Target, rng: Generator, state: State) -> tuple[State, Array]:
+    def propose(
+        self, target: Target, rng: Generator, state: State
+    ) -> tuple[State, Array]:
         r"""Return candidates, and the log ratio (S,).
 
         The proposal is one leapfrog step from the momentum r, and r' that of the way back; q is a
@@ -121,7 +137,9 @@ class MetropolisHastings(Adaptable):
     usual_warm_up = 4000  # its steps are short, and each costs one gradient at most
 
     def __post_init__(self) -> None:
-        check_fields(self, proposal=Like("GaussianWalk(0.1) or Langevin(0.1)", "propose"))
+        check_fields(
+            self, proposal=Like("GaussianWalk(0.1) or Langevin(0.1)", "propose")
+        )
 
     @property
     def step_size(self) -> float:  # type: ignore[override]
@@ -144,9 +162,15 @@ class MetropolisHastings(Adaptable):
 
     def adapt(self, *arguments: Any, **options: Any) -> Any:
         """Begin a warm-up; None if the proposal has no method `tuned`."""
-        return super().adapt(*arguments, **options) if hasattr(self.proposal, "tuned") else None
+        return (
+            super().adapt(*arguments, **options)
+            if hasattr(self.proposal, "tuned")
+            else None
+        )
 
-    def first_step_size(self, search: Search, begin: float | None, state: State) -> float:
+    def first_step_size(
+        self, search: Search, begin: float | None, state: State
+    ) -> float:
         """Return the step size so far: the leapfrog says nothing about a proposal."""
         return self.step_size if begin is None else begin
 
@@ -162,10 +186,13 @@ class MetropolisHastings(Adaptable):
         with np.errstate(invalid="ignore"):  # -inf and inf may meet far outside
             log_alpha = new.log_density - state.log_density + log_ratio  # M6
         log_alpha = np.minimum(0.0, np.where(np.isnan(log_alpha), -np.inf, log_alpha))
-        accepted = -rng.standard_exponential(len(log_alpha)) < log_alpha  # log u < log alpha
+        # log u < log alpha
+        accepted = -rng.standard_exponential(len(log_alpha)) < log_alpha
         state = select(accepted, new, state)  # M5
         divergent = np.zeros(len(log_alpha), bool)
-        return state, Info.of(np.exp(log_alpha), accepted, divergent, -state.log_density, 1)
+        return state, Info.of(
+            np.exp(log_alpha), accepted, divergent, -state.log_density, 1
+        )
 
 
 NAMED = {

@@ -40,8 +40,10 @@ __all__ = [
 ]
 
 DRAW = 2.0  # decoherence lengths between two draws; of MAMS, those of the longest path
-REFUSED = exp(-5.0)  # acceptance of a path below which its steps were too large where it was
-SPACING = 0.4  # decoherence length, in lengths of path per effective draw (Robnik et al. 2023)
+# acceptance of a path below which its steps were too large where it was
+REFUSED = exp(-5.0)
+# decoherence length, in lengths of path per effective draw (Robnik et al. 2023)
+SPACING = 0.4
 
 
 def directions(metric: Metric, rng: Generator, like: Array) -> Array:
@@ -54,7 +56,9 @@ def _unit(metric: Metric, momentum: Array) -> Array:
     return momentum / np.sqrt(2.0 * metric.kinetic(momentum))[:, None]
 
 
-def kick(metric: Metric, momentum: Array, gradient: Array, step_size: Any) -> tuple[Array, Array]:
+def kick(
+    metric: Metric, momentum: Array, gradient: Array, step_size: Any
+) -> tuple[Array, Array]:
     r"""Turn directions towards the gradient for a time, exactly (D49).
 
     With :math:`e = g / |g|`, :math:`c = e^T M^{-1} r` and
@@ -83,16 +87,21 @@ def kick(metric: Metric, momentum: Array, gradient: Array, step_size: Any) -> tu
     """
     freedom = momentum.shape[1] - 1
     length = np.sqrt(2.0 * metric.kinetic(gradient))
-    e = gradient / np.where(length == 0.0, 1.0, length)[:, None]  # g = 0 turns nothing: c = 0
+    # g = 0 turns nothing: c = 0
+    e = gradient / np.where(length == 0.0, 1.0, length)[:, None]
     along = inner(e, metric.velocity(momentum))  # c
     delta = step_size * length / freedom
     turn = -0.5 * np.expm1(-2.0 * delta) + 0.5 * along * np.expm1(-delta) ** 2
     new = momentum * np.exp(-delta)[:, None] + e * turn[:, None]
-    work = freedom * (delta + np.log1p(0.5 * (1.0 - along) * np.expm1(-2.0 * delta)))  # D49
+    work = freedom * (
+        delta + np.log1p(0.5 * (1.0 - along) * np.expm1(-2.0 * delta))
+    )  # D49
     return _unit(metric, new), work
 
 
-def isokinetic(target: Target, metric: Metric, phase: Phase, step_size: Any) -> tuple[Phase, Array]:
+def isokinetic(
+    target: Target, metric: Metric, phase: Phase, step_size: Any
+) -> tuple[Phase, Array]:
     r"""Return the phase one step later, and the work of its two kicks (S,) (D49).
 
     Half a kick, a drift of length eps, half a kick: read from either end it is the same, so that
@@ -133,18 +142,31 @@ class Decoherence(NamedTuple):
 
     length: float
     before: Array  # (S, D)  the draw before
-    jumps: Array  # (D,)  summed squares of the differences of successive draws of a window
+    # (D,)  summed squares of the differences of successive draws of a window
+    jumps: Array
 
     def learned(
-        self, kernel: _Microcanonical, state: State, info: Info, step_size: float, inside: bool
+        self,
+        kernel: _Microcanonical,
+        state: State,
+        info: Info,
+        step_size: float,
+        inside: bool,
     ) -> Decoherence:
         jumps = self.jumps
         if inside:
-            jumps = jumps + np.sum((state.position - self.before) ** 2, axis=0, dtype=float)
+            jumps = jumps + np.sum(
+                (state.position - self.before) ** 2, axis=0, dtype=float
+            )
         return self._replace(before=state.position, jumps=jumps)
 
     def renewed(
-        self, kernel: _Microcanonical, moments: Moments, step_size: float, first: bool, last: bool
+        self,
+        kernel: _Microcanonical,
+        moments: Moments,
+        step_size: float,
+        first: bool,
+        last: bool,
     ) -> Decoherence:
         """Learn from a whole window, the `moments` of its draws (D50).
 
@@ -154,11 +176,15 @@ class Decoherence(NamedTuple):
         size = len(self.jumps)
         if first:
             return self._replace(jumps=np.zeros(size))
-        squares = moments.squares if moments.squares.ndim == 1 else np.diag(moments.squares)
+        squares = (
+            moments.squares if moments.squares.ndim == 1 else np.diag(moments.squares)
+        )
         count = moments.draws * len(moments.mean)
         with np.errstate(all="ignore"):
             # jumps are 2 (1 - rho) variances
-            rho = 1.0 - 0.5 * (self.jumps / count) / (squares / (count - len(moments.mean)))
+            rho = 1.0 - 0.5 * (self.jumps / count) / (
+                squares / (count - len(moments.mean))
+            )
         rho = np.clip(np.where(np.isfinite(rho), rho, 0.0), -0.5, 0.98)
         way = min(DRAW * kernel.length(size), kernel.step_size * kernel.max_steps)
         if not kernel.unadjusted:
@@ -186,7 +212,9 @@ class _Microcanonical(Adaptable):
 
     def length(self, size: int) -> float:
         """Return ell for `size` numbers: sqrt(D) unless it is given."""
-        return sqrt(size) if self.decoherence_length is None else self.decoherence_length
+        return (
+            sqrt(size) if self.decoherence_length is None else self.decoherence_length
+        )
 
     def steps(self, size: int) -> int:
         """Return the isokinetic steps of a path of two decoherence lengths."""
@@ -201,7 +229,9 @@ class _Microcanonical(Adaptable):
             )
         return state
 
-    def first_step_size(self, search: Search, begin: float | None, state: State) -> float:
+    def first_step_size(
+        self, search: Search, begin: float | None, state: State
+    ) -> float:
         """Return sqrt(D) times the step of HMC."""
         root = sqrt(state.position.shape[1])
         return root * search(0.1 if begin is None else begin / root)
@@ -214,7 +244,9 @@ class _Microcanonical(Adaptable):
     def _begin(self, rng: Generator, state: State) -> tuple[Metric, Phase]:
         metric = self.metric_for(state.position)
         momentum = directions(metric, rng, state.position)
-        return metric, Phase(state.position, momentum, state.log_density, state.gradient)
+        return metric, Phase(
+            state.position, momentum, state.log_density, state.gradient
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,13 +317,19 @@ class MCLMC(_Microcanonical):
                 divergent |= ~fine
                 turned = directions(metric, rng, state.position)
                 kept = select(fine, new.state, phase.state)
-                new = Phase(kept[0], np.where(fine[:, None], new.momentum, turned), *kept[1:])
+                new = Phase(
+                    kept[0], np.where(fine[:, None], new.momentum, turned), *kept[1:]
+                )
             momentum = refreshed(metric, rng, new.momentum, self.step_size, length)
             phase = new._replace(momentum=momentum)
         moved = np.any(phase.position != state.position, axis=1)
-        return phase.state, Info.of(acceptance / steps, moved, divergent, -phase.log_density, steps)
+        return phase.state, Info.of(
+            acceptance / steps, moved, divergent, -phase.log_density, steps
+        )
 
-    def miss(self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any) -> float:
+    def miss(
+        self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any
+    ) -> float:
         """Return by how much the energy error of a trial step, squared, is above v (D50).
 
         A tenth of its share: near its zero about as steep in log eps as an acceptance.
@@ -300,7 +338,9 @@ class MCLMC(_Microcanonical):
         new, work = isokinetic(target, metric, phase, self.step_size)
         with np.errstate(invalid="ignore"):
             errors = state.log_density - new.log_density + work
-        return 0.1 * (excess(errors, state.position.shape[1], self.energy_variance) - 1.0)
+        return 0.1 * (
+            excess(errors, state.position.shape[1], self.energy_variance) - 1.0
+        )
 
     def expected_bias(self, draws: Any) -> float:
         """Return the share by which variances are off, told by the draws' acceptance (D50)."""
@@ -351,7 +391,8 @@ class MAMS(_Microcanonical):
         """
         metric, phase = self._begin(rng, state)
         work = np.zeros_like(state.log_density)
-        steps = ceil(self.steps(state.position.shape[1]) * (1.0 - rng.random()))  # for all chains
+        # for all chains
+        steps = ceil(self.steps(state.position.shape[1]) * (1.0 - rng.random()))
         with np.errstate(invalid="ignore"):  # infinite work may meet infinite energy
             for _ in range(steps):
                 phase, more = isokinetic(target, metric, phase, self.step_size)

@@ -119,7 +119,8 @@ class NUTS(Adaptable):
         super().__post_init__()
         check_fields(self, max_depth=partial(whole, least=1, most=30))
 
-    @np.errstate(all="ignore")  # a leaf may have diverged; then the weights are of no account
+    # a leaf may have diverged; then the weights are of no account
+    @np.errstate(all="ignore")
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
         """Move every chain to a point of its trajectory (M10).
 
@@ -133,7 +134,8 @@ class NUTS(Adaptable):
         h0 = hamiltonian(metric, start)
 
         ends = (_copied(start), _copied(start))  # backwards and forwards in time
-        whole_span = Span(momentum.copy(), momentum.copy(), momentum.copy())  # first = backwards
+        # first = backwards
+        whole_span = Span(momentum.copy(), momentum.copy(), momentum.copy())
         chosen = Drawn(_copied(state), h0.copy(), np.zeros_like(h0))
         acceptance, leaves = np.zeros(chains), np.zeros(chains, int)
         divergent, depth = np.zeros(chains, bool), np.zeros(chains, int)
@@ -162,7 +164,8 @@ class NUTS(Adaptable):
 
             _put(ends[0], grown[~forwards], _rows(tree.end, ~forwards))
             _put(ends[1], grown[forwards], _rows(tree.end, forwards))
-            old = _turned_round(_rows(whole_span, grown), ~forwards)  # its last meets the new half
+            # its last meets the new half
+            old = _turned_round(_rows(whole_span, grown), ~forwards)
             both, turn = join(metric, old, tree.span, leaves=level == 0)
             _put(whole_span, grown, _turned_round(both, ~forwards))
             growing = grown[~turn]
@@ -193,7 +196,8 @@ class NUTS(Adaptable):
         divergent, active = np.zeros(count, bool), np.arange(count)
         stack: list[Span] = []
         drawn = Drawn(_copied(phase.state), h0.copy(), np.full_like(h0, -np.inf))
-        summed = np.zeros(count)  # acceptance of the active ones, to be put into its place at last
+        # acceptance of the active ones, to be put into its place at last
+        summed = np.zeros(count)
         for leaf in range(2**level):
             phase = leapfrog(target, metric, phase, step_size)
             energy = hamiltonian(metric, phase)
@@ -212,7 +216,8 @@ class NUTS(Adaptable):
 
             span = Span(phase.momentum, phase.momentum, phase.momentum)
             merges = leaf
-            while merges & 1:  # a 1 at the end of `leaf`: a finished subtree of the same size
+            # a 1 at the end of `leaf`: a finished subtree of the same size
+            while merges & 1:
                 span, turn = join(metric, stack.pop(), span, leaves=merges == leaf)
                 out |= turn
                 merges >>= 1
@@ -222,7 +227,8 @@ class NUTS(Adaptable):
                 acceptance[gone], leaves[gone] = summed[out], leaf + 1
                 divergent[gone] = diverged[out]
                 active, step_size, h0, summed, phase, drawn = (
-                    _rows(a, keep) for a in (active, step_size, h0, summed, phase, drawn)
+                    _rows(a, keep)
+                    for a in (active, step_size, h0, summed, phase, drawn)
                 )
                 stack = [_rows(span, keep) for span in stack]
             if not active.size:
@@ -230,7 +236,9 @@ class NUTS(Adaptable):
         acceptance[active], leaves[active] = summed, 2**level
         complete = np.zeros(count, bool)
         complete[active] = True
-        return Subtree(complete, divergent, phase, stack.pop(), drawn, acceptance, leaves)
+        return Subtree(
+            complete, divergent, phase, stack.pop(), drawn, acceptance, leaves
+        )
 
 
 def _copied(part: Any) -> Any:
@@ -242,7 +250,9 @@ def _turned_round(span: Span, which: Array) -> Span:
     """Exchange the ends of some stretches; the criterion is the same in both directions."""
     swap = which[:, None]
     return Span(
-        np.where(swap, span.last, span.first), np.where(swap, span.first, span.last), span.total
+        np.where(swap, span.last, span.first),
+        np.where(swap, span.first, span.last),
+        span.total,
     )
 
 

@@ -35,7 +35,12 @@ class Info(NamedTuple):
 
     @classmethod
     def of(
-        cls, acceptance: Array, accepted: Array, divergent: Array, energy: Array, gradients: int
+        cls,
+        acceptance: Array,
+        accepted: Array,
+        divergent: Array,
+        energy: Array,
+        gradients: int,
     ) -> Info:
         """Return what a step did that took as many gradients for every chain."""
         zeros = np.zeros(len(energy), int)
@@ -85,14 +90,18 @@ def init(target: Target, position: Array) -> State:
         of a chain is not finite and positive there.
     """
     if position.ndim != 2:
-        raise ValueError(f"position must have shape (chains, numbers); got {position.shape}")
+        raise ValueError(
+            f"position must have shape (chains, numbers); got {position.shape}"
+        )
     position = position.copy()
     with np.errstate(all="ignore"):
         found = target(position) if callable(target) else None
         wanted = (position.shape[:1], position.shape)
         shapes = tuple(map(np.shape, found)) if isinstance(found, tuple) else None
         if shapes != wanted:
-            given = type(found).__name__ if shapes is None else f"arrays of shapes {shapes}"
+            given = (
+                type(found).__name__ if shapes is None else f"arrays of shapes {shapes}"
+            )
             raise ValueError(
                 "a target must be a function of positions (S, D) that returns a pair, log "
                 f"densities (S,) and gradients (S, D), here of shapes {wanted}; got {given}"

@@ -21,7 +21,14 @@ import numpy as np
 from numpy.random import Generator
 
 from ...numeric.layout import Array
-from ...numeric.validation import SAMPLES, STEPS, Optional, check_fields, fraction, positive
+from ...numeric.validation import (
+    SAMPLES,
+    STEPS,
+    Optional,
+    check_fields,
+    fraction,
+    positive,
+)
 from .adaptation import Adaptable
 from .leapfrog import DIVERGENT
 from .metrics import Metric
@@ -100,7 +107,9 @@ class SGHMC(Adaptable):
 
     target_accept = None  # nothing is accepted or rejected
     unadjusted = True
-    remedy = "a smaller bias, e.g. 0.03, or a larger batch_size; sampler='hmc' has no bias"
+    remedy = (
+        "a smaller bias, e.g. 0.03, or a larger batch_size; sampler='hmc' has no bias"
+    )
     usual_warm_up = 1000
 
     @property
@@ -114,11 +123,15 @@ class SGHMC(Adaptable):
         check_fields(self, temperature=positive, exploring=fraction, bias=positive)
         check_fields(self, friction=_friction)
         if self.exploring and self.cycle is None:
-            raise ValueError(f"exploring={self.exploring} is a share of a cycle; give cycle too")
+            raise ValueError(
+                f"exploring={self.exploring} is a share of a cycle; give cycle too"
+            )
 
     def init(self, target: Target, position: Array) -> Moving:
         chains = len(position) if np.ndim(position) == 2 else 0
-        return Moving(*init(target, position), np.zeros_like(position), np.zeros(chains, int))
+        return Moving(
+            *init(target, position), np.zeros_like(position), np.zeros(chains, int)
+        )
 
     def plan(self, draw: int) -> tuple[Array, Array]:
         r"""Return step sizes and temperatures of the steps of a cycle's draw (D65).
@@ -127,7 +140,9 @@ class SGHMC(Adaptable):
         of it, is :math:`h^2 (1 + \cos(\pi k / K)) / 4`.
         """
         if self.cycle is None:
-            return np.full(self.steps, self.step_size), np.full(self.steps, self.temperature)
+            return np.full(self.steps, self.step_size), np.full(
+                self.steps, self.temperature
+            )
         total = self.cycle * self.steps / (1.0 - self.exploring)
         before = round(total) - self.cycle * self.steps  # steps without noise
         first = before + draw * self.steps if draw else 0
@@ -135,7 +150,9 @@ class SGHMC(Adaptable):
         step_sizes = self.step_size * np.cos(0.5 * pi * k / round(total))  # D65
         return step_sizes, np.where(k < before, 0.0, self.temperature)
 
-    def step(self, target: Target, rng: Generator, state: Moving) -> tuple[Moving, Info]:
+    def step(
+        self, target: Target, rng: Generator, state: Moving
+    ) -> tuple[Moving, Info]:
         r"""Move every chain by `steps` minibatches (D64).
 
         One of them, with :math:`c = e^{-\gamma h}` and g the gradient of its rows ::
@@ -172,12 +189,18 @@ class SGHMC(Adaptable):
             fresh = sqrt(self.temperature) * metric.draw_momentum(rng, x)
             x, r, gradient = (
                 np.where(fine[:, None], new, before)
-                for new, before in ((x, old.position), (r, fresh), (gradient, old.gradient))
+                for new, before in (
+                    (x, old.position),
+                    (r, fresh),
+                    (gradient, old.gradient),
+                )
             )
             value = np.where(fine, value, old.log_density)
             kinetic = np.where(fine, kinetic, metric.kinetic(fresh))
         clock = state.clock if self.cycle is None else (state.clock + 1) % self.cycle
-        info = Info.of(fine.astype(float), fine, ~fine, kinetic - value, len(plan[0]) + 1)
+        info = Info.of(
+            fine.astype(float), fine, ~fine, kinetic - value, len(plan[0]) + 1
+        )
         return Moving(x, value, gradient, r, clock), info
 
     def _of_rows(self, target: Any, rng: Generator, position: Array) -> Target:
@@ -187,7 +210,9 @@ class SGHMC(Adaptable):
         found: Target = target if rows is None else partial(target, rows=rows)
         return found
 
-    def miss(self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any) -> float:
+    def miss(
+        self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any
+    ) -> float:
         """Return by how much the heat of a step is above the bias that is wanted (D65).
 
         A tenth of its share, cut off at 10 as an error of MCLMC is.
@@ -199,7 +224,9 @@ class SGHMC(Adaptable):
             square = np.mean(_square(metric, state.gradient)) / size
             noise = np.mean(_square(metric, noisy - state.gradient)) / size
             ratio = heat(self.step_size, self.friction, square, noise) / self.bias
-        return 0.1 * ((ratio if ratio < 10.0 and not info.divergent.any() else 10.0) - 1.0)
+        return 0.1 * (
+            (ratio if ratio < 10.0 and not info.divergent.any() else 10.0) - 1.0
+        )
 
     def expected_bias(self, draws: Any) -> float:
         """Return the mean share by which variances are off: the momenta's excess heat (D65)."""
@@ -212,7 +239,9 @@ class SGHMC(Adaptable):
         forgotten; its quantile is that of Wilson and Hilferty.
         """
         heats = self._heats(draws)
-        steps = 1.0 + (self.steps - 1) * tanh(min(0.5 * self.friction * self.step_size, 20.0))
+        steps = 1.0 + (self.steps - 1) * tanh(
+            min(0.5 * self.friction * self.step_size, 20.0)
+        )
         spread = 2.0 / (9.0 * draws.positions.shape[-1] * steps)
         most = float(heats.mean()) * (1.0 - spread + HOT * sqrt(spread)) ** 3
         return float(np.mean(heats > most))
@@ -234,7 +263,9 @@ def heat(step_size: float, friction: float, square: float, noise: float) -> floa
     :math:`\frac{h^2}{4} (|g|^2 + \kappa |\xi|^2)` of the mean square of the gradient and that of
     its minibatches' error, per dimension and temperature, with :math:`\kappa = \coth(\gamma h/2)`.
     """
-    return 0.25 * step_size**2 * (square + noise / tanh(0.5 * friction * step_size))  # D65
+    return (
+        0.25 * step_size**2 * (square + noise / tanh(0.5 * friction * step_size))
+    )  # D65
 
 
 NAMED = {
