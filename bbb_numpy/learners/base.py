@@ -27,7 +27,7 @@ except ImportError:
     ) from None
 
 from ..evaluation import predictive
-from ..gradients.family import Family as Estimator
+from ..gradients.estimator import GradientEstimator as Estimator
 from ..model.joint import Likelihood
 from ..model.objectives import MLE
 from ..numeric.layout import Array
