@@ -120,7 +120,7 @@ def verify(name, value_and_grad, theta):
     """Check a gradient in both ways, print the largest errors, stop if one is too large."""
     for method in ("complex", "central"):
         report = bbb.check(value_and_grad, theta, method=method)
-        print(f"{name}: {method} error {report.error:.0e}, bar {report.bar:.0e}")
+        print(f"{name}: {method} error {report.error:.0e}, bar {report.tolerance:.0e}")
         assert report.passed, str(report)
 
 
