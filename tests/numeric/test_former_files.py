@@ -4,13 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from data.write_files import FILES, expected_outcomes, stored_files
+from data.write_files import FILES, FORMATS, expected_outcomes, stored_files
 
-from bbb_numpy.learners import checkpoint
 from bbb_numpy.registry import classes
-from bbb_numpy.sampling import resuming
-from bbb_studies.blundell import mnist
-from bbb_studies.ours import certificate
 
 pytestmark = [
     pytest.mark.brief,
@@ -56,7 +52,6 @@ NOT_STORED = {
     "PACBayes": "no learner takes it",
     "Stored": "it is a whole file, which holds its fields by name",
 }
-FORMATS = [checkpoint._format(), resuming._format(), mnist.STATE, certificate.STATE]
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
