@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..gradients.family import Family
+from ..gradients.estimator import GradientEstimator
 from ..numeric.elementary import inverse_softplus, softplus_parts
 from ..numeric.layout import Array, Layout
 from ..numeric.validation import (
@@ -117,7 +117,7 @@ class Optimizer:
     def __post_init__(self) -> None:
         check_fields(self, learning_rate=positive, schedule=SCHEDULE)
 
-    def init(self, theta: Array, estimator: Family | None = None) -> Memory:
+    def init(self, theta: Array, estimator: GradientEstimator | None = None) -> Memory:
         """Return the state before the first step on the theta of an estimator."""
         return Memory(0, {name: np.zeros_like(theta) for name in self.moments})
 
@@ -330,7 +330,7 @@ class IVON(Optimizer):
             beta2=fraction,
         )
 
-    def init(self, theta: Array, estimator: Family | None = None) -> Memory:
+    def init(self, theta: Array, estimator: GradientEstimator | None = None) -> Memory:
         """Return the state before the first step; without `estimator` theta is mu and rho alone."""
         if estimator is not None and not isinstance(estimator.posterior, MeanField):
             raise ValueError(
