@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..fields.digits import DIGITS, Digits, NoDigits, context
-from ..fields.finite import TINY, Field, Prime, _key, mixed
+from ..fields.digits import N_DIGITS, Digits, NoSeries, context
+from ..fields.finite import SMALLEST_NORMAL, Field, Prime, mix64, mixing_key
 from ..structures import copy_leaves
 from ..trace.copies import Copies, in_own_context
 from .runs import LARGE_THETA, Evaluation, ProofProblem, run
@@ -130,13 +130,13 @@ class Decimals(Numbers):
 
     def __init__(self, problem: ProofProblem, theta: Array) -> None:
         self.problem, self.theta = problem, theta
-        for self.digits in (DIGITS, 5 * DIGITS):
+        for self.digits in (N_DIGITS, 5 * N_DIGITS):
             with localcontext(context(self.digits)):
                 self.field = Digits(problem.seed)
                 self.evaluation = run(problem, theta, self.field)
                 slope, value = (
-                    self.evaluation.value.b[0, 0],
-                    self.evaluation.value.a[0, 0],
+                    self.evaluation.value.tangent[0, 0],
+                    self.evaluation.value.primal[0, 0],
                 )
                 size = abs(self.evaluation.terms).sum() + abs(slope)
                 self.exists = (value + size).is_finite()
@@ -153,7 +153,7 @@ class Decimals(Numbers):
         The largest error is at least 1 / n of the excess: the direction has numbers below 1.
         """
         with localcontext(context(self.digits)):
-            most = max(1, abs(self.evaluation.grad.a).max(initial=Decimal(0)))
+            most = max(1, abs(self.evaluation.grad.primal).max(initial=Decimal(0)))
             large = (
                 abs(self.evaluation.excess()[0]) > 2 * self.theta.size * SHAKEN * most
             )
@@ -165,10 +165,10 @@ class Decimals(Numbers):
         """Return the slopes, of which it is sure."""
         with localcontext(context(self.digits)):
             found = run(
-                self.problem, self.theta, self.field, self.field.constant(direction)
+                self.problem, self.theta, self.field, self.field.from_floats(direction)
             )
             self.changed |= _numbers(found) != self.numbers()
-            return found.terms.sum(), found.value.b[0, 0], Decimal(0)
+            return found.terms.sum(), found.value.tangent[0, 0], Decimal(0)
 
     def rounding(self) -> Decimal:
         """Return how far six choices of them move it."""
@@ -189,15 +189,15 @@ class Decimals(Numbers):
             _otherwise(
                 self.problem,
                 self.theta,
-                self.evaluation.value.a,
-                self.evaluation.grad.a,
+                self.evaluation.value.primal,
+                self.evaluation.grad.primal,
             )
             or ""
         )
 
 
 def _numbers(found: Evaluation) -> tuple[Decimal, ...]:
-    return (*found.value.a[0], *found.grad.a[:, 0])
+    return (*found.value.primal[0], *found.grad.primal[:, 0])
 
 
 def _otherwise(
@@ -281,11 +281,13 @@ def numbers(
     """
     floats = partial(Floats, problem, theta)
     ways: list[Any] = [floats] if theta.size > LARGE_THETA else [floats, decimals]
-    if theta.size <= SIXTY_DIGITS or (same and kind.laws):
+    if theta.size <= SIXTY_DIGITS or (same and kind.knows_all_laws):
         ways = [decimals]
-        signs = kind.roots or {TINY, -TINY} & kind.known.keys()
-        if same and not (kind.laws or kind.divided or signs):
-            value, grad = kind.evaluation.value.v, kind.evaluation.grad.v
+        signs = (
+            kind.n_roots or {SMALLEST_NORMAL, -SMALLEST_NORMAL} & kind.constants.keys()
+        )
+        if same and not (kind.knows_all_laws or kind.divided_by_zero or signs):
+            value, grad = kind.evaluation.value.floats, kind.evaluation.grad.floats
             finite = np.isfinite(value).all() and np.isfinite(grad).all()
             if finite and _otherwise(problem, theta, value, grad) == "":
                 return Numbers()
@@ -293,7 +295,7 @@ def numbers(
     for way in ways:
         try:
             found = way()
-        except NoDigits:
+        except NoSeries:
             found = found or floats()
         if same and found.agrees:
             break
@@ -337,7 +339,7 @@ def find_errors(
     """Return what is wrong at theta, or the reason why nothing is concluded; both may be empty."""
     if same and isinstance(at, Floats):
         return FLOATS.format("slope", at.hand, at.right), ()
-    with localcontext(context(5 * DIGITS)):
+    with localcontext(context(5 * N_DIGITS)):
         slopes = []
         for name, direction, size, factor in parts(problem, theta, same):
             hand, right, unsure = map(Decimal, at.slopes(direction))
@@ -395,9 +397,9 @@ def parts(problem: ProofProblem, theta: Array, same: bool) -> Iterator[Part]:
 def _few(problem: ProofProblem, theta: Array) -> Array:
     """Return the wrong coordinates, if there are one or two, by the recurrence of the excess."""
     field, p = Prime(problem.seed), Prime(problem.seed).p
-    r = (mixed(np.arange(theta.size), _key(problem.seed, "r")) % np.uint64(p)).astype(
-        np.int64
-    )
+    r = (
+        mix64(np.arange(theta.size), mixing_key(problem.seed, "r")) % np.uint64(p)
+    ).astype(np.int64)
     power, s = r, []
     for _ in range(4):
         s.append(
@@ -425,9 +427,9 @@ def _asked_twice(
         field, direction = Prime(problem.seed), np.zeros((theta.size, 1), np.int64)
         direction[part] = Prime(problem.seed + 1 + turn).draw((size,)) % field.p
         found = run(problem, theta, field, direction)
-        if field.flaws or not found.excess()[0]:
-            return field.flaws > 0, None
-        hand, slope = int(field.sum(found.terms, 0)[0]), int(found.value.b[0, 0])
+        if field.n_substituted or not found.excess()[0]:
+            return field.n_substituted > 0, None
+        hand, slope = int(field.sum(found.terms, 0)[0]), int(found.value.tangent[0, 0])
         factors.append(hand * pow(slope, -1, field.p) % field.p if slope else None)
     first, second = factors
     return True, _fraction(

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..fields.digits import NoDigits
+from ..fields.digits import NoSeries
 from ..fields.finite import Field, Gauss, Prime, Towers
 from ..structures import StructureError, check_returned, copy_leaves
-from ..trace.arrays import Exact, dual, lift
+from ..trace.arrays import Exact, dual_residues, lift
 from ..trace.copies import Copies
 from .data import Data, exact
 
@@ -72,7 +72,7 @@ class Evaluation(NamedTuple):
     def excess(self) -> Array:
         """Return the slope of the value along the direction less that of the gradient (D44)."""
         field = self.value.field
-        return field.sub(self.value.b[0], field.sum(self.terms, 0))
+        return field.sub(self.value.tangent[0], field.sum(self.terms, 0))
 
 
 def comparisons_of(field: Field) -> Array:
@@ -101,20 +101,20 @@ def vanishes(
             continue
         if kind is not Prime and refuted():
             break
-        agreed, levels = 0, np.ones(kind.levels, bool)
+        agreed, levels = 0, np.ones(kind.n_levels, bool)
         for point in range(MAX_POINTS):
             field = kind(seed * MAX_POINTS + point)
-            left = (excess(field) == 0).reshape(-1, field.C).all(axis=0)
-            zeros = left.reshape(field.levels, -1).all(axis=1)
+            left = (excess(field) == 0).reshape(-1, field.n_channels).all(axis=0)
+            zeros = left.reshape(field.n_levels, -1).all(axis=1)
             # an identity holds on the same one everywhere
-            levels &= zeros | (field.flaws > 0)
+            levels &= zeros | (field.n_substituted > 0)
             zero = (zeros & levels).any()
             agreed += bool(zero)
-            rooted |= kind is Prime and field.flaws > 0
-            lawful |= field.transcendental or field.roots > 0
-            if agreed == MIN_AGREEING_POINTS or (agreed and not field.roots):
+            rooted |= kind is Prime and field.n_substituted > 0
+            lawful |= field.transcendental or field.n_roots > 0
+            if agreed == MIN_AGREEING_POINTS or (agreed and not field.n_roots):
                 return True, field
-            if not zero and (not field.flaws or kind is Prime):
+            if not zero and (not field.n_substituted or kind is Prime):
                 break
             if (
                 kind is Gauss
@@ -129,7 +129,7 @@ def vanishes(
 
 def stop_gradient(values: Any) -> Any:
     """Return a copy of an array whose numbers are the same and do not move: for what is frozen."""
-    return values.still() if type(values) is Exact else np.array(values)
+    return values.stop_gradient() if type(values) is Exact else np.array(values)
 
 
 def run(
@@ -143,15 +143,15 @@ def run(
     direction = field.draw(theta.shape) if direction is None else direction
     pairs = zip(problem.arguments, problem.data, strict=True)
     given = [exact(one, field, data) for one, data in pairs]
-    moving = Exact(field, dual(field, field.variable(theta), direction), theta)
+    moving = Exact(field, dual_residues(field, field.variable(theta), direction), theta)
     at = copy_leaves((moving, *given), sealed=True)
-    field.moved = True
+    field.argument_moves = True
     try:
         with np.errstate(all="ignore"):
             returned = problem.copies.call(
                 field, problem.value_and_grad, *at, trace=trace
             )
-    except (NoDigits, StructureError):
+    except (NoSeries, StructureError):
         raise
     except Exception as error:
         verdict = "not proved" if OVERWRITTEN in str(error) else "not traceable"
@@ -161,7 +161,7 @@ def run(
     check_returned(returned, theta.shape)
     try:
         value, grad = lift(returned[0], field).reshape(1), lift(returned[1], field)
-        field.evaluation = Evaluation(value, grad, field.mul(grad.a, direction))
+        field.evaluation = Evaluation(value, grad, field.mul(grad.primal, direction))
         return field.evaluation
     except Exception as error:
         raise TraceError("not traceable", where(error)) from error
