@@ -25,7 +25,7 @@ from ..numeric.validation import (
     DTYPE,
     FOLDER,
     FUNCTION,
-    MOST_STEPS,
+    MAX_STEPS,
     SAMPLES,
     STEPS,
     Like,
@@ -64,7 +64,7 @@ TURN = 1.0  # seconds of a group between two looks at all of them
 # What the settings of a run may be, by argument
 SETTINGS: dict[str, Rule] = {
     "draws": STEPS,
-    "warm_up": Optional(partial(whole, least=0, most=MOST_STEPS)),
+    "warm_up": Optional(partial(whole, least=0, most=MAX_STEPS)),
     "thin": STEPS,
     "metric": OneOf(*METRICS),
     "target_accept": Optional(proper_fraction),

@@ -235,7 +235,7 @@ def test_what_fit_prints_and_predict_writes_are_the_numbers_of_the_stored_model(
     assert "60 rows, 2 inputs (size, age), target price" in printed
     for title, value in (
         ("free energy", model.history_[-1].objective),
-        ("noise deviation", model.noise_scale_[0]),
+        ("noise sd", model.noise_scale_[0]),
         ("R^2 on these rows", model.score(inputs, prices)),
         ("log density", model.log_predictive_density(inputs, prices).mean()),
     ):

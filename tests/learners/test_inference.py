@@ -681,7 +681,7 @@ def test_fit_samples_and_predict_reads_what_it_stored(table, tmp_path, capsys):
     assert model.inference == Sampling("nuts", 2, 8, 12, 2, "diagonal", 0.9, start="prior", cores=1)
     assert f"posterior          {model.draws_.summary()}" in printed
     assert "8 draws of 2 chains" in printed
-    assert f"noise deviation    {model.noise_scale_[0]:12.6g}" in printed
+    assert f"noise sd           {model.noise_scale_[0]:12.6g}" in printed
     assert main(["predict", str(path), str(table), "--output", str(out)]) == 0
     with open(out, newline="") as file:
         means = [float(row["mean"]) for row in csv.DictReader(file)]
