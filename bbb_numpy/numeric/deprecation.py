@@ -1,55 +1,46 @@
-"""Former names of the public API, accepted for one release with a DeprecationWarning.
-
-What files hold under a former name is another table, `old_names`.
-"""
+"""Public names that were renamed: the old ones work for one release, with a warning."""
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Mapping
 from functools import wraps
+from importlib import import_module
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["accept_old_methods", "old_attributes", "renamed_arguments"]
+__all__ = ["accept_old_methods", "renamed_arguments", "renamed_names"]
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
 
 
-def warn_renamed(old: str, new: str, stacklevel: int = 3) -> None:
-    """Warn that `old` is a former name of `new`.
-
-    Parameters
-    ----------
-    old, new : str
-        Names as a user types them.
-    stacklevel : int
-        Of `warnings.warn`: 3 shows the line that called the caller of this function.
-    """
-    warnings.warn(
-        f"{old} is now called {new}; the old name goes with version 0.2",
-        DeprecationWarning,
-        stacklevel=stacklevel,
-    )
-
-
-def old_attributes(module: str, new_names: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a module some of whose names have changed.
+def renamed_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a module, in which old names lead to the new ones.
 
     Parameters
     ----------
     module : str
-        ``__name__`` of the module.
-    new_names : mapping
-        From each former name to the name of today.
+        Where the new names are defined: ``__name__`` unless they moved to another module.
+    names : mapping of str to str
+        From old names to new ones.
+
+    Returns
+    -------
+    callable
+        To be bound to ``__getattr__``. It emits a `DeprecationWarning` that says the new name,
+        and raises `AttributeError` for any name that is not in `names`.
     """
 
     def __getattr__(name: str) -> Any:
-        if name not in new_names:
+        if name not in names:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        warn_renamed(f"{module}.{name}", new_names[name])
-        return getattr(sys.modules[module], new_names[name])
+        warnings.warn(
+            f"{name} is now called {names[name]}; import it from {module}. The old name goes "
+            "with version 0.2",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(import_module(module), names[name])
 
     return __getattr__
 
@@ -57,7 +48,13 @@ def old_attributes(module: str, new_names: Mapping[str, str]) -> Callable[[str],
 def renamed_arguments(
     **new_names: str,
 ) -> Callable[[Callable[Arguments, Returned]], Callable[Arguments, Returned]]:
-    """Return a decorator: the function accepts keyword arguments by their former names."""
+    """Return a decorator: the function accepts keyword arguments by their old names.
+
+    Parameters
+    ----------
+    **new_names : str
+        From old names to new ones.
+    """
 
     def decorate(
         function: Callable[Arguments, Returned],
@@ -67,7 +64,7 @@ def renamed_arguments(
             *args: Arguments.args, **kwargs: Arguments.kwargs
         ) -> Returned:
             for old in new_names.keys() & kwargs.keys():
-                warn_renamed(f"argument {old} of {function.__name__}", new_names[old])
+                _warn(f"argument {old} of {function.__name__}", new_names[old], 3)
                 kwargs[new_names[old]] = kwargs.pop(old)
             return function(*args, **kwargs)
 
@@ -76,31 +73,39 @@ def renamed_arguments(
     return decorate
 
 
-def accept_old_methods(cls: type, new_names: Mapping[str, str]) -> None:
-    """Let a class be written, and its methods be called, by former names of methods.
+def accept_old_methods(cls: type, names: Mapping[str, str]) -> None:
+    """Let a class be written, and its methods be called, by old names of methods.
 
-    A method that `cls` defines by its former name is what today's name means as well; one that
-    it defines by today's name can be called by the former one.
+    A method that `cls` defines by its old name can be called by the new one, and the other way
+    round. It belongs into `__init_subclass__` of a base class whose methods were renamed.
 
     Parameters
     ----------
     cls : type
         The class, which is changed in place.
-    new_names : mapping
-        From each former name of a method to the name of today.
+    names : mapping of str to str
+        From old names to new ones.
     """
-    for old, new in new_names.items():
+    for old, new in names.items():
         if new in vars(cls):
-            setattr(cls, old, _renamed_method(old, new, vars(cls)[new]))
+            setattr(cls, old, _by_old_name(old, new, vars(cls)[new]))
         elif old in vars(cls):
-            warn_renamed(f"method {old} of {cls.__name__}", new, stacklevel=4)
+            _warn(f"method {old} of {cls.__name__}", new, 4)
             setattr(cls, new, vars(cls)[old])
 
 
-def _renamed_method(old: str, new: str, method: Any) -> Any:
+def _by_old_name(old: str, new: str, method: Any) -> Any:
     @wraps(method)
-    def by_old_name(*args: Any, **kwargs: Any) -> Any:
-        warn_renamed(f"method {old}", new)
+    def with_warning(*args: Any, **kwargs: Any) -> Any:
+        _warn(f"method {old}", new, 3)
         return method(*args, **kwargs)
 
-    return by_old_name
+    return with_warning
+
+
+def _warn(old: str, new: str, stacklevel: int) -> None:
+    warnings.warn(
+        f"{old} is now called {new}. The old name goes with version 0.2",
+        DeprecationWarning,
+        stacklevel=stacklevel,
+    )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..numeric.buffers import Buffers
-from ..numeric.deprecation import old_attributes
+from ..numeric.deprecation import renamed_names
 from ..numeric.elementary import (
     LOG_2PI,
     add_scaled,
@@ -197,7 +197,7 @@ class ScaleMixturePrior(Prior):
         return rng.standard_normal(shape) * np.where(wide, c.sigma[0], c.sigma[1])
 
 
-__getattr__ = old_attributes(__name__, {"SMALLEST": "MIN_SIGMA"})
+__getattr__ = renamed_names(__name__, {"SMALLEST": "MIN_SIGMA"})
 NAMED = {
     "prior": {"mixture": (ScaleMixturePrior(), ScaleMixturePrior(0.25, 1.0, 0.25))}
 }

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..numeric.buffers import Buffers
-from ..numeric.deprecation import accept_old_methods, old_attributes, renamed_arguments
+from ..numeric.deprecation import accept_old_methods, renamed_arguments, renamed_names
 from ..numeric.elementary import (
     LOG_2PI,
     SoftplusParts,
@@ -336,7 +336,7 @@ class PointMass(Posterior):
         np.add.reduce(d_w, axis=0, out=d_theta["mu"])
 
 
-__getattr__ = old_attributes(__name__, {"Density": "GaussianPosterior"})
+__getattr__ = renamed_names(__name__, {"Density": "GaussianPosterior"})
 NAMED = {
     "posterior": {
         "mean-field": (MeanField(rho_offset=-4.0), MeanField(0.3, -0.5, 0.5)),
