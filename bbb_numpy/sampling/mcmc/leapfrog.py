@@ -16,10 +16,10 @@ from ...numeric.layout import Array
 from .metrics import Metric
 from .states import State, Target, finite
 
-__all__ = ["DIVERGENT", "Phase", "hamiltonian", "leapfrog", "steps_for"]
+__all__ = ["MAX_ENERGY_ERROR", "Phase", "hamiltonian", "leapfrog", "steps_for"]
 
 # nats of energy error: no trajectory of the true motion, exp(-1000) is 0
-DIVERGENT = 1000.0
+MAX_ENERGY_ERROR = 1000.0
 
 
 class Phase(NamedTuple):
