@@ -52,7 +52,7 @@ from bbb_numpy.plots.style import (
     plain_numbers,
 )
 from bbb_numpy.training import Recipe, fit, start
-from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Memory, Optimizer
+from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Optimizer, OptimizerState
 from bbb_numpy.training.state import Epoch, Training
 from bbb_studies.data import mnist as data
 from bbb_studies.data.mnist import MNIST
@@ -244,7 +244,7 @@ class Stored(NamedTuple):
 
 
 STATE = Format(
-    "bbb_numpy.mnist", 4, (Candidate, Settings, Run, Training, Memory, Epoch)
+    "bbb_numpy.mnist", 4, (Candidate, Settings, Run, Training, OptimizerState, Epoch)
 )
 FORMAT = f"{STATE.name} {STATE.version}"
 
@@ -290,7 +290,7 @@ class Kept(Adam):
         self,
         theta: Array,
         grad: Array,
-        state: Memory,
+        state: OptimizerState,
         factor: float,
         scale: float = 1.0,
     ) -> None:

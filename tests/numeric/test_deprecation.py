@@ -7,6 +7,7 @@ import pytest
 RENAMED = [  # module and name of before, module and name of today
     ("gradients.family", "Family", "gradients.estimator", "GradientEstimator"),
     ("gradients.family", "is_linear", "gradients.estimator", "is_linear"),
+    ("training.optimizers", "Memory", "training.optimizers", "OptimizerState"),
 ]
 
 

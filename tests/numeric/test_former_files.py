@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from data.write_files import FILES, FORMATS, expected_outcomes, stored_files
 
+from bbb_numpy.numeric.old_names import CLASSES
 from bbb_numpy.registry import classes
 
 pytestmark = [
@@ -30,9 +31,10 @@ def test_a_file_of_an_earlier_version_gives_what_it_gave_and_goes_on(path):
 
 
 def names_in_file(path):
-    """Return the classes and functions that a file of states names."""
+    """Return the classes and functions that a file of states names, as they are called today."""
     with np.load(path) as file:
-        return set(names_in_tree(json.loads(file["header"].tobytes())["content"]))
+        names = names_in_tree(json.loads(file["header"].tobytes())["content"])
+        return {CLASSES.get(name, name) for name in names}
 
 
 def names_in_tree(tree):

@@ -243,5 +243,6 @@ def test_rows_let_files_of_an_earlier_version_go_on(name, tmp_path, monkeypatch)
         outcomes(path)
     for table, new_rows in zip((CLASSES, FIELDS, VALUES), rows, strict=True):
         for left, right in new_rows.items():
-            monkeypatch.setitem(table, left, right)
+            both = right if isinstance(right, str) else {**table.get(left, {}), **right}
+            monkeypatch.setitem(table, left, both)
     assert outcomes(path) == outcomes(stored)
