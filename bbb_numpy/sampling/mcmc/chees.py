@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from ...numeric.deprecation import renamed_names
 from ...numeric.elementary import inner
 from ...numeric.layout import Array
 from ...numeric.validation import check_fields, positive
@@ -296,3 +297,4 @@ NAMED = {
     "sampler": {"chees": ChEES()},
     "state": {"ChEESState": ChEESState, "PathLength": PathLength},
 }
+__getattr__ = renamed_names(__name__, {"Paced": "ChEESState"})

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...numeric.deprecation import renamed_names
 from ...numeric.layout import Array
 from .metrics import Metric
 from .states import State, Target, finite
@@ -80,3 +81,6 @@ def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Ph
         value, gradient = finite(*target(position))
         momentum += half * gradient
     return Phase(position, momentum, value, gradient)
+
+
+__getattr__ = renamed_names(__name__, {"DIVERGENT": "MAX_ENERGY_ERROR"})

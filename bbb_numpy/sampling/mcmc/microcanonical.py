@@ -309,7 +309,8 @@ class MCLMC(_Microcanonical):
 
         A step whose energy error is not finite, or greater than `leapfrog.MAX_ENERGY_ERROR`, is
         taken back: the chain stays, takes a new direction, and is reported as divergent.
-        `acceptance` is what Metropolis' rule would accept of single steps, on average: it tells the bias.
+        `acceptance` is what Metropolis' rule would accept of single steps, on average: it tells
+        the bias.
         """
         metric, phase = self._begin(rng, state)
         chains, size = state.position.shape

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from ...numeric.deprecation import renamed_names
 from ...numeric.layout import Array
 from ...numeric.validation import (
     SAMPLES,
@@ -272,3 +273,4 @@ NAMED = {
     "sampler": {"sghmc": SGHMC(), "sgld": SGHMC(friction=np.inf)},
     "state": {"SGHMCState": SGHMCState},
 }
+__getattr__ = renamed_names(__name__, {"Moving": "SGHMCState"})
