@@ -40,10 +40,10 @@ from numpy.typing import NDArray
 
 from .arguments import check_callable, check_plain, whole_number
 from .blame.lines import explanation
-from .fields.digits import DIGITS, Digits, NoDigits, context
-from .fields.finite import TINY, Field, Prime
+from .fields.digits import N_DIGITS, Digits, NoSeries, context
+from .fields.finite import SMALLEST_NORMAL, Field, Prime
 from .structures import Tree, Unlike, checked_arguments, copied, leaves
-from .trace.arrays import KINK, Exact, lift
+from .trace.arrays import KINK_MESSAGE, Exact, lift
 from .trace.copies import Copies, in_own_context
 from .verdict.data import FIXED, Data, bound, exact, kinds, masked, names_of, told
 from .verdict.errors import (
@@ -249,7 +249,7 @@ def prove(
             proof, kind = _prove_at(asked, theta)  # D44
         except Stopped as stopped:
             mask = masked(arguments, data)
-            if KINK not in stopped.reason or mask == data:
+            if KINK_MESSAGE not in stopped.reason or mask == data:
                 raise
             asked = asked._replace(data=mask)
             proof, kind = _prove_at(asked, theta)
@@ -263,8 +263,10 @@ def prove(
     paths = [path_of(kind)]
     # without comparisons and roots there is one path; where digits agree for a reason that the
     # field does not know, two other thetas may show that they need not
-    branches = kind.path or kind.roots or (kind.laws and kind.transcendental)
-    unsure = points if kind.roots else min(points, 2)
+    branches = (
+        kind.path or kind.n_roots or (kind.knows_all_laws and kind.transcendental)
+    )
+    unsure = points if kind.n_roots else min(points, 2)
     tries = 0 if proof.verdict == "refuted" else unsure
     if proof:
         tries = min(points, MOVED // theta.size) if branches else 0
@@ -339,7 +341,7 @@ def _prove_at(asked: Asked, theta: Array) -> tuple[Proof, Field]:
     def refuted() -> bool:
         try:
             return theta.size <= LARGE and decimals().refutes
-        except NoDigits:
+        except NoSeries:
             return False
 
     same, kind = asked_fields(
@@ -363,7 +365,7 @@ def _prove_at(asked: Asked, theta: Array) -> tuple[Proof, Field]:
                 "for these numbers alone: by what theta or the constants have in common"
             )
             reason = at.RIGHT + (
-                IDENTITY if kind.roots or kind.transcendental else alone
+                IDENTITY if kind.n_roots or kind.transcendental else alone
             )
     if not reason and not wrong:
         data = told(asked.names, asked.data)
@@ -413,7 +415,7 @@ def _differing(asked: Asked, theta: Array, kind: Field) -> str:
     differing = []
     for name, direction in places:
         field = type(kind)(kind.seed)
-        if run(asked, theta, field, field.constant(direction)).excess().any():
+        if run(asked, theta, field, field.from_floats(direction)).excess().any():
             differing.append(name)
     shown = ", ".join(differing[:SHOWN]) + ", ..." * (len(differing) > SHOWN)
     return f"{len(differing)} of {len(places)} are wrong: {shown}"
@@ -480,7 +482,7 @@ def prove_same(
     def same_for(data: tuple[Data, ...]) -> tuple[bool, Field]:
         def excess(field: Field) -> Array:
             one, other = values(data, field)
-            return field.sub(one.b, other.b)
+            return field.sub(one.tangent, other.tangent)
 
         return asked_fields(excess, seed, LARGE)
 
@@ -488,23 +490,29 @@ def prove_same(
         """Return the field if the values are the same in it, and no root's sign has a meaning."""
         field = Prime(seed * POINTS)
         one, other = values(data, field)
-        signs = field.roots or {TINY, -TINY} & field.known.keys()
-        return None if signs or (one.r != other.r).any() else field
+        signs = (
+            field.n_roots
+            or {SMALLEST_NORMAL, -SMALLEST_NORMAL} & field.constants.keys()
+        )
+        return None if signs or (one.residues != other.residues).any() else field
 
     def at_theta(data: tuple[Data, ...], digits: int) -> tuple[Array, ...]:
         """Return values and slopes (N, 2) of both, how far they are apart, and relative to them."""
         with localcontext(context(digits)):
-            x, y = (Decimal(0) + each.r[..., 0] for each in values(data, Digits(seed)))
+            x, y = (
+                Decimal(0) + each.residues[..., 0]
+                for each in values(data, Digits(seed))
+            )
             apart = abs(x - y)
             size = np.maximum(np.maximum(abs(x), abs(y)), np.array(Decimal(1)))
             return x, y, apart, apart / size
 
     def proved(data: tuple[Data, ...]) -> Proof:
         kind, same = without_constants(data), True
-        with localcontext(context(DIGITS)):
-            x, y, apart, ratio = at_theta(data, FEW_DIGITS if kind else DIGITS)
+        with localcontext(context(N_DIGITS)):
+            x, y, apart, ratio = at_theta(data, FEW_DIGITS if kind else N_DIGITS)
             if kind and not (ratio <= CONSTANT).all():
-                x, y, apart, ratio = at_theta(data, DIGITS)
+                x, y, apart, ratio = at_theta(data, N_DIGITS)
             places = [(n, int(row[0] <= CONSTANT)) for n, row in enumerate(ratio)]
             wrong = [
                 Wrong("slope of " * k + of.name(n), x[n, k], y[n, k])
@@ -519,10 +527,10 @@ def prove_same(
         else:
             if kind is None:
                 same, kind = same_for(data)
-            same &= not kind.laws or bool((ratio[:, 1] <= LAWFUL).all())
+            same &= not kind.knows_all_laws or bool((ratio[:, 1] <= LAWFUL).all())
             if not same:
                 reason = f"the values are {apart[:, 0].max():.1g} apart, {IDENTITY}"
-            elif not kind.moved:
+            elif not kind.argument_moves:
                 reason = UNMOVED
         if reason:
             return Proof("not proved", of.size, reason=reason, of_values=True)

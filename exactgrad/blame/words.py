@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..fields.digits import DIGITS, context
+from ..fields.digits import N_DIGITS, context
 from ..verdict.errors import Wrong
 from ..verdict.runs import Asked
 
@@ -29,7 +29,7 @@ def in_words(asked: Asked, theta: Array, wrong: Sequence[Wrong]) -> list[str]:
     """Return what is wrong, where it is simple: a sentence for all, or for each group."""
     places = {asked.name(j): j for j in range(theta.size)}
     found = {places[one.name]: one for one in wrong if one.seen and one.size == 1}
-    with localcontext(context(DIGITS)):
+    with localcontext(context(N_DIGITS)):
         known = Known(asked, theta)
         said = known.said(found) if found else ""
         if said or not found:

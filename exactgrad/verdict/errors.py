@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..fields.digits import DIGITS, Digits, NoDigits, context
-from ..fields.finite import TINY, Field, Prime, _key, mixed
+from ..fields.digits import N_DIGITS, Digits, NoSeries, context
+from ..fields.finite import SMALLEST_NORMAL, Field, Prime, mix64, mixing_key
 from ..structures import copied
 from ..trace.copies import Copies, in_own_context
 from .runs import LARGE, Asked, Found, run
@@ -129,11 +129,14 @@ class Decimals(Numbers):
 
     def __init__(self, asked: Asked, theta: Array) -> None:
         self.asked, self.theta = asked, theta
-        for self.digits in (DIGITS, 5 * DIGITS):
+        for self.digits in (N_DIGITS, 5 * N_DIGITS):
             with localcontext(context(self.digits)):
                 self.field = Digits(asked.seed)
                 self.found = run(asked, theta, self.field)
-                slope, value = self.found.value.b[0, 0], self.found.value.a[0, 0]
+                slope, value = (
+                    self.found.value.tangent[0, 0],
+                    self.found.value.primal[0, 0],
+                )
                 size = abs(self.found.terms).sum() + abs(slope)
                 self.exists = (value + size).is_finite()
                 self.agrees = self.exists and abs(self.found.excess()[0]) <= SAME * size
@@ -147,7 +150,7 @@ class Decimals(Numbers):
         The largest error is at least 1 / n of the excess: the direction has numbers below 1.
         """
         with localcontext(context(self.digits)):
-            most = max(1, abs(self.found.grad.a).max(initial=Decimal(0)))
+            most = max(1, abs(self.found.grad.primal).max(initial=Decimal(0)))
             large = abs(self.found.excess()[0]) > 2 * self.theta.size * SHAKEN * most
         if large:  # does the next call return the same?
             self.slopes(np.ones(self.theta.size))
@@ -157,10 +160,10 @@ class Decimals(Numbers):
         """Return the slopes, of which it is sure."""
         with localcontext(context(self.digits)):
             found = run(
-                self.asked, self.theta, self.field, self.field.constant(direction)
+                self.asked, self.theta, self.field, self.field.from_floats(direction)
             )
             self.changed |= _numbers(found) != self.numbers()
-            return found.terms.sum(), found.value.b[0, 0], Decimal(0)
+            return found.terms.sum(), found.value.tangent[0, 0], Decimal(0)
 
     def rounding(self) -> Decimal:
         """Return how far six choices of them move it."""
@@ -178,13 +181,15 @@ class Decimals(Numbers):
     def otherwise(self) -> str:
         """Say so, unless there are no floats of it."""
         return (
-            _otherwise(self.asked, self.theta, self.found.value.a, self.found.grad.a)
+            _otherwise(
+                self.asked, self.theta, self.found.value.primal, self.found.grad.primal
+            )
             or ""
         )
 
 
 def _numbers(found: Found) -> tuple[Decimal, ...]:
-    return (*found.value.a[0], *found.grad.a[:, 0])
+    return (*found.value.primal[0], *found.grad.primal[:, 0])
 
 
 def _otherwise(asked: Asked, theta: Array, value: Array, grad: Array) -> str | None:
@@ -266,11 +271,13 @@ def numbers(
     """
     floats = partial(Floats, asked, theta)
     ways: list[Any] = [floats] if theta.size > LARGE else [floats, decimals]
-    if theta.size <= SIXTY_DIGITS or (same and kind.laws):
+    if theta.size <= SIXTY_DIGITS or (same and kind.knows_all_laws):
         ways = [decimals]
-        signs = kind.roots or {TINY, -TINY} & kind.known.keys()
-        if same and not (kind.laws or kind.divided or signs):
-            value, grad = kind.found.value.v, kind.found.grad.v
+        signs = (
+            kind.n_roots or {SMALLEST_NORMAL, -SMALLEST_NORMAL} & kind.constants.keys()
+        )
+        if same and not (kind.knows_all_laws or kind.divided_by_zero or signs):
+            value, grad = kind.found.value.floats, kind.found.grad.floats
             finite = np.isfinite(value).all() and np.isfinite(grad).all()
             if finite and _otherwise(asked, theta, value, grad) == "":
                 return Numbers()
@@ -278,7 +285,7 @@ def numbers(
     for way in ways:
         try:
             found = way()
-        except NoDigits:
+        except NoSeries:
             found = found or floats()
         if same and found.agrees:
             break
@@ -319,7 +326,7 @@ def judged(
     """Return what is wrong at theta, or the reason why nothing is concluded; both may be empty."""
     if same and isinstance(at, Floats):
         return FLOATS.format("slope", at.hand, at.right), ()
-    with localcontext(context(5 * DIGITS)):
+    with localcontext(context(5 * N_DIGITS)):
         slopes = []
         for name, direction, size, factor in parts(asked, theta, same):
             hand, right, unsure = map(Decimal, at.slopes(direction))
@@ -375,9 +382,9 @@ def parts(asked: Asked, theta: Array, same: bool) -> Iterator[Part]:
 def _few(asked: Asked, theta: Array) -> Array:
     """Return the wrong coordinates, if there are one or two, by the recurrence of the excess."""
     field, p = Prime(asked.seed), Prime(asked.seed).p
-    r = (mixed(np.arange(theta.size), _key(asked.seed, "r")) % np.uint64(p)).astype(
-        np.int64
-    )
+    r = (
+        mix64(np.arange(theta.size), mixing_key(asked.seed, "r")) % np.uint64(p)
+    ).astype(np.int64)
     power, s = r, []
     for _ in range(4):
         s.append(int(run(asked, theta, Prime(asked.seed), power[:, None]).excess()[0]))
@@ -403,9 +410,9 @@ def _asked_twice(
         field, direction = Prime(asked.seed), np.zeros((theta.size, 1), np.int64)
         direction[part] = Prime(asked.seed + 1 + turn).draw((size,)) % field.p
         found = run(asked, theta, field, direction)
-        if field.flaws or not found.excess()[0]:
-            return field.flaws > 0, None
-        hand, slope = int(field.sum(found.terms, 0)[0]), int(found.value.b[0, 0])
+        if field.n_substituted or not found.excess()[0]:
+            return field.n_substituted > 0, None
+        hand, slope = int(field.sum(found.terms, 0)[0]), int(found.value.tangent[0, 0])
         factors.append(hand * pow(slope, -1, field.p) % field.p if slope else None)
     first, second = factors
     return True, _fraction(

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..fields.digits import NoDigits
+from ..fields.digits import NoSeries
 from ..fields.finite import Field, Gauss, Prime, Towers
 from ..structures import Unlike, check_returned, copied
-from ..trace.arrays import Exact, dual, lift
+from ..trace.arrays import Exact, dual_residues, lift
 from ..trace.copies import Copies
 from .data import Data, exact
 
@@ -62,7 +62,7 @@ class Found(NamedTuple):
     def excess(self) -> Array:
         """Return the slope of the value along the direction less that of the gradient (D44)."""
         field = self.value.field
-        return field.sub(self.value.b[0], field.sum(self.terms, 0))
+        return field.sub(self.value.tangent[0], field.sum(self.terms, 0))
 
 
 def path_of(field: Field) -> Array:
@@ -91,20 +91,20 @@ def asked_fields(
             continue
         if kind is not Prime and refuted():
             break
-        agreed, levels = 0, np.ones(kind.levels, bool)
+        agreed, levels = 0, np.ones(kind.n_levels, bool)
         for point in range(POINTS):
             field = kind(seed * POINTS + point)
-            left = (excess(field) == 0).reshape(-1, field.C).all(axis=0)
-            zeros = left.reshape(field.levels, -1).all(axis=1)
+            left = (excess(field) == 0).reshape(-1, field.n_channels).all(axis=0)
+            zeros = left.reshape(field.n_levels, -1).all(axis=1)
             # an identity holds on the same one everywhere
-            levels &= zeros | (field.flaws > 0)
+            levels &= zeros | (field.n_substituted > 0)
             zero = (zeros & levels).any()
             agreed += bool(zero)
-            rooted |= kind is Prime and field.flaws > 0
-            lawful |= field.transcendental or field.roots > 0
-            if agreed == AGREED or (agreed and not field.roots):
+            rooted |= kind is Prime and field.n_substituted > 0
+            lawful |= field.transcendental or field.n_roots > 0
+            if agreed == AGREED or (agreed and not field.n_roots):
                 return True, field
-            if not zero and (not field.flaws or kind is Prime):
+            if not zero and (not field.n_substituted or kind is Prime):
                 break
             if kind is Gauss and size <= LARGE and not agreed and point + 1 == AGREED:
                 # roots of roots are left to `Towers`, which knows the laws besides
@@ -114,7 +114,7 @@ def asked_fields(
 
 def still(values: Any) -> Any:
     """Return a copy of an array whose numbers are the same and do not move: for what is frozen."""
-    return values.still() if type(values) is Exact else np.array(values)
+    return values.stop_gradient() if type(values) is Exact else np.array(values)
 
 
 def run(
@@ -128,13 +128,13 @@ def run(
     direction = field.draw(theta.shape) if direction is None else direction
     pairs = zip(asked.arguments, asked.data, strict=True)
     given = [exact(one, field, data) for one, data in pairs]
-    moving = Exact(field, dual(field, field.variable(theta), direction), theta)
+    moving = Exact(field, dual_residues(field, field.variable(theta), direction), theta)
     at = copied((moving, *given), sealed=True)
-    field.moved = True
+    field.argument_moves = True
     try:
         with np.errstate(all="ignore"):
             returned = asked.copies.call(field, asked.value_and_grad, *at, trace=trace)
-    except (NoDigits, Unlike):
+    except (NoSeries, Unlike):
         raise
     except Exception as error:
         verdict = "not proved" if OVERWRITTEN in str(error) else "not traceable"
@@ -144,7 +144,7 @@ def run(
     check_returned(returned, theta.shape)
     try:
         value, grad = lift(returned[0], field).reshape(1), lift(returned[1], field)
-        field.found = Found(value, grad, field.mul(grad.a, direction))
+        field.found = Found(value, grad, field.mul(grad.primal, direction))
         return field.found
     except Exception as error:
         raise Stopped("not traceable", where(error)) from error

@@ -193,7 +193,8 @@ def test_ctrl_c_during_fit_stores_what_it_says_it_holds_beside_an_older_model(
 
     for kind, name in ((Reparameterised, "fill"), (NUTS, "step")):
         monkeypatch.setattr(kind, name, pressed(getattr(kind, name), itertools.count(1)))
-    monkeypatch.setattr("bbb_numpy.sampling.run.TURN", 0.0)  # a draw is taken over at once
+    # every draw is taken over at once
+    monkeypatch.setattr("bbb_numpy.sampling.run.POLL_INTERVAL_S", 0.0)
     monkeypatch.chdir(tmp_path)
     model, beside = tmp_path / "m.npz", tmp_path / "m-unfinished.npz"
     if older:

@@ -762,14 +762,14 @@ def test_the_root_of_a_computed_square_is_the_positive_one():
             return t.sum(), np.ones(2)
 
         prove(program, np.array([-0.3, 0.4]), seed=seed, points=0)
-        assert not found[0].r.any()
+        assert not found[0].residues.any()
 
 
 # --- what no proof can see, as D44 says: each is called proved
 
 
 def reads_the_digits(t):  # peeks at the float by its name
-    return (t**2).sum(), 2 * t if hasattr(t[0], "v") else 2 * t * (1 + 1e-6)
+    return (t**2).sum(), 2 * t if hasattr(t[0], "residues") else 2 * t * (1 + 1e-6)
 
 
 def wrong_later():

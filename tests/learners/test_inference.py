@@ -379,7 +379,7 @@ def test_a_warm_start_adds_draws_of_the_same_chains(make, y, tmp_path):
 
 
 def interrupt_at(monkeypatch, step):
-    monkeypatch.setattr("bbb_numpy.sampling.run.TURN", 0.0)  # one step at a time
+    monkeypatch.setattr("bbb_numpy.sampling.run.POLL_INTERVAL_S", 0.0)  # one step at a time
     calls, true_step = [], NUTS.step
 
     def interrupted(self, *args):
