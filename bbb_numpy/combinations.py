@@ -17,7 +17,7 @@ import numpy as np
 from exactgrad import Proof, prove, still
 from exactgrad.gradcheck import Report, check_gradient
 
-from .gradients.family import Family as Estimator
+from .gradients.estimator import GradientEstimator as Estimator
 from .gradients.reparameterised import Frozen
 from .model.joint import Model
 from .numeric.layout import Array

@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any
 
 from . import gradients, model, parts, training
-from .gradients.family import Family as GradientEstimator
+from .gradients.estimator import GradientEstimator
 from .numeric.named import names_in
 from .numeric.validation import FUNCTION, InstanceOf, Like, OneOf, Rule
 from .parts.activations import ACTIVATIONS

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bbb_numpy.evaluation import predictive
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.gradients.family import Family as Estimator
+from bbb_numpy.gradients.estimator import GradientEstimator as Estimator
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Likelihood, Model
 from bbb_numpy.model.objectives import MAP, MLE

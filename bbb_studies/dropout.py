@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.gradients.family import Batch, Family
+from bbb_numpy.gradients.estimator import Batch, GradientEstimator
 from bbb_numpy.gradients.rowwise import sum_outer
 from bbb_numpy.model.objectives import MAP, LogDensities
 from bbb_numpy.numeric.buffers import Buffers
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Dropout(Family):
+class Dropout(GradientEstimator):
     """A point estimate of a network, of which every row leaves out inputs and units of its own.
 
     Those that stay are divided by the probability of it, so that the whole network predicts as it

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.gradients.family import Family as Estimator
+from bbb_numpy.gradients.estimator import GradientEstimator as Estimator
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import LogDensities
 from bbb_numpy.numeric.buffers import Buffers

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.numeric.layout import Layout
 from bbb_numpy.training.loop import train
-from bbb_numpy.training.optimizers import Memory, Optimizer
+from bbb_numpy.training.optimizers import Optimizer, OptimizerState
 from bbb_numpy.training.recipe import Recipe
 from bbb_numpy.training.state import Epoch, NonFiniteError, Training
 from bbb_studies.replicated import replicated
@@ -165,7 +165,7 @@ def _together(
     names = optimizer.init(first.theta).arrays.keys()
     # all are equally far
     (steps,) = {training.optimizer_state.steps for training in trainings}
-    memory = Memory(
+    memory = OptimizerState(
         steps,
         {
             name: stack(single, [t.optimizer_state.arrays[name] for t in trainings])
@@ -197,5 +197,7 @@ def _apart(
             )
             for e in recorded
         ]
-        out.append(Training(thetas[r], Memory(memory.steps, mine), before[r] + epochs))
+        out.append(
+            Training(thetas[r], OptimizerState(memory.steps, mine), before[r] + epochs)
+        )
     return out

@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from bbb_numpy.gradients.family import Batch
+from bbb_numpy.gradients.estimator import Batch
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import EUBO, LogDensities, log_weights

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bbb_numpy.gradients.family import Batch
+from bbb_numpy.gradients.estimator import Batch
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.model.objectives import LogDensities
 

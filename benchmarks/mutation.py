@@ -84,9 +84,9 @@ MORE = {
     "parts/student_t": "parts/test_likelihoods parts/test_priors",
     "parts": "parts/test_refusals parts/test_purity model/test_log_joint gradients/test_purity "
     "test_plain",
-    "model": "gradients/test_family",
+    "model": "gradients/test_estimator",
     "registry": "test_registry gradients/test_checklist test_combinations",
-    "gradients": "gradients/test_family gradients/test_purity gradients/test_closed_form "
+    "gradients": "gradients/test_estimator gradients/test_purity gradients/test_closed_form "
     "test_combinations",
     "training/recipe": "training/test_loop",
     "training/state": "training/test_loop",

@@ -42,7 +42,7 @@ def test_priors_by_name_differ_in_shape_and_all_have_about_the_deviation_one_hal
     assert names.PRIORS["mixture"].deviation({}) == pytest.approx(0.208**0.5)
 
 
-USING = (Path(__file__).parents[1] / "docs" / "using.md").read_text(encoding="utf-8")
+USING = (Path(__file__).parents[1] / "docs" / "parts.md").read_text(encoding="utf-8")
 NAMED_OTHERWISE = {
     (part, name): text
     for name, part, text in re.findall(

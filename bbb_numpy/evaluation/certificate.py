@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from ..gradients.family import Family
+from ..gradients.estimator import GradientEstimator
 from ..gradients.local_reparameterisation import LocalReparameterisation
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Array
@@ -94,7 +94,7 @@ def pac_bayes(risk: float, kl: float, rows: int, delta: float) -> float:
 
 
 @accepts(
-    estimator=InstanceOf(Family),
+    estimator=InstanceOf(GradientEstimator),
     theta=FLOATS,
     x=Numbers((None, None), least=1),
     y=Numbers((None, None), least=1),
@@ -104,7 +104,7 @@ def pac_bayes(risk: float, kl: float, rows: int, delta: float) -> float:
     delta_draws=proper_fraction,
 )
 def certificate(
-    estimator: Family,
+    estimator: GradientEstimator,
     theta: Array,
     x: Array,
     y: Array,
@@ -121,7 +121,7 @@ def certificate(
 
     Parameters
     ----------
-    estimator : Family
+    estimator : GradientEstimator
         Its prior has to be one of fixed numbers, of which KL(q || P(w)) has a closed form, and
         has to be chosen *without the rows*: that is the user's promise. `CentredGaussianPrior`
         stands around weights that other rows have taught.
@@ -173,7 +173,7 @@ def certificate(
     )
 
 
-def _divergence(estimator: Family, theta: Array) -> float:
+def _divergence(estimator: GradientEstimator, theta: Array) -> float:
     """Return KL(q || P(w)) in float64, whatever the dtype of theta (D18, D19)."""
     posterior: Any = estimator.posterior
     prior: Any = estimator.model.prior
@@ -184,7 +184,7 @@ def _divergence(estimator: Family, theta: Array) -> float:
 
 
 def _outputs(
-    estimator: Family, theta: Array, x: Array, rng: Generator, samples: int
+    estimator: GradientEstimator, theta: Array, x: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[slice, Array]]:
     """Yield rows, and outputs (S, B, heads) there of networks drawn anew for every row (D57).
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.random import Generator
 
-from ..gradients.family import Family
+from ..gradients.estimator import GradientEstimator
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import logsumexp
 from ..numeric.layout import Array
@@ -54,14 +54,18 @@ __all__ = [
     "sample_targets",
 ]
 
-Source = Family | DrawnWeights  # where weights come from
+Source = GradientEstimator | DrawnWeights  # where weights come from
 Function = TypeVar("Function", bound=Callable[..., Any])
 BAND = 2.0  # bands are mean +- 2 standard deviations: 95.4 % of a Gaussian
 BLOCK_NUMBERS = 4_000_000  # at most about this many numbers in one block of activations
 
 
 RULES: dict[str, Rule] = {
-    **{"estimator": InstanceOf(Family, DrawnWeights), "theta": FLOATS, "x": MATRIX},
+    **{
+        "estimator": InstanceOf(GradientEstimator, DrawnWeights),
+        "theta": FLOATS,
+        "x": MATRIX,
+    },
     **{"rng": GENERATOR, "samples": SAMPLES},
 }
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gradients.family import Family
+from ..gradients.estimator import GradientEstimator
 from ..numeric.elementary import softplus
 from ..numeric.layout import Array, Layout
 from ..numeric.validation import (
@@ -44,8 +44,8 @@ def signal_to_noise(mean: Any, deviation: Any) -> Array:
         return np.abs(np.asarray(mean, float)) / np.asarray(deviation, float)  # D36
 
 
-@accepts(family=InstanceOf(Family))
-def signal_to_noise_of(family: Family, theta: Array) -> Array:
+@accepts(family=InstanceOf(GradientEstimator))
+def signal_to_noise_of(family: GradientEstimator, theta: Array) -> Array:
     """Return the ratio (P,) of every weight and bias of a mean-field `theta`.
 
     Raises
@@ -109,7 +109,7 @@ def lowest(
 
 
 def prune(
-    family: Family,
+    family: GradientEstimator,
     theta: Array,
     share: float,
     eligible: NDArray[np.bool_] | None = None,

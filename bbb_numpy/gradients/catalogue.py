@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from .family import Family
+from .estimator import GradientEstimator
 
-Estimator = Family
+Estimator = GradientEstimator
 
 
 def __getattr__(name: str) -> Any:

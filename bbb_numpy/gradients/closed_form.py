@@ -19,7 +19,7 @@ from ..numeric.elementary import add_scaled
 from ..numeric.layout import Array
 from ..parts.posteriors import Density, MeanField
 from ..parts.priors import ExpectedLogPrior
-from .family import Batch, Family
+from .estimator import Batch, GradientEstimator
 from .reparameterised import Sampled
 
 __all__ = ["ClosedFormKL", "add_kl", "costs"]
@@ -34,7 +34,9 @@ class Costs(NamedTuple):
     expected: ExpectedLogPrior
 
 
-def costs(family: Family, at: Batch, parts: Any, log_likelihood: Array) -> Costs:
+def costs(
+    family: GradientEstimator, at: Batch, parts: Any, log_likelihood: Array
+) -> Costs:
     """Return the objective, with KL = -H(q) - E_q[log P(w)] in closed form (D18, D19).
 
     `parts` is the `factor` of q. The gradient of E_q[log P(w)] for the prior's own numbers stands
@@ -52,7 +54,7 @@ def costs(family: Family, at: Batch, parts: Any, log_likelihood: Array) -> Costs
     return Costs(value, terms, cotangents, expected)
 
 
-def add_kl(family: Family, at: Batch, parts: Any, found: Costs) -> None:
+def add_kl(family: GradientEstimator, at: Batch, parts: Any, found: Costs) -> None:
     """Add the gradient of the KL term to that of the likelihood (D18, D19)."""
     posterior: Any = family.posterior
     weight, expected = np.add.reduce(found.cotangents.posterior), found.expected

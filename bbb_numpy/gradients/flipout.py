@@ -12,7 +12,7 @@ from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array
 from ..parts.network import activate
 from ..parts.products import Layer
-from .family import Batch
+from .estimator import Batch
 from .rowwise import Rowwise, sum_outer
 
 __all__ = ["Flipout"]

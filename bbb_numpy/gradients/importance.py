@@ -11,7 +11,7 @@ from typing import Any
 
 from ..model.objectives import EUBO, LogDensities, Renyi
 from ..numeric.validation import brief
-from .family import Batch
+from .estimator import Batch
 from .reparameterised import Frozen
 
 __all__ = ["DoublyReparameterised", "SelfNormalised"]

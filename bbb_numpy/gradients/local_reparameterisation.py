@@ -10,7 +10,7 @@ import numpy as np
 from ..numeric.elementary import TINY
 from ..numeric.layout import Array
 from ..parts.network import activate
-from .family import Batch
+from .estimator import Batch
 from .rowwise import Rowwise, sum_outer
 
 __all__ = ["LocalReparameterisation"]

@@ -19,19 +19,19 @@ from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array, Params
 from ..numeric.validation import Rule, flag
 from ..parts.posteriors import Density, MeanField, PointMass
-from .family import PARTS, Batch, Family
+from .estimator import PARTS, Batch, GradientEstimator
 
 __all__ = ["Frozen", "Reparameterised", "Sampled", "StickingTheLanding"]
 
 
 @dataclass(frozen=True)
-class Sampled(Family):
+class Sampled(GradientEstimator):
     """An estimator whose noise is one weight vector per sample.
 
     Parameters
     ----------
     model, posterior, objective
-        As of every `Family`.
+        As of every `GradientEstimator`.
     antithetic : bool
         Draw samples in pairs eps, -eps (D23); their number must then be even.
     """
@@ -70,8 +70,8 @@ class Sampled(Family):
 class Reparameterised(Sampled):
     """The report's estimator: differentiate through w = mu + sigma eps (K19-K30).
 
-    Its parameters are those of `Family`, and `antithetic` of `Sampled`. The objective is any: the
-    single terms of `bbb_numpy.model.objectives` are for gradient checks.
+    Its parameters are those of `GradientEstimator`, and `antithetic` of `Sampled`. Any objective
+    will do; the single terms of `bbb_numpy.model.objectives` are for gradient checks.
     """
 
     def __post_init__(self) -> None:

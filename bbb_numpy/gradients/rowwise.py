@@ -13,13 +13,13 @@ from ..numeric.layout import Array
 from ..parts.network import open_gates
 from ..parts.posteriors import MeanField
 from .closed_form import add_kl, costs
-from .family import Batch, Family
+from .estimator import Batch, GradientEstimator
 
 __all__ = ["Rowwise", "sum_outer"]
 
 
 @dataclass(frozen=True)
-class Rowwise(Family):
+class Rowwise(GradientEstimator):
     """An estimator that gives each row of a minibatch its own weights, layer by layer.
 
     One has `_forward`, from sigma (P,) to the outputs (S, B, K) and a tape of layers;

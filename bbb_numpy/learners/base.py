@@ -27,7 +27,7 @@ except ImportError:
     ) from None
 
 from ..evaluation import predictive
-from ..gradients.family import Family as Estimator
+from ..gradients.estimator import GradientEstimator as Estimator
 from ..model.joint import Likelihood
 from ..model.objectives import MLE
 from ..numeric.layout import Array
@@ -97,82 +97,113 @@ class Learner(Fitted):
     Parameters
     ----------
     hidden_layer_sizes : tuple of int, default=None
-        Widths of the hidden layers; ``()`` for none. None is (20,), for classes (50,). A mean-field
-        posterior adds noise variance / N per unit to the variance: many units need many rows.
+        Number of units of each hidden layer, from the input to the output; ``()`` is a linear
+        model. By default ``(20,)`` for regression and ``(50,)`` for classification. Use more units
+        when the function is intricate and rows are many: under a mean-field posterior every unit
+        adds noise to the predictions, in variance about noise variance / N.
     activation : str, default='relu'
-        One of 'relu', 'tanh', 'sigmoid', 'silu', 'softplus', 'gelu', 'gelu-tanh'.
-        Of every hidden layer.
+        Activation function of the hidden layers: one of 'relu', 'tanh', 'sigmoid', 'silu',
+        'softplus', 'gelu', 'gelu-tanh'. Use a smooth one, such as 'tanh', when predictions should
+        have no kinks.
     prior : str or object, default=None
-        Of the weights: 'gaussian', 'laplace', 'student-t', 'mixture', ..., or e.g.
-        ``LaplacePrior(0.2)``. None is ``GaussianPrior(0.5)``; for classes ``GaussianPrior(1.5)``.
+        Prior distribution of the weights: a name, such as 'gaussian', 'laplace', 'student-t' or
+        'mixture', or an object with its settings, such as ``LaplacePrior(0.2)``. By default
+        ``GaussianPrior(0.5)`` for regression and ``GaussianPrior(1.5)`` for classification. Use a
+        wider one when the function is steep, a narrower one when rows are few.
     likelihood : str or object, default=None
-        None is ``GaussianLikelihood(0.1, learn=True)``, in training's units. 'heteroscedastic' is
-        noise that depends on X, 'student-t-learned' is for outliers ('student-t' has a fixed scale,
-        0.1), 'poisson' for counts by their log rate, 'bernoulli' for columns of 0 and 1,
-        'categorical' for rows of probabilities. The classifier takes the last two; None is one
-        logit for two classes.
+        Distribution of y given the output of the network. For regression the default is
+        ``GaussianLikelihood(0.1, learn=True)``: Gaussian noise with one standard deviation, which
+        starts at 0.1 (of standardised y) and is learned. Use 'heteroscedastic' when the noise
+        depends on X, 'student-t-learned' when y has outliers ('student-t' has a fixed scale of
+        0.1), 'poisson' for counts, whose log rate is the output, 'bernoulli' for columns of 0 and
+        1, 'categorical' for rows of probabilities. The classifier takes the last two; its default
+        is 'bernoulli' for two classes and 'categorical' for more.
     inference : str or object, default='mean-field'
-        One of 'full-rank', 'low-rank', 'mean-field', 'ivon', 'map', 'mle', 'laplace', 'chees',
-        'hmc', 'mams', 'mclmc', 'nuts', 'sghmc', 'sgld'.
-        What stands for the posterior. Trained: 'mean-field', the same by natural gradients, 'ivon',
-        in fewer epochs, 'low-rank', 'full-rank' (for small networks), or a single value, 'map' with
-        the prior and 'mle' without; or 'laplace', a Gaussian around 'map' by its curvature, whose
-        evidence tells the scales. All others draw from the posterior itself, with the scales that
-        are learned: 'mclmc' biased a little, 'sghmc' and 'sgld' by minibatches.
-        Objects have the settings: ``MeanField(rho_offset=-1.0)``, ``Sampling("nuts", chains=8)``.
-        What only training has is refused or unused by sampling.
+        Method by which the posterior of the weights is approximated: one of 'mean-field', 'ivon',
+        'low-rank', 'full-rank', 'map', 'mle', 'laplace', 'hmc', 'nuts', 'chees', 'mams', 'mclmc',
+        'sghmc', 'sgld', or an object with its settings, such as ``MeanField(rho_offset=-1.0)`` or
+        ``Sampling("nuts", chains=8)``.
+        Variational inference: 'mean-field' learns an independent Gaussian for each weight, and
+        'ivon' the same by natural gradients in fewer epochs. 'low-rank' and 'full-rank' learn
+        correlations too; the latter is for small networks. Point estimates: 'map' maximises the
+        posterior density, 'mle' the likelihood alone. 'laplace' puts a Gaussian around 'map' by the
+        curvature there, and chooses the scales of prior and noise by the evidence.
+        Sampling: 'hmc', 'nuts', 'chees' and 'mams' draw from the exact posterior, the scales that
+        are learned included; use one for up to a few thousand rows when the quality of the
+        uncertainty matters more than time. 'mclmc' has a small bias; 'sghmc' and 'sgld' use
+        minibatches, for many rows. Arguments that only training has are then refused or unused.
     gradient_estimator : str or class, default=None
-        Of the gradient, e.g. 'local-reparameterisation' or ``Flipout``. None is
-        'reparameterised', for the EUBO 'self-normalised', for 'ivon' of Gaussian priors
-        'local-reparameterisation'.
+        Estimator of the gradient of the objective, such as 'local-reparameterisation' or
+        ``Flipout``, both of which have less variance for minibatches. By default 'reparameterised';
+        'self-normalised' for the EUBO (evidence upper bound) and 'local-reparameterisation' for
+        'ivon' with a Gaussian prior.
     objective : str or object, default=None
-        None is ``FreeEnergy()``, the ELBO; for a point mass ``MAP()``. Renyi (IWAE) and the EUBO
-        are biased on minibatches (D30): take a `batch_size` of all rows, and many `samples`.
+        Function of the posterior that training minimises. By default ``FreeEnergy()``, the negative
+        ELBO (evidence lower bound), and ``MAP()`` for point estimates. ``Renyi``, of which the
+        importance-weighted bound (IWAE) is one, and the EUBO are biased on minibatches (D30): use
+        them with a `batch_size` of all rows and many `samples`.
     kl_weights : str or callable, default=None
-        One of 'geometric', 'proportional'.
-        How the minibatches of an epoch share the KL term; None is 'proportional'.
+        Share of the KL term that each minibatch of an epoch has: one of 'geometric',
+        'proportional'. By default 'proportional', to the rows of the minibatch; 'geometric' puts
+        most of it on the first minibatches of an epoch.
     kl_warm_up : str or object, default=None
-        One of 'cyclical', 'linear', 'none'.
-        Factor on the KL term that rises to 1 over the epochs of a call. None is, in `fit` of a
-        regressor with a KL term (`FreeEnergy`), ``LinearWarmUp(0.5)``, else 'none'.
+        Schedule of the factor on the KL term, which rises to 1 over the epochs of a call: one of
+        'cyclical', 'linear', 'none'. By default ``LinearWarmUp(0.5)`` in `fit` of a regressor that
+        minimises a free energy, which lets the network fit before the prior prunes units that it
+        has not used yet; 'none' otherwise.
     optimizer : str or object, default=None
-        One of 'adam', 'ivon', 'momentum', 'sgd'.
-        Or an object, e.g. ``SGD(1e-3)``. None is ``Adam(1e-2, schedule=Cosine())``, with fewer
-        steps (`epochs`) ``Adam(2e-2, ...)``, of heteroscedastic noise with ``clip=20``, for 'ivon'
-        its own. A schedule runs over the epochs of one call.
+        Rule by which the parameters are updated: one of 'adam', 'ivon', 'momentum', 'sgd', or an
+        object with its settings, such as ``SGD(1e-3)``. By default
+        ``Adam(1e-2, schedule=Cosine())``; where large data have fewer steps (see `epochs`)
+        ``Adam(2e-2, ...)``, and with heteroscedastic noise ``clip=20`` is added. For
+        ``inference="ivon"`` the default is ``IVON``. A learning-rate schedule runs over the epochs
+        of one call.
     epochs : int, default=None
-        Passes over the data; None is 1000, for classes 100, for 'ivon' 200 and 50. Regression on
-        more than 512 rows takes fewer steps, not with Laplace: 500 epochs and at least 8000 steps,
-        of 64 rows and 4 samples; on more than 4096 rows 200 epochs and at least 32000 steps, of a
-        32nd of the rows, 256 at most. Of classes a step on more than 512 rows has a 16th of them,
-        256 at most, and on more than 8192 rows two samples. Of 'ivon' it has a 32nd, 32 to 256.
+        Number of passes over the data. By default 1000 for regression and 100 for classification,
+        and for 'ivon' 200 and 50. Regression on more than 512 rows takes fewer steps (but not with
+        Laplace): 500 epochs and at least 8000 steps, of 64 rows and 4 samples; on more than 4096
+        rows 200 epochs and at least 32000 steps, of a 32nd of the rows, 256 at most. In
+        classification a step on more than 512 rows has a 16th of them, 256 at most, and on more
+        than 8192 rows two samples. With 'ivon' it has a 32nd, 32 to 256. Train for more epochs when
+        the fit report says that the loss still fell.
     batch_size : int, default=None
-        Rows per step; None is 32, with fewer steps more (`epochs`).
+        Number of rows of a minibatch. By default 32, and more where large data have fewer steps
+        (see `epochs`). Larger minibatches make steps less noisy, and fewer per epoch.
     samples : int, default=None
-        Weight samples per training step; None is 1, for classes 4; see `epochs`.
+        Number of weight samples in each training step. By default 1 for regression and 4 for
+        classification, see `epochs`. More samples reduce the variance of the gradient and cost time
+        in proportion.
     predict_samples : int, default=None
-        Weight samples, or draws, per prediction; None is 100, for classes 500.
+        Number of weight samples, or draws of the chains, that a prediction averages. By default 100
+        for regression and 500 for classification. The Monte Carlo error of a prediction falls as
+        the inverse of its square root.
     standardize : bool, default=True
-        Bring inputs and real targets to mean 0 and standard deviation 1 for training (constant
-        columns to 0); undone in everything that is returned. Counts, zeros and ones stay. Inputs
-        of such targets that are nearly collinear are turned to their principal axes, for a
-        mean-field or sampled posterior under a Gaussian prior, the same in all directions (D60).
+        Whether inputs and real targets are brought to mean 0 and standard deviation 1 for training
+        (constant columns to 0); everything that is returned is in the units of the data. Counts,
+        zeros and ones stay as they are. Nearly collinear inputs of real targets are also rotated to
+        their principal axes, if the posterior is mean-field or sampled and the Gaussian prior
+        isotropic (D60). Set it to False when the data already have these units.
     early_stopping : EarlyStopping, default=None
-        When to end before the last epoch, by the training or a validation loss; None is never.
+        Rule that ends training before the last epoch, by the training loss or by that of held-out
+        rows. By default training runs for all `epochs`.
     validation_fraction : float, default=0.0
-        Share of the rows, >= 0 and < 1, that `fit` holds out to record (and stop by) their loss.
+        Fraction of the rows, at least 0 and less than 1, that `fit` holds out to record their loss,
+        by which `early_stopping` may stop.
     dtype : {'float64', 'float32'}, default='float64'
-        Of training and prediction; results are float64.
+        Floating-point type of training and prediction. 'float32' is faster for wide networks;
+        results are returned as float64 in any case.
     random_state : int or numpy.random.Generator or RandomState, default=None
-        With a whole number, the same data give bit-identical results on the same machine.
+        Source of the random numbers. With an integer, the same data give bit-identical results on
+        the same machine.
     progress : bool, default=None
-        Show a progress bar; None is only in a terminal or notebook.
+        Whether a progress bar is shown. By default it is shown in a terminal or a notebook only.
     verbose : bool or int, default=False
-        Print the loss of every epoch, or of every so many; after sampling, one line.
+        Whether the loss is printed at every epoch, or, if an integer, at every so many epochs;
+        sampling prints one line at its end.
     warm_start : bool, default=False
-        Let `fit` go on from where the last `fit` or `partial_fit` ended, for `epochs` more,
-        in its units, without a warm-up unless one is given. Chains of a sampler go on with as many
-        `draws` more, on the same rows.
+        Whether `fit` continues from the result of the last `fit` or `partial_fit`, for `epochs`
+        more, with its standardisation, and without a warm-up of the KL term unless one is set.
+        Chains of a sampler continue with `draws` more draws, on the same rows.
     """
 
     hidden_layer_sizes: Any = None

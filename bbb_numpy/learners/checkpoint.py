@@ -21,7 +21,7 @@ from ..registry import classes
 from ..sampling.draws import DrawnWeights, Draws
 from ..training import Epoch, Training
 from ..training.laplace import Laplace, Linearised
-from ..training.optimizers import Memory, StepDecay
+from ..training.optimizers import OptimizerState, StepDecay
 from .base import check_is_fitted
 from .classifier import BayesianMLPClassifier
 from .columns import Column
@@ -46,7 +46,7 @@ class Stored(NamedTuple):
 
 # What a fit leaves, beside what has a name
 STATES = (
-    *(MLP, Model, Training, Epoch, Memory, Laplace, Linearised),
+    *(MLP, Model, Training, Epoch, OptimizerState, Laplace, Linearised),
     *(Sampling, DrawnWeights, Draws, Layout, FitReport, Column),
     StepDecay,  # deprecated: it has no name any more, but files have it
 )

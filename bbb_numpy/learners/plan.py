@@ -17,8 +17,8 @@ import numpy as np
 from numpy.random import Generator, RandomState
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..gradients.family import Family, is_linear
-from ..gradients.family import Family as Estimator
+from ..gradients.estimator import GradientEstimator, is_linear
+from ..gradients.estimator import GradientEstimator as Estimator
 from ..model.joint import Likelihood, Model
 from ..model.kl_weights import LinearWarmUp, NoWarmUp, proportional_kl_weights
 from ..model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
@@ -389,7 +389,7 @@ def _check_together(plan: Plan) -> None:
     if isinstance(parts["inference"], Sampling | Laplace):
         return
     kind = params["gradient_estimator"]
-    if isinstance(kind, type) and not issubclass(kind, Family):
+    if isinstance(kind, type) and not issubclass(kind, GradientEstimator):
         raise TypeError(
             f"gradient_estimator must be a class such as Reparameterised, or its name; got {kind}"
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ..version import __version__
 from .files import check_regular, write_arrays
+from .old_names import OLD_NAMES, OldNames
 from .reading import array_reader, damaged
 from .validation import brief
 
@@ -51,6 +52,8 @@ class Format:
     version: int  # a file of another one is refused
     # dataclasses and named tuples of which a file may hold objects; functions and classes as values
     known: tuple[Any, ...]
+    # of what files of earlier versions hold
+    old_names: OldNames = field(default_factory=lambda: OLD_NAMES)
 
     @cached_property
     def names(self) -> dict[str, Any]:
@@ -58,7 +61,9 @@ class Format:
         return {thing.__name__: thing for thing in self.known}
 
     def named(self, name: str) -> Any:
-        """Return what is known by a name that a file says."""
+        """Return what is known by a name that a file says, today's or an earlier one."""
+        if name not in self.names:
+            name = self.old_names.classes.get(name, name)
         if name not in self.names:
             raise CheckpointError(
                 f"cannot be read; it holds {brief(name)}, which is no registered class or "
@@ -97,13 +102,7 @@ def read_state(path: Path, kind: type, form: Format) -> Any:
             with array_reader(file) as read_array:
                 header = json.loads(read_array("header").tobytes())
                 if (header["format"], header["version"]) == (form.name, form.version):
-                    content = header["content"].items()
-                    return kind(
-                        **{
-                            name: _read(value, form, read_array)
-                            for name, value in content
-                        }
-                    )
+                    return _read_fields(kind, header["content"], form, read_array)
         except CheckpointError as error:
             raise CheckpointError(f"{path}: {error}") from None
         except Exception as error:
@@ -166,10 +165,17 @@ def _packed(place: str, value: Any, form: Format, arrays: dict[str, Array]) -> A
     )
 
 
-def _read(value: Any, form: Format, read_array: Callable[[str], Array]) -> Any:
-    """Undo `_packed`; whatever does not fit raises an error of its own."""
+def _read(
+    value: Any, place: str, form: Format, read_array: Callable[[str], Array]
+) -> Any:
+    """Undo `_packed`; whatever does not fit raises an error of its own.
+
+    The place, such as ``Class.field.key``, is where `old_names` looks earlier names up.
+    """
+    if isinstance(value, str):
+        return form.old_names.rename_value(place, value)
     if isinstance(value, list):
-        return tuple(_read(item, form, read_array) for item in value)
+        return tuple(_read(item, place, form, read_array) for item in value)
     if not isinstance(value, dict):
         return value
     [(label, inside)] = value.items()
@@ -181,16 +187,43 @@ def _read(value: Any, form: Format, read_array: Callable[[str], Array]) -> Any:
         bits = GENERATORS[inside["bit_generator"]]()
         bits.state = inside
         return np.random.Generator(bits)
+    if label == "dict":
+        items = {}
+        for packed_key, item in inside:
+            stored_key = _read(packed_key, "", form, read_array)
+            key = form.old_names.rename_field(place, stored_key)
+            if key is not None or stored_key is None:
+                items[key] = _read(item, f"{place}.{key}", form, read_array)
+        return items
     if label in MAKERS:
-        return MAKERS[label](_read(inside, form, read_array))
+        return MAKERS[label](_read(inside, place, form, read_array))
     kind = form.named(label)
     names = _stored(kind)  # a class of these: no function is called
     if isinstance(inside, list):
-        inside = dict(zip(names, inside, strict=True))
-    # as files of earlier versions have them
-    local = set(kind.__match_args__) - set(names)
-    held = {name: one for name, one in inside.items() if name not in local}
-    return kind(**{name: _read(one, form, read_array) for name, one in held.items()})
+        order = form.old_names.order(kind.__name__, names, len(inside))
+        inside = dict(zip(order, inside, strict=True))
+    return _read_fields(kind, inside, form, read_array)
+
+
+def _read_fields(
+    kind: Any,
+    stored: Mapping[Any, Any],
+    form: Format,
+    read_array: Callable[[str], Array],
+) -> Any:
+    """Return an object of a class, given what a file holds of its fields."""
+    fields_of_kind = getattr(kind, "__match_args__", ())
+    local = set(fields_of_kind) - set(
+        _stored(kind)
+    )  # which files of earlier versions have
+    owner, values = kind.__name__, {}
+    for stored_name, item in stored.items():
+        name = stored_name
+        if name not in fields_of_kind:
+            name = form.old_names.rename_field(owner, name)
+        if name is not None and name not in local:
+            values[name] = _read(item, f"{owner}.{name}", form, read_array)
+    return kind(**values)
 
 
 def _stored(kind: Any) -> list[str]:
@@ -200,4 +233,4 @@ def _stored(kind: Any) -> list[str]:
     """
     known = fields(kind) if is_dataclass(kind) else ()
     local = {one.name for one in known if one.metadata.get("local")}
-    return [name for name in kind.__match_args__ if name not in local]
+    return [name for name in getattr(kind, "__match_args__", ()) if name not in local]

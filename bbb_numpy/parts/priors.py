@@ -66,7 +66,7 @@ class Prior:
     that need KL(q || prior) in closed form; the others are refused there.
     """
 
-    # whether log P(w) has a kink at w_j = 0: see `Family.gates`
+    # whether log P(w) has a kink at w_j = 0: see `GradientEstimator.gates`
     kink: ClassVar[bool] = False
     # where groups of weights with a scale of their own begin
     starts: ClassVar[Any] = None

@@ -22,6 +22,7 @@ from ..model.log_joint import LogJoint
 from ..numeric.files import check_writable
 from ..numeric.layout import Array
 from ..numeric.named import names_in
+from ..numeric.old_names import OLD_NAMES
 from ..numeric.reading import damaged
 from ..numeric.storing import CheckpointError, Format, read_state, write_state
 from ..numeric.validation import GENERATOR, not_negative, whole
@@ -122,7 +123,11 @@ class Checkpoint:
         except CheckpointError as error:
             raise ValueError(f"checkpoint {error}") from None
         with self._refused():
-            self.stored = Stored(dict(stored.settings), tuple(stored.runs))
+            texts = {
+                name: OLD_NAMES.rename_text(value) if isinstance(value, str) else value
+                for name, value in dict(stored.settings).items()
+            }
+            self.stored = Stored(texts, tuple(stored.runs))
         early, target = dict(self.settings), settings.target
         if isinstance(target, LogJoint) and self.stored.settings.get("x") != early["x"]:
             early["dtype"] = str(target.x.dtype)  # may be why

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..gradients.family import Batch, Family
+from ..gradients.estimator import Batch, GradientEstimator
 from ..gradients.reparameterised import Reparameterised
 from ..model.joint import Model
 from ..model.objectives import MAP, LogDensities
@@ -91,7 +91,7 @@ class Laplace(Posterior):
 
 
 @dataclass(frozen=True)
-class Linearised(Family):
+class Linearised(GradientEstimator):
     """A network made linear at mu, and the Gaussian posterior of its weights around mu (D54).
 
     theta holds mu (P,), deviations (P,) in a basis, and for each block of correlated weights the

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..gradients.family import Evaluated, Family
-from ..gradients.family import Family as Estimator
+from ..gradients.estimator import Evaluated, GradientEstimator
+from ..gradients.estimator import GradientEstimator as Estimator
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Array, Layout
 from ..numeric.validation import (
@@ -31,7 +31,12 @@ from .stopping import HeldOut, Watch, minibatches
 __all__ = ["fit", "start", "train"]
 
 
-@accepts(estimator=InstanceOf(Family), rng=GENERATOR, optimizer=OPTIMIZER, dtype=DTYPE)
+@accepts(
+    estimator=InstanceOf(GradientEstimator),
+    rng=GENERATOR,
+    optimizer=OPTIMIZER,
+    dtype=DTYPE,
+)
 def start(
     estimator: Estimator,
     rng: np.random.Generator,
@@ -101,7 +106,7 @@ def fit(
         cause, and carries the last state whose own free energy was seen to be finite.
     """
     recipe = Recipe() if recipe is None else recipe
-    InstanceOf(Family)("estimator", estimator)
+    InstanceOf(GradientEstimator)("estimator", estimator)
     InstanceOf(Training)("training", training)
     InstanceOf(Recipe)("recipe", recipe)
     GENERATOR("rng", rng)

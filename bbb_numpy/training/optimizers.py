@@ -1,7 +1,7 @@
 """Update rules and step-size schedules.
 
-A rule is a frozen dataclass of hyperparameters. Its memory is a `Memory` of flat arrays,
-made by `init` and, like theta, updated in place by `update`.
+A rule is a frozen dataclass of hyperparameters. What it remembers is an `OptimizerState` of flat
+arrays, made by `init` and, like theta, updated in place by `update`.
 
 `SGD`, `Momentum` and `Adam` know nothing of what theta means; `IVON` knows that it is a mean field.
 """
@@ -16,7 +16,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..gradients.family import Family
+from ..gradients.estimator import GradientEstimator
+from ..numeric.deprecation import renamed_names
 from ..numeric.elementary import inverse_softplus, softplus_parts
 from ..numeric.layout import Array, Layout
 from ..numeric.validation import (
@@ -37,9 +38,9 @@ __all__ = [
     "Adam",
     "Constant",
     "Cosine",
-    "Memory",
     "Momentum",
     "Optimizer",
+    "OptimizerState",
     "StepDecay",
 ]
 
@@ -94,15 +95,15 @@ class StepDecay:
 
 
 @dataclass
-class Memory:
+class OptimizerState:
     """What a rule remembers: the number of steps taken and arrays shaped like theta."""
 
     steps: int = 0
     arrays: dict[str, Array] = field(default_factory=dict)
 
-    def copy(self) -> Memory:
+    def copy(self) -> OptimizerState:
         """Return an independent copy."""
-        return Memory(
+        return OptimizerState(
             self.steps, {name: array.copy() for name, array in self.arrays.items()}
         )
 
@@ -117,15 +118,17 @@ class Optimizer:
     def __post_init__(self) -> None:
         check_fields(self, learning_rate=positive, schedule=SCHEDULE)
 
-    def init(self, theta: Array, estimator: Family | None = None) -> Memory:
+    def init(
+        self, theta: Array, estimator: GradientEstimator | None = None
+    ) -> OptimizerState:
         """Return the state before the first step on the theta of an estimator."""
-        return Memory(0, {name: np.zeros_like(theta) for name in self.moments})
+        return OptimizerState(0, {name: np.zeros_like(theta) for name in self.moments})
 
     def update(
         self,
         theta: Array,
         grad: Array,
-        state: Memory,
+        state: OptimizerState,
         factor: float,
         scale: float = 1.0,
     ) -> None:
@@ -140,7 +143,7 @@ class Optimizer:
 CLEAR_EVERY = 128  # steps
 
 
-def clear_subnormal(theta: Array, state: Memory) -> None:
+def clear_subnormal(theta: Array, state: OptimizerState) -> None:
     """Set to zero, now and then, what is smaller than the smallest normal number.
 
     The moments of a weight behind a dead unit or an input that is always zero decay to such
@@ -179,7 +182,7 @@ class SGD(Optimizer):
         self,
         theta: Array,
         grad: Array,
-        state: Memory,
+        state: OptimizerState,
         factor: float,
         scale: float = 1.0,
     ) -> None:
@@ -206,7 +209,7 @@ class Momentum(Optimizer):
         self,
         theta: Array,
         grad: Array,
-        state: Memory,
+        state: OptimizerState,
         factor: float,
         scale: float = 1.0,
     ) -> None:
@@ -255,7 +258,7 @@ class Adam(Optimizer):
         self,
         theta: Array,
         grad: Array,
-        state: Memory,
+        state: OptimizerState,
         factor: float,
         scale: float = 1.0,
     ) -> None:
@@ -330,7 +333,9 @@ class IVON(Optimizer):
             beta2=fraction,
         )
 
-    def init(self, theta: Array, estimator: Family | None = None) -> Memory:
+    def init(
+        self, theta: Array, estimator: GradientEstimator | None = None
+    ) -> OptimizerState:
         """Return the state before the first step; without `estimator` theta is mu and rho alone."""
         if estimator is not None and not isinstance(estimator.posterior, MeanField):
             raise ValueError(
@@ -338,7 +343,7 @@ class IVON(Optimizer):
             )
         learned = 0 if estimator is None else Layout(estimator.model.learned()).size
         sizes = {"momentum": (len(theta) - learned) // 2, "m": learned, "v": learned}
-        return Memory(
+        return OptimizerState(
             0, {name: np.zeros(size, theta.dtype) for name, size in sizes.items()}
         )
 
@@ -346,7 +351,7 @@ class IVON(Optimizer):
         self,
         theta: Array,
         grad: Array,
-        state: Memory,
+        state: OptimizerState,
         factor: float,
         scale: float = 1.0,
     ) -> None:
@@ -367,7 +372,7 @@ class IVON(Optimizer):
         momentum *= self.beta1
         d_mu *= scale * (1.0 - self.beta1)
         momentum += d_mu
-        beside = Memory(state.steps, {"m": m, "v": v})
+        beside = OptimizerState(state.steps, {"m": m, "v": v})
         self.learned.update(rest, d_rest, beside, factor)
         state.steps = beside.steps
         rate = self.learning_rate * factor / (1.0 - self.beta1**state.steps)
@@ -383,3 +388,5 @@ NAMED = {
     "optimizer": {"adam": Adam(), "ivon": IVON(), "momentum": Momentum(), "sgd": SGD()},
     "schedule": {"constant": Constant(), "cosine": Cosine()},
 }
+
+__getattr__ = renamed_names(__name__, {"Memory": "OptimizerState"})

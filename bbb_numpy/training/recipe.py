@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..gradients.family import Family as Estimator
-from ..gradients.family import is_linear
+from ..gradients.estimator import GradientEstimator as Estimator
+from ..gradients.estimator import is_linear
 from ..model.kl_weights import NoWarmUp, Shares, WarmUp, proportional_kl_weights
 from ..numeric.layout import Array
 from ..numeric.validation import (

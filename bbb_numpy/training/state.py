@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ..numeric.layout import Array
-from .optimizers import Memory
+from .optimizers import OptimizerState
 
 __all__ = ["Epoch", "NonFiniteError", "Training"]
 
@@ -46,7 +46,7 @@ class Training:
     """Everything that training changes: theta, the optimizer's memory, the history."""
 
     theta: Array
-    optimizer_state: Memory
+    optimizer_state: OptimizerState
     history: list[Epoch] = field(default_factory=list)
     # why, if before the last epoch
     stopped: Literal["", "early stopping", "interrupted"] = ""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from ..gradients.family import Family as Estimator
+from ..gradients.estimator import GradientEstimator as Estimator
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Array
 from ..numeric.validation import COUNT, check_fields, not_negative

@@ -21,7 +21,7 @@ from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.gradients.family import Family as Estimator
+from bbb_numpy.gradients.estimator import GradientEstimator as Estimator
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
 from bbb_numpy.model.objectives import MLE

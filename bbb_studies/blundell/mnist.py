@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bbb_numpy.evaluation import pruning
 from bbb_numpy.evaluation.predictive import predict_classes
-from bbb_numpy.gradients.family import Family
+from bbb_numpy.gradients.estimator import GradientEstimator
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.joint import Model
@@ -52,7 +52,7 @@ from bbb_numpy.plots.style import (
     plain_numbers,
 )
 from bbb_numpy.training import Recipe, fit, start
-from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Memory, Optimizer
+from bbb_numpy.training.optimizers import SGD, Adam, Cosine, Optimizer, OptimizerState
 from bbb_numpy.training.state import Epoch, Training
 from bbb_studies.data import mnist as data
 from bbb_studies.data.mnist import MNIST
@@ -244,12 +244,12 @@ class Stored(NamedTuple):
 
 
 STATE = Format(
-    "bbb_numpy.mnist", 4, (Candidate, Settings, Run, Training, Memory, Epoch)
+    "bbb_numpy.mnist", 4, (Candidate, Settings, Run, Training, OptimizerState, Epoch)
 )
 FORMAT = f"{STATE.name} {STATE.version}"
 
 
-def build(candidate: Candidate, gone: float | None = None) -> Family:
+def build(candidate: Candidate, gone: float | None = None) -> GradientEstimator:
     """Return network, prior, likelihood, posterior and objective of a candidate.
 
     Dropout leaves out less, the more weights are `gone`; by default as many as in the end.
@@ -272,7 +272,9 @@ def build(candidate: Candidate, gone: float | None = None) -> Family:
         return Reparameterised(
             model, PointMass(START), MLE() if c.method == "SGD" else MAP()
         )
-    family: type[Family] = LocalReparameterisation if c.local else Reparameterised
+    family: type[GradientEstimator] = (
+        LocalReparameterisation if c.local else Reparameterised
+    )
     if c.local and isinstance(prior, ScaleMixturePrior):
         family = LocalSampledPrior
     return family(model, MeanField(START, c.rho), FreeEnergy(c.beta))
@@ -288,7 +290,7 @@ class Kept(Adam):
         self,
         theta: Array,
         grad: Array,
-        state: Memory,
+        state: OptimizerState,
         factor: float,
         scale: float = 1.0,
     ) -> None:
@@ -330,7 +332,9 @@ def share_removed(candidate: Candidate, epoch: int) -> float:
     return candidate.removed * (1.0 - (1.0 - done) ** 3)
 
 
-def lowest(estimator: Family, theta: Array, share: float) -> NDArray[np.bool_]:
+def lowest(
+    estimator: GradientEstimator, theta: Array, share: float
+) -> NDArray[np.bool_]:
     """Say which weights go: of BBB those of lowest signal-to-noise, of others the smallest."""
     noisy = isinstance(estimator.posterior, MeanField)
     size = pruning.signal_to_noise_of(estimator, theta) if noisy else np.abs(theta)

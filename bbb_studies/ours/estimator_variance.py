@@ -22,8 +22,8 @@ from matplotlib.ticker import LogLocator
 from numpy.typing import NDArray
 
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.gradients.family import Batch, Family
-from bbb_numpy.gradients.family import Family as Estimator
+from bbb_numpy.gradients.estimator import Batch, GradientEstimator
+from bbb_numpy.gradients.estimator import GradientEstimator as Estimator
 from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
@@ -52,7 +52,7 @@ REFERENCE = "reparameterised"
 
 
 @dataclass(frozen=True)
-class ScoreFunction(Family):
+class ScoreFunction(GradientEstimator):
     """Black-box VI (Ranganath et al. 2014): the cost's values times the score of q (D20).
 
     Nothing but log q is differentiated; prior and likelihood have no learned numbers. With

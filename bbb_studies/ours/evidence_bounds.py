@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from bbb_numpy.gradients.family import Family as Estimator
+from bbb_numpy.gradients.estimator import GradientEstimator as Estimator
 from bbb_numpy.gradients.reparameterised import Reparameterised
 from bbb_numpy.model.objectives import log_weights
 from bbb_numpy.numeric.elementary import logsumexp

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bbb_numpy import training
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.gradients.family import is_linear
+from bbb_numpy.gradients.estimator import is_linear
 from bbb_numpy.gradients.importance import SelfNormalised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised

@@ -21,7 +21,7 @@ from scipy.stats import spearmanr
 
 from bbb_numpy.evaluation.predictive import Predictive
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.gradients.family import Family as Estimator
+from bbb_numpy.gradients.estimator import GradientEstimator as Estimator
 from bbb_numpy.model.joint import Model
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood

@@ -31,6 +31,7 @@ from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.importance import DoublyReparameterised, SelfNormalised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
 from bbb_numpy.gradients.reparameterised import Reparameterised, StickingTheLanding
+from bbb_numpy.learners import checkpoint
 from bbb_numpy.learners.classifier import BayesianMLPClassifier
 from bbb_numpy.learners.columns import Column
 from bbb_numpy.learners.inference import Sampling, begins_anew
@@ -47,6 +48,7 @@ from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.hyperpriors import HalfCauchy, HalfNormal, LogNormal
 from bbb_numpy.parts.low_rank import LowRank
 from bbb_numpy.parts.posteriors import MeanField, PointMass
+from bbb_numpy.sampling import resuming
 from bbb_numpy.sampling import run as running
 from bbb_numpy.sampling.mcmc import (
     HMC,
@@ -68,6 +70,7 @@ from bbb_numpy.training.optimizers import IVON, SGD, Adam, Constant, Cosine, Mom
 from bbb_studies.blundell import mnist
 from bbb_studies.ours import certificate
 
+FORMATS = (checkpoint._format(), resuming._format(), mnist.STATE, certificate.STATE)
 DATA = Path(__file__).parent
 N_ROWS = 8
 # Without rounding, so that they are the same numbers on every machine: runs hold a digest of them

@@ -80,7 +80,9 @@ def test_small_blocks_of_rows_and_samples_give_what_one_block_gives(monkeypatch)
 def test_what_cannot_be_predicted_with_is_refused_by_name():
     estimator, x, _ = linear_problem()
     for other in (object(), Reparameterised, estimator.model):
-        with pytest.raises(TypeError, match=r"^estimator must be an object of type Family"):
+        with pytest.raises(
+            TypeError, match=r"^estimator must be an object of type GradientEstimator"
+        ):
             predict(other, np.zeros(6), x, rng=rng())
     for theta, shape in ((np.zeros(5), r"\(5,\)"), (np.array(0.0), r"\(\)")):
         with pytest.raises(ValueError, match=f"^theta must hold the 6 numbers .*; got {shape}"):

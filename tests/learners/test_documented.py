@@ -49,34 +49,40 @@ def test_every_parameter_is_documented_with_type_and_default_and_no_stranger_is(
     assert next(iter(documented(learner))) == "hidden_layer_sizes"
 
 
-def test_what_none_stands_for_is_what_the_learners_take():
-    told = {name: text for name, (_, text) in documented(BayesianMLPClassifier).items()}
-    one, other = DEFAULTS, OF_CLASSES
+def test_the_defaults_that_are_documented_are_those_that_the_learners_take():
+    texts = {name: text for name, (_, text) in documented(BayesianMLPClassifier).items()}
+    regression, classification = DEFAULTS, OF_CLASSES
     some, many = (
-        f"{fewer['epochs']} epochs and at least {fewer['steps']} steps, of"
-        for fewer in (SOME, OF_MANY)
+        f"{schedule['epochs']} epochs and at least {schedule['steps']} steps, of"
+        for schedule in (SOME, OF_MANY)
     )
-    assert f"more than {FEW} rows takes fewer steps" in told["epochs"]
-    some += f" {SOME['batch_size']} rows and {SOME['samples']} samples; on more than {one['many']}"
-    many += f" a {one['part']}nd of the rows, {MOST} at most"
-    assert f"{some} rows {many}" in told["epochs"]
-    part = f"than {other['many']} rows has a {other['part']}th of them, {MOST} at most"
-    part += ", and on more than 8192 rows two samples"
-    assert f"Of classes a step on more {part}" in told["epochs"]
-    assert FEW == PASS * one["batch_size"] == PASS * other["batch_size"]
-    assert f"None is {one['batch_size']}, with fewer steps more" in told["batch_size"]
+    assert f"more than {FEW} rows takes fewer steps" in texts["epochs"]
+    some += f" {SOME['batch_size']} rows and {SOME['samples']} samples"
+    some += f"; on more than {regression['many']}"
+    many += f" a {regression['part']}nd of the rows, {MOST} at most"
+    assert f"{some} rows {many}" in texts["epochs"]
+    part = f"than {classification['many']} rows has a {classification['part']}th of them"
+    part += f", {MOST} at most, and on more than 8192 rows two samples"
+    assert f"In classification a step on more {part}" in texts["epochs"]
+    assert FEW == PASS * regression["batch_size"] == PASS * classification["batch_size"]
+    assert f"By default {regression['batch_size']}, and more" in texts["batch_size"]
     for name in ("hidden_layer_sizes", "epochs", "samples", "predict_samples"):
-        assert f"None is {one[name]}, for classes {other[name]}" in told[name]
-    scales = (one["prior"].scale, other["prior"].scale)
+        values = [f"{table[name]}" for table in (regression, classification)]
+        if name == "hidden_layer_sizes":
+            values = [f"``{value}``" for value in values]
+        expected = f"By default {values[0]} for regression and {values[1]} for classification"
+        assert expected in texts[name]
+    scales = (table["prior"].scale for table in (regression, classification))
     narrow, wide = (f"``GaussianPrior({scale})``" for scale in scales)
-    assert f"None is {narrow}; for classes {wide}" in told["prior"]
-    assert f"GaussianLikelihood({one['likelihood'].scale}, learn=True)" in told["likelihood"]
-    assert f"LinearWarmUp({one['kl_warm_up'].share})" in told["kl_warm_up"]
-    assert one["optimizer"] == Adam(1e-2, schedule=Cosine())
+    assert f"{narrow} for regression and {wide} for classification" in texts["prior"]
+    noise = f"GaussianLikelihood({regression['likelihood'].scale}, learn=True)"
+    assert noise in texts["likelihood"]
+    assert f"LinearWarmUp({regression['kl_warm_up'].share})" in texts["kl_warm_up"]
+    assert regression["optimizer"] == Adam(1e-2, schedule=Cosine())
     assert FASTER == 2e-2
-    faster = "with fewer steps (`epochs`) ``Adam(2e-2, ...)``"
-    rates = f"None is ``Adam(1e-2, schedule=Cosine())``, {faster}"
-    assert f"{rates}, of heteroscedastic noise with ``clip=20``" in told["optimizer"]
+    rates = "By default ``Adam(1e-2, schedule=Cosine())``; where large data have fewer steps"
+    assert f"{rates} (see `epochs`) ``Adam(2e-2, ...)``" in texts["optimizer"]
+    assert "heteroscedastic noise ``clip=20``" in texts["optimizer"]
 
 
 def test_the_names_that_are_told_are_those_that_there_are():

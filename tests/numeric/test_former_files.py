@@ -4,13 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from data.write_files import FILES, expected_outcomes, stored_files
+from data.write_files import FILES, FORMATS, expected_outcomes, stored_files
 
-from bbb_numpy.learners import checkpoint
+from bbb_numpy.numeric.old_names import CLASSES
 from bbb_numpy.registry import classes
-from bbb_numpy.sampling import resuming
-from bbb_studies.blundell import mnist
-from bbb_studies.ours import certificate
 
 pytestmark = [
     pytest.mark.brief,
@@ -34,9 +31,10 @@ def test_a_file_of_an_earlier_version_gives_what_it_gave_and_goes_on(path):
 
 
 def names_in_file(path):
-    """Return the classes and functions that a file of states names."""
+    """Return the classes and functions that a file of states names, as they are called today."""
     with np.load(path) as file:
-        return set(names_in_tree(json.loads(file["header"].tobytes())["content"]))
+        names = names_in_tree(json.loads(file["header"].tobytes())["content"])
+        return {CLASSES.get(name, name) for name in names}
 
 
 def names_in_tree(tree):
@@ -56,7 +54,6 @@ NOT_STORED = {
     "PACBayes": "no learner takes it",
     "Stored": "it is a whole file, which holds its fields by name",
 }
-FORMATS = [checkpoint._format(), resuming._format(), mnist.STATE, certificate.STATE]
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)

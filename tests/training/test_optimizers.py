@@ -23,7 +23,7 @@ from bbb_numpy import (
 from bbb_numpy.numeric.elementary import inverse_softplus, sigmoid, softplus
 from bbb_numpy.registry import OPTIMIZERS
 from bbb_numpy.training import optimizers
-from bbb_numpy.training.optimizers import OPTIMIZER, Memory
+from bbb_numpy.training.optimizers import OPTIMIZER, OptimizerState
 
 seeds = st.integers(0, 2**32 - 1)
 RULES = [type(rule) for rule in OPTIMIZERS.values()]
@@ -135,7 +135,7 @@ def test_one_gradient_far_too_long_moves_adam_and_then_stops_it_unless_it_is_cut
     clip, divisor, moved, slow
 ):
     rule, theta, divisors = Adam(1.0, clip=clip), np.zeros(1), []
-    state = Memory(10**5, {"m": np.zeros(1), "v": np.array([1e3])})  # of gradients +-1
+    state = OptimizerState(10**5, {"m": np.zeros(1), "v": np.array([1e3])})  # of gradients +-1
     for grad in (346.0, *[1.0, -1.0] * 2500):
         rule.update(theta, np.array([grad]), state, 1.0)
         divisors.append((1e-3 * state.arrays["v"][0]) ** 0.5)

@@ -8,7 +8,7 @@ from problems import PAIRS, linear_problem
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
 from bbb_numpy.combinations import estimator, problem
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.gradients.family import is_linear
+from bbb_numpy.gradients.estimator import is_linear
 from bbb_numpy.gradients.flipout import Flipout
 from bbb_numpy.gradients.importance import DoublyReparameterised
 from bbb_numpy.gradients.local_reparameterisation import LocalReparameterisation
