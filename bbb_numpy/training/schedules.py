@@ -84,6 +84,14 @@ class ScheduleRow:
         return TrainingSchedule(epochs, batch_size, self.samples, self.learning_rate)
 
 
+# What stands above the table in the docstrings of the learners
+CAPTION = """\
+*Schedules*. What ``epochs=None`` stands for, by the number N of training rows. There are fewer
+epochs than the larger number where the smaller one, and the least number of steps, are reached.
+*Samples* are weight samples per step; *Rate* is the learning rate of Adam's first step. If `epochs`
+is given, the other columns are those of the first row of the task and inference; `batch_size`,
+`samples` and `optimizer` that are given are kept."""
+
 # Inferences that train alike, as the table calls them
 INFERENCES = {
     "variational": "mean-field, low-rank, full-rank",
@@ -305,7 +313,7 @@ def schedule_table(markdown: bool) -> str:
     markdown : bool
         Whether the table is for a page in Markdown in the folder docs, with the reasons and
         links to the pages that measured them. Otherwise it is a simple table of
-        reStructuredText for docstrings, with a legend of the inferences.
+        reStructuredText for docstrings, with its caption and a legend of the inferences.
     """
     lines = [_cells(row, markdown) for row in SCHEDULES]
     header = list(lines[0])
@@ -320,7 +328,7 @@ def schedule_table(markdown: bool) -> str:
     )
     legend = [f"- {group}: {names}" for group, names in INFERENCES.items()]
     table = [border, header_line, border, *body_lines, border]
-    return "\n".join([*table, "", "Inference:", "", *legend])
+    return "\n".join([CAPTION, "", *table, "", "Inference:", "", *legend])
 
 
 def _cells(row: ScheduleRow, markdown: bool) -> dict[str, str]:
