@@ -51,7 +51,7 @@ from ..training.recipe import Rows
 from ..training.schedules import schedule_table
 from .columns import encoded
 from .fit_report import fit_report
-from .inference import begins_anew
+from .inference import Sampling, begins_anew
 from .plan import (
     DEFAULTS,
     Plan,
@@ -317,11 +317,11 @@ class Learner(Fitted):
                 X, y, plan, sample_weight, plan.parts["validation_fraction"]
             )
         rows = len(data.training.x)
-        if plan.sampling is not None:
+        if isinstance(plan.parts["inference"], Sampling):
             model, dtype = fitted["estimator_"].model, plan.parts["dtype"]
             before = self.draws_ if goes_on else None
             asked = model, data.training, fitted["rng_"], dtype, self.progress
-            draws = plan.sampling.run(*asked, before)
+            draws = plan.parts["inference"].run(*asked, before)
             if self.verbose:
                 tqdm.write(draws.summary())
             self._take_over({**fitted, "draws_": draws})
@@ -437,9 +437,9 @@ class Learner(Fitted):
             "rng_": rng,
             **data.units,
         }
-        fitted |= {
-            name: value for name, value in vars(noted).items() if name.endswith("_in_")
-        }
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(noted, name):
+                fitted[name] = getattr(noted, name)
         if not isinstance(estimator, DrawnWeights | Linearised):
             theta = estimator.init(rng, dtype)
             fitted["training_"] = Training(

@@ -103,6 +103,9 @@ TRAINING = (
 )
 
 
+SCHEDULED = ("epochs", "batch_size", "samples")  # defaults are in `SCHEDULES`
+
+
 def _named(argument: str) -> Mapping[str, Any]:
     """Return what an argument can name, by name; nothing if it takes no names."""
     if argument == "inference":
@@ -251,7 +254,7 @@ class Plan(NamedTuple):
         schedule = self.schedule(n_rows)
         scheduled: dict[str, Any] = {
             name: getattr(schedule, name)
-            for name in ("epochs", "batch_size", "samples")
+            for name in SCHEDULED
             if self.params[name] is None
         }
         rate = schedule.learning_rate
@@ -268,7 +271,7 @@ class Plan(NamedTuple):
         model = Model(
             MLP(sizes, self.parts["activation"]), self.parts["prior"], likelihood
         )
-        if self.sampling is not None:
+        if isinstance(self.parts["inference"], Sampling):
             return DrawnWeights(model)
         if isinstance(self.parts["inference"], Laplace):
             return Linearised(model, self.parts["inference"])
@@ -331,19 +334,16 @@ def resolve_defaults(task: str, params: Mapping[str, Any]) -> dict[str, Any]:
         defaults["optimizer"] = IVON(trust=trust, schedule=Cosine())
     if isinstance(named["inference"], Sampling):
         defaults |= dict.fromkeys(TRAINING)
-        return _or_defaults(named, defaults)
-    parts = _or_defaults(named, defaults)
-    first = schedule_for(task, schedule_group(params, parts), 1)
-    return _or_defaults(parts, first._asdict())
-
-
-def _or_defaults(
-    values: Mapping[str, Any], defaults: Mapping[str, Any]
-) -> dict[str, Any]:
-    return {
-        name: defaults.get(name) if value is None else value
-        for name, value in values.items()
-    }
+    parts = {**named}
+    for name, value in named.items():
+        if value is None:
+            parts[name] = defaults.get(name)
+    if not isinstance(named["inference"], Sampling):
+        few_rows = schedule_for(task, schedule_group(params, parts), 1)
+        for name in SCHEDULED:
+            if parts[name] is None:
+                parts[name] = getattr(few_rows, name)
+    return parts
 
 
 def check_plan(learner: Any) -> Plan:

@@ -294,15 +294,12 @@ def schedule_for(
     >>> schedule_for("regression", "variational", 513)
     TrainingSchedule(epochs=888, batch_size=64, samples=4, learning_rate=0.02)
     """
-    rows = [
-        row
-        for row in SCHEDULES
-        if row.task in (task, "any") and inference in row.inferences
-    ]
-    if batch_size is not None and n_rows <= CHEAP_STEPS_PER_EPOCH * batch_size:
-        return rows[0].schedule(n_rows, batch_size)
-    chosen = next(row for row in rows if row.max_rows is None or n_rows <= row.max_rows)
-    return chosen.schedule(n_rows, batch_size)
+    cheap = batch_size is not None and n_rows <= CHEAP_STEPS_PER_EPOCH * batch_size
+    for row in SCHEDULES:
+        applies = row.task in (task, "any") and inference in row.inferences
+        if applies and (cheap or row.max_rows is None or n_rows <= row.max_rows):
+            return row.schedule(n_rows, batch_size)
+    raise KeyError(f"no schedule for {task} by {inference}")
 
 
 def schedule_table(markdown: bool) -> str:
