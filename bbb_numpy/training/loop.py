@@ -238,7 +238,7 @@ class Descent:
     snapshots: Snapshots  # one of which a failure leaves
     rng: Any
     buffers: Buffers = field(default_factory=Buffers)
-    beta: float = 1.0  # of the epoch, on the KL term (D24)
+    beta: float = 1.0  # of the epoch, on the KL term
     last_batch: Minibatch = field(init=False)  # of the last epoch
 
     def run_epoch(self, epoch: int) -> Epoch:
