@@ -23,7 +23,7 @@ from ..model.objectives import MLE
 from ..numeric.layout import Array, Layout
 from ..numeric.standardisation import moments
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
-from ..parts.posteriors import Density, PointMass
+from ..parts.posteriors import GaussianPosterior, PointMass
 from ..parts.student_t import StudentTLikelihood
 from ..training import EarlyStopping, Epoch
 from ..training.optimizers import IVON, Adam
@@ -193,7 +193,11 @@ def fit_report(
         poor = not density > base + NEGLIGIBLE
         unfinished = not history or learner.training_.stopped
         slope, slope_error = (nan, nan) if unfinished else _slope(history, rows)
-        learns = history and prior.blocks() and isinstance(source.posterior, Density)
+        learns = (
+            history
+            and prior.blocks()
+            and isinstance(source.posterior, GaussianPosterior)
+        )
         report = FitReport(
             rows=rows,
             log_density=density - units,
@@ -203,8 +207,8 @@ def fit_report(
             slope=slope,
             slope_error=slope_error,
             kl=history[-1].kl if history else nan,
-            prior_start=prior.deviation(_start(prior)) if learns else nan,
-            prior_end=prior.deviation(source.layout.views(theta)) if learns else nan,
+            prior_start=prior.sd(_start(prior)) if learns else nan,
+            prior_end=prior.sd(source.layout.views(theta)) if learns else nan,
             largest_x=float(np.abs(data.x).max()),
             largest_y=float(np.abs(data.y).max()),
             spread_x=_spread(data.x, x),

@@ -24,7 +24,11 @@ from typing import Any
 __all__ = ["OLD_NAMES", "OldNames"]
 
 # Classes and functions; a learner's class is a value of "Stored.learner"
-CLASSES: dict[str, str] = {"Memory": "OptimizerState"}
+CLASSES: dict[str, str] = {
+    "Memory": "OptimizerState",
+    "Moving": "SGHMCState",
+    "Paced": "ChEESState",
+}
 
 # Fields of a class, or keys of a dict in a field of it: "Draws.stats", "Run.draws" (statistics),
 # "Stored.parameters", "Stored.fitted" (of a learner), "Stored.settings" (of a run).
