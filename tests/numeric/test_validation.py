@@ -170,7 +170,8 @@ def test_numbers_out_of_range_are_value_errors_and_the_rest_type_errors(check, b
         (positive, 5e-324), (not_negative, 0.0), (spread, 0.0), (spread, 9.9e149),
         (standard_deviation, 1e-150), (SAMPLES, 1e6), (STEPS, 10**9),
         (fraction, 1 - 1e-16), (proper_fraction, 5e-324), (proper_fraction, 1 - 1e-16),
-        (partial(whole, minimum=0, maximum=None), 2**64 + 1), (partial(whole, minimum=1), 2**63 - 1),
+        (partial(whole, minimum=0, maximum=None), 2**64 + 1),
+        (partial(whole, minimum=1), 2**63 - 1),
         (flag, np.False_),
     ],
 )  # fmt: skip
