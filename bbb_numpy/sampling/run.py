@@ -28,11 +28,11 @@ from ..numeric.validation import (
     MAX_STEPS,
     SAMPLES,
     STEPS,
+    Check,
     HasMethods,
     Numbers,
     OneOf,
     Optional,
-    Rule,
     check_generator,
     flag,
     proper_fraction,
@@ -62,7 +62,7 @@ METRICS = ("diagonal", "dense")
 DEFAULT_WARM_UP = 500  # draws, for a kernel that does not say what its usual warm-up is
 POLL_INTERVAL_S = 1.0  # seconds of a group between two looks at all of them
 # What the settings of a run may be, by argument
-SETTINGS: dict[str, Rule] = {
+SETTINGS: dict[str, Check] = {
     "draws": STEPS,
     "warm_up": Optional(partial(whole, minimum=0, maximum=MAX_STEPS)),
     "thin": STEPS,
