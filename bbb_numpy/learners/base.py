@@ -49,7 +49,7 @@ from ..training.laplace import fit as fit_laplace
 from ..training.loop import train
 from ..training.recipe import Rows
 from .columns import encoded
-from .fit_report import fit_report
+from .diagnosis import diagnose_fit
 from .inference import begins_anew
 from .plan import (
     DEFAULTS,
@@ -352,7 +352,7 @@ class Learner(Fitted):
                 "usual_epochs": plan.usual_epochs(self.defaults, rows),
             }
         try:
-            self.fit_report_ = fit_report(self, data.typical(), parts, history)
+            self.fit_report_ = diagnose_fit(self, data.typical(), parts, history)
         except KeyboardInterrupt:
             warnings.warn(
                 "Interrupted by user after the fit, which is whole; how good it is has not been "
