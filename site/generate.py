@@ -31,6 +31,13 @@ START = (
     "SECURITY.md", "site/index.md",
     "docs/choosing.md", "site/symptoms.md", "benchmarks/uci.md", "benchmarks/README.md",
 )  # fmt: skip
+QUESTIONS = tuple(
+    f"docs/{name}.md"
+    for name in (
+        *("parts", "table", "sampling", "samplers", "model-checks"),
+        *("saving", "speed", "uci", "certificate", "data"),
+    )
+)
 DEFINED = frozenset(book.DEFINED)
 FLOORS = (  # in reading order
     "plain", "numeric", "parts", "model", "gradients", "training", "sampling",
@@ -280,7 +287,7 @@ def contents(found: Found) -> str:
         "The book": [*dict.fromkeys([OPENING, *book.PAGES]), "docs/choosing.md"],
         "Try it": ["exercises/README.md", *sorted(found.notebooks)],
         "Use it": [
-            *("README.md", "docs/using.md", "docs/own-loop.md", "docs/prove.md"),
+            *("README.md", "docs/using.md", *QUESTIONS, "docs/own-loop.md", "docs/prove.md"),
             *("site/symptoms.md", "benchmarks/uci.md"),
         ],
         "Look it up": ["tags/index", "proofs.md", "api/index", "docs/reading.md"],

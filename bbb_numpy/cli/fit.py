@@ -62,7 +62,7 @@ def fit(args: argparse.Namespace) -> int:
             "the standard deviation of the noise overflowed; lower --learning-rate"
         )
     save(model, args.model)
-    print(problem.said())
+    print(problem.summary())
     _print_fit(args, model, inputs, problem)
     print(f"stored in {args.model}")
     if args.plot:

@@ -17,7 +17,7 @@ from ..numeric.layout import Array, Layout
 from ..numeric.validation import (
     NUMBERS,
     SHARE,
-    SMALLEST,
+    SMALLEST_POSITIVE,
     InstanceOf,
     Numbers,
     accepts,
@@ -37,7 +37,7 @@ __all__ = [
 REMOVED_RHO = -1000.0  # softplus of it is exactly 0 in float32 and float64
 
 
-@accepts(mean=NUMBERS, deviation=Numbers(low=SMALLEST))
+@accepts(mean=NUMBERS, deviation=Numbers(low=SMALLEST_POSITIVE))
 def signal_to_noise(mean: Any, deviation: Any) -> Array:
     r"""Return :math:`|\mu| / \sigma`, elementwise; standard deviations must be positive (D36)."""
     with np.errstate(over="ignore"):

@@ -33,8 +33,8 @@ from ..model.objectives import MLE
 from ..numeric.layout import Array
 from ..numeric.standardisation import standardised
 from ..numeric.validation import (
-    MOST_SAMPLES,
-    MOST_STEPS,
+    MAX_SAMPLES,
+    MAX_STEPS,
     Numbers,
     check_generator,
     whole,
@@ -369,7 +369,7 @@ class Learner(Fitted):
         self, X: Any, y: Any, epochs: int, sample_weight: Any, classes: Any = None
     ) -> Self:
         """Go on training; the first call begins as `fit` does."""
-        epochs, plan = whole("epochs", epochs, 1, MOST_STEPS), check_plan(self)
+        epochs, plan = whole("epochs", epochs, 1, MAX_STEPS), check_plan(self)
         if "estimator_" in self.__dict__:
             fitted, data = self._go_on(X, y, plan, sample_weight, "partial_fit")
         else:
@@ -650,7 +650,7 @@ class Learner(Fitted):
     @np.errstate(over="ignore", invalid="ignore")
     def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:
         """Return what is drawn at `X` for `n_samples` weight vectors, (N, K, S) or like y."""
-        x, samples = self._check_rows(X), whole("n_samples", n_samples, 1, MOST_SAMPLES)
+        x, samples = self._check_rows(X), whole("n_samples", n_samples, 1, MAX_SAMPLES)
         changes = {} if random_state is None else {"rng": check_generator(random_state)}
         drawn = self._ask(draw, x, samples=samples, **changes)  # (S, N, K)
         drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..model.joint import Likelihood, Model
-from ..parts.posteriors import Density, PointMass
+from ..parts.posteriors import GaussianPosterior, PointMass
 from ..parts.student_t import StudentTLikelihood
 from ..training import EarlyStopping, Epoch
 from ..training.optimizers import IVON, Adam
@@ -154,9 +154,9 @@ def _measure(
     if history and not learner.training_.stopped:
         slope, slope_error = loss_slope(history, n_rows)
     initial_sd = final_sd = nan
-    if history and prior.blocks() and isinstance(source.posterior, Density):
-        initial_sd = prior.deviation(initial_parameters(prior))
-        final_sd = prior.deviation(source.layout.views(fit.theta))
+    if history and prior.blocks() and isinstance(source.posterior, GaussianPosterior):
+        initial_sd = prior.sd(initial_parameters(prior))
+        final_sd = prior.sd(source.layout.views(fit.theta))
     report = FitReport(
         n_rows=n_rows,
         log_density=density - log_scale,

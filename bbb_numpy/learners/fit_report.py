@@ -7,12 +7,13 @@ one that fails has not even described the rows that it was trained on. A new che
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isfinite, isnan, nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..numeric.deprecation import renamed_attributes
+from ..numeric.old_names import OLD_NAMES
 from .fit_measures import COVERAGE, MAX_R_HAT, MIN_EPOCHS, TARGETS
 
 __all__ = ["CHECKS", "Check", "FitReport", "failed_checks"]
@@ -43,27 +44,6 @@ NO_CAUSE = (
     "No cause is seen in units, outliers, noise, prior and training; see whether "
     "inference='map', which has no uncertainty of weights, and 'hmc', which has all, fail too"
 )
-
-# Fields of the report as they were called until version 0.1; the old names go with version 0.3
-OLD_FIELDS = {
-    "rows": "n_rows",
-    "base": "baseline_density",
-    "least": "required_density",
-    "line": "linear_density",
-    "slope": "loss_slope",
-    "slope_error": "loss_slope_error",
-    "prior_start": "initial_prior_sd",
-    "prior_end": "final_prior_sd",
-    "spread_x": "bulk_sd_x",
-    "spread_y": "bulk_sd_y",
-    "reach": "prior_function_sd",
-    "apart": "share_unmixed",
-    "held": "interval_coverage",
-    "path": "path_length",
-    "rise": "largest_loss_rise",
-    "error": "rmse",
-    "spread_f": "posterior_function_sd",
-}
 
 
 @dataclass(frozen=True)
@@ -202,26 +182,14 @@ class FitReport:
 
     def __str__(self) -> str:
         """Return a table of what was measured, with the thresholds, and the verdict."""
-        lines = [f"{'':<63} {'measured':>10}  threshold"]
+        lines = [f"{'':<66} {'measured':>10}  threshold"]
         lines += [check.line(self) for check in CHECKS if check.is_measured(self)]
         if self.unmeasured:
             lines.append(f"R-hat of the predictions: not measured: {self.unmeasured}")
         return "\n".join([*lines, self.message or "nothing is wrong on these rows"])
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Return a field by the name that it had until version 0.1."""
-            if name not in OLD_FIELDS:
-                raise AttributeError(
-                    f"{type(self).__name__!r} object has no attribute {name!r}"
-                )
-            warnings.warn(
-                f"fit_report_.{name} is called {OLD_FIELDS[name]} now",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            return getattr(self, OLD_FIELDS[name])
+    if not TYPE_CHECKING:  # for which every attribute would exist
+        __getattr__ = renamed_attributes(OLD_NAMES.fields["FitReport"])
 
 
 Threshold = float | Callable[[FitReport], float]
@@ -292,7 +260,7 @@ class Check:
         """Return a line of the printed report: label, number and thresholds."""
         limits = [f"{side} {limit:.4g}" for side, limit in self.limits(report).items()]
         value = getattr(report, self.measure)
-        return f"{self.label:<63} {value:10.4g}  {' and '.join(limits)}".rstrip()
+        return f"{self.label:<66} {value:10.4g}  {' and '.join(limits)}".rstrip()
 
 
 # What is concluded.
@@ -404,7 +372,7 @@ CHECKS = (
     ),
     Check(
         measure="prior_function_sd",
-        label="sd over rows of functions under the prior, in units of y's",
+        label="standard deviation of functions under the prior, in units of y's",
         at_least=MIN_PRIOR_FUNCTION_SD,
         reason="a narrower prior charges more than 5 nats for a function as large as y",
     ),
@@ -431,7 +399,7 @@ CHECKS = (
     *(
         Check(
             measure=f"bulk_sd_{name.lower()}",
-            label=f"smallest sd of the bulk of a column of {name}, in the column's",
+            label=f"standard deviation of most rows of {name}, in units of that of all",
             at_least=MIN_BULK_SD,
             reason="smaller differences only large weights, or little noise, bring out",
             applies=_is_no_better,
@@ -459,12 +427,12 @@ CHECKS = (
     ),
     Check(
         measure="initial_prior_sd",
-        label="sd of a weight under the learned prior, before training",
+        label="standard deviation of weights under the prior, before training",
     ),
     # Narrow alone is no fault; but where the posterior is the prior, the data rule nothing
     Check(
         measure="final_prior_sd",
-        label="sd of a weight under the learned prior, after training",
+        label="standard deviation of weights under the prior, after training",
         at_least=_smallest_prior_sd,
         reason="a thousandth of its start; where the KL term is below 1 nat, its start",
         name="collapsed",
@@ -489,7 +457,7 @@ CHECKS = (
     ),
     Check(
         measure="path_slope",
-        label="change of the loss along as much path again, nats per row",
+        label="change of the loss along as long a path again, nats per row",
     ),
     Check(
         measure="largest_loss_rise",
@@ -503,7 +471,7 @@ CHECKS = (
     ),
     Check(
         measure="posterior_function_sd",
-        label="sd of functions of the posterior at a row, in units of y's",
+        label="standard deviation of functions at a row, in units of y's",
         at_most=MAX_FUNCTION_SD,
         reason="a posterior that leaves more open keeps to its prior",
     ),

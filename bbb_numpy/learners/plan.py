@@ -25,8 +25,8 @@ from ..model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
 from ..numeric.validation import (
     COUNT,
     DTYPE,
-    MOST_SAMPLES,
-    MOST_STEPS,
+    MAX_SAMPLES,
+    MAX_STEPS,
     SAMPLES,
     STEPS,
     fraction,
@@ -140,10 +140,10 @@ def _count(most: int | None) -> Interval:
 CONSTRAINTS: dict[str, Any] = {
     # no iterator: it would be empty in the second fit, and () means that there is no hidden layer
     "hidden_layer_sizes": [tuple, list, np.ndarray, _count(None), None],
-    "epochs": [_count(MOST_STEPS), None],
+    "epochs": [_count(MAX_STEPS), None],
     "batch_size": [_count(None), None],
-    "samples": [_count(MOST_SAMPLES), None],
-    "predict_samples": [_count(MOST_SAMPLES), None],
+    "samples": [_count(MAX_SAMPLES), None],
+    "predict_samples": [_count(MAX_SAMPLES), None],
     "standardize": ["boolean"],
     "early_stopping": [EarlyStopping, None],
     "validation_fraction": [Real],  # a range would ask NumPy whether a Fraction is nan

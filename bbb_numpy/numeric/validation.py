@@ -25,12 +25,12 @@ Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
 
 INFINITY = float("inf")
-SMALLEST = float(np.nextafter(0.0, 1.0))  # above 0
-MOST_SAMPLES = 10**6  # of weights, at once or in a prediction; chains
-MOST_STEPS = 10**9  # epochs, draws, leapfrog steps
+SMALLEST_POSITIVE = float(np.nextafter(0.0, 1.0))  # above 0
+MAX_SAMPLES = 10**6  # of weights, at once or in a prediction; chains
+MAX_STEPS = 10**9  # epochs, draws, leapfrog steps
 # of which NumPy makes numbers
-NO_NUMBERS = str | bytes | np.datetime64 | np.timedelta64
-LARGEST = 2**63 - 1  # what NumPy counts with
+NON_NUMERIC_TYPES = str | bytes | np.datetime64 | np.timedelta64
+MAX_INT64 = 2**63 - 1  # what NumPy counts with
 
 
 def accepts(
@@ -104,10 +104,10 @@ def _number(name: str, value: Any, wanted: str) -> float:
 
 
 def whole(
-    name: str, value: Any, least: int, most: int | None = LARGEST, wanted: str = ""
+    name: str, value: Any, least: int, most: int | None = MAX_INT64, wanted: str = ""
 ) -> int:
     """Return `value` as an int, or raise unless least <= value <= most (None: of any size)."""
-    if type(value) is int and least <= value <= (LARGEST if most is None else most):
+    if type(value) is int and least <= value <= (MAX_INT64 if most is None else most):
         return value
     wanted = wanted or f"a whole number >= {least}"
     number = _number(name, value, wanted)
@@ -130,10 +130,12 @@ def real(name: str, value: Any, low: float, high: float, wanted: str = "") -> fl
     return number
 
 
-positive = partial(real, low=SMALLEST, high=INFINITY, wanted="positive and finite")
+positive = partial(
+    real, low=SMALLEST_POSITIVE, high=INFINITY, wanted="positive and finite"
+)
 not_negative = partial(real, low=0.0, high=INFINITY, wanted="finite and >= 0")
 fraction = partial(real, low=0.0, high=1.0)
-proper_fraction = partial(real, low=SMALLEST, high=1.0, wanted="> 0 and < 1")
+proper_fraction = partial(real, low=SMALLEST_POSITIVE, high=1.0, wanted="> 0 and < 1")
 # A width that may be 0 and whose square is finite
 spread = partial(real, low=0.0, high=1e150, wanted="finite and >= 0, and below 1e150")
 # The square and the square's inverse are finite
@@ -144,8 +146,8 @@ SHARE = partial(
     real, low=0.0, high=float(np.nextafter(1.0, 2.0)), wanted="between 0 and 1"
 )
 COUNT = partial(whole, least=1)
-STEPS = partial(whole, least=1, most=MOST_STEPS)
-SAMPLES = partial(whole, least=1, most=MOST_SAMPLES)
+STEPS = partial(whole, least=1, most=MAX_STEPS)
+SAMPLES = partial(whole, least=1, most=MAX_SAMPLES)
 
 
 def flag(name: str, value: Any) -> bool:
@@ -164,7 +166,7 @@ class Numbers:
 
     shape: tuple[int | None, ...] | None = None  # None: any length, or any shape
     finite: bool = True  # neither nan nor infinity
-    low: float = -np.inf  # the least number; `SMALLEST` is the least above 0
+    low: float = -np.inf  # the least number; `SMALLEST_POSITIVE` is the least above 0
     high: float = np.inf
     least: int = 0  # of how many numbers, or rows, there must be
     whole: bool = False  # no fractions
@@ -186,7 +188,7 @@ class Numbers:
             # as float64: beside a float32, Python's 1e-150 would be 0
             inside = (array >= np.float64(self.low)) & (array <= np.float64(self.high))
             if not inside.all():
-                wanted = "> 0" if self.low == SMALLEST else f">= {self.low:g}"
+                wanted = "> 0" if self.low == SMALLEST_POSITIVE else f">= {self.low:g}"
                 if self.high < np.inf:
                     wanted = f"between {self.low:g} and {self.high:g}"
                 raise ValueError(f"{name} must be {wanted}; got {array[~inside][0]!s}")
@@ -211,7 +213,7 @@ def _real_array(name: str, value: Any) -> NDArray[Any]:
         raise ValueError(f"{name} has masked entries; remove such rows or fill them in")
     try:
         array = np.asarray("" if value is None else value)
-        if holds(array, NO_NUMBERS):
+        if holds(array, NON_NUMERIC_TYPES):
             array = np.array("")
         if array.dtype.kind == "O" or array.dtype in (np.float16, np.longdouble):
             with np.errstate(over="ignore"):  # infinity is refused later

@@ -17,7 +17,7 @@ from ..numeric.layout import Array
 from ..numeric.validation import (
     COUNT,
     FUNCTION,
-    MOST_STEPS,
+    MAX_STEPS,
     SAMPLES,
     InstanceOf,
     Numbers,
@@ -91,7 +91,7 @@ class Recipe:
     def __post_init__(self) -> None:
         check_fields(
             self,
-            epochs=partial(whole, least=0, most=MOST_STEPS),
+            epochs=partial(whole, least=0, most=MAX_STEPS),
             samples=SAMPLES,
             batch_size=COUNT,
             kl_weights=FUNCTION,

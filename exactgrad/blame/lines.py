@@ -30,12 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fields.finite import Field, Prime
-from ..structures import copied
+from ..structures import copy_leaves
 from ..trace.arrays import Exact
 from ..trace.copies import Copies, Names, in_own_context
-from ..trace.makers import FIELD
-from ..verdict.errors import Wrong
-from ..verdict.runs import Asked, run
+from ..trace.makers import ACTIVE_FIELD
+from ..verdict.errors import WrongDerivative
+from ..verdict.runs import ProofProblem, run
 from .words import in_words
 
 __all__ = ["explanation"]
@@ -121,7 +121,7 @@ class Watch:
 
     def called(self, frame: FrameType, event: str, _: Any) -> Any:
         """Follow a function, unless it is NumPy's, Python's or ours, or not of this call."""
-        if FIELD.get() is not self.field:  # an interrupt has left it
+        if ACTIVE_FIELD.get() is not self.field:  # an interrupt has left it
             sys.settrace(self.before)
             return None
         file = frame.f_code.co_filename
@@ -156,14 +156,14 @@ def _places(frame: FrameType | None, line: int) -> tuple[Place, ...]:
     return tuple(found[not line and len(found) > 1 :])
 
 
-class Lanes(Prime):
+class BatchedPrime(Prime):
     """The integers modulo a prime, with derivatives along C directions at once."""
 
-    C = 64
+    n_channels = 64
 
     def draw(self, shape: tuple[int, ...]) -> Array:
         """Return the same random numbers in all lanes."""
-        return np.repeat(super().draw(shape), self.C, axis=-1)
+        return np.repeat(super().draw(shape), self.n_channels, axis=-1)
 
     def variable(self, v: Array) -> Array:
         """Return random numbers, and note where they are: theta is drawn last."""
@@ -173,9 +173,9 @@ class Lanes(Prime):
         }
         return found
 
-    def whole(self, m: Any) -> Array:
+    def from_integers(self, m: Any) -> Array:
         """Return whole numbers."""
-        return np.repeat(super().whole(m), self.C, axis=-1)
+        return np.repeat(super().from_integers(m), self.n_channels, axis=-1)
 
     def matmul(self, a: Array, b: Array) -> Array:
         """Return products of matrices."""
@@ -185,9 +185,11 @@ class Lanes(Prime):
 class Search:
     """The results of a function at random numbers, and which of them move what."""
 
-    def __init__(self, asked: Asked, theta: Array, wrong: Array, seed: int) -> None:
-        self.asked, self.theta, self.wrong, self.seed = asked, theta, wrong, seed
-        self.field = Lanes(seed)
+    def __init__(
+        self, problem: ProofProblem, theta: Array, wrong: Array, seed: int
+    ) -> None:
+        self.problem, self.theta, self.wrong, self.seed = problem, theta, wrong, seed
+        self.field = BatchedPrime(seed)
         self.results: list[Result] = []
         self.numbers, self.names = (
             set[tuple[int, int]](),
@@ -207,7 +209,9 @@ class Search:
 
     def sound(self) -> bool:
         """Note all results; return whether the field knows why the other derivatives are right."""
-        along = np.repeat(self.direction(self.theta.size)[:, None], Lanes.C, axis=1)
+        along = np.repeat(
+            self.direction(self.theta.size)[:, None], BatchedPrime.n_channels, axis=1
+        )
         along[:, 0] *= ~self.wrong
         known: dict[FrameType, dict[Any, Any]] = {}
         event = -1
@@ -219,9 +223,13 @@ class Search:
             for way, x in _inside(values):
                 if x.field is not self.field:  # kept since another run
                     continue
-                a, b, every = x.a[..., 0], x.b[..., 1], np.ones(x.shape, bool)
+                a, b, every = (
+                    x.primal[..., 0],
+                    x.tangent[..., 1],
+                    np.ones(x.shape, bool),
+                )
                 memory, old = before.get(way, (None, a))
-                here = x.r.__array_interface__["data"][0], x.shape
+                here = x.residues.__array_interface__["data"][0], x.shape
                 fresh = old != a if memory == here else every
                 if not fresh.any():
                     continue
@@ -239,7 +247,7 @@ class Search:
                         )
 
         watch = Watch(self.field, look)
-        found = run(self.asked, self.theta, self.field, along, watch.called)
+        found = run(self.problem, self.theta, self.field, along, watch.called)
         self.end, self.events = watch.end, event
         return not found.excess()[0].any()
 
@@ -283,16 +291,19 @@ class Search:
         The slope of the value (n,), and whether derivatives do (n, D). `see` gets the number of
         each result, of the first lane, and slopes.
         """
-        starts = range(0, max(len(lanes), 1), Lanes.C)
-        parts = [self._moved(lanes[at : at + Lanes.C], at, see, cut) for at in starts]
+        starts = range(0, max(len(lanes), 1), BatchedPrime.n_channels)
+        parts = [
+            self._moved(lanes[at : at + BatchedPrime.n_channels], at, see, cut)
+            for at in starts
+        ]
         value, grad = (np.concatenate(each) for each in zip(*parts, strict=True))
         return value, grad
 
     def _moved(
         self, lanes: list[tuple[int, Array]], at: int, see: Any, cut: frozenset[int]
     ) -> Any:
-        field, event = Lanes(self.seed), -1
-        still = np.zeros((self.theta.size, Lanes.C), np.int64)
+        field, event = BatchedPrime(self.seed), -1
+        still = np.zeros((self.theta.size, BatchedPrime.n_channels), np.int64)
         for lane, (k, v) in enumerate(lanes):
             if self.results[k].start is not None:
                 still[self.results[k].start, lane] = v
@@ -307,18 +318,20 @@ class Search:
                 x: Any = values[one.way[0]]
                 for key in one.way[1:]:
                     x = _entries(x)[key]
-                b = x.b[one.fresh]
+                b = x.tangent[one.fresh]
                 for lane, (j, v) in enumerate(lanes):
                     if j == k and one.start is None:
                         b[:, lane] = field.add(b[:, lane], v)
-                x.b[one.fresh] = 0 if k in cut else b
+                x.tangent[one.fresh] = 0 if k in cut else b
                 if see:
                     see(k, at, b[:, : len(lanes)])
 
-        found = run(self.asked, self.theta, field, still, Watch(field, look).called)
+        found = run(self.problem, self.theta, field, still, Watch(field, look).called)
         if event != self.events:
             raise ValueError("two runs of the same function are different")
-        return found.value.b[0, : len(lanes)], found.grad.b.T[: len(lanes)] != 0
+        return found.value.tangent[0, : len(lanes)], found.grad.tangent.T[
+            : len(lanes)
+        ] != 0
 
     def measure(self) -> None:
         """Move each result along its direction, and note what all others do."""
@@ -464,9 +477,9 @@ def _told(places: list[Place]) -> str:
     return f"look at line {places[-1][1]} of {name}, `{source}`{before}"
 
 
-def _line(asked: Asked, theta: Array, wrong: Array) -> str:
+def _line(problem: ProofProblem, theta: Array, wrong: Array) -> str:
     for turn in range(SEEDS):
-        search = Search(asked, theta, wrong, SEEDS * asked.seed + turn)
+        search = Search(problem, theta, wrong, SEEDS * problem.seed + turn)
         sound = search.sound()
         if len(search.results) > MOST:
             break
@@ -476,11 +489,16 @@ def _line(asked: Asked, theta: Array, wrong: Array) -> str:
 
 
 def explanation(
-    asked: Asked, theta: Array, errors: Callable[[], tuple[Wrong, ...]]
+    problem: ProofProblem,
+    theta: Array,
+    errors: Callable[[], tuple[WrongDerivative, ...]],
 ) -> Callable[[], list[str]]:
     """Return what says why a gradient is refuted; it is found out when it is called first."""
-    arguments = copied(asked.arguments)
-    asked, theta = asked._replace(arguments=arguments, copies=Copies()), theta.copy()
+    arguments = copy_leaves(problem.arguments)
+    problem, theta = (
+        problem._replace(arguments=arguments, copies=Copies()),
+        theta.copy(),
+    )
 
     @cache
     @in_own_context
@@ -489,10 +507,10 @@ def explanation(
             return []
         wrong = errors()
         names = {one.name for one in wrong}
-        bad = np.array([asked.name(j) in names for j in range(theta.size)])
-        said = in_words(asked, theta, wrong)
+        bad = np.array([problem.name(j) in names for j in range(theta.size)])
+        said = in_words(problem, theta, wrong)
         try:
-            line = _line(asked, theta, bad) if bad.any() else ""
+            line = _line(problem, theta, bad) if bad.any() else ""
         except (
             Exception
         ):  # the verdict stands, whatever the function does while it is watched

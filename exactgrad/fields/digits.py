@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .finite import TINY, Field
+from .finite import SMALLEST_NORMAL, Field
 
-__all__ = ["DIGITS", "Digits", "NoDigits", "context"]
+__all__ = ["N_DIGITS", "Digits", "NoSeries", "context"]
 
 Array = NDArray[Any]
-DIGITS = 60
+N_DIGITS = 60
 
 
 def context(digits: int) -> Context:
@@ -26,7 +26,7 @@ def context(digits: int) -> Context:
     return Context(digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
-class NoDigits(Exception):
+class NoSeries(Exception):
     """Of a function there is no series here."""
 
 
@@ -36,49 +36,51 @@ class Digits(Field):
     With `shake`, floats stand for numbers that they may be rounded from, of which it chooses some.
     """
 
-    dtype, digits, few = object, True, math.inf
+    dtype = object
+    is_decimal = True
+    max_symbolic_size = math.inf
 
-    def __init__(self, seed: int, shake: int = 0) -> None:
+    def __init__(self, seed: int, rounding_seed: int = 0) -> None:
         super().__init__(seed)
-        self.shake, self.uniform = shake, random.Random(seed).uniform
+        self.rounding_seed, self.uniform = rounding_seed, random.Random(seed).uniform
         # exponentials and logarithms take long: once for each number
-        self.once = cache(lambda function, precision, x: function(x))
-        self.one = self.whole(1)
+        self._cached = cache(lambda function, precision, x: function(x))
+        self.one = self.from_integers(1)
         self.log_2 = self.one * Decimal(2).ln()
 
     def variable(self, v: Array) -> Array:
         """Return the floats as they are, or what they stand for."""
-        return _each(self._meant, v)[..., None]
+        return _each(self._unrounded, v)[..., None]
 
     def draw(self, shape: tuple[int, ...]) -> Array:
         made = [Decimal(self.uniform(-1.0, 1.0)) for _ in range(math.prod(shape))]
         return np.array(made, object).reshape(*shape, 1)
 
-    def _single(self, x: float) -> Array:
-        own = math.isfinite(x) and abs(x) != TINY
-        return super()._single(x) if own else self.one * Decimal(x)
+    def _from_float(self, x: float) -> Array:
+        own = math.isfinite(x) and abs(x) != SMALLEST_NORMAL
+        return super()._from_float(x) if own else self.one * Decimal(x)
 
-    def fraction(self, x: Fraction) -> Array:
+    def from_fraction(self, x: Fraction) -> Array:
         if x.denominator & (x.denominator - 1) == 0:
-            return self.one * self._meant(float(x))
+            return self.one * self._unrounded(float(x))
         return self.one * (Decimal(x.numerator) / Decimal(x.denominator))
 
-    def whole(self, m: Any) -> Array:
+    def from_integers(self, m: Any) -> Array:
         return _each(Decimal, np.asarray(m, object))[..., None]
 
     def irrational(self, a: int, b: int) -> Array:
         return self.one * (_pi(getcontext().prec).sqrt() ** a * Decimal(2).sqrt() ** b)
 
-    def _meant(self, x: float) -> Decimal:
+    def _unrounded(self, x: float) -> Decimal:
         """Return the float, or a number that is rounded to it, unless it has few digits."""
         if (
-            not self.shake
+            not self.rounding_seed
             or not math.isfinite(x)
             or x.as_integer_ratio()[0].bit_length() < 30
         ):
             return Decimal(x)
         size = abs(math.frexp(x)[0])  # 0.49, -0.49 and 0.98 were rounded alike
-        up_or_down = random.Random(size * self.shake).choice((-1, 1))
+        up_or_down = random.Random(size * self.rounding_seed).choice((-1, 1))
         return Decimal(x) * (1 + Decimal(up_or_down) / 2**53)
 
     add: Any = staticmethod(np.add)
@@ -95,19 +97,19 @@ class Digits(Field):
         return np.matmul(a[..., 0], b[..., 0])[..., None]
 
     def exp(self, a: Array, note: Array | None = None) -> Array:
-        return _each(partial(self.once, Decimal.exp, getcontext().prec), a)
+        return _each(partial(self._cached, Decimal.exp, getcontext().prec), a)
 
     def log(self, u: Array) -> tuple[Array, None]:
-        return _each(partial(self.once, Decimal.ln, getcontext().prec), u), None
+        return _each(partial(self._cached, Decimal.ln, getcontext().prec), u), None
 
     def sqrt(self, u: Array) -> Array:
         """Return the positive root."""
         return _each(Decimal.sqrt, u)
 
-    def remember(self, square: Array, root: Array, v: Array) -> None:
+    def record_square(self, square: Array, root: Array, v: Array) -> None:
         """Forget it: roots are positive."""
 
-    def circle(self, a: Array) -> tuple[Array, Array]:
+    def cos_and_sin(self, a: Array) -> tuple[Array, Array]:
         return _each(_cos, a), _each(_sin, a)
 
     def random_function(self, name: str, a: Array) -> Array:
@@ -117,7 +119,7 @@ class Digits(Field):
     def opaque(self, name: str, a: Array, odd: bool | None = None) -> Array:
         """Return the function by its series, if there is one here."""
         if name not in FUNCTIONS:
-            raise NoDigits(name)
+            raise NoSeries(name)
         return _each(FUNCTIONS[name], a)
 
 

@@ -23,19 +23,25 @@ from numpy.typing import NDArray
 __all__ = ["Field", "Gauss", "Prime", "Towers", "Untraceable"]
 
 Array = NDArray[Any]
-BITS = 50
-HALF = (1 << 25) - 1  # the lower half of a residue
-BLOCK = 1 << 14  # numbers of one pass, so that its scratch stays in the cache
-FEW_TERMS = 8192  # of which a sum is below 2^63
-FEW_PRODUCTS = 4096  # of a product of matrices: more are faster by BLAS
-REMEMBERED = 20_000  # numbers of one array: of larger ones no squares are remembered
-NOTED = 200_000  # and no logarithms
+PRIME_BITS = 50
+LOW_HALF = (1 << 25) - 1  # the lower half of a residue
+CACHE_BLOCK_SIZE = (
+    1 << 14
+)  # numbers of one pass, so that its scratch stays in the cache
+MAX_INT64_TERMS = 8192  # of which a sum is below 2^63
+MAX_DIRECT_PRODUCTS = 4096  # of a product of matrices: more are faster by BLAS
+MAX_RECORDED_SQUARES = (
+    20_000  # numbers of one array: of larger ones no squares are remembered
+)
+MAX_LOG_TERMS = 200_000  # and no logarithms
 LOG_2 = log(2.0)
-LOGARITHMS = {k * LOG_2: k for k in (1, 2, 3)}  # the floats, which stand for k log 2
+MULTIPLES_OF_LOG_2 = {
+    k * LOG_2: k for k in (1, 2, 3)
+}  # the floats, which stand for k log 2
 # which keeps floats from a division by 0, and stands for 0
-TINY = float(np.finfo(float).tiny)
+SMALLEST_NORMAL = float(np.finfo(float).tiny)
 # The floats that stand for pi^(a/2) 2^(b/2), as they may be rounded, by (a, b)
-MEANT = {
+IRRATIONAL_FLOATS = {
     float(np.nextafter(size, way)): (a, b)
     for a in range(-2, 3)
     for b in range(-8, 9)
@@ -49,7 +55,7 @@ class Untraceable(TypeError):
     """Something was done with a number that has no exact form."""
 
 
-def word(*parts: Any) -> int:
+def hash64(*parts: Any) -> int:
     """Return 64 bits that depend on all of `parts`."""
     return int.from_bytes(
         blake2b(repr(parts).encode(), digest_size=8).digest(), "little"
@@ -57,11 +63,11 @@ def word(*parts: Any) -> int:
 
 
 @cache
-def _key(seed: int, name: str) -> tuple[np.uint64, ...]:
-    return tuple(np.uint64(word(seed, name, turn)) for turn in range(3))
+def mixing_key(seed: int, name: str) -> tuple[np.uint64, ...]:
+    return tuple(np.uint64(hash64(seed, name, turn)) for turn in range(3))
 
 
-def mixed(x: Array, key: tuple[np.uint64, ...]) -> Array:
+def mix64(x: Array, key: tuple[np.uint64, ...]) -> Array:
     """Return a keyed pseudo-random function of 64 bits: rounds of the finaliser of splitmix64."""
     z = x.astype(np.uint64) ^ key[0]
     for part in key[1:]:
@@ -73,12 +79,12 @@ def mixed(x: Array, key: tuple[np.uint64, ...]) -> Array:
 
 def _blockwise(f: Callable[..., Array], *arrays: Array) -> Array:
     """Return f of numbers, of so many at once that its scratch stays in the cache."""
-    if np.broadcast(*arrays).size <= BLOCK:
+    if np.broadcast(*arrays).size <= CACHE_BLOCK_SIZE:
         return f(*arrays)
     access: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
     flags: Any = ["external_loop", "buffered"]
     with np.nditer(
-        [*arrays, None], flags, access, order="C", buffersize=BLOCK
+        [*arrays, None], flags, access, order="C", buffersize=CACHE_BLOCK_SIZE
     ) as blocks:
         for *parts, out in blocks:
             out[...] = f(*parts)
@@ -118,13 +124,13 @@ def _fraction(x: float) -> Fraction:
     return Fraction(float(top)) / int(bottom)
 
 
-def _prime(draw: random.Random) -> int:
+def random_prime(draw: random.Random) -> int:
     """Return a random prime of 50 bits that is 7 modulo 8, by the test of Miller and Rabin.
 
     -1 has no root there, and 2 has one.
     """
     while True:
-        p = draw.getrandbits(BITS) | 1 << BITS - 1 | 7
+        p = draw.getrandbits(PRIME_BITS) | 1 << PRIME_BITS - 1 | 7
         # p - 1 is twice an odd number, and these bases decide below 3e14 times 2^10
         if all(
             pow(a, p >> 1, p) in (1, p - 1) for a in (2, 3, 5, 7, 11, 13, 17, 19, 23)
@@ -135,14 +141,16 @@ def _prime(draw: random.Random) -> int:
 class Field:
     """What all fields share: residues modulo a prime, or several; arrays of them are (..., C)."""
 
-    C: ClassVar[int] = 1
+    n_channels: ClassVar[int] = 1
     dtype: ClassVar[Any] = np.int64
     # floats of one array that may stand for irrational numbers
-    few: ClassVar[float] = 16
-    levels: ClassVar[int] = 1  # on one of them an excess is to be 0 in all channels
+    max_symbolic_size: ClassVar[float] = 16
+    n_levels: ClassVar[int] = 1  # on one of them an excess is to be 0 in all channels
     # whether exponentials and logarithms have all their laws
-    laws: ClassVar[bool] = False
-    digits: ClassVar[bool] = False  # whether numbers are decimals at the point itself
+    knows_all_laws: ClassVar[bool] = False
+    is_decimal: ClassVar[bool] = (
+        False  # whether numbers are decimals at the point itself
+    )
     p: Any  # the prime, or those of the channels
     one: Array  # (C,)
     log_2: Array  # (C,), for which a float stands
@@ -150,29 +158,29 @@ class Field:
     mul: Callable[[Array, Array], Array]
     inv: Callable[[Array], Array]
     matmul: Callable[[Array, Array], Array]  # (..., n, k, C) and (..., k, m, C)
-    fraction: Callable[[Fraction], Array]  # (C,)
+    from_fraction: Callable[[Fraction], Array]  # (C,)
     random_function: Callable[[str, Array], Array]
     _exp: Callable[[Array], Array]
     _log: Callable[[Array], Array]
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self.rng = np.random.default_rng(word(type(self).__name__, seed))
-        self.known: dict[float, Array] = {}  # constants that were met
-        self.met: dict[Any, Any] = {}  # and as exact numbers
-        self.found: Any = None  # what the function returned
+        self.rng = np.random.default_rng(hash64(type(self).__name__, seed))
+        self.constants: dict[float, Array] = {}  # constants that were met
+        self.exact_constants: dict[Any, Any] = {}  # and as exact numbers
+        self.evaluation: Any = None  # what the function returned
         # what comparisons found, and the signs of squares' roots
         self.path: list[Array] = []
         self.squares: list[tuple[Array, Array, Array]] = []  # t^2, t and its floats
-        self.roots = 0  # arrays of which roots were taken
+        self.n_roots = 0  # arrays of which roots were taken
         # arrays of numbers that were drawn in place of what does not exist
-        self.flaws = 0
-        self.divided = False  # whether by 0, or the logarithm of 0 was taken
+        self.n_substituted = 0
+        self.divided_by_zero = False  # whether by 0, or the logarithm of 0 was taken
         # whether by a number that is 0 at theta, and not everywhere
         self.at_pole = False
-        self.moved = False  # whether an argument does
+        self.argument_moves = False  # whether an argument does
         # whether a number is given as infinity, and not only floats overflow
-        self.infinite = False
+        self.has_infinity = False
         self.transcendental = False  # whether an exponential or a logarithm was met
 
     # --- arguments and constants
@@ -187,72 +195,83 @@ class Field:
         return self.mul(r, r)
 
     @cached_property
-    def unwritten(self) -> Array:
+    def uninitialized(self) -> Array:
         """What stands in memory in which nothing was written."""
         return self.random_function("unwritten", self.one)
 
-    def whole(self, m: Any) -> Array:
+    def from_integers(self, m: Any) -> Array:
         """Return the residues of int64."""
         return np.asarray(m, np.int64)[..., None] % self.p
 
-    def constant(self, v: Array) -> Array:
+    def from_floats(self, v: Array) -> Array:
         """Return the residues of floats, of the fractions that they stand for; 0 of nan.
 
         Infinity is a random number: what is right for any is right for large ones and in the limit.
         """
-        if v.size <= self.few:
-            each = [self._single(x) for x in v.ravel().tolist()]
-            return np.array(each, self.dtype).reshape(*v.shape, self.C)
+        if v.size <= self.max_symbolic_size:
+            each = [self._from_float(x) for x in v.ravel().tolist()]
+            return np.array(each, self.dtype).reshape(*v.shape, self.n_channels)
         finite = np.isfinite(v)
         top, bottom = _fractions(np.where(finite, v, 0.0))
         m, e = np.frexp(top)
         powers, place = np.unique(e - 53, return_inverse=True)
         scale = np.array(
-            [self.fraction(Fraction(2) ** int(e)) for e in powers], self.dtype
+            [self.from_fraction(Fraction(2) ** int(e)) for e in powers], self.dtype
         )
         r = self.mul(
-            self.whole(np.ldexp(m, 53).astype(np.int64)), scale[place.reshape(v.shape)]
+            self.from_integers(np.ldexp(m, 53).astype(np.int64)),
+            scale[place.reshape(v.shape)],
         )
-        r = self.mul(r, self.inv(self.whole(bottom))) if (bottom > 1).any() else r
+        r = (
+            self.mul(r, self.inv(self.from_integers(bottom)))
+            if (bottom > 1).any()
+            else r
+        )
         for x in (inf, -inf) if not finite.all() else ():
-            r[v == x] = self._single(x)
+            r[v == x] = self._from_float(x)
         return r
 
-    def _single(self, x: float) -> Array:
-        found = self.known.get(x)
+    def _from_float(self, x: float) -> Array:
+        found = self.constants.get(x)
         if found is None:
             size = abs(x)
             if size == inf:
                 found = self.random_function("infinity", self.one)
-            elif isnan(x) or size == TINY:
+            elif isnan(x) or size == SMALLEST_NORMAL:
                 found = 0 * self.one
-            elif size in MEANT:
-                found = self.irrational(*MEANT[size])
-            elif size in LOGARITHMS:
-                found = self.mul(self.whole(LOGARITHMS[size]), self.log_2)
+            elif size in IRRATIONAL_FLOATS:
+                found = self.irrational(*IRRATIONAL_FLOATS[size])
+            elif size in MULTIPLES_OF_LOG_2:
+                found = self.mul(
+                    self.from_integers(MULTIPLES_OF_LOG_2[size]), self.log_2
+                )
             else:
-                found = self.fraction(_fraction(size))
-            found = self.known[x] = found if x >= 0 else self.neg(found)
+                found = self.from_fraction(_fraction(size))
+            found = self.constants[x] = found if x >= 0 else self.neg(found)
         return found
 
     def irrational(self, a: int, b: int) -> Array:
         """Return pi^(a/2) 2^(b/2): a root of 2, and of pi a random root."""
         root_of_pi = self.random_function("root of pi", self.one)
-        of_2 = self.fraction(Fraction(2) ** (b // 2))
-        of_2 = self.mul(of_2, self.root(self.fraction(Fraction(2)))) if b % 2 else of_2
+        of_2 = self.from_fraction(Fraction(2) ** (b // 2))
+        of_2 = (
+            self.mul(of_2, self.root(self.from_fraction(Fraction(2))))
+            if b % 2
+            else of_2
+        )
         return self.mul(
             self.power(root_of_pi if a > 0 else self.inv(root_of_pi), abs(a)), of_2
         )
 
     # --- rational functions
 
-    def look_for_zeros(self, a: Array, v: Array) -> None:
+    def record_zeros(self, a: Array, v: Array) -> None:
         """Take note of zeros among denominators, or arguments of logarithms, with floats v.
 
         What does not exist there is a number in a field: digits have to say whether it is needed.
         """
         zero, zero_here = (a == 0).all(axis=-1), v == 0
-        self.divided |= bool(zero.any() or zero_here.any())
+        self.divided_by_zero |= bool(zero.any() or zero_here.any())
         self.at_pole |= bool((zero_here & ~zero).any())
 
     def add(self, a: Array, b: Array) -> Array:
@@ -282,23 +301,23 @@ class Field:
                 out = self.mul(out, a)
         return out
 
-    def larger(self, a: Array) -> Array:
+    def is_representative(self, a: Array) -> Array:
         """Return whether a and not -a stands for both."""
         return a > self.p - a
 
     # --- roots
 
-    def remember(self, square: Array, root: Array, v: Array) -> None:
+    def record_square(self, square: Array, root: Array, v: Array) -> None:
         """Take note of squares t^2 of t, with floats v."""
-        square, root = (a.reshape(-1, self.C).copy() for a in (square, root))
+        square, root = (a.reshape(-1, self.n_channels).copy() for a in (square, root))
         self.squares.append((square, root, v.flatten()))
 
     def sqrt(self, u: Array) -> Array:
         """Return roots: |t| of squares that were computed, else the field's, of either sign."""
         r = self.root(u)
-        self.roots += 1
-        flat, found = u.reshape(-1, self.C), r.reshape(-1, self.C)
-        for square, t, v in self.squares if len(flat) <= REMEMBERED else ():
+        self.n_roots += 1
+        flat, found = u.reshape(-1, self.n_channels), r.reshape(-1, self.n_channels)
+        for square, t, v in self.squares if len(flat) <= MAX_RECORDED_SQUARES else ():
             order = np.argsort(square[:, 0], kind="stable")
             place = np.searchsorted(square[order, 0], flat[:, 0])
             at = order[np.minimum(place, len(order) - 1)]
@@ -315,7 +334,7 @@ class Field:
         r = self.power(u, (self.p + 1) // 4)
         bad = self.mul(r, r) != u
         if bad.any():
-            self.flaws += 1
+            self.n_substituted += 1
             r = np.where(bad, self.random_function("sqrt", u), r)
         return r
 
@@ -326,16 +345,16 @@ class Field:
         self.transcendental = True
         if note is None:
             return self._exp(a)
-        note = self._to_scale(note, np.broadcast_to(self.one, a.shape))
+        note = self._with_factor(note, np.broadcast_to(self.one, a.shape))
         known = (note[..., 2, :] == self.one).all(axis=-1)[..., None, None]
-        note = note if known.all() else np.where(known, note, self.neutral)
+        note = note if known.all() else np.where(known, note, self.no_log_term)
         return self.mul(self._exp(self.sub(a, note[..., 1, :])), note[..., 0, :])
 
     def log(self, u: Array) -> tuple[Array, Array | None]:
         """Return t = log u, and the note (u, t, 1) (..., 3, C) by which exp finds its way back."""
         self.transcendental = True
         t = self._log(u)
-        if u.size > NOTED:
+        if u.size > MAX_LOG_TERMS:
             return t, None
         return t, np.stack([u, t, np.broadcast_to(self.one, u.shape)], axis=-2)
 
@@ -343,13 +362,13 @@ class Field:
     # exp is right whether that is so or not: e^a = e^(a - t) u for any such u and t.
 
     @cached_property
-    def neutral(self) -> Array:
+    def no_log_term(self) -> Array:
         """The note of a number in which no logarithm is known."""
         return np.array([self.one, 0 * self.one, self.one])
 
-    def joined(self, one: Array, other: Array) -> Array:
+    def add_log_terms(self, one: Array, other: Array) -> Array:
         """Return the note of a sum: of both, where k is the same, else of the one where k is 1."""
-        other = self._to_scale(other, one[..., 2, :])
+        other = self._with_factor(other, one[..., 2, :])
         u, t, k = (one[..., part, :] for part in range(3))
         v, s, m = (other[..., part, :] for part in range(3))
         both = np.stack([self.mul(u, v), self.add(t, s), k], axis=-2)
@@ -361,7 +380,7 @@ class Field:
         chosen = np.where((empty | simple)[..., None, None], other, one)
         return np.where(same[..., None, None], both, chosen)
 
-    def _to_scale(self, note: Array, k: Array) -> Array:
+    def _with_factor(self, note: Array, k: Array) -> Array:
         """Return a note with k for -k."""
         u, t, own = (note[..., part, :] for part in range(3))
         turn = (own == self.neg(k)).all(axis=-1)
@@ -371,12 +390,12 @@ class Field:
             turn[..., None, None], np.stack([self.inv(u), self.neg(t), k], -2), note
         )
 
-    def turned(self, note: Array) -> Array:
+    def negate_log_terms(self, note: Array) -> Array:
         """Return the note of -x."""
         u, t, k = (note[..., part, :] for part in range(3))
         return np.stack([self.inv(u), self.neg(t), k], axis=-2)
 
-    def times(self, note: Array, a: Array) -> Array:
+    def scale_log_terms(self, note: Array, a: Array) -> Array:
         """Return the note of a multiple a x."""
         u, t, k = (note[..., part, :] for part in range(3))
         k = self.mul(k, a)
@@ -389,7 +408,7 @@ class Field:
         self.transcendental = True
         if odd is None:
             return self.random_function(name, a)
-        turned = self.larger(a)
+        turned = self.is_representative(a)
         r = self.random_function(name, np.where(turned, self.neg(a), a))
         return (
             np.where(a == self.neg(a), 0, np.where(turned, self.neg(r), r))
@@ -397,7 +416,7 @@ class Field:
             else r
         )
 
-    def circle(self, a: Array) -> tuple[Array, Array]:
+    def cos_and_sin(self, a: Array) -> tuple[Array, Array]:
         """Return cos and sin: a point of the unit circle, turned round by the angle's sign."""
         t = self.opaque("tan", a, odd=True)
         square = self.mul(t, t)
@@ -416,13 +435,13 @@ class Prime(Field):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.p = _prime(random.Random(word("prime", seed)))
-        self.modulus, self.over = np.uint64(self.p), 1.0 / self.p
-        self.one = self.whole(1)
+        self.p = random_prime(random.Random(hash64("prime", seed)))
+        self.modulus, self.p_reciprocal = np.uint64(self.p), 1.0 / self.p
+        self.one = self.from_integers(1)
         self.log_2 = self.random_function("log 2", self.one)
 
-    def fraction(self, x: Fraction) -> Array:
-        return self.whole(x.numerator * pow(x.denominator, -1, self.p) % self.p)
+    def from_fraction(self, x: Fraction) -> Array:
+        return self.from_integers(x.numerator * pow(x.denominator, -1, self.p) % self.p)
 
     def add(self, a: Array, b: Array) -> Array:
         r = (a + b).view(np.uint64)
@@ -438,7 +457,7 @@ class Prime(Field):
 
     def _product(self, a: Array, b: Array) -> Array:
         q = a.astype(float) * b
-        q *= self.over  # within 3/8: three roundings of 2^-53 of less than 2^50
+        q *= self.p_reciprocal  # within 3/8: three roundings of 2^-53 of less than 2^50
         np.rint(q, out=q)
         r = a * b
         r -= q.astype(np.int64) * self.p
@@ -466,15 +485,15 @@ class Prime(Field):
     def sum(self, a: Array, axis: Any) -> Array:
         return (
             super().sum(a, axis)
-            if a.size <= FEW_TERMS
-            else self._halves(np.add.reduce, a, axis)
+            if a.size <= MAX_INT64_TERMS
+            else self._sum_by_halves(np.add.reduce, a, axis)
         )
 
     def cumsum(self, a: Array, axis: int) -> Array:
-        return self._halves(np.cumsum, a, axis)
+        return self._sum_by_halves(np.cumsum, a, axis)
 
-    def _halves(self, added: Callable[..., Array], a: Array, axis: Any) -> Array:
-        low, high = added(a & HALF, axis) % self.p, added(a >> 25, axis) % self.p
+    def _sum_by_halves(self, added: Callable[..., Array], a: Array, axis: Any) -> Array:
+        low, high = added(a & LOW_HALF, axis) % self.p, added(a >> 25, axis) % self.p
         return self.add(low, self._product(high, np.array(1 << 25)))
 
     def matmul(self, a: Array, b: Array) -> Array:
@@ -484,7 +503,7 @@ class Prime(Field):
         limbs is a sum of at most 2048 terms below 2^42: an integer of at most 2^53, which float64
         holds, as it does each of its partial sums, in whatever order BLAS adds.
         """
-        if a.size * b.shape[-2] <= FEW_PRODUCTS:
+        if a.size * b.shape[-2] <= MAX_DIRECT_PRODUCTS:
             return self.sum(Prime.mul(self, a[..., None, :], b[..., None, :, :, :]), -3)
         a, b = a[..., 0], b[..., 0]
         parts = range(0, a.shape[-1], 2048)
@@ -499,7 +518,7 @@ class Prime(Field):
             [(a >> s & 0x1FFFF).astype(float) for s in (0, 17, 34)], axis=-2
         )
         right = np.concatenate(
-            [(b & HALF).astype(float), (b >> 25).astype(float)], axis=-1
+            [(b & LOW_HALF).astype(float), (b >> 25).astype(float)], axis=-1
         )
         c = np.matmul(left, right).astype(np.int64) % self.p
         c = c.reshape(*c.shape[:-2], 3, n, 2, m)
@@ -515,20 +534,20 @@ class Prime(Field):
 
     def random_function(self, name: str, a: Array) -> Array:
         """Return random residues that depend on those of `a`."""
-        key = _key(self.seed, name)
-        r = _blockwise(lambda x: (mixed(x, key) >> np.uint64(14)).astype(np.int64), a)
+        key = mixing_key(self.seed, name)
+        r = _blockwise(lambda x: (mix64(x, key) >> np.uint64(14)).astype(np.int64), a)
         return np.where(r < self.p, r, r - self.p)
 
     def _exp(self, a: Array) -> Array:
         """Return a random square, with e^-a = 1 / e^a."""
-        turned = self.larger(a)
+        turned = self.is_representative(a)
         e = self.random_function("exp", np.where(turned, self.neg(a), a))
         e, turned = self.mul(e, e), turned[..., 0]
         e[turned] = self.inv(e[turned])
-        return self._exchanged(a, e, *self._powers_of_2)
+        return self._replace_known(a, e, *self._powers_of_2)
 
     def _log(self, u: Array) -> Array:
-        return self._exchanged(
+        return self._replace_known(
             u, self.random_function("log", u), *self._powers_of_2[::-1]
         )
 
@@ -536,10 +555,10 @@ class Prime(Field):
     def _powers_of_2(self) -> tuple[Array, Array]:
         """Return the logarithms of powers of two, and the powers."""
         k = np.arange(-3.0, 4.0)
-        return self.constant(k * LOG_2), self.constant(2.0**k)
+        return self.from_floats(k * LOG_2), self.from_floats(2.0**k)
 
     @staticmethod
-    def _exchanged(a: Array, b: Array, known: Array, values: Array) -> Array:
+    def _replace_known(a: Array, b: Array, known: Array, values: Array) -> Array:
         """Return b, but where a is known the value that belongs to it."""
         same = (a[..., None, :] == known).all(axis=-1)
         return np.where(same.any(axis=-1)[..., None], values[same.argmax(axis=-1)], b)
@@ -552,22 +571,22 @@ class Gauss(Prime):
     r^2 = u holds for all roots but roots of roots.
     """
 
-    C = 2
+    n_channels = 2
 
     def draw(self, shape: tuple[int, ...]) -> Array:
         return self._real(super().draw(shape))
 
-    def whole(self, m: Any) -> Array:
-        return self._real(super().whole(m))
+    def from_integers(self, m: Any) -> Array:
+        return self._real(super().from_integers(m))
 
     def _real(self, x: Array) -> Array:
         return np.concatenate([x, np.zeros(x.shape, np.int64)], axis=-1)
 
-    def larger(self, a: Array) -> Array:
+    def is_representative(self, a: Array) -> Array:
         x, y = a[..., :1], a[..., 1:]
         return np.where(x != 0, x > self.p - x, y > self.p - y)
 
-    def _by_parts(
+    def _complex_product(
         self, times: Callable[[Array, Array], Array], a: Array, b: Array
     ) -> Array:
         """Return the product (x + i y)(u + i v), by real ones."""
@@ -579,10 +598,10 @@ class Gauss(Prime):
         return np.concatenate([self.sub(real, times(y, v)), imaginary], axis=-1)
 
     def mul(self, a: Array, b: Array) -> Array:
-        return self._by_parts(super().mul, a, b)
+        return self._complex_product(super().mul, a, b)
 
     def matmul(self, a: Array, b: Array) -> Array:
-        return self._by_parts(super().matmul, a, b)
+        return self._complex_product(super().matmul, a, b)
 
     def inv(self, a: Array) -> Array:
         """Return (x - i y) / (x^2 + y^2)."""
@@ -593,7 +612,9 @@ class Gauss(Prime):
     def random_function(self, name: str, a: Array) -> Array:
         """Return random numbers, real ones of real ones."""
         f, x, y = super().random_function, a[..., :1], a[..., 1:]
-        key = np.where(y == 0, x, x ^ mixed(y, _key(self.seed, "i")).astype(np.int64))
+        key = np.where(
+            y == 0, x, x ^ mix64(y, mixing_key(self.seed, "i")).astype(np.int64)
+        )
         return np.concatenate(
             [f(name, key), np.where(y == 0, 0, f(f"i {name}", key))], axis=-1
         )
@@ -603,7 +624,7 @@ class Gauss(Prime):
         real, deeper = self._real(u[..., :1]), u[..., 1:] != 0
         r = self.power(real, (self.p + 1) // 4)
         r = np.where((self.mul(r, r) == real)[..., :1], r, r[..., ::-1])
-        self.flaws += bool(deeper.any())
+        self.n_substituted += bool(deeper.any())
         return np.where(deeper, self.random_function("sqrt", u), r)
 
 
@@ -628,9 +649,10 @@ class Towers(Field):
     on levels that are as many fewer as exponentials and logarithms are nested.
     """
 
-    K: ClassVar[int] = 2
-    C, levels = 12, 6
-    laws = True
+    n_chains: ClassVar[int] = 2
+    n_channels = 12
+    n_levels = 6
+    knows_all_laws = True
     primes: ClassVar[list[int]] = [
         (lowest + 1 << 5 - level) - 1
         for level in range(6)
@@ -640,11 +662,11 @@ class Towers(Field):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.p = np.array(self.primes, np.int64)
-        self.tables = [_logarithms(p) for p in self.primes[: -self.K]]
-        self.one = np.ones(self.C, np.int64)
-        self.log_2, self.flaws = self._log(self.whole(2)), 0
+        self.tables = [_logarithms(p) for p in self.primes[: -self.n_chains]]
+        self.one = np.ones(self.n_channels, np.int64)
+        self.log_2, self.n_substituted = self._log(self.from_integers(2)), 0
 
-    def fraction(self, x: Fraction) -> Array:
+    def from_fraction(self, x: Fraction) -> Array:
         return np.array(
             [x.numerator * pow(x.denominator, -1, p) % p for p in self.primes], np.int64
         )
@@ -654,11 +676,11 @@ class Towers(Field):
 
     def inv(self, a: Array) -> Array:
         """Return 1 / a = a^(p - 2); 1/0 is 0, and is noted where it is so by chance."""
-        self.flaws += self._partly(a)
+        self.n_substituted += self._partly_zero(a)
         return self.power(a, self.p - 2)
 
     @staticmethod
-    def _partly(a: Array) -> bool:
+    def _partly_zero(a: Array) -> bool:
         """Return whether numbers are 0 by chance: in some channels and not in all."""
         zero = a == 0
         return bool((zero.any(axis=-1) & ~zero.all(axis=-1)).any())
@@ -674,27 +696,30 @@ class Towers(Field):
 
     def random_function(self, name: str, a: Array) -> Array:
         """Return random residues that depend on those of `a`, channel by channel."""
-        keys = (_key(self.seed, f"{name} {c}") for c in range(self.C))
-        each = [mixed(a[..., c : c + 1], key) for c, key in enumerate(keys)]
+        keys = (mixing_key(self.seed, f"{name} {c}") for c in range(self.n_channels))
+        each = [mix64(a[..., c : c + 1], key) for c, key in enumerate(keys)]
         return (np.concatenate(each, axis=-1) % self.p.astype(np.uint64)).astype(
             np.int64
         )
 
     def _exp(self, a: Array) -> Array:
         """Return (g^2)^a; on the lowest level any number."""
-        squares = np.array([g * g for g, _ in self.tables] + [1] * self.K)
-        out = self.power(squares, np.roll(a, -self.K, axis=-1))
-        lowest = self.random_function("exp", a)[..., -self.K :]
-        out = np.concatenate([out[..., : -self.K], lowest], axis=-1)
+        squares = np.array([g * g for g, _ in self.tables] + [1] * self.n_chains)
+        out = self.power(squares, np.roll(a, -self.n_chains, axis=-1))
+        lowest = self.random_function("exp", a)[..., -self.n_chains :]
+        out = np.concatenate([out[..., : -self.n_chains], lowest], axis=-1)
         return np.where(a == 0, 1, out)
 
     def _log(self, u: Array) -> Array:
         """Return half the discrete logarithm of u or of -u; on the first level any number."""
         t, negative = self.random_function("log", u), False
         for c, (_, logarithms) in enumerate(self.tables):
-            k, q = logarithms[u[..., c]].astype(np.int64), self.primes[c + self.K]
-            t[..., c + self.K] = k * ((q + 1) // 2) % q
+            k, q = (
+                logarithms[u[..., c]].astype(np.int64),
+                self.primes[c + self.n_chains],
+            )
+            t[..., c + self.n_chains] = k * ((q + 1) // 2) % q
             negative |= bool((k % 2).any())
         t[u == 1] = 0
-        self.flaws += negative or self._partly(u)
+        self.n_substituted += negative or self._partly_zero(u)
         return t

@@ -20,16 +20,16 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from ..fields.finite import REMEMBERED, Field, Untraceable
+from ..fields.finite import MAX_RECORDED_SQUARES, Field, Untraceable
 
 __all__ = [
     "FUNCTIONS",
     "UFUNCS",
     "Exact",
-    "compared",
+    "comparison_of",
     "field_of",
     "lift",
-    "lifted",
+    "lift_all",
     "select",
 ]
 
@@ -38,14 +38,20 @@ Array = NDArray[Any]
 UFUNCS: dict[str, Callable[..., Any]] = {}
 REDUCTIONS: dict[str, Callable[..., Any]] = {}
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-PLAIN = ("casting", "order", "subok")  # keywords of ufuncs that change no number
-ALL = slice(None)
+IGNORED_KEYWORDS = (
+    "casting",
+    "order",
+    "subok",
+)  # keywords of ufuncs that change no number
+FULL_SLICE = slice(None)
 
 
 def _in_place(name: str) -> Any:
     of_arrays = getattr(NDArrayOperatorsMixin, f"__i{name}__")
     of_numbers = getattr(NDArrayOperatorsMixin, f"__{name}__")
-    return lambda self, other: (of_numbers if self.number else of_arrays)(self, other)
+    return lambda self, other: (of_numbers if self.is_scalar else of_arrays)(
+        self, other
+    )
 
 
 class Exact(NDArrayOperatorsMixin):
@@ -55,15 +61,20 @@ class Exact(NDArrayOperatorsMixin):
     (..., 3, C) what the field knows of logarithms in the numbers, or None.
     """
 
-    __slots__ = ("field", "note", "number", "r", "v")
+    __slots__ = ("field", "floats", "is_scalar", "log_terms", "residues")
     __array_priority__: ClassVar[float] = 1000.0
 
     def __init__(
         self, field: Field, r: Array, v: Any, note: Array | None = None
     ) -> None:
-        self.field, self.r, self.v, self.note = field, r, np.asarray(v), note
-        self.number = (
-            not self.v.ndim
+        self.field, self.residues, self.floats, self.log_terms = (
+            field,
+            r,
+            np.asarray(v),
+            note,
+        )
+        self.is_scalar = (
+            not self.floats.ndim
         )  # and no view; an element that an ellipsis asks for is one
 
     @property  # type: ignore[misc]
@@ -71,18 +82,18 @@ class Exact(NDArrayOperatorsMixin):
         """For code that asks whether it is an array."""
         return np.ndarray
 
-    a = property(lambda self: self.r[..., 0, :])
-    b = property(lambda self: self.r[..., 1, :])
-    moves = property(lambda self: bool(self.b.any()))
-    shape = property(lambda self: self.v.shape)
-    ndim = property(lambda self: self.v.ndim)
-    size = property(lambda self: self.v.size)
-    dtype = property(lambda self: self.v.dtype)
-    flags = property(lambda self: self.v.flags)
-    itemsize = property(lambda self: self.v.itemsize)
-    nbytes = property(lambda self: self.v.nbytes)
-    strides = property(lambda self: self.v.strides)
-    base = property(lambda self: self.v.base)
+    primal = property(lambda self: self.residues[..., 0, :])
+    tangent = property(lambda self: self.residues[..., 1, :])
+    has_tangent = property(lambda self: bool(self.tangent.any()))
+    shape = property(lambda self: self.floats.shape)
+    ndim = property(lambda self: self.floats.ndim)
+    size = property(lambda self: self.floats.size)
+    dtype = property(lambda self: self.floats.dtype)
+    flags = property(lambda self: self.floats.flags)
+    itemsize = property(lambda self: self.floats.itemsize)
+    nbytes = property(lambda self: self.floats.nbytes)
+    strides = property(lambda self: self.floats.strides)
+    base = property(lambda self: self.floats.base)
     T = property(lambda self: self.transpose())
     mT = property(lambda self: self.swapaxes(-1, -2))
     flat = property(lambda self: _sealed(self.reshape(-1), unless=self))
@@ -90,7 +101,7 @@ class Exact(NDArrayOperatorsMixin):
     imag = property(lambda self: lift(np.zeros(self.shape), self.field))
 
     def __len__(self) -> int:
-        return len(self.v)
+        return len(self.floats)
 
     def __iter__(self) -> Iterator[Exact]:
         return (self[i] for i in range(len(self)))
@@ -115,40 +126,59 @@ class Exact(NDArrayOperatorsMixin):
         )
 
     def __bool__(self) -> bool:
-        return bool(compared(operator.ne)(self, 0))
+        return bool(comparison_of(operator.ne)(self, 0))
 
     __hash__ = None  # type: ignore[assignment]
 
     # --- views and copies
 
-    def viewed(self, f: Callable[[Array, tuple[int, ...]], Array]) -> Exact:
+    def map_views(self, f: Callable[[Array, tuple[int, ...]], Array]) -> Exact:
         """Return views: f(part, its axes after those of the numbers)."""
-        note = None if self.note is None else f(self.note, self.note.shape[self.ndim :])
+        note = (
+            None
+            if self.log_terms is None
+            else f(self.log_terms, self.log_terms.shape[self.ndim :])
+        )
         return Exact(
-            self.field, f(self.r, self.r.shape[self.ndim :]), f(self.v, ()), note
+            self.field,
+            f(self.residues, self.residues.shape[self.ndim :]),
+            f(self.floats, ()),
+            note,
         )
 
     def __getitem__(self, index: Any) -> Exact:
         at = _index(index)
-        note = None if self.note is None else self.note[(*at, ALL, ALL)]
-        found = Exact(self.field, self.r[(*at, ALL, ALL)], self.v[at], note)
-        found.number = not (found.ndim or at is index or index is ...)
-        return found.copy() if found.number else found
+        note = (
+            None
+            if self.log_terms is None
+            else self.log_terms[(*at, FULL_SLICE, FULL_SLICE)]
+        )
+        found = Exact(
+            self.field,
+            self.residues[(*at, FULL_SLICE, FULL_SLICE)],
+            self.floats[at],
+            note,
+        )
+        found.is_scalar = not (found.ndim or at is index or index is ...)
+        return found.copy() if found.is_scalar else found
 
     def __setitem__(self, index: Any, value: Any) -> None:
         at, value = _index(index), lift(value, self.field)
-        self.v[at], self.r[(*at, ALL, ALL)] = value.v, value.r
-        if self.note is None and value.note is not None:
-            self.note = _noted(self)
-        if self.note is not None:
-            self.note[(*at, ALL, ALL)] = (
-                self.field.neutral if value.note is None else value.note
+        self.floats[at], self.residues[(*at, FULL_SLICE, FULL_SLICE)] = (
+            value.floats,
+            value.residues,
+        )
+        if self.log_terms is None and value.log_terms is not None:
+            self.log_terms = _noted(self)
+        if self.log_terms is not None:
+            self.log_terms[(*at, FULL_SLICE, FULL_SLICE)] = (
+                self.field.no_log_term if value.log_terms is None else value.log_terms
             )
 
     def reshape(self, *shape: Any, order: str = "C") -> Exact:
         """Return a view of another shape; of columns first, if order is "F"."""
         if order == "F":
-            return self.T.reshape(*self.v.reshape(*shape).shape[::-1]).T
+            return self.T.reshape(*self.floats.reshape(*shape).shape[::-1]).T
         if order not in "CA":
             raise Untraceable(f"order={order!r} of reshape")
         wanted = (
@@ -156,8 +186,8 @@ class Exact(NDArrayOperatorsMixin):
             if len(shape) == 1 and not isinstance(shape[0], Integral)
             else shape
         )
-        new = self.v.reshape(wanted).shape
-        return self.viewed(lambda part, rest: part.reshape(new + rest))
+        new = self.floats.reshape(wanted).shape
+        return self.map_views(lambda part, rest: part.reshape(new + rest))
 
     def transpose(self, *axes: Any) -> Exact:
         """Return a view with axes in another order."""
@@ -166,26 +196,30 @@ class Exact(NDArrayOperatorsMixin):
         )
         order = tuple(k % self.ndim for k in given or range(self.ndim)[::-1])
         last = (self.ndim, self.ndim + 1)
-        return self.viewed(lambda part, rest: part.transpose(order + last[: len(rest)]))
+        return self.map_views(
+            lambda part, rest: part.transpose(order + last[: len(rest)])
+        )
 
     def swapaxes(self, one: int, other: int) -> Exact:
         """Return a view with two axes exchanged."""
         axes = one % self.ndim, other % self.ndim
-        return self.viewed(lambda part, _: part.swapaxes(*axes))
+        return self.map_views(lambda part, _: part.swapaxes(*axes))
 
     def squeeze(self, axis: Any = None) -> Exact:
         """Return a view without axes of length 1."""
-        return self.reshape(self.v.squeeze(axis).shape)
+        return self.reshape(self.floats.squeeze(axis).shape)
 
     def ravel(self, order: str = "C") -> Exact:
         """Return a flat view; as they lie in memory, if order is "K"."""
         if order == "K":
-            return self.transpose(*np.argsort(np.abs(self.v.strides))[::-1]).reshape(-1)
+            return self.transpose(
+                *np.argsort(np.abs(self.floats.strides))[::-1]
+            ).reshape(-1)
         return self.reshape(-1, order=order)
 
     def copy(self, order: str = "C") -> Exact:
         """Return numbers of their own memory."""
-        return self.viewed(lambda part, _: part.copy())
+        return self.map_views(lambda part, _: part.copy())
 
     __copy__ = conj = conjugate = copy  # all are real
 
@@ -201,11 +235,16 @@ class Exact(NDArrayOperatorsMixin):
         kind = np.ndarray if dtype is np.ndarray else np.dtype(dtype)
         if type is not np.ndarray or kind not in (np.ndarray, np.float64):
             raise Untraceable(f"exact numbers are seen as {dtype} and {type}")
-        return self.viewed(lambda part, _: part[...])
+        return self.map_views(lambda part, _: part[...])
 
-    def still(self) -> Exact:
+    def stop_gradient(self) -> Exact:
         """Return the same numbers, which do not move."""
-        return Exact(self.field, dual(self.field, self.a), self.v.copy(), self.note)
+        return Exact(
+            self.field,
+            dual_residues(self.field, self.primal),
+            self.floats.copy(),
+            self.log_terms,
+        )
 
     def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Exact:
         """Return the numbers; refuse to make whole numbers of them."""
@@ -237,7 +276,9 @@ class Exact(NDArrayOperatorsMixin):
             kwargs.pop("out", None),
             kwargs.pop("where", True),
         )
-        kwargs = {key: value for key, value in kwargs.items() if key not in PLAIN}
+        kwargs = {
+            key: value for key, value in kwargs.items() if key not in IGNORED_KEYWORDS
+        }
         if np.dtype(kwargs.pop("dtype", None) or float).kind != "f":
             raise Untraceable(f"np.{name} with a dtype")
         if method == "__call__" and name in UFUNCS:
@@ -247,7 +288,7 @@ class Exact(NDArrayOperatorsMixin):
             kwargs |= {} if len(inputs) > 1 or "axis" in kwargs else {"axis": 0}
             found, where = REDUCTIONS[name](*inputs, **kwargs), True
         elif method == "outer" and name in UFUNCS:
-            x, y = lifted(*inputs)
+            x, y = lift_all(*inputs)
             found = UFUNCS[name](x.reshape(x.shape + (1,) * y.ndim), y, **kwargs)
         elif method == "accumulate" and name in ("add", "multiply"):
             running = FUNCTIONS["cumsum" if name == "add" else "cumprod"]
@@ -260,7 +301,7 @@ class Exact(NDArrayOperatorsMixin):
             raise Untraceable(
                 f"np.{name}{' is not known' if method == '__call__' else '.' + method}"
             )
-        return found if out is None else written(found, out[0], where)
+        return found if out is None else write_into(found, out[0], where)
 
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -274,7 +315,7 @@ class Exact(NDArrayOperatorsMixin):
         if np.dtype(kwargs.get("dtype") or float).kind == "f":
             kwargs.pop("dtype", None)
         found = FUNCTIONS[name](*args, **kwargs)
-        return found if out is None else written(found, out)
+        return found if out is None else write_into(found, out)
 
 
 def _index(index: Any) -> tuple[Any, ...]:
@@ -287,11 +328,13 @@ def _index(index: Any) -> tuple[Any, ...]:
 
 def _sealed(x: Exact, unless: Exact) -> Exact:
     """Return numbers that cannot be written, unless they are a view: what is written was lost."""
-    x.r.flags.writeable = x.v.flags.writeable = np.may_share_memory(x.v, unless.v)
+    x.residues.flags.writeable = x.floats.flags.writeable = np.may_share_memory(
+        x.floats, unless.floats
+    )
     return x
 
 
-def written(found: Any, out: Any, where: Any = True) -> Any:
+def write_into(found: Any, out: Any, where: Any = True) -> Any:
     """Write a result into `out`, and return it."""
     if type(out) is not Exact:
         if type(found) is Exact:
@@ -308,26 +351,26 @@ def written(found: Any, out: Any, where: Any = True) -> Any:
 # --- how exact numbers are made
 
 
-def dual(field: Field, a: Array, b: Array | None = None) -> Array:
+def dual_residues(field: Field, a: Array, b: Array | None = None) -> Array:
     """Return residues (..., 2, C) of numbers and derivatives, both (..., C)."""
-    r = np.zeros((*a.shape[:-1], 2, field.C), field.dtype)
+    r = np.zeros((*a.shape[:-1], 2, field.n_channels), field.dtype)
     r[..., 0, :] = a
     if b is not None:
         r[..., 1, :] = b
     return r
 
 
-def sloped(
+def apply_slope(
     x: Exact, a: Array, slope: Array, v: Any, note: Array | None = None
 ) -> Exact:
     """Return a function of x by its numbers and its slope: the chain rule."""
-    return Exact(x.field, dual(x.field, a, _chained(x, slope)), v, note)
+    return Exact(x.field, dual_residues(x.field, a, _chained(x, slope)), v, note)
 
 
 def _chained(x: Exact, slope: Array) -> Array:
     """Return the slope times that of x: 0 where x stands still, be the slope infinite."""
-    b = x.field.mul(slope, x.b)
-    return np.where(x.b == 0, 0 * x.field.one, b) if x.field.digits else b
+    b = x.field.mul(slope, x.tangent)
+    return np.where(x.tangent == 0, 0 * x.field.one, b) if x.field.is_decimal else b
 
 
 def lift(x: Any, field: Field) -> Exact:
@@ -339,13 +382,13 @@ def lift(x: Any, field: Field) -> Exact:
             )
         return x
     if type(x) is float or type(x) is int:
-        found = field.met.get((x, type(x)))
+        found = field.exact_constants.get((x, type(x)))
         if found is None:
-            found = field.met[x, type(x)] = lift(np.asarray(x), field)
-            found.r.flags.writeable = found.v.flags.writeable = False
+            found = field.exact_constants[x, type(x)] = lift(np.asarray(x), field)
+            found.residues.flags.writeable = found.floats.flags.writeable = False
         return found
     if isinstance(x, Fraction):
-        return Exact(field, dual(field, field.fraction(x)), float(x))
+        return Exact(field, dual_residues(field, field.from_fraction(x)), float(x))
     if isinstance(x, list | tuple) and len(x):
         return stack([lift(one, field) for one in x])
     v = np.asarray(x)
@@ -354,9 +397,13 @@ def lift(x: Any, field: Field) -> Exact:
     if v.dtype.kind not in "biuf":
         raise Untraceable(f"{x!r} has no exact form")
     whole = v.dtype.kind != "f"
-    field.infinite |= not whole and bool(np.isinf(v).any())
-    a = field.whole(v.astype(np.int64)) if whole else field.constant(v.astype(float))
-    return Exact(field, dual(field, a), v.astype(float))
+    field.has_infinity |= not whole and bool(np.isinf(v).any())
+    a = (
+        field.from_integers(v.astype(np.int64))
+        if whole
+        else field.from_floats(v.astype(float))
+    )
+    return Exact(field, dual_residues(field, a), v.astype(float))
 
 
 def field_of(value: Any) -> Field | None:
@@ -369,7 +416,7 @@ def field_of(value: Any) -> Field | None:
     return None
 
 
-def lifted(*values: Any) -> list[Exact]:
+def lift_all(*values: Any) -> list[Exact]:
     """Return all arguments as exact ones of the field of the first that is."""
     field = field_of(values)
     if field is None:
@@ -379,9 +426,11 @@ def lifted(*values: Any) -> list[Exact]:
 
 def _noted(x: Exact) -> Array:
     """Return the notes of numbers; of those in which no logarithm is known, neutral ones."""
-    if x.note is not None:
-        return x.note
-    return np.broadcast_to(x.field.neutral, (*x.shape, 3, x.field.C)).copy()
+    if x.log_terms is not None:
+        return x.log_terms
+    return np.broadcast_to(
+        x.field.no_log_term, (*x.shape, 3, x.field.n_channels)
+    ).copy()
 
 
 # --- arithmetic
@@ -389,25 +438,35 @@ def _noted(x: Exact) -> Array:
 
 def add(x: Any, y: Any, sign: int = 1) -> Exact:
     """Return x + y, or with sign -1 x - y."""
-    x, y = lifted(x, y)
+    x, y = lift_all(x, y)
     field, note = x.field, None
-    if x.note is not None or y.note is not None:
+    if x.log_terms is not None or y.log_terms is not None:
         one, other = np.broadcast_arrays(_noted(x), _noted(y))
-        note = field.joined(one, other if sign == 1 else field.turned(other))
-    v = x.v + y.v if sign == 1 else x.v - y.v
-    return Exact(field, (field.add if sign == 1 else field.sub)(x.r, y.r), v, note)
+        note = field.add_log_terms(
+            one, other if sign == 1 else field.negate_log_terms(other)
+        )
+    v = x.floats + y.floats if sign == 1 else x.floats - y.floats
+    return Exact(
+        field, (field.add if sign == 1 else field.sub)(x.residues, y.residues), v, note
+    )
 
 
 def _negative(x: Exact) -> Exact:
-    note = None if x.note is None else x.field.turned(x.note)
-    return Exact(x.field, x.field.neg(x.r), -x.v, note)
+    note = None if x.log_terms is None else x.field.negate_log_terms(x.log_terms)
+    return Exact(x.field, x.field.neg(x.residues), -x.floats, note)
 
 
 def _gated(mask: Array, x: Exact) -> Exact:
     """Return x times truth values: a gate."""
     keep = np.asarray(mask)[..., None, None]
-    note = None if x.note is None else np.where(keep, x.note, x.field.neutral)
-    return Exact(x.field, np.where(keep, x.r, 0 * x.field.one), mask * x.v, note)
+    note = (
+        None
+        if x.log_terms is None
+        else np.where(keep, x.log_terms, x.field.no_log_term)
+    )
+    return Exact(
+        x.field, np.where(keep, x.residues, 0 * x.field.one), mask * x.floats, note
+    )
 
 
 def multiply(x: Any, y: Any) -> Exact:
@@ -415,37 +474,50 @@ def multiply(x: Any, y: Any) -> Exact:
     for number, other in ((x, y), (y, x)):
         if type(number) is not Exact and getattr(number, "dtype", None) == np.bool_:
             return _gated(number, other)
-    x, y = lifted(x, y)
+    x, y = lift_all(x, y)
     field = x.field
-    r = field.mul(x.r, y.a[..., None, :])
-    if field.digits:
-        r[..., 1, :] = _chained(x, y.a)
-    if y.moves:
-        r[..., 1, :] = field.add(r[..., 1, :], _chained(y, x.a))
+    r = field.mul(x.residues, y.primal[..., None, :])
+    if field.is_decimal:
+        r[..., 1, :] = _chained(x, y.primal)
+    if y.has_tangent:
+        r[..., 1, :] = field.add(r[..., 1, :], _chained(y, x.primal))
     note = None
-    if (x.note is None) != (y.note is None):
-        note = field.times(x.note, y.a) if y.note is None else field.times(y.note, x.a)
-    out = Exact(field, r, x.v * y.v, note)
-    if x is y and 0 < x.size <= REMEMBERED:
-        field.remember(out.a, x.a, x.v)
+    if (x.log_terms is None) != (y.log_terms is None):
+        note = (
+            field.scale_log_terms(x.log_terms, y.primal)
+            if y.log_terms is None
+            else field.scale_log_terms(y.log_terms, x.primal)
+        )
+    out = Exact(field, r, x.floats * y.floats, note)
+    if x is y and 0 < x.size <= MAX_RECORDED_SQUARES:
+        field.record_square(out.primal, x.primal, x.floats)
     return out
 
 
 def divide(x: Any, y: Any) -> Exact:
     """Return the quotient q = x / y: q' = (x' - q y') / y."""
-    x, y = lifted(x, y)
-    field, over = x.field, x.field.inv(y.a)
-    field.look_for_zeros(y.a, y.v)
-    r = field.mul(x.r, over[..., None, :])
-    if y.moves:
+    x, y = lift_all(x, y)
+    field, over = x.field, x.field.inv(y.primal)
+    field.record_zeros(y.primal, y.floats)
+    r = field.mul(x.residues, over[..., None, :])
+    if y.has_tangent:
         r[..., 1, :] = field.sub(
-            r[..., 1, :], field.mul(field.mul(r[..., 0, :], y.b), over)
+            r[..., 1, :], field.mul(field.mul(r[..., 0, :], y.tangent), over)
         )
-        if field.digits and np.isinf(y.v).any():  # of decimals, whose infinity is one
-            exists = y.b[..., 0] == y.b[..., 0]
-            r[(abs(y.a[..., 0]) == inf) & (r[..., 0, 0] == 0) & exists] = 0 * field.one
-    noted = x.note is not None and y.note is None
-    return Exact(field, r, x.v / y.v, field.times(x.note, over) if noted else None)
+        if (
+            field.is_decimal and np.isinf(y.floats).any()
+        ):  # of decimals, whose infinity is one
+            exists = y.tangent[..., 0] == y.tangent[..., 0]
+            r[(abs(y.primal[..., 0]) == inf) & (r[..., 0, 0] == 0) & exists] = (
+                0 * field.one
+            )
+    noted = x.log_terms is not None and y.log_terms is None
+    return Exact(
+        field,
+        r,
+        x.floats / y.floats,
+        field.scale_log_terms(x.log_terms, over) if noted else None,
+    )
 
 
 def power(x: Any, n: Any) -> Exact:
@@ -457,7 +529,7 @@ def power(x: Any, n: Any) -> Exact:
         else 0.5
     )
     if twice % 1 or type(x) is not Exact:
-        x, _ = lifted(x, n)
+        x, _ = lift_all(x, n)
         return UFUNCS["exp"](multiply(n, UFUNCS["log"](x)))
     x = broadcast_to(x, np.broadcast_shapes(x.shape, halves.shape))
     factor, times = (
@@ -470,39 +542,55 @@ def power(x: Any, n: Any) -> Exact:
         times //= 2
         factor = factor * factor if times else factor
     out = lift(np.ones(x.shape), x.field) if out is None else out
-    return Exact(x.field, (out if twice >= 0 else divide(1, out)).r, x.v ** (twice / 2))
+    return Exact(
+        x.field,
+        (out if twice >= 0 else divide(1, out)).residues,
+        x.floats ** (twice / 2),
+    )
 
 
 # --- comparisons, by the float
 
-KINK = "two different numbers of the same size are compared: this theta lies on a kink or a tie. " \
-    "Take another"  # fmt: skip
-DATA = "data are compared with a number that they equal: pass labels and masks as integers or " \
-    "booleans"  # fmt: skip
+KINK_MESSAGE = (
+    "two different numbers of the same size are compared: this theta lies on a kink or "
+    "a tie. Take another"
+)
+TIED_DATA_MESSAGE = (
+    "data are compared with a number that they equal: pass labels and masks as "
+    "integers or booleans"
+)
 
 
 def _apart(x: Exact, y: Exact) -> None:
     """Refuse what is no number, and ties of different numbers: no path is right then."""
-    if np.isnan(x.v).any() or np.isnan(y.v).any():
+    if np.isnan(x.floats).any() or np.isnan(y.floats).any():
         raise Untraceable(
             "a number that is nan in floats is compared, so no path is right"
         )
-    if x.field.digits and ((x.a != x.a).any() or (y.a != y.a).any()):
+    if x.field.is_decimal and (
+        (x.primal != x.primal).any() or (y.primal != y.primal).any()
+    ):
         raise Untraceable(
             "a number that is divided by 0 is compared, so no path is right"
         )
-    tie = x.v == y.v  # also of numbers that are beyond all floats
-    if tie.any() and not x.field.digits and (tie & (x.a != y.a).any(axis=-1)).any():
-        raise Untraceable(KINK if x.moves or y.moves else DATA)
+    tie = x.floats == y.floats  # also of numbers that are beyond all floats
+    if (
+        tie.any()
+        and not x.field.is_decimal
+        and (tie & (x.primal != y.primal).any(axis=-1)).any()
+    ):
+        raise Untraceable(
+            KINK_MESSAGE if x.has_tangent or y.has_tangent else TIED_DATA_MESSAGE
+        )
 
 
-def compared(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def comparison_of(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return a comparison of floats."""
 
     def comparison(x: Any, y: Any) -> Any:
-        x, y = lifted(x, y)
+        x, y = lift_all(x, y)
         _apart(x, y)
-        found = operation(x.v, y.v)
+        found = operation(x.floats, y.floats)
         x.field.path.append(np.ravel(found))
         return found
 
@@ -512,25 +600,30 @@ def compared(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 def select(condition: Any, x: Any, y: Any) -> Exact:
     """Return x where the condition holds, else y."""
     if type(condition) is Exact:
-        condition = compared(np.not_equal)(condition, 0)
-    x, y = lifted(x, y)
+        condition = comparison_of(np.not_equal)(condition, 0)
+    x, y = lift_all(x, y)
     keep = np.asarray(condition)[..., None, None]
-    noted = x.note is not None or y.note is not None
+    noted = x.log_terms is not None or y.log_terms is not None
     note = np.where(keep, _noted(x), _noted(y)) if noted else None
-    return Exact(x.field, np.where(keep, x.r, y.r), np.where(condition, x.v, y.v), note)
+    return Exact(
+        x.field,
+        np.where(keep, x.residues, y.residues),
+        np.where(condition, x.floats, y.floats),
+        note,
+    )
 
 
 def _where(condition: Any, *branches: Any) -> Any:
     if field_of(branches) is not None:
         return select(condition, *branches)
-    return np.where(compared(np.not_equal)(condition, 0), *branches)
+    return np.where(comparison_of(np.not_equal)(condition, 0), *branches)
 
 
 def of_floats(function: Callable[..., Any], path: bool = True) -> Callable[..., Any]:
     """Return a function of floats alone; what it finds is a comparison, unless it is a shape."""
 
     def of_exact(*args: Any, **kwargs: Any) -> Any:
-        found = function(*(x.v if type(x) is Exact else x for x in args), **kwargs)
+        found = function(*(x.floats if type(x) is Exact else x for x in args), **kwargs)
         field = field_of(args)
         if path and field is not None:
             for one in found if isinstance(found, tuple) else (found,):
@@ -546,19 +639,19 @@ def _told_from_infinity(function: Callable[..., Any]) -> Callable[..., Any]:
     of_exact = of_floats(function, path=False)
 
     def finite(x: Exact, **kwargs: Any) -> Any:
-        if x.field.at_pole and not np.isfinite(x.v).all():
-            raise Untraceable(KINK)
+        if x.field.at_pole and not np.isfinite(x.floats).all():
+            raise Untraceable(KINK_MESSAGE)
         return of_exact(x, **kwargs)
 
     return finite
 
 
 def _larger(x: Any, y: Any) -> Exact:
-    return select(compared(np.greater_equal)(x, y), x, y)
+    return select(comparison_of(np.greater_equal)(x, y), x, y)
 
 
 def _smaller(x: Any, y: Any) -> Exact:
-    return select(compared(np.less_equal)(x, y), x, y)
+    return select(comparison_of(np.less_equal)(x, y), x, y)
 
 
 def _clip(
@@ -570,7 +663,7 @@ def _clip(
 
 
 def _sign(x: Exact) -> Array:
-    return compared(np.greater)(x, 0) * 1.0 - compared(np.less)(x, 0)
+    return comparison_of(np.greater)(x, 0) * 1.0 - comparison_of(np.less)(x, 0)
 
 
 UFUNCS |= dict(
@@ -578,11 +671,11 @@ UFUNCS |= dict(
     positive=Exact.copy, conjugate=Exact.copy, maximum=_larger, fmax=_larger, minimum=_smaller,
     fmin=_smaller, sign=_sign, clip=_clip, subtract=lambda x, y: add(x, y, -1),
     reciprocal=lambda x: divide(1, x), square=lambda x: multiply(x, x),
-    absolute=lambda x: select(compared(np.less)(x, 0), _negative(x), x),
+    absolute=lambda x: select(comparison_of(np.less)(x, 0), _negative(x), x),
 )  # fmt: skip
 UFUNCS["fabs"] = UFUNCS["absolute"]
 for _name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
-    UFUNCS[_name] = compared(getattr(np, _name))
+    UFUNCS[_name] = comparison_of(getattr(np, _name))
 for _name in ("isfinite", "isnan", "isinf"):  # a value that is not finite is none
     UFUNCS[_name] = _told_from_infinity(getattr(np, _name))
 UFUNCS["signbit"] = of_floats(np.signbit)
@@ -620,30 +713,36 @@ for _name in (
     FUNCTIONS[_name] = _moved(getattr(np, _name))
 
 
-def joined(arrays: Any, axis: Any = 0, casting: Any = None) -> Exact:
+def concatenate(arrays: Any, axis: Any = 0, casting: Any = None) -> Exact:
     """Return arrays one after the other."""
-    parts = [x.ravel() if axis is None else x for x in lifted(*arrays)]
-    v = np.concatenate([x.v for x in parts], axis or 0)
-    at, noted = (axis or 0) % v.ndim, any(x.note is not None for x in parts)
+    parts = [x.ravel() if axis is None else x for x in lift_all(*arrays)]
+    v = np.concatenate([x.floats for x in parts], axis or 0)
+    at, noted = (axis or 0) % v.ndim, any(x.log_terms is not None for x in parts)
     note = np.concatenate([_noted(x) for x in parts], at) if noted else None
-    return Exact(parts[0].field, np.concatenate([x.r for x in parts], at), v, note)
+    return Exact(
+        parts[0].field, np.concatenate([x.residues for x in parts], at), v, note
+    )
 
 
 def stack(parts: Any, axis: int = 0) -> Exact:
     """Return arrays as the parts of one, along a new axis."""
-    return joined([x[(ALL,) * (axis % (x.ndim + 1)) + (None,)] for x in parts], axis)
+    return concatenate(
+        [x[(FULL_SLICE,) * (axis % (x.ndim + 1)) + (None,)] for x in parts], axis
+    )
 
 
 def moveaxis(x: Exact, source: int, destination: int) -> Exact:
     """Return a view with one axis moved."""
     one, other = source % x.ndim, destination % x.ndim
-    return x.viewed(lambda part, _: np.moveaxis(part, one, other))
+    return x.map_views(lambda part, _: np.moveaxis(part, one, other))
 
 
 def diagonal(x: Exact, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Exact:
     """Return the view of a diagonal, as the last axis."""
     axes, last = (axis1 % x.ndim, axis2 % x.ndim), x.ndim - 2
-    return x.viewed(lambda part, _: np.moveaxis(part.diagonal(offset, *axes), -1, last))
+    return x.map_views(
+        lambda part, _: np.moveaxis(part.diagonal(offset, *axes), -1, last)
+    )
 
 
 def _windows(
@@ -661,7 +760,7 @@ def _windows(
         )
 
     axes: Any = _axes(x, axis)
-    return x.viewed(view)
+    return x.map_views(view)
 
 
 def as_strided(
@@ -685,7 +784,7 @@ def as_strided(
         apart, span = apart and step >= span, span + step * (n - 1)
 
     def view(part: Array, rest: tuple[int, ...]) -> Array:
-        pairs = zip(part.strides, x.v.strides, x.shape, strict=False)
+        pairs = zip(part.strides, x.floats.strides, x.shape, strict=False)
         steps = [(theirs, own) for theirs, own, n in pairs if n > 1]
         size = next((theirs // own for theirs, own in steps if own), 1)
         if any(theirs != size * own for theirs, own in steps):
@@ -697,33 +796,33 @@ def as_strided(
             part, shape + rest, further, writeable=apart
         )
 
-    low, high = np.lib.array_utils.byte_bounds(x.v)
-    start, end = np.lib.array_utils.byte_bounds(view(x.v, ()))
+    low, high = np.lib.array_utils.byte_bounds(x.floats)
+    start, end = np.lib.array_utils.byte_bounds(view(x.floats, ()))
     if prod(shape) and (start < low or end > high):
         raise Untraceable("as_strided reads what lies beside its array")
-    return x.viewed(view)
+    return x.map_views(view)
 
 
 def _inserted(x: Any, index: Any, values: Any, axis: Any = None) -> Exact:
-    x, values = lifted(x, values)
+    x, values = lift_all(x, values)
     at = (np.arange(one.size).reshape(one.shape) for one in (x, values))
     places = np.insert(next(at), index, next(at) + x.size, axis)
-    return joined([x.ravel(), values.ravel()])[places]
+    return concatenate([x.ravel(), values.ravel()])[places]
 
 
 def _meshed(*arrays: Any, **kwargs: Any) -> Any:
-    parts = lifted(*arrays)
+    parts = lift_all(*arrays)
     places: Any = np.meshgrid(*(np.arange(x.size) for x in parts), **kwargs)
     return type(places)(x.ravel()[at] for x, at in zip(parts, places, strict=True))
 
 
 def broadcast_to(x: Exact, shape: tuple[int, ...]) -> Exact:
     """Return a view of a larger shape."""
-    return x.viewed(lambda part, rest: np.broadcast_to(part, shape + rest))
+    return x.map_views(lambda part, rest: np.broadcast_to(part, shape + rest))
 
 
 def _broadcast(*arrays: Any, subok: bool = False) -> list[Exact]:
-    parts = lifted(*arrays)
+    parts = lift_all(*arrays)
     shape = np.broadcast_shapes(*(x.shape for x in parts))
     return [broadcast_to(x, shape) for x in parts]
 
@@ -742,7 +841,7 @@ def _count(x: Exact, axis: Any) -> int:
     return prod(x.shape[k] for k in _axes(x, axis))
 
 
-def total(
+def sum_over(
     x: Any,
     axis: Any = None,
     keepdims: bool = False,
@@ -750,22 +849,24 @@ def total(
     where: Any = True,
 ) -> Exact:
     """Return sums over axes."""
-    (x,) = lifted(x)
+    (x,) = lift_all(x)
     x = x if where is True else _gated(np.broadcast_to(where, x.shape), x)
     axes = _axes(x, axis)
-    v = x.v.sum(axes, keepdims=keepdims)
-    r = x.field.sum(x.r, axes).reshape((*v.shape, 2, x.field.C))
+    v = x.floats.sum(axes, keepdims=keepdims)
+    r = x.field.sum(x.residues, axes).reshape((*v.shape, 2, x.field.n_channels))
     found = Exact(x.field, r, v)
     return found if initial is None else add(found, initial)
 
 
 def _mean(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
-    return divide(total(x, axis, keepdims), _count(lifted(x)[0], axis))
+    return divide(sum_over(x, axis, keepdims), _count(lift_all(x)[0], axis))
 
 
 def _var(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Exact:
     off = add(x, _mean(x, axis, keepdims=True), -1)
-    return divide(total(multiply(off, off), axis, keepdims), _count(off, axis) - ddof)
+    return divide(
+        sum_over(multiply(off, off), axis, keepdims), _count(off, axis) - ddof
+    )
 
 
 def _cumprod(x: Any, axis: Any = None) -> Exact:
@@ -777,7 +878,9 @@ def _cumprod(x: Any, axis: Any = None) -> Exact:
 
 def _cumsum(x: Any, axis: Any = None) -> Exact:
     x, axis = (x.ravel(), 0) if axis is None else (x, axis % x.ndim)
-    return Exact(x.field, x.field.cumsum(x.r, axis), np.cumsum(x.v, axis=axis))
+    return Exact(
+        x.field, x.field.cumsum(x.residues, axis), np.cumsum(x.floats, axis=axis)
+    )
 
 
 def _flat(x: Exact, axis: Any) -> Exact:
@@ -788,13 +891,13 @@ def _flat(x: Exact, axis: Any) -> Exact:
 
 
 def _product(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
-    (x,) = lifted(x)
+    (x,) = lift_all(x)
     rest = moveaxis(_flat(x, axis), -1, 0)
     while len(rest) > 1:  # by halves
         half = len(rest) // 2
-        rest = joined([rest[:half] * rest[half : 2 * half], rest[2 * half :]])
+        rest = concatenate([rest[:half] * rest[half : 2 * half], rest[2 * half :]])
     found = rest[0] if len(rest) else lift(np.ones(rest.shape[1:]), x.field)
-    return found.reshape(x.v.sum(axis, keepdims=keepdims).shape)
+    return found.reshape(x.floats.sum(axis, keepdims=keepdims).shape)
 
 
 def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
@@ -804,11 +907,11 @@ def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
         x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None
     ) -> Exact:
         flat = _flat(x, axis)
-        place = np.expand_dims(pick(flat.v, axis=-1), -1)
+        place = np.expand_dims(pick(flat.floats, axis=-1), -1)
         found = _chosen(flat, place, -1)
         _apart(flat, found)
         x.field.path.append(np.ravel(np.arange(flat.shape[-1]) == place))
-        found = found.reshape(x.v.sum(axis, keepdims=keepdims).shape)
+        found = found.reshape(x.floats.sum(axis, keepdims=keepdims).shape)
         if initial is None:
             return found
         return (_larger if pick is np.argmax else _smaller)(found, initial)
@@ -819,13 +922,13 @@ def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
 def _place(pick: Callable[..., Any]) -> Callable[..., Any]:
     def place(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         _extreme(pick)(x, axis)  # looks for ties
-        return pick(x.v, axis=axis, keepdims=keepdims)
+        return pick(x.floats, axis=axis, keepdims=keepdims)
 
     return place
 
 
 def _order(x: Any, axis: Any = -1, kind: Any = None) -> Array:
-    order = np.argsort(x.v, axis=axis, kind="stable")
+    order = np.argsort(x.floats, axis=axis, kind="stable")
     found = moveaxis(_chosen(x, order, axis), axis, 0)
     _apart(found[1:], found[:-1])
     x.field.path.append(np.ravel(order[..., None] == np.arange(x.shape[axis])))
@@ -835,7 +938,7 @@ def _order(x: Any, axis: Any = -1, kind: Any = None) -> Array:
 def _sums_between(x: Exact, starts: Any, axis: int = 0) -> Exact:
     x, ends = moveaxis(x, axis, 0), [*map(int, starts), x.shape[axis]]
     return moveaxis(
-        stack([total(x[i : max(j, i + 1)], 0) for i, j in pairwise(ends)]), 0, axis
+        stack([sum_over(x[i : max(j, i + 1)], 0) for i, j in pairwise(ends)]), 0, axis
     )
 
 
@@ -853,7 +956,7 @@ def _added_at(sign: int, x: Any, index: Any, y: Any) -> None:
 
 _largest, _smallest = _extreme(np.argmax), _extreme(np.argmin)
 REDUCTIONS |= {
-    "add": total,
+    "add": sum_over,
     "multiply": _product,
     "maximum": _largest,
     "minimum": _smallest,
@@ -862,17 +965,21 @@ REDUCTIONS |= {
 # --- what else NumPy has for arrays
 
 
-def unwritten(field: Field, shape: Any) -> Exact:
+def uninitialized(field: Field, shape: Any) -> Exact:
     """Return memory in which one random number stands, so that nothing is proved by it."""
     v = np.full(shape, np.nan)
     return Exact(
-        field, dual(field, np.broadcast_to(field.unwritten, (*v.shape, field.C))), v
+        field,
+        dual_residues(
+            field, np.broadcast_to(field.uninitialized, (*v.shape, field.n_channels))
+        ),
+        v,
     )
 
 
 def _empty_like(x: Exact, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
     shape = x.shape if shape is None else shape
-    return unwritten(x.field, shape) if dtype is None else np.empty(shape, dtype)
+    return uninitialized(x.field, shape) if dtype is None else np.empty(shape, dtype)
 
 
 def _fill_diagonal(x: Exact, value: Any, wrap: bool = False) -> None:
@@ -882,7 +989,7 @@ def _fill_diagonal(x: Exact, value: Any, wrap: bool = False) -> None:
 
 
 def _finite(x: Exact, copy: bool = True) -> Exact:
-    if not np.isfinite(x.v).all() or not copy:
+    if not np.isfinite(x.floats).all() or not copy:
         raise Untraceable(
             "np.nan_to_num in place, or of numbers that are not finite in floats"
         )
@@ -890,7 +997,7 @@ def _finite(x: Exact, copy: bool = True) -> Exact:
 
 
 FUNCTIONS |= dict(
-    where=_where, clip=_clip, sum=total, mean=_mean, var=_var, prod=_product, cumsum=_cumsum,
+    where=_where, clip=_clip, sum=sum_over, mean=_mean, var=_var, prod=_product, cumsum=_cumsum,
     cumprod=_cumprod, max=_largest, min=_smallest, amax=_largest, amin=_smallest,
     argsort=_order, argmax=_place(np.argmax), argmin=_place(np.argmin), ravel=Exact.ravel,
     swapaxes=Exact.swapaxes, copy=Exact.copy, fill_diagonal=_fill_diagonal,
@@ -902,12 +1009,12 @@ FUNCTIONS |= dict(
     partition=lambda x, kth, axis=-1: FUNCTIONS["sort"](x, axis),
     reshape=lambda x, shape, order="C": x.reshape(shape, order=order),
     transpose=lambda x, axes=None: x.transpose(*(() if axes is None else axes)),
-    trace=lambda x, *args, **kwargs: total(diagonal(x, *args, **kwargs), -1),
-    concatenate=joined, diagonal=diagonal,
+    trace=lambda x, *args, **kwargs: sum_over(diagonal(x, *args, **kwargs), -1),
+    concatenate=concatenate, diagonal=diagonal,
     compress=lambda condition, x, axis=None: FUNCTIONS["take"](x, np.flatnonzero(condition), axis),
     broadcast_to=lambda x, shape, subok=False: broadcast_to(x, (*np.ravel(shape).tolist(),)),
     sliding_window_view=_windows,
-    copyto=lambda out, x, where=True, casting="same_kind": written(x, out, where),
+    copyto=lambda out, x, where=True, casting="same_kind": write_into(x, out, where),
     may_share_memory=lambda x, y: True, result_type=lambda *x: np.dtype(float),
 )  # fmt: skip
 for _name in ("all", "any", "count_nonzero", "nonzero", "flatnonzero", "allclose", "isclose",

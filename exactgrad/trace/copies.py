@@ -54,7 +54,7 @@ import numpy as np
 
 from ..fields.finite import Field
 from .arrays import Exact
-from .makers import FIELD, STAND_INS, Vectorize, of_scipy
+from .makers import ACTIVE_FIELD, STAND_INS, Vectorize, of_scipy
 
 __all__ = ["Copies", "Names", "in_own_context"]
 
@@ -300,12 +300,12 @@ class Copies:
     ) -> Any:
         """Return what a function's copy returns: in this call makers make numbers of a field.
 
-        `trace` is for `sys.settrace`. It should end itself where `FIELD` is another one: an
+        `trace` is for `sys.settrace`. It should end itself where `ACTIVE_FIELD` is another one: an
         interrupt may come before it is ended here.
         """
 
         def called() -> Any:
-            FIELD.set(field)
+            ACTIVE_FIELD.set(field)
             COPIES.set(self)
             before = sys.gettrace()
             try:

@@ -21,12 +21,12 @@ from .arrays import (
     FUNCTIONS,
     UFUNCS,
     Exact,
-    compared,
-    dual,
+    apply_slope,
+    comparison_of,
+    dual_residues,
     lift,
-    lifted,
+    lift_all,
     select,
-    sloped,
 )
 
 __all__ = ["SPECIAL", "exp", "function", "gamma", "log", "sqrt"]
@@ -38,41 +38,47 @@ ROOT_OF_PI = math.sqrt(math.pi)
 
 def exp(x: Any) -> Exact:
     """Return e^x, with slope e^x x'."""
-    (x,) = lifted(x)
-    e = x.field.exp(x.a, x.note)
-    if x.field.infinite:
-        e[np.isneginf(x.v)] = 0 * x.field.one  # of a mask
-    return sloped(x, e, e, np.exp(x.v))
+    (x,) = lift_all(x)
+    e = x.field.exp(x.primal, x.log_terms)
+    if x.field.has_infinity:
+        e[np.isneginf(x.floats)] = 0 * x.field.one  # of a mask
+    return apply_slope(x, e, e, np.exp(x.floats))
 
 
 def log(x: Any) -> Exact:
     """Return log x, with slope x' / x."""
-    (x,) = lifted(x)
-    t, note = x.field.log(x.a)
-    x.field.look_for_zeros(x.a, x.v)
-    return sloped(x, t, x.field.inv(x.a), np.log(x.v), note)
+    (x,) = lift_all(x)
+    t, note = x.field.log(x.primal)
+    x.field.record_zeros(x.primal, x.floats)
+    return apply_slope(x, t, x.field.inv(x.primal), np.log(x.floats), note)
 
 
 def sqrt(x: Any) -> Exact:
     """Return r with r^2 = x, with slope x' / (2 r)."""
-    (x,) = lifted(x)
-    r = x.field.sqrt(x.a)
-    return sloped(x, r, x.field.inv(x.field.add(r, r)), np.sqrt(x.v))
+    (x,) = lift_all(x)
+    r = x.field.sqrt(x.primal)
+    return apply_slope(x, r, x.field.inv(x.field.add(r, r)), np.sqrt(x.floats))
 
 
-def circle(x: Any) -> tuple[Exact, Exact]:
+def cos_and_sin(x: Any) -> tuple[Exact, Exact]:
     """Return cos x and sin x, with slopes -sin x x' and cos x x'."""
-    (x,) = lifted(x)
-    c, s = x.field.circle(x.a)
-    return sloped(x, c, x.field.neg(s), np.cos(x.v)), sloped(x, s, c, np.sin(x.v))
+    (x,) = lift_all(x)
+    c, s = x.field.cos_and_sin(x.primal)
+    return apply_slope(x, c, x.field.neg(s), np.cos(x.floats)), apply_slope(
+        x, s, c, np.sin(x.floats)
+    )
 
 
 def _by(formula: Callable[..., Any], name: str) -> Callable[..., Exact]:
     """Return a function by a formula in others, with the floats of NumPy's or SciPy's own."""
 
     def by_formula(*args: Any) -> Exact:
-        found: Exact = formula(*lifted(*args))
-        return Exact(found.field, found.r, _floats(name)(*(x.v for x in lifted(*args))))
+        found: Exact = formula(*lift_all(*args))
+        return Exact(
+            found.field,
+            found.residues,
+            _floats(name)(*(x.floats for x in lift_all(*args))),
+        )
 
     return by_formula
 
@@ -96,13 +102,17 @@ def opaque(
     """Return an opaque function: `slope` is its derivative, from x and its value."""
 
     def of_x(x: Any) -> Exact:
-        (x,) = lifted(x)
-        v = (floats or _floats(name))(x.v)
-        x.field.divided |= not np.isfinite(v).all()
-        value = Exact(x.field, dual(x.field, x.field.opaque(name, x.a, odd)), v)
-        if not x.moves:
+        (x,) = lift_all(x)
+        v = (floats or _floats(name))(x.floats)
+        x.field.divided_by_zero |= not np.isfinite(v).all()
+        value = Exact(
+            x.field, dual_residues(x.field, x.field.opaque(name, x.primal, odd)), v
+        )
+        if not x.has_tangent:
             return value
-        return sloped(x, value.a, lift(slope(x.still(), value), x.field).a, v)
+        return apply_slope(
+            x, value.primal, lift(slope(x.stop_gradient(), value), x.field).primal, v
+        )
 
     return of_x
 
@@ -137,9 +147,9 @@ def _small(series: Callable[[Exact], Exact], formula: Callable[[Exact], Exact]) 
     """Return a function whose formula loses the digits of small numbers: decimals get more."""
 
     def finely(x: Exact) -> Exact:
-        if not x.field.digits:
+        if not x.field.is_decimal:
             return formula(x)
-        sizes = np.array([one.adjusted() for one in x.a.ravel()]).reshape(
+        sizes = np.array([one.adjusted() for one in x.primal.ravel()]).reshape(
             x.shape
         )  # 0 of NaN
         tiny = sizes < -60
@@ -174,7 +184,7 @@ def _normal(x: Exact) -> Exact:
 def _angle(y: Exact, x: Exact) -> Exact:
     """Return the angle of a point: that of y / x, and half a turn more where x < 0."""
     found = _arctan(y / x)
-    left, up = compared(np.less)(x, 0), compared(np.greater_equal)(y, 0)
+    left, up = comparison_of(np.less)(x, 0), comparison_of(np.greater_equal)(y, 0)
     return select(left, found + np.where(up, math.pi, -math.pi), found)
 
 
@@ -187,12 +197,12 @@ def gamma(order: int) -> Callable[[Any], Exact]:
 
 def _times_log(x: Exact, y: Exact) -> Exact:
     """Return x log y, and 0 where x is 0."""
-    return x * log(select((x.a == 0).all(axis=-1), np.ones(y.shape), y))
+    return x * log(select((x.primal == 0).all(axis=-1), np.ones(y.shape), y))
 
 
 UFUNCS |= dict(
-    exp=exp, log=log, sqrt=sqrt, arctan=_arctan, arcsin=_arcsin, cos=lambda x: circle(x)[0],
-    sin=lambda x: circle(x)[1], tan=lambda x: circle(x)[1] / circle(x)[0],
+    exp=exp, log=log, sqrt=sqrt, arctan=_arctan, arcsin=_arcsin, cos=lambda x: cos_and_sin(x)[0],
+    sin=lambda x: cos_and_sin(x)[1], tan=lambda x: cos_and_sin(x)[1] / cos_and_sin(x)[0],
     exp2=lambda x: exp(x * math.log(2.0)), deg2rad=lambda x: x * (math.pi / 180),
     log2=lambda x: log(x) / math.log(2.0), log10=lambda x: log(x) / math.log(10.0),
 )  # fmt: skip
@@ -221,5 +231,5 @@ OF_SCIPY: dict[str, Callable[..., Any]] = dict(
 SPECIAL |= {name: _by(formula, name) for name, formula in OF_SCIPY.items()}
 UFUNCS |= {name: _by(formula, name) for name, formula in FORMULAS.items()}
 UFUNCS |= SPECIAL
-FUNCTIONS["sinc"] = lambda x: circle(x * math.pi)[1] / (x * math.pi)
+FUNCTIONS["sinc"] = lambda x: cos_and_sin(x * math.pi)[1] / (x * math.pi)
 Exact.erfc = SPECIAL["erfc"]  # type: ignore[attr-defined]

@@ -13,13 +13,13 @@ from .arrays import (
     UFUNCS,
     Exact,
     broadcast_to,
+    concatenate,
     diagonal,
-    dual,
-    joined,
-    lifted,
+    dual_residues,
+    lift_all,
     moveaxis,
     stack,
-    total,
+    sum_over,
 )
 from .functions import log, sqrt
 
@@ -28,23 +28,23 @@ __all__ = ["FUNCTIONS", "matmul"]
 
 def matmul(x: Any, y: Any) -> Exact:
     """Return the product of matrices: (X Y)' = X' Y + X Y'."""
-    x, y = lifted(x, y)
-    field, v = x.field, np.matmul(x.v, y.v)
+    x, y = lift_all(x, y)
+    field, v = x.field, np.matmul(x.floats, y.floats)
     one = x.reshape(1, -1) if x.ndim == 1 else x
     other = y.reshape(-1, 1) if y.ndim == 1 else y
-    b = field.matmul(one.b, other.a) if x.moves else None
-    if y.moves:
-        c = field.matmul(one.a, other.b)
+    b = field.matmul(one.tangent, other.primal) if x.has_tangent else None
+    if y.has_tangent:
+        c = field.matmul(one.primal, other.tangent)
         b = c if b is None else field.add(b, c)
-    r = dual(field, field.matmul(one.a, other.a), b)
-    return Exact(field, r.reshape((*v.shape, 2, field.C)), v)
+    r = dual_residues(field, field.matmul(one.primal, other.primal), b)
+    return Exact(field, r.reshape((*v.shape, 2, field.n_channels)), v)
 
 
 def einsum(
     subscripts: str, *operands: Any, optimize: Any = None, casting: str = "safe"
 ) -> Exact:
     """Return the sum of products that letters describe, pair by pair."""
-    parts = lifted(*operands)
+    parts = lift_all(*operands)
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
     own = [
@@ -78,7 +78,7 @@ def _reduced(x: Exact, term: str, others: str) -> tuple[Exact, str]:
             term = term[:i] + term[i + 1 : j] + term[j + 1 :] + c
     gone = tuple(k for k, c in enumerate(term) if c not in others)
     if gone:
-        x, term = total(x, gone), "".join(c for c in term if c in others)
+        x, term = sum_over(x, gone), "".join(c for c in term if c in others)
     return x, term
 
 
@@ -107,14 +107,14 @@ def _contracted(
 
 def dot(x: Any, y: Any) -> Any:
     """Return np.dot."""
-    x, y = lifted(x, y)
+    x, y = lift_all(x, y)
     if not x.ndim or not y.ndim:
         return x * y
     return matmul(x, y) if y.ndim <= 2 else np.tensordot(x, y, ((-1,), (-2,)))
 
 
 def _vecdot(x: Any, y: Any, axis: int = -1) -> Exact:
-    x, y = (moveaxis(z, axis, -1) for z in lifted(x, y))
+    x, y = (moveaxis(z, axis, -1) for z in lift_all(x, y))
     return matmul(x[..., None, :], y[..., :, None])[..., 0, 0]
 
 
@@ -125,7 +125,7 @@ def _of_stacks(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of matrices that takes stacks of them."""
 
     def of_stack(matrix: Any, *more: Any) -> Any:
-        matrix, *rest = lifted(matrix, *more)
+        matrix, *rest = lift_all(matrix, *more)
         if matrix.ndim == 2:
             return function(matrix, *rest)
         rows = [of_stack(*each) for each in zip(matrix, *rest, strict=True)]
@@ -139,10 +139,10 @@ def _of_stacks(function: Callable[..., Any]) -> Callable[..., Any]:
 def _eliminated(matrix: Exact, right: Any = None) -> tuple[Exact, Exact]:
     """Return the solution and the determinant, by Gauss and Jordan on exact numbers."""
     n = len(matrix)
-    rows = matrix.copy() if right is None else joined([matrix, right], axis=1)
+    rows = matrix.copy() if right is None else concatenate([matrix, right], axis=1)
     det: Any = 1.0
     for j in range(n):
-        i = j + int(np.argmax(abs(rows.v[j:, j])))
+        i = j + int(np.argmax(abs(rows.floats[j:, j])))
         if i != j:
             rows[[i, j]] = rows[[j, i]]
             det = -det
@@ -167,7 +167,7 @@ SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
 
 def _slogdet(matrix: Exact) -> Any:
     det = _eliminated(matrix)[1]
-    return SlogdetResult(np.sign(det.v), log(det if det.v > 0 else -det))
+    return SlogdetResult(np.sign(det.floats), log(det if det.floats > 0 else -det))
 
 
 def _cholesky(matrix: Exact) -> Exact:
@@ -175,7 +175,7 @@ def _cholesky(matrix: Exact) -> Exact:
     lower = FUNCTIONS["zeros_like"](matrix)
     for j in range(len(matrix)):
         done = lower[j, :j]
-        lower[j, j] = sqrt(matrix[j, j] - total(done * done))
+        lower[j, j] = sqrt(matrix[j, j] - sum_over(done * done))
         lower[j + 1 :, j] = (matrix[j + 1 :, j] - lower[j + 1 :, :j] @ done) / lower[
             j, j
         ]
@@ -195,7 +195,7 @@ FUNCTIONS |= {
     "dot": dot,
     "einsum": einsum,
     "inner": lambda x, y: np.tensordot(x, y, ((-1,), (-1,))),
-    "vdot": lambda x, y: dot(*(z.ravel() for z in lifted(x, y))),
+    "vdot": lambda x, y: dot(*(z.ravel() for z in lift_all(x, y))),
     "linalg.inv": _of_stacks(_inverse),
     "linalg.det": _of_stacks(lambda matrix: _eliminated(matrix)[1]),
     "linalg.slogdet": _of_stacks(_slogdet),

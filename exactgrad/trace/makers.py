@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from ..fields.finite import Field, Untraceable
-from .arrays import Exact, field_of, lift, stack, unwritten
+from .arrays import Exact, field_of, lift, stack, uninitialized
 from .functions import exp, gamma, log
 from .linear import FUNCTIONS
 
-__all__ = ["FIELD", "NUMPY", "STAND_INS", "Vectorize", "of_scipy"]
+__all__ = ["ACTIVE_FIELD", "NUMPY", "STAND_INS", "Vectorize", "of_scipy"]
 
-FIELD: ContextVar[Field | None] = ContextVar(
+ACTIVE_FIELD: ContextVar[Field | None] = ContextVar(
     "field", default=None
 )  # of the call of a copy
 
@@ -58,7 +58,9 @@ def _full(
 
 def _empty(field: Field, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
     return (
-        unwritten(field, shape) if _floats(dtype) else np.empty(shape, dtype, **kwargs)
+        uninitialized(field, shape)
+        if _floats(dtype)
+        else np.empty(shape, dtype, **kwargs)
     )
 
 
@@ -107,7 +109,7 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "empty": _empty,
     "full": _full,
     "broadcast": lambda field, *arrays: np.broadcast(
-        *(getattr(x, "v", x) for x in arrays)
+        *(getattr(x, "floats", x) for x in arrays)
     ),
 }
 
@@ -118,7 +120,7 @@ def _maker(name: str) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
-        field = FIELD.get()
+        field = ACTIVE_FIELD.get()
         return (
             original(*args, **kwargs)
             if field is None
@@ -133,7 +135,7 @@ class Vectorize(np.vectorize):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the results, several if the function returns a tuple."""
-        field = FIELD.get()
+        field = ACTIVE_FIELD.get()
         if field is None or field_of(args) is None:
             return super().__call__(*args, **kwargs)
         if kwargs or self.excluded or self.signature is not None:
@@ -143,7 +145,7 @@ class Vectorize(np.vectorize):
         shape = np.broadcast_shapes(*map(np.shape, args))
 
         def result(values: Any, otype: str | None) -> Any:
-            first = values[0].v if type(values[0]) is Exact else values[0]
+            first = values[0].floats if type(values[0]) is Exact else values[0]
             dtype = np.dtype(otype or np.asarray(first).dtype)
             if field_of(values) is None:
                 return np.array(values, dtype).reshape(shape)

@@ -18,10 +18,19 @@ from numpy.typing import NDArray
 
 from ..arguments import check_fixed
 from ..fields.finite import Field
-from ..structures import leaves, within
-from ..trace.arrays import Exact, dual, lift
+from ..structures import leaves, map_leaves
+from ..trace.arrays import Exact, dual_residues, lift
 
-__all__ = ["FIXED", "Data", "bound", "exact", "kinds", "masked", "names_of", "told"]
+__all__ = [
+    "FIXED",
+    "Data",
+    "argument_names",
+    "bound",
+    "exact",
+    "kinds",
+    "masked",
+    "told",
+]
 
 Array = NDArray[Any]
 NEARLY = 1e-12  # what the rounding of sums of floats may be
@@ -65,7 +74,7 @@ def _mirror(x: Exact) -> None:
 
 
 def _zero(x: Exact) -> None:
-    x[x.v == 0] = 0.0
+    x[x.floats == 0] = 0.0
 
 
 def _diagonal(value: int) -> Condition:
@@ -155,18 +164,20 @@ def exact(values: Any, field: Field, data: Data = FREE, moving: bool = False) ->
         v = np.array(value, float)
         if data is FIXED:
             return lift(v, field)
-        field.moved |= moving
-        field.infinite |= bool(np.isinf(v).any())
+        field.argument_moves |= moving
+        field.has_infinity |= bool(np.isinf(v).any())
         slope = field.draw(v.shape) if moving else None
-        found = Exact(field, dual(field, field.variable(v), slope), v)
+        found = Exact(field, dual_residues(field, field.variable(v), slope), v)
         if data.kept(v):
             data.impose(found)
         return found
 
-    return within(values, made)
+    return map_leaves(values, made)
 
 
-def names_of(function: Callable[..., Any], count: int, before: int = 1) -> list[str]:
+def argument_names(
+    function: Callable[..., Any], count: int, before: int = 1
+) -> list[str]:
     """Return the names of a function's arguments, after theta."""
     try:
         taken = list(inspect.signature(function).parameters.values())[before:]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.special as sp
 
-from exactgrad.fields.digits import DIGITS, Digits, context
+from exactgrad.fields.digits import N_DIGITS, Digits, context
 from exactgrad.trace.arrays import Exact
 from exactgrad.trace.copies import Copies
 from exactgrad.verdict.runs import exact
@@ -123,14 +123,16 @@ def of(program):
 
 def run(f, x):
     """Return the floats, the digits and the slopes of a function of exact numbers, and where to."""
-    with localcontext(context(DIGITS)):
+    with localcontext(context(N_DIGITS)):
         field = Digits(1)
         (given,) = exact((x,), field, moving=True)
         found = Copies().call(field, f, given.copy())
         if type(found) is not Exact:
             return np.asarray(found, float), np.asarray(found, float), None, None
-        a, b, way = (np.asarray(z[..., 0], float) for z in (found.a, found.b, given.b))
-        return found.v, a, b, way
+        a, b, way = (
+            np.asarray(z[..., 0], float) for z in (found.primal, found.tangent, given.tangent)
+        )
+        return found.floats, a, b, way
 
 
 @pytest.mark.parametrize(("text", "x"), CASES, ids=[text for text, _ in CASES])

@@ -103,7 +103,7 @@ def by_night(*dear):
 @pytest.mark.parametrize("name", by_night("t-SNE", "softmax regression of probabilities"))
 def test_what_is_right_where_data_keep_a_condition_is_proved_there(name):
     program, at, condition = KEPT[name]
-    proof = prove(program, *at, points=0)
+    proof = prove(program, *at, n_points=0)
     assert proof.verdict == "proved for these data"
     assert proof.proved
     assert str(proof).startswith(
@@ -187,12 +187,12 @@ def test_a_condition_that_is_imposed_is_kept_by_numbers_and_slopes(condition):
     assert not condition.kept(v)
     x = exact(v, Digits(0), moving=True)
     condition.impose(x)
-    numbers, slopes = x.v, x.b[..., 0].astype(float)
+    numbers, slopes = x.floats, x.tangent[..., 0].astype(float)
     assert condition.kept(numbers)
     assert condition.kept(numbers + slopes)
     assert np.count_nonzero(slopes) >= 12  # it binds no more than it says
     again = exact(numbers, Digits(1), condition)
-    np.testing.assert_allclose(again.v, numbers, atol=1e-14)
+    np.testing.assert_allclose(again.floats, numbers, atol=1e-14)
 
 
 def test_the_order_of_data_is_a_path_and_no_condition():

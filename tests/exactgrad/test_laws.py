@@ -158,7 +158,8 @@ KEPT = {
     "moved": (lambda s, t: np.log(s).T.reshape(2, 3)[:, ::-1][0, 1], lambda s, t: s[1, 0]),
     "joined": (lambda s, t: np.concatenate([np.log(s), t]),
                lambda s, t: np.concatenate([s, np.exp(t)])),
-    "still": (lambda s, t: np.log(s).still() - t, lambda s, t: s.still() / np.exp(t)),
+    "still": (lambda s, t: np.log(s).stop_gradient() - t,
+              lambda s, t: s.stop_gradient() / np.exp(t)),
     "again": (lambda s, t: np.log(np.exp(np.log(s) + np.log(t))) - np.log(t), lambda s, t: s),
 }  # fmt: skip
 
@@ -169,7 +170,7 @@ def test_a_logarithm_is_remembered_wherever_it_goes(name, kind):
     logarithm, power = KEPT[name]
     s, t = exact((np.ones((2, 3)), np.ones((2, 3))), kind(0), moving=True)
     found, right = np.exp(logarithm(s, t)), power(s, t)
-    assert (found.r == right.r).all()
+    assert (found.residues == right.residues).all()
 
 
 def variance_of_rows(theta, x, y):
@@ -184,7 +185,7 @@ def variance_of_rows(theta, x, y):
 @pytest.mark.equation("D44")
 def test_three_roots_that_have_to_be_roots_need_a_root_of_minus_one(monkeypatch):
     theta, x, y = np.array([0.5, 0.8]), np.array([-1.0, 0.3, 1.5]), np.array([0.9, 0.6, 1.1])
-    proved = partial(prove, variance_of_rows, theta, points=0)
+    proved = partial(prove, variance_of_rows, theta, n_points=0)
     assert proved(x, y).verdict == "proved"
     monkeypatch.setattr(Gauss, "root", Prime.root)
     assert proved(x, y).verdict == "not proved"

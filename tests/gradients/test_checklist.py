@@ -32,7 +32,7 @@ from tests.project.generated import ROWS
 pytestmark = pytest.mark.brief
 
 ROOT = Path(__file__).resolve().parents[2]
-USING = (ROOT / "docs" / "using.md").read_text(encoding="utf-8")
+USING = (ROOT / "docs" / "parts.md").read_text(encoding="utf-8")
 CONTRACTS = {"prior": Prior, "likelihood": Likelihood, "posterior": Posterior}
 COMBINED = ("posterior", "prior", "likelihood", "estimator", "objective")  # fields of a Combination
 LEARNED = (*COMBINED, "activation", "optimizer", "sampler", "proposal")  # what a learner can have
@@ -173,7 +173,7 @@ def a_line_in_the_list_of_parts(entry, folder):
         for part in rows
         for row in re.findall(rf"^\| {part} \|.*$", USING, re.MULTILINE)
     ):
-        yield "is not listed in docs/using.md, under Choosing the parts: make generated"
+        yield "is not listed in docs/parts.md: make generated"
 
 
 def a_gradient_by_the_complex_step(entry, folder):
@@ -266,5 +266,5 @@ def test_the_list_says_what_is_missing(tmp_path):
     items = (a_contract, an_export, a_derivation, a_check, a_line_in_the_list_of_parts)
     todo = "\n".join(line for item in items for line in item(entry, tmp_path))
     for line in ("has no log_density", "is not exported", "the entry of D998", "has no formula",
-                 "is not listed in docs/using.md"):  # fmt: skip
+                 "is not listed in docs/parts.md"):  # fmt: skip
         assert line in todo

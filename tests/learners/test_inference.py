@@ -379,7 +379,7 @@ def test_a_warm_start_adds_draws_of_the_same_chains(make, y, tmp_path):
 
 
 def interrupt_at(monkeypatch, step):
-    monkeypatch.setattr("bbb_numpy.sampling.run.TURN", 0.0)  # one step at a time
+    monkeypatch.setattr("bbb_numpy.sampling.run.POLL_INTERVAL_S", 0.0)  # one step at a time
     calls, true_step = [], NUTS.step
 
     def interrupted(self, *args):
@@ -681,7 +681,7 @@ def test_fit_samples_and_predict_reads_what_it_stored(table, tmp_path, capsys):
     assert model.inference == Sampling("nuts", 2, 8, 12, 2, "diagonal", 0.9, start="prior", cores=1)
     assert f"posterior          {model.draws_.summary()}" in printed
     assert "8 draws of 2 chains" in printed
-    assert f"noise deviation    {model.noise_scale_[0]:12.6g}" in printed
+    assert f"noise sd           {model.noise_scale_[0]:12.6g}" in printed
     assert main(["predict", str(path), str(table), "--output", str(out)]) == 0
     with open(out, newline="") as file:
         means = [float(row["mean"]) for row in csv.DictReader(file)]

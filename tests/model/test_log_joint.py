@@ -70,7 +70,7 @@ class TestEveryModel:
             value, gradient = own_memory(theta.reshape(position.shape))
             return value.sum(), gradient.ravel()
 
-        proof = prove(value_and_grad, position.ravel(), points=0)
+        proof = prove(value_and_grad, position.ravel(), n_points=0)
         assert proof.proved, proof
 
     def test_every_chain_is_what_it_is_alone(self, prior, likelihood, power):

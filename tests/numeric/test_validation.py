@@ -15,11 +15,11 @@ from bbb_numpy.numeric.validation import (
     FOLDER,
     FUNCTION,
     GENERATOR,
-    MOST_STEPS,
+    MAX_STEPS,
     NUMBERS,
     PATH,
     SAMPLES,
-    SMALLEST,
+    SMALLEST_POSITIVE,
     Each,
     InstanceOf,
     Like,
@@ -42,7 +42,7 @@ from bbb_numpy.numeric.validation import (
     whole,
 )
 
-STEPS = partial(whole, least=1, most=MOST_STEPS)
+STEPS = partial(whole, least=1, most=MAX_STEPS)
 
 
 class Walk:
@@ -89,7 +89,7 @@ BAD = [
     (Numbers(low=0.0, high=1.0), [0.5, 1.5], ValueError, "a must be between 0 and 1; got 1.5"),
     (Numbers(low=0.0), [0.5, -1], ValueError, "a must be >= 0; got -1.0"),
     (Numbers(finite=False, low=0.0), [0.5, np.nan], ValueError, "a must be >= 0; got nan"),
-    (Numbers(low=SMALLEST), [3, 0], ValueError, "a must be > 0; got 0"),
+    (Numbers(low=SMALLEST_POSITIVE), [3, 0], ValueError, "a must be > 0; got 0"),
     (Numbers(low=1e-150), np.float32([0.0]), ValueError, "a must be >= 1e-150; got 0.0"),
     (Numbers(least=2), [3], ValueError, r"a must hold 2 or more numbers; got shape \(1,\)"),
     (Numbers(least=1), np.ones((3, 0)), ValueError, "a must hold 1 or more rows"),

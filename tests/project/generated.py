@@ -1,6 +1,6 @@
 """Write what follows from the code: ``make generated`` after a change of a part or an equation.
 
-signatures.txt, proofs.md, the names in docs/using.md and those that docstrings list. A test
+signatures.txt, proofs.md, the names in docs/parts.md and those that docstrings list. A test
 compares each.
 """
 
@@ -30,7 +30,7 @@ LISTS = {**NAMES, "inference": tuple(inferences()), "family": tuple(FAMILIES)}
 
 
 def with_parts(text):
-    """Return docs/using.md with the names that there are, and no other, in each of its `ROWS`."""
+    """Return docs/parts.md with the names that there are, and no other, in each of its `ROWS`."""
     for part, names in ROWS.items():
         (row,) = re.findall(rf"^\| {part} \|.*$", text, re.MULTILINE)
         listed = re.findall(r"`([\w-]+)`", row)
@@ -61,7 +61,7 @@ def with_names(text):
 
 
 GENERATED = {
-    "docs/using.md": with_parts,
+    "docs/parts.md": with_parts,
     **{path.relative_to(ROOT).as_posix(): with_names for path in ROOT.glob("bbb_numpy/**/*.py")},
 }
 

@@ -7,7 +7,7 @@ from project import proofs
 from project.book import DEFINED, ROOT
 from project.generated import GENERATED, LISTS, ROWS, with_names, with_parts
 
-PAGE = (ROOT / "docs" / "using.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "parts.md").read_text("utf-8")
 
 
 def test_what_is_generated_is_as_it_would_be_written():

@@ -103,7 +103,7 @@ def test_its_commands_parse():
     assert [command for command in found if not parses(command)] == []
 
 
-@pytest.mark.parametrize("page", ["docs/using.md", "docs/sources.md"])
+@pytest.mark.parametrize("page", ["docs/uci.md", "docs/sources.md"])
 def test_pages_count_the_methods_of_the_uci_tables(page):
     said = re.findall(r"(\w+) methods", (ROOT / page).read_text(encoding="utf-8").lower())
     counted = [NUMBERS[word] for word in said if word in NUMBERS]

@@ -263,7 +263,9 @@ def dropped():
 
 def test_the_gradient_of_dropout_is_that_of_its_cost(dropped):
     family, (theta, *given) = dropped
-    report = check_gradient(lambda theta: family.value_and_grad(theta, *given), theta, most=300)
+    report = check_gradient(
+        lambda theta: family.value_and_grad(theta, *given), theta, max_coordinates=300
+    )
     assert report.passed, report
 
 

@@ -134,7 +134,7 @@ class MetropolisHastings(Adaptable):
 
     proposal: Proposal = GaussianWalk()
 
-    usual_warm_up = 4000  # its steps are short, and each costs one gradient at most
+    default_warm_up = 4000  # its steps are short, and each costs one gradient at most
 
     def __post_init__(self) -> None:
         check_fields(
