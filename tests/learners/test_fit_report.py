@@ -189,12 +189,10 @@ def test_noise_that_is_given_too_small_is_seen_by_its_intervals(given):
     [message] = messages_of_fit(model, X, TAILS)
     low, high = model.predict_interval(X, 0.9).T
     share = np.mean((low <= TAILS) & (high >= TAILS))
-    assert model.fit_report_.interval_coverage == pytest.approx(share, abs=2 / ROWS)
+    coverage = model.fit_report_.interval_coverage
+    assert coverage == pytest.approx(share, abs=2 / ROWS)
     assert share < 0.7
-    assert (
-        f"the 90 % intervals hold {100 * model.fit_report_.interval_coverage:.0f} % of the train"
-        in message
-    )
+    assert f"the 90 % intervals hold {100 * coverage:.0f} % of the train" in message
     assert f"learn it, as likelihood='{GIVEN[given]}'" in message
     learned = regressor(likelihood=GIVEN[given])
     assert messages_of_fit(learned, X, TAILS) == []
@@ -279,8 +277,8 @@ def test_the_report_of_chains_says_how_far_they_agree():
     expected = function_r_hats(draws, rows[np.linspace(0, ROWS - 1, 50).astype(int)])
     assert report.r_hat == expected.max() > 1.1
     assert report.share_unmixed == np.mean(expected > 1.1)
-    printed = f"R-hat of the predictions, the largest of 50 rows {report.r_hat:25.4g}  at most 1.1"
-    assert printed in str(report)
+    line = f"R-hat of the predictions, .* {report.r_hat:.4g}  at most 1.1"
+    assert re.search(line, str(report))
     one = regressor(inference=replace(model.inference, chains=1)).fit(X, Y).fit_report_
     assert isnan(one.r_hat)
 
@@ -509,6 +507,10 @@ GOOD = FitReport(
 )
 
 
+FEW_ROWS_ARE_FAR = "the fit is no better than ignoring X, and a few rows"
+COLLAPSED = "the learned prior has collapsed"
+
+
 @pytest.mark.parametrize(
     ("measured", "finding"),
     [
@@ -526,22 +528,22 @@ GOOD = FitReport(
         ({"bulk_sd_y": 0.01}, None),
         (
             {"bulk_sd_y": 0.09, "linear_density": -1.0},
-            "the fit is no better than ignoring X, and a few rows",
+            FEW_ROWS_ARE_FAR,
         ),
         (
             {"bulk_sd_x": 0.09, "linear_density": -1.0},
-            "the fit is no better than ignoring X, and a few rows",
+            FEW_ROWS_ARE_FAR,
         ),
         ({"bulk_sd_x": 0.11, "linear_density": -1.0}, None),
-        ({"final_prior_sd": 0.49e-3}, "the learned prior has collapsed"),
-        ({"initial_prior_sd": 1e-5, "final_prior_sd": 0.9e-6}, "the learned prior has collapsed"),
+        ({"final_prior_sd": 0.49e-3}, COLLAPSED),
+        ({"initial_prior_sd": 1e-5, "final_prior_sd": 0.9e-6}, COLLAPSED),
         (
             {"final_prior_sd": 0.1, "kl": 0.5},
-            "the learned prior has collapsed",
+            COLLAPSED,
         ),  # it is the posterior
         (
             {"initial_prior_sd": np.inf, "final_prior_sd": 2.5, "kl": 0.5},
-            "the learned prior has collapsed",
+            COLLAPSED,
         ),
         ({"initial_prior_sd": np.inf, "final_prior_sd": 2.5}, None),
         ({"final_prior_sd": 2.0, "kl": 0.5}, None),  # wider than at the start
