@@ -24,7 +24,7 @@ from .base import (
     compute_class_weight,
     trains,
 )
-from .plan import OF_CLASSES, Plan
+from .plan import Plan
 from .rows import check_weights
 
 __all__ = ["BayesianMLPClassifier"]
@@ -56,13 +56,14 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     -----
     As `BayesianMLPRegressor`. Labels may be text, whole numbers, truth values, or of any type that
     can be sorted.
+
+    {schedules}
     """
 
     class_weight: Any = None
 
-    defaults: ClassVar[dict[str, Any]] = OF_CLASSES
+    task: ClassVar[str] = "classification"
     target_kinds: ClassVar[tuple[str, ...]] = ("class",)
-    labels: ClassVar[bool] = True
 
     @trains
     def partial_fit(

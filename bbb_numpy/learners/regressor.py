@@ -74,6 +74,8 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     Numbers inside parts are parameters too, for `set_params` and grid searches:
     ``prior__scale``, ``optimizer__learning_rate``, see `get_params`.
 
+    {schedules}
+
     Arguments are checked by `fit`, not by the constructor. A call that fails leaves an earlier fit
     as it was. But after `NonFiniteError`, and after Ctrl-C, the model holds the state after the
     last finished epoch, or the draws so far; if there are none, an earlier fit is kept.

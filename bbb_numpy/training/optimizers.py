@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from math import cos, pi, sqrt
 from typing import ClassVar
@@ -103,9 +104,7 @@ class OptimizerState:
 
     def copy(self) -> OptimizerState:
         """Return an independent copy."""
-        return OptimizerState(
-            self.steps, {name: array.copy() for name, array in self.arrays.items()}
-        )
+        return deepcopy(self)
 
 
 class Optimizer:
