@@ -5,9 +5,9 @@ That every gradient is right is proved in `test_exact`; here is what rounding do
 
 import numpy as np
 import pytest
-from covering import covering, parts_that_meet
 from hypothesis import given
 from hypothesis import strategies as st
+from pairwise_cover import cover, parts_that_meet
 from problems import CHECKED, INVALID, PAIRS, SHAPES, VALID, examples, small_cases
 
 from bbb_numpy.combinations import (
@@ -24,7 +24,7 @@ from bbb_numpy.parts.priors import ClosedFormPrior
 from bbb_numpy.registry import ESTIMATORS, LIKELIHOODS, classes
 
 # those in which every three parts meet; before a commit every two
-MEASURED = PAIRS if CHECKED is PAIRS else covering(VALID, 3)
+MEASURED = PAIRS if CHECKED is PAIRS else cover(VALID, 3)
 # inputs, hidden widths, target columns; few weights, since a full rank has P (P + 3) / 2 numbers
 
 

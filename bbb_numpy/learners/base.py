@@ -31,7 +31,7 @@ from ..gradients.estimator import GradientEstimator as Estimator
 from ..model.joint import Likelihood
 from ..model.objectives import MLE
 from ..numeric.layout import Array
-from ..numeric.standardisation import standardised
+from ..numeric.standardisation import standardise
 from ..numeric.validation import (
     MAX_SAMPLES,
     MAX_STEPS,
@@ -585,7 +585,7 @@ class Learner(Fitted):
         return self._in_units(check_inputs(self, X))
 
     def _in_units(self, x: Array) -> Array:
-        x = standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
+        x = standardise(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
         turned = "x_axes_" in self.__dict__
         return (x @ self.x_axes_).astype(x.dtype) if turned else x  # D60
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ..numeric.layout import Array
-from ..numeric.processes import end_with, starting_processes
+from ..numeric.processes import exit_with_parent, starting_processes
 from ..numeric.threads import one_blas_thread
 from .mcmc import Info, Kernel, Target
 
@@ -234,6 +234,6 @@ def _executor(count: int) -> Any:
 
 
 def _begin_process(parent: int) -> None:
-    end_with(parent)
+    exit_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     one_blas_thread()

@@ -28,7 +28,7 @@ from ..numeric.validation import (
     MAX_STEPS,
     SAMPLES,
     STEPS,
-    Like,
+    HasMethods,
     Numbers,
     OneOf,
     Optional,
@@ -64,11 +64,11 @@ POLL_INTERVAL_S = 1.0  # seconds of a group between two looks at all of them
 # What the settings of a run may be, by argument
 SETTINGS: dict[str, Rule] = {
     "draws": STEPS,
-    "warm_up": Optional(partial(whole, least=0, most=MAX_STEPS)),
+    "warm_up": Optional(partial(whole, minimum=0, maximum=MAX_STEPS)),
     "thin": STEPS,
     "metric": OneOf(*METRICS),
     "target_accept": Optional(proper_fraction),
-    "cores": Optional(partial(whole, least=1, most=1024)),
+    "cores": Optional(partial(whole, minimum=1, maximum=1024)),
     "checkpoint": Optional(FOLDER),
 }
 SAMPLERS: dict[str, Kernel] = {
@@ -87,7 +87,7 @@ def check_sampler(sampler: Any) -> Kernel:
     if isinstance(sampler, str):
         return SAMPLERS[OneOf(*SAMPLERS)("sampler", sampler)]
     names = ", ".join(map(repr, SAMPLERS))
-    rule = Like(f"NUTS(max_depth=8), or one of {names}", "init", "step")
+    rule = HasMethods(f"NUTS(max_depth=8), or one of {names}", "init", "step")
     kernel: Kernel = rule("sampler", sampler)
     return kernel
 
@@ -158,7 +158,7 @@ def sample(
     """
     kind = DTYPE("dtype", dtype)
     x, y = (
-        np.ascontiguousarray(Numbers((None, None), least=1)(name, rows), kind)
+        np.ascontiguousarray(Numbers((None, None), min_length=1)(name, rows), kind)
         for name, rows in (("x", x), ("y", y))
     )
     weights = Optional(Numbers((len(x),), low=0.0))("sample_weight", sample_weight)
