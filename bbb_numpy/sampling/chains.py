@@ -20,7 +20,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ..numeric.layout import Array
-from ..numeric.processes import end_with, starting_processes
+from ..numeric.processes import exit_with_parent, starting_processes
 from ..numeric.threads import one_blas_thread
 from .mcmc import Info, Kernel, Target
 
@@ -303,6 +303,6 @@ def _executor(n_processes: int) -> Any:
 
 def _init_process(parent: int) -> None:
     """Prepare a process of the pool: it ends with its parent, and Ctrl-C is not for it."""
-    end_with(parent)
+    exit_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     one_blas_thread()

@@ -25,10 +25,10 @@ from ..numeric.validation import (
     DTYPE,
     FOLDER,
     FUNCTION,
-    MOST_STEPS,
+    MAX_STEPS,
     SAMPLES,
     STEPS,
-    Like,
+    HasMethods,
     Numbers,
     OneOf,
     Optional,
@@ -65,11 +65,11 @@ MAX_CORES = 1024
 # Rules of a run's settings, by argument
 SETTINGS: dict[str, Rule] = {
     "draws": STEPS,
-    "warm_up": Optional(partial(whole, least=0, most=MOST_STEPS)),
+    "warm_up": Optional(partial(whole, minimum=0, maximum=MAX_STEPS)),
     "thin": STEPS,
     "metric": OneOf(*METRICS),
     "target_accept": Optional(proper_fraction),
-    "cores": Optional(partial(whole, least=1, most=MAX_CORES)),
+    "cores": Optional(partial(whole, minimum=1, maximum=MAX_CORES)),
     "checkpoint": Optional(FOLDER),
 }
 SAMPLERS: dict[str, Kernel] = {
@@ -95,7 +95,7 @@ def check_sampler(sampler: Any) -> Kernel:
     if isinstance(sampler, str):
         return SAMPLERS[OneOf(*SAMPLERS)("sampler", sampler)]
     names = ", ".join(map(repr, SAMPLERS))
-    rule = Like(f"NUTS(max_depth=8), or one of {names}", "init", "step")
+    rule = HasMethods(f"NUTS(max_depth=8), or one of {names}", "init", "step")
     kernel: Kernel = rule("sampler", sampler)
     return kernel
 
@@ -174,7 +174,7 @@ def sample(
     ((50, 2, 16), 16)
     """
     dtype = DTYPE("dtype", dtype)
-    matrix = Numbers((None, None), least=1)
+    matrix = Numbers((None, None), min_length=1)
     x = np.ascontiguousarray(matrix("x", x), dtype)
     y = np.ascontiguousarray(matrix("y", y), dtype)
     weights = Optional(Numbers((len(x),), low=0.0))("sample_weight", sample_weight)
