@@ -50,7 +50,7 @@ from ..training.loop import train
 from ..training.recipe import Rows
 from ..training.schedules import schedule_table
 from .columns import encoded
-from .fit_report import fit_report
+from .diagnosis import diagnose_fit
 from .inference import Sampling, begins_anew
 from .plan import (
     DEFAULTS,
@@ -351,7 +351,7 @@ class Learner(Fitted):
                 "usual_epochs": plan.schedule(rows).epochs,
             }
         try:
-            self.fit_report_ = fit_report(self, data.typical(), parts, history)
+            self.fit_report_ = diagnose_fit(self, data.typical(), parts, history)
         except KeyboardInterrupt:
             warnings.warn(
                 "Interrupted by user after the fit, which is whole; how good it is has not been "
