@@ -27,7 +27,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from bbb_numpy import HMC, BayesianMLPRegressor, GaussianPrior, Sampling
-from bbb_numpy.cli.rivals import Forecast, of_model, scores
+from bbb_numpy.cli.baselines import Forecast, forecast_learner, score_forecast
 from bbb_numpy.evaluation.calibration import crps_mixture, pit
 from bbb_numpy.numeric.elementary import softplus
 from bbb_numpy.numeric.standardisation import moments
@@ -63,7 +63,7 @@ def bde(settings: dict[str, Any], rows: tuple[Array, Array], new: tuple[Array, A
 def ours(settings: dict[str, Any], rows: tuple[Array, Array], new: tuple[Array, Array]) -> Forecast:
     """Return the forecast of the learner with `settings`."""
     model = BayesianMLPRegressor(random_state=0, progress=False, **settings).fit(*rows)
-    return of_model(model, *new, np.random.default_rng(0))
+    return forecast_learner(model, *new, np.random.default_rng(0))
 
 
 CONTESTANTS: dict[str, tuple[Callable[..., Forecast], dict[str, Any]]] = {
@@ -91,7 +91,7 @@ def measure(name: str, split: int, contestant: str) -> dict[str, Any]:
     began = time.process_time()
     forecast = fit(settings, (x[train], y[train]), (x[test], y[test]))
     seconds, scale = time.process_time() - began, float(y_scale[0])
-    found = {metric: score.value for metric, score in scores(forecast, y[test]).items()}
+    found = {metric: score.value for metric, score in score_forecast(forecast, y[test]).items()}
     return {
         "set": name,
         "split": split,

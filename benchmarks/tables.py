@@ -47,8 +47,8 @@ from sklearn.preprocessing import StandardScaler
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plain script
 
 from bbb_numpy import BayesianMLPClassifier, BayesianMLPRegressor
+from bbb_numpy.cli.baselines import forecast_baseline
 from bbb_numpy.cli.options import at_least_two
-from bbb_numpy.cli.rivals import of_rival
 from benchmarks.racing import FOLDER, output
 
 Array = NDArray[Any]
@@ -138,7 +138,7 @@ def scored(model: Any, classes: bool, train: tuple[Array, Array], new: tuple[Arr
         mean, scale = model.fit(x, y).predict(x_new, return_std=True)
         density, pit = stats.norm.logpdf(y_new, mean, scale), stats.norm.cdf(y_new, mean, scale)
     else:
-        found = of_rival(model, "regression", train, new, np.random.default_rng(SEED))
+        found = forecast_baseline(model, "regression", train, new, np.random.default_rng(SEED))
         density, pit = found.log_density, found.pit
     return density, np.abs(pit - 0.5) <= 0.45
 

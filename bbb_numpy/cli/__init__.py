@@ -1,7 +1,9 @@
-"""The command line: each subcommand beside its own parser.
+"""The command line ``bbb-numpy``: each subcommand stands beside its own parser.
 
-`main`: from arguments to an exit code. `gradcheck`, `fit` (and predict), `evaluate`: the
-subcommands. `options`: what their parsers share. `tables`, `problem`: the tables they read, and
-what is to be learned from one. `outputs`: the files they write. `modelling`, `rivals`: the model,
-and what it is compared with.
+- `main` turns arguments into an exit code.
+- `gradcheck`, `fit` (with predict) and `evaluate` are the subcommands.
+- `options` holds what their parsers share, `modelling` the options of the model.
+- `tables` reads files; `problem` says what is to be learned from one.
+- `baselines` are the models with which `evaluate` compares.
+- `outputs` checks the files that are written; `streams` what is printed.
 """

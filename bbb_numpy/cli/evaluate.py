@@ -60,7 +60,14 @@ def evaluate(args: argparse.Namespace) -> int:
     check_picture(args.plot)
     problem = read_problem(args)
     model = learner(args, problem.task)  # what is missing is said before any work
-    from .rivals import BASE_RATE, Forecast, of_model, of_rival, rivals, scores
+    from .baselines import (
+        BASE_RATE,
+        Forecast,
+        baselines,
+        forecast_baseline,
+        forecast_learner,
+        score_forecast,
+    )
 
     splits = _splits(problem, args)
     x, y = problem.inputs, problem.y
@@ -76,12 +83,14 @@ def evaluate(args: argparse.Namespace) -> int:
             print("nothing is evaluated", file=sys.stderr)
             return 130
         with places_of(x.iloc[test], args.target):
-            forecast = of_model(model, x.iloc[test], y[test], rng)
+            forecast = forecast_learner(model, x.iloc[test], y[test], rng)
         found.setdefault(args.inference, []).append(forecast)
         numbers = x.to_numpy()
         rows, new = (numbers[train], y[train]), (numbers[test], y[test])
-        for name, rival in rivals(problem.task, len(train), args.seed).items():
-            forecast = of_rival(rival, problem.task, rows, new, rng, args.class_weight)
+        for name, rival in baselines(problem.task, len(train), args.seed).items():
+            forecast = forecast_baseline(
+                rival, problem.task, rows, new, rng, args.class_weight
+            )
             title = (
                 f"{name}, not weighted"
                 if args.class_weight and name == BASE_RATE
@@ -89,7 +98,7 @@ def evaluate(args: argparse.Namespace) -> int:
             )
             found.setdefault(title, []).append(forecast)
     target = np.concatenate([y[test] for _, test in splits])
-    forecasts = {name: Forecast.joined(parts) for name, parts in found.items()}
+    forecasts = {name: Forecast.concatenate(parts) for name, parts in found.items()}
     notes = NOTES[problem.task]
     if problem.task == "classification":  # by their places among all classes
         labels = np.unique(y)
@@ -97,7 +106,7 @@ def evaluate(args: argparse.Namespace) -> int:
         notes += _of_classes(labels, np.bincount(target, minlength=len(labels)))
     if args.class_weight:
         notes += " " + WEIGHTED
-    scored = {name: scores(one, target) for name, one in forecasts.items()}
+    scored = {name: score_forecast(one, target) for name, one in forecasts.items()}
     report = json.dumps(
         _report(problem, args, len(target), forecasts, scored), indent=1
     )
@@ -107,7 +116,7 @@ def evaluate(args: argparse.Namespace) -> int:
         held_out = f"{len(target)} of {len(y)} rows held out at random"
         if args.folds:
             held_out = f"{args.folds}-fold cross-validation: each of {len(y)} rows held out once"
-        print(problem.said())
+        print(problem.summary())
         print(f"{held_out}; seed {args.seed}\n")
         print(_table(scored))
         print(f"\n± standard error over these rows. {notes}")
@@ -146,7 +155,7 @@ def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Arr
     )
 
     y, folds, seed = problem.y, args.folds, args.seed % 2**32
-    problem.check(max(FEWEST, folds or 0), folds or 2)
+    problem.check_counts(max(FEWEST, folds or 0), folds or 2)
     classes = len(np.unique(y)) if problem.task == "classification" else 0
     if folds:
         cut: Any = StratifiedKFold if classes else KFold
@@ -214,11 +223,11 @@ def _coverage(forecast: Any) -> Any:
 def _picture(forecasts: dict[str, Any], y: Array, path: str) -> None:
     """Draw the coverage of intervals, of classes the reliability of the most probable one."""
     from ..plots.calibration import coverage_curve, reliability_diagram
-    from .rivals import bins
+    from .baselines import top_label_reliability
 
     if next(iter(forecasts.values())).proba is not None:
         ax = reliability_diagram(
-            {name: bins(one, y) for name, one in forecasts.items()}
+            {name: top_label_reliability(one, y) for name, one in forecasts.items()}
         )
     else:
         ax = coverage_curve({name: _coverage(one) for name, one in forecasts.items()})

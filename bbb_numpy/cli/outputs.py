@@ -1,4 +1,4 @@
-"""What the subcommands write: refused before any work where it cannot be written."""
+"""Checks of the files that a subcommand will write, made before any work is done."""
 
 from __future__ import annotations
 
@@ -11,45 +11,53 @@ __all__ = ["check_folder", "check_outputs", "check_picture"]
 
 
 def check_outputs(inputs: Sequence[str], *outputs: str | None) -> None:
-    """Raise ValueError for files that cannot be written, or would replace an input.
+    """Check that the output files can be written and replace none of the others.
 
     Parameters
     ----------
     inputs : sequence of str
-        The files that the command reads.
+        Paths of the files that the command reads.
     *outputs : str or None
-        Those that it writes; None is none, and ``-`` standard output.
+        Paths of the files that it writes; None for no file, ``-`` for standard output.
+
+    Raises
+    ------
+    ValueError
+        If a path is empty, a folder, in a folder that does not exist, or another file of this
+        command.
+    OSError
+        If the system does not let the file be written.
     """
-    taken = [Path(path).resolve() for path in inputs]
+    used = [Path(path).resolve() for path in inputs]
     for path in outputs:
         if path is None or path == "-":
             continue
-        place = Path(path).resolve()
-        named = (
-            path and place.parent.is_dir() and (place.is_file() or not place.exists())
-        )
-        if not named:
+        resolved = Path(path).resolve()
+        is_file = resolved.is_file() or not resolved.exists()
+        if not (path and resolved.parent.is_dir() and is_file):
             raise ValueError(
                 f"{path or repr(path)} cannot be written: name a file in a folder that exists"
             )
-        if place in taken:
+        if resolved in used:
             raise ValueError(
                 f"{path} would replace another file of this command; name another"
             )
         check_writable(Path(path))
-        taken.append(place)
+        used.append(resolved)
 
 
 def check_folder(path: str) -> Path:
-    """Return an output folder, or raise where it cannot hold files; nothing is made yet."""
-    place = Path(path).resolve()
-    there = next(one for one in (place, *place.parents) if one.exists())
-    if not path or not there.is_dir():
+    """Return an output folder, which need not exist yet; raise where it cannot hold files."""
+    resolved = Path(path).resolve()
+    existing = next(
+        folder for folder in (resolved, *resolved.parents) if folder.exists()
+    )
+    if not path or not existing.is_dir():
         raise ValueError(
             f"{path or repr(path)} cannot be written to: name a folder with --out"
         )
     try:
-        check_writable(there / "trial")
+        check_writable(existing / "trial")
     except OSError as error:
         error.filename = path
         raise
@@ -57,7 +65,7 @@ def check_folder(path: str) -> Path:
 
 
 def check_picture(path: str | None) -> None:
-    """Raise ValueError for a picture whose ending names no format; None is no picture."""
+    """Raise ValueError if the ending of `path` is no picture format; None is no picture."""
     if path is None:
         return
     from matplotlib.backend_bases import FigureCanvasBase

@@ -76,7 +76,7 @@ class Problem(NamedTuple):
         """The features (N, d_in)."""
         return encoded(self.table, self.columns)
 
-    def said(self) -> str:
+    def summary(self) -> str:
         """Return a line for a person about rows, inputs, target and task."""
         names = [column.name for column in self.columns]
         listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
@@ -85,21 +85,35 @@ class Problem(NamedTuple):
         inputs = f"{len(self.y)} rows, {len(names)} inputs ({listed}){hot}"
         return f"{inputs}, target {self.target}: {self.task}{self.why}"
 
-    def check(self, fewest: int, of_class: int) -> None:
-        """Raise TableError for rows that cannot be split, or a target of one value."""
+    def check_counts(self, min_rows: int, min_class_rows: int) -> None:
+        """Check that the rows can be split into training and test rows.
+
+        Parameters
+        ----------
+        min_rows : int
+            The number of rows needed.
+        min_class_rows : int
+            The number of rows that every class needs; ignored where the target is a number.
+
+        Raises
+        ------
+        TableError
+            If there are fewer, or if the target is the same in all rows.
+        """
         labels, counts = np.unique(self.y, return_counts=True)
-        wrong = ""
-        if len(self.y) < fewest:
-            wrong = f"{len(self.y)} rows are too few; at least {fewest} are needed"
+        problem = ""
+        if len(self.y) < min_rows:
+            problem = f"{len(self.y)} rows are too few; at least {min_rows} are needed"
         elif len(labels) < 2:
-            wrong = f"the target {shown(self.target)} is the same in all rows"
-        elif self.task == "classification" and counts.min() < of_class:
-            wrong = (
-                f"the class {shown(labels[np.argmin(counts)])} has {counts.min()} rows; {of_class} "
-                "are needed. Leave such rows out, or join it with another class"
+            problem = f"the target {shown(self.target)} is the same in all rows"
+        elif self.task == "classification" and counts.min() < min_class_rows:
+            rarest = shown(labels[np.argmin(counts)])
+            problem = (
+                f"the class {rarest} has {counts.min()} rows; {min_class_rows} are needed. Leave "
+                "such rows out, or join it with another class"
             )
-        if wrong:
-            raise TableError(f"{self.source}: {wrong}")
+        if problem:
+            raise TableError(f"{self.source}: {problem}")
 
 
 def read(args: argparse.Namespace) -> DataFrame:

@@ -1,4 +1,4 @@
-"""What the command line prints to: there even where the system gives nothing, and text alone."""
+"""Standard output and standard error that are always there, and pass on text only."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from typing import Any
 
 __all__ = ["safe_streams", "visible"]
 
-# Characters that a terminal obeys, or that reverse the order of others; tabs and lines stay
+# Characters that control a terminal or reverse the direction of text; tab and newline are kept
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-CURSOR_UP = "\x1b[A"  # by which tqdm has several bars
+CURSOR_UP = "\x1b[A"  # with which tqdm moves between the lines of several bars
 
 
 def visible(text: str) -> str:
     r"""Return `text` with control characters as Python writes them, such as ``\x1b``."""
-    return CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return CONTROLS.sub(
+        lambda control: control[0].encode("unicode_escape").decode(), text
+    )
 
 
 class _Visible:
-    """A stream that writes control characters of names and cells as `visible` does.
+    """Stream that writes the control characters of names and cells as `visible` does.
 
-    Of progress bars the carriage return at either end of what is written stays, and the movement
-    between their lines.
+    Progress bars keep the carriage return at either end of what they write, and the movement of the
+    cursor between their lines.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -44,9 +46,10 @@ class _Visible:
 
 @contextmanager
 def safe_streams() -> Iterator[None]:
-    """Let what is printed in the block go to where it is text, or nowhere if there is no stream.
+    """Make control characters visible in what the block prints.
 
-    Without standard error, `print` would write to standard output, among the data.
+    A stream that the system does not provide is replaced by one that discards its text: without
+    standard error, `print` would write messages to standard output, among the data.
     """
     with ExitStack() as stack:
         for name, redirect in (

@@ -54,7 +54,7 @@ def compare(args: argparse.Namespace) -> int:
     from ..uci.running import run
 
     problem = read_problem(args)
-    problem.check(own.FEWEST, 2)
+    problem.check_counts(own.FEWEST, 2)
     x, y = problem.inputs.to_numpy(), problem.y
     kind: Any = own
     trial: Any
@@ -89,7 +89,7 @@ def compare(args: argparse.Namespace) -> int:
         retry_failed=args.retry_failed,
     )
     command = as_typed(shlex.join(["compare", args.data]), args, *OPTIONS)
-    print(problem.said())
+    print(problem.summary())
     print(write(out, [*outcome.records, *outcome.failed], command))
     print(f"\n{outcome.said()}")
     print(

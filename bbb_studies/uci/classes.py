@@ -12,7 +12,13 @@ import numpy as np
 import pandas as pd
 
 from bbb_numpy import BayesianMLPClassifier
-from bbb_numpy.cli.rivals import Score, of_model, of_rival, rivals, scores
+from bbb_numpy.cli.baselines import (
+    Score,
+    baselines,
+    forecast_baseline,
+    forecast_learner,
+    score_forecast,
+)
 from bbb_numpy.cli.tables import csv_text
 from bbb_numpy.learners.inference import Sampling, inferences, sampled
 from bbb_numpy.numeric.files import write_text
@@ -23,7 +29,7 @@ from .tables import grid
 from .trials import AnyTrial, measured, now
 
 METHODS = tuple(inferences())
-RIVALS = tuple(rivals("classification", 0, 0))
+RIVALS = tuple(baselines("classification", 0, 0))
 USUAL = ("mean-field", "hmc")
 METRICS = {
     "log_loss": "log loss",
@@ -97,9 +103,9 @@ def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
     ((train, test),) = cut.split(x, y)
     began, rng = now(), np.random.default_rng(seed)
     if trial.method in RIVALS:
-        model = rivals("classification", len(train), seed)[trial.method]
+        model = baselines("classification", len(train), seed)[trial.method]
         rows = (x[train], y[train]), (x[test], y[test])
-        forecast = of_rival(model, "classification", *rows, rng)
+        forecast = forecast_baseline(model, "classification", *rows, rng)
     else:
         inference: Any = trial.method
         if settings.quick and inference in sampled():
@@ -108,8 +114,10 @@ def measure_own(path: str, trial: ClassTrial) -> dict[str, Any]:
         learner = BayesianMLPClassifier(
             (settings.units,), inference=inference, epochs=epochs, random_state=seed
         )
-        forecast = of_model(learner.fit(x[train], y[train]), x[test], y[test], rng)
-    found = scores(forecast, y[test])
+        forecast = forecast_learner(
+            learner.fit(x[train], y[train]), x[test], y[test], rng
+        )
+    found = score_forecast(forecast, y[test])
     return {
         "metrics": {metric: found[metric].value for metric in METRICS},
         **measured({"train": train, "test": test}, began),

@@ -14,9 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bbb_numpy import BayesianMLPRegressor, Reparameterised
-from bbb_numpy.cli import rivals
+from bbb_numpy.cli import baselines
+from bbb_numpy.cli.baselines import Forecast, Score
 from bbb_numpy.cli.main import main
-from bbb_numpy.cli.rivals import Forecast, Score
 from bbb_numpy.evaluation.calibration import crps_gaussian
 
 # fits as short as these need not converge
@@ -29,7 +29,7 @@ def table(tmp_path, monkeypatch):
     """Rows of two inputs, and of a target that is linear in them, text, or counts."""
     monkeypatch.chdir(tmp_path)
     for name in ("GradientBoostingRegressor", "GradientBoostingClassifier"):  # of 100 trees
-        monkeypatch.setattr(rivals, name, partial(getattr(rivals, name), n_estimators=5))
+        monkeypatch.setattr(baselines, name, partial(getattr(baselines, name), n_estimators=5))
     rng = np.random.default_rng(4)
     x = rng.standard_normal((80, 2))
     y = x @ [1.0, -2.0] + 0.5 * rng.standard_normal(80)
@@ -132,12 +132,12 @@ def test_a_rare_class_is_seen_by_its_ranking_and_the_squared_error():
     rng = np.random.default_rng(0)
     y = np.arange(200) % 20 != 0
     p = np.clip(rng.normal(0.7 + 0.2 * y, 0.1), 0.0, 1.0)
-    found = rivals.scores(forecast(np.c_[1 - p, p]), y.astype(int))
+    found = baselines.score_forecast(forecast(np.c_[1 - p, p]), y.astype(int))
     assert found["roc_auc"].value == pytest.approx(metrics.roc_auc_score(~y, 1 - p))
     assert found["average_precision"].value == metrics.average_precision_score(~y, 1 - p) > 0.2
     assert found["brier"].value == pytest.approx(metrics.brier_score_loss(y, p))
     assert found["brier"].error == pytest.approx(stats.sem((y - p) ** 2))
-    blind = rivals.scores(forecast(np.tile([0.05, 0.95], (200, 1))), y.astype(int))
+    blind = baselines.score_forecast(forecast(np.tile([0.05, 0.95], (200, 1))), y.astype(int))
     assert blind["accuracy"].value == 0.95
     assert (blind["roc_auc"].value, blind["average_precision"].value) == (0.5, 0.05)
 
@@ -145,17 +145,18 @@ def test_a_rare_class_is_seen_by_its_ranking_and_the_squared_error():
 def test_of_several_classes_each_is_ranked_against_all_others():
     rng = np.random.default_rng(0)
     y, proba = np.arange(30) % 3, rng.dirichlet([1, 1, 1], 30)
-    found = rivals.scores(forecast(proba), y)
+    found = baselines.score_forecast(forecast(proba), y)
     auc = metrics.roc_auc_score(y, proba, multi_class="ovr", average="macro")
     assert found["roc_auc"].value == pytest.approx(auc)
     each = np.eye(3)[y]
     precision = metrics.average_precision_score(each, proba, average="macro")
     assert found["average_precision"].value == pytest.approx(precision)
     assert found["brier"].value == pytest.approx(np.mean(np.sum((each - proba) ** 2, axis=1)))
-    without = rivals.scores(forecast(proba[y != 2]), y[y != 2])  # a class that no row has
+    # a class that no row has
+    without = baselines.score_forecast(forecast(proba[y != 2]), y[y != 2])
     first = [metrics.roc_auc_score(y[y != 2] == k, proba[y != 2, k]) for k in (0, 1)]
     assert without["roc_auc"].value == pytest.approx(np.mean(first))
-    assert np.isnan(rivals.scores(forecast(proba[y == 2]), y[y == 2])["roc_auc"].value)
+    assert np.isnan(baselines.score_forecast(forecast(proba[y == 2]), y[y == 2])["roc_auc"].value)
 
 
 def rare(count):
@@ -177,7 +178,7 @@ def test_which_class_is_judged_and_which_is_missing_is_said(capsys):
 
 
 @pytest.mark.usefixtures("table")
-def test_rivals_have_the_weights_of_classes_that_the_learner_has(capsys):
+def test_baselines_have_the_weights_of_classes_that_the_learner_has(capsys):
     rare(8)
     words = ("--class-weight", "balanced", "--folds", "2", "--json", "n.json")
     assert evaluate("kind", *words, options=("--epochs", "1")) == 0
@@ -196,7 +197,7 @@ def test_rivals_have_the_weights_of_classes_that_the_learner_has(capsys):
 
 
 @pytest.mark.usefixtures("table")
-def test_counts_have_poisson_rivals(capsys):
+def test_counts_have_poisson_baselines(capsys):
     report = numbers(capsys, "count", "--task", "counts", "--folds", "2")
     assert report["task"] == "counts"
     assert {"Poisson regression", "base rate"} < set(report["models"])
@@ -235,7 +236,7 @@ def test_the_table_says_what_the_numbers_file_holds_and_pictures_are_written(tab
         (Score(123456.7, 2345.0), "123457 ± 2345"),
         (Score(1.0986, 2e-17), "1.099"),
         (Score(0.5, None), "0.500"),
-        (rivals._share(np.ones(16, bool)), "1.000 ± 0.053"),
+        (baselines._share(np.ones(16, bool)), "1.000 ± 0.053"),
         (Score(1.5e9, 1e8), "1.5e+09 ± 1e+08"),
     ],
 )

@@ -38,19 +38,19 @@ __all__ = [
     "BASE_RATE",
     "Forecast",
     "Score",
-    "bins",
-    "of_model",
-    "of_rival",
-    "rivals",
-    "scores",
+    "baselines",
+    "forecast_baseline",
+    "forecast_learner",
+    "score_forecast",
+    "top_label_reliability",
 ]
 
 Array = NDArray[Any]
-LEVEL = 0.9  # of the interval whose coverage is counted
-MANY = 10_000  # rows from which boosting works on histograms
-DRAWS = 500  # of the predictive distribution, for CRPS and ranks
-BLOCK = 2000  # rows at once
-TINY = 1e-9  # of the standard deviation of y: no predicted one is below
+INTERVAL_LEVEL = 0.9  # of the interval whose coverage is counted
+MIN_ROWS_HISTOGRAM = 10_000  # rows from which boosting works on histograms
+N_PREDICTIVE_DRAWS = 500  # of the predictive distribution, for CRPS and ranks
+MAX_BATCH_ROWS = 2000  # rows at once
+MIN_RELATIVE_SCALE = 1e-9  # of the standard deviation of y: no predicted one is below
 BASE_RATE = "base rate"  # of all rows, whatever the weights of classes
 
 
@@ -64,27 +64,32 @@ class Forecast(NamedTuple):
     proba: Any = None  # (N, C) of classes
 
     @staticmethod
-    def joined(parts: list[Forecast]) -> Forecast:
+    def concatenate(parts: list[Forecast]) -> Forecast:
         """Return the rows of several forecasts, one after the other."""
         columns = zip(*parts, strict=True)
         made: list[Any] = [None if c[0] is None else np.concatenate(c) for c in columns]
         return Forecast(*made)
 
 
-def of_model(model: Any, x: Any, y: Array, rng: np.random.Generator) -> Forecast:
+def forecast_learner(
+    model: Any, x: Any, y: Array, rng: np.random.Generator
+) -> Forecast:
     """Return what a learner predicts for rows `x` with targets `y`."""
     density = model.log_predictive_density(x, y)
     if hasattr(model, "classes_"):
         return Forecast(density, proba=model.predict_proba(x))
     parts = []
-    for begin in range(0, len(y), BLOCK):
-        rows = slice(begin, begin + BLOCK)
-        draws, mean = model.sample_y(x[rows], DRAWS).T, model.predict(x[rows])
+    for begin in range(0, len(y), MAX_BATCH_ROWS):
+        rows = slice(begin, begin + MAX_BATCH_ROWS)
+        draws, mean = (
+            model.sample_y(x[rows], N_PREDICTIVE_DRAWS).T,
+            model.predict(x[rows]),
+        )
         parts.append(_of_draws(mean, density[rows], draws, y[rows], rng))
-    return Forecast.joined(parts)
+    return Forecast.concatenate(parts)
 
 
-def of_rival(
+def forecast_baseline(
     model: Any,
     task: str,
     train: tuple[Array, Array],
@@ -92,7 +97,7 @@ def of_rival(
     rng: np.random.Generator,
     class_weight: str | None = None,
 ) -> Forecast:
-    """Return what a model of `rivals` predicts for `new` rows, having learned from others.
+    """Return what a model of `baselines` predicts for `new` rows, having learned from others.
 
     Rows count by the weights of their classes, where there are some, as they do for a learner;
     those of the base rate do not, which would no longer be one.
@@ -110,13 +115,15 @@ def of_rival(
     mean = model.predict(x_new)
     if task == "counts":
         rate = np.maximum(mean, 0.5 / len(y))
-        draws = rng.poisson(rate, (DRAWS, len(rate))).astype(float)
+        draws = rng.poisson(rate, (N_PREDICTIVE_DRAWS, len(rate))).astype(float)
         return _of_draws(rate, stats.poisson.logpmf(y_new, rate), draws, y_new, rng)
     if isinstance(model, DummyRegressor):
         scale = float(y.std()) or 1.0
     else:
         off = y - cross_val_predict(model, x, y, cv=min(5, len(y)))
-        scale = max(float(np.sqrt(np.mean(off**2))), TINY * float(y.std()))
+        scale = max(
+            float(np.sqrt(np.mean(off**2))), MIN_RELATIVE_SCALE * float(y.std())
+        )
     normal = stats.norm(mean, scale)
     crps = crps_gaussian(mean, scale, y_new)
     return Forecast(normal.logpdf(y_new), mean, crps, normal.cdf(y_new))
@@ -132,9 +139,9 @@ def _of_draws(
     return Forecast(density, mean, crps, rank)
 
 
-def rivals(task: str, rows: int, seed: int) -> dict[str, Any]:
+def baselines(task: str, n_rows: int, seed: int) -> dict[str, Any]:
     """Return scikit-learn's models for so many training rows, by name, and the base rate."""
-    many, base = rows >= MANY, DummyRegressor()
+    many, base = n_rows >= MIN_ROWS_HISTOGRAM, DummyRegressor()
     if task == "classification":
         name, plain = "logistic regression", LogisticRegression(max_iter=1000)
         boosting: Any = (
@@ -173,7 +180,7 @@ class Score(NamedTuple):
         return f"{self.value:.{digits}f} ± {self.error:.{digits}f}"
 
 
-def scores(forecast: Forecast, y: Array) -> dict[str, Score]:
+def score_forecast(forecast: Forecast, y: Array) -> dict[str, Score]:
     """Return the scores of a forecast of rows; classes `y` are given by their places."""
     if forecast.proba is not None:
         _, right = top_label(forecast.proba, y)
@@ -188,7 +195,9 @@ def scores(forecast: Forecast, y: Array) -> dict[str, Score]:
             "log_loss": _mean(-forecast.log_density),
             **_ranking(forecast.proba, y),
             "brier": _mean(_brier(forecast.proba, y)),
-            "ece": Score(expected_calibration_error(bins(forecast, y)), None),
+            "ece": Score(
+                expected_calibration_error(top_label_reliability(forecast, y)), None
+            ),
         }
     mean = _mean((forecast.mean - y) ** 2)
     rmse = float(np.sqrt(mean.value))
@@ -197,7 +206,7 @@ def scores(forecast: Forecast, y: Array) -> dict[str, Score]:
         "rmse": Score(rmse, error),
         "log_density": _mean(forecast.log_density),
         "crps": _mean(forecast.crps),
-        "coverage": _share(np.abs(forecast.pit - 0.5) <= LEVEL / 2),
+        "coverage": _share(np.abs(forecast.pit - 0.5) <= INTERVAL_LEVEL / 2),
     }
 
 
@@ -226,7 +235,7 @@ def _brier(proba: Array, y: Array) -> Array:
     return squares / 2.0 if proba.shape[1] == 2 else squares
 
 
-def bins(forecast: Forecast, y: Array) -> Reliability:
+def top_label_reliability(forecast: Forecast, y: Array) -> Reliability:
     """Return how often the most probable class was right, in ten bins of its probability."""
     stated, right = top_label(forecast.proba, y)
     return reliability(np.minimum(stated, 1.0), right, 10)
