@@ -15,7 +15,7 @@ from bbb_course.alone import decode, encode
 from bbb_course.judging import right_in_floats
 from bbb_course.keys import find
 from bbb_course.processes import Ended
-from bbb_course.sandbox import _answer_of, _verdict_or_reason, _verdict_of, grade_files
+from bbb_course.sandbox import _answer_of, _verdict_of, _verdict_or_reason, grade_files
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="descriptors of POSIX")
 FORGED = {
