@@ -56,7 +56,7 @@ def compare(args: argparse.Namespace) -> int:
     problem = read_problem(args)
     problem.check_counts(own.FEWEST, 2)
     x, y = problem.inputs.to_numpy(), problem.y
-    kind: Any = own
+    trial_module: Any = own
     trial: Any
     settings: Any
     write: Any
@@ -65,14 +65,14 @@ def compare(args: argparse.Namespace) -> int:
         Settings(**changed_settings(args)),
         page.write_own,
     )
-    usual: tuple[str, ...] = USUAL
+    default_methods: tuple[str, ...] = USUAL
     rivals: tuple[str, ...] = ()
     if problem.task == "classification":
-        kind, trial, write = classes, classes.ClassTrial, classes.write
+        trial_module, trial, write = classes, classes.ClassTrial, classes.write
         settings = classes.ClassSettings(args.units or 50, args.seed, args.quick)
-        usual, rivals = classes.USUAL, classes.RIVALS
+        default_methods, rivals = classes.USUAL, classes.RIVALS
         y = np.unique(y, return_inverse=True)[1]
-    args.method = tuple(dict.fromkeys(args.method or usual))
+    args.method = tuple(dict.fromkeys(args.method or default_methods))
     name, digest = own.set_name(problem.source), own.keep(out, x, y[:, None])
     trials = [
         trial(name, method, split, digest, settings)
@@ -83,7 +83,7 @@ def compare(args: argparse.Namespace) -> int:
         trials,
         out,
         partial(workers.local, args.workers),
-        partial(kind.measure_own, str((out / own.DATA).resolve())),
+        partial(trial_module.measure_own, str((out / own.DATA).resolve())),
         args.progress,
         resume=args.resume,
         retry_failed=args.retry_failed,
