@@ -616,7 +616,7 @@ def _slopes_proved(exercise: Formula, answer: Answer) -> tuple[bool, int]:
         total = theta.size
         try:
             with redirect_stdout(_Silence()):
-                proof = prove(value_and_grad, theta, *drawn, points=0, seed=seed)
+                proof = prove(value_and_grad, theta, *drawn, n_points=0, seed=seed)
         except Exception:
             return False, total
         if not proof:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactgrad import Proof, prove, still
+from exactgrad import Proof, prove, stop_gradient
 from exactgrad.gradcheck import Report, check_gradient
 
 from .gradients.estimator import GradientEstimator as Estimator
@@ -138,7 +138,9 @@ def _value_and_grad(
     return built.surrogate(theta, frozen, noise, x, y, kl_weight, weights), grad
 
 
-def check_case(case: Case, method: str = "complex", most: int | None = None) -> Report:
+def check_case(
+    case: Case, method: str = "complex", max_coordinates: int | None = None
+) -> Report:
     """Check the gradient of a case: of a surrogate, frozen at its theta, where it has one."""
     return check_gradient(
         lambda theta: _value_and_grad(case, theta, case.theta, *case[2:]),
@@ -147,7 +149,7 @@ def check_case(case: Case, method: str = "complex", most: int | None = None) -> 
         blocks=case.estimator.layout.slices,
         coordinate=case.estimator.coordinate,
         gates=lambda theta: case.estimator.gates(theta, case.noise, case.x),
-        most=most,
+        max_coordinates=max_coordinates,
     )
 
 
@@ -158,11 +160,11 @@ def prove_case(case: Case, seed: int = 0) -> Proof:
     """
     real = case.estimator.model.likelihood.target_kind == "real"
     return prove(
-        lambda theta, *at: _value_and_grad(case, theta, still(theta), *at),
+        lambda theta, *at: _value_and_grad(case, theta, stop_gradient(theta), *at),
         case.theta,
         *case._replace(y=case.y if real else case.y.astype(int))[2:],
         coordinate=case.estimator.coordinate,
-        points=0,
+        n_points=0,
         seed=seed,
     )
 

@@ -14,8 +14,9 @@ from exactgrad import (
     prove_jvp,
     prove_same,
     prove_vjp,
-    still,
+    stop_gradient,
 )
+from exactgrad import stop_gradient as still
 
 __all__ = [
     "Proof",
@@ -29,6 +30,7 @@ __all__ = [
     "prove_same",
     "prove_vjp",
     "still",
+    "stop_gradient",
 ]
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typing import Any
 from . import gradients, model, parts, training
 from .gradients.estimator import GradientEstimator
 from .numeric.named import names_in
-from .numeric.validation import FUNCTION, InstanceOf, Like, OneOf, Rule
+from .numeric.validation import FUNCTION, HasMethods, InstanceOf, OneOf, Rule
 from .parts.activations import ACTIVATIONS
 from .parts.likelihoods import Likelihood
 from .parts.posteriors import Posterior
@@ -103,10 +103,12 @@ FAMILIES: dict[str, Entries] = {
     "posterior": Entries(InstanceOf(Posterior), f"exact arithmetic, {GRADIENTS}"),
     "prior": Entries(InstanceOf(Prior), f"exact arithmetic, {VALUES}"),
     "likelihood": Entries(InstanceOf(Likelihood), f"exact arithmetic, {VALUES}"),
-    "hyperprior": Entries(Like("HalfNormal(1.0)", "log_density", "slope", "draw")),
+    "hyperprior": Entries(
+        HasMethods("HalfNormal(1.0)", "log_density", "slope", "draw")
+    ),
     "activation": Entries(FUNCTION, f"exact arithmetic, {FORMULAS}", ACTIVATIONS),
     "objective": Entries(
-        Like("FreeEnergy()", "__call__"), f"exact arithmetic, {VALUES}"
+        HasMethods("FreeEnergy()", "__call__"), f"exact arithmetic, {VALUES}"
     ),
     "estimator": Entries(ESTIMATOR, f"exact arithmetic, {GRADIENTS}"),
     "kl_weights": Entries(FUNCTION),
@@ -114,8 +116,8 @@ FAMILIES: dict[str, Entries] = {
     "optimizer": Entries(OPTIMIZER, f"checked, {RULES}"),
     "schedule": Entries(SCHEDULE),
     "stopping": Entries(InstanceOf(EarlyStopping)),
-    "sampler": Entries(Like("HMC()", "init", "step"), "", SAMPLERS),
-    "proposal": Entries(Like("GaussianWalk()", "propose"), f"checked, {RATIOS}"),
+    "sampler": Entries(HasMethods("HMC()", "init", "step"), "", SAMPLERS),
+    "proposal": Entries(HasMethods("GaussianWalk()", "propose"), f"checked, {RATIOS}"),
     "state": Entries(STATE, "", STATES),
 }
 POSTERIORS, CHECKED_POSTERIORS = (

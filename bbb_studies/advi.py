@@ -376,11 +376,15 @@ class ADVI:
 
     def standardise(self, phi: Array, zeta: Array) -> Array:
         """Return eta = C^-1 (zeta - mu) (S, K), whose Jacobian has determinant 1/|det C| (M16)."""
-        return self.posterior.at(self.layout.views(phi), zeta, Buffers()).eps  # M16
+        return self.posterior.from_weights(
+            self.layout.views(phi), zeta, Buffers()
+        ).eps  # M16
 
     def log_q(self, phi: Array, zeta: Array) -> Array:
         """Return log q(zeta; phi) (S,): log N(eta; 0, I) - log |det C| (M16)."""
-        sample: Any = self.posterior.at(self.layout.views(phi), zeta, Buffers())
+        sample: Any = self.posterior.from_weights(
+            self.layout.views(phi), zeta, Buffers()
+        )
         return self.posterior.log_density(sample)
 
     def value_and_grad(

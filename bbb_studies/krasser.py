@@ -68,7 +68,7 @@ class Setting:
 
         It starts at mu ~ N(0, s^2), s = 0.456 as of a weight under the prior's starting values.
         """
-        posterior = MeanField(ScaleMixturePrior().deviation({}), self.rho, 0.0)
+        posterior = MeanField(ScaleMixturePrior().sd({}), self.rho, 0.0)
         model = Model(MLP((1, 20, 20, 1)), self.prior, self.likelihood)
         return Reparameterised(model, posterior, FreeEnergy(self.beta))
 
@@ -274,7 +274,8 @@ class RawMixturePrior(Prior):
         """Name the learned block: ``prior_raw`` (3,) = (pi, sigma1, sigma2)."""
         return (("prior_raw", (3,)),)
 
-    def _starts(self) -> dict[str, float]:
+    def initial_values(self) -> dict[str, float]:
+        """Return the three numbers of the mixture as they start."""
         return {"pi": self.pi, "sigma1": self.sigma1, "sigma2": self.sigma2}
 
     def values(self, params: dict[str, Array]) -> tuple[float, ...]:

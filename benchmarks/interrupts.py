@@ -102,8 +102,8 @@ def wrong(theta: Any) -> Any:
 
 NETWORK = network()
 PROOFS: dict[str, Callable[[], Any]] = {
-    "network": lambda: prove(NETWORK, THETA, points=2),
-    "roots": lambda: prove(roots, THETA, points=1),
+    "network": lambda: prove(NETWORK, THETA, n_points=2),
+    "roots": lambda: prove(roots, THETA, n_points=1),
     "same": lambda: prove_same(log_sum, lambda x: np.log(np.exp(x).sum()), THETA),
 }
 

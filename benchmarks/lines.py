@@ -117,7 +117,7 @@ def of_users() -> Any:
         codes = [(one, one.function.__code__) for one in programs if one.verdict == "proved"]
         return [
             Subject(
-                lambda one=one: prove(one.function, *one.arguments, points=0),  # type: ignore[misc]
+                lambda one=one: prove(one.function, *one.arguments, n_points=0),  # type: ignore[misc]
                 lambda one=one: float(one.function(*one.arguments)[0]),  # type: ignore[misc]
             )
             for one, code in codes

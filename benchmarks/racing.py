@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_info
 
 from bbb_numpy.cli.options import above_zero, at_least_one
 from bbb_numpy.cli.outputs import check_folder
-from bbb_numpy.sampling.chains import usable
+from bbb_numpy.sampling.chains import n_usable_cores
 
 from .problems import Array, Step
 
@@ -218,7 +218,7 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "numpy": np.__version__,
         "blas": f"{blas['name']} {blas['version']}",
-        "cores": usable(),
+        "cores": n_usable_cores(),
         "blas_threads": max((pool["num_threads"] for pool in pools), default=None),
         "blas_kernels": next((pool.get("architecture") for pool in pools), None),
     }

@@ -30,9 +30,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plai
 
 from bbb_numpy import MLP, BernoulliLikelihood, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.numeric.processes import end_with
+from bbb_numpy.numeric.processes import exit_with_parent
 from bbb_numpy.sampling import Draws, sample_target
-from bbb_numpy.sampling.chains import usable
+from bbb_numpy.sampling.chains import n_usable_cores
 from bbb_numpy.sampling.mcmc import HMC, NUTS, DiagonalMetric
 from bbb_numpy.sampling.run import SAMPLERS
 from benchmarks import effective, racing
@@ -121,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     about = {
         **{"peers": {"blackjax": peer.VERSION}, "rounds": rounds, "clock": clock.__name__},
-        **{"cores of ours": args.cores, "cores of the peer": args.peer_cores or usable()},
+        **{"cores of ours": args.cores, "cores of the peer": args.peer_cores or n_usable_cores()},
     }
     load = os.getloadavg()[0]
 
@@ -169,8 +169,8 @@ def parse(argv: Sequence[str] | None) -> Any:
     every = [name for name in SAMPLERS if name != "mh"]  # those that follow a gradient
     parser.add_argument("--samplers", default=",".join(every), help="ours in the race for ESS")
     parser.add_argument("--default", default="hmc", help="the sampler that the ESS bar is for")
-    cores: dict[str, Any] = {"type": int, "choices": range(1, usable() + 1), "metavar": "N"}
-    parser.add_argument("--cores", **cores, default=usable(), help="ours, of HMC and NUTS")
+    cores: dict[str, Any] = {"type": int, "choices": range(1, n_usable_cores() + 1), "metavar": "N"}
+    parser.add_argument("--cores", **cores, default=n_usable_cores(), help="ours, of HMC and NUTS")
     text = "JAX's; with 1 it is faster where threads wake slowly"
     parser.add_argument("--peer-cores", **cores, help=text)
     text = "processor time, all on one core: where others work"
@@ -271,7 +271,7 @@ HELD: list[Any] = []  # in a process of `on_cores`: target, kernel, draws
 
 
 def _hold(parent: int, *how: Any) -> None:
-    end_with(parent)
+    exit_with_parent(parent)
     threadpool_limits(1, "blas")
     HELD[:] = how
 

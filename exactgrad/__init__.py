@@ -20,6 +20,8 @@ slopes, in floats. NumPy is all that it needs.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .deprecation import warn_renamed
+
 if TYPE_CHECKING:
     from .derivatives import (
         prove_hessian,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
         check_jvp,
         check_vjp,
     )
-    from .proofs import Proof, assert_proved, prove, prove_same, still
+    from .proofs import Proof, assert_proved, prove, prove_same, stop_gradient
     from .trace.functions import function
 
 __all__ = [
@@ -56,7 +58,7 @@ __all__ = [
     "prove_jvp",
     "prove_same",
     "prove_vjp",
-    "still",
+    "stop_gradient",
 ]
 
 _MODULES = {
@@ -75,7 +77,7 @@ _MODULES = {
         "check_jvp",
         "check_vjp",
     ),
-    "proofs": ("Proof", "assert_proved", "prove", "prove_same", "still"),
+    "proofs": ("Proof", "assert_proved", "prove", "prove_same", "stop_gradient"),
     "trace.functions": ("function",),
 }
 
@@ -85,6 +87,9 @@ def __getattr__(name: str) -> Any:
 
     pytest imports this package with its plugin, before a test session has set the threads of BLAS.
     """
+    if name == "still":
+        warn_renamed(name, "stop_gradient")
+        name = "stop_gradient"
     for module, names in _MODULES.items():
         if name in names:
             return getattr(import_module(f".{module}", __name__), name)

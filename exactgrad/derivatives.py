@@ -20,8 +20,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .proofs import Proof, Wrong, prove, with_fields
-from .structures import asked_as_gradient
+from .proofs import Proof, WrongDerivative, prove, with_fields
+from .structures import reduce_to_gradient
 
 __all__ = ["prove_hessian", "prove_hvp", "prove_jacobian", "prove_jvp", "prove_vjp"]
 
@@ -140,10 +140,10 @@ def _proved(
 ) -> Proof:
     """Return the proof; where it is refuted, with all that is wrong by its name."""
     ask = partial(prove, **options)
-    proof, count, each = asked_as_gradient(shape, f, by_hand, theta, arguments, ask)
+    proof, count, each = reduce_to_gradient(shape, f, by_hand, theta, arguments, ask)
     by = "{0}" if shape in ("jvp", "hvp") else "{0} by {1}"
 
-    def wrong() -> tuple[Wrong, ...]:
+    def wrong() -> tuple[WrongDerivative, ...]:
         named = tuple(
             one._replace(name=by.format(name, one.name))
             for name, row in each()

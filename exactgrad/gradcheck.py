@@ -29,10 +29,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arguments import check_callable, positive_number, whole_number
-from .structures import asked_as_gradient, check_returned, checked_arguments, copied
+from .deprecation import renamed_arguments, renamed_names, warn_renamed
+from .structures import (
+    check_returned,
+    checked_arguments,
+    copy_leaves,
+    reduce_to_gradient,
+)
 
 __all__ = [
-    "BARS",
+    "TOLERANCES",
     "Block",
     "Report",
     "check_gradient",
@@ -48,7 +54,9 @@ Array = NDArray[Any]
 Function = Callable[..., Any]
 ValueAndGrad = Callable[..., tuple[Any, ...]]
 
-BARS = {"complex": 1e-12, "central": 1e-6}
+# the largest relative errors that pass by default
+TOLERANCES = {"complex": 1e-12, "central": 1e-6}
+__getattr__ = renamed_names(__name__, {"BARS": "TOLERANCES"})
 COMPLEX_STEP = 1e-30
 # Fourth-order stencil f' = sum_k c_k f(theta + k h) / h. Truncation h^4 f^(5)/30 grows and
 # rounding eps f / h falls with h; the best h, about eps^(1/5) = 7e-4 for a function of unit
@@ -84,7 +92,7 @@ class Report:
 
     blocks: tuple[Block, ...]
     method: str  # complex or central
-    bar: float  # the largest relative error that passes
+    tolerance: float  # the largest relative error that passes
 
     @property
     def error(self) -> float:
@@ -99,13 +107,21 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether something was checked and every error is at most the bar."""
-        return any(block.checked for block in self.blocks) and self.error <= self.bar
+        """Whether something was checked and every error is at most the tolerance."""
+        return (
+            any(block.checked for block in self.blocks) and self.error <= self.tolerance
+        )
 
     @property
     def worst(self) -> Block:
         """The block with the largest error."""
         return max(self.blocks, key=lambda block: (np.isnan(block.error), block.error))
+
+    @property
+    def bar(self) -> float:
+        """The tolerance, under its former name."""
+        warn_renamed("bar", "tolerance")
+        return self.tolerance
 
     def __bool__(self) -> bool:
         return self.passed
@@ -114,6 +130,7 @@ class Report:
         return format_table({"all": self})
 
 
+@renamed_arguments(most="max_coordinates", bar="tolerance")
 def check_gradient(
     value_and_grad: Function,
     theta: Any,
@@ -122,16 +139,17 @@ def check_gradient(
     blocks: Mapping[str, slice] | None = None,
     coordinate: Callable[[int], str] | None = None,
     gates: Callable[[Array], Array] | None = None,
-    most: int | None = None,
+    max_coordinates: int | None = None,
     rng: np.random.Generator | int = 0,
-    bar: float | None = None,
+    tolerance: float | None = None,
 ) -> Report:
     """Compare the gradient that `value_and_grad` returns with its own value.
 
     The relative error of a coordinate with hand-written derivative g and measured m is
     ``|g - m| / max(|g|, |m|, 1e-3 max|m|)``: a coordinate a thousand times smaller than the largest
     is held to the same absolute error as one at that size, not to a tighter one. For central
-    differences of a value F with step h the denominator is also at least ``1.5 eps |F| / h / bar``:
+    differences of a value F with step h the denominator is also at least
+    ``1.5 eps |F| / h / tolerance``:
     what the rounding of F alone can do (at F = 1e6 and h = 1e-3, 3e-7) does not fail a check.
 
     Parameters
@@ -154,12 +172,13 @@ def check_gradient(
         From theta to an array that changes when a kink is crossed (for a ReLU network, which
         units are on). Steps that cross one are left out; a coordinate is skipped, and counted,
         when fewer than two steps remain. The complex step never crosses one.
-    most : int, optional
-        Check at most so many coordinates of each block, drawn by `rng`.
+    max_coordinates : int, optional
+        Largest number of coordinates of each block that are checked; those of a larger block are
+        drawn by `rng`. By default all of them.
     rng : numpy.random.Generator or int, optional
         Default 0.
-    bar : float, optional
-        Largest error that passes. Default: 1e-12 for 'complex', 1e-6 for 'central'.
+    tolerance : float, optional
+        Largest relative error that passes. By default 1e-12 for 'complex' and 1e-6 for 'central'.
 
     Returns
     -------
@@ -176,13 +195,16 @@ def check_gradient(
     )
 
     def both(theta: Array) -> tuple[Any, ...]:
-        returned: tuple[Any, ...] = function(theta, *copied(arguments))
+        returned: tuple[Any, ...] = function(theta, *copy_leaves(arguments))
         return returned
 
-    if not isinstance(method, str) or method not in BARS:
-        raise ValueError(f"method must be one of {sorted(BARS)}; got {method!r}")
-    bar = BARS[method] if bar is None else positive_number("bar", bar)
-    most = None if most is None else whole_number("most", most, least=1)
+    if not isinstance(method, str) or method not in TOLERANCES:
+        raise ValueError(f"method must be one of {sorted(TOLERANCES)}; got {method!r}")
+    if tolerance is None:
+        tolerance = TOLERANCES[method]
+    tolerance = positive_number("tolerance", tolerance)
+    if max_coordinates is not None:
+        max_coordinates = whole_number("max_coordinates", max_coordinates, least=1)
     if gates is not None:
         check_callable("gates", gates)
     if not isinstance(rng, np.random.Generator):
@@ -195,8 +217,8 @@ def check_gradient(
     chosen: dict[str, Array] = {}
     for name, where in blocks.items():
         inside = np.arange(theta.size)[where]
-        if most is not None and inside.size > most:
-            inside = np.sort(rng.choice(inside, most, replace=False))
+        if max_coordinates is not None and inside.size > max_coordinates:
+            inside = np.sort(rng.choice(inside, max_coordinates, replace=False))
         chosen[name] = inside
     numeric = np.full(theta.size, np.nan)  # and of a coordinate that is skipped
     # what rounding alone can do to a difference of values
@@ -220,7 +242,7 @@ def check_gradient(
             rows.append(Block(name, 0, len(inside), 0.0, "-", 0.0, 0.0))
             continue
         g, n = grad[kept], numeric[kept]
-        scale = np.maximum.reduce([np.abs(g), np.abs(n), rounding[kept] / bar])
+        scale = np.maximum.reduce([np.abs(g), np.abs(n), rounding[kept] / tolerance])
         scale = np.maximum(scale, floor)
         with np.errstate(invalid="ignore"):
             error = np.where(
@@ -228,13 +250,13 @@ def check_gradient(
             )
         at = int(np.argmax(np.where(np.isnan(error), np.inf, error)))
         place = name_of(int(kept[at]))
-        if method == "complex" and not error[at] <= BARS["central"]:
+        if method == "complex" and not error[at] <= TOLERANCES["central"]:
             _refuse_unsafe(both, theta, int(kept[at]), float(g[at]), place)
         found = place, float(g[at]), float(n[at])
         rows.append(
             Block(name, len(kept), len(inside) - len(kept), float(error[at]), *found)
         )
-    return Report(tuple(rows), method, bar)
+    return Report(tuple(rows), method, tolerance)
 
 
 # --- derivatives of other shapes: functions and theta as in the proof of the same name
@@ -306,7 +328,7 @@ def _checked(
 ) -> Report:
     """Return the report, with a row for each number of f whose derivatives are wrong."""
     ask = partial(check_gradient, **options)
-    report, _, each = asked_as_gradient(shape, f, by_hand, theta, arguments, ask)
+    report, _, each = reduce_to_gradient(shape, f, by_hand, theta, arguments, ask)
     rows = [block._replace(name=name) for name, one in each() for block in one.blocks]
     return replace(report, blocks=tuple(rows) or report.blocks)
 
@@ -341,7 +363,10 @@ def _refuse_unsafe(
     central, rounding = _central_difference(
         value_and_grad, theta, i, _smooth_steps(theta, i, None)
     )
-    if abs(central - grad) <= BARS["central"] * max(abs(grad), abs(central)) + rounding:
+    if (
+        abs(central - grad)
+        <= TOLERANCES["central"] * max(abs(grad), abs(central)) + rounding
+    ):
         raise TypeError(
             f"at {place} central differences confirm the gradient and the complex step does not: "
             "the function is not complex-safe there (a comparison, np.abs, .conj(), np.vdot of "
@@ -406,7 +431,11 @@ def format_table(reports: Mapping[str, Report] | Sequence[tuple[str, Report]]) -
     lines = [head, "-" * len(head)]
     for title, report in pairs:
         for b in report.blocks:
-            flag = "" if b.error <= report.bar else f"  <- above {report.bar:g}"
+            flag = (
+                ""
+                if b.error <= report.tolerance
+                else f"  <- above {report.tolerance:g}"
+            )
             lines.append(
                 f"{title:<12} {report.method:<8} {b.name:<10} {b.checked:>7} {b.skipped:>7} "
                 f"{b.error:>10.1e}  {b.worst:<18} {b.analytic:>15.8g} {b.numeric:>15.8g}{flag}"

@@ -40,39 +40,51 @@ from numpy.typing import NDArray
 
 from .arguments import check_callable, check_plain, whole_number
 from .blame.lines import explanation
+from .deprecation import renamed_arguments, renamed_names
 from .fields.digits import N_DIGITS, Digits, NoSeries, context
 from .fields.finite import SMALLEST_NORMAL, Field, Prime
-from .structures import Tree, Unlike, checked_arguments, copied, leaves
+from .structures import StructureError, Tree, checked_arguments, copy_leaves, leaves
 from .trace.arrays import KINK_MESSAGE, Exact, lift
 from .trace.copies import Copies, in_own_context
-from .verdict.data import FIXED, Data, bound, exact, kinds, masked, names_of, told
+from .verdict.data import FIXED, Data, argument_names, bound, exact, kinds, masked, told
 from .verdict.errors import (
     NOWHERE,
     STATE,
     Decimals,
-    Wrong,
-    judged,
+    WrongDerivative,
+    deferred_errors,
+    find_errors,
     numbers,
     parts,
-    when_read,
 )
 from .verdict.runs import (
-    LARGE,
-    POINTS,
-    Asked,
-    Stopped,
-    asked_fields,
-    path_of,
+    LARGE_THETA,
+    MAX_POINTS,
+    ProofProblem,
+    TraceError,
+    comparisons_of,
     run,
-    still,
+    stop_gradient,
+    vanishes,
     where,
 )
 
-__all__ = ["Proof", "Wrong", "assert_proved", "prove", "prove_same", "still"]
+__all__ = [
+    "Proof",
+    "WrongDerivative",
+    "assert_proved",
+    "prove",
+    "prove_same",
+    "stop_gradient",
+]
 
 Array = NDArray[Any]
 ValueAndGrad = Callable[..., tuple[Any, ...]]
-Wrongs = tuple[Wrong, ...] | Callable[[], tuple[Wrong, ...]]
+Wrongs = tuple[WrongDerivative, ...] | Callable[[], tuple[WrongDerivative, ...]]
+
+__getattr__ = renamed_names(
+    __name__, {"Wrong": "WrongDerivative", "still": "stop_gradient"}
+)
 
 MOVED = 500_000  # numbers of other thetas that are tried in all
 SHOWN = 4  # coordinates that are named where data are free
@@ -96,7 +108,9 @@ UNMOVED = (
 class Later:
     """The wrong derivatives of a proof, or a function that computes them when they are read."""
 
-    def __get__(self, proof: Proof | None, owner: Any = None) -> tuple[Wrong, ...]:
+    def __get__(
+        self, proof: Proof | None, owner: Any = None
+    ) -> tuple[WrongDerivative, ...]:
         if proof is None:
             return ()  # the default
         wrong = vars(proof)["wrong"]
@@ -182,6 +196,7 @@ class Proof:
         )
 
 
+@renamed_arguments(points="n_points")
 @in_own_context
 def prove(
     value_and_grad: ValueAndGrad,
@@ -189,7 +204,7 @@ def prove(
     *arguments: Any,
     blocks: Mapping[str, slice] | None = None,
     coordinate: Callable[[int], str] | None = None,
-    points: int = 8,
+    n_points: int = 8,
     seed: int = 0,
     fixed: Iterable[str | int] | str = (),
 ) -> Proof:
@@ -215,10 +230,11 @@ def prove(
         theta. Default: its arrays.
     coordinate : callable, optional
         From a flat index to a readable name. Default: such as ``W1[0, 2]``.
-    points : int
-        So many other thetas are tried where anything is compared or a root is taken, of twice the
-        size of the given one down to a thousandth; where the value does not exist they are passed
-        over. Of more than 60,000 numbers there are fewer. 0: prove the path of the given theta.
+    n_points : int
+        Number of other thetas that are tried, if the function compares numbers or takes roots: they
+        have between a thousandth of the size of the given one and twice its size. A theta at which
+        the value does not exist is passed over, and a theta of more than 60,000 numbers gets fewer.
+        With 0 the proof is for the path of the given theta alone. By default 8.
     seed : int
         Of the random numbers.
     fixed : names or positions of arguments, optional
@@ -239,48 +255,51 @@ def prove(
     function, theta, blocks, name = checked_arguments(
         value_and_grad, theta, blocks, coordinate
     )
-    points, seed = whole_number("points", points), whole_number("seed", seed)
-    names = names_of(value_and_grad, len(arguments))
+    n_points = whole_number("n_points", n_points)
+    seed = whole_number("seed", seed)
+    names = argument_names(value_and_grad, len(arguments))
     data = kinds(names, fixed)
     _check_data(names, arguments)
-    asked = Asked(function, arguments, names, data, name, blocks, seed, Copies())
+    problem = ProofProblem(
+        function, arguments, names, data, name, blocks, seed, Copies()
+    )
     try:
         try:
-            proof, kind = _prove_at(asked, theta)  # D44
-        except Stopped as stopped:
+            proof, kind = _prove_at(problem, theta)  # D44
+        except TraceError as stopped:
             mask = masked(arguments, data)
             if KINK_MESSAGE not in stopped.reason or mask == data:
                 raise
-            asked = asked._replace(data=mask)
-            proof, kind = _prove_at(asked, theta)
+            problem = problem._replace(data=mask)
+            proof, kind = _prove_at(problem, theta)
         if proof.verdict == "not proved" and proof.reason != STATE:
-            proof, kind, asked = _for_the_data(asked, theta, proof, kind)
-    except Stopped as stopped:
+            proof, kind, problem = _for_the_data(problem, theta, proof, kind)
+    except TraceError as stopped:
         if stopped.verdict == "not traceable":
             with np.errstate(all="ignore"):  # an error of its own is raised as it is
-                function(theta.copy(), *copied(arguments))
+                function(theta.copy(), *copy_leaves(arguments))
         return Proof(stopped.verdict, theta.size, reason=stopped.reason)
-    paths = [path_of(kind)]
+    paths = [comparisons_of(kind)]
     # without comparisons and roots there is one path; where digits agree for a reason that the
     # field does not know, two other thetas may show that they need not
     branches = (
         kind.path or kind.n_roots or (kind.knows_all_laws and kind.transcendental)
     )
-    unsure = points if kind.n_roots else min(points, 2)
+    unsure = n_points if kind.n_roots else min(n_points, 2)
     tries = 0 if proof.verdict == "refuted" else unsure
     if proof:
-        tries = min(points, MOVED // theta.size) if branches else 0
-    for there in islice(_moved(theta, np.random.default_rng(asked.seed)), tries):
+        tries = min(n_points, MOVED // theta.size) if branches else 0
+    for there in islice(_moved(theta, np.random.default_rng(problem.seed)), tries):
         try:
-            other, kind = _prove_at(asked, there)
-        except Stopped:
+            other, kind = _prove_at(problem, there)
+        except TraceError:
             continue
         if other.verdict == "refuted" or (proof and not other):
-            return with_fields(_explained(other, asked, there), theta=there)
-        paths.append(path_of(kind))
+            return with_fields(_explained(other, problem, there), theta=there)
+        paths.append(comparisons_of(kind))
     most = max(map(len, paths))
     if proof.verdict == "refuted":
-        proof = _explained(proof, asked, theta)
+        proof = _explained(proof, problem, theta)
     went = [np.concatenate([way, np.zeros(most - len(way), bool)]) for way in paths]
     one_way = int((np.all(went, axis=0) | ~np.any(went, axis=0)).sum())
     several = len({way.tobytes() for way in paths})
@@ -316,9 +335,9 @@ def with_fields(proof: Proof, **changes: Any) -> Proof:
     return Proof(**{**vars(proof), **changes})
 
 
-def _explained(proof: Proof, asked: Asked, theta: Array) -> Proof:
+def _explained(proof: Proof, problem: ProofProblem, theta: Array) -> Proof:
     """Return a proof that is refuted at theta, with what says why."""
-    return with_fields(proof, why=explanation(asked, theta, lambda: proof.wrong))
+    return with_fields(proof, why=explanation(problem, theta, lambda: proof.wrong))
 
 
 def _moved(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
@@ -334,30 +353,30 @@ def _moved(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
         yield theta * np.exp(normal[3] / 2)
 
 
-def _prove_at(asked: Asked, theta: Array) -> tuple[Proof, Field]:
+def _prove_at(problem: ProofProblem, theta: Array) -> tuple[Proof, Field]:
     """Return the proof on the path of one theta, and the field that holds the path."""
-    decimals = cache(partial(Decimals, asked, theta))
+    decimals = cache(partial(Decimals, problem, theta))
 
     def refuted() -> bool:
         try:
-            return theta.size <= LARGE and decimals().refutes
+            return theta.size <= LARGE_THETA and decimals().refutes
         except NoSeries:
             return False
 
-    same, kind = asked_fields(
-        partial(asked.excess, theta), asked.seed, theta.size, refuted
+    same, kind = vanishes(
+        partial(problem.excess, theta), problem.seed, theta.size, refuted
     )
-    at = numbers(asked, theta, same, kind, decimals)
+    at = numbers(problem, theta, same, kind, decimals)
     if not at.exists:
-        raise Stopped("not proved", NOWHERE)
+        raise TraceError("not proved", NOWHERE)
     wrong: Wrongs = ()
     if same and at.agrees:
         reason = at.otherwise()
     elif isinstance(at, Decimals) and at.refutes:
         reason = STATE if at.changed else at.otherwise()
-        wrong = () if reason else when_read(asked, theta, same, at)
+        wrong = () if reason else deferred_errors(problem, theta, same, at)
     else:
-        reason, wrong = judged(asked, theta, same, at)
+        reason, wrong = find_errors(problem, theta, same, at)
         if wrong and (another := at.otherwise()):
             reason, wrong = another, ()
         elif not reason and not wrong:
@@ -368,7 +387,7 @@ def _prove_at(asked: Asked, theta: Array) -> tuple[Proof, Field]:
                 IDENTITY if kind.n_roots or kind.transcendental else alone
             )
     if not reason and not wrong:
-        data = told(asked.names, asked.data)
+        data = told(problem.names, problem.data)
         return Proof(
             f"proved{' for these data' * bool(data)}", theta.size, data=data
         ), kind
@@ -379,26 +398,26 @@ def _prove_at(asked: Asked, theta: Array) -> tuple[Proof, Field]:
 
 
 def _for_the_data(
-    asked: Asked, theta: Array, proof: Proof, kind: Field
-) -> tuple[Proof, Field, Asked]:
+    problem: ProofProblem, theta: Array, proof: Proof, kind: Field
+) -> tuple[Proof, Field, ProofProblem]:
     """Return the proof where data are fixed or keep a condition, if it holds there."""
 
     def holds(data: tuple[Data, ...]) -> bool:
-        excess = partial(asked._replace(data=data).excess, theta)
-        return asked_fields(excess, asked.seed, theta.size)[0]
+        excess = partial(problem._replace(data=data).excess, theta)
+        return vanishes(excess, problem.seed, theta.size)[0]
 
-    data = bound(asked.arguments, asked.data, holds)
-    if data == asked.data:
-        return proof, kind, asked
-    then = asked._replace(data=data)
+    data = bound(problem.arguments, problem.data, holds)
+    if data == problem.data:
+        return proof, kind, problem
+    then = problem._replace(data=data)
     found, its_kind = _prove_at(then, theta)
     if not found:
-        return proof, kind, asked
-    changed = [i for i, one in enumerate(data) if one is not asked.data[i]]
-    names = " and ".join(asked.names[i] for i in changed)
-    others = f"with other {names} {_differing(asked, theta, its_kind)}"
+        return proof, kind, problem
+    changed = [i for i, one in enumerate(data) if one is not problem.data[i]]
+    names = " and ".join(problem.names[i] for i in changed)
+    others = f"with other {names} {_differing(problem, theta, its_kind)}"
     if any(data[i] is FIXED for i in changed):
-        fixed = tuple(asked.names[i] for i in changed)
+        fixed = tuple(problem.names[i] for i in changed)
         reason = (
             f"all {theta.size} derivatives are exact {found.data} alone; {others}. Say fixed="
             f"{fixed} if that is meant, or pass whole numbers as integers, which are constants"
@@ -407,15 +426,15 @@ def _for_the_data(
     return with_fields(found, reason=others), its_kind, then
 
 
-def _differing(asked: Asked, theta: Array, kind: Field) -> str:
+def _differing(problem: ProofProblem, theta: Array, kind: Field) -> str:
     """Say in which coordinates, or blocks of a large theta, the excess is not 0."""
     places = [
-        (name, direction) for name, direction, *_ in parts(asked, theta, same=True)
+        (name, direction) for name, direction, *_ in parts(problem, theta, same=True)
     ]
     differing = []
     for name, direction in places:
         field = type(kind)(kind.seed)
-        if run(asked, theta, field, field.from_floats(direction)).excess().any():
+        if run(problem, theta, field, field.from_floats(direction)).excess().any():
             differing.append(name)
     shown = ", ".join(differing[:SHOWN]) + ", ..." * (len(differing) > SHOWN)
     return f"{len(differing)} of {len(places)} are wrong: {shown}"
@@ -464,7 +483,7 @@ def prove_same(
     check_callable("first", first)
     check_callable("second", second)
     seed = whole_number("seed", seed)
-    names = names_of(first, len(arguments), before=0)
+    names = argument_names(first, len(arguments), before=0)
     _check_data(names, arguments)
     given, of, copies = kinds(names, fixed), Tree.of(0.0, "value"), Copies()
 
@@ -473,7 +492,9 @@ def prove_same(
         pairs = zip(arguments, data, strict=True)
         at = [exact(one, field, how, moving=how is not FIXED) for one, how in pairs]
         with np.errstate(all="ignore"):
-            one, other = (copies.call(field, f, *copied(at)) for f in (first, second))
+            one, other = (
+                copies.call(field, f, *copy_leaves(at)) for f in (first, second)
+            )
             of = Tree.of(one, "value")
             return lift(of.flat(one), field), lift(
                 of.flat(other, "the second value"), field
@@ -484,11 +505,11 @@ def prove_same(
             one, other = values(data, field)
             return field.sub(one.tangent, other.tangent)
 
-        return asked_fields(excess, seed, LARGE)
+        return vanishes(excess, seed, LARGE_THETA)
 
     def without_constants(data: tuple[Data, ...]) -> Field | None:
         """Return the field if the values are the same in it, and no root's sign has a meaning."""
-        field = Prime(seed * POINTS)
+        field = Prime(seed * MAX_POINTS)
         one, other = values(data, field)
         signs = (
             field.n_roots
@@ -515,7 +536,7 @@ def prove_same(
                 x, y, apart, ratio = at_theta(data, N_DIGITS)
             places = [(n, int(row[0] <= CONSTANT)) for n, row in enumerate(ratio)]
             wrong = [
-                Wrong("slope of " * k + of.name(n), x[n, k], y[n, k])
+                WrongDerivative("slope of " * k + of.name(n), x[n, k], y[n, k])
                 for n, k in places
                 if not ratio[n, k] <= CONSTANT
             ]
@@ -536,7 +557,7 @@ def prove_same(
             return Proof("not proved", of.size, reason=reason, of_values=True)
         assert kind is not None  # a proof has run in a field
         verdict = f"proved{' for these data' * bool(for_data)}"
-        comparisons = len(path_of(kind))
+        comparisons = len(comparisons_of(kind))
         return Proof(
             verdict, of.size, comparisons=comparisons, of_values=True, data=for_data
         )
@@ -561,10 +582,10 @@ def prove_same(
             others = " and ".join(names[i] for i in changed)
             return with_fields(there, reason=f"with other {others} they are not")
         return proof
-    except Unlike:
+    except StructureError:
         raise
     except Exception as error:
         with np.errstate(all="ignore"):  # an error of their own is raised as it is
             for function in (first, second):
-                function(*copied(arguments))
+                function(*copy_leaves(arguments))
         return Proof("not traceable", of.size, reason=where(error), of_values=True)

@@ -29,13 +29,13 @@ from .arguments import (
 )
 
 __all__ = [
+    "StructureError",
     "Tree",
-    "Unlike",
-    "asked_as_gradient",
     "checked_arguments",
-    "copied",
+    "copy_leaves",
     "leaves",
-    "within",
+    "map_leaves",
+    "reduce_to_gradient",
 ]
 
 Array = NDArray[Any]
@@ -50,26 +50,26 @@ DRAWING = (  # what another call finds in another state
 MANY = 1000
 
 
-class Unlike(ValueError):
+class StructureError(ValueError):
     """A function returns something of another structure or shape than it should."""
 
 
 # --- structures of arrays
 
 
-def within(values: Any, change: Callable[[Any], Any]) -> Any:
+def map_leaves(values: Any, change: Callable[[Any], Any]) -> Any:
     """Return tuples, lists and dicts, also in each other, of what each leaf becomes."""
     if isinstance(values, dict):
-        return {key: within(value, change) for key, value in values.items()}
+        return {key: map_leaves(value, change) for key, value in values.items()}
     if not isinstance(values, tuple | list):
         return change(values)
-    made = [within(value, change) for value in values]
+    made = [map_leaves(value, change) for value in values]
     if isinstance(values, list):
         return made
     return type(values)(*made) if hasattr(values, "_fields") else tuple(made)
 
 
-def copied(values: Any, sealed: bool = False) -> Any:
+def copy_leaves(values: Any, sealed: bool = False) -> Any:
     """Return the same with arrays and generators of its own; sealed arrays cannot be written."""
 
     def copied_leaf(value: Any) -> Any:
@@ -78,7 +78,7 @@ def copied(values: Any, sealed: bool = False) -> Any:
             value.flags.writeable = not sealed
         return copy.deepcopy(value) if isinstance(value, DRAWING) else value
 
-    return within(values, copied_leaf)
+    return map_leaves(values, copied_leaf)
 
 
 def leaves(values: Any, what: str, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -131,19 +131,19 @@ class Tree(NamedTuple):
         parts = (
             flat[at].reshape(self.shapes[path]) for path, at in self.blocks.items()
         )
-        return within(self.like, lambda _: next(parts))
+        return map_leaves(self.like, lambda _: next(parts))
 
     def flat(self, values: Any, whose: str = "") -> Any:
-        """Return the numbers of a structure like this one; raise `Unlike` for another."""
+        """Return the numbers of a structure like this one; raise `StructureError` for another."""
         found, whose = dict(leaves(values, self.what)), whose or self.what
         if found.keys() != self.shapes.keys():
-            raise Unlike(
+            raise StructureError(
                 f"{whose} must have the parts {[*self.shapes]}; got {[*found]}"
             )
         for path, shape in self.shapes.items():
             if np.shape(found[path]) != shape:
                 got = np.shape(found[path])
-                raise Unlike(
+                raise StructureError(
                     f"{whose} has shape {got} at {path}, which must be {shape}"
                 )
         parts = [np.ravel(found[path]) for path in self.shapes]
@@ -164,7 +164,7 @@ def _array_or_tree(theta: Any) -> Any:
     )
 
 
-def laid_out(theta: Any) -> tuple[Array, Tree]:
+def flatten(theta: Any) -> tuple[Array, Tree]:
     """Return theta flat, and its structure; raise ValueError for what is no theta."""
     theta = _array_or_tree(theta)
     tree = Tree.of(theta, "theta")
@@ -182,7 +182,7 @@ def checked_arguments(
 ) -> tuple[Function, Array, Mapping[str, slice], Callable[[int], str]]:
     """Return function and theta laid flat, its blocks and the names of its coordinates."""
     check_callable("value_and_grad", value_and_grad)
-    flat, tree = laid_out(theta)
+    flat, tree = flatten(theta)
     check_blocks(blocks, flat.size)
     if coordinate is not None:
         check_callable("coordinate", coordinate)
@@ -215,12 +215,12 @@ def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
             else type(returned).__name__
         )
         came = "text or dates" if words else came
-        raise Unlike(
+        raise StructureError(
             "value_and_grad must return (value, grad), a single number and an array; got "
             f"{came}. Return the sum of the loss, and its gradient"
         )
     if shape is not None and np.shape(returned[1]) != shape:
-        raise Unlike(
+        raise StructureError(
             f"the gradient has shape {np.shape(returned[1])}, theta has {shape}"
         )
 
@@ -228,7 +228,7 @@ def check_returned(returned: Any, shape: tuple[int, ...] | None = None) -> None:
 # --- derivatives of other shapes
 
 
-def asked_as_gradient(
+def reduce_to_gradient(
     shape: str,
     f: Function,
     by_hand: Function,
@@ -245,9 +245,9 @@ def asked_as_gradient(
     second = shape in ("hvp", "hessian")
     check_callable("gradient" if second else "f", f)
     check_callable(shape, by_hand)
-    flat, tree = laid_out(theta)
+    flat, tree = flatten(theta)
     draw, values = np.random.default_rng(0).standard_normal, f
-    returned = f(copied(theta), *copied(arguments))
+    returned = f(copy_leaves(theta), *copy_leaves(arguments))
     if (
         second
         and isinstance(returned, tuple)
@@ -285,12 +285,14 @@ def asked_as_gradient(
                 np.shape(part)[len(rows or ()) :],
             )
             if lead != rows:
-                raise Unlike(
+                raise StructureError(
                     f"the {shape} has shape {lead + rest}; it must begin with {rows}"
                 )
             return np.matmul(u, np.reshape(part, (of.size, -1))).reshape(rest)
 
-        return weighted(theta, u, arguments), within(by_hand(theta, *arguments), row)
+        return weighted(theta, u, arguments), map_leaves(
+            by_hand(theta, *arguments), row
+        )
 
     rows, more = of.shapes.get(of.what), (*arguments,)
     program: Function = of_jacobian
@@ -307,11 +309,11 @@ def asked_as_gradient(
     answer, size = ask(program, theta, *more, draw(of.size)), of.size
     if answer or shape == "vjp" or count > MANY:
         return answer, count, list
-    at = copied((theta, *more))
+    at = copy_leaves((theta, *more))
 
     def wrong_units() -> list[tuple[str, Any]]:
         units = ((of.name(n), np.eye(1, size, n, int)[0]) for n in range(size))
-        answers = ((name, ask(program, *copied(at), unit)) for name, unit in units)
+        answers = ((name, ask(program, *copy_leaves(at), unit)) for name, unit in units)
         return [(name, one) for name, one in answers if not one]
 
     return answer, count, wrong_units

@@ -93,7 +93,7 @@ def verify(name, value_and_grad, theta, **options):
     """Check a gradient in both ways, print the largest errors, stop if one is too large."""
     for method in ("complex", "central"):
         report = gradcheck.check(value_and_grad, theta, method=method, **options)
-        print(f"{name}: {method} error {report.error:.0e}, bar {report.bar:.0e}")
+        print(f"{name}: {method} error {report.error:.0e}, bar {report.tolerance:.0e}")
         assert report.passed, str(report)
         assert report.skipped <= 0.02, "too many coordinates skipped at kinks"
 

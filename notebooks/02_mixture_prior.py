@@ -120,7 +120,7 @@ def verify(name, value_and_grad, theta):
     """Check a gradient in both ways, print the largest errors, stop if one is too large."""
     for method in ("complex", "central"):
         report = bbb.check(value_and_grad, theta, method=method)
-        print(f"{name}: {method} error {report.error:.0e}, bar {report.bar:.0e}")
+        print(f"{name}: {method} error {report.error:.0e}, bar {report.tolerance:.0e}")
         assert report.passed, str(report)
 
 
@@ -241,13 +241,13 @@ verify(
 
 
 # %%
-from bbb_numpy.parts.mixture import SMALLEST  # the floor c
+from bbb_numpy.parts.mixture import MIN_SIGMA  # the floor c
 
 
 def constrained(free):
     """Return pi, sigma1, sigma2 of (t1, t2, a) (R8)."""
     t1, t2, a = free
-    s2 = SMALLEST + softplus(t2)
+    s2 = MIN_SIGMA + softplus(t2)
     return sigmoid(a), s2 + softplus(t1), s2
 
 
@@ -268,7 +268,7 @@ def sigma1_forgotten(free, w):
     return value, np.array([grad[0], d_s2 * sigmoid(free[1]), grad[2]])
 
 
-free = np.array([*inverse_softplus([1.0 - 0.1, 0.1 - SMALLEST]), np.log(0.2 / 0.8)])
+free = np.array([*inverse_softplus([1.0 - 0.1, 0.1 - MIN_SIGMA]), np.log(0.2 / 0.8)])
 print("back at", [f"{float(v):.3f}" for v in constrained(free)])
 assert np.allclose(constrained(free), start)
 verify("R8", lambda f: mixture_and_grad(f, weights), free)

@@ -80,7 +80,7 @@ def verify(name, value_and_grad, theta):
     """Check a gradient by complex step and by central differences; stop if one fails."""
     for method in ("complex", "central"):
         report = bbb.check(value_and_grad, theta, method=method)
-        print(f"{name}: {method} error {report.error:.0e}, bar {report.bar:.0e}")
+        print(f"{name}: {method} error {report.error:.0e}, bar {report.tolerance:.0e}")
         assert report.passed, str(report)
 
 

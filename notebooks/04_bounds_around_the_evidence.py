@@ -128,7 +128,7 @@ for family in (bbb.MeanField(0.5, 0.0, 1.0), bbb.FullRank(0.5, 0.0, 1.0)):
 
         report = bbb.check(value_and_grad, point)
         label = f"{type(family).__name__}, {type(checked).__name__}, {checked.objective}"
-        print(f"{label:<52} complex error {report.error:.0e}, bar {report.bar:.0e}")
+        print(f"{label:<52} complex error {report.error:.0e}, bar {report.tolerance:.0e}")
         assert report.passed
 
 # %% [markdown]

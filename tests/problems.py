@@ -5,9 +5,9 @@ from dataclasses import fields, replace
 from typing import NamedTuple
 
 import numpy as np
-from covering import covering
 from hypothesis import settings
 from hypothesis import strategies as st
+from pairwise_cover import cover
 
 from bbb_numpy import (
     MLP,
@@ -85,7 +85,7 @@ for _which in combinations.combinations():
     except ValueError as _error:
         INVALID[_which] = str(_error)
 # every two parts that go together at all do so in one of these
-PAIRS = covering(VALID)
+PAIRS = cover(VALID)
 # Before a commit those in which every pair of parts meets, in `make test` all of them
 CHECKED = PAIRS if os.environ.get("HYPOTHESIS_PROFILE") == "check" else VALID
 # the joint density is one of a prior and a likelihood; posterior and gradient take all of these

@@ -5,9 +5,9 @@ That every gradient is right is proved in `test_exact`; here is what rounding do
 
 import numpy as np
 import pytest
-from covering import covering, parts_that_meet
 from hypothesis import given
 from hypothesis import strategies as st
+from pairwise_cover import cover, parts_that_meet
 from problems import CHECKED, INVALID, PAIRS, SHAPES, VALID, examples, small_cases
 
 from bbb_numpy.combinations import (
@@ -24,7 +24,7 @@ from bbb_numpy.parts.priors import ClosedFormPrior
 from bbb_numpy.registry import ESTIMATORS, LIKELIHOODS, classes
 
 # those in which every three parts meet; before a commit every two
-MEASURED = PAIRS if CHECKED is PAIRS else covering(VALID, 3)
+MEASURED = PAIRS if CHECKED is PAIRS else cover(VALID, 3)
 # inputs, hidden widths, target columns; few weights, since a full rank has P (P + 3) / 2 numbers
 
 
@@ -74,7 +74,7 @@ def passes(which, case):
     """Check one problem of a combination."""
     found = check_case(case)
     assert found.passed or rounded(case, found), f"{which}\n{found}"
-    assert found.bar == 1e-12
+    assert found.tolerance == 1e-12
     assert found.skipped == 0
     if which.estimator == "sticking-the-landing":  # frozen at theta itself it is the objective
         value, _, terms = case.estimator.value_and_grad(*case[1:6])
@@ -92,13 +92,15 @@ def rounded(case, found):
     grad = case.estimator.value_and_grad(*case[1:6]).grad
     numbers = 3 * len(case.noise) * max(1, len(case.x))
     bar = numbers * np.finfo(float).eps * np.abs(grad).max()
-    return all(b.error <= found.bar or abs(b.analytic - b.numeric) <= bar for b in found.blocks)
+    return all(
+        b.error <= found.tolerance or abs(b.analytic - b.numeric) <= bar for b in found.blocks
+    )
 
 
 @examples(60, derandomize=True, database=None)
 @given(data=st.data(), which=st.sampled_from(VALID))
 def test_a_random_part_of_the_matrix_agrees_with_central_differences_to_1e_6(data, which):
-    found = check_case(data.draw(small_cases(which)), "central", most=6)
+    found = check_case(data.draw(small_cases(which)), "central", max_coordinates=6)
     assert found.error <= 1e-6, f"{which}\n{found}"
 
 
@@ -179,7 +181,7 @@ def test_differences_that_would_cross_the_kink_of_a_prior_are_left_out():
 def test_reports_and_proofs_of_a_case_name_its_method_blocks_and_coordinates(monkeypatch):
     which = Combination("mean-field", "gaussian", "gaussian", "reparameterised", "elbo")
     case = problem(estimator(which), np.random.default_rng(0))
-    report = check_case(case, "central", most=3)
+    report = check_case(case, "central", max_coordinates=3)
     assert report.method == "central"
     assert [block.name for block in report.blocks] == ["mu", "rho"]
     assert sum(block.checked + block.skipped for block in report.blocks) < case.theta.size

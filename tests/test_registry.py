@@ -36,10 +36,10 @@ NAMED_BY_LEARNERS = {
 
 def test_priors_by_name_differ_in_shape_and_all_have_about_the_deviation_one_half():
     fixed = ("gaussian", "laplace", "student-t")  # layerwise: from the widths
-    spread = {name: names.PRIORS[name].deviation({}) for name in fixed}
+    spread = {name: names.PRIORS[name].sd({}) for name in fixed}
     assert spread == pytest.approx(dict.fromkeys(fixed, 0.5), rel=0.02)
     # Krasser's numbers: sqrt(0.2 * 1^2 + 0.8 * 0.1^2)
-    assert names.PRIORS["mixture"].deviation({}) == pytest.approx(0.208**0.5)
+    assert names.PRIORS["mixture"].sd({}) == pytest.approx(0.208**0.5)
 
 
 USING = (Path(__file__).parents[1] / "docs" / "parts.md").read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..evaluation.convergence import GOOD, convergence
 from ..learners.columns import Column, encoded, pick, some
 from ..model.objectives import FreeEnergy
-from ..numeric.files import replacing, write_text
+from ..numeric.files import atomic_write, write_text
 from .modelling import add_model_options, build_learner
 from .options import Commands, Options, add_command, add_options, fraction
 from .outputs import check_outputs, check_picture
@@ -254,7 +254,7 @@ def save_picture(ax: Any, path: str) -> None:
     path : str
         The file; its ending names the format.
     """
-    with replacing(Path(path)) as file:
+    with atomic_write(Path(path)) as file:
         ax.get_figure(root=True).savefig(file, dpi=150, format=Path(path).suffix[1:])
 
 

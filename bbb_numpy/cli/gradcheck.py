@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from exactgrad import command, prove
-from exactgrad.gradcheck import BARS, check_gradient, format_table
+from exactgrad.gradcheck import TOLERANCES, check_gradient, format_table
 
 from .. import combinations, plain
 from ..gradients.reparameterised import Reparameterised
@@ -140,7 +140,7 @@ def _shown(valid: Mapping[Any, Any]) -> Any:
 
 
 def _check_all(args: argparse.Namespace, valid: Mapping[Any, Any]) -> tuple[str, bool]:
-    methods = list(BARS) if args.method == "both" else [args.method or "complex"]
+    methods = list(TOLERANCES) if args.method == "both" else [args.method or "complex"]
     failed = []
     for method in methods:
         errors, skipped = {}, []
@@ -157,8 +157,8 @@ def _check_all(args: argparse.Namespace, valid: Mapping[Any, Any]) -> tuple[str,
         worst = max(errors, key=lambda which: errors[which])
         print(
             f"\n{len(errors)} valid combinations, largest {method} error {errors[worst]:.1e} "
-            f"(bar {BARS[method]:g}) in {worst}; {np.mean(skipped):.1%} of the coordinates skipped "
-            "at kinks"
+            f"(bar {TOLERANCES[method]:g}) in {worst}; {np.mean(skipped):.1%} of the coordinates "
+            "skipped at kinks"
         )
     if failed:
         return "\n".join([*failed[:10], f"\nFAILED: {len(failed)} checks"]), False
@@ -268,7 +268,7 @@ def _prove(subject: Subject) -> bool:
 def _check(args: argparse.Namespace, subject: Subject) -> bool:
     """Check all formulas by the methods asked for; return whether they pass."""
     how = {name: getattr(subject, name) for name in ("blocks", "coordinate", "gates")}
-    how |= {"most": args.most, "rng": np.random.default_rng(args.seed)}
+    how |= {"max_coordinates": args.most, "rng": np.random.default_rng(args.seed)}
     found = {
         method: {
             title: check_gradient(
@@ -276,7 +276,7 @@ def _check(args: argparse.Namespace, subject: Subject) -> bool:
             )
             for title, formula in subject.formulas.items()
         }
-        for method in ([args.method] if args.method in BARS else BARS)
+        for method in ([args.method] if args.method in TOLERANCES else TOLERANCES)
     }
     print(
         format_table([pair for reports in found.values() for pair in reports.items()])
@@ -290,7 +290,7 @@ def _check(args: argparse.Namespace, subject: Subject) -> bool:
         error = max(report.error for report in reports.values())
         skipped = np.mean([report.skipped for report in reports.values()])
         print(
-            f"largest {method} error {error:.1e} (bar {BARS[method]:g}), "
+            f"largest {method} error {error:.1e} (bar {TOLERANCES[method]:g}), "
             f"{skipped:.1%} of the coordinates skipped at kinks"
         )
         if skipped > SKIPPED:
@@ -321,7 +321,9 @@ def add_parsers(commands: Commands) -> None:
     for name, how in ONE.items():
         parser.add_argument(option(name), **how)
     parser.add_argument("--activation", choices=ACTIVATIONS, default="relu")
-    parser.add_argument("--method", choices=["both", *sorted(BARS)], help="(both)")
+    parser.add_argument(
+        "--method", choices=["both", *sorted(TOLERANCES)], help="(both)"
+    )
     most = "coordinates per block at most"
     parser.add_argument("--most", type=at_least_one, default=MOST, help=most)
     parser.add_argument("--seed", type=at_least_zero, default=0)

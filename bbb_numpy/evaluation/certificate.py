@@ -34,7 +34,7 @@ from ..numeric.validation import (
     proper_fraction,
 )
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
-from ..parts.posteriors import Density, MeanField
+from ..parts.posteriors import GaussianPosterior, MeanField
 from ..parts.priors import ClosedFormPrior
 from .predictive import BLOCK_NUMBERS
 
@@ -96,8 +96,8 @@ def pac_bayes(risk: float, kl: float, rows: int, delta: float) -> float:
 @accepts(
     estimator=InstanceOf(GradientEstimator),
     theta=FLOATS,
-    x=Numbers((None, None), least=1),
-    y=Numbers((None, None), least=1),
+    x=Numbers((None, None), min_length=1),
+    y=Numbers((None, None), min_length=1),
     rng=GENERATOR,
     samples=SAMPLES,
     delta=proper_fraction,
@@ -149,7 +149,7 @@ def certificate(
             "a certificate counts wrong classes: the likelihood must be categorical, or a "
             f"Bernoulli one with a single output; got {model.likelihood!r}, {classes} outputs"
         )
-    if not isinstance(posterior, Density) or not isinstance(
+    if not isinstance(posterior, GaussianPosterior) or not isinstance(
         model.prior, ClosedFormPrior
     ):
         raise ValueError(
@@ -178,7 +178,7 @@ def _divergence(estimator: GradientEstimator, theta: Array) -> float:
     posterior: Any = estimator.posterior
     prior: Any = estimator.model.prior
     blocks = estimator.layout.views(theta.astype(np.float64))
-    entropy = posterior.entropy(posterior.factor(blocks, Buffers()), prior.starts)
+    entropy = posterior.entropy(posterior.factor(blocks, Buffers()), prior.group_starts)
     expected = prior.expected_log_density({}, blocks["mu"], entropy.total_variance, {})
     return max(0.0, float(-entropy.value - expected.value))  # of q = P it is rounding
 

@@ -17,11 +17,11 @@ from ..numeric.layout import Array, Layout
 from ..numeric.validation import (
     NUMBERS,
     SHARE,
-    SMALLEST,
+    SMALLEST_POSITIVE,
     InstanceOf,
     Numbers,
     accepts,
-    brief,
+    short_repr,
 )
 from ..parts.posteriors import MeanField
 
@@ -37,7 +37,7 @@ __all__ = [
 REMOVED_RHO = -1000.0  # softplus of it is exactly 0 in float32 and float64
 
 
-@accepts(mean=NUMBERS, deviation=Numbers(low=SMALLEST))
+@accepts(mean=NUMBERS, deviation=Numbers(low=SMALLEST_POSITIVE))
 def signal_to_noise(mean: Any, deviation: Any) -> Array:
     r"""Return :math:`|\mu| / \sigma`, elementwise; standard deviations must be positive (D36)."""
     with np.errstate(over="ignore"):
@@ -100,7 +100,7 @@ def lowest(
     if eligible.shape != ratio.shape or eligible.dtype != bool:
         raise ValueError(
             f"eligible must hold one truth value for each of {len(ratio)} ratios; "
-            f"got {brief(eligible)}"
+            f"got {short_repr(eligible)}"
         )
     order = np.flatnonzero(eligible)[np.argsort(ratio[eligible], kind="stable")]
     removed = np.zeros(len(ratio), bool)

@@ -17,7 +17,7 @@ import numpy as np
 from ..model.objectives import Cotangents, LogDensities
 from ..numeric.elementary import add_scaled
 from ..numeric.layout import Array
-from ..parts.posteriors import Density, MeanField
+from ..parts.posteriors import GaussianPosterior, MeanField
 from ..parts.priors import ExpectedLogPrior
 from .estimator import Batch, GradientEstimator
 from .reparameterised import Sampled
@@ -44,7 +44,7 @@ def costs(
     """
     posterior: Any = family.posterior
     prior: Any = family.model.prior
-    entropy = posterior.entropy(parts, prior.starts)
+    entropy = posterior.entropy(parts, prior.group_starts)
     expected = prior.expected_log_density(
         at.blocks, at.blocks["mu"], entropy.total_variance, at.d_blocks
     )
@@ -70,7 +70,7 @@ def add_kl(family: GradientEstimator, at: Batch, parts: Any, found: Costs) -> No
 class ClosedFormKL(Sampled):
     """Sample the likelihood alone; KL(q || P(w)) by its formula (D18, D19, R1)."""
 
-    posterior: Density = MeanField()
+    posterior: GaussianPosterior = MeanField()
     needs: ClassVar[frozenset[str]] = frozenset({"density", "closed form"})
 
     def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:

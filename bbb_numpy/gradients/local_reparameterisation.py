@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..numeric.elementary import TINY
+from ..numeric.elementary import SMALLEST_NORMAL
 from ..numeric.layout import Array
 from ..parts.network import activate
 from .estimator import Batch
@@ -69,7 +69,9 @@ class LocalReparameterisation(Rowwise):
         means = buffers.views(at.blocks["mu"], self.pairs)
         variances = buffers.views(variance, self.pairs)
         tape: list[OutputLayer] = []
-        tiny = TINY[variance.real.dtype]  # v = 0 has no slope; its root is then 1e-154
+        tiny = SMALLEST_NORMAL[
+            variance.real.dtype
+        ]  # v = 0 has no slope; its root is then 1e-154
         for (mean, bias), (spread, bias_spread), zeta in zip(
             means, variances, buffers.views(at.noise, self._zetas), strict=True
         ):

@@ -18,7 +18,7 @@ from ..model.objectives import EUBO, FreeEnergy, LogDensities, free_energy
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array, Params
 from ..numeric.validation import Rule, flag
-from ..parts.posteriors import Density, MeanField, PointMass
+from ..parts.posteriors import GaussianPosterior, MeanField, PointMass
 from .estimator import PARTS, Batch, GradientEstimator
 
 __all__ = ["Frozen", "Reparameterised", "Sampled", "StickingTheLanding"]
@@ -112,7 +112,7 @@ class Frozen(Sampled):
     A gradient check differentiates the surrogate around the theta at which it is frozen.
     """
 
-    posterior: Density = MeanField()
+    posterior: GaussianPosterior = MeanField()
 
     needs: ClassVar[frozenset[str]] = frozenset({"density"})
 
@@ -142,7 +142,9 @@ class Frozen(Sampled):
         joint = self.model.forward(
             w, at.blocks, at.x, at.y, at.buffers, at.sample_weight
         )
-        log_q = self.posterior.log_density(self.posterior.at(q, w, at.buffers))
+        log_q = self.posterior.log_density(
+            self.posterior.from_weights(q, w, at.buffers)
+        )
         return LogDensities(log_q, joint.log_prior, joint.log_likelihood)
 
 

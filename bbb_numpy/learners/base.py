@@ -31,10 +31,10 @@ from ..gradients.estimator import GradientEstimator as Estimator
 from ..model.joint import Likelihood
 from ..model.objectives import MLE
 from ..numeric.layout import Array
-from ..numeric.standardisation import standardised
+from ..numeric.standardisation import standardise
 from ..numeric.validation import (
-    MOST_SAMPLES,
-    MOST_STEPS,
+    MAX_SAMPLES,
+    MAX_STEPS,
     Numbers,
     check_generator,
     whole,
@@ -48,15 +48,16 @@ from ..training.laplace import Laplace, Linearised
 from ..training.laplace import fit as fit_laplace
 from ..training.loop import train
 from ..training.recipe import Rows
+from ..training.schedules import schedule_table
 from .columns import encoded
-from .fit_report import fit_report
-from .inference import begins_anew
+from .diagnosis import diagnose_fit
+from .inference import Sampling, begins_anew
 from .plan import (
     DEFAULTS,
     Plan,
     check_plan,
     constraints,
-    stands_for,
+    resolve_defaults,
     updated,
     with_fields,
 )
@@ -153,26 +154,21 @@ class Learner(Fitted):
         has not used yet; 'none' otherwise.
     optimizer : str or object, default=None
         Rule by which the parameters are updated: one of 'adam', 'ivon', 'momentum', 'sgd', or an
-        object with its settings, such as ``SGD(1e-3)``. By default
-        ``Adam(1e-2, schedule=Cosine())``; where large data have fewer steps (see `epochs`)
-        ``Adam(2e-2, ...)``, and with heteroscedastic noise ``clip=20`` is added. For
+        object with its settings, such as ``SGD(1e-3)``. By default Adam with a learning rate that
+        falls to 0 along a cosine, ``Adam(rate, schedule=Cosine())``; the rate is in the table
+        *Schedules* in the notes, and with heteroscedastic noise ``clip=20`` is added. For
         ``inference="ivon"`` the default is ``IVON``. A learning-rate schedule runs over the epochs
         of one call.
     epochs : int, default=None
-        Number of passes over the data. By default 1000 for regression and 100 for classification,
-        and for 'ivon' 200 and 50. Regression on more than 512 rows takes fewer steps (but not with
-        Laplace): 500 epochs and at least 8000 steps, of 64 rows and 4 samples; on more than 4096
-        rows 200 epochs and at least 32000 steps, of a 32nd of the rows, 256 at most. In
-        classification a step on more than 512 rows has a 16th of them, 256 at most, and on more
-        than 8192 rows two samples. With 'ivon' it has a 32nd, 32 to 256. Train for more epochs when
-        the fit report says that the loss still fell.
+        Number of passes over the data. By default it depends on the number of rows: see the table
+        *Schedules* in the notes. If it is given, the other columns of the table are those of few
+        rows. Train for more epochs when the fit report says that the loss still fell.
     batch_size : int, default=None
-        Number of rows of a minibatch. By default 32, and more where large data have fewer steps
-        (see `epochs`). Larger minibatches make steps less noisy, and fewer per epoch.
+        Number of rows of a minibatch. By default as in *Schedules*. Larger minibatches make steps
+        less noisy, and fewer per epoch.
     samples : int, default=None
-        Number of weight samples in each training step. By default 1 for regression and 4 for
-        classification, see `epochs`. More samples reduce the variance of the gradient and cost time
-        in proportion.
+        Number of weight samples in each training step. By default as in *Schedules*. More samples
+        reduce the variance of the gradient and cost time in proportion.
     predict_samples : int, default=None
         Number of weight samples, or draws of the chains, that a prediction averages. By default 100
         for regression and 500 for classification. The Monte Carlo error of a prediction falls as
@@ -230,18 +226,21 @@ class Learner(Fitted):
     verbose: Any = False
     warm_start: bool = False
 
-    defaults: ClassVar[dict[str, Any]] = DEFAULTS
+    task: ClassVar[str] = "regression"
     target_kinds: ClassVar[tuple[str, ...]] = ("real", "count", "class")
-    labels: ClassVar[bool] = False  # whether targets are labels
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Give each learner the shared parameters' docstring."""
+        """Give each learner the shared parameters' docstring, and the table of schedules."""
         super().__init_subclass__(**options)
         if cls.__doc__ and Learner.__doc__:  # there are none under python -OO
             shared = cleandoc(Learner.__doc__).partition("----------\n")[2]
-            cls.__doc__ = cleandoc(cls.__doc__).replace(
-                "{parameters of Learner}", shared
-            )
+            text = cleandoc(cls.__doc__).replace("{parameters of Learner}", shared)
+            cls.__doc__ = text.replace("{schedules}", schedule_table(markdown=False))
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The parts and numbers that None stands for, by the name of the argument."""
+        return DEFAULTS[self.task]
 
     @property
     def _parameter_constraints(self) -> dict[str, Any]:
@@ -255,7 +254,7 @@ class Learner(Fitted):
         """
         params: dict[str, Any] = super().get_params(deep=False)
         return (
-            with_fields(params, stands_for(params, self.defaults)) if deep else params
+            with_fields(params, resolve_defaults(self.task, params)) if deep else params
         )
 
     def set_params(self, **params: Any) -> Self:
@@ -271,7 +270,7 @@ class Learner(Fitted):
         """
         held = self.get_params(deep=False)
         for name, value in updated(
-            f"estimator {self}", held, params, self.defaults
+            f"estimator {self}", held, params, self.task
         ).items():
             setattr(self, name, value)
         return self
@@ -318,11 +317,11 @@ class Learner(Fitted):
                 X, y, plan, sample_weight, plan.parts["validation_fraction"]
             )
         rows = len(data.training.x)
-        if plan.sampling is not None:
+        if isinstance(plan.parts["inference"], Sampling):
             model, dtype = fitted["estimator_"].model, plan.parts["dtype"]
             before = self.draws_ if goes_on else None
             asked = model, data.training, fitted["rng_"], dtype, self.progress
-            draws = plan.sampling.run(*asked, before)
+            draws = plan.parts["inference"].run(*asked, before)
             if self.verbose:
                 tqdm.write(draws.summary())
             self._take_over({**fitted, "draws_": draws})
@@ -349,10 +348,10 @@ class Learner(Fitted):
             parts = {
                 **parts,
                 **steps,
-                "usual_epochs": plan.usual_epochs(self.defaults, rows),
+                "usual_epochs": plan.schedule(rows).epochs,
             }
         try:
-            self.fit_report_ = fit_report(self, data.typical(), parts, history)
+            self.fit_report_ = diagnose_fit(self, data.typical(), parts, history)
         except KeyboardInterrupt:
             warnings.warn(
                 "Interrupted by user after the fit, which is whole; how good it is has not been "
@@ -369,7 +368,7 @@ class Learner(Fitted):
         self, X: Any, y: Any, epochs: int, sample_weight: Any, classes: Any = None
     ) -> Self:
         """Go on training; the first call begins as `fit` does."""
-        epochs, plan = whole("epochs", epochs, 1, MOST_STEPS), check_plan(self)
+        epochs, plan = whole("epochs", epochs, 1, MAX_STEPS), check_plan(self)
         if "estimator_" in self.__dict__:
             fitted, data = self._go_on(X, y, plan, sample_weight, "partial_fit")
         else:
@@ -414,7 +413,9 @@ class Learner(Fitted):
     ) -> tuple[dict[str, Any], Prepared]:
         """Return the fitted attributes before the first epoch, and the rows, ready for training."""
         noted = type(self)()  # scikit-learn's notes on X, as long as nothing is trained
-        x, given = check_pair(noted, X, y, first=True, labels=self.labels)
+        x, given = check_pair(
+            noted, X, y, first=True, labels=self.task == "classification"
+        )
         targets, likelihood, fitted = self._first_targets(given, plan, classes)
         rows = self._counted(x, targets, sample_weight, fitted.get("classes_"), plan)
         estimator = plan.build(x.shape[1], targets.shape[1], likelihood)
@@ -422,7 +423,13 @@ class Learner(Fitted):
         seed = int(rng.integers(2**63))
         real = self.standardize and likelihood.target_kind == "real"
         data = prepared(
-            rows, fraction, rng, self.standardize, real, dtype, real and plan.turns
+            rows,
+            fraction,
+            rng,
+            self.standardize,
+            real,
+            dtype,
+            real and plan.rotates_inputs,
         )
         fitted |= {
             "predict_seed_": seed,
@@ -430,9 +437,9 @@ class Learner(Fitted):
             "rng_": rng,
             **data.units,
         }
-        fitted |= {
-            name: value for name, value in vars(noted).items() if name.endswith("_in_")
-        }
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(noted, name):
+                fitted[name] = getattr(noted, name)
         if not isinstance(estimator, DrawnWeights | Linearised):
             theta = estimator.init(rng, dtype)
             fitted["training_"] = Training(
@@ -578,7 +585,7 @@ class Learner(Fitted):
         return self._in_units(check_inputs(self, X))
 
     def _in_units(self, x: Array) -> Array:
-        x = standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
+        x = standardise(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
         turned = "x_axes_" in self.__dict__
         return (x @ self.x_axes_).astype(x.dtype) if turned else x  # D60
 
@@ -599,7 +606,9 @@ class Learner(Fitted):
 
     def _check_pair(self, X: Any, y: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
-        x, targets = check_pair(self, X, y, first=False, labels=self.labels)
+        x, targets = check_pair(
+            self, X, y, first=False, labels=self.task == "classification"
+        )
         x = self._in_units(x)
         return x, self._next_targets(targets, x.dtype)
 
@@ -650,7 +659,7 @@ class Learner(Fitted):
     @np.errstate(over="ignore", invalid="ignore")
     def _sample(self, draw: Any, X: Any, n_samples: int, random_state: Any) -> Array:
         """Return what is drawn at `X` for `n_samples` weight vectors, (N, K, S) or like y."""
-        x, samples = self._check_rows(X), whole("n_samples", n_samples, 1, MOST_SAMPLES)
+        x, samples = self._check_rows(X), whole("n_samples", n_samples, 1, MAX_SAMPLES)
         changes = {} if random_state is None else {"rng": check_generator(random_state)}
         drawn = self._ask(draw, x, samples=samples, **changes)  # (S, N, K)
         drawn = np.moveaxis(drawn * self.y_scale_ + self.y_mean_, 0, -1)

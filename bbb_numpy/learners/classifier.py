@@ -14,7 +14,7 @@ from ..evaluation.predictive import ClassPredictive
 from ..evaluation.quantiles import check_levels, likely_classes
 from ..model.joint import Likelihood
 from ..numeric.layout import Array
-from ..numeric.validation import brief
+from ..numeric.validation import short_repr
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from .base import (
     ClassifierMixin,
@@ -24,7 +24,7 @@ from .base import (
     compute_class_weight,
     trains,
 )
-from .plan import OF_CLASSES, Plan
+from .plan import Plan
 from .rows import check_weights
 
 __all__ = ["BayesianMLPClassifier"]
@@ -56,13 +56,14 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
     -----
     As `BayesianMLPRegressor`. Labels may be text, whole numbers, truth values, or of any type that
     can be sorted.
+
+    {schedules}
     """
 
     class_weight: Any = None
 
-    defaults: ClassVar[dict[str, Any]] = OF_CLASSES
+    task: ClassVar[str] = "classification"
     target_kinds: ClassVar[tuple[str, ...]] = ("class",)
-    labels: ClassVar[bool] = True
 
     @trains
     def partial_fit(
@@ -194,7 +195,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         if isinstance(likelihood, BernoulliLikelihood) and len(classes) > 2:
             raise ValueError(
                 f"a Bernoulli likelihood has two classes; y has {len(classes)}: "
-                f"{brief(classes.tolist())}. Use likelihood='categorical', or None"
+                f"{short_repr(classes.tolist())}. Use likelihood='categorical', or None"
             )
         return _encoded(y, classes, likelihood), likelihood, {"classes_": classes}
 
@@ -213,7 +214,7 @@ def _encoded(labels: Array, classes: Array, likelihood: Likelihood) -> Array:
         row = int(np.argmin(known))
         raise ValueError(
             f"y holds the label {labels.tolist()[row]!r} at row {row}, which is not among the "
-            f"classes {brief(classes.tolist())}"
+            f"classes {short_repr(classes.tolist())}"
         )
     if isinstance(likelihood, BernoulliLikelihood):
         return places[:, None].astype(np.float64)

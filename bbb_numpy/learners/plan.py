@@ -25,8 +25,8 @@ from ..model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
 from ..numeric.validation import (
     COUNT,
     DTYPE,
-    MOST_SAMPLES,
-    MOST_STEPS,
+    MAX_SAMPLES,
+    MAX_STEPS,
     SAMPLES,
     STEPS,
     fraction,
@@ -40,59 +40,44 @@ from ..sampling.draws import DrawnWeights
 from ..training import EarlyStopping, Recipe
 from ..training.laplace import Laplace, Linearised
 from ..training.optimizers import IVON, Adam, Cosine
+from ..training.schedules import TrainingSchedule, schedule_for
 from .inference import Sampling, inferences
 
 __all__ = [
     "DEFAULTS",
-    "OF_CLASSES",
     "Plan",
     "check_plan",
     "constraints",
-    "stands_for",
+    "resolve_defaults",
     "updated",
     "with_fields",
 ]
 
 
-# What None stands for. Chosen on splits of four of the tables of benchmarks/tables.py, as it says:
-# little noise to start with, and a KL term that comes in slowly, let the network fit before the
-# prior prunes units that it has not used yet; sigma starts above the report's 0.0067, so that few
-# steps are enough for it to grow where there are few data.
-DEFAULTS: dict[str, Any] = {
+# Defaults of the arguments, by task; those of `epochs`, `batch_size` and `samples` are in the table
+# `SCHEDULES`. Chosen on splits of four of the tables of benchmarks/tables.py, as it says: little
+# noise to start with, and a KL term that comes in slowly, let the network fit before the prior
+# prunes units that it has not used yet; sigma starts above the report's 0.0067, so that few steps
+# are enough for it to grow where there are few data.
+REGRESSION: dict[str, Any] = {
     "hidden_layer_sizes": (20,),
     "prior": GaussianPrior(0.5),
     "likelihood": GaussianLikelihood(0.1, learn=True),
     "kl_weights": proportional_kl_weights,
     "kl_warm_up": LinearWarmUp(0.5),  # of `fit`, where the objective has a KL term
     "optimizer": Adam(learning_rate=1e-2, schedule=Cosine()),
-    "epochs": 1000,
-    "batch_size": 32,
-    "samples": 1,
     "predict_samples": 100,
-    # Of more than FEW rows `Plan` makes fewer steps; of many each has that part of the rows
-    "many": 4096,
-    "part": 32,
 }
-# At least so many epochs and steps. A gradient of twice the rows and four weight samples bears
-# twice the rate, for a quarter more time; of many rows a part of them, MOST at most, is better
-SOME = {"epochs": 500, "steps": 8_000, "batch_size": 64, "samples": 4}
-OF_MANY = {"epochs": 200, "steps": 32_000}
-FEW, MOST, PASS = 512, 256, 16  # rows, those of a step, steps of a pass
-TWO = 8192  # rows; of more than that a step needs no more than two weight samples
-FASTER = 2e-2  # the rate of such steps
-# for a first MAP estimate, which keeps to it
-WIDE = GaussianLikelihood(0.5, learn=True)
-OF_CLASSES = DEFAULTS | {
+CLASSIFICATION = REGRESSION | {
     "hidden_layer_sizes": (50,),
     "prior": GaussianPrior(1.5),
     "likelihood": None,  # chosen from the number of classes
     "kl_warm_up": NoWarmUp(),
-    "epochs": 100,
-    "samples": 4,
     "predict_samples": 500,
-    "many": FEW,
-    "part": 16,
 }
+DEFAULTS = {"regression": REGRESSION, "classification": CLASSIFICATION}
+# The noise that Laplace's approximation starts with: the first MAP estimate is made with it
+LAPLACE_LIKELIHOOD = GaussianLikelihood(0.5, learn=True)
 # Arguments that take the name of an entry of the registry, or an object of its classes
 NAMED = (
     "prior",
@@ -118,6 +103,9 @@ TRAINING = (
 )
 
 
+SCHEDULED = ("epochs", "batch_size", "samples")  # defaults are in `SCHEDULES`
+
+
 def _named(argument: str) -> Mapping[str, Any]:
     """Return what an argument can name, by name; nothing if it takes no names."""
     if argument == "inference":
@@ -140,10 +128,10 @@ def _count(most: int | None) -> Interval:
 CONSTRAINTS: dict[str, Any] = {
     # no iterator: it would be empty in the second fit, and () means that there is no hidden layer
     "hidden_layer_sizes": [tuple, list, np.ndarray, _count(None), None],
-    "epochs": [_count(MOST_STEPS), None],
+    "epochs": [_count(MAX_STEPS), None],
     "batch_size": [_count(None), None],
-    "samples": [_count(MOST_SAMPLES), None],
-    "predict_samples": [_count(MOST_SAMPLES), None],
+    "samples": [_count(MAX_SAMPLES), None],
+    "predict_samples": [_count(MAX_SAMPLES), None],
     "standardize": ["boolean"],
     "early_stopping": [EarlyStopping, None],
     "validation_fraction": [Real],  # a range would ask NumPy whether a Fraction is nan
@@ -191,8 +179,18 @@ def _part(table: Mapping[str, Any]) -> list[Any]:
 
 
 class Plan(NamedTuple):
-    """The arguments of a constructor, and what each stands for: parts in place of their names."""
+    """The arguments of a constructor, and the parts that they stand for.
 
+    Parameters
+    ----------
+    task : {'regression', 'classification'}
+    params : mapping
+        Arguments as the user has given them, by name.
+    parts : dict
+        Parts and numbers in place of names and of None, by the name of the argument.
+    """
+
+    task: str
     params: Mapping[str, Any]
     parts: dict[str, Any]
 
@@ -203,67 +201,67 @@ class Plan(NamedTuple):
         return inference if isinstance(inference, Sampling) else None
 
     @property
-    def turns(self) -> bool:
-        """Whether collinear inputs are turned, which an isotropic prior does not notice (D60)."""
+    def rotates_inputs(self) -> bool:
+        """Whether collinear inputs are rotated to their principal axes (D60).
+
+        An isotropic prior is the same in all directions, and so does not notice.
+        """
         isotropic = isinstance(
             self.parts["prior"], GaussianPrior | LayerwiseGaussianPrior
         )
         return isotropic and isinstance(self.parts["inference"], MeanField | Sampling)
 
     def recipe(
-        self, rows: int, epochs: int | None = None, *, anew: bool, stops: bool
+        self, n_rows: int, epochs: int | None = None, *, anew: bool, stops: bool
     ) -> Recipe:
-        """Return how so many rows are trained on: from scratch or on, stopping early or never."""
-        parts = self.parts if epochs or self.params["epochs"] else self._few_steps(rows)
-        goes_on = self.params["kl_warm_up"] is None and not anew
+        """Return the training recipe for `n_rows` rows.
+
+        Parameters
+        ----------
+        n_rows : int
+            Number of training rows.
+        epochs : int, optional
+            Number of epochs of this call, as `partial_fit` is given it. By default the argument
+            of the constructor or, if that is None, the schedule.
+        anew : bool
+            Whether training starts from scratch. If it goes on, there is no default warm-up.
+        stops : bool
+            Whether `early_stopping` is heeded.
+        """
+        parts = self.parts
+        if epochs is None and self.params["epochs"] is None:
+            parts = parts | self._scheduled(n_rows)
+        no_warm_up = self.params["kl_warm_up"] is None and not anew
         return Recipe(
             parts["optimizer"],
             epochs=epochs or parts["epochs"],
             batch_size=parts["batch_size"],
             samples=parts["samples"],
             kl_weights=parts["kl_weights"],
-            warm_up=NoWarmUp() if goes_on else parts["kl_warm_up"],
+            warm_up=NoWarmUp() if no_warm_up else parts["kl_warm_up"],
             early_stopping=parts["early_stopping"] if stops else None,
         )
 
-    def usual_epochs(self, defaults: Mapping[str, Any], rows: int) -> int:
-        """Return for how many epochs so many rows are trained on where none are given."""
-        params = {**self.params, "epochs": None}
-        plan = Plan(
-            params, {**self.parts, "epochs": stands_for(params, defaults)["epochs"]}
-        )
-        return plan.recipe(rows, anew=True, stops=True).epochs
+    def schedule(self, n_rows: int) -> TrainingSchedule:
+        """Return how `n_rows` rows are trained on if `epochs` is not given."""
+        given = self.params["batch_size"] is not None
+        batch_size = self.parts["batch_size"] if given else None
+        group = schedule_group(self.params, self.parts)
+        return schedule_for(self.task, group, n_rows, batch_size)
 
-    def _few_steps(self, rows: int) -> dict[str, Any]:
-        """Return the parts with which the steps do not grow with the rows, of what is not given."""
-        parts = self.parts
-        if isinstance(parts["optimizer"], IVON):  # few rows estimate no curvature (D62)
-            most = min(max(parts["batch_size"], rows // DEFAULTS["part"]), MOST)
-            return parts if self.params["batch_size"] else parts | {"batch_size": most}
-        few = rows <= max(FEW, PASS * parts["batch_size"])
-        if (
-            few
-            or isinstance(parts["inference"], Laplace)
-            or not is_linear(parts["objective"])
-        ):
-            # Laplace's mode has to be one; other bounds want their samples and rows
-            return parts
-        fewer = SOME
-        if rows > parts["many"]:
-            size, samples = min(rows // parts["part"], MOST), parts["samples"]
-            samples = min(samples, 2) if rows > TWO else samples
-            fewer = OF_MANY | {"batch_size": size, "samples": samples}
-        found = parts | {
-            name: one for name, one in fewer.items() if self.params.get(name) is None
+    def _scheduled(self, n_rows: int) -> dict[str, Any]:
+        """Return the parts that the schedule for `n_rows` rows decides."""
+        schedule = self.schedule(n_rows)
+        scheduled: dict[str, Any] = {
+            name: getattr(schedule, name)
+            for name in SCHEDULED
+            if self.params[name] is None
         }
-        # of which all samples are the same
-        if isinstance(parts["inference"], PointMass):
-            found["samples"] = parts["samples"]
-        passes = max(fewer["epochs"], fewer["steps"] // -(-rows // found["batch_size"]))
-        found["epochs"] = min(parts["epochs"], passes)
-        if self.params["optimizer"] is None:
-            found["optimizer"] = replace(parts["optimizer"], learning_rate=FASTER)
-        return found
+        rate = schedule.learning_rate
+        if self.params["optimizer"] is None and rate is not None:
+            optimizer = replace(self.parts["optimizer"], learning_rate=rate)
+            scheduled["optimizer"] = optimizer
+        return scheduled
 
     def build(
         self, inputs: int, targets: int, likelihood: Likelihood
@@ -273,7 +271,7 @@ class Plan(NamedTuple):
         model = Model(
             MLP(sizes, self.parts["activation"]), self.parts["prior"], likelihood
         )
-        if self.sampling is not None:
+        if isinstance(self.parts["inference"], Sampling):
             return DrawnWeights(model)
         if isinstance(self.parts["inference"], Laplace):
             return Linearised(model, self.parts["inference"])
@@ -293,43 +291,59 @@ class Plan(NamedTuple):
         return built
 
 
-def stands_for(
-    params: Mapping[str, Any], defaults: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return what each argument stands for; None where that is nothing."""
+def schedule_group(params: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
+    """Return the key of `schedules.INFERENCES` by which a learner trains."""
+    if isinstance(parts["optimizer"], IVON):
+        return "ivon" if params["inference"] == "ivon" else "ivon-optimizer"
+    if isinstance(parts["inference"], Laplace) or not is_linear(parts["objective"]):
+        return "exact"
+    return "point" if isinstance(parts["inference"], PointMass) else "variational"
+
+
+def resolve_defaults(task: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part or number that each argument stands for, None where that is nothing.
+
+    Parameters
+    ----------
+    task : {'regression', 'classification'}
+    params : mapping
+        All arguments of the constructor by name: parts, short names of parts, or None.
+    """
     named = dict(params)
     tables = TABLES | {"inference": inferences()}
     for name, value in params.items():
         if isinstance(value, str):
             named[name] = tables.get(name, {}).get(value, value)
-    natural = FAMILIES["objective"].named["elbo"]
+    usual_objective = FAMILIES["objective"].named["elbo"]
     if isinstance(named["inference"], PointMass | Laplace):
-        natural = MLE() if params["inference"] == "mle" else MAP()
-    defaults = {**defaults, "objective": natural}
+        usual_objective = MLE() if params["inference"] == "mle" else MAP()
+    defaults = {**DEFAULTS[task], "objective": usual_objective}
     if isinstance(named["inference"], Laplace):
-        defaults |= {"prior": replace(defaults["prior"], learn=True)}
+        defaults["prior"] = replace(defaults["prior"], learn=True)
         if defaults["likelihood"] is not None:
-            defaults |= {"likelihood": WIDE}
+            defaults["likelihood"] = LAPLACE_LIKELIHOOD
     if isinstance(named["likelihood"], HeteroscedasticLikelihood):
         # Rare weights are sure of a wrong mean: one row is hundreds of times as steep as all (D3)
-        defaults |= {"optimizer": replace(defaults["optimizer"], clip=20.0)}
-    objective = natural if named["objective"] is None else named["objective"]
+        defaults["optimizer"] = replace(defaults["optimizer"], clip=20.0)
+    objective = usual_objective if named["objective"] is None else named["objective"]
     if not isinstance(objective, FreeEnergy):  # without a KL term
         defaults["kl_warm_up"] = NoWarmUp()
     if isinstance(params["inference"], str) and params["inference"] == "ivon":
-        # whose curvature vanishes as they are separated
-        classes = defaults["likelihood"] is None
-        step = IVON(trust=0.5 if classes else 30.0, schedule=Cosine())
-        defaults |= {
-            "optimizer": step,
-            "epochs": defaults["epochs"] // (2 if classes else 5),
-        }
+        # the curvature of classes vanishes as they are separated
+        trust = 0.5 if task == "classification" else 30.0
+        defaults["optimizer"] = IVON(trust=trust, schedule=Cosine())
     if isinstance(named["inference"], Sampling):
         defaults |= dict.fromkeys(TRAINING)
-    found = {
-        name: defaults.get(name) if one is None else one for name, one in named.items()
-    }
-    return found | {"many": defaults["many"], "part": defaults["part"]}
+    parts = {**named}
+    for name, value in named.items():
+        if value is None:
+            parts[name] = defaults.get(name)
+    if not isinstance(named["inference"], Sampling):
+        few_rows = schedule_for(task, schedule_group(params, parts), 1)
+        for name in SCHEDULED:
+            if parts[name] is None:
+                parts[name] = getattr(few_rows, name)
+    return parts
 
 
 def check_plan(learner: Any) -> Plan:
@@ -341,7 +355,7 @@ def check_plan(learner: Any) -> Plan:
                 f"{name} must be no span of time; got {value!r}: give a plain number"
             )
     learner._validate_params()  # by its `_parameter_constraints`
-    parts = stands_for(params, learner.defaults)
+    parts = resolve_defaults(learner.task, params)
     parts["dtype"] = DTYPE("dtype", params["dtype"])
     # products of NumPy's small integers would overflow
     for name, rule in COUNTS.items():
@@ -367,14 +381,14 @@ def check_plan(learner: Any) -> Plan:
     if isinstance(parts["objective"], Renyi) and parts["objective"].alpha == 1.0:
         # its limit, with the estimators that this one allows
         parts["objective"] = FreeEnergy()
-    plan = Plan(params, parts)
+    plan = Plan(learner.task, params, parts)
     _check_together(plan)
     return plan
 
 
 def _check_together(plan: Plan) -> None:
     """Raise ValueError for arguments that contradict each other."""
-    params, parts = plan
+    params, parts = plan.params, plan.parts
     if params["warm_start"] and params["validation_fraction"] > 0:
         raise ValueError(
             "warm_start=True cannot hold rows out, since an earlier fit may have trained on them; "
@@ -475,12 +489,12 @@ def updated(
     owner: str,
     held: Mapping[str, Any],
     changes: Mapping[str, Any],
-    defaults: Mapping[str, Any] | None = None,
+    task: str | None = None,
 ) -> dict[str, Any]:
     """Return the values that an owner holds, with changes to them or to fields of their parts.
 
     A part is replaced: ``{"prior": "laplace", "prior__scale": 0.2}`` makes ``LaplacePrior(0.2)``.
-    Where a learner holds None, the part is the one that this stands for by its `defaults`.
+    Where a learner holds None, the part is the default of its `task`.
     """
     found, inside = dict(held), dict[str, dict[str, Any]]()
     for name, value in changes.items():
@@ -493,7 +507,7 @@ def updated(
             inside.setdefault(head, {})[rest] = value
         else:
             found[head] = value
-    parts = found if defaults is None else stands_for(found, defaults)
+    parts = found if task is None else resolve_defaults(task, found)
     for name, more in inside.items():
         given = parts[name] if found[name] is None else found[name]
         changed = updated(f"{name}={given!r}", _fields(name, given), more)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..numeric.buffers import EachThreadsBuffers
+from ..numeric.buffers import ThreadLocalBuffers
 from ..numeric.layout import Array, Layout, Params
 from ..numeric.validation import (
     DTYPE,
@@ -26,8 +26,8 @@ from ..numeric.validation import (
     Numbers,
     Optional,
     accepts,
-    brief,
     check_fields,
+    short_repr,
 )
 from ..parts.hyperpriors import Hyperprior, LogNormal, check_hyperpriors
 from .joint import Model
@@ -78,8 +78,8 @@ class LogJoint:
     power: float = 1.0
     sample_weight: Array | None = None
     # By number of chains, as trees of NUTS end one by one; and of rows of a block
-    buffers: EachThreadsBuffers = field(
-        default_factory=EachThreadsBuffers, init=False, repr=False
+    buffers: ThreadLocalBuffers = field(
+        default_factory=ThreadLocalBuffers, init=False, repr=False
     )
 
     def __post_init__(self) -> None:
@@ -197,9 +197,9 @@ class LogJoint:
         if not fits or position.shape[1:] != (self.layout.size,):
             raise ValueError(
                 f"position must be an array of shape (chains, {self.layout.size}) of floats; got "
-                f"{brief(position)}"
+                f"{short_repr(position)}"
             )
-        kept = self.buffers.of(len(position))  # of rows of a block
+        kept = self.buffers.for_size(len(position))  # of rows of a block
         power, evaluated = self.power, self._evaluated
         if rows is not None:
             power *= len(self.x) / rows.shape[1]  # D64

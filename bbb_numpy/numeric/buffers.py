@@ -7,7 +7,7 @@ functions of their other arguments. What they return lives until the owner rewin
 writes to an array that it was given, unless that is its purpose (an ``out``, an ``add_...``).
 
 Since every turn asks for the same arrays in the same order, it finds those of the turn before by
-their place alone. A target that keeps buffers between calls has `EachThreadsBuffers`.
+their place alone. A target that keeps buffers between calls has `ThreadLocalBuffers`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from .elementary import SoftplusParts
 
-__all__ = ["Buffers", "EachThreadsBuffers"]
+__all__ = ["Buffers", "ThreadLocalBuffers"]
 
 Array = NDArray[Any]
 
@@ -90,16 +90,16 @@ class Buffers:
         return self._ones
 
 
-class EachThreadsBuffers(threading.local):
+class ThreadLocalBuffers(threading.local):
     """Buffers by size of what is computed, of each thread its own; a copy begins with none."""
 
     def __init__(self) -> None:
         self.kept: dict[int, defaultdict[int, Buffers]] = {}
 
-    def __reduce__(self) -> tuple[type[EachThreadsBuffers], tuple[()]]:
-        return EachThreadsBuffers, ()
+    def __reduce__(self) -> tuple[type[ThreadLocalBuffers], tuple[()]]:
+        return ThreadLocalBuffers, ()
 
-    def of(self, size: int) -> defaultdict[int, Buffers]:
+    def for_size(self, size: int) -> defaultdict[int, Buffers]:
         """Return this thread's buffers for one size; of five sizes at most."""
         if size not in self.kept and len(self.kept) > 4:
             self.kept.clear()

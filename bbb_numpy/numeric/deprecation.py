@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import wraps
 from importlib import import_module
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["renamed_names"]
+__all__ = [
+    "accept_old_methods",
+    "renamed_arguments",
+    "renamed_attributes",
+    "renamed_names",
+]
+
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
 
 
 def renamed_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
@@ -39,3 +48,88 @@ def renamed_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]
         return getattr(import_module(module), names[name])
 
     return __getattr__
+
+
+def renamed_arguments(
+    **new_names: str,
+) -> Callable[[Callable[Arguments, Returned]], Callable[Arguments, Returned]]:
+    """Return a decorator: the function accepts keyword arguments by their old names.
+
+    Parameters
+    ----------
+    **new_names : str
+        From old names to new ones.
+    """
+
+    def decorate(
+        function: Callable[Arguments, Returned],
+    ) -> Callable[Arguments, Returned]:
+        @wraps(function)
+        def with_new_names(
+            *args: Arguments.args, **kwargs: Arguments.kwargs
+        ) -> Returned:
+            for old in new_names.keys() & kwargs.keys():
+                _warn(f"argument {old} of {function.__name__}", new_names[old], 3)
+                kwargs[new_names[old]] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return with_new_names
+
+    return decorate
+
+
+def renamed_attributes(names: Mapping[str, str | None]) -> Callable[[Any, str], Any]:
+    """Return the ``__getattr__`` of a class, in which old names lead to the new ones.
+
+    Parameters
+    ----------
+    names : mapping of str to str
+        From old names to new ones.
+    """
+
+    def __getattr__(self: Any, name: str) -> Any:
+        label, new_name = type(self).__name__, names.get(name)
+        if new_name is None:
+            raise AttributeError(f"{label!r} object has no attribute {name!r}")
+        _warn(f"attribute {name} of {label}", new_name, 3)
+        return getattr(self, new_name)
+
+    return __getattr__
+
+
+def accept_old_methods(cls: type, names: Mapping[str, str]) -> None:
+    """Let a class be written, and its methods be called, by old names of methods.
+
+    A method that `cls` defines by its old name can be called by the new one, and the other way
+    round. It belongs into `__init_subclass__` of a base class whose methods were renamed.
+
+    Parameters
+    ----------
+    cls : type
+        The class, which is changed in place.
+    names : mapping of str to str
+        From old names to new ones.
+    """
+    for old, new in names.items():
+        if new in vars(cls):
+            setattr(cls, old, _by_old_name(old, new, vars(cls)[new]))
+        elif old in vars(cls):
+            _warn(f"method {old} of {cls.__name__}", new, 4)
+            setattr(cls, new, vars(cls)[old])
+
+
+def _by_old_name(old: str, new: str, method: Any) -> Any:
+    @wraps(method)
+    def with_warning(*args: Any, **kwargs: Any) -> Any:
+        _warn(f"method {old}", new, 3)
+        return method(*args, **kwargs)
+
+    return with_warning
+
+
+def _warn(old: str, new: str, stacklevel: int) -> None:
+    warnings.warn(
+        f"{old} is now called {new}. The old name goes with version 0.2",
+        DeprecationWarning,
+        stacklevel=stacklevel,
+    )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 LOG_2PI = log(2.0 * np.pi)
 BOX_MULLER_FROM = 1024  # shorter vectors are drawn as fast by the ziggurat
-BLOCK = 32_768  # numbers of one pass, so that its scratch stays in the cache
+CACHE_BLOCK = 32_768  # numbers of one pass, so that its scratch stays in the cache
 HALF_STEPS = 10
 # of intervals of 1/2; e^-t^2 is 1e-17 then
 MIDPOINTS = [0.25 + 0.5 * n for n in range(12)]
@@ -30,7 +30,9 @@ _FAR_LEFT = {
     np.dtype(t): log(float(np.finfo(t).eps)) - 1.0 for t in (np.float32, np.float64)
 }
 # The least normal number of a dtype
-TINY = {np.dtype(t): float(np.finfo(t).tiny) for t in (np.float32, np.float64)}
+SMALLEST_NORMAL = {
+    np.dtype(t): float(np.finfo(t).tiny) for t in (np.float32, np.float64)
+}
 
 
 class SoftplusParts(NamedTuple):
@@ -280,8 +282,8 @@ def symmetric(covariance: Array) -> bool:
 
 def columns(array: Array) -> Iterator[tuple[Any, slice]]:
     """Yield indices of the last axis of `array`, so many at once that a few rows stay in cache."""
-    for start in range(0, array.shape[-1], BLOCK):
-        yield ..., slice(start, start + BLOCK)
+    for start in range(0, array.shape[-1], CACHE_BLOCK):
+        yield ..., slice(start, start + CACHE_BLOCK)
 
 
 def add_scaled(into: Array, array: Array, factor: Any) -> None:
@@ -289,7 +291,7 @@ def add_scaled(into: Array, array: Array, factor: Any) -> None:
 
     Block by block, so that the product never leaves the cache.
     """
-    if array.shape[-1] <= BLOCK:
+    if array.shape[-1] <= CACHE_BLOCK:
         into += array * factor
         return
     for block in columns(array):
@@ -332,8 +334,8 @@ def standard_normal(rng: np.random.Generator, out: Array) -> Array:
         return rng.standard_normal(dtype=out.dtype.type, out=out)
     flat, half = out.reshape(-1), out.size // 2
     rng.random(dtype=np.float32, out=flat)
-    for start in range(0, half, BLOCK):
-        stop = min(start + BLOCK, half)
+    for start in range(0, half, CACHE_BLOCK):
+        stop = min(start + CACHE_BLOCK, half)
         radius, angle = flat[start:stop], flat[half + start : half + stop]
         np.subtract(1.0, radius, out=radius)  # (0, 1], so that the logarithm is finite
         np.log(radius, out=radius)

@@ -19,7 +19,7 @@ from .likelihoods import Likelihood, check_shape
 
 __all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "PoissonLikelihood"]
 
-MOST_LOG_RATE = 43.6  # of the largest rate that NumPy draws counts for, 9e18
+MAX_LOG_RATE = 43.6  # of the largest rate that NumPy draws counts for, 9e18
 
 
 def _refuse(y: Array, allowed: Array, what: str) -> None:
@@ -188,9 +188,9 @@ class PoissonLikelihood(_Discrete):
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
         """Draw counts (S, B, K); ValueError for a rate above 9e18."""
-        if f.size and f.max() > MOST_LOG_RATE:
+        if f.size and f.max() > MAX_LOG_RATE:
             raise ValueError(
-                f"cannot draw counts of log rate {f.max():g}; at most {MOST_LOG_RATE} is possible. "
+                f"cannot draw counts of log rate {f.max():g}; at most {MAX_LOG_RATE} is possible. "
                 "The network extrapolates far: draw nearer to the data"
             )
         return rng.poisson(np.exp(f)).astype(f.dtype)

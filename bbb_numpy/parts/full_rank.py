@@ -24,7 +24,7 @@ from ..numeric.elementary import (
 )
 from ..numeric.layout import Array, Blocks, Params
 from ..numeric.validation import check_fields, positive, standard_deviation
-from .posteriors import Density, Entropy, GaussianSample
+from .posteriors import Entropy, GaussianPosterior, GaussianSample
 
 __all__ = ["Factor", "FullRank"]
 
@@ -39,7 +39,7 @@ class Factor(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FullRank(Density):
+class FullRank(GaussianPosterior):
     """One Gaussian with all correlations, q(w|theta) = N(w; mu, C C^T) (M1).
 
     theta holds mu (P,), rho (P,) with ``C_jj = softplus(rho_j)``, and the strict lower triangle
@@ -112,7 +112,9 @@ class FullRank(Density):
         w += blocks["mu"]
         return GaussianSample(w, eps, factor)
 
-    def at(self, blocks: Params, w: Array, buffers: Buffers) -> GaussianSample:
+    def from_weights(
+        self, blocks: Params, w: Array, buffers: Buffers
+    ) -> GaussianSample:
         factor = self.factor(blocks, buffers)
         return GaussianSample(w, _solve(factor.lower, w - blocks["mu"]), factor)
 
@@ -153,14 +155,18 @@ class FullRank(Density):
             sample.parts.lower, sample.eps, transposed=True
         )
 
-    def entropy(self, factor: Factor, starts: tuple[int, ...] | None = None) -> Entropy:
+    def entropy(
+        self, factor: Factor, group_starts: tuple[int, ...] | None = None
+    ) -> Entropy:
         r"""Return :math:`\sum_j \log C_{jj} + \tfrac P2 (1 + \log 2\pi)` (M4, D19)."""
         constant = 0.5 * (1.0 + LOG_2PI) * len(factor.lower)
         value = np.add.reduce(factor.diagonal.log_softplus) + constant  # M4
         squares = factor.lower * factor.lower  # (P, P); Var w_j is the sum of row j
-        if starts is None:
+        if group_starts is None:
             return Entropy(value, np.add.reduce(squares, axis=None))
-        return Entropy(value, np.add.reduceat(np.add.reduce(squares, axis=1), starts))
+        return Entropy(
+            value, np.add.reduceat(np.add.reduce(squares, axis=1), group_starts)
+        )
 
     def add_entropy_vjp(
         self, factor: Factor, d_entropy: float, d_variance: Any, d_theta: Params

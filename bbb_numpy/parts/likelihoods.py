@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..numeric.deprecation import accept_old_methods
 from ..numeric.elementary import (
     LOG_2PI,
     SoftplusParts,
@@ -49,7 +50,11 @@ class Likelihood:
     noise_name: ClassVar[str] = ""
     scale: float
 
-    def _starts(self) -> dict[str, float]:
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        accept_old_methods(cls, {"_starts": "initial_values"})
+
+    def initial_values(self) -> dict[str, float]:
         """Return by name what each output learns: the unconstrained starting values."""
         return {}
 
@@ -66,11 +71,11 @@ class Likelihood:
 
     def blocks(self, outputs: int) -> Blocks:
         """Name the learned blocks for K = `outputs`, (K,) each, or none; see `Prior.blocks`."""
-        return tuple((name, (outputs,)) for name in self._starts())
+        return tuple((name, (outputs,)) for name in self.initial_values())
 
     def init(self, outputs: int, dtype: Any) -> Array:
         """Return the starting values of the learned blocks, one flat vector."""
-        return np.repeat(np.array([*self._starts().values()], dtype), outputs)
+        return np.repeat(np.array([*self.initial_values().values()], dtype), outputs)
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
         """Return log P(y|x, w) (S, B) of every row, constants kept, and what `vjp` needs.
@@ -136,7 +141,7 @@ class Likelihood:
 
         Learned as ``log_noise``, or the field `scale`; only where there is a `noise_name`.
         """
-        if "log_noise" in self._starts():
+        if "log_noise" in self.initial_values():
             return np.exp(params["log_noise"])
         return np.full(outputs, self.scale)
 
@@ -205,13 +210,13 @@ class GaussianLikelihood(_Gaussian):
     scale: float = 1.0
     learn: bool = False
 
-    noise_name: ClassVar[str] = "noise deviation"
+    noise_name: ClassVar[str] = "noise sd"
 
     def __post_init__(self) -> None:
         check_fields(self, "the noise", scale=standard_deviation)
         check_fields(self, learn=flag)
 
-    def _starts(self) -> dict[str, float]:
+    def initial_values(self) -> dict[str, float]:
         return {"log_noise": log(self.scale)} if self.learn else {}
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:

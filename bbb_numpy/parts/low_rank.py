@@ -17,7 +17,13 @@ from ..numeric.buffers import Buffers
 from ..numeric.elementary import LOG_2PI, SoftplusParts, inner, softplus_parts
 from ..numeric.layout import Array, Blocks, Params
 from ..numeric.validation import COUNT, check_fields, spread
-from .posteriors import Density, Entropy, GaussianSample, MeanField, Starts
+from .posteriors import (
+    Entropy,
+    GaussianPosterior,
+    GaussianSample,
+    GroupStarts,
+    MeanField,
+)
 
 __all__ = ["LowRank"]
 
@@ -43,7 +49,7 @@ class LowRankSample(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LowRank(Density):
+class LowRank(GaussianPosterior):
     """A Gaussian of covariance D (I + V V^T) D, D the deviations sigma = softplus(rho) (D59).
 
     theta holds mu (P,), rho (P,) and V (P, R). With V = 0 it is `MeanField`; log q, its entropy and
@@ -107,7 +113,7 @@ class LowRank(Density):
         w += blocks["mu"]
         return LowRankSample(w, a, parts, shared)
 
-    def at(self, blocks: Params, w: Array, buffers: Buffers) -> LowRankSample:
+    def from_weights(self, blocks: Params, w: Array, buffers: Buffers) -> LowRankSample:
         """Return given weights as a sample; of all noises that make them the likeliest."""
         parts = self.factor(blocks, buffers)
         a = (w - blocks["mu"]) / parts.diagonal.softplus
@@ -150,17 +156,19 @@ class LowRank(Density):
             cotangent[:, None] * _whitened(sample)[0] / sample.parts.diagonal.softplus
         )
 
-    def entropy(self, parts: LowRankFactor, starts: Starts = None) -> Entropy:
+    def entropy(
+        self, parts: LowRankFactor, group_starts: GroupStarts = None
+    ) -> Entropy:
         r"""Return :math:`\sum_j \log\sigma_j + \tfrac12 \log|M| + \tfrac P2 (1 + \log 2\pi)` (D59).
 
         And the variances, ``sigma_j^2 (1 + |V_j|^2)``, summed.
         """
-        own = MEAN_FIELD.entropy(parts.diagonal, starts)
+        own = MEAN_FIELD.entropy(parts.diagonal, group_starts)
         correlated = parts.diagonal.softplus**2 * inner(parts.v, parts.v)  # (P,)
         more = (
             np.add.reduce(correlated)
-            if starts is None
-            else np.add.reduceat(correlated, starts)
+            if group_starts is None
+            else np.add.reduceat(correlated, group_starts)
         )
         return Entropy(own.value + 0.5 * parts.log_det, own.total_variance + more)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..numeric.buffers import Buffers
+from ..numeric.deprecation import renamed_names
 from ..numeric.elementary import (
     LOG_2PI,
     add_scaled,
@@ -26,7 +27,7 @@ from .priors import Prior
 
 __all__ = ["ScaleMixturePrior"]
 
-SMALLEST = 1e-6  # learned standard deviation of the narrow component of a mixture
+MIN_SIGMA = 1e-6  # learned standard deviation of the narrow component of a mixture
 
 
 class _Components(NamedTuple):
@@ -84,9 +85,9 @@ class ScaleMixturePrior(Prior):
                 f"sigma1 must be larger than sigma2; got {self.sigma1:g} and {self.sigma2:g}. "
                 "Swap them and use 1 - pi; for one component use GaussianPrior"
             )
-        if self.learn and not self.sigma2 > 2 * SMALLEST:
+        if self.learn and not self.sigma2 > 2 * MIN_SIGMA:
             raise ValueError(
-                f"a learned sigma2 must start above {2 * SMALLEST:g}; got {self.sigma2:g}: such a "
+                f"a learned sigma2 must start above {2 * MIN_SIGMA:g}; got {self.sigma2:g}: such a "
                 "prior has collapsed onto 0 before the first step"
             )
 
@@ -96,7 +97,7 @@ class ScaleMixturePrior(Prior):
     def init(self, dtype: Any) -> Array:
         if not self.learn:
             return np.zeros(0, dtype)
-        raw = inverse_softplus([self.sigma1 - self.sigma2, self.sigma2 - SMALLEST])
+        raw = inverse_softplus([self.sigma1 - self.sigma2, self.sigma2 - MIN_SIGMA])
         return np.array([*raw, log(self.pi) - log(1.0 - self.pi)], dtype)
 
     def values(self, params: Params) -> tuple[float, float, float]:
@@ -106,7 +107,7 @@ class ScaleMixturePrior(Prior):
         c = self._components(params)
         return float(c.slopes[2]), float(c.sigma[0]), float(c.sigma[1])
 
-    def deviation(self, params: Params) -> float:
+    def sd(self, params: Params) -> float:
         pi, sigma1, sigma2 = self.values(params)
         return (pi * sigma1**2 + (1.0 - pi) * sigma2**2) ** 0.5
 
@@ -122,7 +123,7 @@ class ScaleMixturePrior(Prior):
         if raw.ndim == 2:
             raw = raw[:, :, None]  # (3, S, 1), beside weights (S, P)
         parts = softplus_parts(raw)
-        narrow = SMALLEST + parts.softplus[1]  # R8
+        narrow = MIN_SIGMA + parts.softplus[1]  # R8
         wide = narrow + parts.softplus[0]  # R8
         # log sigmoid(a), log sigmoid(-a)
         log_pi = log_softmax(np.stack([raw[2], raw[2] * 0.0]), 0)
@@ -196,6 +197,7 @@ class ScaleMixturePrior(Prior):
         return rng.standard_normal(shape) * np.where(wide, c.sigma[0], c.sigma[1])
 
 
+__getattr__ = renamed_names(__name__, {"SMALLEST": "MIN_SIGMA"})
 NAMED = {
     "prior": {"mixture": (ScaleMixturePrior(), ScaleMixturePrior(0.25, 1.0, 0.25))}
 }

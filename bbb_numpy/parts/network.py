@@ -22,7 +22,7 @@ from .products import Delta, Layer, affine, affine_vjp, gated, with_ones
 __all__ = ["MLP", "Tape", "activate", "forward", "gates", "jvp", "open_gates", "vjp"]
 
 ACTIVATION = KeyOf(ACTIVATIONS)
-MOST_WEIGHTS = 10**9  # 8 GB of float64
+MAX_WEIGHTS = 10**9  # 8 GB of float64
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class MLP:
                 f"included, e.g. (1, 100, 1); got {self.sizes}"
             )
         weights = sum([d_in * d_out + d_out for d_in, d_out in pairwise(sizes)])
-        if weights > MOST_WEIGHTS:
+        if weights > MAX_WEIGHTS:
             raise ValueError(
                 f"sizes {sizes} (hidden_layer_sizes between inputs and outputs) make {weights} "
-                f"weights; accepted are {MOST_WEIGHTS}. Take fewer units"
+                f"weights; accepted are {MAX_WEIGHTS}. Take fewer units"
             )
         object.__setattr__(self, "sizes", sizes)
         ACTIVATION("activation", self.activation)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..numeric.buffers import Buffers
+from ..numeric.deprecation import accept_old_methods, renamed_arguments, renamed_names
 from ..numeric.elementary import (
     LOG_2PI,
     SoftplusParts,
@@ -30,8 +31,8 @@ from ..numeric.layout import Array, Blocks, Layout, Params
 from ..numeric.validation import check_fields, real, spread
 
 __all__ = [
-    "Density",
     "Entropy",
+    "GaussianPosterior",
     "GaussianSample",
     "MeanField",
     "PointMass",
@@ -39,7 +40,7 @@ __all__ = [
     "Posterior",
 ]
 
-Starts = tuple[int, ...] | None
+GroupStarts = tuple[int, ...] | None
 
 
 class GaussianSample(NamedTuple):
@@ -98,7 +99,7 @@ class Posterior:
 
 
 @dataclass(frozen=True)
-class Density(Posterior):
+class GaussianPosterior(Posterior):
     """A Gaussian with a density: theta begins with mu (P,) and rho (P,), for scales softplus(rho).
 
     What `MeanField` and `FullRank` write is below what they share.
@@ -108,9 +109,13 @@ class Density(Posterior):
     rho_offset: float = -5.0
     rho_halfwidth: float = 0.01
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        accept_old_methods(cls, {"at": "from_weights"})
+
     def __post_init__(self) -> None:
         offset = partial(
-            real, low=-1e150, high=1e150, wanted="between -1e150 and 1e150"
+            real, low=-1e150, high=1e150, expected="between -1e150 and 1e150"
         )
         check_fields(self, mu_scale=spread, rho_offset=offset, rho_halfwidth=spread)
 
@@ -129,7 +134,7 @@ class Density(Posterior):
         """Return the standard deviations, or the Cholesky factor, and their companions."""
         raise NotImplementedError
 
-    def at(self, blocks: Params, w: Array, buffers: Buffers) -> Any:
+    def from_weights(self, blocks: Params, w: Array, buffers: Buffers) -> Any:
         """Return given weights (S, P) as a sample."""
         raise NotImplementedError
 
@@ -146,10 +151,10 @@ class Density(Posterior):
         self.add_density_slope(sample, -d_log_q, back)
         self.pull_back(sample, back, d_log_q, d_theta)
 
-    def entropy(self, parts: Any, starts: Starts = None) -> Entropy:
+    def entropy(self, parts: Any, group_starts: GroupStarts = None) -> Entropy:
         """Return the entropy, and the variances summed, from `factor`.
 
-        With `starts`, where groups of weights begin, they are summed by group.
+        With `group_starts`, where groups of weights begin, they are summed by group.
         """
         raise NotImplementedError
 
@@ -161,7 +166,7 @@ class Density(Posterior):
 
 
 @dataclass(frozen=True)
-class MeanField(Density):
+class MeanField(GaussianPosterior):
     """Independent Gaussians, q(w|theta) = prod_j N(w_j; mu_j, softplus(rho_j)^2) (K2, K3).
 
     The parameters are the starting values of the report's Section 7; `pack` starts anywhere else.
@@ -175,16 +180,24 @@ class MeanField(Density):
         which starts every sigma between 0.00665 and 0.00678.
     """
 
-    def pack(self, mean: Array, deviation: Array) -> Array:
-        """Return the theta (2P,) of the Gaussian with this mean (P,) and deviation (P,) > 0."""
-        if np.ndim(mean) != 1 or np.shape(mean) != np.shape(deviation):
+    @renamed_arguments(deviation="sd")
+    def pack(self, mean: Array, sd: Array) -> Array:
+        """Return the theta (2P,) of a Gaussian.
+
+        Parameters
+        ----------
+        mean : ndarray (P,)
+        sd : ndarray (P,)
+            Standard deviations, > 0.
+        """
+        if np.ndim(mean) != 1 or np.shape(mean) != np.shape(sd):
             raise ValueError(
-                f"mean and deviation must be vectors of one length; got shapes {np.shape(mean)} "
-                f"and {np.shape(deviation)}"
+                f"mean and sd must be vectors of one length; got shapes {np.shape(mean)} "
+                f"and {np.shape(sd)}"
             )
-        if not np.all(np.asarray(deviation) > 0):
-            raise ValueError(f"deviations must be positive; got {np.min(deviation):g}")
-        return np.concatenate([mean, inverse_softplus(deviation)])
+        if not np.all(np.asarray(sd) > 0):
+            raise ValueError(f"sd must be positive; got {np.min(sd):g}")
+        return np.concatenate([mean, inverse_softplus(sd)])
 
     def factor(self, blocks: Params, buffers: Buffers) -> SoftplusParts:
         """Return sigma = softplus(rho) and its companions (P,) (K3)."""
@@ -199,7 +212,9 @@ class MeanField(Density):
         w += mu[None]  # K4
         return GaussianSample(w, eps, parts)
 
-    def at(self, blocks: Params, w: Array, buffers: Buffers) -> GaussianSample:
+    def from_weights(
+        self, blocks: Params, w: Array, buffers: Buffers
+    ) -> GaussianSample:
         parts = self.factor(blocks, buffers)
         return GaussianSample(w, (w - blocks["mu"]) / parts.softplus, parts)
 
@@ -252,13 +267,15 @@ class MeanField(Density):
         np.divide(d_log_q @ eps, parts.softplus, out=d_theta["mu"])  # W4
         np.multiply(d_log_q @ (eps * eps - 1.0), parts.ratio, out=d_theta["rho"])  # W5
 
-    def entropy(self, parts: SoftplusParts, starts: Starts = None) -> Entropy:
+    def entropy(
+        self, parts: SoftplusParts, group_starts: GroupStarts = None
+    ) -> Entropy:
         r"""Return :math:`\sum_j \log\sigma_j + \tfrac P2 (1 + \log 2\pi)` (D18)."""
         sigma = parts.softplus
         value = np.add.reduce(parts.log_softplus) + 0.5 * (1.0 + LOG_2PI) * len(sigma)
-        if starts is None:
+        if group_starts is None:
             return Entropy(value, sums_of_squares(sigma))
-        return Entropy(value, np.add.reduceat(sigma * sigma, starts))
+        return Entropy(value, np.add.reduceat(sigma * sigma, group_starts))
 
     def add_entropy_vjp(
         self, parts: SoftplusParts, d_entropy: float, d_variance: Any, d_theta: Params
@@ -319,6 +336,7 @@ class PointMass(Posterior):
         np.add.reduce(d_w, axis=0, out=d_theta["mu"])
 
 
+__getattr__ = renamed_names(__name__, {"Density": "GaussianPosterior"})
 NAMED = {
     "posterior": {
         "mean-field": (MeanField(rho_offset=-4.0), MeanField(0.3, -0.5, 0.5)),

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from ..numeric.buffers import Buffers
+from ..numeric.deprecation import accept_old_methods
 from ..numeric.elementary import (
     LOG_2PI,
     add_scaled,
@@ -66,12 +67,16 @@ class Prior:
     that need KL(q || prior) in closed form; the others are refused there.
     """
 
-    # whether log P(w) has a kink at w_j = 0: see `GradientEstimator.gates`
+    # whether log P(w) has a kink at w_j = 0, which gradient checks skip
     kink: ClassVar[bool] = False
-    # where groups of weights with a scale of their own begin
-    starts: ClassVar[Any] = None
+    # index of the first weight of each group that has a scale of its own; None for one group
+    group_starts: ClassVar[Any] = None
 
-    def _starts(self) -> dict[str, float]:
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        accept_old_methods(cls, {"deviation": "sd", "_starts": "initial_values"})
+
+    def initial_values(self) -> dict[str, float]:
         """Return by name what is learned: the unconstrained starting values."""
         return {}
 
@@ -84,13 +89,13 @@ class Prior:
 
         One that begins with ``log_`` or ``prior_log_`` holds logarithms of scales.
         """
-        return tuple((name, (1,)) for name in self._starts())
+        return tuple((name, (1,)) for name in self.initial_values())
 
     def init(self, dtype: Any) -> Array:
         """Return the starting values of the learned blocks, one flat vector."""
-        return np.array([*self._starts().values()], dtype)
+        return np.array([*self.initial_values().values()], dtype)
 
-    def deviation(self, params: Params) -> float:
+    def sd(self, params: Params) -> float:
         """Return the standard deviation of one weight; infinite where it has none."""
         raise NotImplementedError
 
@@ -154,10 +159,10 @@ class GaussianPrior(ClosedFormPrior):
         check_fields(self, "the prior", scale=standard_deviation)
         check_fields(self, learn=flag)
 
-    def _starts(self) -> dict[str, float]:
+    def initial_values(self) -> dict[str, float]:
         return {"prior_log_scale": log(self.scale)} if self.learn else {}
 
-    def deviation(self, params: Params) -> float:
+    def sd(self, params: Params) -> float:
         return float(np.exp(params["prior_log_scale"][0])) if self.learn else self.scale
 
     def _precision(self, params: Params) -> tuple[Any, Any]:
@@ -276,7 +281,7 @@ class LaplacePrior(Prior):
     def __post_init__(self) -> None:
         check_fields(self, "the prior", scale=standard_deviation)
 
-    def deviation(self, params: Params) -> float:
+    def sd(self, params: Params) -> float:
         return self.scale * 2.0**0.5
 
     def log_density(
@@ -309,7 +314,7 @@ def _widths(name: str, value: Any) -> tuple[int, ...]:
 
 
 def _scales(name: str, value: Any, layers: int | None) -> tuple[float, ...]:
-    found = Numbers((layers,), low=1e-150, high=1e150, least=1)(name, value)
+    found = Numbers((layers,), low=1e-150, high=1e150, min_length=1)(name, value)
     return tuple(found.astype(float).tolist())
 
 
@@ -365,14 +370,17 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         return tuple((d_in + 1) * d_out for d_in, d_out in pairwise(self.sizes))
 
     @cached_property
-    def starts(self) -> tuple[int, ...]:
+    def group_starts(self) -> tuple[int, ...]:
         """Where the weights of each layer begin in the flat vector, L numbers."""
         return tuple(sum(self.counts[:layer]) for layer in range(len(self.counts)))
 
     def _layers(self, w: Array) -> list[Array]:
         """View each layer's part of `w` (..., P)."""
-        ends = (*self.starts[1:], w.shape[-1])
-        return [w[..., start:end] for start, end in zip(self.starts, ends, strict=True)]
+        ends = (*self.group_starts[1:], w.shape[-1])
+        return [
+            w[..., start:end]
+            for start, end in zip(self.group_starts, ends, strict=True)
+        ]
 
     def blocks(self) -> Blocks:
         return (("prior_log_scale", (len(self.counts),)),) if self.learn else ()
@@ -382,7 +390,7 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
             [log(s) for s in self.scales or ()] if self.learn else [], dtype
         )
 
-    def deviation(self, params: Params) -> float:
+    def sd(self, params: Params) -> float:
         """Return the smallest standard deviation of a layer's weights."""
         return float(np.min(np.exp(self._log_scales(params, np.float64))))
 

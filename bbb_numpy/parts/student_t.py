@@ -29,15 +29,15 @@ from .priors import Prior
 
 __all__ = ["StudentTLikelihood", "StudentTPrior"]
 
-FEWEST, MOST = 1e-3, 1e9  # degrees of freedom: all mass in the tails, and a Gaussian
+MIN_DF, MAX_DF = 1e-3, 1e9  # degrees of freedom: all mass in the tails, and a Gaussian
 
 
-def _degrees(name: str, value: Any) -> float:
-    wanted = f">= {FEWEST:g} and < {MOST:g} (for more use a Gaussian)"
-    return real(f"{name}, the degrees of freedom,", value, FEWEST, MOST, wanted)
+def _check_df(name: str, value: Any) -> float:
+    wanted = f">= {MIN_DF:g} and < {MAX_DF:g} (for more use a Gaussian)"
+    return real(f"{name}, the degrees of freedom,", value, MIN_DF, MAX_DF, wanted)
 
 
-class Numbers(NamedTuple):
+class _DensityTerms(NamedTuple):
     """The density's numbers, each a float or of a shape that broadcasts with what it is of."""
 
     nu: Any
@@ -47,7 +47,7 @@ class Numbers(NamedTuple):
 
 
 def _slopes(
-    numbers: Numbers, count: int, logs: Array, shares: Array
+    numbers: _DensityTerms, count: int, logs: Array, shares: Array
 ) -> tuple[Array, Array]:
     """Return the slopes for log scale and log nu, of `count` sums of log(1 + chi), chi/(1+chi)."""
     nu = numbers.nu
@@ -56,11 +56,11 @@ def _slopes(
     return d_scale, d_df
 
 
-def _deviation(scale: Any, nu: Any) -> Any:
+def _student_t_sd(scale: Any, nu: Any) -> Any:
     """Return scale sqrt(nu / (nu - 2)), infinite for nu <= 2."""
-    some = np.maximum(np.subtract(nu, 2.0), 0.0)
+    excess = np.maximum(np.subtract(nu, 2.0), 0.0)
     return scale * np.sqrt(
-        np.divide(nu, some, out=np.full_like(some, inf), where=some > 0)
+        np.divide(nu, excess, out=np.full_like(excess, inf), where=excess > 0)
     )
 
 
@@ -77,9 +77,9 @@ class _StudentT:
 
     def __post_init__(self) -> None:
         check_fields(self, f"the {self._what}", scale=standard_deviation)
-        check_fields(self, df=_degrees, learn=flag)
+        check_fields(self, df=_check_df, learn=flag)
 
-    def _starts(self) -> dict[str, float]:
+    def initial_values(self) -> dict[str, float]:
         logs = log(self.scale), log(self.df)
         return dict(zip(self._names, logs, strict=True)) if self.learn else {}
 
@@ -90,14 +90,18 @@ class _StudentT:
         log_scale, log_df = (params[name][where] for name in self._names)
         return np.exp(log_scale), np.exp(log_df)
 
-    def _numbers(self, params: Params, where: Any) -> Numbers:
+    def _numbers(self, params: Params, where: Any) -> _DensityTerms:
         """Return the density's numbers, which fixed leave single precision as it is."""
         scale, nu = self._scale_and_df(params, where)
         log_scale = params[self._names[0]][where] if self.learn else log(scale)
         step = gamma_half_step(nu)
         constant = step.value - 0.5 * LOG_2PI - log_scale
-        found = Numbers(nu, 1.0 / (nu * scale * scale), constant, step.slope)
-        return found if self.learn else Numbers._make(float(number) for number in found)
+        found = _DensityTerms(nu, 1.0 / (nu * scale * scale), constant, step.slope)
+        return (
+            found
+            if self.learn
+            else _DensityTerms._make(float(number) for number in found)
+        )
 
 
 @dataclass(frozen=True)
@@ -118,8 +122,8 @@ class StudentTPrior(_StudentT, Prior):
     _names: ClassVar[tuple[str, str]] = "prior_log_scale", "prior_log_df"
     _what: ClassVar[str] = "prior"
 
-    def deviation(self, params: Params) -> float:
-        return float(_deviation(*self._scale_and_df(params, 0)))
+    def sd(self, params: Params) -> float:
+        return float(_student_t_sd(*self._scale_and_df(params, 0)))
 
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
@@ -237,7 +241,7 @@ class StudentTLikelihood(_StudentT, Likelihood):
 
     def variance(self, params: Params, f: Array) -> Array:
         _, scale, nu = self.components(params, f)
-        return np.asarray(_deviation(scale, nu) ** 2)
+        return np.asarray(_student_t_sd(scale, nu) ** 2)
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
         # (1, K) or (S, 1, K)

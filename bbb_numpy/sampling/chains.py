@@ -20,23 +20,23 @@ import numpy as np
 from numpy.random import Generator
 
 from ..numeric.layout import Array
-from ..numeric.processes import end_with, starting_processes
+from ..numeric.processes import exit_with_parent, starting_processes
 from ..numeric.threads import one_blas_thread
 from .mcmc import Info, Kernel, Target
 
 __all__ = [
-    "Kept",
+    "FixedKernel",
     "Run",
     "Settings",
-    "begun",
-    "go_on",
-    "processes",
-    "usable",
-    "usual_groups",
+    "advance",
+    "default_groups",
+    "init_runs",
+    "n_usable_cores",
+    "process_map",
 ]
 
 # products from which on a chain's gradient takes longer than the calls, 50 us
-LARGE = 100_000
+MIN_PRODUCTS_FOR_GROUPS = 100_000
 
 
 class Settings(NamedTuple):
@@ -55,12 +55,12 @@ class Settings(NamedTuple):
         """Steps of each chain in all."""
         return self.warm_up + self.thin * self.draws
 
-    def made(self, run: Run) -> int:
+    def n_draws_of(self, run: Run) -> int:
         """Return the draws that a run holds of each chain."""
         return max(0, run.steps - self.warm_up) // self.thin
 
 
-class Kept(NamedTuple):
+class FixedKernel(NamedTuple):
     """What an earlier warm-up has found, where chains go on without one."""
 
     kernel: Any
@@ -71,42 +71,42 @@ class Run(NamedTuple):
 
     state: Any
     rng: Generator
-    adaptation: Any  # or `Kept`; None: there is nothing to adapt
+    adaptation: Any  # or `FixedKernel`; None: there is nothing to adapt
     steps: int  # of the warm-up and after
-    harmless: int  # divergences in the warm-up
+    warm_up_divergent: int  # divergences in the warm-up
     # one stretch after the other, (T, S, ...) each
     draws: tuple[dict[str, Array], ...] = ()
 
-    def joined(self) -> dict[str, Array]:
+    def all_draws(self) -> dict[str, Array]:
         """Return positions (T, S, D), log densities and statistics (T, S) of all draws."""
         chains, size = self.state.position.shape
         empty = {name: np.empty((0, chains)) for name in ("log_density", *Info._fields)}
         empty["positions"] = np.empty((0, chains, size), self.state.position.dtype)
-        return end_to_end(self.draws or [empty])
+        return concatenate(self.draws or [empty])
 
 
-def end_to_end(parts: Sequence[dict[str, Array]], axis: int = 0) -> dict[str, Array]:
+def concatenate(parts: Sequence[dict[str, Array]], axis: int = 0) -> dict[str, Array]:
     """Return arrays of the same names as one of each."""
     return {
         name: np.concatenate([part[name] for part in parts], axis) for name in parts[0]
     }
 
 
-def usual_groups(chains: int, products: int, kernel: Any) -> int:
+def default_groups(chains: int, products: int, kernel: Any) -> int:
     """Return the number of groups in which chains of a network run: pairs, at most four groups.
 
     Nothing of the machine decides, or draws would be others on another one. Measured: the step
     size and metric that two chains find serve them as well as those of four or eight, and a
     gradient of two costs per chain what one of many costs, where a chain's `products`, rows times
-    weights, are many. A kernel whose chains learn from each other says with `together` how many a
-    group should have at least.
+    weights, are many. A kernel whose chains learn from each other says with `min_group_chains` how
+    many a group should have at least.
     """
-    if products < LARGE:
+    if products < MIN_PRODUCTS_FOR_GROUPS:
         return 1
-    return max(1, min(chains // int(getattr(kernel, "together", 2)), 4))
+    return max(1, min(chains // int(getattr(kernel, "min_group_chains", 2)), 4))
 
 
-def begun(
+def init_runs(
     settings: Settings,
     start: Array,
     groups: int,
@@ -115,8 +115,8 @@ def begun(
 ) -> list[Run]:
     """Return the runs of all groups, neighbours and as equal as can be, before their first steps.
 
-    One group has the generator itself, several have its children. `kept` has each group's `Kept`
-    where they go on.
+    One group has the generator itself, several have its children. `kept` has each group's
+    `FixedKernel` where they go on.
     """
     whole = settings.kernel.init(settings.target, start)
     parts = zip(*(np.array_split(field, groups) for field in whole), strict=True)
@@ -137,13 +137,13 @@ def begun(
     return runs
 
 
-def go_on(settings: Settings, run: Run, seconds: float) -> Run:
+def advance(settings: Settings, run: Run, seconds: float) -> Run:
     """Return the run after about so many seconds more, with the new draws alone.
 
     At least one step is made. `run` and its generator stay as they are, whatever happens here.
     """
     target, end, kept = settings.target, time.monotonic() + seconds, []
-    state, _, adaptation, steps, harmless, _ = run
+    state, _, adaptation, steps, warm_up_divergent, _ = run
     rng = copy.deepcopy(run.rng)
     while steps < settings.steps:
         kernel = settings.kernel if adaptation is None else adaptation.kernel
@@ -151,7 +151,7 @@ def go_on(settings: Settings, run: Run, seconds: float) -> Run:
             state, info = kernel.step(target, rng, state)
             if adaptation is not None:
                 adaptation = adaptation.update(target, rng, state, info)
-            harmless += int(info.divergent.sum())
+            warm_up_divergent += int(info.divergent.sum())
             steps += 1
         else:
             gradients: Array = np.zeros(len(state.position), int)
@@ -173,10 +173,12 @@ def go_on(settings: Settings, run: Run, seconds: float) -> Run:
     stretch = {
         name: np.array([one[name] for one in kept]) for name in (kept or [{}])[0]
     }
-    return Run(state, rng, adaptation, steps, harmless, (stretch,) if kept else ())
+    return Run(
+        state, rng, adaptation, steps, warm_up_divergent, (stretch,) if kept else ()
+    )
 
 
-def usable() -> int:
+def n_usable_cores() -> int:
     """Return the cores for this process: one in a pool, whose other processes have work too."""
     if multiprocessing.current_process().name != "MainProcess":
         return 1
@@ -188,7 +190,7 @@ def usable() -> int:
 
 
 @contextmanager
-def processes(count: int) -> Iterator[Callable[..., Iterable[Run]]]:
+def process_map(count: int) -> Iterator[Callable[..., Iterable[Run]]]:
     """Yield a `map` over so many processes, of one BLAS thread each; over this one if it is one."""
     if count == 1:
         yield map
@@ -232,6 +234,6 @@ def _executor(count: int) -> Any:
 
 
 def _begin_process(parent: int) -> None:
-    end_with(parent)
+    exit_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     one_blas_thread()

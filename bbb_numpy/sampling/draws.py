@@ -18,7 +18,7 @@ from .mcmc import Target
 
 __all__ = ["DrawnWeights", "Draws"]
 
-GOLDEN = 0.5 * (5.0**0.5 - 1.0)
+GOLDEN_RATIO = 0.5 * (5.0**0.5 - 1.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,7 +119,7 @@ class Draws:
         `expected_bias` told 11 and 12 %. Chains that never came near show none, and MCLMC shows no
         sign: 8 % too little, where 2 % were told.
         """
-        tell = getattr(self.kernel, "too_large", None)
+        tell = getattr(self.kernel, "share_too_large", None)
         return float(tell(self)) if tell and self.log_density.size else 0.0
 
     def __repr__(self) -> str:
@@ -181,7 +181,7 @@ class DrawnWeights:
         """
         place = np.arange(samples)
         return rng.permutation(
-            (place + (rng.random() + GOLDEN * place) % 1.0) / samples
+            (place + (rng.random() + GOLDEN_RATIO * place) % 1.0) / samples
         )
 
     def noise_blocks(

@@ -27,13 +27,13 @@ from ..numeric.reading import damaged
 from ..numeric.storing import CheckpointError, Format, read_state, write_state
 from ..numeric.validation import GENERATOR, not_negative, whole
 from . import mcmc
-from .chains import Run, Settings, go_on
+from .chains import Run, Settings, advance
 from .mcmc import Info, Target
 from .mcmc.states import evaluate
 
-__all__ = ["Checkpoint", "need_same_target", "warn"]
+__all__ = ["Checkpoint", "check_same_target", "warn"]
 
-HERE = Path(__file__).parent
+SAMPLING_FOLDER = Path(__file__).parent
 
 
 class Stored(NamedTuple):
@@ -83,7 +83,7 @@ class Checkpoint:
         """
         self.written = time.monotonic()  # and not tried again at every step
         joined = [
-            run._replace(draws=(run.joined(),) if run.draws else ()) for run in runs
+            run._replace(draws=(run.all_draws(),) if run.draws else ()) for run in runs
         ]
         # the kernel may be one's own: what was found is stored
         stored = tuple(
@@ -165,7 +165,7 @@ class Checkpoint:
             If it is a run from another start, or of another target.
         """
         begin = {"dtype": str(start.dtype), "chains": len(start)}
-        begin |= {"start": _sum(start) if known else None}
+        begin |= {"start": _digest(start) if known else None}
         self.settings |= begin
         if self.stored is None:
             return None
@@ -181,10 +181,10 @@ class Checkpoint:
         there = np.concatenate([run.state.log_density for run in runs])
         stand = np.concatenate([run.state.position for run in runs])
         owner = f"checkpoint {self.file} belongs to", "Name another folder"
-        need_same_target(settings.target, stand, there, *owner)
+        check_same_target(settings.target, stand, there, *owner)
         with self._refused():
             for run in runs:
-                go_on(settings, run, 0.0)  # a step, of a copy
+                advance(settings, run, 0.0)  # a step, of a copy
         return runs
 
     @contextmanager
@@ -202,12 +202,12 @@ def _need_whole(run: Run, settings: Settings, start: Array) -> None:
         raise TypeError("it holds no run of chains")
     GENERATOR("rng", run.rng)
     whole("steps", run.steps, 0)
-    whole("harmless", run.harmless, 0)
+    whole("warm_up_divergent", run.warm_up_divergent, 0)
     chains, size = start.shape
     _need_shapes(run.state._asdict(), (chains,), size)
-    joined = run.joined()
+    joined = run.all_draws()
     drawn = {name: joined[name] for name in ("positions", "log_density", *Info._fields)}
-    _need_shapes(drawn, (settings.made(run), chains), size)
+    _need_shapes(drawn, (settings.n_draws_of(run), chains), size)
 
 
 def _need_shapes(arrays: dict[str, Array], rows: tuple[int, ...], size: int) -> None:
@@ -225,7 +225,7 @@ def _with_kernel(run: Run, made: Callable[[Any], Any]) -> Run:
     )
 
 
-def need_same_target(
+def check_same_target(
     target: Target, position: Array, there: Array, owner: str, remedy: str
 ) -> None:
     """Raise ValueError unless chains that stood at log densities `there` (S,) do so here."""
@@ -240,12 +240,15 @@ def need_same_target(
 def warn(text: str) -> None:
     """Warn, as of the line outside of this folder that has called it."""
     frame, level = sys._getframe(), 1
-    while frame.f_back is not None and Path(frame.f_code.co_filename).parent == HERE:
+    while (
+        frame.f_back is not None
+        and Path(frame.f_code.co_filename).parent == SAMPLING_FOLDER
+    ):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, UserWarning, stacklevel=level)
 
 
-def _sum(array: Array) -> str:
+def _digest(array: Array) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
@@ -258,5 +261,5 @@ def _described(target: Target) -> dict[str, Any]:
         "model": repr(target.model),
         "hyperpriors": repr(sorted(target.hyperpriors.items())),
         "power": target.power,
-        **{name: _sum(array) for name, array in rows.items() if array is not None},
+        **{name: _digest(array) for name, array in rows.items() if array is not None},
     }

@@ -25,10 +25,10 @@ from ..numeric.validation import (
     DTYPE,
     FOLDER,
     FUNCTION,
-    MOST_STEPS,
+    MAX_STEPS,
     SAMPLES,
     STEPS,
-    Like,
+    HasMethods,
     Numbers,
     OneOf,
     Optional,
@@ -42,33 +42,33 @@ from ..parts.hyperpriors import Hyperprior, check_hyperpriors
 from ..progress import tqdm
 from . import mcmc
 from .chains import (
-    Kept,
+    FixedKernel,
     Run,
     Settings,
-    begun,
-    end_to_end,
-    go_on,
-    processes,
-    usable,
-    usual_groups,
+    advance,
+    concatenate,
+    default_groups,
+    init_runs,
+    n_usable_cores,
+    process_map,
 )
 from .draws import Draws
 from .mcmc import Kernel, Target
-from .resuming import Checkpoint, need_same_target, warn
+from .resuming import Checkpoint, check_same_target, warn
 
 __all__ = ["SAMPLERS", "SETTINGS", "check_sampler", "sample", "sample_target"]
 
 METRICS = ("diagonal", "dense")
-WARM_UP = 500  # draws, for a kernel that does not say what its usual warm-up is
-TURN = 1.0  # seconds of a group between two looks at all of them
+DEFAULT_WARM_UP = 500  # draws, for a kernel that does not say what its usual warm-up is
+POLL_INTERVAL_S = 1.0  # seconds of a group between two looks at all of them
 # What the settings of a run may be, by argument
 SETTINGS: dict[str, Rule] = {
     "draws": STEPS,
-    "warm_up": Optional(partial(whole, least=0, most=MOST_STEPS)),
+    "warm_up": Optional(partial(whole, minimum=0, maximum=MAX_STEPS)),
     "thin": STEPS,
     "metric": OneOf(*METRICS),
     "target_accept": Optional(proper_fraction),
-    "cores": Optional(partial(whole, least=1, most=1024)),
+    "cores": Optional(partial(whole, minimum=1, maximum=1024)),
     "checkpoint": Optional(FOLDER),
 }
 SAMPLERS: dict[str, Kernel] = {
@@ -76,8 +76,10 @@ SAMPLERS: dict[str, Kernel] = {
 }
 # Share of draws after a divergence above which a warning says so, which may be an error to a
 # program; each one is told by `Draws.summary` and by `convergence`
-MOST_DIVERGENT = 0.001
-FEWEST_LARGE = 4  # draws whose steps were too large, up to which it may be chance
+MAX_DIVERGENT_SHARE = 0.001
+MAX_CHANCE_TOO_LARGE = (
+    4  # draws whose steps were too large, up to which it may be chance
+)
 
 
 def check_sampler(sampler: Any) -> Kernel:
@@ -85,7 +87,7 @@ def check_sampler(sampler: Any) -> Kernel:
     if isinstance(sampler, str):
         return SAMPLERS[OneOf(*SAMPLERS)("sampler", sampler)]
     names = ", ".join(map(repr, SAMPLERS))
-    rule = Like(f"NUTS(max_depth=8), or one of {names}", "init", "step")
+    rule = HasMethods(f"NUTS(max_depth=8), or one of {names}", "init", "step")
     kernel: Kernel = rule("sampler", sampler)
     return kernel
 
@@ -156,7 +158,7 @@ def sample(
     """
     kind = DTYPE("dtype", dtype)
     x, y = (
-        np.ascontiguousarray(Numbers((None, None), least=1)(name, rows), kind)
+        np.ascontiguousarray(Numbers((None, None), min_length=1)(name, rows), kind)
         for name, rows in (("x", x), ("y", y))
     )
     weights = Optional(Numbers((len(x),), low=0.0))("sample_weight", sample_weight)
@@ -166,7 +168,7 @@ def sample(
     wanted = (SAMPLES("chains", chains), target.layout.size)
     kernel = check_sampler(sampler)
     if groups is None:
-        groups = usual_groups(wanted[0], len(target.x) * model.layout.size, kernel)
+        groups = default_groups(wanted[0], len(target.x) * model.layout.size, kernel)
     place: Any = start
     if start is None:
         place = partial(target.draw_prior, chains=wanted[0], dtype=kind)
@@ -281,11 +283,11 @@ def sample_target(
     may depend on `cores`.
     """
     FUNCTION("target", target)
-    before, kept = None, list[Kept]()
+    before, kept = None, list[FixedKernel]()
     if isinstance(start, Draws):
-        before, kept = start, [Kept(kernel) for kernel in start.kernels]
+        before, kept = start, [FixedKernel(kernel) for kernel in start.kernels]
         start, sampler, warm_up, groups = (
-            _end(before, target),
+            _last_positions(before, target),
             before.kernel,
             0,
             len(kept),
@@ -307,7 +309,7 @@ def sample_target(
     }
     checked = {name: SETTINGS[name](name, value) for name, value in given.items()}
     if warm_up is None:
-        checked["warm_up"] = getattr(kernel, "usual_warm_up", WARM_UP)
+        checked["warm_up"] = getattr(kernel, "default_warm_up", DEFAULT_WARM_UP)
     settings = Settings(
         target,
         kernel,
@@ -332,11 +334,14 @@ def sample_target(
         place = _matrix(draw_start(rng))
     _check_groups(kernel, groups, len(place), settings.warm_up)
     cores = checked["cores"]
-    count = min(groups, usable() if cores is None else cores)
-    with nullcontext() if groups == 1 else one_blas_thread(), processes(count) as each:
+    count = min(groups, n_usable_cores() if cores is None else cores)
+    with (
+        nullcontext() if groups == 1 else one_blas_thread(),
+        process_map(count) as each,
+    ):
         runs = None if store is None else store.read(settings, place, known)
         if runs is None:
-            runs = begun(settings, place, groups, rng, kept)
+            runs = init_runs(settings, place, groups, rng, kept)
         finished = True
         bar = tqdm(
             total=settings.steps,
@@ -350,7 +355,10 @@ def sample_target(
             ]:
                 bare = [runs[group]._replace(draws=()) for group in left]
                 moved = each(
-                    go_on, repeat(settings, len(left)), bare, repeat(TURN, len(left))
+                    advance,
+                    repeat(settings, len(left)),
+                    bare,
+                    repeat(POLL_INTERVAL_S, len(left)),
                 )
                 for group, run in zip(left, moved, strict=True):
                     runs[group] = run._replace(draws=runs[group].draws + run.draws)
@@ -361,7 +369,7 @@ def sample_target(
             finished = False
             warn(
                 f"Sampling interrupted by user after {min(run.steps for run in runs)} steps; "
-                f"{min(map(settings.made, runs))} of {settings.draws} draws are returned"
+                f"{min(map(settings.n_draws_of, runs))} of {settings.draws} draws are returned"
                 + ("" if store is None else "; the same call goes on")
             )
         except BrokenProcessPool as error:
@@ -397,14 +405,14 @@ def _check_groups(
         kernel.check_chains(chains // groups)
 
 
-def _end(draws: Draws, target: Target) -> Array:
+def _last_positions(draws: Draws, target: Target) -> Array:
     """Return the last positions of chains (S, D), if they are those of this target."""
     if not len(draws.positions):
         raise ValueError(
             "start is empty: sampling was interrupted before the first draw"
         )
     there = draws.log_density[-1]
-    need_same_target(
+    check_same_target(
         target, draws.positions[-1], there, "start has draws of", "Begin anew"
     )
     return draws.positions[-1]
@@ -416,7 +424,7 @@ def _joined(before: Draws, after: Draws) -> Draws:
         after,
         positions=np.concatenate([before.positions, after.positions]),
         log_density=np.concatenate([before.log_density, after.log_density]),
-        stats=end_to_end([before.stats, after.stats]),
+        stats=concatenate([before.stats, after.stats]),
         warm_up=before.warm_up,
         warm_up_divergent=before.warm_up_divergent,
     )
@@ -426,9 +434,9 @@ def _result(
     runs: Sequence[Run], settings: Settings, layout: Layout | None, finished: bool
 ) -> Draws:
     """Put the groups side by side, as far as all of them have come."""
-    count = min(settings.draws, *map(settings.made, runs))
-    parts = [{name: of[:count] for name, of in run.joined().items()} for run in runs]
-    found = end_to_end(parts, axis=1)
+    count = min(settings.draws, *map(settings.n_draws_of, runs))
+    parts = [{name: of[:count] for name, of in run.all_draws().items()} for run in runs]
+    found = concatenate(parts, axis=1)
     positions, size = found.pop("positions"), runs[0].state.position.shape[1]
     kernel, *others = (
         settings.kernel if run.adaptation is None else run.adaptation.kernel
@@ -442,22 +450,25 @@ def _result(
         settings.target,
         Layout((("position", (size,)),)) if layout is None else layout,
         min(settings.warm_up, min(run.steps for run in runs)),
-        sum(run.harmless for run in runs),
+        sum(run.warm_up_divergent for run in runs),
         finished,
         tuple(others),
     )
     remedy = getattr(kernel, "remedy", "")  # of one that accepts everything
     smaller = f"Take {remedy}" if remedy else "Raise target_accept (0.9, 0.95, 0.99)"
-    biased = draws.expected_bias > getattr(kernel, "most_bias", 0.0)
+    biased = draws.expected_bias > getattr(kernel, "max_bias", 0.0)
     size = draws.log_density.size
     too_large = draws.too_large_steps
-    if draws.divergences > MOST_DIVERGENT * size:
+    if draws.divergences > MAX_DIVERGENT_SHARE * size:
         warn(
             f"{draws.divergences} divergent transitions among {size} draws: the "
             "posterior has narrow places that the chains do not reach, and expectations are biased "
             f"even where R-hat is 1. {smaller}, or use another prior or hyperprior"
         )
-    elif max(MOST_DIVERGENT * size, FEWEST_LARGE) < too_large * size and not biased:
+    elif (
+        max(MAX_DIVERGENT_SHARE * size, MAX_CHANCE_TOO_LARGE) < too_large * size
+        and not biased
+    ):
         warn(
             f"the steps of {type(kernel).__name__} were too large in {100 * too_large:.2g} % of "
             "the draws: the posterior has narrow places that the chains leave out, and variances "

@@ -1,9 +1,9 @@
-"""Members of a deep ensemble, as places where the chains of a sampler start.
+"""Members of a deep ensemble, as starting points for the chains of a sampler.
 
-Draws from the prior lie far from the posterior's mass: the chains spend the warm-up on their way.
-A member of an ensemble (Lakshminarayanan et al. 2017), a network trained to MAP from a start of its
-own, lies in one of the modes. That the members are far apart is what R-hat needs of starts: chains
-that agree have forgotten them.
+Draws from the prior lie far from the mass of the posterior: chains that start there spend their
+warm-up on the way. A member of a deep ensemble (Lakshminarayanan et al. 2017), a network trained
+to MAP from its own random initial weights, lies in one of the modes. R-hat needs starts that are
+far apart, as the members are: chains that agree have forgotten where they started.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ from ..parts.posteriors import PointMass
 from .loop import fit, start
 from .optimizers import Adam, Cosine
 from .recipe import Recipe
+from .schedules import schedule_for
 
 __all__ = ["ensemble_starts"]
 
-# Steps of a member, epochs at least, rows, rate. A start may be poor, but chains of many rows stay
-FEW, OF_MANY, MANY = (1_500, 150, 32, 1e-2), (32_000, 1, 256, 2e-2), 4096
-SPREAD = 0.3  # of the weights that training starts from
+INITIAL_SD = 0.3  # of the weights that the training of a member starts from
 
 
 def ensemble_starts(
@@ -50,28 +49,39 @@ def ensemble_starts(
 ) -> Array:
     """Train a deep ensemble and return its members as starts for `sample`.
 
-    Learned scales of the prior are held at the values that the model was made with, and start
-    there: a density of weights and their scale together has no maximum.
+    Scales that the prior learns are held at the values that the model was made with, and the
+    chains start there: the joint density of weights and their scale has no maximum.
 
     Parameters
     ----------
-    model, x, y, sample_weight, seed, dtype, progress
-        As of `sample`.
+    model : Model
+        Network, prior and likelihood; as for `sample`.
+    x : array-like (N, d_in)
+    y : array-like (N, K)
     chains : int
-        Members.
+        Number of members, one for each chain.
+    sample_weight : array-like (N,), optional
+        How often each row counts. By default once.
+    seed : int or numpy.random.Generator, optional
+        Each member draws its initial weights and its minibatches from a generator of its own.
     recipe : Recipe, optional
-        How each is trained; by default by Adam on 32 rows, 1,500 steps and 150 epochs at least, its
-        rate falling from 0.01 to 0; on more than 4,096 rows for 32,000 steps of 256, from 0.02.
+        How each member is trained. By default by Adam, whose learning rate falls to 0 along a
+        cosine, for the epochs of the row *ensemble* of `training.schedules.SCHEDULES`.
+    dtype : {'float64', 'float32'}
+    progress : bool, optional
+        Whether to show a progress bar. By default only in a terminal or notebook.
 
     Returns
     -------
     ndarray (chains, D)
-        Weights and learned numbers in the order of `LogJoint.layout`.
+        Weights and learned parameters, in the order of `LogJoint.layout`.
 
     Raises
     ------
     NonFiniteError
-        When the training of a member diverges.
+        If the training of a member diverges.
+    KeyboardInterrupt
+        After Ctrl-C.
 
     Examples
     --------
@@ -85,32 +95,32 @@ def ensemble_starts(
     >>> draws = sample(model, x, np.sin(3 * x), start=begin, chains=2, draws=5, warm_up=20, seed=0)
     """
     InstanceOf(Model)("model", model)
-    chains, kind = SAMPLES("chains", chains), DTYPE("dtype", dtype)
-    x, y = np.asarray(ANY_NUMBERS("x", x), kind), np.asarray(ANY_NUMBERS("y", y), kind)
+    chains = SAMPLES("chains", chains)
+    dtype = DTYPE("dtype", dtype)
+    x = np.asarray(ANY_NUMBERS("x", x), dtype)
+    y = np.asarray(ANY_NUMBERS("y", y), dtype)
     if recipe is None:
-        rows = max(1, len(np.atleast_1d(x)))  # what has no rows is refused later
-        steps, epochs, batch, rate = FEW if rows <= MANY else OF_MANY
-        epochs = max(epochs, steps // -(-rows // batch))
-        recipe = Recipe(Adam(rate, schedule=Cosine()), epochs=epochs, batch_size=batch)
+        n_rows = max(1, len(np.atleast_1d(x)))  # `fit` refuses data without rows
+        schedule = schedule_for("any", "ensemble", n_rows)
+        optimizer = Adam(schedule.learning_rate, schedule=Cosine())
+        recipe = Recipe(
+            optimizer, epochs=schedule.epochs, batch_size=schedule.batch_size
+        )
     InstanceOf(Recipe)("recipe", recipe)
-    held: Any = model.prior
-    if getattr(held, "learn", False):
-        held = replace(held, learn=False)
-    member = Reparameterised(replace(model, prior=held), PointMass(SPREAD), MAP())
-    trained = []
+    prior: Any = model.prior
+    learned_scales: Array = np.zeros(0, dtype)
+    if getattr(prior, "learn", False):
+        learned_scales = prior.init(dtype)
+        prior = replace(prior, learn=False)
+    member = Reparameterised(replace(model, prior=prior), PointMass(INITIAL_SD), MAP())
+    n_weights = model.layout.size
+    starts = []
     for rng in check_generator(seed, "seed").spawn(chains):
-        begin = start(member, rng, recipe.optimizer, kind)
+        init = start(member, rng, recipe.optimizer, dtype)
         options: Any = {"sample_weight": sample_weight, "progress": progress}
-        trained.append(fit(member, begin, x, y, recipe, rng=rng, **options))
-        if trained[-1].stopped == "interrupted":  # half-trained members are of no use
+        trained = fit(member, init, x, y, recipe, rng=rng, **options)
+        if trained.stopped == "interrupted":  # half-trained members are of no use
             raise KeyboardInterrupt
-    size = model.layout.size
-    scales: Array = (
-        model.prior.init(kind) if held is not model.prior else np.zeros(0, kind)
-    )
-    return np.stack(
-        [
-            np.concatenate([one.theta[:size], scales, one.theta[size:]])
-            for one in trained
-        ]
-    )
+        weights, learned = np.split(trained.theta, [n_weights])
+        starts.append(np.concatenate([weights, learned_scales, learned]))
+    return np.stack(starts)

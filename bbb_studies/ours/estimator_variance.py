@@ -35,7 +35,7 @@ from bbb_numpy.numeric.elementary import sigmoid
 from bbb_numpy.parts.full_rank import FullRank
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.parts.network import MLP
-from bbb_numpy.parts.posteriors import Density, MeanField
+from bbb_numpy.parts.posteriors import GaussianPosterior, MeanField
 from bbb_numpy.parts.priors import GaussianPrior
 from bbb_numpy.plots import style
 from bbb_numpy.plots.style import BLUE, GREY, VERMILLION, finish
@@ -59,7 +59,7 @@ class ScoreFunction(GradientEstimator):
     `baseline` each sample's cost is taken less the mean of the others, two at least.
     """
 
-    posterior: Density = MeanField()
+    posterior: GaussianPosterior = MeanField()
     baseline: bool = False
 
     def fill_gradient(self, at: Batch) -> tuple[Any, LogDensities]:

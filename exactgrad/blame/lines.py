@@ -30,12 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fields.finite import Field, Prime
-from ..structures import copied
+from ..structures import copy_leaves
 from ..trace.arrays import Exact
 from ..trace.copies import Copies, Names, in_own_context
 from ..trace.makers import ACTIVE_FIELD
-from ..verdict.errors import Wrong
-from ..verdict.runs import Asked, run
+from ..verdict.errors import WrongDerivative
+from ..verdict.runs import ProofProblem, run
 from .words import in_words
 
 __all__ = ["explanation"]
@@ -185,8 +185,10 @@ class BatchedPrime(Prime):
 class Search:
     """The results of a function at random numbers, and which of them move what."""
 
-    def __init__(self, asked: Asked, theta: Array, wrong: Array, seed: int) -> None:
-        self.asked, self.theta, self.wrong, self.seed = asked, theta, wrong, seed
+    def __init__(
+        self, problem: ProofProblem, theta: Array, wrong: Array, seed: int
+    ) -> None:
+        self.problem, self.theta, self.wrong, self.seed = problem, theta, wrong, seed
         self.field = BatchedPrime(seed)
         self.results: list[Result] = []
         self.numbers, self.names = (
@@ -245,7 +247,7 @@ class Search:
                         )
 
         watch = Watch(self.field, look)
-        found = run(self.asked, self.theta, self.field, along, watch.called)
+        found = run(self.problem, self.theta, self.field, along, watch.called)
         self.end, self.events = watch.end, event
         return not found.excess()[0].any()
 
@@ -324,7 +326,7 @@ class Search:
                 if see:
                     see(k, at, b[:, : len(lanes)])
 
-        found = run(self.asked, self.theta, field, still, Watch(field, look).called)
+        found = run(self.problem, self.theta, field, still, Watch(field, look).called)
         if event != self.events:
             raise ValueError("two runs of the same function are different")
         return found.value.tangent[0, : len(lanes)], found.grad.tangent.T[
@@ -475,9 +477,9 @@ def _told(places: list[Place]) -> str:
     return f"look at line {places[-1][1]} of {name}, `{source}`{before}"
 
 
-def _line(asked: Asked, theta: Array, wrong: Array) -> str:
+def _line(problem: ProofProblem, theta: Array, wrong: Array) -> str:
     for turn in range(SEEDS):
-        search = Search(asked, theta, wrong, SEEDS * asked.seed + turn)
+        search = Search(problem, theta, wrong, SEEDS * problem.seed + turn)
         sound = search.sound()
         if len(search.results) > MOST:
             break
@@ -487,11 +489,16 @@ def _line(asked: Asked, theta: Array, wrong: Array) -> str:
 
 
 def explanation(
-    asked: Asked, theta: Array, errors: Callable[[], tuple[Wrong, ...]]
+    problem: ProofProblem,
+    theta: Array,
+    errors: Callable[[], tuple[WrongDerivative, ...]],
 ) -> Callable[[], list[str]]:
     """Return what says why a gradient is refuted; it is found out when it is called first."""
-    arguments = copied(asked.arguments)
-    asked, theta = asked._replace(arguments=arguments, copies=Copies()), theta.copy()
+    arguments = copy_leaves(problem.arguments)
+    problem, theta = (
+        problem._replace(arguments=arguments, copies=Copies()),
+        theta.copy(),
+    )
 
     @cache
     @in_own_context
@@ -500,10 +507,10 @@ def explanation(
             return []
         wrong = errors()
         names = {one.name for one in wrong}
-        bad = np.array([asked.name(j) in names for j in range(theta.size)])
-        said = in_words(asked, theta, wrong)
+        bad = np.array([problem.name(j) in names for j in range(theta.size)])
+        said = in_words(problem, theta, wrong)
         try:
-            line = _line(asked, theta, bad) if bad.any() else ""
+            line = _line(problem, theta, bad) if bad.any() else ""
         except (
             Exception
         ):  # the verdict stands, whatever the function does while it is watched

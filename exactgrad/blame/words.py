@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fields.digits import N_DIGITS, context
-from ..verdict.errors import Wrong
-from ..verdict.runs import Asked
+from ..verdict.errors import WrongDerivative
+from ..verdict.runs import ProofProblem
 
 __all__ = ["in_words"]
 
@@ -25,18 +25,20 @@ Array = NDArray[Any]
 SAME = Decimal("1e-30")
 
 
-def in_words(asked: Asked, theta: Array, wrong: Sequence[Wrong]) -> list[str]:
+def in_words(
+    problem: ProofProblem, theta: Array, wrong: Sequence[WrongDerivative]
+) -> list[str]:
     """Return what is wrong, where it is simple: a sentence for all, or for each group."""
-    places = {asked.name(j): j for j in range(theta.size)}
+    places = {problem.name(j): j for j in range(theta.size)}
     found = {places[one.name]: one for one in wrong if one.seen and one.size == 1}
     with localcontext(context(N_DIGITS)):
-        known = Known(asked, theta)
+        known = Known(problem, theta)
         said = known.said(found) if found else ""
         if said or not found:
             return (
                 [f"{'they are' if len(found) > 1 else 'it is'} {said}"] if said else []
             )
-        parts = [set(range(theta.size)[part]) for part in asked.blocks.values()]
+        parts = [set(range(theta.size)[part]) for part in problem.blocks.values()]
         groups = [[j for j in sorted(found) if j in part] for part in parts]
         if len(groups) == 1:
             runs = groupby(enumerate(sorted(found)), lambda pair: pair[1] - pair[0])
@@ -47,7 +49,7 @@ def in_words(asked: Asked, theta: Array, wrong: Sequence[Wrong]) -> list[str]:
             if group
         ]
     return [
-        f"{asked.name(js[0])} to {asked.name(js[-1])}: {said}"
+        f"{problem.name(js[0])} to {problem.name(js[-1])}: {said}"
         for js, said in each
         if said
     ]
@@ -56,7 +58,7 @@ def in_words(asked: Asked, theta: Array, wrong: Sequence[Wrong]) -> list[str]:
 class Known:
     """What a function is given, by name: numbers, and arrays as decimals."""
 
-    def __init__(self, asked: Asked, theta: Array) -> None:
+    def __init__(self, problem: ProofProblem, theta: Array) -> None:
         at = [Decimal(x) for x in theta.tolist()]
         self.theta, self.numbers, self.sizes = (
             at,
@@ -69,7 +71,7 @@ class Known:
             "sigmoid(theta)": [1 / (1 + (-x).exp()) for x in at],
             "sign(theta)": [Decimal(1).copy_sign(x) for x in at],
         }
-        for name, value in zip(asked.names, asked.arguments, strict=True):
+        for name, value in zip(problem.names, problem.arguments, strict=True):
             if (
                 isinstance(value, float | np.ndarray)
                 and np.asarray(value).dtype.kind in "fiu"
@@ -82,7 +84,7 @@ class Known:
                 else:
                     self.numbers[name] = flat[0]
 
-    def said(self, wrong: dict[int, Wrong]) -> str:
+    def said(self, wrong: dict[int, WrongDerivative]) -> str:
         """Say what is wrong, or nothing."""
         hand, right = zip(
             *((one.by_hand, one.right) for one in wrong.values()), strict=True
@@ -153,7 +155,7 @@ def _quotient(one: Sequence[Decimal], other: Sequence[Decimal]) -> Decimal | Non
     return c if all(_same(x, c * y) for x, y in zip(one, other, strict=True)) else None
 
 
-def _transposed(wrong: dict[int, Wrong]) -> str:
+def _transposed(wrong: dict[int, WrongDerivative]) -> str:
     """Return n x m if a part of theta is right as an array (n, m) that is turned round.
 
     Its corners are in place, and so is what is on the diagonal of a square.

@@ -168,7 +168,7 @@ class Field:
         self.rng = np.random.default_rng(hash64(type(self).__name__, seed))
         self.constants: dict[float, Array] = {}  # constants that were met
         self.exact_constants: dict[Any, Any] = {}  # and as exact numbers
-        self.found: Any = None  # what the function returned
+        self.evaluation: Any = None  # what the function returned
         # what comparisons found, and the signs of squares' roots
         self.path: list[Array] = []
         self.squares: list[tuple[Array, Array, Array]] = []  # t^2, t and its floats

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..fields.finite import Field, Untraceable
 from .arrays import Exact, field_of, lift, stack, uninitialized
-from .functions import exp, gamma, log
+from .functions import exp, log, polygamma
 from .linear import FUNCTIONS
 
 __all__ = ["ACTIVE_FIELD", "NUMPY", "STAND_INS", "Vectorize", "of_scipy"]
@@ -245,7 +245,7 @@ OF_SCIPY: dict[str, Callable[..., Any]] = {
     "softmax": _softmax,
     "log_softmax": lambda x, axis=None: x - _logsumexp(x, axis, keepdims=True),
     "logsumexp": _logsumexp,
-    "polygamma": lambda n, x: gamma(int(n))(x),
+    "polygamma": lambda n, x: polygamma(int(n))(x),
 }
 
 

@@ -18,10 +18,19 @@ from numpy.typing import NDArray
 
 from ..arguments import check_fixed
 from ..fields.finite import Field
-from ..structures import leaves, within
+from ..structures import leaves, map_leaves
 from ..trace.arrays import Exact, dual_residues, lift
 
-__all__ = ["FIXED", "Data", "bound", "exact", "kinds", "masked", "names_of", "told"]
+__all__ = [
+    "FIXED",
+    "Data",
+    "argument_names",
+    "bound",
+    "exact",
+    "kinds",
+    "masked",
+    "told",
+]
 
 Array = NDArray[Any]
 NEARLY = 1e-12  # what the rounding of sums of floats may be
@@ -163,10 +172,12 @@ def exact(values: Any, field: Field, data: Data = FREE, moving: bool = False) ->
             data.impose(found)
         return found
 
-    return within(values, made)
+    return map_leaves(values, made)
 
 
-def names_of(function: Callable[..., Any], count: int, before: int = 1) -> list[str]:
+def argument_names(
+    function: Callable[..., Any], count: int, before: int = 1
+) -> list[str]:
     """Return the names of a function's arguments, after theta."""
     try:
         taken = list(inspect.signature(function).parameters.values())[before:]

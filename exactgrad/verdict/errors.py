@@ -4,10 +4,11 @@ Sixty digits say whether value and gradient exist, and the slope along any direc
 where theta is large. One direction refutes an error that no rounding explains. Which derivatives
 are wrong is computed only when it is read, or where the error is so small that all of them decide.
 
-Of a small theta every coordinate is asked. Of a large one the field says
+Of a small theta every coordinate is tested. Of a large one the field says
 which are wrong: along the directions d_j = r_j^k, k = 1, 2, 3, 4, with random r_j, the excess is
 sum_j delta_j r_j^k of the errors delta_j, a recurrence whose roots are the r_j of the coordinates
-that are wrong (Prony), if these are one or two. Otherwise each block is asked along two directions:
+that are wrong (Prony), if these are one or two. Otherwise each block is tested along two
+directions:
 the same quotient of both slopes is a factor by which the block is wrong.
 """
 
@@ -24,30 +25,30 @@ from numpy.typing import NDArray
 
 from ..fields.digits import N_DIGITS, Digits, NoSeries, context
 from ..fields.finite import SMALLEST_NORMAL, Field, Prime, mix64, mixing_key
-from ..structures import copied
+from ..structures import copy_leaves
 from ..trace.copies import Copies, in_own_context
-from .runs import LARGE, Asked, Found, run
+from .runs import LARGE_THETA, Evaluation, ProofProblem, run
 
 __all__ = [
     "FLOATS",
     "NOWHERE",
     "STATE",
     "Numbers",
-    "Wrong",
-    "judged",
+    "WrongDerivative",
+    "deferred_errors",
+    "find_errors",
     "numbers",
     "parts",
-    "when_read",
 ]
 
 Array = NDArray[Any]
-SIXTY_DIGITS = 256  # coordinates that are asked one by one, in decimals
+SIXTY_DIGITS = 256  # coordinates that are tested one by one, in decimals
 SAME = Decimal("1e-35")  # relative difference at which two of them are the same number
 # of the largest derivative: smaller ones are held to that error
 SMALL = Decimal("1e-20")
 # what the rounding of float constants may do to a derivative
 ROUNDING = Decimal("1e-15")
-SHAKEN = Decimal("1e-9")  # up to here it is asked what their rounding does
+SHAKEN = Decimal("1e-9")  # up to here the effect of their rounding is measured
 APART = 1e-3  # relative difference of floats and of exact numbers that is not rounding
 # of differences of floats: small ones stay on a path, large ones keep digits
 STEPS = (1e-7, 1e-4)
@@ -71,7 +72,7 @@ ROUNDED = (
 )
 
 
-class Wrong(NamedTuple):
+class WrongDerivative(NamedTuple):
     """A wrong derivative; or a block of them, with their slopes along a random direction."""
 
     name: str
@@ -127,31 +128,35 @@ class Decimals(Numbers):
 
     RIGHT = "all derivatives are right to 35 digits here, but "
 
-    def __init__(self, asked: Asked, theta: Array) -> None:
-        self.asked, self.theta = asked, theta
+    def __init__(self, problem: ProofProblem, theta: Array) -> None:
+        self.problem, self.theta = problem, theta
         for self.digits in (N_DIGITS, 5 * N_DIGITS):
             with localcontext(context(self.digits)):
-                self.field = Digits(asked.seed)
-                self.found = run(asked, theta, self.field)
+                self.field = Digits(problem.seed)
+                self.evaluation = run(problem, theta, self.field)
                 slope, value = (
-                    self.found.value.tangent[0, 0],
-                    self.found.value.primal[0, 0],
+                    self.evaluation.value.tangent[0, 0],
+                    self.evaluation.value.primal[0, 0],
                 )
-                size = abs(self.found.terms).sum() + abs(slope)
+                size = abs(self.evaluation.terms).sum() + abs(slope)
                 self.exists = (value + size).is_finite()
-                self.agrees = self.exists and abs(self.found.excess()[0]) <= SAME * size
+                self.agrees = (
+                    self.exists and abs(self.evaluation.excess()[0]) <= SAME * size
+                )
             if self.agrees:
                 break
         self.refutes = self.exists and not self.agrees and self._more_than_rounding()
 
     def _more_than_rounding(self) -> bool:
-        """Return whether `judged` would refute, whichever derivatives are wrong.
+        """Return whether `find_errors` would refute, whichever derivatives are wrong.
 
         The largest error is at least 1 / n of the excess: the direction has numbers below 1.
         """
         with localcontext(context(self.digits)):
-            most = max(1, abs(self.found.grad.primal).max(initial=Decimal(0)))
-            large = abs(self.found.excess()[0]) > 2 * self.theta.size * SHAKEN * most
+            most = max(1, abs(self.evaluation.grad.primal).max(initial=Decimal(0)))
+            large = (
+                abs(self.evaluation.excess()[0]) > 2 * self.theta.size * SHAKEN * most
+            )
         if large:  # does the next call return the same?
             self.slopes(np.ones(self.theta.size))
         return bool(large)
@@ -160,7 +165,7 @@ class Decimals(Numbers):
         """Return the slopes, of which it is sure."""
         with localcontext(context(self.digits)):
             found = run(
-                self.asked, self.theta, self.field, self.field.from_floats(direction)
+                self.problem, self.theta, self.field, self.field.from_floats(direction)
             )
             self.changed |= _numbers(found) != self.numbers()
             return found.terms.sum(), found.value.tangent[0, 0], Decimal(0)
@@ -168,36 +173,41 @@ class Decimals(Numbers):
     def rounding(self) -> Decimal:
         """Return how far six choices of them move it."""
         with localcontext(context(self.digits)):
-            fields = (Digits(self.asked.seed, shake) for shake in range(7))
+            fields = (Digits(self.problem.seed, shake) for shake in range(7))
             first, *shaken = (
-                self.asked.excess(self.theta, field)[0] for field in fields
+                self.problem.excess(self.theta, field)[0] for field in fields
             )
             return max(abs(one - first) for one in shaken)
 
     def numbers(self) -> tuple[Decimal, ...]:
         """Return value and gradient."""
-        return _numbers(self.found)
+        return _numbers(self.evaluation)
 
     def otherwise(self) -> str:
         """Say so, unless there are no floats of it."""
         return (
             _otherwise(
-                self.asked, self.theta, self.found.value.primal, self.found.grad.primal
+                self.problem,
+                self.theta,
+                self.evaluation.value.primal,
+                self.evaluation.grad.primal,
             )
             or ""
         )
 
 
-def _numbers(found: Found) -> tuple[Decimal, ...]:
+def _numbers(found: Evaluation) -> tuple[Decimal, ...]:
     return (*found.value.primal[0], *found.grad.primal[:, 0])
 
 
-def _otherwise(asked: Asked, theta: Array, value: Array, grad: Array) -> str | None:
+def _otherwise(
+    problem: ProofProblem, theta: Array, value: Array, grad: Array
+) -> str | None:
     """Say that the function returns something else for floats, if it does; None if none at all."""
     try:
         with np.errstate(all="ignore"):
-            at = theta.copy(), *copied(asked.arguments)
-            floats = asked.value_and_grad(*at)[:2]
+            at = theta.copy(), *copy_leaves(problem.arguments)
+            floats = problem.value_and_grad(*at)[:2]
             ours = np.array([floats[0], *floats[1]], float)
         right = np.concatenate([value.ravel(), grad.ravel()]).astype(float)
     except Exception:  # a function of exact numbers alone, or values beyond floats
@@ -219,9 +229,9 @@ class Floats(Numbers):
     RIGHT = "nothing is wrong as far as floats can tell, but "
     grad: Any = None
 
-    def __init__(self, asked: Asked, theta: Array) -> None:
-        self.asked, self.theta = asked, theta
-        direction = np.random.default_rng(asked.seed).standard_normal(theta.size)
+    def __init__(self, problem: ProofProblem, theta: Array) -> None:
+        self.problem, self.theta = problem, theta
+        direction = np.random.default_rng(problem.seed).standard_normal(theta.size)
         self.hand, self.right, _ = self.slopes(direction, STEPS[:1])
         self.exists = bool(np.isfinite([self.hand, self.right]).all())
         self.agrees = abs(self.hand - self.right) <= APART * max(
@@ -232,18 +242,18 @@ class Floats(Numbers):
         self, direction: Array, steps: Any = STEPS
     ) -> tuple[float, float, float]:
         """Return the slopes, the right one by differences."""
-        f, arguments = self.asked.value_and_grad, self.asked.arguments
+        f, arguments = self.problem.value_and_grad, self.problem.arguments
         size = max(1.0, float(abs(self.theta).max())) / max(
             1e-300, float(abs(direction).max())
         )
 
         def differences(h: float) -> float:
             at = (self.theta + k * h * direction for k in (-2, -1, 1, 2))
-            v = [float(f(there, *copied(arguments))[0]) for there in at]
+            v = [float(f(there, *copy_leaves(arguments))[0]) for there in at]
             return (v[0] - 8 * v[1] + 8 * v[2] - v[3]) / (12 * h)
 
         with np.errstate(all="ignore"):
-            grad = np.ravel(f(self.theta.copy(), *copied(arguments))[1])
+            grad = np.ravel(f(self.theta.copy(), *copy_leaves(arguments))[1])
             self.grad = grad if self.grad is None else self.grad
             self.changed |= not np.array_equal(grad, self.grad, equal_nan=True)
             hand = float(grad @ direction)
@@ -257,7 +267,7 @@ class Floats(Numbers):
 
 
 def numbers(
-    asked: Asked,
+    problem: ProofProblem,
     theta: Array,
     same: bool,
     kind: Field,
@@ -265,21 +275,21 @@ def numbers(
 ) -> Numbers:
     """Return what to ask: decimals of a large theta only where floats do not say that all is well.
 
-    Where the field knows all laws its primes are small, and decimals are asked as well. Where no
+    Where the field knows all laws its primes are small, and decimals are computed as well. Where no
     root's sign has to be looked at and nothing is divided by 0, the floats of a proof say that
     value and gradient exist.
     """
-    floats = partial(Floats, asked, theta)
-    ways: list[Any] = [floats] if theta.size > LARGE else [floats, decimals]
+    floats = partial(Floats, problem, theta)
+    ways: list[Any] = [floats] if theta.size > LARGE_THETA else [floats, decimals]
     if theta.size <= SIXTY_DIGITS or (same and kind.knows_all_laws):
         ways = [decimals]
         signs = (
             kind.n_roots or {SMALLEST_NORMAL, -SMALLEST_NORMAL} & kind.constants.keys()
         )
         if same and not (kind.knows_all_laws or kind.divided_by_zero or signs):
-            value, grad = kind.found.value.floats, kind.found.grad.floats
+            value, grad = kind.evaluation.value.floats, kind.evaluation.grad.floats
             finite = np.isfinite(value).all() and np.isfinite(grad).all()
-            if finite and _otherwise(asked, theta, value, grad) == "":
+            if finite and _otherwise(problem, theta, value, grad) == "":
                 return Numbers()
     found: Any = None
     for way in ways:
@@ -295,42 +305,47 @@ def numbers(
 # --- which derivatives are wrong
 
 
-def when_read(
-    asked: Asked, theta: Array, same: bool, at: Decimals
-) -> Callable[[], tuple[Wrong, ...]]:
+def deferred_errors(
+    problem: ProofProblem, theta: Array, same: bool, at: Decimals
+) -> Callable[[], tuple[WrongDerivative, ...]]:
     """Return what says which derivatives are wrong; it calls the function again, when it is called.
 
     Nothing is said if the function has changed since, as one does that reads a global variable.
     """
-    arguments = copied(asked.arguments)
-    asked, theta = asked._replace(arguments=arguments, copies=Copies()), theta.copy()
+    arguments = copy_leaves(problem.arguments)
+    problem, theta = (
+        problem._replace(arguments=arguments, copies=Copies()),
+        theta.copy(),
+    )
     before = at.numbers()
 
     @cache
     @in_own_context
-    def wrong() -> tuple[Wrong, ...]:
+    def wrong() -> tuple[WrongDerivative, ...]:
         try:
-            now = Decimals(asked, theta)
+            now = Decimals(problem, theta)
             if now.numbers() != before:
                 return ()
-            return judged(asked, theta, same, now)[1]
+            return find_errors(problem, theta, same, now)[1]
         except Exception:  # the verdict stands, whatever the function does later
             return ()
 
     return wrong
 
 
-def judged(
-    asked: Asked, theta: Array, same: bool, at: Numbers
-) -> tuple[str, tuple[Wrong, ...]]:
+def find_errors(
+    problem: ProofProblem, theta: Array, same: bool, at: Numbers
+) -> tuple[str, tuple[WrongDerivative, ...]]:
     """Return what is wrong at theta, or the reason why nothing is concluded; both may be empty."""
     if same and isinstance(at, Floats):
         return FLOATS.format("slope", at.hand, at.right), ()
     with localcontext(context(5 * N_DIGITS)):
         slopes = []
-        for name, direction, size, factor in parts(asked, theta, same):
+        for name, direction, size, factor in parts(problem, theta, same):
             hand, right, unsure = map(Decimal, at.slopes(direction))
-            slopes.append((Wrong(name, hand, right, True, size, factor), unsure))
+            slopes.append(
+                (WrongDerivative(name, hand, right, True, size, factor), unsure)
+            )
         at.slopes(np.ones(theta.size))
         if at.changed:
             return STATE, ()
@@ -355,39 +370,41 @@ def judged(
 Part = tuple[str, Array, int, Fraction | None]
 
 
-def parts(asked: Asked, theta: Array, same: bool) -> Iterator[Part]:
+def parts(problem: ProofProblem, theta: Array, same: bool) -> Iterator[Part]:
     """Yield what may be wrong: every coordinate of a small theta, else what the field says.
 
     If that is no block it is all of theta: blocks need not have all coordinates.
     """
     few: Any = range(theta.size)
     if theta.size > SIXTY_DIGITS:
-        few = [] if same else _few(asked, theta)
+        few = [] if same else _few(problem, theta)
     for j in few:
-        yield asked.name(int(j)), (np.arange(theta.size) == j) * 1.0, 1, None
+        yield problem.name(int(j)), (np.arange(theta.size) == j) * 1.0, 1, None
     if len(few):
         return
     blocks = []
-    for name, part in asked.blocks.items():
-        wrong, factor = (True, None) if same else _asked_twice(asked, theta, part)
+    for name, part in problem.blocks.items():
+        wrong, factor = (True, None) if same else _asked_twice(problem, theta, part)
         if wrong:
             blocks.append((name, part, factor))
     for name, part, factor in blocks or [("theta", slice(None), None)]:
         size = len(range(*part.indices(theta.size)))
         direction = np.zeros(theta.size)
-        direction[part] = np.random.default_rng(asked.seed).standard_normal(size)
+        direction[part] = np.random.default_rng(problem.seed).standard_normal(size)
         yield name, direction, size, factor
 
 
-def _few(asked: Asked, theta: Array) -> Array:
+def _few(problem: ProofProblem, theta: Array) -> Array:
     """Return the wrong coordinates, if there are one or two, by the recurrence of the excess."""
-    field, p = Prime(asked.seed), Prime(asked.seed).p
+    field, p = Prime(problem.seed), Prime(problem.seed).p
     r = (
-        mix64(np.arange(theta.size), mixing_key(asked.seed, "r")) % np.uint64(p)
+        mix64(np.arange(theta.size), mixing_key(problem.seed, "r")) % np.uint64(p)
     ).astype(np.int64)
     power, s = r, []
     for _ in range(4):
-        s.append(int(run(asked, theta, Prime(asked.seed), power[:, None]).excess()[0]))
+        s.append(
+            int(run(problem, theta, Prime(problem.seed), power[:, None]).excess()[0])
+        )
         power = field.mul(power, r)
     if not s[0]:
         return power[:0]
@@ -402,14 +419,14 @@ def _few(asked: Asked, theta: Array) -> Array:
 
 
 def _asked_twice(
-    asked: Asked, theta: Array, part: slice
+    problem: ProofProblem, theta: Array, part: slice
 ) -> tuple[bool, Fraction | None]:
     """Return whether a block is wrong, and its factor, if all of it is wrong by one."""
     factors, size = [], len(range(*part.indices(theta.size)))
     for turn in range(2):
-        field, direction = Prime(asked.seed), np.zeros((theta.size, 1), np.int64)
-        direction[part] = Prime(asked.seed + 1 + turn).draw((size,)) % field.p
-        found = run(asked, theta, field, direction)
+        field, direction = Prime(problem.seed), np.zeros((theta.size, 1), np.int64)
+        direction[part] = Prime(problem.seed + 1 + turn).draw((size,)) % field.p
+        found = run(problem, theta, field, direction)
         if field.n_substituted or not found.excess()[0]:
             return field.n_substituted > 0, None
         hand, slope = int(field.sum(found.terms, 0)[0]), int(found.value.tangent[0, 0])

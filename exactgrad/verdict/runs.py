@@ -14,28 +14,38 @@ from numpy.typing import NDArray
 
 from ..fields.digits import NoSeries
 from ..fields.finite import Field, Gauss, Prime, Towers
-from ..structures import Unlike, check_returned, copied
+from ..structures import StructureError, check_returned, copy_leaves
 from ..trace.arrays import Exact, dual_residues, lift
 from ..trace.copies import Copies
 from .data import Data, exact
 
-__all__ = ["Asked", "Stopped", "asked_fields", "path_of", "run", "still", "where"]
+__all__ = [
+    "ProofProblem",
+    "TraceError",
+    "comparisons_of",
+    "run",
+    "stop_gradient",
+    "vanishes",
+    "where",
+]
 
 Array = NDArray[Any]
 # numbers: of more, one is 0 by chance modulo the small primes of `Towers`
-LARGE = 20_000
-POINTS = 32  # that are tried where there are roots
-AGREED = 4  # of them have to agree, and all of those at which the roots exist
+LARGE_THETA = 20_000
+MAX_POINTS = 32  # that are tried where there are roots
+MIN_AGREEING_POINTS = (
+    4  # of them have to agree, and all of those at which the roots exist
+)
 
 
-class Stopped(Exception):
+class TraceError(Exception):
     """Nothing can be said of the gradient at a theta, for this reason."""
 
     def __init__(self, verdict: str, reason: str) -> None:
         self.verdict, self.reason = verdict, reason
 
 
-class Asked(NamedTuple):
+class ProofProblem(NamedTuple):
     """What is to be proved, how its parts are called, and what is known of the arguments."""
 
     value_and_grad: Callable[..., tuple[Any, ...]]
@@ -48,11 +58,11 @@ class Asked(NamedTuple):
     copies: Copies  # of the function, and of what it reaches
 
     def excess(self, theta: Array, field: Field) -> Array:
-        """Return `Found.excess` at random numbers of a field."""
+        """Return `Evaluation.excess` at random numbers of a field."""
         return run(self, theta, field).excess()
 
 
-class Found(NamedTuple):
+class Evaluation(NamedTuple):
     """What a function returns, and the terms of its gradient times the direction."""
 
     value: Exact  # (1,)
@@ -65,12 +75,12 @@ class Found(NamedTuple):
         return field.sub(self.value.tangent[0], field.sum(self.terms, 0))
 
 
-def path_of(field: Field) -> Array:
+def comparisons_of(field: Field) -> Array:
     """Return what all comparisons found, one after the other."""
     return np.concatenate([np.zeros(0, bool), *field.path])
 
 
-def asked_fields(
+def vanishes(
     excess: Callable[[Field], Array],
     seed: int,
     size: int,
@@ -86,14 +96,14 @@ def asked_fields(
     kinds: tuple[type[Field], ...] = (Prime, Gauss, Towers)
     for kind in kinds:
         if (kind is Gauss and not rooted) or (
-            kind is Towers and (size > LARGE or not lawful)
+            kind is Towers and (size > LARGE_THETA or not lawful)
         ):
             continue
         if kind is not Prime and refuted():
             break
         agreed, levels = 0, np.ones(kind.n_levels, bool)
-        for point in range(POINTS):
-            field = kind(seed * POINTS + point)
+        for point in range(MAX_POINTS):
+            field = kind(seed * MAX_POINTS + point)
             left = (excess(field) == 0).reshape(-1, field.n_channels).all(axis=0)
             zeros = left.reshape(field.n_levels, -1).all(axis=1)
             # an identity holds on the same one everywhere
@@ -102,52 +112,59 @@ def asked_fields(
             agreed += bool(zero)
             rooted |= kind is Prime and field.n_substituted > 0
             lawful |= field.transcendental or field.n_roots > 0
-            if agreed == AGREED or (agreed and not field.n_roots):
+            if agreed == MIN_AGREEING_POINTS or (agreed and not field.n_roots):
                 return True, field
             if not zero and (not field.n_substituted or kind is Prime):
                 break
-            if kind is Gauss and size <= LARGE and not agreed and point + 1 == AGREED:
+            if (
+                kind is Gauss
+                and size <= LARGE_THETA
+                and not agreed
+                and point + 1 == MIN_AGREEING_POINTS
+            ):
                 # roots of roots are left to `Towers`, which knows the laws besides
                 break
     return False, field
 
 
-def still(values: Any) -> Any:
+def stop_gradient(values: Any) -> Any:
     """Return a copy of an array whose numbers are the same and do not move: for what is frozen."""
     return values.stop_gradient() if type(values) is Exact else np.array(values)
 
 
 def run(
-    asked: Asked,
+    problem: ProofProblem,
     theta: Array,
     field: Field,
     direction: Array | None = None,
     trace: Callable[..., Any] | None = None,
-) -> Found:
+) -> Evaluation:
     """Return what the function returns where theta moves in a direction, at random if not given."""
     direction = field.draw(theta.shape) if direction is None else direction
-    pairs = zip(asked.arguments, asked.data, strict=True)
+    pairs = zip(problem.arguments, problem.data, strict=True)
     given = [exact(one, field, data) for one, data in pairs]
     moving = Exact(field, dual_residues(field, field.variable(theta), direction), theta)
-    at = copied((moving, *given), sealed=True)
+    at = copy_leaves((moving, *given), sealed=True)
     field.argument_moves = True
     try:
         with np.errstate(all="ignore"):
-            returned = asked.copies.call(field, asked.value_and_grad, *at, trace=trace)
-    except (NoSeries, Unlike):
+            returned = problem.copies.call(
+                field, problem.value_and_grad, *at, trace=trace
+            )
+    except (NoSeries, StructureError):
         raise
     except Exception as error:
         verdict = "not proved" if OVERWRITTEN in str(error) else "not traceable"
-        raise Stopped(verdict, where(error)) from error
+        raise TraceError(verdict, where(error)) from error
     finally:
         field.squares.clear()  # no root comes any more, and they are many numbers
     check_returned(returned, theta.shape)
     try:
         value, grad = lift(returned[0], field).reshape(1), lift(returned[1], field)
-        field.found = Found(value, grad, field.mul(grad.primal, direction))
-        return field.found
+        field.evaluation = Evaluation(value, grad, field.mul(grad.primal, direction))
+        return field.evaluation
     except Exception as error:
-        raise Stopped("not traceable", where(error)) from error
+        raise TraceError("not traceable", where(error)) from error
 
 
 OVERWRITTEN = "read-only"  # says NumPy

@@ -14,7 +14,7 @@ import pytest
 from bbb_numpy import NUTS, GaussianPrior, Reparameterised, __version__, combinations, load
 from bbb_numpy.cli.main import COMMANDS, main
 from bbb_numpy.model.objectives import TERMS
-from exactgrad.gradcheck import BARS
+from exactgrad.gradcheck import TOLERANCES
 
 pytestmark = pytest.mark.brief
 
@@ -54,7 +54,7 @@ def test_gradcheck_plain_checks_the_report_on_one_screen(capsys):
     assert main(typed) == 0
     out = capsys.readouterr().out
     assert "layers 2-3-1, relu, 13 weights, 4 samples, 6 rows, KL weight 0.25" in out
-    for method in BARS:
+    for method in TOLERANCES:
         assert re.search(rf"plain +{method} +mu +13 .*\nplain +{method} +rho +13 ", out)
     assert "every gradient of plain.py passes" in out
 
@@ -193,7 +193,8 @@ def test_ctrl_c_during_fit_stores_what_it_says_it_holds_beside_an_older_model(
 
     for kind, name in ((Reparameterised, "fill"), (NUTS, "step")):
         monkeypatch.setattr(kind, name, pressed(getattr(kind, name), itertools.count(1)))
-    monkeypatch.setattr("bbb_numpy.sampling.run.TURN", 0.0)  # a draw is taken over at once
+    # every draw is taken over at once
+    monkeypatch.setattr("bbb_numpy.sampling.run.POLL_INTERVAL_S", 0.0)
     monkeypatch.chdir(tmp_path)
     model, beside = tmp_path / "m.npz", tmp_path / "m-unfinished.npz"
     if older:
@@ -235,7 +236,7 @@ def test_what_fit_prints_and_predict_writes_are_the_numbers_of_the_stored_model(
     assert "60 rows, 2 inputs (size, age), target price" in printed
     for title, value in (
         ("free energy", model.history_[-1].objective),
-        ("noise deviation", model.noise_scale_[0]),
+        ("noise sd", model.noise_scale_[0]),
         ("R^2 on these rows", model.score(inputs, prices)),
         ("log density", model.log_predictive_density(inputs, prices).mean()),
     ):

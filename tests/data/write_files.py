@@ -333,7 +333,10 @@ def write_run(name, stage, path):
             run_draws(name, folder, *RUN_LENGTHS[stage])
         else:
             due = mock.Mock(side_effect=[False, False, False, KeyboardInterrupt])
-            with mock.patch.object(Checkpoint, "due", due), mock.patch.object(running, "TURN", 0.0):
+            with (
+                mock.patch.object(Checkpoint, "due", due),
+                mock.patch.object(running, "POLL_INTERVAL_S", 0.0),
+            ):
                 run_draws(name, folder, *RUN_LENGTHS[stage])
         shutil.copy(Path(folder) / "run.npz", path)
 
@@ -343,7 +346,7 @@ def outcomes_of_run(name, stage, path):
     warm_up, n_draws = RUN_LENGTHS[stage]
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(path, Path(folder) / "run.npz")
-        with mock.patch.object(running, "begun", None):  # no run begins, which would end alike
+        with mock.patch.object(running, "init_runs", None):  # no run begins, which would end alike
             draws = run_draws(name, folder, warm_up, n_draws + 2)
     return {"draws": draws.positions.astype(float).sum(axis=(1, 2)).tolist()}
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import exactgrad
 from exactgrad import (
     assert_proved,
     check_gradient,
@@ -12,6 +13,8 @@ from exactgrad import (
     check_jvp,
     check_vjp,
     function,
+    gradcheck,
+    proofs,
     prove,
     prove_hvp,
     prove_jacobian,
@@ -64,12 +67,12 @@ NO_WHOLE_NUMBERS = [*NO_NUMBERS, -1, 2.5, np.nan, np.inf, True, np.False_, Fract
 NO_FUNCTIONS = ["f", 3, [1], np.ones(2)]
 # The functions that take an option, its name, and what is none of its values
 REFUSED = [
-    (PROOFS, "points", NO_WHOLE_NUMBERS),
+    (PROOFS, "n_points", NO_WHOLE_NUMBERS),
     (PROOFS | SAME, "seed", NO_WHOLE_NUMBERS),
     (PROOFS | SAME, "fixed", [None, 2.5, b"x", "nothing", 7, [True], {}, np.array(0)]),
     (CHECKS, "rng", NO_WHOLE_NUMBERS),
-    (CHECKS, "most", [one for one in NO_WHOLE_NUMBERS if one is not None] + [0]),
-    (CHECKS, "bar", [*(one for one in NO_NUMBERS if one is not None), -1, 0, np.nan, True]),
+    (CHECKS, "max_coordinates", [one for one in NO_WHOLE_NUMBERS if one is not None] + [0]),
+    (CHECKS, "tolerance", [*(one for one in NO_NUMBERS if one is not None), -1, 0, np.nan, True]),
     (CHECKS, "method", [None, 3, "forward", ["complex"]]),
     (CHECKS, "gates", NO_FUNCTIONS),
     (PROOFS | CHECKS, "coordinate", NO_FUNCTIONS),
@@ -89,6 +92,35 @@ def test_an_option_of_another_kind_or_out_of_range_is_named(call, option, values
     for value in values:
         with pytest.raises((TypeError, ValueError), match=rf"^{option} must .*; got "):
             call(**{option: value})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "calls"),
+    [
+        ("points", "n_points", PROOFS),
+        ("most", "max_coordinates", CHECKS),
+        ("bar", "tolerance", CHECKS),
+    ],
+)
+def test_the_old_name_of_an_argument_works_with_a_warning(old, new, calls):
+    for call in calls.values():
+        with pytest.warns(DeprecationWarning, match=f"^{old} is now called {new}"):
+            assert str(call(**{old: 1})) == str(call(**{new: 1}))
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        (exactgrad, "still", "stop_gradient"),
+        (proofs, "still", "stop_gradient"),
+        (proofs, "Wrong", "WrongDerivative"),
+        (gradcheck, "BARS", "TOLERANCES"),
+        (check_gradient(square, POINT), "bar", "tolerance"),
+    ],
+)
+def test_the_old_name_of_what_was_renamed_works_with_a_warning(module, old, new):
+    with pytest.warns(DeprecationWarning, match=f"^{old} is now called {new}"):
+        assert getattr(module, old) is getattr(module, new)
 
 
 THETAS = {

@@ -693,7 +693,7 @@ def relu(t, x):
 
 def test_the_line_says_on_which_paths():
     x = np.ones(2)
-    assert str(prove(relu, TWO, x, points=0)) == (
+    assert str(prove(relu, TWO, x, n_points=0)) == (
         "proved: all 2 derivatives are exact, on this path of 4 comparisons"
     )
     tried = prove(relu, TWO, x)
@@ -711,7 +711,7 @@ def test_the_line_says_on_which_paths():
 def test_an_early_gate_is_found_wherever_theta_lies_and_not_on_its_path_alone():
     rng = np.random.default_rng(0)
     thetas = rng.standard_normal((20, 3))
-    alone = [prove(gate, theta, np.ones(3), points=0).proved for theta in thetas]
+    alone = [prove(gate, theta, np.ones(3), n_points=0).proved for theta in thetas]
     assert 10 <= sum(alone) < 20  # the path shows it where some z lies between -0.1 and 0
     assert not any(prove(gate, theta, np.ones(3)) for theta in thetas)
 
@@ -723,9 +723,9 @@ def test_without_comparisons_no_other_theta_is_tried():
         seen.append(1)
         return (t**2).sum(), 2 * t
 
-    prove(counted, TWO, points=0)
+    prove(counted, TWO, n_points=0)
     once = len(seen)
-    prove(counted, TWO, points=1000)
+    prove(counted, TWO, n_points=1000)
     assert len(seen) == 2 * once
 
 
@@ -743,7 +743,7 @@ def test_lists_of_arrays_and_seeds_of_numpy_are_taken():
 def test_where_it_fails_is_returned():
     proof = prove(gate, TWO, np.ones(2))
     assert proof.theta.shape == (2,)
-    assert not prove(gate, proof.theta, np.ones(2), points=0)
+    assert not prove(gate, proof.theta, np.ones(2), n_points=0)
     assert prove(lambda t: (t.sum(), 0 * t), TWO).theta is None
 
 
@@ -761,7 +761,7 @@ def test_the_root_of_a_computed_square_is_the_positive_one():
             found.append(np.sqrt(t * t) - np.where(t > 0, t, -t))
             return t.sum(), np.ones(2)
 
-        prove(program, np.array([-0.3, 0.4]), seed=seed, points=0)
+        prove(program, np.array([-0.3, 0.4]), seed=seed, n_points=0)
         assert not found[0].residues.any()
 
 

@@ -169,7 +169,7 @@ SERIES = RNG.standard_normal((4, 2)), RNG.standard_normal((3, 2)), 0.3
 
 @pytest.mark.parametrize("minimum", [shifted_soft_minimum, soft_minimum])
 def test_soft_dynamic_time_warping_is_proved(minimum):
-    assert prove(soft_dtw(minimum), *SERIES, points=2)
+    assert prove(soft_dtw(minimum), *SERIES, n_points=2)
 
 
 @pytest.mark.slow

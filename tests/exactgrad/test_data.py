@@ -103,7 +103,7 @@ def by_night(*dear):
 @pytest.mark.parametrize("name", by_night("t-SNE", "softmax regression of probabilities"))
 def test_what_is_right_where_data_keep_a_condition_is_proved_there(name):
     program, at, condition = KEPT[name]
-    proof = prove(program, *at, points=0)
+    proof = prove(program, *at, n_points=0)
     assert proof.verdict == "proved for these data"
     assert proof.proved
     assert str(proof).startswith(

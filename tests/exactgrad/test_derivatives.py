@@ -159,7 +159,7 @@ def test_other_paths_are_tried_along_the_tangent():
         return np.maximum(x, 0)
 
     positive = np.abs(X)
-    assert bbb_numpy.prove_jvp(relu, lambda x, t: t, positive, points=0)
+    assert bbb_numpy.prove_jvp(relu, lambda x, t: t, positive, n_points=0)
     assert not bbb_numpy.prove_jvp(relu, lambda x, t: t, positive)
     assert bbb_numpy.prove_jvp(relu, lambda x, t: (x > 0) * t, positive)
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactgrad.gradcheck import BARS, check_gradient, format_table
+from exactgrad.gradcheck import TOLERANCES, check_gradient, format_table
 
-METHODS = sorted(BARS)
+METHODS = sorted(TOLERANCES)
 
 
 def smooth(theta):
@@ -174,7 +174,7 @@ def test_no_coordinate_is_drawn_twice():
         moved.update(np.flatnonzero(np.imag(theta)).tolist())
         return (theta**2).sum(), 2 * theta
 
-    check_gradient(squares, np.ones(50), method="complex", most=40)
+    check_gradient(squares, np.ones(50), method="complex", max_coordinates=40)
     assert len(moved) == 40
 
 
@@ -182,7 +182,7 @@ def test_no_coordinate_is_drawn_twice():
 def test_a_sample_of_coordinates_is_drawn_from_each_whole_block(method):
     blocks = {"a": slice(0, 20), "b": slice(20, 50)}
     found = [
-        check_gradient(wrong_at(49), np.ones(50), method=method, blocks=blocks, most=7,
+        check_gradient(wrong_at(49), np.ones(50), method=method, blocks=blocks, max_coordinates=7,
               rng=np.random.default_rng(seed))
         for seed in range(20)
     ]  # fmt: skip
@@ -226,9 +226,9 @@ def test_a_skipped_coordinate_does_not_shift_the_names_of_those_behind_it():
 
 def test_the_bar_can_be_set():
     assert not check_gradient(wrong_at(0, by=1e-3), np.ones(2)).passed
-    assert check_gradient(wrong_at(0, by=1e-3), np.ones(2), bar=1e-2).passed
+    assert check_gradient(wrong_at(0, by=1e-3), np.ones(2), tolerance=1e-2).passed
     assert not check_gradient(wrong_at(0, by=1e-3), np.ones(2), method="central").passed
-    assert check_gradient(wrong_at(0, by=1e-3), np.ones(2), method="central", bar=1e-2).passed
+    assert check_gradient(wrong_at(0, by=1e-3), np.ones(2), method="central", tolerance=1e-2).passed
 
 
 SQUARE = (lambda theta: ((theta**2).sum(), 2 * theta)), np.ones(3)

@@ -9,7 +9,7 @@ from bbb_numpy import plain
 from exactgrad import prove
 from exactgrad.fields.finite import Prime
 from exactgrad.verdict.errors import _fraction
-from exactgrad.verdict.runs import LARGE
+from exactgrad.verdict.runs import LARGE_THETA
 
 RNG = np.random.default_rng(0)
 SIZE = 150
@@ -66,7 +66,7 @@ def test_a_network_of_more_numbers_than_decimals_are_computed_for_is_proved_or_r
 
     at = noise, x, y, 0.7, 0.3, 0.25
     assert theta.size > 256
-    assert str(prove(network, theta, *at, points=0)).startswith(f"proved: all {theta.size} deriv")
+    assert str(prove(network, theta, *at, n_points=0)).startswith(f"proved: all {theta.size} deriv")
     assert prove(doubled, theta, *at).verdict == "refuted"
 
 
@@ -107,7 +107,7 @@ def test_a_block_that_is_wrong_by_less_than_floats_show_is_refuted_by_decimals()
     assert float(one.by_hand / one.right - 1) == pytest.approx(1e-12, rel=1e-3)
 
 
-MANY = RNG.standard_normal(LARGE + 1)  # of which no decimals are computed
+MANY = RNG.standard_normal(LARGE_THETA + 1)  # of which no decimals are computed
 
 
 def test_of_very_many_what_floats_cannot_see_is_not_called_refuted():
@@ -140,7 +140,7 @@ def test_a_root_whose_sign_is_right_at_some_points_makes_no_coordinate_wrong(see
     def program(t):
         return np.sqrt(t[0] ** 2 + 2 * t[0] + 1) + (t**2).sum(), 2 * t + (np.arange(t.size) == 0)
 
-    assert "by an identity" in prove(program, np.abs(MANY[:300]), seed=seed, points=0).reason
+    assert "by an identity" in prove(program, np.abs(MANY[:300]), seed=seed, n_points=0).reason
 
 
 def test_numbers_have_their_roots_also_where_theta_is_too_large_for_towers():
@@ -149,7 +149,7 @@ def test_numbers_have_their_roots_also_where_theta_is_too_large_for_towers():
         root = np.sqrt(square)  # of eight random numbers: modulo a prime hardly all have one
         return root.sum(), t * (root / square).sum()
 
-    assert prove(lengths, MANY, points=0)
+    assert prove(lengths, MANY, n_points=0)
 
 
 def test_roots_that_a_field_has_not_make_no_block_wrong():

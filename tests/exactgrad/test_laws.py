@@ -185,7 +185,7 @@ def variance_of_rows(theta, x, y):
 @pytest.mark.equation("D44")
 def test_three_roots_that_have_to_be_roots_need_a_root_of_minus_one(monkeypatch):
     theta, x, y = np.array([0.5, 0.8]), np.array([-1.0, 0.3, 1.5]), np.array([0.9, 0.6, 1.1])
-    proved = partial(prove, variance_of_rows, theta, points=0)
+    proved = partial(prove, variance_of_rows, theta, n_points=0)
     assert proved(x, y).verdict == "proved"
     monkeypatch.setattr(Gauss, "root", Prime.root)
     assert proved(x, y).verdict == "not proved"

@@ -122,20 +122,20 @@ def changed(function, old, new):
 
 @pytest.mark.parametrize("function", AT)
 def test_the_originals_are_proved(function):
-    assert prove(function, *AT[function], points=0)
+    assert prove(function, *AT[function], n_points=0)
 
 
 @pytest.mark.parametrize(("function", "old", "new"), MUTANTS)
 def test_the_line_that_is_changed_is_named(function, old, new):
     mutant, line = changed(function, old, new)
-    verdict = str(prove(mutant, *AT[function], points=0))
+    verdict = str(prove(mutant, *AT[function], n_points=0))
     assert f"look at line {line} of <mutant>, `" in verdict
 
 
 def test_of_a_text_that_was_run_the_cotangent_is_named_without_a_line():
     names = {"np": np}
     exec(inspect.getsource(network).replace("d_h * (1 - h**2)", "d_h"), names)
-    said = str(prove(names["network"], *AT[network], points=0)).splitlines()
+    said = str(prove(names["network"], *AT[network], n_points=0)).splitlines()
     assert said[-1] == "  d_z is not the derivative for z"
 
 
@@ -148,7 +148,7 @@ def test_it_is_named_whenever_garbage_is_collected_and_someone_listens():
     gc.callbacks.append(heard)
     gc.set_threshold(1)
     try:
-        verdict = str(prove(mutant, *AT[network], points=0))
+        verdict = str(prove(mutant, *AT[network], n_points=0))
     finally:
         gc.set_threshold(*often)
         gc.callbacks.remove(heard)
@@ -158,7 +158,7 @@ def test_it_is_named_whenever_garbage_is_collected_and_someone_listens():
 
 def test_a_cotangent_that_is_none_is_called_so():
     mutant, _ = changed(network, "d_h * (1 - h**2)", "d_h")
-    verdict = str(prove(mutant, *AT[network], points=0))
+    verdict = str(prove(mutant, *AT[network], n_points=0))
     assert verdict.endswith("`d_z = d_h`: d_z is not the derivative for z")
 
 

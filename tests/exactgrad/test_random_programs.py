@@ -161,7 +161,7 @@ def test_a_right_program_is_never_refuted_and_a_wrong_one_never_proved(seed, mos
         return
     if not np.abs(flat(right)).max() < 1e8:
         return
-    proof = prove(program(steps), theta, points=points)
+    proof = prove(program(steps), theta, n_points=points)
     # equal numbers may be compared, or numbers that are equal but for rounding
     assert proof or "kink" in proof.reason or "with floats" in proof.reason, proof
     k = int(rng.integers(len(steps)))
@@ -170,5 +170,5 @@ def test_a_right_program_is_never_refuted_and_a_wrong_one_never_proved(seed, mos
     )
     off = np.abs(flat(wrong(theta)[1]) - flat(right)).max()
     if off > 1e-9 * np.abs(flat(right)).max():
-        found = prove(wrong, theta, points=points)
+        found = prove(wrong, theta, n_points=points)
         assert found.verdict == "refuted" or (not found and not proof), found

@@ -84,4 +84,4 @@ def test_a_power_of_a_negative_number_is_told_to_want_a_whole_exponent():
     at = np.array([-0.5, 2.0])
     assert prove(power, at, 3)
     assert "pass a whole exponent as an integer" in str(prove(power, at, 3.0))
-    assert prove(power, at[1:], 3.0, points=0)  # of a positive number it may be any
+    assert prove(power, at[1:], 3.0, n_points=0)  # of a positive number it may be any

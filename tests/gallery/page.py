@@ -58,7 +58,7 @@ Of each, but for two, the repaired function is proved too: what is said to be wr
   double angle, are *not proved*, though right to 35 digits.
 - **Data with a property.** That weights sum to 1, or a matrix is symmetric, or both as t-SNE's P,
   the verdict says; other properties are *not proved*.
-- **A domain.** Theta is tried with other signs too. For probabilities take logits, or `points=0`.
+- **A domain.** Theta is tried with other signs too. For probabilities take logits, or `n_points=0`.
 - **What was meant.** A loss that averages over the wrong axis has a gradient, and that is proved.
 """
 

@@ -28,7 +28,7 @@ from exactgrad import check_gradient
 EXTREME_RHO = [-5.0, -40.0, -800.0, 0.0, 15.0]
 
 
-def report(problem, method, most=None):
+def report(problem, method, max_coordinates=None):
     return check_gradient(
         problem.value_and_grad,
         problem.theta,
@@ -36,7 +36,7 @@ def report(problem, method, most=None):
         blocks=problem.estimator.layout.slices,
         coordinate=problem.estimator.coordinate,
         gates=problem.gates,
-        most=most,
+        max_coordinates=max_coordinates,
     )
 
 
@@ -47,7 +47,7 @@ def report(problem, method, most=None):
 def test_every_gradient_agrees_with_the_complex_step_to_1e_12(term, problem):
     found = report(problem.with_objective(TERMS[term]), "complex")
     assert found.passed, str(found)
-    assert found.bar == 1e-12
+    assert found.tolerance == 1e-12
     assert found.skipped == 0
 
 
@@ -58,7 +58,7 @@ def test_at_most_two_percent_of_the_coordinates_are_skipped_at_kinks():
     rng = np.random.default_rng(0)
     for _ in range(8):
         problem = random_relu_problem(rng)
-        found = report(problem, "central", most=8)
+        found = report(problem, "central", max_coordinates=8)
         assert found.passed, str(found)
         checked += sum(block.checked for block in found.blocks)
         skipped += sum(block.skipped for block in found.blocks)

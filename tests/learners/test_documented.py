@@ -14,8 +14,9 @@ import sklearn
 from bbb_numpy import Adam, BayesianMLPClassifier, BayesianMLPRegressor, Cosine
 from bbb_numpy.learners.base import Learner
 from bbb_numpy.learners.inference import inferences
-from bbb_numpy.learners.plan import DEFAULTS, FASTER, FEW, MOST, OF_CLASSES, OF_MANY, PASS, SOME
+from bbb_numpy.learners.plan import CLASSIFICATION, REGRESSION
 from bbb_numpy.registry import ACTIVATIONS, KL_WEIGHTS, OPTIMIZERS, PRIORS, WARM_UPS
+from bbb_numpy.training.schedules import schedule_table
 
 LEARNERS = [BayesianMLPRegressor, BayesianMLPClassifier]
 pytestmark = pytest.mark.brief
@@ -51,22 +52,8 @@ def test_every_parameter_is_documented_with_type_and_default_and_no_stranger_is(
 
 def test_the_defaults_that_are_documented_are_those_that_the_learners_take():
     texts = {name: text for name, (_, text) in documented(BayesianMLPClassifier).items()}
-    regression, classification = DEFAULTS, OF_CLASSES
-    some, many = (
-        f"{schedule['epochs']} epochs and at least {schedule['steps']} steps, of"
-        for schedule in (SOME, OF_MANY)
-    )
-    assert f"more than {FEW} rows takes fewer steps" in texts["epochs"]
-    some += f" {SOME['batch_size']} rows and {SOME['samples']} samples"
-    some += f"; on more than {regression['many']}"
-    many += f" a {regression['part']}nd of the rows, {MOST} at most"
-    assert f"{some} rows {many}" in texts["epochs"]
-    part = f"than {classification['many']} rows has a {classification['part']}th of them"
-    part += f", {MOST} at most, and on more than 8192 rows two samples"
-    assert f"In classification a step on more {part}" in texts["epochs"]
-    assert FEW == PASS * regression["batch_size"] == PASS * classification["batch_size"]
-    assert f"By default {regression['batch_size']}, and more" in texts["batch_size"]
-    for name in ("hidden_layer_sizes", "epochs", "samples", "predict_samples"):
+    regression, classification = REGRESSION, CLASSIFICATION
+    for name in ("hidden_layer_sizes", "predict_samples"):
         values = [f"{table[name]}" for table in (regression, classification)]
         if name == "hidden_layer_sizes":
             values = [f"``{value}``" for value in values]
@@ -79,9 +66,6 @@ def test_the_defaults_that_are_documented_are_those_that_the_learners_take():
     assert noise in texts["likelihood"]
     assert f"LinearWarmUp({regression['kl_warm_up'].share})" in texts["kl_warm_up"]
     assert regression["optimizer"] == Adam(1e-2, schedule=Cosine())
-    assert FASTER == 2e-2
-    rates = "By default ``Adam(1e-2, schedule=Cosine())``; where large data have fewer steps"
-    assert f"{rates} (see `epochs`) ``Adam(2e-2, ...)``" in texts["optimizer"]
     assert "heteroscedastic noise ``clip=20``" in texts["optimizer"]
 
 
@@ -97,6 +81,15 @@ def test_the_names_that_are_told_are_those_that_there_are():
         assert [one for one in table if f"'{one}'" not in types[name]] == []
     assert "'mixture'" in types["prior"]
     assert "mixture" in PRIORS
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_help_shows_the_table_of_schedules(learner):
+    page = pydoc.plain(pydoc.render_doc(learner))
+    for line in schedule_table(markdown=False).splitlines():
+        assert line in page
+    for name in ("optimizer", "epochs", "batch_size", "samples"):
+        assert "*Schedules*" in documented(learner)[name][1]
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

@@ -46,8 +46,10 @@ from bbb_numpy.evaluation import predictive
 from bbb_numpy.learners import inference as inference_module
 from bbb_numpy.learners.inference import Sampling, begins_anew
 from bbb_numpy.learners.plan import check_plan
+from bbb_numpy.training import ensembles
 from bbb_numpy.training.ensembles import ensemble_starts
 from bbb_numpy.training.laplace import COVARIANCES, Laplace
+from bbb_numpy.training.schedules import TrainingSchedule
 
 SHORT = Sampling(NUTS(max_depth=3), chains=2, draws=20, warm_up=30, start="prior")
 NUMBERS = np.random.default_rng(0)
@@ -65,9 +67,15 @@ pytestmark = [
 ]
 
 
+def train_members_for(epochs, monkeypatch):
+    """Let the members of an ensemble be trained for so many epochs."""
+    schedule = TrainingSchedule(epochs, batch_size=32, samples=1, learning_rate=1e-2)
+    monkeypatch.setattr(ensembles, "schedule_for", lambda *_: schedule)
+
+
 @pytest.fixture(autouse=True)
 def short_ensembles(monkeypatch, arviz):
-    monkeypatch.setattr("bbb_numpy.training.ensembles.FEW", (150, 1, 32, 1e-2))
+    train_members_for(150, monkeypatch)
 
 
 def regressor(inference=SHORT, **params):
@@ -379,7 +387,7 @@ def test_a_warm_start_adds_draws_of_the_same_chains(make, y, tmp_path):
 
 
 def interrupt_at(monkeypatch, step):
-    monkeypatch.setattr("bbb_numpy.sampling.run.TURN", 0.0)  # one step at a time
+    monkeypatch.setattr("bbb_numpy.sampling.run.POLL_INTERVAL_S", 0.0)  # one step at a time
     calls, true_step = [], NUTS.step
 
     def interrupted(self, *args):
@@ -408,7 +416,7 @@ def test_chains_can_start_at_the_members_of_an_ensemble(make, targets, weights, 
         return trained[-1]
 
     monkeypatch.setattr(inference_module, "ensemble_starts", noted)
-    monkeypatch.setattr("bbb_numpy.training.ensembles.FEW", (500, 1, 32, 1e-2))
+    train_members_for(500, monkeypatch)
     model = make(STILL).fit(X, targets, sample_weight=weights)
     np.testing.assert_allclose(model.draws_.positions[0], trained[0], atol=1e-5)
     apart = make(replace(STILL, start="prior")).fit(X, targets, sample_weight=weights)
@@ -681,7 +689,7 @@ def test_fit_samples_and_predict_reads_what_it_stored(table, tmp_path, capsys):
     assert model.inference == Sampling("nuts", 2, 8, 12, 2, "diagonal", 0.9, start="prior", cores=1)
     assert f"posterior          {model.draws_.summary()}" in printed
     assert "8 draws of 2 chains" in printed
-    assert f"noise deviation    {model.noise_scale_[0]:12.6g}" in printed
+    assert f"noise sd           {model.noise_scale_[0]:12.6g}" in printed
     assert main(["predict", str(path), str(table), "--output", str(out)]) == 0
     with open(out, newline="") as file:
         means = [float(row["mean"]) for row in csv.DictReader(file)]

@@ -26,7 +26,7 @@ from bbb_numpy import (
     Sampling,
     ScaleMixturePrior,
 )
-from bbb_numpy.learners.plan import DEFAULTS, OF_CLASSES
+from bbb_numpy.learners.plan import CLASSIFICATION, REGRESSION
 
 pytestmark = pytest.mark.brief
 
@@ -34,16 +34,16 @@ pytestmark = pytest.mark.brief
 def test_the_fields_of_parts_are_listed_with_those_that_none_stands_for():
     params = BayesianMLPRegressor().get_params()
     assert params["prior"] is None
-    assert params["prior__scale"] == DEFAULTS["prior"].scale
-    assert params["likelihood__scale"] == DEFAULTS["likelihood"].scale
+    assert params["prior__scale"] == REGRESSION["prior"].scale
+    assert params["likelihood__scale"] == REGRESSION["likelihood"].scale
     assert params["likelihood__learn"] is True
-    assert params["optimizer__learning_rate"] == DEFAULTS["optimizer"].learning_rate
+    assert params["optimizer__learning_rate"] == REGRESSION["optimizer"].learning_rate
     assert params["optimizer__schedule"] == Cosine()
     assert params["optimizer__schedule__final"] == 0.0
-    assert params["kl_warm_up__share"] == DEFAULTS["kl_warm_up"].share
+    assert params["kl_warm_up__share"] == REGRESSION["kl_warm_up"].share
     assert params["objective__beta"] == 1.0
     assert params["inference__rho_offset"] == -4.0
-    assert BayesianMLPClassifier().get_params()["prior__scale"] == OF_CLASSES["prior"].scale
+    assert BayesianMLPClassifier().get_params()["prior__scale"] == CLASSIFICATION["prior"].scale
     shallow = BayesianMLPRegressor().get_params(deep=False)
     assert set(shallow) < set(params)
     assert not [name for name in shallow if "__" in name]

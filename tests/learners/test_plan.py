@@ -21,7 +21,7 @@ from bbb_numpy import (
     Sampling,
     SelfNormalised,
 )
-from bbb_numpy.learners.plan import DEFAULTS, OF_CLASSES, check_plan
+from bbb_numpy.learners.plan import CLASSIFICATION, REGRESSION, check_plan
 from bbb_numpy.model.kl_weights import (
     CyclicalWarmUp,
     LinearWarmUp,
@@ -39,7 +39,7 @@ def plan(**params):
 @pytest.mark.parametrize(
     ("params", "name", "part"),
     [
-        ({}, "prior", DEFAULTS["prior"]),
+        ({}, "prior", REGRESSION["prior"]),
         ({}, "optimizer", Adam(1e-2, schedule=Cosine())),
         ({"likelihood": "heteroscedastic"}, "optimizer", Adam(1e-2, schedule=Cosine(), clip=20.0)),
         ({}, "kl_weights", proportional_kl_weights),
@@ -64,7 +64,7 @@ def test_what_an_argument_stands_for(params, name, part):
 
 def test_the_task_has_defaults_of_its_own():
     parts = check_plan(BayesianMLPClassifier()).parts
-    assert {name: parts[name] for name in OF_CLASSES} == OF_CLASSES
+    assert {name: parts[name] for name in CLASSIFICATION} == CLASSIFICATION
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bbb_numpy import MLP
-from bbb_numpy.numeric.buffers import Buffers, EachThreadsBuffers
+from bbb_numpy.numeric.buffers import Buffers, ThreadLocalBuffers
 
 SHAPES = st.lists(st.integers(0, 4), max_size=3).map(tuple)
 DTYPES = st.sampled_from([np.float32, np.float64, np.complex128])
@@ -70,19 +70,19 @@ def test_ones_are_read_only_and_made_again_for_another_number_or_dtype():
 
 
 def test_each_thread_finds_its_own_buffers_again_and_nobody_elses():
-    shared = EachThreadsBuffers()
+    shared = ThreadLocalBuffers()
     with ThreadPoolExecutor(1) as other:
-        mine, theirs = shared.of(4)[0], other.submit(lambda: shared.of(4)[0]).result()
+        mine, theirs = shared.for_size(4)[0], other.submit(lambda: shared.for_size(4)[0]).result()
         assert mine is not theirs
-        assert shared.of(4)[0] is mine
-        assert other.submit(lambda: shared.of(4)[0]).result() is theirs
-    assert shared.of(4)[1] is not mine is not shared.of(3)[0]
+        assert shared.for_size(4)[0] is mine
+        assert other.submit(lambda: shared.for_size(4)[0]).result() is theirs
+    assert shared.for_size(4)[1] is not mine is not shared.for_size(3)[0]
 
 
 def test_five_sizes_are_kept_a_sixth_alone_and_a_copy_begins_with_none():
-    shared = EachThreadsBuffers()
-    five = [shared.of(size)[0] for size in range(5)]
-    assert [shared.of(size)[0] for size in range(5)] == five
+    shared = ThreadLocalBuffers()
+    five = [shared.for_size(size)[0] for size in range(5)]
+    assert [shared.for_size(size)[0] for size in range(5)] == five
     assert pickle.loads(pickle.dumps(shared)).kept == {}
-    shared.of(5)
+    shared.for_size(5)
     assert list(shared.kept) == [5]

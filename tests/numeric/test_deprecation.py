@@ -1,13 +1,19 @@
 """Old names of what was renamed: they lead to the new ones and say so."""
 
+from dataclasses import dataclass
 from importlib import import_module
 
+import numpy as np
 import pytest
+
+from bbb_numpy import GaussianPrior, MeanField
 
 RENAMED = [  # module and name of before, module and name of today
     ("gradients.family", "Family", "gradients.estimator", "GradientEstimator"),
     ("gradients.family", "is_linear", "gradients.estimator", "is_linear"),
     ("training.optimizers", "Memory", "training.optimizers", "OptimizerState"),
+    ("parts.posteriors", "Density", "parts.posteriors", "GaussianPosterior"),
+    ("parts.mixture", "SMALLEST", "parts.mixture", "MIN_SIGMA"),
 ]
 
 
@@ -22,3 +28,26 @@ def test_an_old_name_is_the_new_object_and_warns(module, name, new_module, new_n
 def test_a_name_that_never_was_is_refused(module):
     with pytest.raises(AttributeError, match=r"has no attribute 'never_was'"):
         _ = import_module(f"bbb_numpy.{module}").never_was
+
+
+def test_an_argument_is_accepted_by_its_old_name():
+    sd = np.array([0.1, 2.0])
+    with pytest.warns(DeprecationWarning, match="argument deviation of pack is now called sd"):
+        theta = MeanField().pack(np.zeros(2), deviation=sd)
+    assert (theta == MeanField().pack(np.zeros(2), sd)).all()
+
+
+def test_a_method_can_be_called_by_its_old_name():
+    with pytest.warns(DeprecationWarning, match="method deviation is now called sd"):
+        assert GaussianPrior(0.5).deviation({}) == 0.5
+
+
+def test_a_class_with_a_method_of_an_old_name_has_it_by_the_new_one():
+    with pytest.warns(DeprecationWarning, match="deviation of Wide is now called sd"):
+
+        @dataclass(frozen=True)
+        class Wide(GaussianPrior):
+            def deviation(self, params):
+                return 10.0 * super().sd(params)
+
+    assert Wide(0.5).sd({}) == 5.0

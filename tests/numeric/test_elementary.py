@@ -215,7 +215,7 @@ def test_inner_products_take_no_conjugate_and_make_one_number_of_each_row():
     assert not np.shares_memory(numerics.inner(column, column), column)
 
 
-@pytest.mark.parametrize("size", [3, numerics.BLOCK, 2 * numerics.BLOCK + 1])
+@pytest.mark.parametrize("size", [3, numerics.CACHE_BLOCK, 2 * numerics.CACHE_BLOCK + 1])
 @pytest.mark.parametrize("factor", [-2.0, np.array([[[0.5]], [[3.0]]])])
 def test_a_multiple_of_an_array_is_added_whatever_the_size_of_the_blocks(size, factor):
     into, array = np.random.default_rng(0).standard_normal((2, 2, 1, size))
@@ -263,7 +263,9 @@ def test_normal_numbers_fill_any_array_and_repeat_with_the_generator(dtype, size
 
 
 @pytest.mark.equation("K1", "D11")
-@pytest.mark.parametrize("half", [numerics.BLOCK - 1, numerics.BLOCK, numerics.BLOCK + 1])
+@pytest.mark.parametrize(
+    "half", [numerics.CACHE_BLOCK - 1, numerics.CACHE_BLOCK, numerics.CACHE_BLOCK + 1]
+)
 def test_every_pair_of_independent_uniform_numbers_is_transformed(half):
     z = numerics.standard_normal(np.random.default_rng(1), np.empty(2 * half, np.float32))
     u, v = np.split(np.random.default_rng(1).random(2 * half, np.float32).astype(float), 2)

@@ -56,7 +56,7 @@ def test_a_model_tells_the_prior_its_network():
     assert model.prior.sizes == (4, 25, 9, 2)
     assert model.prior.scales == (1.0, 0.2, 1 / 3)
     assert model.prior.counts == (125, 234, 20)
-    assert model.prior.starts == (0, 125, 359)
+    assert model.prior.group_starts == (0, 125, 359)
     assert (prior.sizes, prior.scales) == (None, None), "the prior that was passed is unchanged"
     assert Model(MLP((4, 25, 9, 2)), model.prior) == model
     assert Model(MLP((3, 1)), prior).prior.scales == (1.0,)
@@ -67,4 +67,4 @@ def test_a_model_tells_the_prior_its_network():
 @pytest.mark.parametrize("learn", [False, True])
 def test_the_stated_deviation_is_that_of_the_narrowest_layer(learn):
     prior = LayerwiseGaussianPrior((1.3, 0.4), learn, (2, 3, 1))
-    assert prior.deviation(params_of(prior)) == pytest.approx(0.4, rel=1e-14)
+    assert prior.sd(params_of(prior)) == pytest.approx(0.4, rel=1e-14)

@@ -37,7 +37,7 @@ def test_weights_and_density_are_those_of_the_gaussian_drawn_or_given(rank, seed
     assert np.allclose(sample.w, blocks["mu"] + np.log1p(np.exp(blocks["rho"])) * a, rtol=1e-13)
     expected = stats.multivariate_normal(blocks["mu"], covariance).logpdf(sample.w)
     assert np.allclose(posterior.log_density(sample), expected, rtol=1e-9, atol=1e-9)
-    there = posterior.at(blocks, sample.w, Buffers())
+    there = posterior.from_weights(blocks, sample.w, Buffers())
     assert np.allclose(posterior.log_density(there), expected, rtol=1e-9, atol=1e-9)
     # the likeliest noise makes the same weights, and is the shortest
     again = np.hstack([there.eps - there.of_columns @ blocks["v"].T, there.of_columns])

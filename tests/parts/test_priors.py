@@ -56,17 +56,17 @@ def test_every_density_integrates_to_one_and_has_the_stated_deviation(name):
     density = np.exp(0.5 * log_density(prior, both)) * SLOPE
     assert np.trapezoid(density, STRETCHED) == pytest.approx(1.0, abs=1e-8)
     variance = np.trapezoid(density * GRID**2, STRETCHED)
-    if np.isinf(prior.deviation(params)):  # the integral grows with the place where it ends
+    if np.isinf(prior.sd(params)):  # the integral grows with the place where it ends
         inside = np.abs(GRID) < 1e6
         variance_inside = np.trapezoid((density * GRID**2)[inside], STRETCHED[inside])
         assert variance > 1e4 * variance_inside
     else:
-        assert prior.deviation(params) == pytest.approx(np.sqrt(variance), rel=1e-7)
+        assert prior.sd(params) == pytest.approx(np.sqrt(variance), rel=1e-7)
 
 
 def test_the_deviation_of_a_mixture_is_that_of_its_parts():
     expected = (0.3 * 2.0**2 + 0.7 * 0.5**2) ** 0.5
-    assert ScaleMixturePrior(0.3, 2.0, 0.5).deviation({}) == pytest.approx(expected)
+    assert ScaleMixturePrior(0.3, 2.0, 0.5).sd({}) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", PRIORS)

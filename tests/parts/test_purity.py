@@ -73,7 +73,8 @@ def posterior_pass(posterior, seed, size=3, samples=2, dtype=np.float64):
         sample = posterior.sample(blocks, eps, buffers)
         found = (sample, posterior.log_density(sample))
         if dense:
-            scored, parts = posterior.at(blocks, w, buffers), posterior.factor(blocks, buffers)
+            scored = posterior.from_weights(blocks, w, buffers)
+            parts = posterior.factor(blocks, buffers)
             each = posterior.entropy(parts), posterior.entropy(parts, (0, size // 2))
             found += (scored, posterior.log_density(scored), parts, *each)
         return found

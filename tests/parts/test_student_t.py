@@ -85,7 +85,7 @@ def test_the_deviation_is_larger_than_the_scale_and_infinite_from_two_degrees_do
     df, ratio, learn
 ):
     prior = StudentTPrior(0.5, df, learn)
-    assert prior.deviation(params_of(prior)) == pytest.approx(0.5 * ratio)
+    assert prior.sd(params_of(prior)) == pytest.approx(0.5 * ratio)
     likelihood, params = StudentTLikelihood(0.5, df, learn), numbers(0.5, df)
     variance = likelihood.variance(params, np.zeros((1, 3, 2)))
     assert variance.ravel()[0] == pytest.approx(0.25 * ratio**2)

@@ -1,7 +1,7 @@
 """Write what follows from the code: ``make generated`` after a change of a part or an equation.
 
-signatures.txt, proofs.md, the names in docs/parts.md and those that docstrings list. A test
-compares each.
+signatures.txt, proofs.md, the names in docs/parts.md and those that docstrings list, the table of
+schedules in docs/speed.md. A test compares each.
 """
 
 import re
@@ -15,6 +15,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from bbb_numpy.learners.inference import inferences  # noqa: E402
 from bbb_numpy.registry import FAMILIES  # noqa: E402
+from bbb_numpy.training.schedules import schedule_table  # noqa: E402
 
 WIDTH = 100
 NOTE = r"(?: \((?:[^()]|\([^()]*\))*\))?"  # in parentheses, behind a name
@@ -60,8 +61,17 @@ def with_names(text):
     return text
 
 
+def with_schedules(text):
+    """Return docs/speed.md with the table of schedules between its two marks."""
+    before, rest = text.split("<!-- schedules -->\n")
+    after = rest.partition("<!-- end of schedules -->")[2]
+    table = schedule_table(markdown=True)
+    return f"{before}<!-- schedules -->\n{table}\n<!-- end of schedules -->{after}"
+
+
 GENERATED = {
     "docs/parts.md": with_parts,
+    "docs/speed.md": with_schedules,
     **{path.relative_to(ROOT).as_posix(): with_names for path in ROOT.glob("bbb_numpy/**/*.py")},
 }
 

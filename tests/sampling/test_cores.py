@@ -19,7 +19,7 @@ import bbb_numpy
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.sampling import chains
 from bbb_numpy.sampling import run as running
-from bbb_numpy.sampling.chains import Settings, begun, go_on, usual_groups
+from bbb_numpy.sampling.chains import Settings, advance, default_groups, init_runs
 from bbb_numpy.sampling.mcmc import HMC, NUTS, ChEES, Info, State
 from bbb_numpy.sampling.run import sample, sample_target
 
@@ -58,10 +58,10 @@ def one_process(monkeypatch):
 
 
 def test_large_networks_run_in_pairs_small_ones_together():
-    large = [usual_groups(chains, 100_000, HMC()) for chains in (1, 2, 3, 4, 6, 8, 16, 100)]
+    large = [default_groups(chains, 100_000, HMC()) for chains in (1, 2, 3, 4, 6, 8, 16, 100)]
     assert large == [1, 1, 1, 2, 3, 4, 4, 4]
-    assert usual_groups(100, 99_999, HMC()) == 1
-    assert [usual_groups(chains, 100_000, ChEES()) for chains in (4, 8, 16)] == [1, 2, 4]
+    assert default_groups(100, 99_999, HMC()) == 1
+    assert [default_groups(chains, 100_000, ChEES()) for chains in (4, 8, 16)] == [1, 2, 4]
 
 
 # --- a group's way on ------------------------------------------------------------------------
@@ -87,28 +87,28 @@ class Right:
 
 def test_in_no_time_one_step_is_made_and_nothing_is_done_twice(monkeypatch):
     settings = Settings(correlated(), Right(), 2, 1, 4, False, None)
-    [first] = begun(settings, np.zeros((2, 3)), 1, np.random.default_rng(0))
+    [first] = init_runs(settings, np.zeros((2, 3)), 1, np.random.default_rng(0))
     run, draws = first, []
     for steps in range(1, 7):
-        run = go_on(settings, run, 0.0)
+        run = advance(settings, run, 0.0)
         assert run.steps == steps
         draws += run.draws
     assert [one["positions"][0, 0, 0] for one in draws] == [3.0, 4.0, 5.0, 6.0]
     thinned = settings._replace(thin=3)
-    run = go_on(thinned, first, 1e9)
-    assert (run.steps, thinned.made(run), len(run.joined()["positions"])) == (14, 4, 4)
+    run = advance(thinned, first, 1e9)
+    assert (run.steps, thinned.n_draws_of(run), len(run.all_draws()["positions"])) == (14, 4, 4)
     clock = iter(np.arange(0.0, 9.0))
     monkeypatch.setattr(chains, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    assert go_on(settings, first, 2.5).steps == 3
+    assert advance(settings, first, 2.5).steps == 3
 
 
 def test_a_run_and_its_generator_stay_as_they_are():
     settings = Settings(HILL, HMC(0.3), 5, 1, 5, False, None)
-    [run] = begun(settings, START, 1, np.random.default_rng(0))
+    [run] = init_runs(settings, START, 1, np.random.default_rng(0))
     before = run.rng.bit_generator.state
-    one, other = go_on(settings, run, 1e9), go_on(settings, run, 1e9)
+    one, other = advance(settings, run, 1e9), advance(settings, run, 1e9)
     assert run.rng.bit_generator.state == before != one.rng.bit_generator.state
-    assert np.array_equal(one.joined()["positions"], other.joined()["positions"])
+    assert np.array_equal(one.all_draws()["positions"], other.all_draws()["positions"])
 
 
 # --- the same bits ---------------------------------------------------------------------------
@@ -121,24 +121,24 @@ def test_draws_are_the_same_bits_on_one_two_and_three_cores(cores):
 
 
 def test_as_many_processes_as_the_machine_has_are_the_default_for_several_groups(monkeypatch):
-    asked, there = [], running.processes
-    monkeypatch.setattr(running, "usable", lambda: 2)
-    monkeypatch.setattr(running, "processes", lambda count: asked.append(count) or there(count))
+    asked, there = [], running.process_map
+    monkeypatch.setattr(running, "n_usable_cores", lambda: 2)
+    monkeypatch.setattr(running, "process_map", lambda count: asked.append(count) or there(count))
     same_bits(network(), network(cores=1))
     hill(groups=1)
     assert asked == [2, 1, 1]
 
 
 def test_a_process_of_a_pool_keeps_to_one_core_and_so_does_python_without_joblib(monkeypatch):
-    assert chains.usable() >= 1
+    assert chains.n_usable_cores() >= 1
     with monkeypatch.context() as patch:
         pooled = SimpleNamespace(name="LokyProcess-1")
         patch.setattr(chains.multiprocessing, "current_process", lambda: pooled)
-        assert chains.usable() == 1
+        assert chains.n_usable_cores() == 1
     for name in ("joblib", "joblib.externals.loky"):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(chains, "_executor", chains._executor.__wrapped__)
-    assert chains.usable() == 1
+    assert chains.n_usable_cores() == 1
     with pytest.raises(ImportError, match=r"cores=2 needs joblib.*bbb-numpy\[learners\]"):
         hill(cores=2)
 
@@ -162,7 +162,7 @@ def interrupting(monkeypatch, where, name, when):
 def test_draws_that_only_some_groups_have_are_left_out_and_kept_on_disk(tmp_path, monkeypatch):
     whole = hill(cores=1)
     with monkeypatch.context() as patch:  # both groups have a draw, the first a second one
-        patch.setattr(running, "TURN", 0.0)
+        patch.setattr(running, "POLL_INTERVAL_S", 0.0)
         interrupting(patch, chains.copy, "deepcopy", 2 * 30 + 4)
         with pytest.warns(UserWarning, match="after 31 steps; 1 of 20 draws"):
             part = hill(cores=1, checkpoint=tmp_path)
@@ -178,7 +178,7 @@ def test_a_run_resumes_bit_for_bit_on_another_number_of_cores(
         request.getfixturevalue("one_process")
     whole = hill(cores=1, draws=100)
     with monkeypatch.context() as patch:
-        patch.setattr(running, "TURN", 0.0)
+        patch.setattr(running, "POLL_INTERVAL_S", 0.0)
         interrupting(
             patch, *((chains.copy, "deepcopy") if first == 1 else (chains, "starting_processes")), 3
         )
@@ -195,7 +195,7 @@ import numpy as np
 from targets import correlated
 from bbb_numpy.sampling import run
 
-run.TURN = 0.1
+run.POLL_INTERVAL_S = 0.1
 
 def interrupt():
     while not os.path.exists(sys.argv[1] + "/run.npz"):
@@ -254,7 +254,7 @@ def hears(_):
     return os.getpid(), signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 chains._executor(2)._timeout = 0.2  # of no work, after which a process ends
-with chains.processes(2) as each:
+with chains.process_map(2) as each:
     first = dict(each(hears, range(4)))
     time.sleep(1.5)
     later = dict(each(hears, range(4)))
@@ -265,7 +265,7 @@ print(all(first.values()) and all(later.values()), signal.pthread_sigmask(signal
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs masks of signals")
 def test_no_process_of_the_pool_that_is_there_hears_ctrl_c():
-    with chains.processes(2) as each:
+    with chains.process_map(2) as each:
         assert all(each(survives_ctrl_c, range(4)))
 
 
@@ -287,7 +287,7 @@ def test_processes_start_where_there_are_no_standard_streams(one_process, monkey
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a parent's number that changes")
 def test_every_process_of_the_pool_watches_its_parent():
-    with chains.processes(2) as each:
+    with chains.process_map(2) as each:
         assert set(each(watches_its_parent, range(4))) == {True}
 
 

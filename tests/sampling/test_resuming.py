@@ -29,7 +29,7 @@ def run(folder, draws, every=1e9, **options):
 @pytest.fixture
 def every_step(monkeypatch):
     """Let a checkpoint be written after every step."""
-    monkeypatch.setattr(running, "TURN", 0.0)
+    monkeypatch.setattr(running, "POLL_INTERVAL_S", 0.0)
 
 
 def test_a_finished_run_is_read_and_cut_to_what_is_asked_and_goes_on(tmp_path):

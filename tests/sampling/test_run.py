@@ -178,9 +178,9 @@ def test_one_divergence_in_a_thousand_draws_is_no_warning_two_are():
 def test_large_networks_run_in_groups_by_rows_times_weights(monkeypatch):
     """8 rows times 10 weights; the scales are not multiplied with the data."""
     for large, groups in ((80, 2), (81, 1)):
-        monkeypatch.setattr(chains, "LARGE", large)
+        monkeypatch.setattr(chains, "MIN_PRODUCTS_FOR_GROUPS", large)
         assert len(quick(chains=4, warm_up=2, draws=1).kernels) == groups
-    monkeypatch.setattr(chains, "LARGE", 80)
+    monkeypatch.setattr(chains, "MIN_PRODUCTS_FOR_GROUPS", 80)
     assert len(quick(chains=4, warm_up=2, draws=1, sampler="chees").kernels) == 1
     assert len(quick(chains=4, warm_up=2, draws=1, groups=1).kernels) == 1
 
@@ -292,7 +292,7 @@ def test_chains_go_on_with_their_own_posterior_alone(tmp_path):
 @pytest.fixture
 def every_step(monkeypatch):
     """Let every step be looked at: where Ctrl-C comes in between, no other is lost."""
-    monkeypatch.setattr(running, "TURN", 0.0)
+    monkeypatch.setattr(running, "POLL_INTERVAL_S", 0.0)
 
 
 class Interrupting:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_up import digits
+from synthetic_data import digits
 from tables import check_picture
 
 from bbb_studies.blundell import mnist
@@ -263,7 +263,9 @@ def dropped():
 
 def test_the_gradient_of_dropout_is_that_of_its_cost(dropped):
     family, (theta, *given) = dropped
-    report = check_gradient(lambda theta: family.value_and_grad(theta, *given), theta, most=300)
+    report = check_gradient(
+        lambda theta: family.value_and_grad(theta, *given), theta, max_coordinates=300
+    )
     assert report.passed, report
 
 

@@ -36,7 +36,7 @@ def quick():
     """30 functions in place of 500, and 60 slopes to check: both take most of a run's time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(regression, "predict", fewer(regression.predict, samples=30))
-        patch.setattr(regression, "check", fewer(regression.check, most=60))
+        patch.setattr(regression, "check", fewer(regression.check, max_coordinates=60))
         yield patch
 
 

@@ -16,7 +16,7 @@ from bbb_numpy import (
     SelfNormalised,
 )
 from bbb_numpy.model.kl_weights import LinearWarmUp, NoWarmUp
-from bbb_numpy.numeric.validation import MOST_STEPS
+from bbb_numpy.numeric.validation import MAX_STEPS
 
 MODEL = Model(MLP((2, 1)))
 
@@ -25,7 +25,7 @@ MODEL = Model(MLP((2, 1)))
     ("name", "wrong"),
     [
         ("epochs", -1),
-        ("epochs", MOST_STEPS + 1),
+        ("epochs", MAX_STEPS + 1),
         ("samples", 0),
         ("batch_size", 0),
         ("kl_weights", 0.5),
@@ -48,7 +48,7 @@ def test_whole_numbers_are_stored_as_such():
     recipe = Recipe(epochs=3.0, samples=2.0, batch_size=8.0)
     for found in (recipe.epochs, recipe.samples, recipe.batch_size):
         assert type(found) is int
-    assert Recipe(epochs=MOST_STEPS).epochs == MOST_STEPS
+    assert Recipe(epochs=MAX_STEPS).epochs == MAX_STEPS
 
 
 @pytest.mark.equation("D30")

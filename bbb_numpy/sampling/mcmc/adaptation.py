@@ -179,7 +179,7 @@ class Adaptation(NamedTuple):
             self.done + 1,
         )
         metric = kernel.metric
-        miss = kernel.miss(target, rng, state, info, self.target_accept)
+        miss = kernel.adaptation_error(target, rng, state, info, self.target_accept)
         averaging = self.averaging.update(miss)
         step_size = exp(averaging.log_step)
         ends = windows(self.warm_up)
@@ -212,7 +212,7 @@ class Adaptable(Scaled):
 
     target_accept: float | None
     # of an unadjusted kernel: that of draws above which a warning says so
-    most_bias: float = 0.0
+    max_bias: float = 0.0
     remedy: str = ""  # and what makes it smaller
 
     def init(self, target: Target, position: Array) -> Any:
@@ -243,7 +243,7 @@ class Adaptable(Scaled):
         metric = self.metric_for(state.position)
         search = partial(first_step_size, target, rng, metric, state)
         step_size = self.first_step_size(search, None, state)
-        length, *found = self.first_length(state, step_size)
+        length, *found = self.init_length(state, step_size)
         kernel, moments = (
             self.tuned(step_size, metric, *found),
             Moments.start(state.position, dense),
@@ -260,11 +260,11 @@ class Adaptable(Scaled):
         """
         return search(self.step_size if begin is None else begin)
 
-    def first_length(self, state: Any, step_size: float) -> tuple[Any, ...]:
+    def init_length(self, state: Any, step_size: float) -> tuple[Any, ...]:
         """Return what is to learn the length of paths, and the first one; None if it is not."""
         return (None,)
 
-    def miss(
+    def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any
     ) -> float:
         """Return what dual averaging is to bring to 0: positive if the step is too large (M11)."""

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from ...numeric.deprecation import renamed_names
 from ...numeric.elementary import inner
 from ...numeric.layout import Array
 from ...numeric.validation import check_fields, positive
@@ -28,13 +29,20 @@ from .leapfrog import steps_for
 from .metrics import Metric
 from .states import Info, State, Target, init
 
-__all__ = ["ChEES", "Paced", "PathLength", "criterion_slope", "halton", "mean_slope"]
+__all__ = [
+    "ChEES",
+    "ChEESState",
+    "PathLength",
+    "criterion_slope",
+    "halton",
+    "mean_slope",
+]
 
-FIRST_STEPS = 16  # of the longest path with which a warm-up begins, at most
-MEMORY = 100  # draws of a chain's running mean
+MAX_FIRST_STEPS = 16  # of the longest path with which a warm-up begins, at most
+CENTER_MEMORY = 100  # draws of a chain's running mean
 
 
-class Paced(NamedTuple):
+class ChEESState(NamedTuple):
     """Where S chains are, and what their paths have taught: a `State`, and what ChEES adds."""
 
     position: Array  # (S, D)
@@ -157,7 +165,12 @@ class PathLength(NamedTuple):
         return PathLength(log_path, log_mean, square, count)
 
     def learned(
-        self, kernel: ChEES, state: Paced, info: Info, step_size: float, inside: bool
+        self,
+        kernel: ChEES,
+        state: ChEESState,
+        info: Info,
+        step_size: float,
+        inside: bool,
     ) -> PathLength:
         slope = mean_slope(state.slope, info.acceptance)
         return self.update(slope, step_size, kernel.max_steps * step_size)
@@ -166,7 +179,7 @@ class PathLength(NamedTuple):
         self, kernel: ChEES, moments: Moments, step_size: float, first: bool, last: bool
     ) -> PathLength:
         """Begin anew under a new metric, unless there is no time for it after the last (D47)."""
-        return self if last else PathLength.start(kernel.first_path(step_size))
+        return self if last else PathLength.start(kernel.init_path(step_size))
 
     def found(self, last: bool) -> float:
         """Return the path of the next draw; after the last draw of a warm-up the mean."""
@@ -199,8 +212,10 @@ class ChEES(Adaptable):
     # of the harmonic mean over chains, which one stuck chain pulls down: best in theory (Beskos et
     # al. 2013), and the paper's
     target_accept = 0.651
-    usual_warm_up = 4000  # as HMC
-    together = 4  # chains of a group at least: they learn the path from each other
+    default_warm_up = 4000  # as HMC
+    min_group_chains = (
+        4  # chains of a group at least: they learn the path from each other
+    )
     learned = ("step_size", "metric", "path")
 
     def __post_init__(self) -> None:
@@ -211,13 +226,13 @@ class ChEES(Adaptable):
         """Return the leapfrog steps of path number 1, 2, ..., of length h T (D47)."""
         return steps_for(halton(turn) * self.path, self.step_size, self.max_steps)
 
-    def first_path(self, step_size: float) -> float:
+    def init_path(self, step_size: float) -> float:
         """Return the path from which the warm-up climbs, under every new metric (D47).
 
         A quarter period of a Gaussian whose covariance is the metric, or fewer steps if the metric
         is still far from that: short enough to be below the first maximum of the criterion.
         """
-        return max(min(0.5 * pi, FIRST_STEPS * step_size), step_size)
+        return max(min(0.5 * pi, MAX_FIRST_STEPS * step_size), step_size)
 
     def check_chains(self, chains: int) -> None:
         """Raise ValueError unless so many chains are enough to learn from each other."""
@@ -227,26 +242,28 @@ class ChEES(Adaptable):
                 "least; got 1. Ask for chains=2 or more, or give the path: HMC(path=1.57)"
             )
 
-    def first_length(self, state: Any, step_size: float) -> tuple[PathLength, float]:
+    def init_length(self, state: Any, step_size: float) -> tuple[PathLength, float]:
         self.check_chains(len(state.position))
-        path = self.first_path(step_size)
+        path = self.init_path(step_size)
         return PathLength.start(path), path
 
-    def miss(
+    def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any
     ) -> float:
         """Return the wanted acceptance less the harmonic mean over the chains (D47)."""
         with np.errstate(divide="ignore", over="ignore"):  # 0 if one of them is 0
             return float(wanted - float(1.0 / np.mean(1.0 / info.acceptance)))
 
-    def init(self, target: Target, position: Array) -> Paced:
+    def init(self, target: Target, position: Array) -> ChEESState:
         state, chains = init(target, position), len(position)
         center = np.tile(position.mean(axis=0), (chains, 1))
-        return Paced(*state, np.zeros(chains, int), np.zeros(chains), center)
+        return ChEESState(*state, np.zeros(chains, int), np.zeros(chains), center)
 
-    def step(self, target: Target, rng: Generator, state: Any) -> tuple[Paced, Info]:
+    def step(
+        self, target: Target, rng: Generator, state: Any
+    ) -> tuple[ChEESState, Info]:
         """Move every chain along one trajectory, or leave it where it is (D47, M7)."""
-        if not isinstance(state, Paced):
+        if not isinstance(state, ChEESState):
             raise TypeError(
                 "ChEES goes on from states of its own init, which know how many paths have been "
                 f"taken; got a {type(state).__name__}"
@@ -271,12 +288,13 @@ class ChEES(Adaptable):
             info.acceptance,  # 0 where divergent
             halton(turn) * self.path,
         )
-        share = 1.0 / min(turn, MEMORY)
+        share = 1.0 / min(turn, CENTER_MEMORY)
         center = state.center + share * (new.position - state.center)
-        return Paced(*new, state.turn + 1, slope, center), info
+        return ChEESState(*new, state.turn + 1, slope, center), info
 
 
 NAMED = {
     "sampler": {"chees": ChEES()},
-    "state": {"Paced": Paced, "PathLength": PathLength},
+    "state": {"ChEESState": ChEESState, "PathLength": PathLength},
 }
+__getattr__ = renamed_names(__name__, {"Paced": "ChEESState"})

@@ -11,7 +11,7 @@ from numpy.random import Generator
 from ...numeric.layout import Array
 from ...numeric.validation import SHARE, check_fields, positive
 from .adaptation import Adaptable
-from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog, steps_for
+from .leapfrog import MAX_ENERGY_ERROR, Phase, hamiltonian, leapfrog, steps_for
 from .metrics import Metric
 from .states import Info, State, Target, select
 
@@ -53,7 +53,7 @@ class HMC(Adaptable):
 
     # Neal (2011) finds 0.65 best in theory; a smaller step copes with more
     target_accept = 0.8
-    usual_warm_up = 4000  # its paths are short, and many lead to where the mass is
+    default_warm_up = 4000  # its paths are short, and many lead to where the mass is
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,7 +122,7 @@ def accept(
     )  # M7: log u = -Exp(1) < -error
     energy = np.where(accepted, energies[1], energies[0])
     probability = np.exp(np.minimum(0.0, -error))
-    info = Info.of(probability, accepted, ~(error < DIVERGENT), energy, steps)
+    info = Info.of(probability, accepted, ~(error < MAX_ENERGY_ERROR), energy, steps)
     return select(accepted, new, old), info
 
 

@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...numeric.deprecation import renamed_names
 from ...numeric.layout import Array
 from .metrics import Metric
 from .states import State, Target, finite
 
-__all__ = ["DIVERGENT", "Phase", "hamiltonian", "leapfrog", "steps_for"]
+__all__ = ["MAX_ENERGY_ERROR", "Phase", "hamiltonian", "leapfrog", "steps_for"]
 
 # nats of energy error: no trajectory of the true motion, exp(-1000) is 0
-DIVERGENT = 1000.0
+MAX_ENERGY_ERROR = 1000.0
 
 
 class Phase(NamedTuple):
@@ -80,3 +81,6 @@ def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Ph
         value, gradient = finite(*target(position))
         momentum += half * gradient
     return Phase(position, momentum, value, gradient)
+
+
+__getattr__ = renamed_names(__name__, {"DIVERGENT": "MAX_ENERGY_ERROR"})

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ...numeric.layout import Array
-from ...numeric.validation import Like, check_fields, positive
+from ...numeric.validation import HasMethods, check_fields, positive
 from .adaptation import Adaptable, Search
 from .metrics import Metric, Scaled
 from .states import Info, State, Target, evaluate, select
@@ -134,11 +134,11 @@ class MetropolisHastings(Adaptable):
 
     proposal: Proposal = GaussianWalk()
 
-    usual_warm_up = 4000  # its steps are short, and each costs one gradient at most
+    default_warm_up = 4000  # its steps are short, and each costs one gradient at most
 
     def __post_init__(self) -> None:
         check_fields(
-            self, proposal=Like("GaussianWalk(0.1) or Langevin(0.1)", "propose")
+            self, proposal=HasMethods("GaussianWalk(0.1) or Langevin(0.1)", "propose")
         )
 
     @property

@@ -24,7 +24,7 @@ from ...numeric.layout import Array
 from ...numeric.validation import Optional, check_fields, positive
 from .adaptation import Adaptable, Moments, Search
 from .hmc import accept
-from .leapfrog import DIVERGENT, Phase, steps_for
+from .leapfrog import MAX_ENERGY_ERROR, Phase, steps_for
 from .metrics import Metric
 from .states import Info, State, Target, evaluate, init, select
 
@@ -39,11 +39,13 @@ __all__ = [
     "refreshed",
 ]
 
-DRAW = 2.0  # decoherence lengths between two draws; of MAMS, those of the longest path
+PATH_LENGTHS = (
+    2.0  # decoherence lengths between two draws; of MAMS, those of the longest path
+)
 # acceptance of a path below which its steps were too large where it was
-REFUSED = exp(-5.0)
+MIN_PATH_ACCEPTANCE = exp(-5.0)
 # decoherence length, in lengths of path per effective draw (Robnik et al. 2023)
-SPACING = 0.4
+LENGTH_PER_EFFECTIVE_DRAW = 0.4
 
 
 def directions(metric: Metric, rng: Generator, like: Array) -> Array:
@@ -186,10 +188,14 @@ class Decoherence(NamedTuple):
                 squares / (count - len(moments.mean))
             )
         rho = np.clip(np.where(np.isfinite(rho), rho, 0.0), -0.5, 0.98)
-        way = min(DRAW * kernel.length(size), kernel.step_size * kernel.max_steps)
+        way = min(
+            PATH_LENGTHS * kernel.length(size), kernel.step_size * kernel.max_steps
+        )
         if not kernel.unadjusted:
             way *= 0.5  # the mean path of MAMS
-        length = SPACING * way * float(np.mean((1.0 + rho) / (1.0 - rho)))
+        length = (
+            LENGTH_PER_EFFECTIVE_DRAW * way * float(np.mean((1.0 + rho) / (1.0 - rho)))
+        )
         length = min(max(length, 0.5 * sqrt(size)), sqrt(size))  # D50
         return self._replace(length=length, jumps=np.zeros(size))
 
@@ -218,7 +224,9 @@ class _Microcanonical(Adaptable):
 
     def steps(self, size: int) -> int:
         """Return the isokinetic steps of a path of two decoherence lengths."""
-        return steps_for(DRAW * self.length(size), self.step_size, self.max_steps)
+        return steps_for(
+            PATH_LENGTHS * self.length(size), self.step_size, self.max_steps
+        )
 
     def init(self, target: Target, position: Array) -> State:
         state = init(target, position)
@@ -236,7 +244,7 @@ class _Microcanonical(Adaptable):
         root = sqrt(state.position.shape[1])
         return root * search(0.1 if begin is None else begin / root)
 
-    def first_length(self, state: State, step_size: float) -> tuple[Decoherence, float]:
+    def init_length(self, state: State, step_size: float) -> tuple[Decoherence, float]:
         size = state.position.shape[1]
         length = self.length(size)
         return Decoherence(length, state.position, np.zeros(size)), length
@@ -289,7 +297,7 @@ class MCLMC(_Microcanonical):
 
     target_accept = None  # nothing is accepted or rejected
     unadjusted = True
-    most_bias = 0.06
+    max_bias = 0.06
     remedy = "a smaller energy_variance, e.g. 1e-4; sampler='mams' has no bias"
 
     def __post_init__(self) -> None:
@@ -299,9 +307,10 @@ class MCLMC(_Microcanonical):
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
         """Move every chain by two decoherence lengths (D48, D49).
 
-        A step whose energy error is not finite, or greater than `leapfrog.DIVERGENT`, is taken
-        back: the chain stays, takes a new direction, and is reported as divergent. `acceptance`
-        is what Metropolis' rule would accept of single steps, on average: it tells the bias.
+        A step whose energy error is not finite, or greater than `leapfrog.MAX_ENERGY_ERROR`, is
+        taken back: the chain stays, takes a new direction, and is reported as divergent.
+        `acceptance` is what Metropolis' rule would accept of single steps, on average: it tells
+        the bias.
         """
         metric, phase = self._begin(rng, state)
         chains, size = state.position.shape
@@ -311,7 +320,7 @@ class MCLMC(_Microcanonical):
             new, work = isokinetic(target, metric, phase, self.step_size)
             with np.errstate(invalid="ignore"):
                 error = phase.log_density - new.log_density + work
-            fine = error < DIVERGENT  # false where it is no number
+            fine = error < MAX_ENERGY_ERROR  # false where it is no number
             acceptance[fine] += np.exp(-np.maximum(error[fine], 0.0))
             if not fine.all():
                 divergent |= ~fine
@@ -327,7 +336,7 @@ class MCLMC(_Microcanonical):
             acceptance / steps, moved, divergent, -phase.log_density, steps
         )
 
-    def miss(
+    def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any
     ) -> float:
         """Return by how much the energy error of a trial step, squared, is above v (D50).
@@ -375,12 +384,12 @@ class MAMS(_Microcanonical):
     target_accept = 0.9
     unadjusted = False
 
-    def too_large(self, draws: Any) -> float:
+    def share_too_large(self, draws: Any) -> float:
         """Return the share of paths with an energy error above 5 nats; a Gaussian has none.
 
         Motion of constant speed does not diverge where HMC would: its paths are refused there.
         """
-        return float(np.mean(draws.stats["acceptance"] < REFUSED))
+        return float(np.mean(draws.stats["acceptance"] < MIN_PATH_ACCEPTANCE))
 
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
         r"""Move every chain along one path, or leave it where it is (D49).

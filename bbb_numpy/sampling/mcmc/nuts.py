@@ -18,7 +18,7 @@ from numpy.random import Generator
 from ...numeric.layout import Array
 from ...numeric.validation import check_fields, whole
 from .adaptation import Adaptable
-from .leapfrog import DIVERGENT, Phase, hamiltonian, leapfrog
+from .leapfrog import MAX_ENERGY_ERROR, Phase, hamiltonian, leapfrog
 from .metrics import Metric
 from .states import Info, State, Target
 
@@ -117,7 +117,7 @@ class NUTS(Adaptable):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fields(self, max_depth=partial(whole, least=1, most=30))
+        check_fields(self, max_depth=partial(whole, minimum=1, maximum=30))
 
     # a leaf may have diverged; then the weights are of no account
     @np.errstate(all="ignore")
@@ -203,7 +203,7 @@ class NUTS(Adaptable):
             energy = hamiltonian(metric, phase)
             error = energy - h0
             summed += np.exp(np.minimum(0.0, -error))
-            out = ~(error < DIVERGENT)
+            out = ~(error < MAX_ENERGY_ERROR)
             diverged = out.copy()
 
             # one of the leaves so far, each with probability exp(-H) / their sum

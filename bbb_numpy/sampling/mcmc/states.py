@@ -28,7 +28,9 @@ class Info(NamedTuple):
 
     acceptance: Array  # (S,)  probability, for NUTS its mean over the trajectory
     accepted: Array  # (S,) bool  whether the chain moved
-    divergent: Array  # (S,) bool  whether the energy error passed `leapfrog.DIVERGENT`
+    divergent: (
+        Array  # (S,) bool  whether the energy error passed `leapfrog.MAX_ENERGY_ERROR`
+    )
     energy: Array  # (S,)  of the new state: -log density + kinetic
     gradients: Array  # (S,) int  evaluations of the target's gradient
     depth: Array  # (S,) int  doublings of a NUTS trajectory, else 0

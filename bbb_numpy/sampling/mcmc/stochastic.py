@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from ...numeric.deprecation import renamed_names
 from ...numeric.layout import Array
 from ...numeric.validation import (
     SAMPLES,
@@ -30,13 +31,13 @@ from ...numeric.validation import (
     positive,
 )
 from .adaptation import Adaptable
-from .leapfrog import DIVERGENT
+from .leapfrog import MAX_ENERGY_ERROR
 from .metrics import Metric
 from .states import Info, Target, evaluate, init
 
-__all__ = ["SGHMC", "Moving", "heat"]
+__all__ = ["SGHMC", "SGHMCState", "heat"]
 
-HOT = 4.0  # standard deviations of the cube root of a draw's heat
+HEAT_Z_SCORE = 4.0  # standard deviations of the cube root of a draw's heat
 
 
 def _friction(name: str, value: Any) -> float:
@@ -44,7 +45,7 @@ def _friction(name: str, value: Any) -> float:
     return inf if isinstance(value, Real) and value == inf else positive(name, value)
 
 
-class Moving(NamedTuple):
+class SGHMCState(NamedTuple):
     """Where S chains are, and how they move."""
 
     position: Array  # (S, D)
@@ -110,10 +111,10 @@ class SGHMC(Adaptable):
     remedy = (
         "a smaller bias, e.g. 0.03, or a larger batch_size; sampler='hmc' has no bias"
     )
-    usual_warm_up = 1000
+    default_warm_up = 1000
 
     @property
-    def most_bias(self) -> float:  # type: ignore[override]
+    def max_bias(self) -> float:  # type: ignore[override]
         """Twice what the warm-up aims at."""
         return 2.0 * self.bias
 
@@ -127,9 +128,9 @@ class SGHMC(Adaptable):
                 f"exploring={self.exploring} is a share of a cycle; give cycle too"
             )
 
-    def init(self, target: Target, position: Array) -> Moving:
+    def init(self, target: Target, position: Array) -> SGHMCState:
         chains = len(position) if np.ndim(position) == 2 else 0
-        return Moving(
+        return SGHMCState(
             *init(target, position), np.zeros_like(position), np.zeros(chains, int)
         )
 
@@ -151,8 +152,8 @@ class SGHMC(Adaptable):
         return step_sizes, np.where(k < before, 0.0, self.temperature)
 
     def step(
-        self, target: Target, rng: Generator, state: Moving
-    ) -> tuple[Moving, Info]:
+        self, target: Target, rng: Generator, state: SGHMCState
+    ) -> tuple[SGHMCState, Info]:
         r"""Move every chain by `steps` minibatches (D64).
 
         One of them, with :math:`c = e^{-\gamma h}` and g the gradient of its rows ::
@@ -162,8 +163,8 @@ class SGHMC(Adaptable):
 
         which is the leapfrog with the friction between its two half kicks. `energy` has the
         kinetic energy as its mean over these steps: it tells the bias. A chain that loses more
-        than `leapfrog.DIVERGENT` nats and T for each number, or ends where the density is not
-        finite, is put back, with a momentum drawn afresh, and reported as divergent.
+        than `leapfrog.MAX_ENERGY_ERROR` nats and T for each number, or ends where the density is
+        not finite, is put back, with a momentum drawn afresh, and reported as divergent.
         """
         metric, old = self.metric_for(state.position), state
         x, r = state.position, state.momentum
@@ -182,7 +183,7 @@ class SGHMC(Adaptable):
                 if temperature:
                     kinetic, noisy = kinetic + metric.kinetic(r), noisy + 1
             value, gradient = evaluate(target, x)
-            most = DIVERGENT + self.temperature * x.shape[1]
+            most = MAX_ENERGY_ERROR + self.temperature * x.shape[1]
             fine = (old.log_density - value < most) & np.isfinite(r).all(axis=1)
         kinetic = kinetic / noisy
         if not fine.all():
@@ -201,7 +202,7 @@ class SGHMC(Adaptable):
         info = Info.of(
             fine.astype(float), fine, ~fine, kinetic - value, len(plan[0]) + 1
         )
-        return Moving(x, value, gradient, r, clock), info
+        return SGHMCState(x, value, gradient, r, clock), info
 
     def _of_rows(self, target: Any, rng: Generator, position: Array) -> Target:
         """Return the target of a minibatch."""
@@ -210,7 +211,7 @@ class SGHMC(Adaptable):
         found: Target = target if rows is None else partial(target, rows=rows)
         return found
 
-    def miss(
+    def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any
     ) -> float:
         """Return by how much the heat of a step is above the bias that is wanted (D65).
@@ -232,7 +233,7 @@ class SGHMC(Adaptable):
         """Return the mean share by which variances are off: the momenta's excess heat (D65)."""
         return abs(float(np.mean(self._heats(draws))) - 1.0)
 
-    def too_large(self, draws: Any) -> float:
+    def share_too_large(self, draws: Any) -> float:
         """Return the share of draws that are hotter than chance makes a few of a Gaussian (D65).
 
         The heat of a draw is chi-squared, over its numbers times the steps in which a momentum is
@@ -243,7 +244,7 @@ class SGHMC(Adaptable):
             min(0.5 * self.friction * self.step_size, 20.0)
         )
         spread = 2.0 / (9.0 * draws.positions.shape[-1] * steps)
-        most = float(heats.mean()) * (1.0 - spread + HOT * sqrt(spread)) ** 3
+        most = float(heats.mean()) * (1.0 - spread + HEAT_Z_SCORE * sqrt(spread)) ** 3
         return float(np.mean(heats > most))
 
     def _heats(self, draws: Any) -> Array:
@@ -270,5 +271,6 @@ def heat(step_size: float, friction: float, square: float, noise: float) -> floa
 
 NAMED = {
     "sampler": {"sghmc": SGHMC(), "sgld": SGHMC(friction=np.inf)},
-    "state": {"Moving": Moving},
+    "state": {"SGHMCState": SGHMCState},
 }
+__getattr__ = renamed_names(__name__, {"Moving": "SGHMCState"})

@@ -265,7 +265,7 @@ def test_the_learned_path_is_near_the_best_of_a_grid():
 def test_the_harmonic_mean_is_nothing_where_one_chain_is_stuck():
     for acceptance, mean in (([0.5, 1.0], 2 / 3), ([0.0, 1.0], 0.0)):
         told = Info(np.array(acceptance), *[np.zeros(2)] * 5)
-        assert ChEES().miss(None, None, None, told, 0.9) == pytest.approx(0.9 - mean)
+        assert ChEES().adaptation_error(None, None, None, told, 0.9) == pytest.approx(0.9 - mean)
 
 
 def warmed(kernel, target, warm_up, chains=4, seed=0):
@@ -284,7 +284,7 @@ def test_a_path_begins_short_and_begins_again_with_every_metric_but_the_last():
     found = list(warmed(ChEES(), Gaussian(np.diag([1e-4, 1.0])), 300))
     for draw in (0, 100, 150):
         kernel = found[draw].kernel
-        assert kernel.path == ChEES().first_path(kernel.step_size) <= max(kernel.step_size, pi / 2)
+        assert kernel.path == ChEES().init_path(kernel.step_size) <= max(kernel.step_size, pi / 2)
         assert found[draw].length.draws == 0
     assert found[0].kernel.path == 16 * found[0].kernel.step_size
     assert found[250].length.draws > 0, "the last metric came after this draw"

@@ -220,7 +220,7 @@ def length_of(adaptation, moments, jumps):
 
 
 def miss_of(adaptation, target, rng, state, info):
-    return adaptation.kernel.miss(target, rng, state, info, adaptation.target_accept)
+    return adaptation.kernel.adaptation_error(target, rng, state, info, adaptation.target_accept)
 
 
 @pytest.mark.equation("D50")

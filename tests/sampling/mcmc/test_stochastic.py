@@ -298,11 +298,11 @@ def test_what_a_warm_up_misses_is_cut_off_and_a_divergence_is_the_most():
     rng, kernel = np.random.default_rng(0), SGHMC(0.01, batch_size=7)
     state = kernel.init(NOISY, np.ones((3, 2)))
     _, info = kernel.step(NOISY, copy.deepcopy(rng), state)
-    assert kernel.miss(NOISY, rng, state, info, None) < 0.9
+    assert kernel.adaptation_error(NOISY, rng, state, info, None) < 0.9
     for worse in (replace(kernel, step_size=5.0), replace(kernel, step_size=1e26)):
-        assert worse.miss(NOISY, rng, state, info, None) == pytest.approx(0.9)
+        assert worse.adaptation_error(NOISY, rng, state, info, None) == pytest.approx(0.9)
     bad = info._replace(divergent=np.array([False, True, False]))
-    assert kernel.miss(NOISY, rng, state, bad, None) == pytest.approx(0.9)
+    assert kernel.adaptation_error(NOISY, rng, state, bad, None) == pytest.approx(0.9)
 
 
 def test_float32_stays_and_without_minibatches_all_rows_are_taken():

@@ -1,0 +1,368 @@
+"""How long, and in which steps, a model is trained where its user does not say.
+
+`SCHEDULES` is the whole table: each row has the reason of its numbers and the page that measured
+them. `schedule_for` looks a schedule up. What users read of it, in the docstrings of the learners
+and in the documentation, is written by `schedule_table`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = [
+    "SCHEDULES",
+    "ScheduleRow",
+    "TrainingSchedule",
+    "schedule_for",
+    "schedule_table",
+]
+
+# An epoch of at most so many steps is cheap: then the number of epochs is not cut
+CHEAP_STEPS_PER_EPOCH = 16
+
+# Pages, relative to the root of the repository
+LEARNERS = "benchmarks/README.md#learners-as-they-come"
+CHAINS = "benchmarks/README.md#chains-of-many-rows"
+D30 = "derivations/bounds.md#d30-minibatches-of-objectives-that-are-not-linear"
+D62 = "derivations/training.md#d62-variational-online-newton-and-ivon"
+
+
+class TrainingSchedule(NamedTuple):
+    """How long, and in which steps, one call trains.
+
+    Parameters
+    ----------
+    epochs : int
+        Passes over the rows.
+    batch_size : int
+        Rows per step.
+    samples : int
+        Weight samples per step.
+    learning_rate : float or None
+        Learning rate of the first step; None is the optimizer's own.
+    """
+
+    epochs: int
+    batch_size: int
+    samples: int
+    learning_rate: float | None
+
+
+@dataclass(frozen=True)
+class ScheduleRow:
+    """A row of `SCHEDULES`: what holds for a task, some inferences and up to `max_rows` rows.
+
+    A step has a share of ``1 / steps_per_epoch`` of the rows, but `min_batch_size` at least and
+    `max_batch_size` at most. There are `max_epochs`, or so many fewer that `min_epochs` and
+    `min_steps` are still reached.
+    """
+
+    task: str  # "regression", "classification" or "any"
+    inferences: tuple[str, ...]  # of `INFERENCES`
+    max_epochs: int
+    min_batch_size: int
+    samples: int
+    learning_rate: float | None
+    reason: str
+    measured: str  # page and section
+    max_rows: int | None = None  # None: any number
+    min_epochs: int | None = None  # None: max_epochs
+    min_steps: int = 0
+    max_batch_size: int | None = None  # None: min_batch_size
+    steps_per_epoch: int = 1
+
+    def schedule(self, n_rows: int, batch_size: int | None = None) -> TrainingSchedule:
+        """Return the schedule for `n_rows` rows, in steps of `batch_size` if it is given."""
+        if batch_size is None:
+            share = max(n_rows // self.steps_per_epoch, self.min_batch_size)
+            batch_size = min(share, self.max_batch_size or self.min_batch_size)
+        steps_per_epoch = -(-n_rows // batch_size)
+        min_epochs = self.min_epochs or self.max_epochs
+        epochs = max(min_epochs, self.min_steps // steps_per_epoch)
+        epochs = min(self.max_epochs, epochs)
+        return TrainingSchedule(epochs, batch_size, self.samples, self.learning_rate)
+
+
+# What stands above the table in the docstrings of the learners
+CAPTION = """\
+*Schedules*. What ``epochs=None`` stands for, by the number N of training rows. There are fewer
+epochs than the larger number where the smaller one, and the least number of steps, are reached.
+*Samples* are weight samples per step; *Rate* is the learning rate of Adam's first step. If `epochs`
+is given, the other columns are those of the first row of the task and inference; `batch_size`,
+`samples` and `optimizer` that are given are kept."""
+
+# Inferences that train alike, as the table calls them
+INFERENCES = {
+    "variational": "mean-field, low-rank, full-rank",
+    "point": "map, mle",
+    "exact": "laplace, objectives IWAE, Renyi, EUBO",
+    "ivon": "ivon",
+    "ivon-optimizer": "others with optimizer=IVON()",
+    "ensemble": "starts of chains (Sampling(start='ensemble'))",
+}
+
+SCHEDULES = (
+    ScheduleRow(
+        "regression",
+        ("variational", "point"),
+        max_rows=512,
+        max_epochs=1000,
+        min_batch_size=32,
+        samples=1,
+        learning_rate=1e-2,
+        reason="1,000 epochs of at most 16 steps are cheap",
+        measured=LEARNERS,
+    ),
+    ScheduleRow(
+        "regression",
+        ("variational",),
+        max_rows=4096,
+        max_epochs=1000,
+        min_epochs=500,
+        min_steps=8_000,
+        min_batch_size=64,
+        samples=4,
+        learning_rate=2e-2,
+        reason="the gradient of twice the rows and four weight samples bears twice the "
+        "rate, for a quarter more time per step",
+        measured=LEARNERS,
+    ),
+    ScheduleRow(
+        "regression",
+        ("point",),
+        max_rows=4096,
+        max_epochs=1000,
+        min_epochs=500,
+        min_steps=8_000,
+        min_batch_size=64,
+        samples=1,
+        learning_rate=2e-2,
+        reason="as above, but all weight samples of a point mass are the same",
+        measured=LEARNERS,
+    ),
+    ScheduleRow(
+        "regression",
+        ("variational", "point"),
+        max_epochs=1000,
+        min_epochs=200,
+        min_steps=32_000,
+        min_batch_size=32,
+        max_batch_size=256,
+        steps_per_epoch=32,
+        samples=1,
+        learning_rate=2e-2,
+        reason="larger minibatches lower the loss more than additional weight samples do",
+        measured=LEARNERS,
+    ),
+    ScheduleRow(
+        "classification",
+        ("variational", "point"),
+        max_rows=512,
+        max_epochs=100,
+        min_batch_size=32,
+        samples=4,
+        learning_rate=1e-2,
+        reason="100 epochs of at most 16 steps are cheap",
+        measured=LEARNERS,
+    ),
+    ScheduleRow(
+        "classification",
+        ("variational",),
+        max_rows=8192,
+        max_epochs=100,
+        min_batch_size=32,
+        max_batch_size=256,
+        steps_per_epoch=16,
+        samples=4,
+        learning_rate=2e-2,
+        reason="larger minibatches bear twice the rate; half the epochs lose where classes "
+        "do not overlap",
+        measured=LEARNERS,
+    ),
+    ScheduleRow(
+        "classification",
+        ("variational",),
+        max_epochs=100,
+        min_batch_size=32,
+        max_batch_size=256,
+        steps_per_epoch=16,
+        samples=2,
+        learning_rate=2e-2,
+        reason="on so many rows two weight samples do as well as four",
+        measured=LEARNERS,
+    ),
+    ScheduleRow(
+        "classification",
+        ("point",),
+        max_epochs=100,
+        min_batch_size=32,
+        max_batch_size=256,
+        steps_per_epoch=16,
+        samples=4,
+        learning_rate=2e-2,
+        reason="larger minibatches bear twice the rate",
+        measured=LEARNERS,
+    ),
+    *(
+        ScheduleRow(
+            task,
+            ("exact",),
+            max_epochs=epochs,
+            min_batch_size=32,
+            samples=samples,
+            learning_rate=1e-2,
+            reason="Laplace's approximation holds at a mode, and these bounds are biased by "
+            "minibatches: neither is trained in fewer steps unasked",
+            measured=D30,
+        )
+        for task, epochs, samples in (
+            ("regression", 1000, 1),
+            ("classification", 100, 4),
+        )
+    ),
+    *(
+        ScheduleRow(
+            task,
+            (inference,),
+            max_epochs=epochs,
+            min_batch_size=32,
+            max_batch_size=256,
+            steps_per_epoch=32,
+            samples=samples,
+            learning_rate=None,
+            reason="the curvature is estimated from the rows of a step; few estimate none",
+            measured=D62,
+        )
+        for task, inference, epochs, samples in (
+            ("regression", "ivon", 200, 1),
+            ("regression", "ivon-optimizer", 1000, 1),
+            ("classification", "ivon", 50, 4),
+            ("classification", "ivon-optimizer", 100, 4),
+        )
+    ),
+    ScheduleRow(
+        "any",
+        ("ensemble",),
+        max_rows=4096,
+        max_epochs=1500,
+        min_epochs=150,
+        min_steps=1500,
+        min_batch_size=32,
+        samples=1,
+        learning_rate=1e-2,
+        reason="a start of a chain may be poor",
+        measured=CHAINS,
+    ),
+    ScheduleRow(
+        "any",
+        ("ensemble",),
+        max_epochs=32_000,
+        min_epochs=1,
+        min_steps=32_000,
+        min_batch_size=256,
+        samples=1,
+        learning_rate=2e-2,
+        reason="chains of many rows stay in the mode in which they start",
+        measured=CHAINS,
+    ),
+)
+
+
+def schedule_for(
+    task: str, inference: str, n_rows: int, batch_size: int | None = None
+) -> TrainingSchedule:
+    """Return how many epochs, in which steps, `n_rows` rows are trained on by default.
+
+    Parameters
+    ----------
+    task : {'regression', 'classification'}
+    inference : str
+        A key of `INFERENCES`.
+    n_rows : int
+        Number of training rows, >= 1.
+    batch_size : int, optional
+        Rows per step, if the user has set it: the number of epochs follows from it. By
+        default the batch size of the schedule.
+
+    Returns
+    -------
+    TrainingSchedule
+
+    Examples
+    --------
+    >>> schedule_for("regression", "variational", 513)
+    TrainingSchedule(epochs=888, batch_size=64, samples=4, learning_rate=0.02)
+    """
+    cheap = batch_size is not None and n_rows <= CHEAP_STEPS_PER_EPOCH * batch_size
+    for row in SCHEDULES:
+        applies = row.task in (task, "any") and inference in row.inferences
+        if applies and (cheap or row.max_rows is None or n_rows <= row.max_rows):
+            return row.schedule(n_rows, batch_size)
+    raise KeyError(f"no schedule for {task} by {inference}")
+
+
+def schedule_table(markdown: bool) -> str:
+    """Return `SCHEDULES` as a table for users, a line for each row.
+
+    Parameters
+    ----------
+    markdown : bool
+        Whether the table is for a page in Markdown in the folder docs, with the reasons and
+        links to the pages that measured them. Otherwise it is a simple table of
+        reStructuredText for docstrings, with its caption and a legend of the inferences.
+    """
+    lines = [_cells(row, markdown) for row in SCHEDULES]
+    header = list(lines[0])
+    if markdown:
+        body = [header, ["---"] * len(header), *(line.values() for line in lines)]
+        return "\n".join(f"| {' | '.join(cells)} |" for cells in body)
+    widths = [max(len(name), *(len(line[name]) for line in lines)) for name in header]
+    border = "  ".join("=" * width for width in widths)
+    header_line, *body_lines = (
+        "  ".join(map(str.ljust, cells, widths)).rstrip()
+        for cells in [header, *(line.values() for line in lines)]
+    )
+    legend = [f"- {group}: {names}" for group, names in INFERENCES.items()]
+    table = [border, header_line, border, *body_lines, border]
+    return "\n".join([CAPTION, "", *table, "", "Inference:", "", *legend])
+
+
+def _cells(row: ScheduleRow, markdown: bool) -> dict[str, str]:
+    """Return the cells of a row by the names of their columns."""
+    names = [INFERENCES[name] if markdown else name for name in row.inferences]
+    batch_size = f"{row.min_batch_size}"
+    if row.max_batch_size is not None:
+        limits = _range(row.min_batch_size, row.max_batch_size)
+        batch_size = f"N / {row.steps_per_epoch}, {limits}"
+    rate = row.learning_rate
+    cells = {
+        "Task": row.task,
+        "Inference": ", ".join(names),
+        "Rows N": _numbers_of_rows(row),
+        "Epochs": _range(row.min_epochs or row.max_epochs, row.max_epochs),
+        "Min. steps": f"{row.min_steps}" if row.min_steps else "",
+        "Batch size": batch_size,
+        "Samples": f"{row.samples}",
+        "Rate": "its own" if rate is None else f"{rate:g}",
+    }
+    if markdown:
+        cells["Why"] = f"{row.reason} ([measured](../{row.measured}))"
+    return cells
+
+
+def _numbers_of_rows(row: ScheduleRow) -> str:
+    """Return for which numbers of rows a row of the table holds."""
+    smaller = [
+        other.max_rows
+        for other in SCHEDULES[: SCHEDULES.index(row)]
+        if other.task == row.task and set(row.inferences) & set(other.inferences)
+    ]
+    least = (smaller[-1] or 0) + 1 if smaller else 1
+    if row.max_rows is not None:
+        return _range(least, row.max_rows)
+    return "any" if least == 1 else f"from {least}"
+
+
+def _range(low: int, high: int) -> str:
+    return f"{low}" if low == high else f"{low}-{high}"
