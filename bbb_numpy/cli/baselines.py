@@ -265,7 +265,9 @@ def score_forecast(forecast: Forecast, y: Array) -> dict[str, Score]:
     rmse = float(np.sqrt(mean_square.value))
     error = None
     if mean_square.error is not None and rmse != 0.0:
-        error = mean_square.error / (2.0 * rmse)  # of a square root, by the delta method
+        error = mean_square.error / (
+            2.0 * rmse
+        )  # of a square root, by the delta method
     is_inside = np.abs(forecast.pit - 0.5) <= INTERVAL_LEVEL / 2
     return {
         "rmse": Score(rmse, error),

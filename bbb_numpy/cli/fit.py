@@ -292,8 +292,8 @@ PREDICT_OPTIONS: Options = {
     "unknown": {
         "choices": ["error", "ignore"],
         "default": "error",
-        "help": "What to do with categories that fit has not seen: refuse the row, or take them as "
-        "none of the known ones.",
+        "help": "What to do with categories that fit has not seen: end with an error, or take them "
+        "as none of the known ones, with a warning.",
     },
     "drop_missing": {
         "action": "store_true",

@@ -29,7 +29,7 @@ TRAINING_OPTIONS: Options = {
         "type": at_least_one,
         "metavar": "N",
         "help": "Passes over the training rows. By default 1000, and 100 for classes; with ivon "
-        "200 and 50. Numbers and counts need fewer on more than 512 rows. Take more when the loss "
+        "200 and 50. On more than 512 rows, numbers and counts take fewer. Raise it when the loss "
         "still fell at the end.",
     },
     "batch_size": {
@@ -63,8 +63,8 @@ SAMPLING_OPTIONS: Options = {
     "draws": {
         "type": at_least_one,
         "metavar": "N",
-        "help": "Draws that are kept of each chain. By default 250. Take more when R-hat is above "
-        "1.1.",
+        "help": "Draws that are kept of each chain. By default 250. More make predictions less "
+        "noisy, and cost time in proportion.",
     },
     "warm_up": {
         "type": at_least_zero,
@@ -87,7 +87,7 @@ SAMPLING_OPTIONS: Options = {
         "type": fraction,
         "metavar": "RATE",
         "help": "Mean acceptance rate for which the warm-up chooses the step size. By default 0.8 "
-        "for hmc and nuts, 0.9 for mams and 0.651 for chees; the others accept every step. Raise "
+        "for hmc and nuts, 0.9 for mams and 0.651 for chees; the other samplers have none. Raise "
         "it when draws diverge.",
     },
     "start": {
@@ -109,9 +109,9 @@ SAMPLING_OPTIONS: Options = {
 # Parts that are chosen by their names in the registry, by the name of its family
 TRAINING_PARTS = {
     "estimator": "Estimator of the gradient. By default reparameterised; self-normalised with "
-    "--objective eubo, local-reparameterisation with --inference ivon.",
-    "objective": "What training minimises. By default the negative evidence lower bound (elbo), "
-    "and with map and mle what these are named for.",
+    "--objective eubo, local-reparameterisation with --inference ivon and a Gaussian prior.",
+    "objective": "What training minimises. By default the negative evidence lower bound (elbo); "
+    "map with --inference map or laplace, mle with --inference mle.",
     "optimizer": "Rule that updates the parameters. By default adam, and ivon with --inference "
     "ivon.",
 }
@@ -231,8 +231,7 @@ def add_model_options(
         name: {"choices": list(FAMILIES[name].named), "help": text}
         for name, text in (MODEL_PARTS | TRAINING_PARTS).items()
     }
-    names = ", ".join(sampled())
-    model_options: Options = {
+    network_options: Options = {
         "hidden": {
             "type": at_least_one,
             "nargs": "*",
@@ -241,6 +240,14 @@ def add_model_options(
             "linear. By default one layer of 20, and of 50 for classes.",
         },
         "activation": named["activation"] | {"default": "relu"},
+    }
+    prior_scale = {
+        "type": above_zero,
+        "metavar": "SD",
+        "help": "Standard deviation of a Gaussian prior. By default 0.5, and 1.5 for classes. "
+        "Widen it when the function is steep, narrow it when rows are few.",
+    }
+    other_options: Options = {
         "likelihood": named["likelihood"],
         "class_weight": {
             "choices": ["balanced"],
@@ -252,8 +259,8 @@ def add_model_options(
             "default": "mean-field",
             "help": "How the posterior of the weights is found. mean-field, ivon, low-rank and "
             "full-rank train a distribution, map and mle a single vector of weights, and laplace "
-            f"puts a Gaussian around that of map; {names} draw samples, for up to some thousand "
-            "rows.",
+            "puts a Gaussian around that of map. chees, hmc, mams, mclmc and nuts draw samples, "
+            "for up to a few thousand rows; sghmc and sgld do so by minibatches, for more.",
         },
         "seed": {
             "type": at_least_zero,
@@ -263,20 +270,15 @@ def add_model_options(
             "same machine.",
         },
     }
-    prior_scale = {
-        "type": above_zero,
-        "metavar": "SD",
-        "help": "Standard deviation of a Gaussian prior. By default 0.5, and 1.5 for classes. "
-        "Widen it when the function is steep, narrow it when rows are few.",
-    }
-    add_options(model, model_options)
+    add_options(model, network_options)
     prior = model.add_mutually_exclusive_group()
     add_options(prior, {"prior": named["prior"], "prior_scale": prior_scale})
-    text = "Not for samplers. More than 512 rows change defaults only where --epochs is left out."
+    add_options(model, other_options)
+    text = "Not for samplers. What is said of more than 512 rows holds unless --epochs is given."
     training = parser.add_argument_group("training", text)
     add_options(training, TRAINING_OPTIONS)
     add_options(training, {name: named[name] for name in TRAINING_PARTS})
-    text = f"For --inference {names} only."
+    text = f"For --inference {', '.join(sampled())} only."
     sampling = parser.add_argument_group("sampling", text)
     for name, settings in SAMPLING_OPTIONS.items():
         if name != "checkpoint" or has_checkpoint:

@@ -111,7 +111,9 @@ class Problem(NamedTuple):
         labels, counts = np.unique(self.y, return_counts=True)
         complaint = ""
         if len(self.y) < min_rows:
-            complaint = f"{len(self.y)} rows are too few; at least {min_rows} are needed"
+            complaint = (
+                f"{len(self.y)} rows are too few; at least {min_rows} are needed"
+            )
         elif len(labels) < 2:
             complaint = f"the target {shown(self.target)} is the same in all rows"
         elif self.task == "classification" and counts.min() < min_class_rows:
@@ -290,7 +292,9 @@ def parse_number_columns(
     TableError
         If a cell is no number; names its line.
     """
-    names = [column.name for column in columns if not (column.categories or column.date)]
+    names = [
+        column.name for column in columns if not (column.categories or column.date)
+    ]
     numbers = together(partial(_number_cells, table, name, args) for name in names)
     return table.assign(**dict(zip(names, numbers, strict=True)))
 
@@ -467,7 +471,10 @@ READING_OPTIONS: Options = {
         "default it is found from the first lines.",
     },
     "decimal": SIGN
-    | {"choices": (".", ","), "help": "Decimal sign of numbers, . or , (by default .)."},
+    | {
+        "choices": (".", ","),
+        "help": "Decimal sign of numbers, . or , (by default .).",
+    },
     "thousands": SIGN
     | {
         "choices": (",", ".", "'", " "),

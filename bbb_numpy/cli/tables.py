@@ -18,13 +18,24 @@ from ..numeric.files import check_regular
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-__all__ = ["SEPARATORS", "SPACES", "TableError", "csv_text", "parse_numbers", "read_csv"]
+__all__ = [
+    "SEPARATORS",
+    "SPACES",
+    "TableError",
+    "csv_text",
+    "parse_numbers",
+    "read_csv",
+]
 
 SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ",", "bar": "|", "space": " "}
 GUESSED_SEPARATORS = "\t;,|"  # in the order in which they are tried
 # The first line by which Excel names the separator
 EXCEL_SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
-BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+BYTE_ORDER_MARKS = {
+    b"\xef\xbb\xbf": "utf-8-sig",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
 FORMULA = re.compile(r"\s*[=+@-]|[\t\r]")
 SIGNED_NUMBER = re.compile(r"[+-][0-9., '\u00a0\u202f\u2009]+([eE][+-]?[0-9]+)?%?")
 SPACES = str.maketrans("\u00a0\u202f\u2009", "   ")  # of other widths, to plain ones
