@@ -179,7 +179,7 @@ def _check_combinations(args: argparse.Namespace) -> int:
     refusals = Counter[str]()
     for combination in combinations.combinations():
         try:
-            estimators[combination] = combinations.estimator(
+            estimators[combination] = combinations.build_estimator(
                 combination, activation=args.activation
             )
         except ValueError as error:
@@ -218,7 +218,7 @@ def _check_estimators(
         skipped = []
         max_coordinates = args.max_coordinates if method == "central" else None
         for combination, estimator in _with_progress(estimators):
-            case = combinations.problem(estimator, np.random.default_rng(args.seed))
+            case = combinations.draw_case(estimator, np.random.default_rng(args.seed))
             report = combinations.check_case(case, method, max_coordinates)
             errors[combination] = report.error
             skipped.append(report.skipped)
@@ -246,7 +246,7 @@ def _prove_estimators(
     n_proved = Counter[Any]()
     for combination, estimator in _with_progress(estimators):
         rng = np.random.default_rng(args.seed)
-        case = combinations.problem(estimator, rng, samples=2)
+        case = combinations.draw_case(estimator, rng, samples=2)
         proof = combinations.prove_case(case, args.seed)
         row = (combination.posterior, combination.estimator, combination.objective)
         n_tried[row] += 1
