@@ -54,7 +54,7 @@ import numpy as np
 
 from ..fields.finite import Field
 from .arrays import Exact
-from .makers import ACTIVE_FIELD, STAND_INS, Vectorize, of_scipy
+from .makers import ACTIVE_FIELD, STAND_INS, Vectorize, scipy_stand_in
 
 __all__ = ["Copies", "Names", "in_own_context"]
 
@@ -372,7 +372,7 @@ class Copies:
                 value,
                 value,
             )  # until there is a copy: it may lead to itself
-            stand_in = STAND_INS.get(id(value)) or of_scipy(value)
+            stand_in = STAND_INS.get(id(value)) or scipy_stand_in(value)
             if stand_in is not None:
                 return self._is(value, stand_in)
             if kind in CONTAINERS:
