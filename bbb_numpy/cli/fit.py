@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..evaluation.convergence import GOOD, convergence
 from ..learners.columns import Column, encoded, pick, some
 from ..model.objectives import FreeEnergy
-from ..numeric.files import replacing, write_text
+from ..numeric.files import atomic_write, write_text
 from .modelling import add_model_options, learner
 from .options import Commands, add_command, share
 from .outputs import check_outputs, check_picture
@@ -234,7 +234,7 @@ def _plot(
 
 def save_picture(ax: Any, path: str) -> None:
     """Write the picture of some Axes, replacing an older one only when all is written."""
-    with replacing(Path(path)) as file:
+    with atomic_write(Path(path)) as file:
         ax.get_figure(root=True).savefig(file, dpi=150, format=Path(path).suffix[1:])
 
 

@@ -121,7 +121,9 @@ def _all(args: argparse.Namespace) -> int:
     valid, refused = {}, Counter[str]()
     for which in combinations.combinations():
         try:
-            valid[which] = combinations.estimator(which, activation=args.activation)
+            valid[which] = combinations.build_estimator(
+                which, activation=args.activation
+            )
         except ValueError as error:
             refused[str(error)] += 1
     said, passed = (_prove_all if args.exact else _check_all)(args, valid)
@@ -145,7 +147,7 @@ def _check_all(args: argparse.Namespace, valid: Mapping[Any, Any]) -> tuple[str,
     for method in methods:
         errors, skipped = {}, []
         for which, built in _shown(valid):
-            case = combinations.problem(built, np.random.default_rng(args.seed))
+            case = combinations.draw_case(built, np.random.default_rng(args.seed))
             most = args.most if method == "central" else None
             report = combinations.check_case(case, method, most)
             errors[which] = report.error
@@ -169,7 +171,9 @@ def _prove_all(args: argparse.Namespace, valid: Mapping[Any, Any]) -> tuple[str,
     """Prove combinations, up to the first that fails."""
     tried, proved = Counter[Any](), Counter[Any]()
     for which, built in _shown(valid):
-        case = combinations.problem(built, np.random.default_rng(args.seed), samples=2)
+        case = combinations.draw_case(
+            built, np.random.default_rng(args.seed), samples=2
+        )
         proof = combinations.prove_case(case, args.seed)
         line = which.posterior, which.estimator, which.objective
         tried[line] += 1
