@@ -88,6 +88,7 @@ MORE = {
     "registry": "test_registry gradients/test_checklist test_combinations",
     "gradients": "gradients/test_estimator gradients/test_purity gradients/test_closed_form "
     "test_combinations",
+    "training/minibatches": "training/test_loop",
     "training/recipe": "training/test_loop",
     "training/state": "training/test_loop",
     "training/stopping": "training/test_loop model/test_kl_weights",

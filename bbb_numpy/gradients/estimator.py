@@ -29,7 +29,7 @@ from ..model.objectives import (
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array, Layout, Params
-from ..numeric.validation import InstanceOf, Like, Rule, brief, check_fields
+from ..numeric.validation import Check, HasMethods, InstanceOf, check_fields, short_repr
 from ..parts import network
 from ..parts.full_rank import FullRank
 from ..parts.posteriors import MeanField, PointMass, Posterior
@@ -39,8 +39,10 @@ __all__ = ["Batch", "Evaluated", "GradientEstimator", "Step", "is_linear"]
 REAL_KINDS, NUMBER_KINDS = "biuf", "biufc"
 PARTS = {
     "model": InstanceOf(Model),
-    "posterior": Like("MeanField(), LowRank(), FullRank() or PointMass()", "pull_back"),
-    "objective": Like("FreeEnergy(), a function of log densities", "__call__"),
+    "posterior": HasMethods(
+        "MeanField(), LowRank(), FullRank() or PointMass()", "pull_back"
+    ),
+    "objective": HasMethods("FreeEnergy(), a function of log densities", "__call__"),
 }
 
 
@@ -99,7 +101,7 @@ class GradientEstimator:
 
     # what an estimator needs: a density, an objective linear in log q, KL(q || prior) by formula
     needs: ClassVar[frozenset[str]] = frozenset()
-    rules: ClassVar[Mapping[str, Rule]] = PARTS  # the check of each field
+    rules: ClassVar[Mapping[str, Check]] = PARTS  # the check of each field
 
     def __post_init__(self) -> None:
         check_fields(self, **self.rules)
@@ -357,7 +359,7 @@ class GradientEstimator:
         if not (fits and isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
             raise ValueError(self._of_what_shape(theta, noise, x, y, sample_weight))
         if not _is_number(kl_weight):
-            raise TypeError(f"kl_weight must be a number; got {brief(kl_weight)}")
+            raise TypeError(f"kl_weight must be a number; got {short_repr(kl_weight)}")
         buffers = Buffers() if buffers is None else buffers
         grad, views = buffers.like(theta), self.layout.views
         blocks, d_blocks = buffers.views(theta, views), buffers.views(grad, views)
@@ -382,7 +384,9 @@ class GradientEstimator:
             f"{d_in}), y ({data}, {self.model.outputs}) and sample_weight ({data}) or None, "
             "and hold numbers, theta floats; got "
             + ", ".join(
-                f"{name}: {brief(value)}" for name, value in came if value is not None
+                f"{name}: {short_repr(value)}"
+                for name, value in came
+                if value is not None
             )
         )
 

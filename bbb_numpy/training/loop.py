@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from math import nan
 from typing import Any
 
 import numpy as np
 
 from ..gradients.estimator import Evaluated, GradientEstimator
-from ..gradients.estimator import GradientEstimator as Estimator
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Array, Layout
 from ..numeric.validation import (
@@ -18,15 +18,16 @@ from ..numeric.validation import (
     Numbers,
     Optional,
     accepts,
-    brief,
     flag,
     not_negative,
+    short_repr,
 )
 from ..progress import tqdm
+from .minibatches import Minibatch, Minibatches
 from .optimizers import OPTIMIZER, Optimizer
 from .recipe import Recipe, Rows, checked_rows
-from .state import Epoch, NonFiniteError, Training
-from .stopping import HeldOut, Watch, minibatches
+from .state import Epoch, NonFiniteError, Snapshots, Training
+from .stopping import Monitor, ValidationLoss
 
 __all__ = ["fit", "start", "train"]
 
@@ -38,15 +39,29 @@ __all__ = ["fit", "start", "train"]
     dtype=DTYPE,
 )
 def start(
-    estimator: Estimator,
+    estimator: GradientEstimator,
     rng: np.random.Generator,
     optimizer: Optimizer,
     dtype: Any = np.float64,
     variational: Array | None = None,
 ) -> Training:
-    """Return the state before the first epoch: initial theta, empty memory and history.
+    """Return the state before the first epoch: initial theta, and an empty history.
 
-    `variational`, from the posterior's `pack`, replaces its random start.
+    Parameters
+    ----------
+    estimator : Reparameterised, LocalReparameterisation, ...
+        It draws the initial theta.
+    rng : numpy.random.Generator
+    optimizer : SGD, Momentum, Adam or IVON
+        The rule that `fit` will train with; its state is made here.
+    dtype : dtype
+        That of theta, in which all of training is computed: float64 or float32.
+    variational : ndarray, optional
+        Numbers of the posterior, from its `pack`, in place of its random start.
+
+    Returns
+    -------
+    Training
     """
     theta = estimator.init(rng, dtype)
     if variational is not None:
@@ -56,7 +71,7 @@ def start(
 
 
 def fit(
-    estimator: Estimator,
+    estimator: GradientEstimator,
     training: Training,
     x: Array,
     y: Array,
@@ -111,23 +126,23 @@ def fit(
     InstanceOf(Recipe)("recipe", recipe)
     GENERATOR("rng", rng)
     Optional(flag)("progress", progress)
-    if {*recipe.optimizer.init(training.theta, estimator).arrays} != {
-        *training.optimizer_state.arrays
-    }:
+    fresh_state = recipe.optimizer.init(training.theta, estimator)
+    if fresh_state.arrays.keys() != training.optimizer_state.arrays.keys():
         raise ValueError(
             "optimizer must be the rule that `training` was started with; "
             f"got {type(recipe.optimizer).__name__}"
         )
-    rows, held_out = checked_rows(estimator, training.theta, x, y, sample_weight), None
+    rows = checked_rows(estimator, training.theta, x, y, sample_weight)
+    validation_rows = None
     if validation is not None:
         if not isinstance(validation, tuple) or len(validation) not in (2, 3):
             raise TypeError(
-                f"validation must be a pair (x, y) of arrays; got {brief(validation)}"
+                f"validation must be a pair (x, y) of arrays; got {short_repr(validation)}"
             )
-        held_out = checked_rows(
+        validation_rows = checked_rows(
             estimator, training.theta, *validation, which="validation "
         )
-    return train(estimator, training, rows, recipe, rng, held_out, progress)
+    return train(estimator, training, rows, recipe, rng, validation_rows, progress)
 
 
 def train(
@@ -142,122 +157,169 @@ def train(
 ) -> Training:
     """Do what `fit` does, on rows that have been checked; print every `verbose`-th epoch.
 
-    Several problems of one shape are to this loop what one is: `estimator` has `model`,
-    `objective`, `noise_shape`, `fill` and `value_and_grad`; `data`, as `Rows`, ``x``
-    (..., N, d_in), ``y`` (..., N, K), `sample_weight`, `shuffled`, `finite` and `number`; both
-    draw from `rng`. Minibatches of rows with weights share the KL term of an epoch by these (D45).
+    The loop also trains a stack of problems of equal shape at once: all arrays then have a
+    leading axis of problems, and the value of the objective is an array.
+
+    Parameters
+    ----------
+    estimator : GradientEstimator
+        Or an object with its `model`, `objective`, `noise_shape`, `fill` and `value_and_grad`.
+    training : Training
+        The state to go on from. It is not changed.
+    data : Rows
+        Or an object with its ``x`` (..., N, d_in), ``y`` (..., N, K), `sample_weight`,
+        `shuffled`, `finite` and `number`.
+    recipe : Recipe
+    rng : numpy.random.Generator
+        Whatever `data.shuffled` and `estimator.fill` draw from.
+    validation : Rows, optional
+        Rows on which the loss is recorded after every epoch.
+    progress : bool, optional
+        Show a progress bar; by default only in a terminal or notebook.
+    verbose : int
+        Print the loss after every so many epochs; 0 never does.
+
+    Returns
+    -------
+    Training
+
+    Raises
+    ------
+    NonFiniteError
+        When the objective of a step is nan or infinite.
     """
-    held_out = (
-        HeldOut(estimator, training.theta, validation, rng) if validation else None
-    )
-    state, finite, number = training.copy(), data.finite, data.number
+    validation_loss = None
+    if validation:
+        validation_loss = ValidationLoss(estimator, training.theta, validation, rng)
+    state = training.copy()
     state.stopped = ""
-    batches = minibatches(data.x.shape[-2], recipe.batch_size)
-    shares = recipe.shares(estimator, [batch.stop - batch.start for batch in batches])
-    epochs, samples, optimizer = recipe.epochs, recipe.samples, recipe.optimizer
-    watch = Watch(recipe.early_stopping, state)
-    buffers, v, weighted = Buffers(), None, data.sample_weight is not None
-    count = data.sample_weight.sum(dtype=float) if weighted else data.x.shape[-2]
-    sizes = {batch.stop - batch.start for batch in batches}
-    shapes = {rows: estimator.noise_shape(samples, rows) for rows in sizes}
-    noises = {
-        rows: np.empty(shape, state.theta.dtype) for rows, shape in shapes.items()
-    }
-    # two, so that Ctrl-C never finds half a copy
-    last, spare = state.copy(), state.copy()
+    batches = Minibatches(estimator, data, recipe, state.theta.dtype)
+    snapshots = Snapshots(state.copy(), state.copy())
+    descent = Descent(estimator, recipe, batches, state, snapshots, rng)
+    monitor = Monitor(recipe.early_stopping, state)
     hidden = None if progress is None else not progress  # None: shown only to a person
-    progress_bar = tqdm(total=epochs, unit="epoch", leave=False, disable=hidden)
+    progress_bar = tqdm(total=recipe.epochs, unit="epoch", leave=False, disable=hidden)
     try:
         with np.errstate(over="ignore", invalid="ignore"), progress_bar as bar:
-            for epoch in range(epochs):
-                beta = recipe.warm_up(epoch, epochs)
-                beta = not_negative("the value of warm_up(epoch, epochs)", beta)
-                # From the cost of a minibatch to that of all data, in units of the KL term (D62)
-                scale = len(batches) / (
-                    beta * getattr(estimator.objective, "beta", 1.0) or 1.0
-                )
-                rows = data.shuffled(rng) if recipe.shuffle else data
-                if weighted:
-                    totals = [
-                        float(rows.sample_weight[b].sum(dtype=float)) for b in batches
-                    ]
-                    shares = recipe.shares(estimator, totals)  # D45
-                objective = kl = nll = factor = 0.0
-                for step, (batch, share) in enumerate(
-                    zip(batches, shares, strict=True)
-                ):
-                    noise = noises[batch.stop - batch.start]
-                    estimator.fill(rng, noise)
-                    x, y, weight = (
-                        rows.x[..., batch, :],
-                        rows.y[..., batch, :],
-                        beta * share,
-                    )
-                    v = rows.sample_weight[batch] if weighted else None
-                    found = estimator.value_and_grad(
-                        state.theta, noise, x, y, weight, buffers.rewind(), v
-                    )
-                    # at step 0 it is `last` itself that fails
-                    if not finite(found.value):
-                        kept = spare if step == 0 else last
-                        raise _failure(found, state.theta, epoch, step, kept)
-                    value, grad, terms = found
-                    factor = optimizer.schedule(epoch + step / len(batches), epochs)
-                    factor = not_negative(
-                        "the value of schedule(epoch, epochs)", factor
-                    )
-                    optimizer.update(
-                        state.theta, grad, state.optimizer_state, factor, scale
-                    )
-                    objective += number(value)
-                    kl += (
-                        share
-                        * number(np.add.reduce(terms.posterior - terms.prior))
-                        / samples
-                    )
-                    nll -= number(np.add.reduce(terms.likelihood)) / samples
-                loss = held_out.loss(state.theta) if held_out else nan
-                rate = optimizer.learning_rate * factor
-                state.history.append(Epoch(objective, kl, nll, rate, loss))
-                per_row = objective / count
-                if not bar.disable:
-                    bar.set_postfix_str(
-                        f"{np.mean(per_row):.4g} nats per row", refresh=False
-                    )
-                bar.update()
-                # above the bar, not through it
-                if verbose and len(state.history) % verbose == 0:
-                    bar.write(
-                        f"Epoch {len(state.history)}, loss = {np.mean(objective):.8g}"
-                    )
-                spare.take(state)
-                last, spare = spare, last
-                if watch.should_stop(loss if held_out else per_row, state):
+            for epoch in range(recipe.epochs):
+                record = descent.run_epoch(epoch)
+                if validation_loss:
+                    loss = validation_loss(state.theta)
+                    record = record._replace(validation=loss)
+                state.history.append(record)
+                per_row = record.objective / batches.total_weight
+                _report(bar, state.history, per_row, verbose)
+                snapshots.add(state)
+                monitored = record.validation if validation_loss else per_row
+                if monitor.should_stop(monitored, state):
                     state.stopped = "early stopping"
                     break
-            if epochs:  # the last update has not been measured yet
-                found = estimator.value_and_grad(
-                    state.theta, noise, x, y, weight, buffers.rewind(), v
-                )
-                if not finite(found.value):
-                    raise _failure(found, state.theta, epoch, step + 1, spare)
+            if recipe.epochs:
+                descent.measure_last_update(epoch)
     except KeyboardInterrupt:
-        last.stopped = "interrupted"
-        return last
-    if held_out and recipe.early_stopping:
-        state.theta, state.optimizer_state = (
-            watch.best.theta,
-            watch.best.optimizer_state,
-        )
+        snapshots.last.stopped = "interrupted"
+        return snapshots.last
+    if validation_loss and recipe.early_stopping:
+        state.theta = monitor.best.theta
+        state.optimizer_state = monitor.best.optimizer_state
     return state
 
 
+@dataclass
+class Descent:
+    """Steps of the optimizer through the minibatches, one epoch at a time."""
+
+    estimator: Any
+    recipe: Recipe
+    minibatches: Minibatches
+    state: (
+        Training  # theta and the optimizer's state are changed in place, at every step
+    )
+    snapshots: Snapshots  # one of which a failure leaves
+    rng: Any
+    buffers: Buffers = field(default_factory=Buffers)
+    beta: float = 1.0  # of the epoch, on the KL term
+    last_batch: Minibatch = field(init=False)  # of the last epoch
+
+    def run_epoch(self, epoch: int) -> Epoch:
+        """Take a step on every minibatch, and return what the epoch cost."""
+        recipe, state = self.recipe, self.state
+        optimizer, n_epochs = recipe.optimizer, recipe.epochs
+        number = self.minibatches.data.number
+        n_steps = len(self.minibatches.slices)
+        beta = recipe.warm_up(epoch, n_epochs)
+        self.beta = not_negative("the value of warm_up(epoch, epochs)", beta)
+        # From the cost of a minibatch to that of all data, in units of the KL term (D62)
+        kl_factor = self.beta * getattr(self.estimator.objective, "beta", 1.0)
+        scale = n_steps / (kl_factor or 1.0)
+        objective = kl = nll = factor = 0.0
+        for step, batch in enumerate(self.minibatches.draw(self.rng)):
+            value, grad, terms = self.evaluate(batch, epoch, step)
+            factor = optimizer.schedule(epoch + step / n_steps, n_epochs)
+            factor = not_negative("the value of schedule(epoch, epochs)", factor)
+            optimizer.update(state.theta, grad, state.optimizer_state, factor, scale)
+            objective += number(value)
+            log_ratio = number(np.add.reduce(terms.posterior - terms.prior))
+            kl += batch.share * log_ratio / recipe.samples
+            nll -= number(np.add.reduce(terms.likelihood)) / recipe.samples
+        self.last_batch = batch
+        return Epoch(objective, kl, nll, optimizer.learning_rate * factor, nan)
+
+    def evaluate(self, batch: Minibatch, epoch: int, step: int) -> Evaluated:
+        """Return the objective on a minibatch and its gradient.
+
+        Parameters
+        ----------
+        batch : Minibatch
+        epoch, step : int
+            Counted from 0, for the message of an error.
+
+        Raises
+        ------
+        NonFiniteError
+            If the objective is nan or infinite.
+        """
+        noise, x, y, share, weights = batch
+        theta = self.state.theta
+        kl_weight = self.beta * share
+        buffers = self.buffers.rewind()
+        evaluated = self.estimator.value_and_grad(
+            theta, noise, x, y, kl_weight, buffers, weights
+        )
+        if not self.minibatches.data.finite(evaluated.value):
+            # before and after an epoch it is the last snapshot itself that is measured
+            snapshots = self.snapshots
+            is_last = step in (0, len(self.minibatches.slices))
+            finite_state = snapshots.previous if is_last else snapshots.last
+            raise _failure(evaluated, theta, epoch, step, finite_state)
+        return evaluated
+
+    def measure_last_update(self, epoch: int) -> None:
+        """Raise `NonFiniteError` if the very last step led to where the objective is not finite.
+
+        The theta of any other step is measured by the one that follows.
+        """
+        self.evaluate(self.last_batch, epoch, len(self.minibatches.slices))
+
+
+def _report(bar: tqdm, history: list[Epoch], per_row: Any, verbose: int) -> None:
+    """Show the last epoch on the bar and, if it is a `verbose`-th one, print its loss."""
+    if not bar.disable:
+        bar.set_postfix_str(f"{np.mean(per_row):.4g} nats per row", refresh=False)
+    bar.update()
+    n_epochs = len(history)
+    if verbose and n_epochs % verbose == 0:
+        # above the bar, not through it
+        bar.write(f"Epoch {n_epochs}, loss = {np.mean(history[-1].objective):.8g}")
+
+
 def _failure(
-    found: Evaluated, theta: Array, epoch: int, step: int, kept: Training
+    evaluated: Evaluated, theta: Array, epoch: int, step: int, finite_state: Training
 ) -> NonFiniteError:
+    """Return the error that names the likely cause of an objective that is not finite."""
     if not np.isfinite(theta).all():
         cause = "the previous update made theta non-finite: lower the learning rate"
-    elif not np.isfinite(found.terms.likelihood).all():
+    elif not np.isfinite(evaluated.terms.likelihood).all():
         cause = (
             "the likelihood overflowed: lower the learning rate, standardise x and y, "
             "or start with a larger noise scale"
@@ -265,7 +327,7 @@ def _failure(
     else:
         cause = "log q(w) or log P(w) overflowed: lower the learning rate or widen the prior"
     message = (
-        f"free energy is {found.value} in epoch {epoch}, step {step} (both counted from 0). "
+        f"free energy is {evaluated.value} in epoch {epoch}, step {step} (both counted from 0). "
         f"Likely cause: {cause}. The last state with a finite free energy is kept."
     )
-    return NonFiniteError(message, kept, found.value)
+    return NonFiniteError(message, finite_state, evaluated.value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from math import cos, pi, sqrt
 from typing import ClassVar
@@ -22,8 +23,8 @@ from ..numeric.elementary import inverse_softplus, softplus_parts
 from ..numeric.layout import Array, Layout
 from ..numeric.validation import (
     COUNT,
+    HasMethods,
     InstanceOf,
-    Like,
     Optional,
     check_fields,
     fraction,
@@ -103,9 +104,7 @@ class OptimizerState:
 
     def copy(self) -> OptimizerState:
         """Return an independent copy."""
-        return OptimizerState(
-            self.steps, {name: array.copy() for name, array in self.arrays.items()}
-        )
+        return deepcopy(self)
 
 
 class Optimizer:
@@ -156,8 +155,8 @@ def clear_subnormal(theta: Array, state: OptimizerState) -> None:
             array[np.abs(array) < np.finfo(array.dtype).tiny] = 0.0
 
 
-OPTIMIZER = Like("Adam(0.05) or SGD(0.01)", "init", "update")
-SCHEDULE = Like(
+OPTIMIZER = HasMethods("Adam(0.05) or SGD(0.01)", "init", "update")
+SCHEDULE = HasMethods(
     "Constant() or Cosine(), which give a factor for (epoch, epochs)",
     "__call__",
 )

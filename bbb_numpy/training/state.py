@@ -11,7 +11,7 @@ import numpy as np
 from ..numeric.layout import Array
 from .optimizers import OptimizerState
 
-__all__ = ["Epoch", "NonFiniteError", "Training"]
+__all__ = ["Epoch", "NonFiniteError", "Snapshots", "Training"]
 
 
 class NonFiniteError(ArithmeticError):
@@ -71,3 +71,21 @@ class Training:
             np.copyto(self.optimizer_state.arrays[name], array)
         self.optimizer_state.steps = other.optimizer_state.steps
         self.history.extend(other.history[len(self.history) :])
+
+
+@dataclass
+class Snapshots:
+    """Copies of a training state after its last two epochs, for Ctrl-C and for failures.
+
+    There are two, so that Ctrl-C in the middle of a copy leaves the other one whole. And the
+    objective at the `last` one is not measured before the first step of the next epoch: if it is
+    not finite there, the state to keep is the `previous` one.
+    """
+
+    last: Training
+    previous: Training
+
+    def add(self, state: Training) -> None:
+        """Keep a copy of the state after one more epoch."""
+        self.previous.take(state)
+        self.last, self.previous = self.previous, self.last

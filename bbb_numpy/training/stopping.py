@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.random import Generator
 
-from ..gradients.estimator import GradientEstimator as Estimator
+from ..gradients.estimator import GradientEstimator
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Array
 from ..numeric.validation import COUNT, check_fields, not_negative
 from .state import Training
 
-__all__ = ["EarlyStopping", "HeldOut", "Watch", "minibatches"]
+__all__ = ["EarlyStopping", "Monitor", "ValidationLoss", "row_slices"]
 
 
 @dataclass(frozen=True)
@@ -40,63 +39,89 @@ class EarlyStopping:
         check_fields(self, patience=COUNT, min_delta=not_negative)
 
 
-def minibatches(rows: int, batch_size: int) -> list[slice]:
-    """Cut `rows` into slices of `batch_size`; the last one is shorter when it must be."""
-    return [
-        slice(start, min(start + batch_size, rows))
-        for start in range(0, rows, batch_size)
-    ]
+def row_slices(n_rows: int, size: int) -> list[slice]:
+    """Cut `n_rows` rows into slices of `size` rows; the last one may be shorter."""
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
-class HeldOut:
-    """Validation loss, always with the same noise so that epochs can be compared."""
+class ValidationLoss:
+    """The mean negative log likelihood of validation rows, in nats per row.
 
-    SAMPLES = 32
-    NUMBERS = 1_000_000  # at most about this many in one block of activations
+    Its noise is drawn once, so that epochs can be compared.
+
+    Parameters
+    ----------
+    estimator : GradientEstimator
+    theta : ndarray
+        Of the shape and dtype of those that will be measured.
+    rows : Rows
+    rng : numpy.random.Generator
+        The source of the noise.
+    """
+
+    N_SAMPLES = 32
+    BLOCK_NUMBERS = 1_000_000  # activations at most, or about, that are held at a time
 
     def __init__(
-        self, estimator: Estimator, theta: Array, rows: Any, rng: Generator
+        self, estimator: GradientEstimator, theta: Array, rows: Any, rng: Generator
     ) -> None:
         self.estimator, self.buffers = estimator, Buffers()
-        self.noise = estimator.draw_weights(rng, self.SAMPLES, theta.dtype)
-        weights = (
-            np.ones(len(rows.x)) if rows.sample_weight is None else rows.sample_weight
-        )
-        self.size = float(weights.sum(dtype=float))  # D45
-        step = max(
-            1, self.NUMBERS // (self.SAMPLES * max(estimator.model.network.sizes))
-        )
-        self.blocks = [rows.at(block) for block in minibatches(len(rows.x), step)]
+        self.noise = estimator.draw_weights(rng, self.N_SAMPLES, theta.dtype)
+        self.total_weight = float(len(rows.x))
+        if rows.sample_weight is not None:
+            self.total_weight = float(rows.sample_weight.sum(dtype=float))  # D45
+        numbers_per_row = self.N_SAMPLES * max(estimator.model.network.sizes)
+        block_size = max(1, self.BLOCK_NUMBERS // numbers_per_row)
+        self.blocks = [rows.at(block) for block in row_slices(len(rows.x), block_size)]
 
-    def loss(self, theta: Array) -> float:
+    def __call__(self, theta: Array) -> float:
         """Return E_q[-log P(y|x, w)] per row, rows counted by their weights if they have any."""
         total = 0.0
-        for x, y, weights in self.blocks:
+        for x, y, sample_weight in self.blocks:
             buffers = self.buffers.rewind()
-            found = self.estimator.log_likelihood(
-                theta, self.noise, x, y, buffers, weights
+            log_likelihood = self.estimator.log_likelihood(
+                theta, self.noise, x, y, buffers, sample_weight
             )
-            total -= float(found.mean())  # of (SAMPLES,)
-        return total / self.size
+            total -= float(log_likelihood.mean())  # of (N_SAMPLES,)
+        return total / self.total_weight
 
 
-class Watch:
-    """Counts the epochs since the monitored number last fell enough, and keeps that state."""
+class Monitor:
+    """Counts the epochs since the monitored number last fell enough, and keeps that state.
+
+    Parameters
+    ----------
+    rule : EarlyStopping or None
+        None never stops, and keeps nothing.
+    state : Training
+        The state before the first epoch.
+    """
 
     def __init__(self, rule: EarlyStopping | None, state: Training) -> None:
-        self.rule, self.lowest, self.waited = rule, float("inf"), 0
+        self.rule = rule
+        self.lowest = float("inf")
+        self.n_epochs_waited = 0
         self.best = state.copy() if rule else state
 
     def should_stop(self, value: float, state: Training) -> bool:
-        """Return whether `value`, of the epoch that led to `state`, ends training."""
+        """Return whether the monitored number ends training.
+
+        Parameters
+        ----------
+        value : float
+            The monitored number of this epoch, in nats per row.
+        state : Training
+            The state after it, of which a copy is kept if it is the best so far.
+        """
         if self.rule is None:
             return False
         if value < self.lowest - self.rule.min_delta:
-            self.lowest, self.waited = value, 0
+            self.lowest = value
+            self.n_epochs_waited = 0
             self.best.take(state)
         else:
-            self.waited += 1
-        return self.waited >= self.rule.patience
+            self.n_epochs_waited += 1
+        return self.n_epochs_waited >= self.rule.patience
 
 
 NAMED = {"stopping": {"early-stopping": EarlyStopping()}}

@@ -1,9 +1,9 @@
 """Arrays of exact numbers, by NumPy's own protocols (D44).
 
 An `Exact` has residues of its numbers and of their derivatives along one direction, and floats,
-which decide comparisons and nothing else: plain arrays, on which NumPy's functions are built from
-those of a field. Slices and reshapes are views, so that what is written through a view arrives. A
-function or a keyword that is not known here is refused.
+which decide comparisons and nothing else. All are plain arrays, and NumPy's functions are built
+from those of a field. Slices and reshapes are views, so that what is written through a view
+arrives. A function or a keyword that is not known here is refused.
 """
 
 from __future__ import annotations
@@ -34,52 +34,71 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-# By the names of NumPy's functions; modules above add theirs
-UFUNCS: dict[str, Callable[..., Any]] = {}
-REDUCTIONS: dict[str, Callable[..., Any]] = {}
-FUNCTIONS: dict[str, Callable[..., Any]] = {}
-IGNORED_KEYWORDS = (
-    "casting",
-    "order",
-    "subok",
-)  # keywords of ufuncs that change no number
+Handlers = dict[str, Callable[..., Any]]
+# What NumPy's functions and ufuncs do with exact numbers, by the names of these; the modules
+# `functions`, `linear` and `makers` add theirs
+UFUNCS: Handlers = {}
+REDUCTIONS: Handlers = {}
+FUNCTIONS: Handlers = {}
+# And what each method of a ufunc does, such as np.add.reduce: by method and ufunc
+UFUNC_METHODS: dict[str, Handlers] = {
+    "__call__": UFUNCS,
+    "outer": UFUNCS,  # a call, for which the axes of one operand follow those of the other
+    "reduce": REDUCTIONS,
+}
+IGNORED_KEYWORDS = ("casting", "order", "subok")  # of ufuncs: they change no number
 FULL_SLICE = slice(None)
 
 
 def _in_place(name: str) -> Any:
-    of_arrays = getattr(NDArrayOperatorsMixin, f"__i{name}__")
-    of_numbers = getattr(NDArrayOperatorsMixin, f"__{name}__")
-    return lambda self, other: (of_numbers if self.is_scalar else of_arrays)(
-        self, other
-    )
+    """Return ``__iadd__`` or the like: arrays are changed, scalars are replaced."""
+    change_array = getattr(NDArrayOperatorsMixin, f"__i{name}__")
+    new_scalar = getattr(NDArrayOperatorsMixin, f"__{name}__")
+
+    def assign(self: Exact, operand: Any) -> Any:
+        if self.is_scalar:
+            return new_scalar(self, operand)
+        return change_array(self, operand)
+
+    return assign
 
 
 class Exact(NDArrayOperatorsMixin):
-    """An array of exact numbers.
+    """An array of exact numbers, which carry their derivatives along one direction.
 
-    `r` (..., 2, C) are the residues of numbers and derivatives, `v` (...) the floats, and `note`
-    (..., 3, C) what the field knows of logarithms in the numbers, or None.
+    Parameters
+    ----------
+    field : Field
+        The field of the residues, with C channels.
+    residues : array, shape (..., 2, C)
+        The residues of the numbers (`primal`) and of their derivatives (`tangent`).
+    floats : array, shape (...)
+        The numbers in floating point. They decide comparisons and nothing else.
+    log_terms : array, shape (..., 3, C), optional
+        The term k log u that each number is known to contain, as u, k log u and k.
+        By default none is known.
     """
 
     __slots__ = ("field", "floats", "is_scalar", "log_terms", "residues")
     __array_priority__: ClassVar[float] = 1000.0
 
     def __init__(
-        self, field: Field, r: Array, v: Any, note: Array | None = None
+        self,
+        field: Field,
+        residues: Array,
+        floats: Any,
+        log_terms: Array | None = None,
     ) -> None:
-        self.field, self.residues, self.floats, self.log_terms = (
-            field,
-            r,
-            np.asarray(v),
-            note,
-        )
-        self.is_scalar = (
-            not self.floats.ndim
-        )  # and no view; an element that an ellipsis asks for is one
+        self.field = field
+        self.residues = residues
+        self.floats = np.asarray(floats)
+        self.log_terms = log_terms
+        # like NumPy's scalars, which are no views; what x[..., 0] returns is a view
+        self.is_scalar = not self.floats.ndim
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """For code that asks whether it is an array."""
+        """np.ndarray, so that `isinstance` takes exact numbers for an array."""
         return np.ndarray
 
     primal = property(lambda self: self.residues[..., 0, :])
@@ -96,7 +115,7 @@ class Exact(NDArrayOperatorsMixin):
     base = property(lambda self: self.floats.base)
     T = property(lambda self: self.transpose())
     mT = property(lambda self: self.swapaxes(-1, -2))
-    flat = property(lambda self: _sealed(self.reshape(-1), unless=self))
+    flat = property(lambda self: _read_only_copy_or_view(self.reshape(-1), self))
     real = property(lambda self: self, lambda self, value: self.__setitem__(..., value))
     imag = property(lambda self: lift(np.zeros(self.shape), self.field))
 
@@ -107,7 +126,7 @@ class Exact(NDArrayOperatorsMixin):
         return (self[i] for i in range(len(self)))
 
     def __repr__(self, spec: str = "") -> str:
-        """Say no number, and note that text was asked for: a branch may hang on it."""
+        """Return the shape and no number; record that text was asked for, as for a branch."""
         self.field.path.append(np.ones(1, bool))
         return f"exact numbers {self.shape}"
 
@@ -132,48 +151,46 @@ class Exact(NDArrayOperatorsMixin):
 
     # --- views and copies
 
-    def map_views(self, f: Callable[[Array, tuple[int, ...]], Array]) -> Exact:
-        """Return views: f(part, its axes after those of the numbers)."""
-        note = (
-            None
-            if self.log_terms is None
-            else f(self.log_terms, self.log_terms.shape[self.ndim :])
-        )
-        return Exact(
-            self.field,
-            f(self.residues, self.residues.shape[self.ndim :]),
-            f(self.floats, ()),
-            note,
-        )
+    def map_views(self, view: Callable[[Array, tuple[int, ...]], Array]) -> Exact:
+        """Return the array whose parts are views of those of this one.
+
+        `view` takes residues, floats or terms of logarithms, and the lengths of the axes
+        that these have after those of the numbers: (2, C), () or (3, C).
+        """
+        ndim = self.ndim
+        log_terms = self.log_terms
+        if log_terms is not None:
+            log_terms = view(log_terms, log_terms.shape[ndim:])
+        residues = view(self.residues, self.residues.shape[ndim:])
+        return Exact(self.field, residues, view(self.floats, ()), log_terms)
 
     def __getitem__(self, index: Any) -> Exact:
-        at = _index(index)
-        note = (
-            None
-            if self.log_terms is None
-            else self.log_terms[(*at, FULL_SLICE, FULL_SLICE)]
+        numbers = _with_ellipsis(index)
+        channels = (*numbers, FULL_SLICE, FULL_SLICE)
+        log_terms = self.log_terms
+        if log_terms is not None:
+            log_terms = log_terms[channels]
+        item = Exact(
+            self.field, self.residues[channels], self.floats[numbers], log_terms
         )
-        found = Exact(
-            self.field,
-            self.residues[(*at, FULL_SLICE, FULL_SLICE)],
-            self.floats[at],
-            note,
-        )
-        found.is_scalar = not (found.ndim or at is index or index is ...)
-        return found.copy() if found.is_scalar else found
+        item.is_scalar = not (item.ndim or numbers is index or index is ...)
+        if item.is_scalar:
+            return item.copy()
+        return item
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        at, value = _index(index), lift(value, self.field)
-        self.floats[at], self.residues[(*at, FULL_SLICE, FULL_SLICE)] = (
-            value.floats,
-            value.residues,
-        )
+        numbers = _with_ellipsis(index)
+        channels = (*numbers, FULL_SLICE, FULL_SLICE)
+        value = lift(value, self.field)
+        self.floats[numbers] = value.floats
+        self.residues[channels] = value.residues
         if self.log_terms is None and value.log_terms is not None:
-            self.log_terms = _noted(self)
+            self.log_terms = _log_terms_of(self)
         if self.log_terms is not None:
-            self.log_terms[(*at, FULL_SLICE, FULL_SLICE)] = (
-                self.field.no_log_term if value.log_terms is None else value.log_terms
-            )
+            log_terms = value.log_terms
+            if log_terms is None:
+                log_terms = self.field.no_log_term
+            self.log_terms[channels] = log_terms
 
     def reshape(self, *shape: Any, order: str = "C") -> Exact:
         """Return a view of another shape; of columns first, if order is "F"."""
@@ -181,44 +198,37 @@ class Exact(NDArrayOperatorsMixin):
             return self.T.reshape(*self.floats.reshape(*shape).shape[::-1]).T
         if order not in "CA":
             raise Untraceable(f"order={order!r} of reshape")
-        wanted = (
-            shape[0]
-            if len(shape) == 1 and not isinstance(shape[0], Integral)
-            else shape
-        )
-        new = self.floats.reshape(wanted).shape
-        return self.map_views(lambda part, rest: part.reshape(new + rest))
+        new = self.floats.reshape(_one_tuple(shape)).shape
+        return self.map_views(lambda part, channels: part.reshape(new + channels))
 
     def transpose(self, *axes: Any) -> Exact:
         """Return a view with axes in another order."""
-        given = (
-            axes[0] if len(axes) == 1 and not isinstance(axes[0], Integral) else axes
-        )
-        order = tuple(k % self.ndim for k in given or range(self.ndim)[::-1])
-        last = (self.ndim, self.ndim + 1)
+        ndim = self.ndim
+        order = tuple(k % ndim for k in _one_tuple(axes) or range(ndim)[::-1])
+        last = (ndim, ndim + 1)
         return self.map_views(
-            lambda part, rest: part.transpose(order + last[: len(rest)])
+            lambda part, channels: part.transpose(order + last[: len(channels)])
         )
 
-    def swapaxes(self, one: int, other: int) -> Exact:
+    def swapaxes(self, axis1: int, axis2: int) -> Exact:
         """Return a view with two axes exchanged."""
-        axes = one % self.ndim, other % self.ndim
-        return self.map_views(lambda part, _: part.swapaxes(*axes))
+        first = axis1 % self.ndim
+        second = axis2 % self.ndim
+        return self.map_views(lambda part, _: part.swapaxes(first, second))
 
     def squeeze(self, axis: Any = None) -> Exact:
         """Return a view without axes of length 1."""
         return self.reshape(self.floats.squeeze(axis).shape)
 
     def ravel(self, order: str = "C") -> Exact:
-        """Return a flat view; as they lie in memory, if order is "K"."""
+        """Return a flat view; in the order of memory, if order is "K"."""
         if order == "K":
-            return self.transpose(
-                *np.argsort(np.abs(self.floats.strides))[::-1]
-            ).reshape(-1)
+            by_stride = np.argsort(np.abs(self.floats.strides))[::-1]
+            return self.transpose(*by_stride).reshape(-1)
         return self.reshape(-1, order=order)
 
     def copy(self, order: str = "C") -> Exact:
-        """Return numbers of their own memory."""
+        """Return the same numbers in memory of their own."""
         return self.map_views(lambda part, _: part.copy())
 
     __copy__ = conj = conjugate = copy  # all are real
@@ -231,39 +241,40 @@ class Exact(NDArrayOperatorsMixin):
         return self.reshape(-1, order=order).copy()
 
     def view(self, dtype: Any = float, type: Any = np.ndarray) -> Exact:
-        """Return a view of all numbers."""
-        kind = np.ndarray if dtype is np.ndarray else np.dtype(dtype)
-        if type is not np.ndarray or kind not in (np.ndarray, np.float64):
+        """Return a view of all numbers; refuse to see them as another type or class."""
+        if type is not np.ndarray or np.dtype(dtype) not in (np.float64, np.object_):
             raise Untraceable(f"exact numbers are seen as {dtype} and {type}")
         return self.map_views(lambda part, _: part[...])
 
     def stop_gradient(self) -> Exact:
-        """Return the same numbers, which do not move."""
-        return Exact(
-            self.field,
-            dual_residues(self.field, self.primal),
-            self.floats.copy(),
-            self.log_terms,
-        )
+        """Return a copy whose derivatives are 0."""
+        residues = dual_residues(self.field, self.primal)
+        return Exact(self.field, residues, self.floats.copy(), self.log_terms)
 
     def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Exact:
-        """Return the numbers; refuse to make whole numbers of them."""
+        """Return the numbers; refuse to round them to integers."""
         if np.dtype(dtype).kind not in "fcO":
             raise Untraceable(f"exact numbers are made {np.dtype(dtype)}")
-        return self.copy() if copy else self
+        if copy:
+            return self.copy()
+        return self
 
     def item(self, *index: Any) -> Exact:
-        """Return one number."""
-        return self.ravel()[index[0]] if len(index) == 1 else self[index]
+        """Return one number, by its position in the flat array or by its index."""
+        if len(index) == 1:
+            return self.ravel()[index[0]]
+        return self[index]
 
     def fill(self, value: Any) -> None:
         """Write one number everywhere."""
         self[...] = value
 
-    # --- in place: a number is another one then, as NumPy's are
+    # --- augmented assignment
 
-    __iadd__, __isub__ = _in_place("add"), _in_place("sub")
-    __imul__, __itruediv__ = _in_place("mul"), _in_place("truediv")
+    __iadd__ = _in_place("add")
+    __isub__ = _in_place("sub")
+    __imul__ = _in_place("mul")
+    __itruediv__ = _in_place("truediv")
     __ipow__ = _in_place("pow")
 
     # --- NumPy's protocols
@@ -271,110 +282,156 @@ class Exact(NDArrayOperatorsMixin):
     def __array_ufunc__(
         self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
     ) -> Any:
-        name, out, where = (
-            ufunc.__name__,
-            kwargs.pop("out", None),
-            kwargs.pop("where", True),
-        )
-        kwargs = {
-            key: value for key, value in kwargs.items() if key not in IGNORED_KEYWORDS
-        }
-        if np.dtype(kwargs.pop("dtype", None) or float).kind != "f":
+        name = ufunc.__name__
+        out = kwargs.pop("out", None)
+        where = kwargs.pop("where", True)
+        dtype = kwargs.pop("dtype", None) or float
+        kwargs = {key: kwargs[key] for key in kwargs if key not in IGNORED_KEYWORDS}
+        if np.dtype(dtype).kind != "f":
             raise Untraceable(f"np.{name} with a dtype")
-        if method == "__call__" and name in UFUNCS:
-            found = UFUNCS[name](*inputs, **kwargs)
-        elif method == "reduce" and name in REDUCTIONS:
-            kwargs |= {} if where is True else {"where": where}
-            kwargs |= {} if len(inputs) > 1 or "axis" in kwargs else {"axis": 0}
-            found, where = REDUCTIONS[name](*inputs, **kwargs), True
-        elif method == "outer" and name in UFUNCS:
+        handler = UFUNC_METHODS.get(method, {}).get(name)
+        if handler is None and method == "__call__":
+            raise Untraceable(f"np.{name} is not known")
+        if handler is None:
+            raise Untraceable(f"np.{name}.{method}")
+        if method == "outer":
             x, y = lift_all(*inputs)
-            found = UFUNCS[name](x.reshape(x.shape + (1,) * y.ndim), y, **kwargs)
-        elif method == "accumulate" and name in ("add", "multiply"):
-            running = FUNCTIONS["cumsum" if name == "add" else "cumprod"]
-            found = running(*inputs, **({"axis": 0} | kwargs))
-        elif method == "reduceat" and name == "add":
-            found = _sums_between(*inputs, **kwargs)
-        elif method == "at" and name in ("add", "subtract"):
-            return _added_at(1 if name == "add" else -1, *inputs)
-        else:
-            raise Untraceable(
-                f"np.{name}{' is not known' if method == '__call__' else '.' + method}"
-            )
-        return found if out is None else write_into(found, out[0], where)
+            inputs = x.reshape(x.shape + (1,) * y.ndim), y
+        if method in ("reduce", "accumulate"):
+            kwargs.setdefault("axis", 0)
+        if method == "reduce" and where is not True:
+            kwargs["where"] = where
+            where = True
+        result = handler(*inputs, **kwargs)
+        if out is None:
+            return result
+        return write_into(result, out[0], where)
 
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        name = (
-            "linalg." if "linalg" in function.__module__ else ""
-        ) + function.__name__
+        name = function.__name__
+        if "linalg" in function.__module__:
+            name = f"linalg.{name}"
         if name not in FUNCTIONS:
             raise Untraceable(f"np.{name}")
         out = kwargs.pop("out", None)
         if np.dtype(kwargs.get("dtype") or float).kind == "f":
             kwargs.pop("dtype", None)
-        found = FUNCTIONS[name](*args, **kwargs)
-        return found if out is None else write_into(found, out)
+        result = FUNCTIONS[name](*args, **kwargs)
+        if out is None:
+            return result
+        return write_into(result, out)
 
 
-def _index(index: Any) -> tuple[Any, ...]:
-    """Return an index with an ellipsis: slices of the axes after those of the numbers follow."""
+def _with_ellipsis(index: Any) -> tuple[Any, ...]:
+    """Return the index with an ellipsis, so that slices of further axes may follow it."""
     parts = index if isinstance(index, tuple) else (index,)
     if any(type(part) is Exact for part in parts):
         raise Untraceable("an index is an exact number")
-    return parts if any(part is Ellipsis for part in parts) else (*parts, ...)
+    if any(part is Ellipsis for part in parts):
+        return parts
+    return (*parts, ...)
 
 
-def _sealed(x: Exact, unless: Exact) -> Exact:
-    """Return numbers that cannot be written, unless they are a view: what is written was lost."""
-    x.residues.flags.writeable = x.floats.flags.writeable = np.may_share_memory(
-        x.floats, unless.floats
-    )
+def _one_tuple(arguments: tuple[Any, ...]) -> Any:
+    """Return the arguments of x.reshape(2, 3) or x.reshape((2, 3)) as one tuple."""
+    if len(arguments) == 1 and not isinstance(arguments[0], Integral):
+        return arguments[0]
+    return arguments
+
+
+def _read_only_copy_or_view(x: Exact, original: Exact) -> Exact:
+    """Return x, which can be written to only if that also writes to the original."""
+    is_view = np.may_share_memory(x.floats, original.floats)
+    x.residues.flags.writeable = x.floats.flags.writeable = is_view
     return x
 
 
-def write_into(found: Any, out: Any, where: Any = True) -> Any:
-    """Write a result into `out`, and return it."""
+def write_into(result: Any, out: Any, where: Any = True) -> Any:
+    """Write a result into `out`, and return it.
+
+    Parameters
+    ----------
+    result : Exact or array
+        What is written. Exact numbers go into exact arrays alone.
+    out : Exact or array
+        The array that is written into.
+    where : bool array, optional
+        The entries that are written. By default all.
+    """
     if type(out) is not Exact:
-        if type(found) is Exact:
+        if type(result) is Exact:
             raise Untraceable("exact numbers are written into an array of floats")
-        np.copyto(out, found, where=where)
+        np.copyto(out, result, where=where)
     elif where is True:
-        out[...] = found
+        out[...] = result
     else:
         chosen = np.broadcast_to(where, out.shape)
-        out[chosen] = broadcast_to(lift(found, out.field), out.shape)[chosen]
+        out[chosen] = broadcast_to(lift(result, out.field), out.shape)[chosen]
     return out
 
 
 # --- how exact numbers are made
 
 
-def dual_residues(field: Field, a: Array, b: Array | None = None) -> Array:
-    """Return residues (..., 2, C) of numbers and derivatives, both (..., C)."""
-    r = np.zeros((*a.shape[:-1], 2, field.n_channels), field.dtype)
-    r[..., 0, :] = a
-    if b is not None:
-        r[..., 1, :] = b
-    return r
+def dual_residues(field: Field, primal: Array, tangent: Array | None = None) -> Array:
+    """Return the residues of numbers and of their derivatives as one array.
+
+    Parameters
+    ----------
+    field : Field
+        The field, with C channels.
+    primal : array, shape (..., C)
+        The residues of the numbers.
+    tangent : array, shape (..., C), optional
+        The residues of the derivatives. By default these are 0.
+
+    Returns
+    -------
+    array, shape (..., 2, C)
+    """
+    residues = np.zeros((*primal.shape[:-1], 2, field.n_channels), field.dtype)
+    residues[..., 0, :] = primal
+    if tangent is not None:
+        residues[..., 1, :] = tangent
+    return residues
 
 
 def apply_slope(
-    x: Exact, a: Array, slope: Array, v: Any, note: Array | None = None
+    x: Exact,
+    primal: Array,
+    slope: Array,
+    floats: Any,
+    log_terms: Array | None = None,
 ) -> Exact:
-    """Return a function of x by its numbers and its slope: the chain rule."""
-    return Exact(x.field, dual_residues(x.field, a, _chained(x, slope)), v, note)
+    """Return f(x) by the chain rule, from its value and its slope.
+
+    Parameters
+    ----------
+    x : Exact
+        The argument.
+    primal, slope : array, shape (..., C)
+        The residues of f(x) and of f'(x).
+    floats : array, shape (...)
+        f(x) in floating point.
+    log_terms : array, shape (..., 3, C), optional
+        The terms of logarithms that f(x) contains, as `Exact` has them.
+    """
+    residues = dual_residues(x.field, primal, _chain_rule(x, slope))
+    return Exact(x.field, residues, floats, log_terms)
 
 
-def _chained(x: Exact, slope: Array) -> Array:
-    """Return the slope times that of x: 0 where x stands still, be the slope infinite."""
-    b = x.field.mul(slope, x.tangent)
-    return np.where(x.tangent == 0, 0 * x.field.one, b) if x.field.is_decimal else b
+def _chain_rule(x: Exact, slope: Array) -> Array:
+    """Return slope x': 0 where x' is 0, even if the slope is infinite."""
+    tangent = x.field.mul(slope, x.tangent)
+    if x.field.is_decimal:
+        return np.where(x.tangent == 0, 0 * x.field.one, tangent)
+    return tangent
 
 
 def lift(x: Any, field: Field) -> Exact:
-    """Return numbers and arrays as exact ones of a field: whole numbers, floats and fractions."""
+    """Return integers, floats, fractions, or nested lists of these, as exact numbers."""
     if type(x) is Exact:
         if x.field is not field:
             raise Untraceable(
@@ -382,171 +439,179 @@ def lift(x: Any, field: Field) -> Exact:
             )
         return x
     if type(x) is float or type(x) is int:
-        found = field.exact_constants.get((x, type(x)))
-        if found is None:
-            found = field.exact_constants[x, type(x)] = lift(np.asarray(x), field)
-            found.residues.flags.writeable = found.floats.flags.writeable = False
-        return found
+        constant = field.exact_constants.get((x, type(x)))
+        if constant is None:
+            constant = lift(np.asarray(x), field)
+            constant.residues.flags.writeable = False
+            constant.floats.flags.writeable = False
+            field.exact_constants[x, type(x)] = constant
+        return constant
     if isinstance(x, Fraction):
         return Exact(field, dual_residues(field, field.from_fraction(x)), float(x))
     if isinstance(x, list | tuple) and len(x):
-        return stack([lift(one, field) for one in x])
-    v = np.asarray(x)
-    if v.dtype.kind == "O" and v.size:
-        return stack([lift(one, field) for one in v.reshape(-1)]).reshape(v.shape)
-    if v.dtype.kind not in "biuf":
+        return stack([lift(item, field) for item in x])
+    array = np.asarray(x)
+    if array.dtype.kind == "O" and array.size:
+        flat = stack([lift(item, field) for item in array.reshape(-1)])
+        return flat.reshape(array.shape)
+    if array.dtype.kind not in "biuf":
         raise Untraceable(f"{x!r} has no exact form")
-    whole = v.dtype.kind != "f"
-    field.has_infinity |= not whole and bool(np.isinf(v).any())
-    a = (
-        field.from_integers(v.astype(np.int64))
-        if whole
-        else field.from_floats(v.astype(float))
-    )
-    return Exact(field, dual_residues(field, a), v.astype(float))
+    floats = array.astype(float)
+    if array.dtype.kind == "f":
+        field.has_infinity |= bool(np.isinf(array).any())
+        primal = field.from_floats(floats)
+    else:
+        primal = field.from_integers(array.astype(np.int64))
+    return Exact(field, dual_residues(field, primal), floats)
 
 
 def field_of(value: Any) -> Field | None:
-    """Return the field of exact numbers, also of the first in lists of lists; None if none is."""
+    """Return the field of an exact array, or of the first in nested lists; None if none is."""
     if type(value) is Exact:
         return value.field
-    for one in value if isinstance(value, list | tuple) else ():
-        if (found := field_of(one)) is not None:
-            return found
+    if isinstance(value, list | tuple):
+        for item in value:
+            field = field_of(item)
+            if field is not None:
+                return field
     return None
 
 
 def lift_all(*values: Any) -> list[Exact]:
-    """Return all arguments as exact ones of the field of the first that is."""
+    """Return all values as exact numbers of the field that the first exact one has."""
     field = field_of(values)
     if field is None:
         raise Untraceable("no exact number is among the arguments")
-    return [lift(one, field) for one in values]
+    return [lift(value, field) for value in values]
 
 
-def _noted(x: Exact) -> Array:
-    """Return the notes of numbers; of those in which no logarithm is known, neutral ones."""
+def _log_terms_of(x: Exact) -> Array:
+    """Return the terms of logarithms; of numbers that contain none, 0 log 1."""
     if x.log_terms is not None:
         return x.log_terms
-    return np.broadcast_to(
-        x.field.no_log_term, (*x.shape, 3, x.field.n_channels)
-    ).copy()
+    shape = (*x.shape, 3, x.field.n_channels)
+    return np.broadcast_to(x.field.no_log_term, shape).copy()
 
 
 # --- arithmetic
 
 
 def add(x: Any, y: Any, sign: int = 1) -> Exact:
-    """Return x + y, or with sign -1 x - y."""
+    """Return x + y, or x - y.
+
+    Parameters
+    ----------
+    x, y : Exact or array
+        The operands, which are broadcast.
+    sign : {1, -1}
+        Whether y is added or subtracted.
+    """
     x, y = lift_all(x, y)
-    field, note = x.field, None
+    field = x.field
+    if sign == 1:
+        residues = field.add(x.residues, y.residues)
+        floats = x.floats + y.floats
+    else:
+        residues = field.sub(x.residues, y.residues)
+        floats = x.floats - y.floats
+    log_terms = None
     if x.log_terms is not None or y.log_terms is not None:
-        one, other = np.broadcast_arrays(_noted(x), _noted(y))
-        note = field.add_log_terms(
-            one, other if sign == 1 else field.negate_log_terms(other)
-        )
-    v = x.floats + y.floats if sign == 1 else x.floats - y.floats
-    return Exact(
-        field, (field.add if sign == 1 else field.sub)(x.residues, y.residues), v, note
-    )
+        left, right = np.broadcast_arrays(_log_terms_of(x), _log_terms_of(y))
+        if sign == -1:
+            right = field.negate_log_terms(right)
+        log_terms = field.add_log_terms(left, right)
+    return Exact(field, residues, floats, log_terms)
 
 
 def _negative(x: Exact) -> Exact:
-    note = None if x.log_terms is None else x.field.negate_log_terms(x.log_terms)
-    return Exact(x.field, x.field.neg(x.residues), -x.floats, note)
+    log_terms = x.log_terms
+    if log_terms is not None:
+        log_terms = x.field.negate_log_terms(log_terms)
+    return Exact(x.field, x.field.neg(x.residues), -x.floats, log_terms)
 
 
-def _gated(mask: Array, x: Exact) -> Exact:
-    """Return x times truth values: a gate."""
+def _gate(mask: Array, x: Exact) -> Exact:
+    """Return x times an array of bool."""
     keep = np.asarray(mask)[..., None, None]
-    note = (
-        None
-        if x.log_terms is None
-        else np.where(keep, x.log_terms, x.field.no_log_term)
-    )
-    return Exact(
-        x.field, np.where(keep, x.residues, 0 * x.field.one), mask * x.floats, note
-    )
+    residues = np.where(keep, x.residues, 0 * x.field.one)
+    log_terms = x.log_terms
+    if log_terms is not None:
+        log_terms = np.where(keep, log_terms, x.field.no_log_term)
+    return Exact(x.field, residues, mask * x.floats, log_terms)
 
 
 def multiply(x: Any, y: Any) -> Exact:
     """Return x y: (x y)' = x y' + x' y."""
-    for number, other in ((x, y), (y, x)):
-        if type(number) is not Exact and getattr(number, "dtype", None) == np.bool_:
-            return _gated(number, other)
+    for mask, factor in ((x, y), (y, x)):
+        if type(mask) is not Exact and getattr(mask, "dtype", None) == np.bool_:
+            return _gate(mask, factor)
     x, y = lift_all(x, y)
     field = x.field
-    r = field.mul(x.residues, y.primal[..., None, :])
+    residues = field.mul(x.residues, y.primal[..., None, :])
     if field.is_decimal:
-        r[..., 1, :] = _chained(x, y.primal)
+        residues[..., 1, :] = _chain_rule(x, y.primal)
     if y.has_tangent:
-        r[..., 1, :] = field.add(r[..., 1, :], _chained(y, x.primal))
-    note = None
-    if (x.log_terms is None) != (y.log_terms is None):
-        note = (
-            field.scale_log_terms(x.log_terms, y.primal)
-            if y.log_terms is None
-            else field.scale_log_terms(y.log_terms, x.primal)
-        )
-    out = Exact(field, r, x.floats * y.floats, note)
+        residues[..., 1, :] = field.add(residues[..., 1, :], _chain_rule(y, x.primal))
+    log_terms = None
+    if x.log_terms is not None and y.log_terms is None:
+        log_terms = field.scale_log_terms(x.log_terms, y.primal)
+    elif y.log_terms is not None and x.log_terms is None:
+        log_terms = field.scale_log_terms(y.log_terms, x.primal)
+    product = Exact(field, residues, x.floats * y.floats, log_terms)
     if x is y and 0 < x.size <= MAX_RECORDED_SQUARES:
-        field.record_square(out.primal, x.primal, x.floats)
-    return out
+        field.record_square(product.primal, x.primal, x.floats)
+    return product
 
 
 def divide(x: Any, y: Any) -> Exact:
     """Return the quotient q = x / y: q' = (x' - q y') / y."""
     x, y = lift_all(x, y)
-    field, over = x.field, x.field.inv(y.primal)
+    field = x.field
+    reciprocal = field.inv(y.primal)
     field.record_zeros(y.primal, y.floats)
-    r = field.mul(x.residues, over[..., None, :])
+    residues = field.mul(x.residues, reciprocal[..., None, :])
     if y.has_tangent:
-        r[..., 1, :] = field.sub(
-            r[..., 1, :], field.mul(field.mul(r[..., 0, :], y.tangent), over)
-        )
-        if (
-            field.is_decimal and np.isinf(y.floats).any()
-        ):  # of decimals, whose infinity is one
+        change = field.mul(field.mul(residues[..., 0, :], y.tangent), reciprocal)
+        residues[..., 1, :] = field.sub(residues[..., 1, :], change)
+        # decimals, unlike fields, have an infinity: the slope of c / inf is 0
+        if field.is_decimal and np.isinf(y.floats).any():
             exists = y.tangent[..., 0] == y.tangent[..., 0]
-            r[(abs(y.primal[..., 0]) == inf) & (r[..., 0, 0] == 0) & exists] = (
-                0 * field.one
-            )
-    noted = x.log_terms is not None and y.log_terms is None
-    return Exact(
-        field,
-        r,
-        x.floats / y.floats,
-        field.scale_log_terms(x.log_terms, over) if noted else None,
-    )
+            vanishes = (abs(y.primal[..., 0]) == inf) & (residues[..., 0, 0] == 0)
+            residues[vanishes & exists] = 0 * field.one
+    log_terms = None
+    if x.log_terms is not None and y.log_terms is None:
+        log_terms = field.scale_log_terms(x.log_terms, reciprocal)
+    return Exact(field, residues, x.floats / y.floats, log_terms)
 
 
 def power(x: Any, n: Any) -> Exact:
-    """Return x^n: by products for whole n, by a root for halves, else exp(n log x)."""
-    halves = np.asarray(0.25 if type(n) is Exact else n, float) * 2
-    twice = (
-        float(halves.flat[0])
-        if halves.size and (halves == halves.flat[0]).all()
-        else 0.5
-    )
+    """Return x^n: by products for integers n, by a root for halves, else exp(n log x)."""
+    constant = 0.25 if type(n) is Exact else n
+    doubled = np.asarray(constant, float) * 2
+    twice = 0.5
+    if doubled.size and (doubled == doubled.flat[0]).all():
+        twice = float(doubled.flat[0])
     if twice % 1 or type(x) is not Exact:
         x, _ = lift_all(x, n)
         return UFUNCS["exp"](multiply(n, UFUNCS["log"](x)))
-    x = broadcast_to(x, np.broadcast_shapes(x.shape, halves.shape))
-    factor, times = (
-        (UFUNCS["sqrt"](x), abs(twice)) if twice % 2 else (x, abs(twice) // 2)
-    )
-    out = None
-    while times:
-        if times % 2:
-            out = factor if out is None else factor * out
-        times //= 2
-        factor = factor * factor if times else factor
-    out = lift(np.ones(x.shape), x.field) if out is None else out
-    return Exact(
-        x.field,
-        (out if twice >= 0 else divide(1, out)).residues,
-        x.floats ** (twice / 2),
-    )
+    x = broadcast_to(x, np.broadcast_shapes(x.shape, doubled.shape))
+    factor = x
+    n_factors = abs(twice) // 2
+    if twice % 2:
+        factor = UFUNCS["sqrt"](x)
+        n_factors = abs(twice)
+    product = None
+    while n_factors:
+        if n_factors % 2:
+            product = factor if product is None else factor * product
+        n_factors //= 2
+        if n_factors:
+            factor = factor * factor
+    if product is None:
+        product = lift(np.ones(x.shape), x.field)
+    if twice < 0:
+        product = divide(1, product)
+    return Exact(x.field, product.residues, x.floats ** (twice / 2))
 
 
 # --- comparisons, by the float
@@ -561,56 +626,61 @@ TIED_DATA_MESSAGE = (
 )
 
 
-def _apart(x: Exact, y: Exact) -> None:
-    """Refuse what is no number, and ties of different numbers: no path is right then."""
+def _refuse_ties(x: Exact, y: Exact) -> None:
+    """Raise if x and y cannot be compared: nan, or a tie of different numbers.
+
+    On a tie the gradient belongs to neither of the two paths.
+    """
     if np.isnan(x.floats).any() or np.isnan(y.floats).any():
         raise Untraceable(
             "a number that is nan in floats is compared, so no path is right"
         )
-    if x.field.is_decimal and (
-        (x.primal != x.primal).any() or (y.primal != y.primal).any()
-    ):
+    is_decimal = x.field.is_decimal
+    if is_decimal and ((x.primal != x.primal).any() or (y.primal != y.primal).any()):
         raise Untraceable(
             "a number that is divided by 0 is compared, so no path is right"
         )
-    tie = x.floats == y.floats  # also of numbers that are beyond all floats
-    if (
-        tie.any()
-        and not x.field.is_decimal
-        and (tie & (x.primal != y.primal).any(axis=-1)).any()
-    ):
-        raise Untraceable(
-            KINK_MESSAGE if x.has_tangent or y.has_tangent else TIED_DATA_MESSAGE
-        )
+    tie = x.floats == y.floats  # also where both overflow
+    if tie.any() and not is_decimal:
+        differ = (x.primal != y.primal).any(axis=-1)
+        if (tie & differ).any():
+            moving = x.has_tangent or y.has_tangent
+            raise Untraceable(KINK_MESSAGE if moving else TIED_DATA_MESSAGE)
 
 
 def comparison_of(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a comparison of floats."""
+    """Return a comparison of exact numbers, from that of their floats."""
 
     def comparison(x: Any, y: Any) -> Any:
         x, y = lift_all(x, y)
-        _apart(x, y)
-        found = operation(x.floats, y.floats)
-        x.field.path.append(np.ravel(found))
-        return found
+        _refuse_ties(x, y)
+        result = operation(x.floats, y.floats)
+        x.field.path.append(np.ravel(result))
+        return result
 
     return comparison
 
 
 def select(condition: Any, x: Any, y: Any) -> Exact:
-    """Return x where the condition holds, else y."""
+    """Return x where the condition holds, else y.
+
+    Parameters
+    ----------
+    condition : bool array or Exact
+        The condition. Of exact numbers it is whether they are not 0.
+    x, y : Exact or array
+        What is chosen from, broadcast to the shape of the condition.
+    """
     if type(condition) is Exact:
         condition = comparison_of(np.not_equal)(condition, 0)
     x, y = lift_all(x, y)
     keep = np.asarray(condition)[..., None, None]
-    noted = x.log_terms is not None or y.log_terms is not None
-    note = np.where(keep, _noted(x), _noted(y)) if noted else None
-    return Exact(
-        x.field,
-        np.where(keep, x.residues, y.residues),
-        np.where(condition, x.floats, y.floats),
-        note,
-    )
+    log_terms = None
+    if x.log_terms is not None or y.log_terms is not None:
+        log_terms = np.where(keep, _log_terms_of(x), _log_terms_of(y))
+    residues = np.where(keep, x.residues, y.residues)
+    floats = np.where(condition, x.floats, y.floats)
+    return Exact(x.field, residues, floats, log_terms)
 
 
 def _where(condition: Any, *branches: Any) -> Any:
@@ -619,31 +689,43 @@ def _where(condition: Any, *branches: Any) -> Any:
     return np.where(comparison_of(np.not_equal)(condition, 0), *branches)
 
 
-def of_floats(function: Callable[..., Any], path: bool = True) -> Callable[..., Any]:
-    """Return a function of floats alone; what it finds is a comparison, unless it is a shape."""
+def of_floats(
+    function: Callable[..., Any], records_path: bool = True
+) -> Callable[..., Any]:
+    """Return a function that sees the floats of exact numbers alone.
+
+    Parameters
+    ----------
+    function : callable
+        NumPy's function.
+    records_path : bool
+        Whether what it returns counts as a comparison. It does not if it depends on
+        shapes alone.
+    """
 
     def of_exact(*args: Any, **kwargs: Any) -> Any:
-        found = function(*(x.floats if type(x) is Exact else x for x in args), **kwargs)
+        floats = (x.floats if type(x) is Exact else x for x in args)
+        result = function(*floats, **kwargs)
         field = field_of(args)
-        if path and field is not None:
-            for one in found if isinstance(found, tuple) else (found,):
-                seen = np.frombuffer(np.asarray(one).tobytes(), np.uint8)
-                field.path.append(np.unpackbits(seen).astype(bool))
-        return found
+        if records_path and field is not None:
+            for values in result if isinstance(result, tuple) else (result,):
+                content = np.frombuffer(np.asarray(values).tobytes(), np.uint8)
+                field.path.append(np.unpackbits(content).astype(bool))
+        return result
 
     return of_exact
 
 
-def _told_from_infinity(function: Callable[..., Any]) -> Callable[..., Any]:
+def _finiteness_test(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return np.isfinite or the like, which see the pole at theta and nothing near it."""
-    of_exact = of_floats(function, path=False)
+    of_exact = of_floats(function, records_path=False)
 
-    def finite(x: Exact, **kwargs: Any) -> Any:
+    def is_finite(x: Exact, **kwargs: Any) -> Any:
         if x.field.at_pole and not np.isfinite(x.floats).all():
             raise Untraceable(KINK_MESSAGE)
         return of_exact(x, **kwargs)
 
-    return finite
+    return is_finite
 
 
 def _larger(x: Any, y: Any) -> Exact:
@@ -657,49 +739,70 @@ def _smaller(x: Any, y: Any) -> Exact:
 def _clip(
     x: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None
 ) -> Any:
-    low, high = (a_min if min is None else min), (a_max if max is None else max)
-    x = x if low is None else _larger(x, low)
-    return x if high is None else _smaller(x, high)
+    low = a_min if min is None else min
+    high = a_max if max is None else max
+    if low is not None:
+        x = _larger(x, low)
+    if high is not None:
+        x = _smaller(x, high)
+    return x
 
 
 def _sign(x: Exact) -> Array:
-    return comparison_of(np.greater)(x, 0) * 1.0 - comparison_of(np.less)(x, 0)
+    is_positive = comparison_of(np.greater)(x, 0)
+    is_negative = comparison_of(np.less)(x, 0)
+    return is_positive * 1.0 - is_negative
 
 
-UFUNCS |= dict(
-    add=add, multiply=multiply, divide=divide, power=power, float_power=power, negative=_negative,
-    positive=Exact.copy, conjugate=Exact.copy, maximum=_larger, fmax=_larger, minimum=_smaller,
-    fmin=_smaller, sign=_sign, clip=_clip, subtract=lambda x, y: add(x, y, -1),
-    reciprocal=lambda x: divide(1, x), square=lambda x: multiply(x, x),
-    absolute=lambda x: select(comparison_of(np.less)(x, 0), _negative(x), x),
-)  # fmt: skip
-UFUNCS["fabs"] = UFUNCS["absolute"]
+def _absolute(x: Exact) -> Exact:
+    return select(comparison_of(np.less)(x, 0), _negative(x), x)
+
+
+UFUNCS |= {
+    "absolute": _absolute,
+    "add": add,
+    "clip": _clip,
+    "conjugate": Exact.copy,
+    "divide": divide,
+    "fabs": _absolute,
+    "float_power": power,
+    "fmax": _larger,
+    "fmin": _smaller,
+    "maximum": _larger,
+    "minimum": _smaller,
+    "multiply": multiply,
+    "negative": _negative,
+    "positive": Exact.copy,
+    "power": power,
+    "reciprocal": lambda x: divide(1, x),
+    "sign": _sign,
+    "signbit": of_floats(np.signbit),
+    "square": lambda x: multiply(x, x),
+    "subtract": lambda x, y: add(x, y, -1),
+}
 for _name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
     UFUNCS[_name] = comparison_of(getattr(np, _name))
-for _name in ("isfinite", "isnan", "isinf"):  # a value that is not finite is none
-    UFUNCS[_name] = _told_from_infinity(getattr(np, _name))
-UFUNCS["signbit"] = of_floats(np.signbit)
+for _name in ("isfinite", "isnan", "isinf"):
+    UFUNCS[_name] = _finiteness_test(getattr(np, _name))
 
 # --- functions that move numbers
 
 
-def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that moves the numbers of an array: asked where NumPy's moves their places.
+def _by_position(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that moves numbers: NumPy's moves their positions, and 0 stays 0."""
 
-    Where it puts a 0 there is a 0.
-    """
-
-    def by_places(x: Exact, *args: Any, **kwargs: Any) -> Exact:
-        at = function(np.arange(1, x.size + 1).reshape(x.shape), *args, **kwargs)
-        out = x.reshape(-1)[np.maximum(at - 1, 0)]
-        if not np.all(at):
-            out[at == 0] = 0.0
+    def moved(x: Exact, *args: Any, **kwargs: Any) -> Exact:
+        positions = np.arange(1, x.size + 1).reshape(x.shape)
+        positions = function(positions, *args, **kwargs)
+        out = x.reshape(-1)[np.maximum(positions - 1, 0)]
+        if not np.all(positions):
+            out[positions == 0] = 0.0
         return out
 
-    return by_places
+    return moved
 
 
-_chosen = _moved(np.take_along_axis)
+_take_along_axis = _by_position(np.take_along_axis)
 for _name in (
     "take",
     "take_along_axis",
@@ -710,56 +813,90 @@ for _name in (
     "tril",
     "triu",
 ):
-    FUNCTIONS[_name] = _moved(getattr(np, _name))
+    FUNCTIONS[_name] = _by_position(getattr(np, _name))
 
 
 def concatenate(arrays: Any, axis: Any = 0, casting: Any = None) -> Exact:
-    """Return arrays one after the other."""
-    parts = [x.ravel() if axis is None else x for x in lift_all(*arrays)]
-    v = np.concatenate([x.floats for x in parts], axis or 0)
-    at, noted = (axis or 0) % v.ndim, any(x.log_terms is not None for x in parts)
-    note = np.concatenate([_noted(x) for x in parts], at) if noted else None
-    return Exact(
-        parts[0].field, np.concatenate([x.residues for x in parts], at), v, note
-    )
+    """Return arrays one after the other.
+
+    Parameters
+    ----------
+    arrays : sequence of Exact or array
+        At least one of them is exact.
+    axis : int or None
+        The axis along which they are joined; None joins flat arrays.
+    casting : str, optional
+        Ignored: all numbers are exact.
+    """
+    parts = lift_all(*arrays)
+    if axis is None:
+        parts = [x.ravel() for x in parts]
+    floats = np.concatenate([x.floats for x in parts], axis or 0)
+    axis = (axis or 0) % floats.ndim
+    residues = np.concatenate([x.residues for x in parts], axis)
+    log_terms = None
+    if any(x.log_terms is not None for x in parts):
+        log_terms = np.concatenate([_log_terms_of(x) for x in parts], axis)
+    return Exact(parts[0].field, residues, floats, log_terms)
 
 
-def stack(parts: Any, axis: int = 0) -> Exact:
-    """Return arrays as the parts of one, along a new axis."""
-    return concatenate(
-        [x[(FULL_SLICE,) * (axis % (x.ndim + 1)) + (None,)] for x in parts], axis
-    )
+def stack(arrays: Any, axis: int = 0) -> Exact:
+    """Return arrays of one shape as one array, along a new axis."""
+    expanded = [x[(FULL_SLICE,) * (axis % (x.ndim + 1)) + (None,)] for x in arrays]
+    return concatenate(expanded, axis)
 
 
 def moveaxis(x: Exact, source: int, destination: int) -> Exact:
-    """Return a view with one axis moved."""
-    one, other = source % x.ndim, destination % x.ndim
-    return x.map_views(lambda part, _: np.moveaxis(part, one, other))
+    """Return a view with one axis moved.
+
+    Parameters
+    ----------
+    x : Exact
+        The array.
+    source, destination : int
+        Which axis is moved, and which it becomes.
+    """
+    old = source % x.ndim
+    new = destination % x.ndim
+    return x.map_views(lambda part, _: np.moveaxis(part, old, new))
 
 
 def diagonal(x: Exact, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Exact:
-    """Return the view of a diagonal, as the last axis."""
-    axes, last = (axis1 % x.ndim, axis2 % x.ndim), x.ndim - 2
+    """Return the view of a diagonal, as the last axis.
+
+    Parameters
+    ----------
+    x : Exact
+        The array, of two axes at least.
+    offset : int
+        How far the diagonal lies above the main one.
+    axis1, axis2 : int
+        The axes of rows and of columns.
+    """
+    rows = axis1 % x.ndim
+    columns = axis2 % x.ndim
+    last = x.ndim - 2
     return x.map_views(
-        lambda part, _: np.moveaxis(part.diagonal(offset, *axes), -1, last)
+        lambda part, _: np.moveaxis(part.diagonal(offset, rows, columns), -1, last)
     )
 
 
-def _windows(
+def _sliding_window_view(
     x: Exact,
     window_shape: Any,
     axis: Any = None,
     subok: bool = False,
     writeable: bool = False,
 ) -> Exact:
-    def view(part: Array, rest: tuple[int, ...]) -> Array:
-        found = np.lib.stride_tricks.sliding_window_view(part, window_shape, axes)
-        more = range(found.ndim - part.ndim)
-        return np.moveaxis(
-            found, [k - len(more) for k in more], [k + x.ndim for k in more]
-        )
-
     axes: Any = _axes(x, axis)
+
+    def view(part: Array, channels: tuple[int, ...]) -> Array:
+        windows = np.lib.stride_tricks.sliding_window_view(part, window_shape, axes)
+        n_new = windows.ndim - part.ndim
+        # the new axes stand last, behind those of the channels
+        old = [k - n_new for k in range(n_new)]
+        return np.moveaxis(windows, old, [k + x.ndim for k in range(n_new)])
+
     return x.map_views(view)
 
 
@@ -770,30 +907,50 @@ def as_strided(
     subok: bool = False,
     writeable: bool = True,
 ) -> Exact:
-    """Return a view with other strides; refuse one that leaves the array, or writing where it laps.
+    """Return a view with other strides; refuse one that leaves the array.
 
-    Residues lie in memory as their floats do: each stride is the same multiple of that of a float.
+    Residues lie in memory as their floats do: each stride is the same multiple of that of a
+    float. Where entries overlap the view cannot be written to.
+
+    Parameters
+    ----------
+    x : Exact
+        The array.
+    shape : sequence of int, optional
+        The shape of the view. By default that of x.
+    strides : sequence of int, optional
+        The strides of the floats in bytes. By default those of x.
+    subok : bool
+        Ignored.
+    writeable : bool
+        Whether the view may be written to, if no entries overlap.
     """
-    # which of two numbers is in memory that both are written into depends on how arrays lie
     shape = x.shape if shape is None else tuple(map(operator.index, shape))
     strides = x.strides if strides is None else tuple(map(operator.index, strides))
-    apart, span = writeable, x.itemsize
+    # of two numbers that are written into the same memory the order of writing decides
+    span = x.itemsize
     for step, n in sorted(
         (abs(step), n) for step, n in zip(strides, shape, strict=True) if n > 1
     ):
-        apart, span = apart and step >= span, span + step * (n - 1)
+        writeable = writeable and step >= span
+        span += step * (n - 1)
 
-    def view(part: Array, rest: tuple[int, ...]) -> Array:
-        pairs = zip(part.strides, x.floats.strides, x.shape, strict=False)
-        steps = [(theirs, own) for theirs, own, n in pairs if n > 1]
-        size = next((theirs // own for theirs, own in steps if own), 1)
-        if any(theirs != size * own for theirs, own in steps):
+    def view(part: Array, channels: tuple[int, ...]) -> Array:
+        pairs = [
+            (stride, float_stride)
+            for stride, float_stride, n in zip(
+                part.strides, x.floats.strides, x.shape, strict=False
+            )
+            if n > 1
+        ]
+        ratio = next((stride // step for stride, step in pairs if step), 1)
+        if any(stride != ratio * step for stride, step in pairs):
             raise Untraceable(
                 "as_strided of a result in columns: np.ascontiguousarray comes first"
             )
-        further = tuple(size * step for step in strides) + part.strides[x.ndim :]
+        part_strides = tuple(ratio * step for step in strides) + part.strides[x.ndim :]
         return np.lib.stride_tricks.as_strided(
-            part, shape + rest, further, writeable=apart
+            part, shape + channels, part_strides, writeable=writeable
         )
 
     low, high = np.lib.array_utils.byte_bounds(x.floats)
@@ -803,25 +960,26 @@ def as_strided(
     return x.map_views(view)
 
 
-def _inserted(x: Any, index: Any, values: Any, axis: Any = None) -> Exact:
+def _insert(x: Any, index: Any, values: Any, axis: Any = None) -> Exact:
     x, values = lift_all(x, values)
-    at = (np.arange(one.size).reshape(one.shape) for one in (x, values))
-    places = np.insert(next(at), index, next(at) + x.size, axis)
-    return concatenate([x.ravel(), values.ravel()])[places]
+    positions = np.arange(x.size).reshape(x.shape)
+    new_positions = np.arange(x.size, x.size + values.size).reshape(values.shape)
+    positions = np.insert(positions, index, new_positions, axis)
+    return concatenate([x.ravel(), values.ravel()])[positions]
 
 
-def _meshed(*arrays: Any, **kwargs: Any) -> Any:
+def _meshgrid(*arrays: Any, **kwargs: Any) -> Any:
     parts = lift_all(*arrays)
-    places: Any = np.meshgrid(*(np.arange(x.size) for x in parts), **kwargs)
-    return type(places)(x.ravel()[at] for x, at in zip(parts, places, strict=True))
+    grids: Any = np.meshgrid(*(np.arange(x.size) for x in parts), **kwargs)
+    return type(grids)(x.ravel()[grid] for x, grid in zip(parts, grids, strict=True))
 
 
 def broadcast_to(x: Exact, shape: tuple[int, ...]) -> Exact:
     """Return a view of a larger shape."""
-    return x.map_views(lambda part, rest: np.broadcast_to(part, shape + rest))
+    return x.map_views(lambda part, channels: np.broadcast_to(part, shape + channels))
 
 
-def _broadcast(*arrays: Any, subok: bool = False) -> list[Exact]:
+def _broadcast_arrays(*arrays: Any, subok: bool = False) -> list[Exact]:
     parts = lift_all(*arrays)
     shape = np.broadcast_shapes(*(x.shape for x in parts))
     return [broadcast_to(x, shape) for x in parts]
@@ -831,10 +989,13 @@ def _broadcast(*arrays: Any, subok: bool = False) -> list[Exact]:
 
 
 def _axes(x: Exact, axis: Any) -> tuple[int, ...]:
-    axes = (
-        range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    )
-    return tuple(operator.index(k) % x.ndim for k in axes) if x.ndim else ()
+    """Return the axes of a reduction, numbered from 0."""
+    if not x.ndim:
+        return ()
+    if axis is None:
+        return tuple(range(x.ndim))
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    return tuple(operator.index(k) % x.ndim for k in axes)
 
 
 def _count(x: Exact, axis: Any) -> int:
@@ -848,14 +1009,33 @@ def sum_over(
     initial: Any = None,
     where: Any = True,
 ) -> Exact:
-    """Return sums over axes."""
+    """Return sums over axes.
+
+    Parameters
+    ----------
+    x : Exact or array
+        The terms.
+    axis : int, tuple of int or None
+        The axes that are summed over; None sums over all.
+    keepdims : bool
+        Whether these axes stay, with length 1.
+    initial : number, optional
+        A number that is added to each sum.
+    where : bool array, optional
+        The terms that count. By default all.
+    """
     (x,) = lift_all(x)
-    x = x if where is True else _gated(np.broadcast_to(where, x.shape), x)
+    if where is not True:
+        x = _gate(np.broadcast_to(where, x.shape), x)
     axes = _axes(x, axis)
-    v = x.floats.sum(axes, keepdims=keepdims)
-    r = x.field.sum(x.residues, axes).reshape((*v.shape, 2, x.field.n_channels))
-    found = Exact(x.field, r, v)
-    return found if initial is None else add(found, initial)
+    floats = x.floats.sum(axes, keepdims=keepdims)
+    residues = x.field.sum(x.residues, axes)
+    sums = Exact(
+        x.field, residues.reshape((*floats.shape, 2, x.field.n_channels)), floats
+    )
+    if initial is None:
+        return sums
+    return add(sums, initial)
 
 
 def _mean(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
@@ -863,123 +1043,151 @@ def _mean(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
 
 
 def _var(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Exact:
-    off = add(x, _mean(x, axis, keepdims=True), -1)
-    return divide(
-        sum_over(multiply(off, off), axis, keepdims), _count(off, axis) - ddof
-    )
+    centred = add(x, _mean(x, axis, keepdims=True), -1)
+    squares = sum_over(multiply(centred, centred), axis, keepdims)
+    return divide(squares, _count(centred, axis) - ddof)
+
+
+def _std(x: Any, *args: Any, **kwargs: Any) -> Exact:
+    return UFUNCS["sqrt"](_var(x, *args, **kwargs))
 
 
 def _cumprod(x: Any, axis: Any = None) -> Exact:
-    out: list[Exact] = []
-    for row in x.ravel() if axis is None else moveaxis(x, axis, 0):
-        out.append(multiply(out[-1], row) if out else row)
-    return moveaxis(stack(out), 0, axis or 0)
+    rows = x.ravel() if axis is None else moveaxis(x, axis, 0)
+    products: list[Exact] = []
+    for row in rows:
+        if products:
+            row = multiply(products[-1], row)
+        products.append(row)
+    return moveaxis(stack(products), 0, axis or 0)
 
 
 def _cumsum(x: Any, axis: Any = None) -> Exact:
-    x, axis = (x.ravel(), 0) if axis is None else (x, axis % x.ndim)
-    return Exact(
-        x.field, x.field.cumsum(x.residues, axis), np.cumsum(x.floats, axis=axis)
-    )
+    if axis is None:
+        x = x.ravel()
+    axis = (axis or 0) % x.ndim
+    residues = x.field.cumsum(x.residues, axis)
+    return Exact(x.field, residues, np.cumsum(x.floats, axis=axis))
 
 
-def _flat(x: Exact, axis: Any) -> Exact:
-    """Return a view with some axes as the last one."""
-    axes = _axes(x, axis)
-    rest = [k for k in range(x.ndim) if k not in axes]
-    return x.transpose(*rest, *axes).reshape([x.shape[k] for k in rest] + [-1])
+def _flatten_axes(x: Exact, axis: Any) -> Exact:
+    """Return a view in which the axes of a reduction are one, the last."""
+    reduced = _axes(x, axis)
+    kept_axes = [k for k in range(x.ndim) if k not in reduced]
+    shape = [x.shape[k] for k in kept_axes]
+    return x.transpose(*kept_axes, *reduced).reshape([*shape, -1])
 
 
-def _product(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
+def _reduced_shape(x: Exact, axis: Any, keepdims: bool) -> tuple[int, ...]:
+    return x.floats.sum(axis, keepdims=keepdims).shape
+
+
+def _prod(x: Any, axis: Any = None, keepdims: bool = False) -> Exact:
     (x,) = lift_all(x)
-    rest = moveaxis(_flat(x, axis), -1, 0)
-    while len(rest) > 1:  # by halves
-        half = len(rest) // 2
-        rest = concatenate([rest[:half] * rest[half : 2 * half], rest[2 * half :]])
-    found = rest[0] if len(rest) else lift(np.ones(rest.shape[1:]), x.field)
-    return found.reshape(x.floats.sum(axis, keepdims=keepdims).shape)
+    factors = moveaxis(_flatten_axes(x, axis), -1, 0)
+    while len(factors) > 1:  # multiply the halves, so that products are few and wide
+        half = len(factors) // 2
+        products = factors[:half] * factors[half : 2 * half]
+        factors = concatenate([products, factors[2 * half :]])
+    if not len(factors):
+        factors = lift(np.ones((1, *factors.shape[1:])), x.field)
+    return factors[0].reshape(_reduced_shape(x, axis, keepdims))
 
 
 def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
     """Return the largest or smallest numbers over axes, by np.argmax or np.argmin."""
+    choose = _larger if pick is np.argmax else _smaller
 
     def largest(
         x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None
     ) -> Exact:
-        flat = _flat(x, axis)
-        place = np.expand_dims(pick(flat.floats, axis=-1), -1)
-        found = _chosen(flat, place, -1)
-        _apart(flat, found)
-        x.field.path.append(np.ravel(np.arange(flat.shape[-1]) == place))
-        found = found.reshape(x.floats.sum(axis, keepdims=keepdims).shape)
+        flat = _flatten_axes(x, axis)
+        positions = np.expand_dims(pick(flat.floats, axis=-1), -1)
+        extreme = _take_along_axis(flat, positions, -1)
+        _refuse_ties(flat, extreme)
+        x.field.path.append(np.ravel(np.arange(flat.shape[-1]) == positions))
+        extreme = extreme.reshape(_reduced_shape(x, axis, keepdims))
         if initial is None:
-            return found
-        return (_larger if pick is np.argmax else _smaller)(found, initial)
+            return extreme
+        return choose(extreme, initial)
 
     return largest
 
 
-def _place(pick: Callable[..., Any]) -> Callable[..., Any]:
-    def place(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        _extreme(pick)(x, axis)  # looks for ties
+def _arg_extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
+    """Return np.argmax or np.argmin, which refuse ties."""
+
+    def position(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        _extreme(pick)(x, axis)
         return pick(x.floats, axis=axis, keepdims=keepdims)
 
-    return place
+    return position
 
 
-def _order(x: Any, axis: Any = -1, kind: Any = None) -> Array:
+def _argsort(x: Any, axis: Any = -1, kind: Any = None) -> Array:
     order = np.argsort(x.floats, axis=axis, kind="stable")
-    found = moveaxis(_chosen(x, order, axis), axis, 0)
-    _apart(found[1:], found[:-1])
+    ascending = moveaxis(_take_along_axis(x, order, axis), axis, 0)
+    _refuse_ties(ascending[1:], ascending[:-1])
     x.field.path.append(np.ravel(order[..., None] == np.arange(x.shape[axis])))
     return order
 
 
-def _sums_between(x: Exact, starts: Any, axis: int = 0) -> Exact:
-    x, ends = moveaxis(x, axis, 0), [*map(int, starts), x.shape[axis]]
-    return moveaxis(
-        stack([sum_over(x[i : max(j, i + 1)], 0) for i, j in pairwise(ends)]), 0, axis
-    )
+def _sort(x: Exact, axis: Any = -1, kind: Any = None) -> Exact:
+    if axis is None:
+        return _sort(x.ravel(), 0)
+    return _take_along_axis(x, _argsort(x, axis), axis)
 
 
-def _added_at(sign: int, x: Any, index: Any, y: Any) -> None:
-    """Add y at places that may be repeated."""
+def _add_reduceat(x: Exact, starts: Any, axis: int = 0) -> Exact:
+    x = moveaxis(x, axis, 0)
+    edges = [*map(int, starts), len(x)]
+    sums = [sum_over(x[i : max(j, i + 1)], 0) for i, j in pairwise(edges)]
+    return moveaxis(stack(sums), 0, axis)
+
+
+def _add_at(x: Any, index: Any, y: Any, sign: int = 1) -> None:
+    """Add y to entries of x, which may be repeated; subtract it if sign is -1."""
     if type(x) is not Exact:
         raise Untraceable("exact numbers are added into an array of floats")
-    places = np.arange(x.size).reshape(x.shape)[index]
-    added = broadcast_to(lift(y, x.field), places.shape).ravel()
-    for turn, place in enumerate(
-        zip(*np.unravel_index(places.ravel(), x.shape), strict=True)
-    ):
-        x[place] = add(x[place], added[turn], sign)
+    positions = np.arange(x.size).reshape(x.shape)[index]
+    terms = broadcast_to(lift(y, x.field), positions.shape).ravel()
+    entries = np.unravel_index(positions.ravel(), x.shape)
+    for i, entry in enumerate(zip(*entries, strict=True)):
+        x[entry] = add(x[entry], terms[i], sign)
 
 
-_largest, _smallest = _extreme(np.argmax), _extreme(np.argmin)
+_largest = _extreme(np.argmax)
+_smallest = _extreme(np.argmin)
 REDUCTIONS |= {
     "add": sum_over,
-    "multiply": _product,
+    "multiply": _prod,
     "maximum": _largest,
     "minimum": _smallest,
+}
+UFUNC_METHODS |= {
+    "accumulate": {"add": _cumsum, "multiply": _cumprod},
+    "reduceat": {"add": _add_reduceat},
+    "at": {
+        "add": _add_at,
+        "subtract": lambda x, index, y: _add_at(x, index, y, -1),
+    },
 }
 
 # --- what else NumPy has for arrays
 
 
 def uninitialized(field: Field, shape: Any) -> Exact:
-    """Return memory in which one random number stands, so that nothing is proved by it."""
-    v = np.full(shape, np.nan)
-    return Exact(
-        field,
-        dual_residues(
-            field, np.broadcast_to(field.uninitialized, (*v.shape, field.n_channels))
-        ),
-        v,
-    )
+    """Return np.empty: one random number everywhere, so that nothing is proved by it."""
+    floats = np.full(shape, np.nan)
+    primal = np.broadcast_to(field.uninitialized, (*floats.shape, field.n_channels))
+    return Exact(field, dual_residues(field, primal), floats)
 
 
 def _empty_like(x: Exact, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
     shape = x.shape if shape is None else shape
-    return uninitialized(x.field, shape) if dtype is None else np.empty(shape, dtype)
+    if dtype is not None:
+        return np.empty(shape, dtype)
+    return uninitialized(x.field, shape)
 
 
 def _fill_diagonal(x: Exact, value: Any, wrap: bool = False) -> None:
@@ -988,7 +1196,7 @@ def _fill_diagonal(x: Exact, value: Any, wrap: bool = False) -> None:
     x[(np.arange(min(x.shape)),) * x.ndim] = value
 
 
-def _finite(x: Exact, copy: bool = True) -> Exact:
+def _nan_to_num(x: Exact, copy: bool = True) -> Exact:
     if not np.isfinite(x.floats).all() or not copy:
         raise Untraceable(
             "np.nan_to_num in place, or of numbers that are not finite in floats"
@@ -996,35 +1204,92 @@ def _finite(x: Exact, copy: bool = True) -> Exact:
     return x.copy()
 
 
-FUNCTIONS |= dict(
-    where=_where, clip=_clip, sum=sum_over, mean=_mean, var=_var, prod=_product, cumsum=_cumsum,
-    cumprod=_cumprod, max=_largest, min=_smallest, amax=_largest, amin=_smallest,
-    argsort=_order, argmax=_place(np.argmax), argmin=_place(np.argmin), ravel=Exact.ravel,
-    swapaxes=Exact.swapaxes, copy=Exact.copy, fill_diagonal=_fill_diagonal,
-    broadcast_arrays=_broadcast, nan_to_num=_finite, empty_like=_empty_like,
-    insert=_inserted, meshgrid=_meshed, as_strided=as_strided,
-    std=lambda x, *args, **kwargs: UFUNCS["sqrt"](_var(x, *args, **kwargs)),
-    sort=lambda x, axis=-1, kind=None: (
-        FUNCTIONS["sort"](x.ravel(), 0) if axis is None else _chosen(x, _order(x, axis), axis)),
-    partition=lambda x, kth, axis=-1: FUNCTIONS["sort"](x, axis),
-    reshape=lambda x, shape, order="C": x.reshape(shape, order=order),
-    transpose=lambda x, axes=None: x.transpose(*(() if axes is None else axes)),
-    trace=lambda x, *args, **kwargs: sum_over(diagonal(x, *args, **kwargs), -1),
-    concatenate=concatenate, diagonal=diagonal,
-    compress=lambda condition, x, axis=None: FUNCTIONS["take"](x, np.flatnonzero(condition), axis),
-    broadcast_to=lambda x, shape, subok=False: broadcast_to(x, (*np.ravel(shape).tolist(),)),
-    sliding_window_view=_windows,
-    copyto=lambda out, x, where=True, casting="same_kind": write_into(x, out, where),
-    may_share_memory=lambda x, y: True, result_type=lambda *x: np.dtype(float),
-)  # fmt: skip
-for _name in ("all", "any", "count_nonzero", "nonzero", "flatnonzero", "allclose", "isclose",
-              "searchsorted", "digitize"):  # fmt: skip
+def _transpose(x: Exact, axes: Any = None) -> Exact:
+    if axes is None:
+        return x.transpose()
+    return x.transpose(*axes)
+
+
+FUNCTIONS |= {
+    "amax": _largest,
+    "amin": _smallest,
+    "argmax": _arg_extreme(np.argmax),
+    "argmin": _arg_extreme(np.argmin),
+    "argsort": _argsort,
+    "as_strided": as_strided,
+    "broadcast_arrays": _broadcast_arrays,
+    "broadcast_to": lambda x, shape, subok=False: broadcast_to(
+        x, (*np.ravel(shape).tolist(),)
+    ),
+    "clip": _clip,
+    "compress": lambda condition, x, axis=None: FUNCTIONS["take"](
+        x, np.flatnonzero(condition), axis
+    ),
+    "concatenate": concatenate,
+    "copy": Exact.copy,
+    "copyto": lambda out, x, where=True, casting="same_kind": write_into(x, out, where),
+    "cumprod": _cumprod,
+    "cumsum": _cumsum,
+    "diagonal": diagonal,
+    "empty_like": _empty_like,
+    "fill_diagonal": _fill_diagonal,
+    "insert": _insert,
+    "max": _largest,
+    "may_share_memory": lambda x, y: True,
+    "mean": _mean,
+    "meshgrid": _meshgrid,
+    "min": _smallest,
+    "nan_to_num": _nan_to_num,
+    "partition": lambda x, kth, axis=-1: _sort(x, axis),
+    "prod": _prod,
+    "ravel": Exact.ravel,
+    "reshape": lambda x, shape, order="C": x.reshape(shape, order=order),
+    "result_type": lambda *x: np.dtype(float),
+    "sliding_window_view": _sliding_window_view,
+    "sort": _sort,
+    "std": _std,
+    "sum": sum_over,
+    "swapaxes": Exact.swapaxes,
+    "trace": lambda x, *args, **kwargs: sum_over(diagonal(x, *args, **kwargs), -1),
+    "transpose": _transpose,
+    "var": _var,
+    "where": _where,
+}
+for _name in (
+    "all",
+    "allclose",
+    "any",
+    "count_nonzero",
+    "digitize",
+    "flatnonzero",
+    "isclose",
+    "nonzero",
+    "searchsorted",
+):
     FUNCTIONS[_name] = of_floats(getattr(np, _name))
-for _name in ("sum", "mean", "var", "std", "prod", "cumsum", "cumprod", "max", "min", "argmax",
-              "argmin", "argsort", "clip", "trace", "diagonal", "repeat", "take", "all", "any",
-              "nonzero"):  # fmt: skip
+for _name in (
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "argsort",
+    "clip",
+    "cumprod",
+    "cumsum",
+    "diagonal",
+    "max",
+    "mean",
+    "min",
+    "nonzero",
+    "prod",
+    "repeat",
+    "std",
+    "sum",
+    "take",
+    "trace",
+    "var",
+):
     setattr(Exact, _name, getattr(np, _name))
+# a number that is nan has no value: nansum and the like skip nothing
 for _name in ("sum", "mean", "var", "std", "prod", "max", "min", "argmax", "argmin"):
-    FUNCTIONS[f"nan{_name}"] = FUNCTIONS[
-        _name
-    ]  # a number that is nan has no value, and is told
+    FUNCTIONS[f"nan{_name}"] = FUNCTIONS[_name]

@@ -43,7 +43,7 @@ from bbb_numpy.numeric.elementary import softplus
 from bbb_numpy.progress import tqdm
 from bbb_numpy.training import Recipe, fit, loop, start
 from bbb_numpy.training.recipe import Rows
-from bbb_numpy.training.stopping import HeldOut, Watch
+from bbb_numpy.training.stopping import Monitor, ValidationLoss
 
 
 def small(learn=True, hidden=(8,)):
@@ -331,12 +331,14 @@ def test_fit_is_the_loop_written_out(dtype, shares, shuffle):
     assert np.array_equal(found.theta, theta)
 
 
-@pytest.mark.parametrize(("epochs", "numbers"), [(1, HeldOut.NUMBERS), (2, 1)])
+@pytest.mark.parametrize(("epochs", "numbers"), [(1, ValidationLoss.BLOCK_NUMBERS), (2, 1)])
 @pytest.mark.parametrize("weights", [(), (np.linspace(0.5, 2.0, 20),)])
 def test_the_validation_loss_is_the_mean_nll_per_row_under_the_noise_drawn_first(
     epochs, numbers, weights, monkeypatch
 ):
-    monkeypatch.setattr(HeldOut, "NUMBERS", numbers)  # of one block, which is one row at least
+    monkeypatch.setattr(
+        ValidationLoss, "BLOCK_NUMBERS", numbers
+    )  # of one block, which is one row at least
     estimator, x, y = small()
     found = train(estimator, x[:30], y[:30], epochs=epochs, validation=(x[30:], y[30:], *weights))
     rng = np.random.default_rng(1)
@@ -359,8 +361,8 @@ def test_the_validation_loss_is_the_mean_nll_per_row_under_the_noise_drawn_first
 )
 def test_a_fall_that_counts_starts_the_waiting_anew(min_delta, values, stops):
     state = start(small()[0], np.random.default_rng(0), Adam())
-    watch = Watch(EarlyStopping(patience=2, min_delta=min_delta), state)
-    assert [watch.should_stop(value, state) for value in values] == stops
+    monitor = Monitor(EarlyStopping(patience=2, min_delta=min_delta), state)
+    assert [monitor.should_stop(value, state) for value in values] == stops
 
 
 @pytest.mark.parametrize(("fails_at", "kept_epochs"), [(8, 1), (9, 2), (20, 4)])

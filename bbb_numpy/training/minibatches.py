@@ -1,0 +1,76 @@
+"""The minibatches of an epoch: their rows, their noise and their shares of the KL term."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..numeric.layout import Array
+from .recipe import Recipe
+from .stopping import row_slices
+
+__all__ = ["Minibatch", "Minibatches"]
+
+
+class Minibatch(NamedTuple):
+    """What one step is taken on."""
+
+    noise: Array  # (S, ...)
+    x: Array  # (..., B, d_in)
+    y: Array  # (..., B, K)
+    share: float  # pi_i, of the KL term
+    sample_weight: Array | None  # (B,)
+
+
+class Minibatches:
+    """Data cut into minibatches, which are drawn anew for every epoch.
+
+    Parameters
+    ----------
+    estimator : GradientEstimator
+        It says the shape of the noise, and fills it.
+    data : Rows
+        Those of all minibatches; see `bbb_numpy.training.loop.train`.
+    recipe : Recipe
+        Its batch size, number of weight samples, shares of the KL term, and whether rows are
+        shuffled.
+    dtype : dtype
+        That of theta, in which noise is drawn.
+    """
+
+    def __init__(self, estimator: Any, data: Any, recipe: Recipe, dtype: Any) -> None:
+        self.estimator, self.data, self.recipe = estimator, data, recipe
+        n_rows = data.x.shape[-2]
+        self.slices = row_slices(n_rows, recipe.batch_size)
+        sizes = [rows.stop - rows.start for rows in self.slices]
+        self.shares = recipe.shares(estimator, sizes)
+        # only the last minibatch may be shorter: two arrays at most, used again at every step
+        self.noise = {
+            size: np.empty(estimator.noise_shape(recipe.samples, size), dtype)
+            for size in set(sizes)
+        }
+        self.total_weight = n_rows
+        if data.sample_weight is not None:
+            self.total_weight = data.sample_weight.sum(dtype=float)
+
+    def draw(self, rng: Any) -> Iterator[Minibatch]:
+        """Yield the minibatches of one epoch: row order is drawn first, then noise by noise.
+
+        The noise of one is overwritten by the next. Rows with weights share the KL term of an
+        epoch by these (D45).
+        """
+        data = self.data.shuffled(rng) if self.recipe.shuffle else self.data
+        weights, shares = data.sample_weight, self.shares
+        batch_weights = None
+        if weights is not None:
+            sums = [float(weights[batch].sum(dtype=float)) for batch in self.slices]
+            shares = self.recipe.shares(self.estimator, sums)  # D45
+        for batch, share in zip(self.slices, shares, strict=True):
+            noise = self.noise[batch.stop - batch.start]
+            self.estimator.fill(rng, noise)
+            x, y = data.x[..., batch, :], data.y[..., batch, :]
+            if weights is not None:
+                batch_weights = weights[batch]
+            yield Minibatch(noise, x, y, share, batch_weights)
