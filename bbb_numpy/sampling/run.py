@@ -28,11 +28,11 @@ from ..numeric.validation import (
     MAX_STEPS,
     SAMPLES,
     STEPS,
+    Check,
     HasMethods,
     Numbers,
     OneOf,
     Optional,
-    Rule,
     check_generator,
     flag,
     proper_fraction,
@@ -62,8 +62,8 @@ METRICS = ("diagonal", "dense")
 DEFAULT_WARM_UP = 500  # steps, for a kernel without a `default_warm_up` of its own
 POLL_INTERVAL_S = 1.0  # that a group runs between two looks at all groups
 MAX_CORES = 1024
-# Rules of a run's settings, by argument
-SETTINGS: dict[str, Rule] = {
+# Checks of a run's settings, by argument
+SETTINGS: dict[str, Check] = {
     "draws": STEPS,
     "warm_up": Optional(partial(whole, minimum=0, maximum=MAX_STEPS)),
     "thin": STEPS,
