@@ -29,7 +29,7 @@ from ..model.objectives import (
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array, Layout, Params
-from ..numeric.validation import HasMethods, InstanceOf, Rule, check_fields, short_repr
+from ..numeric.validation import Check, HasMethods, InstanceOf, check_fields, short_repr
 from ..parts import network
 from ..parts.full_rank import FullRank
 from ..parts.posteriors import MeanField, PointMass, Posterior
@@ -101,7 +101,7 @@ class GradientEstimator:
 
     # what an estimator needs: a density, an objective linear in log q, KL(q || prior) by formula
     needs: ClassVar[frozenset[str]] = frozenset()
-    rules: ClassVar[Mapping[str, Rule]] = PARTS  # the check of each field
+    rules: ClassVar[Mapping[str, Check]] = PARTS  # the check of each field
 
     def __post_init__(self) -> None:
         check_fields(self, **self.rules)

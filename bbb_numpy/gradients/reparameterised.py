@@ -17,7 +17,7 @@ import numpy as np
 from ..model.objectives import EUBO, FreeEnergy, LogDensities, free_energy
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array, Params
-from ..numeric.validation import Rule, flag
+from ..numeric.validation import Check, flag
 from ..parts.posteriors import GaussianPosterior, MeanField, PointMass
 from .estimator import PARTS, Batch, GradientEstimator
 
@@ -38,7 +38,7 @@ class Sampled(GradientEstimator):
 
     antithetic: bool = False
 
-    rules: ClassVar[Mapping[str, Rule]] = PARTS | {"antithetic": flag}
+    rules: ClassVar[Mapping[str, Check]] = PARTS | {"antithetic": flag}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -45,7 +45,7 @@ from ..training.recipe import Rows
 from ..training.schedules import schedule_table
 from .columns import encoded
 from .defaults import DEFAULTS
-from .fit_report import fit_report
+from .diagnosis import diagnose_fit
 from .inference import can_train_on
 from .methods import FittedPosterior, Problem
 from .plan import (
@@ -323,7 +323,7 @@ class Learner(Fitted):
             for name in ("optimizer", "batch_size", "samples"):
                 parts[name] = getattr(posterior.recipe, name)
         try:
-            report = fit_report(self, data.typical(), parts, posterior.history)
+            report = diagnose_fit(self, data.typical(), parts, posterior.history)
         except KeyboardInterrupt:
             warnings.warn(
                 "Interrupted by user after the fit, which is whole; how good it is has not been "

@@ -8,7 +8,12 @@ from functools import wraps
 from importlib import import_module
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["accept_old_methods", "renamed_arguments", "renamed_names"]
+__all__ = [
+    "accept_old_attributes",
+    "accept_old_methods",
+    "renamed_arguments",
+    "renamed_names",
+]
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
@@ -71,6 +76,27 @@ def renamed_arguments(
         return with_new_names
 
     return decorate
+
+
+def accept_old_attributes(cls: type, names: Mapping[str, str | None]) -> None:
+    """Let attributes of objects be read by their old names.
+
+    Parameters
+    ----------
+    cls : type
+        The class, which is changed in place.
+    names : mapping of str to str
+        From old names to new ones.
+    """
+
+    def __getattr__(self: Any, name: str) -> Any:
+        label, new_name = type(self).__name__, names.get(name)
+        if new_name is None:
+            raise AttributeError(f"{label!r} object has no attribute {name!r}")
+        _warn(f"attribute {name} of {label}", new_name, 3)
+        return getattr(self, new_name)
+
+    cls.__getattr__ = __getattr__  # type: ignore[attr-defined]
 
 
 def accept_old_methods(cls: type, names: Mapping[str, str]) -> None:

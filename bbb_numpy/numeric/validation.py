@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-Rule = Callable[[str, Any], Any]
+Check = Callable[[str, Any], Any]
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
 
@@ -34,20 +34,20 @@ MAX_INT64 = 2**63 - 1  # what NumPy counts with
 
 
 def accepts(
-    **rules: Rule,
+    **checks: Check,
 ) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:
     """Check the named arguments of a function at every call; defaults are not checked."""
 
     def decorate(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
         signature = inspect.signature(function)
-        assert set(rules) <= set(signature.parameters), rules
+        assert set(checks) <= set(signature.parameters), checks
 
         @wraps(function)
         def checked(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
             bound = signature.bind(*args, **kwargs)
             for name, value in bound.arguments.items():
-                if name in rules:
-                    bound.arguments[name] = rules[name](name, value)
+                if name in checks:
+                    bound.arguments[name] = checks[name](name, value)
             return function(*bound.args, **bound.kwargs)
 
         return checked
@@ -55,7 +55,7 @@ def accepts(
     return decorate
 
 
-def check_fields(owner: Any, description: str = "", /, **rules: Rule) -> None:
+def check_fields(owner: Any, description: str = "", /, **checks: Check) -> None:
     """Check fields of a frozen dataclass, and store what the checks return: 2.0 as 2.
 
     Parameters
@@ -66,9 +66,9 @@ def check_fields(owner: Any, description: str = "", /, **rules: Rule) -> None:
     **rules
         The check of each field by its name.
     """
-    for name, rule in rules.items():
+    for name, check in checks.items():
         label = f"{name} of {description}" if description else name
-        object.__setattr__(owner, name, rule(label, getattr(owner, name)))
+        object.__setattr__(owner, name, check(label, getattr(owner, name)))
 
 
 def short_repr(value: Any) -> str:
@@ -274,7 +274,7 @@ def DTYPE(name: str, value: Any) -> np.dtype[Any]:
 # --- objects
 
 
-def _checked_by(predicate: Callable[[Any], Any], expected: str) -> Rule:
+def _checked_by(predicate: Callable[[Any], Any], expected: str) -> Check:
     """Return a check for what `predicate` is true of; all else is a TypeError."""
 
     def check(name: str, value: Any) -> Any:
@@ -285,7 +285,7 @@ def _checked_by(predicate: Callable[[Any], Any], expected: str) -> Rule:
     return check
 
 
-def InstanceOf(*classes: type, expected: str = "") -> Rule:
+def InstanceOf(*classes: type, expected: str = "") -> Check:
     """Return a check for an object of one of these classes."""
     expected = (
         expected or f"an object of type {' or '.join(cls.__name__ for cls in classes)}"
@@ -299,7 +299,7 @@ def InstanceOf(*classes: type, expected: str = "") -> Rule:
     return check
 
 
-def HasMethods(example: str, *methods: str) -> Rule:
+def HasMethods(example: str, *methods: str) -> Check:
     """Return a check for an object with these methods: one such as the example, or one's own."""
 
     def check(name: str, value: Any) -> Any:
@@ -313,12 +313,12 @@ def HasMethods(example: str, *methods: str) -> Rule:
     return check
 
 
-def OneOf(*texts: str) -> Rule:
+def OneOf(*texts: str) -> Check:
     """Return a check for one of these texts."""
     return KeyOf(dict.fromkeys(texts))
 
 
-def KeyOf(table: Mapping[str, Any]) -> Rule:
+def KeyOf(table: Mapping[str, Any]) -> Check:
     """Return a check for one of the names in a table, which may grow."""
 
     def check(name: str, value: Any) -> Any:
@@ -332,12 +332,12 @@ def KeyOf(table: Mapping[str, Any]) -> Rule:
     return check
 
 
-def Optional(rule: Rule) -> Rule:
+def Optional(rule: Check) -> Check:
     """Return a check that also accepts None."""
     return lambda name, value: None if value is None else rule(name, value)
 
 
-def ListOf(rule: Rule) -> Rule:
+def ListOf(rule: Check) -> Check:
     """Return a check for a list of what another check accepts."""
 
     def is_list(value: Any) -> bool:
@@ -356,7 +356,7 @@ def ListOf(rule: Rule) -> Rule:
     return check
 
 
-def MappingOf(rule: Rule, example: str = "") -> Rule:
+def MappingOf(rule: Check, example: str = "") -> Check:
     """Return a check for a mapping of names to what another check accepts."""
 
     def has_names(value: Any) -> bool:
@@ -373,7 +373,7 @@ def MappingOf(rule: Rule, example: str = "") -> Rule:
     return check
 
 
-def PathOf(content: str) -> Rule:
+def PathOf(content: str) -> Check:
     """Return a check for a path, which is not the empty one: that would be the working folder."""
     expected = f"the path of a {content}"
 
