@@ -57,8 +57,8 @@ SAMPLING_OPTIONS: Options = {
     "chains": {
         "type": at_least_one,
         "metavar": "N",
-        "help": "Chains that run side by side, two at least. By default 4. More find more of the "
-        "posterior's modes.",
+        "help": "Chains that run side by side. By default 4. More find more of the posterior's "
+        "modes; of one alone R-hat cannot say whether it has converged.",
     },
     "draws": {
         "type": at_least_one,
@@ -185,6 +185,11 @@ def _optimizer(args: argparse.Namespace) -> Any:
     """Return the optimizer, whose learning rate falls to 0; None for the learner's default."""
     if args.optimizer is None and args.learning_rate is None:
         return None
+    if args.inference == "ivon" and args.optimizer is None:
+        raise ValueError(
+            "--inference ivon is trained by the optimizer ivon, whose learning rate is 0.2 by "
+            "default; to set --learning-rate, add --optimizer ivon"
+        )
     optimizer = replace(OPTIMIZERS[args.optimizer or "adam"], schedule=Cosine())
     if args.learning_rate is None:
         return optimizer

@@ -82,6 +82,13 @@ def test_gradcheck_all_prints_the_matrix_and_why_the_rest_is_refused(method, cap
     assert "every gradient passes, of networks with relu; not looked at: other activations" in out
 
 
+def test_the_former_name_of_an_option_works_with_a_warning(capsys):
+    assert main(["gradcheck", "--layers", "2", "3", "1", "--most", "2"]) == 0
+    out, err = capsys.readouterr()
+    assert re.search(r"free energy +central +mu +2 ", out)
+    assert "--most is now --max-coordinates" in err
+
+
 @pytest.mark.equation("D44")
 @pytest.mark.parametrize("options", [["--activation", "tanh"], ["--plain"]])
 def test_gradcheck_exact_proves_every_term(options, capsys):

@@ -58,6 +58,8 @@ TYPED = [
     ([*EVALUATE, "price", "--folds", "90"], "20 rows are too few; at least 90"),
     ([*EVALUATE, "same"], "the target 'same' is the same in all rows"),
     ([*EVALUATE, "price", "--json", "d.csv"], "would replace another file"),
+    ([*FIT, "--inference", "ivon", "--learning-rate", "0.1"], "-rate, add --optimizer ivon"),
+    ([*FIT, "--inference", "nuts", "--epochs", "9"], "does not use --epochs; leave out what is f"),
     ([*EVALUATE, "price", "--chains", "3"], "mean-field does not use --chains; name a sampler"),
 ]
 CELLS = [
