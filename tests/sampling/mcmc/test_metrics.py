@@ -112,7 +112,7 @@ def sampled(start, sampler, wanted=None):
         (SGHMC, {"batch_size": 0}, "batch_size must be a whole number >= 1"),
         (SGHMC, {"cycle": 0}, "cycle must be a whole number >= 1"),
         (SGHMC, {"exploring": 1.0, "cycle": 2}, "exploring must be .* < 1; got 1.0"),
-        (SGHMC, {"exploring": 0.5}, "must be 0 without cycle, of which it is a share.*Give cycle too"),
+        (SGHMC, {"exploring": 0.5}, "must be 0 without cycle.*Give cycle too"),
         (SGHMC, {"temperature": 0.0}, "temperature must be positive"),
         (SGHMC, {"bias": np.inf}, "bias must be positive"),
         (LogNormalWalk, [np.inf], "step_size must be positive"),
