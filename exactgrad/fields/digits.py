@@ -65,8 +65,8 @@ class Digits(Field):
             return self.one * self._unrounded(float(x))
         return self.one * (Decimal(x.numerator) / Decimal(x.denominator))
 
-    def from_integers(self, m: Any) -> Array:
-        return _each(Decimal, np.asarray(m, object))[..., None]
+    def from_integers(self, integers: Any) -> Array:
+        return _each(Decimal, np.asarray(integers, object))[..., None]
 
     def irrational(self, a: int, b: int) -> Array:
         return self.one * (_pi(getcontext().prec).sqrt() ** a * Decimal(2).sqrt() ** b)

@@ -70,7 +70,7 @@ def few_combinations():
     ]
 
 
-@pytest.mark.parametrize("method", [[], ["--method", "both", "--most", "5"]])
+@pytest.mark.parametrize("method", [[], ["--method", "both", "--max-coordinates", "5"]])
 def test_gradcheck_all_prints_the_matrix_and_why_the_rest_is_refused(method, capsys, monkeypatch):
     monkeypatch.setattr(combinations, "combinations", few_combinations)
     assert main(["gradcheck", "--all", *method]) == 0
@@ -80,6 +80,13 @@ def test_gradcheck_all_prints_the_matrix_and_why_the_rest_is_refused(method, cap
     assert "Flipout needs KL(q || prior) in closed form" in out
     assert ("central differences" in out or "largest central error" in out) is bool(method)
     assert "every gradient passes, of networks with relu; not looked at: other activations" in out
+
+
+def test_the_former_name_of_an_option_works_with_a_warning(capsys):
+    assert main(["gradcheck", "--layers", "2", "3", "1", "--most", "2"]) == 0
+    out, err = capsys.readouterr()
+    assert re.search(r"free energy +central +mu +2 ", out)
+    assert "--most is now --max-coordinates" in err
 
 
 @pytest.mark.equation("D44")
@@ -281,4 +288,7 @@ def test_a_reader_who_leaves_early_is_no_error(monkeypatch):
 
     monkeypatch.setattr(sys, "stdout", Closed())
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert main(["gradcheck", "--layers", "1", "1", "--method", "complex", "--most", "1"]) == 0
+    assert (
+        main(["gradcheck", "--layers", "1", "1", "--method", "complex", "--max-coordinates", "1"])
+        == 0
+    )

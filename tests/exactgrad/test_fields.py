@@ -21,7 +21,7 @@ from exactgrad.fields.finite import (
     Gauss,
     Prime,
     Towers,
-    _logarithms,
+    _discrete_logarithms,
     random_prime,
 )
 
@@ -107,7 +107,7 @@ def test_products_of_stacked_and_of_empty_matrices_are_sums_of_products(kind, n,
 
 
 def test_a_logarithm_is_the_exponent_of_a_generator():
-    generator, logarithms = _logarithms(4079)
+    generator, logarithms = _discrete_logarithms(4079)
     assert sorted(pow(generator, k, 4079) for k in range(4078)) == list(range(1, 4079))
     assert all(pow(generator, int(logarithms[n]), 4079) == n for n in range(1, 4079))
 

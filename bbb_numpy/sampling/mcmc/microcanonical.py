@@ -147,7 +147,7 @@ class Decoherence(NamedTuple):
     # (D,)  summed squares of the differences of successive draws of a window
     jumps: Array
 
-    def learned(
+    def after_draw(
         self,
         kernel: _Microcanonical,
         state: State,
@@ -162,7 +162,7 @@ class Decoherence(NamedTuple):
             )
         return self._replace(before=state.position, jumps=jumps)
 
-    def renewed(
+    def after_window(
         self,
         kernel: _Microcanonical,
         moments: Moments,
@@ -181,7 +181,7 @@ class Decoherence(NamedTuple):
         squares = (
             moments.squares if moments.squares.ndim == 1 else np.diag(moments.squares)
         )
-        count = moments.draws * len(moments.mean)
+        count = moments.n_draws * len(moments.mean)
         with np.errstate(all="ignore"):
             # jumps are 2 (1 - rho) variances
             rho = 1.0 - 0.5 * (self.jumps / count) / (
@@ -199,7 +199,7 @@ class Decoherence(NamedTuple):
         length = min(max(length, 0.5 * sqrt(size)), sqrt(size))  # D50
         return self._replace(length=length, jumps=np.zeros(size))
 
-    def found(self, last: bool) -> float:
+    def current(self, last: bool) -> float:
         return self.length
 
 
@@ -210,7 +210,7 @@ class _Microcanonical(Adaptable):
     max_steps: int
     unadjusted: bool
 
-    learned = ("step_size", "metric", "decoherence_length")
+    tuned_fields = ("step_size", "metric", "decoherence_length")
 
     def __post_init__(self) -> None:
         super().__post_init__()

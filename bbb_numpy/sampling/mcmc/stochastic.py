@@ -52,7 +52,7 @@ class SGHMCState(NamedTuple):
     log_density: Array  # (S,)  of all rows
     gradient: Array  # (S, D)  of all rows
     momentum: Array  # (S, D)
-    clock: Array  # (S,)  draws made in this cycle, the same for all chains
+    draw_in_cycle: Array  # (S,)  draws made in this cycle, the same for all chains
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +170,7 @@ class SGHMC(Adaptable):
         x, r = state.position, state.momentum
         kinetic: Array = np.zeros(len(x))
         noisy = 0
-        plan = self.plan(int(state.clock[0]))
+        plan = self.plan(int(state.draw_in_cycle[0]))
         with np.errstate(all="ignore"):  # a chain that explodes overflows
             for h, temperature in zip(*plan, strict=True):
                 _, g = evaluate(self._of_rows(target, rng, x), x)
@@ -198,7 +198,11 @@ class SGHMC(Adaptable):
             )
             value = np.where(fine, value, old.log_density)
             kinetic = np.where(fine, kinetic, metric.kinetic(fresh))
-        clock = state.clock if self.cycle is None else (state.clock + 1) % self.cycle
+        clock = (
+            state.draw_in_cycle
+            if self.cycle is None
+            else (state.draw_in_cycle + 1) % self.cycle
+        )
         info = Info.of(
             fine.astype(float), fine, ~fine, kinetic - value, len(plan[0]) + 1
         )

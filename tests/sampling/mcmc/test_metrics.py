@@ -118,11 +118,15 @@ def sampled(start, sampler, wanted=None):
         (LogNormalWalk, [np.inf], "step_size must be positive"),
         (MetropolisHastings, ["gaussian"], "^proposal must be an object such as"),
         (MetropolisHastings, [GaussianWalk], "^proposal must be an object such as"),
-        (ChEES().step, [GAUSSIAN, None, HMC().init(GAUSSIAN, THREE)], "own init.*got a State"),
-        (sampled, [THREE[:1], "chees"], r"two at least; got 1.*chains=2 or more.*HMC\(path"),
+        (ChEES().step, [GAUSSIAN, None, HMC().init(GAUSSIAN, THREE)], "ChEES.init.*got a State"),
+        (
+            sampled,
+            [THREE[:1], "chees"],
+            r"2 chains or more.*got 1. Ask for chains=2 or more.*HMC\(path",
+        ),
         (sampled, [ONE, "mams"], "a single number has none to turn.*Use 'nuts'"),
-        (sampled, [THREE, "sghmc", 0.9], "says nothing to SGHMC.*a smaller bias"),
-        (sampled, [THREE, "mclmc", 0.9], "says nothing to MCLMC.*energy_variance"),
+        (sampled, [THREE, "sghmc", 0.9], "must be None for SGHMC.*a smaller bias"),
+        (sampled, [THREE, "mclmc", 0.9], "must be None for MCLMC.*energy_variance"),
     ],
 )
 def test_wrong_arguments_are_refused(make, given, message):
