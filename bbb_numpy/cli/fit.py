@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..evaluation.convergence import GOOD, convergence
+from ..evaluation.convergence import MIXED_R_HAT, convergence
 from ..learners.columns import Column, encoded, pick, some
 from ..model.objectives import FreeEnergy
 from ..numeric.files import atomic_write, write_text
@@ -111,8 +111,13 @@ def _print_fit(
         try:
             for line in _convergence_lines(draws):
                 if line.name.startswith("E[y|x]"):
+<<<<<<< HEAD
                     unit = f"(the largest; wanted is < {GOOD:g})"
                     _print_line("R-hat of means", line.r_hat, unit)
+=======
+                    unit = f"(the largest; wanted is < {MIXED_R_HAT:g})"
+                    print_line("R-hat of means", line.r_hat, unit)
+>>>>>>> main
         except (ImportError, ValueError) as error:
             print(f"R-hat of means     not measured: {error}")
     else:
