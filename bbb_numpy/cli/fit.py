@@ -111,13 +111,8 @@ def _print_fit(
         try:
             for line in _convergence_lines(draws):
                 if line.name.startswith("E[y|x]"):
-<<<<<<< HEAD
-                    unit = f"(the largest; wanted is < {GOOD:g})"
-                    _print_line("R-hat of means", line.r_hat, unit)
-=======
                     unit = f"(the largest; wanted is < {MIXED_R_HAT:g})"
-                    print_line("R-hat of means", line.r_hat, unit)
->>>>>>> main
+                    _print_line("R-hat of means", line.r_hat, unit)
         except (ImportError, ValueError) as error:
             print(f"R-hat of means     not measured: {error}")
     else:
