@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache, reduce
 from hashlib import blake2b
@@ -20,7 +21,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Field", "Gauss", "Prime", "Towers", "Untraceable"]
+__all__ = [
+    "LARGE_THETA",
+    "Field",
+    "Gauss",
+    "Prime",
+    "Towers",
+    "Untraceable",
+    "ZeroTest",
+]
 
 Array = NDArray[Any]
 PRIME_BITS = 50
@@ -49,6 +58,11 @@ IRRATIONAL_FLOATS = {
     for size in [pi ** (a / 2) * 2.0 ** (b / 2)]
     for bound in (0.0, size, np.inf)
 }
+
+
+# numbers of theta: of more, one is 0 by chance modulo the small primes of `Towers`
+LARGE_THETA = 20_000
+MIN_ZERO_POINTS = 4  # at which an excess is to be 0 where there are roots
 
 
 class Untraceable(TypeError):
@@ -140,6 +154,40 @@ def random_prime(rng: random.Random) -> int:
             return p
 
 
+@dataclass
+class ZeroTest:
+    """How an excess has been tested for 0 so far, at random points of one field after the other.
+
+    Each field says by `Field.applies` whether it is worth a try after those before it, and by
+    `Field.conclude` what follows from the points that have been tried in it.
+    """
+
+    size: int  # the length of theta
+    lacks_roots: bool = False  # whether a root did not exist in a field so far
+    has_laws: bool = False  # whether a function was met that obeys laws, or a root
+    n_points: int = 0  # that were tried in the present field
+    n_zero: int = 0  # at so many of them the excess was 0
+    is_zero: bool = False  # and whether it was at the last one
+    zero_levels: Array | bool = True  # levels of the field on which no point excludes 0
+
+    def start(self) -> None:
+        """Begin with the points of another field."""
+        self.n_points = self.n_zero = 0
+        self.zero_levels = True
+
+    def record(self, field: Field, excess: Array) -> None:
+        """Take note of the excess (..., C) at another point of a field."""
+        channels = (excess == 0).reshape(-1, field.n_channels).all(axis=0)
+        levels = channels.reshape(field.n_levels, -1).all(axis=1)
+        # an identity holds on the same level everywhere
+        self.zero_levels &= levels | (field.n_substituted > 0)
+        self.is_zero = bool((levels & self.zero_levels).any())
+        self.n_points += 1
+        self.n_zero += self.is_zero
+        self.lacks_roots |= field.n_substituted > 0
+        self.has_laws |= field.transcendental or field.n_roots > 0
+
+
 class RecordedSquare(NamedTuple):
     """Squares t^2 that the program has computed, as one flat array, and their t."""
 
@@ -219,6 +267,33 @@ class Field:
         self.argument_moves = False
         self.has_infinity = False
         self.transcendental = False
+
+    # --- what a field proves
+
+    @classmethod
+    def applies(cls, test: ZeroTest) -> bool:
+        """Return whether the field may show that an excess is 0 where earlier ones did not."""
+        return True
+
+    def conclude(self, test: ZeroTest) -> bool | None:
+        """Return whether the excess is 0; None if it takes another point to say so.
+
+        It is 0 if it vanishes at one point, or, where there are roots, at four: each of them has
+        another sign there. It is not if it is another number at a point at which all roots exist.
+        """
+        if test.n_zero and (test.n_zero == MIN_ZERO_POINTS or not self.n_roots):
+            return True
+        return None if test.is_zero or self.n_substituted else False
+
+    @property
+    def signs_matter(self) -> bool:
+        """Whether a root was taken, or a number met that stands for 0: digits know their signs."""
+        tiny = {SMALLEST_NORMAL, -SMALLEST_NORMAL} & self.constants.keys()
+        return bool(self.n_roots or tiny)
+
+    def comparisons(self) -> Array:
+        """Return the results of all comparisons, one after the other: the path that was taken."""
+        return np.concatenate([np.zeros(0, bool), *self.path])
 
     # --- arguments and constants
 
@@ -514,6 +589,11 @@ class Prime(Field):
         self.one = self.from_integers(1)
         self.log_2 = self.random_function("log 2", self.one)
 
+    def conclude(self, test: ZeroTest) -> bool | None:
+        """Return whether the excess is 0, or None: what is not 0 is left to the other fields."""
+        concluded = super().conclude(test)
+        return False if concluded is None and not test.is_zero else concluded
+
     def from_fraction(self, x: Fraction) -> Array:
         """Return the residue of a fraction."""
         return self.from_integers(x.numerator * pow(x.denominator, -1, self.p) % self.p)
@@ -658,6 +738,22 @@ class Gauss(Prime):
 
     n_channels = 2
 
+    @classmethod
+    def applies(cls, test: ZeroTest) -> bool:
+        """Return whether a root was missing."""
+        return test.lacks_roots
+
+    def conclude(self, test: ZeroTest) -> bool | None:
+        """Return whether the excess is 0, or None.
+
+        Roots of roots, which may exist at no point, are left to `Towers` after four of them.
+        """
+        concluded = Field.conclude(self, test)
+        gives_up = test.n_points == MIN_ZERO_POINTS and test.size <= LARGE_THETA
+        if concluded is None and gives_up and not test.n_zero:
+            return False
+        return concluded
+
     def draw(self, shape: tuple[int, ...]) -> Array:
         """Return random real numbers other than 0."""
         return self._as_complex(super().draw(shape))
@@ -760,6 +856,11 @@ class Towers(Field):
         self.one = np.ones(self.n_channels, np.int64)
         self.log_2 = self._log(self.from_integers(2))
         self.n_substituted = 0  # again: the logarithm may have raised it
+
+    @classmethod
+    def applies(cls, test: ZeroTest) -> bool:
+        """Return whether there are laws, and not so many numbers that one is 0 by chance."""
+        return test.has_laws and test.size <= LARGE_THETA
 
     def from_fraction(self, x: Fraction) -> Array:
         """Return the residues of a fraction."""
