@@ -102,11 +102,8 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.json == "-":
         print(report_text)
     else:
-        held_out = f"{len(target)} of {len(y)} rows held out at random"
-        if args.folds:
-            held_out = f"{args.folds}-fold cross-validation: each of {len(y)} rows held out once"
         print(problem.summary())
-        print(f"{held_out}; seed {args.seed}\n")
+        print(f"{_held_out(args, len(target), len(y))}; seed {args.seed}\n")
         print(_table(scores))
         print(f"\n± standard error over these rows. {notes}")
         if args.json:
@@ -154,6 +151,15 @@ def _forecasts(
                 title = f"{name}, not weighted"
             forecasts.setdefault(title, []).append(forecast)
     return forecasts
+
+
+def _held_out(args: argparse.Namespace, n_test_rows: int, n_rows: int) -> str:
+    """Return which rows were held out, for a person."""
+    if args.folds:
+        return (
+            f"{args.folds}-fold cross-validation: each of {n_rows} rows held out once"
+        )
+    return f"{n_test_rows} of {n_rows} rows held out at random"
 
 
 def _class_notes(labels: Array, counts: Array) -> str:

@@ -14,15 +14,15 @@ NAMES = [f"column {place}" for place in range(WIDTH)]
 @pytest.fixture
 def labels_seen(monkeypatch):
     """The labels that loops over the columns of frames have looked at."""
-    seen, loop = [], pd.Index.__iter__
+    labels, loop = [], pd.Index.__iter__
 
     def counted(index):
         for label in loop(index):
-            seen.append(label)
+            labels.append(label)
             yield label
 
     monkeypatch.setattr(pd.Index, "__iter__", counted)
-    return seen
+    return labels
 
 
 @pytest.fixture
