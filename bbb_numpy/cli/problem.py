@@ -380,8 +380,8 @@ def _categories(table: DataFrame, name: str) -> tuple[str, ...]:
     if not 1 <= len(texts) <= MAX_CATEGORIES:
         raise TableError(
             f"{table.attrs['source']}: column {quote_cell(name)} holds {len(texts)} different "
-            f"texts; accepted are 1 to {MAX_CATEGORIES} categories. Group its texts, or leave it out "
-            "with --leave-out"
+            f"texts; accepted are 1 to {MAX_CATEGORIES} categories. Group its texts, or leave it "
+            "out with --leave-out"
         )
     return tuple(texts)
 
