@@ -15,13 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator, RandomState
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
-from ..gradients.estimator import GradientEstimator, is_linear
-from ..gradients.estimator import GradientEstimator as Estimator
 from ..model.joint import Likelihood, Model
-from ..model.kl_weights import LinearWarmUp, NoWarmUp, proportional_kl_weights
-from ..model.objectives import EUBO, MAP, MLE, FreeEnergy, Renyi
+from ..model.kl_weights import NoWarmUp
+from ..model.objectives import FreeEnergy, Renyi
 from ..numeric.validation import (
     COUNT,
     DTYPE,
@@ -31,20 +33,16 @@ from ..numeric.validation import (
     STEPS,
     fraction,
 )
-from ..parts.likelihoods import GaussianLikelihood, HeteroscedasticLikelihood
+from ..parts.likelihoods import HeteroscedasticLikelihood
 from ..parts.network import MLP
-from ..parts.posteriors import MeanField, PointMass
-from ..parts.priors import ClosedFormPrior, GaussianPrior, LayerwiseGaussianPrior
 from ..registry import FAMILIES
-from ..sampling.draws import DrawnWeights
 from ..training import EarlyStopping, Recipe
-from ..training.laplace import Laplace, Linearised
-from ..training.optimizers import IVON, Adam, Cosine
 from ..training.schedules import TrainingSchedule, schedule_for
-from .inference import Sampling, inferences
+from .defaults import DEFAULTS, SCHEDULED_ARGUMENTS
+from .inference import inferences, method_for
+from .methods import Method
 
 __all__ = [
-    "DEFAULTS",
     "Plan",
     "check_plan",
     "constraints",
@@ -53,31 +51,6 @@ __all__ = [
     "with_fields",
 ]
 
-
-# Defaults of the arguments, by task; those of `epochs`, `batch_size` and `samples` are in the table
-# `SCHEDULES`. Chosen on splits of four of the tables of benchmarks/tables.py, as it says: little
-# noise to start with, and a KL term that comes in slowly, let the network fit before the prior
-# prunes units that it has not used yet; sigma starts above the report's 0.0067, so that few steps
-# are enough for it to grow where there are few data.
-REGRESSION: dict[str, Any] = {
-    "hidden_layer_sizes": (20,),
-    "prior": GaussianPrior(0.5),
-    "likelihood": GaussianLikelihood(0.1, learn=True),
-    "kl_weights": proportional_kl_weights,
-    "kl_warm_up": LinearWarmUp(0.5),  # of `fit`, where the objective has a KL term
-    "optimizer": Adam(learning_rate=1e-2, schedule=Cosine()),
-    "predict_samples": 100,
-}
-CLASSIFICATION = REGRESSION | {
-    "hidden_layer_sizes": (50,),
-    "prior": GaussianPrior(1.5),
-    "likelihood": None,  # chosen from the number of classes
-    "kl_warm_up": NoWarmUp(),
-    "predict_samples": 500,
-}
-DEFAULTS = {"regression": REGRESSION, "classification": CLASSIFICATION}
-# The noise that Laplace's approximation starts with: the first MAP estimate is made with it
-LAPLACE_LIKELIHOOD = GaussianLikelihood(0.5, learn=True)
 # Arguments that take the name of an entry of the registry, or an object of its classes
 NAMED = (
     "prior",
@@ -89,21 +62,6 @@ NAMED = (
     "sampler",
 )
 TABLES = {name: FAMILIES[name].named for name in NAMED}  # which a registration adds to
-# Arguments that only training has
-TRAINING = (
-    *(
-        "gradient_estimator",
-        "objective",
-        "kl_weights",
-        "kl_warm_up",
-        "optimizer",
-        "epochs",
-    ),
-    *("samples", "early_stopping", "validation_fraction", "warm_start"),
-)
-
-
-SCHEDULED = ("epochs", "batch_size", "samples")  # defaults are in `SCHEDULES`
 
 
 def _named(argument: str) -> Mapping[str, Any]:
@@ -184,6 +142,8 @@ class Plan(NamedTuple):
     Parameters
     ----------
     task : {'regression', 'classification'}
+    method : Method
+        The method of inference.
     params : mapping
         Arguments as the user has given them, by name.
     parts : dict
@@ -191,30 +151,14 @@ class Plan(NamedTuple):
     """
 
     task: str
+    method: Method
     params: Mapping[str, Any]
     parts: dict[str, Any]
 
-    @property
-    def sampling(self) -> Sampling | None:
-        """How the posterior is sampled; None where it is trained."""
-        inference = self.parts["inference"]
-        return inference if isinstance(inference, Sampling) else None
-
-    @property
-    def rotates_inputs(self) -> bool:
-        """Whether collinear inputs are rotated to their principal axes (D60).
-
-        An isotropic prior is the same in all directions, and so does not notice.
-        """
-        isotropic = isinstance(
-            self.parts["prior"], GaussianPrior | LayerwiseGaussianPrior
-        )
-        return isotropic and isinstance(self.parts["inference"], MeanField | Sampling)
-
     def recipe(
         self, n_rows: int, epochs: int | None = None, *, anew: bool, stops: bool
-    ) -> Recipe:
-        """Return the training recipe for `n_rows` rows.
+    ) -> Recipe | None:
+        """Return the training recipe for `n_rows` rows; None for what is sampled.
 
         Parameters
         ----------
@@ -228,6 +172,8 @@ class Plan(NamedTuple):
         stops : bool
             Whether `early_stopping` is heeded.
         """
+        if self.method.is_sampled:
+            return None
         parts = self.parts
         if epochs is None and self.params["epochs"] is None:
             parts = parts | self._scheduled(n_rows)
@@ -246,7 +192,7 @@ class Plan(NamedTuple):
         """Return how `n_rows` rows are trained on if `epochs` is not given."""
         given = self.params["batch_size"] is not None
         batch_size = self.parts["batch_size"] if given else None
-        group = schedule_group(self.params, self.parts)
+        group = self.method.schedule(self.parts)
         return schedule_for(self.task, group, n_rows, batch_size)
 
     def _scheduled(self, n_rows: int) -> dict[str, Any]:
@@ -254,7 +200,7 @@ class Plan(NamedTuple):
         schedule = self.schedule(n_rows)
         scheduled: dict[str, Any] = {
             name: getattr(schedule, name)
-            for name in SCHEDULED
+            for name in SCHEDULED_ARGUMENTS
             if self.params[name] is None
         }
         rate = schedule.learning_rate
@@ -263,45 +209,24 @@ class Plan(NamedTuple):
             scheduled["optimizer"] = optimizer
         return scheduled
 
-    def build(
-        self, inputs: int, targets: int, likelihood: Likelihood
-    ) -> Estimator | DrawnWeights:
-        """Return the estimator for data of these widths, or what stands for it if sampled."""
+    def build(self, inputs: int, targets: int, likelihood: Likelihood) -> Any:
+        """Return what stands for the posterior, see `Method.build`.
+
+        Parameters
+        ----------
+        inputs, targets : int
+            Columns of X and of y.
+        likelihood : Likelihood
+            That of the plan, or what the learner has chosen for its classes.
+        """
         sizes = (inputs, *self.parts["hidden_layer_sizes"], likelihood.heads(targets))
-        model = Model(
-            MLP(sizes, self.parts["activation"]), self.parts["prior"], likelihood
-        )
-        if isinstance(self.parts["inference"], Sampling):
-            return DrawnWeights(model)
-        if isinstance(self.parts["inference"], Laplace):
-            return Linearised(model, self.parts["inference"])
-        make, objective = self.parts["gradient_estimator"], self.parts["objective"]
-        if make is None:
-            make = (
-                "self-normalised" if isinstance(objective, EUBO) else "reparameterised"
-            )
-            known = isinstance(model.prior, ClosedFormPrior) and isinstance(
-                objective, FreeEnergy
-            )
-            if known and isinstance(self.parts["optimizer"], IVON):
-                make = "local-reparameterisation"  # less noise in the curvature
-        if isinstance(make, str):
-            make = FAMILIES["estimator"].named[make]
-        built: Estimator = make(model, self.parts["inference"], objective)
-        return built
+        network = MLP(sizes, self.parts["activation"])
+        model = Model(network, self.parts["prior"], likelihood)
+        return self.method.build(model, self.parts)
 
 
-def schedule_group(params: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
-    """Return the key of `schedules.INFERENCES` by which a learner trains."""
-    if isinstance(parts["optimizer"], IVON):
-        return "ivon" if params["inference"] == "ivon" else "ivon-optimizer"
-    if isinstance(parts["inference"], Laplace) or not is_linear(parts["objective"]):
-        return "exact"
-    return "point" if isinstance(parts["inference"], PointMass) else "variational"
-
-
-def resolve_defaults(task: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part or number that each argument stands for, None where that is nothing.
+def resolve_defaults(task: str, params: Mapping[str, Any]) -> Plan:
+    """Return the arguments of a learner with the part or number that each stands for.
 
     Parameters
     ----------
@@ -309,41 +234,30 @@ def resolve_defaults(task: str, params: Mapping[str, Any]) -> dict[str, Any]:
     params : mapping
         All arguments of the constructor by name: parts, short names of parts, or None.
     """
-    named = dict(params)
+    parts = dict(params)
     tables = TABLES | {"inference": inferences()}
     for name, value in params.items():
         if isinstance(value, str):
-            named[name] = tables.get(name, {}).get(value, value)
-    usual_objective = FAMILIES["objective"].named["elbo"]
-    if isinstance(named["inference"], PointMass | Laplace):
-        usual_objective = MLE() if params["inference"] == "mle" else MAP()
-    defaults = {**DEFAULTS[task], "objective": usual_objective}
-    if isinstance(named["inference"], Laplace):
-        defaults["prior"] = replace(defaults["prior"], learn=True)
-        if defaults["likelihood"] is not None:
-            defaults["likelihood"] = LAPLACE_LIKELIHOOD
-    if isinstance(named["likelihood"], HeteroscedasticLikelihood):
+            parts[name] = tables.get(name, {}).get(value, value)
+    method = method_for(params["inference"], parts["inference"])
+    defaults = {**DEFAULTS[task], "objective": method.usual_objective}
+    if isinstance(parts["likelihood"], HeteroscedasticLikelihood):
         # Rare weights are sure of a wrong mean: one row is hundreds of times as steep as all (D3)
         defaults["optimizer"] = replace(defaults["optimizer"], clip=20.0)
-    objective = usual_objective if named["objective"] is None else named["objective"]
-    if not isinstance(objective, FreeEnergy):  # without a KL term
+    if parts["objective"] is not None:
+        defaults["objective"] = parts["objective"]
+    if not isinstance(defaults["objective"], FreeEnergy):  # without a KL term
         defaults["kl_warm_up"] = NoWarmUp()
-    if isinstance(params["inference"], str) and params["inference"] == "ivon":
-        # the curvature of classes vanishes as they are separated
-        trust = 0.5 if task == "classification" else 30.0
-        defaults["optimizer"] = IVON(trust=trust, schedule=Cosine())
-    if isinstance(named["inference"], Sampling):
-        defaults |= dict.fromkeys(TRAINING)
-    parts = {**named}
-    for name, value in named.items():
+    defaults |= method.defaults[task]
+    for name, value in params.items():
         if value is None:
             parts[name] = defaults.get(name)
-    if not isinstance(named["inference"], Sampling):
-        few_rows = schedule_for(task, schedule_group(params, parts), 1)
-        for name in SCHEDULED:
+    if not method.is_sampled:
+        few_rows = schedule_for(task, method.schedule(parts), 1)
+        for name in SCHEDULED_ARGUMENTS:
             if parts[name] is None:
                 parts[name] = getattr(few_rows, name)
-    return parts
+    return Plan(task, method, params, parts)
 
 
 def check_plan(learner: Any) -> Plan:
@@ -354,8 +268,11 @@ def check_plan(learner: Any) -> Plan:
             raise TypeError(
                 f"{name} must be no span of time; got {value!r}: give a plain number"
             )
-    learner._validate_params()  # by its `_parameter_constraints`
-    parts = resolve_defaults(learner.task, params)
+    validate_parameter_constraints(
+        learner._parameter_constraints, params, caller_name=type(learner).__name__
+    )
+    plan = resolve_defaults(learner.task, params)
+    parts = plan.parts
     parts["dtype"] = DTYPE("dtype", params["dtype"])
     # products of NumPy's small integers would overflow
     for name, rule in COUNTS.items():
@@ -381,77 +298,13 @@ def check_plan(learner: Any) -> Plan:
     if isinstance(parts["objective"], Renyi) and parts["objective"].alpha == 1.0:
         # its limit, with the estimators that this one allows
         parts["objective"] = FreeEnergy()
-    plan = Plan(learner.task, params, parts)
-    _check_together(plan)
-    return plan
-
-
-def _check_together(plan: Plan) -> None:
-    """Raise ValueError for arguments that contradict each other."""
-    params, parts = plan.params, plan.parts
     if params["warm_start"] and params["validation_fraction"] > 0:
         raise ValueError(
             "warm_start=True cannot hold rows out, since an earlier fit may have trained on them; "
             f"leave validation_fraction={params['validation_fraction']!r} out"
         )
-    _check_unused(params, parts["inference"])
-    if params["inference"] == "ivon" and not isinstance(parts["optimizer"], IVON):
-        raise ValueError(
-            f"inference='ivon' is trained by IVON; got optimizer={params['optimizer']!r}. Leave it "
-            "out, or use inference='mean-field'"
-        )
-    if isinstance(parts["inference"], Sampling | Laplace):
-        return
-    kind = params["gradient_estimator"]
-    if isinstance(kind, type) and not issubclass(kind, GradientEstimator):
-        raise TypeError(
-            f"gradient_estimator must be a class such as Reparameterised, or its name; got {kind}"
-        )
-    inference, objective = params["inference"], parts["objective"]
-    point = isinstance(parts["inference"], PointMass)
-    wanted = (
-        {"map": MAP, "mle": MLE}.get(inference) if isinstance(inference, str) else None
-    )
-    if isinstance(objective, MLE | MAP) != point or (
-        wanted and not isinstance(objective, wanted)
-    ):
-        trains = "a single value" if point else "a distribution"
-        raise ValueError(
-            f"inference={inference!r} trains {trains} of each weight, which contradicts "
-            f"objective={objective}; leave one of the two out, or use inference='map' or 'mle' for "
-            "single values"
-        )
-    if isinstance(objective, EUBO) and parts["samples"] == 1:
-        raise ValueError(
-            "samples must be at least 2 for the EUBO, better 100: the weight of a single "
-            "sample is 1 whatever the data say, so that nothing would be learned; got 1"
-        )
-
-
-def _check_unused(params: Mapping[str, Any], inference: Any) -> None:
-    """Refuse what says nothing to a sampler, or to Laplace, rather than ignore it."""
-    sampled = isinstance(inference, Sampling)
-    if not sampled and not isinstance(inference, Laplace):
-        return
-    used = ("warm_start",) if sampled else ("optimizer", "epochs")
-    unused = [name for name in TRAINING if params[name] and name not in used]
-    if unused:
-        given = ", ".join(f"{name}={params[name]!r}" for name in unused)
-        does = (
-            "draws from the posterior and trains nothing"
-            if sampled
-            else "trains to MAP alone"
-        )
-        raise ValueError(
-            f"inference={params['inference']!r} {does}, so it cannot use {given}; leave that out, "
-            "or use inference='mean-field'"
-        )
-    seed = params["random_state"]
-    if sampled and inference.checkpoint is not None and not isinstance(seed, Integral):
-        raise ValueError(
-            "random_state must be a whole number with Sampling(checkpoint=...): without, the same "
-            f"call begins another run, which cannot go on from there; got {seed!r}"
-        )
+    plan.method.check(params, parts)
+    return plan
 
 
 def _part_named(name: str, value: Any) -> Any:
@@ -507,7 +360,7 @@ def updated(
             inside.setdefault(head, {})[rest] = value
         else:
             found[head] = value
-    parts = found if task is None else resolve_defaults(task, found)
+    parts = found if task is None else resolve_defaults(task, found).parts
     for name, more in inside.items():
         given = parts[name] if found[name] is None else found[name]
         changed = updated(f"{name}={given!r}", _fields(name, given), more)
