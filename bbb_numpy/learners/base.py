@@ -48,13 +48,12 @@ from .defaults import DEFAULTS
 from .diagnosis import diagnose_fit
 from .inference import can_train_on
 from .methods import FittedPosterior, Problem
+from .nested import nested_params, update_nested
 from .plan import (
     Plan,
     check_plan,
     constraints,
     resolve_defaults,
-    updated,
-    with_fields,
 )
 from .representation import Fitted
 from .rows import (
@@ -249,11 +248,9 @@ class Learner(Fitted):
         These are named ``prior__scale``, ``optimizer__schedule__final`` and so on.
         """
         params: dict[str, Any] = super().get_params(deep=False)
-        return (
-            with_fields(params, resolve_defaults(self.task, params).parts)
-            if deep
-            else params
-        )
+        if deep:
+            return nested_params(params, resolve_defaults(self.task, params).parts)
+        return params
 
     def set_params(self, **params: Any) -> Self:
         """Set arguments, or fields of their parts as `get_params` names them.
@@ -266,10 +263,9 @@ class Learner(Fitted):
         TypeError, ValueError
             For a name that there is not, and values that a part refuses; nothing has changed then.
         """
-        held = self.get_params(deep=False)
-        for name, value in updated(
-            f"estimator {self}", held, params, self.task
-        ).items():
+        old_params = self.get_params(deep=False)
+        owner = f"estimator {self}"
+        for name, value in update_nested(owner, old_params, params, self.task).items():
             setattr(self, name, value)
         return self
 

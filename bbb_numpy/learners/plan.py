@@ -1,14 +1,14 @@
-"""What a learner's constructor arguments may be, and the parts that they stand for.
+"""Check the constructor arguments of a learner, and resolve them to parts.
 
-An argument is a part, the short name of one, or None for a default. Fields of parts are parameters
-too, for `set_params` and grid searches: ``prior__scale``, ``optimizer__learning_rate``. Parts are
-frozen, so that a part is replaced by another one, never changed.
+An argument is a part (a prior, a likelihood, an optimizer, ...), the short name of one, or None for
+the default. `check_plan` returns a `Plan`, which has the part that each argument stands for, and
+from which the training recipe for a number of rows follows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from functools import cache
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -46,13 +46,12 @@ __all__ = [
     "Plan",
     "check_plan",
     "constraints",
+    "names_of",
     "resolve_defaults",
-    "updated",
-    "with_fields",
 ]
 
 # Arguments that take the name of an entry of the registry, or an object of its classes
-NAMED = (
+NAMED_ARGUMENTS = (
     "prior",
     "likelihood",
     "objective",
@@ -61,35 +60,25 @@ NAMED = (
     "optimizer",
     "sampler",
 )
-TABLES = {name: FAMILIES[name].named for name in NAMED}  # which a registration adds to
-
-
-def _named(argument: str) -> Mapping[str, Any]:
-    """Return what an argument can name, by name; nothing if it takes no names."""
-    if argument == "inference":
-        return inferences()
-    return TABLES.get(argument, {})
-
-
+# Their entries by name, to which a registration adds
+TABLES = {name: FAMILIES[name].named for name in NAMED_ARGUMENTS}
+# Rules that make Python integers of NumPy's, of whose small ones products would overflow
 COUNTS = {
     "epochs": STEPS,
     "batch_size": COUNT,
     "samples": SAMPLES,
     "predict_samples": SAMPLES,
 }
-
-
-def _count(most: int | None) -> Interval:
-    return Interval(Integral, 1, most, closed="left" if most is None else "both")
-
-
+AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
+UP_TO_MAX_SAMPLES = Interval(Integral, 1, MAX_SAMPLES, closed="both")
+UP_TO_MAX_STEPS = Interval(Integral, 1, MAX_STEPS, closed="both")
 CONSTRAINTS: dict[str, Any] = {
     # no iterator: it would be empty in the second fit, and () means that there is no hidden layer
-    "hidden_layer_sizes": [tuple, list, np.ndarray, _count(None), None],
-    "epochs": [_count(MAX_STEPS), None],
-    "batch_size": [_count(None), None],
-    "samples": [_count(MAX_SAMPLES), None],
-    "predict_samples": [_count(MAX_SAMPLES), None],
+    "hidden_layer_sizes": [tuple, list, np.ndarray, AT_LEAST_1, None],
+    "epochs": [UP_TO_MAX_STEPS, None],
+    "batch_size": [AT_LEAST_1, None],
+    "samples": [UP_TO_MAX_SAMPLES, None],
+    "predict_samples": [UP_TO_MAX_SAMPLES, None],
     "standardize": ["boolean"],
     "early_stopping": [EarlyStopping, None],
     "validation_fraction": [Real],  # a range would ask NumPy whether a Fraction is nan
@@ -106,33 +95,48 @@ CONSTRAINTS: dict[str, Any] = {
 }
 
 
+def names_of(argument: str) -> Mapping[str, Any]:
+    """Return what an argument can name, by name; nothing if it takes no names."""
+    if argument == "inference":
+        return inferences()
+    return TABLES.get(argument, {})
+
+
 @cache
 def constraints(target_kinds: tuple[str, ...], n_registered: int) -> dict[str, Any]:
-    """Return what scikit-learn checks of a learner for targets of these kinds.
+    """Return the constraints that scikit-learn checks the arguments of a learner by.
 
-    It is made anew when a name has been registered, of which there are `n_registered`.
+    Parameters
+    ----------
+    target_kinds : tuple of str
+        Kinds of targets, 'real', 'count' or 'class', whose likelihoods are allowed.
+    n_registered : int
+        Number of names that users have registered: after another one the table is made anew.
     """
-    named = FAMILIES["likelihood"].named.items()
-    likelihoods = {name: one for name, one in named if one.target_kind in target_kinds}
-    estimators, activations = FAMILIES["estimator"].named, FAMILIES["activation"].named
-    return {
-        **CONSTRAINTS,
-        "activation": [StrOptions(set(activations))],
-        "gradient_estimator": [StrOptions(set(estimators)), type, None],
-        "inference": _part(inferences()),
-        "likelihood": [*_part(likelihoods), None],
-        **{
-            name: [*_part(_named(name)), None]
-            for name in ("prior", "objective", "optimizer")
-        },
-        **{
-            name: [StrOptions(set(_named(name))), callable, None]
-            for name in ("kl_weights", "kl_warm_up")
-        },
+    likelihoods = {
+        name: likelihood
+        for name, likelihood in names_of("likelihood").items()
+        if likelihood.target_kind in target_kinds
     }
+    table = CONSTRAINTS | {
+        "activation": [StrOptions(set(FAMILIES["activation"].named))],
+        "gradient_estimator": [
+            StrOptions(set(FAMILIES["estimator"].named)),
+            type,
+            None,
+        ],
+        "inference": _names_or_types(inferences()),
+        "likelihood": [*_names_or_types(likelihoods), None],
+    }
+    for name in ("prior", "objective", "optimizer"):
+        table[name] = [*_names_or_types(names_of(name)), None]
+    for name in ("kl_weights", "kl_warm_up"):
+        table[name] = [StrOptions(set(names_of(name))), callable, None]
+    return table
 
 
-def _part(table: Mapping[str, Any]) -> list[Any]:
+def _names_or_types(table: Mapping[str, Any]) -> list[Any]:
+    """Return the constraint to the names of a table, or objects of the types of its entries."""
     return [StrOptions(set(table)), *dict.fromkeys(map(type, table.values()))]
 
 
@@ -177,21 +181,24 @@ class Plan(NamedTuple):
         parts = self.parts
         if epochs is None and self.params["epochs"] is None:
             parts = parts | self._scheduled(n_rows)
-        no_warm_up = self.params["kl_warm_up"] is None and not anew
+        warm_up = parts["kl_warm_up"]
+        if self.params["kl_warm_up"] is None and not anew:
+            warm_up = NoWarmUp()
         return Recipe(
             parts["optimizer"],
             epochs=epochs or parts["epochs"],
             batch_size=parts["batch_size"],
             samples=parts["samples"],
             kl_weights=parts["kl_weights"],
-            warm_up=NoWarmUp() if no_warm_up else parts["kl_warm_up"],
+            warm_up=warm_up,
             early_stopping=parts["early_stopping"] if stops else None,
         )
 
     def schedule(self, n_rows: int) -> TrainingSchedule:
         """Return how `n_rows` rows are trained on if `epochs` is not given."""
-        given = self.params["batch_size"] is not None
-        batch_size = self.parts["batch_size"] if given else None
+        batch_size = None
+        if self.params["batch_size"] is not None:
+            batch_size = self.parts["batch_size"]
         group = self.method.schedule(self.parts)
         return schedule_for(self.task, group, n_rows, batch_size)
 
@@ -242,7 +249,8 @@ def resolve_defaults(task: str, params: Mapping[str, Any]) -> Plan:
     method = method_for(params["inference"], parts["inference"])
     defaults = {**DEFAULTS[task], "objective": method.usual_objective}
     if isinstance(parts["likelihood"], HeteroscedasticLikelihood):
-        # Rare weights are sure of a wrong mean: one row is hundreds of times as steep as all (D3)
+        # For rare weights the noise at a row is tiny where the mean is wrong: the gradient of
+        # that row is hundreds of times as long as that of all others (D3)
         defaults["optimizer"] = replace(defaults["optimizer"], clip=20.0)
     if parts["objective"] is not None:
         defaults["objective"] = parts["objective"]
@@ -261,7 +269,18 @@ def resolve_defaults(task: str, params: Mapping[str, Any]) -> Plan:
 
 
 def check_plan(learner: Any) -> Plan:
-    """Check all constructor arguments of a learner, and return what they stand for."""
+    """Check all constructor arguments of a learner, and return what they stand for.
+
+    Parameters
+    ----------
+    learner : Learner
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument: of another type than allowed, out of range, or in contradiction to
+        another one. scikit-learn's `InvalidParameterError` is both.
+    """
     params = learner.get_params(deep=False)
     for name, value in params.items():
         if isinstance(value, np.timedelta64):  # which is one of NumPy's whole numbers
@@ -274,29 +293,27 @@ def check_plan(learner: Any) -> Plan:
     plan = resolve_defaults(learner.task, params)
     parts = plan.parts
     parts["dtype"] = DTYPE("dtype", params["dtype"])
-    # products of NumPy's small integers would overflow
     for name, rule in COUNTS.items():
         if parts[name] is not None and type(parts[name]) is not int:
             parts[name] = rule(name, parts[name])
     parts["validation_fraction"] = fraction(
         "validation_fraction", params["validation_fraction"]
     )
-    hidden = np.atleast_1d(np.asarray(parts["hidden_layer_sizes"]))
-    if hidden.size and (
-        hidden.dtype.kind not in "iu" or hidden.ndim > 1 or hidden.min() < 1
-    ):
+    sizes = np.atleast_1d(np.asarray(parts["hidden_layer_sizes"]))
+    integers = sizes.dtype.kind in "iu" and sizes.ndim == 1
+    if sizes.size and not (integers and sizes.min() >= 1):
         raise ValueError(
             "hidden_layer_sizes must be a tuple of whole numbers >= 1, e.g. (100, 100), or () for "
             f"no hidden layer; got {params['hidden_layer_sizes']!r}"
         )
-    parts["hidden_layer_sizes"] = tuple(hidden.tolist())
+    parts["hidden_layer_sizes"] = tuple(sizes.tolist())
     for name in ("kl_weights", "kl_warm_up"):
         if isinstance(params[name], type):  # which can be called, too
             raise TypeError(
                 f"{name} must be a function or an object of one; got {params[name]!r}"
             )
     if isinstance(parts["objective"], Renyi) and parts["objective"].alpha == 1.0:
-        # its limit, with the estimators that this one allows
+        # The limit of the Renyi bounds is the free energy, which more estimators are for
         parts["objective"] = FreeEnergy()
     if params["warm_start"] and params["validation_fraction"] > 0:
         raise ValueError(
@@ -305,64 +322,3 @@ def check_plan(learner: Any) -> Plan:
         )
     plan.method.check(params, parts)
     return plan
-
-
-def _part_named(name: str, value: Any) -> Any:
-    """Return the part that an argument or a field of one is, maybe by its name; else None."""
-    # 'mle' is no part but a posterior and an objective together
-    if isinstance(value, str):
-        value = None if value == "mle" else _named(name).get(value)
-    return value if is_dataclass(value) and not isinstance(value, type) else None
-
-
-def _fields(name: str, value: Any) -> dict[str, Any]:
-    """Return the fields of the part that a value is or names; of all else none."""
-    part = _part_named(name, value)
-    return (
-        {}
-        if part is None
-        else {one.name: getattr(part, one.name) for one in fields(part)}
-    )
-
-
-def with_fields(held: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is held, and the fields of its parts by names such as ``prior__scale``.
-
-    Where a learner holds None, the part is the one that this stands for.
-    """
-    found = dict(held)
-    for name, value in held.items():
-        inside = _fields(name, parts[name] if value is None else value)
-        deeper = with_fields(inside, inside)
-        found |= {f"{name}__{field}": inner for field, inner in deeper.items()}
-    return found
-
-
-def updated(
-    owner: str,
-    held: Mapping[str, Any],
-    changes: Mapping[str, Any],
-    task: str | None = None,
-) -> dict[str, Any]:
-    """Return the values that an owner holds, with changes to them or to fields of their parts.
-
-    A part is replaced: ``{"prior": "laplace", "prior__scale": 0.2}`` makes ``LaplacePrior(0.2)``.
-    Where a learner holds None, the part is the default of its `task`.
-    """
-    found, inside = dict(held), dict[str, dict[str, Any]]()
-    for name, value in changes.items():
-        head, deeper, rest = name.partition("__")
-        if head not in held:
-            raise ValueError(
-                f"Invalid parameter {head!r} for {owner}. Valid parameters are: {list(held)!r}."
-            )
-        if deeper:
-            inside.setdefault(head, {})[rest] = value
-        else:
-            found[head] = value
-    parts = found if task is None else resolve_defaults(task, found).parts
-    for name, more in inside.items():
-        given = parts[name] if found[name] is None else found[name]
-        changed = updated(f"{name}={given!r}", _fields(name, given), more)
-        found[name] = replace(_part_named(name, given), **changed)
-    return found

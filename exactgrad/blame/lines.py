@@ -154,7 +154,7 @@ class Blame:
         results = self.results
         wrong = self.trace.wrong
         backward = self.influence.backward
-        moves_wrong: Array = (self.influence.moves_derivative & wrong).any(axis=1)
+        moves_wrong = np.any(self.influence.moves_derivative & wrong, axis=1)
         suspects = [
             k
             for k in backward
