@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbb_numpy.cli.tables import TableError, csv_text, numbers, read_csv
+from bbb_numpy.cli.tables import TableError, csv_text, parse_numbers, read_csv
 
 
 @pytest.fixture
@@ -49,11 +49,11 @@ TEXTS = ["a=b", "-5", "+49 123", "-1,234.5e-3", "-1.234,5 %".replace(" ", ""), "
 
 def test_no_cell_and_no_name_that_is_written_is_a_formula_and_signed_numbers_stay():
     written = csv_text(pd.DataFrame({"=name": FORMULAS + TEXTS, "n": range(17), "x": -1.5}))
-    found = pd.read_csv(io.StringIO(written), dtype=str, keep_default_na=False)
-    assert list(found.columns) == ["'=name", "n", "x"]
-    assert found["'=name"].tolist() == [f"'{cell}" for cell in FORMULAS] + TEXTS
-    assert found["n"].tolist() == list(map(str, range(17)))
-    assert set(found["x"]) == {"-1.5"}
+    table = pd.read_csv(io.StringIO(written), dtype=str, keep_default_na=False)
+    assert list(table.columns) == ["'=name", "n", "x"]
+    assert table["'=name"].tolist() == [f"'{cell}" for cell in FORMULAS] + TEXTS
+    assert table["n"].tolist() == list(map(str, range(17)))
+    assert set(table["x"]) == {"-1.5"}
 
 
 ENCODINGS = {
@@ -73,8 +73,10 @@ def test_separators_and_encodings_are_found_and_told(separator, encoding, csv_fi
     table = read_csv(csv_file(ENCODINGS[encoding](text)))
     assert table.to_numpy().tolist() == [["1234.5", "x"], ["7", "y"]]
     assert list(table.columns) == ["größe", "b"]
-    told = "" if separator == "," else f"data.csv is read with columns separated by {separator!r}\n"
-    assert capsys.readouterr().err == told
+    notice = (
+        "" if separator == "," else f"data.csv is read with columns separated by {separator!r}\n"
+    )
+    assert capsys.readouterr().err == notice
 
 
 @given(
@@ -85,12 +87,12 @@ def test_separators_and_encodings_are_found_and_told(separator, encoding, csv_fi
 def test_a_number_is_read_as_it_was_written(value, decimal, thousands):
     if decimal != thousands:
         text = f"{value:,.6f}".translate(str.maketrans({",": thousands, ".": decimal}))
-        assert numbers(pd.Series([text]), decimal, thousands)[0] == float(f"{value:.6f}")
+        assert parse_numbers(pd.Series([text]), decimal, thousands)[0] == float(f"{value:.6f}")
 
 
 def test_thousands_are_groups_of_three_from_the_first_on():
     cells = pd.Series(["1,23,456", "1234,567", "0,123", ",123", "12,34"])
-    assert numbers(cells, ".", ",").isna().all()
+    assert parse_numbers(cells, ".", ",").isna().all()
 
 
 AS_WRITTEN = {
