@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..learners.columns import encoded, shown, some
+from ..learners.columns import encoded, list_names, quote_cell
 from ..numeric.files import write_text
 from .fit import INTERRUPTED_STATUS, save_picture, was_interrupted
 from .modelling import add_model_options, build_learner
@@ -165,11 +165,11 @@ def _class_notes(labels: Array, counts: Array) -> str:
     """Return which classes ROC AUC and AP are about, and which the held-out rows lack."""
     notes = " ROC AUC and AP: of each class against all others, the mean of these."
     if len(labels) == 2:
-        rarer = shown(labels[np.argmin(counts)])
+        rarer = quote_cell(labels[np.argmin(counts)])
         notes = f" ROC AUC and AP are of {rarer}, the rarer class."
     absent = labels[counts == 0].tolist()
     if absent:
-        listed = some(absent, MAX_CLASSES_LISTED)
+        listed = list_names(absent, MAX_CLASSES_LISTED)
         notes += f" No held-out row is of {listed}, of which nothing is said here."
     return notes
 
@@ -204,8 +204,8 @@ def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Arr
             absent = sorted({*np.unique(y).tolist()} - {*y[train].tolist()})
             if absent:
                 raise TableError(
-                    f"{problem.source}: no row for training is of the class {shown(absent[0])}; "
-                    "hold fewer rows out (--held-out), or use --folds"
+                    f"{problem.source}: no row for training is of the class "
+                    f"{quote_cell(absent[0])}; hold fewer rows out (--held-out), or use --folds"
                 )
     return row_numbers
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..evaluation.convergence import MIXED_R_HAT, convergence
-from ..learners.columns import Column, encoded, pick, some
+from ..learners.columns import Column, encoded, get_column, list_names
 from ..model.objectives import FreeEnergy
 from ..numeric.files import atomic_write, write_text
 from .modelling import add_model_options, build_learner
@@ -170,7 +170,7 @@ def predict(args: argparse.Namespace) -> int:
     if args.plot:
         _check_plot(list(names), is_classifier)
     table = read_table(args)
-    copied = {name: pick(table, name) for name in args.keep}
+    copied = {name: get_column(table, name) for name in args.keep}
     rows = drop_incomplete_rows(table, [column.name for column in columns], args)
     numbers = parse_number_columns(rows, columns, args)
     inputs = encoded(numbers, columns, args.unknown)
@@ -263,7 +263,7 @@ def _check_plot(names: Sequence[str], has_classes: bool) -> None:
     """Raise TableError, before any work, unless --plot has one input and a target of numbers."""
     if not has_classes and len(names) == 1:
         return
-    obstacle = f"there are {some(names, MAX_NAMES_LISTED)}"
+    obstacle = f"there are {list_names(names, MAX_NAMES_LISTED)}"
     if has_classes:
         obstacle = "the target holds classes"
     raise TableError(
