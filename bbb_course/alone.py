@@ -27,8 +27,8 @@ import numpy as np
 FOLDER = Path(__file__).resolve().parent
 COURSE = ("bbb_course", "bbb_studies")
 CLOSED = tuple(str(FOLDER.parent / name) + os.sep for name in COURSE)
-# Files whose lines are not the answer's: of libraries, and those that call it
-NOT_ITS_OWN = (
+# Files of libraries, and those that call the answer: their lines are not the answer's
+LIBRARY_PREFIXES = (
     "<frozen",
     str(Path(np.__path__[0]).parent),
     *(
@@ -49,7 +49,7 @@ class Unusable(Exception):
 
 
 class Refused(MetaPathFinder):
-    """Finds nothing of the course."""
+    """An import hook that refuses the modules of the course."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
         """Raise ImportError for its modules, and leave others to those who come after."""
@@ -58,15 +58,15 @@ class Refused(MetaPathFinder):
 
 
 def hide() -> None:
-    """Let nothing that runs from now on in this process import the course."""
+    """Refuse every import of the course from now on in this process."""
     sys.meta_path.insert(0, Refused())
     for name in [name for name in sys.modules if name.split(".")[0] in COURSE]:
         del sys.modules[name]
 
 
-def close_files(own: Path) -> None:
-    """Let nothing that runs from now on in this process open the course's files but its own."""
-    opened = os.path.realpath(own)
+def close_files(answer_file: Path) -> None:
+    """Refuse to open the course's files from now on in this process, except the answer's own."""
+    opened = os.path.realpath(answer_file)
 
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open" and isinstance(arguments[0], str | bytes):
@@ -78,31 +78,38 @@ def close_files(own: Path) -> None:
 
 
 def limit(seconds: float, megabytes: int) -> None:
-    """Limit this process: its time, memory, and the size of files that it writes."""
+    """Limit this process: its time, memory, and the size of files that it writes.
+
+    Parameters
+    ----------
+    seconds : float
+        Until it is ended by SIGALRM.
+    megabytes : int
+        Beyond what it holds now, where the system can limit memory.
+    """
     try:
         import resource
-    except (
-        ImportError
-    ):  # not on Windows: the time is limited by who started this process
+    except ImportError:  # on Windows whoever started this process limits the time
         return
     signal.setitimer(signal.ITIMER_REAL, seconds)  # then it ends by SIGALRM
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000_000, 10_000_000))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
-            held = int(file.read().split()[0]) * resource.getpagesize()
-        most = held + megabytes * 2**20
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+            n_bytes_in_use = int(file.read().split()[0]) * resource.getpagesize()
+        max_bytes = n_bytes_in_use + megabytes * 2**20
+        resource.setrlimit(resource.RLIMIT_AS, (max_bytes, max_bytes))
     except (OSError, ValueError):  # no such limit on this system
         pass
 
 
 def take_channels() -> tuple[int, int]:
-    """Return descriptors of the standard input and output, which are others from now on.
+    """Return copies of the descriptors of standard input and output, which are replaced.
 
-    Nothing can be read any more, and what is printed goes to the standard error, line by line.
+    From now on the standard input is empty, and prints go to the standard error, line by line.
     """
-    requests, replies = os.dup(0), os.dup(1)
+    requests = os.dup(0)
+    replies = os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -115,7 +122,20 @@ def take_channels() -> tuple[int, int]:
 
 
 def define(name: str, path: Path) -> Any:
-    """Run a file and return what it defines under this name."""
+    """Run a file and return what it defines under a name.
+
+    Parameters
+    ----------
+    name : str
+        Name of the exercise.
+    path : Path
+        File of the answer.
+
+    Raises
+    ------
+    Unusable
+        If the file raises, or does not define the name.
+    """
     scope: dict[str, Any] = {"__name__": name, "__file__": str(path)}
     try:
         text = path.read_text(encoding="utf-8")
@@ -131,32 +151,38 @@ def define(name: str, path: Path) -> Any:
     except SyntaxError as error:
         raise Unusable(f"line {error.lineno}: {error.msg}") from None
     except Exception as error:
-        says = f"{type(error).__name__}: {error}{_advice(error, path.parent)}"
-        raise Unusable(f"it cannot be imported: {says}") from None
+        message = f"{type(error).__name__}: {error}{_advice(error, path.parent)}"
+        raise Unusable(f"it cannot be imported: {message}") from None
     if name not in scope:
         raise Unusable(f"it does not define {name}")
     return scope[name]
 
 
 def describe(error: BaseException) -> str:
-    """Return what an answer raises, and in which of its lines."""
+    """Return a sentence with the error of an answer, and in which of its lines it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(NOT_ITS_OWN)]
-    place = "".join(
-        f" in line {one.lineno}, `{one.line}`" for one in own[-1:] if one.line
+    frames_of_answer = [
+        frame for frame in frames if not frame.filename.startswith(LIBRARY_PREFIXES)
+    ]
+    location = "".join(
+        f" in line {last_frame.lineno}, `{last_frame.line}`"
+        for last_frame in frames_of_answer[-1:]
+        if last_frame.line
     )
-    folder = Path(own[-1].filename).parent if own else Path()
-    says = f"{error}"[:MAX_LETTERS]
-    return f"it raises {type(error).__name__}{place}: {says}{_advice(error, folder)}"
+    folder = Path(frames_of_answer[-1].filename).parent if frames_of_answer else Path()
+    message = f"{error}"[:MAX_LETTERS]
+    return (
+        f"it raises {type(error).__name__}{location}: {message}{_advice(error, folder)}"
+    )
 
 
 def _advice(error: BaseException, folder: Path) -> str:
-    """Return what to do about a module that was not found; '' for other errors."""
+    """Return what to do about a module that is missing; '' for other errors."""
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
         return ""
     name = error.name.partition(".")[0]
     siblings = (
-        one for one in folder.glob("*") if one.stem.lstrip("0123456789_") == name
+        file for file in folder.glob("*") if file.stem.lstrip("0123456789_") == name
     )
     sibling = next(siblings, None)
     if sibling is None:
@@ -171,7 +197,20 @@ def _advice(error: BaseException, folder: Path) -> str:
 
 
 def encode(value: Any, functions: list[Callable[..., Any]] | None = None) -> Any:
-    """Return a value as JSON can hold it; its functions are appended to a list, if there is one."""
+    """Return a value in a form that JSON can hold; `decode` undoes it.
+
+    Parameters
+    ----------
+    value : Any
+        Numbers, text, arrays, and collections of them.
+    functions : list of callable, optional
+        Functions in `value` are appended to it, and stand as their number.
+
+    Raises
+    ------
+    Unusable
+        If it holds anything else.
+    """
     if isinstance(value, complex | np.ndarray | np.generic):
         array = np.asarray(value)
         if not NUMBERS.fullmatch(array.dtype.str):
@@ -181,11 +220,13 @@ def encode(value: Any, functions: list[Callable[..., Any]] | None = None) -> Any
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Mapping):
-        pairs = [[encode(one, functions) for one in pair] for pair in value.items()]
+        pairs = [[encode(item, functions) for item in pair] for pair in value.items()]
         return {"pairs": pairs}
     if isinstance(value, Sequence | Set):
-        items = [encode(one, functions) for one in value]
-        return {"tuple": items} if isinstance(value, tuple) else items
+        items = [encode(item, functions) for item in value]
+        if isinstance(value, tuple):
+            return {"tuple": items}
+        return items
     if callable(value) and functions is not None:
         functions.append(value)
         return {"function": len(functions) - 1}
@@ -195,9 +236,22 @@ def encode(value: Any, functions: list[Callable[..., Any]] | None = None) -> Any
 
 
 def decode(value: Any, function: Callable[[int], Any] | None = None) -> Any:
-    """Return what was encoded; ValueError, TypeError or KeyError if nothing was."""
+    """Return the value that `encode` made a message of.
+
+    Parameters
+    ----------
+    value : Any
+        What was read of JSON.
+    function : callable, optional
+        Makes a function of its number.
+
+    Raises
+    ------
+    ValueError, TypeError or KeyError
+        If `encode` did not make it.
+    """
     if isinstance(value, list):
-        return [decode(one, function) for one in value]
+        return [decode(item, function) for item in value]
     if not isinstance(value, dict):
         return value
     if "dtype" in value:
@@ -206,26 +260,36 @@ def decode(value: Any, function: Callable[[int], Any] | None = None) -> Any:
         data = base64.b64decode(value["data"])
         return np.frombuffer(data, value["dtype"]).reshape(value["shape"]).copy()[()]
     if "pairs" in value:
-        return {decode(key): decode(one, function) for key, one in value["pairs"]}
+        return {decode(key): decode(item, function) for key, item in value["pairs"]}
     if "tuple" in value:
-        return tuple(decode(one, function) for one in value["tuple"])
+        return tuple(decode(item, function) for item in value["tuple"])
     if function is None:
         raise ValueError("no function")
     return function(value["function"])
 
 
-def said_of(error: BaseException) -> dict[str, str]:
-    """Return the message about an error of an answer."""
-    for kind in (NotImplementedError, MemoryError, SystemExit):
-        if isinstance(error, kind):
-            return {"raised": kind.__name__}
+def error_message(error: BaseException) -> dict[str, str]:
+    """Return the message that tells the grader of an error of an answer."""
+    for error_type in (NotImplementedError, MemoryError, SystemExit):
+        if isinstance(error, error_type):
+            return {"raised": error_type.__name__}
     if isinstance(error, Unusable):
         return {"raised": "Unusable", "says": str(error)}
     return {"raised": "Exception", "says": describe(error)}
 
 
 def serve(name: str, path: Path, requests: int, replies: int) -> None:
-    """Run the file, say that it is there, and call what it defines as often as it is asked."""
+    """Run an answer's file, and call what it defines for every request.
+
+    Parameters
+    ----------
+    name : str
+        Name of the exercise.
+    path : Path
+        File of the answer.
+    requests, replies : int
+        Descriptors from which requests are read and to which replies are written.
+    """
     stream = os.fdopen(requests, "rb")
 
     def send(message: dict[str, Any]) -> None:
@@ -247,9 +311,12 @@ def serve(name: str, path: Path, requests: int, replies: int) -> None:
 
     try:
         answer = define(name, path)
-        send({"callable": True} if callable(answer) else {"value": encode(answer)})
+        if callable(answer):
+            send({"callable": True})
+        else:
+            send({"value": encode(answer)})
     except BaseException as error:
-        send(said_of(error))
+        send(error_message(error))
     for line in stream:
         try:
             arguments = decode(json.loads(line), function)
@@ -257,15 +324,15 @@ def serve(name: str, path: Path, requests: int, replies: int) -> None:
                 returned = answer(*arguments)
             message = {"returned": encode(returned)}
         except BaseException as error:
-            message = said_of(error)
+            message = error_message(error)
         send(message)
 
 
 def main(name: str, path: str, seconds: str, megabytes: str) -> None:
-    """Serve an answer within its limits."""
+    """Serve an answer within its limits; arguments as on the command line."""
     requests, replies = take_channels()
     sys.path[:] = [
-        place for place in sys.path if os.path.realpath(place) != str(FOLDER)
+        folder for folder in sys.path if os.path.realpath(folder) != str(FOLDER)
     ]
     hide()
     limit(float(seconds), int(megabytes))

@@ -28,13 +28,14 @@ __all__ = ["BUGS", "DETECTORS", "Cards", "key", "program"]
 Array = NDArray[Any]
 TABLE = Path(__file__).with_name("cards.json")
 LOG_2PI = float(np.log(2 * np.pi))
-PRIOR, NOISE = 1.5, 0.8
+PRIOR = 1.5  # standard deviation of a weight
+NOISE = 0.8  # standard deviation of y
 # four rows, three weights (the first is the bias), orthogonal: the mean field holds the posterior
 X = np.array([[1.0, 1, 1], [1, -1, 1], [1, 1, -1], [1, -1, -1]])
 BATCHES = (slice(0, 2), slice(2, 4))
-ENOUGH = 0.9  # share of the cells
-# cells that may be wrong: a detector that is always or never right fails
-MOST_OF_A_DETECTOR = 2
+MIN_SHARE_RIGHT = 0.9  # of the cells
+# of the cells of one detector; a table that always or never names it fails
+MAX_WRONG_PER_DETECTOR = 2
 
 
 # --- the program; `...` stands for any number of data sets side by side
@@ -80,7 +81,7 @@ PARTS = (share, draw, weights, value_and_grad, band)
 
 
 class Bug(NamedTuple):
-    """A mistake: what it is, where it was seen, and the edits that plant it."""
+    """A mistake from a paper or public code, and the edits of the program that plant it."""
 
     what: str
     seen: str
@@ -95,10 +96,22 @@ BUGS: Mapping[str, Bug] = {
 }
 
 
-def program(which: str = "") -> SimpleNamespace:
-    """Return the program with the edits of a bug, each of which must fit once."""
+def program(bug: str = "") -> SimpleNamespace:
+    """Return the program with the edits of a bug; by default the right program.
+
+    Parameters
+    ----------
+    bug : str
+        A name of `BUGS`, or ''.
+
+    Raises
+    ------
+    ValueError
+        If the text of an edit does not occur exactly once.
+    """
     text = "\n".join(inspect.getsource(part) for part in PARTS)
-    for old, new in BUGS[which].edits if which else ():
+    edits = BUGS[bug].edits if bug else ()
+    for old, new in edits:
         if text.count(old) != 1:
             raise ValueError(f"{old!r} occurs {text.count(old)} times")
         text = text.replace(old, new)
@@ -111,7 +124,7 @@ def program(which: str = "") -> SimpleNamespace:
 
 
 def _posterior(y: Array) -> tuple[Array, float]:
-    """Return means (..., P) and the deviation that all weights have."""
+    """Return the posterior's means (..., P), and the standard deviation of every weight."""
     precision = len(X) / NOISE**2 + 1 / PRIOR**2
     return y @ X / NOISE**2 / precision, precision**-0.5
 
@@ -135,42 +148,47 @@ def _data(rng: np.random.Generator, sets: int) -> tuple[Array, Array]:
     return w, w @ X.T + NOISE * rng.standard_normal((sets, len(X)))
 
 
-MU, RHO = np.array([0.4, -0.7, 0.2]), np.array([-0.6, 0.3, -1.1])
+MU = np.array([0.4, -0.7, 0.2])
+RHO = np.array([-0.6, 0.3, -1.1])
 
 
-def _epoch(one: SimpleNamespace, eps: Array, y: Array, batches: Any = BATCHES) -> Array:
+def _epoch(
+    program: SimpleNamespace, eps: Array, y: Array, batches: Any = BATCHES
+) -> Array:
     """Return the value and gradient of all minibatches added up."""
     total = np.zeros(1 + 2 * MU.size)
     for rows in batches:
-        pi = one.share(len(X[rows]), len(X))
-        value, d_mu, d_rho = one.value_and_grad(MU, RHO, eps, X[rows], y[rows], pi)
+        pi = program.share(len(X[rows]), len(X))
+        value, d_mu, d_rho = program.value_and_grad(MU, RHO, eps, X[rows], y[rows], pi)
         total += np.concatenate([[value], d_mu, d_rho])
     return total
 
 
-# --- detectors: each returns whether it sees something, and the number by which
+# --- detectors: each returns whether it sees an error, and the number that it compared
 
 
-def gradient_check(one: SimpleNamespace) -> tuple[bool, float]:
+def gradient_check(program: SimpleNamespace) -> tuple[bool, float]:
     """Compare the gradient with the complex step (D9)."""
     rng = np.random.default_rng(1)
-    eps, y = one.draw(rng, (4, 3)), _data(rng, 1)[1][0]
+    eps = program.draw(rng, (4, 3))
+    y = _data(rng, 1)[1][0]
 
     def of_theta(theta: Array) -> tuple[Any, Array]:
         mu, rho = np.split(theta, 2)
         rows = BATCHES[0]
-        pi = one.share(2, len(X))
-        value, d_mu, d_rho = one.value_and_grad(mu, rho, eps, X[rows], y[rows], pi)
+        pi = program.share(2, len(X))
+        value, d_mu, d_rho = program.value_and_grad(mu, rho, eps, X[rows], y[rows], pi)
         return value, np.concatenate([d_mu, d_rho])
 
     report = check_gradient(of_theta, np.concatenate([MU, RHO]))
     return not report.passed, report.error
 
 
-def value_at_fixed_noise(one: SimpleNamespace) -> tuple[bool, float]:
+def value_at_fixed_noise(program: SimpleNamespace) -> tuple[bool, float]:
     """Compare the epoch's value with log q - log P(w) - log P(D|w), from the densities."""
     rng = np.random.default_rng(2)
-    eps, y = one.draw(rng, (4, 3)), _data(rng, 1)[1][0]
+    eps = program.draw(rng, (4, 3))
+    y = _data(rng, 1)[1][0]
     sigma = np.log1p(np.exp(RHO))
     w = MU + sigma * eps
 
@@ -182,83 +200,95 @@ def value_at_fixed_noise(one: SimpleNamespace) -> tuple[bool, float]:
         - log_normal(w, 0.0, PRIOR).sum(axis=1)
         - log_normal(y, w @ X.T, NOISE).sum(axis=1)
     ).mean()
-    off = abs(_epoch(one, eps, y)[0] - right)
-    return bool(off > 1e-9), float(off)
+    error = abs(_epoch(program, eps, y)[0] - right)
+    return bool(error > 1e-9), float(error)
 
 
-def mean_over_noise(one: SimpleNamespace) -> tuple[bool, float]:
+def mean_over_noise(program: SimpleNamespace) -> tuple[bool, float]:
     """Compare the means over noise with the closed forms, in standard errors."""
     rng = np.random.default_rng(3)
     y = _data(rng, 1)[1][0]
-    found = np.array([_epoch(one, one.draw(rng, (100, 3)), y) for _ in range(400)])
-    error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
-    off = np.max(np.abs(found.mean(axis=0) - _expected(MU, RHO, y)) / error)
-    return bool(off > 5.0), float(off)
+    sums = np.array(
+        [_epoch(program, program.draw(rng, (100, 3)), y) for _ in range(400)]
+    )
+    standard_error = sums.std(axis=0, ddof=1) / np.sqrt(len(sums))
+    n_standard_errors = np.max(
+        np.abs(sums.mean(axis=0) - _expected(MU, RHO, y)) / standard_error
+    )
+    return bool(n_standard_errors > 5.0), float(n_standard_errors)
 
 
-def invariance(one: SimpleNamespace) -> tuple[bool, float]:
+def invariance(program: SimpleNamespace) -> tuple[bool, float]:
     """Cut the data into minibatches in other ways: with the same weights, costs add up the same."""
     rng = np.random.default_rng(4)
-    eps, y = one.draw(rng, (4, 3)), _data(rng, 1)[1][0]
+    eps = program.draw(rng, (4, 3))
+    y = _data(rng, 1)[1][0]
     cuts = ((slice(0, 4),), BATCHES, (slice(0, 1), slice(1, 4)))
-    found = np.array([_epoch(one, eps, y, batches) for batches in cuts])
-    off = np.max(np.ptp(found, axis=0))
-    return bool(off > 1e-9), float(off)
+    sums = np.array([_epoch(program, eps, y, batches) for batches in cuts])
+    spread = np.max(np.ptp(sums, axis=0))
+    return bool(spread > 1e-9), float(spread)
 
 
 @cache
-def _trained(which: str) -> tuple[Array, Array, Array, Array]:
+def _trained(bug: str) -> tuple[Array, Array, Array, Array]:
     """Train on 300 data sets side by side; return weights, targets, and theta."""
-    one = program(which)
+    trained_program = program(bug)
     rng = np.random.default_rng(5)
     w, y = _data(rng, 300)
     theta = np.zeros((2, *w.shape))
     theta[1] = -1.0
-    m, v = np.zeros_like(theta), np.zeros_like(theta)
+    m = np.zeros_like(theta)
+    v = np.zeros_like(theta)
     steps = 1200
     for t in range(1, steps + 1):
         grad = np.zeros_like(theta)
         for rows in BATCHES:
-            eps = one.draw(rng, (len(w), 8, 3))
-            pi = one.share(2, len(X))
+            eps = trained_program.draw(rng, (len(w), 8, 3))
+            pi = trained_program.share(2, len(X))
             with np.errstate(over="ignore", invalid="ignore"):
-                _, d_mu, d_rho = one.value_and_grad(
+                _, d_mu, d_rho = trained_program.value_and_grad(
                     *theta, eps, X[rows], y[:, rows], pi
                 )
             grad += np.clip(np.stack([d_mu, d_rho]), -1e6, 1e6)
-        m, v = 0.9 * m + 0.1 * grad, 0.99 * v + 0.01 * grad**2
+        m = 0.9 * m + 0.1 * grad
+        v = 0.99 * v + 0.01 * grad**2
         rate = 0.05 * min(1.0, 2 * (1 - t / steps)) ** 2 + 1e-4
         theta -= rate * m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.99**t)) + 1e-12)
         theta[1] = np.clip(theta[1], -30.0, 30.0)
     return w, y, theta[0], theta[1]
 
 
-def _convergence(which: str) -> tuple[bool, float]:
-    """Compare where training ends with the exact posterior, in its deviations."""
-    _, y, mu, rho = _trained(which)
+def _convergence(bug: str) -> tuple[bool, float]:
+    """Compare where training ends with the exact posterior, in its standard deviations."""
+    _, y, mu, rho = _trained(bug)
     mean, deviation = _posterior(y)
-    of_means = np.sqrt(np.mean((mu - mean) ** 2)) / deviation
-    of_deviations = np.max(
+    error_of_means = np.sqrt(np.mean((mu - mean) ** 2)) / deviation
+    error_of_scales = np.max(
         np.abs(np.log(np.logaddexp(0, rho).mean(axis=0) / deviation))
     )
-    off = float(max(of_means, of_deviations))
-    return bool(off > 0.15), off
+    largest_error = float(max(error_of_means, error_of_scales))
+    return bool(largest_error > 0.15), largest_error
 
 
-def _coverage(which: str) -> tuple[bool, float]:
-    """Count new targets inside the bands that shall hold 95 %."""
-    one = program(which)
-    w, _, mu, rho = _trained(which)
+def _coverage(bug: str) -> tuple[bool, float]:
+    """Return the share of new targets inside the bands that should hold 95 %."""
+    trained_program = program(bug)
+    w, _, mu, rho = _trained(bug)
     rng = np.random.default_rng(6)
-    f = one.weights(mu, rho, one.draw(rng, (len(w), 200, 3))) @ X.T
-    new = (w @ X.T)[None] + NOISE * rng.standard_normal((20, len(w), len(X)))
-    inside = np.abs(new - f.mean(axis=1)) <= one.band(f.std(axis=1, ddof=1))
-    held = float(inside.mean())
-    return bool(abs(held - 0.95) > 0.02), held
+    f = (
+        trained_program.weights(mu, rho, trained_program.draw(rng, (len(w), 200, 3)))
+        @ X.T
+    )
+    targets = (w @ X.T)[None] + NOISE * rng.standard_normal((20, len(w), len(X)))
+    inside = np.abs(targets - f.mean(axis=1)) <= trained_program.band(
+        f.std(axis=1, ddof=1)
+    )
+    coverage = float(inside.mean())
+    return bool(abs(coverage - 0.95) > 0.02), coverage
 
 
-# From the name of a bug, "" for the right program, to whether it is seen, and the number by which:
-# an error, standard errors, a share
+# From the name of a bug ('' is the right program) to whether it is seen, and the number that was
+# compared: an error, a number of standard errors, or a share
 Detector = Callable[[str], tuple[bool, float]]
 
 
@@ -277,7 +307,7 @@ DETECTORS: Mapping[str, Detector] = {
 
 
 def key() -> dict[str, dict[str, tuple[bool, float]]]:
-    """Return what each detector saw of each bug, as it was measured."""
+    """Return, for each bug and detector, whether it was seen, and the number that was compared."""
     table: dict[str, dict[str, tuple[bool, float]]] = json.loads(
         TABLE.read_text(encoding="utf-8")
     )
@@ -293,36 +323,39 @@ class Cards(Exercise):
         table = key()
         if not isinstance(answer, Mapping) or set(answer) != set(BUGS):
             raise Unusable(f"it must be a dict with the bugs {', '.join(BUGS)}")
-        for bug, seen in answer.items():
-            odd = [one for one in seen if one not in DETECTORS]
-            if odd:
-                known = ", ".join(DETECTORS)
-                raise Unusable(f"{bug!r}: {odd[0]!r} is no detector; they are {known}")
+        for bug, detected in answer.items():
+            unknown = [name for name in detected if name not in DETECTORS]
+            if unknown:
+                detectors = ", ".join(DETECTORS)
+                raise Unusable(
+                    f"{bug!r}: {unknown[0]!r} is no detector; they are {detectors}"
+                )
         if not any(answer.values()):
             raise NotImplementedError
-        findings, cells = [], len(BUGS) * len(DETECTORS)
+        findings = []
+        cells = len(BUGS) * len(DETECTORS)
         wrong = dict.fromkeys(DETECTORS, 0)
         for bug in BUGS:
             for detector in DETECTORS:
-                seen, number = table[bug][detector]
-                if seen != (detector in answer[bug]):
-                    does = "sees it" if seen else "does not see it"
+                detected, number = table[bug][detector]
+                if detected != (detector in answer[bug]):
+                    measured = "sees it" if detected else "does not see it"
                     findings.append(
-                        Finding(f"{bug}, {detector}", f"{does} ({number:.3g})")
+                        Finding(f"{bug}, {detector}", f"{measured} ({number:.3g})")
                     )
                     wrong[detector] += 1
         right = cells - len(findings)
-        head = f"{right} of {cells} cells are as measured; {ENOUGH:.0%} are asked for"
+        head = f"{right} of {cells} cells are as measured; {MIN_SHARE_RIGHT:.0%} are asked for"
         score = {"right": float(right), "cells": float(cells)}
         blind = [
             Finding(
-                one,
-                f"{number} of its cells are wrong; at most {MOST_OF_A_DETECTOR} may be",
+                name,
+                f"{number} of its cells are wrong; at most {MAX_WRONG_PER_DETECTOR} may be",
             )
-            for one, number in wrong.items()
-            if number > MOST_OF_A_DETECTOR
+            for name, number in wrong.items()
+            if number > MAX_WRONG_PER_DETECTOR
         ]
-        passed = right >= ENOUGH * cells and not blind
+        passed = right >= MIN_SHARE_RIGHT * cells and not blind
         return Verdict(
             self.name, passed, "scored", head, (*blind, *findings), score=score
         )

@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 
 class Subject(NamedTuple):
-    """What a check is tried on."""
+    """A right or wrong program on which a check is tried."""
 
     what: str
     right: bool
@@ -37,50 +37,52 @@ class Check(Exercise):
 
     def judge(self, answer: Any) -> Verdict:
         """Try the answer on all subjects."""
-        killed, alarms, findings = 0, 0, []
+        killed = 0
+        alarms = 0
+        findings = []
         subjects = self.subjects()
         accepted: dict[str, bool | Unusable] = {}
-        # calls cannot be counted
+        # in random order, so that an answer cannot count its calls
         for subject in SystemRandom().sample(subjects, len(subjects)):
             accepted[subject.what] = _accepts(answer, subject)
         for subject in subjects:
-            what, right, _ = subject
-            accepts = accepted[what]
+            description, right, _ = subject
+            accepts = accepted[description]
             if isinstance(accepts, Unusable):
-                _accepts(answer, subject)  # once more: what it prints there is shown
+                _accepts(answer, subject)  # once more, since its last prints are shown
                 raise accepts
             if right and not accepts:
                 alarms += 1
                 findings.append(
-                    Finding("false alarm", f"{what} is right, and is refused")
+                    Finding("false alarm", f"{description} is right, and is refused")
                 )
             elif not right and accepts:
-                findings.append(Finding("not seen", what))
+                findings.append(Finding("not seen", description))
             elif not right:
                 killed += 1
-        wrong = sum(not one.right for one in subjects)
+        wrong = sum(not program.right for program in subjects)
         score = {
             "found": float(killed),
             "planted": float(wrong),
             "false alarms": float(alarms),
             "score": float(killed - alarms),
         }
+        noun = "alarm" if alarms == 1 else "alarms"
         head = (
-            f"finds {killed} of {wrong} planted errors, {alarms} false "
-            f"{'alarm' if alarms == 1 else 'alarms'} on {len(subjects) - wrong} right programs: "
-            f"score {killed - alarms} of {wrong}"
+            f"finds {killed} of {wrong} planted errors, {alarms} false {noun} on "
+            f"{len(subjects) - wrong} right programs: score {killed - alarms} of {wrong}"
         )
         passed = killed == wrong and not alarms
         return Verdict(self.name, passed, "scored", head, tuple(findings), score=score)
 
 
 def _accepts(answer: Any, subject: Subject) -> bool | Unusable:
-    """Return what a check says of a program, or why it says nothing."""
+    """Return whether a check accepts a program, or why it cannot be used."""
     copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in subject.arguments]
     try:
         return bool(
             ask(
-                lambda *given: bool(answer(*given)),
+                lambda *arguments: bool(answer(*arguments)),
                 *copies,
                 about=f" (on {subject.what})",
             )
@@ -90,9 +92,10 @@ def _accepts(answer: Any, subject: Subject) -> bool | Unusable:
 
 
 def _subjects(right: Mapping[str, Any], wrong: Mapping[str, Any]) -> list[Subject]:
-    shown = ((True, right), (False, wrong))
+    """Return subjects of arguments by description, the right ones first."""
     return [
-        Subject(what, kind, one) for kind, some in shown for what, one in some.items()
+        *(Subject(name, True, arguments) for name, arguments in right.items()),
+        *(Subject(name, False, arguments) for name, arguments in wrong.items()),
     ]
 
 
@@ -114,7 +117,7 @@ def gradients() -> list[Subject]:
     theta = np.array([0.7, -1.2, 0.4, 1.1, -0.3])
     eight = np.append(theta, [0.6, -0.5, 0.2])
 
-    def made(
+    def scaled_cost(
         change: Callable[[Array, Array], Array] = lambda g, t: g,
         factor: float = 1.0,
         shift: float = 0.0,
@@ -133,55 +136,72 @@ def gradients() -> list[Subject]:
     right = {
         "a right gradient": (_cost, theta),
         "a right gradient near 0": (_cost, 1e-3 * theta),
-        "a right gradient of a cost of a million": (made(factor=1e6), theta),
-        "a right gradient of a cost of a millionth": (made(factor=1e-6), theta),
-        "a right gradient of a cost with a large constant": (made(shift=1e4), theta),
+        "a right gradient of a cost of a million": (scaled_cost(factor=1e6), theta),
+        "a right gradient of a cost of a millionth": (scaled_cost(factor=1e-6), theta),
+        "a right gradient of a cost with a large constant": (
+            scaled_cost(shift=1e4),
+            theta,
+        ),
         "a right gradient in one dimension": (_cost, theta[:1]),
         "a right gradient in eight dimensions": (_cost, eight),
     }
     wrong = {
-        "the sign of the whole gradient": made(lambda g, t: -g),
-        "a gradient of twice the size": made(lambda g, t: 2 * g),
-        "one derivative that is 0": made(entry(2, 0.0)),
-        "the sign of the last derivative": made(entry(-1 + 5, -1.0)),
-        "one derivative too large by 1/1000 of itself": made(entry(1, 1.001)),
-        "two errors that cancel in the sum of the derivatives": made(
+        "the sign of the whole gradient": scaled_cost(lambda g, t: -g),
+        "a gradient of twice the size": scaled_cost(lambda g, t: 2 * g),
+        "one derivative that is 0": scaled_cost(entry(2, 0.0)),
+        "the sign of the last derivative": scaled_cost(entry(-1 + 5, -1.0)),
+        "one derivative too large by 1/1000 of itself": scaled_cost(entry(1, 1.001)),
+        "two errors that cancel in the sum of the derivatives": scaled_cost(
             lambda g, t: g + np.array([0.5, -0.5, 0, 0, 0])
         ),
-        "an error that is wrong only where theta is negative": made(
+        "an error that is wrong only where theta is negative": scaled_cost(
             lambda g, t: g + 0.3 * (t.real < -1)
         ),
-        "a gradient of a cost of a millionth, too large by 1/1000 of itself": made(
+        "a gradient of a cost of a millionth, too large by 1/1000 of itself": scaled_cost(
             lambda g, t: 1.001 * g, 1e-6
         ),
-        "a gradient that is nan": made(lambda g, t: g * np.nan),
-        "the smallest derivative, with the other sign": made(
+        "a gradient that is nan": scaled_cost(lambda g, t: g * np.nan),
+        "the smallest derivative, with the other sign": scaled_cost(
             lambda g, t: np.where(np.abs(g) == np.abs(g).min(), -g, g)
         ),
-        "one derivative that is nan": made(entry(3, np.nan)),
+        "one derivative that is nan": scaled_cost(entry(3, np.nan)),
     }
-    shown = {what: (one, theta) for what, one in wrong.items()}
-    shown["the eighth derivative of eight"] = (made(entry(7, 1.01)), eight)
-    shown["a gradient near 0 that is that of theta = 0"] = (
-        made(lambda g, t: _cost(0 * t)[1]),
+    wrong_with_theta = {
+        description: (program, theta) for description, program in wrong.items()
+    }
+    wrong_with_theta["the eighth derivative of eight"] = (
+        scaled_cost(entry(7, 1.01)),
+        eight,
+    )
+    wrong_with_theta["a gradient near 0 that is that of theta = 0"] = (
+        scaled_cost(lambda g, t: _cost(0 * t)[1]),
         1e-3 * theta,
     )
-    return _subjects(right, shown)
+    return _subjects(right, wrong_with_theta)
 
 
 # --- kernels of chains on a few states
 
 
 def _metropolis(
-    p: Array, q: Array, *, ratio: bool = True, rest: bool = True, too_often: float = 1.0
+    p: Array,
+    q: Array,
+    *,
+    ratio: bool = True,
+    keeps_refused: bool = True,
+    factor: float = 1.0,
 ) -> Array:
+    """Return the Metropolis kernel (K, K) of the proposal q for p (K,), or one with an error."""
     flow = p[:, None] * q
-    above = flow.T if ratio else np.broadcast_to(p, q.shape)
-    below = flow if ratio else np.broadcast_to(p[:, None], q.shape)
+    above = flow.T
+    below = flow
+    if not ratio:
+        above = np.broadcast_to(p, q.shape)
+        below = np.broadcast_to(p[:, None], q.shape)
     accepted = np.divide(above, below, out=np.ones_like(q), where=below > 0)
-    kernel = q * np.minimum(1.0, too_often * accepted)
+    kernel = q * np.minimum(1.0, factor * accepted)
     np.fill_diagonal(kernel, 0.0)
-    if rest:
+    if keeps_refused:
         np.fill_diagonal(kernel, 1 - kernel.sum(axis=1))
     else:
         np.fill_diagonal(kernel, np.diag(q))
@@ -202,11 +222,11 @@ def kernels() -> list[Subject]:
     flow = p[:, None] * _metropolis(p, symmetric)
     current = 0.4 * min(flow[i, (i + 1) % 4] for i in range(4))
     circle = np.roll(np.eye(4), 1, axis=1)
-    turned = circle - circle.T
-    round_about = (flow + current * turned) / p[:, None]
+    current_pattern = circle - circle.T
+    circular = (flow + current * current_pattern) / p[:, None]
     blocks = np.zeros((4, 4))
-    for two in (slice(0, 2), slice(2, 4)):
-        blocks[two, two] = p[two] / p[two].sum()
+    for block in (slice(0, 2), slice(2, 4)):
+        blocks[block, block] = p[block] / p[block].sum()
     # period 2: from {0, 3} to {1, 2} and back, which weigh the same
     pairs = np.zeros((4, 4))
     pairs[np.ix_([0, 3], [1, 2])] = p[[1, 2]] / 0.5
@@ -215,12 +235,12 @@ def kernels() -> list[Subject]:
     # to neighbours; none beyond the ends
     steps = 0.5 * (np.eye(7, k=1) + np.eye(7, k=-1))
     exchanged = seven[[0, 1, 2, 3, 4, 6, 5]]
-    right_ones = {
+    right_kernels = {
         "Metropolis and Hastings with a lopsided proposal": right,
         "Metropolis with a symmetric proposal": _metropolis(p, symmetric),
         "independent draws from p": np.tile(p, (4, 1)),
         "Barker's rule": barker,
-        "a kernel with a current in a circle, without detailed balance": round_about,
+        "a kernel with a current in a circle, without detailed balance": circular,
         "a slow chain that moves once in a hundred steps": 0.99 * np.eye(4)
         + 0.01 * right,
         "seven states in a row, steps to neighbours only": (
@@ -232,20 +252,20 @@ def kernels() -> list[Subject]:
             np.full(3, 1 / 3),
         ),
     }
-    wrong = {
+    wrong_kernels = {
         "the proposal in place of the kernel": q,
         "the proposal's ratio forgotten": _metropolis(p, q, ratio=False),
-        "refused steps that are lost": _metropolis(p, q, rest=False),
+        "refused steps that are lost": _metropolis(p, q, keeps_refused=False),
         "a kernel for another p": _metropolis(p[::-1].copy(), symmetric),
         "two blocks that no step connects, each with its part of p": blocks,
         "a chain of period 2 that has p as its stationary distribution": pairs,
         "a chain that never moves": np.eye(4),
         "rows that add up to 1, one of their numbers negative": (
-            flow + 5 * current * turned
+            flow + 5 * current * current_pattern
         )
         / p[:, None],
-        "steps that are accepted a tenth too often": _metropolis(p, q, too_often=1.1),
-        "steps that are accepted slightly too often": _metropolis(p, q, too_often=1.01),
+        "steps that are accepted a tenth too often": _metropolis(p, q, factor=1.1),
+        "steps that are accepted slightly too often": _metropolis(p, q, factor=1.01),
         "seven states, two of which are exchanged": (
             _metropolis(exchanged, steps),
             seven,
@@ -253,11 +273,13 @@ def kernels() -> list[Subject]:
     }
 
     def with_p(kernels: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            what: k if isinstance(k, tuple) else (k, p) for what, k in kernels.items()
-        }
+        pairs = {}
+        for description, kernel in kernels.items():
+            has_its_own_p = isinstance(kernel, tuple)
+            pairs[description] = kernel if has_its_own_p else (kernel, p)
+        return pairs
 
-    return _subjects(with_p(right_ones), with_p(wrong))
+    return _subjects(with_p(right_kernels), with_p(wrong_kernels))
 
 
 # --- predictive distributions
@@ -265,9 +287,10 @@ def kernels() -> list[Subject]:
 
 def predictions() -> list[Subject]:
     """Return draws (T, N) from right and wrong predictive distributions, each with y (N,)."""
-    rows, draws = 500, 200
+    rows = 500
+    draws = 200
 
-    def made(
+    def draws_and_targets(
         seed: int,
         spread: float = 1.0,
         shift: float = 0.0,
@@ -277,11 +300,14 @@ def predictions() -> list[Subject]:
         mirrored: bool = False,
     ) -> tuple[Array, Array]:
         rng = np.random.default_rng(seed)
-        centre, scale = 5 * rng.standard_normal(rows), np.exp(rng.standard_normal(rows))
+        centre = 5 * rng.standard_normal(rows)
+        scale = np.exp(rng.standard_normal(rows))
 
         def noise(shape: tuple[int, ...]) -> Array:
             normal = rng.standard_normal(shape)
-            return (np.exp(normal) - np.exp(0.5)) / 2.16 if skew else normal
+            if not skew:
+                return normal
+            return (np.exp(normal) - np.exp(0.5)) / 2.16
 
         y = centre + scale * noise((rows,))
         if peaks:
@@ -293,25 +319,35 @@ def predictions() -> list[Subject]:
         return centre + shift * scale + wide * scale * noise((draws, rows)), y
 
     right = {
-        "a right predictive distribution": made(1),
-        "another right one": made(2),
-        "a third right one": made(3),
-        "a right one with a long right tail": made(4, skew=True),
-        "another with a long right tail": made(5, skew=True),
+        "a right predictive distribution": draws_and_targets(1),
+        "another right one": draws_and_targets(2),
+        "a third right one": draws_and_targets(3),
+        "a right one with a long right tail": draws_and_targets(4, skew=True),
+        "another with a long right tail": draws_and_targets(5, skew=True),
     }
     wrong = {
-        "bands too narrow by half: the noise is missing": made(6, spread=0.5),
-        "bands too narrow by a fifth": made(7, spread=0.8),
-        "bands twice as wide": made(8, spread=2.0),
-        "bands of fifty standard deviations": made(9, spread=50.0),
-        "a mean that is half a standard deviation too large": made(10, shift=0.5),
-        "a mean that is too small by half a standard deviation": made(11, shift=-0.5),
-        "too narrow in a quarter of the rows, by nine tenths": made(12, edge=0.1),
-        "too wide in most rows and far too narrow in the others": made(
+        "bands too narrow by half: the noise is missing": draws_and_targets(
+            6, spread=0.5
+        ),
+        "bands too narrow by a fifth": draws_and_targets(7, spread=0.8),
+        "bands twice as wide": draws_and_targets(8, spread=2.0),
+        "bands of fifty standard deviations": draws_and_targets(9, spread=50.0),
+        "a mean that is half a standard deviation too large": draws_and_targets(
+            10, shift=0.5
+        ),
+        "a mean that is too small by half a standard deviation": draws_and_targets(
+            11, shift=-0.5
+        ),
+        "too narrow in a quarter of the rows, by nine tenths": draws_and_targets(
+            12, edge=0.1
+        ),
+        "too wide in most rows and far too narrow in the others": draws_and_targets(
             13, spread=3.0, edge=0.17
         ),
-        "one wide peak, where targets have two": made(20, spread=1.2, peaks=True),
-        "a long tail to the right, where targets have one to the left": made(
+        "one wide peak, where targets have two": draws_and_targets(
+            20, spread=1.2, peaks=True
+        ),
+        "a long tail to the right, where targets have one to the left": draws_and_targets(
             21, skew=True, mirrored=True
         ),
     }

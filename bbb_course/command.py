@@ -44,14 +44,13 @@ def grade(args: argparse.Namespace) -> int:
     ):
         verdicts.append(verdict)
         if not args.json:
-            print(
-                verdict if verdict.passed else f"\n{verdict}\n  in {path}\n", flush=True
-            )
-    passed = sum(one.passed for one in verdicts)
+            text = str(verdict) if verdict.passed else f"\n{verdict}\n  in {path}\n"
+            print(text, flush=True)
+    passed = sum(graded.passed for graded in verdicts)
     if args.json:
         rows = [
-            {"file": str(path), **one.as_dict()}
-            for path, one in zip(paths, verdicts, strict=True)
+            {"file": str(path), **graded.as_dict()}
+            for path, graded in zip(paths, verdicts, strict=True)
         ]
         print(
             json.dumps({"passed": passed, "of": len(rows), "answers": rows}, indent=1)
@@ -62,48 +61,51 @@ def grade(args: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    for chapter, some in chapters().items():
-        for number, one in enumerate(some, 1):
-            print(f"{chapter}/{number}_{one.name:<34}{' '.join(one.tags)}")
+    for chapter, exercises in chapters().items():
+        for number, exercise in enumerate(exercises, 1):
+            print(f"{chapter}/{number}_{exercise.name:<34}{' '.join(exercise.tags)}")
     return 0
 
 
 def _copy(folder: Path, names: list[str]) -> int:
-    """Write templates, say how many are new and how many files were there, and what to do next."""
+    """Write templates, and print how many are new, how many existed, and what to do next."""
     written = copy_templates(folder, names)
     for chapter in dict.fromkeys(path.parent for path in written):
         new = [is_new for path, is_new in written.items() if path.parent == chapter]
-        kept = f"; existing files kept: {new.count(False)}" if False in new else ""
-        print(f"{chapter}: templates written: {new.count(True)}{kept}")
-    graded = shlex.quote(str(folder if len(names) != 1 else next(iter(written)).parent))
-    print(f"Fill in the hole of each, then: bbb-numpy grade {graded}")
+        note = ""
+        if False in new:
+            note = f"; existing files kept: {new.count(False)}"
+        print(f"{chapter}: templates written: {new.count(True)}{note}")
+    if len(names) == 1:
+        folder = next(iter(written)).parent
+    print(f"Fill in the hole of each, then: bbb-numpy grade {shlex.quote(str(folder))}")
     return 0
 
 
-def _files(given: list[str]) -> list[Path]:
+def _files(names: list[str]) -> list[Path]:
     """Return the answers that files and folders hold; the solutions only where they are named."""
-    found: list[Path] = []
-    for text in given:
+    paths: list[Path] = []
+    for text in names:
         path = Path(text)
         if path.is_dir():
             numbered = sorted(
-                one for one in path.rglob("*.py") if one.name[0].isdigit()
+                file for file in path.rglob("*.py") if file.name[0].isdigit()
             )
             inside = [
-                one
-                for one in numbered
-                if "solutions" not in one.relative_to(path).parts
+                file
+                for file in numbered
+                if "solutions" not in file.relative_to(path).parts
             ]
             if not inside:
                 raise ValueError(
                     f"there is no answer in {path}: none of its files is numbered"
                 )
-            found += inside
+            paths += inside
         elif path.is_file():
-            found.append(path)
+            paths.append(path)
         else:
             raise ValueError(f"there is no file or folder {path}")
-    return found
+    return paths
 
 
 def add_parsers(commands: Commands) -> None:
@@ -117,13 +119,15 @@ def add_parsers(commands: Commands) -> None:
     )
     text = "files, or folders of them; with --copy chapters by name or number, by default all"
     parser.add_argument("answers", nargs="*", metavar="FILE", help=text)
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--list", action="store_true", help="show all exercises")
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument("--list", action="store_true", help="show all exercises")
     text = (
         "instead of grading, write templates of the exercises; existing files are kept"
     )
-    what.add_argument("--copy", metavar="FOLDER", help=text)
-    what.add_argument("--json", action="store_true", help="print verdicts for programs")
+    modes.add_argument("--copy", metavar="FOLDER", help=text)
+    modes.add_argument(
+        "--json", action="store_true", help="print verdicts for programs"
+    )
     text = "time limit for each answer"
     parser.add_argument("--seconds", type=above_zero, default=20.0, help=text)
     text = "memory limit for each answer"
@@ -132,7 +136,7 @@ def add_parsers(commands: Commands) -> None:
         "instead of grading, write tests for Otter-Grader, or source notebooks for nbgrader, "
         "of all exercises where no file is named"
     )
-    what.add_argument("--export", choices=FORMATS, help=text)
+    modes.add_argument("--export", choices=FORMATS, help=text)
     parser.add_argument(
         "--out", help="folder of the export (otter_export, nbgrader_export)"
     )

@@ -42,18 +42,30 @@ SMALL = {  # that the smallest failing case is made of, the simplest first
 
 
 class Spread(NamedTuple):
-    """Where numbers lie that are drawn evenly: real ones, logarithms of positive ones; counts."""
+    """Intervals from which arguments are drawn evenly.
+
+    Attributes
+    ----------
+    real : tuple of float
+        Interval of real numbers.
+    log : tuple of float
+        Interval of the logarithms of positive numbers, and of the log odds of those in (0, 1).
+    mean_count : float
+        Mean of counts, which are Poisson.
+    cases : int
+        Number of cases that are drawn.
+    has_magnitudes : bool
+        Whether `real` is the interval of the logarithms of absolute values.
+    is_wide : bool
+        Whether it is so wide that digits cancel in right answers, so that only proofs decide.
+    """
 
     real: tuple[float, float]
-    log: tuple[
-        float, float
-    ]  # of positive numbers, and log odds of those between 0 and 1
+    log: tuple[float, float]
     mean_count: float
     cases: int = 8
-    has_magnitudes: bool = False  # `real` is of the logarithms of absolute values
-    is_wide: bool = (
-        False  # so wide that digits cancel in right answers: only proofs compare there
-    )
+    has_magnitudes: bool = False
+    is_wide: bool = False
 
 
 # Beside those of the proofs, for clipped tails, floors, and limits that stand in for a formula.
@@ -87,7 +99,16 @@ class Argument(NamedTuple):
     def draw(
         self, rng: np.random.Generator, sizes: Sizes, spread: Spread | None = None
     ) -> Any:
-        """Return random numbers, of a moderate size for proofs, or drawn evenly from a spread."""
+        """Return random numbers for this argument.
+
+        Parameters
+        ----------
+        rng : Generator
+        sizes : mapping of str to int
+            Length of the axis of each letter.
+        spread : Spread, optional
+            Intervals to draw from evenly. By default numbers of about unit size.
+        """
         if self.kind == "given":
             return self.values[rng.integers(len(self.values))]
         shape = tuple(sizes[letter] for letter in self.shape)
@@ -100,9 +121,8 @@ class Argument(NamedTuple):
             scale = 0.4 if self.kind in ("positive", "shares") else 1.0
             drawn = rng.standard_normal(shape) * scale
         else:
-            drawn = rng.uniform(
-                *(spread.real if self.kind == "real" else spread.log), shape
-            )
+            interval = spread.real if self.kind == "real" else spread.log
+            drawn = rng.uniform(*interval, shape)
         if spread and spread.has_magnitudes and self.kind == "real":
             drawn = rng.choice([-1.0, 1.0], shape) * np.exp(drawn)
         if self.kind in ("positive", "shares"):
@@ -113,42 +133,49 @@ class Argument(NamedTuple):
 
     def normalise(self, value: Any) -> Any:
         """Return shares divided by their sum, and other numbers as they are."""
-        return (
-            value / np.sum(value, axis=-1, keepdims=True)
-            if self.kind == "shares"
-            else value
-        )
+        if self.kind != "shares":
+            return value
+        return value / np.sum(value, axis=-1, keepdims=True)
 
-    def small(self, rng: np.random.Generator, sizes: Sizes, among: int) -> Any:
-        """Return numbers of the `among` simplest ones, to be read by people."""
+    def small(self, rng: np.random.Generator, sizes: Sizes, n_choices: int) -> Any:
+        """Return numbers that people can read.
+
+        Parameters
+        ----------
+        rng : Generator
+        sizes : mapping of str to int
+            Length of the axis of each letter.
+        n_choices : int
+            How many of the simplest numbers to choose from.
+        """
         if self.kind == "given":
-            return self.values[rng.integers(min(among, len(self.values)))]
+            return self.values[rng.integers(min(n_choices, len(self.values)))]
         shape = tuple(sizes[letter] for letter in self.shape)
-        simple = range(sizes["C"]) if self.kind == "label" else SMALL[self.kind][:among]
+        simple = (
+            range(sizes["C"]) if self.kind == "label" else SMALL[self.kind][:n_choices]
+        )
         drawn = rng.choice(np.array(simple), shape)
         return self.normalise(drawn) if self.shape else drawn.item()
 
 
-# An argument of these numbers, from the letters of its shape
-real, logit, positive, unit, shares, zero_one, count, label = (
-    partial(Argument, kind)
-    for kind in (
-        "real",
-        "logit",
-        "positive",
-        "unit",
-        "shares",
-        "zero-one",
-        "count",
-        "label",
-    )
-)
+# Each makes an argument from the letters of its shape
+real = partial(Argument, "real")
+logit = partial(Argument, "logit")
+positive = partial(Argument, "positive")
+unit = partial(Argument, "unit")
+shares = partial(Argument, "shares")
+zero_one = partial(Argument, "zero-one")
+count = partial(Argument, "count")
+label = partial(Argument, "label")
 
 
 def given(*values: Any) -> Argument:
-    """Return an argument that is one of some values, the first being that of the proofs.
+    """Return an argument that is one of some values, of which proofs take the first.
 
-    Whole numbers, or one that is the same in all cases, a function for instance.
+    Parameters
+    ----------
+    *values : Any
+        Whole numbers, or one value for all cases, such as a function.
     """
     return Argument("given", values=values)
 
@@ -158,18 +185,28 @@ class Raised(Exception):
 
 
 def ask(answer: Answer, *arguments: Any, about: str = "", blocks: int = 0) -> Any:
-    """Return what an answer returns, or so many arrays of floats.
+    """Call an answer, and return what it returns.
+
+    Parameters
+    ----------
+    answer : callable
+    *arguments : Any
+        What it is called with.
+    about : str
+        Added to the message of its error, such as the shapes of the arguments.
+    blocks : int
+        Number of arrays of floats that it must return; 0 takes anything.
 
     Raises
     ------
     Unusable
-        If it raises; what is not answered yet, or out of memory, says so itself.
+        If it raises. NotImplementedError and MemoryError are passed on.
     """
     try:
         with np.errstate(all="ignore"):
             returned = answer(*arguments)
         if blocks:
-            returned = tuple(np.asarray(one, float) for one in returned)
+            returned = tuple(np.asarray(block, float) for block in returned)
             if len(returned) != blocks:
                 raise Unusable(
                     f"it returns {len(returned)} things; asked for are {blocks}"
@@ -178,8 +215,10 @@ def ask(answer: Answer, *arguments: Any, about: str = "", blocks: int = 0) -> An
     except (NotImplementedError, MemoryError, Unusable, Ended):
         raise
     except Exception as error:
-        says = str(error) if isinstance(error, Raised) else describe(error)
-        raise Unusable(f"{says}{about}") from None
+        message = str(error)
+        if not isinstance(error, Raised):
+            message = describe(error)
+        raise Unusable(f"{message}{about}") from None
 
 
 class Wrong(NamedTuple):
@@ -201,11 +240,26 @@ class Finding(NamedTuple):
 class Verdict:
     """What the grader says of one answer.
 
-    `verdict` is ``proved``, ``right`` (all but proved: the headline says how), ``known mistake``,
-    ``wrong``, ``not answered``, ``unusable`` (it raises, or returns another shape), ``stopped`` (by
-    a limit) or ``scored``. `findings` say what is wrong, by block; `cases` have the smallest that
-    fails: arguments, what the answer gives, what is right. `score` is of those that are scored.
-    `printed` has the last lines that the answer printed, where it ran in a process of its own.
+    Attributes
+    ----------
+    exercise : str
+        Name of the exercise.
+    passed : bool
+    verdict : str
+        'proved', 'right' (all but proved: the headline says how), 'known mistake', 'wrong',
+        'not answered', 'unusable' (it raises, or returns another shape), 'stopped' (by a limit)
+        or 'scored'.
+    headline : str
+        The verdict in a sentence.
+    findings : tuple of Finding
+        What is wrong with each block.
+    cases : mapping of str to mapping
+        The smallest case that fails, for each block: arguments, what the answer returns, and
+        what is right.
+    score : mapping of str to float
+        Numbers of an exercise that is scored.
+    printed : tuple of str
+        The last lines that the answer printed, where it ran in a process of its own.
     """
 
     exercise: str
@@ -218,9 +272,8 @@ class Verdict:
     printed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.exercise}: {'PASSED' if self.passed else 'not yet'}, {self.headline}"
-        ]
+        result = "PASSED" if self.passed else "not yet"
+        lines = [f"{self.exercise}: {result}, {self.headline}"]
         for finding in self.findings:
             lines += textwrap.wrap(f"{finding.block}: {finding.says}", 94)
         for block, case in self.cases.items():
@@ -271,8 +324,8 @@ class Formula(Exercise):
     sizes: Mapping[str, int]  # of the letters, in proofs
     # arguments at which floats overflow unless one takes care; the last entry is what is right
     extremes: tuple[tuple[Any, ...], ...]
-    # arguments at which answers differ that agree at random ones: ties, zeros, near a singular one
-    places: tuple[tuple[Any, ...], ...] = ()
+    # arguments at which answers differ that agree at random ones: ties, zeros, near a singularity
+    edge_cases: tuple[tuple[Any, ...], ...] = ()
 
     @cached_property
     def source(self) -> str:
@@ -296,14 +349,17 @@ class Formula(Exercise):
     def letters(self) -> list[str]:
         """The letters of all shapes."""
         return list(
-            dict.fromkeys("".join(one.shape for one in self.arguments.values()))
+            dict.fromkeys(
+                "".join(argument.shape for argument in self.arguments.values())
+            )
         )
 
     def draw(self, seed: int, spread: Spread | None = None) -> tuple[Any, ...]:
         """Return random arguments, for a proof, or drawn evenly from a spread."""
         rng = np.random.default_rng(seed)
         return tuple(
-            one.draw(rng, self.sizes, spread) for one in self.arguments.values()
+            argument.draw(rng, self.sizes, spread)
+            for argument in self.arguments.values()
         )
 
     def blocks(self, returned: Any) -> tuple[Any, ...]:
@@ -311,13 +367,11 @@ class Formula(Exercise):
         if len(self.returns) == 1:
             return (returned,)
         if not isinstance(returned, Sequence) or len(returned) != len(self.returns):
-            found = (
-                f"{len(returned)} things"
-                if isinstance(returned, Sequence)
-                else "one thing"
-            )
+            returned_count = "one thing"
+            if isinstance(returned, Sequence):
+                returned_count = f"{len(returned)} things"
             raise Unusable(
-                f"it returns {found}; asked for are {', '.join(self.returns)}"
+                f"it returns {returned_count}; asked for are {', '.join(self.returns)}"
             )
         return tuple(returned)
 
@@ -329,21 +383,38 @@ def formula(
     slopes: Mapping[str, str] | None = None,
     sizes: Mapping[str, int] | None = None,
     extremes: Sequence[tuple[Any, ...]] = (),
-    places: Sequence[tuple[Any, ...]] = (),
+    edge_cases: Sequence[tuple[Any, ...]] = (),
     **arguments: Argument,
 ) -> Callable[[Answer], Formula]:
-    """Make an exercise of its right answer; the arguments are named as the function names them.
+    """Return a decorator that makes an exercise of its right answer.
 
-    `returns` are names of blocks, `tags` entries of the book, `wrong` known mistakes: edits of the
-    source, each old text there once, to new ones and what is said of them; others: `Formula`
+    Parameters
+    ----------
+    returns : str
+        Names of the blocks that an answer returns, separated by spaces.
+    tags : str
+        Entries of the book, separated by spaces.
+    wrong : mapping of str to mapping, optional
+        Known mistakes: a text that occurs once in the right answer's source, and for each text
+        in its place the sentence about this mistake.
+    slopes : mapping of str to str, optional
+        Blocks that must be derivatives of the first block, and by which argument.
+    sizes : mapping of str to int, optional
+        Lengths of axes in proofs, by letter, where they differ from `SIZES`.
+    extremes : sequence of tuple
+        Arguments at which floats overflow unless one takes care, each with the right value last.
+    edge_cases : sequence of tuple
+        Arguments at which wrong answers differ that agree at random ones: ties, zeros.
+    **arguments : Argument
+        Arguments of the answer, by name.
     """
     mistakes = tuple(
-        Wrong(old, new, says)
+        Wrong(old, new, message)
         for old, edits in (wrong or {}).items()
-        for new, says in edits.items()
+        for new, message in edits.items()
     )
 
-    def made(function: Answer) -> Formula:
+    def formula_of(function: Answer) -> Formula:
         return Formula(
             name=function.__name__,
             tags=tuple(tags.split()),
@@ -354,7 +425,7 @@ def formula(
             wrong=mistakes,
             sizes={**SIZES, **(sizes or {})},
             extremes=tuple(extremes),
-            places=tuple(places),
+            edge_cases=tuple(edge_cases),
         )
 
-    return made
+    return formula_of

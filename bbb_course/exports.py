@@ -46,7 +46,16 @@ print(verdict)"""
 
 
 def export(form: str, paths: Sequence[Path], folder: Path) -> list[Path]:
-    """Write the tests of exercises, or for nbgrader of their solutions, into a folder.
+    """Write the tests of exercises for another grader, and return the files.
+
+    Parameters
+    ----------
+    form : str
+        'otter' or 'nbgrader'.
+    paths : sequence of Path
+        Files named as their exercises; for nbgrader with a marked solution.
+    folder : Path
+        Made if missing.
 
     Raises
     ------
@@ -108,13 +117,16 @@ def _notebook(path: Path, name: str) -> dict[str, Any]:
     }
 
 
-def _cell(kind: str, name: str, source: str, marks: dict[str, Any]) -> dict[str, Any]:
+def _cell(
+    cell_type: str, cell_id: str, source: str, marks: dict[str, Any]
+) -> dict[str, Any]:
+    """Return a cell of a notebook, in the format of nbformat 4."""
     cell: dict[str, Any] = {
-        "cell_type": kind,
-        "id": name[:64].replace("_", "-"),
+        "cell_type": cell_type,
+        "id": cell_id[:64].replace("_", "-"),
         "metadata": {"nbgrader": marks} if marks else {},
         "source": source,
     }
-    return (
-        cell if kind == "markdown" else {**cell, "execution_count": None, "outputs": []}
-    )
+    if cell_type == "code":
+        cell |= {"execution_count": None, "outputs": []}
+    return cell

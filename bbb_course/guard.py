@@ -17,15 +17,30 @@ import time
 
 MARK = "BBB_COURSE_ANSWER"  # variable of the environment
 ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
-# a process that was killed takes a moment to go, and may start another before
-ROUNDS = 50
+# A process that was killed takes a moment to end, and may start another one meanwhile
+N_ROUNDS = 50
 PAUSE_S = 0.005
 
 
 def relatives(ancestor: int, mark: str) -> set[int]:
-    """Return the living processes below an ancestor, and those that carry a mark; Linux only."""
-    parents, found = {}, set()
-    for entry in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+    """Return the process ids of an ancestor's descendants, and of processes with a mark.
+
+    Parameters
+    ----------
+    ancestor : int
+        Its process id; it is left out, and so is this process.
+    mark : str
+        Value of the environment variable `MARK`.
+
+    Returns
+    -------
+    set of int
+        Empty where there is no /proc.
+    """
+    parents = {}
+    marked = set()
+    entries = os.listdir("/proc") if os.path.isdir("/proc/self") else []
+    for entry in entries:
         try:
             pid = int(entry)
             with open(f"/proc/{pid}/stat", "rb") as file:
@@ -35,37 +50,35 @@ def relatives(ancestor: int, mark: str) -> set[int]:
             parents[pid] = int(parent)
             with open(f"/proc/{pid}/environ", "rb") as file:
                 if f"{MARK}={mark}".encode() in file.read().split(b"\0"):
-                    found.add(pid)
-        except (
-            ValueError,
-            OSError,
-        ):  # no process, or one that has ended or is another user's
+                    marked.add(pid)
+        # no process, or one that has ended or belongs to another user
+        except (ValueError, OSError):
             continue
     number = -1
-    while number != len(found):
-        number = len(found)
-        found |= {
+    while number != len(marked):
+        number = len(marked)
+        marked |= {
             pid
             for pid, parent in parents.items()
-            if parent == ancestor or parent in found
+            if parent == ancestor or parent in marked
         }
-    return found - {ancestor, os.getpid()}
+    return marked - {ancestor, os.getpid()}
 
 
 def end_relatives(ancestor: int, mark: str) -> None:
-    """Kill what `relatives` finds, until it finds nothing."""
-    for _ in range(ROUNDS):
-        found = relatives(ancestor, mark)
-        if not found:
+    """Kill all `relatives`, again until there are none; arguments as there."""
+    for _ in range(N_ROUNDS):
+        processes = relatives(ancestor, mark)
+        if not processes:
             return
-        for pid in found:
+        for pid in processes:
             with contextlib.suppress(OSError):  # it has ended
                 os.kill(pid, signal.SIGKILL)
         time.sleep(PAUSE_S)
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of what its descendants leave behind, where that can be."""
+    """Make this process the parent of its descendants' orphans; Linux only."""
     if sys.platform == "linux":
         import ctypes
 
@@ -73,7 +86,7 @@ def adopt_orphans() -> None:
 
 
 def end_with(lifeline: int, mark: str) -> None:
-    """Wait until the grader closes its end, or ends, and end everything."""
+    """Wait until the grader closes the lifeline, or ends, and end everything."""
     while os.read(lifeline, 1):
         pass
     end_relatives(os.getpid(), mark)
@@ -81,12 +94,25 @@ def end_with(lifeline: int, mark: str) -> None:
 
 
 def main(lifeline: int, mark: str, program: list[str]) -> None:
-    """Run a program to its end, and exit as a shell does: with its status, or 128 and a signal."""
+    """Run a program to its end, and exit as a shell does.
+
+    The exit status is that of the program, or 128 and the number of the signal that ended it.
+
+    Parameters
+    ----------
+    lifeline : int
+        Descriptor of a pipe; when it is closed, everything ends.
+    mark : str
+        Value of `MARK` in the environment of what the program starts.
+    program : list of str
+        Path and arguments.
+    """
     adopt_orphans()
     os.set_inheritable(lifeline, False)
     child = os.posix_spawn(program[0], program, os.environ)
     _thread.start_new_thread(end_with, (lifeline, mark))
-    pid = status = 0
+    pid = 0
+    status = 0
     while pid != child:
         pid, status = os.wait()
     end_relatives(os.getpid(), mark)

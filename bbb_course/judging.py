@@ -44,30 +44,39 @@ from .exercise import (
 from .keys import find
 from .processes import Ended
 
-__all__ = ["PATHS", "agrees", "judge", "judge_formula", "right_in_floats"]
+__all__ = ["FLOAT_SEEDS", "agrees", "judge", "judge_formula", "right_in_floats"]
 
 Array = NDArray[Any]
-CASES = (1, 2)  # seeds of the arguments of the proofs
-# of those where floats are compared: a proof holds for its path alone
-PATHS = tuple(range(3, 15))
-FRESH = 4  # more, of seeds that are drawn anew each time
-WHOLE = ("zero-one", "label", "count", "given")  # kinds of arguments that cannot move
-ROUNDING = 1e-9  # of the largest number of a block, where floats are compared
-DIGITS = 1e-6  # of every number: what differs by more is asked for a proof
-LEAST = 1e-13  # that a proof does not take for rounding
-MOST_SILENT = 3  # proofs that tell nothing, of one block, before it is not asked again
-FEW_DIGITS = 1e-4  # an error that is smaller looks like one of digits
-LEAST_SIZE = 0.01  # of numbers whose factor is measured
-SAME_FACTOR = 1e-6
-TRIES = 12  # small cases of each size
-# of rows, weights, draws, in one case: more than a loop or a table may expect
-MANY = 40
-SHOWN = MANY  # numbers of an array that are shown
+PROOF_SEEDS = (1, 2)  # draw the arguments of the proofs
+FLOAT_SEEDS = tuple(range(3, 15))  # draw those of float comparisons, on other paths
+N_FRESH_SEEDS = 4  # further float comparisons, with seeds that nobody can know
+INTEGER_KINDS = ("zero-one", "label", "count", "given")  # have no derivatives
+ROUNDING_RTOL = 1e-9  # relative to the largest number of a block
+DIGITS_RTOL = 1e-6  # relative to each number: a larger difference needs a proof
+DIGITS_ATOL = 1e-13  # a smaller difference is rounding, which no proof sees
+MAX_SILENT_PROOFS = 3  # then a block is not tried again
+MAX_DIGIT_ERROR = 1e-4  # a smaller relative error looks like lost digits
+MIN_SIZE = 0.01  # smaller blocks do not tell a common factor
+FACTOR_TOLERANCE = 1e-6
+N_SMALL_CASES = 12  # small cases of each size
+N_LARGE = 40  # rows, weights or draws: more than a hard-coded loop or table has
+MAX_SHOWN = N_LARGE  # longer arrays are shown by their shape
+SIMPLEST = {"real": (0.0, 1.0), "logit": (0.0, 1.0), "positive": (1.0,)}
 BY_ARGUMENTS = "what it returns may depend on its arguments only, not on earlier calls"
 
 
-class Found(NamedTuple):
-    """How the block of an answer compares with another."""
+class BlockComparison(NamedTuple):
+    """Whether a block of an answer is that of a reference.
+
+    Attributes
+    ----------
+    same : bool
+        Whether no difference was found.
+    proved : bool
+        Whether that is proved, and not only compared in floats.
+    reason : str
+        Why they differ, or why there is no proof; '' if proved.
+    """
 
     same: bool
     proved: bool = True
@@ -75,26 +84,39 @@ class Found(NamedTuple):
 
 
 class Rounding(Enum):
-    """Which floats are right at a place, as terms cancel at extreme numbers in right formulas."""
+    """Which floats count as right; at extreme numbers terms cancel in right formulas too."""
 
     SMALL = "those that agree"
     PROVED = "finite ones as well, if a proof says that the formula is right"
     ANY = "all, unless a proof says that the formula is wrong"
 
 
-class Place(NamedTuple):
-    """Arguments other than those of the proofs."""
+class FloatCase(NamedTuple):
+    """Arguments at which floats are compared, beside those of the proofs.
+
+    Attributes
+    ----------
+    where : str
+        What is special about them, as the student reads it.
+    arguments : tuple
+        One for each argument of the exercise.
+    rounding : Rounding
+        Which floats count as right.
+    has_proof : bool
+        Whether a proof at these arguments is quick enough to settle a doubt.
+    is_repeated : bool
+        Whether they nearly repeat an earlier call, so that an error shows state that is kept.
+    """
 
     where: str
     arguments: tuple[Any, ...]
     rounding: Rounding = Rounding.SMALL
-    has_proof: bool = False  # small enough for one
-    # what is wrong here alone is what an earlier call has left
+    has_proof: bool = False
     is_repeated: bool = False
 
 
 class _Silence(io.TextIOBase):
-    """Where prints go of an answer that is run with what is no float."""
+    """A stream that drops what an answer prints while it runs on the numbers of a proof."""
 
     def write(self, text: str) -> int:
         return len(text)
@@ -115,8 +137,14 @@ def judge(name: str, answer: Any) -> Verdict:
     Parameters
     ----------
     name : str
-        Of the exercise.
-    answer : callable, or mapping for the exercise ``which_detector_sees_it``
+        Name of the exercise, such as 'softplus'.
+    answer : callable or mapping
+        What the student wrote; a mapping for the exercise ``which_detector_sees_it``.
+
+    Returns
+    -------
+    Verdict
+        Whether it passes, and what is wrong with each block.
 
     Raises
     ------
@@ -144,14 +172,14 @@ def judge(name: str, answer: Any) -> Verdict:
 
 
 def _functions() -> dict[str, dict[str, Any]]:
-    """Return the functions and classes of the modules that all numbers come from."""
+    """Return the functions and classes of math and NumPy, by module and name."""
     watched = {
         name: module
         for name, module in [*sys.modules.items()]
         if name == "math" or name.partition(".")[0] == "numpy"
     }
     return {
-        name: {key: one for key, one in vars(module).items() if callable(one)}
+        name: {key: member for key, member in vars(module).items() if callable(member)}
         for name, module in watched.items()
     }
 
@@ -160,39 +188,54 @@ ORIGINAL = _functions()
 
 
 def _replaced() -> list[str]:
-    """Return the names of functions that are others than when this module was imported."""
-    now = {name: vars(sys.modules[name]) for name in ORIGINAL if name in sys.modules}
+    """Return the names of NumPy's functions that an answer has replaced since the import."""
+    current = {
+        name: vars(sys.modules[name]) for name in ORIGINAL if name in sys.modules
+    }
     return [
         f"{name}.{key}"
-        for name, some in now.items()
-        for key, one in ORIGINAL[name].items()
-        if some.get(key) is not one
+        for name, members in current.items()
+        for key, original in ORIGINAL[name].items()
+        if members.get(key) is not original
     ]
 
 
 def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
-    """Grade a function that can be compared exactly."""
-    at_first = _check_first_calls(exercise, answer)
-    elsewhere, raising = _wrong_elsewhere(exercise, answer)
-    elsewhere = {**at_first, **elsewhere}
-    found = [
-        Found(False, reason=f"it is wrong {elsewhere[i].where}")
-        if i in elsewhere
-        else _compare(exercise, answer, exercise.right, i)
-        for i in range(len(exercise.returns))
-    ]
-    if raising is not None and all(one.same for one in found):
-        elsewhere = dict.fromkeys(range(len(found)), raising)
-        found = [Found(False, reason=f"it raises {raising.where}")] * len(found)
-    wrong = [i for i, one in enumerate(found) if not one.same]
+    """Grade a function that can be compared exactly.
+
+    Parameters
+    ----------
+    exercise : Formula
+    answer : callable
+        The student's function, of the exercise's arguments.
+
+    Returns
+    -------
+    Verdict
+    """
+    wrong_in_floats = _check_first_calls(exercise, answer)
+    wrong_later, raising = _wrong_in_floats(exercise, answer)
+    wrong_in_floats.update(wrong_later)
+    comparisons = []
+    for i in range(len(exercise.returns)):
+        if i in wrong_in_floats:
+            reason = f"it is wrong {wrong_in_floats[i].where}"
+            comparisons.append(BlockComparison(False, reason=reason))
+        else:
+            comparisons.append(_compare(exercise, answer, exercise.right, i))
+    if raising is not None and all(comparison.same for comparison in comparisons):
+        wrong_in_floats = dict.fromkeys(range(len(comparisons)), raising)
+        raises = BlockComparison(False, reason=f"it raises {raising.where}")
+        comparisons = [raises] * len(comparisons)
+    wrong = [i for i, comparison in enumerate(comparisons) if not comparison.same]
     if not wrong:
-        return _overflow(exercise, answer) or _passed(exercise, answer, found)
+        return _overflow(exercise, answer) or _passed(exercise, answer, comparisons)
     findings = []
     for i in wrong:
-        says = _diagnosis(exercise, answer, i)
-        if says:
-            findings.append(Finding(exercise.returns[i], says))
-    head = _what_is_right(exercise, answer, found)
+        message = _diagnosis(exercise, answer, i)
+        if message:
+            findings.append(Finding(exercise.returns[i], message))
+    head = _what_is_right(exercise, answer, comparisons)
     if len(findings) == len(wrong):
         return Verdict(exercise.name, False, "known mistake", head, tuple(findings))
     unknown = [
@@ -201,18 +244,18 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
     cases: dict[str, dict[str, Any]] = {}
     for name in unknown:
         i = exercise.returns.index(name)
-        if i in elsewhere and elsewhere[i].is_repeated:
+        if i in wrong_in_floats and wrong_in_floats[i].is_repeated:
             cases[name] = {}  # a case by itself may be right
             continue
-        says = _in_common(exercise, answer, i)
-        if says:
-            findings.append(Finding(name, says))
-        place = [elsewhere[i].arguments] if i in elsewhere else []
-        # last: what it prints there is shown
-        cases[name] = _smallest(exercise, answer, i, place)
-    # floats do not see it
+        message = _in_common(exercise, answer, i)
+        if message:
+            findings.append(Finding(name, message))
+        arguments = [wrong_in_floats[i].arguments] if i in wrong_in_floats else []
+        # last, since what the answer prints in this case is shown
+        cases[name] = _smallest(exercise, answer, i, arguments)
+    # blocks whose error floats do not show: the proof's reason stands in for a case
     for name in [name for name, case in cases.items() if not case]:
-        findings.append(Finding(name, found[exercise.returns.index(name)].reason))
+        findings.append(Finding(name, comparisons[exercise.returns.index(name)].reason))
         del cases[name]
     return Verdict(exercise.name, False, "wrong", head, tuple(findings), cases)
 
@@ -223,22 +266,21 @@ def judge_formula(exercise: Formula, answer: Answer) -> Verdict:
 def _run(
     exercise: Formula, answer: Answer, arguments: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    """Return the blocks of an answer, which may not change its arguments."""
-    copies = tuple(np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments)
+    """Return the blocks of an answer, and refuse one that changes its arguments."""
+    copies = tuple(map(_copied, arguments))
     shapes = ", ".join(
         f"{name} {np.shape(value)}"
         for name, value in zip(exercise.arguments, arguments, strict=True)
         if not callable(value)
     )
     returned = ask(answer, *copies, about=f" (for arguments of the shapes {shapes})")
-    for name, before, after in zip(exercise.arguments, arguments, copies, strict=True):
-        if isinstance(before, np.ndarray) and not np.array_equal(before, after):
+    for name, original, copy in zip(exercise.arguments, arguments, copies, strict=True):
+        if isinstance(original, np.ndarray) and not np.array_equal(original, copy):
             raise Unusable(f"it changes its argument {name} in place; work on a copy")
     try:
         blocks = exercise.blocks(returned)
     except Unusable as error:
         raise Unusable(f"{error}{_last_line(answer, copies)}") from None
-    # a number of a proof
     if any("exactgrad" in type(block).__module__ for block in blocks):
         raise Unusable(
             "it returns numbers of an earlier call: keep nothing between calls"
@@ -246,36 +288,45 @@ def _run(
     return blocks
 
 
+def _copied(value: Any) -> Any:
+    return np.copy(value) if isinstance(value, np.ndarray) else value
+
+
 def _last_line(answer: Answer, arguments: tuple[Any, ...]) -> str:
-    """Run an answer once more, and return where it returned; '' for what is no function."""
-    code, place = getattr(answer, "__code__", None), 0
+    """Run an answer once more, and return the line where it returned; '' if that is unknown."""
+    code = getattr(answer, "__code__", None)
+    line_number = 0
 
-    def look(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal place
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal line_number
         if frame.f_code is code and event == "return":
-            place = frame.f_lineno
-        return look if frame.f_code is code else None
+            line_number = frame.f_lineno
+        if frame.f_code is code:
+            return trace
+        return None
 
-    before = sys.gettrace()
-    sys.settrace(look)
+    tracer = sys.gettrace()
+    sys.settrace(trace)
     try:
         answer(*arguments)
     finally:
-        sys.settrace(before)
-    line = linecache.getline(code.co_filename, place).strip() if code and place else ""
-    return f", in line {place}, `{line}`" if line else ""
+        sys.settrace(tracer)
+    if not code or not line_number:
+        return ""
+    line = linecache.getline(code.co_filename, line_number).strip()
+    return f", in line {line_number}, `{line}`" if line else ""
 
 
-def _check_first_calls(exercise: Formula, answer: Answer) -> dict[int, Place]:
-    """Check the shapes, and return the blocks whose numbers are wrong, with the place of each."""
-    wrong: dict[int, Place] = {}
+def _check_first_calls(exercise: Formula, answer: Answer) -> dict[int, FloatCase]:
+    """Check the shapes, and return the case of each block whose numbers are wrong."""
+    wrong: dict[int, FloatCase] = {}
     if not callable(answer):
         raise Unusable(f"{exercise.name} must be a function; it is {answer!r}")
-    for seed in CASES:
+    for seed in PROOF_SEEDS:
         arguments = exercise.draw(seed)
-        found = _run(exercise, answer, arguments)
+        blocks = _run(exercise, answer, arguments)
         right = exercise.blocks(exercise.right(*arguments))
-        named = zip(exercise.returns, found, right, strict=True)
+        named = zip(exercise.returns, blocks, right, strict=True)
         for i, (name, block, expected) in enumerate(named):
             if block is None:
                 raise Unusable(f"it returns None for {name}; does a `return` lack?")
@@ -287,34 +338,34 @@ def _check_first_calls(exercise: Formula, answer: Answer) -> dict[int, Place]:
                 raise Unusable(f"{name} must be real numbers; it is {block!r}")
             if not _agree(block, expected):
                 where = f"at its first calls and right later; {BY_ARGUMENTS}"
-                wrong.setdefault(i, Place(where, arguments, is_repeated=True))
+                wrong.setdefault(i, FloatCase(where, arguments, is_repeated=True))
     return wrong
 
 
 def _projected(
     exercise: Formula, answer: Answer, block: int, entries: Any = slice(None)
 ) -> Answer:
-    """Return the answer's block as one number: the sum of its entries, each times a random one.
+    """Return a function whose value is a random linear combination of a block's entries.
 
-    A proof moves every number by itself: what must add up to 1 is made so again.
+    A proof moves every number by itself, so that shares are divided by their sum again.
     """
-    kinds = exercise.arguments.values()
+    specifications = exercise.arguments.values()
 
     def number(*arguments: Any) -> Any:
-        arguments = tuple(map(Argument.normalise, kinds, arguments))
-        found = np.asarray(exercise.blocks(answer(*arguments))[block], object).ravel()[
-            entries
-        ]
+        arguments = tuple(map(Argument.normalise, specifications, arguments))
+        returned = exercise.blocks(answer(*arguments))[block]
+        chosen = np.asarray(returned, object).ravel()[entries]
+        total = sum(chosen[:1])
         weights = random.Random(block)
-        return sum(
-            (weights.randrange(1, 1000) * one for one in found[1:]), sum(found[:1])
-        )
+        for entry in chosen[1:]:
+            total = total + weights.randrange(1, 1000) * entry
+        return total
 
     return number
 
 
-def _places(exercise: Formula) -> Iterator[Place]:
-    """Return arguments beside those of the proofs: of other sizes and with other numbers.
+def _float_cases(exercise: Formula) -> Iterator[FloatCase]:
+    """Yield arguments beside those of the proofs: of other sizes and with other numbers.
 
     A proof holds for its path of comparisons and for its sizes. An answer may clip what it thinks
     impossible, treat one row in another way, confuse two sizes that are equal in the proofs, or
@@ -330,44 +381,48 @@ def _places(exercise: Formula) -> Iterator[Place]:
         sizes.append(
             ("where all sizes differ", {x: 2 + i for i, x in enumerate(order)})
         )
-    one = dict.fromkeys(letters, 1)  # of the others: a case that can be read
+    single = dict.fromkeys(letters, 1)  # of the others: a case that can be read
     sizes += [
-        (f"where there are {MANY} {NAMES[x]} {x}", {**one, x: MANY}) for x in letters
+        (f"where there are {N_LARGE} {NAMES[x]} {x}", {**single, x: N_LARGE})
+        for x in letters
     ]
-    sizes.append((f"where there are {MANY} of all", dict.fromkeys(letters, MANY)))
-    seeds = itertools.count(PATHS[0])
-    for where, some in sizes:
-        larger = replace(exercise, sizes={**exercise.sizes, **some})
-        yield Place(where, larger.draw(next(seeds)))
+    sizes.append((f"where there are {N_LARGE} of all", dict.fromkeys(letters, N_LARGE)))
+    seeds = itertools.count(FLOAT_SEEDS[0])
+    for where, changed_sizes in sizes:
+        larger = replace(exercise, sizes={**exercise.sizes, **changed_sizes})
+        yield FloatCase(where, larger.draw(next(seeds)))
     for name, spread in SPREADS.items():
-        rounding = Rounding.ANY if spread.is_wide else Rounding.PROVED
+        rounding = Rounding.PROVED
+        if spread.is_wide:
+            rounding = Rounding.ANY
         for _ in range(spread.cases):
             arguments = exercise.draw(next(seeds), spread)
-            yield Place(
+            yield FloatCase(
                 f"where numbers are {name}", arguments, rounding, has_proof=True
             )
-    before, after = exercise.draw(next(seeds)), exercise.draw(next(seeds))
-    yield Place("for these arguments", before)
-    for name, changed in _one_changed(exercise, before, after):
+    first = exercise.draw(next(seeds))
+    second = exercise.draw(next(seeds))
+    yield FloatCase("for these arguments", first)
+    for name, changed in _one_changed(exercise, first, second):
         where = f"where {name} alone is another than at an earlier call; {BY_ARGUMENTS}"
-        yield Place(where, changed, is_repeated=True)
+        yield FloatCase(where, changed, is_repeated=True)
     longer = replace(exercise, sizes={x: n + 1 for x, n in exercise.sizes.items()})
     mixed = zip(
-        exercise.arguments.values(), before, longer.draw(next(seeds)), strict=True
+        exercise.arguments.values(), first, longer.draw(next(seeds)), strict=True
     )
     where = f"where arrays alone are longer than at an earlier call; {BY_ARGUMENTS}"
-    resized = tuple(new if one.shape else old for one, old, new in mixed)
-    yield Place(where, resized, is_repeated=True)
-    for arguments in exercise.places:
-        yield Place("in this case", arguments, has_proof=True)
+    resized = tuple(new if single.shape else old for single, old, new in mixed)
+    yield FloatCase(where, resized, is_repeated=True)
+    for arguments in exercise.edge_cases:
+        yield FloatCase("in this case", arguments, has_proof=True)
 
 
 def _one_changed(
-    exercise: Formula, before: tuple[Any, ...], after: tuple[Any, ...]
+    exercise: Formula, old_arguments: tuple[Any, ...], new_arguments: tuple[Any, ...]
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Return the name of each argument, and all arguments with another number in that one."""
+    """Yield the name of each argument, and the arguments with one number of it changed."""
     for i, (name, old, new) in enumerate(
-        zip(exercise.arguments, before, after, strict=True)
+        zip(exercise.arguments, old_arguments, new_arguments, strict=True)
     ):
         changed = new
         if exercise.arguments[name].shape:
@@ -375,44 +430,46 @@ def _one_changed(
             changed = old.copy()
             changed.flat[last] = new.flat[last]
             changed = exercise.arguments[name].normalise(changed)
-        yield name, (*before[:i], changed, *before[i + 1 :])
+        yield name, (*old_arguments[:i], changed, *old_arguments[i + 1 :])
 
 
-def _wrong_elsewhere(
+def _wrong_in_floats(
     exercise: Formula, answer: Answer, has_proofs: bool = True
-) -> tuple[dict[int, Place], Place | None]:
-    """Return for each wrong block the first place where it shows, and one where it raises.
+) -> tuple[dict[int, FloatCase], FloatCase | None]:
+    """Return the first case of each wrong block, and the first in which the answer raises.
 
-    Places at which the right answer is not finite, or there is none, are passed over. Without
-    proofs, what floats leave in doubt is taken for right.
+    Cases in which the right answer is not finite, or raises, are passed over. Without proofs,
+    what floats leave in doubt is taken for right.
     """
-    wrong: dict[int, Place] = {}
+    wrong: dict[int, FloatCase] = {}
     raising = None
     returned: list[Array] = []
-    silent = Counter[int]() if has_proofs else None
-    for place in _places(exercise):
-        right = _right_numbers(exercise, place.arguments)
+    silent = None
+    if has_proofs:
+        silent = Counter[int]()
+    for case in _float_cases(exercise):
+        right = _right_numbers(exercise, case.arguments)
         if right is None:
             continue
-        copies = [np.copy(one) for one in returned]
+        copies = [np.copy(block) for block in returned]
         try:
-            ours = [
-                np.asarray(one, float)
-                for one in _run(exercise, answer, place.arguments)
+            numbers = [
+                np.asarray(block, float)
+                for block in _run(exercise, answer, case.arguments)
             ]
         except (Unusable, NotImplementedError, TypeError, ValueError):
-            raising = raising or place
+            raising = raising or case
             continue
         if not all(map(np.array_equal, returned, copies, itertools.repeat(True))):
             raise Unusable(
                 "what it returned changes at its next call; return new arrays"
             )
-        returned = ours
-        for i, both in enumerate(zip(ours, right, strict=True)):
+        returned = numbers
+        for i, blocks in enumerate(zip(numbers, right, strict=True)):
             if i not in wrong and not _is_right(
-                exercise, answer, i, place, *both, silent
+                exercise, answer, i, case, *blocks, silent
             ):
-                wrong[i] = place
+                wrong[i] = case
     return wrong, raising
 
 
@@ -420,100 +477,113 @@ def _is_right(
     exercise: Formula,
     answer: Answer,
     block: int,
-    place: Place,
+    case: FloatCase,
     ours: Any,
     right: Any,
     silent: Counter[int] | None,
 ) -> bool:
-    """Tell whether a block is right at a place: in floats, or by a proof where they leave a doubt.
+    """Return whether a block is right in a case: by floats, or by a proof if they leave a doubt.
 
     A number that is small among the others has other digits where a floor or a limit changes it,
-    and where terms cancel: the proof tells one from the other. How often it told nothing of a
-    block is counted in `silent`, which is None where no proof can be asked.
+    and where terms cancel: the proof tells one from the other. `silent` counts, for each block,
+    the proofs without a verdict; None: no proof is made.
     """
     agree = _agree(ours, right)
-    if not place.has_proof or np.shape(ours) != np.shape(right):
+    if not case.has_proof or np.shape(ours) != np.shape(right):
         return agree
     doubtful = ~_same_digits(ours, right)
     if _is_whole(exercise) or (agree and not doubtful.any()):
         return agree and not doubtful.any()
     finite = np.isfinite(ours).all()
     if not agree and (
-        place.rounding is Rounding.SMALL
-        or (place.rounding is Rounding.PROVED and not finite)
+        case.rounding is Rounding.SMALL
+        or (case.rounding is Rounding.PROVED and not finite)
     ):
         return False
     if silent is None:
         return True
     verdict = "silent"
-    if silent[block] < MOST_SILENT:
-        entries = np.flatnonzero(doubtful) if doubtful.any() else slice(None)
+    if silent[block] < MAX_SILENT_PROOFS:
+        entries: Any = slice(None)
+        if doubtful.any():
+            entries = np.flatnonzero(doubtful)
         right_answer = exercise.right
         proof = _prove_at(
-            exercise, answer, right_answer, block, place.arguments, entries=entries
+            exercise, answer, right_answer, block, case.arguments, entries=entries
         )
-        verdict = "silent" if isinstance(proof, str) else proof.verdict
+        if not isinstance(proof, str):
+            verdict = proof.verdict
     if verdict in ("proved", "refuted"):
         return verdict == "proved"
     silent[block] += 1
-    return agree or place.rounding is Rounding.ANY
+    return agree or case.rounding is Rounding.ANY
 
 
 def _right_numbers(
     exercise: Formula, arguments: tuple[Any, ...]
 ) -> tuple[Any, ...] | None:
-    """Return the blocks of the right answer; None if there is none, or a number is not finite."""
+    """Return the blocks of the right answer; None if it raises or a number is not finite."""
     try:
         with np.errstate(all="ignore"):
             right = exercise.blocks(exercise.right(*arguments))
     except Exception:  # no case for this exercise
         return None
-    finite = all(np.isfinite(np.asarray(one, float)).all() for one in right)
-    return right if finite else None
+    finite = all(np.isfinite(np.asarray(block, float)).all() for block in right)
+    if finite:
+        return right
+    return None
 
 
-def _compare(exercise: Formula, answer: Answer, other: Answer, block: int) -> Found:
+def _compare(
+    exercise: Formula, answer: Answer, reference: Answer, block: int
+) -> BlockComparison:
     """Compare one block of two answers: in floats on many paths, and exactly if that can be done.
 
     Floats come first, as they are quick, and see the paths that the proofs do not take.
     """
-    if not _agree_on_paths(exercise, answer, block, other):
-        return Found(False, reason="its floats are others")
+    if not _agree_on_paths(exercise, answer, block, reference):
+        return BlockComparison(False, reason="its floats are others")
     if _is_whole(exercise):
-        return Found(
-            True, False, f"its numbers are whole: compared in {len(PATHS)} cases"
+        return BlockComparison(
+            True, False, f"its numbers are whole: compared in {len(FLOAT_SEEDS)} cases"
         )
     proved = True
-    for seed in CASES:
-        proof = _prove_at(exercise, answer, other, block, exercise.draw(seed), seed)
+    for seed in PROOF_SEEDS:
+        proof = _prove_at(exercise, answer, reference, block, exercise.draw(seed), seed)
         if isinstance(proof, str):  # the values are no numbers, nan for instance
-            return Found(False, reason=f"it cannot be compared: {proof}")
+            return BlockComparison(False, reason=f"it cannot be compared: {proof}")
         if proof.verdict == "refuted":
-            return Found(False, reason=str(proof.wrong[0]))
+            return BlockComparison(False, reason=str(proof.wrong[0]))
         if proof.verdict == "not traceable":
-            return Found(True, False, f"in floats; it is not proved, as {proof.reason}")
+            return BlockComparison(
+                True, False, f"in floats; it is not proved, as {proof.reason}"
+            )
         proved &= proof.proved
-    by_identities = "to twelve digits, but by identities that the proof does not know"
-    return Found(True, proved, "" if proved else by_identities)
+    if proved:
+        return BlockComparison(True)
+    reason = "to twelve digits, but by identities that the proof does not know"
+    return BlockComparison(True, False, reason)
 
 
 def _is_whole(exercise: Formula) -> bool:
-    return all(one.kind in WHOLE for one in exercise.arguments.values())
+    """Return whether no argument can be moved by a proof."""
+    return all(
+        argument.kind in INTEGER_KINDS for argument in exercise.arguments.values()
+    )
 
 
 def _prove_at(
     exercise: Formula,
     answer: Answer,
-    other: Answer,
+    reference: Answer,
     block: int,
     arguments: tuple[Any, ...],
     seed: int = 0,
     entries: Any = slice(None),
 ) -> Proof | str:
-    """Prove or refute that entries of a block are the same, or return why it cannot be asked."""
-    first, second = (
-        _projected(exercise, one, block, entries) for one in (answer, other)
-    )
+    """Return the proof that entries of a block are the reference's, or why there is none."""
+    first = _projected(exercise, answer, block, entries)
+    second = _projected(exercise, reference, block, entries)
     try:
         with redirect_stdout(_Silence()):
             return prove_same(first, second, *arguments, seed=seed)
@@ -522,40 +592,46 @@ def _prove_at(
 
 
 def _agree_on_paths(
-    exercise: Formula, answer: Answer, block: int, other: Answer | None = None
+    exercise: Formula, answer: Answer, block: int, reference: Answer | None = None
 ) -> bool:
-    """Compare a block of two answers in floats; the other is the right one unless given."""
-    right = other or exercise.right
-    cases = map(exercise.draw, PATHS)
+    """Return whether a block of two answers agrees in floats; by default with the right one."""
+    right = reference or exercise.right
+    cases = map(exercise.draw, FLOAT_SEEDS)
     return all(_close(exercise, answer, right, block, arguments) for arguments in cases)
 
 
 def _close(
     exercise: Formula,
     answer: Answer,
-    other: Answer,
+    reference: Answer,
     block: int,
     arguments: tuple[Any, ...],
 ) -> bool:
     ours = _run(exercise, answer, arguments)[block]
     with np.errstate(all="ignore"):
-        return _agree(ours, exercise.blocks(other(*arguments))[block])
+        return _agree(ours, exercise.blocks(reference(*arguments))[block])
 
 
 def right_in_floats(exercise: Formula, answer: Answer) -> bool:
-    """Tell whether an answer is right wherever it is compared in floats.
+    """Return whether an answer is right wherever it is compared in floats.
 
-    That is at the same arguments as in `judge_formula`, and at some that nobody can know before.
+    The arguments are those of `judge_formula`, and others that nobody can know before.
+
+    Parameters
+    ----------
+    exercise : Formula
+    answer : callable
+        The student's function.
     """
-    fresh = [secrets.randbelow(2**32) for _ in range(FRESH)]
+    fresh = [secrets.randbelow(2**32) for _ in range(N_FRESH_SEEDS)]
     try:
         if _check_first_calls(exercise, answer):
             return False
-        for seed in (*CASES, *PATHS, *fresh):
+        for seed in (*PROOF_SEEDS, *FLOAT_SEEDS, *fresh):
             arguments = exercise.draw(seed)
             if not agrees(exercise, arguments, ask(answer, *arguments)):
                 return False
-        wrong, raising = _wrong_elsewhere(exercise, answer, has_proofs=False)
+        wrong, raising = _wrong_in_floats(exercise, answer, has_proofs=False)
         return not wrong and raising is None and _overflow(exercise, answer) is None
     except Ended:
         raise
@@ -564,27 +640,39 @@ def right_in_floats(exercise: Formula, answer: Answer) -> bool:
 
 
 def agrees(exercise: Formula, arguments: tuple[Any, ...], returned: Any) -> bool:
-    """Tell whether what an answer returned is right but for rounding."""
+    """Return whether what an answer returned is right but for rounding.
+
+    Parameters
+    ----------
+    exercise : Formula
+    arguments : tuple
+        What the answer was called with.
+    returned : Any
+        What it returned: a block, or a tuple of the exercise's blocks.
+    """
     with np.errstate(all="ignore"):
         right = exercise.blocks(exercise.right(*arguments))
     return all(map(_agree, exercise.blocks(returned), right))
 
 
-def _agree(mine: Any, right: Any) -> bool:
-    ours, theirs = np.asarray(mine, float), np.asarray(right, float)
+def _agree(returned: Any, right: Any) -> bool:
+    """Return whether two blocks are equal but for rounding, relative to the largest number."""
+    ours = np.asarray(returned, float)
+    theirs = np.asarray(right, float)
     if ours.shape != theirs.shape:
         return False
     scale = np.max(np.abs(theirs), initial=1.0, where=np.isfinite(theirs))
     return bool(
-        np.allclose(ours, theirs, rtol=0, atol=ROUNDING * scale, equal_nan=True)
+        np.allclose(ours, theirs, rtol=0, atol=ROUNDING_RTOL * scale, equal_nan=True)
     )
 
 
-def _same_digits(mine: Any, right: Any) -> Array:
-    """Tell of each number of two blocks of one shape whether its digits are the same."""
-    ours, theirs = np.asarray(mine, float), np.asarray(right, float)
+def _same_digits(returned: Any, right: Any) -> Array:
+    """Return, for each number of two blocks of one shape, whether its first digits agree."""
+    ours = np.asarray(returned, float)
+    theirs = np.asarray(right, float)
     return np.atleast_1d(
-        np.isclose(ours, theirs, rtol=DIGITS, atol=LEAST, equal_nan=True)
+        np.isclose(ours, theirs, rtol=DIGITS_RTOL, atol=DIGITS_ATOL, equal_nan=True)
     )
 
 
@@ -592,27 +680,29 @@ def _same_digits(mine: Any, right: Any) -> Array:
 
 
 def _slopes_proved(exercise: Formula, answer: Answer) -> tuple[bool, int]:
-    """Prove that the blocks of derivatives are those of the answer's own value."""
+    """Return whether the derivatives are proved to be those of the value, and their number."""
     names = list(exercise.arguments)
-    places = [names.index(by) for by in exercise.slopes.values()]
+    positions = [names.index(by) for by in exercise.slopes.values()]
     blocks = [exercise.returns.index(name) for name in exercise.slopes]
     total = 0
-    for seed in CASES:
+    for seed in PROOF_SEEDS:
         drawn = exercise.draw(seed)
-        moved = [np.asarray(drawn[i]) for i in places]
-        cuts = np.cumsum([one.size for one in moved])[:-1].tolist()
+        moved = [np.asarray(drawn[i]) for i in positions]
+        cuts = np.cumsum([argument.size for argument in moved])[:-1].tolist()
 
         def value_and_grad(
-            theta: Any, *rest: Any, cuts: Any = cuts, moved: Any = moved
+            theta: Any, *fixed: Any, cuts: Any = cuts, moved: Any = moved
         ) -> tuple[Any, Array]:
-            arguments = list(rest)
-            for i, part, like in zip(places, np.split(theta, cuts), moved, strict=True):
+            arguments = list(fixed)
+            for i, part, like in zip(
+                positions, np.split(theta, cuts), moved, strict=True
+            ):
                 arguments[i] = part.reshape(like.shape) if like.ndim else part[0]
-            found = exercise.blocks(answer(*arguments))
-            slopes = [np.ravel(np.asarray(found[i], object)) for i in blocks]
-            return found[0], np.concatenate(slopes)
+            returned = exercise.blocks(answer(*arguments))
+            slopes = [np.ravel(np.asarray(returned[i], object)) for i in blocks]
+            return returned[0], np.concatenate(slopes)
 
-        theta = np.concatenate([one.ravel() for one in moved])
+        theta = np.concatenate([argument.ravel() for argument in moved])
         total = theta.size
         try:
             with redirect_stdout(_Silence()):
@@ -624,8 +714,12 @@ def _slopes_proved(exercise: Formula, answer: Answer) -> tuple[bool, int]:
     return True, total
 
 
-def _passed(exercise: Formula, answer: Answer, found: list[Found]) -> Verdict:
-    unproved = next((one for one in found if not one.proved), None)
+def _passed(
+    exercise: Formula, answer: Answer, comparisons: list[BlockComparison]
+) -> Verdict:
+    unproved = next(
+        (comparison for comparison in comparisons if not comparison.proved), None
+    )
     if unproved is not None:
         head = f"right, {unproved.reason}"
         return Verdict(exercise.name, True, "right", head)
@@ -641,7 +735,7 @@ def _passed(exercise: Formula, answer: Answer, found: list[Found]) -> Verdict:
 
 
 def _overflow(exercise: Formula, answer: Answer) -> Verdict | None:
-    """Return a verdict if the answer, whose formula is right, fails in floats at an extreme."""
+    """Return a verdict if floats overflow or cancel at extreme arguments, else None."""
     for *arguments, right in exercise.extremes:
         ours = np.asarray(_run(exercise, answer, tuple(arguments))[0], float)
         if not np.allclose(ours, right, rtol=1e-12, atol=0):
@@ -656,72 +750,86 @@ def _overflow(exercise: Formula, answer: Answer) -> Verdict | None:
 
 def _listed(names: Sequence[str]) -> str:
     *first, last = names
-    return f"{', '.join(first)} and {last} are right" if first else f"{last} is right"
+    if not first:
+        return f"{last} is right"
+    return f"{', '.join(first)} and {last} are right"
 
 
-def _what_is_right(exercise: Formula, answer: Answer, found: list[Found]) -> str:
+def _what_is_right(
+    exercise: Formula, answer: Answer, comparisons: list[BlockComparison]
+) -> str:
     right = [
-        name for name, one in zip(exercise.returns, found, strict=True) if one.same
+        name
+        for name, comparison in zip(exercise.returns, comparisons, strict=True)
+        if comparison.same
     ]
     wrong = [
-        name for name, one in zip(exercise.returns, found, strict=True) if not one.same
+        name
+        for name, comparison in zip(exercise.returns, comparisons, strict=True)
+        if not comparison.same
     ]
-    parts = [_listed(right)] if right else []
-    parts.append(f"{', '.join(wrong)} {'are' if len(wrong) > 1 else 'is'} wrong")
+    verb = "are" if len(wrong) > 1 else "is"
+    clauses = [f"{', '.join(wrong)} {verb} wrong"]
+    if right:
+        clauses.insert(0, _listed(right))
     if (
         exercise.slopes
         and exercise.returns[0] in wrong
         and _slopes_proved(exercise, answer)[0]
     ):
-        parts.append("the derivatives are exactly those of this other value")
-    return "; ".join(parts)
+        clauses.append("the derivatives are exactly those of this other value")
+    return "; ".join(clauses)
 
 
 # --- what is wrong
 
 
 def _diagnosis(exercise: Formula, answer: Answer, block: int) -> str:
-    """Return what is wrong with a block, if it is a known mistake, two of them, or a factor."""
+    """Return the sentence of the known mistake, pair of mistakes, or factor; '' if none fits."""
     if _agree_on_paths(exercise, answer, block):
         return ""  # a mistake that has a name shows there
     general = (
-        (says, _after(exercise, change, block)) for says, change in _generic(exercise)
+        (message, _after(exercise, change, block))
+        for message, change in _generic(exercise)
     )
-    for says, variant in itertools.chain(
+    for message, variant in itertools.chain(
         _edited(exercise, 1), general, _edited(exercise, 2)
     ):
         try:
             if not _compare(exercise, answer, variant, block).same:
                 continue
             if not _compare(exercise, variant, exercise.right, block).same:
-                return says  # else the answer is right there, and wrong for other sizes
+                return (
+                    message  # else the answer is right there, and wrong for other sizes
+                )
         except Unusable:  # the mistake gives another shape, or none
             continue
     return ""
 
 
 def _edited(exercise: Formula, number: int) -> Iterator[tuple[str, Answer]]:
-    """Return the right answer with each mistake, or each pair of them, and what to say."""
+    """Yield the sentence and the answer of every combination of `number` known mistakes."""
     for mistakes in itertools.combinations(exercise.wrong, number):
         variant = exercise.edited(*mistakes)
         if variant is not None:
-            yield " And: ".join(one.says for one in mistakes), variant
+            yield " And: ".join(mistake.says for mistake in mistakes), variant
 
 
 def _generic(exercise: Formula) -> Iterator[tuple[str, Callable[[Any], Any]]]:
+    """Yield the sentence and the change of a block for mistakes that every exercise may have."""
     yield "its sign is the other way round", lambda right: -right
     yield "it is half of what is right", lambda right: right / 2
     yield "it is twice what is right", lambda right: right * 2
     for letter in exercise.letters:
         size = exercise.sizes[letter]
         if size > 2:
-            what = f"the number of {NAMES[letter]} {letter}"
+            count = f"the number of {NAMES[letter]} {letter}"
             yield (
-                f"it is divided by {what}, once too often",
+                f"it is divided by {count}, once too often",
                 partial(operator.mul, 1 / size),
             )
             yield (
-                f"it is multiplied by {what}, once too often",
+                f"it is multiplied by {count}, once too often",
                 partial(operator.mul, size),
             )
     yield "it is transposed", lambda right: right.T
@@ -730,13 +838,17 @@ def _generic(exercise: Formula) -> Iterator[tuple[str, Callable[[Any], Any]]]:
 
 
 def _in_common(exercise: Formula, answer: Answer, block: int) -> str:
-    """Return what all numbers of a wrong block have in common: a factor, or right first digits."""
-    errors, factors, residuals = [], [], []
-    drawn = [exercise.draw(seed) for seed in PATHS]
-    places = [
-        one.arguments for one in _places(exercise) if one.rounding is not Rounding.ANY
+    """Return a sentence if a wrong block is right but for a factor or its last digits, else ''."""
+    errors = []
+    factors = []
+    residuals = []
+    drawn = [exercise.draw(seed) for seed in FLOAT_SEEDS]
+    cases = [
+        case.arguments
+        for case in _float_cases(exercise)
+        if case.rounding is not Rounding.ANY
     ]
-    for i, arguments in enumerate([*drawn, *places]):
+    for i, arguments in enumerate([*drawn, *cases]):
         right = _right_numbers(exercise, arguments)
         if right is None:
             continue
@@ -749,18 +861,22 @@ def _in_common(exercise: Formula, answer: Answer, block: int) -> str:
             return ""
         size = np.max(np.abs(theirs), initial=0.0)
         scale = max(size, 1.0)
-        if i < len(PATHS):
+        if i < len(FLOAT_SEEDS):
             errors.append(np.max(np.abs(ours - theirs), initial=0.0) / scale)
-        if size > LEAST_SIZE:
+        if size > MIN_SIZE:
             factor = np.vdot(theirs, ours) / np.vdot(theirs, theirs)
             factors.append(factor)
             residuals.append(np.max(np.abs(ours - factor * theirs)) / scale)
-    is_factor = factors and np.ptp(factors) < SAME_FACTOR and max(residuals) < ROUNDING
-    if is_factor and abs(factors[0]) < SAME_FACTOR:
+    is_factor = (
+        factors
+        and np.ptp(factors) < FACTOR_TOLERANCE
+        and max(residuals) < ROUNDING_RTOL
+    )
+    if is_factor and abs(factors[0]) < FACTOR_TOLERANCE:
         return "it is 0 everywhere"
-    if is_factor and abs(factors[0] - 1) > FEW_DIGITS:
+    if is_factor and abs(factors[0] - 1) > MAX_DIGIT_ERROR:
         return f"it is {factors[0]:.6g} times what is right, everywhere"
-    if ROUNDING < max(errors, default=0.0) < FEW_DIGITS:
+    if ROUNDING_RTOL < max(errors, default=0.0) < MAX_DIGIT_ERROR:
         digits = int(-np.log10(max(errors)))
         return (
             f"its first {digits} digits are right: is there a float32, a rounded constant, or a "
@@ -782,19 +898,20 @@ def _smallest(
     exercise: Formula,
     answer: Answer,
     block: int,
-    places: Sequence[tuple[Any, ...]] = (),
+    known_cases: Sequence[tuple[Any, ...]] = (),
 ) -> dict[str, Any]:
-    """Return the smallest case in which a block of the answer is wrong, with numbers.
+    """Return the smallest case in which a block of the answer is wrong; {} if floats show none.
 
-    The fewest samples, rows and units, and the simplest numbers; then one of `places`, at which
-    it is known to be wrong, with simpler numbers, then those of the proofs; {} if floats see none.
-    Wrong numbers say more than nan, and nan says more than another shape.
+    Cases are tried from the fewest samples, rows and units and the simplest numbers on, then
+    `known_cases`, at which the block is known to be wrong, then the arguments of the proofs. A
+    case of wrong numbers is preferred to one of nan, and that to one of another shape.
     """
-    drawn = [exercise.draw(seed) for seed in (*CASES, *PATHS)]
+    drawn = [exercise.draw(seed) for seed in (*PROOF_SEEDS, *FLOAT_SEEDS)]
     for failure in Failure:
-        everywhere = itertools.chain(_small_cases(exercise), places, drawn)
+        everywhere = itertools.chain(_small_cases(exercise), known_cases, drawn)
         # other digits may be rounding where nothing is known to be wrong
-        for arguments in places if failure is Failure.DIGITS else everywhere:
+        cases = known_cases if failure is Failure.DIGITS else everywhere
+        for arguments in cases:
             if _fails(exercise, answer, arguments, block, failure):
                 simple = _simpler(exercise, answer, arguments, block, failure)
                 return _fails(exercise, answer, simple, block, failure)
@@ -802,18 +919,20 @@ def _smallest(
 
 
 def _small_cases(exercise: Formula) -> Iterator[tuple[Any, ...]]:
-    """Return arguments of growing sizes, with numbers that people can read."""
+    """Yield arguments of growing sizes, with numbers that people can read."""
     letters = exercise.letters
     choices = itertools.product(
         *(range(1, exercise.sizes[letter] + 1) for letter in letters)
     )
-    for sizes in sorted(choices, key=lambda some: (sum(some), some)):
-        at = dict(zip(letters, sizes, strict=True))
-        for among in (1, 2, 3, 5):
-            rng = np.random.default_rng(among)
-            for _ in range(1 if among == 1 else TRIES):
+    for sizes in sorted(choices, key=lambda candidate: (sum(candidate), candidate)):
+        sizes_of_letters = dict(zip(letters, sizes, strict=True))
+        for n_choices in (1, 2, 3, 5):
+            rng = np.random.default_rng(n_choices)
+            n_cases = 1 if n_choices == 1 else N_SMALL_CASES
+            for _ in range(n_cases):
                 yield tuple(
-                    one.small(rng, at, among) for one in exercise.arguments.values()
+                    argument.small(rng, sizes_of_letters, n_choices)
+                    for argument in exercise.arguments.values()
                 )
 
 
@@ -824,20 +943,22 @@ def _simpler(
     block: int,
     failure: Failure,
 ) -> tuple[Any, ...]:
-    """Return arguments that fail as well, with as many zeros and ones as there can be."""
+    """Return arguments that fail as well, with as many zeros and ones as possible."""
     best = list(arguments)
-    for i, one in enumerate(exercise.arguments.values()):
-        simplest = {"real": (0.0, 1.0), "logit": (0.0, 1.0), "positive": (1.0,)}.get(
-            one.kind, ()
-        )
-        if np.size(best[i]) > SHOWN:
+    for i, argument in enumerate(exercise.arguments.values()):
+        simplest = SIMPLEST.get(argument.kind, ())
+        if np.size(best[i]) > MAX_SHOWN:
             continue
         for index, simple in itertools.product(np.ndindex(np.shape(best[i])), simplest):
-            now = np.array(best[i])
-            if now[index] in simplest[: simplest.index(simple)]:
+            candidate = np.array(best[i])
+            if candidate[index] in simplest[: simplest.index(simple)]:
                 continue  # it is as simple as can be
-            now[index] = simple
-            tried = [*best[:i], now if one.shape else now.item(), *best[i + 1 :]]
+            candidate[index] = simple
+            tried = [
+                *best[:i],
+                candidate if argument.shape else candidate.item(),
+                *best[i + 1 :],
+            ]
             if _fails(exercise, answer, tuple(tried), block, failure):
                 best = tried
     return tuple(best)
@@ -850,36 +971,52 @@ def _fails(
     block: int,
     failure: Failure,
 ) -> dict[str, Any]:
-    """Return the case with numbers if the answer is wrong there in this way, else {}."""
+    """Return the case, with numbers, if the answer fails there in this way, else {}."""
     right = _right_numbers(exercise, arguments)
     if right is None:
         return {}
-    shown = {
+    case = {
         name: _shown(value)
         for name, value in zip(exercise.arguments, arguments, strict=True)
     }
     try:
         ours = _run(exercise, answer, arguments)
     except (Unusable, NotImplementedError) as error:
-        return {**shown, "yours": str(error)} if failure is Failure.SHAPE else {}
-    name, found, expected = exercise.returns[block], ours[block], right[block]
-    if np.shape(found) != np.shape(expected):
-        case = {f"your {name}": found, f"right {name}": expected}
-        said = {whose: f"of shape {np.shape(value)}" for whose, value in case.items()}
-        return {**shown, **said} if failure is Failure.SHAPE else {}
-    mine, theirs = np.asarray(found, float), np.asarray(expected, float)
-    if _agree(mine, theirs):
-        wanted = None if _same_digits(mine, theirs).all() else Failure.DIGITS
-    else:
-        wanted = Failure.NUMBER if np.isfinite(mine).all() else Failure.NOT_FINITE
-    if failure is not wanted:
+        if failure is not Failure.SHAPE:
+            return {}
+        return {**case, "yours": str(error)}
+    name = exercise.returns[block]
+    returned = np.asarray(ours[block])
+    expected = np.asarray(right[block])
+    if returned.shape != expected.shape:
+        if failure is not Failure.SHAPE:
+            return {}
+        case[f"your {name}"] = f"of shape {returned.shape}"
+        case[f"right {name}"] = f"of shape {expected.shape}"
+        return case
+    returned = returned.astype(float)
+    expected = expected.astype(float)
+    if failure is not _failure_of(returned, expected):
         return {}
-    return {**shown, **_both(name, mine, theirs)}
+    return {**case, **_both(name, returned, expected)}
+
+
+def _failure_of(returned: Array, expected: Array) -> Failure | None:
+    """Return how a block differs from one of the same shape; None if it does not."""
+    if not _agree(returned, expected):
+        if np.isfinite(returned).all():
+            return Failure.NUMBER
+        return Failure.NOT_FINITE
+    if not _same_digits(returned, expected).all():
+        return Failure.DIGITS
+    return None
 
 
 def _both(name: str, ours: Array, right: Array) -> dict[str, Any]:
-    """Return two results as they are shown: with all digits if six do not tell them apart."""
-    digits = 6 if _shown(ours) != _shown(right) else 17
+    """Return both results as they are shown, with 17 digits where six do not differ."""
+    digits = 17
+    if _shown(ours) != _shown(right):
+        digits = 6
     return {
         f"your {name}": _shown(ours, digits),
         f"right {name}": _shown(right, digits),
@@ -887,23 +1024,21 @@ def _both(name: str, ours: Array, right: Array) -> dict[str, Any]:
 
 
 def _shown(value: Any, digits: int = 6) -> Any:
-    """Return a value as JSON and people can read it; short numbers are shown as they are."""
+    """Return a value in a form that JSON holds and people read."""
     if callable(value):
-        return (
-            f"the function {inspect.getsource(value).rpartition('return ')[2].strip()}"
-        )
+        source = inspect.getsource(value).rpartition("return ")[2].strip()
+        return f"the function {source}"
     if isinstance(value, np.ndarray):
-        if value.size > SHOWN:
+        if value.size > MAX_SHOWN:
             return f"{value.size} numbers of shape {value.shape}"
         if value.ndim:
-            return [_shown(one, digits) for one in value]
+            return [_shown(item, digits) for item in value]
         return _shown(value.item(), digits)
     if isinstance(value, np.generic):
         return _shown(value.item(), digits)
     if isinstance(value, float):
         if not np.isfinite(value):
             return str(value)
-        return (
-            value if value == float(f"{value:.12g}") else float(f"{value:.{digits}g}")
-        )
+        if value != float(f"{value:.12g}"):
+            return float(f"{value:.{digits}g}")
     return value

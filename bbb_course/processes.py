@@ -17,21 +17,22 @@ from . import guard
 
 __all__ = ["Ended", "Process", "printable"]
 
-MAX_LINE = 2**20  # bytes of one message
-MAX_PRINTED = 10 * 2**20  # bytes
-MUCH_PRINTED = 10**5  # bytes that are worth a word where time ran out
-KEPT = 2**14  # bytes of what was printed last
-LINES, WIDTH = 20, 200  # that are shown of it
-# that a pipe takes at once when it is ready
+MAX_MESSAGE_BYTES = 2**20  # bytes of one message
+MAX_OUTPUT_BYTES = 10 * 2**20  # bytes
+LARGE_OUTPUT_BYTES = 10**5  # printing more may be why time ran out
+LAST_OUTPUT_BYTES = 2**14  # bytes of what was printed last
+MAX_SHOWN_LINES = 20
+MAX_LINE_LENGTH = 200
+# what a pipe takes at once when it is ready
 PIPE_BYTES = getattr(select, "PIPE_BUF", 512)
 POLL_INTERVAL_MS = 100
-SPARE_S = 10.0  # that a process may take to start, beyond its limit
+START_ALLOWANCE_S = 10.0  # to start a process, beyond its time limit
 SIGALRM = getattr(signal, "SIGALRM", -1)
 POSIX = os.name != "nt"
 
 
 class Ended(Exception):
-    """A program ended, or was ended, before it said what it was asked; and why."""
+    """A program ended, or was ended, before it answered; the text says why."""
 
 
 def printable(text: str) -> str:
@@ -47,7 +48,7 @@ class Process:
     command : sequence of str
         The program by its path, and its arguments.
     seconds : float
-        Its time limit. It should end itself then, and is ended `SPARE_S` later.
+        Its time limit. It should end itself then, and is ended `START_ALLOWANCE_S` later.
     environment : mapping
         Variables besides those of this process.
     """
@@ -64,10 +65,17 @@ class Process:
         self._last_printed = b""
         lifeline, self._lifeline = os.pipe()
         printed, prints = os.pipe()
-        before = [sys.executable, "-I", "-S", guard.__file__, str(lifeline), self.mark]
+        guard_command = [
+            sys.executable,
+            "-I",
+            "-S",
+            guard.__file__,
+            str(lifeline),
+            self.mark,
+        ]
         try:
             self._process = subprocess.Popen(
-                [*(before if POSIX else []), *command],
+                [*(guard_command if POSIX else []), *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=prints,
@@ -79,7 +87,7 @@ class Process:
         finally:
             os.close(lifeline)
             os.close(prints)
-        self._timer = Timer(seconds + SPARE_S, self._stop_late)
+        self._timer = Timer(seconds + START_ALLOWANCE_S, self._stop_late)
         self._reader = Thread(target=self._read_printed, args=[printed], daemon=True)
         self._timer.start()
         self._reader.start()
@@ -89,7 +97,7 @@ class Process:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
@@ -97,16 +105,17 @@ class Process:
         self.end()
         os.close(self._lifeline)
         with contextlib.suppress(BrokenPipeError):
-            self._process.__exit__(kind, error, traceback)
+            self._process.__exit__(error_type, error, traceback)
         self._reader.join(1.0)
 
     def send(self, line: bytes) -> None:
         """Write a line to its standard input; nothing happens if it has ended."""
         assert self._process.stdin is not None
-        pipe, rest = self._process.stdin.fileno(), memoryview(line + b"\n")
+        pipe = self._process.stdin.fileno()
+        unsent = memoryview(line + b"\n")
         with contextlib.suppress(BrokenPipeError):
-            while rest and self._is_ready(pipe, "POLLOUT"):
-                rest = rest[os.write(pipe, rest[:PIPE_BYTES]) :]
+            while unsent and self._is_ready(pipe, "POLLOUT"):
+                unsent = unsent[os.write(pipe, unsent[:PIPE_BYTES]) :]
 
     def receive(self) -> bytes:
         """Return a line of its standard output.
@@ -114,25 +123,27 @@ class Process:
         Raises
         ------
         Ended
-            If there is none, or it is longer than `MAX_LINE`.
+            If there is none, or it is longer than `MAX_MESSAGE_BYTES`.
         """
         assert self._process.stdout is not None
         pipe = self._process.stdout.fileno()
-        while (end := self._received.find(b"\n")) < 0:
-            if len(self._received) > MAX_LINE:
+        while (line_end := self._received.find(b"\n")) < 0:
+            if len(self._received) > MAX_MESSAGE_BYTES:
                 self._stop("it writes more than 1 MB where its answer is read")
-            chunk = os.read(pipe, 2**16) if self._is_ready(pipe, "POLLIN") else b""
+            chunk = b""
+            if self._is_ready(pipe, "POLLIN"):
+                chunk = os.read(pipe, 2**16)
             if not chunk:
                 raise Ended(self._why())
             self._received += chunk
-        line = bytes(self._received[: end + 1])
-        del self._received[: end + 1]
+        line = bytes(self._received[: line_end + 1])
+        del self._received[: line_end + 1]
         return line
 
     def _is_ready(self, pipe: int, event: str) -> bool:
-        """Wait until a pipe can be read or written; return False if the program was ended before.
+        """Wait until a pipe can be read or written; return False if the program is ended before.
 
-        Something that escaped may hold the other end of the pipe for ever.
+        Waiting must end, since a process that escaped may hold the other end of the pipe.
         """
         if not POSIX:  # where pipes cannot be waited for
             return True
@@ -149,16 +160,21 @@ class Process:
         pid = self._process.pid
         guard.end_relatives(pid, self.mark)  # while its guard adopts their children
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL) if POSIX else self._process.kill()
+            if POSIX:
+                os.killpg(pid, signal.SIGKILL)
+            else:
+                self._process.kill()
 
     @property
     def last_lines(self) -> tuple[str, ...]:
         """The last lines that it printed."""
         lines = self._last_printed.decode(errors="replace").splitlines()
-        return tuple(printable(line[:WIDTH]) for line in lines[-LINES:])
+        return tuple(
+            printable(line[:MAX_LINE_LENGTH]) for line in lines[-MAX_SHOWN_LINES:]
+        )
 
-    def _stop(self, why: str) -> None:
-        self.reason = self.reason or why
+    def _stop(self, reason: str) -> None:
+        self.reason = self.reason or reason
         self.end()
 
     def _stop_late(self) -> None:
@@ -166,7 +182,7 @@ class Process:
 
     def _late(self) -> str:
         took = f"it took more than {self.seconds:g} s"
-        if self._n_printed > MUCH_PRINTED:
+        if self._n_printed > LARGE_OUTPUT_BYTES:
             return (
                 f"{took} and printed {self._n_printed:,} bytes meanwhile: take its prints out, "
                 "and see if it ends"
@@ -174,18 +190,18 @@ class Process:
         return f"{took}: an endless loop?"
 
     def _why(self) -> str:
-        by = self._process.wait() - 128  # as a shell counts
+        signal_number = self._process.wait() - 128  # as a shell counts
         if self.reason:
             return self.reason
-        if by == SIGALRM:
+        if signal_number == SIGALRM:
             return self._late()
-        signalled = f" by signal {by}" if by > 0 else ""
+        signalled = f" by signal {signal_number}" if signal_number > 0 else ""
         return f"its process ended{signalled} before it was graded"
 
     def _read_printed(self, pipe: int) -> None:
         while chunk := os.read(pipe, 2**16):
             self._n_printed += len(chunk)
-            self._last_printed = (self._last_printed + chunk)[-KEPT:]
-            if self._n_printed > MAX_PRINTED and not self.reason:
+            self._last_printed = (self._last_printed + chunk)[-LAST_OUTPUT_BYTES:]
+            if self._n_printed > MAX_OUTPUT_BYTES and not self.reason:
                 self._stop("it printed more than 10 MB: take its prints out")
         os.close(pipe)

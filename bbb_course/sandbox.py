@@ -31,7 +31,7 @@ __all__ = ["grade_file", "grade_files", "work"]
 
 WORK = [sys.executable, "-c", "from bbb_course.sandbox import work; work()"]
 RAISED = {"NotImplementedError": NotImplementedError, "MemoryError": MemoryError}
-# that a function of the grader is called with: it runs here, without a limit
+# A function of the grader, which an answer calls, runs here without a limit of time
 MAX_NUMBERS = 4096
 NO_MESSAGE = "it writes what is no message where its answer is read"
 
@@ -39,11 +39,20 @@ NO_MESSAGE = "it writes what is no message where its answer is read"
 def grade_files(
     paths: Sequence[Path], seconds: float = 20.0, megabytes: int = 1024
 ) -> Iterator[Verdict]:
-    """Grade files, each in processes of its own; yield the verdicts in the order of the files.
+    """Grade files, each in processes of its own, and yield the verdicts in order.
 
-    Files are named as their exercises, and have so many seconds each, those that run an answer
-    often a multiple that they say; megabytes are those beyond what the grader itself holds, where
-    the system can limit them.
+    Parameters
+    ----------
+    paths : sequence of Path
+        Files named as their exercises.
+    seconds : float
+        Time limit of each; exercises that run an answer often multiply it (`Exercise.patience`).
+    megabytes : int
+        Memory limit of each, beyond what the grader itself holds, where the system has one.
+
+    Yields
+    ------
+    Verdict
     """
     running: set[Process] = set()
 
@@ -62,7 +71,7 @@ def grade_files(
 def _graded(
     path: Path, seconds: float, megabytes: int, running: set[Process]
 ) -> Verdict:
-    """Return the verdict on a file, whose exercise is that of its name whatever the file says."""
+    """Return the verdict on a file, whose name is that of its exercise."""
     exercise = find(name_of(path))
     limits = [str(path), f"{seconds}", f"{megabytes}"]
 
@@ -70,7 +79,7 @@ def _graded(
         with Process([*command, *limits], seconds, _environment()) as process:
             running.add(process)
             try:
-                verdict = _told(exercise.name, lambda: verdict_of(process))
+                verdict = _verdict_or_reason(exercise.name, lambda: verdict_of(process))
             finally:
                 process.end()
                 running.remove(process)
@@ -95,26 +104,26 @@ def _graded(
 
 
 def _environment() -> dict[str, str]:
-    # the same package, installed or not
+    # the process imports the same package, installed or not
     root = str(Path(__file__).resolve().parents[1])
-    places = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {**ONE_THREAD, "PYTHONPATH": places}
+    search_path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**ONE_THREAD, "PYTHONPATH": search_path}
 
 
 def _verdict_of(exercise: Exercise, line: bytes) -> Verdict:
     """Return the verdict that a process wrote, which the answer may have written itself."""
     try:
-        found = _printable(json.loads(line))
+        fields = _printable(json.loads(line))
         verdict = Verdict(
             exercise.name,
-            {True: True, False: False}[found["passed"]],
-            VERDICTS[VERDICTS.index(found["verdict"])],
-            str(found["headline"]),
+            {True: True, False: False}[fields["passed"]],
+            VERDICTS[VERDICTS.index(fields["verdict"])],
+            str(fields["headline"]),
             tuple(
-                Finding(str(one["block"]), str(one["says"]))
-                for one in found["findings"]
+                Finding(str(finding["block"]), str(finding["says"]))
+                for finding in fields["findings"]
             ),
-            {str(block): dict(case) for block, case in found["cases"].items()},
+            {str(block): dict(case) for block, case in fields["cases"].items()},
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise Ended(NO_MESSAGE) from None
@@ -126,8 +135,10 @@ def _printable(value: Any) -> Any:
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
-        return {printable(key): _printable(one) for key, one in value.items()}
-    return [_printable(one) for one in value] if isinstance(value, list) else value
+        return {printable(key): _printable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_printable(item) for item in value]
+    return value
 
 
 # --- an answer in another process
@@ -163,12 +174,15 @@ def _message(process: Process) -> dict[str, Any]:
         raise Ended(NO_MESSAGE)
     if "raised" not in message:
         return message
-    kind, says = message["raised"], printable(f"{message.get('says')}")
-    if kind == "SystemExit":
+    error_name = message["raised"]
+    text = printable(f"{message.get('says')}")
+    if error_name == "SystemExit":
         raise SystemExit
-    if kind in ("NotImplementedError", "MemoryError"):
-        raise RAISED[kind]
-    raise Unusable(says) if kind == "Unusable" else Raised(says)
+    if error_name in ("NotImplementedError", "MemoryError"):
+        raise RAISED[error_name]
+    if error_name == "Unusable":
+        raise Unusable(text)
+    raise Raised(text)
 
 
 def _decoded(message: dict[str, Any], key: str) -> Any:
@@ -188,7 +202,7 @@ def _decoded(message: dict[str, Any], key: str) -> Any:
 def _called(
     functions: Sequence[Callable[..., Any]], message: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return what one of the functions returns that were given to the answer."""
+    """Call a function among the answer's arguments, and return the message of what it returns."""
     arguments = _decoded(message, "arguments")
     try:
         if sum(map(np.size, arguments)) > MAX_NUMBERS:
@@ -211,8 +225,8 @@ def work() -> None:
         alone.hide()
         verdict = grade_file(Path(path))
     except BaseException as error:  # of the grader, or one that nobody expects
-        said = f"grading it failed: {type(error).__name__}: {error}"
-        verdict = Verdict(name_of(Path(path)), False, "stopped", said)
+        headline = f"grading it failed: {type(error).__name__}: {error}"
+        verdict = Verdict(name_of(Path(path)), False, "stopped", headline)
     sys.stdout.flush()
     os.write(replies, json.dumps(verdict.as_dict()).encode() + b"\n")
 
@@ -221,11 +235,11 @@ def grade_file(path: Path) -> Verdict:
     """Grade one file in this process, without limits: a function, or a table, of its name."""
     name = name_of(path)
     find(name)
-    return _told(name, lambda: judge(name, alone.define(name, path)))
+    return _verdict_or_reason(name, lambda: judge(name, alone.define(name, path)))
 
 
-def _told(name: str, verdict_of: Callable[[], Verdict]) -> Verdict:
-    """Return a verdict, or that there is none and why."""
+def _verdict_or_reason(name: str, verdict_of: Callable[[], Verdict]) -> Verdict:
+    """Return a verdict, or one that says why there is none."""
     try:
         return verdict_of()
     except NotImplementedError:
@@ -239,5 +253,5 @@ def _told(name: str, verdict_of: Callable[[], Verdict]) -> Verdict:
     except SystemExit:
         return Verdict(name, False, "stopped", "it ends its process: leave out exit()")
     except Exception as error:  # what it returned cannot be judged
-        said = f"grading it failed: {type(error).__name__}: {error}"
-        return Verdict(name, False, "stopped", said)
+        headline = f"grading it failed: {type(error).__name__}: {error}"
+        return Verdict(name, False, "stopped", headline)

@@ -1,9 +1,9 @@
 """Every combination of posterior, prior, likelihood, estimator and objective, proved.
 
-`combinations` enumerates all of them by their short names; `estimator` builds one or raises the
-error that says why it makes no sense; `problem` draws a small case of it. `prove_case` proves its
-gradient in exact arithmetic, `check_case` measures it in floats, both through the function that
-training calls.
+`combinations` enumerates all of them by their short names. `build_estimator` builds one, or raises
+the error that says why it makes no sense; `draw_case` draws data and noise for it. `prove_case`
+proves its gradient in exact arithmetic and `check_case` measures its error in floats, both through
+the function that training calls.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import numpy as np
 from exactgrad import Proof, prove, stop_gradient
 from exactgrad.gradcheck import Report, check_gradient
 
-from .gradients.estimator import GradientEstimator as Estimator
+from .gradients.estimator import GradientEstimator
 from .gradients.reparameterised import Frozen
 from .model.joint import Model
+from .numeric.deprecation import renamed_names
 from .numeric.layout import Array
 from .parts.network import MLP
 from .registry import (
@@ -36,11 +37,11 @@ from .registry import (
 __all__ = [
     "Case",
     "Combination",
+    "build_estimator",
     "check_case",
     "combinations",
-    "estimator",
+    "draw_case",
     "format_matrix",
-    "problem",
     "prove_case",
 ]
 
@@ -61,7 +62,7 @@ class Combination(NamedTuple):
 class Case(NamedTuple):
     """One call of value_and_grad."""
 
-    estimator: Estimator
+    estimator: GradientEstimator
     theta: Array
     noise: Array
     x: Array
@@ -77,71 +78,105 @@ def combinations() -> Iterator[Combination]:
         yield Combination(*names)
 
 
-def estimator(
-    which: Combination,
+def build_estimator(
+    combination: Combination,
     inputs: int = 2,
     hidden: tuple[int, ...] = (2,),
     targets: int = 2,
     activation: str = "relu",
-) -> Estimator:
+) -> GradientEstimator:
     """Build the estimator of a combination on a small network.
+
+    Parameters
+    ----------
+    combination : Combination
+        Short names of its parts.
+    inputs : int
+        Columns of x.
+    hidden : tuple of int
+        Widths of the hidden layers.
+    targets : int
+        Columns of y, or classes.
+    activation : str
+        Activation of the hidden layers.
 
     Raises
     ------
     ValueError
         If the combination makes no sense; the message says why.
     """
-    likelihood = CHECKED_LIKELIHOODS[which.likelihood]
+    likelihood = CHECKED_LIKELIHOODS[combination.likelihood]
     model = Model(
         MLP((inputs, *hidden, likelihood.heads(targets)), activation),
-        CHECKED_PRIORS[which.prior],
+        CHECKED_PRIORS[combination.prior],
         likelihood,
     )
-    posterior, objective = (
-        CHECKED_POSTERIORS[which.posterior],
-        CHECKED_OBJECTIVES[which.objective],
-    )
-    return ESTIMATORS[which.estimator](model, posterior, objective)
+    posterior = CHECKED_POSTERIORS[combination.posterior]
+    objective = CHECKED_OBJECTIVES[combination.objective]
+    return ESTIMATORS[combination.estimator](model, posterior, objective)
 
 
-def problem(
-    built: Estimator,
+def draw_case(
+    estimator: GradientEstimator,
     rng: np.random.Generator,
     samples: int = 4,
     rows: int = 2,
     kl_weight: float = 0.7,
 ) -> Case:
-    """Draw theta, noise and data; the targets come from the model itself."""
-    theta = built.init(rng)
-    if "lower" in built.layout.slices:  # correlated weights: L starts diagonal
-        lower = built.layout.views(theta)["lower"]
+    """Draw theta, noise and data of a small case; the model itself draws the targets.
+
+    Parameters
+    ----------
+    estimator : GradientEstimator
+    rng : numpy.random.Generator
+    samples : int
+        Weight samples S.
+    rows : int
+        Rows B of the data.
+    kl_weight : float
+        Weight of the KL term, in (0, 1].
+    """
+    theta = estimator.init(rng)
+    if "lower" in estimator.layout.slices:  # C starts diagonal: correlate the weights
+        lower = estimator.layout.views(theta)["lower"]
         lower[...] = 0.1 * rng.standard_normal(lower.shape)
-    x = rng.standard_normal((rows, built.model.network.sizes[0]))
-    w = built.weights(theta, built.draw_weights(rng, 1))
-    heads = built.model.predict(w, x)
-    y = built.model.likelihood.draw(rng, built.layout.views(theta), heads)[0]
-    noise = built.draw(rng, samples, rows=rows)
-    return Case(built, theta, noise, x, y, kl_weight)
+    model = estimator.model
+    x = rng.standard_normal((rows, model.network.sizes[0]))
+    w = estimator.weights(theta, estimator.draw_weights(rng, 1))
+    f = model.predict(w, x)
+    y = model.likelihood.draw(rng, estimator.layout.views(theta), f)[0]
+    noise = estimator.draw(rng, samples, rows=rows)
+    return Case(estimator, theta, noise, x, y, kl_weight)
 
 
 def _value_and_grad(
-    case: Case, theta: Array, frozen: Array, *at: Any
+    case: Case, theta: Array, frozen: Array, *data: Any
 ) -> tuple[Any, Array]:
-    """Return the gradient, and the value whose derivative it is: a surrogate's where there is one.
-
-    Frozen is then the theta at which both are to be the same.
-    """
-    built, (noise, x, y, kl_weight, weights) = case.estimator, at
-    if not isinstance(built, Frozen):
-        return built.value_and_grad(theta, noise, x, y, kl_weight, None, weights)[:2]
-    grad = built.value_and_grad(frozen, noise, x, y, kl_weight, None, weights).grad
-    return built.surrogate(theta, frozen, noise, x, y, kl_weight, weights), grad
+    """Return a value and its gradient; of a surrogate at `frozen`, where there is one."""
+    estimator = case.estimator
+    noise, x, y, kl_weight, weights = data
+    arguments = noise, x, y, kl_weight, None, weights
+    if not isinstance(estimator, Frozen):
+        return estimator.value_and_grad(theta, *arguments)[:2]
+    grad = estimator.value_and_grad(frozen, *arguments).grad
+    return estimator.surrogate(theta, frozen, noise, x, y, kl_weight, weights), grad
 
 
 def check_case(
     case: Case, method: str = "complex", max_coordinates: int | None = None
 ) -> Report:
-    """Check the gradient of a case: of a surrogate, frozen at its theta, where it has one."""
+    """Measure the error of the gradient of a case in floats.
+
+    Where the estimator has a surrogate, it is that one's gradient, frozen at the case's theta.
+
+    Parameters
+    ----------
+    case : Case
+    method : str
+        'complex' or 'central', the kind of finite difference.
+    max_coordinates : int, optional
+        Check so many coordinates of theta, drawn at random; by default all of them.
+    """
     return check_gradient(
         lambda theta: _value_and_grad(case, theta, case.theta, *case[2:]),
         case.theta,
@@ -160,7 +195,7 @@ def prove_case(case: Case, seed: int = 0) -> Proof:
     """
     real = case.estimator.model.likelihood.target_kind == "real"
     return prove(
-        lambda theta, *at: _value_and_grad(case, theta, stop_gradient(theta), *at),
+        lambda theta, *data: _value_and_grad(case, theta, stop_gradient(theta), *data),
         case.theta,
         *case._replace(y=case.y if real else case.y.astype(int))[2:],
         coordinate=case.estimator.coordinate,
@@ -170,29 +205,39 @@ def prove_case(case: Case, seed: int = 0) -> Proof:
 
 
 def format_matrix(errors: Mapping[Combination, float]) -> str:
-    """Lay out the errors: one line per posterior, estimator, objective and prior.
+    """Return the errors as a table, one column per likelihood.
 
-    One column per likelihood; a combination that is not in `errors` is shown as ``-``.
+    It has a line per posterior, estimator, objective and prior. A combination that is not in
+    `errors` is shown as ``-``.
     """
-    columns, width = list(LIKELIHOODS), max(map(len, LIKELIHOODS)) + 1
-    lines = sorted({(c.posterior, c.estimator, c.objective, c.prior) for c in errors})
+    width = max(map(len, LIKELIHOODS)) + 1
     head = f"{'posterior':<11}{'estimator':<26}{'objective':<14}{'prior':<18}"
-    head += "".join(f"{name:>{width}}" for name in columns)
-    out, before = [head, "-" * len(head)], ("", "", "", "")
-    for line in lines:
-        shown = [
-            "" if line[: i + 1] == before[: i + 1] else name
-            for i, name in enumerate(line)
+    head += "".join(f"{name:>{width}}" for name in LIKELIHOODS)
+    lines = [head, "-" * len(head)]
+    previous = ("", "", "", "")
+    for row in sorted(
+        {(c.posterior, c.estimator, c.objective, c.prior) for c in errors}
+    ):
+        # names that the line above has too are left blank
+        labels = [
+            "" if row[: i + 1] == previous[: i + 1] else name
+            for i, name in enumerate(row)
         ]
-        posterior, name, objective, prior = line
-        cells = []
-        for likelihood in columns:
-            which = Combination(posterior, prior, likelihood, name, objective)
-            cells.append(
-                f"{errors[which]:>{width}.1e}" if which in errors else f"{'-':>{width}}"
+        line = f"{labels[0]:<11}{labels[1]:<26}{labels[2]:<14}{labels[3]:<18}"
+        posterior, estimator, objective, prior = row
+        for likelihood in LIKELIHOODS:
+            combination = Combination(
+                posterior, prior, likelihood, estimator, objective
             )
-        out.append(
-            f"{shown[0]:<11}{shown[1]:<26}{shown[2]:<14}{shown[3]:<18}" + "".join(cells)
-        )
-        before = line
-    return "\n".join(out)
+            if combination in errors:
+                line += f"{errors[combination]:>{width}.1e}"
+            else:
+                line += f"{'-':>{width}}"
+        lines.append(line)
+        previous = row
+    return "\n".join(lines)
+
+
+__getattr__ = renamed_names(
+    __name__, {"estimator": "build_estimator", "problem": "draw_case"}
+)

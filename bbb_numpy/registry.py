@@ -15,8 +15,9 @@ from typing import Any
 
 from . import gradients, model, parts, training
 from .gradients.estimator import GradientEstimator
+from .numeric.deprecation import renamed_arguments
 from .numeric.named import names_in
-from .numeric.validation import FUNCTION, InstanceOf, Like, OneOf, Rule
+from .numeric.validation import FUNCTION, Check, HasMethods, InstanceOf, OneOf
 from .parts.activations import ACTIVATIONS
 from .parts.likelihoods import Likelihood
 from .parts.posteriors import Posterior
@@ -47,66 +48,80 @@ class Entries:
 
     Parameters
     ----------
-    rule : callable
-        The check of an entry: its class, or the methods that it has.
+    check : callable
+        Check of an entry by its argument name and value: it has the right class, or methods.
     checked_by : str
         The kind of proof, and the test that compares every entry with its formula in
-        ``tests/textbook.py``. Empty: a test of its own does, which is marked with its equation.
+        ``tests/textbook.py``. Empty if each entry has a test of its own, marked with its equation.
     named : dict
-        By name, what the name stands for.
+        The object that each name stands for.
     checked : dict
-        By name, the same with numbers of about unit size, for checks.
+        An object for each name whose numbers are of about unit size, for checks.
     """
 
-    rule: Rule
+    check: Check
     checked_by: str = ""
     named: Table = field(default_factory=dict)
     checked: Table = field(default_factory=dict)
 
-    def add(self, name: str, usual: Any, checked: Any) -> None:
-        """Add an entry, and if it can learn its numbers another one that does."""
-        self.named.update({} if usual is None else {name: usual})
+    def add(self, name: str, entry: Any, checked: Any) -> None:
+        """Add an entry; if it can learn its numbers, also ``name-learned``, which does.
+
+        Parameters
+        ----------
+        name : str
+        entry : object or None
+            The object that the name stands for; None if only checks know the name.
+        checked : object
+            The same with numbers of about unit size, for checks.
+        """
+        self.named.update({} if entry is None else {name: entry})
         self.checked[name] = checked
         if hasattr(checked, "learn") and not checked.learn:
             self.add(
                 f"{name}-learned",
-                *(replace(one, learn=True) for one in (usual, checked)),
+                *(replace(part, learn=True) for part in (entry, checked)),
             )
 
 
 def class_of(entry: Any) -> Any:
     """Return the class of a named object; a class or a function is its own."""
-    made = entry.func if isinstance(entry, partial) else entry
-    return made if isinstance(made, type | FunctionType) else type(made)
+    if isinstance(entry, partial):
+        entry = entry.func
+    if isinstance(entry, type | FunctionType):
+        return entry
+    return type(entry)
 
 
-def _class(holds: Callable[[type], bool], wanted: str) -> Rule:
-    """Return a check for a class of which `holds` is true."""
+def _check_class(predicate: Callable[[type], bool], expected: str) -> Check:
+    """Return a check for a class of which `predicate` is true."""
 
     def check(name: str, value: Any) -> Any:
-        made = class_of(value)
-        if made is type(value) or not (isinstance(made, type) and holds(made)):
-            raise TypeError(f"{name} must be {wanted}; got {value!r}")
+        cls = class_of(value)
+        if cls is type(value) or not (isinstance(cls, type) and predicate(cls)):
+            raise TypeError(f"{name} must be {expected}; got {value!r}")
         return value
 
     return check
 
 
-ESTIMATOR = _class(
-    lambda made: issubclass(made, GradientEstimator), "a class of estimators"
+ESTIMATOR = _check_class(
+    lambda cls: issubclass(cls, GradientEstimator), "a class of estimators"
 )
-STATE = _class(
-    lambda made: hasattr(made, "__match_args__"), "a named tuple or a dataclass"
+STATE = _check_class(
+    lambda cls: hasattr(cls, "__match_args__"), "a named tuple or a dataclass"
 )
 
 FAMILIES: dict[str, Entries] = {
     "posterior": Entries(InstanceOf(Posterior), f"exact arithmetic, {GRADIENTS}"),
     "prior": Entries(InstanceOf(Prior), f"exact arithmetic, {VALUES}"),
     "likelihood": Entries(InstanceOf(Likelihood), f"exact arithmetic, {VALUES}"),
-    "hyperprior": Entries(Like("HalfNormal(1.0)", "log_density", "slope", "draw")),
+    "hyperprior": Entries(
+        HasMethods("HalfNormal(1.0)", "log_density", "slope", "draw")
+    ),
     "activation": Entries(FUNCTION, f"exact arithmetic, {FORMULAS}", ACTIVATIONS),
     "objective": Entries(
-        Like("FreeEnergy()", "__call__"), f"exact arithmetic, {VALUES}"
+        HasMethods("FreeEnergy()", "__call__"), f"exact arithmetic, {VALUES}"
     ),
     "estimator": Entries(ESTIMATOR, f"exact arithmetic, {GRADIENTS}"),
     "kl_weights": Entries(FUNCTION),
@@ -114,50 +129,48 @@ FAMILIES: dict[str, Entries] = {
     "optimizer": Entries(OPTIMIZER, f"checked, {RULES}"),
     "schedule": Entries(SCHEDULE),
     "stopping": Entries(InstanceOf(EarlyStopping)),
-    "sampler": Entries(Like("HMC()", "init", "step"), "", SAMPLERS),
-    "proposal": Entries(Like("GaussianWalk()", "propose"), f"checked, {RATIOS}"),
+    "sampler": Entries(HasMethods("HMC()", "init", "step"), "", SAMPLERS),
+    "proposal": Entries(HasMethods("GaussianWalk()", "propose"), f"checked, {RATIOS}"),
     "state": Entries(STATE, "", STATES),
 }
-POSTERIORS, CHECKED_POSTERIORS = (
-    FAMILIES["posterior"].named,
-    FAMILIES["posterior"].checked,
-)
-PRIORS, CHECKED_PRIORS = FAMILIES["prior"].named, FAMILIES["prior"].checked
-LIKELIHOODS, CHECKED_LIKELIHOODS = (
-    FAMILIES["likelihood"].named,
-    FAMILIES["likelihood"].checked,
-)
-OBJECTIVES, CHECKED_OBJECTIVES = (
-    FAMILIES["objective"].named,
-    FAMILIES["objective"].checked,
-)
-ESTIMATORS, OPTIMIZERS = FAMILIES["estimator"].named, FAMILIES["optimizer"].named
-KL_WEIGHTS, WARM_UPS = FAMILIES["kl_weights"].named, FAMILIES["kl_warm_up"].named
+POSTERIORS = FAMILIES["posterior"].named
+PRIORS = FAMILIES["prior"].named
+LIKELIHOODS = FAMILIES["likelihood"].named
+OBJECTIVES = FAMILIES["objective"].named
+ESTIMATORS = FAMILIES["estimator"].named
+OPTIMIZERS = FAMILIES["optimizer"].named
+KL_WEIGHTS = FAMILIES["kl_weights"].named
+WARM_UPS = FAMILIES["kl_warm_up"].named
+CHECKED_POSTERIORS = FAMILIES["posterior"].checked
+CHECKED_PRIORS = FAMILIES["prior"].checked
+CHECKED_LIKELIHOODS = FAMILIES["likelihood"].checked
+CHECKED_OBJECTIVES = FAMILIES["objective"].checked
 for _package in (parts, model, gradients, training, mcmc):
     for _family, _table in names_in(_package).items():
         for _name, _pair in _table.items():
             FAMILIES[_family].add(_name, *_pair)
 REGISTERED: list[tuple[str, str]] = []  # families and names that `register` has added
-SHIPPED = {(family, name) for family, one in FAMILIES.items() for name in one.checked}
+SHIPPED = {
+    (family, name) for family, entries in FAMILIES.items() for name in entries.checked
+}
 
 
 def classes(*families: str) -> tuple[Any, ...]:
-    """Return the classes and functions of which the entries of families are, by default of all."""
-    tables = [
-        one
-        for name in families or FAMILIES
-        for one in (FAMILIES[name].named, FAMILIES[name].checked)
-    ]
-    return tuple(
-        dict.fromkeys(class_of(entry) for table in tables for entry in table.values())
-    )
+    """Return the classes and functions of all entries of some families, by default of all."""
+    distinct: dict[Any, None] = {}  # a set that keeps the order
+    for family in families or FAMILIES:
+        entries = FAMILIES[family]
+        for entry in (*entries.named.values(), *entries.checked.values()):
+            distinct[class_of(entry)] = None
+    return tuple(distinct)
 
 
-SHIPPED_CLASSES = {made.__name__: made for made in classes()}
+SHIPPED_CLASSES = {cls.__name__: cls for cls in classes()}
 
 
-def register(family: str, name: str, usual: Any, checked: Any = None) -> None:
-    """Give an object, a class or a function of one's own a name.
+@renamed_arguments(usual="entry")
+def register(family: str, name: str, entry: Any, checked: Any = None) -> None:
+    """Add a named part of your own to a family.
 
     Learners then take it by its name, and `bbb_numpy.save`, `load` and checkpoints keep it.
     ``bbb-numpy --plugin FILE`` runs a file that registers, before its subcommand: options take
@@ -171,12 +184,14 @@ def register(family: str, name: str, usual: Any, checked: Any = None) -> None:
         'estimator', 'kl_weights', 'kl_warm_up', 'optimizer', 'schedule', 'stopping', 'sampler',
         'proposal', 'state'.
     name : str
-        By which it is called. What learns its numbers (``learn=True``) is called ``name-learned``.
-    usual : object
-        What the name stands for: an object of a frozen dataclass; of an activation or KL weights
-        a function; of an estimator, or of what chains carry ('state'), a class.
+        Name by which it is called. A copy that learns its numbers (``learn=True``) is added as
+        ``name-learned`` if the class has a field `learn`.
+    entry : object
+        The object that the name stands for: of a frozen dataclass, for most families. It is a
+        function for activations and KL weights, and a class for estimators and for states of
+        chains.
     checked : object, optional
-        The same with numbers of about unit size, for checks; by default `usual`.
+        The same with numbers of about unit size, for checks; by default `entry`.
 
     Raises
     ------
@@ -196,24 +211,24 @@ def register(family: str, name: str, usual: Any, checked: Any = None) -> None:
     >>> BayesianMLPRegressor(prior="narrow").get_params()["prior__scale"]
     0.01
     """
-    to = FAMILIES[OneOf(*FAMILIES)("family", family)]
-    checked = usual if checked is None else checked
-    for argument, one in (("usual", usual), ("checked", checked)):
-        made = class_of(to.rule(argument, one))
-        if made is type(one) and not is_dataclass(made):
+    entries = FAMILIES[OneOf(*FAMILIES)("family", family)]
+    checked = entry if checked is None else checked
+    for argument, candidate in (("entry", entry), ("checked", checked)):
+        cls = class_of(entries.check(argument, candidate))
+        if cls is type(candidate) and not is_dataclass(cls):
             raise TypeError(
-                f"{argument} must be of a dataclass, whose fields files hold; got {one!r}"
+                f"{argument} must be of a dataclass, whose fields files hold; got {candidate!r}"
             )
         if (
-            not made.__name__.isidentifier()
-            or SHIPPED_CLASSES.get(made.__name__, made) is not made
+            not cls.__name__.isidentifier()
+            or SHIPPED_CLASSES.get(cls.__name__, cls) is not cls
         ):
             raise ValueError(
-                f"{argument} needs a name that the package has not; got {made.__name__}"
+                f"{argument} needs a name that the package has not; got {cls.__name__}"
             )
     if not isinstance(name, str) or (family, name) in SHIPPED:
         raise ValueError(
             f"name must be text that is no {family} of the package; got {name!r}"
         )
-    to.add(name, usual, checked)
+    entries.add(name, entry, checked)
     REGISTERED.append((family, name))

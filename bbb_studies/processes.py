@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from bbb_numpy.numeric.processes import end_with, starting_processes
+from bbb_numpy.numeric.processes import exit_with_parent, starting_processes
 
 __all__ = ["in_processes"]
 
@@ -33,5 +33,5 @@ def in_processes(
 
 
 def _begin(parent: int) -> None:
-    end_with(parent)
+    exit_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

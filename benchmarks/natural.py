@@ -12,7 +12,7 @@ import numpy as np
 
 from bbb_numpy import IVON, Adam, Cosine, LinearWarmUp, LocalReparameterisation, Reparameterised
 from bbb_numpy.gradients.closed_form import ClosedFormKL
-from bbb_numpy.numeric.standardisation import moments, standardised
+from bbb_numpy.numeric.standardisation import moments, standardise
 from bbb_numpy.training import Recipe, fit, start
 from bbb_studies.data import uci
 from bbb_studies.uci.methods import QS, Candidate, Settings, model, natural_rows
@@ -26,7 +26,7 @@ def elbo(name: str, rule: Any, kind: Any, share: float, seed: int) -> float:
     """Return the ELBO, nats per row, of 32 weight vectors in pairs, after a share of the steps."""
     table, settings = uci.load(name), Settings(**(PROTEIN if name == "protein" else {}))
     x, y = (part[table.training_rows(0)] for part in (table.x, table.y))
-    x, y = (standardised(part, *moments(part, True), "float64", "part") for part in (x, y))
+    x, y = (standardise(part, *moments(part, True), "float64", "part") for part in (x, y))
     whole = model(x.shape[1], Candidate(1.0), settings)
     estimator, rng = kind(whole, QS), np.random.default_rng(seed)
     batch_size = settings.batch_size if share == 1.0 else natural_rows(len(x), settings)

@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a plai
 
 from bbb_numpy import MLP, BernoulliLikelihood, GaussianLikelihood, GaussianPrior, Model
 from bbb_numpy.model.log_joint import LogJoint
-from bbb_numpy.numeric.processes import end_with
+from bbb_numpy.numeric.processes import exit_with_parent
 from bbb_numpy.sampling import Draws, sample_target
 from bbb_numpy.sampling.chains import n_usable_cores
 from bbb_numpy.sampling.mcmc import HMC, NUTS, DiagonalMetric
@@ -271,7 +271,7 @@ HELD: list[Any] = []  # in a process of `on_cores`: target, kernel, draws
 
 
 def _hold(parent: int, *how: Any) -> None:
-    end_with(parent)
+    exit_with_parent(parent)
     threadpool_limits(1, "blas")
     HELD[:] = how
 

@@ -12,7 +12,7 @@ import numpy as np
 import textbook
 
 from bbb_numpy import EUBO, Flipout, FreeEnergy, LayerwiseGaussianPrior, ScaleMixturePrior
-from bbb_numpy.combinations import estimator, problem, prove_case
+from bbb_numpy.combinations import build_estimator, draw_case, prove_case
 from bbb_numpy.numeric.elementary import gamma_half_step
 from bbb_numpy.parts.activations import ACTIVATIONS
 from exactgrad import prove_same
@@ -26,11 +26,11 @@ FAR_LEFT, RIGHT = -40.0, 2.0  # of the branches of softplus; most rho lie betwee
 def numbered_case(number, which, far_left):
     """A case of a combination: the number chooses shape and activation, S = 1 now and then."""
     inputs, hidden, outputs, samples, rows = SHAPES[number % 5]
-    built = estimator(which, inputs, hidden, outputs, list(ACTIVATIONS)[number // 5 % 7])
+    built = build_estimator(which, inputs, hidden, outputs, list(ACTIVATIONS)[number // 5 % 7])
     if number % 11 == 0 and "antithetic" not in which.estimator:
         samples = 1
     rng = np.random.default_rng(number)
-    case = problem(built, rng, samples, rows, kl_weight=0.75)
+    case = draw_case(built, rng, samples, rows, kl_weight=0.75)
     blocks = built.layout.views(case.theta)
     if "rho" in blocks:
         blocks["rho"][:2] = far_left, RIGHT

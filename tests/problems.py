@@ -5,9 +5,9 @@ from dataclasses import fields, replace
 from typing import NamedTuple
 
 import numpy as np
-from covering import covering
 from hypothesis import settings
 from hypothesis import strategies as st
+from pairwise_cover import cover
 
 from bbb_numpy import (
     MLP,
@@ -80,12 +80,12 @@ def changed(part, **methods):
 VALID, INVALID = [], {}
 for _which in combinations.combinations():
     try:
-        combinations.estimator(_which)
+        combinations.build_estimator(_which)
         VALID.append(_which)
     except ValueError as _error:
         INVALID[_which] = str(_error)
 # every two parts that go together at all do so in one of these
-PAIRS = covering(VALID)
+PAIRS = cover(VALID)
 # Before a commit those in which every pair of parts meets, in `make test` all of them
 CHECKED = PAIRS if os.environ.get("HYPOTHESIS_PROFILE") == "check" else VALID
 # the joint density is one of a prior and a likelihood; posterior and gradient take all of these
@@ -225,9 +225,9 @@ def small_cases(draw, which):
     inputs, hidden, targets = draw(st.sampled_from(SHAPES))
     activation = draw(st.sampled_from(list(ACTIVATIONS)))
     samples = draw(st.sampled_from([2, 4] if "antithetic" in which.estimator else [1, 2, 4]))
-    built = combinations.estimator(which, inputs, hidden, targets, activation)
+    built = combinations.build_estimator(which, inputs, hidden, targets, activation)
     rng, rows = np.random.default_rng(draw(seeds)), draw(st.integers(0, 3))
-    return combinations.problem(built, rng, samples, rows, draw(st.sampled_from([1.0, 0.7])))
+    return combinations.draw_case(built, rng, samples, rows, draw(st.sampled_from([1.0, 0.7])))
 
 
 def params_of(prior, dtype=np.float64):

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from made_up import cells, digits, draws, prices
 from matplotlib.figure import Figure
+from synthetic_data import cells, digits, draws, prices
 
 from bbb_numpy.parts.likelihoods import GaussianLikelihood
 from bbb_numpy.training import Recipe

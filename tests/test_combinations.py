@@ -5,17 +5,17 @@ That every gradient is right is proved in `test_exact`; here is what rounding do
 
 import numpy as np
 import pytest
-from covering import covering, parts_that_meet
 from hypothesis import given
 from hypothesis import strategies as st
+from pairwise_cover import cover, parts_that_meet
 from problems import CHECKED, INVALID, PAIRS, SHAPES, VALID, examples, small_cases
 
 from bbb_numpy.combinations import (
     Combination,
+    build_estimator,
     check_case,
-    estimator,
+    draw_case,
     format_matrix,
-    problem,
     prove_case,
 )
 from bbb_numpy.parts.activations import ACTIVATIONS
@@ -24,7 +24,7 @@ from bbb_numpy.parts.priors import ClosedFormPrior
 from bbb_numpy.registry import ESTIMATORS, LIKELIHOODS, classes
 
 # those in which every three parts meet; before a commit every two
-MEASURED = PAIRS if CHECKED is PAIRS else covering(VALID, 3)
+MEASURED = PAIRS if CHECKED is PAIRS else cover(VALID, 3)
 # inputs, hidden widths, target columns; few weights, since a full rank has P (P + 3) / 2 numbers
 
 
@@ -46,10 +46,10 @@ def small_case(number, which):
     """One small problem of a combination; its number chooses shape, activation, S and B."""
     inputs, hidden, targets = SHAPES[number % 4]
     samples = [2, 4, 2, 2, 4][number % 5] if "antithetic" in which.estimator else number % 3 + 1
-    built = estimator(
+    built = build_estimator(
         which, inputs, hidden, targets, list(ACTIVATIONS)[number // 4 % len(ACTIVATIONS)]
     )
-    return problem(built, np.random.default_rng(number), samples, number % 7 % 4, 0.7)
+    return draw_case(built, np.random.default_rng(number), samples, number % 7 % 4, 0.7)
 
 
 # Marked with gradients alone: a constant in a value shows in no derivative
@@ -170,7 +170,7 @@ def test_the_matrix_is_printed_with_a_column_for_each_likelihood_and_a_dash_for_
 
 def test_differences_that_would_cross_the_kink_of_a_prior_are_left_out():
     which = Combination("mean-field", "laplace", "gaussian", "reparameterised", "elbo")
-    case = problem(estimator(which), np.random.default_rng(0), samples=1)
+    case = draw_case(build_estimator(which), np.random.default_rng(0), samples=1)
     w = case.estimator.weights(case.theta, case.noise)[0]
     case.estimator.layout.views(case.theta)["mu"][0] -= w[0] - 1e-9  # where |w_0| has its kink
     report = check_case(case, method="central")
@@ -180,7 +180,7 @@ def test_differences_that_would_cross_the_kink_of_a_prior_are_left_out():
 
 def test_reports_and_proofs_of_a_case_name_its_method_blocks_and_coordinates(monkeypatch):
     which = Combination("mean-field", "gaussian", "gaussian", "reparameterised", "elbo")
-    case = problem(estimator(which), np.random.default_rng(0))
+    case = draw_case(build_estimator(which), np.random.default_rng(0))
     report = check_case(case, "central", max_coordinates=3)
     assert report.method == "central"
     assert [block.name for block in report.blocks] == ["mu", "rho"]

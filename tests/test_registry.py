@@ -213,14 +213,14 @@ def test_what_learns_is_there_twice_and_one_may_register_again(registry):
         (("priors", "mine", Narrow()), ValueError, "family must be one of 'posterior'"),
         (("prior", "gaussian", Narrow()), ValueError, "name must be text that is no prior of"),
         (("prior", 3, Narrow()), ValueError, "name must be text"),
-        (("prior", "mine", Narrow), TypeError, "usual must be an object of type Prior"),
+        (("prior", "mine", Narrow), TypeError, "entry must be an object of type Prior"),
         (("prior", "mine", Narrow(), Drifting()), TypeError, "checked must be an object of type"),
-        (("activation", "mine", lambda z, slope: None), ValueError, "usual needs a name"),
+        (("activation", "mine", lambda z, slope: None), ValueError, "entry needs a name"),
         (("prior", "mine", type("LaplacePrior", (Narrow,), {})()), ValueError, "got LaplacePrior"),
-        (("estimator", "mine", MLP), TypeError, "usual must be a class of estimators"),
-        (("estimator", "mine", Narrow()), TypeError, "usual must be a class of estimators"),
+        (("estimator", "mine", MLP), TypeError, "entry must be a class of estimators"),
+        (("estimator", "mine", Narrow()), TypeError, "entry must be a class of estimators"),
         (("sampler", "mine", type("Own", (), {"init": 0, "step": 0})()), TypeError, "dataclass"),
-        (("state", "mine", int), TypeError, "usual must be a named tuple or a dataclass"),
+        (("state", "mine", int), TypeError, "entry must be a named tuple or a dataclass"),
     ],
 )
 def test_what_cannot_be_registered_is_refused(arguments, error, message, registry):
@@ -268,4 +268,4 @@ def test_the_command_line_takes_names_of_a_file_that_registers_them(
 @pytest.mark.parametrize("family", ["hyperprior", "objective", "sampler", "proposal"])
 def test_what_has_no_method_of_its_family_is_told_an_object_that_has(family):
     with pytest.raises(TypeError, match=r"must be an object such as \w+\(.*\); got 3$"):
-        FAMILIES[family].rule("part", 3)
+        FAMILIES[family].check("part", 3)

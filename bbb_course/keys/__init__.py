@@ -35,10 +35,15 @@ CHAPTERS = {  # chapter, as its folder is called: its module here
 def chapters() -> dict[str, tuple[Exercise, ...]]:
     """Return the exercises of each chapter, both in the order of the book."""
     modules = {
-        name: import_module(f".{one}", __package__) for name, one in CHAPTERS.items()
+        name: import_module(f".{exercise}", __package__)
+        for name, exercise in CHAPTERS.items()
     }
     return {
-        name: tuple(one for one in vars(module).values() if isinstance(one, Exercise))
+        name: tuple(
+            exercise
+            for exercise in vars(module).values()
+            if isinstance(exercise, Exercise)
+        )
         for name, module in modules.items()
     }
 
@@ -46,7 +51,11 @@ def chapters() -> dict[str, tuple[Exercise, ...]]:
 @cache
 def exercises() -> dict[str, Exercise]:
     """Return all exercises by name, in the order of the book."""
-    return {one.name: one for some in chapters().values() for one in some}
+    return {
+        exercise.name: exercise
+        for exercises_of_chapter in chapters().values()
+        for exercise in exercises_of_chapter
+    }
 
 
 def find(name: str) -> Exercise:
@@ -57,12 +66,12 @@ def find(name: str) -> Exercise:
     ValueError
         If there is none of that name.
     """
-    known = exercises()
-    if name not in known:
+    by_name = exercises()
+    if name not in by_name:
         raise ValueError(
             f"no exercise is called {name!r}; `bbb-numpy grade --list` shows them all"
         )
-    return known[name]
+    return by_name[name]
 
 
 def name_of(path: Path) -> str:

@@ -14,7 +14,7 @@ from ..exercise import formula, positive, real
     returns="elbo iwae",
     tags="K5 D25 R3",
     sizes={"S": 4},
-    places=[(np.array([-40.0, -38.0]),)],
+    edge_cases=[(np.array([-40.0, -38.0]),)],
     wrong={
         "np.log(np.mean(np.exp(log_weights)))": {
             "np.log(np.sum(np.exp(log_weights)))": (
@@ -45,7 +45,7 @@ def importance_weighted_bound(log_weights: Any) -> Any:
     slopes={"u": "log_weights"},
     tags="D25",
     sizes={"S": 4},
-    places=[(np.array([0.0, 2.0]), alpha) for alpha in (0.96, 0.99, 1.01, 1.04)],
+    edge_cases=[(np.array([0.0, 2.0]), alpha) for alpha in (0.96, 0.99, 1.01, 1.04)],
     wrong={
         "np.log(np.mean(e)) / (1 - alpha)": {
             "np.log(np.sum(e)) / (1 - alpha)": "log S is missing: the powers are averaged.",

@@ -53,7 +53,7 @@ def crps_of_draws(draws: Any, y: Any) -> Any:
     returns="share",
     tags="D35",
     sizes={"B": 16},
-    places=[  # ends belong to the interval, and nothing beyond them
+    edge_cases=[  # ends belong to the interval, and nothing beyond them
         (np.zeros(4), np.ones(4), np.array([0.0, 1.0, 0.5, 2.0])),
         (np.zeros(2), np.ones(2), np.array([-1e-9, 1.000000001])),
     ],
@@ -78,7 +78,7 @@ def coverage(low: Any, high: Any, y: Any) -> Any:
     tails=given(3, 0, 1, 2),
     returns="log_bayes_factor",
     tags="M18 M20 M21",
-    places=[(50, 30)],  # whose factorials are no 64-bit integers
+    edge_cases=[(50, 30)],  # whose factorials are no 64-bit integers
     wrong={
         "- (heads + tails) * np.log(0.5)": {
             "": "the fair coin's evidence is missing: this is the log evidence of the other model.",

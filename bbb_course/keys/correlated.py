@@ -43,7 +43,7 @@ def weights_that_hang_together(mu: Any, C: Any, eps: Any) -> Any:
     eps=real("SP"),
     returns="d_C d_rho",
     tags="M3",
-    places=[(np.zeros((2, 2)), np.zeros(2), np.ones((1, 2)), np.ones((1, 2)))],
+    edge_cases=[(np.zeros((2, 2)), np.zeros(2), np.ones((1, 2)), np.ones((1, 2)))],
     wrong={
         "np.tril(outer, -1)": {
             "outer - np.diag(np.diag(outer))": (

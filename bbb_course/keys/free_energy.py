@@ -73,7 +73,7 @@ def from_noise_to_weights(mu: Any, rho: Any, eps: Any) -> Any:
     returns="log_q",
     tags="K6 K7 K8 K9 K10",
     # whose densities' product is no float
-    places=[(np.full(400, 0.01), np.ones((1, 400)))],
+    edge_cases=[(np.full(400, 0.01), np.ones((1, 400)))],
     wrong={
         "-np.log(sigma)": {
             "np.log(sigma)": "the sign of log sigma: a wide density is a low one (K7).",
@@ -118,7 +118,7 @@ def log_posterior_of_the_noise(sigma: Any, eps: Any) -> Any:
     pi=positive(),
     returns="value",
     tags="K5 K17 K18 D6",
-    places=[  # densities whose ratio, and likelihoods whose product, are no floats
+    edge_cases=[  # densities whose ratio, and likelihoods whose product, are no floats
         (np.array([800.0, 0.0]), np.array([-900.0, 0.0]), np.full((2, 300), -3.0), 0.5),
     ],
     wrong={
@@ -304,7 +304,7 @@ def value_and_gradient(
     slopes={"d_W0": "W0", "d_b0": "b0", "d_W1": "W1", "d_b1": "b1"},
     tags="K31 K32 K36 K37 K38 K39 K40 K41 K42",
     sizes={"B": 2, "I": 2, "H": 2, "K": 2},
-    places=[  # units at 0, which are off
+    edge_cases=[  # units at 0, which are off
         (
             np.array([[0.0, 0.0], [1.0, 1.0]]),
             np.array([[1.0, -1.0], [2.0, 1.0]]),

@@ -16,7 +16,7 @@ from ..exercise import count, formula, label, positive, real, zero_one
     returns="value d_f",
     slopes={"d_f": "f"},
     tags="K14 K15 K16 K37",
-    places=[
+    edge_cases=[
         (np.array([3e-9, 0.0]), np.array([0.0, 1e-9]), 1e-9),
         # whose squares cancel
         (np.full(2, 1e6 + 0.3), 1e6 + np.array([0.7, -0.4]), 0.5),
@@ -56,7 +56,7 @@ def gaussian_likelihood(f: Any, y: Any, noise: Any) -> Any:
     returns="value d_f d_t",
     slopes={"d_f": "f", "d_t": "t"},
     tags="D1",
-    places=[
+    edge_cases=[
         *((3 * np.exp([t, t]), np.zeros(2), t) for t in (-100.0, -30.0, 30.0, 100.0)),
         # whose squares cancel
         (np.full(2, 1e6 + 0.3), 1e6 + np.array([0.7, -0.4]), 0.5),
@@ -103,7 +103,7 @@ def learned_noise(f: Any, y: Any, t: Any) -> Any:
     returns="value d_m d_h",
     slopes={"d_m": "m", "d_h": "h"},
     tags="D12",
-    places=[
+    edge_cases=[
         # h itself for its softplus, or none, where a far target shows it
         *(
             (np.zeros(1), np.array([h]), np.array([y]), 0.5)
@@ -161,7 +161,7 @@ def noise_that_depends_on_the_input(m: Any, h: Any, y: Any, c: Any) -> Any:
     returns="value d_z",
     slopes={"d_z": "z"},
     tags="D13",
-    places=[
+    edge_cases=[
         (np.array([-16.0, -25.0]), np.zeros(2, int)),
         (np.array([10.05, 15.05, -700.0, 700.0]), np.array([0, 1, 1, 0])),
     ],
@@ -201,7 +201,7 @@ def two_classes(z: Any, y: Any) -> Any:
     returns="value d_z",
     slopes={"d_z": "z"},
     tags="D14",
-    places=[
+    edge_cases=[
         (np.array([[0.0, -700.0]]), np.array([1])),
         # one label in all rows
         (np.array([[0.5, 1.0, -1.0], [2.0, 0.0, 1.0]]), np.array([0, 0])),
@@ -239,7 +239,7 @@ def several_classes(z: Any, y: Any) -> Any:
     returns="value d_z",
     slopes={"d_z": "z"},
     tags="D15",
-    places=[
+    edge_cases=[
         (np.array([-30.0, -700.0]), np.array([3, 1])),
         (np.array([6.9, 11.5]), np.array([1000, 100_000])),
     ],

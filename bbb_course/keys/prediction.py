@@ -26,7 +26,7 @@ def _log_mean_cases(*cases: Array) -> list[tuple[Array, Array]]:
     returns="mean epistemic total",
     tags="D4 R10",
     sizes={"S": 4},
-    places=[
+    edge_cases=[
         (1e6 + np.array([[0.1], [-0.3], [0.7]]), 0.5),  # prices, whose squares cancel
         *((size * np.array([[1.0], [-1.0]]), size) for size in (1e-9, 1e-4)),
     ],
@@ -118,7 +118,7 @@ def log_predictive_density(log_density: Any) -> Any:
     x=real("B"),
     returns="mean at_the_mean",
     tags="R9",
-    places=[(0.0, 1e-9, np.array([3e9, -2e9]))],
+    edge_cases=[(0.0, 1e-9, np.array([3e9, -2e9]))],
     wrong={
         "(mu**2 + sigma**2) * x**2": {
             "mu**2 * x**2": (
@@ -139,7 +139,7 @@ def mean_of_functions(mu: Any, sigma: Any, x: Any) -> Any:
     p=shares("SC"),
     returns="total aleatoric epistemic",
     tags="D29",
-    places=[(np.array([[1e-8, 1 - 1e-8], [2e-8, 1 - 2e-8]]),)],
+    edge_cases=[(np.array([[1e-8, 1 - 1e-8], [2e-8, 1 - 2e-8]]),)],
     wrong={
         "aleatoric = -np.mean(np.sum(p * np.log(p), axis=1))": {
             "aleatoric = -np.sum(mean * np.log(mean))": (
@@ -178,7 +178,7 @@ def entropy_of_a_class(p: Any) -> Any:
     slopes={"d_nll": "nll", "d_kl": "kl"},
     tags="D57 D58",
     # many rows: r and k are small
-    places=[(5.0, 1e-3, 1e9, 10.0), (5.0, 1e-3, 1e13, 15.0)],
+    edge_cases=[(5.0, 1e-3, 1e9, 10.0), (5.0, 1e-3, 1e13, 15.0)],
     wrong={
         "(kl + price) / (2 * rows)": {
             "kl / (2 * rows)": (
@@ -236,7 +236,7 @@ def bound_to_train_on(nll: Any, kl: Any, rows: Any, price: Any) -> Any:
     sigma=positive(),
     returns="mean covariance log_p",
     tags="D56",
-    places=[(np.zeros(1), np.full((1, 1), 1e-9), np.ones(1), 3e-9, 1e-9)],
+    edge_cases=[(np.zeros(1), np.full((1, 1), 1e-9), np.ones(1), 3e-9, 1e-9)],
     wrong={
         "sigma**2 + phi @ column": {
             "sigma**2": "what the weights do not know is missing in the variance of y.",
@@ -275,7 +275,7 @@ def one_row_more(m: Any, L: Any, phi: Any, y: Any, sigma: Any) -> Any:
     returns="apart slope stepped",
     slopes={"slope": "R"},
     tags="D57",
-    places=[  # small shares, and one that is nearly 1
+    edge_cases=[  # small shares, and one that is nearly 1
         (1e-9, 1e-8, 1.0, 1e9, 5.0),
         (2e-5, 8e-5, 1.0, 1e5, 5.0),
         (0.25, 1 - 2.0**-30, 1.0, 4.0, 5.0),
@@ -332,7 +332,7 @@ def step_to_the_certificate(r: Any, R: Any, kl: Any, rows: Any, price: Any) -> A
     noise=positive(),
     returns="mean epistemic total",
     tags="D4",
-    places=[  # hardly any left out, hardly any kept, a bias beside which squares cancel
+    edge_cases=[  # hardly any left out, hardly any kept, a bias beside which squares cancel
         (np.full(2, 1e3), np.full(2, 1e3), 0.5, 2.0**-30, 0.5),
         (np.ones(2), np.ones(2), 0.5, 1 - 2.0**-30, 0.5),
         (np.full(2, 1e-9), np.ones(2), 0.5, 0.5, 1e-9),

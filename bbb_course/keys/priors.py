@@ -15,7 +15,7 @@ from ..exercise import formula, logit, positive, real
     returns="value d_w",
     slopes={"d_w": "w"},
     tags="K11 K12 K13 K21",
-    places=[(scale * np.array([3.0, -1.0]), scale) for scale in (1e-9, 1e9)],
+    edge_cases=[(scale * np.array([3.0, -1.0]), scale) for scale in (1e-9, 1e9)],
     wrong={
         "np.log(prior) + w**2": {
             "-np.log(prior) + w**2": (
@@ -48,7 +48,7 @@ def gaussian_prior(w: Any, prior: Any) -> Any:
     returns="value d_w",
     slopes={"d_w": "w"},
     tags="D16",
-    places=[
+    edge_cases=[
         (np.array([1e-7, -3e-9]), 1.0),  # as near to the peak as can be
         *((scale * np.array([3.0, -1.0]), scale) for scale in (1e-9, 1e9)),
     ],
@@ -81,7 +81,7 @@ def laplace_prior(w: Any, b: Any) -> Any:
     returns="value d_w",
     slopes={"d_w": "w"},
     tags="R4 R5",
-    places=[
+    edge_cases=[
         # the paper's scales: components change places at some multiple of the narrow one
         *(
             (np.array([k * np.exp(-6.0)]), 0.0, 1.0, np.exp(-6.0))
@@ -146,7 +146,7 @@ def scale_mixture_prior(w: Any, a: Any, s1: Any, s2: Any) -> Any:
     returns="value d_w d_t",
     slopes={"d_w": "w", "d_t": "t"},
     tags="D17",
-    places=[
+    edge_cases=[
         (np.array([3.0, -1.0]) * np.exp(t), t) for t in (-100.0, -30.0, 30.0, 100.0)
     ],
     wrong={

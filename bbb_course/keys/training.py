@@ -45,7 +45,7 @@ def step_of_descent(mu: Any, rho: Any, d_mu: Any, d_rho: Any, eta: Any) -> Any:
     returns="cost",
     tags="K18 D6",
     # usual sizes
-    places=[(89000.0, np.ones(128), 60000), (-2.0, np.ones(1000), 1_000_000)],
+    edge_cases=[(89000.0, np.ones(128), 60000), (-2.0, np.ones(1000), 1_000_000)],
     wrong={
         "complexity * len(nll) / total": {
             "complexity": (
@@ -85,7 +85,7 @@ def cost_of_a_minibatch(complexity: Any, nll: Any, total: Any) -> Any:
     returns="shares",
     tags="D6 D24",
     # powers beyond 64 bits, and beyond floats
-    places=[(12,), (24,), (64,), (600,), (2000,)],
+    edge_cases=[(12,), (24,), (64,), (600,), (2000,)],
     wrong={
         " / (1 - 2.0**-parts)": {
             "": (
@@ -119,7 +119,7 @@ def geometric_shares(parts: Any) -> Any:
     tiny=positive(),
     returns="new_theta new_m new_v",
     tags="D3",
-    places=[  # late steps, no gradient, averages of the last gradient alone
+    edge_cases=[  # late steps, no gradient, averages of the last gradient alone
         (np.ones(1), np.ones(1), np.ones(1), np.ones(1), 1000, 0.5, 0.9, 0.999, 1e-8),
         (
             np.ones(1),
@@ -194,7 +194,7 @@ def adam_step(
     returns="new_mu new_sigma",
     tags="D61 D62",
     # no curvature
-    places=[(np.ones(1), np.full(1, 2.0), np.ones(1), np.zeros(1), 0.5, 0.5)],
+    edge_cases=[(np.ones(1), np.full(1, 2.0), np.ones(1), np.zeros(1), 0.5, 0.5)],
     wrong={
         "r * sigma * d_sigma": {
             "r * d_sigma": "x is r sigma dF/dsigma; the factor sigma is missing (D61).",

@@ -16,7 +16,7 @@ from ..exercise import formula, positive, real, zero_one
     noise=positive(),
     returns="mean variance",
     tags="D8",
-    places=[  # no force, forces that are whole numbers, no measurement yet
+    edge_cases=[  # no force, forces that are whole numbers, no measurement yet
         (np.zeros(2), np.array([1.0, 2.0]), 2.0, 0.5),
         (np.array([1, 2]), np.array([0.5, 0.25]), 1.0, 0.5),
         (np.zeros(0), np.zeros(0), 2.0, 0.5),
@@ -58,7 +58,7 @@ def completing_the_square(x: Any, y: Any, prior: Any, noise: Any) -> Any:
     noise=positive(),
     returns="prediction total",
     tags="D8 D4",
-    places=[(1.5, 0.5, np.array([1, 2]), 0.5)],  # forces that are whole numbers
+    edge_cases=[(1.5, 0.5, np.array([1, 2]), 0.5)],  # forces that are whole numbers
     wrong={
         "x**2 * variance + noise**2": {
             "x**2 * variance": (
@@ -94,7 +94,7 @@ def posterior_predictive(mean: Any, variance: Any, x: Any, noise: Any) -> Any:
     noise=positive(),
     returns="log_evidence",
     tags="D8 M20",
-    places=[(2.0, 0.0, 1.0, 0.5)],  # no force
+    edge_cases=[(2.0, 0.0, 1.0, 0.5)],  # no force
     wrong={
         "x**2 * prior**2 + noise**2": {
             "noise**2": "the prior's spread is missing: this is the likelihood at w = 0.",
@@ -130,7 +130,7 @@ def evidence_of_one_datum(y: Any, x: Any, prior: Any, noise: Any) -> Any:
     flips=zero_one("N"),
     returns="heads tails",
     tags="M18 M19",
-    places=[  # no flip, one side alone, more heads than a byte counts
+    edge_cases=[  # no flip, one side alone, more heads than a byte counts
         (1.0, 2.0, np.zeros(0, int)),
         (1.0, 2.0, np.ones(3, int)),
         (1.0, 2.0, np.zeros(3, int)),
@@ -167,7 +167,7 @@ def conjugate_coin(alpha: Any, beta: Any, flips: Any) -> Any:
     returns="kl",
     tags="D18",
     # equal means, equal deviations
-    places=[(0.5, 2.0, 0.5, 1.0), (0.5, 2.0, -0.5, 2.0)],
+    edge_cases=[(0.5, 2.0, 0.5, 1.0), (0.5, 2.0, -0.5, 2.0)],
     wrong={
         "np.log(prior / deviation)": {
             "np.log(deviation / prior)": (

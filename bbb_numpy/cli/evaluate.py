@@ -1,30 +1,41 @@
-"""``bbb-numpy evaluate``: how well a model predicts rows it has not seen, beside plainer ones."""
+"""``bbb-numpy evaluate``: how well a model predicts rows that it has not seen, beside baselines."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..learners.columns import encoded, shown, some
 from ..numeric.files import write_text
-from .fit import interrupted, save_picture
-from .modelling import add_model_options, learner
-from .options import Commands, add_command, at_least_two, share
+from .fit import INTERRUPTED_STATUS, save_picture, was_interrupted
+from .modelling import add_model_options, build_learner
+from .options import Commands, Options, add_command, add_options, at_least_two, fraction
 from .outputs import check_outputs, check_picture
-from .problem import Problem, add_data_options, filled, places_of, read_problem
+from .problem import (
+    Problem,
+    add_data_options,
+    lines_in_errors,
+    read_problem,
+    set_fill_values,
+)
 from .tables import TableError
+
+if TYPE_CHECKING:
+    from .baselines import Forecast, Score
 
 __all__ = ["add_parsers", "evaluate"]
 
 Array = NDArray[Any]
-LEVELS = np.arange(1, 20) / 20  # of the picture
-FEWEST = 10  # rows
+COVERAGE_LEVELS = np.arange(1, 20) / 20  # of the intervals in the picture
+MIN_ROWS = 10
+MAX_CLASSES_LISTED = 5
 HEADS = {
     "rmse": "RMSE",
     "log_density": "log density",
@@ -39,18 +50,21 @@ HEADS = {
     "ece": "ECE",
 }
 NOTES = {
-    "regression": "log density in nats per row, higher is better; RMSE and CRPS in units of the "
-    "target, lower is better. Ridge and boosting predict normal distributions, as wide as their "
-    "errors in cross-validation of the training rows.",
-    "counts": "log density in nats per row, higher is better; RMSE and CRPS in counts, lower is "
-    "better. All predict Poisson distributions, the network a mixture of them.",
-    "classification": "balanced: the mean accuracy of the classes. Log loss in nats per row, the "
-    "Brier score, and ECE, the calibration error of the most probable class in 10 bins: lower is "
-    "better. AP is the average precision, by chance the share of the class.",
+    "regression": "RMSE is the root mean squared error and CRPS the continuous ranked probability "
+    "score, in units of the target; lower is better. The log density is in nats per row; higher is "
+    "better. Ridge and boosting predict normal distributions, as wide as their errors in "
+    "cross-validation of the training rows.",
+    "counts": "RMSE is the root mean squared error and CRPS the continuous ranked probability "
+    "score, in counts; lower is better. The log density is in nats per row; higher is better. All "
+    "predict Poisson distributions, the network a mixture of them.",
+    "classification": "balanced is the mean accuracy of the classes; higher is better. Lower is "
+    "better for the log loss (in nats per row), the Brier score, and ECE, the expected calibration "
+    "error of the most probable class in 10 bins. AP is the average precision, by chance the share "
+    "of the class.",
 }
-WEIGHTED = (
+CLASS_WEIGHT_NOTE = (
     "All but the base rate are trained as if all classes had as many rows: their probabilities, "
-    "and log loss, Brier score and ECE of these, are not of classes as frequent as here."
+    "and so log loss, Brier score and ECE, are not for classes as frequent as in these rows."
 )
 
 
@@ -59,90 +73,100 @@ def evaluate(args: argparse.Namespace) -> int:
     check_outputs([args.data], args.json, args.plot)
     check_picture(args.plot)
     problem = read_problem(args)
-    model = learner(args, problem.task)  # what is missing is said before any work
-    from .baselines import (
-        BASE_RATE,
-        Forecast,
-        baselines,
-        forecast_baseline,
-        forecast_learner,
-        score_forecast,
-    )
+    model = build_learner(args, problem.task)  # raises before scikit-learn is loaded
+    from .baselines import Forecast, score_forecast
 
+    y = problem.y
     splits = _splits(problem, args)
-    x, y = problem.inputs, problem.y
-    found: dict[str, list[Forecast]] = {}
-    rng = np.random.default_rng(args.seed)
-    for train, test in splits:
-        if args.fill:  # by what the training rows show
-            columns = filled(problem.columns, problem.table.iloc[train])
-            x = encoded(problem.table, columns)
-        with places_of(x.iloc[train], args.target):
-            model.fit(x.iloc[train], y[train])
-        if interrupted(model):
-            print("nothing is evaluated", file=sys.stderr)
-            return 130
-        with places_of(x.iloc[test], args.target):
-            forecast = forecast_learner(model, x.iloc[test], y[test], rng)
-        found.setdefault(args.inference, []).append(forecast)
-        numbers = x.to_numpy()
-        rows, new = (numbers[train], y[train]), (numbers[test], y[test])
-        for name, rival in baselines(problem.task, len(train), args.seed).items():
-            forecast = forecast_baseline(
-                rival, problem.task, rows, new, rng, args.class_weight
-            )
-            title = (
-                f"{name}, not weighted"
-                if args.class_weight and name == BASE_RATE
-                else name
-            )
-            found.setdefault(title, []).append(forecast)
+    fold_forecasts = _forecasts(args, problem, model, splits)
+    if fold_forecasts is None:
+        print("nothing is evaluated", file=sys.stderr)
+        return INTERRUPTED_STATUS
     target = np.concatenate([y[test] for _, test in splits])
-    forecasts = {name: Forecast.concatenate(parts) for name, parts in found.items()}
+    forecasts = {
+        name: Forecast.concatenate(folds) for name, folds in fold_forecasts.items()
+    }
     notes = NOTES[problem.task]
-    if problem.task == "classification":  # by their places among all classes
+    if problem.task == "classification":
         labels = np.unique(y)
-        target = np.searchsorted(labels, target)
-        notes += _of_classes(labels, np.bincount(target, minlength=len(labels)))
+        target = np.searchsorted(labels, target)  # the index of each class
+        counts = np.bincount(target, minlength=len(labels))
+        notes += _class_notes(labels, counts)
     if args.class_weight:
-        notes += " " + WEIGHTED
-    scored = {name: score_forecast(one, target) for name, one in forecasts.items()}
-    report = json.dumps(
-        _report(problem, args, len(target), forecasts, scored), indent=1
-    )
+        notes += " " + CLASS_WEIGHT_NOTE
+    scores = {
+        name: score_forecast(forecast, target) for name, forecast in forecasts.items()
+    }
+    report = _report(problem, args, len(target), forecasts, scores)
+    report_text = json.dumps(report, indent=1)
     if args.json == "-":
-        print(report)
+        print(report_text)
     else:
         held_out = f"{len(target)} of {len(y)} rows held out at random"
         if args.folds:
             held_out = f"{args.folds}-fold cross-validation: each of {len(y)} rows held out once"
         print(problem.summary())
         print(f"{held_out}; seed {args.seed}\n")
-        print(_table(scored))
+        print(_table(scores))
         print(f"\n± standard error over these rows. {notes}")
         if args.json:
-            write_text(Path(args.json), report + "\n")
+            write_text(Path(args.json), report_text + "\n")
             print(f"numbers in {args.json}")
     if args.plot:
-        _picture(forecasts, target, args.plot)
+        _plot(forecasts, target, args.plot)
         if args.json != "-":
             print(f"picture in {args.plot}")
     return 0
 
 
-def _of_classes(labels: Array, counts: Array) -> str:
-    """Return what ROC AUC and AP are of, and which classes the held-out rows lack."""
+def _forecasts(
+    args: argparse.Namespace,
+    problem: Problem,
+    model: Any,
+    splits: list[tuple[Array, Array]],
+) -> dict[str, list[Forecast]] | None:
+    """Return the forecasts of the test rows, by model and split; None after Ctrl-C."""
+    from .baselines import BASE_RATE, baselines, forecast_baseline, forecast_learner
+
+    forecasts: dict[str, list[Forecast]] = {}
+    x, y = problem.inputs, problem.y
+    rng = np.random.default_rng(args.seed)
+    for train, test in splits:
+        if args.fill:  # medians of the training rows alone
+            columns = set_fill_values(problem.columns, problem.table.iloc[train])
+            x = encoded(problem.table, columns)
+        with lines_in_errors(x.iloc[train], args.target):
+            model.fit(x.iloc[train], y[train])
+        if was_interrupted(model):
+            return None
+        with lines_in_errors(x.iloc[test], args.target):
+            forecast = forecast_learner(model, x.iloc[test], y[test], rng)
+        forecasts.setdefault(args.inference, []).append(forecast)
+        features = x.to_numpy()
+        train_rows = (features[train], y[train])
+        test_rows = (features[test], y[test])
+        for name, baseline in baselines(problem.task, len(train), args.seed).items():
+            forecast = forecast_baseline(
+                baseline, problem.task, train_rows, test_rows, rng, args.class_weight
+            )
+            title = name
+            if args.class_weight and name == BASE_RATE:
+                title = f"{name}, not weighted"
+            forecasts.setdefault(title, []).append(forecast)
+    return forecasts
+
+
+def _class_notes(labels: Array, counts: Array) -> str:
+    """Return which classes ROC AUC and AP are about, and which the held-out rows lack."""
+    notes = " ROC AUC and AP: of each class against all others, the mean of these."
     if len(labels) == 2:
-        rare = shown(labels[np.argmin(counts)])
-        said = f" ROC AUC and AP are of {rare}, the rarer class."
-    else:
-        said = " ROC AUC and AP: of each class against all others, the mean of these."
+        rarer = shown(labels[np.argmin(counts)])
+        notes = f" ROC AUC and AP are of {rarer}, the rarer class."
     absent = labels[counts == 0].tolist()
     if absent:
-        said += (
-            f" No held-out row is of {some(absent, 5)}, of which nothing is said here."
-        )
-    return said
+        listed = some(absent, MAX_CLASSES_LISTED)
+        notes += f" No held-out row is of {listed}, of which nothing is said here."
+    return notes
 
 
 def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Array]]:
@@ -154,51 +178,57 @@ def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Arr
         StratifiedShuffleSplit,
     )
 
-    y, folds, seed = problem.y, args.folds, args.seed % 2**32
-    problem.check_counts(max(FEWEST, folds or 0), folds or 2)
-    classes = len(np.unique(y)) if problem.task == "classification" else 0
+    y = problem.y
+    folds = args.folds
+    seed = args.seed % 2**32
+    problem.check_counts(max(MIN_ROWS, folds or 0), folds or 2)
+    is_classification = problem.task == "classification"
+    splitter: Any
     if folds:
-        cut: Any = StratifiedKFold if classes else KFold
-        splits = cut(folds, shuffle=True, random_state=seed)
+        splitter = StratifiedKFold if is_classification else KFold
+        splits = splitter(folds, shuffle=True, random_state=seed)
     else:
-        cut = StratifiedShuffleSplit if classes else ShuffleSplit
-        size = min(
-            max(round(args.held_out * len(y)), classes, 1), len(y) - max(classes, 5)
-        )
-        splits = cut(1, test_size=size, random_state=seed)
-    found = list(splits.split(np.zeros(len(y)), y))
-    for train, _ in found if classes else ():
-        if absent := sorted({*np.unique(y).tolist()} - {*y[train].tolist()}):
-            raise TableError(
-                f"{problem.source}: no row for training is of the class {shown(absent[0])}; hold "
-                "fewer rows out (--held-out), or use --folds"
-            )
-    return found
+        splitter = StratifiedShuffleSplit if is_classification else ShuffleSplit
+        n_classes = len(np.unique(y)) if is_classification else 0
+        n_test = max(round(args.held_out * len(y)), n_classes, 1)
+        n_test = min(n_test, len(y) - max(n_classes, 5))
+        splits = splitter(1, test_size=n_test, random_state=seed)
+    row_numbers = list(splits.split(np.zeros(len(y)), y))
+    if is_classification:
+        for train, _ in row_numbers:
+            absent = sorted({*np.unique(y).tolist()} - {*y[train].tolist()})
+            if absent:
+                raise TableError(
+                    f"{problem.source}: no row for training is of the class {shown(absent[0])}; "
+                    "hold fewer rows out (--held-out), or use --folds"
+                )
+    return row_numbers
 
 
-def _table(scored: dict[str, Any]) -> str:
+def _table(scores: Mapping[str, Mapping[str, Score]]) -> str:
+    """Return the scores as text, a row for each model."""
     from pandas import DataFrame
 
-    rows = {name: list(map(str, own.values())) for name, own in scored.items()}
-    heads = [HEADS[metric] for metric in next(iter(scored.values()))]
+    rows = {name: list(map(str, row.values())) for name, row in scores.items()}
+    heads = [HEADS[metric] for metric in next(iter(scores.values()))]
     return DataFrame.from_dict(rows, orient="index", columns=heads).to_string()
 
 
 def _report(
     problem: Problem,
     args: argparse.Namespace,
-    tested: int,
-    forecasts: dict[str, Any],
-    scored: dict[str, Any],
+    n_test_rows: int,
+    forecasts: Mapping[str, Forecast],
+    scores: Mapping[str, Mapping[str, Score]],
 ) -> dict[str, Any]:
-    """Return all numbers as JSON has them."""
+    """Return all numbers as the JSON file has them."""
     models: dict[str, Any] = {}
-    for name, own in scored.items():
-        models[name] = {metric: score._asdict() for metric, score in own.items()}
+    for name, row in scores.items():
+        models[name] = {metric: score._asdict() for metric, score in row.items()}
         if forecasts[name].pit is not None:
             shares = _coverage(forecasts[name]).share
             models[name]["coverage_curve"] = {
-                "level": LEVELS.tolist(),
+                "level": COVERAGE_LEVELS.tolist(),
                 "share": shares.tolist(),
             }
     return {
@@ -207,46 +237,72 @@ def _report(
         "task": problem.task,
         "rows": len(problem.y),
         "inputs": [column.name for column in problem.columns],
-        "held_out_rows": tested,
+        "held_out_rows": n_test_rows,
         "folds": args.folds,
         "seed": args.seed,
         "models": models,
     }
 
 
-def _coverage(forecast: Any) -> Any:
+def _coverage(forecast: Forecast) -> Any:
+    """Return the share of rows in intervals of each level."""
     from ..evaluation.calibration import coverage
 
-    return coverage(forecast.pit, LEVELS)
+    return coverage(forecast.pit, COVERAGE_LEVELS)
 
 
-def _picture(forecasts: dict[str, Any], y: Array, path: str) -> None:
-    """Draw the coverage of intervals, of classes the reliability of the most probable one."""
+def _plot(forecasts: Mapping[str, Forecast], y: Array, path: str) -> None:
+    """Draw the coverage of intervals; for classes the reliability of the most probable one."""
     from ..plots.calibration import coverage_curve, reliability_diagram
     from .baselines import top_label_reliability
 
-    if next(iter(forecasts.values())).proba is not None:
-        ax = reliability_diagram(
-            {name: top_label_reliability(one, y) for name, one in forecasts.items()}
+    if next(iter(forecasts.values())).proba is None:
+        ax = coverage_curve(
+            {name: _coverage(forecast) for name, forecast in forecasts.items()}
         )
     else:
-        ax = coverage_curve({name: _coverage(one) for name, one in forecasts.items()})
+        ax = reliability_diagram(
+            {
+                name: top_label_reliability(forecast, y)
+                for name, forecast in forecasts.items()
+            }
+        )
     save_picture(ax, path)
+
+
+OUTPUT_OPTIONS: Options = {
+    "json": {
+        "metavar": "FILE",
+        "help": "File for all numbers; - prints them in place of the table.",
+    },
+    "plot": {
+        "metavar": "PNG",
+        "help": "Picture of how often intervals of each level hold the target; for classes, of how "
+        "often the most probable class is right.",
+    },
+}
 
 
 def add_parsers(commands: Commands) -> None:
     """Add the subcommand evaluate."""
     parser = add_command(commands, "evaluate", evaluate, "DATA --target NAME [options]")
     add_data_options(parser)
-    how = parser.add_mutually_exclusive_group()
-    text = "of the rows, for testing"
-    how.add_argument("--held-out", type=share, default=0.2, metavar="SHARE", help=text)
-    how.add_argument(
-        "--folds", type=at_least_two, help="cross-validation in place of one share"
-    )
-    parser.add_argument(
-        "--json", metavar="FILE", help="all numbers; - prints them, not the table"
-    )
-    text = "picture of the coverage of intervals; of classes reliability"
-    parser.add_argument("--plot", metavar="PNG", help=text)
-    add_model_options(parser, checkpoint=False)
+    group = parser.add_argument_group("the rows that are held out")
+    test_rows = group.add_mutually_exclusive_group()
+    options: Options = {
+        "held_out": {
+            "type": fraction,
+            "default": 0.2,
+            "metavar": "SHARE",
+            "help": "Share of the rows on which the models are measured; they are drawn at random.",
+        },
+        "folds": {
+            "type": at_least_two,
+            "metavar": "K",
+            "help": "Hold every row out once, by K-fold cross-validation: K fits in place of one, "
+            "and smaller standard errors.",
+        },
+    }
+    add_options(test_rows, options)
+    add_model_options(parser, has_checkpoint=False)
+    add_options(parser.add_argument_group("output"), OUTPUT_OPTIONS)

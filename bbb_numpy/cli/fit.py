@@ -16,29 +16,32 @@ from numpy.typing import NDArray
 from ..evaluation.convergence import GOOD, convergence
 from ..learners.columns import Column, encoded, pick, some
 from ..model.objectives import FreeEnergy
-from ..numeric.files import replacing, write_text
-from .modelling import add_model_options, learner
-from .options import Commands, add_command, share
+from ..numeric.files import atomic_write, write_text
+from .modelling import add_model_options, build_learner
+from .options import Commands, Options, add_command, add_options, fraction
 from .outputs import check_outputs, check_picture
 from .problem import (
+    MAX_NAMES_LISTED,
     Problem,
     add_data_options,
     add_reading_options,
-    complete,
-    places_of,
-    read,
+    drop_incomplete_rows,
+    lines_in_errors,
+    parse_number_columns,
     read_problem,
-    with_numbers,
+    read_table,
 )
 from .tables import TableError, csv_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["add_parsers", "fit", "interrupted", "predict", "save_picture"]
+__all__ = ["add_parsers", "fit", "predict", "save_picture", "was_interrupted"]
 
 Array = NDArray[Any]
 MOMENTS = ("mean", "epistemic", "aleatoric", "total")
+INTERRUPTED_STATUS = 130  # exit status after Ctrl-C, as shells have it
+MAX_CLASSES_PRINTED = 20
 
 
 def fit(args: argparse.Namespace) -> int:
@@ -48,16 +51,17 @@ def fit(args: argparse.Namespace) -> int:
     check_outputs([args.data], args.model, args.plot)
     check_picture(args.plot)
     problem = read_problem(args)
-    model, inputs = learner(args, problem.task), problem.inputs
+    inputs = problem.inputs
+    model = build_learner(args, problem.task)
     if args.plot:
         _check_plot(list(inputs.columns), problem.task == "classification")
-    with places_of(inputs, args.target):
+    with lines_in_errors(inputs, args.target):
         model.fit(inputs, problem.y)
     model.columns_ = problem.columns
-    if interrupted(model):
+    if was_interrupted(model):
         return _store_unfinished(model, Path(args.model))
-    noise = getattr(model, "noise_scale_", None)  # not where it depends on the inputs
-    if noise is not None and not np.isfinite(noise).all():
+    noise_scale = getattr(model, "noise_scale_", None)
+    if noise_scale is not None and not np.isfinite(noise_scale).all():
         raise ValueError(
             "the standard deviation of the noise overflowed; lower --learning-rate"
         )
@@ -72,73 +76,71 @@ def fit(args: argparse.Namespace) -> int:
 
 
 def _store_unfinished(model: Any, path: Path) -> int:
-    """Store what Ctrl-C has left of a fit, never in place of an older file; return 130."""
+    """Store what Ctrl-C has left of a fit, but replace no older file; return the exit status."""
     from ..learners.checkpoint import save
 
     if not model.n_iter_:
         print(f"no epoch was finished; nothing is stored in {path}", file=sys.stderr)
-        return 130
-    beside, why = path, ""
+        return INTERRUPTED_STATUS
+    unfinished_path = path
+    remark = ""
     if path.exists():
-        beside, why = (
-            path.with_stem(f"{path.stem}-unfinished"),
-            f"; {path} is as it was",
-        )
-    save(model, beside)
-    print(f"the unfinished fit is stored in {beside}{why}", file=sys.stderr)
-    return 130
+        unfinished_path = path.with_stem(f"{path.stem}-unfinished")
+        remark = f"; {path} is as it was"
+    save(model, unfinished_path)
+    print(f"the unfinished fit is stored in {unfinished_path}{remark}", file=sys.stderr)
+    return INTERRUPTED_STATUS
 
 
-def interrupted(model: Any) -> bool:
-    """Whether Ctrl-C has ended the fit of a learner, which says so and goes on."""
+def was_interrupted(model: Any) -> bool:
+    """Return whether Ctrl-C ended the fit of a learner, which warns of it and returns."""
     draws = getattr(model, "draws_", None)
-    return bool(
-        not draws.finished if draws else model.training_.stopped == "interrupted"
-    )
+    if draws:
+        return not draws.finished
+    return bool(model.training_.stopped == "interrupted")
 
 
 def _print_fit(
     args: argparse.Namespace, model: Any, inputs: DataFrame, problem: Problem
 ) -> None:
-    """Print what the fit found, and how it does on its own rows."""
+    """Print the result of a fit, and how well it predicts the rows that it was fitted to."""
 
-    def line(label: str, value: float, unit: str) -> None:
+    def print_line(label: str, value: float, unit: str) -> None:
         print(f"{label:<18} {value:12.6g} {unit}".rstrip())
 
-    y, draws = problem.y, getattr(model, "draws_", None)
+    y = problem.y
+    draws = getattr(model, "draws_", None)
     if draws:
         print(f"posterior          {draws.summary()}")
         try:
-            for one in _convergence(draws):
-                if one.name.startswith("E[y|x]"):
-                    line(
-                        "R-hat of means",
-                        one.r_hat,
-                        f"(the largest; wanted is < {GOOD:g})",
-                    )
+            for line in _convergence_lines(draws):
+                if line.name.startswith("E[y|x]"):
+                    unit = f"(the largest; wanted is < {GOOD:g})"
+                    print_line("R-hat of means", line.r_hat, unit)
         except (ImportError, ValueError) as error:
             print(f"R-hat of means     not measured: {error}")
     else:
-        elbo = getattr(model.estimator_, "objective", None) == FreeEnergy()
-        cost = (
-            "free energy" if elbo else f"{args.objective or args.inference} (minimised)"
-        )
-        line(cost, model.history_[-1].objective, "nats")
-    noise = getattr(model, "noise_scale_", None)  # not where it depends on the inputs
-    if noise is not None:
-        name = model.estimator_.model.likelihood.noise_name
-        line(name, noise[0], f"(units of {args.target})")
+        label = "free energy"
+        if getattr(model.estimator_, "objective", None) != FreeEnergy():
+            label = f"{args.objective or args.inference} (minimised)"
+        print_line(label, model.history_[-1].objective, "nats")
+    # There is none if the noise depends on the inputs
+    noise_scale = getattr(model, "noise_scale_", None)
+    if noise_scale is not None:
+        label = model.estimator_.model.likelihood.noise_name
+        print_line(label, noise_scale[0], f"(units of {args.target})")
     if problem.task == "classification":
-        line("accuracy", model.score(inputs, y), "on these rows")
-        print(f"classes            {', '.join(map(str, model.classes_[:20]))}")
+        print_line("accuracy", model.score(inputs, y), "on these rows")
+        classes = ", ".join(map(str, model.classes_[:MAX_CLASSES_PRINTED]))
+        print(f"classes            {classes}")
     elif len(y) > 1:
-        line("R^2 on these rows", model.score(inputs, y), "")
+        print_line("R^2 on these rows", model.score(inputs, y), "")
     density = model.log_predictive_density(inputs, y).mean()
-    line("log density", density, "nats per row, on these rows")
+    print_line("log density", density, "nats per row, on these rows")
 
 
-def _convergence(draws: Any) -> Sequence[Any]:
-    """Return what `convergence` says of predictions, of short runs without its warnings."""
+def _convergence_lines(draws: Any) -> Sequence[Any]:
+    """Return the lines of `convergence` about predictions, without its warnings of short runs."""
     with warnings.catch_warnings():  # R-hat says enough
         warnings.simplefilter("ignore")
         return convergence(draws, weights=False).lines
@@ -158,30 +160,34 @@ def predict(args: argparse.Namespace) -> int:
             "bbb-numpy fit"
         )
     columns = getattr(model, "columns_", tuple(Column(name) for name in names))
-    classes = hasattr(model, "classes_")
-    if classes and args.interval is not None:
+    is_classifier = hasattr(model, "classes_")
+    if is_classifier and args.interval is not None:
         raise ValueError(
             f"{args.model} predicts classes, which have probabilities and no interval; leave "
             "--interval out"
         )
     if args.plot:
-        _check_plot(list(names), classes)
-    table = read(args)
-    kept = type(table)({name: pick(table, name) for name in args.keep}, table.index)
-    rows = complete(table, [one.name for one in columns], args)
-    inputs = encoded(with_numbers(rows, columns, args), columns, args.unknown)
-    predicted: Any = _classes if classes else partial(_moments, coverage=args.interval)
-    for name in predicted(model, inputs[:1]) if args.keep else ():
-        if name in args.keep:
-            raise TableError(
-                f"--keep {name}: the predictions have a column of that name; rename it in "
-                f"{table.attrs['source']}"
-            )
-    with places_of(inputs):
-        found = predicted(model, inputs)
-    # a whole number beside a gap stays one
-    made = type(table)(found, rows.index).astype(object)
-    text = csv_text(kept.join(made))
+        _check_plot(list(names), is_classifier)
+    table = read_table(args)
+    copied = {name: pick(table, name) for name in args.keep}
+    rows = drop_incomplete_rows(table, [column.name for column in columns], args)
+    numbers = parse_number_columns(rows, columns, args)
+    inputs = encoded(numbers, columns, args.unknown)
+    predicted_columns: Any = partial(_moments, coverage=args.interval)
+    if is_classifier:
+        predicted_columns = _class_probabilities
+    if copied:
+        for name in predicted_columns(model, inputs[:1]):
+            if name in copied:
+                raise TableError(
+                    f"--keep {name}: the predictions have a column of that name; rename it in "
+                    f"{table.attrs['source']}"
+                )
+    with lines_in_errors(inputs):
+        predictions = predicted_columns(model, inputs)
+    # As objects, whole numbers stay whole where rows that were left out have no prediction
+    predicted = type(table)(predictions, rows.index).astype(object)
+    text = csv_text(type(table)(copied, table.index).join(predicted))
     if args.output == "-":
         print(text, end="", flush=True)
     else:
@@ -192,28 +198,33 @@ def predict(args: argparse.Namespace) -> int:
 
 
 def _moments(model: Any, inputs: DataFrame, coverage: float | None) -> dict[str, Array]:
-    """Return mean and standard deviations, and the ends of the interval if it is asked for."""
-    found = model.predict_distribution(inputs)
-    columns = {name: getattr(found, name) for name in MOMENTS}  # (N,) or (N, K) each
+    """Return mean and standard deviations, and the ends of the interval if it has a coverage."""
+    distribution = model.predict_distribution(inputs)
+    # (N,) each, or (N, K)
+    columns = {name: getattr(distribution, name) for name in MOMENTS}
     if coverage is not None:
         ends = model.predict_interval(inputs, coverage)  # (N, 2) or (N, K, 2)
-        columns |= {"lower": ends[..., 0], "upper": ends[..., 1]}
+        columns["lower"] = ends[..., 0]
+        columns["upper"] = ends[..., 1]
     if columns["mean"].ndim == 1:
         return columns
     return {
-        f"{name}_{k}": one
-        for name, every in columns.items()
-        for k, one in enumerate(every.T)
+        f"{name}_{k}": column
+        for name, matrix in columns.items()
+        for k, column in enumerate(matrix.T)
     }
 
 
-def _classes(model: Any, inputs: DataFrame) -> dict[str, Array]:
-    """Return the most probable class, the probability of each, and what more data would tell."""
-    found = model.predict_distribution(inputs)
-    columns = {"prediction": model.classes_[np.argmax(found.proba, axis=1)]}
-    for place, label in enumerate(model.classes_.tolist()):
-        columns[f"probability_{label}"] = found.proba[:, place]
-    return {**columns, "epistemic": found.epistemic, "entropy": found.total}
+def _class_probabilities(model: Any, inputs: DataFrame) -> dict[str, Array]:
+    """Return the most probable class, the probability of each, and the two uncertainties."""
+    distribution = model.predict_distribution(inputs)
+    proba = distribution.proba
+    columns = {"prediction": model.classes_[np.argmax(proba, axis=1)]}
+    for k, label in enumerate(model.classes_.tolist()):
+        columns[f"probability_{label}"] = proba[:, k]
+    columns["epistemic"] = distribution.epistemic
+    columns["entropy"] = distribution.total
+    return columns
 
 
 def _plot(
@@ -222,64 +233,101 @@ def _plot(
     """Draw mean and bands over the range of the one input column, a tenth wider on each side."""
     from ..plots import fits
 
-    column = inputs.to_numpy()
-    low, high = column.min(), column.max()
+    x = inputs.to_numpy()
+    low = x.min()
+    high = x.max()
     margin = 0.1 * (high - low) or 1.0
     grid = np.linspace(low - margin, high + margin, 300)[:, None]
     predicted = model.predict_distribution(type(inputs)(grid, columns=inputs.columns))
-    ax = fits.fit(grid, predicted, data=None if y is None else (column, y))
+    ax = fits.fit(grid, predicted, data=None if y is None else (x, y))
     ax.set(xlabel=inputs.columns[0], ylabel=label)
     save_picture(ax, path)
 
 
 def save_picture(ax: Any, path: str) -> None:
-    """Write the picture of some Axes, replacing an older one only when all is written."""
-    with replacing(Path(path)) as file:
+    """Write the figure of an Axes to a file; an older file is replaced only by a whole one.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        An axes of the figure.
+    path : str
+        The file; its ending names the format.
+    """
+    with atomic_write(Path(path)) as file:
         ax.get_figure(root=True).savefig(file, dpi=150, format=Path(path).suffix[1:])
 
 
-def _check_plot(names: Sequence[str], classes: bool) -> None:
-    """Refuse a picture that cannot be drawn before any work is done."""
-    if classes or len(names) != 1:
-        found = (
-            "the target holds classes" if classes else f"there are {some(names, 20)}"
-        )
-        raise TableError(
-            f"--plot draws a number against one input column; {found}. Leave it out, or fit with "
-            "--inputs NAME"
-        )
+def _check_plot(names: Sequence[str], has_classes: bool) -> None:
+    """Raise TableError, before any work, unless --plot has one input and a target of numbers."""
+    if not has_classes and len(names) == 1:
+        return
+    obstacle = f"there are {some(names, MAX_NAMES_LISTED)}"
+    if has_classes:
+        obstacle = "the target holds classes"
+    raise TableError(
+        f"--plot draws a number against one input column; {obstacle}. Leave it out, or fit with "
+        "--inputs NAME"
+    )
+
+
+FIT_OUTPUT_OPTIONS: Options = {
+    "model": {
+        "default": "model.npz",
+        "metavar": "FILE",
+        "help": "File in which the model is stored.",
+    },
+    "plot": {
+        "metavar": "PNG",
+        "help": "Picture of the fit, if there is one input column and the target is a number.",
+    },
+}
+PREDICT_OPTIONS: Options = {
+    "interval": {
+        "type": fraction,
+        "metavar": "COVERAGE",
+        "help": "Add the ends of the interval that holds a new value with this probability, such "
+        "as 0.9. Not for classes.",
+    },
+    "unknown": {
+        "choices": ["error", "ignore"],
+        "default": "error",
+        "help": "What to do with categories that fit has not seen: end with an error, or take them "
+        "as none of the known ones, with a warning.",
+    },
+    "drop_missing": {
+        "action": "store_true",
+        "help": "Leave the prediction empty where a value is missing. By default that is an error.",
+    },
+}
+PREDICT_OUTPUT_OPTIONS: Options = {
+    "keep": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "NAME",
+        "help": "Columns of DATA to copy beside the predictions, such as an identifier. Cells that "
+        "a spreadsheet would compute, such as =A1, get an apostrophe in front.",
+    },
+    "plot": FIT_OUTPUT_OPTIONS["plot"],
+}
 
 
 def add_parsers(commands: Commands) -> None:
     """Add the subcommands fit and predict."""
-    fitting = add_command(commands, "fit", fit, "DATA --target NAME [options]")
-    add_data_options(fitting)
-    fitting.add_argument(
-        "--model", default="model.npz", help="where to store the model"
-    )
-    fitting.add_argument(
-        "--plot", metavar="PNG", help="picture of the fit, for one input column"
-    )
-    add_model_options(fitting)
+    fit_parser = add_command(commands, "fit", fit, "DATA --target NAME [options]")
+    add_data_options(fit_parser)
+    add_model_options(fit_parser)
+    add_options(fit_parser.add_argument_group("output"), FIT_OUTPUT_OPTIONS)
 
-    predicting = add_command(commands, "predict", predict, "MODEL DATA [options]")
-    predicting.add_argument("model", help="file written by bbb-numpy fit")
-    predicting.add_argument(
-        "data", help="table with the input columns; - for standard input"
-    )
-    text = "CSV to write; - for standard output"
-    predicting.add_argument("--output", "-o", default="-", help=text)
-    text = "columns to copy, such as an id; an apostrophe keeps spreadsheets from computing =A1"
-    predicting.add_argument("--keep", nargs="+", default=[], metavar="NAME", help=text)
-    text = "add the ends of the interval that holds a new value with this probability, e.g. 0.9"
-    predicting.add_argument("--interval", type=share, metavar="COVERAGE", help=text)
-    text = "what becomes of categories that fit has not seen: refused, or taken as none of them"
-    predicting.add_argument(
-        "--unknown", choices=["error", "ignore"], default="error", help=text
-    )
-    text = "leave the prediction empty where a value is missing; without, such rows are refused"
-    predicting.add_argument("--drop-missing", action="store_true", help=text)
-    predicting.add_argument(
-        "--plot", metavar="PNG", help="picture, for one input column"
-    )
-    add_reading_options(predicting)
+    predict_parser = add_command(commands, "predict", predict, "MODEL DATA [options]")
+    inputs = predict_parser.add_argument_group("the model and the table")
+    text = "File that bbb-numpy fit has written."
+    inputs.add_argument("model", metavar="MODEL", help=text)
+    text = "Table with the input columns of fit; - is standard input."
+    inputs.add_argument("data", metavar="DATA", help=text)
+    add_options(inputs, PREDICT_OPTIONS)
+    add_reading_options(predict_parser)
+    output = predict_parser.add_argument_group("output")
+    text = "CSV file to write; - is standard output."
+    output.add_argument("--output", "-o", default="-", metavar="FILE", help=text)
+    add_options(output, PREDICT_OUTPUT_OPTIONS)

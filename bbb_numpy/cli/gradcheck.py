@@ -1,4 +1,7 @@
-"""``bbb-numpy gradcheck``: one architecture term by term, every combination, or plain.py."""
+"""``bbb-numpy gradcheck`` and ``prove``: check or prove gradients.
+
+Of one network term by term, of every combination of parts, of plain.py, or of the user's own file.
+"""
 
 from __future__ import annotations
 
@@ -28,43 +31,86 @@ from ..parts.posteriors import MeanField
 from ..parts.priors import GaussianPrior
 from .options import (
     Commands,
+    Options,
     above_zero,
     add_command,
+    add_options,
     at_least_one,
     at_least_zero,
-    option,
+    option_flag,
 )
 
 __all__ = ["add_parsers", "gradcheck"]
 
 Array = NDArray[Any]
-ONE: dict[str, dict[str, Any]] = {  # options of a single architecture
-    "layers": {"type": at_least_one, "nargs": "+", "default": [3, 7, 5, 2],
-               "help": "d_in, hidden widths, K"},
-    "samples": {"type": at_least_one, "default": 4, "help": "weight samples S"},
-    "batch": {"type": at_least_one, "default": 6, "help": "rows B"},
-    "prior_scale": {"type": above_zero, "default": 1.0},
-    "noise_scale": {"type": above_zero, "default": 0.5},
-    "fixed_noise": {"action": "store_true", "help": "do not learn the noise"},
-    "rho": {"type": float, "default": -1.0, "help": "centre of rho; it spreads by 1"},
-    "kl_weight": {"type": above_zero, "default": 0.25, "help": "pi_i of the minibatch"},
-}  # fmt: skip
-SKIPPED = 0.02  # share of coordinates at kinks beyond which a check by differences sees too little
-MOST = 100
-ORACLES = {"complex": "the complex step", "central": "central differences"}
+ARCHITECTURE_OPTIONS: Options = {
+    "layers": {
+        "type": at_least_one,
+        "nargs": "+",
+        "default": [3, 7, 5, 2],
+        "metavar": "UNITS",
+        "help": "Widths of the layers: inputs, hidden layers, outputs.",
+    },
+    "samples": {
+        "type": at_least_one,
+        "default": 4,
+        "metavar": "S",
+        "help": "Weight samples.",
+    },
+    "batch": {
+        "type": at_least_one,
+        "default": 6,
+        "metavar": "B",
+        "help": "Rows of the minibatch.",
+    },
+    "prior_scale": {
+        "type": above_zero,
+        "default": 1.0,
+        "metavar": "SD",
+        "help": "Standard deviation of the Gaussian prior.",
+    },
+    "noise_scale": {
+        "type": above_zero,
+        "default": 0.5,
+        "metavar": "SD",
+        "help": "Standard deviation of the targets around the network's output.",
+    },
+    "fixed_noise": {
+        "action": "store_true",
+        "help": "Do not learn the standard deviation of the noise, and check no gradient of it.",
+    },
+    "rho": {
+        "type": float,
+        "default": -1.0,
+        "metavar": "RHO",
+        "help": "Centre of rho, of which softplus(rho) is the standard deviation of a weight; the "
+        "rho of every weight is drawn within 1 of it.",
+    },
+    "kl_weight": {
+        "type": above_zero,
+        "default": 0.25,
+        "metavar": "PI",
+        "help": "Weight of the KL term in this minibatch, pi_i in the equations.",
+    },
+}
+# Share of coordinates at kinks above which central differences check too few of them
+MAX_SKIPPED_SHARE = 0.02
+MAX_COORDINATES = 100
+MAX_FAILURES_PRINTED = 10
+REFERENCES = {"complex": "the complex step", "central": "central differences"}
 
 
-class Subject(NamedTuple):
-    """Gradients at one point: formulas by title, and what their coordinates are called."""
+class GradientProblem(NamedTuple):
+    """Functions that return a value and its gradient, and the arguments at which to check them."""
 
     name: str
-    weights: int
-    formulas: Mapping[str, Callable[..., tuple[Any, ...]]]  # of theta and what is given
+    n_weights: int
+    functions: Mapping[str, Callable[..., tuple[Any, ...]]]  # by title
     theta: Array
-    given: tuple[Any, ...]
-    blocks: Mapping[str, slice]
-    coordinate: Callable[[int], str]
-    gates: Callable[[Array], Array]
+    arguments: tuple[Any, ...]  # of the functions, after theta
+    blocks: Mapping[str, slice]  # of theta
+    coordinate: Callable[[int], str]  # name of a coordinate of theta
+    gates: Callable[[Array], Array]  # which units are active: changes at a kink
 
 
 def gradcheck(args: argparse.Namespace) -> int:
@@ -72,38 +118,49 @@ def gradcheck(args: argparse.Namespace) -> int:
 
     With --exact they are proved.
     """
-    if args.exact and (args.method or args.most != MOST):
+    if args.most is not None:
+        message = "--most is now --max-coordinates; the next release has --most no more"
+        print(f"bbb-numpy: warning: {message}", file=sys.stderr)
+        args.max_coordinates = args.most
+    if args.exact and (args.method or args.max_coordinates != MAX_COORDINATES):
         raise ValueError(
-            "--exact proves all coordinates, by one method; leave out --method, --most"
+            "--exact proves all coordinates, by one method; leave out --method and "
+            "--max-coordinates"
         )
     if args.plain and args.activation != "relu":
         raise ValueError(
             "--plain checks plain.py, one ReLU network; leave out --activation"
         )
     if args.all:
-        given = [
-            name
-            for name, how in ONE.items()
-            if getattr(args, name) != how.get("default", 0)
+        changed = [
+            option_flag(name)
+            for name, settings in ARCHITECTURE_OPTIONS.items()
+            if getattr(args, name) != settings.get("default", False)
         ]
-        if given:
-            listed = ", ".join(map(option, given))
-            raise ValueError(f"--all checks networks of its own; leave out {listed}")
-        return _all(args)
-    subject = _plain(args) if args.plain else _terms(args)
+        if changed:
+            raise ValueError(
+                f"--all checks networks of its own; leave out {', '.join(changed)}"
+            )
+        return _check_combinations(args)
+    problem = _plain_problem(args) if args.plain else _network_problem(args)
     print(
         f"layers {'-'.join(map(str, args.layers))}, {args.activation}, "
-        f"{subject.weights} weights, {args.samples} samples, {args.batch} rows, "
+        f"{problem.n_weights} weights, {args.samples} samples, {args.batch} rows, "
         f"KL weight {args.kl_weight:g}\n"
     )
-    passed = _prove(subject) if args.exact else _check(args, subject)
+    flag = ""
+    verdict = "passes"
+    if args.exact:
+        flag = " --exact"
+        verdict = "is proved"
+        passed = _prove(problem)
+    else:
+        passed = _check(args, problem)
     if passed:
-        print(
-            f"every gradient of {subject.name} {'is proved' if args.exact else 'passes'}"
-        )
+        print(f"every gradient of {problem.name} {verdict}")
     print(
         "not looked at: other posteriors, priors, likelihoods, estimators, objectives and "
-        f"activations; bbb-numpy gradcheck{' --exact' * args.exact} --all does, for one activation"
+        f"activations; bbb-numpy gradcheck{flag} --all does, for one activation"
     )
     return 0 if passed else 1
 
@@ -116,85 +173,109 @@ def prove_file(args: argparse.Namespace) -> int:
 # --- every combination
 
 
-def _all(args: argparse.Namespace) -> int:
+def _check_combinations(args: argparse.Namespace) -> int:
     """Check or prove all valid combinations, and count why the others are refused."""
-    valid, refused = {}, Counter[str]()
-    for which in combinations.combinations():
+    estimators: dict[Any, Any] = {}
+    refusals = Counter[str]()
+    for combination in combinations.combinations():
         try:
-            valid[which] = combinations.estimator(which, activation=args.activation)
+            estimators[combination] = combinations.build_estimator(
+                combination, activation=args.activation
+            )
         except ValueError as error:
-            refused[str(error)] += 1
-    said, passed = (_prove_all if args.exact else _check_all)(args, valid)
-    print(f"\n{refused.total()} combinations are refused when they are built:")
-    for reason, count in refused.most_common():
+            refusals[str(error)] += 1
+    run = _prove_estimators if args.exact else _check_estimators
+    verdict, passed = run(args, estimators)
+    print(f"\n{refusals.total()} combinations are refused when they are built:")
+    for reason, count in refusals.most_common():
         print(f"{count:>6}  {reason}")
-    other = f", of networks with {args.activation}; not looked at: other activations (--activation)"
-    print(f"{said}{other * passed}")
+    if passed:
+        verdict += (
+            f", of networks with {args.activation}; not looked at: other activations "
+            "(--activation)"
+        )
+    print(verdict)
     return 0 if passed else 1
 
 
-def _shown(valid: Mapping[Any, Any]) -> Any:
-    """Return the combinations with a bar, which in the log of a machine moves twice a minute."""
-    pause = 0.1 if sys.stderr.isatty() else 30.0
-    return tqdm(valid.items(), unit="combination", leave=False, mininterval=pause)
+def _with_progress(estimators: Mapping[Any, Any]) -> Any:
+    """Return combinations and estimators with a progress bar, in a log file a line in 30 s."""
+    interval_s = 0.1 if sys.stderr.isatty() else 30.0
+    items = estimators.items()
+    return tqdm(items, unit="combination", leave=False, mininterval=interval_s)
 
 
-def _check_all(args: argparse.Namespace, valid: Mapping[Any, Any]) -> tuple[str, bool]:
-    methods = list(TOLERANCES) if args.method == "both" else [args.method or "complex"]
-    failed = []
+def _check_estimators(
+    args: argparse.Namespace, estimators: Mapping[Any, Any]
+) -> tuple[str, bool]:
+    """Check gradients numerically; return the verdict and whether all pass."""
+    methods = [args.method or "complex"]
+    if args.method == "both":
+        methods = list(TOLERANCES)
+    failures = []
     for method in methods:
-        errors, skipped = {}, []
-        for which, built in _shown(valid):
-            case = combinations.problem(built, np.random.default_rng(args.seed))
-            most = args.most if method == "central" else None
-            report = combinations.check_case(case, method, most)
-            errors[which] = report.error
+        errors: dict[Any, float] = {}
+        skipped = []
+        max_coordinates = args.max_coordinates if method == "central" else None
+        for combination, estimator in _with_progress(estimators):
+            case = combinations.draw_case(estimator, np.random.default_rng(args.seed))
+            report = combinations.check_case(case, method, max_coordinates)
+            errors[combination] = report.error
             skipped.append(report.skipped)
             if not report.passed:
-                failed.append(f"\nFAILED: {which}\n{report}")
-        print(f"largest relative error of each gradient against {ORACLES[method]}\n")
+                failures.append(f"\nFAILED: {combination}\n{report}")
+        print(f"largest relative error of each gradient against {REFERENCES[method]}\n")
         print(combinations.format_matrix(errors))
-        worst = max(errors, key=lambda which: errors[which])
+        worst = max(errors, key=lambda combination: errors[combination])
         print(
             f"\n{len(errors)} valid combinations, largest {method} error {errors[worst]:.1e} "
-            f"(bar {TOLERANCES[method]:g}) in {worst}; {np.mean(skipped):.1%} of the coordinates "
-            "skipped at kinks"
+            f"(tolerance {TOLERANCES[method]:g}) in {worst}; {np.mean(skipped):.1%} of the "
+            "coordinates skipped at kinks"
         )
-    if failed:
-        return "\n".join([*failed[:10], f"\nFAILED: {len(failed)} checks"]), False
+    if failures:
+        count = f"\nFAILED: {len(failures)} checks"
+        return "\n".join([*failures[:MAX_FAILURES_PRINTED], count]), False
     return "\nevery gradient passes", True
 
 
-def _prove_all(args: argparse.Namespace, valid: Mapping[Any, Any]) -> tuple[str, bool]:
-    """Prove combinations, up to the first that fails."""
-    tried, proved = Counter[Any](), Counter[Any]()
-    for which, built in _shown(valid):
-        case = combinations.problem(built, np.random.default_rng(args.seed), samples=2)
+def _prove_estimators(
+    args: argparse.Namespace, estimators: Mapping[Any, Any]
+) -> tuple[str, bool]:
+    """Prove gradients up to the first that fails; return the verdict and whether all are proved."""
+    n_tried = Counter[Any]()
+    n_proved = Counter[Any]()
+    for combination, estimator in _with_progress(estimators):
+        rng = np.random.default_rng(args.seed)
+        case = combinations.draw_case(estimator, rng, samples=2)
         proof = combinations.prove_case(case, args.seed)
-        line = which.posterior, which.estimator, which.objective
-        tried[line] += 1
-        proved[line] += proof.proved
+        row = (combination.posterior, combination.estimator, combination.objective)
+        n_tried[row] += 1
+        n_proved[row] += proof.proved
         if not proof.proved:
-            print(f"{which}\n{proof}\nthe first that is not proved ends this run\n")
+            print(
+                f"{combination}\n{proof}\nthe first that is not proved ends this run\n"
+            )
             break
     print(
         "proofs in finite fields and with sixty digits, each on one path of comparisons; one line "
         "for all priors and likelihoods\n\n"
-        f"{'posterior':<11}{'estimator':<26}{'objective':<14}{'proved':>7}{'of':>5}\n"
-        + "-"
-        * 63
+        f"{'posterior':<11}{'estimator':<26}{'objective':<14}{'proved':>7}{'of':>5}"
     )
-    for (posterior, name, objective), count in tried.items():
-        done = proved[posterior, name, objective]
-        print(f"{posterior:<11}{name:<26}{objective:<14}{done:>7}{count:>5}")
-    return f"\n{proved.total()} of {len(valid)} proved", proved.total() == len(valid)
+    print("-" * 63)
+    for row, count in n_tried.items():
+        posterior, estimator, objective = row
+        print(
+            f"{posterior:<11}{estimator:<26}{objective:<14}{n_proved[row]:>7}{count:>5}"
+        )
+    total = n_proved.total()
+    return f"\n{total} of {len(estimators)} proved", total == len(estimators)
 
 
 # --- one architecture
 
 
-def _terms(args: argparse.Namespace) -> Subject:
-    """Return the report's model, term by term."""
+def _network_problem(args: argparse.Namespace) -> GradientProblem:
+    """Return the gradients of the report's model, term by term."""
     model = Model(
         MLP(tuple(args.layers), args.activation),
         GaussianPrior(args.prior_scale),
@@ -207,124 +288,168 @@ def _terms(args: argparse.Namespace) -> Subject:
     x = rng.standard_normal((args.batch, args.layers[0]))
     y = rng.standard_normal((args.batch, args.layers[-1]))
     parts = estimator.posterior, model.prior, model.likelihood, estimator, FreeEnergy()
-    return Subject(
-        " / ".join([*(type(part).__name__ for part in parts), args.activation]),
-        model.layout.size,
-        {
-            title: replace(estimator, objective=one).value_and_grad
-            for title, one in TERMS.items()
+    part_names = [type(part).__name__ for part in parts]
+    return GradientProblem(
+        name=" / ".join([*part_names, args.activation]),
+        n_weights=model.layout.size,
+        functions={
+            title: replace(estimator, objective=objective).value_and_grad
+            for title, objective in TERMS.items()
         },
-        theta,
-        (noise, x, y, args.kl_weight),
-        estimator.layout.slices,
-        estimator.coordinate,
-        lambda point: estimator.gates(point, noise, x),
+        theta=theta,
+        arguments=(noise, x, y, args.kl_weight),
+        blocks=estimator.layout.slices,
+        coordinate=estimator.coordinate,
+        gates=lambda theta: estimator.gates(theta, noise, x),
     )
 
 
-def _plain(args: argparse.Namespace) -> Subject:
-    """Return `bbb_numpy.plain`, the report on one screen."""
-    network, rng = MLP(tuple(args.layers)), np.random.default_rng(args.seed)
-    net, size = network.sizes, network.layout.size
-    theta = np.append(
-        0.7 * rng.standard_normal(size), args.rho + rng.uniform(-1, 1, size)
-    )
-    eps = rng.standard_normal((args.samples, size))
-    x = rng.standard_normal((args.batch, net[0]))
-    y = rng.standard_normal((args.batch, net[-1]))
+def _plain_problem(args: argparse.Namespace) -> GradientProblem:
+    """Return the gradient of `bbb_numpy.plain`, the report on one screen."""
+    network = MLP(tuple(args.layers))
+    sizes = network.sizes
+    n_weights = network.layout.size
+    rng = np.random.default_rng(args.seed)
+    mu = 0.7 * rng.standard_normal(n_weights)
+    rho = args.rho + rng.uniform(-1, 1, n_weights)
+    eps = rng.standard_normal((args.samples, n_weights))
+    x = rng.standard_normal((args.batch, sizes[0]))
+    y = rng.standard_normal((args.batch, sizes[-1]))
 
     def gates(theta: Any) -> Any:
         mu, rho = np.split(theta, 2)
-        _, tape = plain.forward(net, mu + softplus(rho) * eps, x)
+        _, tape = plain.forward(sizes, mu + softplus(rho) * eps, x)
         return np.concatenate([gate.ravel() for _, gate, _ in tape])
 
-    return Subject(
-        "plain.py",
-        size,
-        {"plain": lambda theta, *given: plain.value_and_grad(net, theta, *given)},
-        theta,
-        (eps, x, y, args.prior_scale, args.noise_scale, args.kl_weight),
-        {"mu": slice(size), "rho": slice(size, None)},
-        lambda at: (
-            f"{('mu', 'rho')[at // size]} {network.layout.coordinate(at % size)}"
-        ),
-        gates,
+    def coordinate(index: int) -> str:
+        block = ("mu", "rho")[index // n_weights]
+        return f"{block} {network.layout.coordinate(index % n_weights)}"
+
+    return GradientProblem(
+        name="plain.py",
+        n_weights=n_weights,
+        functions={
+            "plain": lambda theta, *arguments: plain.value_and_grad(
+                sizes, theta, *arguments
+            )
+        },
+        theta=np.append(mu, rho),
+        arguments=(eps, x, y, args.prior_scale, args.noise_scale, args.kl_weight),
+        blocks={"mu": slice(n_weights), "rho": slice(n_weights, None)},
+        coordinate=coordinate,
+        gates=gates,
     )
 
 
-def _prove(subject: Subject) -> bool:
-    """Prove all formulas in exact arithmetic; return whether they are proved."""
-    proved = True
-    for title, formula in subject.formulas.items():
+def _prove(problem: GradientProblem) -> bool:
+    """Prove all gradients in exact arithmetic; return whether they are proved."""
+    all_proved = True
+    for title, function in problem.functions.items():
         proof = prove(
-            formula, subject.theta, *subject.given, coordinate=subject.coordinate
+            function, problem.theta, *problem.arguments, coordinate=problem.coordinate
         )
         print(f"{title:<12} {proof}")
-        proved &= proof.proved
-    print("" if proved else "\nNOT PROVED")
-    return proved
+        all_proved &= proof.proved
+    print("" if all_proved else "\nNOT PROVED")
+    return all_proved
 
 
-def _check(args: argparse.Namespace, subject: Subject) -> bool:
-    """Check all formulas by the methods asked for; return whether they pass."""
-    how = {name: getattr(subject, name) for name in ("blocks", "coordinate", "gates")}
-    how |= {"max_coordinates": args.most, "rng": np.random.default_rng(args.seed)}
-    found = {
+def _check(args: argparse.Namespace, problem: GradientProblem) -> bool:
+    """Check all gradients by the methods of --method; return whether they pass."""
+    methods = [args.method] if args.method in TOLERANCES else list(TOLERANCES)
+    rng = np.random.default_rng(args.seed)  # of all checks: which coordinates are drawn
+    reports = {
         method: {
             title: check_gradient(
-                formula, subject.theta, *subject.given, method=method, **how
+                function,
+                problem.theta,
+                *problem.arguments,
+                method=method,
+                blocks=problem.blocks,
+                coordinate=problem.coordinate,
+                gates=problem.gates,
+                max_coordinates=args.max_coordinates,
+                rng=rng,
             )
-            for title, formula in subject.formulas.items()
+            for title, function in problem.functions.items()
         }
-        for method in ([args.method] if args.method in TOLERANCES else TOLERANCES)
+        for method in methods
     }
-    print(
-        format_table([pair for reports in found.values() for pair in reports.items()])
-        + "\n"
-    )
-    failed = []
-    for method, reports in found.items():
-        failed += [
-            f"{title} ({method})" for title, report in reports.items() if not report
-        ]
-        error = max(report.error for report in reports.values())
-        skipped = np.mean([report.skipped for report in reports.values()])
+    rows = [row for by_title in reports.values() for row in by_title.items()]
+    print(format_table(rows) + "\n")
+    failures = []
+    for method, by_title in reports.items():
+        for title, report in by_title.items():
+            if not report:
+                failures.append(f"{title} ({method})")
+        error = max(report.error for report in by_title.values())
+        skipped = np.mean([report.skipped for report in by_title.values()])
         print(
-            f"largest {method} error {error:.1e} (bar {TOLERANCES[method]:g}), "
+            f"largest {method} error {error:.1e} (tolerance {TOLERANCES[method]:g}), "
             f"{skipped:.1%} of the coordinates skipped at kinks"
         )
-        if skipped > SKIPPED:
-            failed.append(f"too few coordinates ({method})")
+        if skipped > MAX_SKIPPED_SHARE:
+            failures.append(f"too few coordinates ({method})")
             print(
-                f"more than {SKIPPED:.0%} skipped: the {method} check sees too little; use "
-                "--method complex, which skips none, or fewer rows"
+                f"more than {MAX_SKIPPED_SHARE:.0%} skipped: the {method} check sees too little; "
+                "use --method complex, which skips none, or fewer rows"
             )
-    if failed:
-        print(f"FAILED: {', '.join(failed)}")
-    return not failed
+    if failures:
+        print(f"FAILED: {', '.join(failures)}")
+    return not failures
 
 
 def add_parsers(commands: Commands) -> None:
     """Add the subcommands gradcheck and prove."""
-    parser = add_command(commands, "gradcheck", gradcheck)
+    usage = "[--all | --plain] [--exact] [options]"
+    parser = add_command(commands, "gradcheck", gradcheck, usage)
+    group = parser.add_argument_group("what is checked")
+    subject = group.add_mutually_exclusive_group()
     text = (
-        "check every combination of prior, likelihood, posterior, estimator and objective; of the "
-        "other options only --activation, --method (complex), --most and --seed apply"
+        "Check every combination of prior, likelihood, posterior, estimator and objective on "
+        "small networks of their own. By default one network is checked, term by term."
     )
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--all", action="store_true", help=text)
-    what.add_argument(
-        "--plain", action="store_true", help="check plain.py (ReLU, fixed noise)"
-    )
-    text = "prove instead of check: in exact arithmetic, without rounding or a step"
-    parser.add_argument("--exact", action="store_true", help=text)
-    for name, how in ONE.items():
-        parser.add_argument(option(name), **how)
-    parser.add_argument("--activation", choices=ACTIVATIONS, default="relu")
-    parser.add_argument(
-        "--method", choices=["both", *sorted(TOLERANCES)], help="(both)"
-    )
-    most = "coordinates per block at most"
-    parser.add_argument("--most", type=at_least_one, default=MOST, help=most)
-    parser.add_argument("--seed", type=at_least_zero, default=0)
+    subject.add_argument("--all", action="store_true", help=text)
+    text = "Check bbb_numpy/plain.py (ReLU and fixed noise)."
+    subject.add_argument("--plain", action="store_true", help=text)
+    options: Options = {
+        "activation": {
+            "choices": ACTIVATIONS,
+            "default": "relu",
+            "help": "Activation function of the hidden layers.",
+        },
+        "seed": {
+            "type": at_least_zero,
+            "default": 0,
+            "metavar": "N",
+            "help": "Seed of the random weights, noise and data.",
+        },
+    }
+    add_options(group, options)
+    group = parser.add_argument_group("how it is checked")
+    options = {
+        "exact": {
+            "action": "store_true",
+            "help": "Prove in place of checking: in exact arithmetic, all coordinates, without "
+            "rounding or a step.",
+        },
+        "method": {
+            "choices": ["both", *sorted(TOLERANCES)],
+            "help": "What a gradient is compared with: central differences, which skip coordinates "
+            "at kinks, or the complex step, which is exact up to rounding. By default both, and "
+            "complex with --all.",
+        },
+        "max_coordinates": {
+            "type": at_least_one,
+            "default": MAX_COORDINATES,
+            "metavar": "N",
+            "help": "Coordinates of each block of theta that are checked at most, drawn at random. "
+            "With --all central differences alone are limited.",
+        },
+        "most": {"type": at_least_one, "help": argparse.SUPPRESS},  # its former name
+    }
+    add_options(group, options)
+    text = "Not with --all, which checks networks of its own."
+    network = parser.add_argument_group("the network", text)
+    add_options(network, ARCHITECTURE_OPTIONS)
     command.add_arguments(add_command(commands, "prove", prove_file))

@@ -1,4 +1,4 @@
-"""The command line, ``bbb-numpy`` or ``python -m bbb_numpy``: one subcommand, and its errors."""
+"""The command ``bbb-numpy``, or ``python -m bbb_numpy``: runs a subcommand, reports its errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .streams import safe_streams
 
 __all__ = ["main"]
 
-# subcommand: the module that adds its parser, in the order of --help
+# By subcommand, the module that adds its parser; --help lists them in this order
 COMMANDS = {
     "gradcheck": "bbb_numpy.cli.gradcheck",
     "prove": "bbb_numpy.cli.gradcheck",
@@ -25,14 +25,22 @@ COMMANDS = {
     "predict": "bbb_numpy.cli.fit",
     "evaluate": "bbb_numpy.cli.evaluate",
 }
-# entry points: the subcommands of packages that stand on the library
-GROUP = "bbb_numpy.commands"
+# Entry points by which other packages of this distribution add subcommands
+ENTRY_POINT_GROUP = "bbb_numpy.commands"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; return 0, 1 when a check fails, 2 on input that cannot be used.
+    """Run one subcommand and return its exit status.
 
-    After Ctrl-C 130.
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; by default those of the process.
+
+    Returns
+    -------
+    int
+        0 if it succeeds, 1 if a check fails, 2 if the input cannot be used, 130 after Ctrl-C.
     """
     with safe_streams():
         return _run(sys.argv[1:] if argv is None else argv)
@@ -47,9 +55,11 @@ def _run(argv: Sequence[str]) -> int:
         if not argv:
             parser.print_help(sys.stderr)
             return 2
-        args, strange = parser.parse_known_args(argv)
-        if strange:  # the subcommand's own usage says what it takes
-            args.parser.error(f"unrecognized arguments: {' '.join(strange)}")
+        args, unknown = parser.parse_known_args(argv)
+        if (
+            unknown
+        ):  # an error of the subcommand's parser shows the usage of the subcommand
+            args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             return int(args.run(args))
@@ -67,15 +77,15 @@ def _run(argv: Sequence[str]) -> int:
         OSError,
         UserWarning,
     ) as error:
-        said = str(error) or type(error).__name__  # of a MemoryError
+        message = str(error) or type(error).__name__  # a MemoryError has no text
         if isinstance(error, OSError) and error.filename and error.strerror:
-            said = f"{error.filename}: {error.strerror}"
-        print(f"bbb-numpy {argv[0]}: {said}", file=sys.stderr)
+            message = f"{error.filename}: {error.strerror}"
+        print(f"bbb-numpy {argv[0]}: {message}", file=sys.stderr)
         return 2
 
 
 def _run_plugin(path: Path) -> None:
-    """Import a file that the user names, by its stem: other processes find its classes so too."""
+    """Import a file that the user names, as a module: worker processes find its classes too."""
     sys.path.insert(0, str(path.resolve().parent))
     module = import_module(path.stem)
     if not path.exists() or Path(str(module.__file__)).resolve() != path.resolve():
@@ -84,16 +94,16 @@ def _run_plugin(path: Path) -> None:
         )
 
 
-def _show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
+def _show_warning(message: Warning | str, *_args: Any, **_keywords: Any) -> None:
     """Print a warning as one line, without the source line that raised it."""
     print(f"bbb-numpy: warning: {message}", file=sys.stderr)
 
 
-def _parser(first: str) -> argparse.ArgumentParser:
-    """Return the parser of the subcommand that the `first` argument names, else of all.
+def _parser(command: str) -> argparse.ArgumentParser:
+    """Return the parser of one subcommand, or of all if there is no `command` of this name.
 
-    Importing what one of them needs can take seconds, as scikit-learn does; the others need not
-    wait for it.
+    Importing what a subcommand needs can take seconds, as scikit-learn does, for which the others
+    do not wait.
     """
     parser = argparse.ArgumentParser(
         prog="bbb-numpy",
@@ -105,16 +115,18 @@ def _parser(first: str) -> argparse.ArgumentParser:
     text = "run a file that registers classes of your own (bbb_numpy.register); comes first"
     parser.add_argument("--plugin", metavar="FILE", help=text)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    if first == "--version":
+    if command == "--version":
         return parser
     modules = dict(COMMANDS)
-    if first not in modules:
-        with suppress(PackageNotFoundError):  # a copy of the code that is not installed
-            # a scan takes longer
-            own = distribution("bbb-numpy").entry_points.select(group=GROUP)
-            modules |= {one.name: one.value for one in own}
-    for module in (
-        [modules[first]] if first in modules else dict.fromkeys(modules.values())
-    ):
+    if command not in modules:
+        # Not installed: the code was copied. All distributions take longer to search
+        with suppress(PackageNotFoundError):
+            entry_points = distribution("bbb-numpy").entry_points
+            for entry_point in entry_points.select(group=ENTRY_POINT_GROUP):
+                modules[entry_point.name] = entry_point.value
+    needed = list(dict.fromkeys(modules.values()))
+    if command in modules:
+        needed = [modules[command]]
+    for module in needed:
         import_module(module).add_parsers(commands)
     return parser

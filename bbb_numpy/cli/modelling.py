@@ -1,4 +1,4 @@
-"""The learner that the options of a command describe."""
+"""Options of the model on the command line, and the learner that they describe."""
 
 from __future__ import annotations
 
@@ -11,61 +11,165 @@ from ..parts.priors import GaussianPrior
 from ..registry import FAMILIES, OPTIMIZERS
 from ..sampling.run import METRICS
 from ..training.optimizers import Cosine
-from .options import above_zero, at_least_one, at_least_zero, option
+from .options import (
+    Options,
+    above_zero,
+    add_options,
+    at_least_one,
+    at_least_zero,
+    fraction,
+    option_flag,
+)
 from .problem import LIKELIHOODS_OF
 
-__all__ = ["add_model_options", "learner"]
+__all__ = ["add_model_options", "build_learner"]
 
-# a reader of text, or what can be chosen; and the default
-TRAINING: dict[str, tuple[Any, str]] = {
-    "epochs": (
-        at_least_one,
-        "(1000; for classes 100; fewer where there are many rows)",
-    ),
-    "batch_size": (at_least_one, "(32; up to 256 where there are many rows)"),
-    "samples": (at_least_one, "weight samples per step (1; for classes 4)"),
-    "learning_rate": (above_zero, "(0.01; where there are many rows 0.02)"),
+TRAINING_OPTIONS: Options = {
+    "epochs": {
+        "type": at_least_one,
+        "metavar": "N",
+        "help": "Passes over the training rows. By default 1000, and 100 for classes; with ivon "
+        "200 and 50. On more than 512 rows, numbers and counts take fewer. Raise it when the loss "
+        "still fell at the end.",
+    },
+    "batch_size": {
+        "type": at_least_one,
+        "metavar": "ROWS",
+        "help": "Rows of a training step. By default 32, and 32 to 256 on more than 512 rows. "
+        "Larger steps are less noisy, and there are fewer in an epoch.",
+    },
+    "samples": {
+        "type": at_least_one,
+        "metavar": "N",
+        "help": "Weight samples that a training step averages. By default 1, and 4 for classes; "
+        "on more than 512 rows 1 to 4. More make the gradient less noisy, and cost time in "
+        "proportion.",
+    },
+    "learning_rate": {
+        "type": above_zero,
+        "metavar": "RATE",
+        "help": "Learning rate of the first step, which falls to 0 along a half cosine. By default "
+        "0.01 with adam, and 0.02 where more than 512 rows make steps larger. Lower it when the "
+        "loss jumps or overflows.",
+    },
 }
-SAMPLING: dict[str, tuple[Any, str]] = {
-    "chains": (at_least_one, "side by side (4)"),
-    "draws": (at_least_one, "to keep of each chain (250)"),
-    "warm_up": (at_least_zero, "draws before those (400)"),
-    "thin": (at_least_one, "steps per kept draw (1)"),
-    "metric": (METRICS, "(diagonal)"),
-    "target_accept": (above_zero, "< 1 (0.8)"),
-    "start": (STARTS, "of the chains (ensemble)"),
-    "cores": (at_least_one, "with the same draws (all)"),
-    "checkpoint": (str, "folder from which to go on"),
+SAMPLING_OPTIONS: Options = {
+    "chains": {
+        "type": at_least_one,
+        "metavar": "N",
+        "help": "Chains that run side by side, two at least. By default 4. More find more of the "
+        "posterior's modes.",
+    },
+    "draws": {
+        "type": at_least_one,
+        "metavar": "N",
+        "help": "Draws that are kept of each chain. By default 250. More make predictions less "
+        "noisy, and cost time in proportion.",
+    },
+    "warm_up": {
+        "type": at_least_zero,
+        "metavar": "N",
+        "help": "Draws of each chain before these, which adapt step size and metric and are not "
+        "kept. By default 400.",
+    },
+    "thin": {
+        "type": at_least_one,
+        "metavar": "STEPS",
+        "help": "Steps of a chain for each draw that is kept. By default 1. More make draws less "
+        "correlated, and cost time in proportion.",
+    },
+    "metric": {
+        "choices": METRICS,
+        "help": "What the warm-up learns of the posterior: the variance of each weight (diagonal, "
+        "the default), or all covariances (dense, for networks of few weights).",
+    },
+    "target_accept": {
+        "type": fraction,
+        "metavar": "RATE",
+        "help": "Mean acceptance rate for which the warm-up chooses the step size. By default 0.8 "
+        "for hmc and nuts, 0.9 for mams and 0.651 for chees; the other samplers have none. Raise "
+        "it when draws diverge.",
+    },
+    "start": {
+        "choices": STARTS,
+        "help": "Where the chains begin: at the members of a deep ensemble, which is trained first "
+        "(ensemble, the default), or at draws from the prior.",
+    },
+    "cores": {
+        "type": at_least_one,
+        "metavar": "N",
+        "help": "Processor cores that the chains may use, by default all; the draws are the same.",
+    },
+    "checkpoint": {
+        "metavar": "FOLDER",
+        "help": "Folder to which the run is written every minute; the same command goes on from "
+        "there. By default nothing is written before the end.",
+    },
 }
-PARTS = ("prior", "likelihood", "estimator", "objective", "optimizer")
+# Parts that are chosen by their names in the registry, by the name of its family
+TRAINING_PARTS = {
+    "estimator": "Estimator of the gradient. By default reparameterised; self-normalised with "
+    "--objective eubo, local-reparameterisation with --inference ivon and a Gaussian prior.",
+    "objective": "What training minimises. By default the negative evidence lower bound (elbo); "
+    "map with --inference map or laplace, mle with --inference mle.",
+    "optimizer": "Rule that updates the parameters. By default adam, and ivon with --inference "
+    "ivon.",
+}
+MODEL_PARTS = {
+    "activation": "Activation function of the hidden layers. A smooth one, such as tanh, predicts "
+    "functions without kinks.",
+    "likelihood": "Distribution of the target around the network's output. By default "
+    "gaussian-learned for numbers, poisson for counts, bernoulli for two classes and categorical "
+    "for more. Take heteroscedastic when the noise depends on the inputs, student-t-learned when "
+    "there are outliers.",
+    "prior": "Prior distribution of the weights. By default a Gaussian, see --prior-scale. Those "
+    "that end in -learned learn their scale from the rows.",
+}
 
 
-def learner(args: argparse.Namespace, task: str) -> Any:
-    """Return the learner of a task, not yet fitted; ValueError for options that do not agree."""
+def build_learner(args: argparse.Namespace, task: str) -> Any:
+    """Return the learner that the options describe, not yet fitted.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        The options of `add_model_options`.
+    task : {'regression', 'classification', 'counts'}
+
+    Raises
+    ------
+    ValueError
+        If options do not fit together or do not suit the task.
+    """
     from ..learners.classifier import BayesianMLPClassifier
     from ..learners.regressor import BayesianMLPRegressor
 
-    likelihood = args.likelihood or ("poisson" if task == "counts" else None)
+    likelihood = args.likelihood
+    if likelihood is None and task == "counts":
+        likelihood = "poisson"
     if likelihood and likelihood not in LIKELIHOODS_OF[task]:
         accepted = ", ".join(LIKELIHOODS_OF[task])
         raise ValueError(
             f"--likelihood {likelihood} is not for {task}; accepted are {accepted}"
         )
-    classes = task == "classification"
-    if args.class_weight and not classes:
+    learner_type: Any = BayesianMLPRegressor
+    settings: dict[str, Any] = {}
+    if task == "classification":
+        learner_type = BayesianMLPClassifier
+        settings["class_weight"] = args.class_weight
+    elif args.class_weight:
         raise ValueError(
             f"--class-weight is for classification, not for {task}; leave it out"
         )
-    inference = _inference(args)
-    kind: Any = BayesianMLPClassifier if classes else BayesianMLPRegressor
-    return kind(
+    prior = args.prior
+    if args.prior_scale is not None:
+        prior = GaussianPrior(args.prior_scale)
+    return learner_type(
         None if args.hidden is None else tuple(args.hidden),
         activation=args.activation,
-        prior=args.prior
-        if args.prior_scale is None
-        else GaussianPrior(args.prior_scale),
+        prior=prior,
         likelihood=likelihood,
-        inference=inference,
+        inference=_inference(args),
         gradient_estimator=args.estimator,
         objective=args.objective,
         optimizer=_optimizer(args),
@@ -73,63 +177,109 @@ def learner(args: argparse.Namespace, task: str) -> Any:
         samples=args.samples,
         batch_size=args.batch_size,
         random_state=args.seed,
-        **({"class_weight": args.class_weight} if classes else {}),
+        **settings,
     )
 
 
 def _optimizer(args: argparse.Namespace) -> Any:
-    """Return the learner's `optimizer`, its rate falling to 0; None for the learner's own."""
+    """Return the optimizer, whose learning rate falls to 0; None for the learner's default."""
     if args.optimizer is None and args.learning_rate is None:
         return None
-    rate = {} if args.learning_rate is None else {"learning_rate": args.learning_rate}
-    return replace(OPTIMIZERS[args.optimizer or "adam"], schedule=Cosine(), **rate)
+    optimizer = replace(OPTIMIZERS[args.optimizer or "adam"], schedule=Cosine())
+    if args.learning_rate is None:
+        return optimizer
+    return replace(optimizer, learning_rate=args.learning_rate)
 
 
 def _inference(args: argparse.Namespace) -> str | Sampling:
-    """Return the learner's `inference`, with the settings of a sampler."""
+    """Return the learner's `inference`: a name, or a sampler with its settings."""
 
-    def typed(*names: str) -> dict[str, Any]:
-        given = {name: getattr(args, name, None) for name in names}
-        return {name: value for name, value in given.items() if value is not None}
+    def options_set(*names: str) -> dict[str, Any]:
+        values = {name: getattr(args, name, None) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
 
-    samples, settings = args.inference in sampled(), typed(*SAMPLING)
-    unused = (
-        typed(*TRAINING, "estimator", "objective", "optimizer") if samples else settings
-    )
+    sampling_settings = options_set(*SAMPLING_OPTIONS)
+    is_sampled = args.inference in sampled()
+    if is_sampled:
+        unused = options_set(*TRAINING_OPTIONS, *TRAINING_PARTS)
+        remedy = "leave out what is for training"
+    else:
+        unused = sampling_settings
+        remedy = "name a sampler, such as --inference nuts"
     if unused:
-        listed = ", ".join(map(option, unused))
-        other = "leave them out" if samples else "name a sampler, as --inference nuts"
-        raise ValueError(f"--inference {args.inference} has no {listed}; {other}")
-    return Sampling(args.inference, **settings) if samples else str(args.inference)
+        flags = ", ".join(map(option_flag, unused))
+        raise ValueError(f"--inference {args.inference} does not use {flags}; {remedy}")
+    if is_sampled:
+        return Sampling(args.inference, **sampling_settings)
+    return str(args.inference)
 
 
-def add_model_options(parser: argparse.ArgumentParser, checkpoint: bool = True) -> None:
-    """Add the options of network, training, sampling and parts."""
-    group = parser.add_argument_group("the model")
+def add_model_options(
+    parser: argparse.ArgumentParser, *, has_checkpoint: bool = True
+) -> None:
+    """Add the options of the model, of training and of sampling, a group each.
 
-    def add(name: str, kind: Any, text: str, to: Any = group, **more: Any) -> None:
-        how = {"type": kind} if callable(kind) else {"choices": kind}
-        to.add_argument(option(name), help=text, **how, **more)
-
-    add("hidden", at_least_one, "hidden widths (20; for classes 50)", nargs="*")
-    group.add_argument(
-        "--activation", choices=FAMILIES["activation"].named, default="relu"
-    )
-    for name, (kind, text) in TRAINING.items():
-        add(name, kind, text)
-    add("class_weight", ["balanced"], "as if all classes had as many rows")
-    text = "trained, or sampled: hmc, nuts, mams, mclmc (biased a little), sghmc"
-    add("inference", list(inferences()), text, default="mean-field")
-    for name, (kind, text) in SAMPLING.items():
-        if name != "checkpoint" or checkpoint:
-            add(name, kind, f"of hmc and nuts, {text}")
-    one = group.add_mutually_exclusive_group()
-    add("prior_scale", above_zero, "of a Gaussian prior (0.5; for classes 1.5)", one)
-    for name in PARTS:
-        add(
-            name,
-            list(FAMILIES[name].named),
-            "(that of the Python class)",
-            one if name == "prior" else group,
-        )
-    group.add_argument("--seed", type=at_least_zero, default=0)
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        The parser of a subcommand that fits a model.
+    has_checkpoint : bool
+        Whether a run of a sampler can be stored: not where several models are fitted.
+    """
+    model = parser.add_argument_group("the model")
+    named = {
+        name: {"choices": list(FAMILIES[name].named), "help": text}
+        for name, text in (MODEL_PARTS | TRAINING_PARTS).items()
+    }
+    network_options: Options = {
+        "hidden": {
+            "type": at_least_one,
+            "nargs": "*",
+            "metavar": "UNITS",
+            "help": "Units of each hidden layer, such as 50 50; without a number the model is "
+            "linear. By default one layer of 20, and of 50 for classes.",
+        },
+        "activation": named["activation"] | {"default": "relu"},
+    }
+    prior_scale = {
+        "type": above_zero,
+        "metavar": "SD",
+        "help": "Standard deviation of a Gaussian prior. By default 0.5, and 1.5 for classes. "
+        "Widen it when the function is steep, narrow it when rows are few.",
+    }
+    other_options: Options = {
+        "likelihood": named["likelihood"],
+        "class_weight": {
+            "choices": ["balanced"],
+            "help": "Weight the rows as if all classes had as many of them, where one is rare. By "
+            "default every row has weight 1.",
+        },
+        "inference": {
+            "choices": list(inferences()),
+            "default": "mean-field",
+            "help": "How the posterior of the weights is found. mean-field, ivon, low-rank and "
+            "full-rank train a distribution, map and mle a single vector of weights, and laplace "
+            "puts a Gaussian around that of map. chees, hmc, mams, mclmc and nuts draw samples, "
+            "for up to a few thousand rows; sghmc and sgld do so by minibatches, for more.",
+        },
+        "seed": {
+            "type": at_least_zero,
+            "default": 0,
+            "metavar": "N",
+            "help": "Seed of the random numbers: the same command gives the same result on the "
+            "same machine.",
+        },
+    }
+    add_options(model, network_options)
+    prior = model.add_mutually_exclusive_group()
+    add_options(prior, {"prior": named["prior"], "prior_scale": prior_scale})
+    add_options(model, other_options)
+    text = "Not for samplers. What is said of more than 512 rows holds unless --epochs is given."
+    training = parser.add_argument_group("training", text)
+    add_options(training, TRAINING_OPTIONS)
+    add_options(training, {name: named[name] for name in TRAINING_PARTS})
+    text = f"For --inference {', '.join(sampled())} only."
+    sampling = parser.add_argument_group("sampling", text)
+    for name, settings in SAMPLING_OPTIONS.items():
+        if name != "checkpoint" or has_checkpoint:
+            add_options(sampling, {name: settings})

@@ -1,15 +1,18 @@
-"""What the subcommands' parsers share: how one is added, and numbers that are checked."""
+"""Helpers of the subcommands' parsers: adding commands and options, reading checked numbers."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from inspect import cleandoc
 from typing import Any
 
-__all__ = ["Commands", "above_zero", "add_command", "at_least_one",
-           "at_least_two", "at_least_zero", "option", "share"]  # fmt: skip
+__all__ = ["Commands", "Options", "above_zero", "add_command", "add_options", "at_least_one",
+           "at_least_two", "at_least_zero", "fraction", "option_flag"]  # fmt: skip
 
 Commands = Any  # what `ArgumentParser.add_subparsers` returns; argparse has no public name for it
+# A table of options: by argument name, the keywords of `ArgumentParser.add_argument`
+Options = Mapping[str, Mapping[str, Any]]
 
 
 def add_command(
@@ -18,16 +21,26 @@ def add_command(
     run: Callable[[argparse.Namespace], int],
     usage: str | None = None,
 ) -> argparse.ArgumentParser:
-    """Add the subcommand `name`, which calls `run` and is described by its docstring.
+    """Add a subcommand and return its parser.
 
-    `usage` is what to type after the name; without, all options are listed with every error.
+    Parameters
+    ----------
+    commands : object
+        What ``ArgumentParser.add_subparsers`` returned.
+    name : str
+        Name of the subcommand.
+    run : callable
+        The function that carries it out: takes the parsed arguments, returns the exit status. Its
+        docstring describes the subcommand in ``--help``.
+    usage : str, optional
+        What to type after the name. By default argparse lists all options, with every error too.
     """
-    text = (run.__doc__ or name).strip()  # `python -OO` takes docstrings away
+    description = cleandoc(run.__doc__ or name)  # `python -OO` removes docstrings
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         usage=None if usage is None else f"bbb-numpy {name} {usage}",
-        help=text[0].lower() + text[1:].rstrip("."),
-        description=text,
+        help=description[0].lower() + description[1:].partition("\n")[0].rstrip("."),
+        description=description,
         formatter_class=_Help,
     )
     parser.set_defaults(run=run, parser=parser)
@@ -35,45 +48,54 @@ def add_command(
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Show defaults, but none of options that say in words what leaving them out means.
+    """Show an option's default, unless it is None, False or empty: its help says what these mean.
 
-    A text of several lines, as a table is, keeps its lines.
+    A description of several lines, such as a table, keeps its lines.
     """
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if "\n" in text else super()._fill_text(text, width, indent)
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        silent = (
-            action.default is None or action.default is False or action.default == []
-        )
-        return action.help if silent else super()._get_help_string(action)
+        default = action.default
+        is_silent = default is None or default is False or default == []
+        return action.help if is_silent else super()._get_help_string(action)
 
 
-def option(name: str) -> str:
-    """Return the option that sets a name: ``--batch-size``."""
+def option_flag(name: str) -> str:
+    """Return the option that sets an argument: ``--batch-size`` for ``batch_size``."""
     return f"--{name.replace('_', '-')}"
 
 
-def _reader(
-    kind: type, accepted: Callable[[Any], bool], what: str
+def add_options(group: Any, options: Options) -> None:
+    """Add the options of a table to a parser or to a group of its options."""
+    for name, settings in options.items():
+        group.add_argument(option_flag(name), **settings)
+
+
+def _number_type(
+    convert: type, is_accepted: Callable[[Any], bool], description: str
 ) -> Callable[[str], Any]:
-    """Return what reads a number, and says what is accepted."""
+    """Return an argparse type: a number for which `is_accepted` is true."""
 
     def read(text: str) -> Any:
         try:
-            value = kind(text)
+            value = convert(text)
         except ValueError:
             value = None
-        if value is None or not accepted(value):
-            raise argparse.ArgumentTypeError(f"must be {what}; got {text!r}")
+        if value is None or not is_accepted(value):
+            raise argparse.ArgumentTypeError(f"must be {description}; got {text!r}")
         return value
 
     return read
 
 
-at_least_zero = _reader(int, lambda value: value >= 0, "a whole number >= 0")
-at_least_one = _reader(int, lambda value: value >= 1, "a whole number >= 1")
-at_least_two = _reader(int, lambda value: value >= 2, "a whole number >= 2")
-above_zero = _reader(float, lambda value: 0.0 < value < float("inf"), "a number > 0")
-share = _reader(float, lambda value: 0.0 < value < 1.0, "a number between 0 and 1")
+at_least_zero = _number_type(int, lambda value: value >= 0, "a whole number >= 0")
+at_least_one = _number_type(int, lambda value: value >= 1, "a whole number >= 1")
+at_least_two = _number_type(int, lambda value: value >= 2, "a whole number >= 2")
+above_zero = _number_type(
+    float, lambda value: 0.0 < value < float("inf"), "a number > 0"
+)
+fraction = _number_type(
+    float, lambda value: 0.0 < value < 1.0, "a number between 0 and 1"
+)

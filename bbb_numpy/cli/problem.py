@@ -1,4 +1,4 @@
-"""What to learn from a table: its options on the command line, its inputs and its target."""
+"""What to learn from a table: the options that say it, its input columns and its target."""
 
 from __future__ import annotations
 
@@ -27,48 +27,54 @@ from ..learners.columns import (
     together,
 )
 from ..registry import LIKELIHOODS
-from .tables import SEPARATORS, SPACES, TableError, numbers, read_csv
+from .options import Options, add_options
+from .tables import SEPARATORS, SPACES, TableError, parse_numbers, read_csv
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-__all__ = ["LIKELIHOODS_OF", "Problem", "add_data_options", "add_reading_options", "complete",
-           "filled", "places_of", "read", "read_problem", "with_numbers"]  # fmt: skip
+__all__ = ["LIKELIHOODS_OF", "Problem", "add_data_options", "add_reading_options",
+           "drop_incomplete_rows", "lines_in_errors", "parse_number_columns", "read_problem",
+           "read_table", "set_fill_values"]  # fmt: skip
 
 Array = NDArray[Any]
+TASKS = {"regression": "real", "classification": "class", "counts": "count"}
 LIKELIHOODS_OF = {
-    task: [name for name, one in LIKELIHOODS.items() if one.target_kind == kind]
-    for task, kind in (
-        ("regression", "real"),
-        ("classification", "class"),
-        ("counts", "count"),
-    )
+    task: [
+        name
+        for name, likelihood in LIKELIHOODS.items()
+        if likelihood.target_kind == target_kind
+    ]
+    for task, target_kind in TASKS.items()
 }
 DATE = re.compile(
     r"(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3(\d{4}|\d\d))([T ].*)?"
     r"|\d{1,2}:\d\d(:\d.*)?",
     re.ASCII,
 )
-# $5, EUR 5, 5 kg, 30 km/h, 1.234,5, 12 %, 5 m2: digits and their signs, a currency or a unit
+TIME = re.compile(r"\d{1,2}:\d\d(:\d.*)?", re.ASCII)
+# Numbers that are not plain: $5, EUR 5, 5 kg, 30 km/h, 1.234,5, 12 %, 5 m2. A currency, digits with
+# their signs and separators, a unit
 NUMERIC = re.compile(
     r"(?:[^\w\s.-]{1,3}|[A-Z]{2,3}\$?\s)?\s*[+-]?\d[\d.,' ]*(?:[eE][+-]?\d+)?"
     r"\s*[^\w\s-]{0,2}(?:[^\W\d_]{1,4}(?:/[^\W\d_]{1,3})?[23²³]?)?"
 )
-
-
-TIME = re.compile(r"\d{1,2}:\d\d(:\d.*)?", re.ASCII)
-COUNTED = 10  # rows from which whole numbers in a row are no chance
+# Of fewer rows, whole numbers that grow by one may be a coincidence
+MIN_NUMBERED_ROWS = 10
+MAX_NAMES_LISTED = 20
+# A target of at most so many different whole numbers may be meant as classes
+MAX_CLASS_NUMBERS = 10
 
 
 class Problem(NamedTuple):
-    """A table, made ready for a learner."""
+    """What is to be learned from a table, made ready for a learner."""
 
-    source: str
-    target: str
-    task: str
-    why: str  # the task was chosen, for a person
-    columns: tuple[Column, ...]
-    table: DataFrame  # its rows, those columns that are numbers being so
+    source: str  # name of the file
+    target: str  # name of the column to predict
+    task: str  # 'regression', 'classification' or 'counts'
+    reason: str  # why this task, as text behind its name; '' if the user chose it
+    columns: tuple[Column, ...]  # the inputs
+    table: DataFrame  # all rows; columns of numbers hold numbers, the others text
     y: Array  # (N,) numbers, or labels: text or whole numbers
 
     @property
@@ -77,13 +83,15 @@ class Problem(NamedTuple):
         return encoded(self.table, self.columns)
 
     def summary(self) -> str:
-        """Return a line for a person about rows, inputs, target and task."""
+        """Return a line that tells a person the rows, inputs, target and task."""
         names = [column.name for column in self.columns]
-        listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-        features = sum(len(column.features) for column in self.columns)
-        hot = f" as {features} features" if features > len(names) else ""
-        inputs = f"{len(self.y)} rows, {len(names)} inputs ({listed}){hot}"
-        return f"{inputs}, target {self.target}: {self.task}{self.why}"
+        listed = ", ".join(names[:MAX_NAMES_LISTED])
+        if len(names) > MAX_NAMES_LISTED:
+            listed += ", ..."
+        n_features = sum(len(column.features) for column in self.columns)
+        as_features = f" as {n_features} features" if n_features > len(names) else ""
+        inputs = f"{len(self.y)} rows, {len(names)} inputs ({listed}){as_features}"
+        return f"{inputs}, target {self.target}: {self.task}{self.reason}"
 
     def check_counts(self, min_rows: int, min_class_rows: int) -> None:
         """Check that the rows can be split into training and test rows.
@@ -101,144 +109,197 @@ class Problem(NamedTuple):
             If there are fewer, or if the target is the same in all rows.
         """
         labels, counts = np.unique(self.y, return_counts=True)
-        problem = ""
+        complaint = ""
         if len(self.y) < min_rows:
-            problem = f"{len(self.y)} rows are too few; at least {min_rows} are needed"
+            complaint = (
+                f"{len(self.y)} rows are too few; at least {min_rows} are needed"
+            )
         elif len(labels) < 2:
-            problem = f"the target {shown(self.target)} is the same in all rows"
+            complaint = f"the target {shown(self.target)} is the same in all rows"
         elif self.task == "classification" and counts.min() < min_class_rows:
             rarest = shown(labels[np.argmin(counts)])
-            problem = (
+            complaint = (
                 f"the class {rarest} has {counts.min()} rows; {min_class_rows} are needed. Leave "
                 "such rows out, or join it with another class"
             )
-        if problem:
-            raise TableError(f"{self.source}: {problem}")
+        if complaint:
+            raise TableError(f"{self.source}: {complaint}")
 
 
-def read(args: argparse.Namespace) -> DataFrame:
-    """Read the file that a command is about; cells that --missing names are empty."""
-    table = read_csv(
-        args.data, SEPARATORS.get(args.separator, args.separator), args.encoding
-    )
+def read_table(args: argparse.Namespace) -> DataFrame:
+    """Return the table that a command is about; cells that --missing names are empty."""
+    separator = SEPARATORS.get(args.separator, args.separator)
+    table = read_csv(args.data, separator, args.encoding)
     if not args.missing:
         return table
     import pandas
 
     gaps = table.isin(args.missing)
-    values = numbers(pandas.Series(args.missing, dtype=object)).dropna()
-    for name in table.columns if len(values) else ():
-        gaps[name] |= numbers(table[name]).isin(values)
+    # A number stands for a missing value however it is written: -999 and -999.0
+    values = parse_numbers(pandas.Series(args.missing, dtype=object)).dropna()
+    if len(values):
+        for name in table.columns:
+            gaps[name] |= parse_numbers(table[name]).isin(values)
     return table.mask(gaps, "")
 
 
 def read_problem(args: argparse.Namespace) -> Problem:
-    """Read inputs and target of a table as the options say; errors name line and column."""
-    table, target = read(args), args.target
+    """Read inputs and target of a table, as the options of `add_data_options` say.
+
+    Raises
+    ------
+    TableError
+        If the table cannot be read so; the message names line and column.
+    """
+    table = read_table(args)
+    target = args.target
     source = table.attrs["source"]
-    for name in (
-        target,
-        *(args.inputs or []),
-        *args.leave_out,
-        *args.categories,
-        *args.dates,
-    ):
-        pick(table, name)
-    names = args.inputs or [name for name in table.columns if name != target]
+    inputs = args.inputs or []
+    for name in (target, *inputs, *args.leave_out, *args.categories, *args.dates):
+        pick(table, name)  # raises if there is no such column
+    names = inputs or [name for name in table.columns if name != target]
     left_out = set(args.leave_out)
     names = [name for name in dict.fromkeys(names) if name not in left_out]
     if target in names:
         raise TableError(f"the target {target!r} cannot be one of the inputs")
     if not names:
         raise TableError(f"{source} leaves no input beside the target {target!r}")
-    table = complete(table, [*names, target], args)
-    _notice(table, names, args)
+    table = drop_incomplete_rows(table, [*names, target], args)
+    _print_notices(table, names, args)
 
-    def of_target() -> tuple[str, str, Array]:
-        task, why = _task(table, args)
-        return task, why, _target(table, args, task)
+    def read_target() -> tuple[str, str, Array]:
+        task, reason = _choose_task(table, args)
+        return task, reason, _target_values(table, args, task)
 
-    def of_input(name: str) -> tuple[Column, Series]:
+    def read_input(name: str) -> tuple[Column, Series]:
         column = _column(table, name, args)
-        alone = with_numbers(table[[name]], [column], args)
-        [column] = filled([column], alone) if args.fill else [column]
-        column.encode(alone)
-        return column, alone[name]
+        cells = parse_number_columns(table[[name]], [column], args)
+        if args.fill:
+            [column] = set_fill_values([column], cells)
+        column.encode(cells)  # raises if a cell is missing or no date
+        return column, cells[name]
 
-    (task, why, y), *inputs = together(
-        [of_target, *(partial(of_input, name) for name in names)]
+    (task, reason, y), *parsed = together(
+        [read_target, *(partial(read_input, name) for name in names)]
     )
-    columns, cells = zip(*inputs, strict=True)
+    columns, cells = zip(*parsed, strict=True)
     table = table.assign(**dict(zip(names, cells, strict=True)))
-    return Problem(source, target, task, why, columns, table, y)
+    return Problem(source, target, task, reason, columns, table, y)
 
 
-def _notice(table: DataFrame, names: Sequence[str], args: argparse.Namespace) -> None:
-    """Print which inputs look like the number of a row, and which hold the same as another."""
-    seen: dict[Any, str] = {}
+def _print_notices(
+    table: DataFrame, names: Sequence[str], args: argparse.Namespace
+) -> None:
+    """Print which inputs look like row numbers, and which repeat another input."""
+    first_names: dict[Any, str] = {}
     for name in names:
         cells = pick(table, name)
-        same = seen.setdefault(tuple(cells), name)
-        if same != name and cells.nunique() > 1:
-            said = f"columns {shown(same)} and {shown(name)} hold the same"
-        elif name not in args.categories and _counts_rows(cells):
-            said = f"column {shown(name)} counts the rows, as an identifier does"
+        first = first_names.setdefault(tuple(cells), name)
+        if first != name and cells.nunique() > 1:
+            notice = f"columns {shown(first)} and {shown(name)} hold the same"
+        elif name not in args.categories and _are_row_numbers(cells):
+            notice = f"column {shown(name)} counts the rows, as an identifier does"
         else:
             continue
-        source = table.attrs["source"]
-        print(
-            f"{source}: {said}; without it: --leave-out {quote(name)}", file=sys.stderr
-        )
+        remedy = f"without it: --leave-out {quote(name)}"
+        print(f"{table.attrs['source']}: {notice}; {remedy}", file=sys.stderr)
 
 
-def _counts_rows(cells: Series) -> bool:
-    """Whether cells are whole numbers, each one more than that of the row before."""
-    if len(cells) < COUNTED or not all(
-        re.fullmatch("[0-9]{1,15}", cell) for cell in cells
-    ):
+def _are_row_numbers(cells: Series) -> bool:
+    """Return whether cells are whole numbers, each one more than that of the row before."""
+    if len(cells) < MIN_NUMBERED_ROWS:
+        return False
+    if not all(re.fullmatch("[0-9]{1,15}", cell) for cell in cells):
         return False
     return bool((np.diff(cells.astype(np.int64)) == 1).all())
 
 
-def complete(
+def drop_incomplete_rows(
     table: DataFrame, names: Sequence[str], args: argparse.Namespace
 ) -> DataFrame:
-    """Return the rows in which no value of the named columns is missing, with --drop-missing."""
+    """Return the table without rows in which a value is missing, if --drop-missing is set.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Cells of text.
+    names : sequence of str
+        The columns in which a value may not be missing.
+    args : argparse.Namespace
+        The options; without ``drop_missing`` all rows are returned.
+
+    Raises
+    ------
+    TableError
+        If no row is left.
+    """
     if not args.drop_missing:
         return table
     gaps = np.any([missing(pick(table, name)) for name in names], axis=0)
     if gaps.all():
         raise TableError(f"{table.attrs['source']}: a value is missing in every row")
     if gaps.any():
-        said = f"{gaps.sum()} of {len(table)} rows are left out: a value is missing"
-        print(said, file=sys.stderr)
+        count = f"{gaps.sum()} of {len(table)}"
+        print(f"{count} rows are left out: a value is missing", file=sys.stderr)
     return table[~gaps]
 
 
-def filled(columns: Sequence[Column], table: DataFrame) -> tuple[Column, ...]:
-    """Return columns whose missing values become the median, of text the most frequent one."""
+def set_fill_values(columns: Sequence[Column], table: DataFrame) -> tuple[Column, ...]:
+    """Return columns that fill in missing values: the median, of text the most frequent one.
 
-    def usual(column: Column) -> Any:
+    Parameters
+    ----------
+    columns : sequence of Column
+        The columns to fill.
+    table : DataFrame
+        Rows of which medians and frequencies are taken, with numbers in columns of numbers.
+
+    Raises
+    ------
+    TableError
+        If a column has no value at all.
+    """
+
+    def fill_value(column: Column) -> str | float:
         cells = column.read(table).dropna()
         if not len(cells):
             raise TableError(
                 f"column {shown(column.name)} has no value to fill it with"
             )
-        return str(cells.mode()[0]) if column.categories else float(cells.median())
+        if column.categories:
+            return str(cells.mode()[0])
+        return float(cells.median())
 
-    return tuple(replace(column, fill=usual(column)) for column in columns)
+    return tuple(replace(column, fill=fill_value(column)) for column in columns)
 
 
-def with_numbers(
+def parse_number_columns(
     table: DataFrame, columns: Sequence[Column], args: argparse.Namespace
 ) -> DataFrame:
-    """Return a table whose columns of numbers are so, read as --decimal and --thousands say."""
-    names = [one.name for one in columns if not (one.categories or one.date)]
-    found = together(partial(_numbers, table, name, args) for name in names)
-    return table.assign(**dict(zip(names, found, strict=True)))
+    """Return a table in which columns of numbers hold numbers instead of text.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Cells of text.
+    columns : sequence of Column
+        The input columns; those of categories and dates stay text.
+    args : argparse.Namespace
+        The options, of which ``decimal`` and ``thousands`` say how numbers are written.
+
+    Raises
+    ------
+    TableError
+        If a cell is no number; names its line.
+    """
+    names = [
+        column.name for column in columns if not (column.categories or column.date)
+    ]
+    numbers = together(partial(_number_cells, table, name, args) for name in names)
+    return table.assign(**dict(zip(names, numbers, strict=True)))
 
 
-def _numbers(
+def _number_cells(
     table: DataFrame,
     name: str,
     args: argparse.Namespace,
@@ -246,67 +307,65 @@ def _numbers(
 ) -> Series:
     """Return the numbers of a column, NaN where a value is missing."""
     cells = pick(table, name)
-    found = numbers(cells, args.decimal, args.thousands)
-    wrong = ~np.isfinite(found) & ~missing(cells)
-    if wrong.any():
-        cell = cells[wrong].iloc[0]
-        sign = (
-            "=" if cell.startswith("-") else " "
-        )  # else it may be taken for an option
+    numbers = parse_numbers(cells, args.decimal, args.thousands)
+    invalid = ~np.isfinite(numbers) & ~missing(cells)
+    if invalid.any():
+        cell = cells[invalid].iloc[0]
+        # Without "=", argparse would take a cell that begins with "-" for an option
+        sign = "=" if cell.startswith("-") else " "
         hint = f", or --missing{sign}{quote(cell)} if it stands for a missing value"
         if NUMERIC.fullmatch(cell):
             hint = "; see --decimal and --thousands"
         raise TableError(
-            f"{place(table, name, wrong)}: {shown(cell)} is no number{advice}{hint}"
+            f"{place(table, name, invalid)}: {shown(cell)} is no number{advice}{hint}"
         )
-    return found
+    return numbers
 
 
 def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
-    """Whether a column holds labels rather than numbers, of which a few cells may be spoilt."""
+    """Return whether a column holds labels; at least half of a column of numbers are numbers."""
     cells = pick(table, name)
     gaps = missing(cells)
-    given = cells[~gaps]
-    if 2 * numbers(given, args.decimal, args.thousands).notna().sum() >= len(given):
+    values = cells[~gaps]
+    n_numbers = parse_numbers(values, args.decimal, args.thousands).notna().sum()
+    if 2 * n_numbers >= len(values):
         return False
-    first, distinct = (
-        f"{place(table, name, ~gaps)}: {shown(given.iloc[0])}",
-        given.unique(),
-    )
-    if all(map(TIME.fullmatch, distinct)):
+    first_cell = f"{place(table, name, ~gaps)}: {shown(values.iloc[0])}"
+    texts = values.unique()
+    if all(map(TIME.fullmatch, texts)):
         raise TableError(
-            f"{first}, as all of the column, is a time of the day; write it as a number of hours, "
-            f"or leave the column out with --leave-out {quote(name)}"
+            f"{first_cell}, as all of the column, is a time of the day; write it as a number of "
+            f"hours, or leave the column out with --leave-out {quote(name)}"
         )
-    if all(map(DATE.fullmatch, distinct)):
+    if all(map(DATE.fullmatch, texts)):
         raise TableError(
-            f"{first}, as all of the column, is a date or a time; --dates {quote(name)} makes days "
-            f"of dates, --leave-out {quote(name)} leaves the column out"
+            f"{first_cell}, as all of the column, is a date or a time; --dates {quote(name)} "
+            f"makes days of dates, --leave-out {quote(name)} leaves the column out"
         )
-    if 2 * sum(
-        bool(NUMERIC.fullmatch(one.translate(SPACES))) for one in distinct
-    ) > len(distinct):
+    n_numeric = sum(bool(NUMERIC.fullmatch(text.translate(SPACES))) for text in texts)
+    if 2 * n_numeric > len(texts):
         raise TableError(
-            f"{first} looks like a number but is none; say how numbers are written with --decimal "
-            "and --thousands, take units and signs of currency off, or take the column as labels "
-            f"with --categories {quote(name)}"
+            f"{first_cell} looks like a number but is none; say how numbers are written with "
+            "--decimal and --thousands, take units and signs of currency off, or take the column "
+            f"as labels with --categories {quote(name)}"
         )
     return True
 
 
 def _column(table: DataFrame, name: str, args: argparse.Namespace) -> Column:
-    """Return what a column is: dates as named; text, and what --categories names, is one-hot."""
+    """Return what an input column holds: dates if named so, categories if text or named so."""
     if name in args.dates:
         cells = pick(table, name)
-        given = cells[~missing(cells)]
-        order = date_order(given)
+        gaps = missing(cells)
+        dates = cells[~gaps]
+        order = date_order(dates)
         if order and args.date_order:
             order = args.date_order
         if order == "?":
-            first = place(table, name, ~missing(cells))
             raise TableError(
-                f"{first}: whether the month or the day comes first in {shown(given.iloc[0])} "
-                "cannot be told from the column; say --date-order mdy, or dmy"
+                f"{place(table, name, ~gaps)}: whether the month or the day comes first in "
+                f"{shown(dates.iloc[0])} cannot be told from the column; say --date-order mdy, or "
+                "dmy"
             )
         return Column(name, date=True, order=order)
     if name in args.categories or _is_text(table, name, args):
@@ -315,20 +374,20 @@ def _column(table: DataFrame, name: str, args: argparse.Namespace) -> Column:
 
 
 def _categories(table: DataFrame, name: str) -> tuple[str, ...]:
-    """Return the different texts of a column, sorted."""
+    """Return the distinct texts of a column, sorted."""
     cells = pick(table, name)
-    found = sorted(cells[~missing(cells)].unique())
-    if not 1 <= len(found) <= MOST_CATEGORIES:
+    texts = sorted(cells[~missing(cells)].unique())
+    if not 1 <= len(texts) <= MOST_CATEGORIES:
         raise TableError(
-            f"{table.attrs['source']}: column {shown(name)} holds {len(found)} different texts; "
+            f"{table.attrs['source']}: column {shown(name)} holds {len(texts)} different texts; "
             f"accepted are 1 to {MOST_CATEGORIES} categories. Group its texts, or leave it out "
             "with --leave-out"
         )
-    return tuple(found)
+    return tuple(texts)
 
 
-def _task(table: DataFrame, args: argparse.Namespace) -> tuple[str, str]:
-    """Return the task and how it was chosen: text is classes, numbers are numbers."""
+def _choose_task(table: DataFrame, args: argparse.Namespace) -> tuple[str, str]:
+    """Return the task and the reason for it: text is classification, numbers are regression."""
     if args.task is not None:
         return args.task, ""
     for task in ("classification", "counts"):
@@ -337,14 +396,16 @@ def _task(table: DataFrame, args: argparse.Namespace) -> tuple[str, str]:
     if args.target in args.categories or _is_text(table, args.target, args):
         return "classification", " (the target is text)"
     cells = pick(table, args.target).unique()
-    few = len(cells) <= 10 and all(map(str.isdigit, cells))
-    hint = "; are these classes? --task classification" if few else ""
+    hint = ""
+    if len(cells) <= MAX_CLASS_NUMBERS and all(map(str.isdigit, cells)):
+        hint = "; are these classes? --task classification"
     return "regression", f" (the target is a number{hint})"
 
 
-def _target(table: DataFrame, args: argparse.Namespace, task: str) -> Array:
-    """Return numbers or classes: whole numbers if all are, text otherwise."""
-    name, cells = args.target, pick(table, args.target)
+def _target_values(table: DataFrame, args: argparse.Namespace, task: str) -> Array:
+    """Return the target (N,): numbers, or labels, which are text unless all are whole numbers."""
+    name = args.target
+    cells = pick(table, name)
     gaps = missing(cells)
     if gaps.any():
         raise TableError(
@@ -352,92 +413,145 @@ def _target(table: DataFrame, args: argparse.Namespace, task: str) -> Array:
             "with --drop-missing"
         )
     if task == "classification":
+        texts = _categories(table, name)
         labels = cells.to_numpy(str)
-        whole = all(
-            re.fullmatch("-?[0-9]{1,15}", cell) for cell in _categories(table, name)
-        )
-        return labels.astype(int) if whole else labels
+        if all(re.fullmatch("-?[0-9]{1,15}", text) for text in texts):
+            return labels.astype(int)
+        return labels
     advice = f", as the target of {task} must be; for classes: --task classification"
-    found = _numbers(table, name, args, advice)
-    wrong = (found < 0) | (found != np.floor(found))
-    if task == "counts" and wrong.any():
+    numbers = _number_cells(table, name, args, advice)
+    invalid = (numbers < 0) | (numbers != np.floor(numbers))
+    if task == "counts" and invalid.any():
         raise TableError(
-            f"{place(table, name, wrong)}: {shown(cells[wrong].iloc[0])} is no count; counts are "
-            "whole numbers >= 0"
+            f"{place(table, name, invalid)}: {shown(cells[invalid].iloc[0])} is no count; counts "
+            "are whole numbers >= 0"
         )
-    y: Array = found.to_numpy()
+    y: Array = numbers.to_numpy()
     return y
 
 
 @contextmanager
-def places_of(frame: DataFrame, target: str = "") -> Iterator[None]:
-    """Have errors name a row of inputs by its line in the file, and columns by their names."""
+def lines_in_errors(frame: DataFrame, target: str = "") -> Iterator[None]:
+    """Name rows by line and columns by name in the ValueErrors that a learner raises.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The features that the learner takes; its index holds the lines of the file.
+    target : str
+        Name of the target column.
+    """
     try:
         yield
     except ValueError as error:
-        said = str(error)
+        original = str(error)
 
-        def column(match: re.Match[str]) -> str:
-            name = target if said.startswith("y ") else frame.columns[int(match[1])]
+        def column_name(match: re.Match[str]) -> str:
+            of_target = original.startswith("y ")
+            name = target if of_target else frame.columns[int(match[1])]
             return f"column {shown(name)}"
 
-        said = re.sub(r"\bcolumn (\d+)", column, said)
-        said = re.sub(
-            r"\brow (\d+)", lambda match: f"line {frame.index[int(match[1])]}", said
-        )
-        if said == str(error):
+        def line_number(match: re.Match[str]) -> str:
+            return f"line {frame.index[int(match[1])]}"
+
+        message = re.sub(r"\bcolumn (\d+)", column_name, original)
+        message = re.sub(r"\brow (\d+)", line_number, message)
+        if message == original:
             raise
-        raise ValueError(said) from None
+        raise ValueError(message) from None
+
+
+NAMES = {"nargs": "+", "default": [], "metavar": "NAME"}
+SIGN = {"metavar": "SIGN"}
+READING_OPTIONS: Options = {
+    "separator": SIGN
+    | {
+        "choices": [*SEPARATORS, *SEPARATORS.values()],
+        "help": f"What separates the columns: {', '.join(SEPARATORS)}, or the sign itself. By "
+        "default it is found from the first lines.",
+    },
+    "decimal": SIGN
+    | {
+        "choices": (".", ","),
+        "help": "Decimal sign of numbers, . or , (by default .).",
+    },
+    "thousands": SIGN
+    | {
+        "choices": (",", ".", "'", " "),
+        "help": "Sign between groups of three digits: , . ' or a space. By default there is none.",
+    },
+    "missing": NAMES
+    | {
+        "metavar": "CELL",
+        "help": "Cells that stand for a missing value, such as -999, besides empty ones, NA, NaN, "
+        "NULL and ?.",
+    },
+    "encoding": {
+        "help": "Encoding of the file, such as cp1252. By default UTF-8, or what a byte order mark "
+        "says.",
+    },
+}
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how a file is written."""
-    group = parser.add_argument_group("how the file is written")
-    text = (
-        f"of columns: {', '.join(SEPARATORS)}, or the sign itself (found from the file)"
-    )
-    signs = [*SEPARATORS, *SEPARATORS.values()]
-    group.add_argument("--separator", choices=signs, metavar="SIGN", help=text)
-    text = "decimal sign, . or , (.)"
-    group.add_argument("--decimal", choices=tuple(".,"), metavar="SIGN", help=text)
-    text = "between groups of three digits: , . ' or a space (nothing)"
-    group.add_argument("--thousands", choices=tuple(",.' "), metavar="SIGN", help=text)
-    text = "cells that stand for a missing value, such as -999, besides empty ones, NA, ?, ..."
-    group.add_argument("--missing", nargs="+", default=[], metavar="CELL", help=text)
-    group.add_argument("--encoding", help="where there is no byte order mark (utf-8)")
+    """Add the options that say how the file of a table is written."""
+    add_options(parser.add_argument_group("how the file is written"), READING_OPTIONS)
 
 
 def add_data_options(
     parser: argparse.ArgumentParser, tasks: Sequence[str] = tuple(LIKELIHOODS_OF)
 ) -> None:
-    """Add the file, its target and inputs, and how it is written."""
-    parser.add_argument(
-        "data", help="table with a header line, CSV or alike; - for standard input"
+    """Add the table, what is to be learned from it, and how its file is written.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        The parser of a subcommand that calls `read_problem`.
+    tasks : sequence of str
+        What ``--task`` accepts; by default all tasks.
+    """
+    group = parser.add_argument_group("the table")
+    text = "File with a line of column names, CSV or alike; - is standard input."
+    group.add_argument("data", metavar="DATA", help=text)
+    options: Options = {
+        "target": {
+            "required": True,
+            "metavar": "NAME",
+            "help": "Column to predict.",
+        },
+        "inputs": {
+            "nargs": "+",
+            "metavar": "NAME",
+            "help": "Columns to predict from. By default all others.",
+        },
+        "leave_out": NAMES | {"help": "Columns that are not predicted from."},
+        "categories": NAMES
+        | {
+            "help": "Columns whose numbers are labels, such as postal codes. Columns of text are "
+            "categories anyway.",
+        },
+        "dates": NAMES
+        | {
+            "help": "Input columns of dates, such as 2024-12-31, which become days since 1970.",
+        },
+        "date_order": {
+            "choices": ["mdy", "dmy"],
+            "help": "What comes first in dates such as 1/2/2024, the month or the day. By default "
+            "found from a day above 12.",
+        },
+        "task": {
+            "choices": tasks,
+            "help": "What the target is: a number, a class or a count. By default text is "
+            "classification, and numbers are regression.",
+        },
+    }
+    add_options(group, options)
+    gaps = group.add_mutually_exclusive_group()
+    text = "Leave out rows in which a value is missing. By default they are an error."
+    gaps.add_argument("--drop-missing", action="store_true", help=text)
+    text = (
+        "Fill in missing inputs: the median of the column, of text the most frequent one. "
+        "Predictions do the same."
     )
-    parser.add_argument("--target", required=True, help="name of the column to predict")
-    parser.add_argument(
-        "--inputs", nargs="+", help="names of the input columns (all others)"
-    )
-    for name, what in (
-        ("leave-out", "columns that are no inputs"),
-        ("categories", "columns of numbers that are labels; those of text are anyway"),
-        (
-            "dates",
-            "input columns of dates, such as 2024-12-31, which become days since 1970",
-        ),
-    ):
-        parser.add_argument(
-            f"--{name}", nargs="+", default=[], metavar="NAME", help=what
-        )
-    text = "of dates such as 12/31/2024, where the column does not tell: month or day first"
-    parser.add_argument("--date-order", choices=["mdy", "dmy"], help=text)
-    usual = "(a target of text is classification, else regression)"
-    parser.add_argument("--task", choices=tasks, help=usual)
-    gaps = parser.add_mutually_exclusive_group()
-    leave = "leave rows out in which a value is missing; without, they are refused"
-    gaps.add_argument("--drop-missing", action="store_true", help=leave)
-    usual = (
-        "missing inputs: by the median of the column, of text by the most frequent one"
-    )
-    gaps.add_argument("--fill", choices=["median"], help=usual)
+    gaps.add_argument("--fill", choices=["median"], help=text)
     add_reading_options(parser)

@@ -18,15 +18,28 @@ from ..numeric.files import check_regular
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-__all__ = ["SEPARATORS", "SPACES", "TableError", "csv_text", "numbers", "read_csv"]
+__all__ = [
+    "SEPARATORS",
+    "SPACES",
+    "TableError",
+    "csv_text",
+    "parse_numbers",
+    "read_csv",
+]
 
 SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ",", "bar": "|", "space": " "}
-LOOKED_FOR = "\t;,|"
-OF_EXCEL = re.compile(r"sep=(.)\r?\n")  # a first line that names the separator
-MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+GUESSED_SEPARATORS = "\t;,|"  # in the order in which they are tried
+# The first line by which Excel names the separator
+EXCEL_SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
+BYTE_ORDER_MARKS = {
+    b"\xef\xbb\xbf": "utf-8-sig",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
 FORMULA = re.compile(r"\s*[=+@-]|[\t\r]")
 SIGNED_NUMBER = re.compile(r"[+-][0-9., '\u00a0\u202f\u2009]+([eE][+-]?[0-9]+)?%?")
-SPACES = str.maketrans("\u00a0\u202f\u2009", "   ")
+SPACES = str.maketrans("\u00a0\u202f\u2009", "   ")  # of other widths, to plain ones
+MAX_NAMES_LISTED = 20  # in a message
 
 
 class TableError(ValueError):
@@ -36,12 +49,29 @@ class TableError(ValueError):
 def read_csv(
     path: str, separator: str | None = None, encoding: str | None = None
 ) -> DataFrame:
-    """Read a table whose first line names the columns, its cells as stripped text.
+    """Read a table whose first line names the columns; its cells are stripped text.
 
-    Separator (else found from the first lines) and encoding (UTF-8, where there is no byte order
-    mark) may be given; gzip is unpacked; ``-`` is standard input. Blank lines are skipped. What
-    pandas would fill without a word, a row that is too short, is a TableError. The index is the
-    line on which each row ends, the header being on line 1.
+    Blank lines are skipped, and gzip is unpacked. A row that is too short, which pandas would fill
+    up without a word, is an error.
+
+    Parameters
+    ----------
+    path : str
+        The file; ``-`` is standard input.
+    separator : str, optional
+        One character. By default it is found from the first lines.
+    encoding : str, optional
+        By default UTF-8. A byte order mark overrides it.
+
+    Returns
+    -------
+    DataFrame
+        Its index is the line on which each row ends; the header is on line 1.
+
+    Raises
+    ------
+    TableError
+        If the file is no such table; names the line.
     """
     try:
         from pandas import DataFrame, Index
@@ -50,47 +80,50 @@ def read_csv(
             "reading a table needs pandas; install it with: pip install 'bbb_numpy[learners]'"
         ) from None
     source = "standard input" if path == "-" else Path(path).name
-    text = _text(path, source, encoding)
-    named = OF_EXCEL.match(text)
-    separator = separator or (named[1] if named else _separator(text))
-    spaces = separator == " "
+    text = _read_text(path, source, encoding)
+    excel_line = EXCEL_SEPARATOR_LINE.match(text)
+    if not separator:
+        separator = excel_line[1] if excel_line else _guess_separator(text)
     lines = io.StringIO(text, newline="")
-    skipped = len(lines.readline()) > 0 if named else 0
+    n_skipped = 0
+    if excel_line:
+        lines.readline()
+        n_skipped = 1
     reader = csv.reader(
-        lines, delimiter=separator, skipinitialspace=spaces, strict=True
+        lines, delimiter=separator, skipinitialspace=separator == " ", strict=True
     )
     try:
         rows = [
-            (reader.line_num + skipped, [cell.strip() for cell in row])
+            (reader.line_num + n_skipped, [cell.strip() for cell in row])
             for row in reader
         ]
     except csv.Error as error:
-        raise TableError(
-            f"{source}, line {reader.line_num + skipped}: {error}"
-        ) from None
+        line = reader.line_num + n_skipped
+        raise TableError(f"{source}, line {line}: {error}") from None
     rows = [(line, row) for line, row in rows if any(row) or len(row) > 1]
     header = rows.pop(0)[1] if rows else []
     if not rows:
         raise TableError(
             f"{source} has no line of column names with a data row below it"
         )
-    names, rows = _shaped([" ".join(cell.split()) for cell in header], rows, source)
+    names = [" ".join(name.split()) for name in header]
+    names, rows = _drop_extra_cells(names, rows, source)
     if "" in names or len(set(names)) != len(names):
         raise TableError(
-            f"{source}: every column needs a name of its own; got {some(names, 20)}. Write one "
-            "into the first line for each"
+            f"{source}: every column needs a name of its own; got "
+            f"{some(names, MAX_NAMES_LISTED)}. Write one into the first line for each"
         )
-    wrong = [(line, row) for line, row in rows if len(row) != len(names)]
-    if wrong:
-        line, row = wrong[0]
-        more = f" (and {len(wrong) - 1} more lines)" if len(wrong) > 1 else ""
+    uneven = [(line, row) for line, row in rows if len(row) != len(names)]
+    if uneven:
+        line, row = uneven[0]
+        others = f" (and {len(uneven) - 1} more lines)" if len(uneven) > 1 else ""
         raise TableError(
             f"{source}, line {line} has {len(row)} cell{'s' * (len(row) != 1)}, the header has "
-            f"{len(names)}, separated by {separator!r}{more}; mend the line, or give another "
+            f"{len(names)}, separated by {separator!r}{others}; mend the line, or give another "
             "--separator"
         )
-    lines = Index([line for line, _ in rows], name="line")
-    table = DataFrame([row for _, row in rows], lines, names, dtype=object)
+    index = Index([line for line, _ in rows], name="line")
+    table = DataFrame([row for _, row in rows], index, names, dtype=object)
     table.attrs["source"] = source
     if len(names) > 1 and separator != ",":
         print(
@@ -99,29 +132,29 @@ def read_csv(
     return table
 
 
-Lines = list[tuple[int, list[str]]]  # the number of each, and its cells
+Rows = list[tuple[int, list[str]]]  # the number of each line, and its cells
 
 
-def _shaped(names: list[str], rows: Lines, source: str) -> tuple[list[str], Lines]:
-    """Return names and rows without what programs add: empty last cells, and a first column.
+def _drop_extra_cells(
+    names: list[str], rows: Rows, source: str
+) -> tuple[list[str], Rows]:
+    """Return names and rows without what programs add: empty last cells and row numbers.
 
-    Lines that end with a separator have an empty cell there. pandas writes row numbers under no
-    name, R under a header that is one name short.
+    Lines that end with a separator have an empty cell there. pandas writes row numbers under an
+    empty name, R under a header that is one name short.
     """
-    named = len(names)
+    n_names = len(names)
     while names and not names[-1]:
         names = names[:-1]
-    if any(any(row[len(names) :]) for _, row in rows) and len(names) < named:
-        return [*names, *[""] * (named - len(names))], rows  # values without a name
-    rows = [(line, _cut(row, len(names))) for line, row in rows]
-    longer = all(len(row) == len(names) + 1 for _, row in rows)
-    if "" not in names and longer and _are_row_names([row[0] for _, row in rows]):
+    if any(any(row[len(names) :]) for _, row in rows) and len(names) < n_names:
+        # A column with values has no name, which is an error of the caller's
+        return [*names, *[""] * (n_names - len(names))], rows
+    rows = [(line, _drop_empty_cells(row, len(names))) for line, row in rows]
+    is_longer = all(len(row) == len(names) + 1 for _, row in rows)
+    if "" not in names and is_longer and _are_row_names([row[0] for _, row in rows]):
         names = ["", *names]
-    if (
-        names[:1] == [""]
-        and "" not in names[1:]
-        and all(len(row) > 1 for _, row in rows)
-    ):
+    has_row_names = names[:1] == [""] and "" not in names[1:]
+    if has_row_names and all(len(row) > 1 for _, row in rows):
         print(
             f"{source}: the first column has no name and is left out, as the row numbers that "
             "pandas and R write; to use it, write a name into the first line",
@@ -132,112 +165,127 @@ def _shaped(names: list[str], rows: Lines, source: str) -> tuple[list[str], Line
 
 
 def _are_row_names(cells: list[str]) -> bool:
-    """Whether cells are names of rows as R has them: growing whole numbers, or distinct text."""
+    """Return whether cells are names of rows in R: growing whole numbers, or distinct texts."""
     if all(re.fullmatch("[0-9]{1,15}", cell) for cell in cells):
-        places = [int(cell) for cell in cells]
-        return all(one < next_one for one, next_one in pairwise(places))
-    return len(set(cells)) == len(cells) and not any(
-        re.match("[-+.]?[0-9]", one) for one in cells
-    )
+        numbers = [int(cell) for cell in cells]
+        return all(number < following for number, following in pairwise(numbers))
+    if any(re.match("[-+.]?[0-9]", cell) for cell in cells):
+        return False
+    return len(set(cells)) == len(cells)
 
 
-def _cut(row: list[str], count: int) -> list[str]:
-    """Return a row without empty cells behind the first `count`."""
+def _drop_empty_cells(row: list[str], count: int) -> list[str]:
+    """Return a row without the empty cells at its end, but for the first `count` cells."""
     while len(row) > count and not row[-1]:
         row = row[:-1]
     return row
 
 
-def _text(path: str, source: str, encoding: str | None) -> str:
-    """Return what a file or standard input holds."""
+def _read_text(path: str, source: str, encoding: str | None) -> str:
+    """Return the text of a file or of standard input."""
     try:
         if path != "-":
             check_regular(Path(path))
-        if path == "-" and sys.stdin is None:
+            data = Path(path).read_bytes()
+        elif sys.stdin is None:
             raise ValueError("is not there; name a file")
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        else:
+            data = sys.stdin.buffer.read()
         if data.startswith(b"\x1f\x8b"):
             data = gzip.decompress(data)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise TableError(f"{source} is a damaged gzip file, or was cut short") from None
     except ValueError as error:
         raise TableError(f"{source} {error}") from None
-    marked = next((name for mark, name in MARKS.items() if data.startswith(mark)), None)
-    used = marked or encoding or "utf-8"
+    for mark, marked_encoding in BYTE_ORDER_MARKS.items():
+        if data.startswith(mark):
+            encoding = marked_encoding
+    encoding = encoding or "utf-8"
     try:
-        text = data.decode(used)
+        text = data.decode(encoding)
     except (UnicodeError, LookupError):
         text = "\0"
     if "\0" in text:
         raise TableError(
-            f"{source} is not text in {used}; save a workbook as CSV, and name the encoding of "
-            "tables saved by older programs on Windows, such as --encoding cp1252"
+            f"{source} is not text in {encoding}; save a workbook as CSV, and name the encoding "
+            "of tables saved by older programs on Windows, such as --encoding cp1252"
         )
     return text
 
 
-def _separator(text: str) -> str:
+def _guess_separator(text: str) -> str:
     """Return the separator with which the first lines have as many cells as the header.
 
-    A space, if none of the other signs is there and all lines have as many words as the first.
+    A space, if there is none of the others and all lines have as many words as the first one.
     """
     lines = [line for line in text[:20_000].splitlines()[:50] if line.strip()]
-    lines = lines[:-1] or lines  # the last one may go on
-    present = [sign for sign in LOOKED_FOR if lines and sign in lines[0]]
+    lines = lines[:-1] or lines  # the last line may have been cut off
+    present = [sign for sign in GUESSED_SEPARATORS if lines and sign in lines[0]]
     for sign in present:
         if len({len(row) for row in csv.reader(lines, delimiter=sign)}) == 1:
             return sign
-    words = {len(line.split()) for line in lines}
-    if not present and len(lines) > 1 and len(words) == 1 and words != {1}:
+    if present:
+        return present[0]
+    n_words = {len(line.split()) for line in lines}
+    if len(lines) > 1 and len(n_words) == 1 and n_words != {1}:
         return " "
-    return present[0] if present else ","
+    return ","
 
 
 def csv_text(table: DataFrame) -> str:
-    """Return a table as CSV in which no spreadsheet finds a formula.
+    """Return a table as CSV in which a spreadsheet finds no formula.
 
     Cells and names that begin with a tab or one of ``= + - @`` and are no numbers get an apostrophe
     in front, by which spreadsheets know text.
     """
-    text = table.astype(object).map(_as_text).rename(columns=_as_text)
+    text = table.astype(object).map(_escape_formula).rename(columns=_escape_formula)
     return str(text.to_csv(index=False, lineterminator="\n"))
 
 
-def _as_text(cell: Any) -> Any:
-    is_formula = (
-        isinstance(cell, str)
-        and FORMULA.match(cell)
-        and not SIGNED_NUMBER.fullmatch(cell)
-    )
-    return f"'{cell}" if is_formula else cell
+def _escape_formula(cell: Any) -> Any:
+    if not isinstance(cell, str) or SIGNED_NUMBER.fullmatch(cell):
+        return cell
+    return f"'{cell}" if FORMULA.match(cell) else cell
 
 
-def numbers(
+def parse_numbers(
     cells: Series, decimal: str | None = None, thousands: str | None = None
 ) -> Series:
-    """Return the numbers in cells of text, not finite where there is none.
+    """Return the numbers in cells of text, not finite where a cell is no number.
 
-    `thousands` stand between groups of three digits.
+    Parameters
+    ----------
+    cells : Series
+        Text.
+    decimal : str, optional
+        The decimal sign. By default a point.
+    thousands : str, optional
+        The sign between groups of three digits. By default there is none.
+
+    Raises
+    ------
+    TableError
+        If both are the same sign.
     """
     import pandas as pd
 
-    decimal, thousands = decimal or ".", thousands or ""
+    decimal = decimal or "."
+    thousands = thousands or ""
     if decimal == thousands:
         raise TableError(
             f"cannot have {decimal!r} as --decimal and --thousands; one must differ"
         )
     if thousands or decimal != ".":
-        digits, point = "[0-9]+", re.escape(decimal)
+        digits = "[0-9]+"
         if thousands:
-            digits = (
-                rf"(?:[1-9][0-9]{{0,2}}(?:{re.escape(thousands)}[0-9]{{3}})+|[0-9]+)"
-            )
+            grouped = rf"[1-9][0-9]{{0,2}}(?:{re.escape(thousands)}[0-9]{{3}})+"
+            digits = rf"(?:{grouped}|[0-9]+)"
+        point = re.escape(decimal)
         number = (
             rf"[+-]?(?:{digits}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?"
         )
         cells = cells.str.translate(SPACES)
-        plain = cells.str.replace(thousands, "", regex=False).str.replace(
-            decimal, ".", regex=False
-        )
+        plain = cells.str.replace(thousands, "", regex=False)
+        plain = plain.str.replace(decimal, ".", regex=False)
         cells = plain.where(cells.str.fullmatch(number), "")
     return pd.to_numeric(cells, errors="coerce").astype(float)

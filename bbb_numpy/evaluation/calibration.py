@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from ..numeric.layout import Array
-from ..numeric.validation import Each, Numbers, accepts, flag, proper_fraction
+from ..numeric.validation import ListOf, Numbers, accepts, flag, proper_fraction
 from .reliability import wilson
 
 __all__ = [
@@ -60,7 +60,7 @@ def pit(means: Any, scales: Any, y: Any) -> Array:
     return ndtr((y - means) / scales).mean(axis=0)  # D35
 
 
-@accepts(pits=Numbers(low=0.0, high=1.0, least=1), levels=Each(proper_fraction))
+@accepts(pits=Numbers(low=0.0, high=1.0, min_length=1), levels=ListOf(proper_fraction))
 def coverage(pits: Any, levels: Any = LEVELS) -> Coverage:
     """Return the coverage of the central intervals with the given `levels` (D35).
 

@@ -96,8 +96,8 @@ def pac_bayes(risk: float, kl: float, rows: int, delta: float) -> float:
 @accepts(
     estimator=InstanceOf(GradientEstimator),
     theta=FLOATS,
-    x=Numbers((None, None), least=1),
-    y=Numbers((None, None), least=1),
+    x=Numbers((None, None), min_length=1),
+    y=Numbers((None, None), min_length=1),
     rng=GENERATOR,
     samples=SAMPLES,
     delta=proper_fraction,

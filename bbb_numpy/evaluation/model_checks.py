@@ -21,7 +21,7 @@ from ..numeric.validation import (
     FUNCTION,
     GENERATOR,
     InstanceOf,
-    Named,
+    MappingOf,
     Numbers,
     accepts,
 )
@@ -121,7 +121,7 @@ class Check(NamedTuple):
         return float(np.mean(above + 0.5 * (self.replicated == self.observed)))
 
 
-@accepts(joint=InstanceOf(LogJoint), quantities=Named(FUNCTION))
+@accepts(joint=InstanceOf(LogJoint), quantities=MappingOf(FUNCTION))
 def posterior_check(
     joint: LogJoint,
     positions: Array,

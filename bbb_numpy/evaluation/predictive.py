@@ -29,8 +29,8 @@ from ..numeric.validation import (
     GENERATOR,
     MATRIX,
     SAMPLES,
+    Check,
     InstanceOf,
-    Rule,
     accepts,
 )
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
@@ -60,7 +60,7 @@ BAND = 2.0  # bands are mean +- 2 standard deviations: 95.4 % of a Gaussian
 BLOCK_NUMBERS = 4_000_000  # at most about this many numbers in one block of activations
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, Check] = {
     **{
         "estimator": InstanceOf(GradientEstimator, DrawnWeights),
         "theta": FLOATS,

@@ -21,7 +21,7 @@ from ..numeric.validation import (
     InstanceOf,
     Numbers,
     accepts,
-    brief,
+    short_repr,
 )
 from ..parts.posteriors import MeanField
 
@@ -100,7 +100,7 @@ def lowest(
     if eligible.shape != ratio.shape or eligible.dtype != bool:
         raise ValueError(
             f"eligible must hold one truth value for each of {len(ratio)} ratios; "
-            f"got {brief(eligible)}"
+            f"got {short_repr(eligible)}"
         )
     order = np.flatnonzero(eligible)[np.argsort(ratio[eligible], kind="stable")]
     removed = np.zeros(len(ratio), bool)

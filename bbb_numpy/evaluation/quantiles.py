@@ -100,7 +100,9 @@ def quantiles(
     return out
 
 
-@accepts(proba=Numbers((None, None), least=1), coverage=Numbers((), low=0.0, high=1.0))
+@accepts(
+    proba=Numbers((None, None), min_length=1), coverage=Numbers((), low=0.0, high=1.0)
+)
 def likely_classes(proba: Array, coverage: float) -> Array:
     """Return the smallest sets of classes that hold `coverage` of the probability, bool (N, C).
 

@@ -14,10 +14,10 @@ from ..numeric.layout import Array
 from ..numeric.validation import (
     MATRIX,
     SAMPLES,
+    Check,
     InstanceOf,
     Numbers,
     OneOf,
-    Rule,
     accepts,
 )
 
@@ -33,8 +33,8 @@ __all__ = [
 
 BINNINGS = ("equal width", "equal mass")
 COUNTS = Numbers(low=0, high=2**53 - 1, whole=True)  # those that float64 tells apart
-BINNED: dict[str, Rule] = {
-    "proba": Numbers((None,), finite=False, low=0.0, high=1.0, least=1),
+BINNED: dict[str, Check] = {
+    "proba": Numbers((None,), finite=False, low=0.0, high=1.0, min_length=1),
     "bins": SAMPLES,
     "binning": OneOf(*BINNINGS),
 }

@@ -29,7 +29,7 @@ from ..model.objectives import (
 from ..numeric.buffers import Buffers
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array, Layout, Params
-from ..numeric.validation import InstanceOf, Like, Rule, brief, check_fields
+from ..numeric.validation import Check, HasMethods, InstanceOf, check_fields, short_repr
 from ..parts import network
 from ..parts.full_rank import FullRank
 from ..parts.posteriors import MeanField, PointMass, Posterior
@@ -42,8 +42,10 @@ NUMBER_KINDS = "biufc"
 
 FIELD_RULES = {
     "model": InstanceOf(Model),
-    "posterior": Like("MeanField(), LowRank(), FullRank() or PointMass()", "pull_back"),
-    "objective": Like("FreeEnergy(), a function of log densities", "__call__"),
+    "posterior": HasMethods(
+        "MeanField(), LowRank(), FullRank() or PointMass()", "pull_back"
+    ),
+    "objective": HasMethods("FreeEnergy(), a function of log densities", "__call__"),
 }
 
 
@@ -115,7 +117,7 @@ class GradientEstimator:
 
     # what an estimator needs: a density, an objective linear in log q, KL(q || prior) by formula
     needs: ClassVar[frozenset[str]] = frozenset()
-    rules: ClassVar[Mapping[str, Rule]] = FIELD_RULES  # the check of each field
+    rules: ClassVar[Mapping[str, Check]] = FIELD_RULES  # the check of each field
 
     def __post_init__(self) -> None:
         check_fields(self, **self.rules)
@@ -511,7 +513,7 @@ class GradientEstimator:
                 arrays["sample_weight"] = sample_weight
             raise ValueError(self._shape_message(arrays))
         if not _is_number(kl_weight):
-            raise TypeError(f"kl_weight must be a number; got {brief(kl_weight)}")
+            raise TypeError(f"kl_weight must be a number; got {short_repr(kl_weight)}")
         if buffers is None:
             buffers = Buffers()
         grad, views = buffers.like(theta), self.layout.views
@@ -534,7 +536,7 @@ class GradientEstimator:
         (size,), (*lead, d_in), shared, per_row = self._step_shapes
         data = "".join(f"{length}, " for length in lead) + "rows"
         noise = f"{shared} + {per_row} rows" if per_row else f"{shared}"
-        received = (f"{name}: {brief(value)}" for name, value in arrays.items())
+        received = (f"{name}: {short_repr(value)}" for name, value in arrays.items())
         return (
             f"arrays must have shapes theta ({size},), noise (samples, {noise}), x ({data}, "
             f"{d_in}), y ({data}, {self.model.outputs}) and sample_weight ({data}) or None, "

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..model.objectives import EUBO, LogDensities, Renyi
-from ..numeric.validation import brief
+from ..numeric.validation import short_repr
 from .estimator import Batch
 from .reparameterised import Frozen
 
@@ -32,7 +32,7 @@ class DoublyReparameterised(Frozen):
         if not isinstance(self.objective, Renyi) or self.objective.alpha != 0.0:
             raise ValueError(
                 "the objective of DoublyReparameterised must be IWAE, Renyi(0.0); got "
-                f"{brief(self.objective)}. Use Reparameterised"
+                f"{short_repr(self.objective)}. Use Reparameterised"
             )
         if self.antithetic:
             raise ValueError(
@@ -88,8 +88,8 @@ class SelfNormalised(Frozen):
         super().__post_init__()
         if not isinstance(self.objective, EUBO):
             raise ValueError(
-                f"the objective of SelfNormalised must be EUBO(); got {brief(self.objective)}. "
-                "Use Reparameterised"
+                "the objective of SelfNormalised must be EUBO(); got "
+                f"{short_repr(self.objective)}. Use Reparameterised"
             )
 
     def fill_gradient(self, batch: Batch) -> tuple[Any, LogDensities]:

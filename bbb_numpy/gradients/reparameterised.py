@@ -17,7 +17,7 @@ import numpy as np
 from ..model.objectives import EUBO, FreeEnergy, LogDensities, free_energy
 from ..numeric.elementary import standard_normal
 from ..numeric.layout import Array, Params
-from ..numeric.validation import Rule, flag
+from ..numeric.validation import Check, flag
 from ..parts.posteriors import GaussianPosterior, MeanField, PointMass
 from .estimator import FIELD_RULES, Batch, GradientEstimator
 
@@ -42,7 +42,7 @@ class Sampled(GradientEstimator):
 
     antithetic: bool = False
 
-    rules: ClassVar[Mapping[str, Rule]] = FIELD_RULES | {"antithetic": flag}
+    rules: ClassVar[Mapping[str, Check]] = FIELD_RULES | {"antithetic": flag}
 
     def __post_init__(self) -> None:
         super().__post_init__()

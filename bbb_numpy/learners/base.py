@@ -31,7 +31,7 @@ from ..gradients.estimator import GradientEstimator as Estimator
 from ..model.joint import Likelihood
 from ..model.objectives import MLE
 from ..numeric.layout import Array
-from ..numeric.standardisation import standardised
+from ..numeric.standardisation import standardise
 from ..numeric.validation import (
     MAX_SAMPLES,
     MAX_STEPS,
@@ -50,7 +50,7 @@ from ..training.loop import train
 from ..training.recipe import Rows
 from ..training.schedules import schedule_table
 from .columns import encoded
-from .fit_report import fit_report
+from .diagnosis import diagnose_fit
 from .inference import Sampling, begins_anew
 from .plan import (
     DEFAULTS,
@@ -351,7 +351,7 @@ class Learner(Fitted):
                 "usual_epochs": plan.schedule(rows).epochs,
             }
         try:
-            self.fit_report_ = fit_report(self, data.typical(), parts, history)
+            self.fit_report_ = diagnose_fit(self, data.typical(), parts, history)
         except KeyboardInterrupt:
             warnings.warn(
                 "Interrupted by user after the fit, which is whole; how good it is has not been "
@@ -585,7 +585,7 @@ class Learner(Fitted):
         return self._in_units(check_inputs(self, X))
 
     def _in_units(self, x: Array) -> Array:
-        x = standardised(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
+        x = standardise(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
         turned = "x_axes_" in self.__dict__
         return (x @ self.x_axes_).astype(x.dtype) if turned else x  # D60
 

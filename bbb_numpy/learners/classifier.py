@@ -14,7 +14,7 @@ from ..evaluation.predictive import ClassPredictive
 from ..evaluation.quantiles import check_levels, likely_classes
 from ..model.joint import Likelihood
 from ..numeric.layout import Array
-from ..numeric.validation import brief
+from ..numeric.validation import short_repr
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from .base import (
     ClassifierMixin,
@@ -195,7 +195,7 @@ class BayesianMLPClassifier(ClassifierMixin, Learner):
         if isinstance(likelihood, BernoulliLikelihood) and len(classes) > 2:
             raise ValueError(
                 f"a Bernoulli likelihood has two classes; y has {len(classes)}: "
-                f"{brief(classes.tolist())}. Use likelihood='categorical', or None"
+                f"{short_repr(classes.tolist())}. Use likelihood='categorical', or None"
             )
         return _encoded(y, classes, likelihood), likelihood, {"classes_": classes}
 
@@ -214,7 +214,7 @@ def _encoded(labels: Array, classes: Array, likelihood: Likelihood) -> Array:
         row = int(np.argmin(known))
         raise ValueError(
             f"y holds the label {labels.tolist()[row]!r} at row {row}, which is not among the "
-            f"classes {brief(classes.tolist())}"
+            f"classes {short_repr(classes.tolist())}"
         )
     if isinstance(likelihood, BernoulliLikelihood):
         return places[:, None].astype(np.float64)

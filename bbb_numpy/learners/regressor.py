@@ -13,7 +13,7 @@ from ..evaluation import predictive
 from ..evaluation.predictive import Predictive, covariance
 from ..evaluation.quantiles import check_levels, quantiles
 from ..numeric.layout import Array
-from ..numeric.standardisation import standardised
+from ..numeric.standardisation import standardise
 from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
 from .plan import Plan
 
@@ -250,7 +250,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
                 f"y has {y.shape[1]} outputs, the model was fitted with {self.n_outputs_}"
             )
         self.estimator_.model.likelihood.check_targets(y, dtype)
-        return standardised(y, self.y_mean_, self.y_scale_, dtype, "y")
+        return standardise(y, self.y_mean_, self.y_scale_, dtype, "y")
 
     def _like_y(self, array: Array) -> Array:
         """Drop the axis of outputs (N, K, ...) when y had none."""

@@ -197,7 +197,8 @@ class Fitted(BaseEstimator):
             )
         if (report := getattr(self, "fit_report_", None)) is not None:
             facts["log density"] = (
-                f"{report.log_density:.4g} nats per training row; without X {report.base:.4g}"
+                f"{report.log_density:.4g} nats per training row; without X "
+                f"{report.baseline_density:.4g}"
             )
             facts["warning" if report.message else "warnings"] = (
                 report.message or "none"

@@ -16,8 +16,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..numeric.layout import Array
-from ..numeric.standardisation import moments, standardised
-from ..numeric.validation import ANY_NUMBERS, brief, holds
+from ..numeric.standardisation import moments, standardise
+from ..numeric.validation import ANY_NUMBERS, holds, short_repr
 from ..training.recipe import Rows
 
 __all__ = [
@@ -84,7 +84,7 @@ def _name_column(**frames: Any) -> None:
                 )
             raise TypeError(
                 f"{name} must hold numbers; its column {label!r} holds {dtype}, such as "
-                f"{brief(cell)}: {remedy}"
+                f"{short_repr(cell)}: {remedy}"
             ) from None
 
 
@@ -231,8 +231,8 @@ def prepared(
     counts = None if weights is None else weights[training]
     x_mean, x_scale = moments(x[training], standardize_x, counts)
     y_mean, y_scale = moments(y[training], standardize_y, counts)
-    x = standardised(x, x_mean, x_scale, dtype, "X")
-    y = standardised(y, y_mean, y_scale, dtype, "y")
+    x = standardise(x, x_mean, x_scale, dtype, "X")
+    y = standardise(y, y_mean, y_scale, dtype, "y")
     units = {
         "x_mean_": x_mean,
         "x_scale_": x_scale,

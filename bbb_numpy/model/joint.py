@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..numeric.buffers import Buffers
 from ..numeric.layout import Array, Blocks, Layout, Params
-from ..numeric.validation import InstanceOf, Like
+from ..numeric.validation import HasMethods, InstanceOf
 from ..parts import network
 from ..parts.likelihoods import GaussianLikelihood, Likelihood
 from ..parts.network import MLP, Tape
@@ -15,9 +15,9 @@ from ..parts.priors import GaussianPrior, Prior
 
 __all__ = ["Evaluation", "Joint", "Likelihood", "Model", "Prior"]
 
-PRIOR = Like("GaussianPrior()", "for_network", "log_density")
+PRIOR = HasMethods("GaussianPrior()", "for_network", "log_density")
 NETWORK = InstanceOf(MLP)
-LIKELIHOOD = Like("GaussianLikelihood()", "targets", "log_density")
+LIKELIHOOD = HasMethods("GaussianLikelihood()", "targets", "log_density")
 
 
 class Evaluation(NamedTuple):

@@ -30,7 +30,7 @@ __all__ = [
 Shares = Callable[[Any], Array]
 # beta of an epoch, counted from 0, and their number
 WarmUp = Callable[[int, int], float]
-RISE = partial(real, low=1e-12, high=1.0 + 1e-12, wanted="a number > 0 and <= 1")
+RISE = partial(real, low=1e-12, high=1.0 + 1e-12, expected="a number > 0 and <= 1")
 
 
 def proportional_kl_weights(batch_sizes: ArrayLike) -> Array:

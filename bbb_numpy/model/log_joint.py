@@ -26,8 +26,8 @@ from ..numeric.validation import (
     Numbers,
     Optional,
     accepts,
-    brief,
     check_fields,
+    short_repr,
 )
 from ..parts.hyperpriors import Hyperprior, LogNormal, check_hyperpriors
 from .joint import Model
@@ -197,7 +197,7 @@ class LogJoint:
         if not fits or position.shape[1:] != (self.layout.size,):
             raise ValueError(
                 f"position must be an array of shape (chains, {self.layout.size}) of floats; got "
-                f"{brief(position)}"
+                f"{short_repr(position)}"
             )
         kept = self.buffers.for_size(len(position))  # of rows of a block
         power, evaluated = self.power, self._evaluated

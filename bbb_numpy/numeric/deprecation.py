@@ -8,7 +8,12 @@ from functools import wraps
 from importlib import import_module
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["accept_old_methods", "renamed_arguments", "renamed_names"]
+__all__ = [
+    "accept_old_methods",
+    "renamed_arguments",
+    "renamed_attributes",
+    "renamed_names",
+]
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
@@ -71,6 +76,25 @@ def renamed_arguments(
         return with_new_names
 
     return decorate
+
+
+def renamed_attributes(names: Mapping[str, str | None]) -> Callable[[Any, str], Any]:
+    """Return the ``__getattr__`` of a class, in which old names lead to the new ones.
+
+    Parameters
+    ----------
+    names : mapping of str to str
+        From old names to new ones.
+    """
+
+    def __getattr__(self: Any, name: str) -> Any:
+        label, new_name = type(self).__name__, names.get(name)
+        if new_name is None:
+            raise AttributeError(f"{label!r} object has no attribute {name!r}")
+        _warn(f"attribute {name} of {label}", new_name, 3)
+        return getattr(self, new_name)
+
+    return __getattr__
 
 
 def accept_old_methods(cls: type, names: Mapping[str, str]) -> None:

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "atomic_write",
     "check_regular",
     "check_writable",
-    "naming",
-    "replacing",
+    "path_in_errors",
     "write_arrays",
     "write_json",
     "write_text",
@@ -38,7 +38,7 @@ def check_regular(path: Path) -> None:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def path_in_errors(path: Path) -> Iterator[None]:
     """Give errors of the system the name of what is written, which that of a full disk lacks."""
     try:
         yield
@@ -49,7 +49,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """Yield a file to write, which takes the place of `path` only when all is on the disk.
 
     If it cannot be written, an OSError has its name, and an older file is untouched. What a killed
@@ -57,13 +57,13 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     of the older file, or what the system gives a new one; till all is written only the owner reads.
     """
     place = path.resolve()  # a link stays one
-    for left in place.parent.glob(f".{glob.escape(place.name)}.{'[0-9a-f]' * 32}"):
+    for leftover in place.parent.glob(f".{glob.escape(place.name)}.{'[0-9a-f]' * 32}"):
         with suppress(OSError):
-            if time.time() - left.lstat().st_mtime > ABANDONED:
-                left.unlink()
+            if time.time() - leftover.lstat().st_mtime > ABANDONED:
+                leftover.unlink()
     unfinished = place.with_name(f".{place.name}.{uuid4().hex}")
     try:
-        with naming(path), open(unfinished, "xb") as file:
+        with path_in_errors(path), open(unfinished, "xb") as file:
             mode = S_IMODE((place if place.exists() else unfinished).stat().st_mode)
             unfinished.chmod(S_IRUSR | S_IWUSR)  # still empty
             yield file
@@ -78,7 +78,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 def check_writable(path: Path) -> None:
     """Raise OSError, with the name of `path`, if no file can be written in its place.
 
-    A file is made beside it and removed, as `replacing` does: what the system says of rights is
+    A file is made beside it and removed, as `atomic_write` does: what the system says of rights is
     not all that there is to know.
     """
     place = path.resolve()
@@ -92,14 +92,14 @@ def check_writable(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text`, replacing an older file only when all is written; as `replacing`."""
-    with replacing(path) as file:
+    """Write `text` by `atomic_write`: whole, or not at all."""
+    with atomic_write(path) as file:
         file.write(text.encode())
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write `arrays` as .npz, replacing an older file only when all is written; as `replacing`."""
-    with replacing(path) as file:
+    """Write `arrays`, by name, as .npz by `atomic_write`: whole, or not at all."""
+    with atomic_write(path) as file:
         np.savez(file, allow_pickle=False, **arrays)
 
 

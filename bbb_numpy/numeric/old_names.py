@@ -33,7 +33,27 @@ CLASSES: dict[str, str] = {
 # Fields of a class, or keys of a dict in a field of it: "Draws.stats", "Run.draws" (statistics),
 # "Stored.parameters", "Stored.fitted" (of a learner), "Stored.settings" (of a run).
 # None: there is no such field any more, and what it held is left out
-FIELDS: dict[str, dict[str, str | None]] = {}
+FIELDS: dict[str, dict[str, str | None]] = {
+    "FitReport": {
+        "rows": "n_rows",
+        "base": "baseline_density",
+        "least": "required_density",
+        "line": "linear_density",
+        "slope": "loss_slope",
+        "slope_error": "loss_slope_error",
+        "prior_start": "initial_prior_sd",
+        "prior_end": "final_prior_sd",
+        "spread_x": "bulk_sd_x",
+        "spread_y": "bulk_sd_y",
+        "reach": "prior_function_sd",
+        "apart": "share_unmixed",
+        "held": "interval_coverage",
+        "path": "path_length",
+        "rise": "largest_loss_rise",
+        "error": "rmse",
+        "spread_f": "posterior_function_sd",
+    },
+}
 
 # Text in a field, or under a key of a dict in it: "MLP.activation", "Stored.parameters.inference"
 VALUES: dict[str, dict[str, str]] = {}

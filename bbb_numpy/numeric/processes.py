@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from multiprocessing import resource_tracker
 from threading import Thread
 
-__all__ = ["end_with", "starting_processes"]
+__all__ = ["exit_with_parent", "starting_processes"]
 
 POLL_INTERVAL_S = 0.5
 
@@ -49,13 +49,15 @@ def _masked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def end_with(parent: int) -> None:
+def exit_with_parent(parent: int) -> None:
     """End this process within a second of the end of `parent`, the process that started it.
 
     A killed parent tells nobody: processes of a pool would wait for its work. `parent` is told by
     number, as it may have ended before this is called.
     """
-    Thread(target=_end_with, args=(parent,), name="end_with", daemon=True).start()
+    Thread(
+        target=_end_with, args=(parent,), name="exit_with_parent", daemon=True
+    ).start()
 
 
 def _end_with(parent: int) -> None:

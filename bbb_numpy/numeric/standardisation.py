@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["moments", "standardised"]
+__all__ = ["moments", "standardise"]
 
 Array = NDArray[Any]
 
@@ -36,7 +36,7 @@ def moments(
     return mean * unit, np.where(constant, 1.0, scale * unit)
 
 
-def standardised(
+def standardise(
     array: Array, mean: Array, scale: Array, dtype: Any, name: str
 ) -> Array:
     """Return (array - mean) / scale as `dtype`; a number too large for it is a ValueError."""

@@ -25,7 +25,7 @@ from ..version import __version__
 from .files import check_regular, write_arrays
 from .old_names import OLD_NAMES, OldNames
 from .reading import array_reader, damaged
-from .validation import brief
+from .validation import short_repr
 
 __all__ = ["CheckpointError", "Format", "read_state", "write_state"]
 
@@ -66,7 +66,7 @@ class Format:
             name = self.old_names.classes.get(name, name)
         if name not in self.names:
             raise CheckpointError(
-                f"cannot be read; it holds {brief(name)}, which is no registered class or "
+                f"cannot be read; it holds {short_repr(name)}, which is no registered class or "
                 "function; one of your own is registered first (bbb_numpy.register)"
             )
         return self.names[name]
@@ -109,8 +109,8 @@ def read_state(path: Path, kind: type, form: Format) -> Any:
             raise CheckpointError(f"{path} {damaged(error)}") from None
     raise CheckpointError(
         f"{path}: format must be {form.name!r}, version {form.version}; got "
-        f"{brief(header['format'])}, version {brief(header['version'])}, written by bbb_numpy "
-        f"{brief(header.get('written_by'))}"
+        f"{short_repr(header['format'])}, version {short_repr(header['version'])}, "
+        f"written by bbb_numpy {short_repr(header.get('written_by'))}"
     )
 
 
@@ -159,8 +159,8 @@ def _packed(place: str, value: Any, form: Format, arrays: dict[str, Array]) -> A
     if form.names.get(name := getattr(value, "__name__", "")) is value:
         return {"name": name}
     raise CheckpointError(
-        f"{place} = {brief(value)} cannot be saved; accepted are numbers, text, arrays of them, "
-        f"generators on {' or '.join(GENERATORS)}, and objects of registered classes "
+        f"{place} = {short_repr(value)} cannot be saved; accepted are numbers, text, arrays of "
+        f"them, generators on {' or '.join(GENERATORS)}, and objects of registered classes "
         "(bbb_numpy.register)"
     )
 

@@ -1,7 +1,7 @@
 """Checks of arguments, with errors that name the argument, what was given and what is accepted.
 
 A check is a function of an argument's name and value, which returns the value as it is needed. The
-names in capitals are such checks, and so is what `InstanceOf`, `Like`, `OneOf`, ... return; a
+names in capitals are such checks, and so is what `InstanceOf`, `HasMethods`, `OneOf`, ... return; a
 function declares its own above itself: ``@accepts(x=NUMBERS, rng=GENERATOR)``. What is of another
 kind raises TypeError, what is out of range ValueError.
 """
@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-Rule = Callable[[str, Any], Any]
+Check = Callable[[str, Any], Any]
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
 
@@ -34,20 +34,20 @@ MAX_INT64 = 2**63 - 1  # what NumPy counts with
 
 
 def accepts(
-    **rules: Rule,
+    **checks: Check,
 ) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:
     """Check the named arguments of a function at every call; defaults are not checked."""
 
     def decorate(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
         signature = inspect.signature(function)
-        assert set(rules) <= set(signature.parameters), rules
+        assert set(checks) <= set(signature.parameters), checks
 
         @wraps(function)
         def checked(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
             bound = signature.bind(*args, **kwargs)
             for name, value in bound.arguments.items():
-                if name in rules:
-                    bound.arguments[name] = rules[name](name, value)
+                if name in checks:
+                    bound.arguments[name] = checks[name](name, value)
             return function(*bound.args, **bound.kwargs)
 
         return checked
@@ -55,23 +55,23 @@ def accepts(
     return decorate
 
 
-def check_fields(owner: Any, of: str = "", /, **rules: Rule) -> None:
+def check_fields(owner: Any, description: str = "", /, **checks: Check) -> None:
     """Check fields of a frozen dataclass, and store what the checks return: 2.0 as 2.
 
     Parameters
     ----------
     owner : object
-    of : str
+    description : str
         What the fields are of, for errors: "the prior" makes "scale of the prior".
     **rules
         The check of each field by its name.
     """
-    for name, rule in rules.items():
-        label = f"{name} of {of}" if of else name
-        object.__setattr__(owner, name, rule(label, getattr(owner, name)))
+    for name, check in checks.items():
+        label = f"{name} of {description}" if description else name
+        object.__setattr__(owner, name, check(label, getattr(owner, name)))
 
 
-def brief(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """Return what was given, in a few words; of a class, how to make an object of it."""
     if isinstance(value, type):
         return f"the class {value.__name__}; make an object of it: {value.__name__}()"
@@ -89,65 +89,74 @@ def _single(value: Any) -> Any:
     return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
-def _number(name: str, value: Any, wanted: str) -> float:
+def _number(name: str, value: Any, expected: str) -> float:
     number = _single(value)
     # to NumPy a span of time is a whole number too
-    other = isinstance(number, bool | np.bool_ | np.timedelta64)
-    if other or not isinstance(number, Real):
-        raise TypeError(f"{name} must be {wanted}; got {value!r}")
+    not_a_number = isinstance(number, bool | np.bool_ | np.timedelta64)
+    if not_a_number or not isinstance(number, Real):
+        raise TypeError(f"{name} must be {expected}; got {value!r}")
     try:
         return float(number)
     except OverflowError:
         raise ValueError(
-            f"{name} must be {wanted}; got a number beyond floats"
+            f"{name} must be {expected}; got a number beyond floats"
         ) from None
 
 
 def whole(
-    name: str, value: Any, least: int, most: int | None = MAX_INT64, wanted: str = ""
+    name: str,
+    value: Any,
+    minimum: int,
+    maximum: int | None = MAX_INT64,
+    expected: str = "",
 ) -> int:
-    """Return `value` as an int, or raise unless least <= value <= most (None: of any size)."""
-    if type(value) is int and least <= value <= (MAX_INT64 if most is None else most):
+    """Return `value` as an int, or raise unless minimum <= value <= maximum."""
+    if type(value) is int and minimum <= value <= (
+        MAX_INT64 if maximum is None else maximum
+    ):
         return value
-    wanted = wanted or f"a whole number >= {least}"
-    number = _number(name, value, wanted)
-    if not least <= number < INFINITY or number != np.floor(number):
-        raise ValueError(f"{name} must be {wanted}; got {value!r}")
-    found = int(_single(value))
-    if most is not None and found > most:
-        raise ValueError(f"{name} must be {wanted} and <= {most}; got {value!r}")
-    return found
+    expected = expected or f"a whole number >= {minimum}"
+    number = _number(name, value, expected)
+    if not minimum <= number < INFINITY or number != np.floor(number):
+        raise ValueError(f"{name} must be {expected}; got {value!r}")
+    integer = int(_single(value))
+    if maximum is not None and integer > maximum:
+        raise ValueError(f"{name} must be {expected} and <= {maximum}; got {value!r}")
+    return integer
 
 
-def real(name: str, value: Any, low: float, high: float, wanted: str = "") -> float:
+def real(name: str, value: Any, low: float, high: float, expected: str = "") -> float:
     """Return `value` as a float, or raise unless ``low <= value < high``."""
     if type(value) is float and low <= value < high:
         return value
-    wanted = wanted or f"a number >= {low:g} and < {high:g}"
-    number = _number(name, value, wanted)
+    expected = expected or f"a number >= {low:g} and < {high:g}"
+    number = _number(name, value, expected)
     if not low <= number < high:
-        raise ValueError(f"{name} must be {wanted}; got {value!r}")
+        raise ValueError(f"{name} must be {expected}; got {value!r}")
     return number
 
 
 positive = partial(
-    real, low=SMALLEST_POSITIVE, high=INFINITY, wanted="positive and finite"
+    real, low=SMALLEST_POSITIVE, high=INFINITY, expected="positive and finite"
 )
-not_negative = partial(real, low=0.0, high=INFINITY, wanted="finite and >= 0")
+not_negative = partial(real, low=0.0, high=INFINITY, expected="finite and >= 0")
 fraction = partial(real, low=0.0, high=1.0)
-proper_fraction = partial(real, low=SMALLEST_POSITIVE, high=1.0, wanted="> 0 and < 1")
+proper_fraction = partial(real, low=SMALLEST_POSITIVE, high=1.0, expected="> 0 and < 1")
 # A width that may be 0 and whose square is finite
-spread = partial(real, low=0.0, high=1e150, wanted="finite and >= 0, and below 1e150")
+spread = partial(real, low=0.0, high=1e150, expected="finite and >= 0, and below 1e150")
 # The square and the square's inverse are finite
 standard_deviation = partial(
-    real, low=1e-150, high=1e150, wanted="positive and finite, between 1e-150 and 1e150"
+    real,
+    low=1e-150,
+    high=1e150,
+    expected="positive and finite, between 1e-150 and 1e150",
 )
 SHARE = partial(
-    real, low=0.0, high=float(np.nextafter(1.0, 2.0)), wanted="between 0 and 1"
+    real, low=0.0, high=float(np.nextafter(1.0, 2.0)), expected="between 0 and 1"
 )
-COUNT = partial(whole, least=1)
-STEPS = partial(whole, least=1, most=MAX_STEPS)
-SAMPLES = partial(whole, least=1, most=MAX_SAMPLES)
+COUNT = partial(whole, minimum=1)
+STEPS = partial(whole, minimum=1, maximum=MAX_STEPS)
+SAMPLES = partial(whole, minimum=1, maximum=MAX_SAMPLES)
 
 
 def flag(name: str, value: Any) -> bool:
@@ -168,44 +177,52 @@ class Numbers:
     finite: bool = True  # neither nan nor infinity
     low: float = -np.inf  # the least number; `SMALLEST_POSITIVE` is the least above 0
     high: float = np.inf
-    least: int = 0  # of how many numbers, or rows, there must be
+    min_length: int = 0  # of how many numbers, or rows, there must be
     whole: bool = False  # no fractions
 
     def __call__(self, name: str, value: Any) -> NDArray[Any]:
         """Return `value` as an array of real numbers."""
         array = _real_array(name, value)
         if self.shape is not None and not self._fits(array.shape):
-            wanted = ", ".join(
+            expected = ", ".join(
                 "any" if length is None else str(length) for length in self.shape
             )
-            raise ValueError(f"{name} must have shape ({wanted}); got {array.shape}")
+            raise ValueError(f"{name} must have shape ({expected}); got {array.shape}")
         if self.finite and not np.isfinite(array).all():
             raise ValueError(f"{name} holds nan or infinity")
-        if self.least and (not array.size or len(np.atleast_1d(array)) < self.least):
-            what = f"{self.least} or more {'rows' if array.ndim > 1 else 'numbers'}"
-            raise ValueError(f"{name} must hold {what}; got shape {array.shape}")
+        if self.min_length and (
+            not array.size or len(np.atleast_1d(array)) < self.min_length
+        ):
+            content = (
+                f"{self.min_length} or more {'rows' if array.ndim > 1 else 'numbers'}"
+            )
+            raise ValueError(f"{name} must hold {content}; got shape {array.shape}")
         if (self.low, self.high) != (-np.inf, np.inf):
             # as float64: beside a float32, Python's 1e-150 would be 0
             inside = (array >= np.float64(self.low)) & (array <= np.float64(self.high))
             if not inside.all():
-                wanted = "> 0" if self.low == SMALLEST_POSITIVE else f">= {self.low:g}"
+                expected = (
+                    "> 0" if self.low == SMALLEST_POSITIVE else f">= {self.low:g}"
+                )
                 if self.high < np.inf:
-                    wanted = f"between {self.low:g} and {self.high:g}"
-                raise ValueError(f"{name} must be {wanted}; got {array[~inside][0]!s}")
-        if self.whole and (broken := array[array != np.floor(array)]).size:
-            raise ValueError(f"{name} must hold whole numbers; got {broken[0]!s}")
+                    expected = f"between {self.low:g} and {self.high:g}"
+                raise ValueError(
+                    f"{name} must be {expected}; got {array[~inside][0]!s}"
+                )
+        if self.whole and (fractional := array[array != np.floor(array)]).size:
+            raise ValueError(f"{name} must hold whole numbers; got {fractional[0]!s}")
         return array
 
     def _fits(self, shape: tuple[int, ...]) -> bool:
-        wanted = self.shape or ()
-        pairs = zip(wanted, shape, strict=False)
-        return len(shape) == len(wanted) and all(a in (None, b) for a, b in pairs)
+        pattern = self.shape or ()
+        pairs = zip(pattern, shape, strict=False)
+        return len(shape) == len(pattern) and all(a in (None, b) for a, b in pairs)
 
 
-def holds(array: Any, kinds: Any) -> bool:
+def holds(array: Any, classes: Any) -> bool:
     """Whether an array of objects holds one of these classes."""
     objects = isinstance(array, np.ndarray) and array.dtype == object
-    return objects and any(isinstance(one, kinds) for one in array.flat)
+    return objects and any(isinstance(item, classes) for item in array.flat)
 
 
 def _real_array(name: str, value: Any) -> NDArray[Any]:
@@ -221,7 +238,9 @@ def _real_array(name: str, value: Any) -> NDArray[Any]:
     except (TypeError, ValueError, OverflowError):
         array = np.array("")
     if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must be an array of real numbers; got {brief(value)}")
+        raise TypeError(
+            f"{name} must be an array of real numbers; got {short_repr(value)}"
+        )
     return array
 
 
@@ -246,75 +265,79 @@ def DTYPE(name: str, value: Any) -> np.dtype[Any]:
     except (TypeError, ValueError):  # text with a number in it is a ValueError
         dtype = np.dtype(object)
     if dtype not in (np.float32, np.float64):
-        raise ValueError(f"{name} must be 'float64' or 'float32'; got {brief(value)}")
+        raise ValueError(
+            f"{name} must be 'float64' or 'float32'; got {short_repr(value)}"
+        )
     return dtype
 
 
 # --- objects
 
 
-def _kind(holds: Callable[[Any], Any], wanted: str) -> Rule:
-    """Return a check for what `holds` is true of; all else is a TypeError."""
+def _checked_by(predicate: Callable[[Any], Any], expected: str) -> Check:
+    """Return a check for what `predicate` is true of; all else is a TypeError."""
 
     def check(name: str, value: Any) -> Any:
-        if not holds(value):
-            raise TypeError(f"{name} must be {wanted}; got {brief(value)}")
+        if not predicate(value):
+            raise TypeError(f"{name} must be {expected}; got {short_repr(value)}")
         return value
 
     return check
 
 
-def InstanceOf(*kinds: type, wanted: str = "") -> Rule:
+def InstanceOf(*classes: type, expected: str = "") -> Check:
     """Return a check for an object of one of these classes."""
-    wanted = (
-        wanted or f"an object of type {' or '.join(kind.__name__ for kind in kinds)}"
+    expected = (
+        expected or f"an object of type {' or '.join(cls.__name__ for cls in classes)}"
     )
 
     def check(name: str, value: Any) -> Any:
-        if not isinstance(value, kinds):
-            raise TypeError(f"{name} must be {wanted}; got {brief(value)}")
+        if not isinstance(value, classes):
+            raise TypeError(f"{name} must be {expected}; got {short_repr(value)}")
         return value
 
     return check
 
 
-def Like(example: str, *methods: str) -> Rule:
+def HasMethods(example: str, *methods: str) -> Check:
     """Return a check for an object with these methods: one such as the example, or one's own."""
 
     def check(name: str, value: Any) -> Any:
         # np.random has methods, too
         if isinstance(value, type | ModuleType) or not set(methods) <= set(dir(value)):
             raise TypeError(
-                f"{name} must be an object such as {example}; got {brief(value)}"
+                f"{name} must be an object such as {example}; got {short_repr(value)}"
             )
         return value
 
     return check
 
 
-def OneOf(*texts: str) -> Rule:
+def OneOf(*texts: str) -> Check:
     """Return a check for one of these texts."""
     return KeyOf(dict.fromkeys(texts))
 
 
-def KeyOf(table: Mapping[str, Any]) -> Rule:
+def KeyOf(table: Mapping[str, Any]) -> Check:
     """Return a check for one of the names in a table, which may grow."""
 
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, str) or value not in table:
-            wanted = ", ".join(map(repr, table))
-            raise ValueError(f"{name} must be one of {wanted}; got {brief(value)}")
+            expected = ", ".join(map(repr, table))
+            raise ValueError(
+                f"{name} must be one of {expected}; got {short_repr(value)}"
+            )
         return value
 
     return check
 
 
-def Optional(rule: Rule) -> Rule:
+def Optional(rule: Check) -> Check:
     """Return a check that also accepts None."""
     return lambda name, value: None if value is None else rule(name, value)
 
 
-def Each(rule: Rule) -> Rule:
+def ListOf(rule: Check) -> Check:
     """Return a check for a list of what another check accepts."""
 
     def is_list(value: Any) -> bool:
@@ -323,42 +346,42 @@ def Each(rule: Rule) -> Rule:
             and getattr(value, "ndim", 1) > 0
         )
 
-    listed = _kind(is_list, "a list with one entry each")
+    listed = _checked_by(is_list, "a list with one entry each")
 
     def check(name: str, value: Any) -> Any:
-        for one in listed(name, value):
-            rule(name, one)
+        for item in listed(name, value):
+            rule(name, item)
         return value
 
     return check
 
 
-def Named(rule: Rule, example: str = "") -> Rule:
+def MappingOf(rule: Check, example: str = "") -> Check:
     """Return a check for a mapping of names to what another check accepts."""
 
     def has_names(value: Any) -> bool:
         return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
 
-    wanted = "a mapping with text as names" + (example and f", e.g. {example}")
-    mapping = _kind(has_names, wanted)
+    expected = "a mapping with text as names" + (example and f", e.g. {example}")
+    mapping = _checked_by(has_names, expected)
 
     def check(name: str, value: Any) -> dict[str, Any]:
         return {
-            k: rule(f"{name}[{k!r}]", one) for k, one in mapping(name, value).items()
+            k: rule(f"{name}[{k!r}]", item) for k, item in mapping(name, value).items()
         }
 
     return check
 
 
-def PathOf(what: str) -> Rule:
+def PathOf(content: str) -> Check:
     """Return a check for a path, which is not the empty one: that would be the working folder."""
-    wanted = f"the path of a {what}"
+    expected = f"the path of a {content}"
 
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, str | os.PathLike):
-            raise TypeError(f"{name} must be {wanted}; got {brief(value)}")
+            raise TypeError(f"{name} must be {expected}; got {short_repr(value)}")
         if not os.fspath(value):
-            raise ValueError(f"{name} must be {wanted}; got {brief(value)}")
+            raise ValueError(f"{name} must be {expected}; got {short_repr(value)}")
         return value
 
     return check
@@ -367,7 +390,7 @@ def PathOf(what: str) -> Rule:
 def FUNCTION(name: str, value: Any) -> Any:
     """Return a function as it is; of a class the object is meant."""
     if not callable(value) or isinstance(value, type):
-        raise TypeError(f"{name} must be a function; got {brief(value)}")
+        raise TypeError(f"{name} must be a function; got {short_repr(value)}")
     return value
 
 
@@ -376,7 +399,7 @@ FOLDER = PathOf("folder")
 # Of a seed every call would draw the same
 GENERATOR = InstanceOf(
     np.random.Generator,
-    wanted="a numpy.random.Generator, e.g. numpy.random.default_rng(0)",
+    expected="a numpy.random.Generator, e.g. numpy.random.default_rng(0)",
 )
 
 
@@ -393,6 +416,9 @@ def check_generator(
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
     if random_state is not None:
-        wanted = "None, a whole number >= 0, a numpy.random.Generator or a numpy.random.RandomState"
-        random_state = whole(name, random_state, 0, None, wanted)
+        expected = (
+            "None, a whole number >= 0, a numpy.random.Generator or a "
+            "numpy.random.RandomState"
+        )
+        random_state = whole(name, random_state, 0, None, expected)
     return np.random.default_rng(random_state)

@@ -19,7 +19,13 @@ import numpy as np
 
 from ..numeric.elementary import LOG_2PI
 from ..numeric.layout import Array
-from ..numeric.validation import Like, Named, Optional, check_fields, standard_deviation
+from ..numeric.validation import (
+    HasMethods,
+    MappingOf,
+    Optional,
+    check_fields,
+    standard_deviation,
+)
 
 __all__ = ["HalfCauchy", "HalfNormal", "Hyperprior", "LogNormal", "check_hyperpriors"]
 
@@ -41,8 +47,8 @@ class Hyperprior(Protocol):
 
 def check_hyperpriors(given: Any) -> dict[str, Hyperprior]:
     """Return the argument as a dict, empty for None, or raise TypeError."""
-    density = Like("HalfNormal(1.0)", "log_density", "slope", "draw")
-    rule = Named(density, "{'log_noise': HalfNormal(1.0)}")
+    density = HasMethods("HalfNormal(1.0)", "log_density", "slope", "draw")
+    rule = MappingOf(density, "{'log_noise': HalfNormal(1.0)}")
     return dict(rule("hyperpriors", {} if given is None else given))
 
 

@@ -115,7 +115,7 @@ class GaussianPosterior(Posterior):
 
     def __post_init__(self) -> None:
         offset = partial(
-            real, low=-1e150, high=1e150, wanted="between -1e150 and 1e150"
+            real, low=-1e150, high=1e150, expected="between -1e150 and 1e150"
         )
         check_fields(self, mu_scale=spread, rho_offset=offset, rho_halfwidth=spread)
 

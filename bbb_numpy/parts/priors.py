@@ -314,7 +314,7 @@ def _widths(name: str, value: Any) -> tuple[int, ...]:
 
 
 def _scales(name: str, value: Any, layers: int | None) -> tuple[float, ...]:
-    found = Numbers((layers,), low=1e-150, high=1e150, least=1)(name, value)
+    found = Numbers((layers,), low=1e-150, high=1e150, min_length=1)(name, value)
     return tuple(found.astype(float).tolist())
 
 

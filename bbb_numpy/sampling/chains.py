@@ -1,4 +1,4 @@
-"""Groups of chains, a group's way on, and the processes that make it.
+"""Groups of chains: what a group is between two steps, and how it makes the next ones.
 
 Chains are split in groups that know nothing of each other: each has its own generator, step size
 and metric. So it does not matter which process makes a group's steps, nor in which order.
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ..numeric.layout import Array
-from ..numeric.processes import end_with, starting_processes
+from ..numeric.processes import exit_with_parent, starting_processes
 from ..numeric.threads import one_blas_thread
 from .mcmc import Info, Kernel, Target
 
@@ -29,14 +29,18 @@ __all__ = [
     "Run",
     "Settings",
     "advance",
+    "concatenate",
     "default_groups",
     "init_runs",
     "n_usable_cores",
     "process_map",
 ]
 
-# products from which on a chain's gradient takes longer than the calls, 50 us
+# Rows times weights from which on the gradient of a chain takes longer than calling it, 50 us:
+# below, all chains of a network run in one group
 MIN_PRODUCTS_FOR_GROUPS = 100_000
+MAX_DEFAULT_GROUPS = 4
+IDLE_TIMEOUT_S = 300  # after so long without work a process of the pool ends
 
 
 class Settings(NamedTuple):
@@ -44,37 +48,41 @@ class Settings(NamedTuple):
 
     target: Target
     kernel: Kernel
-    warm_up: int
-    thin: int
-    draws: int  # to keep of each chain
-    dense: bool  # metric
+    warm_up: int  # steps
+    thin: int  # steps of a draw
+    n_draws: int  # to keep of each chain
+    dense: bool  # whether the warm-up learns a dense metric
     target_accept: float | None
 
     @property
-    def steps(self) -> int:
-        """Steps of each chain in all."""
-        return self.warm_up + self.thin * self.draws
+    def n_steps(self) -> int:
+        """Steps of each chain, those of the warm-up included."""
+        return self.warm_up + self.thin * self.n_draws
 
     def n_draws_of(self, run: Run) -> int:
-        """Return the draws that a run holds of each chain."""
-        return max(0, run.steps - self.warm_up) // self.thin
+        """Return the number of draws that a run holds of each chain."""
+        return max(0, run.n_steps - self.warm_up) // self.thin
+
+    def kernel_of(self, run: Run) -> Any:
+        """Return the kernel of a run's next step, as adapted so far."""
+        return self.kernel if run.adaptation is None else run.adaptation.kernel
 
 
 class FixedKernel(NamedTuple):
-    """What an earlier warm-up has found, where chains go on without one."""
+    """Stands for the adaptation of chains that go on with a kernel adapted before."""
 
     kernel: Any
 
 
 class Run(NamedTuple):
-    """A group of chains between two steps."""
+    """A group of S chains between two steps."""
 
-    state: Any
+    state: Any  # a `State`, or what the kernel has in its place
     rng: Generator
-    adaptation: Any  # or `FixedKernel`; None: there is nothing to adapt
-    steps: int  # of the warm-up and after
+    adaptation: Any  # or `FixedKernel`; None: the kernel has nothing to adapt
+    n_steps: int  # made so far, in the warm-up and after
     warm_up_divergent: int  # divergences in the warm-up
-    # one stretch after the other, (T, S, ...) each
+    # successive stretches of the draws: arrays (T, S, ...) by name
     draws: tuple[dict[str, Array], ...] = ()
 
     def all_draws(self) -> dict[str, Array]:
@@ -85,25 +93,49 @@ class Run(NamedTuple):
         return concatenate(self.draws or [empty])
 
 
-def concatenate(parts: Sequence[dict[str, Array]], axis: int = 0) -> dict[str, Array]:
-    """Return arrays of the same names as one of each."""
+def concatenate(
+    stretches: Sequence[dict[str, Array]], axis: int = 0
+) -> dict[str, Array]:
+    """Concatenate arrays of the same names.
+
+    Parameters
+    ----------
+    stretches : sequence of dict of str to ndarray
+        One or more, each with the names of the first.
+    axis : int
+        0 puts draws after each other, 1 chains side by side.
+
+    Returns
+    -------
+    dict of str to ndarray
+    """
     return {
-        name: np.concatenate([part[name] for part in parts], axis) for name in parts[0]
+        name: np.concatenate([stretch[name] for stretch in stretches], axis)
+        for name in stretches[0]
     }
 
 
 def default_groups(chains: int, products: int, kernel: Any) -> int:
     """Return the number of groups in which chains of a network run: pairs, at most four groups.
 
-    Nothing of the machine decides, or draws would be others on another one. Measured: the step
-    size and metric that two chains find serve them as well as those of four or eight, and a
-    gradient of two costs per chain what one of many costs, where a chain's `products`, rows times
-    weights, are many. A kernel whose chains learn from each other says with `min_group_chains` how
-    many a group should have at least.
+    It does not depend on the machine, or the draws would. Measured: the step size and metric that
+    two chains find serve them as well as those of four or eight, and where a gradient is expensive
+    one for two chains costs per chain what one for many costs.
+
+    Parameters
+    ----------
+    chains : int
+    products : int
+        Rows times weights: multiplications in the gradient of one chain. Below 100,000 there is
+        one group.
+    kernel : Kernel
+        One whose chains learn from each other says in `min_group_chains` how many of them a group
+        should have at least.
     """
     if products < MIN_PRODUCTS_FOR_GROUPS:
         return 1
-    return max(1, min(chains // int(getattr(kernel, "min_group_chains", 2)), 4))
+    pairs = chains // int(getattr(kernel, "min_group_chains", 2))
+    return max(1, min(pairs, MAX_DEFAULT_GROUPS))
 
 
 def init_runs(
@@ -111,71 +143,103 @@ def init_runs(
     start: Array,
     groups: int,
     rng: Generator,
-    kept: Sequence[Any] = (),
+    fixed_kernels: Sequence[FixedKernel] = (),
 ) -> list[Run]:
-    """Return the runs of all groups, neighbours and as equal as can be, before their first steps.
+    """Return the runs of all groups before their first steps.
 
-    One group has the generator itself, several have its children. `kept` has each group's
-    `FixedKernel` where they go on.
+    Parameters
+    ----------
+    settings : Settings
+    start : ndarray (S, D)
+        Initial positions of all chains. A group has neighbouring rows; sizes differ by one at
+        most.
+    groups : int
+    rng : Generator
+        A single group has the generator itself, several have its children.
+    fixed_kernels : sequence of FixedKernel
+        One for each group if the chains go on without a warm-up.
     """
-    whole = settings.kernel.init(settings.target, start)
-    parts = zip(*(np.array_split(field, groups) for field in whole), strict=True)
-    runs = []
+    state = settings.kernel.init(settings.target, start)
+    states = zip(*(np.array_split(field, groups) for field in state), strict=True)
     rngs = [rng] if groups == 1 else rng.spawn(groups)
-    for own, part, adaptation in zip(rngs, parts, kept or [None] * groups, strict=True):
-        state = type(whole)._make(part)
+    adaptations: Sequence[Any] = fixed_kernels or [None] * groups
+    runs = []
+    for fields, group_rng, adaptation in zip(states, rngs, adaptations, strict=True):
+        group_state = type(state)._make(fields)
         if settings.warm_up and hasattr(settings.kernel, "adapt"):
             adaptation = settings.kernel.adapt(
                 settings.target,
-                own,
-                state,
+                group_rng,
+                group_state,
                 settings.warm_up,
                 dense=settings.dense,
                 target_accept=settings.target_accept,
             )
-        runs.append(Run(state, own, adaptation, 0, 0))
+        runs.append(Run(group_state, group_rng, adaptation, 0, 0))
     return runs
 
 
 def advance(settings: Settings, run: Run, seconds: float) -> Run:
-    """Return the run after about so many seconds more, with the new draws alone.
+    """Return a run after some more steps, with the draws of these steps alone.
 
-    At least one step is made. `run` and its generator stay as they are, whatever happens here.
+    Parameters
+    ----------
+    settings : Settings
+    run : Run
+        It and its generator stay as they are, whatever happens here.
+    seconds : float
+        About how long to go on; one step is made in any case.
     """
-    target, end, kept = settings.target, time.monotonic() + seconds, []
-    state, _, adaptation, steps, warm_up_divergent, _ = run
-    rng = copy.deepcopy(run.rng)
-    while steps < settings.steps:
-        kernel = settings.kernel if adaptation is None else adaptation.kernel
-        if steps < settings.warm_up:
-            state, info = kernel.step(target, rng, state)
-            if adaptation is not None:
-                adaptation = adaptation.update(target, rng, state, info)
-            warm_up_divergent += int(info.divergent.sum())
-            steps += 1
+    deadline = time.monotonic() + seconds
+    run = run._replace(rng=copy.deepcopy(run.rng), draws=())
+    draws = []
+    while run.n_steps < settings.n_steps:
+        if run.n_steps < settings.warm_up:
+            run = _step_of_warm_up(settings, run)
         else:
-            gradients: Array = np.zeros(len(state.position), int)
-            divergent = gradients
-            for _ in range(settings.thin):
-                state, info = kernel.step(target, rng, state)
-                gradients, divergent = (
-                    gradients + info.gradients,
-                    divergent + info.divergent,
-                )
-            told = info._replace(gradients=gradients, divergent=divergent)
-            density, position = state.log_density, state.position
-            kept.append(
-                {"positions": position, "log_density": density, **told._asdict()}
-            )
-            steps += settings.thin
-        if time.monotonic() >= end:
+            run, draw = _draw(settings, run)
+            draws.append(draw)
+        if time.monotonic() >= deadline:
             break
-    stretch = {
-        name: np.array([one[name] for one in kept]) for name in (kept or [{}])[0]
-    }
+    if not draws:
+        return run
+    stretch = {name: np.array([draw[name] for draw in draws]) for name in draws[0]}
+    return run._replace(draws=(stretch,))
+
+
+def _step_of_warm_up(settings: Settings, run: Run) -> Run:
+    """Return a run after one step of its warm-up."""
+    target = settings.target
+    state, info = settings.kernel_of(run).step(target, run.rng, run.state)
+    adaptation = run.adaptation
+    if adaptation is not None:
+        adaptation = adaptation.update(target, run.rng, state, info)
     return Run(
-        state, rng, adaptation, steps, warm_up_divergent, (stretch,) if kept else ()
+        state,
+        run.rng,
+        adaptation,
+        run.n_steps + 1,
+        run.warm_up_divergent + int(info.divergent.sum()),
     )
+
+
+def _draw(settings: Settings, run: Run) -> tuple[Run, dict[str, Array]]:
+    """Return a run after `thin` steps, and the draw that they lead to."""
+    kernel = settings.kernel_of(run)
+    state = run.state
+    gradients: Array = np.zeros(len(state.position), int)
+    divergent = gradients
+    for _ in range(settings.thin):
+        state, info = kernel.step(settings.target, run.rng, state)
+        gradients = gradients + info.gradients
+        divergent = divergent + info.divergent
+    info = info._replace(gradients=gradients, divergent=divergent)
+    draw = {
+        "positions": state.position,
+        "log_density": state.log_density,
+        **info._asdict(),
+    }
+    return run._replace(state=state, n_steps=run.n_steps + settings.thin), draw
 
 
 def n_usable_cores() -> int:
@@ -190,25 +254,26 @@ def n_usable_cores() -> int:
 
 
 @contextmanager
-def process_map(count: int) -> Iterator[Callable[..., Iterable[Run]]]:
-    """Yield a `map` over so many processes, of one BLAS thread each; over this one if it is one."""
-    if count == 1:
+def process_map(n_processes: int) -> Iterator[Callable[..., Iterable[Run]]]:
+    """Yield a `map` over processes of one BLAS thread each; for one, this process's own `map`."""
+    if n_processes == 1:
         yield map
         return
-    executor = _executor(count)
+    executor = _executor(n_processes)
 
-    def each(function: Callable[..., Run], *arguments: Iterable[Any]) -> Iterable[Run]:
-        with (
-            starting_processes()
-        ):  # the first call starts all processes, a later one those that have ended
+    def map_in_processes(
+        function: Callable[..., Run], *arguments: Iterable[Any]
+    ) -> Iterable[Run]:
+        # the first call starts all processes, a later one those that have ended
+        with starting_processes():
             futures = [
-                executor.submit(function, *given)
-                for given in zip(*arguments, strict=True)
+                executor.submit(function, *values)
+                for values in zip(*arguments, strict=True)
             ]
         return (future.result() for future in futures)
 
     try:
-        yield each
+        yield map_in_processes
     except BaseException:
         executor.shutdown(kill_workers=True)
         _executor.cache_clear()
@@ -216,7 +281,7 @@ def process_map(count: int) -> Iterator[Callable[..., Iterable[Run]]]:
 
 
 @cache
-def _executor(count: int) -> Any:
+def _executor(n_processes: int) -> Any:
     """Return a pool whose processes serve the next run too.
 
     They end with this process, and after 5 minutes without a run.
@@ -225,15 +290,19 @@ def _executor(count: int) -> Any:
         from joblib.externals.loky import ProcessPoolExecutor
     except ImportError:
         raise ImportError(
-            f"cores={count} needs joblib, which scikit-learn brings: pip install "
+            f"cores={n_processes} needs joblib, which scikit-learn brings: pip install "
             "'bbb-numpy[learners]'; or use cores=1, for the same draws"
         ) from None
     return ProcessPoolExecutor(
-        count, timeout=300, initializer=_begin_process, initargs=(os.getpid(),)
+        n_processes,
+        timeout=IDLE_TIMEOUT_S,
+        initializer=_init_process,
+        initargs=(os.getpid(),),
     )
 
 
-def _begin_process(parent: int) -> None:
-    end_with(parent)
+def _init_process(parent: int) -> None:
+    """Prepare a process of the pool: it ends with its parent, and Ctrl-C is not for it."""
+    exit_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     one_blas_thread()

@@ -1,7 +1,7 @@
-"""A sampling run on disk, to go on from where it was.
+"""A sampling run on disk, which the same call resumes.
 
 A folder with one file, ``run.npz``: the draws of each group of chains, and all that its next step
-depends on. What such files look like is said in `numeric.storing`.
+depends on. `numeric.storing` describes such files.
 """
 
 from __future__ import annotations
@@ -34,10 +34,13 @@ from .mcmc.states import evaluate
 __all__ = ["Checkpoint", "check_same_target", "warn"]
 
 SAMPLING_FOLDER = Path(__file__).parent
+# How far the log density at a saved position may be from the saved one, absolutely and relatively:
+# other threads and other machines add in another order
+LOG_DENSITY_TOLERANCE = 1e-4
 
 
 class Stored(NamedTuple):
-    """The file of a run."""
+    """What the file of a run holds."""
 
     settings: dict[str, Any]
     runs: tuple[Run, ...]  # of each group of chains
@@ -54,18 +57,19 @@ def _format() -> Format:
 
 
 class Checkpoint:
-    """The folder of a run.
+    """The folder in which a run is stored.
 
     Parameters
     ----------
     folder : path
-    every : float
-        Seconds between two writes.
+        Made if it does not exist.
+    interval_s : float
+        Seconds between two writes, >= 0.
     """
 
-    def __init__(self, folder: Any, every: float) -> None:
+    def __init__(self, folder: Any, interval_s: float) -> None:
         self.file = Path(folder) / "run.npz"
-        self.every = not_negative("checkpoint_every", every)
+        self.interval_s = not_negative("checkpoint_every", interval_s)
         self.file.parent.mkdir(parents=True, exist_ok=True)
         check_writable(self.file)
         self.written = time.monotonic()
@@ -73,37 +77,44 @@ class Checkpoint:
         self.stored: Stored | None = None  # what an earlier call has left
 
     def due(self) -> bool:
-        """Whether it is time to write."""
-        return time.monotonic() - self.written >= self.every
+        """Return whether it is time to write."""
+        return time.monotonic() - self.written >= self.interval_s
 
     def write(self, runs: Sequence[Run]) -> None:
         """Store all groups; the file is replaced only when the new one is whole.
 
-        Of a disk that is full it warns: the run goes on, with the draws in memory.
+        If the disk is full it warns, and the run goes on with the draws in memory.
         """
-        self.written = time.monotonic()  # and not tried again at every step
-        joined = [
-            run._replace(draws=(run.all_draws(),) if run.draws else ()) for run in runs
-        ]
-        # the kernel may be one's own: what was found is stored
+        # before the attempt: one that fails is not repeated at every step
+        self.written = time.monotonic()
+        # the kernel may be of a class that files do not know: its tuning is stored
         stored = tuple(
-            _with_kernel(run, lambda kernel: kernel.tuning) for run in joined
+            _map_kernel(_in_one_stretch(run), lambda kernel: kernel.tuning)
+            for run in runs
         )
         try:
             write_state(self.file, Stored(self.settings, stored), _format())
         except OSError as error:
             warn(
-                f"the checkpoint could not be written: {error}. It stays as it was written "
-                "before; the draws are not lost, and are returned"
+                f"the checkpoint could not be written: {error}. The file keeps what was written "
+                "before; no draws are lost, they are returned"
             )
 
-    def open(self, settings: Settings, groups: int, seed: int | None) -> None:
-        """Read what is stored, before it is known where the chains begin.
+    def load(self, settings: Settings, groups: int, seed: int | None) -> None:
+        """Read what an earlier call has stored, before it is known where the chains begin.
+
+        Parameters
+        ----------
+        settings : Settings
+        groups : int
+        seed : int or None
+            None if it is not a whole number: such a run is known again by all else.
 
         Raises
         ------
         ValueError
-            If it is the run of other settings, another model or data, or is damaged.
+            If the file is damaged, or holds a run with other settings, of another model or of
+            other data.
         """
         self.settings = {
             # without addresses in memory, by which no other process would know it again
@@ -114,7 +125,7 @@ class Checkpoint:
             "target_accept": settings.target_accept,
             "seed": seed,
             "groups": groups,
-            **_described(settings.target),
+            **_describe(settings.target),
         }
         if not self.file.exists():
             return
@@ -122,144 +133,179 @@ class Checkpoint:
             stored = read_state(self.file, Stored, _format())
         except CheckpointError as error:
             raise ValueError(f"checkpoint {error}") from None
-        with self._refused():
+        with self._errors_as_damage():
             texts = {
                 name: OLD_NAMES.rename_text(value) if isinstance(value, str) else value
                 for name, value in dict(stored.settings).items()
             }
             self.stored = Stored(texts, tuple(stored.runs))
-        early, target = dict(self.settings), settings.target
-        if isinstance(target, LogJoint) and self.stored.settings.get("x") != early["x"]:
-            early["dtype"] = str(target.x.dtype)  # may be why
-        self._need_same(early)
+        expected = dict(self.settings)
+        target = settings.target
+        if isinstance(target, LogJoint) and texts.get("x") != expected["x"]:
+            # rows of another dtype have another digest: then it is named too
+            expected["dtype"] = str(target.x.dtype)
+        self._check_settings(expected)
 
-    def _need_same(self, settings: dict[str, Any]) -> None:
-        """Raise ValueError where the stored run has others of these settings."""
+    def _check_settings(self, settings: dict[str, Any]) -> None:
+        """Raise ValueError where the stored run has other values of these settings."""
         stored = {} if self.stored is None else self.stored.settings
-        optional = ("start", "seed")  # not known before a run without a seed begins
-        other = [
-            f"{name} {stored.get(name)} there, {value} here"
-            for name, value in settings.items()
-            if stored.get(name) != value and not (name in optional and value is None)
-        ]
-        if other:
+        differences = []
+        for name, value in settings.items():
+            # a start and a seed of None are not known before a run without a seed begins
+            unknown = name in ("start", "seed") and value is None
+            if stored.get(name) != value and not unknown:
+                differences.append(f"{name} was {stored.get(name)}, is now {value}")
+        if differences:
             raise ValueError(
-                f"checkpoint {self.file} belongs to another run ({'; '.join(other)}). Make the "
-                "same call, or name another folder"
+                f"checkpoint {self.file} was written by a different call: "
+                f"{'; '.join(differences)}. Repeat that call, or give another folder"
             )
 
-    def read(self, settings: Settings, start: Array, known: bool) -> list[Run] | None:
+    def resume(
+        self, settings: Settings, start: Array, repeatable: bool
+    ) -> list[Run] | None:
         """Return the stored run of every group, or None if there is none.
 
         Parameters
         ----------
         settings : Settings
         start : ndarray (S, D)
-            Where the chains begin.
-        known : bool
-            Whether the same call would begin there again.
+            Initial positions of the chains.
+        repeatable : bool
+            Whether the same call begins there again; else the start is not compared.
 
         Raises
         ------
         ValueError
-            If it is a run from another start, or of another target.
+            If the stored run has another start or another target, or is damaged.
         """
-        begin = {"dtype": str(start.dtype), "chains": len(start)}
-        begin |= {"start": _digest(start) if known else None}
-        self.settings |= begin
+        initial = {"dtype": str(start.dtype), "chains": len(start)}
+        initial["start"] = _digest(start) if repeatable else None
+        self.settings |= initial
         if self.stored is None:
             return None
-        self._need_same(begin)
-        self.settings, kernel = self.stored.settings, cast(Any, settings.kernel)
-        with self._refused():
+        self._check_settings(initial)
+        self.settings = self.stored.settings
+        kernel = cast(Any, settings.kernel)
+        with self._errors_as_damage():
             runs = [
-                _with_kernel(run, lambda tuning: kernel.tuned(*tuning))
+                _map_kernel(run, lambda tuning: kernel.tuned(*tuning))
                 for run in self.stored.runs
             ]
-            for run, part in zip(runs, np.array_split(start, len(runs)), strict=True):
-                _need_whole(run, settings, part)
-        there = np.concatenate([run.state.log_density for run in runs])
-        stand = np.concatenate([run.state.position for run in runs])
-        owner = f"checkpoint {self.file} belongs to", "Name another folder"
-        check_same_target(settings.target, stand, there, *owner)
-        with self._refused():
+            starts = np.array_split(start, len(runs))
+            for run, group_start in zip(runs, starts, strict=True):
+                _check_run(run, settings, group_start)
+        check_same_target(
+            settings.target,
+            np.concatenate([run.state.position for run in runs]),
+            np.concatenate([run.state.log_density for run in runs]),
+            f"checkpoint {self.file} was written for",
+            "Give another folder",
+        )
+        with self._errors_as_damage():
             for run in runs:
                 advance(settings, run, 0.0)  # a step, of a copy
         return runs
 
     @contextmanager
-    def _refused(self) -> Iterator[None]:
-        """Name the file where what it holds cannot be gone on with."""
+    def _errors_as_damage(self) -> Iterator[None]:
+        """Name the file in errors of what it holds: a changed part can upset whatever uses it."""
         try:
             yield
-        except Exception as error:  # a changed part can upset whatever uses it
+        except Exception as error:
             raise ValueError(f"checkpoint {self.file} {damaged(error)}") from error
 
 
-def _need_whole(run: Run, settings: Settings, start: Array) -> None:
-    """Raise an error of its own unless a run has the shapes of one that began at `start` (S, D)."""
+def _in_one_stretch(run: Run) -> Run:
+    """Return the run with its draws in one array of each name."""
+    return run._replace(draws=(run.all_draws(),)) if run.draws else run
+
+
+def _check_run(run: Run, settings: Settings, start: Array) -> None:
+    """Raise an error unless a run has the shapes of one that began at `start` (S, D)."""
     if type(run) is not Run or type(run.state) not in STATES.values():
         raise TypeError("it holds no run of chains")
     GENERATOR("rng", run.rng)
-    whole("steps", run.steps, 0)
+    whole("n_steps", run.n_steps, 0)
     whole("warm_up_divergent", run.warm_up_divergent, 0)
     chains, size = start.shape
-    _need_shapes(run.state._asdict(), (chains,), size)
-    joined = run.all_draws()
-    drawn = {name: joined[name] for name in ("positions", "log_density", *Info._fields)}
-    _need_shapes(drawn, (settings.n_draws_of(run), chains), size)
+    _check_shapes(run.state._asdict(), (chains,), size)
+    draws = run.all_draws()
+    names = ("positions", "log_density", *Info._fields)
+    shape = (settings.n_draws_of(run), chains)
+    _check_shapes({name: draws[name] for name in names}, shape, size)
 
 
-def _need_shapes(arrays: dict[str, Array], rows: tuple[int, ...], size: int) -> None:
+def _check_shapes(arrays: dict[str, Array], shape: tuple[int, ...], size: int) -> None:
+    """Raise ValueError unless arrays have a shape, with `size` numbers for each entry or one."""
     for name, array in arrays.items():
-        if array.dtype.kind not in "bif" or array.shape not in (rows, (*rows, size)):
+        if array.dtype.kind not in "bif" or array.shape not in (shape, (*shape, size)):
             raise ValueError(f"{name} has the shape {array.shape}, of {array.dtype}")
 
 
-def _with_kernel(run: Run, made: Callable[[Any], Any]) -> Run:
-    """Return the run with what is made of its adaptation's kernel in the place of that."""
+def _map_kernel(run: Run, function: Callable[[Any], Any]) -> Run:
+    """Return the run with `function` of its adaptation's kernel in place of that kernel."""
     if run.adaptation is None:
         return run
-    return run._replace(
-        adaptation=run.adaptation._replace(kernel=made(run.adaptation.kernel))
-    )
+    kernel = function(run.adaptation.kernel)
+    return run._replace(adaptation=run.adaptation._replace(kernel=kernel))
 
 
 def check_same_target(
-    target: Target, position: Array, there: Array, owner: str, remedy: str
+    target: Target, position: Array, log_density: Array, subject: str, remedy: str
 ) -> None:
-    """Raise ValueError unless chains that stood at log densities `there` (S,) do so here."""
+    """Raise ValueError unless a target has the log densities that saved chains have.
+
+    Parameters
+    ----------
+    target : Target
+    position : ndarray (S, D)
+        Where the chains are.
+    log_density : ndarray (S,)
+        What was saved with these positions, in nats.
+    subject : str
+        Beginning of the message, e.g. 'checkpoint run.npz was written for'.
+    remedy : str
+        End of the message: what to do.
+    """
     values, _ = evaluate(target, position)
-    if not np.allclose(values, there, rtol=1e-4, atol=1e-4):
+    tolerance = LOG_DENSITY_TOLERANCE
+    if not np.allclose(values, log_density, rtol=tolerance, atol=tolerance):
         raise ValueError(
-            f"{owner} another target: where its chains stand, this one has the log densities "
-            f"{values}, not {there}. {remedy}"
+            f"{subject} a different target: the log density at the last positions is {values}, "
+            f"expected {log_density}. {remedy}"
         )
 
 
 def warn(text: str) -> None:
-    """Warn, as of the line outside of this folder that has called it."""
-    frame, level = sys._getframe(), 1
+    """Emit a UserWarning for the line outside of this folder that has called it."""
+    frame = sys._getframe()
+    level = 1
     while (
         frame.f_back is not None
         and Path(frame.f_code.co_filename).parent == SAMPLING_FOLDER
     ):
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level += 1
     warnings.warn(text, UserWarning, stacklevel=level)
 
 
 def _digest(array: Array) -> str:
+    """Return 16 hexadecimal digits that tell an array's bytes from others."""
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
-def _described(target: Target) -> dict[str, Any]:
+def _describe(target: Target) -> dict[str, Any]:
     """Return what tells one target from another: of a function, its name at most."""
     if not isinstance(target, LogJoint):
         return {"target": getattr(target, "__qualname__", type(target).__qualname__)}
-    rows = {"x": target.x, "y": target.y, "sample_weight": target.sample_weight}
-    return {
+    description = {
         "model": repr(target.model),
         "hyperpriors": repr(sorted(target.hyperpriors.items())),
         "power": target.power,
-        **{name: _digest(array) for name, array in rows.items() if array is not None},
     }
+    for name in ("x", "y", "sample_weight"):
+        array = getattr(target, name)
+        if array is not None:
+            description[name] = _digest(array)
+    return description

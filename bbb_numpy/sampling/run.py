@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import nullcontext
-from dataclasses import replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import repeat
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
@@ -28,11 +28,11 @@ from ..numeric.validation import (
     MAX_STEPS,
     SAMPLES,
     STEPS,
-    Like,
+    Check,
+    HasMethods,
     Numbers,
     OneOf,
     Optional,
-    Rule,
     check_generator,
     flag,
     proper_fraction,
@@ -59,35 +59,43 @@ from .resuming import Checkpoint, check_same_target, warn
 __all__ = ["SAMPLERS", "SETTINGS", "check_sampler", "sample", "sample_target"]
 
 METRICS = ("diagonal", "dense")
-DEFAULT_WARM_UP = 500  # draws, for a kernel that does not say what its usual warm-up is
-POLL_INTERVAL_S = 1.0  # seconds of a group between two looks at all of them
-# What the settings of a run may be, by argument
-SETTINGS: dict[str, Rule] = {
+DEFAULT_WARM_UP = 500  # steps, for a kernel without a `default_warm_up` of its own
+POLL_INTERVAL_S = 1.0  # that a group runs between two looks at all groups
+MAX_CORES = 1024
+# Checks of a run's settings, by argument
+SETTINGS: dict[str, Check] = {
     "draws": STEPS,
-    "warm_up": Optional(partial(whole, least=0, most=MAX_STEPS)),
+    "warm_up": Optional(partial(whole, minimum=0, maximum=MAX_STEPS)),
     "thin": STEPS,
     "metric": OneOf(*METRICS),
     "target_accept": Optional(proper_fraction),
-    "cores": Optional(partial(whole, least=1, most=1024)),
+    "cores": Optional(partial(whole, minimum=1, maximum=MAX_CORES)),
     "checkpoint": Optional(FOLDER),
 }
 SAMPLERS: dict[str, Kernel] = {
     name: pair[0] for name, pair in names_in(mcmc)["sampler"].items()
 }
-# Share of draws after a divergence above which a warning says so, which may be an error to a
-# program; each one is told by `Draws.summary` and by `convergence`
+# A larger share of draws after a divergence is a warning, which a program may make an error of;
+# `Draws.summary` and `convergence` name each one
 MAX_DIVERGENT_SHARE = 0.001
-MAX_CHANCE_TOO_LARGE = (
-    4  # draws whose steps were too large, up to which it may be chance
-)
+# So few draws with steps that were too large may be chance
+MAX_CHANCE_TOO_LARGE = 4
 
 
 def check_sampler(sampler: Any) -> Kernel:
-    """Return a kernel, given itself or its short name; else raise TypeError or ValueError."""
+    """Return a kernel, given itself or its short name, such as 'nuts'.
+
+    Raises
+    ------
+    TypeError
+        If it is neither text nor an object with the methods of a `Kernel`.
+    ValueError
+        If no kernel has that name; the message lists them.
+    """
     if isinstance(sampler, str):
         return SAMPLERS[OneOf(*SAMPLERS)("sampler", sampler)]
     names = ", ".join(map(repr, SAMPLERS))
-    rule = Like(f"NUTS(max_depth=8), or one of {names}", "init", "step")
+    rule = HasMethods(f"NUTS(max_depth=8), or one of {names}", "init", "step")
     kernel: Kernel = rule("sampler", sampler)
     return kernel
 
@@ -112,38 +120,47 @@ def sample(
     Parameters
     ----------
     model : Model
-        Learned scales (``learn=True``) are drawn with the weights.
+        Scales that it learns (``learn=True``) are drawn with the weights.
     x, y : array-like (N, d_in), (N, K)
-        All the data, of which 'sghmc' and 'sgld' alone take minibatches.
-    sampler : str or kernel
-        One of 'chees', 'hmc', 'mams', 'mclmc', 'mh', 'nuts', 'sghmc', 'sgld'.
-        HMC's paths of fixed length draw several times as many effective values of a network's
-        function per second as NUTS, which turns where the weights turn.
+        All the data. Only 'sghmc' and 'sgld' take minibatches of them.
+    sampler : str or Kernel
+        One of 'chees', 'hmc', 'mams', 'mclmc', 'mh', 'nuts', 'sghmc', 'sgld', or a kernel such as
+        ``NUTS(max_depth=8)``. By default 'hmc': its paths of fixed length draw several times as
+        many effective values of a network's function per second as NUTS, which turns back where
+        the weights turn.
     chains : int
-        S, run side by side in groups. Two at least, or convergence cannot be judged.
+        Number of chains S, which run side by side in groups. Convergence is judged from two or
+        more.
     sample_weight : array-like (N,), optional
-        How often each row counts, >= 0 (D45).
+        How often each row counts, >= 0 (D45). By default each counts once.
     hyperpriors : dict of str to LogNormal, HalfNormal or HalfCauchy, optional
-        Of the learned scales, by block; see `LogJoint`.
+        Distributions of the learned scales, by the name of their block; see `LogJoint`.
     start : ndarray (S, D), Draws, or callable, optional
-        Where the chains begin; by default at draws from the prior. Given draws of the same
-        posterior, the chains go on, as `sample_target` says. A function is called with the run's
-        generator when all else has been checked.
+        Initial positions of the chains; by default draws from the prior. With `Draws` of the same
+        posterior the chains go on where these end, as `sample_target` describes. A function is
+        called with the generator of the run, after all other arguments have been checked.
     groups : int, optional
-        By default pairs, and at most four groups, where rows times weights are 100,000 or more,
-        else one: the draws depend on the number of chains, but not on the machine's cores.
+        Number of groups of chains. By default pairs, and at most four groups, where rows times
+        weights are 100,000 or more, else one group. So the draws depend on the number of chains,
+        but not on the machine's cores.
     seed : None, int, numpy.random.Generator or numpy.random.RandomState
         With a whole number the same call gives the same draws, bit for bit on the same machine
         (processor and BLAS): elsewhere the last bits differ, and with them whole trajectories.
     dtype : {'float64', 'float32'}
         Of the chains and their gradients.
     **options
-        As in `sample_target`.
+        All other arguments of `sample_target`: `draws`, `warm_up`, `thin`, `metric`,
+        `target_accept`, `cores`, `progress`, `checkpoint`, `checkpoint_every`.
 
     Returns
     -------
     Draws
         `DrawnWeights` makes predictions of them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments that cannot be used.
 
     Examples
     --------
@@ -156,41 +173,40 @@ def sample(
     >>> draws.positions.shape, draws.layout.size
     ((50, 2, 16), 16)
     """
-    kind = DTYPE("dtype", dtype)
-    x, y = (
-        np.ascontiguousarray(Numbers((None, None), least=1)(name, rows), kind)
-        for name, rows in (("x", x), ("y", y))
-    )
+    dtype = DTYPE("dtype", dtype)
+    matrix = Numbers((None, None), min_length=1)
+    x = np.ascontiguousarray(matrix("x", x), dtype)
+    y = np.ascontiguousarray(matrix("y", y), dtype)
     weights = Optional(Numbers((len(x),), low=0.0))("sample_weight", sample_weight)
     target = LogJoint(
         model, x, y, check_hyperpriors(hyperpriors), sample_weight=weights
     )
-    wanted = (SAMPLES("chains", chains), target.layout.size)
+    n_chains = SAMPLES("chains", chains)
     kernel = check_sampler(sampler)
     if groups is None:
-        groups = default_groups(wanted[0], len(target.x) * model.layout.size, kernel)
-    place: Any = start
+        products = len(target.x) * model.layout.size
+        groups = default_groups(n_chains, products, kernel)
     if start is None:
-        place = partial(target.draw_prior, chains=wanted[0], dtype=kind)
+        start = partial(target.draw_prior, chains=n_chains, dtype=dtype)
     elif not callable(start):
-        place = (
-            start
-            if isinstance(start, Draws)
-            else ANY_NUMBERS("start", start).astype(kind)
-        )
-        shape = place.positions.shape[1:] if isinstance(place, Draws) else place.shape
-        if shape != wanted:
+        if isinstance(start, Draws):
+            shape = start.positions.shape[1:]
+        else:
+            start = ANY_NUMBERS("start", start).astype(dtype)
+            shape = start.shape
+        expected = (n_chains, target.layout.size)
+        if shape != expected:
             raise ValueError(
-                f"start must have shape (chains, numbers) = {wanted}; got {shape}"
+                f"start must have shape (chains, numbers) = {expected}; got {shape}"
             )
-    _check_groups(kernel, groups, wanted[0], options.get("warm_up"))
+    _check_groups(kernel, groups, n_chains, options.get("warm_up"))
     options |= {
         "sampler": sampler,
         "layout": target.layout,
         "groups": groups,
         "seed": seed,
     }
-    return sample_target(target, place, **options)
+    return sample_target(target, start, **options)
 
 
 def sample_target(
@@ -215,44 +231,49 @@ def sample_target(
 
     Parameters
     ----------
-    target : callable
-        From positions (S, D) to log densities (S,) and gradients (S, D), all chains at once.
+    target : Target
+        Function from positions (S, D) to log densities (S,), in nats and up to a constant, and
+        their gradients (S, D): of all S chains at once.
     start : ndarray (S, D), Draws, or callable
-        One row per chain, better too far apart than too close; or what draws it, given the
-        generator of this run. Given draws, the chains go on from where these end, with the kernels
-        and groups that they have and no warm-up: what is returned are they and the new ones.
-    sampler : str or kernel
+        Initial positions, one row for each chain: better too far apart than too close. A function
+        returns them, given the generator of this run. With `Draws` the chains go on where these
+        end, with the kernels and groups that they have and without a warm-up; the old draws and
+        the new ones are returned.
+    sampler : str or Kernel
         One of 'chees', 'hmc', 'mams', 'mclmc', 'mh', 'nuts', 'sghmc', 'sgld'.
-        'chees' is HMC that finds the length of its path in the warm-up, from two chains at least.
-        'mclmc', 'sghmc' and 'sgld' reject nothing: their draws are biased, `Draws.expected_bias`.
+        'chees' is HMC that finds the length of its path in the warm-up, from two chains or more.
+        'mclmc', 'sghmc' and 'sgld' reject nothing: their draws are biased, and
+        `Draws.expected_bias` estimates by how much.
     draws : int
-        To keep of each chain.
+        Number of draws to keep of each chain.
     warm_up : int, optional
-        Draws before them, from which step size and metric are learned; by default 4000 for HMC,
-        ChEES and Metropolis-Hastings, whose steps are short, and else 500.
+        Number of steps before them, from which step size and metric are learned. By default 4000
+        for HMC, ChEES and Metropolis-Hastings, whose steps are short, 1000 for SGHMC and SGLD,
+        and 500 for the others.
     thin : int
-        Steps per kept draw.
+        Steps of each kept draw.
     metric : {'diagonal', 'dense'}
-        What the warm-up learns. A dense one costs D^2 per step and needs more draws than D.
+        Metric that the warm-up learns. A dense one costs D^2 per step and needs more draws than D.
     target_accept : float, optional
-        Wanted mean acceptance in the warm-up; by default the kernel's: 0.8 for NUTS and
-        HMC; 0.9 for MAMS; 0.651 for ChEES, of the harmonic mean over the chains.
+        Mean acceptance, > 0 and < 1, that the warm-up aims at. By default the kernel's: 0.8 for
+        NUTS and HMC; 0.9 for MAMS; 0.651 for ChEES, of the harmonic mean over the chains.
     seed : None, int, numpy.random.Generator or numpy.random.RandomState
+        With a whole number the same call gives the same draws on the same machine, bit for bit.
     layout : Layout, optional
-        Names the D numbers.
+        Names of the D numbers; by default one block 'position'.
     groups : int
-        Chains of a group run side by side in one array, and learn step size and metric from each
-        other, from a generator of their own; of other groups they know nothing.
+        Number of groups. Chains of a group run side by side in one array, with a generator of
+        their own, and share step size and metric; of other groups they know nothing.
     cores : int, optional
-        On how many cores groups run, each in a process of its own (by joblib, which scikit-learn
-        brings): **the draws are the same, bit for bit**. By default all that the machine has; for
-        a process of a pool one.
+        Number of cores on which groups run, each in a process of its own (by joblib, which
+        scikit-learn brings): **the draws are the same, bit for bit**. By default all that the
+        machine has; one inside a process of a pool.
     progress : bool, optional
         Show a progress bar; by default only in a terminal or notebook.
     checkpoint : path, optional
-        A folder, where the run is stored, and from where the same call goes on: on the same
-        machine with the draws of an uninterrupted run, bit for bit. A finished run is returned as
-        it is, and goes on if more `draws` are asked for.
+        Folder in which the run is stored. The same call resumes it: on the same machine with the
+        draws of an uninterrupted run, bit for bit. A finished run is returned as it is, and goes
+        on if more `draws` are asked for.
     checkpoint_every : float
         Seconds between two writes, of all draws each time.
 
@@ -265,135 +286,166 @@ def sample_target(
     TypeError, ValueError
         For arguments that cannot be used, and a checkpoint of another run.
     ImportError
-        If `cores` asks for several, and joblib is not installed.
+        If `cores` is greater than 1, and joblib is not installed.
     ChildProcessError
-        When a process has died, for example out of memory. With a checkpoint the same call goes on.
+        If a process has died, for example out of memory. With a checkpoint the same call goes on.
 
     Warns
     -----
     UserWarning
-        After Ctrl-C, which returns the draws that all chains have made so far; when a checkpoint
-        cannot be written; when more than 1 in 1,000 draws diverged: the posterior has places that
-        the chains do not reach; and when variances are off by more than 6 % for want of rejection.
+        After Ctrl-C, which returns the draws that all chains have made so far; if a checkpoint
+        cannot be written; if more than 0.1 % of the draws diverged: the posterior has narrow
+        places that the chains do not reach; and if the variances of a sampler without rejection
+        are off by more than 6 %.
 
     Notes
     -----
-    One group runs as many BLAS threads as NumPy has; several run one each, by threadpoolctl, which
-    scikit-learn brings. Without, set ``OPENBLAS_NUM_THREADS=1``, or the last bits of large products
-    may depend on `cores`.
+    A single group runs as many BLAS threads as NumPy has; several run one each, by threadpoolctl,
+    which scikit-learn brings. Without it, set ``OPENBLAS_NUM_THREADS=1``, or the last bits of large
+    products may depend on `cores`.
     """
     FUNCTION("target", target)
-    before, kept = None, list[FixedKernel]()
+    previous = None
     if isinstance(start, Draws):
-        before, kept = start, [FixedKernel(kernel) for kernel in start.kernels]
-        start, sampler, warm_up, groups = (
-            _last_positions(before, target),
-            before.kernel,
-            0,
-            len(kept),
-        )
+        previous = start
+        start = _last_positions(previous, target)
         if checkpoint is not None:
             raise ValueError(
-                "checkpoint is for whole runs: one goes on by asking for more draws"
+                "checkpoint must be None where start is Draws: a stored run goes on if the same "
+                "call asks for more draws"
             )
+        sampler = previous.kernel
+        warm_up = 0
+        groups = len(previous.kernels)
+    job = _prepare(
+        target,
+        start,
+        sampler=sampler,
+        seed=seed,
+        groups=groups,
+        progress=progress,
+        checkpoint_every=checkpoint_every,
+        fixed_kernels=() if previous is None else previous.kernels,
+        settings={
+            "draws": draws,
+            "warm_up": warm_up,
+            "thin": thin,
+            "metric": metric,
+            "target_accept": target_accept,
+            "cores": cores,
+            "checkpoint": checkpoint,
+        },
+    )
+    with job.processes() as map_groups:
+        runs = job.init()
+        finished = _advance_all(job, runs, map_groups)
+    result = _result(runs, job.settings, layout, finished)
+    _warn_of_bias(result)
+    return result if previous is None else _concatenate_draws(previous, result)
+
+
+# --- prepare -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """A call of `sample_target` whose arguments have been checked."""
+
+    settings: Settings
+    rng: Generator
+    start: Array  # (S, D)
+    repeatable: bool  # whether the same call begins there again
+    n_groups: int
+    n_processes: int
+    fixed_kernels: list[FixedKernel]  # of each group, if the chains go on
+    progress: bool | None
+    checkpoint: Checkpoint | None
+
+    @contextmanager
+    def processes(self) -> Iterator[Callable[..., Iterable[Run]]]:
+        """Yield the `map` over groups; several of them run with one BLAS thread each."""
+        one_thread = nullcontext() if self.n_groups == 1 else one_blas_thread()
+        with one_thread, process_map(self.n_processes) as map_groups:
+            yield map_groups
+
+    def init(self) -> list[Run]:
+        """Return the run of every group, as it is stored, or before its first step."""
+        settings, start = self.settings, self.start
+        if self.checkpoint is not None:
+            runs = self.checkpoint.resume(settings, start, self.repeatable)
+            if runs is not None:
+                return runs
+        return init_runs(settings, start, self.n_groups, self.rng, self.fixed_kernels)
+
+
+def _prepare(
+    target: Target,
+    start: Any,
+    *,
+    sampler: Any,
+    seed: Any,
+    groups: Any,
+    progress: Any,
+    checkpoint_every: float,
+    fixed_kernels: Iterable[Any],
+    settings: dict[str, Any],
+) -> _Job:
+    """Check the arguments of `sample_target`, and open its checkpoint."""
     kernel = check_sampler(sampler)
     Optional(flag)("progress", progress)
-    given: dict[str, Any] = {
-        "draws": draws,
-        "warm_up": warm_up,
-        "thin": thin,
-        "metric": metric,
-        "target_accept": target_accept,
-        "cores": cores,
-        "checkpoint": checkpoint,
-    }
-    checked = {name: SETTINGS[name](name, value) for name, value in given.items()}
+    checked = {name: SETTINGS[name](name, value) for name, value in settings.items()}
+    warm_up = checked["warm_up"]
     if warm_up is None:
-        checked["warm_up"] = getattr(kernel, "default_warm_up", DEFAULT_WARM_UP)
-    settings = Settings(
+        warm_up = getattr(kernel, "default_warm_up", DEFAULT_WARM_UP)
+    run_settings = Settings(
         target,
         kernel,
-        checked["warm_up"],
+        warm_up,
         checked["thin"],
         checked["draws"],
         checked["metric"] == "dense",
         checked["target_accept"],
     )
     rng = check_generator(seed, "seed")
-    number = int(seed) if isinstance(seed, Integral) else None
-    known = not callable(start) or number is not None
+    whole_seed = int(seed) if isinstance(seed, Integral) else None
     groups = COUNT("groups", groups)
-    draw_start: Any = start
-    place = None if callable(start) else _matrix(start)
-    store = None
-    if checkpoint is not None:
-        store = Checkpoint(checkpoint, checkpoint_every)
-        store.open(settings, groups, number)
-    if place is None:
-        # an ensemble takes its time: all else has been checked
-        place = _matrix(draw_start(rng))
-    _check_groups(kernel, groups, len(place), settings.warm_up)
+    draws_start = callable(start)
+    if not draws_start:
+        start = _check_start(start)
+    checkpoint = None
+    if settings["checkpoint"] is not None:
+        checkpoint = Checkpoint(settings["checkpoint"], checkpoint_every)
+        checkpoint.load(run_settings, groups, whole_seed)
+    if draws_start:
+        # last of all: an ensemble that finds the start takes its time
+        start = _check_start(start(rng))
+    _check_groups(kernel, groups, len(start), warm_up)
     cores = checked["cores"]
-    count = min(groups, n_usable_cores() if cores is None else cores)
-    with (
-        nullcontext() if groups == 1 else one_blas_thread(),
-        process_map(count) as each,
-    ):
-        runs = None if store is None else store.read(settings, place, known)
-        if runs is None:
-            runs = init_runs(settings, place, groups, rng, kept)
-        finished = True
-        bar = tqdm(
-            total=settings.steps,
-            unit="step",
-            leave=False,
-            disable=None if progress is None else not progress,
-        )
-        try:
-            while left := [
-                i for i, run in enumerate(runs) if run.steps < settings.steps
-            ]:
-                bare = [runs[group]._replace(draws=()) for group in left]
-                moved = each(
-                    advance,
-                    repeat(settings, len(left)),
-                    bare,
-                    repeat(POLL_INTERVAL_S, len(left)),
-                )
-                for group, run in zip(left, moved, strict=True):
-                    runs[group] = run._replace(draws=runs[group].draws + run.draws)
-                bar.update(sum(run.steps for run in runs) // groups - bar.n)
-                if store is not None and store.due():
-                    store.write(runs)
-        except KeyboardInterrupt:
-            finished = False
-            warn(
-                f"Sampling interrupted by user after {min(run.steps for run in runs)} steps; "
-                f"{min(map(settings.n_draws_of, runs))} of {settings.draws} draws are returned"
-                + ("" if store is None else "; the same call goes on")
-            )
-        except BrokenProcessPool as error:
-            goes_on = "begins anew" if store is None else "goes on from its checkpoint"
-            raise ChildProcessError(
-                f"{error} The same call {goes_on}; cores=1 needs no other process."
-            ) from error
-        finally:
-            bar.close()
-            if store is not None:
-                store.write(runs)
-    found = _result(runs, settings, layout, finished)
-    return found if before is None else _joined(before, found)
+    if cores is None:
+        cores = n_usable_cores()
+    return _Job(
+        run_settings,
+        rng,
+        start,
+        whole_seed is not None or not draws_start,
+        groups,
+        min(groups, cores),
+        [FixedKernel(kernel) for kernel in fixed_kernels],
+        progress,
+        checkpoint,
+    )
 
 
-def _matrix(start: Any) -> Array:
-    """Return a copy of where the chains begin, (S, D), or raise ValueError."""
-    place = np.array(ANY_NUMBERS("start", start))
-    if place.ndim != 2 or not len(place) or place.dtype not in (np.float32, np.float64):
+def _check_start(start: Any) -> Array:
+    """Return a copy of initial positions (S, D), or raise ValueError."""
+    position = np.array(ANY_NUMBERS("start", start))
+    is_float = position.dtype in (np.float32, np.float64)
+    if position.ndim != 2 or not len(position) or not is_float:
         raise ValueError(
             "start must be a matrix (chains, numbers) of float64 or float32; got "
-            f"shape {place.shape} of {place.dtype}"
+            f"shape {position.shape} of {position.dtype}"
         )
-    return place
+    return position
 
 
 def _check_groups(
@@ -406,79 +458,153 @@ def _check_groups(
 
 
 def _last_positions(draws: Draws, target: Target) -> Array:
-    """Return the last positions of chains (S, D), if they are those of this target."""
+    """Return the last positions of chains (S, D), or raise ValueError if they are of no use."""
     if not len(draws.positions):
         raise ValueError(
-            "start is empty: sampling was interrupted before the first draw"
+            "start has no draws: sampling was interrupted before the first one. Sample again"
         )
-    there = draws.log_density[-1]
-    check_same_target(
-        target, draws.positions[-1], there, "start has draws of", "Begin anew"
-    )
-    return draws.positions[-1]
+    position = draws.positions[-1]
+    log_density = draws.log_density[-1]
+    remedy = "Sample this target from a new start"
+    check_same_target(target, position, log_density, "start has draws of", remedy)
+    return position
 
 
-def _joined(before: Draws, after: Draws) -> Draws:
-    """Return all draws, of chains that went on."""
-    return replace(
-        after,
-        positions=np.concatenate([before.positions, after.positions]),
-        log_density=np.concatenate([before.log_density, after.log_density]),
-        stats=concatenate([before.stats, after.stats]),
-        warm_up=before.warm_up,
-        warm_up_divergent=before.warm_up_divergent,
-    )
+# --- advance -------------------------------------------------------------------------------------
+
+
+def _advance_all(
+    job: _Job, runs: list[Run], map_groups: Callable[..., Iterable[Run]]
+) -> bool:
+    """Advance all groups to their last step; return False if Ctrl-C comes first.
+
+    `runs` is changed in place. With a checkpoint it is stored from time to time, and at the end
+    whatever happens.
+    """
+    checkpoint, n_steps = job.checkpoint, job.settings.n_steps
+    hidden = None if job.progress is None else not job.progress
+    bar = tqdm(total=n_steps, unit="step", leave=False, disable=hidden)
+    try:
+        while unfinished := [i for i, run in enumerate(runs) if run.n_steps < n_steps]:
+            _advance_once(job.settings, runs, unfinished, map_groups)
+            bar.update(sum(run.n_steps for run in runs) // len(runs) - bar.n)
+            if checkpoint is not None and checkpoint.due():
+                checkpoint.write(runs)
+    except KeyboardInterrupt:
+        goes_on = "" if checkpoint is None else "; the same call goes on"
+        warn(
+            f"Sampling interrupted by user after {min(run.n_steps for run in runs)} steps; "
+            f"{_n_common_draws(runs, job.settings)} of {job.settings.n_draws} draws are returned"
+            f"{goes_on}"
+        )
+        return False
+    except BrokenProcessPool as error:
+        again = "starts again"
+        if checkpoint is not None:
+            again = "goes on from its checkpoint"
+        raise ChildProcessError(
+            f"{error} The same call {again}; cores=1 needs no other process."
+        ) from error
+    finally:
+        bar.close()
+        if checkpoint is not None:
+            checkpoint.write(runs)
+    return True
+
+
+def _advance_once(
+    settings: Settings,
+    runs: list[Run],
+    groups: list[int],
+    map_groups: Callable[..., Iterable[Run]],
+) -> None:
+    """Advance some groups for `POLL_INTERVAL_S`, in place."""
+    # without their draws so far, which a process does not need
+    bare = [runs[group]._replace(draws=()) for group in groups]
+    seconds = [POLL_INTERVAL_S] * len(groups)
+    advanced = map_groups(advance, [settings] * len(groups), bare, seconds)
+    for group, run in zip(groups, advanced, strict=True):
+        runs[group] = run._replace(draws=runs[group].draws + run.draws)
+
+
+# --- result --------------------------------------------------------------------------------------
+
+
+def _n_common_draws(runs: Sequence[Run], settings: Settings) -> int:
+    """Return the number of draws that all groups have of each chain."""
+    return min(settings.n_draws, *map(settings.n_draws_of, runs))
 
 
 def _result(
     runs: Sequence[Run], settings: Settings, layout: Layout | None, finished: bool
 ) -> Draws:
-    """Put the groups side by side, as far as all of them have come."""
-    count = min(settings.draws, *map(settings.n_draws_of, runs))
-    parts = [{name: of[:count] for name, of in run.all_draws().items()} for run in runs]
-    found = concatenate(parts, axis=1)
-    positions, size = found.pop("positions"), runs[0].state.position.shape[1]
-    kernel, *others = (
-        settings.kernel if run.adaptation is None else run.adaptation.kernel
-        for run in runs
+    """Put the chains of all groups side by side, with as many draws as all groups have."""
+    n_draws = _n_common_draws(runs, settings)
+    arrays = concatenate(
+        [
+            {name: array[:n_draws] for name, array in run.all_draws().items()}
+            for run in runs
+        ],
+        axis=1,
     )
-    draws = Draws(
+    positions = arrays.pop("positions")
+    log_density = arrays.pop("log_density")
+    if layout is None:
+        layout = Layout((("position", positions.shape[2:]),))
+    kernel, *other_kernels = map(settings.kernel_of, runs)
+    return Draws(
         positions,
-        found.pop("log_density"),
-        found,
+        log_density,
+        arrays,
         kernel,
         settings.target,
-        Layout((("position", (size,)),)) if layout is None else layout,
-        min(settings.warm_up, min(run.steps for run in runs)),
+        layout,
+        min(settings.warm_up, *(run.n_steps for run in runs)),
         sum(run.warm_up_divergent for run in runs),
         finished,
-        tuple(others),
+        tuple(other_kernels),
     )
-    remedy = getattr(kernel, "remedy", "")  # of one that accepts everything
-    smaller = f"Take {remedy}" if remedy else "Raise target_accept (0.9, 0.95, 0.99)"
+
+
+def _warn_of_bias(draws: Draws) -> None:
+    """Warn where draws show that expectations are biased: divergences, or steps too large."""
+    kernel = draws.kernel
+    name = type(kernel).__name__
+    remedy = getattr(kernel, "remedy", "")  # of a kernel that accepts everything
+    smaller_steps = "Raise target_accept (0.9, 0.95, 0.99)"
+    if remedy:
+        smaller_steps = f"Take {remedy}"
     biased = draws.expected_bias > getattr(kernel, "max_bias", 0.0)
-    size = draws.log_density.size
+    n_draws = draws.log_density.size
     too_large = draws.too_large_steps
-    if draws.divergences > MAX_DIVERGENT_SHARE * size:
+    min_too_large = max(MAX_DIVERGENT_SHARE * n_draws, MAX_CHANCE_TOO_LARGE)
+    if draws.divergences > MAX_DIVERGENT_SHARE * n_draws:
         warn(
-            f"{draws.divergences} divergent transitions among {size} draws: the "
-            "posterior has narrow places that the chains do not reach, and expectations are biased "
-            f"even where R-hat is 1. {smaller}, or use another prior or hyperprior"
+            f"{draws.divergences} divergent transitions among {n_draws} draws: the posterior has "
+            "narrow places that the chains do not reach, and expectations are biased even where "
+            f"R-hat is 1. {smaller_steps}, or use another prior or hyperprior"
         )
-    elif (
-        max(MAX_DIVERGENT_SHARE * size, MAX_CHANCE_TOO_LARGE) < too_large * size
-        and not biased
-    ):
+    elif too_large * n_draws > min_too_large and not biased:
         warn(
-            f"the steps of {type(kernel).__name__} were too large in {100 * too_large:.2g} % of "
-            "the draws: the posterior has narrow places that the chains leave out, and variances "
-            f"may be too small even where R-hat is 1 (of a banana by 10 to 40 %). {smaller}"
+            f"the steps of {name} were too large in {100 * too_large:.2g} % of the draws: the "
+            "posterior has narrow places that the chains leave out, and variances may be too "
+            f"small even where R-hat is 1 (of a banana by 10 to 40 %). {smaller_steps}"
         )
     if biased:
         warn(
-            f"{type(kernel).__name__} is not adjusted, and its steps are large here: variances are "
-            f"off by about {100 * draws.expected_bias:.2g} % if the posterior is a Gaussian, "
-            "more if it is far from one, and means may be off too. Give it a longer warm-up or "
-            f"{remedy}"
+            f"{name} is not adjusted, and its steps are large here: variances are off by about "
+            f"{100 * draws.expected_bias:.2g} % if the posterior is a Gaussian, more if it is far "
+            f"from one, and means may be off too. Give it a longer warm-up or {remedy}"
         )
-    return draws
+
+
+def _concatenate_draws(first: Draws, second: Draws) -> Draws:
+    """Return the draws of chains, then those that the same chains have made since."""
+    return replace(
+        second,
+        positions=np.concatenate([first.positions, second.positions]),
+        log_density=np.concatenate([first.log_density, second.log_density]),
+        stats=concatenate([first.stats, second.stats]),
+        warm_up=first.warm_up,
+        warm_up_divergent=first.warm_up_divergent,
+    )

@@ -18,9 +18,9 @@ from ..numeric.validation import (
     Numbers,
     Optional,
     accepts,
-    brief,
     flag,
     not_negative,
+    short_repr,
 )
 from ..progress import tqdm
 from .minibatches import Minibatch, Minibatches
@@ -137,7 +137,7 @@ def fit(
     if validation is not None:
         if not isinstance(validation, tuple) or len(validation) not in (2, 3):
             raise TypeError(
-                f"validation must be a pair (x, y) of arrays; got {brief(validation)}"
+                f"validation must be a pair (x, y) of arrays; got {short_repr(validation)}"
             )
         validation_rows = checked_rows(
             estimator, training.theta, *validation, which="validation "

@@ -23,8 +23,8 @@ from ..numeric.elementary import inverse_softplus, softplus_parts
 from ..numeric.layout import Array, Layout
 from ..numeric.validation import (
     COUNT,
+    HasMethods,
     InstanceOf,
-    Like,
     Optional,
     check_fields,
     fraction,
@@ -155,8 +155,8 @@ def clear_subnormal(theta: Array, state: OptimizerState) -> None:
             array[np.abs(array) < np.finfo(array.dtype).tiny] = 0.0
 
 
-OPTIMIZER = Like("Adam(0.05) or SGD(0.01)", "init", "update")
-SCHEDULE = Like(
+OPTIMIZER = HasMethods("Adam(0.05) or SGD(0.01)", "init", "update")
+SCHEDULE = HasMethods(
     "Constant() or Cosine(), which give a factor for (epoch, epochs)",
     "__call__",
 )

@@ -91,7 +91,7 @@ class Recipe:
     def __post_init__(self) -> None:
         check_fields(
             self,
-            epochs=partial(whole, least=0, most=MAX_STEPS),
+            epochs=partial(whole, minimum=0, maximum=MAX_STEPS),
             samples=SAMPLES,
             batch_size=COUNT,
             kl_weights=FUNCTION,
@@ -148,7 +148,7 @@ def checked_rows(
     for name, given, width in zip(
         (f"{which}x", f"{which}y"), (x, y), widths, strict=True
     ):
-        rows = Numbers((len(x) if arrays else None, width), finite=False, least=1)(
+        rows = Numbers((len(x) if arrays else None, width), finite=False, min_length=1)(
             name, given
         )
         with np.errstate(over="ignore"):

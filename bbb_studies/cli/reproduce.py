@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bbb_numpy.cli.options import Commands, add_command, at_least_zero
 from bbb_numpy.cli.outputs import check_folder
-from bbb_numpy.numeric.files import naming, write_text
+from bbb_numpy.numeric.files import path_in_errors, write_text
 from bbb_numpy.numeric.threads import one_blas_thread
 from bbb_studies.kebude.regression import SETTINGS
 from bbb_studies.threads import ONE_THREAD
@@ -113,7 +113,7 @@ def report(args: argparse.Namespace) -> int:
     out = check_folder(args.out)
     from bbb_studies.kebude import report as kebude  # Matplotlib: a quarter of a second
 
-    with naming(out), one_blas_thread():
+    with path_in_errors(out), one_blas_thread():
         out.mkdir(parents=True, exist_ok=True)
         print(kebude.band(out / "band.png"), end="\n\n", flush=True)
         _announce("the experiments of the report take about 20 seconds")
@@ -153,7 +153,7 @@ def reproduce(args: argparse.Namespace) -> int:
         options = getattr(module, form)(args.seed) if form else {"seed": args.seed}
         # read by what is loaded later: SciPy has a BLAS of its own
         os.environ |= ONE_THREAD
-        with one_blas_thread(), naming(out):
+        with one_blas_thread(), path_in_errors(out):
             text = module.reproduce(out, **options, progress=True)
     except ModuleNotFoundError as error:
         name = str(error.name).partition(".")[0]

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from bbb_numpy.cli.tables import csv_text
-from bbb_numpy.numeric.files import naming, write_text
+from bbb_numpy.numeric.files import path_in_errors, write_text
 
 from . import hierarchy, pictures, tables, verdicts
 from .gaps import GAP_SETS
@@ -167,7 +167,7 @@ def _save(
 ) -> None:
     for draw in draws:
         path = out / f"{draw.__name__}.png"
-        with naming(path):
+        with path_in_errors(path):
             draw(rows).savefig(path, dpi=100)
 
 

@@ -24,7 +24,7 @@ from bbb_numpy.evaluation.predictive import is_gaussian, mixture, predict
 from bbb_numpy.numeric.elementary import LOG_2PI, logsumexp
 from bbb_numpy.numeric.files import write_arrays
 from bbb_numpy.numeric.reading import read_arrays
-from bbb_numpy.numeric.standardisation import moments, standardised
+from bbb_numpy.numeric.standardisation import moments, standardise
 from bbb_numpy.sampling.draws import DrawnWeights, Draws
 
 from ..data import uci
@@ -228,11 +228,11 @@ class Scaled(NamedTuple):
 
     def inputs(self, x: Array, dtype: Any) -> Array:
         """Return `x` in units of the training part."""
-        return standardised(x, self.x_mean, self.x_scale, dtype, "x")
+        return standardise(x, self.x_mean, self.x_scale, dtype, "x")
 
     def targets(self, y: Array, dtype: Any) -> Array:
         """Return `y` in units of the training part."""
-        return standardised(y, self.y_mean, self.y_scale, dtype, "y")
+        return standardise(y, self.y_mean, self.y_scale, dtype, "y")
 
 
 def fit_part(x: Array, y: Array, trial: AnyTrial) -> tuple[Fit, dict[str, Any], Scaled]:

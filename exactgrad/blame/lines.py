@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from ..fields.finite import Field, Prime
 from ..structures import copy_leaves
 from ..trace.arrays import Exact
-from ..trace.copies import Copies, Names, in_own_context
+from ..trace.copies import Copies, GlobalNames, in_own_context
 from ..trace.makers import ACTIVE_FIELD
 from ..verdict.errors import WrongDerivative
 from ..verdict.runs import ProofProblem, run
@@ -54,7 +54,7 @@ OTHERS = (np.__path__[0], SPECIAL, str(Path(__file__).parents[1]), sysconfig.get
 GENERATED = (
     "<string>"  # methods of dataclasses, or all that one wrote and ran as a text
 )
-# Names of the cotangent of z: dz, d_z, grad_z, dL_dz, z_grad, ...
+# GlobalNames of the cotangent of z: dz, d_z, grad_z, dL_dz, z_grad, ...
 COTANGENT = re.compile(
     r"(?:d|g|grad|delta|adj|ct|d[A-Z]_?d)_?(\w+)$|(\w+?)_?(?:grad|bar|adj|ct|delta)$"
 )
@@ -127,7 +127,7 @@ class Watch:
         file = frame.f_code.co_filename
         self.text = file == GENERATED if self.first else self.text
         if (
-            type(frame.f_globals) is not Names
+            type(frame.f_globals) is not GlobalNames
         ):  # no copy: what listens to the garbage collector
             return None
         if file.startswith(OTHERS) or (file == GENERATED and not self.text):

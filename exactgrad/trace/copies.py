@@ -21,6 +21,7 @@ from __future__ import annotations
 import builtins
 import dis
 import functools
+import operator
 import sys
 import sysconfig
 import threading
@@ -47,28 +48,23 @@ from types import (
     SimpleNamespace,
     WrapperDescriptorType,
 )
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
 from ..fields.finite import Field
 from .arrays import Exact
-from .makers import ACTIVE_FIELD, STAND_INS, Vectorize, of_scipy
+from .makers import ACTIVE_FIELD, STAND_INS, Vectorize, scipy_stand_in
 
-__all__ = ["Copies", "Names", "in_own_context"]
+__all__ = ["Copies", "GlobalNames", "in_own_context"]
 
-Given = ParamSpec("Given")
-Returned = TypeVar("Returned")
-COPIES: ContextVar[Copies | None] = ContextVar(
-    "copies", default=None
-)  # of the present call
-SHELLS: WeakKeyDictionary[type, tuple[type, dict[str, type], dict[str, type]]] = (
-    WeakKeyDictionary()
-)
-OWN = __name__.rpartition(".trace.")[0]
-STDLIB = sysconfig.get_path("stdlib")
-NUMBERS = {
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+PACKAGE = __name__.rpartition(".trace.")[0]
+STDLIB_PATH = sysconfig.get_path("stdlib")
+# What a call may assign to global names of the originals
+PLAIN_TYPES = {
     bool,
     int,
     float,
@@ -80,24 +76,21 @@ NUMBERS = {
     np.float64,
     np.int64,
 }
-ATOMS = NUMBERS | {Exact, slice, range, np.ufunc, np.dtype, type(Ellipsis)}
-MADE_LATER = 1 << 9  # a flag of classes that C has not compiled
-OF_C = {
+# What copies and originals share
+SHARED_TYPES = PLAIN_TYPES | {Exact, slice, range, np.ufunc, np.dtype, type(Ellipsis)}
+HEAP_TYPE_FLAG = 1 << 9  # of ``cls.__flags__``: the class was not compiled with CPython
+C_DESCRIPTORS = {
     MethodDescriptorType,
     WrapperDescriptorType,
     GetSetDescriptorType,
     ClassMethodDescriptorType,
 }
 METACLASSES = (type, ABCMeta, type(typing.Protocol))
-HELD = (
-    tuple,
-    list,
-    dict,
-    threading.local,
-)  # in C: a class may derive from them, and is copied
-BASES = (object, type, *HELD)
-READ_BY_TEXT = {"eval", "exec", "globals", "vars", "locals"}
-OF_MODULES = (
+# Classes in C from which a class that is copied may derive; `object` and `type` besides
+CONTAINER_BASES = (tuple, list, dict, threading.local)
+C_BASES = (object, type, *CONTAINER_BASES)
+DYNAMIC_LOOKUPS = {"eval", "exec", "globals", "vars", "locals"}
+MODULE_ATTRIBUTES = (
     "__name__",
     "__file__",
     "__package__",
@@ -105,14 +98,26 @@ OF_MODULES = (
     "__loader__",
     "__doc__",
 )
-OF_CLASSES = {
-    "__dict__",
-    "__weakref__",
-    "_abc_impl",
-}  # which a class gets when it is made
+# What a class gets when it is made
+CLASS_ATTRIBUTES = {"__dict__", "__weakref__", "_abc_impl"}
 
 
-def in_own_context(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
+class ClassCopy(NamedTuple):
+    """The copy of a class, and the types of the attributes of both when it was made."""
+
+    copy: type
+    original_types: dict[str, type]
+    copy_types: dict[str, type]
+
+
+# Those of the call that is running
+ACTIVE_COPIES: ContextVar[Copies | None] = ContextVar("copies", default=None)
+CLASS_COPIES: WeakKeyDictionary[type, ClassCopy] = WeakKeyDictionary()
+
+
+def in_own_context(
+    function: Callable[Arguments, Result],
+) -> Callable[Arguments, Result]:
     """Return a function that is called in a context of its own.
 
     What it sets of NumPy's treatment of errors and of the precision of decimals ends with it,
@@ -120,63 +125,76 @@ def in_own_context(function: Callable[Given, Returned]) -> Callable[Given, Retur
     """
 
     @functools.wraps(function)
-    def called(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
+    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         __tracebackhide__ = True
         return copy_context().run(function, *args, **kwargs)
 
-    return called
+    return call
 
 
-def _foreign(names: dict[str, Any]) -> bool:
+def _is_library(names: dict[str, Any]) -> bool:
     """Return whether these are the names of a module that stays as it is."""
     name = str(names.get("__name__", ""))
-    root, file = name.partition(".")[0], names.get("__file__") or STDLIB
-    stdlib = root in sys.stdlib_module_names and str(file).startswith(STDLIB)
-    return stdlib or root == "numpy" or f"{name}.".startswith(f"{OWN}.")
+    root = name.partition(".")[0]
+    file = str(names.get("__file__") or STDLIB_PATH)
+    is_stdlib = root in sys.stdlib_module_names and file.startswith(STDLIB_PATH)
+    return is_stdlib or root == "numpy" or f"{name}.".startswith(f"{PACKAGE}.")
 
 
-class Names(dict[str, Any]):
-    """The global names of a module as its copied functions see them, copied when they are read."""
+class GlobalNames(dict[str, Any]):
+    """The global names of a module as its copied functions see them, copied when they are read.
+
+    Parameters
+    ----------
+    copies : Copies
+        The copies of the call.
+    original : dict
+        The names of the module itself.
+    """
 
     def __init__(self, copies: Copies, original: dict[str, Any]) -> None:
-        super().__init__((key, original[key]) for key in OF_MODULES if key in original)
-        self.copies, self.original = copies, original
-        self.written = set[str]()  # by ``global``
+        present = (name for name in MODULE_ATTRIBUTES if name in original)
+        super().__init__((name, original[name]) for name in present)
+        self.copies = copies
+        self.original = original
+        self.assigned = set[str]()  # names that functions declare ``global`` and write
         self["__builtins__"] = copies.builtins
 
     def __missing__(self, name: str) -> Any:
-        found = self.original.get(name, self)
-        if found is self:  # it is no global name; those of Python are looked up once
-            found = self.copies.builtins[name]
-        found = self[name] = self.copies.of(found)
-        return found
+        value = self.original.get(name, self)
+        if value is self:  # no global name but one of Python's: these are copied, too
+            value = self.copies.builtins[name]
+        self[name] = copy = self.copies.copy_of(value)
+        return copy
 
     def prepare(self, code: CodeType) -> None:
-        """Read what a function reads but not by its global names; note which it writes."""
+        """Copy what code reads by other ways than its global names; note what it assigns."""
         if dis.opmap["STORE_GLOBAL"] in code.co_code[::2]:
-            steps = dis.get_instructions(code)
-            self.written |= {
-                step.argval for step in steps if step.opname == "STORE_GLOBAL"
+            instructions = dis.get_instructions(code)
+            self.assigned |= {
+                step.argval for step in instructions if step.opname == "STORE_GLOBAL"
             }
-        names = () if code.co_flags & 1 else code.co_names  # of the body of a class
-        for name in (
-            self.original if READ_BY_TEXT.intersection(code.co_names) else names
-        ):
+        names: Iterable[str] = code.co_names
+        if DYNAMIC_LOOKUPS.intersection(code.co_names):
+            names = list(self.original)
+        elif code.co_flags & 1:  # a function, whose names are copied when it reads them
+            names = ()
+        for name in names:
             if name in self.original:
                 self[name]
-        for inner in code.co_consts:
-            if type(inner) is CodeType:
-                self.prepare(inner)
+        for constant in code.co_consts:
+            if type(constant) is CodeType:
+                self.prepare(constant)
 
-    def write(self) -> None:
-        """Write to the originals what has been assigned to global names."""
-        for name in self.written & self.keys():
-            found, one = self.copies.original(self[name])
-            if found and self.original.get(name, self) is not one:
-                self.original[name] = one
+    def write_back(self) -> None:
+        """Write to the module what has been assigned to its global names."""
+        for name in self.assigned & self.keys():
+            is_shared, value = self.copies.to_original(self[name])
+            if is_shared and self.original.get(name, self) is not value:
+                self.original[name] = value
 
 
-class Module(ModuleType):
+class ModuleCopy(ModuleType):
     """A module of which the attributes are copied when they are read."""
 
     def __init__(self, copies: Copies, original: ModuleType) -> None:
@@ -185,111 +203,127 @@ class Module(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         copies, original = vars(self)["__copied__"]
-        found = copies.of(getattr(original, name))
-        setattr(self, name, found)
-        return found
+        copy = copies.copy_of(getattr(original, name))
+        setattr(self, name, copy)
+        return copy
 
     def __dir__(self) -> Iterable[str]:
         return dir(vars(self)["__copied__"][1])
 
 
-class Attribute:
-    """An attribute of the copy of a class: what is copied in the present call."""
+class CopiedAttribute:
+    """An attribute of the copy of a class: what is copied in the call that is running."""
 
     def __init__(self, original: type, name: str) -> None:
-        self.original, self.name = ref(original), name
+        self.original = ref(original)
+        self.name = name
 
-    def found(self) -> Any:
-        """Return the copy; the attribute itself outside of calls."""
-        original, copies = self.original(), COPIES.get()
+    def value(self) -> Any:
+        """Return the copy; outside of calls the attribute itself."""
+        original = self.original()
+        copies = ACTIVE_COPIES.get()
         try:
             value = vars(original)[self.name]
         except (KeyError, TypeError):
             raise AttributeError(self.name) from None
-        return value if copies is None else copies.of(value)
+        if copies is None:
+            return value
+        return copies.copy_of(value)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        found = self.found()
-        get = getattr(type(found), "__get__", None)
-        return found if get is None else get(found, instance, owner)
+        value = self.value()
+        get = getattr(type(value), "__get__", None)
+        if get is None:
+            return value
+        return get(value, instance, owner)
 
 
-class WrittenAttribute(Attribute):
-    """One that is asked before the attributes of an object, such as a property."""
+class CopiedDataDescriptor(CopiedAttribute):
+    """One that goes before the attributes of an object, such as a property."""
 
     def __set__(self, instance: Any, value: Any) -> None:
-        self.found().__set__(instance, value)
+        self.value().__set__(instance, value)
 
     def __delete__(self, instance: Any) -> None:
-        self.found().__delete__(instance)
+        self.value().__delete__(instance)
 
 
 def _is_python(cls: type) -> bool:
     """Return whether a class is made by a statement, and not by C."""
-    own = (
-        one
-        for key, one in vars(cls).items()
-        if key not in OF_CLASSES and type(one) in OF_C
+    if not cls.__flags__ & HEAP_TYPE_FLAG or type(cls.__module__) is not str:
+        return False
+    descriptors = (
+        value
+        for name, value in vars(cls).items()
+        if name not in CLASS_ATTRIBUTES and type(value) in C_DESCRIPTORS
     )
-    made = cls.__flags__ & MADE_LATER and type(cls.__module__) is str
-    return bool(made) and not any(one.__objclass__ is cls for one in own)
+    return not any(value.__objclass__ is cls for value in descriptors)
 
 
 def _is_copied(cls: type) -> bool:
-    """Return whether a class is written in Python, by a user, and copies of its objects do."""
+    """Return whether copies of a class and its objects work: a user's, written in Python."""
     if type(cls) not in METACLASSES and not _is_copied(type(cls)):
         return False
-    python = all(c in BASES or _is_python(c) for c in cls.__mro__)
-    kept = issubclass(cls, BaseException | Enum) or hasattr(cls, "__del__")
-    if cls in BASES or not python or kept:
+    if cls in C_BASES or issubclass(cls, BaseException | Enum):
         return False
-    module = vars(sys.modules.get(cls.__module__, ModuleType(cls.__module__)))
-    # one that is written in Python and of builtins is of a text that was run without a name
-    return cls.__module__ == "builtins" or not _foreign(module)
+    if hasattr(cls, "__del__"):
+        return False
+    if not all(base in C_BASES or _is_python(base) for base in cls.__mro__):
+        return False
+    if cls.__module__ == "builtins":  # of a text that was executed without a name
+        return True
+    module = sys.modules.get(cls.__module__, ModuleType(cls.__module__))
+    return not _is_library(vars(module))
 
 
-def _shape(cls: type) -> dict[str, type]:
-    return {key: type(one) for key, one in vars(cls).items()}
+def _attribute_types(cls: type) -> dict[str, type]:
+    return {name: type(value) for name, value in vars(cls).items()}
 
 
-def _shell(cls: type, meta: type, bases: tuple[type, ...]) -> type:
-    """Return the copy of a class, which all calls share while the class has the same attributes."""
-    shell, *shapes = SHELLS.get(cls, (cls, {}, {}))
-    if shapes == [_shape(cls), _shape(shell)] and (type(shell), shell.__bases__) == (
-        meta,
-        bases,
-    ):
-        return shell
+def _make_class_copy(cls: type, metaclass: type, bases: tuple[type, ...]) -> type:
+    """Return the copy of a class, which all calls share while the attributes are the same."""
+    known = CLASS_COPIES.get(cls)
+    if known is not None:
+        copy, original_types, copy_types = known
+        if (
+            original_types == _attribute_types(cls)
+            and copy_types == _attribute_types(copy)
+            and type(copy) is metaclass
+            and copy.__bases__ == bases
+        ):
+            return copy
     names: dict[str, Any] = {}
-    for key, one in vars(cls).items():
-        if key.startswith("__") and type(one) in (str, tuple, NoneType):
-            names[key] = one
-        elif type(one) is not MemberDescriptorType and key not in OF_CLASSES:
-            names[key] = (WrittenAttribute if hasattr(one, "__set__") else Attribute)(
-                cls, key
-            )
+    for name, value in vars(cls).items():
+        if name.startswith("__") and type(value) in (str, tuple, NoneType):
+            names[name] = value
+        elif type(value) is MemberDescriptorType or name in CLASS_ATTRIBUTES:
+            continue
+        elif hasattr(value, "__set__"):
+            names[name] = CopiedDataDescriptor(cls, name)
+        else:
+            names[name] = CopiedAttribute(cls, name)
     if "__init_subclass__" in names:  # it has been called, for the original
         names["__init_subclass__"] = classmethod(lambda cls, **options: None)
-    make = ABCMeta.__new__ if issubclass(meta, ABCMeta) else type.__new__
-    shell = make(meta, cls.__name__, bases, names)
-    SHELLS[cls] = shell, _shape(cls), _shape(shell)
-    return shell
+    make = ABCMeta.__new__ if issubclass(metaclass, ABCMeta) else type.__new__
+    copy = make(metaclass, cls.__name__, bases, names)
+    CLASS_COPIES[cls] = ClassCopy(copy, _attribute_types(cls), _attribute_types(copy))
+    return copy
 
 
 class Copies:
     """The copies of what a function reaches, each made once."""
 
     def __init__(self) -> None:
-        self.known: dict[
-            int, tuple[Any, Any]
-        ] = {}  # by identity: the original, and its copy
+        # by the identity of a value: the value, which is kept alive, and its copy
+        self.copies: dict[int, tuple[Any, Any]] = {}
         self.originals: dict[int, Any] = {}  # by the identity of the copy
-        self.names: dict[
-            int, Names | None
-        ] = {}  # None: of a module that stays as it is
-        self.cells: list[tuple[CellType, CellType]] = []  # that may be assigned to
+        # by the identity of a module's names; None of a module that stays as it is
+        self.global_names: dict[int, GlobalNames | None] = {}
+        # cells of closures, which may be assigned to: originals and copies
+        self.cells: list[tuple[CellType, CellType]] = []
+        # what has still to be called to fill copies: they may contain each other
         self.unfilled: list[Callable[[], None]] = []
-        self.builtins = {**vars(builtins), "__import__": self._imported}
+        self.builtins = {**vars(builtins), "__import__": self._import}
 
     def call(
         self,
@@ -298,308 +332,360 @@ class Copies:
         *arguments: Any,
         trace: Callable[..., Any] | None = None,
     ) -> Any:
-        """Return what a function's copy returns: in this call makers make numbers of a field.
+        """Return what a function's copy returns, while makers make numbers of a field.
 
-        `trace` is for `sys.settrace`. It should end itself where `ACTIVE_FIELD` is another one: an
-        interrupt may come before it is ended here.
+        Parameters
+        ----------
+        field : Field
+            The field of the exact numbers that np.zeros and the like make.
+        function : callable
+            The user's function.
+        *arguments
+            Its arguments, which are copied alike.
+        trace : callable, optional
+            For `sys.settrace` during the call. It should end itself where `ACTIVE_FIELD` is
+            another one: an interrupt may come before it is ended here.
         """
+        copy, *argument_copies = map(self.copy_of, (function, *arguments))
 
-        def called() -> Any:
+        def call_copy() -> Any:
             ACTIVE_FIELD.set(field)
-            COPIES.set(self)
-            before = sys.gettrace()
+            ACTIVE_COPIES.set(self)
+            outer_trace = sys.gettrace()
             try:
                 if trace:
                     sys.settrace(trace)
-                return copy(*given)
+                return copy(*argument_copies)
             finally:
                 if trace:
-                    sys.settrace(before)
-                self.write()
+                    sys.settrace(outer_trace)
+                self.write_back()
 
-        copy, *given = map(self.of, (function, *arguments))
-        return copy_context().run(
-            called
-        )  # what is set inside is forgotten with the context
+        # what is set inside is forgotten with the context
+        return copy_context().run(call_copy)
 
-    def of(self, value: Any) -> Any:
+    def copy_of(self, value: Any) -> Any:
         """Return the copy of a value, or the value itself where nothing in it is copied."""
-        found = self._of(value)
+        copy = self._copy(value)
         while self.unfilled:
             self.unfilled.pop()()
-        return found
+        return copy
 
-    def write(self) -> None:
+    def write_back(self) -> None:
         """Write to the originals what a call has assigned to ``global`` and ``nonlocal`` names."""
-        for names in filter(None, self.names.values()):
-            if names.written:
-                names.write()
+        for names in self.global_names.values():
+            if names is not None and names.assigned:
+                names.write_back()
         for original, copy in self.cells:
             try:
-                found, one = self.original(copy.cell_contents)
-                if found and original.cell_contents is not one:
-                    original.cell_contents = one
+                is_shared, value = self.to_original(copy.cell_contents)
+                if is_shared and original.cell_contents is not value:
+                    original.cell_contents = value
             except ValueError:  # one of them has been deleted
                 continue
 
-    def original(self, value: Any) -> tuple[bool, Any]:
+    def to_original(self, value: Any) -> tuple[bool, Any]:
         """Return whether a value of a copy can be given to others, and what is given then."""
         if id(value) in self.originals:
             return True, self.originals[id(value)]
-        inner: Iterable[Any] = ()
+        items: Iterable[Any] = ()
         if type(value) in (list, tuple, set):
-            inner = value
+            items = value
         elif type(value) is dict:
-            inner = chain(value, value.values())
-        elif type(value) not in NUMBERS:
-            known = self.known.get(id(value))
+            items = chain(value, value.values())
+        elif type(value) not in PLAIN_TYPES:
+            known = self.copies.get(id(value))
             return known is not None and known[1] is value, value
-        types = set(map(type, inner)) - NUMBERS
-        return not types or all(
-            self.original(one) == (True, one) for one in inner
-        ), value
+        if PLAIN_TYPES.issuperset(map(type, items)):
+            return True, value
+        items = chain(value, value.values()) if type(value) is dict else value
+        return all(self.to_original(item) == (True, item) for item in items), value
 
-    def _imported(self, *args: Any, **kwargs: Any) -> Any:
-        return self.of(builtins.__import__(*args, **kwargs))
+    def _import(self, *args: Any, **kwargs: Any) -> Any:
+        return self.copy_of(builtins.__import__(*args, **kwargs))
 
-    def _of(self, value: Any, owned: bool = False) -> Any:
-        kind = type(value)
-        if kind in ATOMS:
+    def _copy(self, value: Any, own_containers: bool = False) -> Any:
+        """Return the copy of a value, which `unfilled` has still to fill.
+
+        Containers of values that are shared are copied only if `own_containers`.
+        """
+        cls = type(value)
+        if cls in SHARED_TYPES:
             return value
-        known = self.known.get(id(value))
-        if known is None:
-            self.known[id(value)] = (
-                value,
-                value,
-            )  # until there is a copy: it may lead to itself
-            stand_in = STAND_INS.get(id(value)) or of_scipy(value)
-            if stand_in is not None:
-                return self._is(value, stand_in)
-            if kind in CONTAINERS:
-                return self._container(value, owned)
-            if kind in COPIED:
-                return COPIED[kind](self, value)
-            return (
-                self._class(value) if isinstance(value, type) else self._object(value)
-            )
-        return known[1]
+        known = self.copies.get(id(value))
+        if known is not None:
+            return known[1]
+        self.copies[id(value)] = value, value  # until there is a copy: it may lead here
+        stand_in = STAND_INS.get(id(value)) or scipy_stand_in(value)
+        if stand_in is not None:
+            return self._register(value, stand_in)
+        if cls in CONTAINER_TYPES:
+            return self._copy_container(value, own_containers)
+        if cls in COPIERS:
+            return COPIERS[cls](self, value)
+        if isinstance(value, type):
+            return self._copy_class(value)
+        return self._copy_object(value)
 
-    def _is(self, value: Any, copy: Any) -> Any:
-        """Note a copy."""
-        self.known[id(value)] = value, copy
-        self.known[id(copy)] = copy, copy
+    def _register(self, value: Any, copy: Any) -> Any:
+        """Record which value has which copy, and return the copy."""
+        self.copies[id(value)] = value, copy
+        self.copies[id(copy)] = copy, copy
         self.originals[id(copy)] = value
         return copy
 
     # --- functions
 
-    def _function(self, function: FunctionType) -> Any:
-        original, closure = function.__globals__, function.__closure__
-        if id(original) not in self.names:
-            made = None if _foreign(original) else Names(self, original)
-            self.names[id(original)] = made
-        names = self.names[id(original)]
-        if type(original) is Names or (names is None and not closure):
+    def _names_of(self, function: FunctionType) -> GlobalNames | None:
+        """Return the global names of a function's copy; None if those stay as they are."""
+        original = function.__globals__
+        if id(original) not in self.global_names:
+            names = None if _is_library(original) else GlobalNames(self, original)
+            self.global_names[id(original)] = names
+        return self.global_names[id(original)]
+
+    def _copy_function(self, function: FunctionType) -> Any:
+        names = self._names_of(function)
+        closure = function.__closure__
+        if type(function.__globals__) is GlobalNames or (names is None and not closure):
             return function
-        cells = tuple(map(self._cell, closure)) if closure else None
-        given = original if names is None else names
-        copy = FunctionType(function.__code__, given, function.__name__, None, cells)
-        self._is(function, copy)
+        copy = FunctionType(
+            function.__code__,
+            function.__globals__ if names is None else names,
+            function.__name__,
+            None,
+            tuple(map(self._copy_cell, closure)) if closure else None,
+        )
+        self._register(function, copy)
 
         def fill() -> None:
             if names is not None:
                 names.prepare(function.__code__)
             if function.__defaults__:
-                copy.__defaults__ = self._of(function.__defaults__)
+                copy.__defaults__ = self._copy(function.__defaults__)
             if function.__kwdefaults__:
-                copy.__kwdefaults__ = self._of(function.__kwdefaults__)
-            copy.__qualname__, copy.__module__ = (
-                function.__qualname__,
-                function.__module__,
-            )
-            for key, one in vars(function).items():
-                setattr(copy, key, self._of(one))
+                copy.__kwdefaults__ = self._copy(function.__kwdefaults__)
+            copy.__qualname__ = function.__qualname__
+            copy.__module__ = function.__module__
+            for name, value in vars(function).items():
+                setattr(copy, name, self._copy(value))
 
         self.unfilled.append(fill)
         return copy
 
-    def _cell(self, cell: CellType) -> CellType:
-        known = self.known.get(id(cell))
+    def _copy_cell(self, cell: CellType) -> CellType:
+        known = self.copies.get(id(cell))
         if known is not None:
-            copied: CellType = known[1]
-            return copied
+            known_copy: CellType = known[1]
+            return known_copy
         try:
             content = cell.cell_contents
         except ValueError:  # it is empty
             return cell
-        if type(content) in ATOMS:
+        if type(content) in SHARED_TYPES:
             return cell
         copy = CellType()
-        self.known[id(cell)] = cell, copy
+        self.copies[id(cell)] = cell, copy
         self.cells.append((cell, copy))
 
         def fill() -> None:
-            copy.cell_contents = self._of(content)
+            copy.cell_contents = self._copy(content)
 
         self.unfilled.append(fill)
         return copy
 
-    def _method(self, method: MethodType) -> Any:
-        function, of = self._of(method.__func__), self._of(method.__self__)
-        same = function is method.__func__ and of is method.__self__
-        return method if same else self._is(method, MethodType(function, of))
+    def _copy_method(self, method: MethodType) -> Any:
+        function = self._copy(method.__func__)
+        instance = self._copy(method.__self__)
+        if function is method.__func__ and instance is method.__self__:
+            return method
+        return self._register(method, MethodType(function, instance))
 
-    def _partial(self, partial: functools.partial[Any]) -> Any:
-        parts = partial.func, partial.args, partial.keywords
-        function, args, keywords = map(self._of, parts)
-        if function is parts[0] and args is parts[1] and keywords is parts[2]:
+    def _copy_partial(self, partial: functools.partial[Any]) -> Any:
+        function = self._copy(partial.func)
+        args = self._copy(partial.args)
+        keywords = self._copy(partial.keywords)
+        if (
+            function is partial.func
+            and args is partial.args
+            and keywords is partial.keywords
+        ):
             return partial
-        return self._is(partial, functools.partial(function, *args, **keywords))
+        return self._register(partial, functools.partial(function, *args, **keywords))
 
-    def _cached(self, cached: Any) -> Any:
-        function = self._of(cached.__wrapped__)
-        return self._is(
-            cached, functools.lru_cache(**cached.cache_parameters())(function)
+    def _copy_cached(self, cached: Any) -> Any:
+        function = self._copy(cached.__wrapped__)
+        cache = functools.lru_cache(**cached.cache_parameters())
+        return self._register(cached, cache(function))
+
+    def _copy_wrapped(self, wrapper: Any) -> Any:
+        return self._register(wrapper, type(wrapper)(self._copy(wrapper.__func__)))
+
+    def _copy_property(self, original: property) -> Any:
+        copy = property(
+            self._copy(original.fget),
+            self._copy(original.fset),
+            self._copy(original.fdel),
+            original.__doc__,
         )
+        return self._register(original, copy)
 
-    def _wrapped(self, wrapper: Any) -> Any:
-        return self._is(wrapper, type(wrapper)(self._of(wrapper.__func__)))
-
-    def _property(self, one: property) -> Any:
-        get, write, delete = map(self._of, (one.fget, one.fset, one.fdel))
-        return self._is(one, property(get, write, delete, one.__doc__))
-
-    def _variable(self, variable: ContextVar[Any]) -> Any:
+    def _copy_variable(self, variable: ContextVar[Any]) -> Any:
         try:
-            found = self._of(value := variable.get())
+            value = variable.get()
         except LookupError:
             return variable
-        same = found is value
-        return (
-            variable
-            if same
-            else self._is(variable, ContextVar(variable.name, default=found))
-        )
+        copy = self._copy(value)
+        if copy is value:
+            return variable
+        return self._register(variable, ContextVar(variable.name, default=copy))
 
-    def _reference(self, reference: ref[Any]) -> Any:
-        found = self._of(value := reference())
-        return reference if found is value else self._is(reference, ref(found))
+    def _copy_reference(self, reference: ref[Any]) -> Any:
+        value = reference()
+        copy = self._copy(value)
+        if copy is value:
+            return reference
+        return self._register(reference, ref(copy))
 
-    def _built_in(self, method: BuiltinFunctionType) -> Any:
+    def _copy_built_in(self, method: BuiltinFunctionType) -> Any:
         """Return the method of a container that is copied."""
-        of = method.__self__
-        found = self._of(of) if type(of) in CONTAINERS else of
-        return (
-            method if found is of else self._is(method, getattr(found, method.__name__))
-        )
+        container = method.__self__
+        if type(container) not in CONTAINER_TYPES:
+            return method
+        copy = self._copy(container)
+        if copy is container:
+            return method
+        return self._register(method, getattr(copy, method.__name__))
 
-    def _module(self, module: ModuleType) -> Any:
-        return (
-            module if _foreign(vars(module)) else self._is(module, Module(self, module))
-        )
+    def _copy_module(self, module: ModuleType) -> Any:
+        if _is_library(vars(module)):
+            return module
+        return self._register(module, ModuleCopy(self, module))
 
     # --- containers
 
-    def _container(self, value: Any, owned: bool) -> Any:
+    def _copy_container(self, value: Any, own_containers: bool) -> Any:
         """Return a copy if anything in it is one, or if it is to be a container of its own."""
-        kind, keyed = type(value), hasattr(value, "keys")
-        values = [*value.values()] if keyed else [*value]
-        keys = [*value] if keyed else []
-        plain = ATOMS.issuperset(map(type, chain(keys, values)))
-        if plain and not owned:
+        cls = type(value)
+        is_mapping = hasattr(value, "keys")
+        keys = [*value] if is_mapping else []
+        items = [*keys, *(value.values() if is_mapping else value)]
+        all_shared = SHARED_TYPES.issuperset(map(type, items))
+        if all_shared and not own_containers:
             return value
-        copy: Any = None
-        if kind not in (tuple, MappingProxyType):
-            copy = kind()
-            self.known[id(value)] = value, copy
-        old = [*keys, *values]
-        new = old if plain else [self._of(one, owned) for one in old]
-        if not owned and all(map(lambda one, other: one is other, old, new)):
-            if copy is not None:
-                self.known[id(value)] = value, value
+        is_immutable = cls in (tuple, MappingProxyType)
+        if not is_immutable:  # an item may lead to the container: it is filled later
+            copy = cls()
+            self.copies[id(value)] = value, copy
+        copies = items
+        if not all_shared:
+            copies = [self._copy(item, own_containers) for item in items]
+        if not own_containers and all(map(operator.is_, items, copies)):
+            self.copies[id(value)] = value, value
             return value
-        if kind is tuple:
-            return self._is(value, tuple(new))
-        new_keys, new_values = new[: len(keys)], new[len(keys) :]
-        if kind is MappingProxyType:
-            return self._is(
-                value, MappingProxyType(dict(zip(new_keys, new_values, strict=True)))
-            )
+        values = copies[len(keys) :]
+        pairs = list(zip(copies[: len(keys)], values, strict=True)) if keys else []
+        if cls is tuple:
+            return self._register(value, tuple(values))
+        if cls is MappingProxyType:
+            return self._register(value, MappingProxyType(dict(pairs)))
 
         def fill() -> None:
-            if kind is defaultdict:
-                copy.default_factory = self._of(value.default_factory)
-            pairs = zip(new_keys, new_values, strict=True)
-            (getattr(copy, "extend", None) or copy.update)(
-                pairs if keyed else new_values
-            )
+            if cls is defaultdict:
+                copy.default_factory = self._copy(value.default_factory)
+            for key, item in pairs:
+                copy[key] = item
+            if cls is set:
+                copy.update(values)
+            elif not is_mapping:
+                copy.extend(values)
 
-        # hashes of objects are asked for when these are filled
+        # filled last: that asks objects, which are to be complete, for their hashes
         self.unfilled.insert(0, fill)
-        return self._is(value, copy)
+        return self._register(value, copy)
 
     # --- classes and their objects
 
-    def _class(self, cls: type) -> Any:
-        if cls not in SHELLS and not _is_copied(cls):
+    def _copy_class(self, cls: type) -> Any:
+        if cls not in CLASS_COPIES and not _is_copied(cls):
             return cls
-        bases = tuple(map(self._of, cls.__bases__))
-        return self._is(cls, _shell(cls, self._of(type(cls)), bases))
+        bases = tuple(map(self._copy, cls.__bases__))
+        return self._register(cls, _make_class_copy(cls, self._copy(type(cls)), bases))
 
-    def _object(self, value: Any) -> Any:
-        kind = type(value)
-        cls = Vectorize if kind is np.vectorize else self._of(kind)
-        if cls is kind and kind not in HOLDERS:
+    def _copy_object(self, value: Any) -> Any:
+        original_class = type(value)
+        cls: Any = Vectorize
+        if original_class is not np.vectorize:
+            cls = self._copy(original_class)
+        if cls is original_class and original_class not in COPIED_C_CLASSES:
             return value
         if isinstance(value, tuple):
-            copy = tuple.__new__(cls, [self._of(one, True) for one in value])
+            copy: Any = tuple.__new__(cls, [self._copy(item, True) for item in value])
         else:
-            base = next((one for one in HELD if isinstance(value, one)), object)
-            copy = base.__new__(cls)
-        self._is(value, copy)
+            bases = (base for base in CONTAINER_BASES if isinstance(value, base))
+            copy = next(bases, object).__new__(cls)
+        self._register(value, copy)
 
         def fill() -> None:
             if isinstance(value, list):
-                list.extend(copy, [self._of(one, True) for one in list.__iter__(value)])
+                items = list.__iter__(value)
+                list.extend(copy, [self._copy(item, True) for item in items])
             if isinstance(value, dict):
-                pairs = [
-                    (self._of(k), self._of(one, True)) for k, one in dict.items(value)
-                ]
-                dict.update(copy, pairs)
+                for key, item in dict.items(value):
+                    dict.__setitem__(copy, self._copy(key), self._copy(item, True))
             if hasattr(value, "__dict__"):
-                copied = {
-                    key: self._of(one, True) for key, one in value.__dict__.items()
-                }
-                copy.__dict__.update(copied)
-            for owner in kind.__mro__:
-                for key, slot in vars(owner).items():
-                    if type(slot) is MemberDescriptorType:
-                        try:
-                            content = slot.__get__(value)
-                        except AttributeError:  # it has not been assigned to
-                            continue
-                        vars(self._of(owner))[key].__set__(
-                            copy, self._of(content, True)
-                        )
+                for name, attribute in value.__dict__.items():
+                    copy.__dict__[name] = self._copy(attribute, True)
+            self._fill_slots(value, copy)
 
         self.unfilled.append(fill)
         return copy
 
+    def _fill_slots(self, value: Any, copy: Any) -> None:
+        """Copy the attributes for which classes have ``__slots__``."""
+        for cls in type(value).__mro__:
+            for name, slot in vars(cls).items():
+                if type(slot) is not MemberDescriptorType:
+                    continue
+                try:
+                    content = slot.__get__(value)
+                except AttributeError:  # it has not been assigned to
+                    continue
+                slot_copy = vars(self._copy(cls))[name]
+                slot_copy.__set__(copy, self._copy(content, True))
 
-COPIED: dict[type, Callable[[Copies, Any], Any]] = {
-    FunctionType: Copies._function,
-    MethodType: Copies._method,
-    ModuleType: Copies._module,
-    functools.partial: Copies._partial,
-    type(functools.lru_cache(len)): Copies._cached,
-    staticmethod: Copies._wrapped,
-    classmethod: Copies._wrapped,
-    property: Copies._property,
-    ContextVar: Copies._variable,
-    ref: Copies._reference,
-    BuiltinFunctionType: Copies._built_in,
+
+COPIERS: dict[type, Callable[[Copies, Any], Any]] = {
+    FunctionType: Copies._copy_function,
+    MethodType: Copies._copy_method,
+    ModuleType: Copies._copy_module,
+    functools.partial: Copies._copy_partial,
+    type(functools.lru_cache(len)): Copies._copy_cached,
+    staticmethod: Copies._copy_wrapped,
+    classmethod: Copies._copy_wrapped,
+    property: Copies._copy_property,
+    ContextVar: Copies._copy_variable,
+    ref: Copies._copy_reference,
+    BuiltinFunctionType: Copies._copy_built_in,
 }
-CONTAINERS = {list, tuple, dict, set, deque, OrderedDict, defaultdict, Counter, MappingProxyType,
-              WeakKeyDictionary}  # fmt: skip
-HOLDERS = {functools.cached_property, functools.partialmethod, functools.singledispatchmethod,
-           SimpleNamespace, threading.local, np.vectorize}  # fmt: skip
+CONTAINER_TYPES = {
+    list,
+    tuple,
+    dict,
+    set,
+    deque,
+    OrderedDict,
+    defaultdict,
+    Counter,
+    MappingProxyType,
+    WeakKeyDictionary,
+}
+# Classes of the standard library and of NumPy whose objects hold functions of the user
+COPIED_C_CLASSES = {
+    functools.cached_property,
+    functools.partialmethod,
+    functools.singledispatchmethod,
+    SimpleNamespace,
+    threading.local,
+    np.vectorize,
+}

@@ -2,7 +2,7 @@
 
 What is rational in exponentials and logarithms is computed so, and has all their laws. The others
 are *opaque*: random functions of the residue, of which the field knows the derivative and whether
-they are odd.
+they are odd or even.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from .arrays import (
     FUNCTIONS,
     UFUNCS,
     Exact,
+    Handlers,
     apply_slope,
     comparison_of,
     dual_residues,
@@ -29,68 +30,84 @@ from .arrays import (
     select,
 )
 
-__all__ = ["SPECIAL", "exp", "function", "gamma", "log", "sqrt"]
+__all__ = ["SPECIAL", "exp", "function", "log", "polygamma", "sqrt"]
 
 Array = NDArray[Any]
-SPECIAL: dict[str, Callable[..., Any]] = {}  # those of scipy.special
-ROOT_OF_PI = math.sqrt(math.pi)
+SPECIAL: Handlers = {}  # the ufuncs of scipy.special
+SQRT_PI = math.sqrt(math.pi)
+LOG_2 = math.log(2.0)
+SMALL_EXPONENT = -60  # decimals below 1e-60 take a series in place of the formula
 
 
 def exp(x: Any) -> Exact:
     """Return e^x, with slope e^x x'."""
     (x,) = lift_all(x)
-    e = x.field.exp(x.primal, x.log_terms)
+    primal = x.field.exp(x.primal, x.log_terms)
     if x.field.has_infinity:
-        e[np.isneginf(x.floats)] = 0 * x.field.one  # of a mask
-    return apply_slope(x, e, e, np.exp(x.floats))
+        primal[np.isneginf(x.floats)] = 0 * x.field.one  # what a mask of -inf leaves
+    return apply_slope(x, primal, primal, np.exp(x.floats))
 
 
 def log(x: Any) -> Exact:
     """Return log x, with slope x' / x."""
     (x,) = lift_all(x)
-    t, note = x.field.log(x.primal)
+    primal, log_terms = x.field.log(x.primal)
     x.field.record_zeros(x.primal, x.floats)
-    return apply_slope(x, t, x.field.inv(x.primal), np.log(x.floats), note)
+    slope = x.field.inv(x.primal)
+    return apply_slope(x, primal, slope, np.log(x.floats), log_terms)
 
 
 def sqrt(x: Any) -> Exact:
     """Return r with r^2 = x, with slope x' / (2 r)."""
     (x,) = lift_all(x)
-    r = x.field.sqrt(x.primal)
-    return apply_slope(x, r, x.field.inv(x.field.add(r, r)), np.sqrt(x.floats))
+    root = x.field.sqrt(x.primal)
+    slope = x.field.inv(x.field.add(root, root))
+    return apply_slope(x, root, slope, np.sqrt(x.floats))
 
 
 def cos_and_sin(x: Any) -> tuple[Exact, Exact]:
     """Return cos x and sin x, with slopes -sin x x' and cos x x'."""
     (x,) = lift_all(x)
-    c, s = x.field.cos_and_sin(x.primal)
-    return apply_slope(x, c, x.field.neg(s), np.cos(x.floats)), apply_slope(
-        x, s, c, np.sin(x.floats)
+    cos, sin = x.field.cos_and_sin(x.primal)
+    return (
+        apply_slope(x, cos, x.field.neg(sin), np.cos(x.floats)),
+        apply_slope(x, sin, cos, np.sin(x.floats)),
     )
 
 
-def _by(formula: Callable[..., Any], name: str) -> Callable[..., Exact]:
-    """Return a function by a formula in others, with the floats of NumPy's or SciPy's own."""
-
-    def by_formula(*args: Any) -> Exact:
-        found: Exact = formula(*lift_all(*args))
-        return Exact(
-            found.field,
-            found.residues,
-            _floats(name)(*(x.floats for x in lift_all(*args))),
-        )
-
-    return by_formula
+def _cos(x: Any) -> Exact:
+    return cos_and_sin(x)[0]
 
 
-def _floats(name: str) -> Callable[..., Array]:
-    """Return a function of floats: NumPy's, Python's, or that of SciPy, which has been imported."""
+def _sin(x: Any) -> Exact:
+    return cos_and_sin(x)[1]
+
+
+def _tan(x: Any) -> Exact:
+    cos, sin = cos_and_sin(x)
+    return sin / cos
+
+
+def _float_function(name: str) -> Callable[..., Array]:
+    """Return a function of floats: NumPy's, Python's, or that of SciPy, which is imported."""
     if hasattr(np, name):
-        found: Callable[..., Array] = getattr(np, name)
-        return found
+        function: Callable[..., Array] = getattr(np, name)
+        return function
     if name in ("erf", "erfc"):
         return np.vectorize(getattr(math, name), otypes=[float])
     return lambda *args: getattr(sys.modules["scipy.special"], name)(*args)
+
+
+def _from_formula(formula: Callable[..., Any], name: str) -> Callable[..., Exact]:
+    """Return a function whose residues a formula has, and whose floats the named function."""
+
+    def of_exact(*args: Any) -> Exact:
+        operands = lift_all(*args)
+        result: Exact = formula(*operands)
+        floats = _float_function(name)(*(x.floats for x in operands))
+        return Exact(result.field, result.residues, floats)
+
+    return of_exact
 
 
 def opaque(
@@ -99,22 +116,32 @@ def opaque(
     odd: bool | None = None,
     floats: Callable[..., Array] | None = None,
 ) -> Callable[[Any], Exact]:
-    """Return an opaque function: `slope` is its derivative, from x and its value."""
+    """Return a function that is random in fields, but for its derivative and its symmetry.
 
-    def of_x(x: Any) -> Exact:
+    Parameters
+    ----------
+    name : str
+        The name, by which the random function is drawn.
+    slope : callable
+        The derivative, from x and the value of the function there.
+    odd : bool, optional
+        Whether the function is odd, or else even. By default neither is known.
+    floats : callable, optional
+        The function of floats. By default that of NumPy, Python or SciPy with this name.
+    """
+
+    def of_exact(x: Any) -> Exact:
         (x,) = lift_all(x)
-        v = (floats or _floats(name))(x.floats)
-        x.field.divided_by_zero |= not np.isfinite(v).all()
-        value = Exact(
-            x.field, dual_residues(x.field, x.field.opaque(name, x.primal, odd)), v
-        )
+        values = (floats or _float_function(name))(x.floats)
+        x.field.divided_by_zero |= not np.isfinite(values).all()
+        primal = x.field.opaque(name, x.primal, odd)
+        value = Exact(x.field, dual_residues(x.field, primal), values)
         if not x.has_tangent:
             return value
-        return apply_slope(
-            x, value.primal, lift(slope(x.stop_gradient(), value), x.field).primal, v
-        )
+        derivative = lift(slope(x.stop_gradient(), value), x.field)
+        return apply_slope(x, value.primal, derivative.primal, values)
 
-    return of_x
+    return of_exact
 
 
 def function(
@@ -127,9 +154,9 @@ def function(
     Parameters
     ----------
     name : str
-        Of a ufunc of NumPy's or `scipy.special`, as its ``__name__`` says.
+        Name of a ufunc of NumPy or `scipy.special`, as its ``__name__`` says.
     derivative : callable
-        From an array to the derivative there, by functions that are known.
+        Maps an array to the derivative there, by functions that are known.
     floats : callable, optional
         The function of floats; by default that of `scipy.special`, or of NumPy.
     """
@@ -138,31 +165,40 @@ def function(
     check_callable("derivative", derivative)
     if floats is not None:
         check_callable("floats", floats)
-    UFUNCS[name] = SPECIAL[name] = opaque(
-        name, lambda x, _: derivative(x), None, floats
-    )
+    SPECIAL[name] = opaque(name, lambda x, _: derivative(x), None, floats)
+    UFUNCS[name] = SPECIAL[name]
 
 
-def _small(series: Callable[[Exact], Exact], formula: Callable[[Exact], Exact]) -> Any:
-    """Return a function whose formula loses the digits of small numbers: decimals get more."""
+def _precise_near_zero(
+    series: Callable[[Exact], Exact], formula: Callable[[Exact], Exact]
+) -> Callable[[Exact], Exact]:
+    """Return a function whose formula loses the digits of small x: decimals get more.
 
-    def finely(x: Exact) -> Exact:
+    Below 1e-60 the first terms of the series are exact to all digits.
+    """
+
+    def of_exact(x: Exact) -> Exact:
         if not x.field.is_decimal:
             return formula(x)
-        sizes = np.array([one.adjusted() for one in x.primal.ravel()]).reshape(
-            x.shape
-        )  # 0 of NaN
-        tiny = sizes < -60
-        with localcontext() as more:
-            more.prec -= int(sizes[~tiny].min(initial=0))
+        exponents = [number.adjusted() for number in x.primal.ravel()]  # 0 of NaN
+        sizes = np.array(exponents).reshape(x.shape)
+        small = sizes < SMALL_EXPONENT
+        with localcontext() as more_digits:
+            more_digits.prec -= int(sizes[~small].min(initial=0))
             out = formula(x)
-        return select(tiny, series(x), out) if tiny.any() else out
+        if small.any():
+            return select(small, series(x), out)
+        return out
 
-    return finely
+    return of_exact
 
 
-_log1p = _small(lambda x: x - x * x / 2, lambda x: log(x + 1))
-_expm1 = _small(lambda x: x + x * x / 2, lambda x: exp(x) - 1)
+_log1p = _precise_near_zero(lambda x: x - x * x / 2, lambda x: log(x + 1))
+_expm1 = _precise_near_zero(lambda x: x + x * x / 2, lambda x: exp(x) - 1)
+_arctan = opaque("arctan", lambda x, _: 1 / (1 + x * x), odd=True)
+_arcsin = opaque("arcsin", lambda x, _: 1 / sqrt(1 - x * x), odd=True)
+_erf = opaque("erf", lambda x, _: 2 / SQRT_PI * exp(-(x * x)), odd=True)
+_erfinv = opaque("erfinv", lambda _, y: SQRT_PI / 2 * exp(y * y), odd=True)
 
 
 def _tanh(x: Exact) -> Exact:
@@ -171,65 +207,105 @@ def _tanh(x: Exact) -> Exact:
     return -e / (2 + e)
 
 
-_arctan = opaque("arctan", lambda x, _: 1 / (1 + x * x), odd=True)
-_arcsin = opaque("arcsin", lambda x, _: 1 / sqrt(1 - x * x), odd=True)
-_erf = opaque("erf", lambda x, _: 2 / ROOT_OF_PI * exp(-(x * x)), odd=True)
-
-
-def _normal(x: Exact) -> Exact:
+def _normal_cdf(x: Exact) -> Exact:
     """Return the normal distribution function; that less 1/2 is odd."""
     return (1 + _erf(x / math.sqrt(2.0))) / 2
 
 
-def _angle(y: Exact, x: Exact) -> Exact:
+def _arctan2(y: Exact, x: Exact) -> Exact:
     """Return the angle of a point: that of y / x, and half a turn more where x < 0."""
-    found = _arctan(y / x)
-    left, up = comparison_of(np.less)(x, 0), comparison_of(np.greater_equal)(y, 0)
-    return select(left, found + np.where(up, math.pi, -math.pi), found)
+    angle = _arctan(y / x)
+    is_left = comparison_of(np.less)(x, 0)
+    is_upper = comparison_of(np.greater_equal)(y, 0)
+    return select(is_left, angle + np.where(is_upper, math.pi, -math.pi), angle)
 
 
-def gamma(order: int) -> Callable[[Any], Exact]:
-    """Return log Gamma for order -1, digamma for 0, polygamma for more."""
-    name = ("gammaln", "digamma")[order + 1] if order < 1 else f"polygamma {order}"
-    floats = None if order < 1 else lambda v: _floats("polygamma")(order, v)
-    return opaque(name, lambda x, _: gamma(order + 1)(x), None, floats)
+def polygamma(order: int) -> Callable[[Any], Exact]:
+    """Return log Gamma for order -1, digamma for 0, the derivatives of this for more."""
+    if order < 1:
+        name = ("gammaln", "digamma")[order + 1]
+        return opaque(name, lambda x, _: polygamma(order + 1)(x))
+
+    def of_floats(v: Array) -> Array:
+        return _float_function("polygamma")(order, v)
+
+    name = f"polygamma {order}"
+    return opaque(name, lambda x, _: polygamma(order + 1)(x), None, of_floats)
 
 
-def _times_log(x: Exact, y: Exact) -> Exact:
+def _xlogy(x: Exact, y: Exact) -> Exact:
     """Return x log y, and 0 where x is 0."""
-    return x * log(select((x.primal == 0).all(axis=-1), np.ones(y.shape), y))
+    is_zero = (x.primal == 0).all(axis=-1)
+    return x * log(select(is_zero, np.ones(y.shape), y))
 
 
-UFUNCS |= dict(
-    exp=exp, log=log, sqrt=sqrt, arctan=_arctan, arcsin=_arcsin, cos=lambda x: cos_and_sin(x)[0],
-    sin=lambda x: cos_and_sin(x)[1], tan=lambda x: cos_and_sin(x)[1] / cos_and_sin(x)[0],
-    exp2=lambda x: exp(x * math.log(2.0)), deg2rad=lambda x: x * (math.pi / 180),
-    log2=lambda x: log(x) / math.log(2.0), log10=lambda x: log(x) / math.log(10.0),
-)  # fmt: skip
-SPECIAL |= dict(
-    erf=_erf, gammaln=gamma(-1), loggamma=gamma(-1), digamma=gamma(0), psi=gamma(0),
-    erfinv=opaque("erfinv", lambda _, y: ROOT_OF_PI / 2 * exp(y * y), odd=True),
-    i0e=opaque("i0e", lambda x, y: SPECIAL["i1e"](x) - UFUNCS["sign"](x) * y, odd=False),
-    i1e=opaque("i1e", lambda x, y: SPECIAL["i0e"](x) - y * (UFUNCS["sign"](x) + 1 / x), odd=True),
-)  # fmt: skip
-FORMULAS: dict[str, Callable[..., Any]] = dict(
-    expm1=_expm1, log1p=_log1p, tanh=_tanh, arctan2=_angle,
-    cbrt=lambda x: x * exp(log(x * x) / -3),
-    sinh=lambda x: (exp(x) - exp(-x)) / 2, cosh=lambda x: (exp(x) + exp(-x)) / 2,
-    arccos=lambda x: math.pi / 2 - _arcsin(x), hypot=lambda x, y: sqrt(x * x + y * y),
-    arcsinh=lambda x: log(x + sqrt(x * x + 1)), arctanh=lambda x: log((1 + x) / (1 - x)) / 2,
-    logaddexp=lambda x, y: log(exp(x) + exp(y)),
-)  # fmt: skip
-OF_SCIPY: dict[str, Callable[..., Any]] = dict(
-    expit=lambda x: 1 / (1 + exp(-x)), log_expit=lambda x: -log(1 + exp(-x)),
-    logit=lambda x: log(x / (1 - x)), erfc=lambda x: 1 - _erf(x), ndtr=_normal,
-    ndtri=lambda x: math.sqrt(2.0) * SPECIAL["erfinv"](2 * x - 1),
-    log_ndtr=lambda x: log(_normal(x)), xlogy=_times_log, entr=lambda x: -_times_log(x, x),
-    xlog1py=lambda x, y: _times_log(x, 1 + y), rel_entr=lambda x, y: _times_log(x, x / y),
-    betaln=lambda x, y: gamma(-1)(x) + gamma(-1)(y) - gamma(-1)(x + y),
-)  # fmt: skip
-SPECIAL |= {name: _by(formula, name) for name, formula in OF_SCIPY.items()}
-UFUNCS |= {name: _by(formula, name) for name, formula in FORMULAS.items()}
+def _i0e_slope(x: Exact, y: Exact) -> Exact:
+    return SPECIAL["i1e"](x) - UFUNCS["sign"](x) * y
+
+
+def _i1e_slope(x: Exact, y: Exact) -> Exact:
+    return SPECIAL["i0e"](x) - y * (UFUNCS["sign"](x) + 1 / x)
+
+
+UFUNCS |= {
+    "arcsin": _arcsin,
+    "arctan": _arctan,
+    "cos": _cos,
+    "deg2rad": lambda x: x * (math.pi / 180),
+    "exp": exp,
+    "exp2": lambda x: exp(x * LOG_2),
+    "log": log,
+    "log10": lambda x: log(x) / math.log(10.0),
+    "log2": lambda x: log(x) / LOG_2,
+    "sin": _sin,
+    "sqrt": sqrt,
+    "tan": _tan,
+}
+SPECIAL |= {
+    "digamma": polygamma(0),
+    "erf": _erf,
+    "erfinv": _erfinv,
+    "gammaln": polygamma(-1),
+    "i0e": opaque("i0e", _i0e_slope, odd=False),
+    "i1e": opaque("i1e", _i1e_slope, odd=True),
+    "loggamma": polygamma(-1),
+    "psi": polygamma(0),
+}
+# Formulas in the functions above; floats are NumPy's or SciPy's own
+NUMPY_FORMULAS: Handlers = {
+    "arccos": lambda x: math.pi / 2 - _arcsin(x),
+    "arcsinh": lambda x: log(x + sqrt(x * x + 1)),
+    "arctan2": _arctan2,
+    "arctanh": lambda x: log((1 + x) / (1 - x)) / 2,
+    "cbrt": lambda x: x * exp(log(x * x) / -3),
+    "cosh": lambda x: (exp(x) + exp(-x)) / 2,
+    "expm1": _expm1,
+    "hypot": lambda x, y: sqrt(x * x + y * y),
+    "log1p": _log1p,
+    "logaddexp": lambda x, y: log(exp(x) + exp(y)),
+    "sinh": lambda x: (exp(x) - exp(-x)) / 2,
+    "tanh": _tanh,
+}
+SCIPY_FORMULAS: Handlers = {
+    "betaln": lambda x, y: polygamma(-1)(x) + polygamma(-1)(y) - polygamma(-1)(x + y),
+    "entr": lambda x: -_xlogy(x, x),
+    "erfc": lambda x: 1 - _erf(x),
+    "expit": lambda x: 1 / (1 + exp(-x)),
+    "log_expit": lambda x: -log(1 + exp(-x)),
+    "log_ndtr": lambda x: log(_normal_cdf(x)),
+    "logit": lambda x: log(x / (1 - x)),
+    "ndtr": _normal_cdf,
+    "ndtri": lambda x: math.sqrt(2.0) * _erfinv(2 * x - 1),
+    "rel_entr": lambda x, y: _xlogy(x, x / y),
+    "xlog1py": lambda x, y: _xlogy(x, 1 + y),
+    "xlogy": _xlogy,
+}
+UFUNCS |= {
+    name: _from_formula(formula, name) for name, formula in NUMPY_FORMULAS.items()
+}
+SPECIAL |= {
+    name: _from_formula(formula, name) for name, formula in SCIPY_FORMULAS.items()
+}
 UFUNCS |= SPECIAL
-FUNCTIONS["sinc"] = lambda x: cos_and_sin(x * math.pi)[1] / (x * math.pi)
+FUNCTIONS["sinc"] = lambda x: _sin(x * math.pi) / (x * math.pi)
 Exact.erfc = SPECIAL["erfc"]  # type: ignore[attr-defined]

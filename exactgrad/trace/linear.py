@@ -25,84 +25,112 @@ from .functions import log, sqrt
 
 __all__ = ["FUNCTIONS", "matmul"]
 
+ELLIPSIS_LETTERS = "ABCDEFGHIJ"  # of the axes that an ellipsis of einsum stands for
+SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
+
 
 def matmul(x: Any, y: Any) -> Exact:
     """Return the product of matrices: (X Y)' = X' Y + X Y'."""
     x, y = lift_all(x, y)
-    field, v = x.field, np.matmul(x.floats, y.floats)
-    one = x.reshape(1, -1) if x.ndim == 1 else x
-    other = y.reshape(-1, 1) if y.ndim == 1 else y
-    b = field.matmul(one.tangent, other.primal) if x.has_tangent else None
+    field = x.field
+    floats = np.matmul(x.floats, y.floats)
+    left = x.reshape(1, -1) if x.ndim == 1 else x
+    right = y.reshape(-1, 1) if y.ndim == 1 else y
+    tangent = None
+    if x.has_tangent:
+        tangent = field.matmul(left.tangent, right.primal)
     if y.has_tangent:
-        c = field.matmul(one.primal, other.tangent)
-        b = c if b is None else field.add(b, c)
-    r = dual_residues(field, field.matmul(one.primal, other.primal), b)
-    return Exact(field, r.reshape((*v.shape, 2, field.n_channels)), v)
+        change = field.matmul(left.primal, right.tangent)
+        tangent = change if tangent is None else field.add(tangent, change)
+    primal = field.matmul(left.primal, right.primal)
+    residues = dual_residues(field, primal, tangent)
+    return Exact(field, residues.reshape((*floats.shape, 2, field.n_channels)), floats)
 
 
 def einsum(
     subscripts: str, *operands: Any, optimize: Any = None, casting: str = "safe"
 ) -> Exact:
-    """Return the sum of products that letters describe, pair by pair."""
-    parts = lift_all(*operands)
-    left, arrow, right = subscripts.replace(" ", "").partition("->")
+    """Return the sum of products that letters describe, one operand after the other.
+
+    Parameters
+    ----------
+    subscripts : str
+        The letters of all axes, as np.einsum takes them: "ij,jk->ik".
+    *operands : Exact or array
+        One array for each term of the letters.
+    optimize, casting : optional
+        Ignored.
+    """
+    arrays = lift_all(*operands)
+    left, arrow, result_letters = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
-    own = [
-        x.ndim - len(t.replace("...", "")) for t, x in zip(terms, parts, strict=True)
+    n_dots = [
+        x.ndim - len(term.replace("...", ""))
+        for term, x in zip(terms, arrays, strict=True)
     ]
-    dots = "ABCDEFGHIJ"[: max(own)]
-    spelled = [
-        t.replace("...", dots[len(dots) - k :]) for t, k in zip(terms, own, strict=True)
+    dots = ELLIPSIS_LETTERS[: max(n_dots)]
+    terms = [
+        term.replace("...", dots[len(dots) - n :])
+        for term, n in zip(terms, n_dots, strict=True)
     ]
-    letters = "".join(spelled)
+    letters = "".join(terms)
     if arrow:
-        right = right.replace("...", dots)
+        result_letters = result_letters.replace("...", dots)
     else:
-        right = dots + "".join(
-            sorted(c for c in set(letters) - set(dots) if letters.count(c) == 1)
-        )
-    x, term = _reduced(parts[0], spelled[0], right + "".join(spelled[1:]))
-    for i, y in enumerate(parts[1:], 1):
-        later = right + "".join(spelled[i + 1 :])
-        other, t = _reduced(y, spelled[i], later + term)
-        x, term = _contracted(x, term, other, t, later)
-    return x.transpose(*(term.index(c) for c in right)) if right else x.reshape(())
+        once = (c for c in set(letters) - set(dots) if letters.count(c) == 1)
+        result_letters = dots + "".join(sorted(once))
+    product, term = _sum_own(arrays[0], terms[0], result_letters + "".join(terms[1:]))
+    for i, operand in enumerate(arrays[1:], 1):
+        later = result_letters + "".join(terms[i + 1 :])
+        operand, operand_term = _sum_own(operand, terms[i], later + term)
+        product, term = _contract(product, term, operand, operand_term, later)
+    if not result_letters:
+        return product.reshape(())
+    return product.transpose(*(term.index(c) for c in result_letters))
 
 
-def _reduced(x: Exact, term: str, others: str) -> tuple[Exact, str]:
-    """Take diagonals of repeated letters, and sum over those that occur nowhere else."""
+def _sum_own(x: Exact, term: str, used: str) -> tuple[Exact, str]:
+    """Take diagonals of repeated letters, and sum over those that nothing else uses."""
     for c in set(term):
         while term.count(c) > 1:
-            i, j = term.index(c), term.rindex(c)
+            i = term.index(c)
+            j = term.rindex(c)
             x = diagonal(x, 0, i, j)
             term = term[:i] + term[i + 1 : j] + term[j + 1 :] + c
-    gone = tuple(k for k, c in enumerate(term) if c not in others)
-    if gone:
-        x, term = sum_over(x, gone), "".join(c for c in term if c in others)
+    unused = tuple(k for k, c in enumerate(term) if c not in used)
+    if unused:
+        x = sum_over(x, unused)
+        term = "".join(c for c in term if c in used)
     return x, term
 
 
-def _contracted(
-    x: Exact, one: str, y: Exact, other: str, later: str
+def _contract(
+    x: Exact, x_term: str, y: Exact, y_term: str, later: str
 ) -> tuple[Exact, str]:
-    """Return the product of two operands, as one of stacks of matrices."""
-    both = [c for c in one if c in other]
-    batch, inner = [c for c in both if c in later], [c for c in both if c not in later]
-    left, right = [c for c in one if c not in other], [c for c in other if c not in one]
-    pairs = [*zip(one, x.shape, strict=True), *zip(other, y.shape, strict=True)]
-    sizes = dict(pairs) | {c: n for c, n in pairs if n > 1}
+    """Return the product of two operands and its letters, by one product of matrices."""
+    shared = [c for c in x_term if c in y_term]
+    batch = [c for c in shared if c in later]
+    inner = [c for c in shared if c not in later]
+    rows = [c for c in x_term if c not in y_term]
+    columns = [c for c in y_term if c not in x_term]
+    pairs = [*zip(x_term, x.shape, strict=True), *zip(y_term, y.shape, strict=True)]
+    lengths = dict(pairs) | {c: n for c, n in pairs if n > 1}  # 1 is broadcast
 
-    def matrix(z: Exact, term: str, *groups: list[str]) -> Exact:
+    def as_matrices(z: Exact, term: str, *groups: list[str]) -> Exact:
+        """Return stacks of matrices, each group of letters as one axis."""
         order = [term.index(c) for group in groups for c in group]
-        shape = [prod(sizes[c] for c in group) for group in groups]
-        wanted = tuple(sizes[c] for group in groups for c in group)
-        return broadcast_to(z.transpose(*order) if order else z, wanted).reshape(shape)
+        if order:
+            z = z.transpose(*order)
+        shape = tuple(lengths[c] for group in groups for c in group)
+        sizes = [prod(lengths[c] for c in group) for group in groups]
+        return broadcast_to(z, shape).reshape(sizes)
 
-    found = matmul(
-        matrix(x, one, batch, left, inner), matrix(y, other, batch, inner, right)
+    product = matmul(
+        as_matrices(x, x_term, batch, rows, inner),
+        as_matrices(y, y_term, batch, inner, columns),
     )
-    letters = batch + left + right
-    return found.reshape([sizes[c] for c in letters]), "".join(letters)
+    letters = batch + rows + columns
+    return product.reshape([lengths[c] for c in letters]), "".join(letters)
 
 
 def dot(x: Any, y: Any) -> Any:
@@ -110,7 +138,14 @@ def dot(x: Any, y: Any) -> Any:
     x, y = lift_all(x, y)
     if not x.ndim or not y.ndim:
         return x * y
-    return matmul(x, y) if y.ndim <= 2 else np.tensordot(x, y, ((-1,), (-2,)))
+    if y.ndim <= 2:
+        return matmul(x, y)
+    return np.tensordot(x, y, ((-1,), (-2,)))
+
+
+def _vdot(x: Any, y: Any) -> Any:
+    x, y = lift_all(x, y)
+    return dot(x.ravel(), y.ravel())
 
 
 def _vecdot(x: Any, y: Any, axis: int = -1) -> Exact:
@@ -122,24 +157,26 @@ def _vecdot(x: Any, y: Any, axis: int = -1) -> Exact:
 
 
 def _of_stacks(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of matrices that takes stacks of them."""
+    """Return a function that takes stacks of matrices, from one of single matrices."""
 
-    def of_stack(matrix: Any, *more: Any) -> Any:
-        matrix, *rest = lift_all(matrix, *more)
-        if matrix.ndim == 2:
-            return function(matrix, *rest)
-        rows = [of_stack(*each) for each in zip(matrix, *rest, strict=True)]
-        if isinstance(rows[0], SlogdetResult):
-            return SlogdetResult(*map(stack, zip(*rows, strict=True)))
-        return stack(rows)
+    def of_stack(*operands: Any) -> Any:
+        arrays = lift_all(*operands)
+        if arrays[0].ndim == 2:
+            return function(*arrays)
+        results = [of_stack(*row) for row in zip(*arrays, strict=True)]
+        if isinstance(results[0], SlogdetResult):
+            return SlogdetResult(*map(stack, zip(*results, strict=True)))
+        return stack(results)
 
     return of_stack
 
 
-def _eliminated(matrix: Exact, right: Any = None) -> tuple[Exact, Exact]:
+def _eliminate(matrix: Exact, right: Any = None) -> tuple[Exact, Exact]:
     """Return the solution and the determinant, by Gauss and Jordan on exact numbers."""
     n = len(matrix)
-    rows = matrix.copy() if right is None else concatenate([matrix, right], axis=1)
+    rows = matrix.copy()
+    if right is not None:
+        rows = concatenate([rows, right], axis=1)
     det: Any = 1.0
     for j in range(n):
         i = j + int(np.argmax(abs(rows.floats[j:, j])))
@@ -147,47 +184,49 @@ def _eliminated(matrix: Exact, right: Any = None) -> tuple[Exact, Exact]:
             rows[[i, j]] = rows[[j, i]]
             det = -det
         pivot = rows[j, j]
-        det, rows[j] = pivot * det, rows[j] / pivot
-        rest = [k for k in range(n) if k != j]
-        rows[rest] = rows[rest] - rows[rest, j][:, None] * rows[j]
+        det = pivot * det
+        rows[j] = rows[j] / pivot
+        without_j = [k for k in range(n) if k != j]
+        rows[without_j] = rows[without_j] - rows[without_j, j][:, None] * rows[j]
     return rows[:, n:], det
 
 
 def _inverse(matrix: Exact) -> Exact:
-    return _eliminated(matrix, np.eye(len(matrix)))[0]
+    return _eliminate(matrix, np.eye(len(matrix)))[0]
+
+
+def _determinant(matrix: Exact) -> Exact:
+    return _eliminate(matrix)[1]
 
 
 def _solve(matrix: Exact, right: Exact) -> Exact:
     columns = right.reshape(len(right), -1)
-    return _eliminated(matrix, columns)[0].reshape(right.shape)
-
-
-SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
+    return _eliminate(matrix, columns)[0].reshape(right.shape)
 
 
 def _slogdet(matrix: Exact) -> Any:
-    det = _eliminated(matrix)[1]
-    return SlogdetResult(np.sign(det.floats), log(det if det.floats > 0 else -det))
+    det = _determinant(matrix)
+    size = det if det.floats > 0 else -det
+    return SlogdetResult(np.sign(det.floats), log(size))
 
 
 def _cholesky(matrix: Exact) -> Exact:
     """Return the lower triangle L with L L^T = K, column by column."""
     lower = FUNCTIONS["zeros_like"](matrix)
     for j in range(len(matrix)):
-        done = lower[j, :j]
-        lower[j, j] = sqrt(matrix[j, j] - sum_over(done * done))
-        lower[j + 1 :, j] = (matrix[j + 1 :, j] - lower[j + 1 :, :j] @ done) / lower[
-            j, j
-        ]
+        row = lower[j, :j]
+        lower[j, j] = sqrt(matrix[j, j] - sum_over(row * row))
+        below = matrix[j + 1 :, j] - lower[j + 1 :, :j] @ row
+        lower[j + 1 :, j] = below / lower[j, j]
     return lower
 
 
 def _pseudo_inverse(matrix: Exact) -> Exact:
     """Return the pseudo-inverse of a matrix of full rank."""
-    turned = matrix.T
+    transposed = matrix.T
     if matrix.shape[0] >= matrix.shape[1]:
-        return matmul(_inverse(turned @ matrix), turned)
-    return matmul(turned, _inverse(matrix @ turned))
+        return matmul(_inverse(transposed @ matrix), transposed)
+    return matmul(transposed, _inverse(matrix @ transposed))
 
 
 UFUNCS |= {"matmul": matmul, "vecdot": _vecdot}
@@ -195,12 +234,12 @@ FUNCTIONS |= {
     "dot": dot,
     "einsum": einsum,
     "inner": lambda x, y: np.tensordot(x, y, ((-1,), (-1,))),
-    "vdot": lambda x, y: dot(*(z.ravel() for z in lift_all(x, y))),
-    "linalg.inv": _of_stacks(_inverse),
-    "linalg.det": _of_stacks(lambda matrix: _eliminated(matrix)[1]),
-    "linalg.slogdet": _of_stacks(_slogdet),
     "linalg.cholesky": _of_stacks(_cholesky),
-    "linalg.solve": _of_stacks(_solve),
+    "linalg.det": _of_stacks(_determinant),
+    "linalg.inv": _of_stacks(_inverse),
     "linalg.pinv": _pseudo_inverse,
+    "linalg.slogdet": _of_stacks(_slogdet),
+    "linalg.solve": _of_stacks(_solve),
+    "vdot": _vdot,
 }
 Exact.dot = dot  # type: ignore[attr-defined]

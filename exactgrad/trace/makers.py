@@ -1,10 +1,10 @@
-"""Makers of arrays as `copies` of a user's functions see them: `np.zeros` is exact there.
+"""Makers of arrays as `copies` of a user's functions see them: `np.zeros` is exact in a proof.
 
 ``out = np.zeros(3)`` followed by ``out[0] = x`` asks NumPy to make a float of an exact number. So
 for copies the name ``np`` stands for another module, and names of makers for others: while a proof
 calls them they make exact arrays, and else they are NumPy's. `numpy` itself stays as it is.
 Functions that NumPy writes in Python run as they are, as copies that see these makers. The
-functions of `scipy.special` that are no ufuncs have others, too.
+functions of `scipy.special` that are no ufuncs have stand-ins, too.
 """
 
 from __future__ import annotations
@@ -21,27 +21,28 @@ from typing import Any
 import numpy as np
 
 from ..fields.finite import Field, Untraceable
-from .arrays import Exact, field_of, lift, stack, uninitialized
-from .functions import exp, gamma, log
+from .arrays import Exact, Handlers, field_of, lift, stack, uninitialized
+from .functions import exp, log, polygamma
 from .linear import FUNCTIONS
 
-__all__ = ["ACTIVE_FIELD", "NUMPY", "STAND_INS", "Vectorize", "of_scipy"]
+__all__ = ["ACTIVE_FIELD", "NUMPY", "STAND_INS", "Vectorize", "scipy_stand_in"]
 
-ACTIVE_FIELD: ContextVar[Field | None] = ContextVar(
-    "field", default=None
-)  # of the call of a copy
+# The field of the call of a copy that is running
+ACTIVE_FIELD: ContextVar[Field | None] = ContextVar("field", default=None)
 
 
-def _floats(dtype: Any) -> bool:
+def _holds_floats(dtype: Any) -> bool:
     return dtype is None or np.dtype(dtype).kind in "fO"
 
 
-def _constant(name: str) -> Callable[..., Any]:
-    """Return np.zeros, np.ones or np.eye."""
+def _constant_maker(name: str) -> Callable[..., Any]:
+    """Return np.zeros, np.ones or np.eye with exact numbers in place of floats."""
 
     def make(field: Field, *args: Any, **kwargs: Any) -> Any:
-        made = getattr(np, name)(*args, **kwargs)
-        return lift(made.astype(float), field) if made.dtype.kind == "f" else made
+        array = getattr(np, name)(*args, **kwargs)
+        if array.dtype.kind != "f":
+            return array
+        return lift(array.astype(float), field)
 
     return make
 
@@ -50,82 +51,87 @@ def _full(
     field: Field, shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any
 ) -> Any:
     if field_of(fill_value) is None:
-        return _constant("full")(field, shape, fill_value, dtype, **kwargs)
+        return _constant_maker("full")(field, shape, fill_value, dtype, **kwargs)
     out = lift(np.zeros(shape), field)
     out[...] = fill_value
     return out
 
 
 def _empty(field: Field, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    return (
-        uninitialized(field, shape)
-        if _floats(dtype)
-        else np.empty(shape, dtype, **kwargs)
-    )
+    if not _holds_floats(dtype):
+        return np.empty(shape, dtype, **kwargs)
+    return uninitialized(field, shape)
 
 
-def _exact(name: str) -> Callable[..., Any]:
-    """Return np.array or np.asarray of exact numbers, and of lists of them."""
+def _converter(name: str) -> Callable[..., Any]:
+    """Return np.array or np.asarray, also of exact numbers and of lists of them."""
 
-    def make(
+    def convert(
         field: Field, values: Any, dtype: Any = None, ndmin: int = 0, **kwargs: Any
     ) -> Any:
         if field_of(values) is None:
-            return getattr(np, name)(
-                values, dtype, **({"ndmin": ndmin} if ndmin else {}), **kwargs
-            )
+            if ndmin:
+                kwargs["ndmin"] = ndmin
+            return getattr(np, name)(values, dtype, **kwargs)
         if ndmin:
-            found = make(field, values, dtype, **kwargs)
-            return found.reshape((1,) * (ndmin - found.ndim) + found.shape)
-        if not _floats(dtype):
+            array = convert(field, values, dtype, **kwargs)
+            return array.reshape((1,) * (ndmin - array.ndim) + array.shape)
+        if not _holds_floats(dtype):
             raise Untraceable(f"np.{name} makes {np.dtype(dtype)} of exact numbers")
-        if type(values) is Exact:
-            copies = name == "array" and kwargs.get("copy", True) is True
-            ordered = name != "ascontiguousarray" or values.flags.c_contiguous
-            return values.copy() if copies or not ordered else values
-        return lift(values, field)
+        if type(values) is not Exact:
+            return lift(values, field)
+        copies = name == "array" and kwargs.get("copy", True) is True
+        reorders = name == "ascontiguousarray" and not values.flags.c_contiguous
+        if copies or reorders:
+            return values.copy()
+        return values
 
-    return make
+    return convert
 
 
-class _Joined:
+class _ConcatenatingIndex:
     """np.r_ or np.c_, for the arrays that are joined with it."""
 
-    def __init__(self, name: str, join: str) -> None:
-        self.name, self.join = name, join
+    def __init__(self, name: str, concatenate: str) -> None:
+        self.name = name
+        self.concatenate = concatenate
 
     def __getitem__(self, key: Any) -> Any:
         if field_of(key) is None:
             return getattr(np, self.name)[key]
-        return FUNCTIONS[self.join](key if isinstance(key, tuple) else (key,))
+        arrays = key if isinstance(key, tuple) else (key,)
+        return FUNCTIONS[self.concatenate](arrays)
 
 
-MAKERS: dict[str, Callable[..., Any]] = {
-    **{name: _constant(name) for name in ("zeros", "ones", "eye", "identity")},
-    **{
-        name: _exact(name)
-        for name in ("array", "asarray", "asanyarray", "ascontiguousarray")
-    },
+def _broadcast(field: Field, *arrays: Any) -> Any:
+    return np.broadcast(*(getattr(x, "floats", x) for x in arrays))
+
+
+MAKERS: Handlers = {
+    "array": _converter("array"),
+    "asanyarray": _converter("asanyarray"),
+    "asarray": _converter("asarray"),
+    "ascontiguousarray": _converter("ascontiguousarray"),
+    "broadcast": _broadcast,
     "empty": _empty,
+    "eye": _constant_maker("eye"),
     "full": _full,
-    "broadcast": lambda field, *arrays: np.broadcast(
-        *(getattr(x, "floats", x) for x in arrays)
-    ),
+    "identity": _constant_maker("identity"),
+    "ones": _constant_maker("ones"),
+    "zeros": _constant_maker("zeros"),
 }
 
 
 def _maker(name: str) -> Callable[..., Any]:
-    """Return a maker that is NumPy's but in a proof."""
+    """Return a function that is NumPy's own outside of proofs, and in one that of `MAKERS`."""
     original = getattr(np, name)
 
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
         field = ACTIVE_FIELD.get()
-        return (
-            original(*args, **kwargs)
-            if field is None
-            else MAKERS[name](field, *args, **kwargs)
-        )
+        if field is None:
+            return original(*args, **kwargs)
+        return MAKERS[name](field, *args, **kwargs)
 
     return make
 
@@ -134,7 +140,7 @@ class Vectorize(np.vectorize):
     """np.vectorize, also of exact numbers: one after the other."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the results, several if the function returns a tuple."""
+        """Return the array of results, or several if the function returns a tuple."""
         field = ACTIVE_FIELD.get()
         if field is None or field_of(args) is None:
             return super().__call__(*args, **kwargs)
@@ -144,7 +150,7 @@ class Vectorize(np.vectorize):
             )
         shape = np.broadcast_shapes(*map(np.shape, args))
 
-        def result(values: Any, otype: str | None) -> Any:
+        def as_array(values: Any, otype: str | None) -> Any:
             first = values[0].floats if type(values[0]) is Exact else values[0]
             dtype = np.dtype(otype or np.asarray(first).dtype)
             if field_of(values) is None:
@@ -153,77 +159,97 @@ class Vectorize(np.vectorize):
                 raise Untraceable(
                     f"np.vectorize makes {dtype} of all results: say otypes=[float]"
                 )
-            return stack([lift(one, field) for one in values]).reshape(shape)
+            return stack([lift(value, field) for value in values]).reshape(shape)
 
-        parts = [np.broadcast_to(one, shape).reshape(-1) for one in args]
-        rows = [self.pyfunc(*row) for row in zip(*parts, strict=True)]
-        several = isinstance(rows[0], tuple)
-        columns = zip(*rows, strict=True) if several else [rows]
-        found = tuple(map(result, columns, self.otypes or repeat(None)))
-        return found if several else found[0]
+        columns = [np.broadcast_to(arg, shape).reshape(-1) for arg in args]
+        results = [self.pyfunc(*row) for row in zip(*columns, strict=True)]
+        if not isinstance(results[0], tuple):
+            return as_array(results, self.otypes[0] if self.otypes else None)
+        outputs = zip(*results, strict=True)
+        return tuple(map(as_array, outputs, self.otypes or repeat(None)))
 
 
 def _as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return what `as_strided` does, which does not ask its arguments as NumPy's others do."""
-    original = np.lib.stride_tricks.as_strided
-    return (original if field_of(x) is None else FUNCTIONS["as_strided"])(
-        x, *args, **kwargs
-    )
+    """Return `as_strided`, which unlike NumPy's other functions does not ask its arguments."""
+    if field_of(x) is None:
+        return np.lib.stride_tricks.as_strided(x, *args, **kwargs)
+    return FUNCTIONS["as_strided"](x, *args, **kwargs)
 
 
-NUMPY = ModuleType("numpy")
-OTHERS = {"r_": _Joined("r_", "hstack"), "c_": _Joined("c_", "column_stack"),
-          "vectorize": Vectorize, **{name: _maker(name) for name in MAKERS}}  # fmt: skip
-vars(NUMPY).update(vars(np), **OTHERS)
-STAND_INS = {
-    id(np): NUMPY,
-    **{id(getattr(np, name)): one for name, one in OTHERS.items()},
+def _module_like(module: ModuleType, **replaced: Any) -> ModuleType:
+    """Return a module with the same names, some of them replaced."""
+    copy = ModuleType(module.__name__)
+    vars(copy).update(vars(module), **replaced)
+    return copy
+
+
+STRIDE_TRICKS = _module_like(np.lib.stride_tricks, as_strided=_as_strided)
+LIB = _module_like(np.lib, stride_tricks=STRIDE_TRICKS)
+REPLACED_NAMES = {
+    "r_": _ConcatenatingIndex("r_", "hstack"),
+    "c_": _ConcatenatingIndex("c_", "column_stack"),
+    "vectorize": Vectorize,
+    **{name: _maker(name) for name in MAKERS},
 }
-STRIDE_TRICKS, LIB = ModuleType("numpy.lib.stride_tricks"), ModuleType("numpy.lib")
-vars(STRIDE_TRICKS).update(vars(np.lib.stride_tricks), as_strided=_as_strided)
-vars(LIB).update(vars(np.lib), stride_tricks=STRIDE_TRICKS)
-vars(NUMPY).update(lib=LIB)
-STAND_INS |= {id(np.lib): LIB, id(np.lib.stride_tricks): STRIDE_TRICKS}
-STAND_INS[id(np.lib.stride_tricks.as_strided)] = _as_strided
+NUMPY = _module_like(np, **REPLACED_NAMES, lib=LIB)
+# What copies see in place of an object of NumPy's, by the identity of that
+STAND_INS: dict[int, Any] = {
+    id(np): NUMPY,
+    id(np.lib): LIB,
+    id(np.lib.stride_tricks): STRIDE_TRICKS,
+    id(np.lib.stride_tricks.as_strided): _as_strided,
+    **{id(getattr(np, name)): stand_in for name, stand_in in REPLACED_NAMES.items()},
+}
 
 # --- what NumPy itself writes in Python runs as it is: copies, for which makers are exchanged
+
+COMPILED_HELPERS = {
+    "_wrapfunc",
+    "_array_converter",
+    "_umath_linalg",
+}  # take floats alone
 
 
 @functools.cache
 def _names_in(module: str) -> dict[str, Any]:
-    """Return the names that copies of the functions of a module of NumPy's see."""
+    """Return the names that copies of the functions of one of NumPy's modules see."""
     names = vars(sys.modules[module]).copy()
-    for name, one in names.items():
-        own = isinstance(one, FunctionType) and one.__globals__["__name__"] == module
-        names[name] = _copy(one, names) if own else STAND_INS.get(id(one), one)
+    for name, value in names.items():
+        if isinstance(value, FunctionType) and value.__globals__["__name__"] == module:
+            names[name] = _copy(value, names)
+        else:
+            names[name] = STAND_INS.get(id(value), value)
     return names
 
 
 def _copy(function: FunctionType, names: dict[str, Any]) -> FunctionType:
-    what = (
+    """Return a function with the same code and other global names."""
+    copy = FunctionType(
         function.__code__,
         names,
         function.__name__,
         function.__defaults__,
         function.__closure__,
     )
-    made = FunctionType(*what)
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
 
 
-COMPILED = {"_wrapfunc", "_array_converter", "_umath_linalg"}  # that take floats alone
-for _name, _one in [
-    *vars(np).items(),
-    *((f"linalg.{k}", f) for k, f in vars(np.linalg).items()),
-]:
-    _inner = inspect.unwrap(_one) if type(_one) is type(np.sum) else None
-    if isinstance(_inner, FunctionType) and COMPILED.isdisjoint(
-        _inner.__code__.co_names
-    ):
-        FUNCTIONS.setdefault(
-            _name, _copy(_inner, _names_in(_inner.__globals__["__name__"]))
-        )
+def _add_python_functions(prefix: str, module: ModuleType) -> None:
+    """Let functions that NumPy writes in Python run on exact numbers, as copies."""
+    for name, function in vars(module).items():
+        if type(function) is not type(np.sum):
+            continue
+        inner = inspect.unwrap(function)
+        if not isinstance(inner, FunctionType):
+            continue
+        if COMPILED_HELPERS.isdisjoint(inner.__code__.co_names):
+            names = _names_in(inner.__globals__["__name__"])
+            FUNCTIONS.setdefault(f"{prefix}{name}", _copy(inner, names))
+
+
+_add_python_functions("", np)
+_add_python_functions("linalg.", np.linalg)
 
 # --- functions of scipy.special that are no ufuncs
 
@@ -232,8 +258,10 @@ def _logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False
 ) -> Exact:
     """Return log sum b e^a."""
-    e = exp(a) if b is None else exp(a) * b
-    return log(FUNCTIONS["sum"](e, axis, keepdims))
+    terms = exp(a)
+    if b is not None:
+        terms = terms * b
+    return log(FUNCTIONS["sum"](terms, axis, keepdims))
 
 
 def _softmax(x: Any, axis: Any = None) -> Exact:
@@ -241,26 +269,30 @@ def _softmax(x: Any, axis: Any = None) -> Exact:
     return exp(x) / FUNCTIONS["sum"](exp(x), axis, True)
 
 
-OF_SCIPY: dict[str, Callable[..., Any]] = {
-    "softmax": _softmax,
+SCIPY_FUNCTIONS: Handlers = {
     "log_softmax": lambda x, axis=None: x - _logsumexp(x, axis, keepdims=True),
     "logsumexp": _logsumexp,
-    "polygamma": lambda n, x: gamma(int(n))(x),
+    "polygamma": lambda n, x: polygamma(int(n))(x),
+    "softmax": _softmax,
 }
 
 
-def of_scipy(value: Any) -> Any:
-    """Return what stands for a function of `scipy.special`; None if this is none of them."""
-    if type(value) is not FunctionType or value.__name__ not in OF_SCIPY:
+def scipy_stand_in(value: Any) -> Any:
+    """Return what stands for a function of `scipy.special`; None if the value is none of them."""
+    if type(value) is not FunctionType or value.__name__ not in SCIPY_FUNCTIONS:
         return None
     name = value.__name__
     original = vars(sys.modules.get("scipy.special", ModuleType(""))).get(name)
-    inner = None if original is None else inspect.unwrap(original)
-    if inner is None or (value is not original and value is not inner):
+    if original is None:
+        return None
+    inner = inspect.unwrap(original)
+    if value is not original and value is not inner:
         return None
 
     @functools.wraps(inner)
     def function(*args: Any, **kwargs: Any) -> Any:
-        return (inner if field_of(args) is None else OF_SCIPY[name])(*args, **kwargs)
+        if field_of(args) is None:
+            return inner(*args, **kwargs)
+        return SCIPY_FUNCTIONS[name](*args, **kwargs)
 
     return function

@@ -70,7 +70,7 @@ def few_combinations():
     ]
 
 
-@pytest.mark.parametrize("method", [[], ["--method", "both", "--most", "5"]])
+@pytest.mark.parametrize("method", [[], ["--method", "both", "--max-coordinates", "5"]])
 def test_gradcheck_all_prints_the_matrix_and_why_the_rest_is_refused(method, capsys, monkeypatch):
     monkeypatch.setattr(combinations, "combinations", few_combinations)
     assert main(["gradcheck", "--all", *method]) == 0
@@ -281,4 +281,7 @@ def test_a_reader_who_leaves_early_is_no_error(monkeypatch):
 
     monkeypatch.setattr(sys, "stdout", Closed())
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert main(["gradcheck", "--layers", "1", "1", "--method", "complex", "--most", "1"]) == 0
+    assert (
+        main(["gradcheck", "--layers", "1", "1", "--method", "complex", "--max-coordinates", "1"])
+        == 0
+    )

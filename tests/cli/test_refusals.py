@@ -51,14 +51,14 @@ TYPED = [
     (["predict", "of classes.npz", "d.csv", "--interval", "0.8"], "probabilities and no interval"),
     (["gradcheck", "--layers", "3"], "sizes must be at least two whole numbers"),
     (["gradcheck", "--plain", "--activation", "tanh"], "one ReLU network; leave out --activation"),
-    (["gradcheck", "--exact", "--method", "complex"], "leave out --method, --most"),
+    (["gradcheck", "--exact", "--method", "complex"], "leave out --method and --max"),
     (["gradcheck", "--all", "--layers", "3", "2", "--rho", "3"], "leave out --layers, --rho"),
     ([*EVALUATE, "kin"], "no column 'kin'; did you mean 'kind'?"),
     ([*EVALUATE, "kind", "--folds", "15"], "the class 'a' has 10 rows; 15 are needed"),
     ([*EVALUATE, "price", "--folds", "90"], "20 rows are too few; at least 90"),
     ([*EVALUATE, "same"], "the target 'same' is the same in all rows"),
     ([*EVALUATE, "price", "--json", "d.csv"], "would replace another file"),
-    ([*EVALUATE, "price", "--chains", "3"], "mean-field has no --chains; name a sampler"),
+    ([*EVALUATE, "price", "--chains", "3"], "mean-field does not use --chains; name a sampler"),
 ]
 CELLS = [
     (

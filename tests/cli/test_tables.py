@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbb_numpy.cli.tables import TableError, csv_text, numbers, read_csv
+from bbb_numpy.cli.tables import TableError, csv_text, parse_numbers, read_csv
 
 
 @pytest.fixture
@@ -85,12 +85,12 @@ def test_separators_and_encodings_are_found_and_told(separator, encoding, csv_fi
 def test_a_number_is_read_as_it_was_written(value, decimal, thousands):
     if decimal != thousands:
         text = f"{value:,.6f}".translate(str.maketrans({",": thousands, ".": decimal}))
-        assert numbers(pd.Series([text]), decimal, thousands)[0] == float(f"{value:.6f}")
+        assert parse_numbers(pd.Series([text]), decimal, thousands)[0] == float(f"{value:.6f}")
 
 
 def test_thousands_are_groups_of_three_from_the_first_on():
     cells = pd.Series(["1,23,456", "1234,567", "0,123", ",123", "12,34"])
-    assert numbers(cells, ".", ",").isna().all()
+    assert parse_numbers(cells, ".", ",").isna().all()
 
 
 AS_WRITTEN = {

@@ -18,7 +18,7 @@ from tests.project.book import ENTRIES
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "exercises/README.md").read_text("utf-8")
-PATHS = {name_of(path): path for path in solution_paths()}
+SOLUTION_OF = {name_of(path): path for path in solution_paths()}
 WHOLE = {"geometric_shares", "occams_razor"}  # of whole numbers: nothing moves
 
 
@@ -34,14 +34,14 @@ def test_every_exercise_has_its_file_in_the_order_of_the_book(capsys):
     listed = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert listed == [
         [path.relative_to(SOLUTIONS).with_suffix("").as_posix(), *find(name).tags]
-        for name, path in PATHS.items()
+        for name, path in SOLUTION_OF.items()
     ]
-    assert set(PATHS.values()) == set(SOLUTIONS.rglob("*.py"))
+    assert set(SOLUTION_OF.values()) == set(SOLUTIONS.rglob("*.py"))
 
 
-@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("name", SOLUTION_OF)
 def test_a_solution_is_proved_and_its_slopes_are_derivatives_of_its_value(name):
-    verdict = grade_file(PATHS[name])
+    verdict = grade_file(SOLUTION_OF[name])
     assert verdict.passed, verdict
     assert verdict.exercise == name
     formula = hasattr(find(name), "slopes")
@@ -51,9 +51,11 @@ def test_a_solution_is_proved_and_its_slopes_are_derivatives_of_its_value(name):
 
 def test_templates_are_the_solutions_with_holes_which_are_not_answered(tmp_path):
     written = copy_templates(tmp_path)
-    assert list(written) == [tmp_path / path.relative_to(SOLUTIONS) for path in PATHS.values()]
+    assert list(written) == [
+        tmp_path / path.relative_to(SOLUTIONS) for path in SOLUTION_OF.values()
+    ]
     assert {grade_file(path).verdict for path in written} == {"not answered"}
-    for solution, copy in zip(PATHS.values(), written, strict=True):
+    for solution, copy in zip(SOLUTION_OF.values(), written, strict=True):
         before, _, rest = solution.read_text("utf-8").partition(f"{BEGIN}\n")
         hole = "# YOUR CODE HERE\n" + re.search(" *$", before)[0] + "raise NotImplementedError\n"
         assert copy.read_text("utf-8") == before + hole + rest.partition(f"{END}\n")[2]
@@ -61,9 +63,9 @@ def test_templates_are_the_solutions_with_holes_which_are_not_answered(tmp_path)
         template("def f():\n    return 1\n")
 
 
-@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("name", SOLUTION_OF)
 def test_every_statement_has_shapes_and_says_where_to_read(name):
-    exercise, tree = find(name), ast.parse(PATHS[name].read_text("utf-8"))
+    exercise, tree = find(name), ast.parse(SOLUTION_OF[name].read_text("utf-8"))
     statement = ast.get_docstring(tree)
     functions = {node.name: node.args for node in tree.body if isinstance(node, ast.FunctionDef)}
     if name != "which_detector_sees_it":
@@ -87,7 +89,7 @@ def test_every_statement_has_shapes_and_says_where_to_read(name):
 def test_the_page_and_the_solution_of_the_cards_are_those_of_the_key():
     made = runpy.run_path(str(ROOT / "exercises/measure_cards.py"))
     assert made["PAGE"].read_text("utf-8") == made["page"](cards.key())
-    assert made["SOLUTION"] == PATHS["which_detector_sees_it"]
+    assert made["SOLUTION"] == SOLUTION_OF["which_detector_sees_it"]
     assert grade_file(made["SOLUTION"]).headline.startswith("96 of 96 cells")
 
 
@@ -99,7 +101,7 @@ def test_the_readme_shows_what_the_grader_says():
 
 
 def test_the_texts_count_right():
-    assert len(exercises()) == len(PATHS) == 68
+    assert len(exercises()) == len(SOLUTION_OF) == 68
     assert 400 < sum(len(getattr(one, "wrong", ())) for one in exercises().values()) < 500
     assert "68 exercises in the order of the book" in (ROOT / "README.md").read_text("utf-8")
     assert "68 exercises in twelve chapters" in (ROOT / "CHANGELOG.md").read_text("utf-8")

@@ -15,7 +15,7 @@ from bbb_course.alone import decode, encode
 from bbb_course.judging import right_in_floats
 from bbb_course.keys import find
 from bbb_course.processes import Ended
-from bbb_course.sandbox import _answer_of, _told, _verdict_of, grade_files
+from bbb_course.sandbox import _answer_of, _verdict_of, _verdict_or_reason, grade_files
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="descriptors of POSIX")
 FORGED = {
@@ -217,7 +217,7 @@ def test_a_verdict_on_what_cannot_be_judged_is_one_line():
     def verdict_of():
         raise OverflowError("int too large to convert to float")
 
-    verdict = _told("softplus", verdict_of)
+    verdict = _verdict_or_reason("softplus", verdict_of)
     assert (verdict.passed, verdict.verdict) == (False, "stopped")
     assert verdict.headline.startswith("grading it failed: OverflowError")
 

@@ -11,11 +11,11 @@ import pytest
 from bbb_course import judge
 from bbb_course.exercise import Formula, Verdict, formula
 from bbb_course.judging import (
-    PATHS,
+    FLOAT_SEEDS,
     Rounding,
     _agree,
+    _float_cases,
     _in_common,
-    _places,
     _right_numbers,
     agrees,
     judge_formula,
@@ -56,7 +56,7 @@ def test_every_known_mistake_gets_its_sentence(exercise):
 @BY_ZERO
 def test_every_known_mistake_is_an_edit_of_the_right_answer_with_other_numbers():
     for exercise in FORMULAS.values():
-        cases = [exercise.draw(seed) for seed in PATHS]
+        cases = [exercise.draw(seed) for seed in FLOAT_SEEDS]
         for mistake in exercise.wrong:
             wrong = exercise.edited(mistake)
             assert wrong is not None, mistake.old
@@ -179,7 +179,7 @@ def test_a_key_has_all_digits_where_answers_are_compared_with_it(exercise):
     def longer(one):
         return np.asarray(one, np.longdouble)[()] if np.asarray(one).dtype.kind == "f" else one
 
-    for place in _places(exercise):
+    for place in _float_cases(exercise):
         numbers = _right_numbers(exercise, place.arguments)
         if numbers is not None and place.rounding is not Rounding.ANY:  # else proofs decide
             with np.errstate(all="ignore"):

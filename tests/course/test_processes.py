@@ -109,8 +109,8 @@ def stop_when_it_has_printed(process):
 
 
 def test_who_prints_until_its_time_is_out_is_told_how_much(monkeypatch):
-    monkeypatch.setattr(processes, "SPARE_S", 0.0)
-    monkeypatch.setattr(processes, "MUCH_PRINTED", 100)
+    monkeypatch.setattr(processes, "START_ALLOWANCE_S", 0.0)
+    monkeypatch.setattr(processes, "LARGE_OUTPUT_BYTES", 100)
     text = f"import sys\nsys.stderr.write('x' * 1234 + '\\n')\nsys.stderr.flush()\n{FOR_EVER}"
     with program(text) as process:
         thread = stop_when_it_has_printed(process)
@@ -118,7 +118,7 @@ def test_who_prints_until_its_time_is_out_is_told_how_much(monkeypatch):
         with pytest.raises(Ended, match=says):
             process.receive()
         thread.join()
-    assert process.last_lines == ("x" * processes.WIDTH,)
+    assert process.last_lines == ("x" * processes.MAX_LINE_LENGTH,)
     assert reason(FOR_EVER, 0.1) == ("it took more than 0.1 s: an endless loop?", ())
 
 

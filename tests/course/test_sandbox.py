@@ -143,7 +143,7 @@ def grade_all(names, folder, seconds):
 @pytest.mark.parametrize("name", ANSWERS)
 def test_whatever_an_answer_does_it_gets_its_line(name, tmp_path, monkeypatch):
     if name.startswith("takes its alarm"):  # it is ended as late as that
-        monkeypatch.setattr(processes, "SPARE_S", 1.0)
+        monkeypatch.setattr(processes, "START_ALLOWANCE_S", 1.0)
     grade_all([name], tmp_path, 0.5 if name.endswith("loops") else 20.0)
 
 
@@ -155,7 +155,7 @@ def test_who_ends_its_group_does_not_disturb_the_next(tmp_path):
 @POSIX
 @pytest.mark.slow
 def test_no_answer_disturbs_the_next(tmp_path, monkeypatch):
-    monkeypatch.setattr(processes, "SPARE_S", 5.0)  # in which a process starts
+    monkeypatch.setattr(processes, "START_ALLOWANCE_S", 5.0)  # in which a process starts
     grade_all(list(ANSWERS), tmp_path, 2.0)
 
 

@@ -237,7 +237,7 @@ def test_the_error_of_a_mean_is_that_of_what_polynomials_of_the_noise_leave():
 @pytest.mark.equation("K21", "K30")
 def test_the_mean_by_quadrature_is_that_of_the_report_s_estimator():
     rng = np.random.default_rng(0)
-    for mu, rho, _ in variance.PLACES:
+    for mu, rho, _ in variance.THETAS:
         noise = rng.standard_normal((400, 4, 2))
         found = np.array([variance.of_the_report(mu, rho, eps) for eps in noise])
         mean, error = variance.mean_and_error(found, noise)

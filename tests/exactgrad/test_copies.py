@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import weakref
+from collections import Counter
 from collections.abc import MutableSequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -395,6 +396,27 @@ def test_numbers_that_are_written_to_names_are_in_the_originals():
     assert CALLS - before == n == 2
     assert seen == [1, 2]
     assert MADE is None  # an exact array is no one else's
+
+
+def test_a_dict_of_exact_numbers_is_written_to_no_original():
+    table = {}
+
+    def f(t):
+        nonlocal table
+        table = {"zeros": np.zeros(3)}
+        return counts(t)
+
+    Copies().call(Prime(0), f, THREE)
+    assert table == {}
+
+
+def test_the_copy_of_a_counter_counts_the_same():
+    class Letters:
+        counts = None
+
+    letters = Letters()
+    letters.counts = Counter("aab")
+    assert Copies().call(Prime(0), lambda: letters.counts) == Counter("aab")
 
 
 def test_an_object_is_as_it_was_and_its_copy_is_not():

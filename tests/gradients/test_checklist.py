@@ -73,12 +73,12 @@ def partners(entry):
 
 def case_of(entry, dtype=np.float64):
     """A small problem with the part in it."""
-    built = combinations.estimator(partners(entry))
+    built = combinations.build_estimator(partners(entry))
     if entry.kind in ("prior", "likelihood"):
         built = replace(built, model=replace(built.model, **{entry.kind: entry.checked}))
     elif entry.kind != "estimator":
         built = replace(built, **{entry.kind: entry.checked})
-    case = combinations.problem(built, np.random.default_rng(0))
+    case = combinations.draw_case(built, np.random.default_rng(0))
     arrays = (np.asarray(a, dtype) for a in (case.theta, case.noise, case.x, case.y))
     return case._replace(**dict(zip(("theta", "noise", "x", "y"), arrays, strict=True)))
 

@@ -6,7 +6,7 @@ import pytest
 from problems import PAIRS, linear_problem
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, MeanField, Model, Reparameterised
-from bbb_numpy.combinations import estimator, problem
+from bbb_numpy.combinations import build_estimator, draw_case
 from bbb_numpy.gradients.closed_form import ClosedFormKL
 from bbb_numpy.gradients.estimator import is_linear
 from bbb_numpy.gradients.flipout import Flipout
@@ -44,7 +44,7 @@ def test_theta_holds_the_posteriors_blocks_then_the_priors_then_the_likelihoods(
 @pytest.mark.parametrize("which", PAIRS, ids=str)
 def test_log_likelihood_and_weights_are_those_of_the_model(which):
     rng = np.random.default_rng(0)
-    case = problem(estimator(which), rng)
+    case = draw_case(build_estimator(which), rng)
     family, theta = case.estimator, case.theta
     eps = family.draw_weights(rng, 3)
     w = family.weights(theta, eps).copy()
@@ -58,7 +58,7 @@ def test_log_likelihood_and_weights_are_those_of_the_model(which):
 
 @pytest.mark.parametrize("which", PAIRS, ids=str)
 def test_all_noise_is_drawn_from_the_generator_that_was_passed(which):
-    built = estimator(which)
+    built = build_estimator(which)
     first = built.draw(np.random.default_rng(3), 4, 2, np.float32)
     assert first.dtype == np.float32
     assert first.shape == built.noise_shape(4, 2)
@@ -71,7 +71,7 @@ def test_all_noise_is_drawn_from_the_generator_that_was_passed(which):
 @pytest.mark.equation("K1")
 @pytest.mark.parametrize("which", PAIRS, ids=str)
 def test_the_noise_of_weights_is_one_normal_number_for_each_of_them_drawn_in_blocks(which):
-    built = estimator(which)
+    built = build_estimator(which)
     size = built.posterior.noise_size(built.model.layout.size)
     noise = built.draw_weights(np.random.default_rng(0), 5, np.float32)
     assert noise.shape == (5, size)
@@ -105,7 +105,9 @@ def test_gates_are_those_of_the_network_and_the_signs_of_the_weights_under_lapla
 
 @pytest.mark.equation("D21")
 def test_the_gates_of_local_reparameterisation_are_those_of_the_drawn_outputs():
-    case = problem(LocalReparameterisation(Model(MLP((2, 6, 1)))), np.random.default_rng(0), rows=4)
+    case = draw_case(
+        LocalReparameterisation(Model(MLP((2, 6, 1)))), np.random.default_rng(0), rows=4
+    )
     blocks, x = case.estimator.layout.views(case.theta), case.x
     (mean, mean_bias), _ = case.estimator.pairs(blocks["mu"])
     (sigma, sigma_bias), _ = case.estimator.pairs(np.log1p(np.exp(blocks["rho"])))

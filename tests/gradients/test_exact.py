@@ -8,8 +8,8 @@ rounded, in a value and in its formula perhaps differently.
 from itertools import islice
 
 import pytest
-from covering import covering
 from exact_cases import FAR_LEFT, is_sum, numbered_case, prove_gradient, prove_value
+from pairwise_cover import cover
 from problems import CHECKED, PAIRS, VALID
 
 from bbb_numpy.combinations import Combination, prove_case
@@ -25,7 +25,7 @@ def value_of(which):
 # of the different values those in which every three parts meet; before a commit every two
 SUMS = [which for which in VALID if is_sum(which)]
 DIFFERENT = list({value_of(which): which for which in SUMS}.values())
-VALUES = covering(DIFFERENT, 2 if CHECKED is PAIRS else 3)
+VALUES = cover(DIFFERENT, 2 if CHECKED is PAIRS else 3)
 
 
 # Two layers of gelu-tanh below exp of a Poisson rate, and the densities of a learned mixture in

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import VALID, examples, seeds
 
-from bbb_numpy.combinations import Case, estimator, problem
+from bbb_numpy.combinations import Case, build_estimator, draw_case
 from bbb_numpy.parts.activations import ACTIVATIONS
 from bbb_numpy.registry import LIKELIHOODS, PRIORS
 
@@ -22,9 +22,9 @@ def family_cases(draw, **parts):
     """A problem of any combination with these parts that differentiates through sampled weights."""
     own = [w for w in SAMPLED if all(getattr(w, part) == name for part, name in parts.items())]
     which = draw(st.sampled_from(own))
-    built = estimator(which, 2, draw(st.sampled_from([(), (3,), (2, 2)])), 2, draw(NAMES))
+    built = build_estimator(which, 2, draw(st.sampled_from([(), (3,), (2, 2)])), 2, draw(NAMES))
     rng, rows = np.random.default_rng(draw(seeds)), draw(st.integers(1, 3))
-    return problem(
+    return draw_case(
         built, rng, draw(st.sampled_from([2, 4])), rows, draw(st.sampled_from([1.0, 0.7]))
     )
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from problems import JOINTS, PAIRS, examples, seeds, small_cases
 from purity import Pass, bits, blank, faults, sealed, soil
 
-from bbb_numpy.combinations import estimator, problem
+from bbb_numpy.combinations import build_estimator, draw_case
 from bbb_numpy.gradients.reparameterised import Frozen
 from bbb_numpy.model.log_joint import LogJoint
 from bbb_numpy.numeric.buffers import Buffers
@@ -52,7 +52,7 @@ def model_pass(model, w, params, x, y, seed=0):
 
 def joint_pass(which, seed, samples=2, rows=3, dtype=np.float64):
     rng = np.random.default_rng(seed)
-    case = cast(problem(estimator(which), rng, samples, rows), dtype)
+    case = cast(draw_case(build_estimator(which), rng, samples, rows), dtype)
     model, params = case.estimator.model, case.estimator.layout.views(case.theta)
     params = {name: params[name] for name, _ in model.learned()}
     w = (0.5 * rng.standard_normal((samples, model.layout.size))).astype(dtype)
@@ -104,7 +104,7 @@ def test_every_estimator_is_pure_beside_every_other(data, pair):
 
 @pytest.mark.parametrize("which", PAIRS, ids=str)
 def test_every_number_of_the_gradient_is_written_and_nothing_that_is_passed_in(which):
-    case, buffers = problem(estimator(which), np.random.default_rng(1)), Buffers()
+    case, buffers = draw_case(build_estimator(which), np.random.default_rng(1)), Buffers()
     expected = bits(case.estimator.value_and_grad(*case[1:6]))
     with sealed(case[1:5]):
         assert bits(case.estimator.value_and_grad(*case[1:6], buffers)) == expected
@@ -121,7 +121,7 @@ def test_every_number_of_the_gradient_is_written_and_nothing_that_is_passed_in(w
 @pytest.mark.parametrize("which", JOINTS, ids=lambda which: f"{which.prior} / {which.likelihood}")
 def test_the_log_joint_gives_the_same_bits_whatever_was_asked_before(which):
     rng = np.random.default_rng(0)
-    case = problem(estimator(which), rng, rows=4)
+    case = draw_case(build_estimator(which), rng, rows=4)
     repeated = (np.tile(part, (3, 1)) for part in (case.x, case.y))  # with weights, once each
     for x, y in ((case.x, case.y), tuple(repeated)):
         target = LogJoint(case.estimator.model, x, y)

@@ -5,12 +5,12 @@ import pytest
 from problems import JOINTS
 
 from bbb_numpy import MLP, GaussianLikelihood, GaussianPrior, Model
-from bbb_numpy.combinations import estimator, problem
+from bbb_numpy.combinations import build_estimator, draw_case
 from bbb_numpy.numeric.buffers import Buffers
 
 
 def test_the_likelihood_alone_is_that_of_the_joint():
-    case = problem(estimator(JOINTS[0]), np.random.default_rng(0))
+    case = draw_case(build_estimator(JOINTS[0]), np.random.default_rng(0))
     model, params = case.estimator.model, case.estimator.layout.views(case.theta)
     w = np.random.default_rng(1).standard_normal((2, model.layout.size))
     buffers, other = Buffers(), Buffers()

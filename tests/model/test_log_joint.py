@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from covering import covering
+from pairwise_cover import cover
 from problems import COMPLEX_STEP, relative_error
 from scipy import stats
 
@@ -22,7 +22,7 @@ HYPERPRIORS = {"prior_log_scale": HalfCauchy(0.5), "log_noise": HalfNormal(0.3)}
 OTHERS = LogNormal(width=0.5)  # a binary fraction: exact proofs take no other constants
 BLOCKS = [log_joint.BLOCK, 12]  # seven rows at once, and three at a time
 # every prior with every likelihood, and either with every power of the likelihood and block
-MODELS = covering(product(CHECKED_PRIORS, CHECKED_LIKELIHOODS, [1.0, 0.3, 0.0], BLOCKS))
+MODELS = cover(product(CHECKED_PRIORS, CHECKED_LIKELIHOODS, [1.0, 0.3, 0.0], BLOCKS))
 
 
 def problem(prior="gaussian-learned", likelihood="gaussian-learned", power=1.0, named=True):

@@ -14,6 +14,7 @@ RENAMED = [  # module and name of before, module and name of today
     ("training.optimizers", "Memory", "training.optimizers", "OptimizerState"),
     ("parts.posteriors", "Density", "parts.posteriors", "GaussianPosterior"),
     ("parts.mixture", "SMALLEST", "parts.mixture", "MIN_SIGMA"),
+    ("combinations", "problem", "combinations", "draw_case"),
 ]
 
 

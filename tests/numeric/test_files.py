@@ -13,7 +13,13 @@ import numpy as np
 import pytest
 
 from bbb_numpy.numeric import files
-from bbb_numpy.numeric.files import naming, replacing, write_arrays, write_json, write_text
+from bbb_numpy.numeric.files import (
+    atomic_write,
+    path_in_errors,
+    write_arrays,
+    write_json,
+    write_text,
+)
 from bbb_numpy.numeric.storing import Format, read_state
 
 
@@ -25,8 +31,8 @@ def test_what_a_killed_process_left_is_removed_by_a_later_write(tmp_path):
     path, long_ago = tmp_path / "model [1].npz", time.time() - 601.0
     mark = 32 * "a"
     others = [f".m.npz.{mark}", f"model [1].npz.{mark}", f".model [1].npz.{mark}.bak"]
-    left, begun = (tmp_path / f".{path.name}.{32 * letter}" for letter in "bc")
-    for place in (*(tmp_path / name for name in others), left, begun):
+    leftover, begun = (tmp_path / f".{path.name}.{32 * letter}" for letter in "bc")
+    for place in (*(tmp_path / name for name in others), leftover, begun):
         place.write_text("half of it")
         os.utime(place, (long_ago, long_ago))
     os.utime(begun)  # another process writes on at it
@@ -36,7 +42,7 @@ def test_what_a_killed_process_left_is_removed_by_a_later_write(tmp_path):
 
 
 def half(path):
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(b"half")
         raise OSError("no space")
 
@@ -117,7 +123,7 @@ def test_a_full_disk_is_an_error_with_the_name_of_the_file_and_the_older_file_st
 
 def test_an_error_gets_the_name_of_what_is_written_unless_it_has_one():
     for given, wanted in (((errno.ENOSPC, "full"), "here"), ((errno.ENOENT, "none", "a"), "a")):
-        with pytest.raises(OSError, match=given[1]) as caught, naming(Path("here")):
+        with pytest.raises(OSError, match=given[1]) as caught, path_in_errors(Path("here")):
             raise OSError(*given)
         assert caught.value.filename == wanted
 
@@ -141,7 +147,7 @@ def test_an_older_file_passes_on_its_permissions_and_an_unfinished_one_is_the_ow
             if older is not None:
                 path.touch()
                 path.chmod(older)
-            with replacing(path) as file:
+            with atomic_write(path) as file:
                 unfinished = mode(Path(file.name))
             assert (unfinished, mode(path)) == (0o600, wanted)
     finally:

@@ -14,10 +14,10 @@ from bbb_numpy.numeric import processes
 
 STARTED = """
 import os, runpy, sys, time
-end_with = runpy.run_path(sys.argv[1])["end_with"]  # without the library, which takes longer
+exit_with_parent = runpy.run_path(sys.argv[1])["exit_with_parent"]  # the library takes longer
 parent = os.getpid()
 if os.fork() == 0:
-    end_with(parent)
+    exit_with_parent(parent)
     print("started", flush=True)
 time.sleep(30)
 """
@@ -38,6 +38,10 @@ def test_a_process_ends_within_a_second_of_the_one_that_started_it(end):
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows tells by a handle")
 def test_a_process_ends_whose_parent_is_gone_before_it_begins():
-    program = [*STARTED.splitlines()[:3], "end_with(0)", "time.sleep(30)"]  # 0 is not its parent
+    program = [
+        *STARTED.splitlines()[:3],
+        "exit_with_parent(0)",
+        "time.sleep(30)",
+    ]  # 0 is not its parent
     command = [sys.executable, "-c", "\n".join(program), processes.__file__]
     assert subprocess.run(command, check=False, timeout=20).returncode == 1

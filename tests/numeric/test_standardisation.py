@@ -3,24 +3,24 @@
 import numpy as np
 import pytest
 
-from bbb_numpy.numeric.standardisation import moments, standardised
+from bbb_numpy.numeric.standardisation import moments, standardise
 
 
 @pytest.mark.parametrize("sizes", [(1.0, 1.0), (1e200, 1e-150), (1e-300, 1e300)])
 def test_columns_of_any_size_get_mean_0_and_deviation_1(sizes):
     given = np.random.default_rng(0).standard_normal((20, 2)) * sizes
     mean, scale = moments(given, True)
-    found = standardised(given, mean, scale, np.float64, "X")
+    found = standardise(given, mean, scale, np.float64, "X")
     assert np.abs(found.mean(axis=0)).max() < 1e-12
     assert found.std(axis=0) == pytest.approx([1.0, 1.0], rel=1e-12)
 
 
 def test_a_constant_column_becomes_0_and_nothing_is_done_where_none_is_asked():
     given = np.array([[0.1, 1.0], [0.1, 3.0], [0.1, 5.0]])
-    found = standardised(given, *moments(given, True), np.float64, "X")
+    found = standardise(given, *moments(given, True), np.float64, "X")
     assert (found[:, 0] == 0).all()
     mean, scale = moments(given, False)
-    assert (standardised(given, mean, scale, np.float64, "X") == given).all()
+    assert (standardise(given, mean, scale, np.float64, "X") == given).all()
 
 
 @pytest.mark.equation("D45")
@@ -42,6 +42,4 @@ def test_a_column_of_zeros_is_a_constant_one(weights):
 def test_the_first_number_that_is_too_large_is_named(large, dtype):
     given = np.array([[0.0, 1.0], [2.0, large], [large, 3.0]])
     with pytest.raises(ValueError, match=r"^X is too large at row 1, column 1 for float"):
-        standardised(
-            given, np.array([1e308, 1e308]) * (dtype is np.float64), np.ones(2), dtype, "X"
-        )
+        standardise(given, np.array([1e308, 1e308]) * (dtype is np.float64), np.ones(2), dtype, "X")

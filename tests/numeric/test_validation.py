@@ -20,15 +20,14 @@ from bbb_numpy.numeric.validation import (
     PATH,
     SAMPLES,
     SMALLEST_POSITIVE,
-    Each,
+    HasMethods,
     InstanceOf,
-    Like,
-    Named,
+    ListOf,
+    MappingOf,
     Numbers,
     OneOf,
     Optional,
     accepts,
-    brief,
     check_fields,
     check_generator,
     flag,
@@ -37,12 +36,13 @@ from bbb_numpy.numeric.validation import (
     positive,
     proper_fraction,
     real,
+    short_repr,
     spread,
     standard_deviation,
     whole,
 )
 
-STEPS = partial(whole, least=1, most=MAX_STEPS)
+STEPS = partial(whole, minimum=1, maximum=MAX_STEPS)
 
 
 class Walk:
@@ -67,8 +67,8 @@ GOOD = [
     (Numbers(low=-10.0, high=10.0), -10, np.array(-10)),
     (Numbers(low=0.0, high=1.0), [0, 0.5, 1], np.array([0.0, 0.5, 1.0])),
     (Numbers(low=1e-150), np.float32([1e-45]), np.float32([1e-45])),
-    (Numbers(least=2), [1, 2], np.array([1, 2])),
-    (Numbers(least=1), 5, np.array(5)),
+    (Numbers(min_length=2), [1, 2], np.array([1, 2])),
+    (Numbers(min_length=1), 5, np.array(5)),
     (Numbers(whole=True), [1.0, -2.0], np.array([1.0, -2.0])),
     (FLOATS, np.ones(2, np.float32), np.ones(2, np.float32)),
 ]
@@ -91,34 +91,49 @@ BAD = [
     (Numbers(finite=False, low=0.0), [0.5, np.nan], ValueError, "a must be >= 0; got nan"),
     (Numbers(low=SMALLEST_POSITIVE), [3, 0], ValueError, "a must be > 0; got 0"),
     (Numbers(low=1e-150), np.float32([0.0]), ValueError, "a must be >= 1e-150; got 0.0"),
-    (Numbers(least=2), [3], ValueError, r"a must hold 2 or more numbers; got shape \(1,\)"),
-    (Numbers(least=1), np.ones((3, 0)), ValueError, "a must hold 1 or more rows"),
+    (Numbers(min_length=2), [3], ValueError, r"a must hold 2 or more numbers; got shape \(1,\)"),
+    (Numbers(min_length=1), np.ones((3, 0)), ValueError, "a must hold 1 or more rows"),
     (Numbers(whole=True), [1, 2.5], ValueError, "a must hold whole numbers; got 2.5"),
     (OneOf("b", "c"), "d", ValueError, "^a must be one of 'b', 'c'; got 'd'$"),
     (OneOf("b", "c"), np.array(["b", "c"]), ValueError, "got an array of shape"),
     (DTYPE, None, ValueError, "a must be 'float64' or 'float32'; got None"),
     (DTYPE, pd.Series([1.0]), ValueError, "a must be .float64. or .float32."),
-    (Like("Walk(1)", "step"), 5, TypeError, r"^a must be an object such as Walk\(1\); got 5$"),
-    (Like("Walk(1)", "step"), Walk, TypeError, r"the class Walk; make an object of it: Walk\(\)"),
-    (Like("Walk(1)", "step", "init"), Walk(), TypeError, "a must be an object such as"),
-    (Like("a function", "__call__"), None, TypeError, "a must be an object such as a function"),
+    (
+        HasMethods("Walk(1)", "step"),
+        5,
+        TypeError,
+        r"^a must be an object such as Walk\(1\); got 5$",
+    ),
+    (
+        HasMethods("Walk(1)", "step"),
+        Walk,
+        TypeError,
+        r"the class Walk; make an object of it: Walk\(\)",
+    ),
+    (HasMethods("Walk(1)", "step", "init"), Walk(), TypeError, "a must be an object such as"),
+    (
+        HasMethods("a function", "__call__"),
+        None,
+        TypeError,
+        "a must be an object such as a function",
+    ),
     (FLOATS, [1, 2], TypeError, "a must be of dtype float64 or float32; got int64"),
     (GENERATOR, 0, TypeError, r"a must be a numpy.random.Generator, .* got 0"),
     (FUNCTION, 5, TypeError, "a must be a function; got 5"),
     (PATH, 5, TypeError, "a must be the path of a file; got 5"),
     (PATH, "", ValueError, "a must be the path of a file"),
     (FOLDER, "", ValueError, "a must be the path of a folder; got ''"),
-    (partial(whole, least=1), 2**63, ValueError, "and <= 9223372036854775807; got"),
+    (partial(whole, minimum=1), 2**63, ValueError, "and <= 9223372036854775807; got"),
     (SAMPLES, 1_000_001, ValueError, "a must be a whole number >= 1 and <= 1000000; got 1000001"),
     (STEPS, 1_000_000_001, ValueError, "a must be a whole number >= 1 and <= 1000000000"),
     (SAMPLES, np.timedelta64(3, "D"), TypeError, "a must be a whole number"),
     (InstanceOf(dict, list), 5, TypeError, "a must be an object of type dict or list; got 5"),
-    (Named(NUMBERS), [1], TypeError, "a must be a mapping with text as names"),
-    (Named(NUMBERS, "{'b': 1}"), 5, TypeError, "with text as names, e.g. {'b': 1}; got 5"),
-    (Named(NUMBERS), {"b": "x"}, TypeError, r"a\['b'\] must be an array"),
-    (Each(InstanceOf(int)), 5, TypeError, "a must be a list with one entry each; got 5"),
-    (Each(InstanceOf(int)), np.array(5), TypeError, "a must be a list with one entry each"),
-    (Each(InstanceOf(int)), [1, "x"], TypeError, "a must be an object of type int; got 'x'"),
+    (MappingOf(NUMBERS), [1], TypeError, "a must be a mapping with text as names"),
+    (MappingOf(NUMBERS, "{'b': 1}"), 5, TypeError, "with text as names, e.g. {'b': 1}; got 5"),
+    (MappingOf(NUMBERS), {"b": "x"}, TypeError, r"a\['b'\] must be an array"),
+    (ListOf(InstanceOf(int)), 5, TypeError, "a must be a list with one entry each; got 5"),
+    (ListOf(InstanceOf(int)), np.array(5), TypeError, "a must be a list with one entry each"),
+    (ListOf(InstanceOf(int)), [1, "x"], TypeError, "a must be an object of type int; got 'x'"),
     (Optional(NUMBERS), "x", TypeError, "a must be an array"),
     (flag, "no", TypeError, "a must be True or False; got 'no'"),
     (flag, 1, TypeError, "a must be True or False; got 1"),
@@ -128,7 +143,7 @@ BAD = [
 ]
 
 NUMBER = [
-    (partial(whole, least=1), [0, 2.5, np.float32(0.5), np.inf, np.nan], "a whole number >= 1"),
+    (partial(whole, minimum=1), [0, 2.5, np.float32(0.5), np.inf, np.nan], "a whole number >= 1"),
     (positive, [0.0, -1, np.inf, np.nan], "positive and finite"),
     (not_negative, [-1e-9, np.inf, np.nan], "finite and >= 0"),
     (fraction, [-0.1, 1.0, np.nan], "a number >= 0 and < 1"),
@@ -155,7 +170,8 @@ def test_numbers_out_of_range_are_value_errors_and_the_rest_type_errors(check, b
         (positive, 5e-324), (not_negative, 0.0), (spread, 0.0), (spread, 9.9e149),
         (standard_deviation, 1e-150), (SAMPLES, 1e6), (STEPS, 10**9),
         (fraction, 1 - 1e-16), (proper_fraction, 5e-324), (proper_fraction, 1 - 1e-16),
-        (partial(whole, least=0, most=None), 2**64 + 1), (partial(whole, least=1), 2**63 - 1),
+        (partial(whole, minimum=0, maximum=None), 2**64 + 1),
+        (partial(whole, minimum=1), 2**63 - 1),
         (flag, np.False_),
     ],
 )  # fmt: skip
@@ -188,7 +204,7 @@ def test_a_dtype_may_be_written_in_any_way_that_numpy_knows(value):
 
 def test_what_fits_comes_back_as_it_is():
     walk = Walk()
-    assert Like("Walk(1)", "step")("a", walk) is walk
+    assert HasMethods("Walk(1)", "step")("a", walk) is walk
     assert OneOf("b", "c")("a", np.str_("c")) == "c"
     assert Optional(NUMBERS)("a", None) is None
     assert Optional(SAMPLES)("a", 3.0) == 3
@@ -234,7 +250,7 @@ class Plan:
     epochs: int
 
     def __post_init__(self):
-        check_fields(self, epochs=partial(whole, least=1))
+        check_fields(self, epochs=partial(whole, minimum=1))
 
 
 def test_a_field_holds_what_its_rule_returns():
@@ -245,9 +261,9 @@ def test_a_field_holds_what_its_rule_returns():
 
 
 def test_what_was_given_is_told_in_a_few_words():
-    assert brief(np.ones((2, 3))) == "an array of shape (2, 3) and dtype float64"
-    assert len(brief("x" * 10**6)) < 100
-    assert brief("x" * 10**6).endswith("a str")
+    assert short_repr(np.ones((2, 3))) == "an array of shape (2, 3) and dtype float64"
+    assert len(short_repr("x" * 10**6)) < 100
+    assert short_repr("x" * 10**6).endswith("a str")
     eighty = "x" * 78  # with its quotes
-    assert brief(eighty) == repr(eighty)
-    assert brief(eighty + "x") == f"'{'x' * 59} ..., a str"
+    assert short_repr(eighty) == repr(eighty)
+    assert short_repr(eighty + "x") == f"'{'x' * 59} ..., a str"

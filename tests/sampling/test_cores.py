@@ -91,15 +91,15 @@ def test_in_no_time_one_step_is_made_and_nothing_is_done_twice(monkeypatch):
     run, draws = first, []
     for steps in range(1, 7):
         run = advance(settings, run, 0.0)
-        assert run.steps == steps
+        assert run.n_steps == steps
         draws += run.draws
     assert [one["positions"][0, 0, 0] for one in draws] == [3.0, 4.0, 5.0, 6.0]
     thinned = settings._replace(thin=3)
     run = advance(thinned, first, 1e9)
-    assert (run.steps, thinned.n_draws_of(run), len(run.all_draws()["positions"])) == (14, 4, 4)
+    assert (run.n_steps, thinned.n_draws_of(run), len(run.all_draws()["positions"])) == (14, 4, 4)
     clock = iter(np.arange(0.0, 9.0))
     monkeypatch.setattr(chains, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    assert advance(settings, first, 2.5).steps == 3
+    assert advance(settings, first, 2.5).n_steps == 3
 
 
 def test_a_run_and_its_generator_stay_as_they_are():

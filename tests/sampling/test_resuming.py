@@ -173,5 +173,5 @@ def test_a_checkpoint_of_another_density_is_refused_by_its_value(lift, same, tmp
     if same:
         sample_target(density(lift), START, **options)
     else:
-        with pytest.raises(ValueError, match="belongs to another target"):
+        with pytest.raises(ValueError, match="was written for a different target"):
             sample_target(density(lift), START, **options)

@@ -276,13 +276,13 @@ def test_chains_go_on_where_their_draws_end_with_the_kernels_that_they_have(grou
 def test_chains_go_on_with_their_own_posterior_alone(tmp_path):
     first = sample(network(), *data(), **QUICK, seed=0)
     for message, more in {
-        "start has draws of another target": {"hyperpriors": {"log_noise": HalfNormal()}},
+        "start has draws of a different target": {"hyperpriors": {"log_noise": HalfNormal()}},
         r"\(chains, numbers\) = \(3, 12\); got \(2, 12\)": {"chains": 3},
-        "checkpoint is for whole runs": {"checkpoint": tmp_path},
+        "checkpoint must be None where start is Draws": {"checkpoint": tmp_path},
     }.items():
         with pytest.raises(ValueError, match=message):
             sample(network(), *data(), **QUICK | {"start": first} | more)
-    with pytest.raises(ValueError, match="start is empty"):
+    with pytest.raises(ValueError, match="start has no draws"):
         sample_target(first.target, replace(first, positions=first.positions[:0]))
 
 
@@ -411,33 +411,33 @@ def begun(tmp_path_factory):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"warm_up": 31}, "warm_up 20 there, 31 here"),
-        ({"thin": 2}, "thin 1 there, 2 here"),
-        ({"metric": "dense"}, "metric diagonal there, dense here"),
-        ({"target_accept": 0.9}, "target_accept None there, 0.9 here"),
-        ({"sampler": "hmc"}, r"kernel NUTS\(.* there, HMC\(.* here"),
-        ({"sampler": NUTS(max_depth=5)}, "max_depth=4.* there, .*max_depth=5.* here"),
-        ({"seed": 1}, "seed 0 there, 1 here"),
-        ({"chains": 3}, "chains 2 there, 3 here"),
-        ({"dtype": "float32"}, "dtype float64 there, float32 here"),
+        ({"warm_up": 31}, "warm_up was 20, is now 31"),
+        ({"thin": 2}, "thin was 1, is now 2"),
+        ({"metric": "dense"}, "metric was diagonal, is now dense"),
+        ({"target_accept": 0.9}, "target_accept was None, is now 0.9"),
+        ({"sampler": "hmc"}, r"kernel was NUTS\(.*, is now HMC\(.*"),
+        ({"sampler": NUTS(max_depth=5)}, "max_depth=4.*, is now .*max_depth=5.*"),
+        ({"seed": 1}, "seed was 0, is now 1"),
+        ({"chains": 3}, "chains was 2, is now 3"),
+        ({"dtype": "float32"}, "dtype was float64, is now float32"),
         ({"hyperpriors": {"log_noise": HalfNormal(1.0)}}, r"hyperpriors .*HalfNormal\(scale=1.0\)"),
-        ({"start": np.zeros((2, 12))}, "start [0-9a-f]{16} there, [0-9a-f]{16} here"),
+        ({"start": np.zeros((2, 12))}, "start was [0-9a-f]{16}, is now [0-9a-f]{16}"),
     ],
 )
 def test_a_checkpoint_of_another_call_is_refused_with_what_differs(change, words, begun, tmp_path):
     shutil.copytree(begun, tmp_path, dirs_exist_ok=True)
     before = sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir())
-    with pytest.raises(ValueError, match="belongs to another run") as error:
+    with pytest.raises(ValueError, match="written by a different call") as error:
         quick(**{"checkpoint": tmp_path, **change})
     error.match(words)
-    error.match("Make the same call, or name another folder")
+    error.match("Repeat that call, or give another folder")
     assert before == sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir())
 
 
 def test_a_checkpoint_of_other_data_or_another_model_is_refused(tmp_path):
     quick(checkpoint=tmp_path)
     for model, targets in ((network(), data()[1] + 1e-9), (network(learn=False), data()[1])):
-        with pytest.raises(ValueError, match=r"belongs to another run .*(y|model) "):
+        with pytest.raises(ValueError, match=r"was written by a different call: .*(y|model) "):
             sample(model, data()[0], targets, **{**QUICK, "seed": 0, "checkpoint": tmp_path})
 
 

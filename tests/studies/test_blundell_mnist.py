@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_up import digits
+from synthetic_data import digits
 from tables import check_picture
 
 from bbb_studies.blundell import mnist

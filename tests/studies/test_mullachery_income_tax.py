@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from made_up import cells, needs_data
+from synthetic_data import cells, needs_data
 
 from bbb_studies.data.locate import DamagedDataError, MissingDataError
 from bbb_studies.mullachery import income_tax

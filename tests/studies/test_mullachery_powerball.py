@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from made_up import draws, needs_data
+from synthetic_data import draws, needs_data
 
 from bbb_studies.data import powerball as data
 from bbb_studies.mullachery import powerball

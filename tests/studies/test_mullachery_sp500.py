@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_up import prices
+from synthetic_data import prices
 
 from bbb_studies.data.locate import DamagedDataError, MissingDataError
 from bbb_studies.mullachery import sp500

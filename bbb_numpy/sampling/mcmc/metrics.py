@@ -16,7 +16,14 @@ from numpy.random import Generator
 
 from ...numeric.elementary import inner, symmetric
 from ...numeric.layout import Array
-from ...numeric.validation import STEPS, Like, Optional, brief, check_fields, positive
+from ...numeric.validation import (
+    STEPS,
+    HasMethods,
+    Optional,
+    check_fields,
+    positive,
+    short_repr,
+)
 
 __all__ = ["DenseMetric", "DiagonalMetric", "Metric", "Scaled", "identity"]
 
@@ -58,7 +65,7 @@ def _numbers(name: str, value: Any) -> Array:
     except (TypeError, ValueError):
         array = np.array("")
     if array.dtype.kind not in "biufc":
-        raise TypeError(f"{name} must be an array of numbers; got {brief(value)}")
+        raise TypeError(f"{name} must be an array of numbers; got {short_repr(value)}")
     exact = array.dtype.kind in "biu" or array.dtype == np.float16
     return array.astype(np.float64) if exact else array
 
@@ -177,7 +184,9 @@ class Scaled:
     def __post_init__(self) -> None:
         example = "DiagonalMetric(variance) or DenseMetric(covariance), or None"
         uses = ("draw_momentum", "draw_step", "velocity", "kinetic", "whiten")
-        check_fields(self, step_size=positive, metric=Optional(Like(example, *uses)))
+        check_fields(
+            self, step_size=positive, metric=Optional(HasMethods(example, *uses))
+        )
         if hasattr(self, "max_steps"):
             check_fields(self, max_steps=STEPS)
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ...numeric.layout import Array
-from ...numeric.validation import Like, check_fields, positive
+from ...numeric.validation import HasMethods, check_fields, positive
 from .adaptation import Adaptable, Search
 from .metrics import Metric, Scaled
 from .states import Info, State, Target, evaluate, select
@@ -138,7 +138,7 @@ class MetropolisHastings(Adaptable):
 
     def __post_init__(self) -> None:
         check_fields(
-            self, proposal=Like("GaussianWalk(0.1) or Langevin(0.1)", "propose")
+            self, proposal=HasMethods("GaussianWalk(0.1) or Langevin(0.1)", "propose")
         )
 
     @property

@@ -117,7 +117,7 @@ class NUTS(Adaptable):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fields(self, max_depth=partial(whole, least=1, most=30))
+        check_fields(self, max_depth=partial(whole, minimum=1, maximum=30))
 
     # a leaf may have diverged; then the weights are of no account
     @np.errstate(all="ignore")

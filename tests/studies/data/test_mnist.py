@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 import pytest
-from made_up import needs_data
+from synthetic_data import needs_data
 
 from bbb_studies.data.locate import SETS, DamagedDataError, MissingDataError
 from bbb_studies.data.mnist import FILES, load

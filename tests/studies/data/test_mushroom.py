@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 import pytest
-from made_up import needs_data
+from synthetic_data import needs_data
 
 from bbb_studies.data.locate import SETS, DamagedDataError, MissingDataError
 from bbb_studies.data.mushroom import FILE, LETTERS, load

@@ -5,7 +5,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from made_up import needs_data
+from synthetic_data import needs_data
 
 from bbb_studies.data import powerball
 from bbb_studies.data.locate import DamagedDataError

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from made_up import needs_data
 from sklearn import datasets as sklearn_datasets
+from synthetic_data import needs_data
 
 from bbb_studies.data.locate import (
     ENVIRONMENT,

@@ -12,10 +12,10 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-import working
+import toy_trials
 from distributed import KilledWorker
+from toy_trials import Settings, Trial, noted, numbers, quick, trials, wait_for
 from uci_trials import dask
-from working import Settings, Trial, noted, numbers, quick, trials, wait_for
 
 from bbb_studies.uci import running
 from bbb_studies.uci.records import FOLDER, line, path_of, read
@@ -40,8 +40,8 @@ def recorded(out):
 @contextmanager
 def start(*arguments):
     """A run in a process of its own, which does not outlive its test."""
-    environment = os.environ | {"PYTHONPATH": working.PATH, "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, working.__file__, *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": toy_trials.PATH, "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, toy_trials.__file__, *map(str, arguments)]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -101,7 +101,7 @@ def test_a_failing_trial_is_recorded_with_its_error_and_stops_no_other(
     tmp_path, go, where, request, capsys
 ):
     workers = request.getfixturevalue(where)
-    outcome = go(trials(6), tmp_path, working.failing, workers)
+    outcome = go(trials(6), tmp_path, toy_trials.failing, workers)
     assert [record["split"] for record in outcome.records] == [0, 4, 5]
     errors = {record["split"]: record["error"] for record in outcome.failed}
     assert errors[1] == "Odd: one and two"
@@ -176,7 +176,7 @@ def test_workers_do_not_outlive_a_killed_run(tmp_path):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_trials_whose_worker_dies_are_run_again_and_a_deadly_one_is_named(tmp_path, go, processes):
     work = trials(9, folder=str(tmp_path))
-    outcome = go(work, tmp_path / "out", working.deadly, processes)
+    outcome = go(work, tmp_path / "out", toy_trials.deadly, processes)
     assert [record["split"] for record in outcome.records] == [0, 1, 2, 4, 5, 6, 7, 8]
     (failed,) = outcome.failed
     assert (failed["split"], failed["metrics"]) == (3, None)

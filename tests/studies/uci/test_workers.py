@@ -12,9 +12,9 @@ from importlib import import_module
 
 import psutil
 import pytest
-import working
+import toy_trials
+from toy_trials import noted, numbers, quick, real, trials, wait_for
 from uci_trials import dask
-from working import noted, numbers, quick, real, trials, wait_for
 
 from bbb_studies.uci import records, workers
 from bbb_studies.uci.running import run
@@ -48,7 +48,7 @@ class Cluster:
         module = ["-m", f"distributed.cli.{what}", "--scheduler-file", str(self.file)]
         process = subprocess.Popen(
             [sys.executable, *module, *options, "--host", "127.0.0.1"],
-            env=environment | {"PYTHONPATH": working.PATH},
+            env=environment | {"PYTHONPATH": toy_trials.PATH},
             cwd=self.folder,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -77,7 +77,7 @@ def assert_the_same(in_threads, tmp_path, workers):
     """The same bits of other workers, whose BLAS has one thread though nobody told them."""
     found = go(trials(4)[::-1], tmp_path / "backward", workers, real).records
     assert numbers(found) == in_threads
-    counted = go(trials(4), tmp_path / "counted", workers, working.threads).records
+    counted = go(trials(4), tmp_path / "counted", workers, toy_trials.threads).records
     assert [record["metrics"]["most"] for record in counted] == [1] * 4
 
 

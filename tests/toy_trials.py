@@ -142,7 +142,7 @@ def threads(trial):
 
 
 def main():
-    """``python working.py OUT FOLDER COUNT SECONDS JOBS [LATER]``: a run to be killed.
+    """``python toy_trials.py OUT FOLDER COUNT SECONDS JOBS [LATER]``: a run to be killed.
 
     The first four trials take SECONDS each, the others LATER, where it is given.
     """
@@ -155,6 +155,6 @@ def main():
 
 
 if __name__ == "__main__":
-    import working  # so that workers find the trials by the name of the module
+    import toy_trials  # so that workers find the trials by the name of the module
 
-    working.main()
+    toy_trials.main()

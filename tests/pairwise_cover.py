@@ -14,7 +14,7 @@ def parts_that_meet(combination, strength=2):
     return set(combinations(enumerate(combination), strength))
 
 
-def covering(everything, strength=2):
+def cover(everything, strength=2):
     """Choose from `everything` until every pair that occurs there is in a chosen combination.
 
     Greedy: always the first of those with the most pairs that are still missing; so the same

@@ -1,0 +1,575 @@
+"""Why a fit has failed: its report, with likely causes, each with the remedy for it.
+
+A cause is named only if a measurement speaks for it. A new cause is one entry of the table of its
+subject.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, isinf, nan
+from typing import Any
+
+import numpy as np
+
+from ..model.joint import Likelihood, Model
+from ..parts.posteriors import GaussianPosterior, PointMass
+from ..parts.student_t import StudentTLikelihood
+from ..training import EarlyStopping, Epoch
+from ..training.optimizers import IVON, Adam
+from ..training.recipe import Rows
+from .fit_measures import (
+    MAX_R_HAT,
+    MIN_EPOCHS,
+    TARGETS,
+    JudgedFit,
+    baseline_log_density,
+    bulk_sd,
+    chain_agreement,
+    initial_parameters,
+    largest_loss_rise,
+    linear_gain,
+    loss_slope,
+    loss_slope_along_path,
+    noise_is_fixed,
+    prior_function_sd,
+    split_r_hat,
+)
+from .fit_report import (
+    MAX_FUNCTION_SD,
+    MAX_LOSS_RISE,
+    MIN_BULK_SD,
+    MIN_PATH_LENGTH,
+    MIN_PRIOR_FUNCTION_SD,
+    N_STANDARD_ERRORS,
+    NEGLIGIBLE_DENSITY,
+    STRONG_EVIDENCE,
+    UNIT_SIZE,
+    FitReport,
+    failed_checks,
+)
+
+__all__ = ["CAUSES", "Cause", "Evidence", "diagnose_fit", "likely_causes"]
+
+MAX_JUDGED_ROWS = 1000
+MIN_SAMPLES, MAX_SAMPLES = 32, 100  # weight samples of a judged row
+MIN_LARGE_RATE = 0.1  # learning rates of Adam that are suspect where a fit has failed:
+MAX_SMALL_RATE = 1e-3  # those from the one on, and those below the other
+# nats per weight: a standard deviation that is 0.4 of its prior's costs as much
+MAX_FREE_KL = 0.5
+LONGER_FACTOR = 4  # times as many epochs are advised
+
+
+def diagnose_fit(
+    learner: Any, data: Rows, parts: Mapping[str, Any], history: Sequence[Epoch]
+) -> FitReport:
+    """Return the report of a fit: its measurements, what is wrong, and likely causes.
+
+    It costs as much as a prediction for as many rows, and for a fit that has failed as three. No
+    generator of the learner is used.
+
+    Parameters
+    ----------
+    learner : BayesianMLPRegressor or BayesianMLPClassifier
+        Fitted.
+    data : Rows
+        The rows that it was trained on, in training's units.
+    parts : mapping of str to object
+        What the arguments of its constructor stood for, by name.
+    history : sequence of Epoch
+        Of this call to `fit`; empty after sampling.
+
+    Returns
+    -------
+    FitReport
+    """
+    n_rows = len(data.x)
+    judged = np.linspace(0, n_rows - 1, min(n_rows, MAX_JUDGED_ROWS)).astype(int)
+    fit = JudgedFit(
+        learner.estimator_,
+        learner.theta_,
+        learner.predict_seed_,
+        data.x[judged],
+        data.y[judged],
+        _n_samples(learner.estimator_, len(judged), n_rows, parts, history),
+    )
+    with np.errstate(all="ignore"):
+        report, fit = _measure(learner, data, fit, history)
+        findings = failed_checks(report)
+        if not findings:
+            return report
+        symptoms = _symptoms(learner, fit, n_rows, parts, history)
+    report = replace(report, findings=tuple(findings.values()), **symptoms)
+    evidence = Evidence(report, frozenset(findings), learner, parts, history)
+    return replace(report, causes=tuple(likely_causes(evidence)))
+
+
+def _n_samples(
+    estimator: Any,
+    n_judged: int,
+    n_rows: int,
+    parts: Mapping[str, Any],
+    history: Sequence[Epoch],
+) -> int:
+    """Return how many weight samples a judged row gets.
+
+    As many as cost a quarter of the passes of training, each of which went forward and back.
+    """
+    if isinstance(getattr(estimator, "posterior", None), PointMass):
+        return 1
+    passes = inf
+    if history:
+        passes = len(history) * n_rows * parts["samples"] / 4
+    return int(np.clip(passes / n_judged, MIN_SAMPLES, MAX_SAMPLES))
+
+
+def _measure(
+    learner: Any, data: Rows, fit: JudgedFit, history: Sequence[Epoch]
+) -> tuple[FitReport, JudgedFit]:
+    """Return what is measured of every fit, and the same fit with rows as float64."""
+    source: Any = fit.estimator
+    model = source.model
+    prior, likelihood = model.prior, model.likelihood
+    n_rows = len(data.x)
+    density_of_rows = fit.log_density()
+    x, y = fit.x.astype(np.float64), fit.y.astype(np.float64)
+    fit = replace(fit, x=x, y=y)
+    baseline_of_rows, n_parameters = baseline_log_density(likelihood, data.y, y)
+    density, baseline = float(density_of_rows.mean()), float(baseline_of_rows.mean())
+    chance = max(NEGLIGIBLE_DENSITY, (STRONG_EVIDENCE + 0.5 * n_parameters) / n_rows)
+    if len(x) < n_rows and np.isfinite(density_of_rows).all():
+        # the judged rows are themselves a sample
+        sd = float((density_of_rows - baseline_of_rows).std())
+        chance += N_STANDARD_ERRORS * sd / len(x) ** 0.5
+    log_scale = float(np.log(learner.y_scale_).sum())  # from training's units to y's
+    linear_density = prior_sd = slope = slope_error = bulk_sd_y = kl = nan
+    if not density > baseline + NEGLIGIBLE_DENSITY:
+        linear_density = baseline + linear_gain(x, y) - log_scale
+        prior_sd = prior_function_sd(source, x, y, fit.seed)
+    if likelihood.target_kind == "real":
+        bulk_sd_y = bulk_sd(data.y, y)
+    if history:
+        kl = history[-1].kl
+    if history and not learner.training_.stopped:
+        slope, slope_error = loss_slope(history, n_rows)
+    initial_sd = final_sd = nan
+    if history and prior.blocks() and isinstance(source.posterior, GaussianPosterior):
+        initial_sd = prior.sd(initial_parameters(prior))
+        final_sd = prior.sd(source.layout.views(fit.theta))
+    report = FitReport(
+        n_rows=n_rows,
+        log_density=density - log_scale,
+        baseline_density=baseline - log_scale,
+        required_density=baseline - chance - log_scale,
+        linear_density=linear_density,
+        loss_slope=slope,
+        loss_slope_error=slope_error,
+        kl=kl,
+        initial_prior_sd=initial_sd,
+        final_prior_sd=final_sd,
+        largest_x=float(np.abs(data.x).max()),
+        largest_y=float(np.abs(data.y).max()),
+        bulk_sd_x=bulk_sd(data.x, x),
+        bulk_sd_y=bulk_sd_y,
+        prior_function_sd=prior_sd,
+        interval_coverage=fit.interval_coverage(),
+        n_epochs=len(history),
+        target_kind=likelihood.target_kind,
+        **chain_agreement(learner, x),
+    )
+    return report, fit
+
+
+def _symptoms(
+    learner: Any,
+    fit: JudgedFit,
+    n_rows: int,
+    parts: Mapping[str, Any],
+    history: Sequence[Epoch],
+) -> dict[str, Any]:
+    """Return what tells the causes of a failure apart; it costs two more predictions."""
+    symptoms: dict[str, Any] = {"posterior_function_sd": fit.posterior_function_sd()}
+    if fit.estimator.model.likelihood.target_kind == "real":
+        symptoms["rmse"] = fit.rmse()
+    if not history:
+        symptoms["density_r_hat"] = split_r_hat(learner.draws_.log_density)
+        return symptoms
+    steps_per_epoch = -(-n_rows // parts["batch_size"])
+    rates = sum(epoch.learning_rate for epoch in learner.training_.history)
+    symptoms["path_length"] = steps_per_epoch * rates
+    symptoms["path_slope"], symptoms["path_slope_error"] = loss_slope_along_path(
+        history, n_rows
+    )
+    symptoms["largest_loss_rise"] = largest_loss_rise(history, n_rows)
+    return symptoms
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a fit that has failed.
+
+    Parameters
+    ----------
+    report : FitReport
+    findings : frozenset of str
+        Names of the checks that it fails.
+    learner : BayesianMLPRegressor or BayesianMLPClassifier
+    parts : mapping of str to object
+        What the arguments of its constructor stood for, by name.
+    history : sequence of Epoch
+        Of this call to `fit`; empty after sampling.
+    explained : bool
+        Whether a cause has been named already.
+    """
+
+    report: FitReport
+    findings: frozenset[str]
+    learner: Any
+    parts: Mapping[str, Any]
+    history: Sequence[Epoch]
+    explained: bool = False
+
+    @property
+    def model(self) -> Model:
+        """The network with its prior and likelihood."""
+        model: Model = self.learner.estimator_.model
+        return model
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """The likelihood."""
+        return self.model.likelihood
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers of weights, of which a function is a product."""
+        return len(self.model.network.sizes) - 1
+
+    @property
+    def beta(self) -> float:
+        """How often the objective counts the KL term."""
+        objective = getattr(self.learner.estimator_, "objective", None)
+        return getattr(objective, "beta", 1.0)
+
+    @property
+    def learning_rate(self) -> float:
+        """Learning rate of the optimizer, before its schedule."""
+        rate: float = self.parts["optimizer"].learning_rate
+        return rate
+
+    @property
+    def uses_adam(self) -> bool:
+        """Whether a weight moves by the learning rate at most."""
+        return isinstance(self.parts["optimizer"], Adam)
+
+    @property
+    def unmoved(self) -> bool:
+        """Whether training was so short that no weight can have moved."""
+        short = self.uses_adam and self.report.path_length < MIN_PATH_LENGTH
+        return len(self.history) < MIN_EPOCHS or short
+
+    @property
+    def usual_optimizer(self) -> str:
+        """How the default optimizer is written."""
+        rate = self.learner.defaults["optimizer"].learning_rate
+        return f"optimizer=Adam({rate:g}, schedule=Cosine())"
+
+    @property
+    def unit_name(self) -> str:
+        """By what functions have to vary."""
+        return TARGETS[self.likelihood.target_kind].unit_name
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A likely cause of a failure, and its remedy.
+
+    Parameters
+    ----------
+    applies : callable
+        Whether the measurements speak for it, given `Evidence`.
+    message, remedy : str or callable
+        The cause, and what to do; or a function of `Evidence` that returns the text.
+    """
+
+    applies: Callable[[Evidence], bool]
+    message: str | Callable[[Evidence], str]
+    remedy: str | Callable[[Evidence], str]
+
+    def __call__(self, evidence: Evidence) -> str:
+        """Return the cause with its remedy."""
+        texts = (self.message, self.remedy)
+        return "; ".join(text(evidence) if callable(text) else text for text in texts)
+
+
+def likely_causes(evidence: Evidence) -> list[str]:
+    """Return likely causes with their remedies; none may be left.
+
+    Those in the data come first, and alone: they hide the others. Of those in training the first
+    is named, also beside others, since a path too short to move any weight proves something
+    whatever else is wrong.
+    """
+    if "one row" in evidence.findings:
+        return ["too few rows; give more of them"]
+    for subject in ("data", "model"):
+        causes = _causes(subject, evidence)
+        if causes:
+            break
+    if not evidence.history:
+        return causes or _causes("chains", evidence)
+    return causes + _causes("training", replace(evidence, explained=bool(causes)))[:1]
+
+
+def _causes(subject: str, evidence: Evidence) -> list[str]:
+    return [cause(evidence) for cause in CAUSES[subject] if cause.applies(evidence)]
+
+
+# Units far from 1, and rows far from all others.
+
+
+def _extreme_units(evidence: Evidence) -> list[str]:
+    """Return what is said of each argument that is far from 1 in training's units."""
+    sizes = {"X": evidence.report.largest_x}
+    if evidence.likelihood.target_kind == "real":
+        sizes["y"] = evidence.report.largest_y
+    return [
+        f"{name} reaches {size:.3g}"
+        for name, size in sizes.items()
+        if size and not 1 / UNIT_SIZE < size < UNIT_SIZE
+    ]
+
+
+def _has_extreme_units(evidence: Evidence) -> bool:
+    unscaled = "worse" in evidence.findings and not evidence.parts["standardize"]
+    return unscaled and bool(_extreme_units(evidence))
+
+
+def _is_no_better(evidence: Evidence) -> bool:
+    return bool(evidence.findings - {"falling", "collapsed", "intervals"})
+
+
+def _remedy_for_outliers(evidence: Evidence) -> str:
+    remedy = "correct or leave out those rows"
+    likelihood = evidence.likelihood
+    if isinstance(likelihood, StudentTLikelihood) and likelihood.learn:
+        return remedy
+    return f"{remedy}, or use likelihood='student-t-learned'"
+
+
+# Noise that is fixed too small, a KL term that weighs too much, a narrow prior.
+
+
+def _noise_is_too_small(evidence: Evidence) -> bool:
+    if "intervals" in evidence.findings:
+        return True
+    scale = inf
+    if noise_is_fixed(evidence.learner.estimator_):
+        scale = evidence.likelihood.scale
+    return "worse" in evidence.findings and evidence.report.rmse > 2.0 * scale
+
+
+def _remedy_for_noise(evidence: Evidence) -> str:
+    names = ["gaussian-learned", "student-t-learned"]
+    if isinstance(evidence.likelihood, StudentTLikelihood):
+        names.reverse()
+    return f"learn it, as likelihood={names[0]!r} and {names[1]!r} do"
+
+
+def _kl_is_too_heavy(evidence: Evidence) -> bool:
+    kl_per_weight = evidence.report.kl / evidence.model.layout.size
+    return evidence.beta > 1.0 and kl_per_weight < MAX_FREE_KL
+
+
+def _prior_is_narrow(evidence: Evidence) -> bool:
+    return 0 < evidence.report.prior_function_sd < MIN_PRIOR_FUNCTION_SD
+
+
+def _remedy_for_narrow_prior(evidence: Evidence) -> str:
+    # of every layer's weights
+    factor = evidence.report.prior_function_sd ** (-1 / evidence.n_layers)
+    return f"use one about {factor:.3g} times as wide"
+
+
+# Chains whose halves differ.
+
+
+def _state_of_chains(evidence: Evidence) -> str:
+    r_hat = evidence.report.density_r_hat
+    if isinf(r_hat):
+        return "stand still"
+    return f"R-hat {r_hat:.3g}"
+
+
+def _remedy_for_chains(evidence: Evidence) -> str:
+    remedy = "use a longer warm_up, more draws"
+    if evidence.parts["inference"].sampler == "hmc":
+        return remedy
+    return f"{remedy} or 'hmc'"
+
+
+# Steps that are too large, a posterior as wide as its prior, or too few steps.
+
+
+def _steps_are_too_large(evidence: Evidence) -> bool:
+    large = evidence.uses_adam and evidence.learning_rate >= MIN_LARGE_RATE
+    rises = evidence.report.largest_loss_rise > MAX_LOSS_RISE
+    return not evidence.explained and not evidence.unmoved and large and rises
+
+
+def _posterior_keeps_to_prior(evidence: Evidence) -> bool:
+    """Whether the KL term is small and functions differ; longer training would widen them."""
+    if evidence.explained or evidence.unmoved:
+        return False
+    report = evidence.report
+    free = report.kl < MAX_FREE_KL * evidence.model.layout.size
+    unsure = report.posterior_function_sd > MAX_FUNCTION_SD
+    return free and unsure and bool(evidence.findings - {"falling", "intervals"})
+
+
+def _remedy_for_wide_posterior(evidence: Evidence) -> str:
+    report, sizes = evidence.report, evidence.model.network.sizes
+    widest = max(report.posterior_function_sd, report.prior_function_sd)
+    # of every layer's weights
+    factor = (MAX_FUNCTION_SD / widest) ** (1 / evidence.n_layers)
+    remedies = [
+        f"a prior about {factor:.2g} times as wide",
+        "more rows, or inference='map'",
+    ]
+    usual_sizes = evidence.learner.defaults["hidden_layer_sizes"]
+    if sum(sizes[1:-1]) > sum(usual_sizes):
+        remedies.insert(0, f"fewer units, such as hidden_layer_sizes={usual_sizes}")
+    return f"use {', '.join(remedies)}"
+
+
+def _training_is_short(evidence: Evidence) -> bool:
+    """Whether the loss still fell, or no weight can have moved.
+
+    A loss that falls proves nothing where something else explains the failure, but a path so
+    short that no weight can have moved does.
+    """
+    report = evidence.report
+    chance = N_STANDARD_ERRORS * report.path_slope_error
+    least = max(chance, NEGLIGIBLE_DENSITY, STRONG_EVIDENCE / report.n_rows)
+    falls = -report.path_slope > least and not evidence.explained
+    steep = "falling" in evidence.findings and "collapsed" not in evidence.findings
+    return (evidence.unmoved or steep or falls) and not report.out_of_reach
+
+
+def _length_of_training(evidence: Evidence) -> str:
+    n_epochs, report = len(evidence.history), evidence.report
+    count = f"{n_epochs} epoch{'s' * (n_epochs > 1)}"
+    count = f"{count} with a learning rate of {evidence.learning_rate:g}"
+    if evidence.learner.training_.stopped:
+        count = f"early stopping after {count}"
+    if evidence.unmoved and evidence.uses_adam:
+        return f"{count}, in which a weight moves by {report.path_length:.2g} at most"
+    fall = f"by {-report.path_slope:.3g} nats per row if it went on"
+    return f"{count}, after which the loss still fell ({fall})"
+
+
+def _remedy_for_short_training(evidence: Evidence) -> str:
+    if evidence.learner.training_.stopped:
+        patience = LONGER_FACTOR * evidence.parts["early_stopping"].patience
+        patience = max(patience, EarlyStopping().patience)
+        return f"use EarlyStopping(patience={patience})"
+    n_epochs, usual_epochs = len(evidence.history), evidence.parts["usual_epochs"]
+    slow = evidence.learning_rate < MAX_SMALL_RATE or not evidence.uses_adam
+    if isinstance(evidence.parts["optimizer"], IVON):
+        slow = False
+    remedies = []
+    if n_epochs < usual_epochs or not slow:
+        longer = usual_epochs
+        if not slow:
+            longer = max(LONGER_FACTOR * n_epochs, usual_epochs)
+        remedies.append(f"train for more, such as epochs={longer}")
+    if slow:
+        remedies.append(f"use {evidence.usual_optimizer}")
+    return " and ".join(remedies)
+
+
+# By subject: of data and model all that apply are named, of training the first
+CAUSES: dict[str, tuple[Cause, ...]] = {
+    "data": (
+        Cause(
+            _has_extreme_units,
+            lambda evidence: (
+                "units far from 1, in which training starts "
+                f"({', '.join(_extreme_units(evidence))})"
+            ),
+            "use standardize=True",
+        ),
+        Cause(
+            lambda evidence: (
+                _is_no_better(evidence) and evidence.report.bulk_sd_y < MIN_BULK_SD
+            ),
+            "outliers in y",
+            _remedy_for_outliers,
+        ),
+        Cause(
+            lambda evidence: (
+                _is_no_better(evidence) and evidence.report.bulk_sd_x < MIN_BULK_SD
+            ),
+            "outliers in X",
+            "correct or leave out those rows, or transform the column",
+        ),
+        Cause(
+            lambda evidence: "collapsed" in evidence.findings,
+            "a prior that the data do not need",
+            "fix it (learn=False)",
+        ),
+    ),
+    "model": (
+        Cause(
+            _noise_is_too_small,
+            lambda evidence: (
+                f"a noise scale that is fixed, {evidence.likelihood}, while rows are "
+                f"{evidence.report.rmse:.2g} from the fit"
+            ),
+            _remedy_for_noise,
+        ),
+        Cause(
+            _kl_is_too_heavy,
+            lambda evidence: f"a KL term that counts {evidence.beta:g} times",
+            "use objective='elbo'",
+        ),
+        Cause(
+            _prior_is_narrow,
+            lambda evidence: (
+                "a prior that is too narrow: under it functions vary from row to row by "
+                f"{evidence.report.prior_function_sd:.2g} of {evidence.unit_name}"
+            ),
+            _remedy_for_narrow_prior,
+        ),
+    ),
+    "chains": (
+        Cause(
+            lambda evidence: evidence.report.density_r_hat > MAX_R_HAT,
+            lambda evidence: (
+                "chains that are not there yet (their log density: "
+                f"{_state_of_chains(evidence)})"
+            ),
+            _remedy_for_chains,
+        ),
+    ),
+    "training": (
+        Cause(
+            _steps_are_too_large,
+            lambda evidence: (
+                f"steps with a learning rate of {evidence.learning_rate:g}, during which the loss "
+                f"rose by {evidence.report.largest_loss_rise:.3g} nats per row"
+            ),
+            lambda evidence: f"use {evidence.usual_optimizer}",
+        ),
+        Cause(
+            _posterior_keeps_to_prior,
+            lambda evidence: (
+                f"a posterior that keeps to its prior, {evidence.report.n_rows} rows for "
+                f"{evidence.model.layout.size} weights: its functions differ at these rows by "
+                f"{evidence.report.posterior_function_sd:.2g} of {evidence.unit_name}"
+            ),
+            _remedy_for_wide_posterior,
+        ),
+        Cause(_training_is_short, _length_of_training, _remedy_for_short_training),
+    ),
+}
