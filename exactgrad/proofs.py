@@ -30,8 +30,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal, localcontext
-from functools import cache, partial
 from itertools import islice
 from typing import Any
 
@@ -41,36 +39,18 @@ from numpy.typing import NDArray
 from .arguments import check_callable, check_plain, whole_number
 from .blame.lines import explanation
 from .deprecation import renamed_arguments, renamed_names
-from .fields.digits import N_DIGITS, Digits, NoSeries, context
-from .fields.finite import SMALLEST_NORMAL, Field, Prime
-from .structures import StructureError, Tree, checked_arguments, copy_leaves, leaves
-from .trace.arrays import KINK_MESSAGE, Exact, lift
+from .structures import checked_arguments, leaves
 from .trace.copies import Copies, in_own_context
-from .verdict.data import FIXED, Data, argument_names, bound, exact, kinds, masked, told
-from .verdict.errors import (
-    NOWHERE,
-    STATE,
-    Decimals,
-    WrongDerivative,
-    deferred_errors,
-    find_errors,
-    numbers,
-    parts,
-)
-from .verdict.runs import (
-    LARGE_THETA,
-    MAX_POINTS,
-    ProofProblem,
-    TraceError,
-    comparisons_of,
-    run,
-    stop_gradient,
-    vanishes,
-    where,
-)
+from .verdict.attempts import Conclusion, Errors, Verdict, attempt
+from .verdict.data import argument_names, describe_data, parse_fixed
+from .verdict.errors import WrongDerivative
+from .verdict.gradients import GradientClaim
+from .verdict.runs import ProofProblem, TraceError, stop_gradient
+from .verdict.values import EqualityClaim
 
 __all__ = [
     "Proof",
+    "Verdict",
     "WrongDerivative",
     "assert_proved",
     "prove",
@@ -80,32 +60,19 @@ __all__ = [
 
 Array = NDArray[Any]
 ValueAndGrad = Callable[..., tuple[Any, ...]]
-Wrongs = tuple[WrongDerivative, ...] | Callable[[], tuple[WrongDerivative, ...]]
 
 __getattr__ = renamed_names(
     __name__, {"Wrong": "WrongDerivative", "still": "stop_gradient"}
 )
 
-MOVED = 500_000  # numbers of other thetas that are tried in all
-SHOWN = 4  # coordinates that are named where data are free
-CONSTANT = Decimal("1e-13")  # what the rounding of constants may do to a value
-# which show that values exist, where a field says that they are the same
-FEW_DIGITS = 20
-LAWFUL = Decimal("1e-25")  # how far slopes may be apart that are the same by laws alone
-IDENTITY = (
-    "by an identity between exponentials, logarithms or roots that the field does not know, or by "
-    "constants that are rounded differently"
-)
-SINCE = (
+MAX_NUMBERS_MOVED = 500_000  # of other thetas that are tried, together
+NOT_READ_IN_TIME = (
     "which derivatives are wrong was not computed before it was read, and the function returns "
     "other numbers now. Print the proof at once"
 )
-UNMOVED = (
-    "no argument moves: floats and arrays of floats do, whole numbers are constants"
-)
 
 
-class Later:
+class DeferredErrors:
     """The wrong derivatives of a proof, or a function that computes them when they are read."""
 
     def __get__(
@@ -118,7 +85,7 @@ class Later:
             wrong = vars(proof)["wrong"] = wrong()
         return wrong
 
-    def __set__(self, proof: Proof, wrong: Wrongs) -> None:
+    def __set__(self, proof: Proof, wrong: Errors) -> None:
         vars(proof)["wrong"] = wrong
 
 
@@ -126,30 +93,54 @@ class Later:
 class Proof:
     """Result of `prove`; its truth value is whether it is proved, for ``assert prove(f, theta)``.
 
-    The verdict is *proved*, *proved for these data* (where they keep a condition that is named, or
-    are fixed because the caller says so), *refuted*, *not proved* (a gradient whose sixty digits
-    are right, by an identity that the field does not know or by what the data have in common, or a
-    function that has no value at theta or is none of its arguments) or *not traceable* (a function
-    with a step that has no exact form).
-
     What is wrong is computed when it is read or printed first: then the function is called again,
     with a copy of its arguments.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        *proved*; *proved for these data*, where they keep a condition that is named, or are fixed
+        because the caller says so; *refuted*; *not proved*, of a gradient whose sixty digits are
+        right, by an identity that the field does not know or by what the data have in common, or
+        of a function that has no value at theta or is none of its arguments; *not traceable*, of
+        a function with a step that has no exact form.
+    coordinates : int
+        The length of theta, or the number of values that are compared.
+    wrong : tuple of WrongDerivative
+        What is refuted: a coordinate each, or a block of a large theta.
+    reason : str
+        Why it is not proved or not traceable, and what to do. Of a proof for some data alone, what
+        it is with others.
+    theta : ndarray or None
+        Where it fails, if that is not the given theta.
+    paths : int
+        Number of different paths of comparisons that were taken.
+    comparisons : int
+        Number of comparisons on the longest of them.
+    one_way : int
+        Number of comparisons that had the same result at every theta.
+    of_values : bool
+        Whether two values were compared, and no gradient.
+    data : str
+        The data for which it is proved, such as ``for these y``; empty if for all.
+    why : callable
+        Returns lines that say where a refuted gradient goes wrong.
     """
 
-    verdict: str
-    coordinates: int  # the length of theta, or how many numbers are compared
-    wrong: Later = Later()  # what is refuted
-    reason: str = ""  # why it is not proved or not traceable, and what to do
-    # where it fails, if elsewhere
+    verdict: Verdict
+    coordinates: int
+    wrong: DeferredErrors = DeferredErrors()
+    reason: str = ""
     theta: Array | None = field(default=None, compare=False)
-    paths: int = field(default=1, compare=False)  # of comparisons, that were taken
-    comparisons: int = field(default=0, compare=False)  # on one of them
-    one_way: int = field(default=0, compare=False)  # that went one way only
+    paths: int = field(default=1, compare=False)
+    comparisons: int = field(default=0, compare=False)
+    one_way: int = field(default=0, compare=False)
     of_values: bool = field(default=False, compare=False)
-    # for which it is proved, such as "for these y"
     data: str = field(default="", compare=False)
-    # it is refuted
     why: Callable[[], list[str]] = field(default=list, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        vars(self)["verdict"] = Verdict(self.verdict)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "wrong": self.wrong, "why": list}
@@ -160,40 +151,39 @@ class Proof:
     @property
     def proved(self) -> bool:
         """Whether the gradient is exact, for all data or for those that are named."""
-        return self.verdict.startswith("proved")
+        return self.verdict.is_proof
 
     def __str__(self) -> str:
-        where = (
-            ""
-            if self.theta is None
-            else f" at another theta, {np.array2string(self.theta)}"
-        )
         if self.proved:
-            what = f"all {self.coordinates} derivatives are exact"
-            what = "the two values are the same" if self.of_values else what
+            result = f"all {self.coordinates} derivatives are exact"
+            if self.of_values:
+                result = "the two values are the same"
             head = f"proved {self.data}".rstrip()
-            return f"{head}: {what}{self._on_which_path()}{'; ' * bool(self.reason)}{self.reason}"
-        if self.reason:
-            return f"{self.verdict}{where}: {self.reason}"
-        what, count = "values" if self.of_values else "derivatives", len(self.wrong)
-        if not count:
-            return f"{self.verdict}{where}: {SINCE}"
-        is_are = "is" if count == 1 else "are"
-        head = f"refuted{where}: {count} of {self.coordinates} {what} {is_are} wrong"
-        if any(one.size > 1 for one in self.wrong):
-            head = f"refuted{where}: of {count} blocks the derivatives are wrong"
+            reason = f"; {self.reason}" if self.reason else ""
+            return f"{head}: {result}{self._describe_paths()}{reason}"
+        head = str(self.verdict)
+        if self.theta is not None:
+            head += f" at another theta, {np.array2string(self.theta)}"
+        if self.reason or not self.wrong:
+            return f"{head}: {self.reason or NOT_READ_IN_TIME}"
+        count = len(self.wrong)
+        if any(error.size > 1 for error in self.wrong):
+            head += f": of {count} blocks the derivatives are wrong"
+        else:
+            compared = "values" if self.of_values else "derivatives"
+            verb = "is" if count == 1 else "are"
+            head += f": {count} of {self.coordinates} {compared} {verb} wrong"
         return "\n  ".join([head, *map(str, self.wrong), *self.why()])
 
-    def _on_which_path(self) -> str:
+    def _describe_paths(self) -> str:
         if not self.comparisons:
             return ""
         if self.paths == 1:
             return f", on this path of {self.comparisons} comparisons"
-        ways = f"{self.one_way} of {self.comparisons} went one way only"
-        return (
-            f", on {self.paths} paths of comparisons; "
-            f"{ways if self.one_way else 'each of them went both ways'}"
-        )
+        ways = "each of them went both ways"
+        if self.one_way:
+            ways = f"{self.one_way} of {self.comparisons} went one way only"
+        return f", on {self.paths} paths of comparisons; {ways}"
 
 
 @renamed_arguments(points="n_points")
@@ -258,52 +248,32 @@ def prove(
     n_points = whole_number("n_points", n_points)
     seed = whole_number("seed", seed)
     names = argument_names(value_and_grad, len(arguments))
-    data = kinds(names, fixed)
+    data = parse_fixed(names, fixed)
     _check_data(names, arguments)
     problem = ProofProblem(
         function, arguments, names, data, name, blocks, seed, Copies()
     )
-    try:
+    conclusion = attempt(GradientClaim(problem, theta))  # D44
+    proof = _to_proof(conclusion, theta.size, names)
+    if conclusion.field is None:
+        return proof
+    problem = problem._replace(data=conclusion.data)
+    comparisons = [conclusion.field.comparisons()]
+    thetas = _other_thetas(theta, np.random.default_rng(seed))
+    for point in islice(thetas, _n_other_thetas(conclusion, theta.size, n_points)):
         try:
-            proof, kind = _prove_at(problem, theta)  # D44
-        except TraceError as stopped:
-            mask = masked(arguments, data)
-            if KINK_MESSAGE not in stopped.reason or mask == data:
-                raise
-            problem = problem._replace(data=mask)
-            proof, kind = _prove_at(problem, theta)
-        if proof.verdict == "not proved" and proof.reason != STATE:
-            proof, kind, problem = _for_the_data(problem, theta, proof, kind)
-    except TraceError as stopped:
-        if stopped.verdict == "not traceable":
-            with np.errstate(all="ignore"):  # an error of its own is raised as it is
-                function(theta.copy(), *copy_leaves(arguments))
-        return Proof(stopped.verdict, theta.size, reason=stopped.reason)
-    paths = [comparisons_of(kind)]
-    # without comparisons and roots there is one path; where digits agree for a reason that the
-    # field does not know, two other thetas may show that they need not
-    branches = (
-        kind.path or kind.n_roots or (kind.knows_all_laws and kind.transcendental)
-    )
-    unsure = n_points if kind.n_roots else min(n_points, 2)
-    tries = 0 if proof.verdict == "refuted" else unsure
-    if proof:
-        tries = min(n_points, MOVED // theta.size) if branches else 0
-    for there in islice(_moved(theta, np.random.default_rng(problem.seed)), tries):
-        try:
-            other, kind = _prove_at(problem, there)
+            other = GradientClaim(problem, point).conclude_on_path(problem.data)
         except TraceError:
             continue
-        if other.verdict == "refuted" or (proof and not other):
-            return with_fields(_explained(other, problem, there), theta=there)
-        paths.append(comparisons_of(kind))
-    most = max(map(len, paths))
-    if proof.verdict == "refuted":
+        if other.field is None:
+            continue
+        if other.verdict is Verdict.REFUTED or (proof and not other.verdict.is_proof):
+            failure = _to_proof(other, theta.size, names)
+            return with_fields(_explained(failure, problem, point), theta=point)
+        comparisons.append(other.field.comparisons())
+    if proof.verdict is Verdict.REFUTED:
         proof = _explained(proof, problem, theta)
-    went = [np.concatenate([way, np.zeros(most - len(way), bool)]) for way in paths]
-    one_way = int((np.all(went, axis=0) | ~np.any(went, axis=0)).sum())
-    several = len({way.tobytes() for way in paths})
-    return with_fields(proof, paths=several, comparisons=most, one_way=one_way)
+    return _with_paths(proof, comparisons)
 
 
 def _check_data(names: list[str], arguments: tuple[Any, ...]) -> None:
@@ -318,10 +288,20 @@ def assert_proved(
 ) -> Proof:
     """Raise AssertionError with the verdict unless `prove`, of these arguments, says *proved*.
 
+    Parameters
+    ----------
+    value_and_grad, theta, *arguments, **options
+        As in `prove`.
+
     Returns
     -------
     Proof
         For a look at the paths that were taken.
+
+    Raises
+    ------
+    AssertionError
+        With the printed proof as its message, if it is not *proved*, for all data or for some.
     """
     __tracebackhide__ = True
     proof = prove(value_and_grad, theta, *arguments, **options)
@@ -335,12 +315,59 @@ def with_fields(proof: Proof, **changes: Any) -> Proof:
     return Proof(**{**vars(proof), **changes})
 
 
+def _to_proof(
+    conclusion: Conclusion, size: int, names: list[str], of_values: bool = False
+) -> Proof:
+    """Return the proof that says what was concluded of so many derivatives or values."""
+    is_proof = conclusion.verdict.is_proof
+    return Proof(
+        conclusion.verdict,
+        size,
+        conclusion.errors,
+        conclusion.reason,
+        of_values=of_values,
+        data=describe_data(names, conclusion.data) if is_proof else "",
+    )
+
+
 def _explained(proof: Proof, problem: ProofProblem, theta: Array) -> Proof:
     """Return a proof that is refuted at theta, with what says why."""
     return with_fields(proof, why=explanation(problem, theta, lambda: proof.wrong))
 
 
-def _moved(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
+def _with_paths(proof: Proof, comparisons: list[Array]) -> Proof:
+    """Return a proof with the number of paths, of the results of comparisons at each theta."""
+    longest = max(map(len, comparisons))
+    paths = [
+        np.concatenate([path, np.zeros(longest - len(path), bool)])
+        for path in comparisons
+    ]
+    is_one_way = np.all(paths, axis=0) | ~np.any(paths, axis=0)
+    return with_fields(
+        proof,
+        paths=len({path.tobytes() for path in comparisons}),
+        comparisons=longest,
+        one_way=int(is_one_way.sum()),
+    )
+
+
+def _n_other_thetas(conclusion: Conclusion, size: int, n_points: int) -> int:
+    """Return how many other thetas are tried, at most `n_points`."""
+    field = conclusion.field
+    assert field is not None
+    if conclusion.verdict is Verdict.REFUTED:
+        return 0
+    if not conclusion.verdict.is_proof:
+        # digits agree for a reason that the field does not know: two other thetas may show that
+        # they need not
+        return n_points if field.n_roots else min(n_points, 2)
+    # without comparisons and roots there is one path
+    uses_laws = field.knows_all_laws and field.transcendental
+    has_paths = field.path or field.n_roots or uses_laws
+    return min(n_points, MAX_NUMBERS_MOVED // size) if has_paths else 0
+
+
+def _other_thetas(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
     """Yield other thetas: of all other signs, close to 0, where gates are, of twice the size."""
     yield -theta
     size = np.abs(theta)
@@ -351,93 +378,6 @@ def _moved(theta: Array, rng: np.random.Generator) -> Iterator[Array]:
         yield 2 * size * normal[1]
         yield size * normal[2] * 10 ** -rng.uniform(0, 2)
         yield theta * np.exp(normal[3] / 2)
-
-
-def _prove_at(problem: ProofProblem, theta: Array) -> tuple[Proof, Field]:
-    """Return the proof on the path of one theta, and the field that holds the path."""
-    decimals = cache(partial(Decimals, problem, theta))
-
-    def refuted() -> bool:
-        try:
-            return theta.size <= LARGE_THETA and decimals().refutes
-        except NoSeries:
-            return False
-
-    same, kind = vanishes(
-        partial(problem.excess, theta), problem.seed, theta.size, refuted
-    )
-    at = numbers(problem, theta, same, kind, decimals)
-    if not at.exists:
-        raise TraceError("not proved", NOWHERE)
-    wrong: Wrongs = ()
-    if same and at.agrees:
-        reason = at.otherwise()
-    elif isinstance(at, Decimals) and at.refutes:
-        reason = STATE if at.changed else at.otherwise()
-        wrong = () if reason else deferred_errors(problem, theta, same, at)
-    else:
-        reason, wrong = find_errors(problem, theta, same, at)
-        if wrong and (another := at.otherwise()):
-            reason, wrong = another, ()
-        elif not reason and not wrong:
-            alone = (
-                "for these numbers alone: by what theta or the constants have in common"
-            )
-            reason = at.RIGHT + (
-                IDENTITY if kind.n_roots or kind.transcendental else alone
-            )
-    if not reason and not wrong:
-        data = told(problem.names, problem.data)
-        return Proof(
-            f"proved{' for these data' * bool(data)}", theta.size, data=data
-        ), kind
-    return Proof("not proved" if reason else "refuted", theta.size, wrong, reason), kind
-
-
-# --- right for the given data
-
-
-def _for_the_data(
-    problem: ProofProblem, theta: Array, proof: Proof, kind: Field
-) -> tuple[Proof, Field, ProofProblem]:
-    """Return the proof where data are fixed or keep a condition, if it holds there."""
-
-    def holds(data: tuple[Data, ...]) -> bool:
-        excess = partial(problem._replace(data=data).excess, theta)
-        return vanishes(excess, problem.seed, theta.size)[0]
-
-    data = bound(problem.arguments, problem.data, holds)
-    if data == problem.data:
-        return proof, kind, problem
-    then = problem._replace(data=data)
-    found, its_kind = _prove_at(then, theta)
-    if not found:
-        return proof, kind, problem
-    changed = [i for i, one in enumerate(data) if one is not problem.data[i]]
-    names = " and ".join(problem.names[i] for i in changed)
-    others = f"with other {names} {_differing(problem, theta, its_kind)}"
-    if any(data[i] is FIXED for i in changed):
-        fixed = tuple(problem.names[i] for i in changed)
-        reason = (
-            f"all {theta.size} derivatives are exact {found.data} alone; {others}. Say fixed="
-            f"{fixed} if that is meant, or pass whole numbers as integers, which are constants"
-        )
-        return Proof("not proved", theta.size, reason=reason), its_kind, then
-    return with_fields(found, reason=others), its_kind, then
-
-
-def _differing(problem: ProofProblem, theta: Array, kind: Field) -> str:
-    """Say in which coordinates, or blocks of a large theta, the excess is not 0."""
-    places = [
-        (name, direction) for name, direction, *_ in parts(problem, theta, same=True)
-    ]
-    differing = []
-    for name, direction in places:
-        field = type(kind)(kind.seed)
-        if run(problem, theta, field, field.from_floats(direction)).excess().any():
-            differing.append(name)
-    shown = ", ".join(differing[:SHOWN]) + ", ..." * (len(differing) > SHOWN)
-    return f"{len(differing)} of {len(places)} are wrong: {shown}"
 
 
 # --- values
@@ -483,109 +423,12 @@ def prove_same(
     check_callable("first", first)
     check_callable("second", second)
     seed = whole_number("seed", seed)
-    names = argument_names(first, len(arguments), before=0)
+    names = argument_names(first, len(arguments), skipped=0)
     _check_data(names, arguments)
-    given, of, copies = kinds(names, fixed), Tree.of(0.0, "value"), Copies()
-
-    def values(data: tuple[Data, ...], field: Field) -> tuple[Exact, Exact]:
-        nonlocal of
-        pairs = zip(arguments, data, strict=True)
-        at = [exact(one, field, how, moving=how is not FIXED) for one, how in pairs]
-        with np.errstate(all="ignore"):
-            one, other = (
-                copies.call(field, f, *copy_leaves(at)) for f in (first, second)
-            )
-            of = Tree.of(one, "value")
-            return lift(of.flat(one), field), lift(
-                of.flat(other, "the second value"), field
-            )
-
-    def same_for(data: tuple[Data, ...]) -> tuple[bool, Field]:
-        def excess(field: Field) -> Array:
-            one, other = values(data, field)
-            return field.sub(one.tangent, other.tangent)
-
-        return vanishes(excess, seed, LARGE_THETA)
-
-    def without_constants(data: tuple[Data, ...]) -> Field | None:
-        """Return the field if the values are the same in it, and no root's sign has a meaning."""
-        field = Prime(seed * MAX_POINTS)
-        one, other = values(data, field)
-        signs = (
-            field.n_roots
-            or {SMALLEST_NORMAL, -SMALLEST_NORMAL} & field.constants.keys()
-        )
-        return None if signs or (one.residues != other.residues).any() else field
-
-    def at_theta(data: tuple[Data, ...], digits: int) -> tuple[Array, ...]:
-        """Return values and slopes (N, 2) of both, how far they are apart, and relative to them."""
-        with localcontext(context(digits)):
-            x, y = (
-                Decimal(0) + each.residues[..., 0]
-                for each in values(data, Digits(seed))
-            )
-            apart = abs(x - y)
-            size = np.maximum(np.maximum(abs(x), abs(y)), np.array(Decimal(1)))
-            return x, y, apart, apart / size
-
-    def proved(data: tuple[Data, ...]) -> Proof:
-        kind, same = without_constants(data), True
-        with localcontext(context(N_DIGITS)):
-            x, y, apart, ratio = at_theta(data, FEW_DIGITS if kind else N_DIGITS)
-            if kind and not (ratio <= CONSTANT).all():
-                x, y, apart, ratio = at_theta(data, N_DIGITS)
-            places = [(n, int(row[0] <= CONSTANT)) for n, row in enumerate(ratio)]
-            wrong = [
-                WrongDerivative("slope of " * k + of.name(n), x[n, k], y[n, k])
-                for n, k in places
-                if not ratio[n, k] <= CONSTANT
-            ]
-        reason, for_data = "", told(names, data)
-        if not all(number.is_finite() for number in apart.ravel()):
-            reason = NOWHERE
-        elif wrong:
-            return Proof("refuted", of.size, tuple(wrong), of_values=True)
-        else:
-            if kind is None:
-                same, kind = same_for(data)
-            same &= not kind.knows_all_laws or bool((ratio[:, 1] <= LAWFUL).all())
-            if not same:
-                reason = f"the values are {apart[:, 0].max():.1g} apart, {IDENTITY}"
-            elif not kind.argument_moves:
-                reason = UNMOVED
-        if reason:
-            return Proof("not proved", of.size, reason=reason, of_values=True)
-        assert kind is not None  # a proof has run in a field
-        verdict = f"proved{' for these data' * bool(for_data)}"
-        comparisons = len(comparisons_of(kind))
-        return Proof(
-            verdict, of.size, comparisons=comparisons, of_values=True, data=for_data
-        )
-
-    try:
-        proof = proved(given)
-        # values that differ here differ for these data under any condition
-        settled = proof or any(
-            not one.name.startswith("slope of ") for one in proof.wrong
-        )
-        data = (
-            given
-            if settled
-            else bound(arguments, given, lambda data: same_for(data)[0])
-        )
-        changed = [i for i, how in enumerate(data) if how is not given[i]]
-        if (
-            changed
-            and all(data[i] is not FIXED for i in changed)
-            and (there := proved(data))
-        ):
-            others = " and ".join(names[i] for i in changed)
-            return with_fields(there, reason=f"with other {others} they are not")
+    data = parse_fixed(names, fixed)
+    claim = EqualityClaim(first, second, arguments, names, data, seed)
+    conclusion = attempt(claim)
+    proof = _to_proof(conclusion, claim.structure.size, names, of_values=True)
+    if not proof or conclusion.field is None:
         return proof
-    except StructureError:
-        raise
-    except Exception as error:
-        with np.errstate(all="ignore"):  # an error of their own is raised as it is
-            for function in (first, second):
-                function(*copy_leaves(arguments))
-        return Proof("not traceable", of.size, reason=where(error), of_values=True)
+    return with_fields(proof, comparisons=len(conclusion.field.comparisons()))

@@ -803,9 +803,9 @@ per_thousand = {}
 for name, table in found.items():
     functions, weights = table.worst("functions"), table.worst("weights")
     gradients = draws[name].stats["gradients"].sum()
-    per_thousand[name] = 1000 * functions.bulk / gradients
+    per_thousand[name] = 1000 * functions.ess_bulk / gradients
     print(
-        f"{name:10} {functions.r_hat:9.3f} {weights.r_hat:8.3f} {functions.bulk:7.0f} "
+        f"{name:10} {functions.r_hat:9.3f} {weights.r_hat:8.3f} {functions.ess_bulk:7.0f} "
         f"{per_thousand[name]:10.2f}"
     )
 assert found["HMC"].worst("functions").r_hat < 1.1

@@ -207,7 +207,7 @@ def survives_ctrl_c(_):
 
 def watches_its_parent(_):
     """Whether this process ends with the one that started it."""
-    return "end_with" in [thread.name for thread in threading.enumerate()]
+    return "exit_with_parent" in [thread.name for thread in threading.enumerate()]
 
 
 def same_bits(a, b):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..learners.columns import encoded, shown, some
+from ..learners.columns import encode_columns, list_names, quote_cell
 from ..numeric.files import write_text
 from .fit import INTERRUPTED_STATUS, save_picture, was_interrupted
 from .modelling import add_model_options, build_learner
@@ -102,11 +102,8 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.json == "-":
         print(report_text)
     else:
-        held_out = f"{len(target)} of {len(y)} rows held out at random"
-        if args.folds:
-            held_out = f"{args.folds}-fold cross-validation: each of {len(y)} rows held out once"
         print(problem.summary())
-        print(f"{held_out}; seed {args.seed}\n")
+        print(f"{_held_out(args, len(target), len(y))}; seed {args.seed}\n")
         print(_table(scores))
         print(f"\n± standard error over these rows. {notes}")
         if args.json:
@@ -134,7 +131,7 @@ def _forecasts(
     for train, test in splits:
         if args.fill:  # medians of the training rows alone
             columns = set_fill_values(problem.columns, problem.table.iloc[train])
-            x = encoded(problem.table, columns)
+            x = encode_columns(problem.table, columns)
         with lines_in_errors(x.iloc[train], args.target):
             model.fit(x.iloc[train], y[train])
         if was_interrupted(model):
@@ -156,15 +153,24 @@ def _forecasts(
     return forecasts
 
 
+def _held_out(args: argparse.Namespace, n_test_rows: int, n_rows: int) -> str:
+    """Return which rows were held out, for a person."""
+    if args.folds:
+        return (
+            f"{args.folds}-fold cross-validation: each of {n_rows} rows held out once"
+        )
+    return f"{n_test_rows} of {n_rows} rows held out at random"
+
+
 def _class_notes(labels: Array, counts: Array) -> str:
     """Return which classes ROC AUC and AP are about, and which the held-out rows lack."""
     notes = " ROC AUC and AP: of each class against all others, the mean of these."
     if len(labels) == 2:
-        rarer = shown(labels[np.argmin(counts)])
+        rarer = quote_cell(labels[np.argmin(counts)])
         notes = f" ROC AUC and AP are of {rarer}, the rarer class."
     absent = labels[counts == 0].tolist()
     if absent:
-        listed = some(absent, MAX_CLASSES_LISTED)
+        listed = list_names(absent, MAX_CLASSES_LISTED)
         notes += f" No held-out row is of {listed}, of which nothing is said here."
     return notes
 
@@ -199,8 +205,8 @@ def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Arr
             absent = sorted({*np.unique(y).tolist()} - {*y[train].tolist()})
             if absent:
                 raise TableError(
-                    f"{problem.source}: no row for training is of the class {shown(absent[0])}; "
-                    "hold fewer rows out (--held-out), or use --folds"
+                    f"{problem.source}: no row for training is of the class "
+                    f"{quote_cell(absent[0])}; hold fewer rows out (--held-out), or use --folds"
                 )
     return row_numbers
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..evaluation.convergence import GOOD, convergence
-from ..learners.columns import Column, encoded, pick, some
+from ..evaluation.convergence import MIXED_R_HAT, convergence
+from ..learners.columns import Column, encode_columns, get_column, list_names
 from ..model.objectives import FreeEnergy
 from ..numeric.files import atomic_write, write_text
 from .modelling import add_model_options, build_learner
@@ -104,10 +104,6 @@ def _print_fit(
     args: argparse.Namespace, model: Any, inputs: DataFrame, problem: Problem
 ) -> None:
     """Print the result of a fit, and how well it predicts the rows that it was fitted to."""
-
-    def print_line(label: str, value: float, unit: str) -> None:
-        print(f"{label:<18} {value:12.6g} {unit}".rstrip())
-
     y = problem.y
     draws = getattr(model, "draws_", None)
     if draws:
@@ -115,28 +111,32 @@ def _print_fit(
         try:
             for line in _convergence_lines(draws):
                 if line.name.startswith("E[y|x]"):
-                    unit = f"(the largest; wanted is < {GOOD:g})"
-                    print_line("R-hat of means", line.r_hat, unit)
+                    unit = f"(the largest; wanted is < {MIXED_R_HAT:g})"
+                    _print_line("R-hat of means", line.r_hat, unit)
         except (ImportError, ValueError) as error:
             print(f"R-hat of means     not measured: {error}")
     else:
         label = "free energy"
         if getattr(model.estimator_, "objective", None) != FreeEnergy():
             label = f"{args.objective or args.inference} (minimised)"
-        print_line(label, model.history_[-1].objective, "nats")
+        _print_line(label, model.history_[-1].objective, "nats")
     # There is none if the noise depends on the inputs
     noise_scale = getattr(model, "noise_scale_", None)
     if noise_scale is not None:
         label = model.estimator_.model.likelihood.noise_name
-        print_line(label, noise_scale[0], f"(units of {args.target})")
+        _print_line(label, noise_scale[0], f"(units of {args.target})")
     if problem.task == "classification":
-        print_line("accuracy", model.score(inputs, y), "on these rows")
+        _print_line("accuracy", model.score(inputs, y), "on these rows")
         classes = ", ".join(map(str, model.classes_[:MAX_CLASSES_PRINTED]))
         print(f"classes            {classes}")
     elif len(y) > 1:
-        print_line("R^2 on these rows", model.score(inputs, y), "")
+        _print_line("R^2 on these rows", model.score(inputs, y), "")
     density = model.log_predictive_density(inputs, y).mean()
-    print_line("log density", density, "nats per row, on these rows")
+    _print_line("log density", density, "nats per row, on these rows")
+
+
+def _print_line(label: str, value: float, unit: str) -> None:
+    print(f"{label:<18} {value:12.6g} {unit}".rstrip())
 
 
 def _convergence_lines(draws: Any) -> Sequence[Any]:
@@ -152,6 +152,10 @@ def predict(args: argparse.Namespace) -> int:
 
     check_outputs([args.model, args.data], args.output, args.plot)
     check_picture(args.plot)
+    if args.data.endswith(".npz") and not args.model.endswith(".npz"):
+        raise ValueError(
+            f"the model comes before the table: bbb-numpy predict {args.data} {args.model}"
+        )
     model = load(args.model)
     names = getattr(model, "feature_names_in_", None)
     if names is None:  # of a learner that was fitted to an array in Python
@@ -169,10 +173,10 @@ def predict(args: argparse.Namespace) -> int:
     if args.plot:
         _check_plot(list(names), is_classifier)
     table = read_table(args)
-    copied = {name: pick(table, name) for name in args.keep}
+    copied = {name: get_column(table, name) for name in args.keep}
     rows = drop_incomplete_rows(table, [column.name for column in columns], args)
     numbers = parse_number_columns(rows, columns, args)
-    inputs = encoded(numbers, columns, args.unknown)
+    inputs = encode_columns(numbers, columns, args.unknown)
     predicted_columns: Any = partial(_moments, coverage=args.interval)
     if is_classifier:
         predicted_columns = _class_probabilities
@@ -262,7 +266,7 @@ def _check_plot(names: Sequence[str], has_classes: bool) -> None:
     """Raise TableError, before any work, unless --plot has one input and a target of numbers."""
     if not has_classes and len(names) == 1:
         return
-    obstacle = f"there are {some(names, MAX_NAMES_LISTED)}"
+    obstacle = f"there are {list_names(names, MAX_NAMES_LISTED)}"
     if has_classes:
         obstacle = "the target holds classes"
     raise TableError(

@@ -29,8 +29,8 @@ TRAINING_OPTIONS: Options = {
         "type": at_least_one,
         "metavar": "N",
         "help": "Passes over the training rows. By default 1000, and 100 for classes; with ivon "
-        "200 and 50. On more than 512 rows, numbers and counts take fewer. Raise it when the loss "
-        "still fell at the end.",
+        "200 and 50. On more than 512 rows, numbers and counts take 200 to 1000. Take "
+        "more when the loss still fell at the end.",
     },
     "batch_size": {
         "type": at_least_one,
@@ -57,8 +57,8 @@ SAMPLING_OPTIONS: Options = {
     "chains": {
         "type": at_least_one,
         "metavar": "N",
-        "help": "Chains that run side by side, two at least. By default 4. More find more of the "
-        "posterior's modes.",
+        "help": "Chains that run side by side. By default 4. More find more of the posterior's "
+        "modes; of one alone R-hat cannot say whether it has converged.",
     },
     "draws": {
         "type": at_least_one,
@@ -185,6 +185,11 @@ def _optimizer(args: argparse.Namespace) -> Any:
     """Return the optimizer, whose learning rate falls to 0; None for the learner's default."""
     if args.optimizer is None and args.learning_rate is None:
         return None
+    if args.inference == "ivon" and args.optimizer is None:
+        raise ValueError(
+            "--inference ivon is trained by the optimizer ivon, whose learning rate is 0.2 by "
+            "default; to set --learning-rate, add --optimizer ivon"
+        )
     optimizer = replace(OPTIMIZERS[args.optimizer or "adam"], schedule=Cosine())
     if args.learning_rate is None:
         return optimizer
@@ -274,7 +279,10 @@ def add_model_options(
     prior = model.add_mutually_exclusive_group()
     add_options(prior, {"prior": named["prior"], "prior_scale": prior_scale})
     add_options(model, other_options)
-    text = "Not for samplers. What is said of more than 512 rows holds unless --epochs is given."
+    text = (
+        "Not for samplers. What is said of more than 512 rows holds unless --epochs is given; "
+        "docs/speed.md has the whole table."
+    )
     training = parser.add_argument_group("training", text)
     add_options(training, TRAINING_OPTIONS)
     add_options(training, {name: named[name] for name in TRAINING_PARTS})

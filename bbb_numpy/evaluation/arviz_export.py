@@ -9,7 +9,7 @@ import numpy as np
 
 from ..model.log_joint import LogJoint
 from ..numeric.validation import accepts, flag
-from .convergence import draws_of, import_arviz, known_model, of_positions
+from .convergence import draws_of, evaluate_draws, import_arviz, known_model
 
 __all__ = ["to_arviz"]
 
@@ -50,13 +50,15 @@ def to_arviz(
     draws = draws_of(draws)
     joint: Any = draws.target
     if x is not None or y is not None:
-        x, y = (np.asarray(array, draws.positions.dtype) for array in (x, y))
+        dtype = draws.positions.dtype
+        x, y = np.asarray(x, dtype), np.asarray(y, dtype)
         joint = LogJoint(known_model(draws), x, y)
     blocks = draws.layout.views(draws.positions.swapaxes(0, 1))  # the chain first
     scales = {
-        name.replace("log_", "", 1): b for name, b in blocks.items() if "log_" in name
+        name.replace("log_", "", 1): np.exp(log_scale)
+        for name, log_scale in blocks.items()
+        if "log_" in name
     }
-    posterior = {name: np.exp(log_scale) for name, log_scale in scales.items()} | blocks
     stats = {
         "lp": draws.log_density.T,
         "acceptance_rate": draws.stats["acceptance"].T,
@@ -65,22 +67,20 @@ def to_arviz(
         "n_steps": draws.stats["gradients"].T,
         "tree_depth": draws.stats["depth"].T,
     }
-    groups = {"posterior": posterior, "sample_stats": stats}
+    groups = {"posterior": scales | blocks, "sample_stats": stats}
     if log_likelihood and isinstance(joint, LogJoint):
         likelihood = joint.model.likelihood
-        found = of_positions(
+        rowwise = evaluate_draws(
             joint,
             draws.flat,
             lambda params, f: likelihood.log_density(params, f, joint.y)[0],
         )
-        rowwise = found.reshape(*draws.log_density.shape, len(joint.x))  # (T, S, N)
+        rowwise = rowwise.reshape(*draws.log_density.shape, len(joint.x))  # (T, S, N)
         groups["log_likelihood"] = {"y": rowwise.swapaxes(0, 1)}
     with warnings.catch_warnings():  # the axes are in order, however few the draws are
         warnings.filterwarnings(
             "ignore", "More chains|Found chain dimension", UserWarning
         )
-        return (
-            az.from_dict(**groups)
-            if az.__version__.startswith("0.")
-            else az.from_dict(groups)
-        )
+        if az.__version__.startswith("0."):
+            return az.from_dict(**groups)
+        return az.from_dict(groups)

@@ -30,14 +30,14 @@ __all__ = [
 MODERATE = Numbers(low=-1e150, high=1e150)  # of which squares are finite
 SCALES = Numbers(low=1e-150, high=1e150)
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
-BLOCK = 4_000_000  # at most about this many numbers at once
+BLOCK_NUMBERS = 4_000_000  # at most about this many numbers at once
 
 
 class Coverage(NamedTuple):
     """How often central intervals hold the target, (L,) each."""
 
-    level: Array  # what they should hold
-    share: Array  # what they hold
+    level: Array  # probability that they should have
+    share: Array  # share of the targets that they hold
     low: Array  # Wilson interval of the share, 95 %, of independent rows
     high: Array
 
@@ -62,12 +62,24 @@ def pit(means: Any, scales: Any, y: Any) -> Array:
 
 @accepts(pits=Numbers(low=0.0, high=1.0, min_length=1), levels=ListOf(proper_fraction))
 def coverage(pits: Any, levels: Any = LEVELS) -> Coverage:
-    """Return the coverage of the central intervals with the given `levels` (D35).
+    """Return the share of targets in central intervals of the given `levels` (D35).
 
-    `pits` are those of `pit`, of any shape. ``F(y)`` in [(1 - level) / 2, (1 + level) / 2] says
-    that y lies between these quantiles, which therefore need not be computed.
+    ``F(y)`` in [(1 - level) / 2, (1 + level) / 2] says that y lies between these quantiles, which
+    therefore need not be computed.
+
+    Parameters
+    ----------
+    pits : array-like
+        F(y) of each target, as of `pit`, of any shape.
+    levels : list of float
+        Probabilities of the intervals, between 0 and 1.
+
+    Returns
+    -------
+    Coverage
     """
-    pits, levels = np.ravel(np.asarray(pits, float)), np.asarray(levels, float)
+    pits = np.ravel(np.asarray(pits, float))
+    levels = np.asarray(levels, float)
     inside = (np.abs(pits[:, None] - 0.5) <= 0.5 * levels).sum(axis=0)
     return Coverage(levels, inside / pits.size, *wilson(inside, pits.size))
 
@@ -76,10 +88,16 @@ def coverage(pits: Any, levels: Any = LEVELS) -> Coverage:
 def crps_gaussian(mean: Any, scale: Any, y: Any) -> Array:
     r"""Return the CRPS of N(mean, scale^2), elementwise, in units of y (D34).
 
+    The continuous ranked probability score
     :math:`\sigma [z (2 \Phi(z) - 1) + 2 \varphi(z) - 1 / \sqrt\pi]` with
-    :math:`z = (y - \mu) / \sigma`.
+    :math:`z = (y - \mu) / \sigma`; smaller is better.
+
+    Parameters
+    ----------
+    mean, scale, y : array-like
+        Shapes that broadcast; standard deviations > 0.
     """
-    mean, scale, y = (np.asarray(part, float) for part in (mean, scale, y))
+    mean, scale, y = (np.asarray(array, float) for array in (mean, scale, y))
     return _distance(y - mean, scale) - scale / sqrt(pi)  # D34
 
 
@@ -89,21 +107,30 @@ def crps_mixture(means: Any, scales: Any, y: Any) -> Array:
 
     :math:`\frac1T \sum_t A(y - m_t, s_t) - \frac1{2 T^2} \sum_{t,u} A(m_t - m_u,
     \sqrt{s_t^2 + s_u^2})` with :math:`A(m, s) = E|m + s Z|`. T^2 / 2 terms for each number:
-    a few hundred draws are enough, thin longer chains. The arguments are those of `pit`.
+    a few hundred draws are enough, thin longer chains.
+
+    Parameters
+    ----------
+    means : ndarray (T, N, K)
+        E[y|x, w_t], in units of y.
+    scales : ndarray, broadcastable to means
+        Standard deviations of the noise > 0.
+    y : ndarray (N, K)
     """
     means, scales, y = _mixture(means, scales, y)
-    draws = len(means)
-    one, other = np.triu_indices(draws, 1)
-    flat, wide = means.reshape(draws, -1), scales.reshape(draws, -1)
-    between = np.empty(flat.shape[1])
-    step = max(1, BLOCK // max(len(one), 1))
+    n_draws = len(means)
+    t, u = np.triu_indices(n_draws, 1)
+    flat_means, flat_scales = means.reshape(n_draws, -1), scales.reshape(n_draws, -1)
+    between = np.empty(flat_means.shape[1])
+    step = max(1, BLOCK_NUMBERS // max(len(t), 1))
     for start in range(0, len(between), step):
-        m, s = flat[:, start : start + step], wide[:, start : start + step]
-        pairs = _distance(m[one] - m[other], np.hypot(s[one], s[other])).sum(axis=0)
+        m = flat_means[:, start : start + step]
+        s = flat_scales[:, start : start + step]
+        pairs = _distance(m[t] - m[u], np.hypot(s[t], s[u])).sum(axis=0)
         # Pairs stand for two of T^2 terms; the T others are A(0, s sqrt 2) = 2 s / sqrt(pi).
         between[start : start + step] = (
             2.0 * pairs + 2.0 / sqrt(pi) * s.sum(axis=0)
-        ) / draws**2
+        ) / n_draws**2
     return _distance(y - means, scales).mean(axis=0) - 0.5 * between.reshape(y.shape)
 
 
@@ -123,16 +150,18 @@ def crps_draws(draws: Any, y: Any, fair: bool = False) -> Array:
         Divide the double sum by T (T - 1): then the expectation over independent draws is
         the CRPS of the distribution that they come from. Needs T >= 2.
     """
-    draws, y = _fitting("draws", draws, y)
-    count = len(draws)
-    if fair and count < 2:
+    draws, y = _checked("draws", draws, y)
+    n_draws = len(draws)
+    if fair and n_draws < 2:
         raise ValueError("the fair CRPS needs at least 2 draws; got 1")
     from_y = np.abs(draws - y).mean(axis=0)
     # centred: far fewer digits cancel
     ordered = np.sort(draws, axis=0) - draws.mean(axis=0)
-    rank = 2.0 * np.arange(1, count + 1) - count - 1.0
-    pairs = count * (count - 1) if fair else count * count
-    return from_y - np.tensordot(rank, ordered, axes=1) / pairs
+    rank = 2.0 * np.arange(1, n_draws + 1) - n_draws - 1.0
+    n_pairs = n_draws * n_draws
+    if fair:
+        n_pairs -= n_draws
+    return from_y - np.tensordot(rank, ordered, axes=1) / n_pairs
 
 
 def _distance(mean: Array, scale: Array) -> Array:
@@ -143,18 +172,18 @@ def _distance(mean: Array, scale: Array) -> Array:
     return np.abs(mean) * (1.0 - 2.0 * tail) + 2.0 * scale * density
 
 
-def _fitting(name: str, of_draws: Any, y: Any) -> tuple[Array, Array]:
-    """Return what T draws say of `y`, and `y`, as float64, or say what does not fit."""
-    of_draws, y = np.asarray(of_draws, float), np.asarray(y, float)
-    if of_draws.ndim < 2 or not len(of_draws) or of_draws.shape[1:] != y.shape:
+def _checked(name: str, draws: Any, y: Any) -> tuple[Array, Array]:
+    """Return `draws` (T, N, K) and `y` (N, K) as float64, or say what does not fit."""
+    draws, y = np.asarray(draws, float), np.asarray(y, float)
+    if draws.ndim < 2 or not len(draws) or draws.shape[1:] != y.shape:
         raise ValueError(
             f"{name} must be (draws, *shape of y) with at least one draw; got shape "
-            f"{of_draws.shape} for y of shape {y.shape}"
+            f"{draws.shape} for y of shape {y.shape}"
         )
-    return of_draws, y
+    return draws, y
 
 
 def _mixture(means: Any, scales: Any, y: Any) -> tuple[Array, Array, Array]:
     """Return all three as float64, `scales` broadcast to `means`."""
-    means, y = _fitting("means", means, y)
+    means, y = _checked("means", means, y)
     return means, np.broadcast_to(np.asarray(scales, float), means.shape), y

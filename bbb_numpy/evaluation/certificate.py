@@ -20,6 +20,7 @@ from numpy.random import Generator
 from ..gradients.estimator import GradientEstimator
 from ..gradients.local_reparameterisation import LocalReparameterisation
 from ..numeric.buffers import Buffers
+from ..numeric.deprecation import accept_old_attributes, renamed_arguments
 from ..numeric.layout import Array
 from ..numeric.validation import (
     COUNT,
@@ -36,7 +37,7 @@ from ..numeric.validation import (
 from ..parts.discrete import BernoulliLikelihood, CategoricalLikelihood
 from ..parts.posteriors import GaussianPosterior, MeanField
 from ..parts.priors import ClosedFormPrior
-from .predictive import BLOCK_NUMBERS
+from .predictive import BLOCK_NUMBERS, blocks_of_rows
 
 __all__ = ["Certificate", "binary_kl", "certificate", "invert_kl", "pac_bayes"]
 
@@ -49,7 +50,10 @@ class Certificate(NamedTuple):
     risk: float
     risk_bound: float  # on that of all networks of q, with probability 1 - delta_draws
     kl: float  # KL(q || P(w)), in nats
-    rows: int
+    n_rows: int
+
+
+accept_old_attributes(Certificate, {"rows": "n_rows"})
 
 
 def binary_kl(q: float, p: float) -> float:
@@ -57,40 +61,70 @@ def binary_kl(q: float, p: float) -> float:
 
     For p near q, where both terms are nearly p - q and cancel, that difference enters as it is:
     the relative error is some eps / abs(p - q).
+
+    Parameters
+    ----------
+    q, p : float
+        Between 0 and 1.
     """
-
-    def term(a: float, b: float, d: float) -> float:
-        """Return a log(a / b), for d = b - a."""
-        if a == 0.0 or b == 0.0:
-            return 0.0 if a == 0.0 else inf
-        return -a * (log1p(d / a) if abs(d) < 0.5 * a else log(b / a))
-
-    return term(q, p, p - q) + term(1.0 - q, 1.0 - p, q - p)
+    difference = p - q
+    return _kl_term(q, p, difference) + _kl_term(1.0 - q, 1.0 - p, -difference)
 
 
-@accepts(q=SHARE, most=not_negative)
-def invert_kl(q: float, most: float) -> float:
-    """Return the largest p with kl(q || p) <= most.
+def _kl_term(a: float, b: float, difference: float) -> float:
+    """Return a log(a / b), for difference = b - a."""
+    if a == 0.0:
+        return 0.0
+    if b == 0.0:
+        return inf
+    if abs(difference) < 0.5 * a:
+        return -a * log1p(difference / a)
+    return -a * log(b / a)
 
-    By bisection until no float lies between; of the last two the outer one, which is no promise
-    too many.
+
+@renamed_arguments(most="bound")
+@accepts(q=SHARE, bound=not_negative)
+def invert_kl(q: float, bound: float) -> float:
+    """Return the largest p with kl(q || p) <= bound.
+
+    By bisection until no float lies between; of the last two the larger one, which promises
+    nothing too much.
+
+    Parameters
+    ----------
+    q : float
+        Between 0 and 1.
+    bound : float
+        Nats, >= 0.
     """
     inside, outside = q, 1.0
     while (middle := inside + 0.5 * (outside - inside)) not in (inside, outside):
-        if binary_kl(q, middle) <= most:
+        if binary_kl(q, middle) <= bound:
             inside = middle
         else:
             outside = middle
     return outside
 
 
-@accepts(kl=not_negative, rows=COUNT, delta=proper_fraction)
-def pac_bayes(risk: float, kl: float, rows: int, delta: float) -> float:
-    """Return the bound on the share of wrong classes to come, of a risk on N rows (D57).
+@renamed_arguments(rows="n_rows")
+@accepts(kl=not_negative, n_rows=COUNT, delta=proper_fraction)
+def pac_bayes(risk: float, kl: float, n_rows: int, delta: float) -> float:
+    """Return the PAC-Bayes bound on the share of wrong classes to come (D57).
 
-    Maurer's: with probability 1 - delta over the rows, for every q at once.
+    It is Maurer's, and holds with probability 1 - delta over the rows, for every q at once.
+
+    Parameters
+    ----------
+    risk : float
+        Share of wrong classes among the rows, of networks drawn from q.
+    kl : float
+        KL(q || P(w)), in nats.
+    n_rows : int
+        N.
+    delta : float
+        Probability in (0, 1) that the bound fails.
     """
-    return invert_kl(risk, (kl + log(2.0 * rows**0.5 / delta)) / rows)  # D57
+    return invert_kl(risk, (kl + log(2.0 * n_rows**0.5 / delta)) / n_rows)  # D57
 
 
 @accepts(
@@ -140,14 +174,15 @@ def certificate(
     ValueError
         For another prior, no density, or no classes.
     """
-    model, posterior, (rows, classes) = estimator.model, estimator.posterior, y.shape
+    model, posterior = estimator.model, estimator.posterior
+    n_rows, n_classes = y.shape
     Numbers((estimator.layout.size,))("theta", theta)
-    Numbers((rows, model.network.sizes[0]))("x, of as many rows as y,", x)
-    binary = isinstance(model.likelihood, BernoulliLikelihood) and classes == 1
+    Numbers((n_rows, model.network.sizes[0]))("x, of as many rows as y,", x)
+    binary = isinstance(model.likelihood, BernoulliLikelihood) and n_classes == 1
     if not binary and not isinstance(model.likelihood, CategoricalLikelihood):
         raise ValueError(
             "a certificate counts wrong classes: the likelihood must be categorical, or a "
-            f"Bernoulli one with a single output; got {model.likelihood!r}, {classes} outputs"
+            f"Bernoulli one with a single output; got {model.likelihood!r}, {n_classes} outputs"
         )
     if not isinstance(posterior, GaussianPosterior) or not isinstance(
         model.prior, ClosedFormPrior
@@ -160,17 +195,23 @@ def certificate(
         raise ValueError(
             "a prior that has learned from the rows certifies nothing about them; use learn=False"
         )
-    kl, wrong = _divergence(estimator, theta), 0
-    for at, f in _outputs(estimator, theta, np.asarray(x, theta.dtype), rng, samples):
-        chosen, right = (
-            (f > 0, y[at] > 0.5) if binary else (f.argmax(-1), y[at].argmax(-1))
-        )
-        wrong += int(np.count_nonzero(chosen != right))
-    risk = wrong / (rows * samples)
-    risk_bound = invert_kl(risk, -log(delta_draws) / (rows * samples))  # D57
-    return Certificate(
-        pac_bayes(risk_bound, kl, rows, delta), risk, risk_bound, kl, rows
-    )
+    kl = _divergence(estimator, theta)
+    n_draws = n_rows * samples
+    n_wrong = 0
+    x = np.asarray(x, theta.dtype)
+    for rows, f in _outputs(estimator, theta, x, rng, samples):
+        n_wrong += int(np.count_nonzero(_is_wrong(f, y[rows], binary)))
+    risk = n_wrong / n_draws
+    risk_bound = invert_kl(risk, -log(delta_draws) / n_draws)  # D57
+    bound = pac_bayes(risk_bound, kl, n_rows, delta)
+    return Certificate(bound, risk, risk_bound, kl, n_rows)
+
+
+def _is_wrong(f: Array, y: Array, binary: bool) -> Array:
+    """Return which outputs (S, B, heads) name another class than targets (B, K)."""
+    if binary:
+        return (f > 0) != (y > 0.5)
+    return f.argmax(-1) != y.argmax(-1)
 
 
 def _divergence(estimator: GradientEstimator, theta: Array) -> float:
@@ -194,14 +235,12 @@ def _outputs(
     if isinstance(estimator.posterior, MeanField):
         local = LocalReparameterisation(model, estimator.posterior)
         step = max(1, BLOCK_NUMBERS // (samples * sum(model.network.sizes)))
-        for at in (slice(first, first + step) for first in range(0, len(x), step)):
-            noise = local.draw(rng, samples, len(x[at]), theta.dtype)
-            yield at, local.row_outputs(theta, noise, x[at], buffers.rewind())
+        for rows in blocks_of_rows(len(x), step):
+            noise = local.draw(rng, samples, len(x[rows]), theta.dtype)
+            yield rows, local.row_outputs(theta, noise, x[rows], buffers.rewind())
         return
     step = max(1, BLOCK_NUMBERS // (4 * model.layout.size))
-    for at in [
-        slice(first, first + step) for first in range(0, len(x), step)
-    ] * samples:
-        eps = estimator.draw_weights(rng, len(x[at]), theta.dtype)
+    for rows in list(blocks_of_rows(len(x), step)) * samples:
+        eps = estimator.draw_weights(rng, len(x[rows]), theta.dtype)
         w = estimator.weights(theta, eps, buffers.rewind())  # (B, P)
-        yield at, model.predict(w, x[at][:, None], buffers).swapaxes(0, 1)
+        yield rows, model.predict(w, x[rows][:, None], buffers).swapaxes(0, 1)

@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import groupby
 from tempfile import TemporaryDirectory
@@ -19,6 +19,7 @@ import numpy as np
 
 from ..model.joint import Model
 from ..model.log_joint import LogJoint
+from ..numeric.deprecation import accept_old_attributes
 from ..numeric.layout import Array
 from ..numeric.validation import Numbers, flag
 from ..sampling.draws import DrawnWeights, Draws
@@ -26,11 +27,12 @@ from .predictive import BLOCK_NUMBERS
 
 __all__ = ["Convergence", "Line", "convergence", "function_r_hats"]
 
-# the variable that names the user's folder for what may be lost
-CACHE = "XDG_CACHE_HOME"
-GOOD = 1.01  # R-hat below which Vehtari et al. (2021) call chains mixed
+# the environment variable that names the user's folder for what may be lost
+CACHE_VARIABLE = "XDG_CACHE_HOME"
+MIXED_R_HAT = 1.01  # below which Vehtari et al. (2021) call chains mixed
 # effective draws per chain without which R-hat itself is unreliable (the same)
-ENOUGH = 100
+MIN_ESS_PER_CHAIN = 100
+N_ROWS = 50  # of the data, at which functions are judged by default
 
 
 def import_arviz() -> Any:
@@ -55,29 +57,29 @@ def _imported_arviz() -> Any:
         return import_module("arviz")
     except OSError:
         with TemporaryDirectory() as folder:
-            usual = os.environ.get(CACHE)
-            os.environ[CACHE] = folder
+            users_folder = os.environ.get(CACHE_VARIABLE)
+            os.environ[CACHE_VARIABLE] = folder
             try:
                 return import_module("arviz")
             finally:
-                del os.environ[CACHE]
-                if usual is not None:
-                    os.environ[CACHE] = usual
+                del os.environ[CACHE_VARIABLE]
+                if users_folder is not None:
+                    os.environ[CACHE_VARIABLE] = users_folder
 
 
 def draws_of(draws: Any) -> Draws:
     """Return draws, given themselves or a learner that was fitted by sampling."""
-    found = getattr(draws, "draws_", draws)
-    if not isinstance(found, Draws):
+    chains = getattr(draws, "draws_", draws)
+    if not isinstance(chains, Draws):
         raise TypeError(
             "draws must be those of `sample` or `sample_target`, or a learner with draws_; got "
             f"{type(draws).__name__}"
         )
-    if not len(found.positions):
+    if not len(chains.positions):
         raise ValueError(
             "draws is empty: sampling was interrupted before the first draw"
         )
-    return found
+    return chains
 
 
 def model_of(draws: Draws) -> Model | None:
@@ -88,28 +90,47 @@ def model_of(draws: Draws) -> Model | None:
     return None
 
 
-def of_positions(
-    joint: LogJoint, positions: Array, found: Callable[[dict[str, Array], Array], Array]
+def evaluate_draws(
+    joint: LogJoint,
+    positions: Array,
+    function: Callable[[dict[str, Array], Array], Array],
 ) -> Array:
-    """Return what `found(params, outputs)` says of positions (S, D), in bounded memory."""
-    step = max(
-        1, BLOCK_NUMBERS // (max(1, len(joint.x)) * max(joint.model.network.sizes))
-    )
-    out = []
-    for some in np.split(positions, range(step, len(positions), step)):
-        f = joint.model.predict(np.ascontiguousarray(joint.weights(some)), joint.x)
-        out.append(found(joint.params(some), f))
-    return np.concatenate(out)
+    """Return a function of the network's outputs at every draw, in bounded memory.
+
+    Parameters
+    ----------
+    joint : LogJoint
+        Its rows are those at which the network is evaluated.
+    positions : ndarray (S, D)
+        Draws.
+    function : callable
+        ``function(params, f)`` of the learned numbers and the outputs f (S_b, N, K) of a block of
+        draws returns an array (S_b, ...).
+
+    Returns
+    -------
+    ndarray (S, ...)
+    """
+    numbers_per_draw = max(1, len(joint.x)) * max(joint.model.network.sizes)
+    step = max(1, BLOCK_NUMBERS // numbers_per_draw)
+    values = []
+    for block in np.split(positions, range(step, len(positions), step)):
+        w = np.ascontiguousarray(joint.weights(block))
+        f = joint.model.predict(w, joint.x)
+        values.append(function(joint.params(block), f))
+    return np.concatenate(values)
 
 
 def _functions(model: Model, draws: Draws, x: Any) -> Array:
     """Return E[y|x, w] (T, S, N * K) of all draws at rows `x` (N, d_in)."""
-    data = draws.target.x if isinstance(draws.target, LogJoint) else draws.positions
+    dtype = draws.positions.dtype
+    if isinstance(draws.target, LogJoint):
+        dtype = draws.target.x.dtype
     limits = Numbers((None, model.network.sizes[0]), low=-1e100, high=1e100)
-    x = np.ascontiguousarray(limits("x", x), data.dtype)
+    x = np.ascontiguousarray(limits("x", x), dtype)
     joint = LogJoint(model, x, np.zeros((len(x), model.outputs), x.dtype))
-    found = of_positions(joint, draws.flat, model.likelihood.mean)
-    return found.reshape(*draws.positions.shape[:2], -1)
+    functions = evaluate_draws(joint, draws.flat, model.likelihood.mean)
+    return functions.reshape(*draws.positions.shape[:2], -1)
 
 
 @dataclass(frozen=True)
@@ -118,71 +139,103 @@ class Line:
 
     space: str  # "functions", "weights"; of a target without a model "numbers"
     name: str
-    count: int  # of numbers; those that never change are left out
+    n_numbers: int  # those that never change are left out
     r_hat: float  # the largest; inf for chains that each stand still
-    bulk: float  # the smallest effective sample size for means
-    tail: float  # and for 5 % and 95 % quantiles
+    ess_bulk: float  # the smallest effective sample size for means
+    ess_tail: float  # and for 5 % and 95 % quantiles
+
+
+accept_old_attributes(
+    Line, {"count": "n_numbers", "bulk": "ess_bulk", "tail": "ess_tail"}
+)
 
 
 @dataclass(frozen=True)
 class Convergence:
     """R-hat and effective sample sizes in function space and in weight space."""
 
-    draws: int
-    chains: int
+    n_draws: int  # of each chain
+    n_chains: int
     lines: tuple[Line, ...]
-    # whether E[y|x] was left out: the draws came without x, none was given
-    unseen: bool = False
-    divergent: int = 0  # draws after a divergence
+    # whether E[y|x] was not judged: the draws came without x, none was given
+    without_functions: bool = False
+    n_divergent: int = 0  # draws after a divergence
 
     def worst(self, space: str) -> Line:
         """Return the largest R-hat and smallest sizes of ``'functions'`` or ``'weights'``."""
-        of = [line for line in self.lines if line.space == space]
-        if not of:
+        lines = [line for line in self.lines if line.space == space]
+        if not lines:
             raise ValueError(f"there is nothing in {space!r}")
-        _, _, counts, r_hats, bulks, tails = zip(*map(astuple, of), strict=True)
-        return Line(space, "all", sum(counts), max(r_hats), min(bulks), min(tails))
+        return Line(
+            space,
+            "all",
+            sum(line.n_numbers for line in lines),
+            max(line.r_hat for line in lines),
+            min(line.ess_bulk for line in lines),
+            min(line.ess_tail for line in lines),
+        )
 
     @property
     def mixed(self) -> bool:
         """Whether, weights apart, R-hat < 1.01 and there are 100 effective draws per chain.
 
-        Of what was judged: where `unseen`, of the log density and the learned numbers alone.
+        If `without_functions`, the log density and the learned numbers alone are judged.
         """
+        least = MIN_ESS_PER_CHAIN * self.n_chains
         return all(
-            line.r_hat < GOOD and min(line.bulk, line.tail) >= ENOUGH * self.chains
+            line.r_hat < MIXED_R_HAT and min(line.ess_bulk, line.ess_tail) >= least
             for line in self.lines
             if line.space != "weights"
         )
 
     def __str__(self) -> str:
+        """Return a table with a line for each kind of numbers, and the verdict."""
         width = max(len(line.name) for line in self.lines) + 2
         out = [
-            f"{self.chains} chains of {self.draws} draws; of each line the worst",
+            f"{self.n_chains} chains of {self.n_draws} draws; of each line the worst",
             f"{'':{width}} numbers   R-hat  bulk ESS  tail ESS",
         ]
         for space, lines in groupby(self.lines, lambda line: line.space):
             out += [space] + [
-                f"  {line.name:{width}}{line.count:6} {line.r_hat:7.3f} {line.bulk:9.0f} "
-                f"{line.tail:9.0f}"
+                f"  {line.name:{width}}{line.n_numbers:6} {line.r_hat:7.3f} "
+                f"{line.ess_bulk:9.0f} {line.ess_tail:9.0f}"
                 for line in lines
             ]
-        named = {(line.space, line.name) for line in self.lines}
-        wanted = f"Wanted are R-hat < {GOOD:g} and {ENOUGH} effective draws per chain: draw more."
-        seen = f"No lack of convergence is seen{' in these' if self.unseen else ''}."
-        out.append(seen if self.mixed else wanted)
-        if self.divergent:
+        if not self.mixed:
             out.append(
-                f"{self.divergent} of {self.draws * self.chains} draws followed {DIVERGED}"
+                f"Wanted are R-hat < {MIXED_R_HAT:g} and {MIN_ESS_PER_CHAIN} effective draws per "
+                "chain: draw more."
             )
-        out += [UNSEEN] if self.unseen else []
-        return "\n".join([*out, PERMUTED] if ("weights", "W1") in named else out)
+        elif self.without_functions:
+            out.append("No lack of convergence is seen in these.")
+        else:
+            out.append("No lack of convergence is seen.")
+        if self.n_divergent:
+            n_draws = self.n_draws * self.n_chains
+            out.append(f"{self.n_divergent} of {n_draws} draws followed {DIVERGED}")
+        if self.without_functions:
+            out.append(WITHOUT_FUNCTIONS)
+        if ("weights", "W1") in {(line.space, line.name) for line in self.lines}:
+            out.append(PERMUTED)
+        return "\n".join(out)
+
+
+accept_old_attributes(
+    Convergence,
+    {
+        "draws": "n_draws",
+        "chains": "n_chains",
+        "unseen": "without_functions",
+        "divergent": "n_divergent",
+    },
+)
 
 
 DIVERGED = """a divergence: there may be a narrow place from which the chains
 turn away, all of them alike, so that R-hat does not see it. Raise target_accept, or use
 another prior or parametrisation."""
-UNSEEN = """The functions E[y|x] are not judged, since stored draws come without the data of fit:
+WITHOUT_FUNCTIONS = """\
+The functions E[y|x] are not judged, since stored draws come without the data of fit:
 give x, rows in the chains' units; for a learner (X - x_mean_) / x_scale_."""
 PERMUTED = """Weights are identified only up to the order of hidden units, and with tanh up to their
 signs: chains in different copies of one mode have a large R-hat of weights and the same functions.\
@@ -198,38 +251,57 @@ def _r_hats(az: Any, values: Array) -> Array:
 
 def _line(az: Any, space: str, name: str, values: Array) -> Line | None:
     """Judge numbers (T, S, ...); None if none of them ever changes."""
-    values = values[..., np.ptp(values, axis=(0, 1)) > 0]  # one axis for all that do
+    # one axis for all numbers that change
+    values = values[..., np.ptp(values, axis=(0, 1)) > 0]
     if not values.shape[-1]:
         return None
-    data, r_hat = (
-        az.convert_to_dataset({"v": values.swapaxes(0, 1)}),
-        _r_hats(az, values),
+    data = az.convert_to_dataset({"v": values.swapaxes(0, 1)})
+    r_hat = _r_hats(az, values)
+    ess_bulk, ess_tail = (
+        np.nan_to_num(az.ess(data, method=method)["v"].values)
+        for method in ("bulk", "tail")
     )
-    bulk, tail = (
-        np.nan_to_num(az.ess(data, method=m)["v"].values) for m in ("bulk", "tail")
+    return Line(
+        space,
+        name,
+        values.shape[-1],
+        float(r_hat.max()),
+        float(ess_bulk.min()),
+        float(ess_tail.min()),
     )
-    worst = float(r_hat.max()), float(bulk.min()), float(tail.min())
-    return Line(space, name, values.shape[-1], *worst)
 
 
-def _judged(draws: Any) -> Draws:
+def _comparable_chains(draws: Any) -> Draws:
     """Return draws of which R-hat can be computed."""
-    found = draws_of(draws)
-    count, chains, _ = found.positions.shape
-    if chains < 2 or count < 4:
+    chains = draws_of(draws)
+    n_draws, n_chains, _ = chains.positions.shape
+    if n_chains < 2 or n_draws < 4:
         raise ValueError(
-            f"R-hat needs two chains of four draws at least; got {chains} of {count}"
+            "R-hat needs two chains of four draws at least; got "
+            f"{n_chains} of {n_draws}"
         )
-    return found
+    return chains
 
 
 def function_r_hats(draws: Any, x: Any) -> Array:
-    """Return R-hat (N * K,) of E[y|x, w] at each of the rows `x` (N, d_in).
+    """Return R-hat (N * K,) of E[y|x, w] at each row; `convergence` returns the largest.
 
-    Arguments and errors are those of `convergence`, which tells the largest.
+    Parameters
+    ----------
+    draws : Draws, or a learner with ``draws_``
+        Two chains at least, of four draws.
+    x : array-like (N, d_in)
+        In the chains' units.
+
+    Raises
+    ------
+    ImportError
+        Without ArviZ.
+    ValueError
+        For fewer chains or draws, or a target that does not know its model.
     """
-    az, found = import_arviz(), _judged(draws)
-    return _r_hats(az, _functions(known_model(found), found, x))
+    az, chains = import_arviz(), _comparable_chains(draws)
+    return _r_hats(az, _functions(known_model(chains), chains, x))
 
 
 def known_model(draws: Draws) -> Model:
@@ -243,7 +315,7 @@ def known_model(draws: Draws) -> Model:
 
 
 def convergence(draws: Any, x: Any = None, *, weights: bool = True) -> Convergence:
-    """Judge chains by their functions, and for comparison by their weights.
+    """Return R-hat and effective sample sizes of functions, and for comparison of weights.
 
     Predictions, noise and log density are what the draws are for, and they are the same in every
     copy of a mode that the order of the hidden units makes.
@@ -263,22 +335,31 @@ def convergence(draws: Any, x: Any = None, *, weights: bool = True) -> Convergen
     Returns
     -------
     Convergence
-        Printed, a small table. R-hat is split, of ranks and folded ranks, the sizes are bulk and
-        tail (Vehtari et al. 2021). Divergences are told beneath it; what chains of MAMS and MCLMC
-        miss, they do not tell.
+        Printed, it is a small table. R-hat is split, of ranks and folded ranks, the sizes are bulk
+        and tail (Vehtari et al. 2021). Divergences stand beneath it; where chains of MAMS and MCLMC
+        miss something, divergences do not show it.
+
+    Raises
+    ------
+    ImportError
+        Without ArviZ.
+    ValueError
+        For fewer chains or draws, `x` of a target that does not know its model, or chains of which
+        no number ever changes.
     """
     flag("weights", weights)
-    az, found = import_arviz(), _judged(draws)
-    count, chains, _ = found.positions.shape
-    lines = [_line(az, "functions", "log density", found.log_density)]
-    model = model_of(found) if x is None else known_model(found)
-    blocks = found.layout.views(found.positions)
-    if x is None and isinstance(found.target, LogJoint):
-        rows = found.target.x
-        x = rows[np.linspace(0, len(rows) - 1, min(50, len(rows))).astype(int)]
+    az, chains = import_arviz(), _comparable_chains(draws)
+    n_draws, n_chains, _ = chains.positions.shape
+    lines = [_line(az, "functions", "log density", chains.log_density)]
+    model = model_of(chains) if x is None else known_model(chains)
+    blocks = chains.layout.views(chains.positions)
+    if x is None and isinstance(chains.target, LogJoint):
+        rows = chains.target.x
+        n_rows = min(N_ROWS, len(rows))
+        x = rows[np.linspace(0, len(rows) - 1, n_rows).astype(int)]
     if model is not None:
         if x is not None:
-            f = _functions(model, found, x)
+            f = _functions(model, chains, x)
             lines.insert(0, _line(az, "functions", f"E[y|x] at {len(x)} rows", f))
         learned = [name for name, _ in model.learned()]
         lines += [_line(az, "functions", name, blocks.pop(name)) for name in learned]
@@ -288,5 +369,7 @@ def convergence(draws: Any, x: Any = None, *, weights: bool = True) -> Convergen
     changing = tuple(line for line in lines if line is not None)
     if not changing:
         raise ValueError("no number ever changes: every proposal was rejected")
-    unseen = model is not None and x is None
-    return Convergence(count, chains, changing, unseen, found.divergences)
+    without_functions = model is not None and x is None
+    return Convergence(
+        n_draws, n_chains, changing, without_functions, chains.divergences
+    )

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..model.log_joint import LogJoint
+from ..numeric.deprecation import accept_old_attributes
 from ..numeric.elementary import logsumexp
 from ..numeric.layout import Array
 from ..numeric.validation import (
@@ -38,31 +39,51 @@ __all__ = [
     "reweight",
 ]
 
-FEW = 0.1  # of the draws: with fewer effective ones, `reweight` warns
+MIN_ESS_SHARE = 0.1  # of the draws: with fewer effective ones, `reweight` warns
 
 
 class Predicted(NamedTuple):
-    """What S positions say of the targets at N rows."""
+    """What S draws of weights and learned numbers predict at N rows."""
 
     mean: Array  # (S, N, K)  E[y|x, w]: functions, probabilities or rates
-    deviation: Array  # (S, N, K)  of y around it
-    targets: Array  # (S, N, K)  one draw of y for each position
+    sd: Array  # (S, N, K)  standard deviation of y around it
+    targets: Array  # (S, N, K)  one draw of y for each draw of the weights
+
+
+accept_old_attributes(Predicted, {"deviation": "sd"})
 
 
 @accepts(joint=InstanceOf(LogJoint), rng=GENERATOR)
 def predicted(
     joint: LogJoint, positions: Array, rng: np.random.Generator, x: Array | None = None
 ) -> Predicted:
-    """Return functions and drawn targets of positions (S, D), at `x` or the rows of the data."""
+    """Return what each draw of a posterior predicts, and targets drawn given it.
+
+    Parameters
+    ----------
+    joint : LogJoint
+    positions : ndarray (S, D)
+        Draws of the posterior, or of the prior.
+    rng : numpy.random.Generator
+        Draws the targets.
+    x : ndarray (N, d_in), optional
+        By default the rows of the data.
+
+    Returns
+    -------
+    Predicted
+    """
     positions = Numbers((None, joint.layout.size))("positions", positions)
-    width = joint.model.network.sizes[0]
-    x = joint.x if x is None else Numbers((None, width))("x", x)
-    likelihood, params = joint.model.likelihood, joint.params(positions)
+    rows = joint.x
+    if x is not None:
+        rows = Numbers((None, joint.model.network.sizes[0]))("x", x)
+    likelihood = joint.model.likelihood
+    params = joint.params(positions)
     w = np.ascontiguousarray(joint.weights(positions))
-    f = joint.model.predict(w, x)
+    f = joint.model.predict(w, rows)
     mean = likelihood.mean(params, f).copy()
-    deviation = np.broadcast_to(np.sqrt(likelihood.variance(params, f)), mean.shape)
-    return Predicted(mean, deviation, likelihood.draw(rng, params, f))
+    sd = np.broadcast_to(np.sqrt(likelihood.variance(params, f)), mean.shape)
+    return Predicted(mean, sd, likelihood.draw(rng, params, f))
 
 
 @accepts(joint=InstanceOf(LogJoint))
@@ -72,29 +93,42 @@ def prior_predictive(
     samples: int = 100,
     x: Array | None = None,
 ) -> Predicted:
-    """Return what the model expects before it sees a target (M22).
+    """Return what the model predicts before it sees a target (M22).
 
-    Weights come from the prior, learned scales from their hyperpriors, S = `samples` of each. Of
-    the data only x is used, and not even that if `x` (N, d_in) is given.
+    Weights come from the prior, learned scales from their hyperpriors. Of the data only x is used,
+    and not even that if `x` is given.
+
+    Parameters
+    ----------
+    joint : LogJoint
+    rng : numpy.random.Generator
+    samples : int
+        Number of draws S.
+    x : ndarray (N, d_in), optional
+        By default the rows of the data.
+
+    Returns
+    -------
+    Predicted
     """
     return predicted(joint, joint.draw_prior(rng, samples), rng, x)
 
 
-# A test quantity: numbers (S,) of targets y (S or 1, N, K) under means and standard deviations
+# A test quantity: numbers (S,) of targets y (S or 1, N, K), given means and standard deviations
 # (S, N, K)
 Quantity = Callable[[Array, Array, Array], Array]
 
 
 def _of_residuals(quantity: Callable[[Array], Array]) -> Quantity:
     """Return the quantity of residuals in units of the model's own standard deviation."""
-    return lambda y, mean, deviation: quantity((y - mean) / deviation)
+    return lambda y, mean, sd: quantity((y - mean) / sd)
 
 
 QUANTITIES: Mapping[str, Quantity] = {
-    "mean of y": lambda y, mean, deviation: y.mean(axis=(1, 2)),
-    "deviation of y": lambda y, mean, deviation: y.std(axis=(1, 2)),
-    "smallest y": lambda y, mean, deviation: y.min(axis=(1, 2)),
-    "largest y": lambda y, mean, deviation: y.max(axis=(1, 2)),
+    "mean of y": lambda y, mean, sd: y.mean(axis=(1, 2)),
+    "deviation of y": lambda y, mean, sd: y.std(axis=(1, 2)),
+    "smallest y": lambda y, mean, sd: y.min(axis=(1, 2)),
+    "largest y": lambda y, mean, sd: y.max(axis=(1, 2)),
     "sum of squared residuals": _of_residuals(lambda z: (z**2).sum(axis=(1, 2))),
     "largest residual": _of_residuals(lambda z: np.abs(z).max(axis=(1, 2))),
     # mean product of one row's and the next one's
@@ -107,7 +141,7 @@ QUANTITIES: Mapping[str, Quantity] = {
 class Check(NamedTuple):
     """One test quantity, for the data and for replications of them."""
 
-    observed: Array  # (S,)  a number for each position: residuals depend on it
+    observed: Array  # (S,)  a number for each draw: residuals depend on it
     replicated: Array  # (S,)
 
     @property
@@ -128,7 +162,7 @@ def posterior_check(
     rng: np.random.Generator,
     quantities: Mapping[str, Quantity] = QUANTITIES,
 ) -> dict[str, Check]:
-    """Compare the data with one replication for each draw of the posterior (M22).
+    """Return test quantities of the data, and of a replication for each draw (M22).
 
     Parameters
     ----------
@@ -139,37 +173,61 @@ def posterior_check(
         Draws of the posterior, e.g. ``draws.flat``; of the prior for a prior predictive check.
     rng : numpy.random.Generator
     quantities : dict of str to callable
-        ``quantity(y, mean, deviation)`` returns one number for each position.
+        ``quantity(y, mean, sd)`` of targets (S or 1, N, K), means and standard deviations
+        (S, N, K) returns one number for each draw (S,).
+
+    Returns
+    -------
+    dict of str to Check
+        By the name of the quantity.
     """
-    at = predicted(joint, positions, rng)
-    found = {}
+    mean, sd, targets = predicted(joint, positions, rng)
+    checks = {}
     for name, quantity in quantities.items():
-        observed = quantity(joint.y[None], at.mean, at.deviation)  # M22
-        found[name] = Check(
-            np.broadcast_to(observed, len(positions)),
-            quantity(at.targets, at.mean, at.deviation),
-        )
-    return found
+        observed = quantity(joint.y[None], mean, sd)  # M22
+        observed = np.broadcast_to(observed, len(positions))
+        checks[name] = Check(observed, quantity(targets, mean, sd))
+    return checks
 
 
 class Reweighted(NamedTuple):
     """Draws of one posterior as weighted draws of another."""
 
-    shares: Array  # (S,)  they sum to 1
-    effective: float  # equal draws that would do as well
+    weights: Array  # (S,)  they sum to 1
+    effective_sample_size: (
+        float  # as many draws of the other posterior would do as well
+    )
     log_ratio: float  # log P'(D) - log P(D): the Bayes factor of the two priors, nats
 
     def mean(self, values: Array) -> Array:
         """Return the mean of `values` (S, ...) under the other posterior."""
-        return np.tensordot(self.shares, values, axes=1)
+        return np.tensordot(self.weights, values, axes=1)
+
+
+accept_old_attributes(
+    Reweighted, {"shares": "weights", "effective": "effective_sample_size"}
+)
 
 
 @accepts(joint=InstanceOf(LogJoint), other=InstanceOf(LogJoint))
 def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
-    """Ask what other priors would have made of the data, without sampling again (M22).
+    """Return the draws of one posterior as weighted draws of another (M22).
 
-    The shares of the draws `positions` (S, D) of `joint` are proportional to P'(w, u, D) /
-    P(w, u, D), P' that of `other`: of any prior, noise or likelihood of the same layout.
+    So one learns what another prior would have made of the data, without sampling again. The
+    weights are proportional to P'(w, u, D) / P(w, u, D), P' that of `other`.
+
+    Parameters
+    ----------
+    joint : LogJoint
+        Of which the draws are.
+    other : LogJoint
+        Of any prior, noise or likelihood with the same network and learned numbers.
+    positions : ndarray (S, D)
+        Draws, e.g. ``draws.flat``.
+
+    Returns
+    -------
+    Reweighted
 
     Warns
     -----
@@ -182,14 +240,14 @@ def reweight(joint: LogJoint, other: LogJoint, positions: Array) -> Reweighted:
             f"{joint.layout.blocks} and {other.layout.blocks}"
         )
     positions = Numbers((None, joint.layout.size))("positions", positions)
-    rise = other(positions)[0] - joint(positions)[0]
-    total = float(logsumexp(rise))
-    shares = np.exp(rise - total)
-    effective = float(1.0 / np.sum(shares**2))
-    if effective < FEW * len(shares):
+    log_weights = other(positions)[0] - joint(positions)[0]
+    log_total = float(logsumexp(log_weights))
+    weights = np.exp(log_weights - log_total)
+    effective = float(1.0 / np.sum(weights**2))
+    if effective < MIN_ESS_SHARE * len(weights):
         warnings.warn(
-            f"only {effective:.1f} of {len(shares)} draws are effective under the other model; "
+            f"only {effective:.1f} of {len(weights)} draws are effective under the other model; "
             "its posterior lies elsewhere: sample it",
             stacklevel=3,  # beyond the check of the arguments: whoever called
         )
-    return Reweighted(shares, effective, total - log(len(shares)))
+    return Reweighted(weights, effective, log_total - log(len(weights)))

@@ -43,6 +43,7 @@ __all__ = [
     "ClassPredictive",
     "Predictive",
     "Source",
+    "blocks_of_rows",
     "covariance",
     "is_gaussian",
     "log_predictive_density",
@@ -61,12 +62,11 @@ BLOCK_NUMBERS = 4_000_000  # at most about this many numbers in one block of act
 
 
 RULES: dict[str, Check] = {
-    **{
-        "estimator": InstanceOf(GradientEstimator, DrawnWeights),
-        "theta": FLOATS,
-        "x": MATRIX,
-    },
-    **{"rng": GENERATOR, "samples": SAMPLES},
+    "estimator": InstanceOf(GradientEstimator, DrawnWeights),
+    "theta": FLOATS,
+    "x": MATRIX,
+    "rng": GENERATOR,
+    "samples": SAMPLES,
 }
 
 
@@ -127,7 +127,18 @@ def _weight_blocks(
         )
 
 
-def _fitting(estimator: Source, theta: Array, x: Array) -> Array:
+def blocks_of_rows(n_rows: int, block_size: int) -> Iterator[slice]:
+    """Yield slices of at most `block_size` rows that together cover all.
+
+    Parameters
+    ----------
+    n_rows, block_size : int
+    """
+    for start in range(0, n_rows, block_size):
+        yield slice(start, start + block_size)
+
+
+def _as_rows(estimator: Source, theta: Array, x: Array) -> Array:
     """Return `x` in the dtype of `theta`, if both are of the estimator's widths."""
     width, size = estimator.model.network.sizes[0], estimator.layout.size
     if x.shape[1] != width:
@@ -142,14 +153,37 @@ def _fitting(estimator: Source, theta: Array, x: Array) -> Array:
 def outputs(
     estimator: Source, theta: Array, x: Array, rng: Generator, samples: int
 ) -> Iterator[tuple[slice, slice, Array, dict[str, Array]]]:
-    """Yield (samples, rows, outputs (S_b, B, K), learned numbers) until all S x N are covered."""
-    begin, buffers, x = 0, Buffers(), _fitting(estimator, theta, x)
+    """Yield the outputs of the network for all weight samples and rows, block by block.
+
+    Parameters
+    ----------
+    estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+    theta : ndarray
+        What the estimator learned; for `DrawnWeights` the draws (T, D).
+    x : ndarray (N, d_in)
+    rng : numpy.random.Generator
+        Draws the weight samples; the same state gives the same functions for any rows.
+    samples : int
+        Number of weight samples S.
+
+    Yields
+    ------
+    samples, rows : slice
+        Which of the S samples and N rows the block covers.
+    f : ndarray (S_b, B, K)
+        Outputs; the next block may overwrite them.
+    params : dict of str to ndarray
+        Learned numbers of prior and likelihood, by name.
+    """
+    x, buffers = _as_rows(estimator, theta, x), Buffers()
+    n_done = 0
     for w, params in _weight_blocks(estimator, theta, rng, samples):
         step = max(1, BLOCK_NUMBERS // (len(w) * max(estimator.model.network.sizes)))
-        for rows in (slice(first, first + step) for first in range(0, len(x), step)):
+        of_samples = slice(n_done, n_done + len(w))
+        for rows in blocks_of_rows(len(x), step):
             f = estimator.outputs(theta, w, x[rows], buffers.rewind())
-            yield slice(begin, begin + len(w)), rows, f, params
-        begin += len(w)
+            yield of_samples, rows, f, params
+        n_done += len(w)
 
 
 def is_gaussian(estimator: Source) -> bool:
@@ -162,12 +196,12 @@ def _affine(
     estimator: Any, theta: Array, x: Array
 ) -> Iterator[tuple[slice, Array, Array, Array]]:
     """Yield (rows, f (B, K), G (B, K, P), noise (K,)): y = f + G eps + noise o eta (D54)."""
-    x, width = _fitting(estimator, theta, x), estimator.model.outputs
-    noise = estimator.model.likelihood.noise_scale(estimator.layout.views(theta), width)
-    step = max(1, BLOCK_NUMBERS // (width * estimator.model.layout.size))
-    for rows in (
-        slice(first, first + step) for first in range(0, max(len(x), 1), step)
-    ):
+    x = _as_rows(estimator, theta, x)
+    model = estimator.model
+    params = estimator.layout.views(theta)
+    noise = model.likelihood.noise_scale(params, model.outputs)
+    step = max(1, BLOCK_NUMBERS // (model.outputs * model.layout.size))
+    for rows in blocks_of_rows(max(len(x), 1), step):
         yield rows, *estimator.affine(theta, x[rows]), noise
 
 
@@ -175,7 +209,7 @@ def _affine(
 def predict(
     estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 100
 ) -> Predictive:
-    """Return mean, epistemic and aleatoric standard deviation at rows `x` (N, d_in).
+    """Return mean, epistemic and aleatoric standard deviation of y at rows `x`.
 
     Memory does not grow with `samples`: blocks of samples are merged into running moments
     (Chan, Golub and LeVeque 1983), so that 10,000 samples at a million rows need little
@@ -192,6 +226,11 @@ def predict(
     samples : int
         Weight samples S >= 1. With one sample the epistemic standard deviation is 0. Not drawn
         where the predictive is a Gaussian (`is_gaussian`).
+
+    Returns
+    -------
+    Predictive
+        Three arrays (N, K).
     """
     shape = (len(x), estimator.model.outputs)
     mean, squares, variance = (np.zeros(shape, theta.dtype) for _ in range(3))
@@ -200,8 +239,8 @@ def predict(
             mean[rows], variance[rows] = f, noise**2
             squares[rows] = np.einsum("bkp,bkp->bk", slopes, slopes)  # D54
         return Predictive(mean, np.sqrt(squares), np.sqrt(variance))
-    for seen, rows, f, params in outputs(estimator, theta, x, rng, samples):
-        old, new = seen.start, seen.stop - seen.start
+    for block, rows, f, params in outputs(estimator, theta, x, rng, samples):
+        old, new = block.start, block.stop - block.start
         aleatoric = estimator.model.likelihood.variance(params, f)
         f = estimator.model.likelihood.mean(params, f)
         block_mean, aleatoric = f.mean(axis=0), np.broadcast_to(aleatoric, f.shape)
@@ -223,23 +262,31 @@ def covariance(
 
     Between two rows it is that of the functions, E[y|x, w] over weight samples: the noise of one
     row says nothing of another. On the diagonal the noise is added: the square of `total` from
-    `predict`, which has the same arguments.
+    `predict`.
+
+    Parameters
+    ----------
+    estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+    theta : ndarray
+        What the estimator learned; for `DrawnWeights` the draws (T, D).
+    x : ndarray (N, d_in)
+    rng : numpy.random.Generator
+        Draws the weight samples; the same state gives the same functions for any rows.
+    samples : int
+        Number of weight samples S.
     """
     total = predict(estimator, theta, x, rng=copy.deepcopy(rng), samples=samples).total
     if is_gaussian(estimator):
-        slopes = np.concatenate(
-            [slopes for _, _, slopes, _ in _affine(estimator, theta, x)]
-        )
-        functions = np.moveaxis(
-            slopes, -1, 0
-        )  # (P, N, K): G G^T is a sum over P, no mean  D54
+        blocks = [slopes for _, _, slopes, _ in _affine(estimator, theta, x)]
+        # (P, N, K): G G^T is a sum over P, no mean
+        functions = np.moveaxis(np.concatenate(blocks), -1, 0)  # D54
     else:
         functions = sample_functions(estimator, theta, x, rng=rng, samples=samples)
         functions = (functions - functions.mean(axis=0)) / max(samples - 1, 1) ** 0.5
     by_output = np.moveaxis(functions, -1, 0)  # (K, S, N)
     between = by_output.swapaxes(1, 2) @ by_output  # D46
-    every = np.arange(len(x))
-    between[:, every, every] = total.T**2
+    diagonal = np.arange(len(x))
+    between[:, diagonal, diagonal] = total.T**2
     return np.moveaxis(between, 0, -1)
 
 
@@ -247,15 +294,27 @@ def covariance(
 def sample_functions(
     estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 10
 ) -> Array:
-    """Return `samples` functions E[y|x, w] with w drawn from q, evaluated at `x`: (S, N, K).
+    """Return functions E[y|x, w] with w drawn from q, evaluated at `x`: (S, N, K).
 
     One weight sample serves all rows, so each [s] is one function, not pointwise noise. For
     classes and counts these are probabilities and rates.
+
+    Parameters
+    ----------
+    estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+    theta : ndarray
+        What the estimator learned; for `DrawnWeights` the draws (T, D).
+    x : ndarray (N, d_in)
+    rng : numpy.random.Generator
+        Draws the weight samples; the same state gives the same functions for any rows.
+    samples : int
+        Number of functions S.
     """
-    found = np.empty((samples, len(x), estimator.model.outputs), theta.dtype)
-    for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
-        found[which, rows] = estimator.model.likelihood.mean(params, f)
-    return found
+    shape = (samples, len(x), estimator.model.outputs)
+    functions = np.empty(shape, theta.dtype)
+    for block, rows, f, params in outputs(estimator, theta, x, rng, samples):
+        functions[block, rows] = estimator.model.likelihood.mean(params, f)
+    return functions
 
 
 @_prediction
@@ -264,16 +323,29 @@ def mixture(
 ) -> tuple[Array, Array]:
     """Return means and standard deviations of the predictive mixture's components at `x` (D5).
 
-    ``P(y|x, D) = mean over s of N(y; means[s], deviations[s]^2)`` for a Gaussian likelihood, both
-    (S, N, K).
+    ``P(y|x, D) = mean over s of N(y; means[s], scales[s]^2)`` for a Gaussian likelihood.
+
+    Parameters
+    ----------
+    estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+    theta : ndarray
+        What the estimator learned; for `DrawnWeights` the draws (T, D).
+    x : ndarray (N, d_in)
+    rng : numpy.random.Generator
+        Draws the weight samples; the same state gives the same functions for any rows.
+    samples : int
+        Number of components S.
+
+    Returns
+    -------
+    means, scales : ndarray (S, N, K)
     """
-    means, variances = np.empty(
-        (2, samples, len(x), estimator.model.outputs), theta.dtype
-    )
-    for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
+    shape = (2, samples, len(x), estimator.model.outputs)
+    means, variances = np.empty(shape, theta.dtype)
+    for block, rows, f, params in outputs(estimator, theta, x, rng, samples):
         # first: the mean may be written over the outputs
-        variances[which, rows] = estimator.model.likelihood.variance(params, f)
-        means[which, rows] = estimator.model.likelihood.mean(params, f)
+        variances[block, rows] = estimator.model.likelihood.variance(params, f)
+        means[block, rows] = estimator.model.likelihood.mean(params, f)
     return means, np.sqrt(variances)
 
 
@@ -281,16 +353,30 @@ def mixture(
 def sample_targets(
     estimator: Source, theta: Array, x: Array, *, rng: Generator, samples: int = 10
 ) -> Array:
-    """Return draws from the predictive distribution of y at `x`: (S, N, K)."""
+    """Return targets drawn from the predictive distribution at `x`: (S, N, K).
+
+    Parameters
+    ----------
+    estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+    theta : ndarray
+        What the estimator learned; for `DrawnWeights` the draws (T, D).
+    x : ndarray (N, d_in)
+    rng : numpy.random.Generator
+        Draws the weight samples; the same state gives the same functions for any rows.
+    samples : int
+        Number of draws S, each with weights of its own.
+    """
     heads = np.empty((samples, len(x), estimator.model.network.sizes[-1]), theta.dtype)
-    blocks = {}  # drawn from last: the weights' noise comes from the same generator
-    for which, rows, f, params in outputs(estimator, theta, x, rng, samples):
-        heads[which, rows] = f
-        blocks[which.start] = (which, params)
+    params_of_blocks = {}
+    for block, rows, f, params in outputs(estimator, theta, x, rng, samples):
+        heads[block, rows] = f
+        params_of_blocks[block.start] = (block, params)
+    # drawn last: the weights' noise comes from the same generator
     draw = estimator.model.likelihood.draw
-    return np.concatenate(
-        [draw(rng, params, heads[which]) for which, params in blocks.values()]
-    )
+    targets = [
+        draw(rng, params, heads[block]) for block, params in params_of_blocks.values()
+    ]
+    return np.concatenate(targets)
 
 
 @_prediction
@@ -299,8 +385,26 @@ def predict_classes(
 ) -> ClassPredictive:
     """Return class probabilities at every row of `x`, and their entropies (D29).
 
-    The arguments are those of `predict`. The likelihood must be categorical, or a Bernoulli one
-    with a single output.
+    Parameters
+    ----------
+    estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+        Its likelihood must be categorical, or a Bernoulli one with a single output.
+    theta : ndarray
+        What the estimator learned; for `DrawnWeights` the draws (T, D).
+    x : ndarray (N, d_in)
+    rng : numpy.random.Generator
+        Draws the weight samples; the same state gives the same functions for any rows.
+    samples : int
+        Number of weight samples S.
+
+    Returns
+    -------
+    ClassPredictive
+
+    Raises
+    ------
+    ValueError
+        For another likelihood.
     """
     likelihood = estimator.model.likelihood
     binary = (
@@ -311,7 +415,8 @@ def predict_classes(
             "class probabilities need a categorical likelihood, or a Bernoulli one with a single "
             f"output; got {likelihood!r} with {estimator.model.outputs} outputs"
         )
-    proba = np.zeros((len(x), 2 if binary else estimator.model.outputs), theta.dtype)
+    n_classes = 2 if binary else estimator.model.outputs
+    proba = np.zeros((len(x), n_classes), theta.dtype)
     aleatoric = np.zeros(len(x), theta.dtype)
     for _, rows, f, params in outputs(estimator, theta, x, rng, samples):
         p = likelihood.mean(params, f)  # (S, B, K)
@@ -343,6 +448,18 @@ def log_predictive_density(
     The mean over samples is taken of densities, not of their logarithms, by a running
     logsumexp; it is a lower estimate for few samples. Where the predictive is a Gaussian
     (`is_gaussian`) it is that density, of all outputs together.
+
+    Parameters
+    ----------
+    estimator : Reparameterised, LocalReparameterisation, ..., or DrawnWeights
+    theta : ndarray
+        What the estimator learned; for `DrawnWeights` the draws (T, D).
+    x, y : ndarray (N, d_in), (N, K)
+        Rows and their targets; of classes one-hot, or one column of 0 and 1.
+    rng : numpy.random.Generator
+        Draws the weight samples; the same state gives the same functions for any rows.
+    samples : int
+        Number of weight samples S.
     """
     y = np.ascontiguousarray(MATRIX("y", y), theta.dtype)
     log_sum = np.full(len(x), -np.inf, theta.dtype)
@@ -352,11 +469,11 @@ def log_predictive_density(
             # in units of the noise: what is inverted is never below 1
             slopes /= noise[:, None]
             z = ((y[rows] - f) / noise)[..., None]
-            spread = np.eye(len(noise)) + slopes @ slopes.swapaxes(1, 2)  # (B, K, K)
-            squares = np.sum(z * np.linalg.solve(spread, z), axis=(1, 2))
-            log_sum[rows] = -0.5 * (
-                squares + np.linalg.slogdet(2.0 * pi * spread)[1]
-            )  # D54
+            # (B, K, K)
+            y_covariance = np.eye(len(noise)) + slopes @ slopes.swapaxes(1, 2)
+            squares = np.sum(z * np.linalg.solve(y_covariance, z), axis=(1, 2))
+            log_det = np.linalg.slogdet(2.0 * pi * y_covariance)[1]
+            log_sum[rows] = -0.5 * (squares + log_det)  # D54
             log_sum[rows] -= np.log(noise).sum()
         return log_sum
     for _, rows, f, params in outputs(estimator, theta, x, rng, samples):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..gradients.estimator import GradientEstimator
+from ..numeric.deprecation import renamed_arguments
 from ..numeric.elementary import softplus
 from ..numeric.layout import Array, Layout
 from ..numeric.validation import (
@@ -37,28 +38,44 @@ __all__ = [
 REMOVED_RHO = -1000.0  # softplus of it is exactly 0 in float32 and float64
 
 
-@accepts(mean=NUMBERS, deviation=Numbers(low=SMALLEST_POSITIVE))
-def signal_to_noise(mean: Any, deviation: Any) -> Array:
-    r"""Return :math:`|\mu| / \sigma`, elementwise; standard deviations must be positive (D36)."""
+@renamed_arguments(deviation="scale")
+@accepts(mean=NUMBERS, scale=Numbers(low=SMALLEST_POSITIVE))
+def signal_to_noise(mean: Any, scale: Any) -> Array:
+    r"""Return the signal-to-noise ratio :math:`|\mu| / \sigma`, elementwise (D36).
+
+    Parameters
+    ----------
+    mean, scale : array-like
+        mu, and sigma > 0.
+    """
     with np.errstate(over="ignore"):
-        return np.abs(np.asarray(mean, float)) / np.asarray(deviation, float)  # D36
+        return np.abs(np.asarray(mean, float)) / np.asarray(scale, float)  # D36
 
 
-@accepts(family=InstanceOf(GradientEstimator))
-def signal_to_noise_of(family: GradientEstimator, theta: Array) -> Array:
-    """Return the ratio (P,) of every weight and bias of a mean-field `theta`.
+@renamed_arguments(family="estimator")
+@accepts(estimator=InstanceOf(GradientEstimator))
+def signal_to_noise_of(estimator: GradientEstimator, theta: Array) -> Array:
+    """Return the signal-to-noise ratio (P,) of every weight and bias.
+
+    Parameters
+    ----------
+    estimator : GradientEstimator
+        With a mean-field posterior.
+    theta : ndarray (2 P,)
+        What it learned.
 
     Raises
     ------
     ValueError
         For another posterior: only independent weights can be judged one by one.
     """
-    if not isinstance(family.posterior, MeanField):
+    if not isinstance(estimator.posterior, MeanField):
         raise ValueError(
             "pruning by signal-to-noise needs independent weights, a MeanField posterior; got "
-            f"{type(family.posterior).__name__}"
+            f"{type(estimator.posterior).__name__}"
         )
-    blocks = family.layout.views(Numbers((family.layout.size,))("theta", theta))
+    theta = Numbers((estimator.layout.size,))("theta", theta)
+    blocks = estimator.layout.views(theta)
     return signal_to_noise(blocks["mu"], softplus(np.asarray(blocks["rho"], float)))
 
 
@@ -75,10 +92,10 @@ def decibels(ratio: Any) -> Array:
 
 def matrices(layout: Layout) -> NDArray[np.bool_]:
     """Return which of the P weights stand in matrices ``W0``, ``W1``, ..., not in biases."""
-    chosen = np.zeros(layout.size, bool)
-    for name, where in layout.slices.items():
-        chosen[where] = name.startswith("W")
-    return chosen
+    in_matrix = np.zeros(layout.size, bool)
+    for name, block in layout.slices.items():
+        in_matrix[block] = name.startswith("W")
+    return in_matrix
 
 
 @accepts(ratio=Numbers((None,), low=0.0, finite=False), share=SHARE)
@@ -90,13 +107,20 @@ def lowest(
     Parameters
     ----------
     ratio : ndarray (P,)
+        Signal-to-noise ratios, as of `signal_to_noise_of`.
     share : float
-        Between 0 and 1, of the eligible weights; the number is rounded. Of equal ratios the
-        first go first, so that the number is always met.
+        Between 0 and 1, of the eligible weights; their number is rounded. Of equal ratios the
+        first are removed first, so that the number is always met.
     eligible : ndarray (P,) of bool, optional
-        Default: all. `matrices` leaves the biases alone.
+        Weights that may be removed; by default all. `matrices` leaves the biases alone.
+
+    Returns
+    -------
+    ndarray (P,) of bool
     """
-    eligible = np.ones(len(ratio), bool) if eligible is None else np.asarray(eligible)
+    if eligible is None:
+        eligible = np.ones(len(ratio), bool)
+    eligible = np.asarray(eligible)
     if eligible.shape != ratio.shape or eligible.dtype != bool:
         raise ValueError(
             f"eligible must hold one truth value for each of {len(ratio)} ratios; "
@@ -108,25 +132,45 @@ def lowest(
     return removed
 
 
+@renamed_arguments(family="estimator")
 def prune(
-    family: GradientEstimator,
+    estimator: GradientEstimator,
     theta: Array,
     share: float,
     eligible: NDArray[np.bool_] | None = None,
 ) -> Array:
     r"""Return a copy of a mean-field `theta` without the weights of lowest ratio (D36).
 
-    `share` and `eligible` are those of `lowest`. A removed weight has mu = 0 and rho =
-    `REMOVED_RHO`, whose softplus is exactly 0 in floating point: every sampled network has exactly
-    0 in its place, which is to remove it. A small but positive sigma would leave noise, and mu = 0
-    alone its old sigma: N(0, sigma^2) is a weight.
+    A removed weight has mu = 0 and rho = `REMOVED_RHO`, whose softplus is exactly 0 in floating
+    point: every sampled network has exactly 0 in its place, which is to remove it. A small but
+    positive sigma would leave noise, and mu = 0 alone its old sigma: N(0, sigma^2) is a weight.
 
     The result is for predicting. Its free energy is finite but meaningless, since the entropy
     of a removed weight is about -1000 nats; to train on, remove again after every step.
+
+    Parameters
+    ----------
+    estimator : GradientEstimator
+        With a mean-field posterior.
+    theta : ndarray (2 P,)
+        What it learned; it is not changed.
+    share : float
+        Share of the eligible weights to remove, between 0 and 1; their number is rounded.
+    eligible : ndarray (P,) of bool, optional
+        Weights that may be removed; by default all, biases too. `matrices` leaves these alone.
+
+    Returns
+    -------
+    ndarray (2 P,)
+
+    Raises
+    ------
+    ValueError
+        For another posterior: only independent weights can be judged one by one.
     """
-    removed = lowest(signal_to_noise_of(family, theta), share, eligible)
+    removed = lowest(signal_to_noise_of(estimator, theta), share, eligible)
     pruned = np.array(theta)
-    blocks = family.layout.views(pruned)
+    blocks = estimator.layout.views(pruned)
     blocks["mu"][removed] = 0.0
     blocks["rho"][removed] = REMOVED_RHO
     return pruned

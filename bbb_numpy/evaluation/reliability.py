@@ -1,6 +1,6 @@
 """Are probabilities of classes right? Reliability and calibration errors.
 
-All of it is about pairs of a stated probability and what happened, 0 or 1. Several classes
+All of it is about pairs of a predicted probability and what happened, 0 or 1. Several classes
 become such pairs by `top_label`.
 """
 
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..numeric.deprecation import accept_old_attributes
 from ..numeric.layout import Array
 from ..numeric.validation import (
     MATRIX,
@@ -41,40 +42,62 @@ BINNED: dict[str, Check] = {
 
 
 class Reliability(NamedTuple):
-    """Probabilities in M bins beside what happened, (M,) each; empty bins are left out."""
+    """Predicted probabilities in M bins beside what happened, (M,) each; no bin is empty."""
 
     low: Array  # edges of the bin
     high: Array
-    rows: Array  # how many
-    stated: Array  # mean stated probability
-    seen: Array  # share of ones
-    seen_low: Array  # Wilson interval of `seen`, 95 %
-    seen_high: Array
-    # of `seen` around `stated`, if all stated probabilities were right
-    deviation: Array
+    n_rows: Array
+    predicted: Array  # mean of the predicted probabilities
+    observed: Array  # share of rows in which it happened
+    observed_low: Array  # Wilson interval of `observed`, 95 %
+    observed_high: Array
+    # of `observed`, if all predicted probabilities were right
+    standard_error: Array
+
+
+accept_old_attributes(
+    Reliability,
+    {
+        "rows": "n_rows",
+        "stated": "predicted",
+        "seen": "observed",
+        "seen_low": "observed_low",
+        "seen_high": "observed_high",
+        "deviation": "standard_error",
+    },
+)
 
 
 @accepts(successes=COUNTS, trials=COUNTS)
 def wilson(successes: Any, trials: Any) -> tuple[Array, Array]:
     r"""Return the 95 % interval of Wilson (1927) for a share, elementwise (D35).
 
-    All p with :math:`|\hat p - p| \le z \sqrt{p (1 - p) / n}`, where z is the 97.5 % quantile of
-    N(0, 1): never a single point, not even at 0 or all successes, and inside [0, 1].
+    It holds all p with :math:`|\hat p - p| \le z \sqrt{p (1 - p) / n}`, where z is the 97.5 %
+    quantile of N(0, 1). It is never a single point, not even at 0 or all successes, and lies
+    inside [0, 1].
+
+    Parameters
+    ----------
+    successes, trials : array-like of int
+        Numbers k and n with 0 <= k <= n and n >= 1.
+
+    Returns
+    -------
+    low, high : ndarray
+        Ends of the interval.
     """
-    ones, rows = np.broadcast_arrays(
-        np.asarray(successes, int), np.asarray(trials, int)
-    )
-    if not np.all((rows >= 1) & (ones <= rows)):
+    k, n = np.broadcast_arrays(np.asarray(successes, int), np.asarray(trials, int))
+    if not np.all((n >= 1) & (k <= n)):
         raise ValueError("wilson needs 0 <= successes <= trials and trials >= 1")
     z2 = 1.959963984540054**2
-    half = np.sqrt(z2 * (ones * (rows - ones) / rows + 0.25 * z2))
-    low, high = ((ones + 0.5 * z2 + side * half) / (rows + z2) for side in (-1.0, 1.0))
-    return np.where(ones == 0, 0.0, low), np.where(ones == rows, 1.0, high)
+    half = np.sqrt(z2 * (k * (n - k) / n + 0.25 * z2))
+    low, high = ((k + 0.5 * z2 + side * half) / (n + z2) for side in (-1.0, 1.0))
+    return np.where(k == 0, 0.0, low), np.where(k == n, 1.0, high)
 
 
 @accepts(proba=MATRIX)
 def top_label(proba: Any, labels: Any) -> tuple[Array, Array]:
-    """Return the largest probability of each row and whether its class came, (N,) each.
+    """Return the largest probability of each row, and whether its class is the right one.
 
     Parameters
     ----------
@@ -82,6 +105,12 @@ def top_label(proba: Any, labels: Any) -> tuple[Array, Array]:
         Rows sum to 1.
     labels : ndarray (N,)
         Whole numbers 0, ..., K - 1.
+
+    Returns
+    -------
+    largest : ndarray (N,)
+    right : ndarray (N,)
+        1.0 or 0.0.
     """
     proba, (rows, classes) = np.asarray(proba, float), proba.shape
     labels = Numbers((rows,), low=0, high=classes - 1, whole=True)("labels", labels)
@@ -95,18 +124,22 @@ def top_label(proba: Any, labels: Any) -> tuple[Array, Array]:
 def reliability(
     proba: Any, y: Any, bins: int = 10, binning: str = "equal width"
 ) -> Reliability:
-    """Sort rows into bins of their stated probability and count what happened (D35).
+    """Return the share of rows in which y is 1, by bins of its predicted probability (D35).
 
     Parameters
     ----------
     proba : ndarray (N,)
-        Probability that y is 1.
+        Predicted probability that y is 1.
     y : ndarray (N,)
         0 or 1.
     bins : int
         M >= 1, at most; empty ones are left out.
     binning : {'equal width', 'equal mass'}
         Edges at k / M, or at the quantiles of `proba`. Equal probabilities always share a bin.
+
+    Returns
+    -------
+    Reliability
     """
     y = Numbers(proba.shape, low=0.0, high=1.0, whole=True)("y", y).astype(float)
     proba = proba.astype(float)
@@ -117,33 +150,37 @@ def reliability(
         # of equal probabilities: one bin, no width
         edges = np.resize(edges, max(len(edges), 2))
     # [low, high), none below the first one; the last one is closed
-    place = np.minimum(np.searchsorted(edges, proba, side="right") - 1, len(edges) - 2)
-    count = np.bincount(place)
-    kept = np.flatnonzero(count)
-    stated, ones, variance = (
-        np.bincount(place, values)[kept] for values in (proba, y, proba * (1 - proba))
+    bin_of_row = np.searchsorted(edges, proba, side="right") - 1
+    bin_of_row = np.minimum(bin_of_row, len(edges) - 2)
+    n_rows = np.bincount(bin_of_row)
+    filled = np.flatnonzero(n_rows)
+    n_rows = n_rows[filled]
+    proba_sum, n_ones, variance = (
+        np.bincount(bin_of_row, values)[filled]
+        for values in (proba, y, proba * (1 - proba))
     )
-    count = count[kept]
-    seen_low, seen_high = wilson(ones, count)
+    observed_low, observed_high = wilson(n_ones, n_rows)
     return Reliability(
-        edges[kept],
-        edges[kept + 1],
-        count,
-        stated / count,
-        ones / count,
-        seen_low,
-        seen_high,
-        np.sqrt(variance) / count,
+        low=edges[filled],
+        high=edges[filled + 1],
+        n_rows=n_rows,
+        predicted=proba_sum / n_rows,
+        observed=n_ones / n_rows,
+        observed_low=observed_low,
+        observed_high=observed_high,
+        standard_error=np.sqrt(variance) / n_rows,
     )
 
 
 @accepts(table=InstanceOf(Reliability))
 def expected_calibration_error(table: Reliability) -> float:
-    """Return the mean over rows of |stated - seen| of their bin (D35).
+    """Return the mean over rows of |predicted - observed| of their bin (D35).
 
     It is not 0 for right probabilities: compare `chance_calibration_error`.
     """
-    return float(table.rows @ np.abs(table.stated - table.seen) / table.rows.sum())
+    return float(
+        table.n_rows @ np.abs(table.predicted - table.observed) / table.n_rows.sum()
+    )
 
 
 @accepts(table=InstanceOf(Reliability))
@@ -152,5 +189,5 @@ def chance_calibration_error(table: Reliability) -> float:
 
     :math:`E|Z| = \sqrt{2 / \pi}` standard deviations per bin, in the normal limit (D35).
     """
-    chance = np.sqrt(2.0 / np.pi) * table.deviation
-    return float(table.rows @ chance / table.rows.sum())
+    chance = np.sqrt(2.0 / np.pi) * table.standard_error
+    return float(table.n_rows @ chance / table.n_rows.sum())

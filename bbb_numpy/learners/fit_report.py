@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isfinite, isnan, nan
-from typing import TYPE_CHECKING
 
-from ..numeric.deprecation import renamed_attributes
+from ..numeric.deprecation import accept_old_attributes
 from ..numeric.old_names import OLD_NAMES
 from .fit_measures import COVERAGE, MAX_R_HAT, MIN_EPOCHS, TARGETS
 
@@ -188,9 +187,8 @@ class FitReport:
             lines.append(f"R-hat of the predictions: not measured: {self.unmeasured}")
         return "\n".join([*lines, self.message or "nothing is wrong on these rows"])
 
-    if not TYPE_CHECKING:  # for which every attribute would exist
-        __getattr__ = renamed_attributes(OLD_NAMES.fields["FitReport"])
 
+accept_old_attributes(FitReport, OLD_NAMES.fields["FitReport"])
 
 Threshold = float | Callable[[FitReport], float]
 

@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import Any, ParamSpec, TypeVar
 
 __all__ = [
+    "accept_old_attributes",
     "accept_old_methods",
     "renamed_arguments",
-    "renamed_attributes",
     "renamed_names",
 ]
 
@@ -78,11 +78,13 @@ def renamed_arguments(
     return decorate
 
 
-def renamed_attributes(names: Mapping[str, str | None]) -> Callable[[Any, str], Any]:
-    """Return the ``__getattr__`` of a class, in which old names lead to the new ones.
+def accept_old_attributes(cls: type, names: Mapping[str, str | None]) -> None:
+    """Let attributes of objects be read by their old names.
 
     Parameters
     ----------
+    cls : type
+        The class, which is changed in place.
     names : mapping of str to str
         From old names to new ones.
     """
@@ -94,7 +96,7 @@ def renamed_attributes(names: Mapping[str, str | None]) -> Callable[[Any, str], 
         _warn(f"attribute {name} of {label}", new_name, 3)
         return getattr(self, new_name)
 
-    return __getattr__
+    cls.__getattr__ = __getattr__  # type: ignore[attr-defined]
 
 
 def accept_old_methods(cls: type, names: Mapping[str, str]) -> None:

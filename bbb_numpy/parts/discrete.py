@@ -1,4 +1,4 @@
-"""Likelihoods P(D | w) of classes and counts; those of real targets: `likelihoods`."""
+"""Likelihoods P(D | w) of classes and counts; `likelihoods` has those of real targets."""
 
 from __future__ import annotations
 
@@ -19,25 +19,38 @@ from .likelihoods import Likelihood, check_shape
 
 __all__ = ["BernoulliLikelihood", "CategoricalLikelihood", "PoissonLikelihood"]
 
-MAX_LOG_RATE = 43.6  # of the largest rate that NumPy draws counts for, 9e18
+MAX_LOG_RATE = 43.6  # NumPy draws counts of rates up to 9e18
 
 
-def _refuse(y: Array, allowed: Array, what: str) -> None:
-    """Raise naming the first number of `y` (B, K) that is not allowed."""
+def _check_all(y: Array, allowed: Array, requirement: str) -> None:
+    """Raise ValueError with the first number of `y` (B, K) that is not allowed."""
     if not allowed.all():
         row, column = (int(i) for i in np.argwhere(~allowed)[0])
         raise ValueError(
-            f"{what}; got {y[row, column]!s} at row {row}, column {column}"
+            f"{requirement}; got {y[row, column]!s} at row {row}, column {column}"
         )
 
 
 class _Discrete(Likelihood):
-    """What likelihoods of logits or log rates share: nothing learned, and one slope for each."""
+    """Base class of likelihoods of logits or log rates, which learn nothing.
+
+    Their `log_density` saves its own slope.
+    """
 
     target_kind: ClassVar[str] = "class"
 
     def vjp(self, saved: Array, cotangent: Array, d_params: Params) -> Array:
-        """Return the cotangent times `saved`, which is y minus its mean."""
+        """Return the cotangent times `saved`, the slope y - E[y].
+
+        Parameters
+        ----------
+        saved : object
+            Second result of `log_density`.
+        cotangent : ndarray (S,) or (S, B)
+            Derivative of the loss with respect to each sum over rows, or to each row.
+        d_params : dict
+            Gradients of the learned blocks, which are written.
+        """
         return np.multiply(saved, for_outputs(cotangent), out=np.empty_like(saved))
 
     def curvature(self, params: Params, f: Array) -> Array:
@@ -45,17 +58,32 @@ class _Discrete(Likelihood):
         return self.variance(params, f)[..., None] * np.eye(f.shape[-1], dtype=f.dtype)
 
     def variance(self, params: Params, f: Array) -> Array:
-        """Return p (1 - p), of what is 1 with probability p."""
+        """Return p (1 - p), the variance of a target that is 1 with probability p."""
         p = self.mean(params, f)
         return p * (1.0 - p)
 
     def cdf(
         self, special: Any, y: Array, *components: Array, upper: bool = False
     ) -> Array:
-        """Return 0 below 0, 1 - p from 0 on, 1 from 1 on; or with `upper` the rest."""
+        """Return the probability of a target <= y, for targets that are 1 with probability p.
+
+        It is 0 for y < 0, 1 - p for 0 <= y < 1, and 1 from 1 on.
+
+        Parameters
+        ----------
+        special : module
+            `scipy.special`.
+        y : ndarray
+            Targets, which broadcast with the components.
+        *components : ndarray
+            Results of `components`.
+        upper : bool
+            Return the probability of a target > y instead.
+        """
         (p,) = components
-        above = np.where(y < 0, 1.0, np.where(y < 1, p, 0.0))
-        return above if upper else np.where(y < 0, 0.0, np.where(y < 1, 1.0 - p, 1.0))
+        if upper:
+            return np.where(y < 0, 1.0, np.where(y < 1, p, 0.0))
+        return np.where(y < 0, 0.0, np.where(y < 1, 1.0 - p, 1.0))
 
 
 @dataclass(frozen=True)
@@ -67,7 +95,7 @@ class BernoulliLikelihood(_Discrete):
 
     def check_targets(self, y: Array, dtype: Any) -> None:
         """Raise ValueError unless every number of `y` (B, K) is 0 or 1."""
-        _refuse(
+        _check_all(
             y, (y == 0) | (y == 1), "targets of a Bernoulli likelihood must be 0 or 1"
         )
 
@@ -75,6 +103,15 @@ class BernoulliLikelihood(_Discrete):
         """Return log P(y|x, w) (S, B) of every row: sum_k [y_k z_k - softplus(z_k)] (D13).
 
         And its slope d log P/dz = y - sigmoid(z) (S, B, K), for logits z = `f`.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        f : ndarray (S, B, heads)
+            Network outputs.
+        y : ndarray (B, K)
+            Targets.
         """
         check_shape(f, y)
         parts = softplus_parts(f)
@@ -87,6 +124,16 @@ class BernoulliLikelihood(_Discrete):
         return softplus_parts(f).sigmoid
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
+        """Return drawn targets, (S, B, K) of the dtype of `f`.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        f : ndarray (S, B, heads)
+            Network outputs.
+        """
         return (rng.random(f.shape) < self.mean(params, f)).astype(f.dtype)
 
 
@@ -99,25 +146,35 @@ class CategoricalLikelihood(_Discrete):
 
     def check_targets(self, y: Array, dtype: Any) -> None:
         """Raise ValueError unless the rows of `y` (B, K) are probabilities that sum to 1."""
-        _refuse(
+        _check_all(
             y,
             (y >= 0) & (y <= 1),
             "targets of a categorical likelihood must be one-hot rows",
         )
-        wrong = np.flatnonzero(np.abs(y.sum(axis=1) - 1.0) > 1e-6)
-        if wrong.size:
+        wrong_rows = np.flatnonzero(np.abs(y.sum(axis=1) - 1.0) > 1e-6)
+        if wrong_rows.size:
             raise ValueError(
                 "targets of a categorical likelihood must be one-hot rows that sum to 1; row "
-                f"{wrong[0]} sums to {y[wrong[0]].sum():g}. Encode labels: np.eye(K)[labels]"
+                f"{wrong_rows[0]} sums to {y[wrong_rows[0]].sum():g}. Encode labels: "
+                "np.eye(K)[labels]"
             )
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k y_k log softmax(z)_k (D14).
 
         And its slope d log P/dz = y - softmax(z) (S, B, K), for logits z = `f`.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        f : ndarray (S, B, heads)
+            Network outputs.
+        y : ndarray (B, K)
+            Targets.
         """
         check_shape(f, y)
-        # One class after the other in memory: a sum over few of them is then one over all rows
+        # Classes lie one after the other in memory: a sum over classes adds whole columns of rows
         z = f.swapaxes(-1, -2).copy().swapaxes(-1, -2)  # (S, B, K)
         z -= np.max(z.real, axis=-1, keepdims=True)
         p = np.exp(z)
@@ -136,11 +193,20 @@ class CategoricalLikelihood(_Discrete):
         )  # D54
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        edges = np.cumsum(self.mean(params, f), axis=-1)
-        below = (rng.random(f.shape[:-1])[..., None] * edges[..., -1:] >= edges).sum(
-            axis=-1
-        )
-        return np.eye(f.shape[-1], dtype=f.dtype)[below]
+        """Return drawn targets, (S, B, K) of the dtype of `f`.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        f : ndarray (S, B, heads)
+            Network outputs.
+        """
+        cumulated = np.cumsum(self.mean(params, f), axis=-1)
+        uniform = rng.random(f.shape[:-1])[..., None] * cumulated[..., -1:]
+        labels = (uniform >= cumulated).sum(axis=-1)
+        return np.eye(f.shape[-1], dtype=f.dtype)[labels]
 
 
 @dataclass(frozen=True)
@@ -151,15 +217,29 @@ class PoissonLikelihood(_Discrete):
 
     def check_targets(self, y: Array, dtype: Any) -> None:
         """Raise ValueError unless `y` (B, K) holds counts that `dtype` holds exactly."""
-        _refuse(y, (y >= 0) & (y == np.floor(y)), "counts must be whole numbers >= 0")
+        _check_all(
+            y, (y >= 0) & (y == np.floor(y)), "counts must be whole numbers >= 0"
+        )
         exact = 2.0 ** (np.finfo(dtype).nmant + 1)
-        what = f"counts above {exact:.0f} are not exact in {np.dtype(dtype)}; count in larger units"
-        _refuse(y, y <= exact, what)
+        requirement = (
+            f"counts above {exact:.0f} are not exact in {np.dtype(dtype)}; count in larger "
+            "units"
+        )
+        _check_all(y, y <= exact, requirement)
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Array]:
         """Return log P(y|x, w) (S, B) of every row: sum_k [y_k f_k - e^f_k - log y_k!] (D15, D31).
 
         And its slope d log P/df = y - e^f (S, B, K), for log rates `f`.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        f : ndarray (S, B, heads)
+            Network outputs.
+        y : ndarray (B, K)
+            Targets.
         """
         check_shape(f, y)
         rate = np.exp(f)
@@ -179,15 +259,35 @@ class PoissonLikelihood(_Discrete):
     def cdf(
         self, special: Any, y: Array, *components: Array, upper: bool = False
     ) -> Array:
-        """Return the probability of at most floor(y) events, or with `upper` of more."""
+        """Return the probability of at most floor(y) events.
+
+        Parameters
+        ----------
+        special : module
+            `scipy.special`.
+        y : ndarray
+            Targets, which broadcast with the components.
+        *components : ndarray
+            Results of `components`.
+        upper : bool
+            Return the probability of a target > y instead.
+        """
         (rate,) = components
-        found = (special.pdtrc if upper else special.pdtr)(
-            np.maximum(np.floor(y), 0.0), rate
-        )
-        return np.where(y < 0, float(upper), found)
+        cdf = special.pdtrc if upper else special.pdtr
+        probability = cdf(np.maximum(np.floor(y), 0.0), rate)
+        return np.where(y < 0, float(upper), probability)
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw counts (S, B, K); ValueError for a rate above 9e18."""
+        """Return drawn counts, (S, B, K); raise ValueError for a rate above 9e18.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        f : ndarray (S, B, heads)
+            Network outputs.
+        """
         if f.size and f.max() > MAX_LOG_RATE:
             raise ValueError(
                 f"cannot draw counts of log rate {f.max():g}; at most {MAX_LOG_RATE} is possible. "

@@ -31,39 +31,51 @@ __all__ = ["HalfCauchy", "HalfNormal", "Hyperprior", "LogNormal", "check_hyperpr
 
 
 class Hyperprior(Protocol):
-    """What a hyperprior has: `LogNormal`, `HalfNormal`, `HalfCauchy`, or one's own."""
+    """Interface of a hyperprior: `LogNormal`, `HalfNormal`, `HalfCauchy`, or your own.
+
+    Its methods take the learned numbers u (S, K) and the values (K,) at which they start.
+    """
 
     def log_density(self, u: Array, start: Array) -> Array:
-        """Return the log density (S, K) of learned numbers `u` (S, K)."""
+        """Return the log density (S, K) of each learned number."""
 
     def slope(self, u: Array, start: Array) -> Array:
-        """Return its derivative for `u` (S, K)."""
+        """Return the derivative (S, K) of the log density for each learned number."""
 
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
-        """Draw learned numbers (S, K)."""
+        """Return drawn learned numbers, (S, K).
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        shape : tuple of int
+            (S, K).
+        start : ndarray (K,)
+            Starting values of the learned numbers.
+        """
 
 
-def check_hyperpriors(given: Any) -> dict[str, Hyperprior]:
-    """Return the argument as a dict, empty for None, or raise TypeError."""
+def check_hyperpriors(hyperpriors: Any) -> dict[str, Hyperprior]:
+    """Return the hyperpriors by name of the learned block; None stands for no hyperpriors."""
     density = HasMethods("HalfNormal(1.0)", "log_density", "slope", "draw")
-    rule = MappingOf(density, "{'log_noise': HalfNormal(1.0)}")
-    return dict(rule("hyperpriors", {} if given is None else given))
+    check = MappingOf(density, "{'log_noise': HalfNormal(1.0)}")
+    return dict(check("hyperpriors", {} if hyperpriors is None else hyperpriors))
 
 
 @dataclass(frozen=True)
 class LogNormal:
     r"""A learned number u is :math:`N(\log\mathrm{median}, \mathrm{width}^2)` (D32).
 
-    For the logarithm of a scale: a log-normal scale. It suits every other learned number too.
+    If u is the logarithm of a scale, that scale is log-normal. It suits other learned numbers too.
 
     Parameters
     ----------
     median : float, optional
-        Of the scale, > 0. By default the value that the prior or likelihood was made with.
+        Median of the scale, > 0. By default the value with which the prior or likelihood was made.
     width : float
-        Deviation of u, > 0: with 1, two thirds of the mass within a factor of e.
+        Standard deviation of u, > 0: with 1, two thirds of the mass lie within a factor of e.
     """
 
     median: float | None = None
@@ -88,12 +100,22 @@ class LogNormal:
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
+        """Return drawn learned numbers, (S, K).
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        shape : tuple of int
+            (S, K).
+        start : ndarray (K,)
+            Starting values of the learned numbers.
+        """
         return self._centre(start) + self.width * rng.standard_normal(shape)
 
 
 @dataclass(frozen=True)
-class _OfAScale:
-    """A density of s = e^u > 0 with one number c, in the units of s."""
+class _ScaleDensity:
+    """Base class of densities of a scale s = e^u > 0 with one parameter c, in units of s."""
 
     scale: float = 1.0
 
@@ -105,7 +127,7 @@ class _OfAScale:
 
 
 @dataclass(frozen=True)
-class HalfNormal(_OfAScale):
+class HalfNormal(_ScaleDensity):
     r"""A scale s = e^u with :math:`p(s) = \sqrt{2/\pi}\, e^{-s^2/(2 c^2)} / c` for s > 0 (D32).
 
     `scale` is c, between 1e-150 and 1e150, in the units of s; ValueError otherwise.
@@ -123,11 +145,21 @@ class HalfNormal(_OfAScale):
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
+        """Return drawn learned numbers, (S, K).
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        shape : tuple of int
+            (S, K).
+        start : ndarray (K,)
+            Starting values of the learned numbers.
+        """
         return np.log(np.abs(rng.standard_normal(shape))) + log(self.scale)
 
 
 @dataclass(frozen=True)
-class HalfCauchy(_OfAScale):
+class HalfCauchy(_ScaleDensity):
     r"""A scale s = e^u with :math:`p(s) = 2 / (\pi c (1 + s^2/c^2))` for s > 0 (D32).
 
     `scale` is c, the median, between 1e-150 and 1e150, in the units of s; ValueError otherwise.
@@ -136,8 +168,8 @@ class HalfCauchy(_OfAScale):
     def log_density(self, u: Array, start: Array) -> Array:
         """Return log(2/pi) - log(2 cosh v) with v = u - log c: the Jacobian is in it (D32)."""
         v = self._log_ratio(u)
-        size = np.where(v.real < 0, -v, v)
-        return log(2.0 / np.pi) - size - np.log(1.0 + np.exp(-2.0 * size))
+        magnitude = np.where(v.real < 0, -v, v)
+        return log(2.0 / np.pi) - magnitude - np.log(1.0 + np.exp(-2.0 * magnitude))
 
     def slope(self, u: Array, start: Array) -> Array:
         """Return -tanh(u - log c) (D32)."""
@@ -146,6 +178,16 @@ class HalfCauchy(_OfAScale):
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], start: Array
     ) -> Array:
+        """Return drawn learned numbers, (S, K).
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        shape : tuple of int
+            (S, K).
+        start : ndarray (K,)
+            Starting values of the learned numbers.
+        """
         return np.log(np.tan(0.5 * np.pi * rng.random(shape))) + log(self.scale)
 
 

@@ -1,6 +1,6 @@
-"""Likelihoods P(D | w): what each of them has, and those of real targets with Gaussian noise.
+"""Likelihoods P(D | w): the contract, and Gaussian noise of real targets.
 
-Those of counts and classes are in `discrete`, Student's t in `student_t`.
+Likelihoods of counts and classes are in `discrete`, Student's t in `student_t`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["GaussianLikelihood", "HeteroscedasticLikelihood", "Likelihood"]
 
 
 def check_shape(f: Array, y: Array) -> None:
-    """Raise unless `y` fits the outputs `f` (S, B, K): (B, K), or of each sample its own."""
+    """Raise ValueError unless `y` is (B, K), or (S, B, K), for outputs `f` (S, B, K)."""
     if y.shape not in (f.shape[1:], f.shape):
         raise ValueError(
             f"y must have shape (rows, outputs) = {f.shape[1:]}; got {y.shape}"
@@ -35,18 +35,18 @@ def check_shape(f: Array, y: Array) -> None:
 
 
 class Likelihood:
-    """What a likelihood has; a new one writes what raises NotImplementedError here, and `cdf`.
+    """Base class of likelihoods; a subclass writes what raises NotImplementedError here, and `cdf`.
 
-    A frozen dataclass, of which every field has a default and is checked when it is made. Its
-    methods obey what `Prior` says of arguments, learned numbers, dtypes and complex numbers, with
-    the outputs `f` in the place of `w`; `vjp` returns a new array. `log_density` and `vjp` look at
-    each row alone, so that minibatches add up.
+    A likelihood is a frozen dataclass. Each of its fields has a default and is checked when an
+    object is made. Its methods obey the contract of `Prior` on arguments, learned numbers, dtypes
+    and complex numbers, with the outputs `f` in the place of `w`; `vjp` returns a new array.
+    `log_density` and `vjp` look at each row alone, so that minibatches add up.
     """
 
-    # which learners standardise; 'count'; 'class' (or 0 and 1)
+    # 'real', which learners standardise, 'count', or 'class' (also for targets 0 and 1)
     target_kind: ClassVar[str] = "real"
     heavy_tails: ClassVar[bool] = False  # whether the variance may be infinite
-    # as `fit` prints `noise_scale`; where it is one number
+    # label under which `fit` prints `noise_scale`; empty unless that is one number
     noise_name: ClassVar[str] = ""
     scale: float
 
@@ -55,7 +55,7 @@ class Likelihood:
         accept_old_methods(cls, {"_starts": "initial_values"})
 
     def initial_values(self) -> dict[str, float]:
-        """Return by name what each output learns: the unconstrained starting values."""
+        """Return the unconstrained starting value of what each output learns, by block name."""
         return {}
 
     def heads(self, targets: int) -> int:
@@ -70,7 +70,7 @@ class Likelihood:
         """Raise ValueError unless `y` (B, K) can be targets: any finite number can."""
 
     def blocks(self, outputs: int) -> Blocks:
-        """Name the learned blocks for K = `outputs`, (K,) each, or none; see `Prior.blocks`."""
+        """Return names and shapes of the learned blocks, (K,) each for K = `outputs`, or ()."""
         return tuple((name, (outputs,)) for name in self.initial_values())
 
     def init(self, outputs: int, dtype: Any) -> Array:
@@ -78,26 +78,74 @@ class Likelihood:
         return np.repeat(np.array([*self.initial_values().values()], dtype), outputs)
 
     def log_density(self, params: Params, f: Array, y: Array) -> tuple[Array, Any]:
-        """Return log P(y|x, w) (S, B) of every row, constants kept, and what `vjp` needs.
+        """Return the log density of every row, constants kept.
 
-        For network outputs `f` (S, B, heads) and targets `y` (B, K): ValueError if they do not fit.
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) each, or (S, K).
+        f : ndarray (S, B, heads)
+            Network outputs of S weight samples for B rows.
+        y : ndarray (B, K)
+            Targets.
+
+        Returns
+        -------
+        value : ndarray (S, B)
+            log P(y|x, w) in nats, summed over targets.
+        saved : object
+            What `vjp` needs.
+
+        Raises
+        ------
+        ValueError
+            If the shapes of `f` and `y` do not fit.
         """
         raise NotImplementedError
 
     def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
-        """Pull a cotangent back to the outputs (S, B, heads); write that of the learned blocks.
+        """Return the gradient for the outputs; write that of the learned blocks.
 
-        It is (S,), of the sum over rows, or (S, B), one for each row (D45).
+        Parameters
+        ----------
+        saved : object
+            Second result of `log_density`. It is not written to.
+        cotangent : ndarray (S,) or (S, B)
+            Derivative of the loss with respect to each sum over rows, or to each row (D45).
+        d_params : dict
+            Gradients of the learned blocks, every number of which is written.
+
+        Returns
+        -------
+        ndarray (S, B, heads)
+            A new array.
         """
         raise NotImplementedError
 
     def log_likelihood(
         self, params: Params, f: Array, y: Array, sample_weight: Array | None = None
     ) -> tuple[Array, Any]:
-        """Return log P(D|w) (S,), the sum over rows, and what `log_likelihood_vjp` needs.
+        """Return log P(D|w), the sum over rows, and what `log_likelihood_vjp` needs.
 
-        With weights v (B,) it is sum_b v_b log P(y_b|x_b, w): a weight of 2 is a row that occurs
-        twice, one of 0 a row that is not there (D45).
+        With weights v it is sum_b v_b log P(y_b|x_b, w): a weight of 2 stands for a row that
+        occurs twice, and a weight of 0 leaves the row out (D45).
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) each, or (S, K).
+        f : ndarray (S, B, heads)
+            Network outputs.
+        y : ndarray (B, K)
+            Targets.
+        sample_weight : ndarray (B,), optional
+            Weight of each row; by default all are 1.
+
+        Returns
+        -------
+        value : ndarray (S,)
+            In nats.
+        saved : tuple
         """
         rowwise, saved = self.log_density(params, f, y)
         if sample_weight is not None:
@@ -107,16 +155,33 @@ class Likelihood:
     def log_likelihood_vjp(
         self, saved: Any, cotangent: Array, d_params: Params
     ) -> Array:
-        """Pull a cotangent (S,) of the sum back, to each row that times its weight (D45)."""
-        of_rows, sample_weight = saved
+        """Return the gradient for the outputs, given a cotangent of the sum over rows (D45).
+
+        Parameters
+        ----------
+        saved : tuple
+            Second result of `log_likelihood`.
+        cotangent : ndarray (S,)
+            Derivative of the loss with respect to each log P(D|w).
+        d_params : dict
+            Gradients of the learned blocks, which are written.
+
+        Returns
+        -------
+        ndarray (S, B, heads)
+        """
+        saved_rows, sample_weight = saved
         if sample_weight is not None:
             cotangent = cotangent[:, None] * sample_weight  # D45
-        return self.vjp(of_rows, cotangent, d_params)
+        return self.vjp(saved_rows, cotangent, d_params)
 
     def curvature(self, params: Params, f: Array) -> Array:
         """Return -d^2 log P(y|x, w) / df df (S, B, K, K), which must not depend on y (D54).
 
-        TypeError for a likelihood that has none.
+        Raises
+        ------
+        TypeError
+            For a likelihood without such a curvature.
         """
         raise TypeError(
             f"the curvature of {type(self).__name__} depends on y, or is not known: use a Gaussian "
@@ -133,23 +198,34 @@ class Likelihood:
         raise NotImplementedError
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
-        """Draw targets (S, B, K) of the dtype of `f`."""
+        """Return drawn targets, (S, B, K) of the dtype of `f`.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        params : dict
+            Learned blocks by name, (K,) each, or (S, K).
+        f : ndarray (S, B, heads)
+            Network outputs.
+        """
         raise NotImplementedError
 
     def noise_scale(self, params: Params, outputs: int) -> Array:
         """Return the scale of the noise of each output, (K,) or (S, K), in units of y.
 
-        Learned as ``log_noise``, or the field `scale`; only where there is a `noise_name`.
+        It is the exponential of the learned block ``log_noise``, or the field `scale`. Likelihoods
+        without a `noise_name` have no such scale.
         """
         if "log_noise" in self.initial_values():
             return np.exp(params["log_noise"])
         return np.full(outputs, self.scale)
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
-        """Return what `cdf` needs, each array broadcastable to (S, B, K).
+        """Return the parameters of the distribution of y, which `cdf` takes.
 
-        Of real targets first location and scale, which say where quantiles are looked for; of
-        counts first the mean; of classes, or 0 and 1, the probabilities.
+        Each array broadcasts to (S, B, K). For real targets the first two are location and scale,
+        between which quantiles are searched; for counts the first is the mean; for classes, or 0
+        and 1, they are the probabilities.
         """
         mean = self.mean(params, f)
         if self.target_kind == "real":
@@ -159,10 +235,23 @@ class Likelihood:
     def cdf(
         self, special: Any, y: Array, *components: Array, upper: bool = False
     ) -> Array:
-        """Return the probability of a target <= y, or with `upper` of one > y, all digits kept.
+        """Return the distribution function: the probability of a target <= y.
 
-        `y` broadcasts with `components`. `special` is `scipy.special`, for those who ask: this
-        floor imports NumPy alone. TypeError for a likelihood that has none.
+        Parameters
+        ----------
+        special : module
+            `scipy.special`, an argument because this folder imports NumPy alone.
+        y : ndarray
+            Targets, which broadcast with `components`.
+        *components : ndarray
+            Results of `components`.
+        upper : bool
+            Return the probability of a target > y instead, without cancellation.
+
+        Raises
+        ------
+        TypeError
+            For a likelihood without a distribution function.
         """
         raise TypeError(
             f"the distribution function of {type(self).__name__} is not known: write its method "
@@ -177,6 +266,16 @@ class _Gaussian(Likelihood):
         return self.components(params, f)[1] ** 2
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
+        """Return drawn targets, (S, B, K) of the dtype of `f`.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        f : ndarray (S, B, heads)
+            Network outputs.
+        """
         mean, sigma = self.components(params, f)
         return mean + sigma.astype(f.dtype) * rng.standard_normal(
             mean.shape, f.dtype.type
@@ -185,10 +284,23 @@ class _Gaussian(Likelihood):
     def cdf(
         self, special: Any, y: Array, *components: Array, upper: bool = False
     ) -> Array:
+        """Return the probability of a target <= y.
+
+        Parameters
+        ----------
+        special : module
+            `scipy.special`.
+        y : ndarray
+            Targets, which broadcast with the components.
+        *components : ndarray
+            Results of `components`.
+        upper : bool
+            Return the probability of a target > y instead.
+        """
         mean, sigma = components
         z = (y - mean) / sigma
-        found: Array = special.ndtr(-z if upper else z)
-        return found
+        probability: Array = special.ndtr(-z if upper else z)
+        return probability
 
 
 @dataclass(frozen=True)
@@ -225,18 +337,27 @@ class GaussianLikelihood(_Gaussian):
         :math:`\sum_k [-\tfrac12\log 2\pi - \log\sigma_k - (y_k-f_k)^2/(2\sigma_k^2)]`
         (K15, D1). With sigma_y = 1 and without the constant this is K16. Targets `y` may be
         (S, B, K) as well: each sample has its own.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        f : ndarray (S, B, heads)
+            Network outputs.
+        y : ndarray (B, K)
+            Targets.
         """
         check_shape(f, y)
         precision: Any
+        log_scales: Any
         if self.learn:
             # (1, K), or (S, 1, K): one per sample
             log_noise = params["log_noise"][..., None, :]
-            precision, log_scales = (
-                np.exp(-2.0 * log_noise),
-                np.add.reduce(log_noise, axis=-1),
-            )
+            precision = np.exp(-2.0 * log_noise)
+            log_scales = np.add.reduce(log_noise, axis=-1)
         else:
-            precision, log_scales = self.scale**-2, f.shape[-1] * log(self.scale)
+            precision = self.scale**-2
+            log_scales = f.shape[-1] * log(self.scale)
         residual = np.subtract(y, f, out=np.empty_like(f))
         scaled = np.multiply(residual, precision, out=np.empty_like(f))
         rowwise = -0.5 * inner(residual, scaled)
@@ -249,6 +370,15 @@ class GaussianLikelihood(_Gaussian):
         ``d log P/df = (y - f) / sigma_y^2``, which with sigma_y = 1 and the minus sign of
         the loss is the report's ``-(y - yhat)`` (K37); and for the noise (D1)
         ``d log P/d log_noise_k = sum_b ((y - f)^2 / sigma_k^2 - 1)``.
+
+        Parameters
+        ----------
+        saved : object
+            Second result of `log_density`.
+        cotangent : ndarray (S,) or (S, B)
+            Derivative of the loss with respect to each sum over rows, or to each row.
+        d_params : dict
+            Gradients of the learned blocks, which are written.
         """
         residual, scaled = saved  # (S, B, K): y - f, and (y - f) / sigma_y^2
         if self.learn:
@@ -261,11 +391,9 @@ class GaussianLikelihood(_Gaussian):
 
     def curvature(self, params: Params, f: Array) -> Array:
         """Return 1 / sigma_y^2 on the diagonal (D54)."""
-        each = (
-            np.ones_like(f)
-            * self.noise_scale(params, f.shape[-1])[..., None, :] ** -2.0
-        )
-        return each[..., None] * np.eye(f.shape[-1], dtype=f.dtype)
+        noise_scale = self.noise_scale(params, f.shape[-1])[..., None, :]
+        precision = np.ones_like(f) * noise_scale**-2.0
+        return precision[..., None] * np.eye(f.shape[-1], dtype=f.dtype)
 
     def components(self, params: Params, f: Array) -> tuple[Array, ...]:
         # (1, K) or (S, 1, K)
@@ -295,11 +423,11 @@ class HeteroscedasticLikelihood(_Gaussian):
         return 2 * targets
 
     def targets(self, heads: int) -> int:
-        """Return half of them; ValueError if they are odd."""
+        """Return half of `heads`; raise ValueError if it is odd."""
         if heads % 2:
             raise ValueError(
                 "a heteroscedastic likelihood needs two network outputs for each target, a mean "
-                f"and a raw deviation; got {heads} outputs. Use an even last size"
+                f"and a raw scale; got {heads} outputs. Use an even last size"
             )
         return heads // 2
 
@@ -314,6 +442,15 @@ class HeteroscedasticLikelihood(_Gaussian):
 
         :math:`\sum_k [-\tfrac12\log 2\pi - \log\sigma_k - (y_k - m_k)^2 / (2\sigma_k^2)]`, for
         outputs `f` (S, B, 2K): means, then raw numbers.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        f : ndarray (S, B, heads)
+            Network outputs.
+        y : ndarray (B, K)
+            Targets.
         """
         mean, sigma, parts = self._heads(f)
         check_shape(mean, y)
@@ -329,6 +466,15 @@ class HeteroscedasticLikelihood(_Gaussian):
 
         ``d log P/dm = (y - m) / sigma^2`` and
         ``d log P/dh = ((y - m)^2 / sigma^3 - 1 / sigma) sigmoid(h)``.
+
+        Parameters
+        ----------
+        saved : object
+            Second result of `log_density`.
+        cotangent : ndarray (S,) or (S, B)
+            Derivative of the loss with respect to each sum over rows, or to each row.
+        d_params : dict
+            Gradients of the learned blocks, which are written.
         """
         r, sigma, slope = saved  # (S, B, K): (y - m) / sigma, sigma, d sigma/dh
         d_mean = r / sigma

@@ -1,4 +1,4 @@
-"""The scale mixture of two Gaussians as a prior, fixed or learned (R4-R8)."""
+"""A scale mixture of two Gaussians as a prior, fixed or learned (R4-R8)."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from .priors import Prior
 
 __all__ = ["ScaleMixturePrior"]
 
-MIN_SIGMA = 1e-6  # learned standard deviation of the narrow component of a mixture
+MIN_SIGMA = 1e-6  # smallest standard deviation of a component that is learned
 
 
 class _Components(NamedTuple):
-    """The two Gaussians of the scale mixture, from their unconstrained numbers (R8)."""
+    """The two Gaussians of the scale mixture, the wide one first (R8)."""
 
     sigma: tuple[Any, Any]
     log_sigma: tuple[Any, Any]
-    log_share: tuple[Any, Any]  # log pi, log(1 - pi)
+    log_pi: tuple[Any, Any]  # log pi, log(1 - pi)
     slopes: tuple[Any, Any, Any]  # d sigma2/d t2, d (sigma1 - sigma2)/d t1, pi
 
 
@@ -62,8 +62,8 @@ class ScaleMixturePrior(Prior):
 
     Notes
     -----
-    Equal components would have one gradient and never part; a learned sigma2 must not start as
-    good as collapsed.
+    Equal components would have equal gradients and never separate. A learned sigma2 must start
+    well above 1e-6, where the narrow component has collapsed.
     """
 
     pi: float = 0.2
@@ -101,7 +101,7 @@ class ScaleMixturePrior(Prior):
         return np.array([*raw, log(self.pi) - log(1.0 - self.pi)], dtype)
 
     def values(self, params: Params) -> tuple[float, float, float]:
-        """Return pi, sigma1, sigma2 as they are now."""
+        """Return the current pi, sigma1 and sigma2, fixed or learned."""
         if not self.learn:
             return self.pi, self.sigma1, self.sigma2
         c = self._components(params)
@@ -113,10 +113,11 @@ class ScaleMixturePrior(Prior):
 
     def _components(self, params: Params) -> _Components:
         if not self.learn:
-            sigma = (self.sigma1, self.sigma2)
-            shares = (log(self.pi), log(1.0 - self.pi))
             return _Components(
-                sigma, (log(sigma[0]), log(sigma[1])), shares, (0.0, 0.0, self.pi)
+                sigma=(self.sigma1, self.sigma2),
+                log_sigma=(log(self.sigma1), log(self.sigma2)),
+                log_pi=(log(self.pi), log(1.0 - self.pi)),
+                slopes=(0.0, 0.0, self.pi),
             )
         # (3,), or (3, S): one per sample
         raw = np.ascontiguousarray(params["prior_mixture"].T)
@@ -128,10 +129,10 @@ class ScaleMixturePrior(Prior):
         # log sigmoid(a), log sigmoid(-a)
         log_pi = log_softmax(np.stack([raw[2], raw[2] * 0.0]), 0)
         return _Components(
-            (wide, narrow),
-            (np.log(wide), np.log(narrow)),
-            (log_pi[0], log_pi[1]),
-            (parts.sigmoid[1], parts.sigmoid[0], parts.sigmoid[2]),
+            sigma=(wide, narrow),
+            log_sigma=(np.log(wide), np.log(narrow)),
+            log_pi=(log_pi[0], log_pi[1]),
+            slopes=(parts.sigmoid[1], parts.sigmoid[0], parts.sigmoid[2]),
         )
 
     def log_density(
@@ -143,13 +144,22 @@ class ScaleMixturePrior(Prior):
         :math:`\mathrm{logsumexp}(l_1, l_2) - \tfrac12\log 2\pi`. The printed
         :math:`\log(\pi N_1 + (1-\pi) N_2)` is -inf where both densities underflow, from
         \|w\| = 39 sigma1 on.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        w : ndarray (S, P)
+            Flat weights.
+        buffers : Buffers
+            Memory for large arrays.
         """
         c = self._components(params)
         square = np.multiply(w, w, out=buffers.like(w))
         logs = buffers.array((2, *w.shape), w.dtype)
         for k in range(2):
             np.multiply(square, -0.5 * c.sigma[k] ** -2, out=logs[k])
-            logs[k] += c.log_share[k] - c.log_sigma[k]
+            logs[k] += c.log_pi[k] - c.log_sigma[k]
         total = logsumexp(logs, axis=0)  # (S, P)  R4
         logs -= total
         value = np.add.reduce(total, axis=-1) - 0.5 * LOG_2PI * w.shape[-1]
@@ -168,20 +178,32 @@ class ScaleMixturePrior(Prior):
             d log P/dsigma2 = sum_j (1 - xi) (w^2 / sigma2^3 - 1 / sigma2)               R6
             d log P/da      = sum_j (xi - pi) = sum_j [xi (1 - pi) - (1 - xi) pi]          R7
             d/dt1 = d/dsigma1 sigmoid(t1),  d/dt2 = (d/dsigma1 + d/dsigma2) sigmoid(t2) R8
+
+        Parameters
+        ----------
+        saved : object
+            Second result of `log_density`.
+        cotangent : ndarray (S,)
+            Derivative of the loss with respect to each log P(w).
+        d_w : ndarray (S, P)
+            Gradient for the weights, which is added to.
+        d_params : dict
+            Gradients of the learned blocks, which are written.
         """
         w, square, (wide, narrow), c = saved  # (S, P): w, w^2, xi and 1 - xi
-        (s1, s2), slopes = c.sigma, c.slopes
+        s1, s2 = c.sigma
+        d_sigma2, d_sigma1, pi = c.slopes
         if self.learn:
             # (S, 1)
             mass = [np.add.reduce(r, axis=-1, keepdims=True) for r in (wide, narrow)]
             moment = [inner(r, square)[:, None] for r in (wide, narrow)]  # (S, 1)
             d_wide = moment[0] * s1**-3 - mass[0] / s1  # R6
             d_narrow = moment[1] * s2**-3 - mass[1] / s2  # R6
-            d_t1 = d_wide * slopes[1]  # R8
-            d_t2 = (d_wide + d_narrow) * slopes[0]  # R8
-            d_a = mass[0] * (1.0 - slopes[2]) - mass[1] * slopes[2]  # R7
-            d_each = np.concatenate([d_t1, d_t2, d_a], axis=1)  # (S, 3)
-            write_gradient(d_params["prior_mixture"], cotangent, d_each)
+            d_t1 = d_wide * d_sigma1  # R8
+            d_t2 = (d_wide + d_narrow) * d_sigma2  # R8
+            d_a = mass[0] * (1.0 - pi) - mass[1] * pi  # R7
+            d_mixture = np.concatenate([d_t1, d_t2, d_a], axis=1)  # (S, 3)
+            write_gradient(d_params["prior_mixture"], cotangent, d_mixture)
         for block in columns(w):
             precision = wide[block] * s1**-2
             precision += narrow[block] * s2**-2
@@ -191,9 +213,18 @@ class ScaleMixturePrior(Prior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Draw weights (S, P) from the prior: a component each, then a Gaussian number."""
+        """Return weights (S, P) drawn from the prior: a component for each, then a Gaussian number.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        shape : tuple of int
+            (S, P).
+        """
         c = self._components(params)
-        wide = np.log(rng.random(shape)) < c.log_share[0]
+        wide = np.log(rng.random(shape)) < c.log_pi[0]
         return rng.standard_normal(shape) * np.where(wide, c.sigma[0], c.sigma[1])
 
 

@@ -1,4 +1,4 @@
-"""Prior densities P(w) of all weights and biases: what each has; Gaussian, layerwise, Laplace."""
+"""Priors P(w) of all weights and biases: the contract, Gaussian, layerwise and Laplace."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ Self = TypeVar("Self", bound="Prior")
 
 
 class Prior:
-    """What a prior has; a new one writes what raises NotImplementedError here.
+    """Base class of priors; a subclass writes the methods that raise NotImplementedError here.
 
-    A frozen dataclass, of which every field has a default and is checked when it is made: scales
-    are between 1e-150 and 1e150, or ValueError. The contract of its methods:
+    A prior is a frozen dataclass. Each of its fields has a default and is checked when an object
+    is made: scales must be between 1e-150 and 1e150, or ValueError is raised. The contract of its
+    methods:
 
     - *Arguments are not written to*, `w` and what `log_density` returns least of all: the same
       weights go into the likelihood, and a backward pass may be repeated. The exceptions are
@@ -61,10 +62,10 @@ class Prior:
     - *Complex-safe*: for complex `w` and `params` the value continues analytically. Comparisons
       look at ``.real``; no ``abs``, ``conj``, ``max`` of complex numbers; `log1p` is that of
       `numeric.elementary`.
-    - *Finite* for finite w, as far as w^2 is.
+    - *Finite*: all results are finite where w^2 is.
 
-    With `expected_log_density` as well, as `ClosedFormPrior` has it, it goes with the estimators
-    that need KL(q || prior) in closed form; the others are refused there.
+    A subclass of `ClosedFormPrior` has `expected_log_density` as well. Estimators that need
+    KL(q || prior) in closed form accept such priors alone.
     """
 
     # whether log P(w) has a kink at w_j = 0, which gradient checks skip
@@ -77,17 +78,18 @@ class Prior:
         accept_old_methods(cls, {"deviation": "sd", "_starts": "initial_values"})
 
     def initial_values(self) -> dict[str, float]:
-        """Return by name what is learned: the unconstrained starting values."""
+        """Return the unconstrained starting value of each learned number, by block name."""
         return {}
 
     def for_network(self: Self, sizes: tuple[int, ...]) -> Self:
-        """Return the prior for a network of these widths: itself."""
+        """Return the prior for a network of these widths; most priors return themselves."""
         return self
 
     def blocks(self) -> Blocks:
-        """Name the learned blocks, (1,) each, or none; no name is a posterior's or a likelihood's.
+        """Return names and shapes of the learned blocks, (1,) each; () where nothing is learned.
 
-        One that begins with ``log_`` or ``prior_log_`` holds logarithms of scales.
+        No name may be that of a block of a posterior or a likelihood. A block whose name begins
+        with ``log_`` or ``prior_log_`` holds logarithms of scales.
         """
         return tuple((name, (1,)) for name in self.initial_values())
 
@@ -102,29 +104,79 @@ class Prior:
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Any]:
-        """Return log P(w) (S,) of weights (S, P), constants kept, and what `add_vjp` needs."""
+        """Return the log density of each of S weight vectors, constants kept.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) each, or (S, K); fixed numbers are fields of the prior.
+        w : ndarray (S, P)
+            Flat weights. They are not written to.
+        buffers : Buffers
+            Memory for large arrays.
+
+        Returns
+        -------
+        value : ndarray (S,)
+            log P(w) in nats.
+        saved : object
+            What `add_vjp` needs.
+        """
         raise NotImplementedError
 
     def add_vjp(
         self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
     ) -> None:
-        """Add cotangent (S,) times d log P/dw to `d_w`; write the learned blocks' gradient."""
+        """Add the gradient for the weights to `d_w`; write that of the learned blocks.
+
+        Parameters
+        ----------
+        saved : object
+            Second result of `log_density`. It is not written to.
+        cotangent : ndarray (S,)
+            Derivative of the loss with respect to each log P(w).
+        d_w : ndarray (S, P)
+            Gradient for the weights, to which cotangent times d log P/dw is added.
+        d_params : dict
+            Gradients of the learned blocks, every number of which is written.
+        """
         raise NotImplementedError
 
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
-        """Draw weights (S, P), float64."""
+        """Return weight vectors drawn from the prior, (S, P) of float64.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        params : dict
+            Learned blocks by name.
+        shape : tuple of int
+            (S, P).
+        """
         raise NotImplementedError
 
 
 class ClosedFormPrior(Prior):
-    """A prior of which E_q[log P(w)] follows from the mean and variances of q (D18, D19, D39)."""
+    """A prior whose E_q[log P(w)] is a function of the mean and variances of q (D18, D19, D39)."""
 
     def expected_log_density(
         self, params: Params, mean: Array, total_variance: Any, d_params: Params
     ) -> ExpectedLogPrior:
-        """Return it for q of mean (P,) and variances summed by group; write `d_params`."""
+        """Return E_q[log P(w)] for a Gaussian q, and its derivatives.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) each.
+        mean : ndarray (P,)
+            Means of the weights under q.
+        total_variance : float or ndarray (L,)
+            Sum of the variances of all weights, or of each group that begins at `group_starts`.
+        d_params : dict
+            Derivatives with respect to the learned blocks, which are written.
+        """
         raise NotImplementedError
 
 
@@ -133,8 +185,7 @@ class ExpectedLogPrior(NamedTuple):
 
     value: Any  # scalar, nats
     d_mean: Any  # (P,)  with respect to the mean of each weight
-    # the same with respect to the variance of every weight, scalar or (P,)
-    d_variance: Any
+    d_variance: Any  # scalar or (P,)  with respect to the variance of each weight
 
 
 @dataclass(frozen=True)
@@ -179,15 +230,21 @@ class GaussianPrior(ClosedFormPrior):
 
         :math:`\sum_j [-\log\sigma_{data} - \tfrac12\log 2\pi - w_j^2 / (2\sigma_{data}^2)]`;
         K13 is the same without :math:`\tfrac12\log 2\pi`.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        w : ndarray (S, P)
+            Flat weights.
+        buffers : Buffers
+            Memory for large arrays.
         """
         precision, log_scale = self._precision(params)
         constants = w.shape[-1] * (log_scale + 0.5 * LOG_2PI)
         squares = sums_of_squares(w)
-        return -0.5 * precision * squares - constants, (
-            w,
-            precision,
-            squares,
-        )  # K11-K13
+        value = -0.5 * precision * squares - constants  # K11-K13
+        return value, (w, precision, squares)
 
     def add_vjp(
         self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
@@ -195,6 +252,17 @@ class GaussianPrior(ClosedFormPrior):
         """Add cotangent (S,) times d log P(w)/dw = -w / scale^2 to `d_w` (S, P) (K19, K26).
 
         For a learned scale, d log P / d log scale = sum_j w_j^2 / scale^2 - P (D17).
+
+        Parameters
+        ----------
+        saved : object
+            Second result of `log_density`.
+        cotangent : ndarray (S,)
+            Derivative of the loss with respect to each log P(w).
+        d_w : ndarray (S, P)
+            Gradient for the weights, which is added to.
+        d_params : dict
+            Gradients of the learned blocks, which are written.
         """
         w, precision, squares = saved  # (S, P); a number or (S,); (S,)
         if self.learn:
@@ -205,6 +273,16 @@ class GaussianPrior(ClosedFormPrior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
+        """Return weight vectors drawn from the prior, (S, P) of float64.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        shape : tuple of int
+            (S, P).
+        """
         scale = np.exp(params["prior_log_scale"]) if self.learn else self.scale
         return rng.standard_normal(shape) * scale
 
@@ -215,9 +293,21 @@ class GaussianPrior(ClosedFormPrior):
 
         :math:`-P (\log S + \tfrac12\log 2\pi) - (|\mu|^2 + \sum_j \mathrm{Var}\,w_j) / (2S^2)`
         with S the scale. `d_params` receives its derivative with respect to log S (D17).
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        mean : ndarray (P,)
+            Means of the weights under q.
+        total_variance : float
+            Sum of the variances of all weights under q.
+        d_params : dict
+            Gradients of the learned blocks, which are written.
         """
         precision, log_scale = self._precision(params)
-        size, squares = len(mean), sums_of_squares(mean) + total_variance
+        size = len(mean)
+        squares = sums_of_squares(mean) + total_variance
         if self.learn:
             d_params["prior_log_scale"][0] = precision * squares - size
         value = -0.5 * precision * squares - size * (log_scale + 0.5 * LOG_2PI)
@@ -226,14 +316,16 @@ class GaussianPrior(ClosedFormPrior):
 
 @dataclass(frozen=True, eq=False)
 class CentredGaussianPrior(GaussianPrior):
-    """P(w) = prod_j N(w_j; centre_j, scale^2), around weights that other data have taught (D57).
+    """P(w) = prod_j N(w_j; centre_j, scale^2), around weights learned from other data (D57).
 
     Parameters
     ----------
-    scale, learn
-        As of `GaussianPrior`.
+    scale : float
+        Standard deviation, > 0; the starting value when it is learned.
+    learn : bool
+        Learn ``prior_log_scale = log scale`` by its own gradient (D17).
     centre : float or ndarray (P,)
-        Where the weights are expected, before the rows are seen that they are to learn from.
+        Expected weights, e.g. the posterior mean of a fit to other rows.
     """
 
     centre: Any = 0.0
@@ -249,16 +341,50 @@ class CentredGaussianPrior(GaussianPrior):
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Any]:
+        """Return the log density of each of S weight vectors, constants kept.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        w : ndarray (S, P)
+            Flat weights.
+        buffers : Buffers
+            Memory for large arrays.
+        """
         return super().log_density(params, self._offset(w), buffers)
 
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
+        """Return weight vectors drawn from the prior, (S, P) of float64.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        shape : tuple of int
+            (S, P).
+        """
         return super().draw(rng, params, shape) + self.centre
 
     def expected_log_density(
         self, params: Params, mean: Array, total_variance: Any, d_params: Params
     ) -> ExpectedLogPrior:
+        """Return E_q[log P(w)] for a Gaussian q, and its derivatives.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        mean : ndarray (P,)
+            Means of the weights under q.
+        total_variance : float
+            Sum of the variances of all weights under q.
+        d_params : dict
+            Gradients of the learned blocks, which are written.
+        """
         return super().expected_log_density(
             params, self._offset(mean), total_variance, d_params
         )
@@ -271,7 +397,7 @@ class LaplacePrior(Prior):
     Parameters
     ----------
     scale : float
-        Mean of abs(w), > 0; the standard deviation is sqrt(2) scale.
+        Mean of abs(w), > 0; the standard deviation of a weight is sqrt(2) scale.
     """
 
     scale: float = 1.0
@@ -287,10 +413,23 @@ class LaplacePrior(Prior):
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
     ) -> tuple[Array, Array]:
-        """Return log P(w) (S,) of weights (S, P): sum_j [-log 2 scale - abs(w_j) / scale] (D16)."""
-        size = np.multiply(w, np.sign(w.real), out=buffers.like(w))
+        """Return log P(w) (S,) of weights (S, P): sum_j [-log 2 scale - abs(w_j) / scale] (D16).
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        w : ndarray (S, P)
+            Flat weights.
+        buffers : Buffers
+            Memory for large arrays.
+        """
+        magnitude = np.multiply(w, np.sign(w.real), out=buffers.like(w))
         constant = w.shape[-1] * log(2.0 * self.scale)
-        return np.add.reduce(size, axis=-1) * (-1.0 / self.scale) - constant, w  # D16
+        value = (
+            np.add.reduce(magnitude, axis=-1) * (-1.0 / self.scale) - constant
+        )  # D16
+        return value, w
 
     def add_vjp(
         self, saved: Array, cotangent: Array, d_w: Array, d_params: Params
@@ -298,6 +437,17 @@ class LaplacePrior(Prior):
         """Add cotangent (S,) times d log P(w)/dw = -sign(w) / scale to `d_w` (S, P) (D16).
 
         At w = 0, where the density has a kink, the slope is taken as 0.
+
+        Parameters
+        ----------
+        saved : object
+            Second result of `log_density`.
+        cotangent : ndarray (S,)
+            Derivative of the loss with respect to each log P(w).
+        d_w : ndarray (S, P)
+            Gradient for the weights, which is added to.
+        d_params : dict
+            Gradients of the learned blocks, which are written.
         """
         slope = (-cotangent / self.scale)[:, None]
         for block in columns(saved):
@@ -306,16 +456,26 @@ class LaplacePrior(Prior):
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
+        """Return weight vectors drawn from the prior, (S, P) of float64.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        shape : tuple of int
+            (S, P).
+        """
         return rng.laplace(0.0, self.scale, shape)
 
 
-def _widths(name: str, value: Any) -> tuple[int, ...]:
+def _check_widths(name: str, value: Any) -> tuple[int, ...]:
     return tuple(Numbers((None,), low=1, whole=True)(name, value).astype(int).tolist())
 
 
-def _scales(name: str, value: Any, layers: int | None) -> tuple[float, ...]:
-    found = Numbers((layers,), low=1e-150, high=1e150, min_length=1)(name, value)
-    return tuple(found.astype(float).tolist())
+def _check_scales(name: str, value: Any, layers: int | None) -> tuple[float, ...]:
+    check = Numbers((layers,), low=1e-150, high=1e150, min_length=1)
+    return tuple(check(name, value).astype(float).tolist())
 
 
 @dataclass(frozen=True)
@@ -333,9 +493,9 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         One standard deviation > 0 for each layer, from the input on; the starting values when
         they are learned. Default: 1 for the first layer, 1 / sqrt(inputs of the layer) for others.
     learn : bool
-        Learn ``prior_log_scale = log scale`` (L,).
+        Learn ``prior_log_scale = log scale``, (L,), one for each layer.
     sizes : tuple of int, optional
-        Widths of the network, which `Model` fills in.
+        Widths of the network. `Model` fills them in.
     """
 
     scales: tuple[float, ...] | None = None
@@ -343,13 +503,13 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
     sizes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self, learn=flag, sizes=Optional(_widths))
+        check_fields(self, learn=flag, sizes=Optional(_check_widths))
         layers = None if self.sizes is None else len(self.sizes) - 1
         if self.scales is None and self.sizes is not None:
             object.__setattr__(
                 self, "scales", (1.0, *(size**-0.5 for size in self.sizes[1:-1]))
             )
-        check_fields(self, scales=Optional(partial(_scales, layers=layers)))
+        check_fields(self, scales=Optional(partial(_check_scales, layers=layers)))
 
     def for_network(self, sizes: tuple[int, ...]) -> LayerwiseGaussianPrior:
         if self.sizes not in (None, sizes):
@@ -371,24 +531,23 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
 
     @cached_property
     def group_starts(self) -> tuple[int, ...]:
-        """Where the weights of each layer begin in the flat vector, L numbers."""
+        """Index of the first weight of each layer in the flat vector, L numbers."""
         return tuple(sum(self.counts[:layer]) for layer in range(len(self.counts)))
 
     def _layers(self, w: Array) -> list[Array]:
-        """View each layer's part of `w` (..., P)."""
+        """Return views of the weights of each layer in `w` (..., P)."""
         ends = (*self.group_starts[1:], w.shape[-1])
         return [
-            w[..., start:end]
-            for start, end in zip(self.group_starts, ends, strict=True)
+            w[..., start:stop]
+            for start, stop in zip(self.group_starts, ends, strict=True)
         ]
 
     def blocks(self) -> Blocks:
         return (("prior_log_scale", (len(self.counts),)),) if self.learn else ()
 
     def init(self, dtype: Any) -> Array:
-        return np.array(
-            [log(s) for s in self.scales or ()] if self.learn else [], dtype
-        )
+        scales = self.scales if self.learn else None
+        return np.array([log(scale) for scale in scales or ()], dtype)
 
     def sd(self, params: Params) -> float:
         """Return the smallest standard deviation of a layer's weights."""
@@ -398,13 +557,13 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         """Return log scale of each layer, (L,) or (S, L)."""
         if self.learn:
             return params["prior_log_scale"]
-        # exact numbers: constants
-        fixed = np.float64 if np.dtype(dtype).kind == "O" else dtype
-        return np.array([log(scale) for scale in self.scales or ()], fixed)
+        if np.dtype(dtype).kind == "O":  # exact numbers of a proof
+            dtype = np.float64
+        return np.array([log(scale) for scale in self.scales or ()], dtype)
 
     def _squares(self, w: Array) -> Array:
         """Return sum_j w_j^2 of each layer (S, L)."""
-        return np.stack([sums_of_squares(part) for part in self._layers(w)], axis=-1)
+        return np.stack([sums_of_squares(layer) for layer in self._layers(w)], axis=-1)
 
     def log_density(
         self, params: Params, w: Array, buffers: Buffers
@@ -413,11 +572,20 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
 
         :math:`\sum_l [-P_l (\log s_l + \tfrac12\log 2\pi) - |w_l|^2 / (2 s_l^2)]` with P_l
         weights w_l in layer l.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        w : ndarray (S, P)
+            Flat weights.
+        buffers : Buffers
+            Memory for large arrays.
         """
         log_scales = self._log_scales(params, w.real.dtype)
         counts = np.array(self.counts, w.real.dtype)
-        # (L,) or (S, L)
-        precision, squares = np.exp(-2.0 * log_scales), self._squares(w)
+        precision = np.exp(-2.0 * log_scales)  # (L,) or (S, L)
+        squares = self._squares(w)  # (S, L)
         terms = -0.5 * precision * squares  # (S, L)
         terms -= counts * (log_scales + 0.5 * LOG_2PI)  # D39
         return np.add.reduce(terms, axis=-1), (w, precision, squares)
@@ -428,20 +596,40 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         """Add cotangent (S,) times d log P(w)/dw = -w / scale_l^2 to `d_w` (S, P) (D39).
 
         For learned scales, d log P / d log scale_l = |w_l|^2 / scale_l^2 - P_l.
+
+        Parameters
+        ----------
+        saved : object
+            Second result of `log_density`.
+        cotangent : ndarray (S,)
+            Derivative of the loss with respect to each log P(w).
+        d_w : ndarray (S, P)
+            Gradient for the weights, which is added to.
+        d_params : dict
+            Gradients of the learned blocks, which are written.
         """
         w, precision, squares = saved  # (S, P); (L,) or (S, L); (S, L)
         if self.learn:
             slope = precision * squares - np.array(self.counts, w.real.dtype)  # (S, L)
             write_gradient(d_params["prior_log_scale"], cotangent, slope)
         factors = -cotangent[:, None] * precision  # (S, L)
-        for layer, (into, part) in enumerate(
-            zip(self._layers(d_w), self._layers(w), strict=True)
-        ):
-            add_scaled(into, part, factors[:, layer, None])
+        layers = zip(self._layers(d_w), self._layers(w), strict=True)
+        for layer, (d_layer, layer_weights) in enumerate(layers):
+            add_scaled(d_layer, layer_weights, factors[:, layer, None])
 
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
+        """Return weight vectors drawn from the prior, (S, P) of float64.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        shape : tuple of int
+            (S, P).
+        """
         scales = np.exp(self._log_scales(params, np.float64))
         return rng.standard_normal(shape) * np.repeat(scales, self.counts, axis=-1)
 
@@ -453,20 +641,29 @@ class LayerwiseGaussianPrior(ClosedFormPrior):
         :math:`\sum_l [-P_l (\log s_l + \tfrac12\log 2\pi)
         - (|\mu_l|^2 + \sum_{j \in l} \mathrm{Var}\,w_j) / (2 s_l^2)]`. `d_params` receives its
         derivative with respect to the log s_l.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        mean : ndarray (P,)
+            Means of the weights under q.
+        total_variance : ndarray (L,)
+            Sum of the variances of the weights of each layer under q.
+        d_params : dict
+            Gradients of the learned blocks, which are written.
         """
         log_scales = self._log_scales(params, mean.real.dtype)
-        precision, counts = (
-            np.exp(-2.0 * log_scales),
-            np.array(self.counts, mean.real.dtype),
-        )
+        precision = np.exp(-2.0 * log_scales)  # (L,)
+        counts = np.array(self.counts, mean.real.dtype)
         squares = self._squares(mean) + total_variance  # (L,)
         if self.learn:
             d_params["prior_log_scale"][...] = precision * squares - counts
         value = np.add.reduce(
             -0.5 * precision * squares - counts * (log_scales + 0.5 * LOG_2PI)
         )
-        each = np.repeat(precision, self.counts)  # (P,)
-        return ExpectedLogPrior(value, -each * mean, -0.5 * each)
+        of_weights = np.repeat(precision, self.counts)  # (P,)
+        return ExpectedLogPrior(value, -of_weights * mean, -0.5 * of_weights)
 
 
 NAMED = {

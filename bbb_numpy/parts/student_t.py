@@ -1,8 +1,8 @@
 """Student's t as a prior of weights and as the noise of targets: tails of a power law (D41-D43).
 
-A Gaussian pays for a number at distance d with d^2, Student's t with (nu + 1) log d from some
-point on: a large weight, or a target far off, is believed and then hardly felt. The degrees of
-freedom nu say how heavy the tails are, from 1 (Cauchy) to infinity (Gaussian).
+At a distance d from the centre minus the log density of a Gaussian grows like d^2, that of
+Student's t like (nu + 1) log d: a large weight, or a target far off, pulls only weakly. The degrees
+of freedom nu say how heavy the tails are, from 1 (Cauchy) to infinity (Gaussian).
 """
 
 from __future__ import annotations
@@ -29,16 +29,18 @@ from .priors import Prior
 
 __all__ = ["StudentTLikelihood", "StudentTPrior"]
 
-MIN_DF, MAX_DF = 1e-3, 1e9  # degrees of freedom: all mass in the tails, and a Gaussian
+# Degrees of freedom: below, all mass is in the tails; above, it is a Gaussian in all digits
+MIN_DF = 1e-3
+MAX_DF = 1e9
 
 
 def _check_df(name: str, value: Any) -> float:
-    wanted = f">= {MIN_DF:g} and < {MAX_DF:g} (for more use a Gaussian)"
-    return real(f"{name}, the degrees of freedom,", value, MIN_DF, MAX_DF, wanted)
+    expected = f">= {MIN_DF:g} and < {MAX_DF:g} (for more use a Gaussian)"
+    return real(f"{name}, the degrees of freedom,", value, MIN_DF, MAX_DF, expected)
 
 
 class _DensityTerms(NamedTuple):
-    """The density's numbers, each a float or of a shape that broadcasts with what it is of."""
+    """Terms of the log density; each is a float, or broadcasts with the weights or targets."""
 
     nu: Any
     precision: Any  # 1 / (nu scale^2)
@@ -46,13 +48,16 @@ class _DensityTerms(NamedTuple):
     slope: Any  # d constant / d log nu
 
 
-def _slopes(
-    numbers: _DensityTerms, count: int, logs: Array, shares: Array
+def _derivatives(
+    terms: _DensityTerms, count: int, logs: Array, shares: Array
 ) -> tuple[Array, Array]:
-    """Return the slopes for log scale and log nu, of `count` sums of log(1 + chi), chi/(1+chi)."""
-    nu = numbers.nu
+    """Return the derivatives of a log density of `count` numbers for log scale and log nu (D42).
+
+    `logs` and `shares` are the sums of log(1 + chi) and of chi / (1 + chi) over these terms.
+    """
+    nu = terms.nu
     d_scale = (nu + 1.0) * shares - count
-    d_df = count * numbers.slope - 0.5 * nu * logs + 0.5 * (nu + 1.0) * shares
+    d_df = count * terms.slope - 0.5 * nu * logs + 0.5 * (nu + 1.0) * shares
     return d_scale, d_df
 
 
@@ -66,61 +71,64 @@ def _student_t_sd(scale: Any, nu: Any) -> Any:
 
 @dataclass(frozen=True)
 class _StudentT:
-    """The numbers that a prior and a likelihood share, and under which names they learn them."""
+    """Scale and degrees of freedom, fixed or learned, of a prior or a likelihood."""
 
     scale: float = 1.0
     df: float = 4.0
     learn: bool = False
 
-    _names: ClassVar[tuple[str, str]]
-    _what: ClassVar[str]
+    _block_names: ClassVar[tuple[str, str]]  # of log scale and log df, where learned
+    _owner: ClassVar[str]  # "prior" or "noise", for errors
 
     def __post_init__(self) -> None:
-        check_fields(self, f"the {self._what}", scale=standard_deviation)
+        check_fields(self, f"the {self._owner}", scale=standard_deviation)
         check_fields(self, df=_check_df, learn=flag)
 
     def initial_values(self) -> dict[str, float]:
-        logs = log(self.scale), log(self.df)
-        return dict(zip(self._names, logs, strict=True)) if self.learn else {}
+        if not self.learn:
+            return {}
+        scale_name, df_name = self._block_names
+        return {scale_name: log(self.scale), df_name: log(self.df)}
 
     def _scale_and_df(self, params: Params, where: Any) -> tuple[Any, Any]:
-        """Return both, learned ones as they lie at `where` in their blocks."""
+        """Return scale and df; learned ones at the index `where` of their blocks."""
         if not self.learn:
             return self.scale, self.df
-        log_scale, log_df = (params[name][where] for name in self._names)
+        log_scale, log_df = (params[name][where] for name in self._block_names)
         return np.exp(log_scale), np.exp(log_df)
 
-    def _numbers(self, params: Params, where: Any) -> _DensityTerms:
-        """Return the density's numbers, which fixed leave single precision as it is."""
+    def _density_terms(self, params: Params, where: Any) -> _DensityTerms:
+        """Return the terms of the log density; fixed ones are floats, which keep float32."""
         scale, nu = self._scale_and_df(params, where)
-        log_scale = params[self._names[0]][where] if self.learn else log(scale)
+        log_scale = params[self._block_names[0]][where] if self.learn else log(scale)
         step = gamma_half_step(nu)
         constant = step.value - 0.5 * LOG_2PI - log_scale
-        found = _DensityTerms(nu, 1.0 / (nu * scale * scale), constant, step.slope)
-        return (
-            found
-            if self.learn
-            else _DensityTerms._make(float(number) for number in found)
+        precision = 1.0 / (nu * scale * scale)
+        if self.learn:
+            return _DensityTerms(nu, precision, constant, step.slope)
+        return _DensityTerms(
+            float(nu), float(precision), float(constant), float(step.slope)
         )
 
 
 @dataclass(frozen=True)
 class StudentTPrior(_StudentT, Prior):
-    """P(w) = prod_j t(w_j; nu, 0, scale): most weights small, a few as large as they like (D42).
+    """P(w) = prod_j t(w_j; nu, 0, scale): most weights small, a few of any size (D42).
 
     Parameters
     ----------
     scale : float
-        Of Student's t, > 0; the standard deviation of a weight is ``scale * sqrt(df / (df - 2))``,
-        infinite for df <= 2. The starting value when it is learned.
+        Scale of Student's t, > 0; the standard deviation of a weight is
+        ``scale * sqrt(df / (df - 2))``, infinite for df <= 2. The starting value when it is
+        learned.
     df : float
         Degrees of freedom nu, between 1e-3 and 1e9; the starting value when they are learned.
     learn : bool
         Learn ``prior_log_scale = log scale`` and ``prior_log_df = log nu`` (D42).
     """
 
-    _names: ClassVar[tuple[str, str]] = "prior_log_scale", "prior_log_df"
-    _what: ClassVar[str] = "prior"
+    _block_names: ClassVar[tuple[str, str]] = "prior_log_scale", "prior_log_df"
+    _owner: ClassVar[str] = "prior"
 
     def sd(self, params: Params) -> float:
         return float(_student_t_sd(*self._scale_and_df(params, 0)))
@@ -132,40 +140,70 @@ class StudentTPrior(_StudentT, Prior):
 
         :math:`\sum_j [c_\nu - \log s - \tfrac{\nu+1}2 \log(1 + w_j^2 / (\nu s^2))]` with s the
         scale. As log(1 + chi) it neither overflows before w^2 does nor rounds small weights away.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        w : ndarray (S, P)
+            Flat weights.
+        buffers : Buffers
+            Memory for large arrays.
         """
-        numbers = self._numbers(params, (..., 0))  # () for all samples, or (S,)
+        terms = self._density_terms(params, (..., 0))  # () for all samples, or (S,)
         ratio = np.multiply(w, w, out=buffers.like(w))
-        ratio *= np.asarray(numbers.precision, ratio.dtype)[..., None]
+        ratio *= np.asarray(terms.precision, ratio.dtype)[..., None]
         logs = log1p(ratio, out=buffers.like(w))
-        value = w.shape[-1] * numbers.constant
-        value = value - 0.5 * (numbers.nu + 1.0) * np.add.reduce(logs, axis=-1)
-        return value, (w, ratio, logs, numbers)
+        value = w.shape[-1] * terms.constant
+        value = value - 0.5 * (terms.nu + 1.0) * np.add.reduce(logs, axis=-1)
+        return value, (w, ratio, logs, terms)
 
     def add_vjp(
         self, saved: Any, cotangent: Array, d_w: Array, d_params: Params
     ) -> None:
-        """Add cotangent (S,) times d log P/dw to `d_w` (S, P); write that of the learned numbers.
+        """Add cotangent (S,) times d log P/dw to `d_w` (S, P); write that of the learned terms.
 
         With chi = w^2 / (nu s^2), and c_nu the constant, whose slope is that of D41 ::
 
             d log P/dw       = -(nu + 1) w / (nu s^2 + w^2)
             d log P/d log s  = sum_j [(nu + 1) chi / (1 + chi) - 1]
             d log P/d log nu = sum_j [d c/d log nu - nu/2 log(1 + chi) + (nu + 1)/2 chi / (1 + chi)]
+
+        Parameters
+        ----------
+        saved : object
+            Second result of `log_density`.
+        cotangent : ndarray (S,)
+            Derivative of the loss with respect to each log P(w).
+        d_w : ndarray (S, P)
+            Gradient for the weights, which is added to.
+        d_params : dict
+            Gradients of the learned blocks, which are written.
         """
-        w, ratio, logs, numbers = saved  # (S, P): w, chi, log(1 + chi)
+        w, ratio, logs, terms = saved  # (S, P): w, chi, log(1 + chi)
         if self.learn:
             shares = np.add.reduce(ratio / (1.0 + ratio), axis=-1)
-            sums = np.add.reduce(logs, axis=-1), shares
-            d_scale, d_df = _slopes(numbers, w.shape[-1], *sums)
+            log_sums = np.add.reduce(logs, axis=-1)
+            d_scale, d_df = _derivatives(terms, w.shape[-1], log_sums, shares)
             write_gradient(d_params["prior_log_scale"], cotangent, d_scale[:, None])
             write_gradient(d_params["prior_log_df"], cotangent, d_df[:, None])
-        factor = (-cotangent * ((numbers.nu + 1.0) * numbers.precision))[:, None]  # D42
+        factor = (-cotangent * ((terms.nu + 1.0) * terms.precision))[:, None]  # D42
         for block in columns(w):
             d_w[block] += w[block] / (1.0 + ratio[block]) * factor
 
     def draw(
         self, rng: np.random.Generator, params: Params, shape: tuple[int, int]
     ) -> Array:
+        """Return weight vectors drawn from the prior, (S, P) of float64.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        shape : tuple of int
+            (S, P).
+        """
         scale, nu = self._scale_and_df(params, ...)
         return rng.standard_t(np.broadcast_to(nu, shape)) * scale
 
@@ -174,17 +212,17 @@ class StudentTPrior(_StudentT, Prior):
 class StudentTLikelihood(_StudentT, Likelihood):
     """P(D|w) = prod over rows and outputs of t(y; nu, f(x, w), scale): noise with outliers (D43).
 
-    The pull of a row on the network, which under Gaussian noise grows with its distance, is
+    The gradient of a row, which under Gaussian noise grows with the distance of its target, is
     largest at a distance of ``scale * sqrt(df)`` and falls beyond: a target far off is taken for
     an outlier (Lange, Little and Taylor 1989).
 
-    The outputs f are the median of y, its mean for df > 1; the variance is infinite for df <= 2,
-    and so is then that of every prediction.
+    The outputs f are the median of y, and its mean for df > 1. For df <= 2 the variance of y is
+    infinite, and so is that of every prediction.
 
     Parameters
     ----------
     scale : float
-        Of the noise, > 0, in units of y; its standard deviation is
+        Scale of the noise, > 0, in units of y; its standard deviation is
         ``scale * sqrt(df / (df - 2))``. The starting value when it is learned.
     df : float
         Degrees of freedom nu, between 1e-3 and 1e9; the starting value when they are learned.
@@ -192,8 +230,8 @@ class StudentTLikelihood(_StudentT, Likelihood):
         Learn ``log_noise = log scale`` and ``log_df = log nu``, one each per output (D43).
     """
 
-    _names: ClassVar[tuple[str, str]] = "log_noise", "log_df"
-    _what: ClassVar[str] = "noise"
+    _block_names: ClassVar[tuple[str, str]] = "log_noise", "log_df"
+    _owner: ClassVar[str] = "noise"
     heavy_tails: ClassVar[bool] = True
     noise_name: ClassVar[str] = "noise scale"
 
@@ -202,40 +240,59 @@ class StudentTLikelihood(_StudentT, Likelihood):
 
         :math:`\sum_k [c_{\nu_k} - \log s_k - \tfrac{\nu_k+1}2
         \log(1 + (y_k - f_k)^2 / (\nu_k s_k^2))]` with s the scale.
+
+        Parameters
+        ----------
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        f : ndarray (S, B, heads)
+            Network outputs.
+        y : ndarray (B, K)
+            Targets.
         """
         check_shape(f, y)
-        numbers = self._numbers(params, (..., None, slice(None)))  # (1, K) or (S, 1, K)
+        terms = self._density_terms(
+            params, (..., None, slice(None))
+        )  # (1, K) or (S, 1, K)
         residual = np.subtract(y, f, out=np.empty_like(f))
-        ratio = residual * residual * numbers.precision
+        ratio = residual * residual * terms.precision
         logs = log1p(ratio)
-        rowwise = np.add.reduce(
-            numbers.constant - 0.5 * (numbers.nu + 1.0) * logs, axis=-1
-        )
-        return rowwise, (residual, ratio, logs, numbers)
+        rowwise = np.add.reduce(terms.constant - 0.5 * (terms.nu + 1.0) * logs, axis=-1)
+        return rowwise, (residual, ratio, logs, terms)
 
     def vjp(self, saved: Any, cotangent: Array, d_params: Params) -> Array:
-        """Pull a cotangent (S,) of the summed rows, or (S, B), back to outputs and learned numbers.
+        """Pull a cotangent (S,) of the summed rows, or (S, B), back to outputs and learned terms.
 
         With chi = (y - f)^2 / (nu s^2), and c_nu the constant, whose slope is that of D41 ::
 
             d log P/df       = (nu + 1) (y - f) / (nu s^2 + (y - f)^2)                       D43
             d log P/d log s  = sum_b [(nu + 1) chi / (1 + chi) - 1]
             d log P/d log nu = sum_b [d c/d log nu - nu/2 log(1 + chi) + (nu + 1)/2 chi / (1 + chi)]
+
+        Parameters
+        ----------
+        saved : object
+            Second result of `log_density`.
+        cotangent : ndarray (S,) or (S, B)
+            Derivative of the loss with respect to each sum over rows, or to each row.
+        d_params : dict
+            Gradients of the learned blocks, which are written.
         """
-        residual, ratio, logs, numbers = saved  # (S, B, K): y - f, chi, log(1 + chi)
+        residual, ratio, logs, terms = saved  # (S, B, K): y - f, chi, log(1 + chi)
         if self.learn:
             if cotangent.ndim == 1:
-                # (S, 1, K)
                 shares = np.add.reduce(ratio / (1.0 + ratio), axis=1, keepdims=True)
-                sums = np.add.reduce(logs, axis=1, keepdims=True), shares
-                d_scale, d_df = _slopes(numbers, residual.shape[1], *sums)
-                slopes = d_scale[:, 0], d_df[:, 0]
+                log_sums = np.add.reduce(logs, axis=1, keepdims=True)  # (S, 1, K)
+                d_scale, d_df = _derivatives(terms, residual.shape[1], log_sums, shares)
+                d_scale = d_scale[:, 0]  # (S, K)
+                d_df = d_df[:, 0]
             else:
-                slopes = _slopes(numbers, 1, logs, ratio / (1.0 + ratio))  # (S, B, K)
-            write_gradient(d_params["log_noise"], cotangent, slopes[0])
-            write_gradient(d_params["log_df"], cotangent, slopes[1])
+                shares = ratio / (1.0 + ratio)  # (S, B, K)
+                d_scale, d_df = _derivatives(terms, 1, logs, shares)
+            write_gradient(d_params["log_noise"], cotangent, d_scale)
+            write_gradient(d_params["log_df"], cotangent, d_df)
         d_f = residual / (1.0 + ratio)
-        d_f *= (numbers.nu + 1.0) * numbers.precision  # D43
+        d_f *= (terms.nu + 1.0) * terms.precision  # D43
         d_f *= for_outputs(cotangent)
         return d_f
 
@@ -251,12 +308,35 @@ class StudentTLikelihood(_StudentT, Likelihood):
     def cdf(
         self, special: Any, y: Array, *components: Array, upper: bool = False
     ) -> Array:
+        """Return the probability of a target <= y.
+
+        Parameters
+        ----------
+        special : module
+            `scipy.special`.
+        y : ndarray
+            Targets, which broadcast with the components.
+        *components : ndarray
+            Results of `components`.
+        upper : bool
+            Return the probability of a target > y instead.
+        """
         location, scale, nu = components
         z = (y - location) / scale
-        found: Array = special.stdtr(nu, -z if upper else z)
-        return found
+        probability: Array = special.stdtr(nu, -z if upper else z)
+        return probability
 
     def draw(self, rng: np.random.Generator, params: Params, f: Array) -> Array:
+        """Return drawn targets, (S, B, K) of the dtype of `f`.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        params : dict
+            Learned blocks by name, (K,) or (S, K) each.
+        f : ndarray (S, B, heads)
+            Network outputs.
+        """
         _, scale, nu = self.components(params, f)
         noise = rng.standard_t(np.broadcast_to(nu, f.shape))
         return f + (scale * noise).astype(f.dtype)

@@ -11,6 +11,7 @@ from matplotlib.ticker import PercentFormatter
 
 from ..evaluation.calibration import Coverage
 from ..evaluation.reliability import Reliability
+from ..numeric.deprecation import renamed_arguments
 from .style import BLACK, BLUE, GREEN, GREY, VERMILLION, axes_or_new, finish
 
 __all__ = ["STYLES", "coverage_curve", "reliability_diagram"]
@@ -26,8 +27,8 @@ Curve = TypeVar("Curve")
 
 def _curves(
     ax: Axes, curves: Mapping[str, Curve], order: int
-) -> Iterator[tuple[Curve, Any]]:
-    """Draw the diagonal; yield each curve with its name, colour, marker and line."""
+) -> Iterator[tuple[Curve, dict[str, Any]]]:
+    """Draw the diagonal; yield each curve with its style: label, colour, marker and line."""
     if not 1 <= len(curves) <= len(STYLES):
         raise ValueError(
             f"accepted are 1 to {len(STYLES)} curves, one a style; got {len(curves)}"
@@ -44,20 +45,33 @@ def _curves(
     for (name, curve), (colour, marker, line) in zip(
         curves.items(), STYLES, strict=False
     ):
-        look = {"label": name, "color": colour, "marker": marker, "linestyle": line}
-        yield curve, look | {"markersize": 6}
+        yield (
+            curve,
+            {
+                "label": name,
+                "color": colour,
+                "marker": marker,
+                "linestyle": line,
+                "markersize": 6,
+            },
+        )
 
 
 def reliability_diagram(
     tables: Mapping[str, Reliability], *, ax: Axes | None = None
 ) -> Axes:
-    """Draw what happened against what was stated, with 95 % Wilson intervals (D35).
+    """Draw observed shares against predicted probabilities, with 95 % Wilson intervals (D35).
 
     Parameters
     ----------
     tables : mapping of str to Reliability
-        At most four, drawn beside each other at their mean stated probabilities.
+        At most four, by the labels of the legend.
     ax : Axes, optional
+        By default axes of a new figure.
+
+    Returns
+    -------
+    Axes
 
     Raises
     ------
@@ -65,26 +79,42 @@ def reliability_diagram(
         For more than four, or none.
     """
     ax = axes_or_new(ax)
-    for one, look in _curves(ax, tables, 1):
-        bars = np.abs([one.seen - one.seen_low, one.seen_high - one.seen])
-        ax.errorbar(one.stated, one.seen, yerr=bars, linewidth=1.2, capsize=3, **look)
-    low = min(min(one.stated.min(), one.seen_low.min()) for one in tables.values())
-    high = max(max(one.stated.max(), one.seen_high.max()) for one in tables.values())
+    for table, style in _curves(ax, tables, 1):
+        x, y = table.predicted, table.observed
+        errors = np.abs([y - table.observed_low, table.observed_high - y])
+        ax.errorbar(x, y, yerr=errors, linewidth=1.2, capsize=3, **style)
+    low = min(
+        min(table.predicted.min(), table.observed_low.min())
+        for table in tables.values()
+    )
+    high = max(
+        max(table.predicted.max(), table.observed_high.max())
+        for table in tables.values()
+    )
     margin = 0.04 * (high - low)
-    ends = low - margin, high + margin
+    ends = (low - margin, high + margin)
     ax.set(xlim=ends, ylim=ends, aspect="equal")
     finish(ax, "stated probability", "share that happened (95 % interval)", 2)
     return ax
 
 
-def coverage_curve(found: Mapping[str, Coverage], *, ax: Axes | None = None) -> Axes:
+@renamed_arguments(found="coverages")
+def coverage_curve(
+    coverages: Mapping[str, Coverage], *, ax: Axes | None = None
+) -> Axes:
     """Draw the share of targets inside central intervals against their level (D35).
 
     Parameters
     ----------
-    found : mapping of str to Coverage
-        At most four, from `calibration.coverage`; many levels make a curve.
+    coverages : mapping of str to Coverage
+        At most four, by the labels of the legend, from `calibration.coverage`; many levels make a
+        curve.
     ax : Axes, optional
+        By default axes of a new figure.
+
+    Returns
+    -------
+    Axes
 
     Raises
     ------
@@ -92,13 +122,13 @@ def coverage_curve(found: Mapping[str, Coverage], *, ax: Axes | None = None) -> 
         For more than four, or none.
     """
     ax = axes_or_new(ax)
-    for one, look in _curves(ax, found, 3):
-        if len(one.level) > 12:
-            look["marker"] = ""
-        ax.fill_between(
-            one.level, one.low, one.high, color=look["color"], alpha=0.18, linewidth=0
-        )
-        ax.plot(one.level, one.share, linewidth=1.6, **look)
+    for coverage, style in _curves(ax, coverages, 3):
+        level = coverage.level
+        if len(level) > 12:
+            style["marker"] = ""
+        band = {"color": style["color"], "alpha": 0.18, "linewidth": 0}
+        ax.fill_between(level, coverage.low, coverage.high, **band)
+        ax.plot(level, coverage.share, linewidth=1.6, **style)
     ax.fill_between(
         [], [], [], color=GREY, alpha=0.25, linewidth=0, label="95 % interval"
     )

@@ -10,87 +10,90 @@ from typing import Any
 
 import numpy as np
 
-from bbb_numpy.cli.options import Commands, add_command, at_least_one, at_least_two
+from bbb_numpy.cli.options import (
+    Commands,
+    Options,
+    add_command,
+    add_options,
+    at_least_one,
+    at_least_two,
+)
 from bbb_numpy.cli.outputs import check_folder
 from bbb_numpy.cli.problem import add_data_options, read_problem
 
 from ..uci.methods import METHODS, Settings
 from .uci import add_run_options, as_typed, changed_settings, check_packages
 
-USUAL = ("mean-field", "ensemble", "hmc")
-OPTIONS = (  # that repeat a run
-    *(
-        "target",
-        "inputs",
-        "leave_out",
-        "categories",
-        "dates",
-        "task",
-        "method",
-        "separator",
-    ),
-    *(
-        "decimal",
-        "thousands",
-        "encoding",
-        "missing",
-        "date_order",
-        "fill",
-        "splits",
-        "units",
-        "seed",
-        "workers",
-    ),
+DEFAULT_METHODS = ("mean-field", "ensemble", "hmc")
+# Options that the command has which repeats a run
+REPEATED_OPTIONS = (
+    "target",
+    "inputs",
+    "leave_out",
+    "categories",
+    "dates",
+    "task",
+    "method",
+    "separator",
+    "decimal",
+    "thousands",
+    "encoding",
+    "missing",
+    "date_order",
+    "fill",
+    "splits",
+    "units",
+    "seed",
+    "workers",
     "drop_missing",
 )
 
 
 def compare(args: argparse.Namespace) -> int:
     """Compare methods on random splits of a table; goes on where it was interrupted."""
-    check_packages(tuple(args.method or USUAL))
+    check_packages(tuple(args.method or DEFAULT_METHODS))
     out = check_folder(args.out)
-    from ..uci import classes, page, workers
-    from ..uci import trials as own
+    from ..uci import classes, page, trials, workers
     from ..uci.running import run
 
     problem = read_problem(args)
-    problem.check_counts(own.FEWEST, 2)
+    problem.check_counts(trials.FEWEST, 2)
     x, y = problem.inputs.to_numpy(), problem.y
-    kind: Any = own
-    trial: Any
-    settings: Any
-    write: Any
-    trial, settings, write = (
-        own.OwnTrial,
-        Settings(**changed_settings(args)),
-        page.write_own,
-    )
-    usual: tuple[str, ...] = USUAL
-    rivals: tuple[str, ...] = ()
+    default_methods: tuple[str, ...] = DEFAULT_METHODS
+    baselines: tuple[str, ...] = ()
+    trial_type: Any = trials.OwnTrial
+    settings: Any = Settings(**changed_settings(args))
+    measure: Any = trials.measure_own
+    write_page: Any = page.write_own
     if problem.task == "classification":
-        kind, trial, write = classes, classes.ClassTrial, classes.write
+        default_methods = classes.USUAL
+        baselines = classes.RIVALS
+        trial_type = classes.ClassTrial
         settings = classes.ClassSettings(args.units or 50, args.seed, args.quick)
-        usual, rivals = classes.USUAL, classes.RIVALS
+        measure = classes.measure_own
+        write_page = classes.write
         y = np.unique(y, return_inverse=True)[1]
-    args.method = tuple(dict.fromkeys(args.method or usual))
-    name, digest = own.set_name(problem.source), own.keep(out, x, y[:, None])
-    trials = [
-        trial(name, method, split, digest, settings)
-        for method in (*args.method, *rivals)
+    args.method = tuple(dict.fromkeys(args.method or default_methods))
+    name = trials.set_name(problem.source)
+    digest = trials.keep(out, x, y[:, None])
+    planned = [
+        trial_type(name, method, split, digest, settings)
+        for method in (*args.method, *baselines)
         for split in range(args.splits)
     ]
     outcome = run(
-        trials,
+        planned,
         out,
         partial(workers.local, args.workers),
-        partial(kind.measure_own, str((out / own.DATA).resolve())),
+        partial(measure, str((out / trials.DATA).resolve())),
         args.progress,
         resume=args.resume,
         retry_failed=args.retry_failed,
     )
-    command = as_typed(shlex.join(["compare", args.data]), args, *OPTIONS)
+    command = shlex.join(["compare", args.data])
+    command = as_typed(command, args, *REPEATED_OPTIONS)
     print(problem.summary())
-    print(write(out, [*outcome.records, *outcome.failed], command))
+    print(write_page(out, [*outcome.records, *outcome.failed], command))
     print(f"\n{outcome.said()}")
     print(
         f"± is the standard error over splits. Records, tables and pictures are in {out}/"
@@ -100,29 +103,48 @@ def compare(args: argparse.Namespace) -> int:
     return 1 if outcome.failed else 0
 
 
+COMPARISON_OPTIONS: Options = {
+    "method": {
+        "nargs": "+",
+        "choices": list(METHODS),
+        "metavar": "METHOD",
+        "help": f"Methods to compare, of {', '.join(METHODS)}. By default mean-field, ensemble and "
+        "hmc. Classes have those that fit --inference takes, by default mean-field and hmc, and "
+        "are compared with scikit-learn's models as well.",
+    },
+    "splits": {
+        "type": at_least_two,
+        "default": 10,
+        "metavar": "N",
+        "help": "Random splits, each of a tenth of the rows to test and the others to train. More "
+        "make standard errors smaller, and cost time in proportion.",
+    },
+    "units": {
+        "type": at_least_one,
+        "metavar": "N",
+        "help": "Units of the one hidden layer. By default 50.",
+    },
+}
+RUN_OPTIONS: Options = {
+    "workers": {
+        "type": at_least_one,
+        "metavar": "N",
+        "help": "Processes that fit at the same time. By default one for each usable processor.",
+    },
+    "out": {
+        "default": "compare",
+        "metavar": "FOLDER",
+        "help": "Folder for records, tables and pictures, from which the same command goes on.",
+    },
+}
+
+
 def add_parsers(commands: Commands) -> None:
     """Add the subcommand compare."""
     parser = add_command(commands, "compare", compare, "DATA --target NAME [options]")
     add_data_options(parser, ["regression", "classification"])
     parser.set_defaults(likelihood=None)
-    parser.add_argument(
-        "--method",
-        nargs="+",
-        choices=list(METHODS),
-        metavar="METHOD",
-        help=f"of {', '.join(METHODS)} ({', '.join(USUAL)})",
-    )
-    parser.add_argument(
-        "--splits",
-        type=at_least_two,
-        default=10,
-        help="random ones, a tenth of the rows to test",
-    )
-    parser.add_argument(
-        "--workers", type=at_least_one, help="processes (one for each usable CPU)"
-    )
-    parser.add_argument(
-        "--out", default="compare", help="folder of records, tables and pictures"
-    )
-    parser.add_argument("--units", type=at_least_one, help="hidden units (50)")
-    add_run_options(parser)
+    add_options(parser.add_argument_group("the comparison"), COMPARISON_OPTIONS)
+    run_group = parser.add_argument_group("the run and its output")
+    add_options(run_group, RUN_OPTIONS)
+    add_run_options(run_group)

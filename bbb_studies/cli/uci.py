@@ -8,7 +8,14 @@ import sys
 from functools import partial
 from typing import Any
 
-from bbb_numpy.cli.options import Commands, add_command, at_least_one, at_least_zero
+from bbb_numpy.cli.options import (
+    Commands,
+    Options,
+    add_command,
+    add_options,
+    at_least_one,
+    at_least_zero,
+)
 from bbb_numpy.cli.outputs import check_folder
 
 from ..data import uci as sets
@@ -36,24 +43,36 @@ QUICK = {
 }
 
 
-def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Add what all commands that run trials have."""
-    parser.add_argument("--seed", type=at_least_zero, default=0)
-    parser.add_argument(
-        "--quick", action="store_true", help="try it: short runs, useless numbers"
-    )
-    failed = "run trials again that are recorded as failed"
-    parser.add_argument("--retry-failed", action="store_true", help=failed)
-    for name, default, text in (
-        (
-            "--resume",
-            True,
-            "go on from what is recorded; without, earlier records are set aside",
-        ),
-        ("--progress", None, "show what is done and the time left (to a person)"),
-    ):
-        action = argparse.BooleanOptionalAction
-        parser.add_argument(name, action=action, default=default, help=text)
+RUN_OPTIONS: Options = {
+    "seed": {
+        "type": at_least_zero,
+        "default": 0,
+        "metavar": "N",
+        "help": "Seed of the random numbers.",
+    },
+    "quick": {
+        "action": "store_true",
+        "help": "Try the command: short runs, whose numbers are useless.",
+    },
+    "retry_failed": {
+        "action": "store_true",
+        "help": "Run again the trials that are recorded as failed.",
+    },
+    "resume": {
+        "action": argparse.BooleanOptionalAction,
+        "default": True,
+        "help": "Go on from the recorded trials; --no-resume sets these aside and starts anew.",
+    },
+    "progress": {
+        "action": argparse.BooleanOptionalAction,
+        "help": "Show what is done and the time left. By default in a terminal only.",
+    },
+}
+
+
+def add_run_options(group: Any) -> None:
+    """Add the options of all commands that run trials to a parser or a group of its options."""
+    add_options(group, RUN_OPTIONS)
 
 
 def changed_settings(args: argparse.Namespace) -> dict[str, Any]:

@@ -302,7 +302,7 @@ def lay_out(settings: Settings, rows: Mapping[str, Row]) -> str:
         found = (
             percent(c.risk),
             percent(c.risk_bound),
-            f"{c.kl / c.rows:.4f}",
+            f"{c.kl / c.n_rows:.4f}",
             percent(c.bound),
         )
         return " | ".join((*found, percent(row.test), percent(row.mean_network)))

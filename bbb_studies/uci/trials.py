@@ -340,5 +340,5 @@ def mixing(draws: Draws | None) -> dict[str, float]:
         if space:
             worst, least = f"r_hat_{space}", f"ess_{space}"
             notes[worst] = min(LARGEST, max(notes.get(worst, 0.0), line.r_hat))
-            notes[least] = min(notes.get(least, np.inf), line.bulk)
+            notes[least] = min(notes.get(least, np.inf), line.ess_bulk)
     return notes

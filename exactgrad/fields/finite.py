@@ -11,44 +11,58 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache, reduce
 from hashlib import blake2b
 from math import inf, isnan, log, pi
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Field", "Gauss", "Prime", "Towers", "Untraceable"]
+__all__ = [
+    "LARGE_THETA",
+    "Field",
+    "Gauss",
+    "Prime",
+    "Towers",
+    "Untraceable",
+    "ZeroTest",
+]
 
 Array = NDArray[Any]
 PRIME_BITS = 50
-LOW_HALF = (1 << 25) - 1  # the lower half of a residue
+LOW_HALF = (1 << 25) - 1  # a mask: the lower 25 bits of a residue
 CACHE_BLOCK_SIZE = (
     1 << 14
 )  # numbers of one pass, so that its scratch stays in the cache
-MAX_INT64_TERMS = 8192  # of which a sum is below 2^63
-MAX_DIRECT_PRODUCTS = 4096  # of a product of matrices: more are faster by BLAS
+MAX_INT64_TERMS = 8192  # a sum of so many residues is below 2^63
+MAX_DIRECT_PRODUCTS = 4096  # in a product of matrices: more are faster by BLAS
+MAX_LIMB_TERMS = 2048  # products of limbs below 2^42 of which a sum is exact in float64
 MAX_RECORDED_SQUARES = (
-    20_000  # numbers of one array: of larger ones no squares are remembered
+    20_000  # numbers of one array: squares of larger ones are forgotten
 )
-MAX_LOG_TERMS = 200_000  # and no logarithms
+MAX_LOG_TERMS = 200_000  # and logarithms of larger ones
+MAX_DENOMINATOR = 1e6  # of the fractions that floats may be rounded from
 LOG_2 = log(2.0)
-MULTIPLES_OF_LOG_2 = {
-    k * LOG_2: k for k in (1, 2, 3)
-}  # the floats, which stand for k log 2
-# which keeps floats from a division by 0, and stands for 0
+MULTIPLES_OF_LOG_2 = {k * LOG_2: k for k in (1, 2, 3)}  # by their floats
+# It keeps floats from a division by 0, and stands for 0
 SMALLEST_NORMAL = float(np.finfo(float).tiny)
 # The floats that stand for pi^(a/2) 2^(b/2), as they may be rounded, by (a, b)
 IRRATIONAL_FLOATS = {
-    float(np.nextafter(size, way)): (a, b)
+    float(np.nextafter(size, bound)): (a, b)
     for a in range(-2, 3)
     for b in range(-8, 9)
     if a or b % 2
     for size in [pi ** (a / 2) * 2.0 ** (b / 2)]
-    for way in (0.0, size, np.inf)
+    for bound in (0.0, size, np.inf)
 }
+
+
+# numbers of theta: of more, one is 0 by chance modulo the small primes of `Towers`
+LARGE_THETA = 20_000
+MIN_ZERO_POINTS = 4  # at which an excess is to be 0 where there are roots
 
 
 class Untraceable(TypeError):
@@ -57,80 +71,82 @@ class Untraceable(TypeError):
 
 def hash64(*parts: Any) -> int:
     """Return 64 bits that depend on all of `parts`."""
-    return int.from_bytes(
-        blake2b(repr(parts).encode(), digest_size=8).digest(), "little"
-    )
+    digest = blake2b(repr(parts).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
 
 
 @cache
 def mixing_key(seed: int, name: str) -> tuple[np.uint64, ...]:
-    return tuple(np.uint64(hash64(seed, name, turn)) for turn in range(3))
+    """Return the key of `mix64` by which a random function is drawn."""
+    return tuple(np.uint64(hash64(seed, name, i)) for i in range(3))
 
 
 def mix64(x: Array, key: tuple[np.uint64, ...]) -> Array:
     """Return a keyed pseudo-random function of 64 bits: rounds of the finaliser of splitmix64."""
     z = x.astype(np.uint64) ^ key[0]
-    for part in key[1:]:
+    for round_key in key[1:]:
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = (z ^ (z >> np.uint64(31))) + part
+        z = (z ^ (z >> np.uint64(31))) + round_key
     return z ^ (z >> np.uint64(29))
 
 
-def _blockwise(f: Callable[..., Array], *arrays: Array) -> Array:
-    """Return f of numbers, of so many at once that its scratch stays in the cache."""
+def _blockwise(function: Callable[..., Array], *arrays: Array) -> Array:
+    """Return an elementwise function, block by block: its scratch stays in the cache."""
     if np.broadcast(*arrays).size <= CACHE_BLOCK_SIZE:
-        return f(*arrays)
+        return function(*arrays)
     access: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
     flags: Any = ["external_loop", "buffered"]
     with np.nditer(
         [*arrays, None], flags, access, order="C", buffersize=CACHE_BLOCK_SIZE
     ) as blocks:
-        for *parts, out in blocks:
-            out[...] = f(*parts)
+        for *operands, out in blocks:
+            out[...] = function(*operands)
         return blocks.operands[-1]
 
 
-def _fractions(v: Array) -> tuple[Array, Array]:
+def _fractions(floats: Array) -> tuple[Array, Array]:
     """Return numerators and denominators: of 0.1 or 1/3, as they are rounded, 1/10 and 1/3.
 
     The convergents of continued fractions up to a denominator of 10^6, the first that is rounded to
     the float; below 1000 there is at most one. Of other floats the float itself, and 1.
     """
-    top, bottom = v.copy(), np.ones(v.shape, np.int64)
-    open_ = (np.abs(v) > 1e-7) & (np.abs(v) < 1000) & (v * 2.0**20 % 1 != 0)
-    whole = np.floor(v[open_])
-    rest = v[open_] - whole
-    p: Array = np.array([np.ones_like(whole), whole])
-    q: Array = np.array([np.zeros_like(whole), np.ones_like(whole)])
-    found = np.zeros(whole.size, bool)
-    while (live := ~found & (rest > 0) & (q[1] <= 1e6)).any():
+    numerators = floats.copy()
+    denominators = np.ones(floats.shape, np.int64)
+    sizes = np.abs(floats)
+    candidates = (sizes > 1e-7) & (sizes < 1000) & (floats * 2.0**20 % 1 != 0)
+    target = floats[candidates]
+    whole_part = np.floor(target)
+    fraction = target - whole_part
+    # the last two convergents p / q
+    p: Array = np.array([np.ones_like(whole_part), whole_part])
+    q: Array = np.array([np.zeros_like(whole_part), np.ones_like(whole_part)])
+    matched = np.zeros(whole_part.size, bool)
+    while (active := ~matched & (fraction > 0) & (q[1] <= MAX_DENOMINATOR)).any():
         with np.errstate(divide="ignore"):
-            step = np.where(live, np.floor(1 / rest), 0.0)
-            rest = np.where(live, 1 / rest - step, rest)
-        p = np.where(live, [p[1], step * p[1] + p[0]], p)
-        q = np.where(live, [q[1], step * q[1] + q[0]], q)
-        found |= live & (q[1] <= 1e6) & (p[1] / q[1] == v[open_])
-    top[open_], bottom[open_] = (
-        np.where(found, p[1], v[open_]),
-        np.where(found, q[1], 1),
-    )
-    return top, bottom
+            term = np.where(active, np.floor(1 / fraction), 0.0)
+            fraction = np.where(active, 1 / fraction - term, fraction)
+        p = np.where(active, [p[1], term * p[1] + p[0]], p)
+        q = np.where(active, [q[1], term * q[1] + q[0]], q)
+        matched |= active & (q[1] <= MAX_DENOMINATOR) & (p[1] / q[1] == target)
+    numerators[candidates] = np.where(matched, p[1], target)
+    denominators[candidates] = np.where(matched, q[1], 1)
+    return numerators, denominators
 
 
 @lru_cache(100_000)
 def _fraction(x: float) -> Fraction:
-    top, bottom = _fractions(np.array(x))
-    return Fraction(float(top)) / int(bottom)
+    numerator, denominator = _fractions(np.array(x))
+    return Fraction(float(numerator)) / int(denominator)
 
 
-def random_prime(draw: random.Random) -> int:
+def random_prime(rng: random.Random) -> int:
     """Return a random prime of 50 bits that is 7 modulo 8, by the test of Miller and Rabin.
 
     -1 has no root there, and 2 has one.
     """
     while True:
-        p = draw.getrandbits(PRIME_BITS) | 1 << PRIME_BITS - 1 | 7
+        p = rng.getrandbits(PRIME_BITS) | 1 << PRIME_BITS - 1 | 7
         # p - 1 is twice an odd number, and these bases decide below 3e14 times 2^10
         if all(
             pow(a, p >> 1, p) in (1, p - 1) for a in (2, 3, 5, 7, 11, 13, 17, 19, 23)
@@ -138,23 +154,96 @@ def random_prime(draw: random.Random) -> int:
             return p
 
 
+@dataclass
+class ZeroTest:
+    """How an excess has been tested for 0 so far, at random points of one field after the other.
+
+    Each field says by `Field.applies` whether it is worth a try after those before it, and by
+    `Field.conclude` what follows from the points that have been tried in it.
+    """
+
+    size: int  # the length of theta
+    lacks_roots: bool = False  # whether a root did not exist in a field so far
+    has_laws: bool = False  # whether a function was met that obeys laws, or a root
+    n_points: int = 0  # that were tried in the present field
+    n_zero: int = 0  # at so many of them the excess was 0
+    is_zero: bool = False  # and whether it was at the last one
+    zero_levels: Array | bool = True  # levels of the field on which no point excludes 0
+
+    def start(self) -> None:
+        """Begin with the points of another field."""
+        self.n_points = self.n_zero = 0
+        self.zero_levels = True
+
+    def record(self, field: Field, excess: Array) -> None:
+        """Take note of the excess (..., C) at another point of a field."""
+        channels = (excess == 0).reshape(-1, field.n_channels).all(axis=0)
+        levels = channels.reshape(field.n_levels, -1).all(axis=1)
+        # an identity holds on the same level everywhere
+        self.zero_levels &= levels | (field.n_substituted > 0)
+        self.is_zero = bool((levels & self.zero_levels).any())
+        self.n_points += 1
+        self.n_zero += self.is_zero
+        self.lacks_roots |= field.n_substituted > 0
+        self.has_laws |= field.transcendental or field.n_roots > 0
+
+
+class RecordedSquare(NamedTuple):
+    """Squares t^2 that the program has computed, as one flat array, and their t."""
+
+    square: Array  # (n, C)
+    root: Array  # (n, C)
+    floats: Array  # (n,), of t: they have the sign of the root
+
+
 class Field:
-    """What all fields share: residues modulo a prime, or several; arrays of them are (..., C)."""
+    """What all fields share, and what one run of a function has met in it.
+
+    Arrays of residues are (..., C), with C = `n_channels`.
+
+    Parameters
+    ----------
+    seed : int
+        What primes, arguments and random functions are drawn from.
+
+    Attributes
+    ----------
+    path : list of bool arrays
+        Results of comparisons, and signs of the roots of recorded squares.
+    squares : list of RecordedSquare
+        Squares that were computed, whose roots are known up to the sign.
+    evaluation : optional
+        What the function returned.
+    n_roots : int
+        Number of arrays of which roots were taken.
+    n_substituted : int
+        Number of arrays in which random numbers stand for what does not exist in the field.
+    divided_by_zero : bool
+        Whether there was a division by 0, or the logarithm of 0.
+    at_pole : bool
+        Whether a divisor, or an argument of a logarithm, is 0 at theta and not everywhere.
+    argument_moves : bool
+        Whether an argument has a derivative.
+    has_infinity : bool
+        Whether infinity is given as a number, which is not where floats overflow.
+    transcendental : bool
+        Whether a function that is not rational was met.
+    """
 
     n_channels: ClassVar[int] = 1
     dtype: ClassVar[Any] = np.int64
-    # floats of one array that may stand for irrational numbers
+    # An array of up to so many floats is converted one by one: each may be irrational
     max_symbolic_size: ClassVar[float] = 16
-    n_levels: ClassVar[int] = 1  # on one of them an excess is to be 0 in all channels
-    # whether exponentials and logarithms have all their laws
+    # An identity holds if the excess is 0 in all channels of one level
+    n_levels: ClassVar[int] = 1
+    # Whether exponentials and logarithms have all their laws
     knows_all_laws: ClassVar[bool] = False
-    is_decimal: ClassVar[bool] = (
-        False  # whether numbers are decimals at the point itself
-    )
+    # Whether numbers are decimals, at the point itself
+    is_decimal: ClassVar[bool] = False
     p: Any  # the prime, or those of the channels
     one: Array  # (C,)
-    log_2: Array  # (C,), for which a float stands
-    # what each field has for itself; 1/0 is 0
+    log_2: Array  # (C,), the residue for which the float log 2 stands
+    # What each field has of its own; 1 / 0 is 0
     mul: Callable[[Array, Array], Array]
     inv: Callable[[Array], Array]
     matmul: Callable[[Array, Array], Array]  # (..., n, k, C) and (..., k, m, C)
@@ -166,121 +255,151 @@ class Field:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.rng = np.random.default_rng(hash64(type(self).__name__, seed))
-        self.constants: dict[float, Array] = {}  # constants that were met
-        self.exact_constants: dict[Any, Any] = {}  # and as exact numbers
-        self.evaluation: Any = None  # what the function returned
-        # what comparisons found, and the signs of squares' roots
+        self.constants: dict[float, Array] = {}  # residues of floats, by these
+        self.exact_constants: dict[Any, Any] = {}  # exact arrays of the same
+        self.evaluation: Any = None
         self.path: list[Array] = []
-        self.squares: list[tuple[Array, Array, Array]] = []  # t^2, t and its floats
-        self.n_roots = 0  # arrays of which roots were taken
-        # arrays of numbers that were drawn in place of what does not exist
+        self.squares: list[RecordedSquare] = []
+        self.n_roots = 0
         self.n_substituted = 0
-        self.divided_by_zero = False  # whether by 0, or the logarithm of 0 was taken
-        # whether by a number that is 0 at theta, and not everywhere
+        self.divided_by_zero = False
         self.at_pole = False
-        self.argument_moves = False  # whether an argument does
-        # whether a number is given as infinity, and not only floats overflow
+        self.argument_moves = False
         self.has_infinity = False
-        self.transcendental = False  # whether an exponential or a logarithm was met
+        self.transcendental = False
+
+    # --- what a field proves
+
+    @classmethod
+    def applies(cls, test: ZeroTest) -> bool:
+        """Return whether the field may show that an excess is 0 where earlier ones did not."""
+        return True
+
+    def conclude(self, test: ZeroTest) -> bool | None:
+        """Return whether the excess is 0; None if it takes another point to say so.
+
+        It is 0 if it vanishes at one point, or, where there are roots, at four: each of them has
+        another sign there. It is not if it is another number at a point at which all roots exist.
+        """
+        if test.n_zero and (test.n_zero == MIN_ZERO_POINTS or not self.n_roots):
+            return True
+        return None if test.is_zero or self.n_substituted else False
+
+    @property
+    def signs_matter(self) -> bool:
+        """Whether a root was taken, or a number met that stands for 0: digits know their signs."""
+        tiny = {SMALLEST_NORMAL, -SMALLEST_NORMAL} & self.constants.keys()
+        return bool(self.n_roots or tiny)
+
+    def comparisons(self) -> Array:
+        """Return the results of all comparisons, one after the other: the path that was taken."""
+        return np.concatenate([np.zeros(0, bool), *self.path])
 
     # --- arguments and constants
 
     def draw(self, shape: tuple[int, ...]) -> Array:
-        """Return random numbers other than 0."""
+        """Return random numbers other than 0, (*shape, C)."""
         return self.rng.integers(1, self.p, (*shape, np.size(self.p)))
 
-    def variable(self, v: Array) -> Array:
+    def variable(self, floats: Array) -> Array:
         """Return residues of arguments: random squares, so that their roots are in the field."""
-        r = self.draw(v.shape)
-        return self.mul(r, r)
+        roots = self.draw(floats.shape)
+        return self.mul(roots, roots)
 
     @cached_property
     def uninitialized(self) -> Array:
-        """What stands in memory in which nothing was written."""
+        """The residue of what stands in memory in which nothing was written."""
         return self.random_function("unwritten", self.one)
 
-    def from_integers(self, m: Any) -> Array:
+    def from_integers(self, integers: Any) -> Array:
         """Return the residues of int64."""
-        return np.asarray(m, np.int64)[..., None] % self.p
+        return np.asarray(integers, np.int64)[..., None] % self.p
 
-    def from_floats(self, v: Array) -> Array:
+    def from_floats(self, floats: Array) -> Array:
         """Return the residues of floats, of the fractions that they stand for; 0 of nan.
 
         Infinity is a random number: what is right for any is right for large ones and in the limit.
         """
-        if v.size <= self.max_symbolic_size:
-            each = [self._from_float(x) for x in v.ravel().tolist()]
-            return np.array(each, self.dtype).reshape(*v.shape, self.n_channels)
-        finite = np.isfinite(v)
-        top, bottom = _fractions(np.where(finite, v, 0.0))
-        m, e = np.frexp(top)
-        powers, place = np.unique(e - 53, return_inverse=True)
-        scale = np.array(
-            [self.from_fraction(Fraction(2) ** int(e)) for e in powers], self.dtype
-        )
-        r = self.mul(
-            self.from_integers(np.ldexp(m, 53).astype(np.int64)),
-            scale[place.reshape(v.shape)],
-        )
-        r = (
-            self.mul(r, self.inv(self.from_integers(bottom)))
-            if (bottom > 1).any()
-            else r
-        )
-        for x in (inf, -inf) if not finite.all() else ():
-            r[v == x] = self._from_float(x)
+        if floats.size <= self.max_symbolic_size:
+            residues = [self._from_float(x) for x in floats.ravel().tolist()]
+            shape = (*floats.shape, self.n_channels)
+            return np.array(residues, self.dtype).reshape(shape)
+        finite = np.isfinite(floats)
+        numerators, denominators = _fractions(np.where(finite, floats, 0.0))
+        mantissas, exponents = np.frexp(numerators)
+        powers, positions = np.unique(exponents - 53, return_inverse=True)
+        residues = [self.from_fraction(Fraction(2) ** int(e)) for e in powers]
+        scales = np.array(residues, self.dtype)[positions.reshape(floats.shape)]
+        integers = np.ldexp(mantissas, 53).astype(np.int64)
+        r = self.mul(self.from_integers(integers), scales)
+        if (denominators > 1).any():
+            r = self.mul(r, self.inv(self.from_integers(denominators)))
+        if not finite.all():
+            r[floats == inf] = self._from_float(inf)
+            r[floats == -inf] = self._from_float(-inf)
         return r
 
     def _from_float(self, x: float) -> Array:
-        found = self.constants.get(x)
-        if found is None:
-            size = abs(x)
-            if size == inf:
-                found = self.random_function("infinity", self.one)
-            elif isnan(x) or size == SMALLEST_NORMAL:
-                found = 0 * self.one
-            elif size in IRRATIONAL_FLOATS:
-                found = self.irrational(*IRRATIONAL_FLOATS[size])
-            elif size in MULTIPLES_OF_LOG_2:
-                found = self.mul(
-                    self.from_integers(MULTIPLES_OF_LOG_2[size]), self.log_2
-                )
-            else:
-                found = self.from_fraction(_fraction(size))
-            found = self.constants[x] = found if x >= 0 else self.neg(found)
-        return found
+        residue = self.constants.get(x)
+        if residue is not None:
+            return residue
+        size = abs(x)
+        if size == inf:
+            residue = self.random_function("infinity", self.one)
+        elif isnan(x) or size == SMALLEST_NORMAL:
+            residue = 0 * self.one
+        elif size in IRRATIONAL_FLOATS:
+            residue = self.irrational(*IRRATIONAL_FLOATS[size])
+        elif size in MULTIPLES_OF_LOG_2:
+            factor = self.from_integers(MULTIPLES_OF_LOG_2[size])
+            residue = self.mul(factor, self.log_2)
+        else:
+            residue = self.from_fraction(_fraction(size))
+        if x < 0:
+            residue = self.neg(residue)
+        self.constants[x] = residue
+        return residue
 
     def irrational(self, a: int, b: int) -> Array:
         """Return pi^(a/2) 2^(b/2): a root of 2, and of pi a random root."""
         root_of_pi = self.random_function("root of pi", self.one)
-        of_2 = self.from_fraction(Fraction(2) ** (b // 2))
-        of_2 = (
-            self.mul(of_2, self.root(self.from_fraction(Fraction(2))))
-            if b % 2
-            else of_2
-        )
-        return self.mul(
-            self.power(root_of_pi if a > 0 else self.inv(root_of_pi), abs(a)), of_2
-        )
+        if a <= 0:
+            root_of_pi = self.inv(root_of_pi)
+        power_of_2 = self.from_fraction(Fraction(2) ** (b // 2))
+        if b % 2:
+            root_of_2 = self.root(self.from_fraction(Fraction(2)))
+            power_of_2 = self.mul(power_of_2, root_of_2)
+        return self.mul(self.power(root_of_pi, abs(a)), power_of_2)
 
     # --- rational functions
 
-    def record_zeros(self, a: Array, v: Array) -> None:
-        """Take note of zeros among denominators, or arguments of logarithms, with floats v.
+    def record_zeros(self, a: Array, floats: Array) -> None:
+        """Record zeros among denominators, or arguments of logarithms.
 
-        What does not exist there is a number in a field: digits have to say whether it is needed.
+        A field has a number where none exists: decimals have to say whether it is needed.
+
+        Parameters
+        ----------
+        a : array, shape (..., C)
+            The residues of the denominators.
+        floats : array, shape (...)
+            The denominators at theta.
         """
-        zero, zero_here = (a == 0).all(axis=-1), v == 0
-        self.divided_by_zero |= bool(zero.any() or zero_here.any())
-        self.at_pole |= bool((zero_here & ~zero).any())
+        is_zero = (a == 0).all(axis=-1)
+        is_zero_at_theta = floats == 0
+        self.divided_by_zero |= bool(is_zero.any() or is_zero_at_theta.any())
+        self.at_pole |= bool((is_zero_at_theta & ~is_zero).any())
 
     def add(self, a: Array, b: Array) -> Array:
+        """Return a + b."""
         return (a + b) % self.p
 
     def sub(self, a: Array, b: Array) -> Array:
+        """Return a - b."""
         return (a - b) % self.p
 
     def neg(self, a: Array) -> Array:
+        """Return -a."""
         return self.sub(np.zeros(1, np.int64), a)
 
     def sum(self, a: Array, axis: Any) -> Array:
@@ -288,13 +407,15 @@ class Field:
         return np.add.reduce(a, axis=axis) % self.p
 
     def cumsum(self, a: Array, axis: int) -> Array:
+        """Return cumulative sums along an axis."""
         return np.cumsum(a, axis) % self.p
 
     def power(self, a: Array, n: Any) -> Array:
-        """Return a^n for a whole number n that is not negative, or such an array."""
+        """Return a^n for an integer n that is not negative, or an array of such."""
         out = np.broadcast_to(self.one, np.broadcast_shapes(a.shape, np.shape(n)))
-        for place in range(int(np.max(n, initial=0)).bit_length())[::-1]:
-            out, bit = self.mul(out, out), n >> place & 1
+        for shift in range(int(np.max(n, initial=0)).bit_length())[::-1]:
+            out = self.mul(out, out)
+            bit = n >> shift & 1
             if isinstance(bit, np.ndarray):
                 out = np.where(bit, self.mul(out, a), out)
             elif bit:
@@ -302,157 +423,194 @@ class Field:
         return out
 
     def is_representative(self, a: Array) -> Array:
-        """Return whether a and not -a stands for both."""
+        """Return whether of the pair a and -a it is a that stands for both."""
         return a > self.p - a
 
     # --- roots
 
-    def record_square(self, square: Array, root: Array, v: Array) -> None:
-        """Take note of squares t^2 of t, with floats v."""
-        square, root = (a.reshape(-1, self.n_channels).copy() for a in (square, root))
-        self.squares.append((square, root, v.flatten()))
+    def record_square(self, square: Array, root: Array, floats: Array) -> None:
+        """Record squares t^2, so that `sqrt` returns |t|.
+
+        Parameters
+        ----------
+        square, root : array, shape (..., C)
+            The residues of t^2 and of t.
+        floats : array, shape (...)
+            The floats of t.
+        """
+        shape = (-1, self.n_channels)
+        square = square.reshape(shape).copy()
+        root = root.reshape(shape).copy()
+        self.squares.append(RecordedSquare(square, root, floats.flatten()))
 
     def sqrt(self, u: Array) -> Array:
         """Return roots: |t| of squares that were computed, else the field's, of either sign."""
-        r = self.root(u)
+        roots = self.root(u)
         self.n_roots += 1
-        flat, found = u.reshape(-1, self.n_channels), r.reshape(-1, self.n_channels)
-        for square, t, v in self.squares if len(flat) <= MAX_RECORDED_SQUARES else ():
+        flat = u.reshape(-1, self.n_channels)
+        if len(flat) > MAX_RECORDED_SQUARES:
+            return roots
+        flat_roots = roots.reshape(flat.shape)
+        for square, root, floats in self.squares:
             order = np.argsort(square[:, 0], kind="stable")
-            place = np.searchsorted(square[order, 0], flat[:, 0])
-            at = order[np.minimum(place, len(order) - 1)]
-            same = (square[at] == flat).all(axis=1) & np.isfinite(v[at]) & (v[at] != 0)
-            positive = v[at[same]] > 0
-            found[same] = np.where(
-                positive[:, None], t[at[same]], self.neg(t[at[same]])
-            )
+            position = np.searchsorted(square[order, 0], flat[:, 0])
+            nearest = order[np.minimum(position, len(order) - 1)]
+            has_sign = np.isfinite(floats[nearest]) & (floats[nearest] != 0)
+            same = (square[nearest] == flat).all(axis=1) & has_sign
+            signed = root[nearest[same]]
+            positive = floats[nearest[same]] > 0
+            flat_roots[same] = np.where(positive[:, None], signed, self.neg(signed))
             self.path.append(positive)
-        return found.reshape(r.shape)
+        return flat_roots.reshape(roots.shape)
 
     def root(self, u: Array) -> Array:
         """Return u^((p + 1) / 4), a root of u or of -u; in the second case any number."""
         r = self.power(u, (self.p + 1) // 4)
-        bad = self.mul(r, r) != u
-        if bad.any():
+        wrong = self.mul(r, r) != u
+        if wrong.any():
             self.n_substituted += 1
-            r = np.where(bad, self.random_function("sqrt", u), r)
+            r = np.where(wrong, self.random_function("sqrt", u), r)
         return r
 
     # --- exponentials and logarithms
 
-    def exp(self, a: Array, note: Array | None = None) -> Array:
-        """Return e^a; of a = a0 + k log u with k = 1 or -1, by its note, e^a0 u^k."""
+    # The log terms (u, t, k) of a number say that it contains k t, where t = log u. What they say
+    # of exp is right whether that is so or not: e^a = e^(a - t) u for any such u and t.
+
+    def exp(self, a: Array, log_terms: Array | None = None) -> Array:
+        """Return e^a; of a = a0 + k log u with k = 1 or -1 it is e^a0 u^k."""
         self.transcendental = True
-        if note is None:
+        if log_terms is None:
             return self._exp(a)
-        note = self._with_factor(note, np.broadcast_to(self.one, a.shape))
-        known = (note[..., 2, :] == self.one).all(axis=-1)[..., None, None]
-        note = note if known.all() else np.where(known, note, self.no_log_term)
-        return self.mul(self._exp(self.sub(a, note[..., 1, :])), note[..., 0, :])
+        log_terms = self._with_factor(log_terms, np.broadcast_to(self.one, a.shape))
+        is_usable = (log_terms[..., 2, :] == self.one).all(axis=-1)[..., None, None]
+        if not is_usable.all():
+            log_terms = np.where(is_usable, log_terms, self.no_log_term)
+        u, t, _ = _unpack(log_terms)
+        return self.mul(self._exp(self.sub(a, t)), u)
 
     def log(self, u: Array) -> tuple[Array, Array | None]:
-        """Return t = log u, and the note (u, t, 1) (..., 3, C) by which exp finds its way back."""
+        """Return t = log u, and its term (u, t, 1), (..., 3, C), by which exp finds u again."""
         self.transcendental = True
         t = self._log(u)
         if u.size > MAX_LOG_TERMS:
             return t, None
         return t, np.stack([u, t, np.broadcast_to(self.one, u.shape)], axis=-2)
 
-    # The note (u, t, k) of a number says that it contains k t, where t = log u. What it says of
-    # exp is right whether that is so or not: e^a = e^(a - t) u for any such u and t.
-
     @cached_property
     def no_log_term(self) -> Array:
-        """The note of a number in which no logarithm is known."""
+        """The term of a number in which no logarithm is known: 1 times log 1 = 0."""
         return np.array([self.one, 0 * self.one, self.one])
 
-    def add_log_terms(self, one: Array, other: Array) -> Array:
-        """Return the note of a sum: of both, where k is the same, else of the one where k is 1."""
-        other = self._with_factor(other, one[..., 2, :])
-        u, t, k = (one[..., part, :] for part in range(3))
-        v, s, m = (other[..., part, :] for part in range(3))
+    def add_log_terms(self, first: Array, second: Array) -> Array:
+        """Return the term of a sum: of both if k is the same, else of the one with k = 1."""
+        second = self._with_factor(second, first[..., 2, :])
+        u, t, k = _unpack(first)
+        v, s, m = _unpack(second)
         both = np.stack([self.mul(u, v), self.add(t, s), k], axis=-2)
         same = (k == m).all(axis=-1)
         if same.all():
             return both
-        empty = (t == 0).all(axis=-1)
-        simple = (m == self.one).all(axis=-1) & (s != 0).any(axis=-1)
-        chosen = np.where((empty | simple)[..., None, None], other, one)
+        is_empty = (t == 0).all(axis=-1)
+        is_simple = (m == self.one).all(axis=-1) & (s != 0).any(axis=-1)
+        chosen = np.where((is_empty | is_simple)[..., None, None], second, first)
         return np.where(same[..., None, None], both, chosen)
 
-    def _with_factor(self, note: Array, k: Array) -> Array:
-        """Return a note with k for -k."""
-        u, t, own = (note[..., part, :] for part in range(3))
-        turn = (own == self.neg(k)).all(axis=-1)
-        if not turn.any():
-            return note
-        return np.where(
-            turn[..., None, None], np.stack([self.inv(u), self.neg(t), k], -2), note
-        )
+    def _with_factor(self, log_terms: Array, k: Array) -> Array:
+        """Return the terms with factor k, where they have -k: k log u is -k log 1/u."""
+        u, t, factor = _unpack(log_terms)
+        opposite = (factor == self.neg(k)).all(axis=-1)
+        if not opposite.any():
+            return log_terms
+        inverted = np.stack([self.inv(u), self.neg(t), k], -2)
+        return np.where(opposite[..., None, None], inverted, log_terms)
 
-    def negate_log_terms(self, note: Array) -> Array:
-        """Return the note of -x."""
-        u, t, k = (note[..., part, :] for part in range(3))
+    def negate_log_terms(self, log_terms: Array) -> Array:
+        """Return the terms of -x."""
+        u, t, k = _unpack(log_terms)
         return np.stack([self.inv(u), self.neg(t), k], axis=-2)
 
-    def scale_log_terms(self, note: Array, a: Array) -> Array:
-        """Return the note of a multiple a x."""
-        u, t, k = (note[..., part, :] for part in range(3))
+    def scale_log_terms(self, log_terms: Array, a: Array) -> Array:
+        """Return the terms of a multiple a x."""
+        u, t, k = _unpack(log_terms)
         k = self.mul(k, a)
         return np.stack([np.broadcast_to(part, k.shape) for part in (u, t, k)], axis=-2)
 
     # --- functions of which the field knows little
 
     def opaque(self, name: str, a: Array, odd: bool | None = None) -> Array:
-        """Return a random function of the residue, an odd or an even one if it is known to be."""
+        """Return a random function of the residue.
+
+        Parameters
+        ----------
+        name : str
+            What the function is drawn by: the same name, the same function.
+        a : array, shape (..., C)
+            The arguments.
+        odd : bool, optional
+            Whether the function is odd, or else even. By default it is neither.
+        """
         self.transcendental = True
         if odd is None:
             return self.random_function(name, a)
-        turned = self.is_representative(a)
-        r = self.random_function(name, np.where(turned, self.neg(a), a))
-        return (
-            np.where(a == self.neg(a), 0, np.where(turned, self.neg(r), r))
-            if odd
-            else r
-        )
+        negated = self.is_representative(a)
+        r = self.random_function(name, np.where(negated, self.neg(a), a))
+        if not odd:
+            return r
+        signed = np.where(negated, self.neg(r), r)
+        return np.where(a == self.neg(a), 0, signed)
 
     def cos_and_sin(self, a: Array) -> tuple[Array, Array]:
-        """Return cos and sin: a point of the unit circle, turned round by the angle's sign."""
-        t = self.opaque("tan", a, odd=True)
+        """Return cos a and sin a: a random point of the unit circle, mirrored for -a."""
+        t = self.opaque("tan", a, odd=True)  # of half the angle
         square = self.mul(t, t)
-        over = self.inv(self.add(self.one, square))
-        return self.mul(self.sub(self.one, square), over), self.mul(
-            self.add(t, t), over
-        )
+        reciprocal = self.inv(self.add(self.one, square))
+        cos = self.mul(self.sub(self.one, square), reciprocal)
+        return cos, self.mul(self.add(t, t), reciprocal)
+
+
+def _unpack(log_terms: Array) -> tuple[Array, Array, Array]:
+    """Return u, log u and k of terms of logarithms, (..., 3, C)."""
+    return log_terms[..., 0, :], log_terms[..., 1, :], log_terms[..., 2, :]
 
 
 class Prime(Field):
     """Residues modulo a prime of 50 bits, 7 modulo 8, that is drawn: a constant does not vanish.
 
     A product a b is an integer of 100 bits, of which int64 keeps the last 64. So does a b - q p,
-    which lies in (-p, p) for a whole number q within 7/8 of a b / p: and a float is.
+    which lies in (-p, p) for an integer q within 7/8 of a b / p: and a float is.
     """
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.p = random_prime(random.Random(hash64("prime", seed)))
-        self.modulus, self.p_reciprocal = np.uint64(self.p), 1.0 / self.p
+        self.modulus = np.uint64(self.p)
+        self.p_reciprocal = 1.0 / self.p
         self.one = self.from_integers(1)
         self.log_2 = self.random_function("log 2", self.one)
 
+    def conclude(self, test: ZeroTest) -> bool | None:
+        """Return whether the excess is 0, or None: what is not 0 is left to the other fields."""
+        concluded = super().conclude(test)
+        return False if concluded is None and not test.is_zero else concluded
+
     def from_fraction(self, x: Fraction) -> Array:
+        """Return the residue of a fraction."""
         return self.from_integers(x.numerator * pow(x.denominator, -1, self.p) % self.p)
 
     def add(self, a: Array, b: Array) -> Array:
+        """Return a + b."""
         r = (a + b).view(np.uint64)
         # r - p wraps round where r < p
         return np.minimum(r, r - self.modulus).view(np.int64)
 
     def sub(self, a: Array, b: Array) -> Array:
+        """Return a - b."""
         r = (a - b).view(np.uint64)
         return np.minimum(r, r + self.modulus).view(np.int64)
 
     def mul(self, a: Array, b: Array) -> Array:
+        """Return a b."""
         return _blockwise(self._product, a, b)
 
     def _product(self, a: Array, b: Array) -> Array:
@@ -471,29 +629,32 @@ class Prime(Field):
         flat: Array = np.where(a == 0, 1, a).reshape(-1)
         levels: list[Array] = []
         while len(flat) > 8:
-            flat = np.append(flat, 1) if len(flat) % 2 else flat
+            if len(flat) % 2:
+                flat = np.append(flat, 1)
             levels.append(flat)
             flat = Prime.mul(self, flat[0::2], flat[1::2])
-        up = np.array([pow(x, -1, self.p) for x in flat.tolist()], np.int64)
+        inverses = np.array([pow(x, -1, self.p) for x in flat.tolist()], np.int64)
         for flat in reversed(levels):
-            down = np.empty(len(flat), np.int64)
-            up = up[: len(flat) // 2]
-            down[0::2], down[1::2] = (Prime.mul(self, up, flat[k::2]) for k in (1, 0))
-            up = down
-        return up[: a.size].reshape(a.shape) * (a != 0)
+            of_pairs = inverses[: len(flat) // 2]
+            inverses = np.empty(len(flat), np.int64)
+            inverses[0::2] = Prime.mul(self, of_pairs, flat[1::2])
+            inverses[1::2] = Prime.mul(self, of_pairs, flat[0::2])
+        return inverses[: a.size].reshape(a.shape) * (a != 0)
 
     def sum(self, a: Array, axis: Any) -> Array:
-        return (
-            super().sum(a, axis)
-            if a.size <= MAX_INT64_TERMS
-            else self._sum_by_halves(np.add.reduce, a, axis)
-        )
+        """Return sums over axes."""
+        if a.size <= MAX_INT64_TERMS:
+            return super().sum(a, axis)
+        return self._sum_by_halves(np.add.reduce, a, axis)
 
     def cumsum(self, a: Array, axis: int) -> Array:
+        """Return cumulative sums along an axis."""
         return self._sum_by_halves(np.cumsum, a, axis)
 
-    def _sum_by_halves(self, added: Callable[..., Array], a: Array, axis: Any) -> Array:
-        low, high = added(a & LOW_HALF, axis) % self.p, added(a >> 25, axis) % self.p
+    def _sum_by_halves(self, sum_: Callable[..., Array], a: Array, axis: Any) -> Array:
+        """Return sums of lower and of upper 25 bits, which do not overflow, put together."""
+        low = sum_(a & LOW_HALF, axis) % self.p
+        high = sum_(a >> 25, axis) % self.p
         return self.add(low, self._product(high, np.array(1 << 25)))
 
     def matmul(self, a: Array, b: Array) -> Array:
@@ -505,30 +666,30 @@ class Prime(Field):
         """
         if a.size * b.shape[-2] <= MAX_DIRECT_PRODUCTS:
             return self.sum(Prime.mul(self, a[..., None, :], b[..., None, :, :, :]), -3)
-        a, b = a[..., 0], b[..., 0]
-        parts = range(0, a.shape[-1], 2048)
-        each = (
-            self._limbs(a[..., k : k + 2048], b[..., k : k + 2048, :]) for k in parts
+        a = a[..., 0]
+        b = b[..., 0]
+        products = (
+            self._limb_product(
+                a[..., k : k + MAX_LIMB_TERMS], b[..., k : k + MAX_LIMB_TERMS, :]
+            )
+            for k in range(0, a.shape[-1], MAX_LIMB_TERMS)
         )
-        return reduce(self.add, each)[..., None]
+        return reduce(self.add, products)[..., None]
 
-    def _limbs(self, a: Array, b: Array) -> Array:
-        n, m = a.shape[-2], b.shape[-1]
-        left = np.concatenate(
-            [(a >> s & 0x1FFFF).astype(float) for s in (0, 17, 34)], axis=-2
-        )
-        right = np.concatenate(
-            [(b & LOW_HALF).astype(float), (b >> 25).astype(float)], axis=-1
-        )
-        c = np.matmul(left, right).astype(np.int64) % self.p
+    def _limb_product(self, a: Array, b: Array) -> Array:
+        n = a.shape[-2]
+        m = b.shape[-1]
+        limbs_of_a = [(a >> shift & 0x1FFFF).astype(float) for shift in (0, 17, 34)]
+        limbs_of_b = [(b & LOW_HALF).astype(float), (b >> 25).astype(float)]
+        rows = np.concatenate(limbs_of_a, axis=-2)
+        columns = np.concatenate(limbs_of_b, axis=-1)
+        c = np.matmul(rows, columns).astype(np.int64) % self.p
         c = c.reshape(*c.shape[:-2], 3, n, 2, m)
         powers = np.array(
             [[(1 << s + t) % self.p for t in (0, 25)] for s in (0, 17, 34)]
         )
-        return (
-            np.add.reduce(Prime.mul(self, c, powers[:, None, :, None]), (-4, -2))
-            % self.p
-        )
+        scaled = Prime.mul(self, c, powers[:, None, :, None])
+        return np.add.reduce(scaled, (-4, -2)) % self.p
 
     # --- functions that are not rational
 
@@ -540,15 +701,18 @@ class Prime(Field):
 
     def _exp(self, a: Array) -> Array:
         """Return a random square, with e^-a = 1 / e^a."""
-        turned = self.is_representative(a)
-        e = self.random_function("exp", np.where(turned, self.neg(a), a))
-        e, turned = self.mul(e, e), turned[..., 0]
-        e[turned] = self.inv(e[turned])
-        return self._replace_known(a, e, *self._powers_of_2)
+        negated = self.is_representative(a)
+        e = self.random_function("exp", np.where(negated, self.neg(a), a))
+        e = self.mul(e, e)
+        negated = negated[..., 0]
+        e[negated] = self.inv(e[negated])
+        logarithms, powers = self._powers_of_2
+        return self._replace_known(a, e, logarithms, powers)
 
     def _log(self, u: Array) -> Array:
+        logarithms, powers = self._powers_of_2
         return self._replace_known(
-            u, self.random_function("log", u), *self._powers_of_2[::-1]
+            u, self.random_function("log", u), powers, logarithms
         )
 
     @cached_property
@@ -558,10 +722,11 @@ class Prime(Field):
         return self.from_floats(k * LOG_2), self.from_floats(2.0**k)
 
     @staticmethod
-    def _replace_known(a: Array, b: Array, known: Array, values: Array) -> Array:
-        """Return b, but where a is known the value that belongs to it."""
-        same = (a[..., None, :] == known).all(axis=-1)
-        return np.where(same.any(axis=-1)[..., None], values[same.argmax(axis=-1)], b)
+    def _replace_known(a: Array, b: Array, known_a: Array, known_b: Array) -> Array:
+        """Return b, but where a is one of `known_a` the b that belongs to it."""
+        same = (a[..., None, :] == known_a).all(axis=-1)
+        is_known = same.any(axis=-1)[..., None]
+        return np.where(is_known, known_b[same.argmax(axis=-1)], b)
 
 
 class Gauss(Prime):
@@ -573,63 +738,88 @@ class Gauss(Prime):
 
     n_channels = 2
 
+    @classmethod
+    def applies(cls, test: ZeroTest) -> bool:
+        """Return whether a root was missing."""
+        return test.lacks_roots
+
+    def conclude(self, test: ZeroTest) -> bool | None:
+        """Return whether the excess is 0, or None.
+
+        Roots of roots, which may exist at no point, are left to `Towers` after four of them.
+        """
+        concluded = Field.conclude(self, test)
+        gives_up = test.n_points == MIN_ZERO_POINTS and test.size <= LARGE_THETA
+        if concluded is None and gives_up and not test.n_zero:
+            return False
+        return concluded
+
     def draw(self, shape: tuple[int, ...]) -> Array:
-        return self._real(super().draw(shape))
+        """Return random real numbers other than 0."""
+        return self._as_complex(super().draw(shape))
 
-    def from_integers(self, m: Any) -> Array:
-        return self._real(super().from_integers(m))
+    def from_integers(self, integers: Any) -> Array:
+        """Return the residues of int64."""
+        return self._as_complex(super().from_integers(integers))
 
-    def _real(self, x: Array) -> Array:
+    def _as_complex(self, x: Array) -> Array:
+        """Return real numbers (..., 1) with an imaginary part of 0, (..., 2)."""
         return np.concatenate([x, np.zeros(x.shape, np.int64)], axis=-1)
 
     def is_representative(self, a: Array) -> Array:
+        """Return whether of the pair a and -a it is a that stands for both."""
         x, y = a[..., :1], a[..., 1:]
         return np.where(x != 0, x > self.p - x, y > self.p - y)
 
     def _complex_product(
-        self, times: Callable[[Array, Array], Array], a: Array, b: Array
+        self, multiply: Callable[[Array, Array], Array], a: Array, b: Array
     ) -> Array:
         """Return the product (x + i y)(u + i v), by real ones."""
-        x, y, u, v = a[..., :1], a[..., 1:], b[..., :1], b[..., 1:]
-        real = times(x, u)
+        x, y = a[..., :1], a[..., 1:]
+        u, v = b[..., :1], b[..., 1:]
+        real = multiply(x, u)
         if not y.any() and not v.any():
-            return self._real(real)
-        imaginary = self.add(times(x, v), times(y, u))
-        return np.concatenate([self.sub(real, times(y, v)), imaginary], axis=-1)
+            return self._as_complex(real)
+        imaginary = self.add(multiply(x, v), multiply(y, u))
+        return np.concatenate([self.sub(real, multiply(y, v)), imaginary], axis=-1)
 
     def mul(self, a: Array, b: Array) -> Array:
+        """Return a b."""
         return self._complex_product(super().mul, a, b)
 
     def matmul(self, a: Array, b: Array) -> Array:
+        """Return products of matrices."""
         return self._complex_product(super().matmul, a, b)
 
     def inv(self, a: Array) -> Array:
         """Return (x - i y) / (x^2 + y^2)."""
-        m, x, y = super().mul, a[..., :1], a[..., 1:]
-        over = super().inv(self.add(m(x, x), m(y, y)))
-        return np.concatenate([m(x, over), m(self.neg(y), over)], axis=-1)
+        mul = super().mul
+        x, y = a[..., :1], a[..., 1:]
+        reciprocal = super().inv(self.add(mul(x, x), mul(y, y)))
+        parts = [mul(x, reciprocal), mul(self.neg(y), reciprocal)]
+        return np.concatenate(parts, axis=-1)
 
     def random_function(self, name: str, a: Array) -> Array:
         """Return random numbers, real ones of real ones."""
-        f, x, y = super().random_function, a[..., :1], a[..., 1:]
-        key = np.where(
-            y == 0, x, x ^ mix64(y, mixing_key(self.seed, "i")).astype(np.int64)
-        )
-        return np.concatenate(
-            [f(name, key), np.where(y == 0, 0, f(f"i {name}", key))], axis=-1
-        )
+        function = super().random_function
+        x, y = a[..., :1], a[..., 1:]
+        mixed_y = mix64(y, mixing_key(self.seed, "i")).astype(np.int64)
+        argument = np.where(y == 0, x, x ^ mixed_y)
+        imaginary = np.where(y == 0, 0, function(f"i {name}", argument))
+        return np.concatenate([function(name, argument), imaginary], axis=-1)
 
     def root(self, u: Array) -> Array:
         """Return r or i r, with r^2 = u or -u."""
-        real, deeper = self._real(u[..., :1]), u[..., 1:] != 0
+        real = self._as_complex(u[..., :1])
         r = self.power(real, (self.p + 1) // 4)
         r = np.where((self.mul(r, r) == real)[..., :1], r, r[..., ::-1])
-        self.n_substituted += bool(deeper.any())
-        return np.where(deeper, self.random_function("sqrt", u), r)
+        is_complex = u[..., 1:] != 0
+        self.n_substituted += bool(is_complex.any())
+        return np.where(is_complex, self.random_function("sqrt", u), r)
 
 
 @cache
-def _logarithms(p: int) -> tuple[int, Array]:
+def _discrete_logarithms(p: int) -> tuple[int, Array]:
     """Return a generator g modulo p = 2 q + 1, and k of each power g^k."""
     g = next(g for g in range(2, p) if pow(g, p >> 1, p) != 1)  # no square, nor -1
     low = np.array([pow(g, k, p) for k in range(1 << 11)])
@@ -650,8 +840,8 @@ class Towers(Field):
     """
 
     n_chains: ClassVar[int] = 2
-    n_channels = 12
     n_levels = 6
+    n_channels = 12
     knows_all_laws = True
     primes: ClassVar[list[int]] = [
         (lowest + 1 << 5 - level) - 1
@@ -662,25 +852,32 @@ class Towers(Field):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.p = np.array(self.primes, np.int64)
-        self.tables = [_logarithms(p) for p in self.primes[: -self.n_chains]]
+        self.tables = [_discrete_logarithms(p) for p in self.primes[: -self.n_chains]]
         self.one = np.ones(self.n_channels, np.int64)
-        self.log_2, self.n_substituted = self._log(self.from_integers(2)), 0
+        self.log_2 = self._log(self.from_integers(2))
+        self.n_substituted = 0  # again: the logarithm may have raised it
+
+    @classmethod
+    def applies(cls, test: ZeroTest) -> bool:
+        """Return whether there are laws, and not so many numbers that one is 0 by chance."""
+        return test.has_laws and test.size <= LARGE_THETA
 
     def from_fraction(self, x: Fraction) -> Array:
-        return np.array(
-            [x.numerator * pow(x.denominator, -1, p) % p for p in self.primes], np.int64
-        )
+        """Return the residues of a fraction."""
+        residues = [x.numerator * pow(x.denominator, -1, p) % p for p in self.primes]
+        return np.array(residues, np.int64)
 
     def mul(self, a: Array, b: Array) -> Array:
+        """Return a b."""
         return a * b % self.p
 
     def inv(self, a: Array) -> Array:
-        """Return 1 / a = a^(p - 2); 1/0 is 0, and is noted where it is so by chance."""
-        self.n_substituted += self._partly_zero(a)
+        """Return 1 / a = a^(p - 2); 1/0 is 0, and is recorded where a is 0 by chance."""
+        self.n_substituted += self._is_partly_zero(a)
         return self.power(a, self.p - 2)
 
     @staticmethod
-    def _partly_zero(a: Array) -> bool:
+    def _is_partly_zero(a: Array) -> bool:
         """Return whether numbers are 0 by chance: in some channels and not in all."""
         zero = a == 0
         return bool((zero.any(axis=-1) & ~zero.all(axis=-1)).any())
@@ -688,19 +885,23 @@ class Towers(Field):
     def matmul(self, a: Array, b: Array) -> Array:
         """Return products of matrices: sums of 2^9 terms below 2^44 are exact in float64."""
         a, b = (np.moveaxis(x.astype(float), -1, -3) for x in (a, b))  # (..., C, n, k)
-        out, p = np.zeros(1, np.int64), self.p[:, None, None]
-        for at in range(0, max(a.shape[-1], 1), 1 << 9):
-            part = np.matmul(a[..., at : at + (1 << 9)], b[..., at : at + (1 << 9), :])
-            out = (out + part.astype(np.int64)) % p
+        n_terms = 1 << 9
+        out: Array = np.zeros(1, np.int64)
+        p = self.p[:, None, None]
+        for start in range(0, max(a.shape[-1], 1), n_terms):
+            terms = slice(start, start + n_terms)
+            product = np.matmul(a[..., terms], b[..., terms, :])
+            out = (out + product.astype(np.int64)) % p
         return np.moveaxis(out, -3, -1)
 
     def random_function(self, name: str, a: Array) -> Array:
         """Return random residues that depend on those of `a`, channel by channel."""
-        keys = (mixing_key(self.seed, f"{name} {c}") for c in range(self.n_channels))
-        each = [mix64(a[..., c : c + 1], key) for c, key in enumerate(keys)]
-        return (np.concatenate(each, axis=-1) % self.p.astype(np.uint64)).astype(
-            np.int64
-        )
+        channels = [
+            mix64(a[..., c : c + 1], mixing_key(self.seed, f"{name} {c}"))
+            for c in range(self.n_channels)
+        ]
+        bits = np.concatenate(channels, axis=-1)
+        return (bits % self.p.astype(np.uint64)).astype(np.int64)
 
     def _exp(self, a: Array) -> Array:
         """Return (g^2)^a; on the lowest level any number."""
@@ -712,14 +913,13 @@ class Towers(Field):
 
     def _log(self, u: Array) -> Array:
         """Return half the discrete logarithm of u or of -u; on the first level any number."""
-        t, negative = self.random_function("log", u), False
+        t = self.random_function("log", u)
+        has_odd = False  # odd powers of g are no squares: the logarithm is that of -u
         for c, (_, logarithms) in enumerate(self.tables):
-            k, q = (
-                logarithms[u[..., c]].astype(np.int64),
-                self.primes[c + self.n_chains],
-            )
+            k = logarithms[u[..., c]].astype(np.int64)
+            q = self.primes[c + self.n_chains]
             t[..., c + self.n_chains] = k * ((q + 1) // 2) % q
-            negative |= bool((k % 2).any())
+            has_odd |= bool((k % 2).any())
         t[u == 1] = 0
-        self.n_substituted += negative or self._partly_zero(u)
+        self.n_substituted += has_odd or self._is_partly_zero(u)
         return t

@@ -23,48 +23,50 @@ from ..trace.arrays import Exact, dual_residues, lift
 
 __all__ = [
     "FIXED",
-    "Data",
+    "FREE",
+    "Condition",
     "argument_names",
-    "bound",
-    "exact",
-    "kinds",
-    "masked",
-    "told",
+    "describe_data",
+    "keep_zeros",
+    "parse_fixed",
+    "to_exact",
+    "weakest_conditions",
 ]
 
 Array = NDArray[Any]
-NEARLY = 1e-12  # what the rounding of sums of floats may be
+SUM_TOLERANCE = 1e-12  # what the rounding of floats may do to their sum
 
 
 class Condition(NamedTuple):
-    """What an array may keep, where it does: ``{}`` is its name."""
+    """What the floats of an argument keep, and how random numbers are made to keep it."""
 
-    text: str
-    kept: Callable[[Array], bool]
-    impose: Callable[[Exact], None]  # on random numbers
+    text: str  # in words, with {} for the name of the argument
+    holds: Callable[[Array], bool]
+    impose: Callable[[Exact], None]  # changes exact numbers in place
 
 
-FREE, FIXED = (Condition("", lambda v: False, lambda x: None) for _ in range(2))
-Data = Condition
+# random numbers, and the numbers that the argument holds
+FREE = Condition("", lambda v: False, lambda x: None)
+FIXED = Condition("", lambda v: False, lambda x: None)
 
 
 def _sums(axis: int | None, total: int) -> Condition:
     """Return the condition that all sums along an axis, or the sum of all, are this number."""
 
-    def kept(v: Array) -> bool:
-        few = v.ndim == 0 or v.size < 2 or (axis is not None and v.ndim < 2)
-        return not few and bool((np.abs(v.sum(axis) - total) < NEARLY).all())
+    def holds(v: Array) -> bool:
+        if v.ndim == 0 or v.size < 2 or (axis is not None and v.ndim < 2):
+            return False
+        return bool((np.abs(v.sum(axis) - total) < SUM_TOLERANCE).all())
 
     def impose(x: Exact) -> None:
         rows = x.reshape(-1) if axis is None else x.swapaxes(axis, 0)
         rows[-1] = total - np.sum(rows[:-1], axis=0)
 
-    return Condition(
-        f"{{0}}.sum({'' if axis is None else f'axis={axis}'}) = {total}", kept, impose
-    )
+    axis_text = "" if axis is None else f"axis={axis}"
+    return Condition(f"{{0}}.sum({axis_text}) = {total}", holds, impose)
 
 
-def _square(v: Array) -> bool:
+def _is_square(v: Array) -> bool:
     return v.ndim == 2 and len(v) == v.shape[1] > 1
 
 
@@ -80,46 +82,57 @@ def _zero(x: Exact) -> None:
 def _diagonal(value: int) -> Condition:
     return Condition(
         f"diag({{0}}) = {value}",
-        lambda v: _square(v) and bool((v.diagonal() == value).all()),
+        lambda v: _is_square(v) and bool((v.diagonal() == value).all()),
         lambda x: x.__setitem__(np.diag_indices(len(x)), value),
     )
 
 
-def _all(*parts: Condition) -> Condition:
-    """Return all conditions together, of which no later one when imposed breaks an earlier."""
+def _all(*conditions: Condition) -> Condition:
+    """Return all conditions together; none breaks an earlier one when it is imposed."""
 
     def impose(x: Exact) -> None:
-        for one in parts:
-            one.impose(x)
+        for condition in conditions:
+            condition.impose(x)
 
-    text = " and ".join(one.text for one in parts)
-    return Condition(text, lambda v: all(one.kept(v) for one in parts), impose)
+    return Condition(
+        " and ".join(condition.text for condition in conditions),
+        lambda v: all(condition.holds(v) for condition in conditions),
+        impose,
+    )
 
 
 def _symmetric() -> list[Condition]:
-    """Return what else a symmetric matrix: sums of rows by its diagonal, of all by two others."""
+    """Return what else a symmetric matrix may keep.
 
-    def rows(x: Exact, total: int) -> None:
+    The sums of its rows are imposed by the diagonal, the sum of all by two numbers beside it.
+    """
+
+    def set_row_sums(x: Exact, total: int) -> None:
         x[np.diag_indices(len(x))] += total - np.sum(x, axis=1)
 
-    def everything(x: Exact, total: int) -> None:
+    def set_sum(x: Exact, total: int) -> None:
         x[[0, 1], [1, 0]] += (total - np.sum(x)) / 2
 
-    of_rows = [_sums(-1, n)._replace(impose=partial(rows, total=n)) for n in (1, 0)]
-    of_all = [
-        _sums(None, n)._replace(impose=partial(everything, total=n)) for n in (1, 0)
+    row_sums = [
+        _sums(-1, total)._replace(impose=partial(set_row_sums, total=total))
+        for total in (1, 0)
     ]
-    diagonals = [_diagonal(n) for n in (1, 0)]
-    pairs = [_all(SYMMETRIC, one) for one in (*diagonals, *of_rows, *of_all)]
-    return pairs + [_all(*three) for three in product([SYMMETRIC], diagonals, of_all)]
+    sums = [
+        _sums(None, total)._replace(impose=partial(set_sum, total=total))
+        for total in (1, 0)
+    ]
+    diagonals = [_diagonal(value) for value in (1, 0)]
+    pairs = [_all(SYMMETRIC, other) for other in (*diagonals, *row_sums, *sums)]
+    triples = [_all(*three) for three in product([SYMMETRIC], diagonals, sums)]
+    return pairs + triples
 
 
-# Of a mask, on a kink of what it multiplies
+# of a mask: what it multiplies has a kink where it is 0
 ZEROS = Condition(
     "the zeros of {} stay 0", lambda v: bool(v.any() and not v.all()), _zero
 )
 SYMMETRIC = Condition(
-    "{0} = {0}.T", lambda v: _square(v) and np.array_equal(v, v.T), _mirror
+    "{0} = {0}.T", lambda v: _is_square(v) and np.array_equal(v, v.T), _mirror
 )
 CONDITIONS = [  # weaker ones first
     SYMMETRIC,
@@ -130,104 +143,155 @@ CONDITIONS = [  # weaker ones first
 ]
 
 
-def _floats(values: Any) -> list[Array]:
-    arrays = (one for _, one in leaves(values, "") if isinstance(one, np.ndarray))
-    return [one for one in arrays if one.dtype.kind == "f"]
+def _float_arrays(argument: Any) -> list[Array]:
+    arrays = [leaf for _, leaf in leaves(argument, "") if isinstance(leaf, np.ndarray)]
+    return [array for array in arrays if array.dtype.kind == "f"]
 
 
-def conditions(values: Any) -> list[Condition]:
-    """Return those that an argument keeps."""
-    floats = _floats(values)
-    return [one for one in CONDITIONS if any(map(one.kept, floats))]
+def conditions_of(argument: Any) -> list[Condition]:
+    """Return the conditions that an argument keeps."""
+    arrays = _float_arrays(argument)
+    return [condition for condition in CONDITIONS if any(map(condition.holds, arrays))]
 
 
-def masked(arguments: Sequence[Any], data: tuple[Data, ...]) -> tuple[Data, ...]:
-    """Return the data where the zeros of free arrays that have other numbers too stay 0."""
-    pairs = zip(arguments, data, strict=True)
+def keep_zeros(
+    arguments: Sequence[Any], data: tuple[Condition, ...]
+) -> tuple[Condition, ...]:
+    """Return the data with the zeros of free arrays held at 0, if they hold other numbers too."""
     return tuple(
-        ZEROS if how is FREE and any(map(ZEROS.kept, _floats(one))) else how
-        for one, how in pairs
+        ZEROS
+        if condition is FREE and any(map(ZEROS.holds, _float_arrays(argument)))
+        else condition
+        for argument, condition in zip(arguments, data, strict=True)
     )
 
 
-def exact(values: Any, field: Field, data: Data = FREE, moving: bool = False) -> Any:
-    """Return floats and arrays of them, alone or in tuples, lists and dicts, as exact numbers.
+def to_exact(
+    values: Any, field: Field, condition: Condition = FREE, moving: bool = False
+) -> Any:
+    """Return the floats of an argument as exact numbers.
 
-    They stand still, or move in a random direction. Everything else (whole numbers, fractions,
-    truth values, names) is returned as it is. What is fixed are the fractions that floats are.
+    Parameters
+    ----------
+    values : any
+        An argument. Floats and arrays of them become exact, alone or in tuples, lists and dicts.
+        Everything else (whole numbers, fractions, truth values, names) is returned as it is.
+    field : Field
+        Where the exact numbers lie.
+    condition : Condition
+        What the random numbers keep. With `FIXED` they are the fractions that the floats are.
+    moving : bool
+        Whether they move, in a random direction. By default they stand still.
     """
 
-    def made(value: Any) -> Any:
-        floats = isinstance(value, np.ndarray) and value.dtype.kind == "f"
-        if not (floats or isinstance(value, float)):
+    def leaf_to_exact(value: Any) -> Any:
+        is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+        if not (is_array or isinstance(value, float)):
             return value
-        v = np.array(value, float)
-        if data is FIXED:
-            return lift(v, field)
+        floats = np.array(value, float)
+        if condition is FIXED:
+            return lift(floats, field)
         field.argument_moves |= moving
-        field.has_infinity |= bool(np.isinf(v).any())
-        slope = field.draw(v.shape) if moving else None
-        found = Exact(field, dual_residues(field, field.variable(v), slope), v)
-        if data.kept(v):
-            data.impose(found)
-        return found
+        field.has_infinity |= bool(np.isinf(floats).any())
+        tangent = field.draw(floats.shape) if moving else None
+        exact = Exact(
+            field, dual_residues(field, field.variable(floats), tangent), floats
+        )
+        if condition.holds(floats):
+            condition.impose(exact)
+        return exact
 
-    return map_leaves(values, made)
+    return map_leaves(values, leaf_to_exact)
 
 
 def argument_names(
-    function: Callable[..., Any], count: int, before: int = 1
+    function: Callable[..., Any], count: int, skipped: int = 1
 ) -> list[str]:
-    """Return the names of a function's arguments, after theta."""
+    """Return the names of a function's arguments, or ``argument 0`` and so on.
+
+    Parameters
+    ----------
+    function : callable
+        A function of theta and `count` arguments.
+    count : int
+        Number of names.
+    skipped : int
+        Number of arguments that come before them. By default 1: theta.
+    """
     try:
-        taken = list(inspect.signature(function).parameters.values())[before:]
+        parameters = list(inspect.signature(function).parameters.values())[skipped:]
     except Exception:  # of a function in C, or an object that raises where it is asked
-        taken = []
-    named = [one.name for one in taken if one.kind <= one.POSITIONAL_OR_KEYWORD]
-    return [*named, *(f"argument {i}" for i in range(len(named), count))][:count]
+        parameters = []
+    names = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind <= parameter.POSITIONAL_OR_KEYWORD
+    ]
+    return [*names, *(f"argument {i}" for i in range(len(names), count))][:count]
 
 
-def kinds(names: list[str], fixed: Iterable[str | int] | str) -> tuple[Data, ...]:
-    """Return which arguments are fixed, by name or by position."""
+def parse_fixed(
+    names: list[str], fixed: Iterable[str | int] | str
+) -> tuple[Condition, ...]:
+    """Return `FIXED` for each argument that is fixed by its name or position, else `FREE`."""
     chosen = check_fixed(fixed, names)
     return tuple(
         FIXED if name in chosen or i in chosen else FREE for i, name in enumerate(names)
     )
 
 
-def told(names: Sequence[str], data: Sequence[Data]) -> str:
-    """Say of which data a proof is."""
+def describe_data(names: Sequence[str], data: Sequence[Condition]) -> str:
+    """Return for which data a proof holds, such as ``for these y``; nothing if for all."""
     pairs = list(zip(names, data, strict=True))
-    fixed = " and ".join(name for name, one in pairs if one is FIXED)
-    kept = " and ".join(one.text.format(name) for name, one in pairs if one.text)
-    parts = [f"for these {fixed}" if fixed else "", f"where {kept}" if kept else ""]
-    return " ".join(filter(None, parts))
+    fixed = " and ".join(name for name, condition in pairs if condition is FIXED)
+    kept = " and ".join(
+        condition.text.format(name) for name, condition in pairs if condition.text
+    )
+    phrases = [f"for these {fixed}" if fixed else "", f"where {kept}" if kept else ""]
+    return " ".join(filter(None, phrases))
 
 
-def bound(
+def weakest_conditions(
     arguments: Sequence[Any],
-    data: tuple[Data, ...],
-    holds: Callable[[tuple[Data, ...]], bool],
-) -> tuple[Data, ...]:
-    """Return the data with as few fixed, or bound by a condition, as a proof needs to hold.
+    data: tuple[Condition, ...],
+    proves: Callable[[tuple[Condition, ...]], bool],
+) -> tuple[Condition, ...]:
+    """Return the data with as few fixed, or bound by a condition, as a proof needs.
 
-    If it does not hold where all are fixed to what they are, or keep a condition, they are returned
-    as they were.
+    Parameters
+    ----------
+    arguments : sequence
+        The arguments of the function.
+    data : tuple of Condition
+        What the caller says of each of them.
+    proves : callable
+        Whether the proof succeeds for such data.
+
+    Returns
+    -------
+    tuple of Condition
+        `data` itself if the proof succeeds neither where all free arguments are fixed nor where
+        each of them keeps a condition.
     """
-    able = [i for i, one in enumerate(data) if one is FREE]
-    kept = {i: conditions(arguments[i]) for i in able}
+    free = [i for i, condition in enumerate(data) if condition is FREE]
+    kept = {i: conditions_of(arguments[i]) for i in free}
 
-    def with_(i: int, one: Data, of: tuple[Data, ...]) -> tuple[Data, ...]:
-        return (*of[:i], one, *of[i + 1 :])
+    def replaced(
+        i: int, condition: Condition, data: tuple[Condition, ...]
+    ) -> tuple[Condition, ...]:
+        return (*data[:i], condition, *data[i + 1 :])
 
     fixed = conditioned = data
-    for i in able:
-        fixed = with_(i, FIXED, fixed)
-        conditioned = with_(i, (FIXED, *kept[i])[-1], conditioned)
-    now = next((start for start in (fixed, conditioned) if holds(start)), data)
-    for i in able if now != data else ():
-        for less in (FREE, *kept[i]):
-            if now[i] is not less and holds(with_(i, less, now)):
-                now = with_(i, less, now)
+    for i in free:
+        fixed = replaced(i, FIXED, fixed)
+        strongest = (FIXED, *kept[i])[-1]
+        conditioned = replaced(i, strongest, conditioned)
+    starts = (start for start in (fixed, conditioned) if proves(start))
+    weakest = next(starts, data)
+    for i in free if weakest != data else ():
+        for condition in (FREE, *kept[i]):
+            weaker = replaced(i, condition, weakest)
+            if weakest[i] is not condition and proves(weaker):
+                weakest = weaker
                 break
-    return now
+    return weakest

@@ -33,11 +33,11 @@ def table(tmp_path, monkeypatch):
     rng = np.random.default_rng(4)
     x = rng.standard_normal((80, 2))
     y = x @ [1.0, -2.0] + 0.5 * rng.standard_normal(80)
-    kind = np.where(y > 0, "up", "down")
+    label = np.where(y > 0, "up", "down")
     count = rng.poisson(np.exp(0.5 * x[:, 0]))
-    rows = (",".join(map(str, row)) for row in zip(*x.T, y, kind, count, strict=True))
+    rows = (",".join(map(str, row)) for row in zip(*x.T, y, label, count, strict=True))
     (tmp_path / "d.csv").write_text("\n".join(["a,b,y,kind,count", *rows]))
-    return x, y, kind, count
+    return x, y, label, count
 
 
 def evaluate(target, *words, inputs=("a", "b"), options=QUICK):
@@ -56,34 +56,34 @@ def test_scores_of_held_out_rows_are_those_computed_by_hand(table, capsys):
     assert (report["rows"], report["held_out_rows"], report["folds"]) == (80, 16, None)
     base = report["models"]["base rate"]
     mean, scale = y[train].mean(), y[train].std()
-    off = y[test] - mean
-    rmse = np.sqrt(np.mean(off**2))
+    errors = y[test] - mean
+    rmse = np.sqrt(np.mean(errors**2))
     assert base["rmse"]["value"] == pytest.approx(rmse)
-    assert base["rmse"]["error"] == pytest.approx(stats.sem(off**2) / (2 * rmse))
+    assert base["rmse"]["error"] == pytest.approx(stats.sem(errors**2) / (2 * rmse))
     density = stats.norm.logpdf(y[test], mean, scale)
     assert base["log_density"]["value"] == pytest.approx(density.mean())
     assert base["log_density"]["error"] == pytest.approx(stats.sem(density))
     crps = crps_gaussian(mean, scale, y[test])
     assert base["crps"]["value"] == pytest.approx(crps.mean())
-    inside = np.abs(off) <= stats.norm.ppf(0.95) * scale
+    inside = np.abs(errors) <= stats.norm.ppf(0.95) * scale
     assert base["coverage"]["value"] == pytest.approx(inside.mean())
     beta = stats.beta(inside.sum() + 1, (~inside).sum() + 1)
     assert base["coverage"]["error"] == pytest.approx(beta.std())
     ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13)))
     spread = np.sqrt(np.mean((y[train] - cross_val_predict(ridge, x[train], y[train], cv=5)) ** 2))
-    found = ridge.fit(x[train], y[train]).predict(x[test])
-    told = report["models"]["ridge"]["log_density"]["value"]
-    assert told == pytest.approx(stats.norm.logpdf(y[test], found, spread).mean())
+    mean_ridge = ridge.fit(x[train], y[train]).predict(x[test])
+    ridge_density = report["models"]["ridge"]["log_density"]["value"]
+    assert ridge_density == pytest.approx(stats.norm.logpdf(y[test], mean_ridge, spread).mean())
 
 
 def test_the_learners_scores_are_its_own_on_the_test_rows(table, capsys, monkeypatch):
     x, y, *_ = table
     fitted = []
-    right = BayesianMLPRegressor.fit
+    original_fit = BayesianMLPRegressor.fit
 
     def spy(self, x, y):
         fitted.append((x, y))
-        return right(self, x, y)
+        return original_fit(self, x, y)
 
     monkeypatch.setattr(BayesianMLPRegressor, "fit", spy)
     report = numbers(capsys, "y", "--folds", "2")
@@ -100,19 +100,19 @@ def test_the_learners_scores_are_its_own_on_the_test_rows(table, capsys, monkeyp
         new = type(inputs)(x[test], columns=inputs.columns)
         densities.append(model.log_predictive_density(new, y[test]))
         errors.append(model.predict(new) - y[test])
-    own = report["models"]["mean-field"]
-    assert own["log_density"]["value"] == pytest.approx(np.concatenate(densities).mean())
-    assert own["rmse"]["value"] == pytest.approx(np.sqrt(np.mean(np.concatenate(errors) ** 2)))
+    scores = report["models"]["mean-field"]
+    assert scores["log_density"]["value"] == pytest.approx(np.concatenate(densities).mean())
+    assert scores["rmse"]["value"] == pytest.approx(np.sqrt(np.mean(np.concatenate(errors) ** 2)))
 
 
 def test_classes_have_accuracy_log_loss_and_calibration(table, capsys):
-    kind = table[2]
+    labels = table[2]
     report = numbers(capsys, "kind", "--folds", "5")
     assert list(report["models"]) == [
         *("mean-field", "logistic regression", "gradient boosting", "base rate")
     ]
     base = report["models"]["base rate"]
-    share = max(np.mean(kind == "up"), np.mean(kind == "down"))
+    share = max(np.mean(labels == "up"), np.mean(labels == "down"))
     assert base["accuracy"]["value"] == pytest.approx(share, abs=1e-9)
     entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
     assert base["log_loss"]["value"] == pytest.approx(entropy, abs=0.01)
@@ -132,26 +132,26 @@ def test_a_rare_class_is_seen_by_its_ranking_and_the_squared_error():
     rng = np.random.default_rng(0)
     y = np.arange(200) % 20 != 0
     p = np.clip(rng.normal(0.7 + 0.2 * y, 0.1), 0.0, 1.0)
-    found = baselines.score_forecast(forecast(np.c_[1 - p, p]), y.astype(int))
-    assert found["roc_auc"].value == pytest.approx(metrics.roc_auc_score(~y, 1 - p))
-    assert found["average_precision"].value == metrics.average_precision_score(~y, 1 - p) > 0.2
-    assert found["brier"].value == pytest.approx(metrics.brier_score_loss(y, p))
-    assert found["brier"].error == pytest.approx(stats.sem((y - p) ** 2))
-    blind = baselines.score_forecast(forecast(np.tile([0.05, 0.95], (200, 1))), y.astype(int))
-    assert blind["accuracy"].value == 0.95
-    assert (blind["roc_auc"].value, blind["average_precision"].value) == (0.5, 0.05)
+    scores = baselines.score_forecast(forecast(np.c_[1 - p, p]), y.astype(int))
+    assert scores["roc_auc"].value == pytest.approx(metrics.roc_auc_score(~y, 1 - p))
+    assert scores["average_precision"].value == metrics.average_precision_score(~y, 1 - p) > 0.2
+    assert scores["brier"].value == pytest.approx(metrics.brier_score_loss(y, p))
+    assert scores["brier"].error == pytest.approx(stats.sem((y - p) ** 2))
+    uninformed = baselines.score_forecast(forecast(np.tile([0.05, 0.95], (200, 1))), y.astype(int))
+    assert uninformed["accuracy"].value == 0.95
+    assert (uninformed["roc_auc"].value, uninformed["average_precision"].value) == (0.5, 0.05)
 
 
 def test_of_several_classes_each_is_ranked_against_all_others():
     rng = np.random.default_rng(0)
     y, proba = np.arange(30) % 3, rng.dirichlet([1, 1, 1], 30)
-    found = baselines.score_forecast(forecast(proba), y)
+    scores = baselines.score_forecast(forecast(proba), y)
     auc = metrics.roc_auc_score(y, proba, multi_class="ovr", average="macro")
-    assert found["roc_auc"].value == pytest.approx(auc)
-    each = np.eye(3)[y]
-    precision = metrics.average_precision_score(each, proba, average="macro")
-    assert found["average_precision"].value == pytest.approx(precision)
-    assert found["brier"].value == pytest.approx(np.mean(np.sum((each - proba) ** 2, axis=1)))
+    assert scores["roc_auc"].value == pytest.approx(auc)
+    one_hot = np.eye(3)[y]
+    precision = metrics.average_precision_score(one_hot, proba, average="macro")
+    assert scores["average_precision"].value == pytest.approx(precision)
+    assert scores["brier"].value == pytest.approx(np.mean(np.sum((one_hot - proba) ** 2, axis=1)))
     # a class that no row has
     without = baselines.score_forecast(forecast(proba[y != 2]), y[y != 2])
     first = [metrics.roc_auc_score(y[y != 2] == k, proba[y != 2, k]) for k in (0, 1)]
@@ -159,9 +159,9 @@ def test_of_several_classes_each_is_ranked_against_all_others():
     assert np.isnan(baselines.score_forecast(forecast(proba[y == 2]), y[y == 2])["roc_auc"].value)
 
 
-def rare(count):
+def rare(n_rare):
     """A table of 40 rows, of which so many are rare."""
-    lines = (f"{k},{k % 7},{'rare' if k < count else 'common'}" for k in range(40))
+    lines = (f"{k},{k % 7},{'rare' if k < n_rare else 'common'}" for k in range(40))
     Path("d.csv").write_text("\n".join(["a,b,kind", *lines]))
 
 
@@ -173,8 +173,8 @@ def test_which_class_is_judged_and_which_is_missing_is_said(capsys):
     assert "ROC AUC" in out
     assert "AP are of 'rare', the rarer class. No held-out row is of 'rare', of which not" in out
     assert evaluate("kind", "--held-out", "0.9") == 2
-    said = capsys.readouterr().err
-    assert "no row for training is of the class 'rare'; hold fewer rows out (--held-out)" in said
+    err = capsys.readouterr().err
+    assert "no row for training is of the class 'rare'; hold fewer rows out (--held-out)" in err
 
 
 @pytest.mark.usefixtures("table")
@@ -183,8 +183,8 @@ def test_baselines_have_the_weights_of_classes_that_the_learner_has(capsys):
     words = ("--class-weight", "balanced", "--folds", "2", "--json", "n.json")
     assert evaluate("kind", *words, options=("--epochs", "1")) == 0
     assert "All but the base rate are trained as if all classes had as m" in capsys.readouterr().out
-    told = json.loads(Path("n.json").read_text())["models"]
-    assert "base rate, not weighted" in told
+    models = json.loads(Path("n.json").read_text())["models"]
+    assert "base rate, not weighted" in models
     x, y = np.array([[k, k % 7] for k in range(40)]), np.arange(40) < 8
     proba = np.zeros(40)
     for train, test in StratifiedKFold(2, shuffle=True, random_state=0).split(x, y):
@@ -193,7 +193,7 @@ def test_baselines_have_the_weights_of_classes_that_the_learner_has(capsys):
         )
         proba[test] = model.fit(x[train], y[train]).predict_proba(x[test])[:, 1]
     expected = metrics.brier_score_loss(y, proba)
-    assert told["logistic regression"]["brier"]["value"] == pytest.approx(expected)
+    assert models["logistic regression"]["brier"]["value"] == pytest.approx(expected)
 
 
 @pytest.mark.usefixtures("table")
@@ -212,12 +212,12 @@ def test_the_table_says_what_the_numbers_file_holds_and_pictures_are_written(tab
     out = capsys.readouterr().out
     with open("n.json") as file:
         report = json.load(file)
-    own = report["models"]["mean-field"]
+    scores = report["models"]["mean-field"]
     for metric in ("rmse", "log_density", "crps", "coverage"):
-        assert str(Score(**own[metric])) in out
+        assert str(Score(**scores[metric])) in out
     assert "16 of 80 rows held out at random; seed 0" in out
     assert "numbers in n.json" in out
-    assert len(own["coverage_curve"]["share"]) == 19
+    assert len(scores["coverage_curve"]["share"]) == 19
     for picture, target in (("c.png", None), ("r.png", "kind")):
         if target:
             assert evaluate(target, "--plot", picture) == 0
@@ -252,7 +252,7 @@ def test_ctrl_c_evaluates_nothing(monkeypatch, capsys):
 
     monkeypatch.setattr(Reparameterised, "fill", interrupted)
     assert evaluate("y", "--json", "n.json") == 130
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "nothing is evaluated" in said.err
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "nothing is evaluated" in printed.err
     assert not Path("n.json").exists()

@@ -40,8 +40,8 @@ def fit(data, model, *options):
 def test_gradcheck_prints_the_table_and_every_gradient_passes(capsys):
     assert main(["gradcheck", "--layers", "2", "3", "2", "--samples", "2", "--batch", "3"]) == 0
     out = capsys.readouterr().out
-    one = "MeanField / GaussianPrior / GaussianLikelihood / Reparameterised / FreeEnergy / relu"
-    assert f"\nevery gradient of {one} passes\nnot looked at: other posteriors, priors" in out
+    parts = "MeanField / GaussianPrior / GaussianLikelihood / Reparameterised / FreeEnergy / relu"
+    assert f"\nevery gradient of {parts} passes\nnot looked at: other posteriors, priors" in out
     assert out.endswith("bbb-numpy gradcheck --all does, for one activation\n")
     assert all(block in out for block in ("mu", "rho", "log_noise"))
     assert all(term in out for term in ("posterior", "prior", "likelihood", "free energy"))
@@ -82,6 +82,13 @@ def test_gradcheck_all_prints_the_matrix_and_why_the_rest_is_refused(method, cap
     assert "every gradient passes, of networks with relu; not looked at: other activations" in out
 
 
+def test_the_former_name_of_an_option_works_with_a_warning(capsys):
+    assert main(["gradcheck", "--layers", "2", "3", "1", "--most", "2"]) == 0
+    out, err = capsys.readouterr()
+    assert re.search(r"free energy +central +mu +2 ", out)
+    assert "--most is now --max-coordinates" in err
+
+
 @pytest.mark.equation("D44")
 @pytest.mark.parametrize("options", [["--activation", "tanh"], ["--plain"]])
 def test_gradcheck_exact_proves_every_term(options, capsys):
@@ -100,8 +107,8 @@ def test_gradcheck_exact_all_counts_what_is_proved(capsys, monkeypatch):
     assert re.search(r"mean-field +reparameterised +elbo +1 +1\n", out)
     assert "1 combinations are refused" in out
     assert "\n2 of 2 proved, of networks with relu; not looked at: other activations" in out
-    right = GaussianPrior.add_vjp
-    monkeypatch.setattr(GaussianPrior, "add_vjp", lambda self, saved, c, *rest: right(
+    original_add_vjp = GaussianPrior.add_vjp
+    monkeypatch.setattr(GaussianPrior, "add_vjp", lambda self, saved, c, *rest: original_add_vjp(
         self, saved, 2 * c, *rest
     ))  # fmt: skip
     assert main(["gradcheck", "--exact", "--all"]) == 1
@@ -153,14 +160,14 @@ assert signal.getsignal(signal.SIGINT) is before, "a handler of signals at impor
 
 
 def test_help_lists_every_command_each_has_its_own_and_none_waits_for_what_only_a_run_needs():
-    done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
-    found = re.findall(r"^(.*) loads(.*)$", done.stdout, re.MULTILINE)
+    run = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
+    loaded = re.findall(r"^(.*) loads(.*)$", run.stdout, re.MULTILINE)
     expected = ["--version", "--help", *(f"{name} --help" for name in COMMANDS)]
-    assert found == [(arguments, "") for arguments in expected]
-    version, listed, *own = re.split(" loads\n", done.stdout)
+    assert loaded == [(arguments, "") for arguments in expected]
+    version, listed, *helps = re.split(" loads\n", run.stdout)
     assert f"bbb-numpy {__version__}" in version
     assert re.findall(r"^    (\S+)(?: |$)", listed, re.MULTILINE)[:5] == list(COMMANDS)
-    for command, text in zip(COMMANDS, own, strict=False):
+    for command, text in zip(COMMANDS, helps, strict=False):
         assert text.startswith(f"usage: bbb-numpy {command} ")
 
 
@@ -191,26 +198,26 @@ def test_ctrl_c_during_fit_stores_what_it_says_it_holds_beside_an_older_model(
 
         return press
 
-    for kind, name in ((Reparameterised, "fill"), (NUTS, "step")):
-        monkeypatch.setattr(kind, name, pressed(getattr(kind, name), itertools.count(1)))
+    for owner, name in ((Reparameterised, "fill"), (NUTS, "step")):
+        monkeypatch.setattr(owner, name, pressed(getattr(owner, name), itertools.count(1)))
     # every draw is taken over at once
     monkeypatch.setattr("bbb_numpy.sampling.run.POLL_INTERVAL_S", 0.0)
     monkeypatch.chdir(tmp_path)
-    model, beside = tmp_path / "m.npz", tmp_path / "m-unfinished.npz"
+    model, unfinished = tmp_path / "m.npz", tmp_path / "m-unfinished.npz"
     if older:
         model.write_bytes(older)
     assert main(["fit", str(data), "--target", "price", "--model", "m.npz", *options]) == 130
-    said, *_, stored = capsys.readouterr().err.splitlines()
-    assert "interrupted by user after" in said
-    assert beside.exists() is (call > 1 and older is not None)
+    warning, *_, stored = capsys.readouterr().err.splitlines()
+    assert "interrupted by user after" in warning
+    assert unfinished.exists() is (call > 1 and older is not None)
     if older:
         assert model.read_bytes() == older
     if call == 1:
         assert stored == "no epoch was finished; nothing is stored in m.npz"
         return
-    told = "; m.npz is as it was" if older else ""
-    name = beside.name if older else model.name
-    assert stored == f"the unfinished fit is stored in {name}{told}"
+    remark = "; m.npz is as it was" if older else ""
+    name = unfinished.name if older else model.name
+    assert stored == f"the unfinished fit is stored in {name}{remark}"
     assert 0 < load(name).n_iter_ < 50
     assert main(["predict", name, str(data)]) == 0
 
@@ -251,8 +258,17 @@ def test_what_fit_prints_and_predict_writes_are_the_numbers_of_the_stored_model(
 def test_every_option_of_fit_reaches_the_model_and_a_picture_is_drawn(data, tmp_path):
     path, picture = tmp_path / "m.npz", tmp_path / "fit.png"
     options = "--hidden 4 3 --activation tanh --batch-size 20 --samples 2 --learning-rate 0.02"
-    more = ["--prior-scale", "0.7", "--seed", "5", "--inputs", "size", "--plot", str(picture)]
-    assert fit(data, path, *options.split(), *more) == 0
+    other_options = [
+        "--prior-scale",
+        "0.7",
+        "--seed",
+        "5",
+        "--inputs",
+        "size",
+        "--plot",
+        str(picture),
+    ]
+    assert fit(data, path, *options.split(), *other_options) == 0
     model = load(str(path))
     assert tuple(model.hidden_layer_sizes) == (4, 3)
     assert (model.activation, model.batch_size, model.samples) == ("tanh", 20, 2)

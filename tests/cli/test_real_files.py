@@ -73,11 +73,11 @@ def test_the_model_file_predicts_the_same_table_in_python(run, houses, tmp_path)
     assert model.columns_ == (Column("größe"), Column("farbe", ("blau", "grün", "rot")))
     new = written(tmp_path / "new.csv", "farbe,größe,id\nrot,100,7\nblau,100,08\n")
     out, _ = run("predict", "model.npz", new, "--keep", "id", "farbe")
-    found = [float(row["mean"]) for row in rows(out)]
+    means = [float(row["mean"]) for row in rows(out)]
     assert [(row["id"], row["farbe"]) for row in rows(out)] == [("7", "rot"), ("08", "blau")]
     frame = pd.read_csv(new)
-    assert found == model.predict(frame).tolist()
-    assert found[0] > found[1]
+    assert means == model.predict(frame).tolist()
+    assert means[0] > means[1]
     train = pd.read_csv(houses, sep=";", decimal=",", encoding="utf-16")
     assert model.score(train, train["preis"]) == pytest.approx(
         model.score(model_features(train), train["preis"])
@@ -151,9 +151,9 @@ def test_dates_of_other_orders_are_days_and_predict_knows_the_order(days, order,
     assert model.columns_ == (Column("day", date=True, order=order),)
     assert model.x_mean_[0] == pytest.approx((19753 + 19754.5 + 10956) / 3)  # days since 1970
     first = written(tmp_path / "n.csv", "day\n" + ("2/1" if order == "mdy" else "1/2") + "/2024\n")
-    known = rows(run("predict", "model.npz", first).out)
-    other = written(tmp_path / "n.csv", "day\n2024-02-01\n")
-    assert known == rows(run("predict", "model.npz", other).out)
+    predicted = rows(run("predict", "model.npz", first).out)
+    year_first = written(tmp_path / "n.csv", "day\n2024-02-01\n")
+    assert predicted == rows(run("predict", "model.npz", year_first).out)
 
 
 def test_dates_that_do_not_tell_their_order_are_asked_for_it(run, tmp_path):
@@ -215,8 +215,8 @@ def test_the_row_numbers_of_pandas_are_left_out_by_fit_and_by_predict(run, tmp_p
     out, err = run("fit", "d.csv", "--target", "y", *SHORT)
     assert "4 rows, 1 inputs (a)" in out
     assert "the first column has no name and is left out" in err
-    found = [float(row["mean"]) for row in rows(run("predict", "model.npz", "d.csv").out)]
-    assert found == load("model.npz").predict(frame[["a"]]).tolist()
+    means = [float(row["mean"]) for row in rows(run("predict", "model.npz", "d.csv").out)]
+    assert means == load("model.npz").predict(frame[["a"]]).tolist()
 
 
 LIKE_NUMBERS = ["$5", "5 kg", "1.234,5", "1,5", "12 %", "€ 7.50", "1\u00a0234", "-3°", "30 km/h"]
@@ -249,8 +249,8 @@ def test_missing_inputs_become_the_median_of_fit(run, tmp_path):
     model = load("model.npz")
     assert model.columns_ == (Column("a", fill=3.0), Column("b", ("x", "z"), fill="x"))
     new = written(tmp_path / "n.csv", "a,b\n?,z\n3,z\n3,\n3,x\n")
-    found = [row["mean"] for row in rows(run("predict", "model.npz", new).out)]
-    assert found[0] == found[1] != found[2] == found[3]
+    means = [row["mean"] for row in rows(run("predict", "model.npz", new).out)]
+    assert means[0] == means[1] != means[2] == means[3]
 
 
 def test_rows_in_which_a_value_is_missing_are_dropped(run, tmp_path):
@@ -268,11 +268,11 @@ def test_predictions_stay_beside_their_rows_when_a_value_is_missing(run, tmp_pat
     assert "g.csv, line 3, column 'a': a value is missing; fill it in" in err
     out, err = run("predict", "model.npz", gaps, "--drop-missing")
     assert "1 of 3 rows are left out: a value is missing" in err
-    found = [row["mean"] for row in rows(out)]
-    assert found[1] == ""
-    whole = written(tmp_path / "w.csv", "a\n2\n4\n")
-    out, _ = run("predict", "model.npz", whole)
-    assert found[::2] == [row["mean"] for row in rows(out)]
+    means = [row["mean"] for row in rows(out)]
+    assert means[1] == ""
+    complete = written(tmp_path / "w.csv", "a\n2\n4\n")
+    out, _ = run("predict", "model.npz", complete)
+    assert means[::2] == [row["mean"] for row in rows(out)]
 
 
 def test_a_target_of_text_is_classes_and_each_has_its_probability(run, tmp_path):
@@ -284,16 +284,16 @@ def test_a_target_of_text_is_classes_and_each_has_its_probability(run, tmp_path)
     assert isinstance(model, BayesianMLPClassifier)
     assert (model.epochs, model.samples, model.hidden_layer_sizes) == (40, None, None)
     out, _ = run("predict", "model.npz", data)
-    found = rows(out)
-    assert list(found[0]) == [
+    predictions = rows(out)
+    assert list(predictions[0]) == [
         *("prediction", "probability_large", "probability_small", "epistemic", "entropy")
     ]
-    for row in found:
+    for row in predictions:
         large, small = float(row["probability_large"]), float(row["probability_small"])
         assert large + small == pytest.approx(1.0)
         assert row["prediction"] == ("large" if large >= small else "small")
     truth = np.array([row["kind"] for row in rows(data.read_text())])
-    assert np.mean(truth == [row["prediction"] for row in found]) > 0.8
+    assert np.mean(truth == [row["prediction"] for row in predictions]) > 0.8
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ TYPED = [
     (["fit", "d.csv", "--target", "same", "--task", "classification"], "y has only one class, 1"),
     (["fit", "none.csv", "--target", "price"], "fit: none.csv: No such file or directory\n"),
     (["predict", "none.npz", "d.csv"], "predict: none.npz: No such file or directory\n"),
-    (["predict", "d.csv", "of classes.npz"], "d.csv is damaged or not ours: "),
+    (["predict", "d.csv", "of classes.npz"], "the model comes before the table: bbb-numpy predict"),
+    (["predict", "d.csv", "d.csv"], "d.csv is damaged or not ours: "),
     (["predict", "of classes.npz", "d.csv", "--keep", "mean"], "has no column 'mean'"),
     (["predict", "of classes.npz", "d.csv", "--keep", "entropy"], "the predictions have a column"),
     (["predict", "of an array.npz", "d.csv"], "was fitted without column names; use it from"),
@@ -58,6 +59,8 @@ TYPED = [
     ([*EVALUATE, "price", "--folds", "90"], "20 rows are too few; at least 90"),
     ([*EVALUATE, "same"], "the target 'same' is the same in all rows"),
     ([*EVALUATE, "price", "--json", "d.csv"], "would replace another file"),
+    ([*FIT, "--inference", "ivon", "--learning-rate", "0.1"], "-rate, add --optimizer ivon"),
+    ([*FIT, "--inference", "nuts", "--epochs", "9"], "does not use --epochs; leave out what is f"),
     ([*EVALUATE, "price", "--chains", "3"], "mean-field does not use --chains; name a sampler"),
 ]
 CELLS = [
@@ -81,13 +84,13 @@ def refused(tmp_path, monkeypatch, capsys):
     def command(words, message, text):
         (tmp_path / "d.csv").write_text(text)
         capsys.readouterr()
-        before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
         assert main(words) == 2
-        said = capsys.readouterr()
-        assert said.out == ""
-        assert message in said.err
-        assert len(said.err.splitlines()) == 1
-        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert message in printed.err
+        assert len(printed.err.splitlines()) == 1
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
 
     return command
 
@@ -115,10 +118,10 @@ def test_all_complaints_of_a_file_are_said_at_once_each_with_its_first_place(tmp
     path = tmp_path / "d.csv"
     path.write_text("\n".join(["a,b,day,y", *lines, ",x2,,"]))
     assert main(["fit", str(path), "--target", "y", "--model", str(tmp_path / "m.npz")]) == 2
-    head, *said = capsys.readouterr().err.splitlines()
+    head, *complaints = capsys.readouterr().err.splitlines()
     assert head == "bbb-numpy fit: 4 columns cannot be used:"
-    places = [line.strip().split(":")[0] for line in said]
-    assert places == [
+    positions = [line.strip().split(":")[0] for line in complaints]
+    assert positions == [
         *("d.csv, line 11, column 'y'", "d.csv, line 5, column 'a'"),
         *("d.csv, line 7, column 'b'", "d.csv, line 2, column 'day'"),
     ]
@@ -131,7 +134,7 @@ def test_what_a_learner_says_of_a_row_is_said_of_its_line_and_column(tmp_path, c
     assert main(["fit", "d.csv", "--target", "y", "--epochs", "1"]) == 0
     (tmp_path / "n.csv").write_text("x\n1\n\n1e305\n")
     assert main(["predict", "model.npz", "n.csv"]) == 2
-    said = capsys.readouterr().err
-    assert "at line 4" in said
-    assert "(column 'x'; with" in said
-    assert "row 1" not in said
+    err = capsys.readouterr().err
+    assert "at line 4" in err
+    assert "(column 'x'; with" in err
+    assert "row 1" not in err

@@ -49,11 +49,11 @@ TEXTS = ["a=b", "-5", "+49 123", "-1,234.5e-3", "-1.234,5 %".replace(" ", ""), "
 
 def test_no_cell_and_no_name_that_is_written_is_a_formula_and_signed_numbers_stay():
     written = csv_text(pd.DataFrame({"=name": FORMULAS + TEXTS, "n": range(17), "x": -1.5}))
-    found = pd.read_csv(io.StringIO(written), dtype=str, keep_default_na=False)
-    assert list(found.columns) == ["'=name", "n", "x"]
-    assert found["'=name"].tolist() == [f"'{cell}" for cell in FORMULAS] + TEXTS
-    assert found["n"].tolist() == list(map(str, range(17)))
-    assert set(found["x"]) == {"-1.5"}
+    table = pd.read_csv(io.StringIO(written), dtype=str, keep_default_na=False)
+    assert list(table.columns) == ["'=name", "n", "x"]
+    assert table["'=name"].tolist() == [f"'{cell}" for cell in FORMULAS] + TEXTS
+    assert table["n"].tolist() == list(map(str, range(17)))
+    assert set(table["x"]) == {"-1.5"}
 
 
 ENCODINGS = {
@@ -73,8 +73,10 @@ def test_separators_and_encodings_are_found_and_told(separator, encoding, csv_fi
     table = read_csv(csv_file(ENCODINGS[encoding](text)))
     assert table.to_numpy().tolist() == [["1234.5", "x"], ["7", "y"]]
     assert list(table.columns) == ["größe", "b"]
-    told = "" if separator == "," else f"data.csv is read with columns separated by {separator!r}\n"
-    assert capsys.readouterr().err == told
+    notice = (
+        "" if separator == "," else f"data.csv is read with columns separated by {separator!r}\n"
+    )
+    assert capsys.readouterr().err == notice
 
 
 @given(

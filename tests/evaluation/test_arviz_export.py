@@ -166,7 +166,7 @@ def test_units_in_another_order_change_the_weights_r_hat_and_no_function(order, 
     after = convergence.convergence(rearranged(draws, order, signs))
     assert before.worst("weights").r_hat < 1.02
     assert after.worst("weights").r_hat > 1.5
-    assert after.worst("weights").bulk < 10
+    assert after.worst("weights").ess_bulk < 10
     # To the bit, since all are of ranks; but for a tie that rounding breaks in R-hat, which ranks
     # distances from the median too: of 800 draws the two in the middle have the same
     kept, found = ([o for o in c.lines if o.space == "functions"] for c in (before, after))
@@ -180,8 +180,8 @@ def test_the_table_is_that_of_arviz(az, network):
     found = {line.name: line for line in convergence.convergence(network).lines}
     exported = to_arviz(network)
     assert found["W0"].r_hat == float(az.rhat(exported).W0.max())
-    assert found["log_noise"].tail == float(az.ess(exported, method="tail").log_noise.min())
-    assert (found["W0"].count, found["E[y|x] at 12 rows"].count) == (6, 12)
+    assert found["log_noise"].ess_tail == float(az.ess(exported, method="tail").log_noise.min())
+    assert (found["W0"].n_numbers, found["E[y|x] at 12 rows"].n_numbers) == (6, 12)
     elsewhere = convergence.convergence(network, np.eye(2), weights=False)
     assert elsewhere.lines[0].name == "E[y|x] at 2 rows"
     assert convergence.function_r_hats(network, np.eye(2)).max() == elsewhere.lines[0].r_hat
@@ -214,13 +214,13 @@ def test_chains_that_stand_still_have_not_converged():
 
 # When chains count as mixed
 
-ENOUGH = convergence.Line("functions", "E[y|x]", 5, r_hat=1.0099, bulk=400.0, tail=400.0)
+ENOUGH = convergence.Line("functions", "E[y|x]", 5, r_hat=1.0099, ess_bulk=400.0, ess_tail=400.0)
 
 
 @pytest.mark.parametrize(
     ("change", "mixed"),
-    [({}, True), ({"r_hat": 1.01}, False), ({"r_hat": 1.0101}, False), ({"bulk": 399.0}, False),
-     ({"tail": 399.0}, False), ({"r_hat": 2.0, "bulk": 3.0, "space": "weights"}, True)],
+    [({}, True), ({"r_hat": 1.01}, False), ({"r_hat": 1.0101}, False), ({"ess_bulk": 399.0}, False),
+     ({"ess_tail": 399.0}, False), ({"r_hat": 2.0, "ess_bulk": 3.0, "space": "weights"}, True)],
 )  # fmt: skip
 def test_four_mixed_chains_have_400_effective_draws_and_an_r_hat_below_1_01(change, mixed):
     """Of the log density and the functions; weights, which modes permute, are not asked."""
@@ -232,15 +232,17 @@ def test_four_mixed_chains_have_400_effective_draws_and_an_r_hat_below_1_01(chan
 
 
 def test_any_divergence_is_told_however_well_chains_agree():
-    clean, one = (str(convergence.Convergence(1000, 4, (ENOUGH,), divergent=k)) for k in (0, 1))
+    clean, one = (str(convergence.Convergence(1000, 4, (ENOUGH,), n_divergent=k)) for k in (0, 1))
     told = "1 of 4000 draws followed a divergence: there may be a narrow place from which"
     assert "diverg" not in clean
     assert one.startswith(f"{clean}\n{told}")
 
 
 def test_the_worst_of_a_space_has_the_largest_r_hat_and_the_smallest_sizes():
-    other = convergence.Line("functions", "log density", 1, r_hat=1.2, bulk=500.0, tail=90.0)
-    lines = (ENOUGH, other, replace(other, space="weights", r_hat=9.0))
+    density = convergence.Line(
+        "functions", "log density", 1, r_hat=1.2, ess_bulk=500.0, ess_tail=90.0
+    )
+    lines = (ENOUGH, density, replace(density, space="weights", r_hat=9.0))
     worst = convergence.Convergence(1000, 4, lines).worst("functions")
     assert worst == convergence.Line("functions", "all", 6, 1.2, 400.0, 90.0)
 

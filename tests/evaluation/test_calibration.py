@@ -52,11 +52,11 @@ def test_central_intervals_hold_what_they_should_and_overconfident_ones_do_not()
 
 
 @pytest.mark.equation("D34")
-@pytest.mark.parametrize(("draws", "block"), [(1, calibration.BLOCK), (4, 1)])
+@pytest.mark.parametrize(("draws", "block"), [(1, calibration.BLOCK_NUMBERS), (4, 1)])
 def test_the_crps_of_a_gaussian_and_of_a_mixture_is_the_integral_that_defines_it(
     draws, block, monkeypatch
 ):
-    monkeypatch.setattr(calibration, "BLOCK", block)
+    monkeypatch.setattr(calibration, "BLOCK_NUMBERS", block)
     rng = RNG(8)
     means, scales = mixture(rng, draws, rows=3, outputs=1)
     y = rng.normal(0, 3, (3, 1))

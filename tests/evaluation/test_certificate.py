@@ -237,7 +237,7 @@ CERTIFY = partial(certificate, BINARY, **GIVEN, rng=np.random.default_rng(0))
         (partial(CERTIFY, x=np.zeros((2, 1))), "rows"),
         (partial(CERTIFY, theta=np.zeros(3)), "theta"),
         (partial(invert_kl, 1.5, 0.1), "q must be"),
-        (partial(invert_kl, 0.5, inf), "most must be"),
+        (partial(invert_kl, 0.5, inf), "bound must be"),
     ],
 )
 def test_impossible_arguments_are_refused_by_name(call, message):
@@ -255,7 +255,7 @@ def test_classes_in_float32_and_their_networks_with_a_hidden_layer():
     y = np.eye(3)[f.argmax(1)]  # what the mean weights say, of which draws differ little
     found = certificate(estimator, theta, x, y, rng=rng, samples=20)
     assert 0.0 < found.risk < found.risk_bound < found.bound < 1.0
-    assert (found.rows, found.risk < 0.15) == (500, True)
+    assert (found.n_rows, found.risk < 0.15) == (500, True)
     # KL by the textbook
     mean, rho = np.split(theta.astype(float), 2)
     sd = np.log1p(np.exp(rho))

@@ -19,7 +19,7 @@ def test_arviz_gets_a_folder_where_the_users_cannot_be_made(usual, monkeypatch):
     seen = []
 
     def imported(name):
-        folder = os.environ.get(convergence.CACHE)
+        folder = os.environ.get(convergence.CACHE_VARIABLE)
         seen.append(folder)
         if folder == usual:
             raise NotADirectoryError(20, "Not a directory", "~/.cache/arviz")
@@ -27,13 +27,13 @@ def test_arviz_gets_a_folder_where_the_users_cannot_be_made(usual, monkeypatch):
         return ARVIZ
 
     if usual is None:
-        monkeypatch.delenv(convergence.CACHE, raising=False)
+        monkeypatch.delenv(convergence.CACHE_VARIABLE, raising=False)
     else:
-        monkeypatch.setenv(convergence.CACHE, usual)
+        monkeypatch.setenv(convergence.CACHE_VARIABLE, usual)
     monkeypatch.setattr(convergence, "import_module", imported)
     assert convergence.import_arviz() is ARVIZ
     assert len(seen) == 2
-    assert os.environ.get(convergence.CACHE) == usual
+    assert os.environ.get(convergence.CACHE_VARIABLE) == usual
     assert not Path(seen[1]).exists()
 
 

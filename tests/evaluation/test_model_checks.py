@@ -41,7 +41,7 @@ def test_prior_predictions_have_the_moments_of_the_model(problem):
     at = prior_predictive(joint_of(problem), RNG(1), 20_000)
     variance = (problem.x**2).sum(axis=1) + 1.0
     assert at.targets.shape == at.mean.shape == (20_000, 25, 1)
-    assert (at.deviation == 0.5).all()
+    assert (at.sd == 0.5).all()
     for values, expected in ((at.targets, variance + 0.25), (at.mean, variance)):
         found = values[..., 0].var(axis=0) / expected
         assert np.abs(found - 1.0).max() < 5 * np.sqrt(2.0 / 20_000)
@@ -81,14 +81,14 @@ def test_reweighted_draws_are_those_of_the_other_posterior(problem):
     one, other = closed.exact(problem), closed.exact(problem, prior_scale=1.4)
     draws = draws_of(one, RNG(9), 20_000)
     found = reweight(joint_of(problem), joint_of(problem, 1.4), draws)
-    assert found.shares.sum() == pytest.approx(1.0, abs=1e-12)
-    spread = (found.shares[:, None] * (draws - other.posterior.mean)) ** 2
+    assert found.weights.sum() == pytest.approx(1.0, abs=1e-12)
+    spread = (found.weights[:, None] * (draws - other.posterior.mean)) ** 2
     off = found.mean(draws) - other.posterior.mean
     assert np.abs(off / np.sqrt(spread.sum(axis=0))).max() < 4
     assert np.abs(one.posterior.mean - other.posterior.mean).max() > 0.0
     # the mean ratio is the Bayes factor of the two priors, exactly known
     exact = other.log_evidence - one.log_evidence
-    error = (1.0 / found.effective - 1.0 / len(draws)) ** 0.5
+    error = (1.0 / found.effective_sample_size - 1.0 / len(draws)) ** 0.5
     assert abs(found.log_ratio - exact) < 4 * error
     assert abs(exact) > 10 * error
 
@@ -97,8 +97,8 @@ def test_reweighted_draws_are_those_of_the_other_posterior(problem):
 def test_the_same_prior_changes_nothing_and_a_distant_one_warns(problem):
     draws = draws_of(closed.exact(problem), RNG(11), 500)
     same = reweight(joint_of(problem), joint_of(problem), draws)
-    assert np.allclose(same.shares, 1.0 / 500)
-    assert (same.effective, same.log_ratio) == pytest.approx((500.0, 0.0), abs=1e-9)
+    assert np.allclose(same.weights, 1.0 / 500)
+    assert (same.effective_sample_size, same.log_ratio) == pytest.approx((500.0, 0.0), abs=1e-9)
     with pytest.warns(UserWarning, match=r"of 500 draws are effective") as told:
         reweight(joint_of(problem), joint_of(problem, 0.05), draws)
     assert told[0].filename == __file__, "the line that asked is shown"

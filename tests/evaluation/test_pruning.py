@@ -66,7 +66,7 @@ def test_removed_weights_are_exactly_zero_in_every_sample_and_others_untouched(s
         (lambda: lowest(np.ones(3), 0.5, np.ones(2, bool)), r"3 ratios; .* shape \(2,\)"),
         (lambda: lowest(np.ones(3), 0.5, np.ones(3)), "dtype float64"),
         (lambda: lowest(np.array([np.nan, 1]), 0.5), "ratio must be >= 0; got nan"),
-        (lambda: signal_to_noise([1.0], [0.0]), "deviation must be > 0; got 0"),
+        (lambda: signal_to_noise([1.0], [0.0]), "scale must be > 0; got 0"),
         (
             lambda: prune(Reparameterised(MODEL, FullRank()), np.zeros(1), 0.5),
             "MeanField posterior; got FullRank",

@@ -39,13 +39,13 @@ def test_wilson_ends_are_z_deviations_of_their_own_binomial_away(ones, rows):
 def test_the_table_counts_every_row_once_with_its_mean_and_share(binning):
     p, y = coins(np.random.default_rng(0), 500)
     table = reliability(p, y, 8, binning)
-    assert table.rows.sum() == 500
+    assert table.n_rows.sum() == 500
     for low, high, *found in zip(*table[:5], strict=True):
         inside = (p >= low) & ((p < high) | (p == p.max()) & (p <= high))
         expected = [inside.sum(), p[inside].mean(), y[inside].mean()]  # rows, stated, seen
         assert found == pytest.approx(expected, rel=1e-12)
     if binning == "equal mass":
-        assert np.ptp(table.rows) <= 2
+        assert np.ptp(table.n_rows) <= 2
 
 
 @pytest.mark.equation("D35")
@@ -59,9 +59,12 @@ def test_right_probabilities_have_the_calibration_error_of_chance_alone(binning)
         tables[0]
     )
     assert np.mean([expected_calibration_error(t) for t in tables]) > 0.01, "not 0 by itself"
-    held = np.mean([(t.seen_low <= t.stated) & (t.stated <= t.seen_high) for t in tables if
-                    len(t.rows) == 10])  # fmt: skip
-    assert held == pytest.approx(0.95, abs=0.015)
+    covered = [
+        (t.observed_low <= t.predicted) & (t.predicted <= t.observed_high)
+        for t in tables
+        if len(t.n_rows) == 10
+    ]
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.015)
 
 
 @pytest.mark.equation("D35")
@@ -70,10 +73,10 @@ def test_right_probabilities_have_the_calibration_error_of_chance_alone(binning)
 def test_the_parts_of_the_brier_score_add_up_for_any_bins(binning, bins):
     p, y = coins(np.random.default_rng(3), 300, tilt=0.4)
     table = reliability(p, y, bins, binning)
-    share, base = table.rows / len(y), y.mean()
-    stray = p - table.stated[np.searchsorted(table.low, p, side="right") - 1]
+    share, base = table.n_rows / len(y), y.mean()
+    stray = p - table.predicted[np.searchsorted(table.low, p, side="right") - 1]
     within = np.mean(stray * stray - 2.0 * stray * y)
-    three = share @ (table.stated - table.seen) ** 2 - share @ (table.seen - base) ** 2
+    three = share @ (table.predicted - table.observed) ** 2 - share @ (table.observed - base) ** 2
     three += base * (1.0 - base)
     assert three + within == pytest.approx(np.mean((p - y) ** 2), rel=1e-12)
     if bins > 1:

@@ -9,7 +9,7 @@ import scipy.special as sp
 from exactgrad.fields.digits import N_DIGITS, Digits, context
 from exactgrad.trace.arrays import Exact
 from exactgrad.trace.copies import Copies
-from exactgrad.verdict.runs import exact
+from exactgrad.verdict.data import to_exact
 
 # Expressions in x, which is a matrix, one of positive numbers, a square one, and a stack of them
 MATRIX = """
@@ -125,7 +125,7 @@ def run(f, x):
     """Return the floats, the digits and the slopes of a function of exact numbers, and where to."""
     with localcontext(context(N_DIGITS)):
         field = Digits(1)
-        (given,) = exact((x,), field, moving=True)
+        (given,) = to_exact((x,), field, moving=True)
         found = Copies().call(field, f, given.copy())
         if type(found) is not Exact:
             return np.asarray(found, float), np.asarray(found, float), None, None

@@ -5,7 +5,7 @@ import pytest
 
 from exactgrad import prove, prove_same
 from exactgrad.fields.digits import Digits
-from exactgrad.verdict.data import CONDITIONS, exact
+from exactgrad.verdict.data import CONDITIONS, to_exact
 
 RNG = np.random.default_rng(0)
 TWO = np.array([1.2, 0.7])
@@ -184,14 +184,14 @@ def test_where_data_keep_one_condition_of_two_it_is_wrong(name):
 @pytest.mark.parametrize("condition", CONDITIONS, ids=lambda one: one.text)
 def test_a_condition_that_is_imposed_is_kept_by_numbers_and_slopes(condition):
     v = RNG.standard_normal((4, 4))
-    assert not condition.kept(v)
-    x = exact(v, Digits(0), moving=True)
+    assert not condition.holds(v)
+    x = to_exact(v, Digits(0), moving=True)
     condition.impose(x)
     numbers, slopes = x.floats, x.tangent[..., 0].astype(float)
-    assert condition.kept(numbers)
-    assert condition.kept(numbers + slopes)
+    assert condition.holds(numbers)
+    assert condition.holds(numbers + slopes)
     assert np.count_nonzero(slopes) >= 12  # it binds no more than it says
-    again = exact(numbers, Digits(1), condition)
+    again = to_exact(numbers, Digits(1), condition)
     np.testing.assert_allclose(again.floats, numbers, atol=1e-14)
 
 

@@ -7,9 +7,8 @@ import pytest
 
 from bbb_numpy import plain
 from exactgrad import prove
-from exactgrad.fields.finite import Prime
+from exactgrad.fields.finite import LARGE_THETA, Prime
 from exactgrad.verdict.errors import _fraction
-from exactgrad.verdict.runs import LARGE_THETA
 
 RNG = np.random.default_rng(0)
 SIZE = 150

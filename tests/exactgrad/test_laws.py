@@ -9,7 +9,7 @@ from scipy import special as sp
 from exactgrad import prove, prove_same
 from exactgrad.fields.finite import Gauss, Prime
 from exactgrad.trace.arrays import lift
-from exactgrad.verdict.data import exact
+from exactgrad.verdict.data import to_exact
 
 S, T = 0.7, 1.3
 
@@ -168,7 +168,7 @@ KEPT = {
 @pytest.mark.parametrize("name", KEPT)
 def test_a_logarithm_is_remembered_wherever_it_goes(name, kind):
     logarithm, power = KEPT[name]
-    s, t = exact((np.ones((2, 3)), np.ones((2, 3))), kind(0), moving=True)
+    s, t = to_exact((np.ones((2, 3)), np.ones((2, 3))), kind(0), moving=True)
     found, right = np.exp(logarithm(s, t)), power(s, t)
     assert (found.residues == right.residues).all()
 

@@ -11,7 +11,7 @@ from scipy.special import dawsn
 import bbb_numpy
 from bbb_numpy import plain
 from exactgrad import Proof, prove, prove_same
-from exactgrad.proofs import _moved
+from exactgrad.proofs import _other_thetas
 
 POINT = np.array([0.3, -0.7, 1.9])
 
@@ -181,7 +181,7 @@ def test_two_forms_of_one_value_are_the_same_and_other_ones_are_not():
 def test_other_thetas_are_of_other_signs_close_to_0_twice_as_large_and_of_about_the_same_size():
     theta = np.array([2.0, 0.0, -0.5])
     size = np.array([2.0, np.sqrt(4.25 / 3), 0.5])
-    first, *others = islice(_moved(theta, np.random.default_rng(0)), 4001)
+    first, *others = islice(_other_thetas(theta, np.random.default_rng(0)), 4001)
     assert (first == -theta).all()
     close, twice, between, alike = (np.array(others[k::4]) for k in range(4))
     np.testing.assert_allclose(twice.std(axis=0), 2 * size, rtol=0.1)

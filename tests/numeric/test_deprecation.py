@@ -52,3 +52,24 @@ def test_a_class_with_a_method_of_an_old_name_has_it_by_the_new_one():
                 return 10.0 * super().sd(params)
 
     assert Wide(0.5).sd({}) == 5.0
+
+
+@pytest.mark.parametrize(
+    ("module", "cls", "old", "new"),
+    [
+        ("evaluation.reliability", "Reliability", "stated", "predicted"),
+        ("evaluation.certificate", "Certificate", "rows", "n_rows"),
+        ("evaluation.convergence", "Line", "bulk", "ess_bulk"),
+        ("evaluation.convergence", "Convergence", "chains", "n_chains"),
+        ("evaluation.model_checks", "Predicted", "deviation", "sd"),
+        ("evaluation.model_checks", "Reweighted", "shares", "weights"),
+    ],
+)
+def test_an_attribute_is_read_by_its_old_name(module, cls, old, new):
+    cls = getattr(import_module(f"bbb_numpy.{module}"), cls)
+    names = getattr(cls, "_fields", None) or cls.__match_args__
+    value = cls(*names)
+    with pytest.warns(DeprecationWarning, match=f"{old} of {cls.__name__} is now called {new}"):
+        assert getattr(value, old) == new
+    with pytest.raises(AttributeError, match="has no attribute 'never_was'"):
+        _ = value.never_was

@@ -35,12 +35,12 @@ def test_axes_are_labelled_have_a_legend_outside_and_can_be_saved(draw, shown):
 def test_reliability_shows_the_table():
     ax = reliability_diagram({"one": TABLE})
     (curve,) = [c for c in ax.containers if c.get_label() == "one"]
-    np.testing.assert_allclose(curve[0].get_xydata().T, [TABLE.stated, TABLE.seen])
+    np.testing.assert_allclose(curve[0].get_xydata().T, [TABLE.predicted, TABLE.observed])
     ends = np.array(curve[2][0].get_segments())
-    assert ends[:, :, 1] == pytest.approx(np.stack([TABLE.seen_low, TABLE.seen_high], 1))
+    assert ends[:, :, 1] == pytest.approx(np.stack([TABLE.observed_low, TABLE.observed_high], 1))
     low, high = ax.get_ylim()
-    assert low < TABLE.seen_low.min()
-    assert high > TABLE.seen_high.max()
+    assert low < TABLE.observed_low.min()
+    assert high > TABLE.observed_high.max()
 
 
 def test_coverage_shows_shares_against_levels():

@@ -880,7 +880,7 @@ def test_the_exact_posterior_is_less_sure_outside_and_not_inside_as_the_book_say
         r"R-hats below ([\d.]+) and (\d+) .*worst weight R-hat is above ([\d.]+)", CONVERGED
     )
     assert max(line.r_hat for line in judged.lines[:2]) < said[0]
-    assert min(line.bulk for line in judged.lines[:2]) > said[1]
+    assert min(line.ess_bulk for line in judged.lines[:2]) > said[1]
     assert judged.worst("weights").r_hat > said[2]
 
 

@@ -1,7 +1,7 @@
 r"""Warm-up: the step size by dual averaging, the metric from windows of draws (M11, M12).
 
-Only during warm-up: a kernel that goes on learning from its own past is no Markov chain, and need
-not leave the target as it is. All chains share what is learned from all of them.
+A kernel is tuned during warm-up alone: one that goes on learning from its own past is no Markov
+chain, and need not leave the target as it is. All chains share what is learned from all of them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import exp, log, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -24,11 +24,13 @@ __all__ = [
     "Adaptable",
     "Adaptation",
     "DualAveraging",
+    "LengthAdaptation",
     "Moments",
     "first_step_size",
     "windows",
 ]
 
+# From a step size to one that `first_step_size` finds from there
 Search = Callable[[float], float]
 
 
@@ -36,38 +38,44 @@ class DualAveraging(NamedTuple):
     """Nesterov's dual averaging of log eps, as Hoffman and Gelman (2014) use it (M11)."""
 
     anchor: float  # log eps_0, towards which the steps are drawn
-    log_step: float  # for the next draw
-    log_mean: float  # the average, for after warm-up
-    error: float  # running mean of (wanted - seen acceptance)
-    draws: int
+    log_step: float  # log step size of the next draw
+    log_mean: float  # its average, for after warm-up
+    mean_error: float  # running mean of (wanted - seen acceptance)
+    n_draws: int
 
     @classmethod
     def start(cls, step_size: float) -> DualAveraging:
-        """Begin at `step_size`."""
+        """Return the state before the first draw, whose step has this size."""
         return cls(log(step_size), log(step_size), log(step_size), 0.0, 0)
 
-    def update(self, miss: float) -> DualAveraging:
-        r"""Learn from one draw whose acceptance missed the wanted one by `miss` (M11).
+    def update(self, error: float) -> DualAveraging:
+        r"""Return the state after one more draw (M11).
 
         With t the number of draws so far ::
 
-            error <- (1 - w) error + w (wanted - seen),     w = 1 / (t + 10)
-            log eps <- log eps_0 - error sqrt(t) / 0.1
-            mean <- t^-0.75 log eps + (1 - t^-0.75) mean
+            mean error <- (1 - w) mean error + w error,     w = 1 / (t + 10)
+            log eps    <- log eps_0 - mean error sqrt(t) / 0.1
+            log mean   <- t^-0.75 log eps + (1 - t^-0.75) log mean
 
-        They use 0.05, with which the last 50 draws of a warm-up still swing about (measured for
-        Langevin: an acceptance of about 0.7 for a wanted 0.574).
-        Their anchor is 10 eps_0, to try large steps early; here `first_step_size` has found
-        eps_0, and the factor would end a short warm-up with a step many times too large.
+        Hoffman and Gelman have 0.05 for 0.1, with which the last 50 draws of a warm-up still swing
+        about (measured for Langevin: an acceptance of about 0.7 for a wanted 0.574). Their anchor
+        is 10 eps_0, to try large steps early; here `first_step_size` has found eps_0, and the
+        factor would end a short warm-up with a step many times too large.
+
+        Parameters
+        ----------
+        error : float
+            Wanted less seen acceptance of the draw, or what `Adaptable.adaptation_error` returns
+            instead: positive if the step was too large.
         """
-        count = self.draws + 1
+        count = self.n_draws + 1
         weight = 1.0 / (count + 10.0)
-        error = (1.0 - weight) * self.error + weight * miss
-        log_step = self.anchor - error * sqrt(count) / 0.1  # M11
+        mean_error = (1.0 - weight) * self.mean_error + weight * error
+        log_step = self.anchor - mean_error * sqrt(count) / 0.1  # M11
         log_step = min(max(log_step, -60.0), 60.0)
         share = count**-0.75
         log_mean = share * log_step + (1.0 - share) * self.log_mean
-        return DualAveraging(self.anchor, log_step, log_mean, error, count)
+        return DualAveraging(self.anchor, log_step, log_mean, mean_error, count)
 
 
 class Moments(NamedTuple):
@@ -77,62 +85,82 @@ class Moments(NamedTuple):
     permute its units: the distance between these says nothing about the shape of one of them.
     """
 
-    draws: int
-    mean: Array  # (S, D)
-    squares: Array  # (D,), or (D, D): summed over draws and chains
+    n_draws: int
+    mean: Array  # (S, D)  of each chain
+    # (D,), or (D, D): products of deviations, summed over draws and chains
+    squares: Array
 
     @classmethod
     def start(cls, like: Array, dense: bool) -> Moments:
-        """Begin with no draws of positions (S, D)."""
+        """Return the moments of no draws.
+
+        Parameters
+        ----------
+        like : ndarray (S, D)
+            Positions, whose shape is taken.
+        dense : bool
+            Whether products of all pairs of coordinates are summed, or squares alone.
+        """
         size = like.shape[1]
-        return cls(0, np.zeros(like.shape), np.zeros((size, size) if dense else size))
+        shape = (size, size) if dense else size
+        return cls(0, np.zeros(like.shape), np.zeros(shape))
 
     def update(self, position: Array) -> Moments:
-        """Add one draw of every chain."""
-        count = self.draws + 1
-        before = position - self.mean
-        mean = self.mean + before / count
-        after = position - mean
-        new = (
-            before.T @ after
-            if self.squares.ndim == 2
-            else np.einsum("sd,sd->d", before, after)
-        )
-        return Moments(count, mean, self.squares + new)
+        """Return the moments with one more draw of every chain, `position` (S, D)."""
+        count = self.n_draws + 1
+        old_deviation = position - self.mean
+        mean = self.mean + old_deviation / count
+        deviation = position - mean
+        if self.squares.ndim == 2:
+            products = old_deviation.T @ deviation
+        else:
+            products = np.einsum("sd,sd->d", old_deviation, deviation)
+        return Moments(count, mean, self.squares + products)
 
     def metric(self, dtype: Any) -> Metric:
-        """Return the metric of these draws, one or more, drawn towards 1e-3 by five more (M12).
+        """Return the metric of these draws, one or more, shrunk towards 1e-3 by five more (M12).
 
         The five pseudo-draws are Stan's; they matter for short windows alone.
         """
-        seen = (self.draws - 1) * len(self.mean)
+        degrees = (self.n_draws - 1) * len(self.mean)  # of freedom
         if self.squares.ndim == 1:
-            return DiagonalMetric(((self.squares + 5e-3) / (seen + 5.0)).astype(dtype))
+            variance = (self.squares + 5e-3) / (degrees + 5.0)
+            return DiagonalMetric(variance.astype(dtype))
         covariance = 0.5 * (self.squares + self.squares.T)
-        covariance[np.diag_indices_from(covariance)] += 5e-3  # M12
+        diagonal = np.diag_indices_from(covariance)
+        covariance[diagonal] += 5e-3  # M12
         # with fewer draws than coordinates it is singular but for the pseudo-draws: keep them
         # above the rounding of the dtype
-        largest = float(np.finfo(dtype).eps) * float(np.trace(covariance))
-        covariance[np.diag_indices_from(covariance)] += 10.0 * largest
-        return DenseMetric((covariance / (seen + 5.0)).astype(dtype))
+        rounding = float(np.finfo(dtype).eps) * float(np.trace(covariance))
+        covariance[diagonal] += 10.0 * rounding
+        return DenseMetric((covariance / (degrees + 5.0)).astype(dtype))
 
 
 def windows(warm_up: int) -> tuple[int, ...]:
-    """Return the draws after which the metric is renewed, the first being where windows begin.
+    """Return the draws after which the metric is renewed; windows begin after the first of them.
 
-    Much as Stan: 75 draws for the step size alone, windows of 25, 50, 100, ... draws, then 50
+    Much as in Stan: 75 draws for the step size alone, windows of 25, 50, 100, ... draws, then 50
     draws for the step size under the last metric; in the proportions 15, 75, 10 % if that does
-    not fit; no window at all for fewer than 20.
+    not fit; no window at all for fewer than 20 draws of warm-up.
     """
     if warm_up < 20:
         return ()
-    first, last, size = 75, 50, 25
-    if first + last + size > warm_up:  # one window
-        first, last, size = int(0.15 * warm_up), int(0.1 * warm_up), warm_up
-    ends, end = [first], warm_up - last
-    while ends[-1] < end:
-        after = ends[-1] + size
-        ends.append(end if after + 2 * size > end else after)
+    initial_draws = 75
+    final_draws = 50
+    size = 25
+    if initial_draws + final_draws + size > warm_up:  # one window
+        initial_draws = int(0.15 * warm_up)
+        final_draws = int(0.1 * warm_up)
+        size = warm_up
+    ends = [initial_draws]
+    last_end = warm_up - final_draws
+    while ends[-1] < last_end:
+        end = ends[-1] + size
+        if (
+            end + 2 * size > last_end
+        ):  # the next window would not fit: this one takes its draws
+            end = last_end
+        ends.append(end)
         size *= 2
     return tuple(ends)
 
@@ -140,78 +168,146 @@ def windows(warm_up: int) -> tuple[int, ...]:
 def first_step_size(
     target: Target, rng: Generator, metric: Metric, state: State, step_size: float
 ) -> float:
-    """Double or halve `step_size` until one leapfrog step is accepted by 80 % on average (M11)."""
+    """Return the step size, doubled or halved until 80 % of leapfrog steps are accepted (M11).
+
+    Parameters
+    ----------
+    target : Target
+    rng : Generator
+        Draws one momentum of each chain, which all trial steps begin with.
+    metric : Metric
+    state : State
+    step_size : float
+        Where the search begins.
+    """
     momentum = metric.draw_momentum(rng, state.position)
     phase = Phase(state.position, momentum, state.log_density, state.gradient)
-    before = hamiltonian(metric, phase)
+    initial_energy = hamiltonian(metric, phase)
     direction = 0
     for _ in range(60):
-        after = hamiltonian(metric, leapfrog(target, metric, phase, step_size))
-        good = np.exp(np.minimum(0.0, before - after)).mean() > 0.8
+        energy = hamiltonian(metric, leapfrog(target, metric, phase, step_size))
+        acceptance = np.exp(np.minimum(0.0, initial_energy - energy)).mean()
+        accepted = acceptance > 0.8
         if direction == 0:
-            direction = 1 if good else -1
-        elif good != (direction == 1):
+            direction = 1 if accepted else -1
+        elif accepted != (direction == 1):
             break
         step_size *= 2.0**direction
     return step_size
 
 
+class LengthAdaptation(Protocol):
+    """What learns the length of paths: `chees.PathLength` or `microcanonical.Decoherence`."""
+
+    def after_draw(
+        self, kernel: Any, state: Any, info: Info, step_size: float, in_window: bool
+    ) -> Self:
+        """Return what is known after one more draw.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            With which the draw was made.
+        state : State
+        info : Info
+            What the step did that led to `state`.
+        step_size : float
+            Of the next draw.
+        in_window : bool
+            Whether the draw belongs to a window of draws, from which a metric is learned.
+        """
+
+    def after_window(
+        self, kernel: Any, moments: Moments, step_size: float, first: bool, last: bool
+    ) -> Self:
+        """Return what is known after a window of draws, when the metric is renewed.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        moments : Moments
+            Of the draws of the window.
+        step_size : float
+            Of the next draw, in units of the new metric.
+        first, last : bool
+            Whether the window is the first or the last one.
+        """
+
+    def current(self, last: bool) -> float:
+        """Return the length for the next draw; with `last` that for after the warm-up."""
+
+
 class Adaptation(NamedTuple):
     """A warm-up under way."""
 
-    kernel: Any  # as it is to be used for the next draw; after the last one: as found
-    done: int
-    warm_up: int
-    target_accept: float | None  # None: everything is accepted
+    kernel: Any  # for the next draw; after the last one it is the result of the warm-up
+    n_draws: int  # made so far
+    warm_up: int  # draws in all
+    target_accept: float | None  # None: the kernel accepts everything
     averaging: DualAveraging
     moments: Moments
-    # of a path, where it is learned: `chees.PathLength`, `microcanonical.Decoherence`
-    length: Any
+    length: Any  # a `LengthAdaptation`, or None where paths have no length to learn
 
     def update(
         self, target: Target, rng: Generator, state: Any, info: Info
     ) -> Adaptation:
-        """Learn from one draw, `state`, whose step did what `info` says (M11, M12, D47, D50)."""
-        kernel, length, moments, done = (
-            self.kernel,
-            self.length,
-            self.moments,
-            self.done + 1,
-        )
+        """Return the warm-up after one more draw (M11, M12, D47, D50).
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            The draw.
+        info : Info
+            What the step did that led to it.
+        """
+        kernel = self.kernel
         metric = kernel.metric
-        miss = kernel.adaptation_error(target, rng, state, info, self.target_accept)
-        averaging = self.averaging.update(miss)
+        length = self.length
+        moments = self.moments
+        n_draws = self.n_draws + 1
+        error = kernel.adaptation_error(target, rng, state, info, self.target_accept)
+        averaging = self.averaging.update(error)
         step_size = exp(averaging.log_step)
         ends = windows(self.warm_up)
-        inside = bool(ends) and ends[0] < done <= ends[-1]
-        if inside:
+        in_window = bool(ends) and ends[0] < n_draws <= ends[-1]
+        if in_window:
             moments = moments.update(state.position)
         if length is not None:
-            length = length.learned(kernel, state, info, step_size, inside)
-        if done in ends[1:]:
+            length = length.after_draw(kernel, state, info, step_size, in_window)
+        if n_draws in ends[1:]:
             metric = moments.metric(state.position.dtype)
             search = partial(first_step_size, target, rng, metric, state)
             step_size = kernel.first_step_size(search, exp(averaging.log_mean), state)
             averaging = DualAveraging.start(step_size)
             if length is not None:
-                edge = (done == ends[1], done == ends[-1])
-                length = length.renewed(kernel, moments, step_size, *edge)
+                first = n_draws == ends[1]
+                last = n_draws == ends[-1]
+                length = length.after_window(kernel, moments, step_size, first, last)
             moments = Moments.start(state.position, moments.squares.ndim == 2)
-        last = done == self.warm_up
-        if last:
+        finished = n_draws == self.warm_up
+        if finished:
             step_size = exp(averaging.log_mean)
-        found = () if length is None else (length.found(last),)
-        tuned = kernel.tuned(step_size, metric, *found)
+        tuning = [step_size, metric]
+        if length is not None:
+            tuning.append(length.current(finished))
         return Adaptation(
-            tuned, done, self.warm_up, self.target_accept, averaging, moments, length
+            kernel.tuned(*tuning),
+            n_draws,
+            self.warm_up,
+            self.target_accept,
+            averaging,
+            moments,
+            length,
         )
 
 
 class Adaptable(Scaled):
-    """What kernels with a step size and a metric have in common."""
+    """Base class of kernels whose step size and metric a warm-up learns."""
 
     target_accept: float | None
-    # of an unadjusted kernel: that of draws above which a warning says so
+    # Of an unadjusted kernel: the bias of the draws' variances above which a warning says so
     max_bias: float = 0.0
     remedy: str = ""  # and what makes it smaller
 
@@ -228,46 +324,89 @@ class Adaptable(Scaled):
         dense: bool = False,
         target_accept: float | None = None,
     ) -> Adaptation | None:
-        """Begin a warm-up of `warm_up` draws from `state`; None if there is nothing to adapt.
+        """Return a warm-up before its first draw; None if the kernel has nothing to adapt.
 
-        `dense` learns a full matrix instead of a diagonal; `target_accept` is by default the
-        kernel's own.
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            What `init` has returned.
+        warm_up : int
+            Number of draws, >= 1.
+        dense : bool
+            Learn a dense metric instead of a diagonal one.
+        target_accept : float, optional
+            Wanted mean acceptance; by default the kernel's own.
+
+        Raises
+        ------
+        ValueError
+            If `target_accept` is given to a kernel that accepts everything.
         """
         wanted = self.target_accept if target_accept is None else target_accept
         wanted = Optional(proper_fraction)("target_accept", wanted)
         if target_accept is not None and getattr(self, "unadjusted", False):
             raise ValueError(
-                f"target_accept says nothing to {type(self).__name__}, which accepts everything; "
-                f"its steps become smaller by {self.remedy}"
+                f"target_accept must be None for {type(self).__name__}, which accepts "
+                f"everything; got {target_accept}. For smaller steps take {self.remedy}"
             )
         metric = self.metric_for(state.position)
         search = partial(first_step_size, target, rng, metric, state)
         step_size = self.first_step_size(search, None, state)
-        length, *found = self.init_length(state, step_size)
-        kernel, moments = (
-            self.tuned(step_size, metric, *found),
+        length, *tuning = self.init_length(state, step_size)
+        return Adaptation(
+            self.tuned(step_size, metric, *tuning),
+            0,
+            warm_up,
+            wanted,
+            DualAveraging.start(step_size),
             Moments.start(state.position, dense),
+            length,
         )
-        averaging = DualAveraging.start(step_size)
-        return Adaptation(kernel, 0, warm_up, wanted, averaging, moments, length)
 
     def first_step_size(
-        self, search: Search, begin: float | None, state: State
+        self, search: Search, step_size: float | None, state: State
     ) -> float:
-        """Return where dual averaging begins, at first (`begin` None) and under every new metric.
+        """Return the step size with which dual averaging begins, under every new metric.
 
-        `search` is `first_step_size` of the state and the metric.
+        Parameters
+        ----------
+        search : callable
+            The function `first_step_size` of this module, of all arguments but the last.
+        step_size : float or None
+            What dual averaging has learned under the last metric; None at the first one.
+        state : State
         """
-        return search(self.step_size if begin is None else begin)
+        return search(self.step_size if step_size is None else step_size)
 
     def init_length(self, state: Any, step_size: float) -> tuple[Any, ...]:
-        """Return what is to learn the length of paths, and the first one; None if it is not."""
+        """Return a `LengthAdaptation` and the first length; (None,) if the kernel learns none.
+
+        Parameters
+        ----------
+        state : State
+        step_size : float
+            Of the first draw.
+        """
         return (None,)
 
     def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any
     ) -> float:
-        """Return what dual averaging is to bring to 0: positive if the step is too large (M11)."""
+        """Return what dual averaging brings to 0: positive if the step is too large (M11).
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            The draw.
+        info : Info
+            What the step did that led to it.
+        wanted : float or None
+            Wanted mean acceptance; None if the kernel accepts everything.
+        """
         return float(wanted - float(np.mean(info.acceptance)))
 
 

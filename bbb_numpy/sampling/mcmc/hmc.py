@@ -37,11 +37,11 @@ class HMC(Adaptable):
         jitter a path near a period of some direction brings that direction back to where it was,
         for ever: the chain is then not ergodic.
     max_steps : int
-        Most leapfrog steps of a path, whatever the step size.
+        Upper bound of the leapfrog steps of a path, whatever the step size.
     small_steps : float
         In [0, 1]. Share of the paths whose step size is drawn from 0 to step_size; their number
-        of steps stays. Without them a chain that comes to a place where the leapfrog is not stable
-        with step_size may be stuck there for thousands of draws.
+        of steps stays the same. Without them a chain may be stuck for thousands of draws where the
+        leapfrog is not stable with step_size.
     """
 
     step_size: float = 0.1
@@ -53,7 +53,7 @@ class HMC(Adaptable):
 
     # Neal (2011) finds 0.65 best in theory; a smaller step copes with more
     target_accept = 0.8
-    default_warm_up = 4000  # its paths are short, and many lead to where the mass is
+    default_warm_up = 4000  # its paths are short: it takes many to where the mass is
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,7 +73,7 @@ class HMC(Adaptable):
         """
         metric = self.metric_for(state.position)
         momentum = metric.draw_momentum(rng, state.position)
-        # Both are drawn once for all chains
+        # number and size of the steps are drawn once for all chains
         steps = ceil(self.steps * (1.0 - self.jitter * rng.random()))
         step_size = self.step_size
         if self.small_steps and rng.random() < self.small_steps:
@@ -93,15 +93,39 @@ def trajectory(
     step_size: float,
     steps: int,
 ) -> tuple[State, Info, Phase]:
-    """Return where one trajectory leads, and its end, accepted or not (M7)."""
+    """Return the next state after one trajectory, and its end, accepted or not (M7).
+
+    Parameters
+    ----------
+    target : Target
+    rng : Generator
+        Decides on acceptance.
+    metric : Metric
+    state : State
+        Where the trajectory begins.
+    momentum : ndarray (S, D)
+        Its initial momentum.
+    step_size : float
+        In units of the metric.
+    steps : int
+        Number of leapfrog steps.
+
+    Returns
+    -------
+    state : State
+        The end where it is accepted, else the beginning.
+    info : Info
+    end : Phase
+    """
     phase = Phase(state.position, momentum, state.log_density, state.gradient)
-    before = hamiltonian(metric, phase)
+    initial_energy = hamiltonian(metric, phase)
     for _ in range(steps):
         phase = leapfrog(target, metric, phase, step_size)
-    after = hamiltonian(metric, phase)
+    energy = hamiltonian(metric, phase)
     # no chain stands where H is infinite: `init` refuses it, `accept` too
-    error = after - before
-    new, info = accept(rng, error, state, phase.state, (before, after), steps)
+    error = energy - initial_energy
+    energies = (initial_energy, energy)
+    new, info = accept(rng, error, state, phase.state, energies, steps)
     return new, info, phase
 
 
@@ -115,11 +139,19 @@ def accept(
 ) -> tuple[State, Info]:
     """Return the new state of every chain with probability min(1, exp(-error)), else the old (M7).
 
-    `energies` are those of both, (S,) each; the way has taken `steps` gradients.
+    Parameters
+    ----------
+    rng : Generator
+    error : ndarray (S,)
+        Change of the energy from the old to the new state, in nats.
+    old, new : State
+    energies : tuple of ndarray (S,)
+        Of the old and of the new state.
+    steps : int
+        Gradients that each chain has taken on the way.
     """
-    accepted = error < rng.standard_exponential(
-        len(error)
-    )  # M7: log u = -Exp(1) < -error
+    threshold = rng.standard_exponential(len(error))
+    accepted = error < threshold  # M7: log u = -Exp(1) < -error
     energy = np.where(accepted, energies[1], energies[0])
     probability = np.exp(np.minimum(0.0, -error))
     info = Info.of(probability, accepted, ~(error < MAX_ENERGY_ERROR), energy, steps)

@@ -19,12 +19,13 @@ from .states import State, Target, finite
 
 __all__ = ["MAX_ENERGY_ERROR", "Phase", "hamiltonian", "leapfrog", "steps_for"]
 
-# nats of energy error: no trajectory of the true motion, exp(-1000) is 0
+# In nats. A trajectory with a greater error of its energy has diverged: it follows the true motion
+# no more, and would be accepted with probability exp(-1000), which is 0
 MAX_ENERGY_ERROR = 1000.0
 
 
 class Phase(NamedTuple):
-    """Positions and momenta of S chains."""
+    """Positions and momenta of S chains, with log density and gradient at the positions."""
 
     position: Array  # (S, D)
     momentum: Array  # (S, D)
@@ -33,17 +34,33 @@ class Phase(NamedTuple):
 
     @property
     def state(self) -> State:
-        """The position alone."""
+        """The state without its momentum."""
         return State(self.position, self.log_density, self.gradient)
 
 
-def steps_for(length: float, step_size: float, most: int) -> int:
-    """Return the steps of a path: length / step_size, which may be 0 or inf, from 1 to `most`."""
-    return ceil(min(max(length / step_size, 1), most))
+def steps_for(length: float, step_size: float, max_steps: int) -> int:
+    """Return the number of steps of a path: length / step_size, at least 1.
+
+    Parameters
+    ----------
+    length : float
+        Of the path, in units of the metric.
+    step_size : float
+        In the same units; the quotient may be 0 or inf.
+    max_steps : int
+        Upper bound of the number.
+    """
+    return ceil(min(max(length / step_size, 1), max_steps))
 
 
 def hamiltonian(metric: Metric, phase: Phase) -> Array:
-    """Return the energy H = -log pi + r^T M^-1 r / 2 (S,); inf where it is not a number."""
+    """Return the energy H = -log pi + r^T M^-1 r / 2 (S,), in nats; inf where it is not a number.
+
+    Parameters
+    ----------
+    metric : Metric
+    phase : Phase
+    """
     with np.errstate(all="ignore"):
         energy = metric.kinetic(phase.momentum) - phase.log_density
         if np.isfinite(np.add.reduce(energy)):  # the common case, in one look
@@ -52,9 +69,9 @@ def hamiltonian(metric: Metric, phase: Phase) -> Array:
 
 
 def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Phase:
-    r"""Return the phase one step later (M8).
+    r"""Return the phase after one step of the leapfrog (M8).
 
-    Three lines ::
+    Its three lines are ::
 
         r     <- r + (eps/2) grad log pi(theta)
         theta <- theta + eps M^-1 r
@@ -65,13 +82,12 @@ def leapfrog(target: Target, metric: Metric, phase: Phase, step_size: Any) -> Ph
 
     Parameters
     ----------
-    target : callable
-        Returns log density (S,) and gradient (S, D) of positions (S, D).
-    metric : DiagonalMetric or DenseMetric
+    target : Target
+    metric : Metric
     phase : Phase
         Position and momentum, with log density and gradient there.
     step_size : float or ndarray (S, 1)
-        eps; negative for backwards in time.
+        eps, in units of the metric; negative to go backwards in time.
     """
     half = 0.5 * step_size
     # a diverging trajectory overflows; `finite` says so

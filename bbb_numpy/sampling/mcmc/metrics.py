@@ -29,26 +29,40 @@ __all__ = ["DenseMetric", "DiagonalMetric", "Metric", "Scaled", "identity"]
 
 
 class Metric:
-    """A mass matrix M; one of one's own needs these methods, not this class."""
+    """A mass matrix M; a metric of your own needs these methods, not this class."""
 
     def draw_momentum(self, rng: Generator, like: Array) -> Array:
-        """Draw momenta r ~ N(0, M), one for each row of `like` (S, D)."""
+        """Draw momenta r ~ N(0, M).
+
+        Parameters
+        ----------
+        rng : Generator
+        like : ndarray (S, D)
+            Array whose shape and dtype the momenta have.
+        """
         return self._momentum(rng.standard_normal(like.shape, like.dtype.type))
 
     def draw_step(self, rng: Generator, like: Array) -> Array:
-        """Draw steps ~ N(0, M^-1), one for each row of `like` (S, D)."""
+        """Draw steps ~ N(0, M^-1).
+
+        Parameters
+        ----------
+        rng : Generator
+        like : ndarray (S, D)
+            Array whose shape and dtype the steps have.
+        """
         return self._step(rng.standard_normal(like.shape, like.dtype.type))
 
     def velocity(self, momentum: Array) -> Array:
-        """Return M^-1 r (S, D)."""
+        """Return the velocity M^-1 r (S, D) of momenta r (S, D)."""
         raise NotImplementedError
 
     def kinetic(self, momentum: Array) -> Array:
-        """Return the kinetic energies r^T M^-1 r / 2 (S,)."""
+        """Return the kinetic energies r^T M^-1 r / 2 (S,) of momenta r (S, D)."""
         return 0.5 * inner(momentum, self.velocity(momentum))
 
     def whiten(self, offset: Array) -> Array:
-        """Return the offsets (S, D) in the coordinates where M = I: z with z^T z = u^T M u."""
+        """Return offsets u (S, D) in the coordinates where M = I: z with z^T z = u^T M u."""
         raise NotImplementedError
 
     def _momentum(self, z: Array) -> Array:
@@ -59,20 +73,21 @@ class Metric:
 
 
 def _numbers(name: str, value: Any) -> Array:
-    """Return an array of numbers, complex ones too: those of a complex step."""
+    """Return an array of floats, or of complex numbers: those of a complex-step derivative."""
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
         array = np.array("")
     if array.dtype.kind not in "biufc":
         raise TypeError(f"{name} must be an array of numbers; got {short_repr(value)}")
-    exact = array.dtype.kind in "biu" or array.dtype == np.float16
-    return array.astype(np.float64) if exact else array
+    if array.dtype.kind in "biu" or array.dtype == np.float16:
+        return array.astype(np.float64)
+    return array
 
 
 @dataclass(frozen=True, eq=False)
 class DiagonalMetric(Metric):
-    """M^-1 = diag(variance).
+    """Metric with M^-1 = diag(variance): a scale for each coordinate.
 
     Parameters
     ----------
@@ -91,30 +106,31 @@ class DiagonalMetric(Metric):
             )
 
     @cached_property
-    def _deviation(self) -> Array:
+    def _scale(self) -> Array:
+        """Estimated standard deviations (D,)."""
         return np.sqrt(self.variance)
 
     def _momentum(self, z: Array) -> Array:
-        return z / self._deviation
+        return z / self._scale
 
     def _step(self, z: Array) -> Array:
-        return z * self._deviation
+        return z * self._scale
 
     def velocity(self, momentum: Array) -> Array:
         return momentum * self.variance
 
     def whiten(self, offset: Array) -> Array:
-        return offset / self._deviation
+        return offset / self._scale
 
 
 @dataclass(frozen=True, eq=False)
 class DenseMetric(Metric):
-    """M^-1 = covariance.
+    """Metric with M^-1 = covariance, which follows correlations; each step costs D^2.
 
     Parameters
     ----------
     covariance : ndarray (D, D)
-        Finite, symmetric to 1e-5, positive definite.
+        Estimated covariance of the coordinates: finite, symmetric to 1e-5, positive definite.
     """
 
     covariance: Array
@@ -168,18 +184,19 @@ def identity(like: Array) -> DiagonalMetric:
 
 
 class Scaled:
-    """What kernels and proposals with a step size and a metric have in common.
+    """Base class of kernels and proposals with a step size and a metric.
 
     Raises
     ------
     TypeError, ValueError
-        For numbers out of range, or a metric that is none.
+        For numbers out of range, or a metric without the methods of a `Metric`.
     """
 
     step_size: float
     metric: Metric | None
 
-    learned: tuple[str, ...] = ("step_size", "metric")  # what a warm-up finds
+    # Fields that a warm-up learns, in the order of `tuning`
+    tuned_fields: tuple[str, ...] = ("step_size", "metric")
 
     def __post_init__(self) -> None:
         example = "DiagonalMetric(variance) or DenseMetric(covariance), or None"
@@ -191,17 +208,18 @@ class Scaled:
             check_fields(self, max_steps=STEPS)
 
     def metric_for(self, like: Array) -> Metric:
-        """Return the metric for positions (S, D): by default unit variances."""
+        """Return the metric for positions (S, D): by default that of unit variances."""
         return identity(like) if self.metric is None else self.metric
 
     @property
     def tuning(self) -> tuple[Any, ...]:
-        """What `tuned` takes to make this of another of the same settings."""
-        return tuple(getattr(self, name) for name in self.learned)
+        """The values that a warm-up has learned: arguments of `tuned`."""
+        return tuple(getattr(self, name) for name in self.tuned_fields)
 
     def tuned(self, *tuning: Any) -> Self:
-        """Return the same with another step size and metric, and length if it learns one."""
-        return replace(self, **dict(zip(self.learned, tuning, strict=False)))  # type: ignore[type-var]
+        """Return this kernel with another step size and metric, and path if it learns one."""
+        values = dict(zip(self.tuned_fields, tuning, strict=False))
+        return replace(self, **values)  # type: ignore[type-var]
 
 
 NAMED = {"state": {"DenseMetric": DenseMetric, "DiagonalMetric": DiagonalMetric}}

@@ -58,17 +58,17 @@ def test_the_first_updates_by_hand():
     """Hoffman and Gelman (2014), algorithm 6, with t0 = 10, gamma = 0.1, kappa = 0.75."""
     start = DualAveraging.start(0.5)
     first = start.update(0.3)
-    assert first.error == pytest.approx(0.3 / 11)
+    assert first.mean_error == pytest.approx(0.3 / 11)
     assert first.log_step == pytest.approx(start.anchor - 0.3 / 11 / 0.1)
     assert first.log_mean == pytest.approx(first.log_step)
     second = first.update(-0.2)
-    error = (1 - 1 / 12) * first.error - 0.2 / 12
-    assert second.error == pytest.approx(error)
+    error = (1 - 1 / 12) * first.mean_error - 0.2 / 12
+    assert second.mean_error == pytest.approx(error)
     assert second.log_step == pytest.approx(start.anchor - error * 2**0.5 / 0.1)
     share = 2**-0.75
     expected = share * second.log_step + (1 - share) * first.log_mean
     assert second.log_mean == pytest.approx(expected)
-    assert second.draws == 2
+    assert second.n_draws == 2
 
 
 def accepted(kernel, wanted=None):
@@ -205,7 +205,7 @@ def test_the_metric_changes_at_the_ends_of_windows_alone(dense):
     changed, inside = [], {}
     for done in range(1, 201):
         state = kernel.init(target, target.draw(rng, 2))
-        inside[done] = adaptation.moments.draws
+        inside[done] = adaptation.moments.n_draws
         new = adaptation.update(target, rng, state, given(0.7))
         if new.kernel.metric is not adaptation.kernel.metric:
             changed.append(done)

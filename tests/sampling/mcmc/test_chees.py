@@ -163,7 +163,7 @@ def test_a_slope_that_says_nothing_changes_nothing(wrong):
 def test_the_center_of_a_chain_is_the_mean_of_its_places_and_forgets_after_a_hundred(turn, share):
     target, kernel, rng = correlated(), ChEES(0.2, 2.0), np.random.default_rng(0)
     state = kernel.init(target, target.draw(rng, 4))
-    state = state._replace(turn=np.full(4, turn - 1), center=rng.standard_normal((4, 3)))
+    state = state._replace(halton_index=np.full(4, turn - 1), center=rng.standard_normal((4, 3)))
     new, info = kernel.step(target, rng, state)
     assert info.accepted.any()
     expected = (1.0 - share) * state.center + share * new.position
@@ -191,7 +191,7 @@ def test_a_warm_up_leaves_no_path_longer_than_the_steps_that_are_allowed():
     rising = state._replace(slope=np.ones(4))
     length = PathLength.start(0.5)
     for _ in range(60):
-        length = length.learned(kernel, rising, info, 0.2, True)
+        length = length.after_draw(kernel, rising, info, 0.2, True)
     assert exp(length.log_path) == pytest.approx(3 * 0.2)
 
 
@@ -285,7 +285,7 @@ def test_a_path_begins_short_and_begins_again_with_every_metric_but_the_last():
     for draw in (0, 100, 150):
         kernel = found[draw].kernel
         assert kernel.path == ChEES().init_path(kernel.step_size) <= max(kernel.step_size, pi / 2)
-        assert found[draw].length.draws == 0
+        assert found[draw].length.n_draws == 0
     assert found[0].kernel.path == 16 * found[0].kernel.step_size
-    assert found[250].length.draws > 0, "the last metric came after this draw"
+    assert found[250].length.n_draws > 0, "the last metric came after this draw"
     assert found[300].kernel.path == exp(found[300].length.log_mean)

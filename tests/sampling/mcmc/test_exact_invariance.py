@@ -356,7 +356,7 @@ def test_every_path_of_chees_leaves_every_orbit_and_its_reverse_invariant(name, 
 
     def begun(state):
         begun = kernel.init(start.target, state.position)
-        return begun._replace(turn=begun.turn + turn - 1)
+        return begun._replace(halton_index=begun.halton_index + turn - 1)
 
     points = start.orbit(STEPS)
     moves = [(1.0, kernel, None, begun)]

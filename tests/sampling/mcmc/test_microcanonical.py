@@ -216,10 +216,10 @@ def test_the_warm_up_finds_step_metric_and_length():
 def length_of(adaptation, moments, jumps):
     """What the length would be after a window of these moments and jumps."""
     length = adaptation.length._replace(jumps=jumps)
-    return length.renewed(adaptation.kernel, moments, None, False, False).length
+    return length.after_window(adaptation.kernel, moments, None, False, False).length
 
 
-def miss_of(adaptation, target, rng, state, info):
+def error_of(adaptation, target, rng, state, info):
     return adaptation.kernel.adaptation_error(target, rng, state, info, adaptation.target_accept)
 
 
@@ -240,7 +240,7 @@ def test_the_length_is_two_fifths_of_the_way_per_effective_draw(kernel, correlat
     begun = kernel.adapt(target, rng, kernel.init(target, target.draw(rng, 8)), 40)
     variance, count = np.array([0.1, 1.0, 2.0, 30.0]), 30 * 8
     for moving in (1.0, np.array([0.0, 1.0, 1.0, 1.0])) if correlation == 0.0 else (1.0,):
-        moments = begun.moments._replace(draws=30, squares=moving * variance * (count - 8))
+        moments = begun.moments._replace(n_draws=30, squares=moving * variance * (count - 8))
         found = length_of(begun, moments, 2.0 * (1.0 - correlation) * moving * variance * count)
         assert found == pytest.approx(2.0 * length)
 
@@ -276,9 +276,9 @@ def test_what_mclmc_learns_its_step_from_is_the_energy_error_of_a_trial_step():
     momentum = directions(kernel.metric, copy.deepcopy(rng), state.position)
     phase = Phase(state.position, momentum, *state[1:])
     errors = energy_errors(target, kernel.metric, phase, 0.4)
-    miss = miss_of(begun, target, rng, state, None)
-    assert miss == pytest.approx(0.1 * (np.mean(errors**2) / (3 * 2e-3) - 1.0))
-    assert abs(miss) < 0.9
+    error = error_of(begun, target, rng, state, None)
+    assert error == pytest.approx(0.1 * (np.mean(errors**2) / (3 * 2e-3) - 1.0))
+    assert abs(error) < 0.9
 
 
 class Wall:
@@ -374,5 +374,5 @@ def test_a_way_out_exactly_against_a_strong_force_is_a_divergence_and_no_warning
     assert info.divergent.all()
     np.testing.assert_array_equal(info.acceptance, 0.0)
     begun = tried.adapt(slope, np.random.default_rng(0), state, 9)._replace(kernel=tried)
-    miss = miss_of(begun, slope, np.random.default_rng(0), state, info)
-    assert miss == pytest.approx(0.9), "of an acceptance of 0.9, or 0.1 (10 - 1)"
+    error = error_of(begun, slope, np.random.default_rng(0), state, info)
+    assert error == pytest.approx(0.9), "of an acceptance of 0.9, or 0.1 (10 - 1)"

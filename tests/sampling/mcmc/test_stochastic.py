@@ -215,7 +215,7 @@ def test_the_squared_step_falls_along_a_cosine_and_exploring_has_no_noise():
     state, made = kernel.init(EXACT, np.ones((2, 2))), []
     for _ in range(4):
         state, info = kernel.step(EXACT, np.random.default_rng(0), state)
-        made.append((*state.clock, *info.gradients))
+        made.append((*state.draw_in_cycle, *info.gradients))
     assert made == [(1, 1, 13, 13), (2, 2, 5, 5), (0, 0, 5, 5), (1, 1, 13, 13)]
     same, _ = SGHMC(0.2).plan(7)
     np.testing.assert_array_equal(same, np.full(50, 0.2))
@@ -230,7 +230,7 @@ def test_a_step_of_sgld_has_the_learning_rate_that_is_told(draw):
     def unit(x):
         return -0.5 * np.sum(x * x, axis=1), -x
 
-    state = kernel.init(unit, start)._replace(clock=np.full(len(start), draw))
+    state = kernel.init(unit, start)._replace(draw_in_cycle=np.full(len(start), draw))
     moved = kernel.step(unit, np.random.default_rng(0), state)[0].position - start
     rate = 0.8**2 * (1 + np.cos(np.pi * draw / 3)) / 4
     error = (2 * rate / len(start)) ** 0.5

@@ -1,0 +1,194 @@
+"""The claim that two functions have the same values (D44)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal, localcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..fields.digits import N_DIGITS, Digits, context
+from ..fields.finite import LARGE_THETA, Field, Prime
+from ..structures import StructureError, Tree, copy_leaves
+from ..trace.arrays import Exact, lift
+from ..trace.copies import Copies
+from .attempts import Claim, Conclusion
+from .data import FIXED, Condition, to_exact
+from .errors import WrongDerivative
+from .evidence import UNDEFINED
+from .gradients import UNKNOWN_IDENTITY
+from .runs import MAX_POINTS, TraceError, vanishes
+
+__all__ = ["EqualityClaim"]
+
+Array = NDArray[Any]
+# relative difference of two values that the rounding of constants may make
+CONSTANT_RTOL = Decimal("1e-13")
+# that show that values exist, where a field says that they are the same
+N_DIGITS_TO_EXIST = 20
+LAW_RTOL = Decimal("1e-25")  # of slopes that are the same by laws alone
+NOTHING_MOVES = (
+    "no argument moves: floats and arrays of floats do, whole numbers are constants"
+)
+SLOPE_OF = "slope of "  # what the name of a wrong slope begins with
+
+
+class Difference(NamedTuple):
+    """Values and slopes (N, 2) of both functions, in decimals, and how far they are apart."""
+
+    first: Array
+    second: Array
+    absolute: Array
+    relative: Array  # of the larger of both, or of 1 if that is more
+
+
+class EqualityClaim(Claim):
+    """That two functions have the same values, up to constants.
+
+    Parameters
+    ----------
+    first, second : callable
+        Functions of the arguments.
+    arguments : tuple
+    names : list of str
+        Of the arguments.
+    data : tuple of Condition
+        What the caller says of each argument.
+    seed : int
+        Of the random numbers.
+    """
+
+    def __init__(
+        self,
+        first: Callable[..., Any],
+        second: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        names: list[str],
+        data: tuple[Condition, ...],
+        seed: int,
+    ) -> None:
+        super().__init__(arguments, names, data)
+        self.functions, self.seed = (first, second), seed
+        self.copies = Copies()
+        # of the values; of a single number until they are known
+        self.structure = Tree.of(0.0, "value")
+
+    def conclude(self, data: tuple[Condition, ...]) -> Conclusion:
+        """Return the conclusion: digits compare the constants, a field what moves."""
+        field = self._field_of_same_values(data)
+        with localcontext(context(N_DIGITS)):
+            n_digits = N_DIGITS_TO_EXIST if field else N_DIGITS
+            difference = self._difference(data, n_digits)
+            if field and not (difference.relative <= CONSTANT_RTOL).all():
+                difference = self._difference(data, N_DIGITS)
+            errors = self._errors(difference)
+        if not all(number.is_finite() for number in difference.absolute.ravel()):
+            return self.conclusion(data, None, UNDEFINED)
+        if errors:
+            return self.conclusion(data, None, errors=errors)
+        is_zero = True
+        if field is None:
+            is_zero, field = self._moves_alike(data)
+        if field.knows_all_laws:
+            is_zero &= bool((difference.relative[:, 1] <= LAW_RTOL).all())
+        if not is_zero:
+            largest = difference.absolute[:, 0].max()
+            reason = f"the values are {largest:.1g} apart, {UNKNOWN_IDENTITY}"
+            return self.conclusion(data, field, reason)
+        return self.conclusion(
+            data, field, "" if field.argument_moves else NOTHING_MOVES
+        )
+
+    def holds(self, data: tuple[Condition, ...]) -> bool:
+        """Return whether both values move alike in a field."""
+        return self._moves_alike(data)[0]
+
+    def depends_on_data(self, conclusion: Conclusion) -> bool:
+        """Return whether nothing but slopes is wrong: values differ under any condition."""
+        if conclusion.verdict.is_proof:
+            return False
+        assert not callable(conclusion.errors)
+        return all(error.name.startswith(SLOPE_OF) for error in conclusion.errors)
+
+    def conclude_for_some(
+        self, conclusion: Conclusion, data: tuple[Condition, ...], changed: list[int]
+    ) -> Conclusion:
+        """Return *proved for these data* if they keep a condition, and are not fixed."""
+        if any(data[i] is FIXED for i in changed):
+            return conclusion
+        restricted = self.conclude(data)
+        if not restricted.verdict.is_proof:
+            return conclusion
+        names = " and ".join(self.names[i] for i in changed)
+        return replace(restricted, reason=f"with other {names} they are not")
+
+    def call_with_floats(self) -> None:
+        """Call both functions as they are."""
+        for function in self.functions:
+            function(*copy_leaves(self.arguments))
+
+    def _values(self, data: tuple[Condition, ...], field: Field) -> tuple[Exact, Exact]:
+        """Return the values (N,) of both functions at exact arguments that move."""
+        try:
+            exact = [
+                to_exact(argument, field, condition, moving=condition is not FIXED)
+                for argument, condition in zip(self.arguments, data, strict=True)
+            ]
+            with np.errstate(all="ignore"):
+                first, second = (
+                    self.copies.call(field, function, *copy_leaves(exact))
+                    for function in self.functions
+                )
+                self.structure = Tree.of(first, "value")
+                second = self.structure.flatten(second, "the second value")
+                first = self.structure.flatten(first)
+                return lift(first, field), lift(second, field)
+        except StructureError:
+            raise
+        except Exception as error:
+            raise TraceError(error) from error
+
+    def _moves_alike(self, data: tuple[Condition, ...]) -> tuple[bool, Field]:
+        """Return whether the slopes of both are the same in a field, and the last field."""
+
+        def excess(field: Field) -> Array:
+            first, second = self._values(data, field)
+            return field.sub(first.tangent, second.tangent)
+
+        return vanishes(excess, self.seed, LARGE_THETA)
+
+    def _field_of_same_values(self, data: tuple[Condition, ...]) -> Field | None:
+        """Return a field in which the values are the same, if no root's sign has a meaning."""
+        field = Prime(self.seed * MAX_POINTS)
+        first, second = self._values(data, field)
+        if field.signs_matter or (first.residues != second.residues).any():
+            return None
+        return field
+
+    def _difference(self, data: tuple[Condition, ...], n_digits: int) -> Difference:
+        """Return values and slopes of both to so many digits."""
+        with localcontext(context(n_digits)):
+            first, second = (
+                Decimal(0) + values.residues[..., 0]
+                for values in self._values(data, Digits(self.seed))
+            )
+            absolute = abs(first - second)
+            size = np.maximum(np.maximum(abs(first), abs(second)), np.array(Decimal(1)))
+            return Difference(first, second, absolute, absolute / size)
+
+    def _errors(self, difference: Difference) -> tuple[WrongDerivative, ...]:
+        """Return the numbers whose values differ, or else their slopes."""
+        errors = []
+        for n, (value_rtol, slope_rtol) in enumerate(difference.relative):
+            k = int(value_rtol <= CONSTANT_RTOL)  # 0: the value, 1: the slope
+            if not (value_rtol, slope_rtol)[k] <= CONSTANT_RTOL:
+                name = SLOPE_OF * k + self.structure.coordinate(n)
+                errors.append(
+                    WrongDerivative(
+                        name, difference.first[n, k], difference.second[n, k]
+                    )
+                )
+        return tuple(errors)
