@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..learners.columns import encoded, list_names, quote_cell
+from ..learners.columns import encode_columns, list_names, quote_cell
 from ..numeric.files import write_text
 from .fit import INTERRUPTED_STATUS, save_picture, was_interrupted
 from .modelling import add_model_options, build_learner
@@ -130,7 +130,7 @@ def _forecasts(
     for train, test in splits:
         if args.fill:  # medians of the training rows alone
             columns = set_fill_values(problem.columns, problem.table.iloc[train])
-            x = encoded(problem.table, columns)
+            x = encode_columns(problem.table, columns)
         with lines_in_errors(x.iloc[train], args.target):
             model.fit(x.iloc[train], y[train])
         if was_interrupted(model):

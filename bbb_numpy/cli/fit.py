@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..evaluation.convergence import MIXED_R_HAT, convergence
-from ..learners.columns import Column, encoded, get_column, list_names
+from ..learners.columns import Column, encode_columns, get_column, list_names
 from ..model.objectives import FreeEnergy
 from ..numeric.files import atomic_write, write_text
 from .modelling import add_model_options, build_learner
@@ -173,7 +173,7 @@ def predict(args: argparse.Namespace) -> int:
     copied = {name: get_column(table, name) for name in args.keep}
     rows = drop_incomplete_rows(table, [column.name for column in columns], args)
     numbers = parse_number_columns(rows, columns, args)
-    inputs = encoded(numbers, columns, args.unknown)
+    inputs = encode_columns(numbers, columns, args.unknown)
     predicted_columns: Any = partial(_moments, coverage=args.interval)
     if is_classifier:
         predicted_columns = _class_probabilities

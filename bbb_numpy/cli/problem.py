@@ -20,7 +20,7 @@ from ..learners.columns import (
     Column,
     call_all,
     detect_date_order,
-    encoded,
+    encode_columns,
     get_column,
     is_missing,
     locate_cell,
@@ -86,7 +86,7 @@ class Problem(NamedTuple):
     @property
     def inputs(self) -> DataFrame:
         """The features (N, d_in)."""
-        return encoded(self.table, self.columns)
+        return encode_columns(self.table, self.columns)
 
     def summary(self) -> str:
         """Return a line that tells a person the rows, inputs, target and task."""
