@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..learners.columns import encoded, shown, some
+from ..learners.columns import encode_columns, list_names, quote_cell
 from ..numeric.files import write_text
 from .fit import INTERRUPTED_STATUS, save_picture, was_interrupted
 from .modelling import add_model_options, build_learner
 from .options import Commands, Options, add_command, add_options, at_least_two, fraction
-from .outputs import check_outputs, check_picture
+from .outputs import check_outputs
 from .problem import (
     Problem,
     add_data_options,
@@ -70,8 +70,7 @@ CLASS_WEIGHT_NOTE = (
 
 def evaluate(args: argparse.Namespace) -> int:
     """Measure a model on rows held out of a table, beside scikit-learn's and the base rate."""
-    check_outputs([args.data], args.json, args.plot)
-    check_picture(args.plot)
+    check_outputs([args.data], args.json, picture=args.plot)
     problem = read_problem(args)
     model = build_learner(args, problem.task)  # raises before scikit-learn is loaded
     from .baselines import Forecast, score_forecast
@@ -131,7 +130,7 @@ def _forecasts(
     for train, test in splits:
         if args.fill:  # medians of the training rows alone
             columns = set_fill_values(problem.columns, problem.table.iloc[train])
-            x = encoded(problem.table, columns)
+            x = encode_columns(problem.table, columns)
         with lines_in_errors(x.iloc[train], args.target):
             model.fit(x.iloc[train], y[train])
         if was_interrupted(model):
@@ -166,11 +165,11 @@ def _class_notes(labels: Array, counts: Array) -> str:
     """Return which classes ROC AUC and AP are about, and which the held-out rows lack."""
     notes = " ROC AUC and AP: of each class against all others, the mean of these."
     if len(labels) == 2:
-        rarer = shown(labels[np.argmin(counts)])
+        rarer = quote_cell(labels[np.argmin(counts)])
         notes = f" ROC AUC and AP are of {rarer}, the rarer class."
     absent = labels[counts == 0].tolist()
     if absent:
-        listed = some(absent, MAX_CLASSES_LISTED)
+        listed = list_names(absent, MAX_CLASSES_LISTED)
         notes += f" No held-out row is of {listed}, of which nothing is said here."
     return notes
 
@@ -205,8 +204,8 @@ def _splits(problem: Problem, args: argparse.Namespace) -> list[tuple[Array, Arr
             absent = sorted({*np.unique(y).tolist()} - {*y[train].tolist()})
             if absent:
                 raise TableError(
-                    f"{problem.source}: no row for training is of the class {shown(absent[0])}; "
-                    "hold fewer rows out (--held-out), or use --folds"
+                    f"{problem.source}: no row for training is of the class "
+                    f"{quote_cell(absent[0])}; hold fewer rows out (--held-out), or use --folds"
                 )
     return row_numbers
 

@@ -33,15 +33,32 @@ __all__ = [
 
 
 class Proposal(Protocol):
-    """What a proposal has."""
+    """A distribution q(new|old) of candidates.
+
+    A warm-up tunes one that has a `step_size`, a `metric` and a method `tuned`, as `Scaled`.
+    """
 
     def propose(
         self, target: Target, rng: Generator, state: State
     ) -> tuple[State, Array]:
-        """Return candidates, and log q(old|new) - log q(new|old) (S,)."""
+        """Return candidates, and log q(old|new) - log q(new|old).
+
+        Parameters
+        ----------
+        target : Target
+        rng : Generator
+        state : State
+            Where the chains are.
+
+        Returns
+        -------
+        new : State
+        log_ratio : ndarray (S,)
+        """
 
 
 def _candidate(target: Target, position: Array) -> State:
+    """Return the state at a position (S, D) that need not be in the support."""
     return State(position, *evaluate(target, position))
 
 
@@ -52,8 +69,9 @@ class GaussianWalk(Scaled):
     Parameters
     ----------
     step_size : float
-    metric : DiagonalMetric or DenseMetric, optional
-        M^-1; by default unit variances.
+        > 0, in units of the metric.
+    metric : Metric, optional
+        By default unit variances.
     """
 
     step_size: float = 1.0
@@ -64,19 +82,23 @@ class GaussianWalk(Scaled):
     def propose(
         self, target: Target, rng: Generator, state: State
     ) -> tuple[State, Array]:
-        step = self.step_size * self.metric_for(state.position).draw_step(
-            rng, state.position
-        )
+        metric = self.metric_for(state.position)
+        step = self.step_size * metric.draw_step(rng, state.position)
         new = _candidate(target, state.position + step)
         return new, np.zeros_like(new.log_density)
 
 
 @dataclass(frozen=True)
 class LogNormalWalk:
-    r"""Propose x' = x e^{s z}, z ~ N(0, 1), with s > 0 the step size, for positive numbers (M6).
+    r"""Propose x' = x e^{s z}, z ~ N(0, 1), for positive numbers (M6).
 
-    Not symmetric: :math:`q(x'|x) = N(\log x'; \log x, s^2) / x'`, so that
+    It is not symmetric: :math:`q(x'|x) = N(\log x'; \log x, s^2) / x'`, so that
     :math:`\log q(x|x') - \log q(x'|x) = \sum_d (\log x'_d - \log x_d)`.
+
+    Parameters
+    ----------
+    step_size : float
+        s > 0, of the logarithms.
     """
 
     step_size: float = 1.0
@@ -97,7 +119,14 @@ class LogNormalWalk:
 class Langevin(Scaled):
     r"""Propose x' ~ N(x + (s^2/2) M^-1 grad log pi(x), s^2 M^-1): uphill on average (M6).
 
-    The drift differs at the two ends, so q does not cancel. s is the step size.
+    The drift differs at the two ends, so q does not cancel.
+
+    Parameters
+    ----------
+    step_size : float
+        s > 0, in units of the metric.
+    metric : Metric, optional
+        By default unit variances.
     """
 
     step_size: float = 1.0
@@ -113,23 +142,25 @@ class Langevin(Scaled):
         The proposal is one leapfrog step from the momentum r, and r' that of the way back; q is a
         Gaussian in either, so that the ratio is a difference of kinetic energies.
         """
-        metric, s = self.metric_for(state.position), self.step_size
-        drawn = metric.draw_momentum(rng, state.position)
+        s = self.step_size
+        metric = self.metric_for(state.position)
+        momentum = metric.draw_momentum(rng, state.position)
         with np.errstate(all="ignore"):  # far outside: rejected
-            half = drawn + 0.5 * s * state.gradient
+            half = momentum + 0.5 * s * state.gradient
             new = _candidate(target, state.position + s * metric.velocity(half))
-            # q(x'|x): the drawn momentum; q(x|x'): the one that leads back, up to its sign
-            back = half + 0.5 * s * new.gradient
-            return new, metric.kinetic(drawn) - metric.kinetic(back)
+            # q(x'|x) is that of the momentum; q(x|x') of the one that leads back, up to its sign
+            reverse_momentum = half + 0.5 * s * new.gradient
+            return new, metric.kinetic(momentum) - metric.kinetic(reverse_momentum)
 
 
 @dataclass(frozen=True, eq=False)
 class MetropolisHastings(Adaptable):
-    """Propose, then accept or stay (M5, M6), every chain for itself.
+    """Metropolis-Hastings: propose, then accept or stay (M5, M6), every chain for itself.
 
     Parameters
     ----------
-    proposal : GaussianWalk, LogNormalWalk, Langevin, or one's own
+    proposal : GaussianWalk, LogNormalWalk, Langevin, or a `Proposal` of your own
+        A warm-up tunes those with a step size and a metric.
     """
 
     proposal: Proposal = GaussianWalk()
@@ -143,17 +174,17 @@ class MetropolisHastings(Adaptable):
 
     @property
     def step_size(self) -> float:  # type: ignore[override]
-        """That of the proposal; nan if it has none."""
+        """Step size of the proposal; nan if it has none."""
         return float(getattr(self.proposal, "step_size", np.nan))
 
     @property
     def metric(self) -> Metric | None:  # type: ignore[override]
-        """That of the proposal, if it has one."""
+        """Metric of the proposal; None if it has none."""
         return getattr(self.proposal, "metric", None)
 
     @property
     def target_accept(self) -> float | None:  # type: ignore[override]
-        """That of the proposal, if it can be adapted."""
+        """Acceptance that a warm-up of the proposal aims at; None if it cannot be tuned."""
         return getattr(self.proposal, "target_accept", None)
 
     def tuned(self, *tuning: Any) -> MetropolisHastings:
@@ -161,18 +192,16 @@ class MetropolisHastings(Adaptable):
         return replace(self, proposal=proposal.tuned(*tuning))
 
     def adapt(self, *arguments: Any, **options: Any) -> Any:
-        """Begin a warm-up; None if the proposal has no method `tuned`."""
-        return (
-            super().adapt(*arguments, **options)
-            if hasattr(self.proposal, "tuned")
-            else None
-        )
+        """Return a warm-up before its first draw; None if the proposal has no method `tuned`."""
+        if not hasattr(self.proposal, "tuned"):
+            return None
+        return super().adapt(*arguments, **options)
 
     def first_step_size(
-        self, search: Search, begin: float | None, state: State
+        self, search: Search, step_size: float | None, state: State
     ) -> float:
         """Return the step size so far: the leapfrog says nothing about a proposal."""
-        return self.step_size if begin is None else begin
+        return self.step_size if step_size is None else step_size
 
     def step(self, target: Target, rng: Generator, state: State) -> tuple[State, Info]:
         r"""Move every chain, or leave it where it is.
@@ -189,10 +218,10 @@ class MetropolisHastings(Adaptable):
         # log u < log alpha
         accepted = -rng.standard_exponential(len(log_alpha)) < log_alpha
         state = select(accepted, new, state)  # M5
-        divergent = np.zeros(len(log_alpha), bool)
-        return state, Info.of(
-            np.exp(log_alpha), accepted, divergent, -state.log_density, 1
-        )
+        none_divergent = np.zeros(len(log_alpha), bool)
+        acceptance = np.exp(log_alpha)
+        info = Info.of(acceptance, accepted, none_divergent, -state.log_density, 1)
+        return state, info
 
 
 NAMED = {

@@ -39,17 +39,26 @@ __all__ = [
     "refreshed",
 ]
 
-PATH_LENGTHS = (
-    2.0  # decoherence lengths between two draws; of MAMS, those of the longest path
-)
-# acceptance of a path below which its steps were too large where it was
+# Decoherence lengths of a path of MCLMC, and of the longest path of MAMS
+PATH_LENGTHS = 2.0
+# A path of MAMS with a smaller probability of acceptance had steps too large for where it was
 MIN_PATH_ACCEPTANCE = exp(-5.0)
-# decoherence length, in lengths of path per effective draw (Robnik et al. 2023)
+# Decoherence length over the length of path per effective draw (Robnik et al. 2023)
 LENGTH_PER_EFFECTIVE_DRAW = 0.4
+MAX_ERROR_RATIO = 10.0  # to which energy errors over the wanted ones are cut off
+MAX_ROOT = 35.0  # up to which e^(q^2 / 2) and Phi(-q) are numbers
 
 
 def directions(metric: Metric, rng: Generator, like: Array) -> Array:
-    """Draw momenta with r^T M^-1 r = 1, uniform over directions, for each row of `like` (S, D)."""
+    """Draw momenta with r^T M^-1 r = 1, uniform over directions.
+
+    Parameters
+    ----------
+    metric : Metric
+    rng : Generator
+    like : ndarray (S, D)
+        Array whose shape and dtype the momenta have.
+    """
     return _unit(metric, metric.draw_momentum(rng, like))
 
 
@@ -61,7 +70,7 @@ def _unit(metric: Metric, momentum: Array) -> Array:
 def kick(
     metric: Metric, momentum: Array, gradient: Array, step_size: Any
 ) -> tuple[Array, Array]:
-    r"""Turn directions towards the gradient for a time, exactly (D49).
+    r"""Return directions after the gradient has turned them for a time, exactly (D49).
 
     With :math:`e = g / |g|`, :math:`c = e^T M^{-1} r` and
     :math:`\delta = \varepsilon |g| / (D - 1)` ::
@@ -73,13 +82,13 @@ def kick(
 
     Parameters
     ----------
-    metric : DiagonalMetric or DenseMetric
+    metric : Metric
     momentum : ndarray (S, D)
-        r^T M^-1 r = 1.
+        r, with r^T M^-1 r = 1.
     gradient : ndarray (S, D)
-        g of the log density.
+        g, of the log density.
     step_size : float
-        eps; negative for backwards in time.
+        eps, the time; negative to go backwards.
 
     Returns
     -------
@@ -93,11 +102,10 @@ def kick(
     e = gradient / np.where(length == 0.0, 1.0, length)[:, None]
     along = inner(e, metric.velocity(momentum))  # c
     delta = step_size * length / freedom
-    turn = -0.5 * np.expm1(-2.0 * delta) + 0.5 * along * np.expm1(-delta) ** 2
-    new = momentum * np.exp(-delta)[:, None] + e * turn[:, None]
-    work = freedom * (
-        delta + np.log1p(0.5 * (1.0 - along) * np.expm1(-2.0 * delta))
-    )  # D49
+    share = -0.5 * np.expm1(-2.0 * delta) + 0.5 * along * np.expm1(-delta) ** 2
+    new = momentum * np.exp(-delta)[:, None] + e * share[:, None]
+    log_factor = np.log1p(0.5 * (1.0 - along) * np.expm1(-2.0 * delta))
+    work = freedom * (delta + log_factor)  # D49
     return _unit(metric, new), work
 
 
@@ -109,14 +117,23 @@ def isokinetic(
     Half a kick, a drift of length eps, half a kick: read from either end it is the same, so that
     -eps undoes it. :math:`e^{-\text{work}}` is the determinant of its Jacobian. The energy error
     log pi(before) - log pi(after) + work is of order eps^3, its variance of order eps^6.
+
+    Parameters
+    ----------
+    target : Target
+    metric : Metric
+    phase : Phase
+        With momenta of unit length.
+    step_size : float
+        eps, in units of the metric; negative to go backwards in time.
     """
     half = 0.5 * step_size
     with np.errstate(all="ignore"):  # a diverging path overflows; `evaluate` says so
         momentum, work = kick(metric, phase.momentum, phase.gradient, half)
         position = phase.position + step_size * metric.velocity(momentum)
         value, gradient = evaluate(target, position)
-        momentum, more = kick(metric, momentum, gradient, half)
-    return Phase(position, momentum, value, gradient), work + more
+        momentum, second_work = kick(metric, momentum, gradient, half)
+    return Phase(position, momentum, value, gradient), work + second_work
 
 
 def refreshed(
@@ -126,7 +143,18 @@ def refreshed(
 
     :math:`r \leftarrow (r + \nu z) / |r + \nu z|`, :math:`z \sim N(0, M)`,
     :math:`\nu^2 = (e^{2\varepsilon / \ell} - 1) / D`: after a way ell the correlation is 1/e.
-    Which direction is which plays no part, so the uniform distribution stays what it was.
+    No direction is special, so the uniform distribution stays what it was.
+
+    Parameters
+    ----------
+    metric : Metric
+    rng : Generator
+    momentum : ndarray (S, D)
+        Directions r of unit length.
+    step_size : float
+        eps, the way since the last refreshment, in units of the metric.
+    length : float
+        ell, the decoherence length, in the same units.
     """
     share = sqrt(np.expm1(min(2.0 * step_size / length, 700.0)) / momentum.shape[1])
     new = momentum + share * metric.draw_momentum(rng, momentum)  # D48
@@ -134,16 +162,16 @@ def refreshed(
 
 
 class Decoherence(NamedTuple):
-    """What a warm-up learns of the decoherence length (D50).
+    """Warm-up of the decoherence length (D50).
 
-    It begins as sqrt(D), which is the root of the summed variances in units of the metric; at the
+    The length begins as sqrt(D), the root of the summed variances in units of the metric. At the
     end of every window but the first it becomes 0.4 of the path per effective draw, but not more
     than at first, and not less than half of it: the draws of a network are also correlated because
     chains seldom change modes, which longer paths do not mend.
     """
 
     length: float
-    before: Array  # (S, D)  the draw before
+    last_position: Array  # (S, D)  the draw before
     # (D,)  summed squares of the differences of successive draws of a window
     jumps: Array
 
@@ -153,14 +181,14 @@ class Decoherence(NamedTuple):
         state: State,
         info: Info,
         step_size: float,
-        inside: bool,
+        in_window: bool,
     ) -> Decoherence:
+        """Add the jump to a draw of a window to its sum (D50)."""
         jumps = self.jumps
-        if inside:
-            jumps = jumps + np.sum(
-                (state.position - self.before) ** 2, axis=0, dtype=float
-            )
-        return self._replace(before=state.position, jumps=jumps)
+        if in_window:
+            jump = state.position - self.last_position
+            jumps = jumps + np.sum(jump**2, axis=0, dtype=float)
+        return self._replace(last_position=state.position, jumps=jumps)
 
     def after_window(
         self,
@@ -170,7 +198,7 @@ class Decoherence(NamedTuple):
         first: bool,
         last: bool,
     ) -> Decoherence:
-        """Learn from a whole window, the `moments` of its draws (D50).
+        """Learn from a whole window (D50).
 
         With the correlation rho of successive draws, as if it fell geometrically from there, an
         effective draw takes (1 + rho) / (1 - rho) draws.
@@ -178,33 +206,33 @@ class Decoherence(NamedTuple):
         size = len(self.jumps)
         if first:
             return self._replace(jumps=np.zeros(size))
-        squares = (
-            moments.squares if moments.squares.ndim == 1 else np.diag(moments.squares)
-        )
-        count = moments.n_draws * len(moments.mean)
+        squares = moments.squares
+        if squares.ndim == 2:
+            squares = np.diag(squares)
+        chains = len(moments.mean)
+        count = moments.n_draws * chains
         with np.errstate(all="ignore"):
+            variance = squares / (count - chains)
             # jumps are 2 (1 - rho) variances
-            rho = 1.0 - 0.5 * (self.jumps / count) / (
-                squares / (count - len(moments.mean))
-            )
+            rho = 1.0 - 0.5 * (self.jumps / count) / variance
         rho = np.clip(np.where(np.isfinite(rho), rho, 0.0), -0.5, 0.98)
-        way = min(
+        path = min(
             PATH_LENGTHS * kernel.length(size), kernel.step_size * kernel.max_steps
         )
         if not kernel.unadjusted:
-            way *= 0.5  # the mean path of MAMS
-        length = (
-            LENGTH_PER_EFFECTIVE_DRAW * way * float(np.mean((1.0 + rho) / (1.0 - rho)))
-        )
+            path *= 0.5  # the mean path of MAMS
+        draws_per_effective = float(np.mean((1.0 + rho) / (1.0 - rho)))
+        length = LENGTH_PER_EFFECTIVE_DRAW * path * draws_per_effective
         length = min(max(length, 0.5 * sqrt(size)), sqrt(size))  # D50
         return self._replace(length=length, jumps=np.zeros(size))
 
     def current(self, last: bool) -> float:
+        """Return the decoherence length."""
         return self.length
 
 
 class _Microcanonical(Adaptable):
-    """What the two kernels have in common."""
+    """Base class of MCLMC and MAMS."""
 
     decoherence_length: float | None
     max_steps: int
@@ -218,9 +246,9 @@ class _Microcanonical(Adaptable):
 
     def length(self, size: int) -> float:
         """Return ell for `size` numbers: sqrt(D) unless it is given."""
-        return (
-            sqrt(size) if self.decoherence_length is None else self.decoherence_length
-        )
+        if self.decoherence_length is None:
+            return sqrt(size)
+        return self.decoherence_length
 
     def steps(self, size: int) -> int:
         """Return the isokinetic steps of a path of two decoherence lengths."""
@@ -232,24 +260,25 @@ class _Microcanonical(Adaptable):
         state = init(target, position)
         if position.shape[1] < 2:
             raise ValueError(
-                "microcanonical kernels turn a direction, and a single number has none to turn "
-                "(D = 1): the motion would never come back. Use 'nuts', 'hmc' or 'mh'"
+                "position must have 2 numbers or more, in whose plane microcanonical kernels turn "
+                "a direction; got 1: the motion would never come back. Use 'nuts', 'hmc' or 'mh'"
             )
         return state
 
     def first_step_size(
-        self, search: Search, begin: float | None, state: State
+        self, search: Search, step_size: float | None, state: State
     ) -> float:
-        """Return sqrt(D) times the step of HMC."""
+        """Return sqrt(D) times the step size of HMC."""
         root = sqrt(state.position.shape[1])
-        return root * search(0.1 if begin is None else begin / root)
+        return root * search(0.1 if step_size is None else step_size / root)
 
     def init_length(self, state: State, step_size: float) -> tuple[Decoherence, float]:
         size = state.position.shape[1]
         length = self.length(size)
         return Decoherence(length, state.position, np.zeros(size)), length
 
-    def _begin(self, rng: Generator, state: State) -> tuple[Metric, Phase]:
+    def _draw_phase(self, rng: Generator, state: State) -> tuple[Metric, Phase]:
+        """Return the metric, and the state with directions drawn afresh."""
         metric = self.metric_for(state.position)
         momentum = directions(metric, rng, state.position)
         return metric, Phase(
@@ -263,8 +292,8 @@ class MCLMC(_Microcanonical):
 
     Nothing is rejected, so the draws are not those of the posterior, however many there are: on a
     Gaussian in many dimensions, whose covariance is the metric, every variance is too large by the
-    share :math:`(v / 12)^{1/3}`, where v is the variance of one step's energy error per dimension;
-    3.5 % for the v = 5e-4 that the warm-up aims at. With a metric that does not fit, wide
+    share :math:`(v / 12)^{1/3}`, where v is the variance of one step's energy error per dimension:
+    by 3.5 % for the v = 5e-4 that the warm-up aims at. With a metric that does not fit, wide
     directions are too narrow by up to twice that. Far from a Gaussian it is more, of the same order
     eps^2, and means are off too. `Draws.expected_bias` says how much it is, from the draws' own
     energy errors; for draws of the posterior itself use `MAMS`.
@@ -278,10 +307,13 @@ class MCLMC(_Microcanonical):
     decoherence_length : float, optional
         ell > 0, in the same units, after which the direction is forgotten; by default sqrt(D), and
         learned in the warm-up.
-    metric, max_steps
-        As of `HMC`.
+    metric : Metric, optional
+        By default unit variances.
     energy_variance : float
-        v, which the warm-up aims at: variance of the energy error of one step, per dimension.
+        v > 0, which the warm-up aims at: variance of the energy error of one step, per dimension.
+        A smaller one is less bias, and smaller steps.
+    max_steps : int
+        Upper bound of the steps of a path.
 
     References
     ----------
@@ -312,10 +344,12 @@ class MCLMC(_Microcanonical):
         `acceptance` is what Metropolis' rule would accept of single steps, on average: it tells
         the bias.
         """
-        metric, phase = self._begin(rng, state)
+        metric, phase = self._draw_phase(rng, state)
         chains, size = state.position.shape
-        length, steps = self.length(size), self.steps(size)
-        acceptance, divergent = np.zeros(chains), np.zeros(chains, bool)
+        length = self.length(size)
+        steps = self.steps(size)
+        acceptance = np.zeros(chains)
+        divergent = np.zeros(chains, bool)
         for _ in range(steps):
             new, work = isokinetic(target, metric, phase, self.step_size)
             with np.errstate(invalid="ignore"):
@@ -324,35 +358,34 @@ class MCLMC(_Microcanonical):
             acceptance[fine] += np.exp(-np.maximum(error[fine], 0.0))
             if not fine.all():
                 divergent |= ~fine
-                turned = directions(metric, rng, state.position)
-                kept = select(fine, new.state, phase.state)
+                fresh = directions(metric, rng, state.position)
+                momentum = np.where(fine[:, None], new.momentum, fresh)
+                stopped = select(fine, new.state, phase.state)
                 new = Phase(
-                    kept[0], np.where(fine[:, None], new.momentum, turned), *kept[1:]
+                    stopped.position, momentum, stopped.log_density, stopped.gradient
                 )
             momentum = refreshed(metric, rng, new.momentum, self.step_size, length)
             phase = new._replace(momentum=momentum)
         moved = np.any(phase.position != state.position, axis=1)
-        return phase.state, Info.of(
-            acceptance / steps, moved, divergent, -phase.log_density, steps
-        )
+        info = Info.of(acceptance / steps, moved, divergent, -phase.log_density, steps)
+        return phase.state, info
 
     def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any
     ) -> float:
-        """Return by how much the energy error of a trial step, squared, is above v (D50).
+        """Return by how much the squared energy error of a trial step is above v (D50).
 
-        A tenth of its share: near its zero about as steep in log eps as an acceptance.
+        It is a tenth of the share: near its zero about as steep in log eps as an acceptance.
         """
-        metric, phase = self._begin(rng, state)
+        metric, phase = self._draw_phase(rng, state)
         new, work = isokinetic(target, metric, phase, self.step_size)
         with np.errstate(invalid="ignore"):
             errors = state.log_density - new.log_density + work
-        return 0.1 * (
-            excess(errors, state.position.shape[1], self.energy_variance) - 1.0
-        )
+        size = state.position.shape[1]
+        return 0.1 * (excess(errors, size, self.energy_variance) - 1.0)
 
     def expected_bias(self, draws: Any) -> float:
-        """Return the share by which variances are off, told by the draws' acceptance (D50)."""
+        """Return the share by which variances are off, from the acceptance of `Draws` (D50)."""
         acceptance = float(np.mean(draws.stats["acceptance"]))
         return bias(energy_variance(acceptance, draws.positions.shape[-1]))
 
@@ -361,15 +394,19 @@ class MCLMC(_Microcanonical):
 class MAMS(_Microcanonical):
     """Metropolis-adjusted microcanonical sampler: MCLMC's motion without its bias (D48, D49, D50).
 
-    A path of isokinetic steps from a direction drawn afresh, which is accepted or not.
+    A draw is a path of isokinetic steps from a direction drawn afresh, accepted or not.
 
     Parameters
     ----------
-    step_size, metric, max_steps
-        As of `MCLMC`.
+    step_size : float
+        eps > 0, a length in units of the metric: sqrt(D) times what it would be for HMC.
     decoherence_length : float, optional
         ell > 0, in the same units: the mean length of a path, whose number of steps is drawn evenly
         from 1 to 2 ell / eps. By default sqrt(D), and learned in the warm-up.
+    metric : Metric, optional
+        By default unit variances.
+    max_steps : int
+        Upper bound of the steps of a path.
 
     References
     ----------
@@ -398,14 +435,14 @@ class MAMS(_Microcanonical):
         :math:`\Delta = \log\pi(\theta_0) - \log\pi(\theta_1) + \text{work}`. The work is minus the
         log determinant of the Jacobian: without it another density would be left invariant.
         """
-        metric, phase = self._begin(rng, state)
+        metric, phase = self._draw_phase(rng, state)
         work = np.zeros_like(state.log_density)
-        # for all chains
+        # drawn once for all chains
         steps = ceil(self.steps(state.position.shape[1]) * (1.0 - rng.random()))
         with np.errstate(invalid="ignore"):  # infinite work may meet infinite energy
             for _ in range(steps):
-                phase, more = isokinetic(target, metric, phase, self.step_size)
-                work = work + more
+                phase, step_work = isokinetic(target, metric, phase, self.step_size)
+                work = work + step_work
             error = state.log_density - phase.log_density + work  # D49
         # 1 + c may round to 0 against a strong force, and make the work -inf: no reason to accept
         error = np.where(error > -np.inf, error, np.inf)
@@ -422,18 +459,29 @@ def bias(energy_variance: float) -> float:
 
 
 def energy_variance(acceptance: float, size: int) -> float:
-    r"""Return v of steps of which Metropolis' rule would accept this share (D50).
+    r"""Return the v of steps of which Metropolis' rule would accept this share (D50).
 
     Along the chain errors in many dimensions are normal with the mean 0 and the variance
     q^2 = D v, of which :math:`\tfrac12 + e^{q^2/2} \Phi(-q)` would be accepted: from 1 down to a
     half, so that of less than 0.51, q = 35, nothing can be told and v is inf.
+
+    Parameters
+    ----------
+    acceptance : float
+        Mean acceptance of single steps.
+    size : int
+        D, the number of dimensions.
     """
-    low, high = 0.0, 35.0  # where e^(q^2 / 2) and Phi(-q) are still numbers
+    low = 0.0
+    high = MAX_ROOT
     for _ in range(60):
         q = 0.5 * (low + high)
         accepted = 0.5 + 0.5 * exp(0.5 * q * q) * erfc(q / sqrt(2.0))  # D50
-        low, high = (low, q) if accepted <= acceptance else (q, high)
-    return np.inf if high == 35.0 else low * low / size
+        if accepted <= acceptance:
+            high = q
+        else:
+            low = q
+    return np.inf if high == MAX_ROOT else low * low / size
 
 
 def excess(errors: Array, size: int, wanted: float) -> float:
@@ -441,10 +489,19 @@ def excess(errors: Array, size: int, wanted: float) -> float:
 
     Errors that are not finite count as the largest: nan fails every comparison, so that it is
     the comparison with what is right that has to be made.
+
+    Parameters
+    ----------
+    errors : ndarray (S,)
+        Energy errors of one step, in nats.
+    size : int
+        D, the number of dimensions.
+    wanted : float
+        Variance of the error, per dimension.
     """
     with np.errstate(all="ignore"):
         ratio = float(np.mean(np.square(errors, dtype=float))) / (size * wanted)
-    return ratio if ratio < 10.0 else 10.0
+    return ratio if ratio < MAX_ERROR_RATIO else MAX_ERROR_RATIO
 
 
 NAMED = {

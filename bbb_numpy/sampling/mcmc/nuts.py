@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from ...numeric.deprecation import renamed_names
 from ...numeric.layout import Array
 from ...numeric.validation import check_fields, whole
 from .adaptation import Adaptable
@@ -22,45 +23,70 @@ from .leapfrog import MAX_ENERGY_ERROR, Phase, hamiltonian, leapfrog
 from .metrics import Metric
 from .states import Info, State, Target
 
-__all__ = ["NUTS", "Span", "join", "turned"]
+__all__ = ["NUTS", "Span", "is_turning", "join_spans"]
 
 
 class Span(NamedTuple):
-    """What the U-turn criterion needs of a stretch of A trajectories."""
+    """Momenta of a stretch of A trajectories, from which the U-turn criterion is computed."""
 
     first: Array  # (A, D)  momentum at one end
     last: Array  # (A, D)  momentum at the other
     total: Array  # (A, D)  sum of the momenta of all its points
 
 
-def turned(metric: Metric, first: Array, last: Array, total: Array) -> Array:
+def is_turning(metric: Metric, first: Array, last: Array, total: Array) -> Array:
     r"""Return whether a stretch turns back at either end (A,) bool (M9).
 
     The paper's criterion is :math:`r \cdot (\theta' - \theta) < 0`, half the time derivative of the
     squared distance (its middle term has the two positions exchanged, and so the wrong sign). Along
     a trajectory :math:`\theta' - \theta = \int M^{-1} r\, dt`, of which :math:`M^{-1}\sum r` is the
     sum; that form needs no positions and any metric.
+
+    Parameters
+    ----------
+    metric : Metric
+    first, last : ndarray (A, D)
+        Momenta at the two ends.
+    total : ndarray (A, D)
+        Sum of the momenta of all points.
     """
-    way = metric.velocity(total)
-    return (np.vecdot(first, way) <= 0) | (np.vecdot(last, way) <= 0)  # M9
+    displacement = metric.velocity(total)
+    turns_at_first = np.vecdot(first, displacement) <= 0  # M9
+    turns_at_last = np.vecdot(last, displacement) <= 0
+    return turns_at_first | turns_at_last
 
 
-def join(metric: Metric, a: Span, b: Span, leaves: bool = False) -> tuple[Span, Array]:
-    """Return the stretch a, b, and whether it turns back: as a whole, or where the two meet.
+def join_spans(
+    metric: Metric, a: Span, b: Span, leaves: bool = False
+) -> tuple[Span, Array]:
+    """Join two stretches, a and then b, and check the whole for U-turns.
 
     Both halves may go straight while the turn lies between them; so each half is checked with the
-    nearest point of the other too. For two `leaves` that is the same check.
+    nearest point of the other too.
+
+    Parameters
+    ----------
+    metric : Metric
+    a, b : Span
+    leaves : bool
+        Whether both are single points, of which one check says all.
+
+    Returns
+    -------
+    span : Span
+    turning : ndarray (A,) of bool
+        Whether it turns back, as a whole or where the two meet.
     """
     total = a.total + b.total
-    turn = turned(metric, a.first, b.last, total)
+    turning = is_turning(metric, a.first, b.last, total)
     if not leaves:
-        turn |= turned(metric, a.first, b.first, a.total + b.first)
-        turn |= turned(metric, a.last, b.last, b.total + a.last)
-    return Span(a.first, b.last, total), turn
+        turning |= is_turning(metric, a.first, b.first, a.total + b.first)
+        turning |= is_turning(metric, a.last, b.last, b.total + a.last)
+    return Span(a.first, b.last, total), turning
 
 
-class Drawn(NamedTuple):
-    """The point chosen so far from the leaves of A subtrees, and their summed weight."""
+class Candidate(NamedTuple):
+    """The point drawn so far from the leaves of A subtrees, and their summed weight."""
 
     state: State
     energy: Array  # (A,)
@@ -74,25 +100,123 @@ class Subtree(NamedTuple):
     divergent: Array  # (A,) bool
     end: Phase  # of the complete ones, as all that follows
     span: Span
-    drawn: Drawn
+    candidate: Candidate
     acceptance: Array  # (A,)  summed over the leaves
     leaves: Array  # (A,) int
 
 
-def _rows(part: Any, keep: Array) -> Any:
-    """Return the given rows of all arrays of a (nested) named tuple."""
-    if isinstance(part, np.ndarray):
-        return part[keep]
-    return type(part)._make(_rows(field, keep) for field in part)
+class Trajectory(NamedTuple):
+    """Trajectories of S chains, in arrays that are written to while they grow."""
+
+    initial_energy: Array  # (S,)
+    backward_end: Phase
+    forward_end: Phase
+    span: Span  # from the backward end to the forward one
+    chosen: Candidate
+    moved: Array  # (S,) bool  whether it is another point than the first
+    acceptance: Array  # (S,)  summed over the leaves
+    leaves: Array  # (S,) int  points without the first
+    divergent: Array  # (S,) bool
+    depth: Array  # (S,) int
+
+    @classmethod
+    def start(cls, metric: Metric, state: State, momentum: Array) -> Trajectory:
+        """Return the trajectories of a single point.
+
+        Parameters
+        ----------
+        metric : Metric
+        state : State
+        momentum : ndarray (S, D)
+        """
+        chains = len(momentum)
+        phase = Phase(state.position, momentum, state.log_density, state.gradient)
+        energy = hamiltonian(metric, phase)
+        return cls(
+            energy,
+            _copy(phase),
+            _copy(phase),
+            Span(momentum.copy(), momentum.copy(), momentum.copy()),
+            Candidate(_copy(state), energy.copy(), np.zeros_like(energy)),
+            np.zeros(chains, bool),
+            np.zeros(chains),
+            np.zeros(chains, int),
+            np.zeros(chains, bool),
+            np.zeros(chains, int),
+        )
+
+    def count(self, chains: Array, tree: Subtree) -> None:
+        """Count the leaves of new subtrees, complete or not, of some chains (A,)."""
+        self.acceptance[chains] += tree.acceptance
+        self.leaves[chains] += tree.leaves
+        self.divergent[chains] |= tree.divergent
+        self.depth[chains] += 1
+
+    def choose(self, rng: Generator, chains: Array, candidate: Candidate) -> None:
+        """Move to the candidates of complete new halves, with probability min(1, W_new / W_old).
+
+        Parameters
+        ----------
+        rng : Generator
+        chains : ndarray (A,) of int
+        candidate : Candidate
+            Of these chains.
+        """
+        log_weight = self.chosen.log_weight
+        gain = candidate.log_weight - log_weight[chains]
+        take = -rng.standard_exponential(len(chains)) < gain
+        total = np.logaddexp(log_weight[chains], candidate.log_weight)
+        _put_rows(self.chosen, chains[take], _rows(candidate, take))
+        log_weight[chains] = total
+        self.moved[chains] |= take
+
+    def append(
+        self,
+        metric: Metric,
+        chains: Array,
+        forwards: Array,
+        tree: Subtree,
+        leaves: bool,
+    ) -> Array:
+        """Append the stretches of complete subtrees, and return which chains turn back.
+
+        Parameters
+        ----------
+        metric : Metric
+        chains : ndarray (A,) of int
+        forwards : ndarray (A,) of bool
+            Whether a subtree begins at the forward end.
+        tree : Subtree
+        leaves : bool
+            Whether old and new stretch are single points.
+
+        Returns
+        -------
+        ndarray (A,) of bool
+        """
+        _put_rows(self.backward_end, chains[~forwards], _rows(tree.end, ~forwards))
+        _put_rows(self.forward_end, chains[forwards], _rows(tree.end, forwards))
+        # the last point of the old half is to be the one that meets the new half
+        old = _swap_ends(_rows(self.span, chains), ~forwards)
+        both, turning = join_spans(metric, old, tree.span, leaves=leaves)
+        _put_rows(self.span, chains, _swap_ends(both, ~forwards))
+        return turning
 
 
-def _put(into: Any, rows: Array, part: Any) -> None:
-    """Write the arrays of a (nested) named tuple into the given rows of another."""
+def _rows(arrays: Any, keep: Array) -> Any:
+    """Return some rows of all arrays of a (nested) named tuple."""
+    if isinstance(arrays, np.ndarray):
+        return arrays[keep]
+    return type(arrays)._make(_rows(field, keep) for field in arrays)
+
+
+def _put_rows(into: Any, rows: Array, values: Any) -> None:
+    """Write the arrays of a (nested) named tuple into some rows of another."""
     if isinstance(into, np.ndarray):
-        into[rows] = part
+        into[rows] = values
     else:
-        for a, b in zip(into, part, strict=True):
-            _put(a, rows, b)
+        for field, value in zip(into, values, strict=True):
+            _put_rows(field, rows, value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +227,12 @@ class NUTS(Adaptable):
 
     Parameters
     ----------
-    step_size, metric
-        As of `HMC`.
+    step_size : float
+        eps > 0 of the leapfrog, in units of the metric.
+    metric : Metric, optional
+        By default unit variances.
     max_depth : int
-        Most doublings, >= 1 and <= 30: at most 2^max_depth - 1 leapfrog steps.
+        Upper bound of the doublings, >= 1 and <= 30: at most 2^max_depth - 1 leapfrog steps.
     """
 
     step_size: float = 0.1
@@ -127,52 +253,34 @@ class NUTS(Adaptable):
         In every new half a point is drawn by weight exp(-H); the choice moves to it with
         probability min(1, W_new / W_old), which leaves these weights invariant and goes farther.
         """
-        chains = len(state.position)
         metric = self.metric_for(state.position)
         momentum = metric.draw_momentum(rng, state.position)
-        start = Phase(state.position, momentum, state.log_density, state.gradient)
-        h0 = hamiltonian(metric, start)
-
-        ends = (_copied(start), _copied(start))  # backwards and forwards in time
-        # first = backwards
-        whole_span = Span(momentum.copy(), momentum.copy(), momentum.copy())
-        chosen = Drawn(_copied(state), h0.copy(), np.zeros_like(h0))
-        acceptance, leaves = np.zeros(chains), np.zeros(chains, int)
-        divergent, depth = np.zeros(chains, bool), np.zeros(chains, int)
-        moved = np.zeros(chains, bool)
-
-        growing: Array = np.arange(chains)
+        trajectory = Trajectory.start(metric, state, momentum)
+        growing: Array = np.arange(len(momentum))
         for level in range(self.max_depth):
             forwards = rng.random(len(growing)) < 0.5  # M10
-            begin = _rows(ends[0], growing)
-            _put(begin, forwards, _rows(ends[1], growing[forwards]))
+            end = _rows(trajectory.backward_end, growing)
+            forward_end = _rows(trajectory.forward_end, growing[forwards])
+            _put_rows(end, forwards, forward_end)
             sign = np.where(forwards, 1.0, -1.0).astype(momentum.dtype)[:, None]
-            tree = self._subtree(target, rng, metric, begin, sign, h0[growing], level)
-            acceptance[growing] += tree.acceptance
-            leaves[growing] += tree.leaves
-            divergent[growing] |= tree.divergent
-            depth[growing] += 1
-
-            grown, forwards = growing[tree.complete], forwards[tree.complete]
-            # biased progressive: from the new half with probability min(1, W_new / W_old)
-            gain = tree.drawn.log_weight - chosen.log_weight[grown]
-            take = -rng.standard_exponential(len(grown)) < gain
-            total = np.logaddexp(chosen.log_weight[grown], tree.drawn.log_weight)
-            _put(chosen, grown[take], _rows(tree.drawn, take))
-            chosen.log_weight[grown] = total
-            moved[grown] |= take
-
-            _put(ends[0], grown[~forwards], _rows(tree.end, ~forwards))
-            _put(ends[1], grown[forwards], _rows(tree.end, forwards))
-            # its last meets the new half
-            old = _turned_round(_rows(whole_span, grown), ~forwards)
-            both, turn = join(metric, old, tree.span, leaves=level == 0)
-            _put(whole_span, grown, _turned_round(both, ~forwards))
-            growing = grown[~turn]
+            h0 = trajectory.initial_energy[growing]
+            tree = self._subtree(target, rng, metric, end, sign, h0, level)
+            trajectory.count(growing, tree)
+            grown = growing[tree.complete]
+            forwards = forwards[tree.complete]
+            trajectory.choose(rng, grown, tree.candidate)
+            leaves = level == 0
+            turning = trajectory.append(metric, grown, forwards, tree, leaves)
+            growing = grown[~turning]
             if not growing.size:
                 break
-        return chosen.state, Info(
-            acceptance / leaves, moved, divergent, chosen.energy, leaves, depth
+        return trajectory.chosen.state, Info(
+            trajectory.acceptance / trajectory.leaves,
+            trajectory.moved,
+            trajectory.divergent,
+            trajectory.chosen.energy,
+            trajectory.leaves,
+            trajectory.depth,
         )
 
     def _subtree(
@@ -191,62 +299,84 @@ class NUTS(Adaptable):
         a tree ends must not depend on the leaf at which it began, or the step would not be
         reversible (M10).
         """
-        count, step_size = len(h0), sign * self.step_size
-        acceptance, leaves = np.zeros(count), np.zeros(count, int)
-        divergent, active = np.zeros(count, bool), np.arange(count)
-        stack: list[Span] = []
-        drawn = Drawn(_copied(phase.state), h0.copy(), np.full_like(h0, -np.inf))
-        # acceptance of the active ones, to be put into its place at last
+        count = len(h0)
+        step_size = sign * self.step_size
+        acceptance = np.zeros(count)
+        leaves = np.zeros(count, int)
+        divergent = np.zeros(count, bool)
+        active = np.arange(count)
+        stack: list[Span] = []  # of finished subtrees
+        candidate = Candidate(_copy(phase.state), h0.copy(), np.full_like(h0, -np.inf))
+        # acceptance of the active ones, which is put into its rows when they stop
         summed = np.zeros(count)
         for leaf in range(2**level):
             phase = leapfrog(target, metric, phase, step_size)
             energy = hamiltonian(metric, phase)
             error = energy - h0
             summed += np.exp(np.minimum(0.0, -error))
-            out = ~(error < MAX_ENERGY_ERROR)
-            diverged = out.copy()
-
-            # one of the leaves so far, each with probability exp(-H) / their sum
-            log_weight = np.logaddexp(drawn.log_weight, -error)
-            take = -rng.standard_exponential(len(error)) < -error - log_weight  # D52
-            drawn = Drawn(drawn.state, drawn.energy, log_weight)
-            if take.any():  # of many leaves few are
-                _put(drawn.state, take, _rows(phase.state, take))
-                drawn.energy[take] = energy[take]
-
-            span = Span(phase.momentum, phase.momentum, phase.momentum)
-            merges = leaf
-            # a 1 at the end of `leaf`: a finished subtree of the same size
-            while merges & 1:
-                span, turn = join(metric, stack.pop(), span, leaves=merges == leaf)
-                out |= turn
-                merges >>= 1
-            stack.append(span)
-            if out.any():
-                gone, keep = active[out], ~out
-                acceptance[gone], leaves[gone] = summed[out], leaf + 1
-                divergent[gone] = diverged[out]
-                active, step_size, h0, summed, phase, drawn = (
-                    _rows(a, keep)
-                    for a in (active, step_size, h0, summed, phase, drawn)
-                )
+            stopped = ~(error < MAX_ENERGY_ERROR)
+            diverged = stopped.copy()
+            candidate = _draw_leaf(rng, candidate, phase, energy, error)
+            _push_leaf(metric, stack, phase.momentum, leaf, stopped)
+            if stopped.any():
+                chains = active[stopped]
+                acceptance[chains] = summed[stopped]
+                leaves[chains] = leaf + 1
+                divergent[chains] = diverged[stopped]
+                keep = ~stopped
+                active = active[keep]
+                step_size = step_size[keep]
+                h0 = h0[keep]
+                summed = summed[keep]
+                phase = _rows(phase, keep)
+                candidate = _rows(candidate, keep)
                 stack = [_rows(span, keep) for span in stack]
             if not active.size:
                 break
-        acceptance[active], leaves[active] = summed, 2**level
+        acceptance[active] = summed
+        leaves[active] = 2**level
         complete = np.zeros(count, bool)
         complete[active] = True
         return Subtree(
-            complete, divergent, phase, stack.pop(), drawn, acceptance, leaves
+            complete, divergent, phase, stack.pop(), candidate, acceptance, leaves
         )
 
 
-def _copied(part: Any) -> Any:
+def _draw_leaf(
+    rng: Generator, candidate: Candidate, phase: Phase, energy: Array, error: Array
+) -> Candidate:
+    """Return one of the leaves so far, each with probability exp(-H) over their sum (M10)."""
+    log_weight = np.logaddexp(candidate.log_weight, -error)
+    take = -rng.standard_exponential(len(error)) < -error - log_weight  # D52
+    if take.any():  # late in a subtree seldom
+        _put_rows(candidate.state, take, _rows(phase.state, take))
+        candidate.energy[take] = energy[take]
+    return Candidate(candidate.state, candidate.energy, log_weight)
+
+
+def _push_leaf(
+    metric: Metric, stack: list[Span], momentum: Array, leaf: int, stopped: Array
+) -> None:
+    """Push leaf number `leaf` on the stack, in which subtrees of equal size are joined.
+
+    `stopped` (A,) becomes true where a joined one turns back.
+    """
+    span = Span(momentum, momentum, momentum)
+    joins = leaf
+    # every 1 at the end of the binary number: a finished subtree of the size of `span`
+    while joins & 1:
+        span, turning = join_spans(metric, stack.pop(), span, leaves=joins == leaf)
+        stopped |= turning
+        joins >>= 1
+    stack.append(span)
+
+
+def _copy(arrays: Any) -> Any:
     """Return a named tuple with copies of its arrays."""
-    return type(part)._make(field.copy() for field in part)
+    return type(arrays)._make(field.copy() for field in arrays)
 
 
-def _turned_round(span: Span, which: Array) -> Span:
+def _swap_ends(span: Span, which: Array) -> Span:
     """Exchange the ends of some stretches; the criterion is the same in both directions."""
     swap = which[:, None]
     return Span(
@@ -257,3 +387,4 @@ def _turned_round(span: Span, which: Array) -> Span:
 
 
 NAMED = {"sampler": {"nuts": NUTS()}}
+__getattr__ = renamed_names(__name__, {"join": "join_spans", "turned": "is_turning"})

@@ -37,16 +37,20 @@ from .states import Info, Target, evaluate, init
 
 __all__ = ["SGHMC", "SGHMCState", "heat"]
 
-HEAT_Z_SCORE = 4.0  # standard deviations of the cube root of a draw's heat
+# Of the cube root of a draw's heat, in standard deviations: above, chance does not explain it
+HEAT_Z_SCORE = 4.0
+MAX_HEAT_RATIO = 10.0  # to which heat over the wanted one is cut off
 
 
 def _friction(name: str, value: Any) -> float:
     """Return a positive number; infinity leaves no momentum (SGLD)."""
-    return inf if isinstance(value, Real) and value == inf else positive(name, value)
+    if isinstance(value, Real) and value == inf:
+        return inf
+    return positive(name, value)
 
 
 class SGHMCState(NamedTuple):
-    """Where S chains are, and how they move."""
+    """A `State` of S chains with their momenta."""
 
     position: Array  # (S, D)
     log_density: Array  # (S,)  of all rows
@@ -68,27 +72,28 @@ class SGHMC(Adaptable):
     Parameters
     ----------
     step_size : float
-        h > 0 of the leapfrog, in units of the metric: of SGLD the root of twice its learning rate.
+        h > 0 of the leapfrog, in units of the metric; for SGLD the root of twice the learning
+        rate.
     friction : float
         gamma > 0: the momentum is forgotten by 1/e in a time 1 / gamma. With ``inf`` it is drawn
         afresh for every step, which is SGLD.
-    metric
-        As of `HMC`.
+    metric : Metric, optional
+        By default unit variances.
     batch_size : int
         Rows of a step, drawn for each chain by itself. All are taken if there are no more, or the
         target has no minibatches (`LogJoint.draw_rows`).
     steps : int
-        Steps, a minibatch each, of a draw.
+        Steps of each draw, with a minibatch each.
     temperature : float
-        T > 0: the draws are of density to the power 1 / T. Below 1 is a cold posterior.
+        T > 0: the draws are of the density to the power 1 / T. Below 1 it is a cold posterior.
     cycle : int, optional
-        Draws of a cycle, in which the squared step size falls along a cosine from h^2 to 0
-        (Zhang et al. 2020). By default the step size stays.
+        Number of draws of a cycle, in which the squared step size falls along a cosine from h^2 to
+        0 (Zhang et al. 2020). By default the step size stays the same.
     exploring : float
         Share, >= 0 and < 1, of a cycle's steps that come before its first draw and have no noise
         but that of the minibatches.
     bias : float
-        The mean share by which variances may be too large, which the warm-up aims at, > 0 (D65).
+        Mean share by which variances may be too large, > 0, which the warm-up aims at (D65).
 
     References
     ----------
@@ -115,7 +120,7 @@ class SGHMC(Adaptable):
 
     @property
     def max_bias(self) -> float:  # type: ignore[override]
-        """Twice what the warm-up aims at."""
+        """Bias above which a warning says so: twice what the warm-up aims at."""
         return 2.0 * self.bias
 
     def __post_init__(self) -> None:
@@ -125,140 +130,141 @@ class SGHMC(Adaptable):
         check_fields(self, friction=_friction)
         if self.exploring and self.cycle is None:
             raise ValueError(
-                f"exploring={self.exploring} is a share of a cycle; give cycle too"
+                f"exploring must be 0 without cycle, of which it is a share; got "
+                f"{self.exploring}. Give cycle too"
             )
 
     def init(self, target: Target, position: Array) -> SGHMCState:
-        chains = len(position) if np.ndim(position) == 2 else 0
-        return SGHMCState(
-            *init(target, position), np.zeros_like(position), np.zeros(chains, int)
-        )
+        state = init(target, position)
+        chains = len(position)
+        return SGHMCState(*state, np.zeros_like(position), np.zeros(chains, int))
 
     def plan(self, draw: int) -> tuple[Array, Array]:
-        r"""Return step sizes and temperatures of the steps of a cycle's draw (D65).
+        r"""Return step sizes and temperatures of the steps of a draw, one after the other (D65).
 
-        Step k of K has the size :math:`h \cos(\pi k / 2 K)`; SGLD's learning rate, half the square
-        of it, is :math:`h^2 (1 + \cos(\pi k / K)) / 4`.
+        Step k of the K steps of a cycle has the size :math:`h \cos(\pi k / 2 K)`; SGLD's learning
+        rate, half the square of it, is :math:`h^2 (1 + \cos(\pi k / K)) / 4`. The first draw of a
+        cycle has the steps of its exploration too, with temperature 0.
         """
         if self.cycle is None:
-            return np.full(self.steps, self.step_size), np.full(
-                self.steps, self.temperature
-            )
-        total = self.cycle * self.steps / (1.0 - self.exploring)
-        before = round(total) - self.cycle * self.steps  # steps without noise
-        first = before + draw * self.steps if draw else 0
-        k = np.arange(first, before + (draw + 1) * self.steps)
-        step_sizes = self.step_size * np.cos(0.5 * pi * k / round(total))  # D65
-        return step_sizes, np.where(k < before, 0.0, self.temperature)
+            step_sizes = np.full(self.steps, self.step_size)
+            return step_sizes, np.full(self.steps, self.temperature)
+        sampling_steps = self.cycle * self.steps
+        total = round(sampling_steps / (1.0 - self.exploring))
+        exploring_steps = total - sampling_steps
+        first = exploring_steps + draw * self.steps if draw else 0
+        k = np.arange(first, exploring_steps + (draw + 1) * self.steps)
+        step_sizes = self.step_size * np.cos(0.5 * pi * k / total)  # D65
+        return step_sizes, np.where(k < exploring_steps, 0.0, self.temperature)
 
     def step(
         self, target: Target, rng: Generator, state: SGHMCState
     ) -> tuple[SGHMCState, Info]:
         r"""Move every chain by `steps` minibatches (D64).
 
-        One of them, with :math:`c = e^{-\gamma h}` and g the gradient of its rows ::
+        A step, with :math:`c = e^{-\gamma h}` and g the gradient of its rows, is ::
 
             r     <- c (r + (h/2) g) + sqrt(T (1 - c^2)) z + (h/2) g,     z ~ N(0, M)
             theta <- theta + h M^-1 r
 
         which is the leapfrog with the friction between its two half kicks. `energy` has the
-        kinetic energy as its mean over these steps: it tells the bias. A chain that loses more
+        kinetic energy as its mean over these steps, which tells the bias. A chain that loses more
         than `leapfrog.MAX_ENERGY_ERROR` nats and T for each number, or ends where the density is
         not finite, is put back, with a momentum drawn afresh, and reported as divergent.
         """
-        metric, old = self.metric_for(state.position), state
-        x, r = state.position, state.momentum
+        metric = self.metric_for(state.position)
+        x = state.position
+        r = state.momentum
         kinetic: Array = np.zeros(len(x))
-        noisy = 0
-        plan = self.plan(int(state.draw_in_cycle[0]))
+        n_noisy = 0
+        step_sizes, temperatures = self.plan(int(state.draw_in_cycle[0]))
         with np.errstate(all="ignore"):  # a chain that explodes overflows
-            for h, temperature in zip(*plan, strict=True):
-                _, g = evaluate(self._of_rows(target, rng, x), x)
-                c, half = float(np.exp(-self.friction * h)), float(0.5 * h)
+            for h, temperature in zip(step_sizes, temperatures, strict=True):
+                _, g = evaluate(self._minibatch(target, rng, x), x)
+                c = float(np.exp(-self.friction * h))
+                half = float(0.5 * h)
                 r = c * (r + half * g) + half * g  # D64
                 if temperature:
                     noise = metric.draw_momentum(rng, x)
                     r = r + sqrt(temperature * (1.0 - c * c)) * noise
                 x = x + float(h) * metric.velocity(r)
                 if temperature:
-                    kinetic, noisy = kinetic + metric.kinetic(r), noisy + 1
+                    kinetic = kinetic + metric.kinetic(r)
+                    n_noisy += 1
             value, gradient = evaluate(target, x)
-            most = MAX_ENERGY_ERROR + self.temperature * x.shape[1]
-            fine = (old.log_density - value < most) & np.isfinite(r).all(axis=1)
-        kinetic = kinetic / noisy
+            max_loss = MAX_ENERGY_ERROR + self.temperature * x.shape[1]
+            fine = (state.log_density - value < max_loss) & np.isfinite(r).all(axis=1)
+        kinetic = kinetic / n_noisy
         if not fine.all():
             fresh = sqrt(self.temperature) * metric.draw_momentum(rng, x)
-            x, r, gradient = (
-                np.where(fine[:, None], new, before)
-                for new, before in (
-                    (x, old.position),
-                    (r, fresh),
-                    (gradient, old.gradient),
-                )
-            )
-            value = np.where(fine, value, old.log_density)
+            x = np.where(fine[:, None], x, state.position)
+            r = np.where(fine[:, None], r, fresh)
+            gradient = np.where(fine[:, None], gradient, state.gradient)
+            value = np.where(fine, value, state.log_density)
             kinetic = np.where(fine, kinetic, metric.kinetic(fresh))
-        clock = (
-            state.draw_in_cycle
-            if self.cycle is None
-            else (state.draw_in_cycle + 1) % self.cycle
-        )
-        info = Info.of(
-            fine.astype(float), fine, ~fine, kinetic - value, len(plan[0]) + 1
-        )
-        return SGHMCState(x, value, gradient, r, clock), info
+        draw_in_cycle = state.draw_in_cycle
+        if self.cycle is not None:
+            draw_in_cycle = (draw_in_cycle + 1) % self.cycle
+        n_gradients = len(step_sizes) + 1
+        info = Info.of(fine.astype(float), fine, ~fine, kinetic - value, n_gradients)
+        return SGHMCState(x, value, gradient, r, draw_in_cycle), info
 
-    def _of_rows(self, target: Any, rng: Generator, position: Array) -> Target:
-        """Return the target of a minibatch."""
-        draw = getattr(target, "draw_rows", None)
-        rows = None if draw is None else draw(rng, len(position), self.batch_size)
-        found: Target = target if rows is None else partial(target, rows=rows)
-        return found
+    def _minibatch(self, target: Any, rng: Generator, position: Array) -> Target:
+        """Return the target of rows drawn for each chain; all rows where there are no more."""
+        draw_rows = getattr(target, "draw_rows", None)
+        rows = None
+        if draw_rows is not None:
+            rows = draw_rows(rng, len(position), self.batch_size)
+        minibatch: Target = target if rows is None else partial(target, rows=rows)
+        return minibatch
 
     def adaptation_error(
         self, target: Target, rng: Generator, state: Any, info: Info, wanted: Any
     ) -> float:
         """Return by how much the heat of a step is above the bias that is wanted (D65).
 
-        A tenth of its share, cut off at 10 as an error of MCLMC is.
+        It is a tenth of the share, cut off at 10 as an error of MCLMC is.
         """
         metric = self.metric_for(state.position)
-        _, noisy = evaluate(self._of_rows(target, rng, state.position), state.position)
+        minibatch = self._minibatch(target, rng, state.position)
+        _, noisy = evaluate(minibatch, state.position)
         size = state.position.shape[1] * self.temperature
         with np.errstate(all="ignore"):
             square = np.mean(_square(metric, state.gradient)) / size
             noise = np.mean(_square(metric, noisy - state.gradient)) / size
             ratio = heat(self.step_size, self.friction, square, noise) / self.bias
-        return 0.1 * (
-            (ratio if ratio < 10.0 and not info.divergent.any() else 10.0) - 1.0
-        )
+        if info.divergent.any() or not ratio < MAX_HEAT_RATIO:
+            ratio = MAX_HEAT_RATIO
+        return 0.1 * (ratio - 1.0)
 
     def expected_bias(self, draws: Any) -> float:
-        """Return the mean share by which variances are off: the momenta's excess heat (D65)."""
+        """Return the mean share by which variances of `Draws` are off (D65).
+
+        It is the excess heat of the momenta.
+        """
         return abs(float(np.mean(self._heats(draws))) - 1.0)
 
     def share_too_large(self, draws: Any) -> float:
-        """Return the share of draws that are hotter than chance makes a few of a Gaussian (D65).
+        """Return the share of `Draws` that are hotter than chance makes a few of a Gaussian (D65).
 
         The heat of a draw is chi-squared, over its numbers times the steps in which a momentum is
         forgotten; its quantile is that of Wilson and Hilferty.
         """
         heats = self._heats(draws)
-        steps = 1.0 + (self.steps - 1) * tanh(
-            min(0.5 * self.friction * self.step_size, 20.0)
-        )
+        half_decay = min(0.5 * self.friction * self.step_size, 20.0)
+        steps = 1.0 + (self.steps - 1) * tanh(half_decay)
         spread = 2.0 / (9.0 * draws.positions.shape[-1] * steps)
-        most = float(heats.mean()) * (1.0 - spread + HEAT_Z_SCORE * sqrt(spread)) ** 3
-        return float(np.mean(heats > most))
+        factor = (1.0 - spread + HEAT_Z_SCORE * sqrt(spread)) ** 3
+        return float(np.mean(heats > float(heats.mean()) * factor))
 
     def _heats(self, draws: Any) -> Array:
-        """Return the kinetic energy of draws (T, S) over that of the temperature."""
+        """Return the heat of draws (T, S): kinetic energy over its mean at the temperature."""
         kinetic = np.asarray(draws.stats["energy"] + draws.log_density, float)
         return 2.0 * kinetic / (draws.positions.shape[-1] * self.temperature)
 
 
 def _square(metric: Metric, gradient: Array) -> Array:
-    """Return g^T M^-1 g (S,): the gradient is of a momentum's kind."""
+    """Return g^T M^-1 g (S,), in which a gradient has the part of a momentum."""
     return 2.0 * metric.kinetic(gradient)
 
 
@@ -267,10 +273,20 @@ def heat(step_size: float, friction: float, square: float, noise: float) -> floa
 
     :math:`\frac{h^2}{4} (|g|^2 + \kappa |\xi|^2)` of the mean square of the gradient and that of
     its minibatches' error, per dimension and temperature, with :math:`\kappa = \coth(\gamma h/2)`.
+
+    Parameters
+    ----------
+    step_size : float
+        h.
+    friction : float
+        gamma.
+    square : float
+        Mean of |g|^2 over dimensions and temperature, in units of the metric.
+    noise : float
+        The same of the minibatches' error xi.
     """
-    return (
-        0.25 * step_size**2 * (square + noise / tanh(0.5 * friction * step_size))
-    )  # D65
+    kappa_noise = noise / tanh(0.5 * friction * step_size)
+    return 0.25 * step_size**2 * (square + kappa_noise)  # D65
 
 
 NAMED = {

@@ -13,7 +13,7 @@ from bbb_numpy.sampling.mcmc import (
     DiagonalMetric,
     Phase,
 )
-from bbb_numpy.sampling.mcmc.nuts import turned
+from bbb_numpy.sampling.mcmc.nuts import is_turning
 
 UNIT = DiagonalMetric(np.ones(2))
 DENSE = DenseMetric(np.array([[1.0, 0.5], [0.5, 0.8]]))
@@ -25,13 +25,13 @@ DENSE = DenseMetric(np.array([[1.0, 0.5], [0.5, 0.8]]))
 @pytest.mark.equation("M9")
 def test_each_end_can_turn_the_path_alone():
     first, last = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
-    assert not turned(UNIT, first, last, np.array([[1.0, 1.0]]))
-    assert turned(UNIT, first, last, np.array([[-0.1, 1.0]]))
-    assert turned(UNIT, first, last, np.array([[1.0, -0.1]]))
+    assert not is_turning(UNIT, first, last, np.array([[1.0, 1.0]]))
+    assert is_turning(UNIT, first, last, np.array([[-0.1, 1.0]]))
+    assert is_turning(UNIT, first, last, np.array([[1.0, -0.1]]))
     # another metric, another angle: -1 + 1.2 instead of -1 + 0.4
     other, total = np.array([[1.0, 1.0]]), np.array([[-1.0, 0.4]])
-    assert turned(UNIT, other, other, total)
-    assert not turned(DiagonalMetric(np.array([1.0, 3.0])), other, other, total)
+    assert is_turning(UNIT, other, other, total)
+    assert not is_turning(DiagonalMetric(np.array([1.0, 3.0])), other, other, total)
 
 
 # --- the tree --------------------------------------------------------------------------------
