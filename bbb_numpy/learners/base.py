@@ -43,7 +43,7 @@ from ..registry import REGISTERED
 from ..training import Recipe
 from ..training.recipe import Rows
 from ..training.schedules import schedule_table
-from .columns import encoded
+from .columns import encode_columns
 from .defaults import DEFAULTS
 from .diagnosis import diagnose_fit
 from .inference import can_train_on
@@ -57,12 +57,12 @@ from .plan import (
 )
 from .representation import Fitted
 from .rows import (
-    Prepared,
+    TrainingData,
+    check_finite,
     check_inputs,
     check_pair,
     check_weights,
-    need_finite,
-    prepared,
+    prepare_rows,
 )
 from .state import FittedState
 
@@ -319,7 +319,9 @@ class Learner(Fitted):
             for name in ("optimizer", "batch_size", "samples"):
                 parts[name] = getattr(posterior.recipe, name)
         try:
-            report = diagnose_fit(self, data.typical(), parts, posterior.history)
+            report = diagnose_fit(
+                self, data.resample_by_weight(), parts, posterior.history
+            )
         except KeyboardInterrupt:
             warnings.warn(
                 "Interrupted by user after the fit, which is whole; how good it is has not been "
@@ -355,7 +357,7 @@ class Learner(Fitted):
         self,
         plan: Plan,
         state: FittedState,
-        data: Prepared,
+        data: TrainingData,
         recipe: Recipe | None,
         resumes: bool,
     ) -> FittedPosterior:
@@ -366,7 +368,7 @@ class Learner(Fitted):
         plan : Plan
         state : FittedState
             What will be fitted, as yet without a posterior if it is new.
-        data : Prepared
+        data : TrainingData
             Rows in training's units.
         recipe : Recipe, optional
             How to train; None where nothing is trained.
@@ -422,7 +424,7 @@ class Learner(Fitted):
         plan: Plan,
         fraction: float,
         classes: Any = None,
-    ) -> tuple[FittedState, Prepared]:
+    ) -> tuple[FittedState, TrainingData]:
         """Return the state of a new fit, without a posterior, and the rows ready for training.
 
         Parameters
@@ -443,7 +445,7 @@ class Learner(Fitted):
         rng = check_generator(self.random_state)
         predict_seed = int(rng.integers(2**63))
         real = self.standardize and likelihood.target_kind == "real"
-        data = prepared(
+        data = prepare_rows(
             rows,
             fraction,
             rng,
@@ -463,7 +465,7 @@ class Learner(Fitted):
 
     def _next_problem(
         self, X: Any, y: Any, sample_weight: Any, plan: Plan, caller: str
-    ) -> tuple[FittedState, Prepared]:
+    ) -> tuple[FittedState, TrainingData]:
         """Return the state of the earlier fit for today's plan, and the rows in its units."""
         samples = plan.method.is_sampled
         if hasattr(self, "draws_") != samples:
@@ -479,7 +481,7 @@ class Learner(Fitted):
         estimator = self._same_model(plan, caller)
         rng = copy.deepcopy(self.rng_)
         state = replace(self.fitted_, estimator_=estimator, rng_=rng)
-        return state, Prepared(rows, None, {})
+        return state, TrainingData(rows, None, {})
 
     def _counted(
         self, x: Array, y: Array, sample_weight: Any, classes: Any, plan: Plan
@@ -528,7 +530,7 @@ class Learner(Fitted):
         """Return `X` standardised as in `fit`."""
         check_is_fitted(self)
         if hasattr(self, "columns_") and hasattr(X, "iloc"):  # fitted to a table
-            X = encoded(X, self.columns_)
+            X = encode_columns(X, self.columns_)
         return self._in_units(check_inputs(self, X))
 
     def _in_units(self, x: Array) -> Array:
@@ -549,7 +551,7 @@ class Learner(Fitted):
         """Raise ValueError unless `found` is finite, naming a row and its column of X."""
         if hasattr(self, "x_axes_") and not np.isfinite(found).all():
             x = x @ self.x_axes_.T  # D60
-        need_finite(what, found, x)
+        check_finite(what, found, x)
 
     def _check_pair(self, X: Any, y: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
