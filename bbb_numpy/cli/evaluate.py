@@ -17,7 +17,7 @@ from ..numeric.files import write_text
 from .fit import INTERRUPTED_STATUS, save_picture, was_interrupted
 from .modelling import add_model_options, build_learner
 from .options import Commands, Options, add_command, add_options, at_least_two, fraction
-from .outputs import check_outputs, check_picture
+from .outputs import check_outputs
 from .problem import (
     Problem,
     add_data_options,
@@ -70,8 +70,7 @@ CLASS_WEIGHT_NOTE = (
 
 def evaluate(args: argparse.Namespace) -> int:
     """Measure a model on rows held out of a table, beside scikit-learn's and the base rate."""
-    check_outputs([args.data], args.json, args.plot)
-    check_picture(args.plot)
+    check_outputs([args.data], args.json, picture=args.plot)
     problem = read_problem(args)
     model = build_learner(args, problem.task)  # raises before scikit-learn is loaded
     from .baselines import Forecast, score_forecast

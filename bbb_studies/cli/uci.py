@@ -78,8 +78,10 @@ def add_run_options(group: Any) -> None:
 def changed_settings(args: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of trials that are not the usual ones."""
     changed: dict[str, Any] = dict(QUICK) if args.quick else {}
-    given = {"units": args.units, "seed": args.seed}
-    return changed | {name: value for name, value in given.items() if value is not None}
+    options = {"units": args.units, "seed": args.seed}
+    return changed | {
+        name: value for name, value in options.items() if value is not None
+    }
 
 
 def check_packages(methods: tuple[str, ...]) -> None:
@@ -104,14 +106,14 @@ def as_typed(command: str, args: argparse.Namespace, *options: str) -> str:
     for name in (*options, "quick"):
         value = getattr(args, name)
         if value is not None and value is not False and value != []:
-            given = (
+            values = (
                 []
                 if value is True
                 else value
                 if isinstance(value, list | tuple)
                 else [value]
             )
-            words += [f"--{name.replace('_', '-')}", *map(str, given)]
+            words += [f"--{name.replace('_', '-')}", *map(str, values)]
     return shlex.join([*words, "--out", args.out])
 
 
@@ -141,13 +143,13 @@ def uci(args: argparse.Namespace) -> int:
     if args.scheduler is not None:
         where = partial(workers.cluster, args.scheduler)
     options = {"resume": args.resume, "retry_failed": args.retry_failed}
-    asked: list[Any] = trials(args.data, args.method, args.splits, **changed)
-    one: Any = measure
+    requested: list[Any] = trials(args.data, args.method, args.splits, **changed)
+    measure_trial: Any = measure
     write = page.write
     if args.gap:
-        out, one, write = out / gaps.FOLDER, gaps.measure, page.write_gaps
-        asked = gaps.trials(args.data, args.method, **changed)
-    outcome = run(asked, out, where, one, args.progress, **options)
+        out, measure_trial, write = out / gaps.FOLDER, gaps.measure, page.write_gaps
+        requested = gaps.trials(args.data, args.method, **changed)
+    outcome = run(requested, out, where, measure_trial, args.progress, **options)
     command = as_typed(
         "uci", args, "data", "method", "splits", "units", "seed", "jobs", "gap"
     )
