@@ -184,8 +184,8 @@ UCI_OPTIONS: Options = {
     "gap": {
         "action": "store_true",
         "help": "Gap splits: for each input train on the rows in the lowest and highest third of "
-        "its values, test on those between and on a tenth of the others. For boston, concrete, energy "
-        "and yacht.",
+        "its values, test on those between and on a tenth of the others. For boston, concrete, "
+        "energy and yacht.",
     },
     "units": {
         "type": at_least_one,
