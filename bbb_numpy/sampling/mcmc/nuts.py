@@ -145,7 +145,7 @@ class Trajectory(NamedTuple):
             np.zeros(chains, int),
         )
 
-    def count(self, chains: Array, tree: Subtree) -> None:
+    def add_counts(self, chains: Array, tree: Subtree) -> None:
         """Count the leaves of new subtrees, complete or not, of some chains (A,)."""
         self.acceptance[chains] += tree.acceptance
         self.leaves[chains] += tree.leaves
@@ -265,7 +265,7 @@ class NUTS(Adaptable):
             sign = np.where(forwards, 1.0, -1.0).astype(momentum.dtype)[:, None]
             h0 = trajectory.initial_energy[growing]
             tree = self._subtree(target, rng, metric, end, sign, h0, level)
-            trajectory.count(growing, tree)
+            trajectory.add_counts(growing, tree)
             grown = growing[tree.complete]
             forwards = forwards[tree.complete]
             trajectory.choose(rng, grown, tree.candidate)
