@@ -115,8 +115,9 @@ class GradientClaim(Claim):
         fixed = tuple(self.names[i] for i in changed)
         for_data = describe_data(self.names, restricted.data)
         reason = (
-            f"all {self.theta.size} derivatives are exact {for_data} alone; {with_other_data}. Say "
-            f"fixed={fixed} if that is meant, or pass whole numbers as integers, which are constants"
+            f"all {self.theta.size} derivatives are exact {for_data} alone; {with_other_data}. "
+            f"Say fixed={fixed} if that is meant, or pass whole numbers as integers, which are "
+            "constants"
         )
         return Conclusion(Verdict.NOT_PROVED, restricted.data, restricted.field, reason)
 
