@@ -45,5 +45,5 @@ def state(model):
         str(model.rng_.bit_generator.state),
         model.x_mean_.tobytes(),
         model.y_scale_.tobytes(),
-        vars(model).get("classes_", np.zeros(0)).tolist(),
+        getattr(model, "classes_", np.zeros(0)).tolist(),
     )

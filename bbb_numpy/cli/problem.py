@@ -16,19 +16,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..learners.columns import (
-    MOST_CATEGORIES,
+    MAX_CATEGORIES,
     Column,
-    date_order,
-    encoded,
-    missing,
-    pick,
-    place,
-    shown,
-    together,
+    call_all,
+    detect_date_order,
+    encode_columns,
+    get_column,
+    is_missing,
+    locate_cell,
+    quote_cell,
 )
 from ..registry import LIKELIHOODS
 from .options import Options, add_options
-from .tables import SEPARATORS, SPACES, TableError, parse_numbers, read_csv
+from .tables import (
+    MAX_NAMES_LISTED,
+    SEPARATORS,
+    SPACES,
+    TableError,
+    parse_numbers,
+    read_csv,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -61,7 +68,6 @@ NUMERIC = re.compile(
 )
 # Of fewer rows, whole numbers that grow by one may be a coincidence
 MIN_NUMBERED_ROWS = 10
-MAX_NAMES_LISTED = 20
 # A target of at most so many different whole numbers may be meant as classes
 MAX_CLASS_NUMBERS = 10
 
@@ -80,14 +86,13 @@ class Problem(NamedTuple):
     @property
     def inputs(self) -> DataFrame:
         """The features (N, d_in)."""
-        return encoded(self.table, self.columns)
+        return encode_columns(self.table, self.columns)
 
     def summary(self) -> str:
         """Return a line that tells a person the rows, inputs, target and task."""
         names = [column.name for column in self.columns]
-        listed = ", ".join(names[:MAX_NAMES_LISTED])
-        if len(names) > MAX_NAMES_LISTED:
-            listed += ", ..."
+        ellipsis = ", ..." if len(names) > MAX_NAMES_LISTED else ""
+        listed = ", ".join(names[:MAX_NAMES_LISTED]) + ellipsis
         n_features = sum(len(column.features) for column in self.columns)
         as_features = f" as {n_features} features" if n_features > len(names) else ""
         inputs = f"{len(self.y)} rows, {len(names)} inputs ({listed}){as_features}"
@@ -115,9 +120,9 @@ class Problem(NamedTuple):
                 f"{len(self.y)} rows are too few; at least {min_rows} are needed"
             )
         elif len(labels) < 2:
-            complaint = f"the target {shown(self.target)} is the same in all rows"
+            complaint = f"the target {quote_cell(self.target)} is the same in all rows"
         elif self.task == "classification" and counts.min() < min_class_rows:
-            rarest = shown(labels[np.argmin(counts)])
+            rarest = quote_cell(labels[np.argmin(counts)])
             complaint = (
                 f"the class {rarest} has {counts.min()} rows; {min_class_rows} are needed. Leave "
                 "such rows out, or join it with another class"
@@ -156,7 +161,7 @@ def read_problem(args: argparse.Namespace) -> Problem:
     source = table.attrs["source"]
     inputs = args.inputs or []
     for name in (target, *inputs, *args.leave_out, *args.categories, *args.dates):
-        pick(table, name)  # raises if there is no such column
+        get_column(table, name)  # raises if there is no such column
     names = inputs or [name for name in table.columns if name != target]
     left_out = set(args.leave_out)
     names = [name for name in dict.fromkeys(names) if name not in left_out]
@@ -179,7 +184,7 @@ def read_problem(args: argparse.Namespace) -> Problem:
         column.encode(cells)  # raises if a cell is missing or no date
         return column, cells[name]
 
-    (task, reason, y), *parsed = together(
+    (task, reason, y), *parsed = call_all(
         [read_target, *(partial(read_input, name) for name in names)]
     )
     columns, cells = zip(*parsed, strict=True)
@@ -193,12 +198,12 @@ def _print_notices(
     """Print which inputs look like row numbers, and which repeat another input."""
     first_names: dict[Any, str] = {}
     for name in names:
-        cells = pick(table, name)
+        cells = get_column(table, name)
         first = first_names.setdefault(tuple(cells), name)
         if first != name and cells.nunique() > 1:
-            notice = f"columns {shown(first)} and {shown(name)} hold the same"
+            notice = f"columns {quote_cell(first)} and {quote_cell(name)} hold the same"
         elif name not in args.categories and _are_row_numbers(cells):
-            notice = f"column {shown(name)} counts the rows, as an identifier does"
+            notice = f"column {quote_cell(name)} counts the rows, as an identifier does"
         else:
             continue
         remedy = f"without it: --leave-out {quote(name)}"
@@ -235,7 +240,7 @@ def drop_incomplete_rows(
     """
     if not args.drop_missing:
         return table
-    gaps = np.any([missing(pick(table, name)) for name in names], axis=0)
+    gaps = np.any([is_missing(get_column(table, name)) for name in names], axis=0)
     if gaps.all():
         raise TableError(f"{table.attrs['source']}: a value is missing in every row")
     if gaps.any():
@@ -264,7 +269,7 @@ def set_fill_values(columns: Sequence[Column], table: DataFrame) -> tuple[Column
         cells = column.read(table).dropna()
         if not len(cells):
             raise TableError(
-                f"column {shown(column.name)} has no value to fill it with"
+                f"column {quote_cell(column.name)} has no value to fill it with"
             )
         if column.categories:
             return str(cells.mode()[0])
@@ -295,7 +300,7 @@ def parse_number_columns(
     names = [
         column.name for column in columns if not (column.categories or column.date)
     ]
-    numbers = together(partial(_number_cells, table, name, args) for name in names)
+    numbers = call_all(partial(_number_cells, table, name, args) for name in names)
     return table.assign(**dict(zip(names, numbers, strict=True)))
 
 
@@ -306,9 +311,9 @@ def _number_cells(
     advice: str = "; mend the cell",
 ) -> Series:
     """Return the numbers of a column, NaN where a value is missing."""
-    cells = pick(table, name)
+    cells = get_column(table, name)
     numbers = parse_numbers(cells, args.decimal, args.thousands)
-    invalid = ~np.isfinite(numbers) & ~missing(cells)
+    invalid = ~np.isfinite(numbers) & ~is_missing(cells)
     if invalid.any():
         cell = cells[invalid].iloc[0]
         # Without "=", argparse would take a cell that begins with "-" for an option
@@ -317,20 +322,20 @@ def _number_cells(
         if NUMERIC.fullmatch(cell):
             hint = "; see --decimal and --thousands"
         raise TableError(
-            f"{place(table, name, invalid)}: {shown(cell)} is no number{advice}{hint}"
+            f"{locate_cell(table, name, invalid)}: {quote_cell(cell)} is no number{advice}{hint}"
         )
     return numbers
 
 
 def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
     """Return whether a column holds labels; at least half of a column of numbers are numbers."""
-    cells = pick(table, name)
-    gaps = missing(cells)
+    cells = get_column(table, name)
+    gaps = is_missing(cells)
     values = cells[~gaps]
     n_numbers = parse_numbers(values, args.decimal, args.thousands).notna().sum()
     if 2 * n_numbers >= len(values):
         return False
-    first_cell = f"{place(table, name, ~gaps)}: {shown(values.iloc[0])}"
+    first_cell = f"{locate_cell(table, name, ~gaps)}: {quote_cell(values.iloc[0])}"
     texts = values.unique()
     if all(map(TIME.fullmatch, texts)):
         raise TableError(
@@ -355,17 +360,17 @@ def _is_text(table: DataFrame, name: str, args: argparse.Namespace) -> bool:
 def _column(table: DataFrame, name: str, args: argparse.Namespace) -> Column:
     """Return what an input column holds: dates if named so, categories if text or named so."""
     if name in args.dates:
-        cells = pick(table, name)
-        gaps = missing(cells)
+        cells = get_column(table, name)
+        gaps = is_missing(cells)
         dates = cells[~gaps]
-        order = date_order(dates)
+        order = detect_date_order(dates)
         if order and args.date_order:
             order = args.date_order
         if order == "?":
             raise TableError(
-                f"{place(table, name, ~gaps)}: whether the month or the day comes first in "
-                f"{shown(dates.iloc[0])} cannot be told from the column; say --date-order mdy, or "
-                "dmy"
+                f"{locate_cell(table, name, ~gaps)}: whether the month or the day comes first in "
+                f"{quote_cell(dates.iloc[0])} cannot be told from the column; say --date-order "
+                "mdy, or dmy"
             )
         return Column(name, date=True, order=order)
     if name in args.categories or _is_text(table, name, args):
@@ -375,13 +380,13 @@ def _column(table: DataFrame, name: str, args: argparse.Namespace) -> Column:
 
 def _categories(table: DataFrame, name: str) -> tuple[str, ...]:
     """Return the distinct texts of a column, sorted."""
-    cells = pick(table, name)
-    texts = sorted(cells[~missing(cells)].unique())
-    if not 1 <= len(texts) <= MOST_CATEGORIES:
+    cells = get_column(table, name)
+    texts = sorted(cells[~is_missing(cells)].unique())
+    if not 1 <= len(texts) <= MAX_CATEGORIES:
         raise TableError(
-            f"{table.attrs['source']}: column {shown(name)} holds {len(texts)} different texts; "
-            f"accepted are 1 to {MOST_CATEGORIES} categories. Group its texts, or leave it out "
-            "with --leave-out"
+            f"{table.attrs['source']}: column {quote_cell(name)} holds {len(texts)} different "
+            f"texts; accepted are 1 to {MAX_CATEGORIES} categories. Group its texts, or leave it "
+            "out with --leave-out"
         )
     return tuple(texts)
 
@@ -395,7 +400,7 @@ def _choose_task(table: DataFrame, args: argparse.Namespace) -> tuple[str, str]:
             return task, f" (the likelihood is {args.likelihood})"
     if args.target in args.categories or _is_text(table, args.target, args):
         return "classification", " (the target is text)"
-    cells = pick(table, args.target).unique()
+    cells = get_column(table, args.target).unique()
     hint = ""
     if len(cells) <= MAX_CLASS_NUMBERS and all(map(str.isdigit, cells)):
         hint = "; are these classes? --task classification"
@@ -405,12 +410,12 @@ def _choose_task(table: DataFrame, args: argparse.Namespace) -> tuple[str, str]:
 def _target_values(table: DataFrame, args: argparse.Namespace, task: str) -> Array:
     """Return the target (N,): numbers, or labels, which are text unless all are whole numbers."""
     name = args.target
-    cells = pick(table, name)
-    gaps = missing(cells)
+    cells = get_column(table, name)
+    gaps = is_missing(cells)
     if gaps.any():
         raise TableError(
-            f"{place(table, name, gaps)}: a value of the target is missing; leave such rows out "
-            "with --drop-missing"
+            f"{locate_cell(table, name, gaps)}: a value of the target is missing; leave such rows "
+            "out with --drop-missing"
         )
     if task == "classification":
         texts = _categories(table, name)
@@ -423,8 +428,8 @@ def _target_values(table: DataFrame, args: argparse.Namespace, task: str) -> Arr
     invalid = (numbers < 0) | (numbers != np.floor(numbers))
     if task == "counts" and invalid.any():
         raise TableError(
-            f"{place(table, name, invalid)}: {shown(cells[invalid].iloc[0])} is no count; counts "
-            "are whole numbers >= 0"
+            f"{locate_cell(table, name, invalid)}: {quote_cell(cells[invalid].iloc[0])} is no "
+            "count; counts are whole numbers >= 0"
         )
     y: Array = numbers.to_numpy()
     return y
@@ -446,42 +451,82 @@ def lines_in_errors(frame: DataFrame, target: str = "") -> Iterator[None]:
     except ValueError as error:
         original = str(error)
 
-        def column_name(match: re.Match[str]) -> str:
-            of_target = original.startswith("y ")
-            name = target if of_target else frame.columns[int(match[1])]
-            return f"column {shown(name)}"
+        def position(match: re.Match[str]) -> str:
+            index = int(match[2])
+            if match[1] == "row":
+                return f"line {frame.index[index]}"
+            name = target if original.startswith("y ") else frame.columns[index]
+            return f"column {quote_cell(name)}"
 
-        def line_number(match: re.Match[str]) -> str:
-            return f"line {frame.index[int(match[1])]}"
-
-        message = re.sub(r"\bcolumn (\d+)", column_name, original)
-        message = re.sub(r"\brow (\d+)", line_number, message)
+        message = re.sub(r"\b(row|column) (\d+)", position, original)
         if message == original:
             raise
         raise ValueError(message) from None
 
 
-NAMES = {"nargs": "+", "default": [], "metavar": "NAME"}
-SIGN = {"metavar": "SIGN"}
+COLUMN_OPTIONS: Options = {
+    "target": {"required": True, "metavar": "NAME", "help": "Column to predict."},
+    "inputs": {
+        "nargs": "+",
+        "metavar": "NAME",
+        "help": "Columns to predict from. By default all others.",
+    },
+    "leave_out": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "NAME",
+        "help": "Columns that are not predicted from.",
+    },
+    "categories": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "NAME",
+        "help": "Columns whose numbers are labels, such as postal codes. Columns of text are "
+        "categories anyway.",
+    },
+    "dates": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "NAME",
+        "help": "Input columns of dates, such as 2024-12-31, which become days since 1970.",
+    },
+    "date_order": {
+        "choices": ["mdy", "dmy"],
+        "help": "What comes first in dates such as 1/2/2024, the month or the day. By default "
+        "found from a day above 12.",
+    },
+}
+GAP_OPTIONS: Options = {
+    "drop_missing": {
+        "action": "store_true",
+        "help": "Leave out rows in which a value is missing. By default they are an error.",
+    },
+    "fill": {
+        "choices": ["median"],
+        "help": "Fill in missing inputs: the median of the column, of text the most frequent one. "
+        "Predictions do the same.",
+    },
+}
 READING_OPTIONS: Options = {
-    "separator": SIGN
-    | {
+    "separator": {
+        "metavar": "SIGN",
         "choices": [*SEPARATORS, *SEPARATORS.values()],
         "help": f"What separates the columns: {', '.join(SEPARATORS)}, or the sign itself. By "
         "default it is found from the first lines.",
     },
-    "decimal": SIGN
-    | {
+    "decimal": {
+        "metavar": "SIGN",
         "choices": (".", ","),
         "help": "Decimal sign of numbers, . or , (by default .).",
     },
-    "thousands": SIGN
-    | {
+    "thousands": {
+        "metavar": "SIGN",
         "choices": (",", ".", "'", " "),
         "help": "Sign between groups of three digits: , . ' or a space. By default there is none.",
     },
-    "missing": NAMES
-    | {
+    "missing": {
+        "nargs": "+",
+        "default": [],
         "metavar": "CELL",
         "help": "Cells that stand for a missing value, such as -999, besides empty ones, NA, NaN, "
         "NULL and ?.",
@@ -511,47 +556,17 @@ def add_data_options(
         What ``--task`` accepts; by default all tasks.
     """
     group = parser.add_argument_group("the table")
-    text = "File with a line of column names, CSV or alike; - is standard input."
-    group.add_argument("data", metavar="DATA", help=text)
-    options: Options = {
-        "target": {
-            "required": True,
-            "metavar": "NAME",
-            "help": "Column to predict.",
-        },
-        "inputs": {
-            "nargs": "+",
-            "metavar": "NAME",
-            "help": "Columns to predict from. By default all others.",
-        },
-        "leave_out": NAMES | {"help": "Columns that are not predicted from."},
-        "categories": NAMES
-        | {
-            "help": "Columns whose numbers are labels, such as postal codes. Columns of text are "
-            "categories anyway.",
-        },
-        "dates": NAMES
-        | {
-            "help": "Input columns of dates, such as 2024-12-31, which become days since 1970.",
-        },
-        "date_order": {
-            "choices": ["mdy", "dmy"],
-            "help": "What comes first in dates such as 1/2/2024, the month or the day. By default "
-            "found from a day above 12.",
-        },
-        "task": {
-            "choices": tasks,
-            "help": "What the target is: a number, a class or a count. By default text is "
-            "classification, and numbers are regression.",
-        },
-    }
-    add_options(group, options)
-    gaps = group.add_mutually_exclusive_group()
-    text = "Leave out rows in which a value is missing. By default they are an error."
-    gaps.add_argument("--drop-missing", action="store_true", help=text)
-    text = (
-        "Fill in missing inputs: the median of the column, of text the most frequent one. "
-        "Predictions do the same."
+    group.add_argument(
+        "data",
+        metavar="DATA",
+        help="File with a line of column names, CSV or alike; - is standard input.",
     )
-    gaps.add_argument("--fill", choices=["median"], help=text)
+    add_options(group, COLUMN_OPTIONS)
+    task = {
+        "choices": tasks,
+        "help": "What the target is: a number, a class or a count. By default text is "
+        "classification, and numbers are regression.",
+    }
+    add_options(group, {"task": task})
+    add_options(group.add_mutually_exclusive_group(), GAP_OPTIONS)
     add_reading_options(parser)

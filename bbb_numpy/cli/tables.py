@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..learners.columns import some
+from ..learners.columns import list_names
 from ..numeric.files import check_regular
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def read_csv(
     if "" in names or len(set(names)) != len(names):
         raise TableError(
             f"{source}: every column needs a name of its own; got "
-            f"{some(names, MAX_NAMES_LISTED)}. Write one into the first line for each"
+            f"{list_names(names, MAX_NAMES_LISTED)}. Write one into the first line for each"
         )
     uneven = [(line, row) for line, row in rows if len(row) != len(names)]
     if uneven:

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from inspect import cleandoc
-from math import isnan
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -34,42 +33,38 @@ from ..numeric.layout import Array
 from ..numeric.standardisation import standardise
 from ..numeric.validation import (
     MAX_SAMPLES,
-    MAX_STEPS,
+    STEPS,
     Numbers,
     check_generator,
     whole,
 )
 from ..parts.posteriors import PointMass
-from ..progress import tqdm
 from ..registry import REGISTERED
-from ..sampling.draws import DrawnWeights
-from ..training import NonFiniteError, Recipe, Training
-from ..training.laplace import Laplace, Linearised
-from ..training.laplace import fit as fit_laplace
-from ..training.loop import train
+from ..training import Recipe
 from ..training.recipe import Rows
 from ..training.schedules import schedule_table
-from .columns import encoded
+from .columns import encode_columns
+from .defaults import DEFAULTS
 from .diagnosis import diagnose_fit
-from .inference import Sampling, begins_anew
+from .inference import can_train_on
+from .methods import FittedPosterior, Problem
+from .nested import nested_params, update_nested
 from .plan import (
-    DEFAULTS,
     Plan,
     check_plan,
     constraints,
     resolve_defaults,
-    updated,
-    with_fields,
 )
 from .representation import Fitted
 from .rows import (
-    Prepared,
+    TrainingData,
+    check_finite,
     check_inputs,
     check_pair,
     check_weights,
-    need_finite,
-    prepared,
+    prepare_rows,
 )
+from .state import FittedState
 
 __all__ = [
     "ClassifierMixin",
@@ -88,7 +83,7 @@ __all__ = [
 Targets = tuple[Array, Likelihood, dict[str, Any]]
 
 # Draws of one posterior cannot go on to that of other rows, nor the curvature of one
-trains = available_if(lambda learner: not begins_anew(learner.inference))
+trains = available_if(lambda learner: can_train_on(learner.inference))
 
 
 @dataclass(eq=False, repr=False)
@@ -253,9 +248,9 @@ class Learner(Fitted):
         These are named ``prior__scale``, ``optimizer__schedule__final`` and so on.
         """
         params: dict[str, Any] = super().get_params(deep=False)
-        return (
-            with_fields(params, resolve_defaults(self.task, params)) if deep else params
-        )
+        if deep:
+            return nested_params(params, resolve_defaults(self.task, params).parts)
+        return params
 
     def set_params(self, **params: Any) -> Self:
         """Set arguments, or fields of their parts as `get_params` names them.
@@ -268,10 +263,9 @@ class Learner(Fitted):
         TypeError, ValueError
             For a name that there is not, and values that a part refuses; nothing has changed then.
         """
-        held = self.get_params(deep=False)
-        for name, value in updated(
-            f"estimator {self}", held, params, self.task
-        ).items():
+        old_params = self.get_params(deep=False)
+        owner = f"estimator {self}"
+        for name, value in update_nested(owner, old_params, params, self.task).items():
             setattr(self, name, value)
         return self
 
@@ -304,54 +298,30 @@ class Learner(Fitted):
         ConvergenceWarning
             When the fit has failed: it names the likely cause and a remedy, from `fit_report_`.
         """
-        plan, goes_on = (
-            check_plan(self),
-            self.warm_start and "estimator_" in self.__dict__,
-        )
-        if goes_on:
-            fitted, data = self._go_on(
-                X, y, plan, sample_weight, "fit with warm_start=True"
+        plan = check_plan(self)
+        resumes = self.warm_start and hasattr(self, "estimator_")
+        if resumes:
+            state, data = self._next_problem(
+                X, y, sample_weight, plan, "fit with warm_start=True"
             )
         else:
-            fitted, data = self._begin(
-                X, y, plan, sample_weight, plan.parts["validation_fraction"]
-            )
-        rows = len(data.training.x)
-        if isinstance(plan.parts["inference"], Sampling):
-            model, dtype = fitted["estimator_"].model, plan.parts["dtype"]
-            before = self.draws_ if goes_on else None
-            asked = model, data.training, fitted["rng_"], dtype, self.progress
-            draws = plan.parts["inference"].run(*asked, before)
-            if self.verbose:
-                tqdm.write(draws.summary())
-            self._take_over({**fitted, "draws_": draws})
-            history = []
-        elif isinstance(plan.parts["inference"], Laplace):
-            recipe = replace(plan.recipe(rows, anew=True, stops=False), samples=1)
-            state = self._approximate(fitted, data.training, recipe)
-            if state.stopped == "interrupted":
-                return self
-            history = state.history[-max(1, recipe.epochs // 2) :]  # at the last scales
-        else:
-            recipe = plan.recipe(rows, anew=not goes_on, stops=True)
-            state, before = self._train(fitted, data, recipe), fitted["training_"]
-            # whoever did it knows that it is not finished
-            if state.stopped == "interrupted":
-                return self
-            history = state.history[len(before.history) :]
+            fraction = plan.parts["validation_fraction"]
+            state, data = self._first_problem(X, y, sample_weight, plan, fraction)
+        n_rows = len(data.training.x)
+        recipe = plan.recipe(n_rows, anew=not resumes, stops=True)
+        posterior = self._infer(plan, state, data, recipe, resumes)
+        if posterior.interruption:
+            warnings.warn(posterior.interruption, UserWarning, stacklevel=2)
+            return self
         parts = plan.parts
-        if history:
-            steps = {
-                name: getattr(recipe, name)
-                for name in ("optimizer", "batch_size", "samples")
-            }
-            parts = {
-                **parts,
-                **steps,
-                "usual_epochs": plan.schedule(rows).epochs,
-            }
+        if posterior.recipe is not None:
+            parts = parts | {"usual_epochs": plan.schedule(n_rows).epochs}
+            for name in ("optimizer", "batch_size", "samples"):
+                parts[name] = getattr(posterior.recipe, name)
         try:
-            self.fit_report_ = diagnose_fit(self, data.typical(), parts, history)
+            report = diagnose_fit(
+                self, data.resample_by_weight(), parts, posterior.history
+            )
         except KeyboardInterrupt:
             warnings.warn(
                 "Interrupted by user after the fit, which is whole; how good it is has not been "
@@ -360,25 +330,69 @@ class Learner(Fitted):
                 stacklevel=2,
             )
             return self
-        if not self.fit_report_.passed:
-            warnings.warn(self.fit_report_.message, ConvergenceWarning, stacklevel=2)
+        self.fitted_ = replace(self.fitted_, fit_report_=report)
+        if not report.passed:
+            warnings.warn(report.message, ConvergenceWarning, stacklevel=2)
         return self
 
     def _partial_fit(
         self, X: Any, y: Any, epochs: int, sample_weight: Any, classes: Any = None
     ) -> Self:
         """Go on training; the first call begins as `fit` does."""
-        epochs, plan = whole("epochs", epochs, 1, MAX_STEPS), check_plan(self)
-        if "estimator_" in self.__dict__:
-            fitted, data = self._go_on(X, y, plan, sample_weight, "partial_fit")
+        epochs = STEPS("epochs", epochs)
+        plan = check_plan(self)
+        resumes = hasattr(self, "estimator_")
+        if resumes:
+            state, data = self._next_problem(X, y, sample_weight, plan, "partial_fit")
         else:
-            fitted, data = self._begin(X, y, plan, sample_weight, 0.0, classes)
-        self._train(
-            fitted,
-            data,
-            plan.recipe(len(data.training.x), epochs, anew=False, stops=False),
-        )
+            state, data = self._first_problem(X, y, sample_weight, plan, 0.0, classes)
+        n_rows = len(data.training.x)
+        recipe = plan.recipe(n_rows, epochs, anew=False, stops=False)
+        posterior = self._infer(plan, state, data, recipe, resumes)
+        if posterior.interruption:
+            warnings.warn(posterior.interruption, UserWarning, stacklevel=3)
         return self
+
+    def _infer(
+        self,
+        plan: Plan,
+        state: FittedState,
+        data: TrainingData,
+        recipe: Recipe | None,
+        resumes: bool,
+    ) -> FittedPosterior:
+        """Let the method of inference fit a posterior, or go on from it, and keep that.
+
+        Parameters
+        ----------
+        plan : Plan
+        state : FittedState
+            What will be fitted, as yet without a posterior if it is new.
+        data : TrainingData
+            Rows in training's units.
+        recipe : Recipe, optional
+            How to train; None where nothing is trained.
+        resumes : bool
+            Whether the method goes on from the posterior in `state`.
+        """
+        problem = Problem(
+            state.estimator_,
+            data.training,
+            data.held_out,
+            state.y_scale_,
+            recipe,
+            plan.parts["dtype"],
+            int(self.verbose),
+        )
+        if resumes:
+            posterior = plan.method.resume(problem, state, state.rng_, self.progress)
+        else:
+            posterior = plan.method.fit(problem, state.rng_, self.progress)
+        if posterior.is_new or not hasattr(self, "estimator_"):
+            self.fitted_ = posterior.replace_in(state)
+        if posterior.error is not None:
+            raise posterior.error
+        return posterior
 
     # What each learner says of its targets
 
@@ -394,7 +408,7 @@ class Learner(Fitted):
         self, weights: Array | None, y: Array, classes: Any
     ) -> Array | None:
         """Return how often rows count (N,), or None: `y` as training gets them, (N, K)."""
-        return weights
+        raise NotImplementedError
 
     def _like_y(self, array: Array) -> Array:
         """Return predictions (N, K, ...) with the axes of y, or for each of the classes."""
@@ -402,81 +416,87 @@ class Learner(Fitted):
 
     # How a fit comes about
 
-    def _begin(
+    def _first_problem(
         self,
         X: Any,
         y: Any,
-        plan: Plan,
         sample_weight: Any,
+        plan: Plan,
         fraction: float,
         classes: Any = None,
-    ) -> tuple[dict[str, Any], Prepared]:
-        """Return the fitted attributes before the first epoch, and the rows, ready for training."""
-        noted = type(self)()  # scikit-learn's notes on X, as long as nothing is trained
-        x, given = check_pair(
-            noted, X, y, first=True, labels=self.task == "classification"
-        )
-        targets, likelihood, fitted = self._first_targets(given, plan, classes)
-        rows = self._counted(x, targets, sample_weight, fitted.get("classes_"), plan)
+    ) -> tuple[FittedState, TrainingData]:
+        """Return the state of a new fit, without a posterior, and the rows ready for training.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As of `fit`.
+        plan : Plan
+        fraction : float
+            Share of the rows to hold out.
+        classes : array-like (C,), optional
+            All labels; by default those in `y`.
+        """
+        noted = type(self)()  # takes scikit-learn's notes on X
+        x, y = check_pair(noted, X, y, first=True, labels=self.task == "classification")
+        targets, likelihood, notes = self._first_targets(y, plan, classes)
+        rows = self._counted(x, targets, sample_weight, notes.get("classes_"), plan)
         estimator = plan.build(x.shape[1], targets.shape[1], likelihood)
-        rng, dtype = check_generator(self.random_state), plan.parts["dtype"]
-        seed = int(rng.integers(2**63))
+        rng = check_generator(self.random_state)
+        predict_seed = int(rng.integers(2**63))
         real = self.standardize and likelihood.target_kind == "real"
-        data = prepared(
+        data = prepare_rows(
             rows,
             fraction,
             rng,
             self.standardize,
             real,
-            dtype,
-            real and plan.rotates_inputs,
+            plan.parts["dtype"],
+            real and plan.method.rotates_inputs(plan.parts["prior"]),
         )
-        fitted |= {
-            "predict_seed_": seed,
-            "estimator_": estimator,
-            "rng_": rng,
-            **data.units,
-        }
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(noted, name):
-                fitted[name] = getattr(noted, name)
-        if not isinstance(estimator, DrawnWeights | Linearised):
-            theta = estimator.init(rng, dtype)
-            fitted["training_"] = Training(
-                theta, plan.parts["optimizer"].init(theta, estimator)
-            )
-        return fitted, data
+        state = replace(
+            noted.fitted_,
+            estimator_=estimator,
+            rng_=rng,
+            predict_seed_=predict_seed,
+            **(notes | data.units),
+        )
+        return state, data
 
-    def _go_on(
-        self, X: Any, y: Any, plan: Plan, sample_weight: Any, caller: str
-    ) -> tuple[dict[str, Any], Prepared]:
-        """Return what training changes, as an earlier call left it, and the rows in its units."""
-        if ("draws_" in self.__dict__) != (plan.sampling is not None):
-            held, do = "what was trained", "sample"
-            if plan.sampling is None:
-                held, do = "draws of its posterior", "train"
+    def _next_problem(
+        self, X: Any, y: Any, sample_weight: Any, plan: Plan, caller: str
+    ) -> tuple[FittedState, TrainingData]:
+        """Return the state of the earlier fit for today's plan, and the rows in its units."""
+        samples = plan.method.is_sampled
+        if hasattr(self, "draws_") != samples:
+            posterior, verb = "draws of its posterior", "train"
+            if samples:
+                posterior, verb = "what was trained", "sample"
             raise ValueError(
-                f"the model holds {held}, which {caller} cannot {do} further; "
+                f"the model holds {posterior}, which {caller} cannot {verb} further; "
                 "call fit to start anew"
             )
-        classes = self.__dict__.get("classes_")
+        classes = self.fitted_.classes_
         rows = self._counted(*self._check_pair(X, y), sample_weight, classes, plan)
         estimator = self._same_model(plan, caller)
-        fitted = {"estimator_": estimator, "rng_": copy.deepcopy(self.rng_)}
-        if plan.sampling is None:
-            fitted["training_"] = self.training_
-        return fitted, Prepared(rows, None, {})
+        rng = copy.deepcopy(self.rng_)
+        state = replace(self.fitted_, estimator_=estimator, rng_=rng)
+        return state, TrainingData(rows, None, {})
 
     def _counted(
         self, x: Array, y: Array, sample_weight: Any, classes: Any, plan: Plan
     ) -> Rows:
         """Return the rows that count: those of weight 0 are not there (D45)."""
-        weights = self._class_weights(check_weights(sample_weight, x), y, classes)
+        weights = None
+        if sample_weight is not None:
+            weights = check_weights(sample_weight, x)
+        if classes is not None:
+            weights = self._class_weights(weights, y, classes)
         if weights is None:
             return Rows(x, y)
         count = np.count_nonzero(weights)
-        one = count > 1 and abs(weights.sum() - 1.0) < 1e-6
-        if one and not isinstance(plan.parts["objective"], MLE):
+        sums_to_one = count > 1 and abs(weights.sum() - 1.0) < 1e-6
+        if sums_to_one and not isinstance(plan.parts["objective"], MLE):
             warnings.warn(
                 f"sample_weight sums to 1: all {count} rows together tell the posterior as much "
                 "as one row. If only their ratios are meant, as by AdaBoostClassifier, use "
@@ -486,86 +506,15 @@ class Learner(Fitted):
             )
         return Rows(x, y, weights.astype(x.dtype)).at(weights > 0)
 
-    def _train(
-        self, fitted: dict[str, Any], data: Prepared, recipe: Recipe
-    ) -> Training:
-        """Train from ``fitted['training_']`` on, then take over all of `fitted` at once."""
-        before, failure = fitted["training_"], None
-        estimator, rng, verbose = (
-            fitted["estimator_"],
-            fitted["rng_"],
-            int(self.verbose),
-        )
-        rows, held_out = data.training, data.held_out
-        try:
-            state = train(
-                estimator, before, rows, recipe, rng, held_out, self.progress, verbose
-            )
-        except NonFiniteError as error:
-            state, failure = error.training, error
-        done = len(state.history) - len(before.history)
-        if done or "estimator_" not in self.__dict__:
-            self._take_over({**fitted, "training_": state})
-        if failure is not None:
-            raise failure
-        if state.stopped == "interrupted":
-            warnings.warn(
-                f"Training interrupted by user after {done} of {recipe.epochs} epochs; "
-                "the model holds the state after the last finished epoch",
-                UserWarning,
-                stacklevel=3,
-            )
-        return state
-
-    def _approximate(
-        self, fitted: dict[str, Any], rows: Rows, recipe: Recipe
-    ) -> Training:
-        """Approximate the posterior around its mode; keep the state and return it, or warn."""
-        asked = fitted["estimator_"], rows, recipe, fitted["rng_"], self.progress
-        state, evidence = fit_laplace(*asked, int(self.verbose))
-        count = (
-            len(rows.x)
-            if rows.sample_weight is None
-            else float(rows.sample_weight.sum())
-        )
-        found = {**fitted, "training_": state}
-        if not isnan(evidence):
-            units = count * np.log(fitted["y_scale_"]).sum()
-            found["log_evidence_"] = float(evidence - units)
-        if state.history or "estimator_" not in self.__dict__:
-            self._take_over(found)
-        if state.stopped == "interrupted":
-            last = "the posterior of the last whole round"
-            if isnan(evidence):
-                last = (
-                    "the MAP estimate after the last finished epoch, without a posterior around it "
-                    "and with the first scales of prior and noise"
-                )
-            warnings.warn(
-                f"Training interrupted by user after {len(state.history)} epochs; the model holds "
-                f"{last}",
-                UserWarning,
-                stacklevel=3,
-            )
-        return state
-
-    def _take_over(self, fitted: dict[str, Any]) -> None:
-        """Replace what an earlier fit has left; what it measured of itself is void."""
-        anew = "x_mean_" in fitted  # then nothing stays of what was fitted
-        for name in [*self.__dict__]:
-            if name == "fit_report_" or (anew and name.endswith("_")):
-                del self.__dict__[name]
-        self.__dict__.update(fitted)
-
     def _same_model(self, plan: Plan, caller: str) -> Estimator:
         """Return the plan's estimator for the fitted model, or say what has changed."""
         old: Any = self.estimator_
         likelihood = plan.parts["likelihood"] or old.model.likelihood
         new: Any = plan.build(self.n_features_in_, old.model.outputs, likelihood)
         same = new.model == old.model and plan.parts["dtype"] == self.theta_.dtype
-        if same and plan.sampling is None:
-            memory = plan.parts["optimizer"].init(self.theta_).arrays.keys()
-            same = memory == self.training_.optimizer_state.arrays.keys()
+        if same and not plan.method.is_sampled:
+            needed = plan.parts["optimizer"].init(self.theta_).arrays.keys()
+            same = needed == self.training_.optimizer_state.arrays.keys()
             same = same and type(new.posterior) is type(old.posterior)
         if not same:
             raise ValueError(
@@ -580,13 +529,13 @@ class Learner(Fitted):
     def _check_rows(self, X: Any) -> Array:
         """Return `X` standardised as in `fit`."""
         check_is_fitted(self)
-        if "columns_" in self.__dict__ and hasattr(X, "iloc"):  # fitted to a table
-            X = encoded(X, self.columns_)
+        if hasattr(self, "columns_") and hasattr(X, "iloc"):  # fitted to a table
+            X = encode_columns(X, self.columns_)
         return self._in_units(check_inputs(self, X))
 
     def _in_units(self, x: Array) -> Array:
         x = standardise(x, self.x_mean_, self.x_scale_, self.theta_.dtype, "X")
-        turned = "x_axes_" in self.__dict__
+        turned = hasattr(self, "x_axes_")
         return (x @ self.x_axes_).astype(x.dtype) if turned else x  # D60
 
     def _need_whole(self) -> None:
@@ -600,9 +549,9 @@ class Learner(Fitted):
 
     def _need_finite(self, what: str, found: Array, x: Array) -> None:
         """Raise ValueError unless `found` is finite, naming a row and its column of X."""
-        if "x_axes_" in self.__dict__ and not np.isfinite(found).all():
+        if hasattr(self, "x_axes_") and not np.isfinite(found).all():
             x = x @ self.x_axes_.T  # D60
-        need_finite(what, found, x)
+        check_finite(what, found, x)
 
     def _check_pair(self, X: Any, y: Any) -> tuple[Array, Array]:
         check_is_fitted(self)

@@ -28,6 +28,7 @@ from .columns import Column
 from .fit_report import FitReport
 from .inference import Sampling
 from .regressor import BayesianMLPRegressor
+from .state import FittedState
 
 __all__ = ["CheckpointError", "load", "save"]
 
@@ -88,7 +89,7 @@ def save(
     )
     if place.exists() and not place.is_file():
         raise OSError(f"path {place} is no regular file; name a file for the model")
-    fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    fitted = model.fitted_.found()
     if "draws_" in fitted:
         fitted["draws_"] = replace(fitted["draws_"], target=fitted["estimator_"])
     write_state(place, Stored(label, model.get_params(deep=False), fitted), _format())
@@ -112,9 +113,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     label, parameters, fitted = read_state(Path(path), Stored, _format())
     try:
         model = LEARNERS[label](**parameters)
-        vars(model).update(
-            {name: value for name, value in fitted.items() if name.endswith("_")}
-        )
+        model.fitted_ = FittedState(**fitted)
         model._need_whole()
     except Exception as error:  # a changed part can upset whatever uses it
         raise CheckpointError(f"{os.fspath(path)} {damaged(error)}") from None

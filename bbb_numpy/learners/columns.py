@@ -18,32 +18,55 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numeric.deprecation import renamed_names
+
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-__all__ = ["MOST_CATEGORIES", "Column", "date_order", "encoded", "missing", "pick", "place",
-           "shown", "some", "together"]  # fmt: skip
+__all__ = [
+    "MAX_CATEGORIES",
+    "Column",
+    "call_all",
+    "detect_date_order",
+    "encode_columns",
+    "get_column",
+    "is_missing",
+    "list_names",
+    "locate_cell",
+    "quote_cell",
+]
 
-MOST_CATEGORIES = 100  # of a column
-MOST_COMPLAINTS = 20  # that are listed
+MAX_CATEGORIES = 100  # of a column
+MAX_ERRORS_LISTED = 20
+MAX_NAMES_LISTED = 20
+MAX_CATEGORIES_LISTED = 5
+# An example of a date for each `Column.order`
+DATE_EXAMPLES = {"": "2024-12-31", "mdy": "12/31/2024", "dmy": "31.12.2024"}
 MISSING = ("", "?", "NA", "N/A", "#N/A", "<NA>", "n/a", "NaN", "nan", "NULL", "null")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, and the features that stand for it."""
+    """A column of a table, and the features that stand for it.
+
+    Parameters
+    ----------
+    name : str
+    categories : tuple of str
+        Sorted and distinct, one feature each; by default the column holds numbers.
+    date : bool
+        Whether it holds dates, whose feature is days since 1970-01-01.
+    fill : float or str, optional
+        What stands in place of a missing value; by default these are refused.
+    order : {'', 'mdy', 'dmy'}
+        Of dates such as 12/31/2024; by default dates must look like 2024-12-31.
+    """
 
     name: str
-    categories: tuple[
-        str, ...
-    ] = ()  # sorted and distinct, one feature each; () for one of numbers
-    date: bool = False  # whether it holds dates, whose feature is days since 1970-01-01
-    fill: float | str | None = (
-        None  # in place of a missing value; None: these are refused
-    )
-    order: str = (
-        ""  # of dates such as 12/31/2024, 'mdy' or 'dmy'; '' for 2024-12-31 alone
-    )
+    categories: tuple[str, ...] = ()
+    date: bool = False
+    fill: float | str | None = None
+    order: str = ""
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -58,76 +81,91 @@ class Column:
         Raises
         ------
         ValueError
-            If there is no such column, or a cell is no number or no date; with its place.
+            If there is no such column, or a cell is no number or no date; it names the cell's row
+            and column.
         """
         import pandas as pd
 
-        cells = pick(frame, self.name)
-        gaps = missing(cells)
+        cells = get_column(frame, self.name)
+        gaps = is_missing(cells)
         if self.categories:
             return cells.map(_text).where(~gaps)
         if self.date and not pd.api.types.is_numeric_dtype(cells):
-            given = _year_first(cells.where(~gaps), self.order)
-            times = pd.to_datetime(given, format="ISO8601", errors="coerce", utc=True)
+            dates = _year_first(cells.where(~gaps), self.order)
+            times = pd.to_datetime(dates, format="ISO8601", errors="coerce", utc=True)
             numbers = (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
         else:
             numbers = pd.to_numeric(cells.where(~gaps), errors="coerce").astype(float)
-        wrong = ~gaps & ~np.isfinite(numbers)
-        if wrong.any():
-            such = {"": "2024-12-31", "mdy": "12/31/2024", "dmy": "31.12.2024"}[
-                self.order
-            ]
-            kind = f"date such as {such}" if self.date else "number"
-            cell = cells[wrong].iloc[0]
-            raise ValueError(
-                f"{place(frame, self.name, wrong)}: {shown(cell)} is no {kind}"
-            )
+        invalid = ~gaps & ~np.isfinite(numbers)
+        if invalid.any():
+            location = locate_cell(frame, self.name, invalid)
+            expected = "number"
+            if self.date:
+                expected = f"date such as {DATE_EXAMPLES[self.order]}"
+            cell = quote_cell(cells[invalid].iloc[0])
+            raise ValueError(f"{location}: {cell} is no {expected}")
         return numbers
 
     def encode(self, frame: DataFrame, unknown: str = "error") -> NDArray[np.float64]:
-        """Return the features (N, len(features)); parameters and errors as of `encoded`."""
+        """Return the features (N, len(features)).
+
+        Parameters
+        ----------
+        frame : DataFrame
+            With a column of this name, among others.
+        unknown : {'error', 'ignore'}
+            What becomes of a category that is none of `categories`: refused, or 0 in all features,
+            with a warning.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column, or a cell is missing, no number, no date, or unknown.
+        """
         cells = self.read(frame)
         gaps = cells.isna()
         if gaps.any() and self.fill is None:
             raise ValueError(
-                f"{place(frame, self.name, gaps)}: a value is missing; fill it in, or leave such "
-                "rows out (--drop-missing), or fit with --fill median"
+                f"{locate_cell(frame, self.name, gaps)}: a value is missing; fill it in, or leave "
+                "such rows out (--drop-missing), or fit with --fill median"
             )
         if self.fill is not None:
             cells = cells.where(~gaps, self.fill)
         if not self.categories:
             return cells.to_numpy(float)[:, None]
-        hot = cells.to_numpy()[:, None] == np.array(
-            self.categories, object
-        )  # (N, categories)
-        strange = ~hot.any(axis=1)
-        if strange.any():
-            texts = list(dict.fromkeys(cells[strange]))
+        # (N, categories)
+        one_hot = cells.to_numpy()[:, None] == np.array(self.categories, object)
+        is_unknown = ~one_hot.any(axis=1)
+        if is_unknown.any():
+            texts = list(dict.fromkeys(cells[is_unknown]))
             if unknown == "error":
+                location = locate_cell(frame, self.name, is_unknown)
+                known = list_names(self.categories, MAX_CATEGORIES_LISTED)
                 raise ValueError(
-                    f"{place(frame, self.name, strange)}: {shown(texts[0])} is none of the "
-                    f"categories of fit, {some(self.categories, 5)}; mend it, or take such cells "
-                    "as none of them with --unknown ignore"
+                    f"{location}: {quote_cell(texts[0])} is none of the categories of fit, "
+                    f"{known}; mend it, or take such cells as none of them with --unknown ignore"
                 )
+            examples = list_names(texts, MAX_CATEGORIES_LISTED)
             warnings.warn(
-                f"column {shown(self.name)}: {strange.sum()} cells are none of the categories of "
-                f"fit, such as {some(texts, 5)}; all features of the column are 0 there",
+                f"column {quote_cell(self.name)}: {is_unknown.sum()} cells are none of the "
+                f"categories of fit, such as {examples}; all features of the column are 0 there",
                 UserWarning,
                 stacklevel=3,
             )
-        return hot.astype(float)
+        return one_hot.astype(float)
 
 
-def encoded(
+def encode_columns(
     frame: DataFrame, columns: Sequence[Column], unknown: str = "error"
 ) -> DataFrame:
-    """Return the features (N, d_in) of a table's columns.
+    """Return the features (N, d_in) of a table's columns, as a table.
 
     Parameters
     ----------
     frame : DataFrame
         With the columns of these names, in any order, among others; or already their features.
     columns : sequence of Column
+        Those that the learner was fitted to.
     unknown : {'error', 'ignore'}
         What becomes of a category that none of the rows of fit had: refused, or 0 in all features
         of its column, with a warning.
@@ -135,87 +173,121 @@ def encoded(
     Raises
     ------
     ValueError
-        If a column is missing, or a cell is missing, no number, no date, or an unknown category;
-        names the column, the row (of a file the line), and what is like it.
+        If a column is missing, or a cell is missing, no number, no date, or an unknown category.
+        It names the column and the row (of a file the line), of a missing column one like it.
     """
     from pandas import DataFrame
 
     features = [feature for column in columns for feature in column.features]
     if any(column.categories for column in columns) and list(frame.columns) == features:
         return frame
-    values = together(partial(column.encode, frame, unknown) for column in columns)
+    values = call_all(partial(column.encode, frame, unknown) for column in columns)
     return DataFrame(np.hstack(values), columns=features, index=frame.index)
 
 
-def together(calls: Iterable[Callable[[], Any]]) -> list[Any]:
-    """Return what each call returns, or raise one ValueError with what all of them complain of."""
-    found, complaints = [], dict[str, None]()
+def call_all(calls: Iterable[Callable[[], Any]]) -> list[Any]:
+    """Return what each call returns, or raise one ValueError with the errors of all."""
+    results = []
+    errors: dict[str, None] = {}  # each text once, in order
     for call in calls:
         try:
-            found.append(call())
+            results.append(call())
         except ValueError as error:
-            complaints[str(error)] = None
-    if len(complaints) > 1:
-        listed = [*complaints][:MOST_COMPLAINTS]
-        if len(complaints) > len(listed):
-            listed.append(f"and {len(complaints) - len(listed)} more")
-        raise ValueError(
-            "\n  ".join([f"{len(complaints)} columns cannot be used:", *listed])
-        )
-    if complaints:
-        raise ValueError(*complaints)
-    return found
+            errors[str(error)] = None
+    if len(errors) > 1:
+        listed = [*errors][:MAX_ERRORS_LISTED]
+        if len(errors) > len(listed):
+            listed.append(f"and {len(errors) - len(listed)} more")
+        header = f"{len(errors)} columns cannot be used:"
+        raise ValueError("\n  ".join([header, *listed]))
+    if errors:
+        raise ValueError(*errors)
+    return results
 
 
-def pick(frame: DataFrame, name: str) -> Series:
-    """Return a column, or raise ValueError that names one like it and some of the others."""
+def get_column(frame: DataFrame, name: str) -> Series:
+    """Return a column by its name.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Labels that are no text are compared as text; of equal ones the first counts.
+    name : str
+
+    Raises
+    ------
+    ValueError
+        If there is none; it names one like it, and others.
+    """
+    # by a hash: comparing with a list of all names takes the square of their number
     with suppress(KeyError):
-        place = frame.columns.get_loc(
-            name
-        )  # by a hash: a list of all names takes their square
-        if isinstance(place, int):
-            return frame.iloc[:, place]
-    names = [
-        str(one) for one in frame.columns
-    ]  # labels that are no text, or occur twice
+        position = frame.columns.get_loc(name)
+        if isinstance(position, int):
+            return frame.iloc[:, position]
+    names = [str(label) for label in frame.columns]
     if name not in names:
-        near = get_close_matches(name, names, 1) or [
-            n for n in names if n.lower() == name.lower()
-        ]
-        hint = f"did you mean {shown(near[0])}? It has" if near else "it has"
+        similar = get_close_matches(name, names, 1)
+        similar = similar or [n for n in names if n.lower() == name.lower()]
+        hint = "it has"
+        if similar:
+            hint = f"did you mean {quote_cell(similar[0])}? It has"
         raise ValueError(
-            f"{frame.attrs.get('source', 'the table')} has no column {shown(name)}; {hint} "
-            f"{some(names, 20)}"
+            f"{frame.attrs.get('source', 'the table')} has no column {quote_cell(name)}; {hint} "
+            f"{list_names(names, MAX_NAMES_LISTED)}"
         )
     return frame.iloc[:, names.index(name)]
 
 
-def missing(cells: Any) -> Any:
+def is_missing(cells: Any) -> Any:
     """Return where cells of a Series or DataFrame say that there is no value."""
     return cells.isna() | cells.isin(MISSING)
 
 
-def place(frame: DataFrame, name: str, where: Any) -> str:
-    """Say where the first cell (N,) is for which `where` holds: file, line and column."""
+def locate_cell(frame: DataFrame, name: str, where: Any) -> str:
+    """Return in words where the first cell of a column is for which a condition holds.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Its ``attrs['source']`` is the file, the name of its index what a row is called.
+    name : str
+        Of the column.
+    where : array-like of bool (N,)
+        The condition.
+    """
     row = frame.index[int(np.argmax(where))]
     source = frame.attrs.get("source", "the table")
-    return f"{source}, {frame.index.name or 'row'} {row}, column {shown(name)}"
+    return f"{source}, {frame.index.name or 'row'} {row}, column {quote_cell(name)}"
 
 
-def shown(value: Any, most: int = 40) -> str:
-    """Return what a table holds in quotes, escaped, and shortened if it is long."""
+def quote_cell(value: Any, max_length: int = 40) -> str:
+    """Return the content of a cell in quotes, escaped, and shortened if it is long.
+
+    Parameters
+    ----------
+    value : object
+    max_length : int
+        Number of characters.
+    """
     text = str(value)
-    return (
-        repr(text)
-        if len(text) <= most
-        else f"{text[: most - 10]!r}... ({len(text)} characters)"
-    )
+    if len(text) <= max_length:
+        return repr(text)
+    return f"{text[: max_length - 10]!r}... ({len(text)} characters)"
 
 
-def some(names: Sequence[str], most: int) -> str:
-    """List names, not too many of them."""
-    listed = ", ".join(map(shown, names[:most]))
-    return f"{listed} and {len(names) - most} more" if len(names) > most else listed
+def list_names(names: Sequence[str], max_count: int) -> str:
+    """Return names in quotes, separated by commas, and how many are left out.
+
+    Parameters
+    ----------
+    names : sequence of str
+    max_count : int
+        How many are listed.
+    """
+    listed = ", ".join(map(quote_cell, names[:max_count]))
+    if len(names) > max_count:
+        return f"{listed} and {len(names) - max_count} more"
+    return listed
 
 
 DAY_AND_MONTH = re.compile(
@@ -226,7 +298,7 @@ DAY_AND_MONTH = re.compile(
 def _year_first(cells: Series, order: str) -> Series:
     """Return cells with their dates of this order as 2024-12-31; two digits are 1969 to 2068."""
 
-    def turned(match: re.Match[str]) -> str:
+    def year_first(match: re.Match[str]) -> str:
         month, day = match[1], match[2]
         if order == "dmy":
             month, day = day, month
@@ -238,16 +310,19 @@ def _year_first(cells: Series, order: str) -> Series:
     if not order:
         return cells
     return cells.map(
-        lambda cell: DAY_AND_MONTH.sub(turned, cell.strip(), 1), na_action="ignore"
+        lambda cell: DAY_AND_MONTH.sub(year_first, cell.strip(), 1), na_action="ignore"
     )
 
 
-def date_order(cells: Series) -> str:
-    """Return what comes first in dates such as 12/31/2024: '' if there are none, '?' if unclear."""
-    found = [match for match in map(DAY_AND_MONTH.match, cells) if match]
-    if not found:
+def detect_date_order(cells: Series) -> str:
+    """Return the order of dates such as 12/31/2024: 'mdy' or 'dmy'.
+
+    It is '' if there are no such dates, and '?' if they could be in either order.
+    """
+    matches = [match for match in map(DAY_AND_MONTH.match, cells) if match]
+    if not matches:
         return ""
-    first, second = (max(int(match[k]) for match in found) for k in (1, 2))
+    first, second = (max(int(match[k]) for match in matches) for k in (1, 2))
     if (first > 12) == (second > 12):
         return "?"
     return "dmy" if first > 12 else "mdy"
@@ -255,5 +330,16 @@ def date_order(cells: Series) -> str:
 
 def _text(value: Any) -> str:
     """Return a cell as a file would have it: in a column with gaps pandas makes 5 to 5.0."""
-    whole = isinstance(value, float) and value.is_integer()
-    return str(int(value) if whole else value).strip()
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip()
+
+
+__getattr__ = renamed_names(
+    __name__,
+    {
+        "encoded": "encode_columns",
+        "shown": "quote_cell",
+        "MOST_CATEGORIES": "MAX_CATEGORIES",
+    },
+)

@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
-from ..model.joint import Model
+from ..model.joint import Model, Prior
+from ..model.objectives import MAP, MLE
 from ..numeric.validation import COUNT, SAMPLES, OneOf, Optional, check_fields
 from ..parts.hyperpriors import HalfCauchy, Hyperprior, check_hyperpriors
 from ..parts.posteriors import PointMass
+from ..progress import tqdm
 from ..registry import POSTERIORS, REGISTERED
-from ..sampling.draws import Draws
+from ..sampling.draws import DrawnWeights, Draws
 from ..sampling.mcmc import HMC, MAMS, MCLMC, NUTS, ChEES, Kernel
 from ..sampling.run import SAMPLERS, SETTINGS, check_sampler, sample
 from ..training.ensembles import ensemble_starts
 from ..training.laplace import Laplace
-from ..training.recipe import Rows
+from .defaults import DEFAULTS, TRAINING_ARGUMENTS
+from .methods import (
+    ISOTROPIC,
+    FittedPosterior,
+    LaplaceApproximation,
+    Method,
+    NaturalGradient,
+    PointEstimate,
+    Problem,
+    Variational,
+)
+from .state import FittedState
 
-__all__ = ["STARTS", "Sampling", "begins_anew", "inferences", "sampled"]
+__all__ = ["STARTS", "Sampling", "can_train_on", "inferences", "method_for", "sampled"]
 
 NOISE = {"log_noise": HalfCauchy(1.0)}
 STARTS = ("prior", "ensemble")
@@ -49,7 +63,7 @@ def _hyperpriors(name: str, value: Any) -> dict[str, Hyperprior]:
 
 
 @dataclass(frozen=True)
-class Sampling:
+class Sampling(Method):
     """How a learner samples its posterior: ``inference=Sampling("nuts", chains=8)``.
 
     Parameters
@@ -96,39 +110,88 @@ class Sampling:
         default=None, metadata={"local": True}
     )
 
+    is_sampled: ClassVar[bool] = True
+    can_train_on: ClassVar[bool] = False
+    unused: ClassVar[tuple[str, ...]] = tuple(
+        name for name in TRAINING_ARGUMENTS if name != "warm_start"
+    )
+    does: ClassVar[str] = "draws from the posterior and trains nothing"
+    defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = dict.fromkeys(
+        DEFAULTS, dict.fromkeys(TRAINING_ARGUMENTS)
+    )
+
     def __post_init__(self) -> None:
         check_fields(self, **SETTINGS)
         check_fields(self, sampler=_sampler, chains=SAMPLES, start=OneOf(*STARTS))
         check_fields(self, groups=Optional(COUNT), hyperpriors=Optional(_hyperpriors))
 
-    def run(
-        self,
-        model: Model,
-        data: Rows,
-        rng: Generator,
-        dtype: Any,
-        progress: Any,
-        before: Draws | None = None,
-    ) -> Draws:
-        """Draw from the posterior of `model` given `data`, after the draws `before` if there are.
+    def rotates_inputs(self, prior: Prior) -> bool:
+        """Whether collinear inputs are rotated, which shortens the chains' way (D60)."""
+        return isinstance(prior, ISOTROPIC)
 
-        A checkpoint is told the seed as a whole number: of a generator it could not know
-        whether it is that of the run on disk. The draws are the same either way.
+    def check(self, params: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
+        """Refuse a run on disk that the same call would not find again."""
+        super().check(params, parts)
+        seed = params["random_state"]
+        if self.checkpoint is not None and not isinstance(seed, Integral):
+            raise ValueError(
+                "random_state must be a whole number with Sampling(checkpoint=...): without, the "
+                f"same call begins another run, which cannot go on from there; got {seed!r}"
+            )
+
+    def build(self, model: Model, parts: Mapping[str, Any]) -> DrawnWeights:
+        """Return the model, of whose posterior the weights will be drawn."""
+        return DrawnWeights(model)
+
+    def fit(
+        self, problem: Problem, rng: Generator, progress: bool | None
+    ) -> FittedPosterior:
+        """Draw from the posterior.
 
         Raises
         ------
         KeyboardInterrupt
             After Ctrl-C before the first draw; later, the draws so far are returned.
         """
-        x, y, weights = data
-        common = {"sample_weight": weights, "dtype": dtype, "progress": progress}
-        settings = {one.name: getattr(self, one.name) for one in fields(self)}
+        return self._sampled(problem, None, rng, progress)
+
+    def resume(
+        self,
+        problem: Problem,
+        before: FittedState,
+        rng: Generator,
+        progress: bool | None,
+    ) -> FittedPosterior:
+        """Draw from the posterior on, after the draws that there are."""
+        return self._sampled(problem, before.draws_, rng, progress)
+
+    def _sampled(
+        self,
+        problem: Problem,
+        before: Draws | None,
+        rng: Generator,
+        progress: bool | None,
+    ) -> FittedPosterior:
+        """Draw, after the draws `before` if there are any.
+
+        The sampler gets a whole number as its seed: from the state of a generator a checkpoint
+        could not tell whether it is that of the run on disk. The draws are the same either way.
+        """
+        x, y, weights = problem.training
+        model = problem.source.model
+        common: dict[str, Any] = {
+            "sample_weight": weights,
+            "dtype": problem.dtype,
+            "progress": progress,
+        }
+        settings = {name: getattr(self, name) for name in SETTING_NAMES}
         kernel = check_sampler(self.sampler)
         if isinstance(self.sampler, str):
-            kernel = settings["sampler"] = KERNELS.get(self.sampler, kernel)
+            kernel = KERNELS.get(self.sampler, kernel)
+            settings["sampler"] = kernel
         noise = {name: NOISE[name] for name, _ in model.learned() if name in NOISE}
         settings["hyperpriors"] = noise | check_hyperpriors(self.hyperpriors)
-        # as `check_generator` seeds from it
+        # one whole number of four random words, as `check_generator` takes it
         words = rng.integers(2**32, size=4).tolist()
         seed = sum(word << 32 * place for place, word in enumerate(words))
         if before is not None:
@@ -139,16 +202,23 @@ class Sampling:
                 )
             settings["start"] = before
         elif settings.pop("start") == "ensemble":
-            other = np.random.default_rng([seed, 1])  # than that of the chains
-            options = {"seed": other, **common}
+            own_rng = np.random.default_rng(
+                [seed, 1]
+            )  # another than that of the chains
             settings["start"] = lambda _: ensemble_starts(
-                model, x, y, self.chains, **options
+                model, x, y, self.chains, seed=own_rng, **common
             )
         draws = sample(model, x, y, seed=seed, **settings, **common)
         if not len(draws.positions):
             raise KeyboardInterrupt("sampling was interrupted before the first draw")
+        if problem.verbose:
+            tqdm.write(draws.summary())
         target: Any = draws.target
-        return replace(draws, target=replace(target))  # without its buffers
+        draws = replace(draws, target=replace(target))  # without its buffers
+        return FittedPosterior(draws=draws)
+
+
+SETTING_NAMES = tuple(setting.name for setting in fields(Sampling))
 
 
 def sampled() -> tuple[str, ...]:
@@ -164,14 +234,53 @@ def inferences() -> dict[str, Any]:
 @cache
 def _inferences(n_registered: int) -> dict[str, Any]:
     """Return the same, made anew after a name has been registered."""
-    named = {
-        name: one for name, one in POSTERIORS.items() if not isinstance(one, PointMass)
+    trained = {
+        name: posterior
+        for name, posterior in POSTERIORS.items()
+        if not isinstance(posterior, PointMass)
     }
-    named |= {"ivon": POSTERIORS["mean-field"], "map": PointMass(), "mle": PointMass()}
-    return named | {"laplace": Laplace()} | {name: Sampling(name) for name in sampled()}
+    trained |= {
+        "ivon": POSTERIORS["mean-field"],
+        "map": PointMass(),
+        "mle": PointMass(),
+        "laplace": Laplace(),
+    }
+    return trained | {name: Sampling(name) for name in sampled()}
 
 
-def begins_anew(inference: Any) -> bool:
-    """Whether what this value of `inference` leaves cannot be trained further."""
-    named = inferences().get(inference) if isinstance(inference, str) else inference
-    return isinstance(named, Sampling | Laplace)
+# Methods of what is no posterior that is trained by a bound
+METHODS: dict[type, Callable[[Any], Method]] = {
+    PointMass: PointEstimate,
+    Laplace: LaplaceApproximation,
+    Sampling: lambda sampling: sampling,
+}
+# Names that say more than the object that they stand for
+NAMED_METHODS: dict[str, Callable[[Any], Method]] = {
+    "ivon": NaturalGradient,
+    "map": partial(PointEstimate, objectives=(MAP,)),
+    "mle": partial(PointEstimate, objectives=(MLE,)),
+}
+
+
+def method_for(inference: Any, part: Any) -> Method:
+    """Return the method of inference of a learner.
+
+    Parameters
+    ----------
+    inference : str or object
+        The argument of the learner, as given.
+    part : object
+        What it stands for: the same, or the entry of `inferences` of that name.
+    """
+    if isinstance(inference, str) and inference in NAMED_METHODS:
+        return NAMED_METHODS[inference](part)
+    for part_type, method in METHODS.items():
+        if isinstance(part, part_type):
+            return method(part)
+    return Variational(part)
+
+
+def can_train_on(inference: Any) -> bool:
+    """Whether what this value of `inference` leaves can be trained further by `partial_fit`."""
+    part = inferences().get(inference) if isinstance(inference, str) else inference
+    return method_for(inference, part).can_train_on

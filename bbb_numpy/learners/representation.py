@@ -25,13 +25,14 @@ from ..sampling.draws import DrawnWeights, Draws
 from ..training import Epoch, Training
 from .columns import Column
 from .fit_report import FitReport
+from .state import Stateful
 
 __all__ = ["Fitted"]
 
 CELL = "text-align: left; vertical-align: top; padding: 0 1em 0 0; max-width: 60em"
 
 
-class Fitted(BaseEstimator):
+class Fitted(Stateful, BaseEstimator):
     """The attributes of a fitted learner, as those that look at it know them."""
 
     # scikit-learn shows what a parameter means where it can link it; here to where it is shown
@@ -59,13 +60,13 @@ class Fitted(BaseEstimator):
     def theta_(self) -> Array:
         """Everything learned, one flat vector; after sampling, all draws, one a row."""
         check_is_fitted(self)
-        return self.draws_.flat if "draws_" in self.__dict__ else self.training_.theta
+        return self.draws_.flat if hasattr(self, "draws_") else self.training_.theta
 
     @property
     def history_(self) -> list[Epoch]:
         """One entry for each epoch trained."""
         check_is_fitted(self)
-        if "draws_" in self.__dict__:
+        if hasattr(self, "draws_"):
             raise AttributeError(
                 "a sampled posterior has no epochs; draws_.stats has the statistics of its steps, "
                 "draws_.summary() a line of them"
@@ -75,9 +76,7 @@ class Fitted(BaseEstimator):
     @property
     def n_iter_(self) -> int:
         """Number of epochs trained; after sampling, of draws of each chain."""
-        return len(
-            self.draws_.positions if "draws_" in self.__dict__ else self.history_
-        )
+        return len(self.draws_.positions if hasattr(self, "draws_") else self.history_)
 
     @property
     def loss_curve_(self) -> list[float]:
@@ -96,7 +95,7 @@ class Fitted(BaseEstimator):
         else:
             flat = self.estimator_.layout.views(theta)["mu"]
         means = list(layout.views(np.array(flat, np.float64)).values())
-        if "x_axes_" in self.__dict__:
+        if hasattr(self, "x_axes_"):
             means[0] = self.x_axes_ @ means[0]  # D60
         return means
 
@@ -140,7 +139,7 @@ class Fitted(BaseEstimator):
         ratio = ratio / (ratio.max() or 1.0)  # whose square cannot overflow
         # (d_in,)
         power = np.square(estimator.model.layout.views(ratio)["W0"]).sum(axis=1)
-        if "x_axes_" in self.__dict__:  # variances of turned weights add up, too: D60
+        if hasattr(self, "x_axes_"):  # variances of turned weights add up, too: D60
             rho = estimator.model.layout.views(estimator.layout.views(theta)["rho"])[
                 "W0"
             ]
@@ -156,7 +155,7 @@ class Fitted(BaseEstimator):
 
     def _repr_html_inner(self) -> str:
         shown: str = estimator_html_repr(self)
-        if "estimator_" not in self.__dict__:
+        if not hasattr(self, "estimator_"):
             return shown
         rows = "".join(
             f'<tr><th style="{CELL}">{escape(name)}</th><td style="{CELL}">{escape(text)}</td></tr>'

@@ -102,6 +102,7 @@ def ensemble_starts(
     if recipe is None:
         n_rows = max(1, len(np.atleast_1d(x)))  # `fit` refuses data without rows
         schedule = schedule_for("any", "ensemble", n_rows)
+        assert schedule.learning_rate is not None
         optimizer = Adam(schedule.learning_rate, schedule=Cosine())
         recipe = Recipe(
             optimizer, epochs=schedule.epochs, batch_size=schedule.batch_size

@@ -72,17 +72,6 @@ class ScheduleRow:
     max_batch_size: int | None = None  # None: min_batch_size
     steps_per_epoch: int = 1
 
-    def schedule(self, n_rows: int, batch_size: int | None = None) -> TrainingSchedule:
-        """Return the schedule for `n_rows` rows, in steps of `batch_size` if it is given."""
-        if batch_size is None:
-            share = max(n_rows // self.steps_per_epoch, self.min_batch_size)
-            batch_size = min(share, self.max_batch_size or self.min_batch_size)
-        steps_per_epoch = -(-n_rows // batch_size)
-        min_epochs = self.min_epochs or self.max_epochs
-        epochs = max(min_epochs, self.min_steps // steps_per_epoch)
-        epochs = min(self.max_epochs, epochs)
-        return TrainingSchedule(epochs, batch_size, self.samples, self.learning_rate)
-
 
 # What stands above the table in the docstrings of the learners
 CAPTION = """\
@@ -298,8 +287,16 @@ def schedule_for(
     for row in SCHEDULES:
         applies = row.task in (task, "any") and inference in row.inferences
         if applies and (cheap or row.max_rows is None or n_rows <= row.max_rows):
-            return row.schedule(n_rows, batch_size)
-    raise KeyError(f"no schedule for {task} by {inference}")
+            break
+    else:
+        raise KeyError(f"no schedule for {task} by {inference}")
+    if batch_size is None:
+        share = max(n_rows // row.steps_per_epoch, row.min_batch_size)
+        batch_size = min(share, row.max_batch_size or row.min_batch_size)
+    steps_per_epoch = -(-n_rows // batch_size)
+    epochs = max(row.min_epochs or row.max_epochs, row.min_steps // steps_per_epoch)
+    epochs = min(epochs, row.max_epochs)
+    return TrainingSchedule(epochs, batch_size, row.samples, row.learning_rate)
 
 
 def schedule_table(markdown: bool) -> str:

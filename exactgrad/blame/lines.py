@@ -1,490 +1,250 @@
 """Which line of a gradient that is refuted to look at first (D44).
 
-The function runs once more under `sys.settrace`, which shows what each line writes, and then so
-that single results move: theta stands still, and a random direction d_j is added to a result z_j
-when its line has run. What a later result z_k does is noted as m_jk = <d_k, (dz_k/dz_j) d_j>, and
-what the value does. A result that moves derivatives but not the value belongs to the backward pass.
+The search has three parts: the *trace* of results that lines write, the *influence* of each on the
+others, the value and the derivatives, and the *blame*, which is here.
 
-There g is the cotangent of z if <d, g> = <dV/dz, d>. And if g is the cotangent of a, what is made
-of it by the transposed Jacobian of a forward pair b, a is what b gets by way of a: for directions
-of equal sizes are the same, and both m are. So parts of sums are known too. What is such a
-cotangent, or a sum of them, and of what its name says if there is such a variable (dz, z_grad, ...)
-is *cleared*, as are slopes da/dz of the forward pass. One result is looked for by which all wrong
-derivatives go, and no other, past all results that are cleared. A line that has written what is
-right elsewhere is right; then it is the line that has called it.
+g is the cotangent of z if <d, g> = <dV/dz, d> for the value V. And if g is the cotangent of a, what
+is made of it by the transposed Jacobian of a forward pair b, a is what b gets by way of a: for
+directions of equal sizes are the same, and both entries of the matrix of influence are. So parts of
+sums are known too. What is such a cotangent, or a sum of them, and of what its name says if there
+is such a variable (dz, z_grad, ...) is *cleared*, as are slopes da/dz of the forward pass. One
+result is looked for by which all wrong derivatives go, and no other, past all results that are
+cleared. A line that has written what is right elsewhere is right; then it is the line that has
+called it.
 """
 
 from __future__ import annotations
 
 import linecache
 import re
-import sys
-import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import FrameType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..fields.finite import Field, Prime
 from ..structures import copy_leaves
-from ..trace.arrays import Exact
-from ..trace.copies import Copies, GlobalNames, in_own_context
-from ..trace.makers import ACTIVE_FIELD
+from ..trace.copies import Copies, in_own_context
 from ..verdict.errors import WrongDerivative
-from ..verdict.runs import ProofProblem, run
+from ..verdict.runs import ProofProblem
+from .influence import Influence
+from .results import Line, Trace
 from .words import in_words
 
 __all__ = ["explanation"]
 
 Array = NDArray[Any]
-Place = tuple[str, int]  # a file and a line
-SMALL = 256  # numbers of theta, of which words and a line are looked for
-MOST = 600  # results that are looked at
-DEPTH, ENTRIES = 3, 1000  # of containers in containers, and in each
-SEEDS = 8  # that are tried: of each root half of them lack it
-SPECIAL = str(
-    Path(np.__path__[0]).with_name("scipy") / "special"
-)  # called by ours, too
-OTHERS = (np.__path__[0], SPECIAL, str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"),
-          "<frozen", "<__")  # fmt: skip
-GENERATED = (
-    "<string>"  # methods of dataclasses, or all that one wrote and ran as a text
-)
-# GlobalNames of the cotangent of z: dz, d_z, grad_z, dL_dz, z_grad, ...
-COTANGENT = re.compile(
-    r"(?:d|g|grad|delta|adj|ct|d[A-Z]_?d)_?(\w+)$|(\w+?)_?(?:grad|bar|adj|ct|delta)$"
-)
-
-SLOPE = re.compile(r"slope|deriv|prime|grad|d_")
+MAX_THETA_SIZE = 256  # up to which words and a line are looked for
+MAX_RESULTS = 600  # up to which their influence is measured
+MAX_TRACES = 8  # at other random numbers: of each root half of them lack it
+SLOPE_NAME = re.compile(r"slope|deriv|prime|grad|d_")
 
 
-class Result(NamedTuple):
-    """An array that a line has written, or entries of it."""
+class Blame:
+    """Which result of the backward pass makes derivatives wrong.
 
-    places: tuple[Place, ...]  # the line, and those that have called it
-    event: int  # so many lines have run before
-    way: tuple[Any, ...]  # to the array, from the local variables
-    a: Array  # the numbers (n,)
-    fresh: Array  # which entries they are
-    start: Array | None  # where they are in theta, of which they are a view
-    brought: bool = False  # whether other lines have written them, in other places
+    Parameters
+    ----------
+    influence : Influence
+        What each result of the trace moves.
+    """
 
-    @property
-    def name(self) -> str:
-        """The name of the array."""
-        return str(self.way[-1])
+    def __init__(self, influence: Influence) -> None:
+        self.influence = influence
+        self.trace = influence.trace
+        self.results = influence.trace.results
+        number_1 = np.ones(1, np.int64).tobytes()
+        # numbers of the forward pass: what equals them needs no proof that it is right
+        self.forward_numbers = {number_1, *map(self._numbers, influence.forward)}
+        self.cleared = frozenset(self._slopes() | self._cotangents())
 
-    def of(self, names: set[str]) -> str:
-        """Return the name of that whose cotangent it is, by its own name; "" if there is none."""
-        found = COTANGENT.match(self.name)
-        wanted = (found[1] or found[2]) if found else ""
-        return wanted if wanted in names else ""
+    def _numbers(self, k: int) -> bytes:
+        return self.results[k].residues.tobytes()
 
+    def _slopes(self) -> set[int]:
+        """Return the results of the backward pass that are slopes or numbers of the forward."""
+        right = self.influence.slopes | self.forward_numbers
+        return {k for k in self.influence.backward if self._numbers(k) in right}
 
-def _entries(value: Any) -> dict[Any, Any]:
-    """Return what a value of another kind holds, by names or numbers."""
-    if isinstance(value, type | ModuleType) or callable(value):
-        return {}
-    if isinstance(value, list | tuple):
-        return dict(
-            zip(getattr(value, "_fields", range(len(value))), value, strict=True)
-        )
-    held: Any = value if isinstance(value, dict) else getattr(value, "__dict__", {})
-    return held if len(held) <= ENTRIES else {}
+    # --- cotangents
 
+    def _forward_pairs(self) -> dict[tuple[int, int, int], list[tuple[int, int]]]:
+        """Return the pairs b, a of the forward pass by their sizes and m_ba.
 
-def _inside(
-    values: Any, way: tuple[Any, ...] = ()
-) -> Iterator[tuple[tuple[Any, ...], Exact]]:
-    """Yield the exact arrays in values by name, each with the way to it."""
-    for key, one in list(values.items()):
-        if type(one) is Exact:
-            yield (*way, key), one
-        elif len(way) < DEPTH:
-            yield from _inside(_entries(one), (*way, key))
-
-
-class Watch:
-    """Looks whenever a line of a function of the user's, or of those that it calls, has run."""
-
-    def __init__(
-        self, field: Field, look: Callable[[FrameType, int, dict[str, Any]], None]
-    ) -> None:
-        self.field, self.look = field, look
-        self.first, self.end = True, ("", 0)  # the line at which it returns
-        self.text = False  # whether the function is one of a text
-        self.before = sys.gettrace()
-
-    def called(self, frame: FrameType, event: str, _: Any) -> Any:
-        """Follow a function, unless it is NumPy's, Python's or ours, or not of this call."""
-        if ACTIVE_FIELD.get() is not self.field:  # an interrupt has left it
-            sys.settrace(self.before)
-            return None
-        file = frame.f_code.co_filename
-        self.text = file == GENERATED if self.first else self.text
-        if (
-            type(frame.f_globals) is not GlobalNames
-        ):  # no copy: what listens to the garbage collector
-            return None
-        if file.startswith(OTHERS) or (file == GENERATED and not self.text):
-            return None
-        line, first, self.first = frame.f_lineno, self.first, False
-        self.look(frame, 0, frame.f_locals)  # what the caller's line has made
-
-        def traced(frame: FrameType, event: str, returned: Any) -> Any:
-            nonlocal line
-            if event in ("line", "return"):
-                more = {"return": returned} if event == "return" else {}
-                self.look(frame, line, {**frame.f_locals, **more})
-                self.end = (frame.f_code.co_filename, line) if first else self.end
-                line = frame.f_lineno
-            return traced
-
-        return traced
-
-
-def _places(frame: FrameType | None, line: int) -> tuple[Place, ...]:
-    """Return a line of a function, if it is not 0, and those that have called it."""
-    found = list[Place]()
-    while frame is not None and not frame.f_code.co_filename.startswith(OTHERS):
-        found.append((frame.f_code.co_filename, frame.f_lineno if found else line))
-        frame = frame.f_back
-    return tuple(found[not line and len(found) > 1 :])
-
-
-class BatchedPrime(Prime):
-    """The integers modulo a prime, with derivatives along C directions at once."""
-
-    n_channels = 64
-
-    def draw(self, shape: tuple[int, ...]) -> Array:
-        """Return the same random numbers in all lanes."""
-        return np.repeat(super().draw(shape), self.n_channels, axis=-1)
-
-    def variable(self, v: Array) -> Array:
-        """Return random numbers, and note where they are: theta is drawn last."""
-        found = super().variable(v)
-        self.places = {
-            number: j for j, number in enumerate(found[..., 0].ravel().tolist())
-        }
-        return found
-
-    def from_integers(self, m: Any) -> Array:
-        """Return whole numbers."""
-        return np.repeat(super().from_integers(m), self.n_channels, axis=-1)
-
-    def matmul(self, a: Array, b: Array) -> Array:
-        """Return products of matrices."""
-        return self.sum(self.mul(a[..., None, :], b[..., None, :, :, :]), -3)
-
-
-class Search:
-    """The results of a function at random numbers, and which of them move what."""
-
-    def __init__(
-        self, problem: ProofProblem, theta: Array, wrong: Array, seed: int
-    ) -> None:
-        self.problem, self.theta, self.wrong, self.seed = problem, theta, wrong, seed
-        self.field = BatchedPrime(seed)
-        self.results: list[Result] = []
-        self.numbers, self.names = (
-            set[tuple[int, int]](),
-            set[str](),
-        )  # that have been seen
-        self.seen: dict[int, list[tuple[str, Array, Array]]] = {}  # by their sizes
-        self.directions: dict[int, Array] = {}
-
-    def direction(self, size: int) -> Array:
-        """Return a random direction (n,) for results of so many numbers; 1 for a single one."""
-        if size not in self.directions:
-            d = self.field.random_function("direction", np.arange(size)[:, None])
-            self.directions[size] = d[:, 0] if size > 1 else np.ones(1, np.int64)
-        return self.directions[size]
-
-    # --- the results
-
-    def sound(self) -> bool:
-        """Note all results; return whether the field knows why the other derivatives are right."""
-        along = np.repeat(
-            self.direction(self.theta.size)[:, None], BatchedPrime.n_channels, axis=1
-        )
-        along[:, 0] *= ~self.wrong
-        known: dict[FrameType, dict[Any, Any]] = {}
-        event = -1
-
-        def look(frame: FrameType, line: int, values: dict[str, Any]) -> None:
-            nonlocal event
-            event += 1
-            before = known.setdefault(frame, {})
-            for way, x in _inside(values):
-                if x.field is not self.field:  # kept since another run
-                    continue
-                a, b, every = (
-                    x.primal[..., 0],
-                    x.tangent[..., 1],
-                    np.ones(x.shape, bool),
-                )
-                memory, old = before.get(way, (None, a))
-                here = x.residues.__array_interface__["data"][0], x.shape
-                fresh = old != a if memory == here else every
-                if not fresh.any():
-                    continue
-                before[way] = here, a.copy()
-                for part in (fresh, every)[: 2 - bool(fresh.all())]:
-                    at = [
-                        self.field.places.get(number, -1) for number in a[part].tolist()
-                    ]
-                    start = None if min(at) < 0 else np.array(at)
-                    one = Result(_places(frame, line), event, way, a[part], part, start)
-                    new, brought = self._is_new(one, b[part])
-                    if new:
-                        self.results.append(
-                            one._replace(brought=brought or part is not fresh)
-                        )
-
-        watch = Watch(self.field, look)
-        found = run(self.problem, self.theta, self.field, along, watch.called)
-        self.end, self.events = watch.end, event
-        return not found.excess()[0].any()
-
-    def _is_new(self, one: Result, b: Array) -> tuple[bool, bool]:
-        """Return whether there is a new array, and whether it has numbers of earlier ones alone.
-
-        It is none if there was one of the same numbers, but for zeros or a telling name.
+        What b moves in the value by way of a single number a has size 0, as the value itself.
         """
-        a, of = one.a, one.of(self.names)
-        both = [*zip(a.tolist(), b.tolist(), strict=True)]
-        same_size, there = self.seen.setdefault(len(a), []), a != 0
-        again = [
-            name
-            for name, c, d in same_size
-            if np.array_equal(a, c) and np.array_equal(b, d)
-        ]
-        masked = (
-            any((a[there] == c[there]).all() for _, c, _ in same_size)
-            and not there.all()
-        )
-        brought = (
-            self.numbers.issuperset(x for x in both if x[0])
-            and not again
-            and not masked
-        )
-        same_size.append((of, a, b))
-        self.numbers.update(both)
-        self.names.add(one.name)
-        return bool(of) and of not in again if again else bool(there.any()), brought
-
-    # --- what moves with them
-
-    def moved(
-        self,
-        lanes: list[tuple[int, Array]],
-        see: Callable[[int, int, Array], None] | None = None,
-        cut: frozenset[int] = frozenset(),
-    ) -> tuple[Array, Array]:
-        """Return what moves with each of some results, while those of `cut` stand still.
-
-        The slope of the value (n,), and whether derivatives do (n, D). `see` gets the number of
-        each result, of the first lane, and slopes.
-        """
-        starts = range(0, max(len(lanes), 1), BatchedPrime.n_channels)
-        parts = [
-            self._moved(lanes[at : at + BatchedPrime.n_channels], at, see, cut)
-            for at in starts
-        ]
-        value, grad = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return value, grad
-
-    def _moved(
-        self, lanes: list[tuple[int, Array]], at: int, see: Any, cut: frozenset[int]
-    ) -> Any:
-        field, event = BatchedPrime(self.seed), -1
-        still = np.zeros((self.theta.size, BatchedPrime.n_channels), np.int64)
-        for lane, (k, v) in enumerate(lanes):
-            if self.results[k].start is not None:
-                still[self.results[k].start, lane] = v
-        of_event: dict[int, list[tuple[int, Result]]] = {}
-        for k, one in enumerate(self.results):
-            of_event.setdefault(one.event, []).append((k, one))
-
-        def look(frame: FrameType, line: int, values: dict[str, Any]) -> None:
-            nonlocal event
-            event += 1
-            for k, one in of_event.get(event, ()):
-                x: Any = values[one.way[0]]
-                for key in one.way[1:]:
-                    x = _entries(x)[key]
-                b = x.tangent[one.fresh]
-                for lane, (j, v) in enumerate(lanes):
-                    if j == k and one.start is None:
-                        b[:, lane] = field.add(b[:, lane], v)
-                x.tangent[one.fresh] = 0 if k in cut else b
-                if see:
-                    see(k, at, b[:, : len(lanes)])
-
-        found = run(self.problem, self.theta, field, still, Watch(field, look).called)
-        if event != self.events:
-            raise ValueError("two runs of the same function are different")
-        return found.value.tangent[0, : len(lanes)], found.grad.tangent.T[
-            : len(lanes)
-        ] != 0
-
-    def measure(self) -> None:
-        """Move each result along its direction, and note what all others do."""
-        field, n, slopes = self.field, len(self.results), list[tuple[int, int, bytes]]()
-        sizes = [len(one.a) for one in self.results]
-        along = [self.direction(size) for size in sizes]
-        over = {size: field.inv(self.direction(size)[:, None]) for size in {*sizes}}
-        self.m = np.zeros((n + 1, n + 1), np.int64)  # the last is 1, and the value
-
-        def see(k: int, at: int, b: Array) -> None:
-            self.m[at : at + b.shape[1], k] = field.sum(
-                field.mul(b, along[k][:, None]), 0
-            )
-            for lane in range(min(b.shape[1], k - at)):
-                if sizes[at + lane] == sizes[k] > 1 and b[:, lane].any():
-                    slope = field.mul(b[:, lane : lane + 1], over[sizes[k]])
-                    slopes.append((at + lane, k, slope.tobytes()))
-
-        value, self.grad = self.moved([*enumerate(along)], see)
-        self.m[:n, n] = value
-        self.m[n, :n] = [
-            field.sum(field.mul(one.a, d), 0)
-            for one, d in zip(self.results, along, strict=True)
-        ]
-        self.forward = [k for k in range(n) if value[k]]
-        self.slopes = {slope for j, k, slope in slopes if value[j] and value[k]}
-        self.backward = [
-            k for k in range(n)
-            if not value[k] and self.results[k].start is None and self.grad[k].any()
-        ]  # fmt: skip
-
-    def cotangents(self, known: set[bytes]) -> set[int]:
-        """Return the results of the backward pass that are cotangents, or parts of them."""
-        results, field, m, n = self.results, self.field, self.m, len(self.results)
-        new = [k for k in self.backward if results[k].a.tobytes() not in known]
-        names = {results[k].name for k in self.forward}
-        sizes = [*(len(one.a) for one in results), 1]
-        # forward pairs b, a by sizes and m; what moves the value by way of a number has size 0
+        matrix = self.influence.matrix
+        forward = self.influence.forward
+        n = len(self.results)
+        sizes = [*(len(result.residues) for result in self.results), 1]
         pairs: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
-        for b in self.forward:
-            for a in (*(a for a in self.forward if a > b and m[b, a]), n):
-                pairs.setdefault((sizes[b], sizes[a], int(m[b, a])), []).append((b, a))
+        for b in forward:
+            for a in (*(a for a in forward if a > b and matrix[b, a]), n):
+                key = sizes[b], sizes[a], int(matrix[b, a])
+                pairs.setdefault(key, []).append((b, a))
                 if sizes[a] == 1:
-                    by_way = (
-                        m[b, n:] if a == n else field.mul(m[b, a : a + 1], m[a, n:])
-                    )
-                    pairs.setdefault((sizes[b], 0, int(by_way[0])), []).append((b, n))
-        of = {n: {n}}  # results, and whose cotangents they are
+                    by_a = matrix[b, n:]
+                    if a != n:
+                        by_a = self.trace.field.mul(matrix[b, a : a + 1], matrix[a, n:])
+                    pairs.setdefault((sizes[b], 0, int(by_a[0])), []).append((b, n))
+        return pairs
 
-        def fits(j: int, k: int) -> set[int]:
-            found = pairs.get((sizes[k], sizes[j] if j < n else 0, int(m[j, k])), [])
-            told = results[k].of(names)
-            return {b for b, a in found if a in of[j] and told in ("", results[b].name)}
+    def _cotangents(self) -> set[int]:
+        """Return the results of the backward pass that are cotangents, or sums of their parts."""
+        influence = self.influence
+        results = self.results
+        field = self.trace.field
+        matrix = influence.matrix
+        n = len(results)
+        names = {results[k].name for k in influence.forward}
+        pairs = self._forward_pairs()
+        # whose cotangents results are; n is the number 1, the cotangent of the value
+        primals: dict[int, set[int]] = {n: {n}}
 
-        own: dict[tuple[int, int], Array] = {}  # what scales with what
+        def primals_by_way(j: int, k: int) -> set[int]:
+            """Return the b whose cotangent, by way of the primals of j, may be k."""
+            size = len(results[j].residues) if j < n else 0
+            key = len(results[k].residues), size, int(matrix[j, k])
+            primal_name = results[k].primal_name(names)
+            return {
+                b
+                for b, a in pairs.get(key, [])
+                if a in primals[j] and primal_name in ("", results[b].name)
+            }
 
-        def see(k: int, at: int, b: Array) -> None:
-            own.update(
-                {(j, k): b[:, lane] for lane, j in enumerate(new[at : at + b.shape[1]])}
+        candidates = [
+            k
+            for k in influence.backward
+            if self._numbers(k) not in self.forward_numbers
+        ]
+        # what of k is linear in j: its derivative when j is scaled
+        linear_parts: dict[tuple[int, int], Array] = {}
+
+        def observe(k: int, start: int, tangent: Array) -> None:
+            scaled = candidates[start : start + tangent.shape[1]]
+            linear_parts.update(
+                {(j, k): tangent[:, channel] for channel, j in enumerate(scaled)}
             )
 
-        self.moved([(k, results[k].a) for k in new], see)
-        for k in new:
-            its, last, made = (
-                set(self.forward),
-                list[int](),
-                np.zeros_like(results[k].a),
-            )
-            for j in [j for j in reversed(of) if j < n and m[j, k]]:
-                if its & fits(j, k) and not m[j, last].any():
-                    its, made = its & fits(j, k), field.add(made, own[j, k])
-                    last.append(j)
-            its = its if last and (made == results[k].a).all() else set()
-            if its | fits(n, k):
-                of[k] = its | fits(n, k)
-        return {*of} - {n}
+        influence.perturb([(k, results[k].residues) for k in candidates], observe)
+        for k in candidates:
+            # k is a sum of parts by way of earlier cotangents, all of the same primal
+            of_sum = set(influence.forward)
+            terms = list[int]()
+            total = np.zeros_like(results[k].residues)
+            for j in [j for j in reversed(primals) if j < n and matrix[j, k]]:
+                of_part = of_sum & primals_by_way(j, k)
+                if of_part and not matrix[j, terms].any():
+                    of_sum = of_part
+                    total = field.add(total, linear_parts[j, k])
+                    terms.append(j)
+            if not terms or (total != results[k].residues).any():
+                of_sum = set()
+            of_any = of_sum | primals_by_way(n, k)
+            if of_any:
+                primals[k] = of_any
+        return {*primals} - {n}
 
-    # --- where it goes wrong
+    # --- lines
 
-    def line(self) -> str:
-        """Say at which line to look, or nothing."""
-        self.measure()
-        results, wrong, grad = self.results, self.wrong, self.grad
-        known = {results[k].a.tobytes() for k in self.forward} | {
-            np.ones(1, np.int64).tobytes()
+    def _suspects_by_line(self) -> dict[Line, list[int]]:
+        """Return the results by which wrong derivatives go, past all that are cleared."""
+        results = self.results
+        wrong = self.trace.wrong
+        backward = self.influence.backward
+        moves_wrong = np.any(self.influence.moves_derivative & wrong, axis=1)
+        suspects = [
+            k
+            for k in backward
+            if k not in self.cleared and not results[k].assembled and moves_wrong[k]
+        ]
+        perturbations = [
+            (k, self.trace.direction(len(results[k].residues))) for k in suspects
+        ]
+        _, moves_derivative = self.influence.perturb(perturbations, frozen=self.cleared)
+        right_lines = {
+            results[k].lines[0]
+            for k in backward
+            if k in self.cleared or not moves_wrong[k]
         }
-        slopes = self.slopes | known
-        cleared = frozenset(
-            k for k in self.backward if results[k].a.tobytes() in slopes
-        )
-        cleared |= self.cotangents(known)
-        left = [k for k in self.backward if k not in cleared and not results[k].brought]
-        left = [k for k in left if (grad[k] & wrong).any()]
-        lanes = [(k, self.direction(len(results[k].a))) for k in left]
-        beside = self.moved(lanes, cut=cleared)[1] & wrong
-        right = {
-            results[k].places[0]
-            for k in self.backward
-            if k in cleared or not (grad[k] & wrong).any()
+        suspects_by_line: dict[Line, list[int]] = {}
+        for k, moves in zip(suspects, moves_derivative & wrong, strict=False):
+            if moves.any():
+                lines = (line for line in results[k].lines if line not in right_lines)
+                line = next(lines, results[k].lines[0])
+                suspects_by_line.setdefault(line, []).append(k)
+        return suspects_by_line
+
+    def sentence(self) -> str:
+        """Return at which line to look, in words; "" if nothing is found."""
+        results = self.results
+        wrong = self.trace.wrong
+        moves_derivative = self.influence.moves_derivative
+        suspects = self._suspects_by_line()
+        last_right = [
+            k for k in sorted(self.cleared) if (moves_derivative[k] >= wrong).all()
+        ]
+        if not suspects:
+            location = _location([self.trace.return_line])
+            if not location:
+                return ""
+            return f"{location}: what it is made of is right, or missing"
+        moved = {
+            line: moves_derivative[group].any(axis=0)
+            for line, group in suspects.items()
         }
-        places: dict[Any, list[int]] = {}
-        for k, goes in zip(left, beside, strict=False):
-            if goes.any():
-                others = (at for at in results[k].places if at not in right)
-                places.setdefault(next(others, results[k].places[0]), []).append(k)
-        reach = {place: grad[ks].any(axis=0) for place, ks in places.items()}
-        found = [place for place in places if (reach[place] >= wrong).all()]
-        found = [place for place in found if (reach[place] <= wrong).all()] or found
-        by = [k for k in sorted(cleared) if (grad[k] >= wrong).all()]
-        if not places:
-            last = _told([self.end])
-            return f"{last}: what it is made of is right, or missing" if last else ""
-        if not found:
-            return _told([*(results[k].places[0] for k in by[-1:]), *places][:1])
+        lines = [line for line in suspects if (moved[line] >= wrong).all()]
+        if not lines:
+            by_right = [results[k].lines[0] for k in last_right[-1:]]
+            return _location([*by_right, *suspects][:1])
+        lines = [line for line in lines if (moved[line] <= wrong).all()] or lines
         # factors stand before a right cotangent: they are seldom what is wrong
-        late = [
-            at for at in found
-            if places[at][0] > min(by, default=0) or SLOPE.match(results[places[at][0]].name)
-        ]  # fmt: skip
-        found = late or found
-        first = results[places[found[0]][0]]
-        again = [
-            at for at in found
-            if at[0] == found[0][0] and results[places[at][0]].way == first.way
-        ]  # fmt: skip
-        of = first.of({results[k].name for k in self.forward})
-        # what is written again was perhaps not finished
-        told = (
-            f": {first.name} is not the derivative for {of}"
-            if of and len(again) == 1
-            else ""
-        )
-        return (_told(again) + told).removeprefix(": ")
+        first_right = min(last_right, default=0)
+        lines = [
+            line
+            for line in lines
+            if suspects[line][0] > first_right
+            or SLOPE_NAME.match(results[suspects[line][0]].name)
+        ] or lines
+        culprit = results[suspects[lines[0]][0]]
+        lines_of_culprit = [
+            line
+            for line in lines
+            if line[0] == lines[0][0]
+            and results[suspects[line][0]].path == culprit.path
+        ]
+        sentence = _location(lines_of_culprit)
+        names = {results[k].name for k in self.influence.forward}
+        primal_name = culprit.primal_name(names)
+        # an array that several lines write is perhaps not finished at the first
+        if primal_name and len(lines_of_culprit) == 1:
+            sentence += f": {culprit.name} is not the derivative for {primal_name}"
+        return sentence.removeprefix(": ")
 
 
-def _told(places: list[Place]) -> str:
-    source = linecache.getline(*places[-1]).strip() if places else ""
+def _location(lines: list[Line]) -> str:
+    """Return "look at line 7 of file.py, `source`, then line 5": the last line first."""
+    if not lines:
+        return ""
+    path, number = lines[-1]
+    source = linecache.getline(path, number).strip()
     if not source:
         return ""
-    before = "".join(f", then line {line}" for _, line in places[-2::-1])
-    file = Path(places[-1][0])
+    file = Path(path)
     name = "the cell" if file.parent.name.startswith("ipykernel") else file.name
-    return f"look at line {places[-1][1]} of {name}, `{source}`{before}"
+    earlier_lines = "".join(f", then line {earlier}" for _, earlier in lines[-2::-1])
+    return f"look at line {number} of {name}, `{source}`{earlier_lines}"
 
 
-def _line(problem: ProofProblem, theta: Array, wrong: Array) -> str:
-    for turn in range(SEEDS):
-        search = Search(problem, theta, wrong, SEEDS * problem.seed + turn)
-        sound = search.sound()
-        if len(search.results) > MOST:
+def _blamed_line(problem: ProofProblem, theta: Array, wrong: Array) -> str:
+    for i in range(MAX_TRACES):
+        trace = Trace(problem, theta, wrong, MAX_TRACES * problem.seed + i)
+        if len(trace.results) > MAX_RESULTS:
             break
-        if sound:
-            return search.line()
+        if trace.others_are_right:
+            return Blame(Influence(trace)).sentence()
     return ""
 
 
@@ -493,28 +253,43 @@ def explanation(
     theta: Array,
     errors: Callable[[], tuple[WrongDerivative, ...]],
 ) -> Callable[[], list[str]]:
-    """Return what says why a gradient is refuted; it is found out when it is called first."""
+    """Return a function that says why a gradient is refuted, and looks for it when first called.
+
+    Parameters
+    ----------
+    problem : ProofProblem
+        The function and its arguments, of which copies are made now.
+    theta : array, shape (D,)
+        The point at which the gradient is refuted.
+    errors : callable
+        Returns the wrong derivatives.
+
+    Returns
+    -------
+    callable
+        Returns sentences: what is wrong, and at which line to look.
+    """
     arguments = copy_leaves(problem.arguments)
-    problem, theta = (
-        problem._replace(arguments=arguments, copies=Copies()),
-        theta.copy(),
-    )
+    problem = problem._replace(arguments=arguments, copies=Copies())
+    theta = theta.copy()
 
     @cache
     @in_own_context
-    def explained() -> list[str]:
-        if theta.size > SMALL:
+    def explain() -> list[str]:
+        if theta.size > MAX_THETA_SIZE:
             return []
-        wrong = errors()
-        names = {one.name for one in wrong}
-        bad = np.array([problem.name(j) in names for j in range(theta.size)])
-        said = in_words(problem, theta, wrong)
+        wrong_derivatives = errors()
+        names = {derivative.name for derivative in wrong_derivatives}
+        wrong = np.array([problem.name(j) in names for j in range(theta.size)])
+        sentences = in_words(problem, theta, wrong_derivatives)
+        if not wrong.any():
+            return sentences
         try:
-            line = _line(problem, theta, bad) if bad.any() else ""
+            line = _blamed_line(problem, theta, wrong)
         except (
             Exception
-        ):  # the verdict stands, whatever the function does while it is watched
-            line = ""
-        return [*said, line] if line else said
+        ):  # the verdict stands, whatever the function does under a tracer
+            return sentences
+        return [*sentences, line] if line else sentences
 
-    return explained
+    return explain

@@ -6,7 +6,7 @@ of each block, or of neighbours in theta.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import groupby
@@ -22,155 +22,223 @@ from ..verdict.runs import ProofProblem
 __all__ = ["in_words"]
 
 Array = NDArray[Any]
-SAME = Decimal("1e-30")
+Decimals = Sequence[Decimal]
+ErrorsByPosition = dict[int, WrongDerivative]
+EQUALITY_RTOL = Decimal("1e-30")
+MAX_SIMPLE = 1000  # numerators and denominators of a simple factor
 
 
 def in_words(
     problem: ProofProblem, theta: Array, wrong: Sequence[WrongDerivative]
 ) -> list[str]:
-    """Return what is wrong, where it is simple: a sentence for all, or for each group."""
-    places = {problem.name(j): j for j in range(theta.size)}
-    found = {places[one.name]: one for one in wrong if one.seen and one.size == 1}
+    """Return what is wrong, where it is simple: a sentence for all, or for each group.
+
+    Parameters
+    ----------
+    problem : ProofProblem
+        The function and its arguments.
+    theta : array, shape (D,)
+        The point at which the gradient is refuted.
+    wrong : sequence of WrongDerivative
+        The wrong derivatives. Single ones are looked at, and not sums of many.
+    """
+    positions = {problem.name(j): j for j in range(theta.size)}
+    errors = {
+        positions[error.name]: error
+        for error in wrong
+        if error.seen and error.size == 1
+    }
+    if not errors:
+        return []
     with localcontext(context(N_DIGITS)):
-        known = Known(problem, theta)
-        said = known.said(found) if found else ""
-        if said or not found:
-            return (
-                [f"{'they are' if len(found) > 1 else 'it is'} {said}"] if said else []
-            )
-        parts = [set(range(theta.size)[part]) for part in problem.blocks.values()]
-        groups = [[j for j in sorted(found) if j in part] for part in parts]
-        if len(groups) == 1:
-            runs = groupby(enumerate(sorted(found)), lambda pair: pair[1] - pair[0])
-            groups = [[j for _, j in run] for _, run in runs]
-        each = [
-            (group, known.said({j: found[j] for j in group}))
-            for group in groups
-            if group
-        ]
-    return [
-        f"{problem.name(js[0])} to {problem.name(js[-1])}: {said}"
-        for js, said in each
-        if said
-    ]
+        quantities = KnownQuantities(problem, theta)
+        words = quantities.describe(errors)
+        if words:
+            subject = "they are" if len(errors) > 1 else "it is"
+            return [f"{subject} {words}"]
+        sentences = []
+        for group in _groups(problem, theta.size, sorted(errors)):
+            words = quantities.describe({j: errors[j] for j in group})
+            if words:
+                first = problem.name(group[0])
+                last = problem.name(group[-1])
+                sentences.append(f"{first} to {last}: {words}")
+    return sentences
 
 
-class Known:
-    """What a function is given, by name: numbers, and arrays as decimals."""
+def _groups(
+    problem: ProofProblem, size: int, positions: list[int]
+) -> Iterator[list[int]]:
+    """Yield the positions of each block; if there is one block, those of neighbours."""
+    if len(problem.blocks) == 1:
+        # neighbours have the same difference of position and rank
+        runs = groupby(enumerate(positions), lambda pair: pair[1] - pair[0])
+        for _, run in runs:
+            yield [j for _, j in run]
+        return
+    for block in problem.blocks.values():
+        members = set(range(size)[block])
+        group = [j for j in positions if j in members]
+        if group:
+            yield group
+
+
+class KnownQuantities:
+    """The numbers and arrays that a function is given, by name, as decimals.
+
+    Parameters
+    ----------
+    problem : ProofProblem
+        The function, and its arguments with their names.
+    theta : array, shape (D,)
+        The point.
+    """
 
     def __init__(self, problem: ProofProblem, theta: Array) -> None:
-        at = [Decimal(x) for x in theta.tolist()]
-        self.theta, self.numbers, self.sizes = (
-            at,
-            dict[str, Decimal](),
-            dict[int, str](),
-        )
+        self.theta = [Decimal(x) for x in theta.tolist()]
+        self.numbers: dict[str, Decimal] = {}
+        self.sizes: dict[int, str] = {}  # lengths of axes, and what they are called
         self.arrays = {
-            "theta": at,
-            "exp(theta)": [x.exp() for x in at],
-            "sigmoid(theta)": [1 / (1 + (-x).exp()) for x in at],
-            "sign(theta)": [Decimal(1).copy_sign(x) for x in at],
+            "theta": self.theta,
+            "exp(theta)": [x.exp() for x in self.theta],
+            "sigmoid(theta)": [1 / (1 + (-x).exp()) for x in self.theta],
+            "sign(theta)": [Decimal(1).copy_sign(x) for x in self.theta],
         }
         for name, value in zip(problem.names, problem.arguments, strict=True):
-            if (
-                isinstance(value, float | np.ndarray)
-                and np.asarray(value).dtype.kind in "fiu"
-            ):
-                flat = [Decimal(x) for x in np.ravel(value).tolist()]
-                if np.ndim(value):
-                    self.arrays[name] = flat
-                    for k, size in enumerate(np.shape(value)):
-                        self.sizes.setdefault(size, f"{name}.shape[{k}]")
-                else:
-                    self.numbers[name] = flat[0]
+            self._add(name, value)
 
-    def said(self, wrong: dict[int, WrongDerivative]) -> str:
-        """Say what is wrong, or nothing."""
-        hand, right = zip(
-            *((one.by_hand, one.right) for one in wrong.values()), strict=True
-        )
-        if not any(hand):
+    def _add(self, name: str, value: Any) -> None:
+        if not isinstance(value, float | np.ndarray):
+            return
+        if np.asarray(value).dtype.kind not in "fiu":
+            return
+        flat = [Decimal(x) for x in np.ravel(value).tolist()]
+        if not np.ndim(value):
+            self.numbers[name] = flat[0]
+            return
+        self.arrays[name] = flat
+        for axis, size in enumerate(np.shape(value)):
+            self.sizes.setdefault(size, f"{name}.shape[{axis}]")
+
+    def describe(self, errors: ErrorsByPosition) -> str:
+        """Return what is wrong with all these derivatives; "" if it is not simple."""
+        by_hand = [error.by_hand for error in errors.values()]
+        right = [error.right for error in errors.values()]
+        if not any(by_hand):
             return "0 by hand"
-        terms = [("", [Decimal(1)] * len(hand))]
+        excess = [h - r for h, r in zip(by_hand, right, strict=True)]
+        arrays = self._arrays_at(errors)
+        words = self._factor_in_words(by_hand, right, arrays)
+        if words:
+            return words
+        shape = _transposed_shape(errors)
+        if shape:
+            return f"in another order: transposed, {shape}"
+        return self._term_in_words(excess, arrays)
+
+    def _arrays_at(self, errors: ErrorsByPosition) -> dict[str, Decimals]:
+        """Return the arrays that have an entry for each of the derivatives."""
+        arrays: dict[str, Decimals] = {}
         for name, flat in self.arrays.items():
-            if len(flat) in (len(self.theta), len(hand)):
-                whole = len(flat) == len(self.theta)
-                terms.append((name, [flat[j] for j in wrong] if whole else flat))
-        for name, v in terms:
-            for over in (1, -1)[: 1 + bool(name)]:
-                both = zip(right, v, strict=True)
-                c = _quotient(hand, [r * x**over if x else x for r, x in both])
-                if c == -1 and not name:
-                    return "right but for the sign"
-                if c and (not name or abs(c) == 1):
-                    sign = "-" * (c < 0) + "1 / " * (over < 0)
-                    factor = f"{sign}{name}" if name else self.factor(c)
-                    if factor:
-                        return f"{factor} times what is right"
-        order = _transposed(wrong)
-        if order:
-            return f"in another order: transposed, {order}"
-        excess = [h - r for h, r in zip(hand, right, strict=True)]
-        for name, v in terms[1:] + terms[:1] * (len(hand) > 1):
-            c = _quotient(excess, v)
-            factor = self.factor(abs(c), term=True) if c else ""
-            if factor:
-                times = (
-                    factor
-                    if not name
-                    else name
-                    if factor == "1"
-                    else f"{factor} * {name}"
-                )
-                return f"too {'large' if c and c > 0 else 'small'} by {times}"
+            if len(flat) == len(self.theta):
+                arrays[name] = [flat[j] for j in errors]
+            elif len(flat) == len(errors):
+                arrays[name] = flat
+        return arrays
+
+    def _factor_in_words(
+        self, by_hand: Decimals, right: Decimals, arrays: dict[str, Decimals]
+    ) -> str:
+        c = _common_quotient(by_hand, right)
+        if c == -1:
+            return "right but for the sign"
+        factor = self._simple(c) if c else ""
+        if factor:
+            return f"{factor} times what is right"
+        for name, values in arrays.items():
+            pairs = [*zip(right, values, strict=True)]
+            products = [r * x for r, x in pairs]
+            quotients = [r / x if x else x for r, x in pairs]
+            for inverse, candidates in (("", products), ("1 / ", quotients)):
+                c = _common_quotient(by_hand, candidates)
+                if c and abs(c) == 1:
+                    sign = "-" if c < 0 else ""
+                    return f"{sign}{inverse}{name} times what is right"
         return ""
 
-    def factor(self, c: Decimal, term: bool = False) -> str:
-        """Return a number in words, if it is simple; of a term an argument's name comes first."""
+    def _term_in_words(self, excess: Decimals, arrays: dict[str, Decimals]) -> str:
+        terms = dict(arrays)
+        if len(excess) > 1:
+            terms[""] = [Decimal(1)] * len(excess)
+        for name, values in terms.items():
+            c = _common_quotient(excess, values)
+            factor = self._simple(abs(c), is_term=True) if c else ""
+            if not c or not factor:
+                continue
+            if not name:
+                term = factor
+            elif factor == "1":
+                term = name
+            else:
+                term = f"{factor} * {name}"
+            return f"too {'large' if c > 0 else 'small'} by {term}"
+        return ""
+
+    def _simple(self, c: Decimal, is_term: bool = False) -> str:
+        """Return a number in words, if it is a fraction, or one times an argument.
+
+        Of a term the arguments are tried first, of a factor the fraction.
+        """
         named = [(name, c / number) for name, number in self.numbers.items() if number]
         named += [(f"1 / {name}", c * number) for name, number in self.numbers.items()]
-        for name, left in [*named, ("", c)] if term else [("", c), *named]:
-            simple = Fraction(left).limit_denominator(1000)
-            n, d = abs(simple.numerator), simple.denominator
-            if not 0 < n <= 1000 or abs(left * d / simple.numerator - 1) > SAME:
+        candidates = [*named, ("", c)] if is_term else [("", c), *named]
+        for name, quotient in candidates:
+            fraction = Fraction(quotient).limit_denominator(MAX_SIMPLE)
+            n = abs(fraction.numerator)
+            d = fraction.denominator
+            if not 0 < n <= MAX_SIMPLE:
                 continue
-            size = next((size for size in (n, d) if size > 1 and size in self.sizes), 0)
-            also = f" (of {self.sizes[size]})" if size else ""
-            if simple == 1 and name:
+            if abs(quotient * d / fraction.numerator - 1) > EQUALITY_RTOL:
+                continue
+            if fraction == 1 and name:
                 return name
-            return f"{simple}{also} {name.removeprefix('1 ')}".strip()
+            sizes = [size for size in (n, d) if size > 1 and size in self.sizes]
+            origin = f" (of {self.sizes[sizes[0]]})" if sizes else ""
+            return f"{fraction}{origin} {name.removeprefix('1 ')}".strip()
         return ""
 
 
-def _same(one: Decimal, other: Decimal) -> bool:
-    return abs(one - other) <= SAME * max(abs(one), abs(other))
+def _equal(x: Decimal, y: Decimal) -> bool:
+    return abs(x - y) <= EQUALITY_RTOL * max(abs(x), abs(y))
 
 
-def _quotient(one: Sequence[Decimal], other: Sequence[Decimal]) -> Decimal | None:
+def _common_quotient(numerators: Decimals, denominators: Decimals) -> Decimal | None:
     """Return the number that all quotients are, if they are one."""
-    if not all(other):
+    if not all(denominators):
         return None
-    c = one[0] / other[0]
-    c = c.to_integral_value() if _same(c, c.to_integral_value()) else c
-    return c if all(_same(x, c * y) for x, y in zip(one, other, strict=True)) else None
+    c = numerators[0] / denominators[0]
+    rounded = c.to_integral_value()
+    if _equal(c, rounded):
+        c = rounded
+    pairs = zip(numerators, denominators, strict=True)
+    return c if all(_equal(x, c * y) for x, y in pairs) else None
 
 
-def _transposed(wrong: dict[int, WrongDerivative]) -> str:
-    """Return n x m if a part of theta is right as an array (n, m) that is turned round.
+def _transposed_shape(errors: ErrorsByPosition) -> str:
+    """Return "n x m" if a part of theta is right as the transpose of an array (n, m).
 
     Its corners are in place, and so is what is on the diagonal of a square.
     """
-    low, high = min(wrong), max(wrong)
+    low = min(errors)
+    high = max(errors)
     for n in range(2, high + 2):
         for m in range(2, (high + 2) // n + 1):
-            turned = np.arange(n * m).reshape(n, m).T.ravel()
+            order = np.arange(n * m).reshape(n, m).T.ravel()
             for start in range(max(0, high + 1 - n * m), low + 1):
-                pairs = (
-                    (one, start + int(turned[j - start])) for j, one in wrong.items()
-                )
+                sources = [start + int(order[j - start]) for j in errors]
                 if all(
-                    k in wrong and _same(one.by_hand, wrong[k].right)
-                    for one, k in pairs
+                    source in errors and _equal(error.by_hand, errors[source].right)
+                    for source, error in zip(sources, errors.values(), strict=True)
                 ):
                     return f"{n} x {m}"
     return ""

@@ -19,6 +19,12 @@ __all__ = ["N_DIGITS", "Digits", "NoSeries", "context"]
 
 Array = NDArray[Any]
 N_DIGITS = 60
+GUARD_DIGITS = (
+    10  # with which pi and angles are computed beyond the context's precision
+)
+MIN_ROUNDED_BITS = 30  # a float of fewer bits is taken for exact
+STIRLING_START = 50  # from here on 40 terms of Stirling's series have 80 digits
+N_STIRLING_TERMS = 40
 
 
 def context(digits: int) -> Context:
@@ -27,13 +33,18 @@ def context(digits: int) -> Context:
 
 
 class NoSeries(Exception):
-    """Of a function there is no series here."""
+    """A function is used of which there is no series here."""
 
 
 class Digits(Field):
-    """Decimals of the context's precision, as arrays of objects.
+    """Decimals of the context's precision, as arrays of objects (..., 1).
 
-    With `shake`, floats stand for numbers that they may be rounded from, of which it chooses some.
+    Parameters
+    ----------
+    seed : int
+        What directions are drawn from.
+    rounding_seed : int
+        If not 0, floats stand for numbers that are rounded to them, which it chooses.
     """
 
     dtype = object
@@ -42,88 +53,116 @@ class Digits(Field):
 
     def __init__(self, seed: int, rounding_seed: int = 0) -> None:
         super().__init__(seed)
-        self.rounding_seed, self.uniform = rounding_seed, random.Random(seed).uniform
+        self.rounding_seed = rounding_seed
+        self.uniform = random.Random(seed).uniform
         # exponentials and logarithms take long: once for each number
         self._cached = cache(lambda function, precision, x: function(x))
         self.one = self.from_integers(1)
         self.log_2 = self.one * Decimal(2).ln()
 
-    def variable(self, v: Array) -> Array:
-        """Return the floats as they are, or what they stand for."""
-        return _each(self._unrounded, v)[..., None]
+    def variable(self, floats: Array) -> Array:
+        """Return the floats as they are, or numbers that are rounded to them."""
+        return _elementwise(self._unrounded, floats)[..., None]
 
     def draw(self, shape: tuple[int, ...]) -> Array:
-        made = [Decimal(self.uniform(-1.0, 1.0)) for _ in range(math.prod(shape))]
-        return np.array(made, object).reshape(*shape, 1)
+        """Return random numbers between -1 and 1."""
+        numbers = [Decimal(self.uniform(-1.0, 1.0)) for _ in range(math.prod(shape))]
+        return np.array(numbers, object).reshape(*shape, 1)
 
     def _from_float(self, x: float) -> Array:
-        own = math.isfinite(x) and abs(x) != SMALLEST_NORMAL
-        return super()._from_float(x) if own else self.one * Decimal(x)
+        if not math.isfinite(x) or abs(x) == SMALLEST_NORMAL:
+            return self.one * Decimal(x)
+        return super()._from_float(x)
 
     def from_fraction(self, x: Fraction) -> Array:
-        if x.denominator & (x.denominator - 1) == 0:
+        """Return a fraction; one that a float is may stand for a number rounded to it."""
+        is_float = x.denominator & (x.denominator - 1) == 0
+        if is_float:
             return self.one * self._unrounded(float(x))
         return self.one * (Decimal(x.numerator) / Decimal(x.denominator))
 
     def from_integers(self, integers: Any) -> Array:
-        return _each(Decimal, np.asarray(integers, object))[..., None]
+        """Return integers as decimals."""
+        return _elementwise(Decimal, np.asarray(integers, object))[..., None]
 
     def irrational(self, a: int, b: int) -> Array:
-        return self.one * (_pi(getcontext().prec).sqrt() ** a * Decimal(2).sqrt() ** b)
+        """Return pi^(a/2) 2^(b/2)."""
+        root_of_pi = _pi(getcontext().prec).sqrt()
+        return self.one * (root_of_pi**a * Decimal(2).sqrt() ** b)
 
     def _unrounded(self, x: float) -> Decimal:
         """Return the float, or a number that is rounded to it, unless it has few digits."""
-        if (
-            not self.rounding_seed
-            or not math.isfinite(x)
-            or x.as_integer_ratio()[0].bit_length() < 30
-        ):
+        if not self.rounding_seed or not math.isfinite(x):
+            return Decimal(x)
+        if x.as_integer_ratio()[0].bit_length() < MIN_ROUNDED_BITS:
             return Decimal(x)
         size = abs(math.frexp(x)[0])  # 0.49, -0.49 and 0.98 were rounded alike
-        up_or_down = random.Random(size * self.rounding_seed).choice((-1, 1))
-        return Decimal(x) * (1 + Decimal(up_or_down) / 2**53)
+        sign = random.Random(size * self.rounding_seed).choice((-1, 1))
+        return Decimal(x) * (1 + Decimal(sign) / 2**53)
 
     add: Any = staticmethod(np.add)
     sub: Any = staticmethod(np.subtract)
     mul: Any = staticmethod(np.multiply)
     neg: Any = staticmethod(np.negative)
-    inv: Any = staticmethod(
-        lambda a: _each(lambda x: 1 / x if x else Decimal("NaN"), a)
-    )
     sum: Any = staticmethod(np.add.reduce)
     cumsum: Any = staticmethod(np.cumsum)
 
+    def inv(self, a: Array) -> Array:
+        """Return 1 / a; NaN of 0."""
+        return _elementwise(lambda x: 1 / x if x else Decimal("NaN"), a)
+
     def matmul(self, a: Array, b: Array) -> Array:
+        """Return products of matrices."""
         return np.matmul(a[..., 0], b[..., 0])[..., None]
 
-    def exp(self, a: Array, note: Array | None = None) -> Array:
-        return _each(partial(self._cached, Decimal.exp, getcontext().prec), a)
+    def exp(self, a: Array, log_terms: Array | None = None) -> Array:
+        """Return e^a."""
+        exp = partial(self._cached, Decimal.exp, getcontext().prec)
+        return _elementwise(exp, a)
 
     def log(self, u: Array) -> tuple[Array, None]:
-        return _each(partial(self._cached, Decimal.ln, getcontext().prec), u), None
+        """Return log u, and no term of logarithms: decimals need none."""
+        log = partial(self._cached, Decimal.ln, getcontext().prec)
+        return _elementwise(log, u), None
 
     def sqrt(self, u: Array) -> Array:
         """Return the positive root."""
-        return _each(Decimal.sqrt, u)
+        return _elementwise(Decimal.sqrt, u)
 
-    def record_square(self, square: Array, root: Array, v: Array) -> None:
-        """Forget it: roots are positive."""
+    def record_square(self, square: Array, root: Array, floats: Array) -> None:
+        """Record nothing: roots are positive."""
 
     def cos_and_sin(self, a: Array) -> tuple[Array, Array]:
-        return _each(_cos, a), _each(_sin, a)
+        """Return cos a and sin a."""
+        return _elementwise(_cos, a), _elementwise(_sin, a)
 
     def random_function(self, name: str, a: Array) -> Array:
         """Return NaN: what is random in a field has no value here."""
         return np.full(a.shape, Decimal("NaN"), object)
 
     def opaque(self, name: str, a: Array, odd: bool | None = None) -> Array:
-        """Return the function by its series, if there is one here."""
-        if name not in FUNCTIONS:
+        """Return a function by its series.
+
+        Parameters
+        ----------
+        name : str
+            The name of the function.
+        a : array of Decimal, shape (..., 1)
+            The arguments.
+        odd : bool, optional
+            Ignored: the series knows it.
+
+        Raises
+        ------
+        NoSeries
+            If there is no series of this function here.
+        """
+        if name not in SERIES:
             raise NoSeries(name)
-        return _each(FUNCTIONS[name], a)
+        return _elementwise(SERIES[name], a)
 
 
-def _each(function: Callable[[Any], Any], a: Array) -> Array:
+def _elementwise(function: Callable[[Any], Any], a: Array) -> Array:
     out = np.empty(a.shape, object)
     out.reshape(-1)[:] = [function(x) for x in a.ravel().tolist()]
     return out
@@ -136,18 +175,20 @@ def _series(
     term: Decimal, z: Decimal, n: Callable[[int], Any], d: Callable[[int], Any]
 ) -> Decimal:
     """Return the sum of terms, of which each is the last times z n(k) / d(k), k = 0, 1, ..."""
-    total, k = Decimal(0), 0
+    total = Decimal(0)
+    k = 0
     while total + term != total:
         total += term
-        term, k = term * z * n(k) / d(k), k + 1
+        term = term * z * n(k) / d(k)
+        k += 1
     return total
 
 
 @cache
 def _pi(precision: int) -> Decimal:
     """Return pi by Machin: 16 arctan(1/5) - 4 arctan(1/239)."""
-    with localcontext() as more:
-        more.prec = precision + 10
+    with localcontext() as more_digits:
+        more_digits.prec = precision + GUARD_DIGITS
         return 16 * _arctan(Decimal(1) / 5) - 4 * _arctan(Decimal(1) / 239)
 
 
@@ -160,24 +201,29 @@ def _arctan(x: Decimal) -> Decimal:
     return _series(x, -x * x, lambda k: 2 * k + 1, lambda k: 2 * k + 3)
 
 
+def _arcsin(x: Decimal) -> Decimal:
+    return _arctan(x / (1 - x * x).sqrt())
+
+
 def _cos(x: Decimal) -> Decimal:
-    with localcontext() as more:
-        more.prec += max(0, x.adjusted())
-        found = _sin(x + _pi(more.prec) / 2)
-    return +found
+    """Return sin(x + pi / 2)."""
+    with localcontext() as more_digits:
+        more_digits.prec += max(0, x.adjusted())
+        cos = _sin(x + _pi(more_digits.prec) / 2)
+    return +cos
 
 
 def _sin(x: Decimal) -> Decimal:
     """Return y - y^3 / 6 + y^5 / 120 - ..., of the angle less half turns."""
     if not x.is_finite():
         return x * 0
-    with localcontext() as more:
-        more.prec += 10 + max(0, x.adjusted())
-        pi = _pi(more.prec)
-        turns = (x / pi).to_integral_value()
-        y = x - turns * pi
-        found = _series(y, -y * y, lambda k: 1, lambda k: (2 * k + 2) * (2 * k + 3))
-    return +found if turns % 2 == 0 else -found
+    with localcontext() as more_digits:
+        more_digits.prec += GUARD_DIGITS + max(0, x.adjusted())
+        pi = _pi(more_digits.prec)
+        half_turns = (x / pi).to_integral_value()
+        y = x - half_turns * pi
+        sin = _series(y, -y * y, lambda k: 1, lambda k: (2 * k + 2) * (2 * k + 3))
+    return +sin if half_turns % 2 == 0 else -sin
 
 
 def _erf(a: Decimal) -> Decimal:
@@ -195,10 +241,8 @@ def _bernoulli(count: int) -> list[Fraction]:
     """Return B_2, B_4, ..., by the recurrence of all B_n."""
     numbers = [Fraction(1)]
     for n in range(1, 2 * count + 1):
-        total = sum(
-            (math.comb(n + 1, k) * b for k, b in enumerate(numbers)), Fraction(0)
-        )
-        numbers.append(-total / (n + 1))
+        terms = (math.comb(n + 1, k) * b for k, b in enumerate(numbers))
+        numbers.append(-sum(terms, Fraction(0)) / (n + 1))
     return numbers[2::2]
 
 
@@ -209,28 +253,29 @@ def _polygamma(n: int, x: Decimal) -> Decimal:
     """
     if not x > 0 or not x.is_finite():
         return Decimal("NaN")
-    sign, below = (-1) ** (n + 1), Decimal(0)
-    while x < 50:
-        below += x.ln() if n < 0 else math.factorial(n) / x ** (n + 1)
+    shift = Decimal(0)  # what the recurrence from x to x + 1 adds
+    while x < STIRLING_START:
+        shift += x.ln() if n < 0 else math.factorial(n) / x ** (n + 1)
         x += 1
     if n < 0:
-        total = (
-            (x - Decimal("0.5")) * x.ln() - x + (2 * _pi(getcontext().prec)).ln() / 2
-        )
+        log_2_pi = (2 * _pi(getcontext().prec)).ln()
+        total = (x - Decimal("0.5")) * x.ln() - x + log_2_pi / 2
     else:
         total = math.factorial(n) / (2 * x ** (n + 1))
         total += -x.ln() if n == 0 else math.factorial(n - 1) / x**n
-    for k, b in enumerate(_bernoulli(40), 1):
+    for k, b in enumerate(_bernoulli(N_STIRLING_TERMS), 1):
         rising = Decimal(math.factorial(2 * k + n - 1)) / math.factorial(2 * k)
         total += Decimal(b.numerator) / b.denominator * rising / x ** (2 * k + n)
-    return total - below if n < 0 else sign * (total + below)
+    if n < 0:
+        return total - shift
+    return (-1) ** (n + 1) * (total + shift)
 
 
-FUNCTIONS: dict[str, Callable[[Decimal], Decimal]] = {
-    "erf": _erf,
+SERIES: dict[str, Callable[[Decimal], Decimal]] = {
+    "arcsin": _arcsin,
     "arctan": _arctan,
-    "arcsin": lambda x: _arctan(x / (1 - x * x).sqrt()),
-    "gammaln": partial(_polygamma, -1),
     "digamma": partial(_polygamma, 0),
+    "erf": _erf,
+    "gammaln": partial(_polygamma, -1),
     **{f"polygamma {n}": partial(_polygamma, n) for n in range(1, 5)},
 }

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bbb_numpy.cli.main import main
-from bbb_numpy.learners.columns import Column, encoded, pick
+from bbb_numpy.learners.columns import Column, encode_columns, get_column
 
 WIDTH = 24
 NAMES = [f"column {place}" for place in range(WIDTH)]
@@ -32,12 +32,12 @@ def frame():
 
 def test_a_column_is_found_without_looking_at_the_others(frame, labels_seen):
     for name in NAMES:
-        assert pick(frame, name).name == name
+        assert get_column(frame, name).name == name
     assert not labels_seen
 
 
 def test_a_table_is_encoded_in_a_few_looks_at_each_name(frame, labels_seen):
-    assert list(encoded(frame, [Column(name) for name in NAMES]).columns) == NAMES
+    assert list(encode_columns(frame, [Column(name) for name in NAMES]).columns) == NAMES
     assert len(labels_seen) <= 10 * WIDTH
 
 
@@ -57,6 +57,6 @@ def test_fit_and_predict_look_at_each_name_a_few_times(tmp_path, labels_seen):
 @pytest.mark.parametrize("columns", [[0, 1, "2"], ["a", "a", "b"]])
 def test_labels_that_are_no_text_or_occur_twice_are_found_by_their_text(columns):
     frame = pd.DataFrame([[1, 2, 3]], columns=columns)
-    assert [int(pick(frame, str(name)).iloc[0]) for name in columns] == [
+    assert [int(get_column(frame, str(name)).iloc[0]) for name in columns] == [
         1 + [*map(str, columns)].index(str(name)) for name in columns
     ]

@@ -341,11 +341,11 @@ def test_odd_functions_are_odd_and_the_circle_is_one(kind):
 SERIES = {
     "sin": (digits._sin, mpmath.sin, (-40.0, -1.0, 1e-30, 0.3, 7e15)),
     "cos": (digits._cos, mpmath.cos, (-40.0, -1.0, 1e-30, 0.3, 7e15)),
-    "arctan": (digits.FUNCTIONS["arctan"], mpmath.atan, (-1e9, -1.0, 1e-30, 0.3, 1.0)),
-    "erf": (digits.FUNCTIONS["erf"], mpmath.erf, (-30.0, -2.5, 1e-30, 0.3, 6.0, 11.9, 12.1)),
-    "gammaln": (digits.FUNCTIONS["gammaln"], mpmath.loggamma, (1e-3, 0.5, 7.25, 123.0)),
+    "arctan": (digits.SERIES["arctan"], mpmath.atan, (-1e9, -1.0, 1e-30, 0.3, 1.0)),
+    "erf": (digits.SERIES["erf"], mpmath.erf, (-30.0, -2.5, 1e-30, 0.3, 6.0, 11.9, 12.1)),
+    "gammaln": (digits.SERIES["gammaln"], mpmath.loggamma, (1e-3, 0.5, 7.25, 123.0)),
     **{
-        name: (digits.FUNCTIONS[name], partial(mpmath.polygamma, n), (1e-3, 0.5, 7.25, 123.0))
+        name: (digits.SERIES[name], partial(mpmath.polygamma, n), (1e-3, 0.5, 7.25, 123.0))
         for n, name in enumerate(["digamma", "polygamma 1", "polygamma 2", "polygamma 3"])
     },
 }  # fmt: skip

@@ -13,8 +13,8 @@ import sklearn
 
 from bbb_numpy import Adam, BayesianMLPClassifier, BayesianMLPRegressor, Cosine
 from bbb_numpy.learners.base import Learner
+from bbb_numpy.learners.defaults import CLASSIFICATION, REGRESSION
 from bbb_numpy.learners.inference import inferences
-from bbb_numpy.learners.plan import CLASSIFICATION, REGRESSION
 from bbb_numpy.registry import ACTIVATIONS, KL_WEIGHTS, OPTIMIZERS, PRIORS, WARM_UPS
 from bbb_numpy.training.schedules import schedule_table
 

@@ -26,7 +26,7 @@ from bbb_numpy import (
     Sampling,
     ScaleMixturePrior,
 )
-from bbb_numpy.learners.plan import CLASSIFICATION, REGRESSION
+from bbb_numpy.learners.defaults import CLASSIFICATION, REGRESSION
 
 pytestmark = pytest.mark.brief
 

@@ -21,7 +21,8 @@ from bbb_numpy import (
     Sampling,
     SelfNormalised,
 )
-from bbb_numpy.learners.plan import CLASSIFICATION, REGRESSION, check_plan
+from bbb_numpy.learners.defaults import CLASSIFICATION, REGRESSION
+from bbb_numpy.learners.plan import check_plan
 from bbb_numpy.model.kl_weights import (
     CyclicalWarmUp,
     LinearWarmUp,

@@ -104,7 +104,7 @@ def test_weights_of_turned_inputs_are_turned_back(dtype, tmp_path):
     for column in range(4):  # of X, not of the axes
         with pytest.raises(ValueError, match=rf"column {column}\b"):
             model.predict(TURNED + 10.0 ** (160 if dtype == "float64" else 22) * np.eye(4)[column])
-    assert "x_axes_" not in vars(model.fit(X[:, :1].repeat(4, axis=1), Y))
+    assert not hasattr(model.fit(X[:, :1].repeat(4, axis=1), Y), "x_axes_")
 
 
 @pytest.mark.equation("D60")
@@ -125,7 +125,7 @@ def test_nothing_is_turned_for_a_prior_that_has_corners_nor_for_another_posterio
         {"inference": "full-rank"},
         {"standardize": False},
     ):
-        assert "x_axes_" not in vars(regressor(**params).fit(TURNED, Y))
+        assert not hasattr(regressor(**params).fit(TURNED, Y), "x_axes_")
     on = regressor(hidden_layer_sizes=(5,), prior="layerwise", warm_start=True).fit(TURNED, Y)
     axes = on.x_axes_
     assert on.fit(TURNED, Y).x_axes_ is axes  # it goes on along the same axes

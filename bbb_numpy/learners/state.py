@@ -1,0 +1,73 @@
+"""What a fit leaves in a learner: one frozen object, which the next fit replaces as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from ..numeric.layout import Array
+from ..sampling.draws import Draws
+from ..training import Training
+from .columns import Column
+from .fit_report import FitReport
+
+__all__ = ["FittedState", "Stateful"]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedState:
+    """Everything that a fit has found; None is what it has not.
+
+    The fields are attributes of the fitted learner, whose docstring says what they are.
+    """
+
+    estimator_: Any = None
+    training_: Training | None = None  # where the posterior was trained
+    draws_: Draws | None = None  # where it was sampled
+    log_evidence_: float | None = None
+    rng_: Any = None  # numpy.random.Generator
+    predict_seed_: int | None = None
+    x_mean_: Array | None = None
+    x_scale_: Array | None = None
+    x_axes_: Array | None = None
+    y_mean_: Array | None = None
+    y_scale_: Any = None  # ndarray (K,)
+    n_features_in_: int | None = None
+    feature_names_in_: Array | None = None
+    n_outputs_: int | None = None
+    y_ndim_: int | None = None
+    classes_: Array | None = None
+    columns_: tuple[Column, ...] | None = None
+    fit_report_: FitReport | None = None
+
+    def found(self) -> dict[str, Any]:
+        """Return the fields that are not None, by name."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+class Stateful:
+    """A learner whose fitted attributes are the fields of its `fitted_`."""
+
+    fitted_ = FittedState()
+
+
+class _StateAttribute:
+    """An attribute that is a field of the learner's `fitted_`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, learner: Stateful | None, owner: type) -> Any:
+        if learner is None:
+            return self
+        value = getattr(learner.fitted_, self.name)
+        if value is None:
+            raise AttributeError(f"{owner.__name__} has no attribute {self.name!r}")
+        return value
+
+    def __set__(self, learner: Stateful, value: Any) -> None:
+        learner.fitted_ = replace(learner.fitted_, **{self.name: value})
+
+
+for _field in fields(FittedState):
+    setattr(Stateful, _field.name, _StateAttribute(_field.name))

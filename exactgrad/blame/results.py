@@ -1,0 +1,355 @@
+"""What the lines of a function write at random numbers: results, in the order of writing (D44).
+
+The function runs once more under `sys.settrace`. Whenever a line has run, the arrays of exact
+numbers that its function sees are looked at, also in lists, dicts and objects. Entries that differ
+from what they were are a new result of that line.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..fields.finite import Field, Prime
+from ..trace.arrays import Exact
+from ..trace.copies import GlobalNames
+from ..trace.makers import ACTIVE_FIELD
+from ..verdict.runs import ProofProblem, run
+
+__all__ = ["BatchedPrime", "Line", "LineTracer", "Result", "Trace", "items_of"]
+
+Array = NDArray[Any]
+Line = tuple[str, int]  # a file and the number of a line
+Observer = Callable[[FrameType, int, dict[str, Any]], None]
+MAX_DEPTH = 3  # of containers in containers that are looked into
+MAX_ITEMS = 1000  # of a container that is looked into
+SCIPY_SPECIAL = str(Path(np.__path__[0]).with_name("scipy") / "special")
+# Files whose lines are no user's
+LIBRARY_PREFIXES = (
+    np.__path__[0],
+    SCIPY_SPECIAL,
+    str(Path(__file__).parents[1]),
+    sysconfig.get_path("stdlib"),
+    "<frozen",
+    "<__",
+)
+# The file of methods of dataclasses, and of a program that was executed as a text
+EXECUTED_TEXT = "<string>"
+# Names of the cotangent of z: dz, d_z, grad_z, dL_dz, z_grad, ...
+COTANGENT = re.compile(
+    r"(?:d|g|grad|delta|adj|ct|d[A-Z]_?d)_?(\w+)$|(\w+?)_?(?:grad|bar|adj|ct|delta)$"
+)
+
+
+class BatchedPrime(Prime):
+    """The integers modulo a prime, with derivatives along 64 directions at once.
+
+    The channels have the same numbers, and each has derivatives of its own.
+    """
+
+    n_channels = 64
+
+    def draw(self, shape: tuple[int, ...]) -> Array:
+        """Return the same random numbers in all channels."""
+        return np.repeat(super().draw(shape), self.n_channels, axis=-1)
+
+    def variable(self, floats: Array) -> Array:
+        """Return random numbers, and record the positions of the last ones: those of theta."""
+        residues = super().variable(floats)
+        numbers = residues[..., 0].ravel().tolist()
+        self.theta_positions = {number: j for j, number in enumerate(numbers)}
+        return residues
+
+    def from_integers(self, integers: Any) -> Array:
+        """Return the residues of int64."""
+        return np.repeat(super().from_integers(integers), self.n_channels, axis=-1)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        """Return products of matrices."""
+        return self.sum(self.mul(a[..., None, :], b[..., None, :, :, :]), -3)
+
+
+class Result(NamedTuple):
+    """An array that a line has written, or entries of it.
+
+    Parameters
+    ----------
+    lines : tuple of Line
+        The line, and those that have called its function.
+    event : int
+        How many lines have run before.
+    path : tuple
+        The keys and names that lead from the local variables to the array.
+    residues : array, shape (n,)
+        The numbers.
+    entries : bool array
+        Which entries of the array they are.
+    theta_positions : array of int, optional
+        Their positions in theta, if they are a view of theta.
+    assembled : bool
+        Whether other lines have written all the numbers, into other arrays.
+    """
+
+    lines: tuple[Line, ...]
+    event: int
+    path: tuple[Any, ...]
+    residues: Array
+    entries: Array
+    theta_positions: Array | None
+    assembled: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the array."""
+        return str(self.path[-1])
+
+    def primal_name(self, names: set[str]) -> str:
+        """Return which of the names is that of z, if this is called dz; "" if none is."""
+        match = COTANGENT.match(self.name)
+        if match is None:
+            return ""
+        name = match[1] or match[2]
+        return name if name in names else ""
+
+
+def items_of(value: Any) -> dict[Any, Any]:
+    """Return what a container or an object holds, by key, position or name."""
+    if isinstance(value, type | ModuleType) or callable(value):
+        return {}
+    if isinstance(value, list | tuple):
+        keys = getattr(value, "_fields", range(len(value)))
+        return dict(zip(keys, value, strict=True))
+    items: Any = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    return items if len(items) <= MAX_ITEMS else {}
+
+
+def _exact_arrays(
+    values: Any, path: tuple[Any, ...] = ()
+) -> Iterator[tuple[tuple[Any, ...], Exact]]:
+    """Yield the exact arrays among local variables and in what they hold, each with its path."""
+    for key, value in list(values.items()):
+        if type(value) is Exact:
+            yield (*path, key), value
+        elif len(path) < MAX_DEPTH:
+            yield from _exact_arrays(items_of(value), (*path, key))
+
+
+class LineTracer:
+    """What `sys.settrace` is given: calls an observer when a line of the user's has run.
+
+    Parameters
+    ----------
+    field : Field
+        The field of the call. Where another one is active an interrupt has left the call.
+    observe : callable
+        Takes the frame, the number of the line (0 where a function begins: the caller's line
+        has run so far) and the local variables.
+    """
+
+    def __init__(self, field: Field, observe: Observer) -> None:
+        self.field = field
+        self.observe = observe
+        self.is_first_call = True
+        self.return_line: Line = ("", 0)  # the line at which the function returns
+        self.is_executed_text = False  # whether the function is one of a text
+        self.outer_trace = sys.gettrace()
+
+    def trace_call(self, frame: FrameType, event: str, _: Any) -> Any:
+        """Return what follows a function, unless it is NumPy's, Python's or ours.
+
+        Parameters
+        ----------
+        frame : FrameType
+            The frame of the function that is called.
+        event : str
+            "call", as `sys.settrace` has it.
+        """
+        if ACTIVE_FIELD.get() is not self.field:
+            sys.settrace(self.outer_trace)
+            return None
+        file = frame.f_code.co_filename
+        if self.is_first_call:
+            self.is_executed_text = file == EXECUTED_TEXT
+        if type(frame.f_globals) is not GlobalNames:  # no copy but, say, a hook of gc
+            return None
+        if file.startswith(LIBRARY_PREFIXES):
+            return None
+        if file == EXECUTED_TEXT and not self.is_executed_text:
+            return None
+        line = frame.f_lineno
+        is_outermost = self.is_first_call
+        self.is_first_call = False
+        self.observe(frame, 0, frame.f_locals)
+
+        def trace_line(frame: FrameType, event: str, returned: Any) -> Any:
+            nonlocal line
+            if event in ("line", "return"):
+                values = dict(frame.f_locals)
+                if event == "return":
+                    values["return"] = returned
+                self.observe(frame, line, values)
+                if is_outermost:
+                    self.return_line = (frame.f_code.co_filename, line)
+                line = frame.f_lineno
+            return trace_line
+
+        return trace_line
+
+
+def _calling_lines(frame: FrameType | None, line: int) -> tuple[Line, ...]:
+    """Return a line of a function, if it is not 0, and those that have called it."""
+    lines = list[Line]()
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.startswith(LIBRARY_PREFIXES):
+            break
+        lines.append((file, frame.f_lineno if lines else line))
+        frame = frame.f_back
+    if not line and len(lines) > 1:
+        return tuple(lines[1:])
+    return tuple(lines)
+
+
+class Trace:
+    """The results of a function at random numbers.
+
+    Parameters
+    ----------
+    problem : ProofProblem
+        The function and its arguments.
+    theta : array, shape (D,)
+        The point.
+    wrong : bool array, shape (D,)
+        Which derivatives are wrong.
+    seed : int
+        What the prime, the numbers and the directions are drawn from.
+
+    Attributes
+    ----------
+    results : list of Result
+        In the order of writing.
+    others_are_right : bool
+        Whether the field finds all other derivatives right.
+    n_events : int
+        How many lines have run.
+    return_line : Line
+        The line at which the function returns.
+    """
+
+    def __init__(
+        self, problem: ProofProblem, theta: Array, wrong: Array, seed: int
+    ) -> None:
+        self.problem = problem
+        self.theta = theta
+        self.wrong = wrong
+        self.seed = seed
+        self.field = BatchedPrime(seed)
+        self.results: list[Result] = []
+        self.n_events = -1
+        self._numbers = set[tuple[int, int]]()  # of all results, with derivatives
+        self._names = set[str]()  # of all results
+        # by size: names of primals, numbers and derivatives of earlier results
+        self._earlier: dict[int, list[tuple[str, Array, Array]]] = {}
+        self._directions: dict[int, Array] = {}
+        # what each function has seen at a path: an array's memory and its numbers
+        self._last_seen: dict[FrameType, dict[Any, Any]] = {}
+        along = np.repeat(
+            self.direction(theta.size)[:, None], BatchedPrime.n_channels, axis=1
+        )
+        along[:, 0] *= ~wrong  # in channel 0 the coordinates of wrong derivatives rest
+        tracer = LineTracer(self.field, self._observe)
+        evaluation = run(problem, theta, self.field, along, tracer.trace_call)
+        self.others_are_right = not evaluation.excess()[0].any()
+        self.return_line = tracer.return_line
+        self._last_seen.clear()
+
+    def direction(self, size: int) -> Array:
+        """Return a random direction (n,) for results of n numbers; 1 for single numbers."""
+        if size not in self._directions:
+            positions = np.arange(size)[:, None]
+            direction = self.field.random_function("direction", positions)[:, 0]
+            if size == 1:
+                direction = np.ones(1, np.int64)
+            self._directions[size] = direction
+        return self._directions[size]
+
+    def _observe(self, frame: FrameType, line: int, values: dict[str, Any]) -> None:
+        """Append what has changed since this function was last looked at."""
+        self.n_events += 1
+        last_seen = self._last_seen.setdefault(frame, {})
+        for path, x in _exact_arrays(values):
+            if x.field is not self.field:  # kept since another run
+                continue
+            residues = x.primal[..., 0]
+            tangent = x.tangent[..., 1]
+            all_entries = np.ones(x.shape, bool)
+            memory = x.residues.__array_interface__["data"][0], x.shape
+            last_memory, last_residues = last_seen.get(path, (None, None))
+            changed = (
+                last_residues != residues if memory == last_memory else all_entries
+            )
+            if not changed.any():
+                continue
+            last_seen[path] = memory, residues.copy()
+            # where some entries change these are a result, and so is the whole array
+            for entries in (changed,) if changed.all() else (changed, all_entries):
+                numbers = residues[entries]
+                result = Result(
+                    lines=_calling_lines(frame, line),
+                    event=self.n_events,
+                    path=path,
+                    residues=numbers,
+                    entries=entries,
+                    theta_positions=self._positions_in_theta(numbers),
+                    assembled=entries is not changed,
+                )
+                self._append(result, tangent[entries])
+
+    def _positions_in_theta(self, numbers: Array) -> Array | None:
+        positions = [
+            self.field.theta_positions.get(number, -1) for number in numbers.tolist()
+        ]
+        return None if min(positions) < 0 else np.array(positions)
+
+    def _append(self, result: Result, tangent: Array) -> None:
+        """Append a result, unless it is all 0, or there was one with the same numbers.
+
+        A second one with the same numbers counts if its name says whose cotangent it is. Where
+        all numbers are those of other results it is assembled, but for an earlier one of which
+        some entries are now 0: that is masked.
+        """
+        residues = result.residues
+        primal_name = result.primal_name(self._names)
+        numbers = [*zip(residues.tolist(), tangent.tolist(), strict=True)]
+        nonzero = residues != 0
+        earlier = self._earlier.setdefault(len(residues), [])
+        names_of_same = [
+            name
+            for name, same_residues, same_tangent in earlier
+            if np.array_equal(residues, same_residues)
+            and np.array_equal(tangent, same_tangent)
+        ]
+        masks_earlier = not nonzero.all() and any(
+            (residues[nonzero] == unmasked[nonzero]).all() for _, unmasked, _ in earlier
+        )
+        consists_of_earlier = self._numbers.issuperset(x for x in numbers if x[0])
+        earlier.append((primal_name, residues, tangent))
+        self._numbers.update(numbers)
+        self._names.add(result.name)
+        if names_of_same:
+            is_new = bool(primal_name) and primal_name not in names_of_same
+        else:
+            is_new = bool(nonzero.any())
+        if is_new:
+            assembled = consists_of_earlier and not names_of_same and not masks_earlier
+            self.results.append(
+                result._replace(assembled=result.assembled or assembled)
+            )
