@@ -154,6 +154,12 @@ def random_prime(rng: random.Random) -> int:
             return p
 
 
+@lru_cache(1000)
+def prime_of_seed(seed: int) -> int:
+    """Return the prime of a seed: finding it takes as long as a small proof, so it is kept."""
+    return random_prime(random.Random(hash64("prime", seed)))
+
+
 @dataclass
 class ZeroTest:
     """How an excess has been tested for 0 so far, at random points of one field after the other.
@@ -507,14 +513,14 @@ class Field:
         second = self._with_factor(second, first[..., 2, :])
         u, t, k = _unpack(first)
         v, s, m = _unpack(second)
-        both = np.stack([self.mul(u, v), self.add(t, s), k], axis=-2)
+        merged = np.stack([self.mul(u, v), self.add(t, s), k], axis=-2)
         same = (k == m).all(axis=-1)
         if same.all():
-            return both
+            return merged
         is_empty = (t == 0).all(axis=-1)
         is_simple = (m == self.one).all(axis=-1) & (s != 0).any(axis=-1)
         chosen = np.where((is_empty | is_simple)[..., None, None], second, first)
-        return np.where(same[..., None, None], both, chosen)
+        return np.where(same[..., None, None], merged, chosen)
 
     def _with_factor(self, log_terms: Array, k: Array) -> Array:
         """Return the terms with factor k, where they have -k: k log u is -k log 1/u."""
@@ -583,7 +589,7 @@ class Prime(Field):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.p = random_prime(random.Random(hash64("prime", seed)))
+        self.p = prime_of_seed(seed)
         self.modulus = np.uint64(self.p)
         self.p_reciprocal = 1.0 / self.p
         self.one = self.from_integers(1)
