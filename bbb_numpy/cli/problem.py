@@ -464,8 +464,6 @@ def lines_in_errors(frame: DataFrame, target: str = "") -> Iterator[None]:
         raise ValueError(message) from None
 
 
-NAMES = {"nargs": "+", "default": [], "metavar": "NAME"}
-SIGN = {"metavar": "SIGN"}
 COLUMN_OPTIONS: Options = {
     "target": {"required": True, "metavar": "NAME", "help": "Column to predict."},
     "inputs": {
@@ -473,14 +471,23 @@ COLUMN_OPTIONS: Options = {
         "metavar": "NAME",
         "help": "Columns to predict from. By default all others.",
     },
-    "leave_out": NAMES | {"help": "Columns that are not predicted from."},
-    "categories": NAMES
-    | {
+    "leave_out": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "NAME",
+        "help": "Columns that are not predicted from.",
+    },
+    "categories": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "NAME",
         "help": "Columns whose numbers are labels, such as postal codes. Columns of text are "
         "categories anyway.",
     },
-    "dates": NAMES
-    | {
+    "dates": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "NAME",
         "help": "Input columns of dates, such as 2024-12-31, which become days since 1970.",
     },
     "date_order": {
@@ -501,24 +508,25 @@ GAP_OPTIONS: Options = {
     },
 }
 READING_OPTIONS: Options = {
-    "separator": SIGN
-    | {
+    "separator": {
+        "metavar": "SIGN",
         "choices": [*SEPARATORS, *SEPARATORS.values()],
         "help": f"What separates the columns: {', '.join(SEPARATORS)}, or the sign itself. By "
         "default it is found from the first lines.",
     },
-    "decimal": SIGN
-    | {
+    "decimal": {
+        "metavar": "SIGN",
         "choices": (".", ","),
         "help": "Decimal sign of numbers, . or , (by default .).",
     },
-    "thousands": SIGN
-    | {
+    "thousands": {
+        "metavar": "SIGN",
         "choices": (",", ".", "'", " "),
         "help": "Sign between groups of three digits: , . ' or a space. By default there is none.",
     },
-    "missing": NAMES
-    | {
+    "missing": {
+        "nargs": "+",
+        "default": [],
         "metavar": "CELL",
         "help": "Cells that stand for a missing value, such as -999, besides empty ones, NA, NaN, "
         "NULL and ?.",
