@@ -143,7 +143,8 @@ class Column:
                 categories = list_names(self.categories, MAX_CATEGORIES_LISTED)
                 raise ValueError(
                     f"{location}: {quote_cell(texts[0])} is none of the categories of fit, "
-                    f"{categories}; mend it, or take such cells as none of them with --unknown ignore"
+                    f"{categories}; mend it, or take such cells as none of them with "
+                    "--unknown ignore"
                 )
             examples = list_names(texts, MAX_CATEGORIES_LISTED)
             warnings.warn(
