@@ -47,7 +47,7 @@ MAX_LOG_TERMS = 200_000  # and logarithms of larger ones
 MAX_DENOMINATOR = 1e6  # of the fractions that floats may be rounded from
 LOG_2 = log(2.0)
 MULTIPLES_OF_LOG_2 = {k * LOG_2: k for k in (1, 2, 3)}  # by their floats
-# It keeps floats from a division by 0, and stands for 0
+# Programs add it so that they never divide by 0; in a field it stands for 0
 SMALLEST_NORMAL = float(np.finfo(float).tiny)
 # The floats that stand for pi^(a/2) 2^(b/2), as they may be rounded, by (a, b)
 IRRATIONAL_FLOATS = {
@@ -77,12 +77,33 @@ def hash64(*parts: Any) -> int:
 
 @cache
 def mixing_key(seed: int, name: str) -> tuple[np.uint64, ...]:
-    """Return the key of `mix64` by which a random function is drawn."""
+    """Return the key of `mix64` by which a random function is drawn.
+
+    Parameters
+    ----------
+    seed : int
+        The seed of the field.
+    name : str
+        The name of the function.
+    """
     return tuple(np.uint64(hash64(seed, name, i)) for i in range(3))
 
 
 def mix64(x: Array, key: tuple[np.uint64, ...]) -> Array:
-    """Return a keyed pseudo-random function of 64 bits: rounds of the finaliser of splitmix64."""
+    """Return a keyed pseudo-random function of 64 bits: rounds of the finaliser of splitmix64.
+
+    Parameters
+    ----------
+    x : array of int64
+        The arguments.
+    key : tuple of uint64
+        What `mixing_key` returns.
+
+    Returns
+    -------
+    array of uint64
+        As if drawn at random for each argument.
+    """
     z = x.astype(np.uint64) ^ key[0]
     for round_key in key[1:]:
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -106,10 +127,11 @@ def _blockwise(function: Callable[..., Array], *arrays: Array) -> Array:
 
 
 def _fractions(floats: Array) -> tuple[Array, Array]:
-    """Return numerators and denominators: of 0.1 or 1/3, as they are rounded, 1/10 and 1/3.
+    """Return numerators and denominators of the fractions for which floats stand.
 
-    The convergents of continued fractions up to a denominator of 10^6, the first that is rounded to
-    the float; below 1000 there is at most one. Of other floats the float itself, and 1.
+    For 0.1 or 1/3, as they are rounded, these are 1/10 and 1/3: the first convergent of the
+    continued fraction that is rounded to the float, up to a denominator of 10^6. Below 1000 there
+    is at most one. Other floats stand for themselves: the numerator is the float, above 1.
     """
     numerators = floats.copy()
     denominators = np.ones(floats.shape, np.int64)
@@ -177,12 +199,20 @@ class ZeroTest:
     zero_levels: Array | bool = True  # levels of the field on which no point excludes 0
 
     def start(self) -> None:
-        """Begin with the points of another field."""
+        """Forget the points of the last field, before those of another one."""
         self.n_points = self.n_zero = 0
         self.zero_levels = True
 
     def record(self, field: Field, excess: Array) -> None:
-        """Take note of the excess (..., C) at another point of a field."""
+        """Record the excess at another random point of a field.
+
+        Parameters
+        ----------
+        field : Field
+            The field, after the function has run in it.
+        excess : array, shape (..., C)
+            What is 0 if the gradient is right.
+        """
         channels = (excess == 0).reshape(-1, field.n_channels).all(axis=0)
         levels = channels.reshape(field.n_levels, -1).all(axis=1)
         # an identity holds on the same level everywhere
@@ -367,7 +397,13 @@ class Field:
         return residue
 
     def irrational(self, a: int, b: int) -> Array:
-        """Return pi^(a/2) 2^(b/2): a root of 2, and of pi a random root."""
+        """Return pi^(a/2) 2^(b/2): a root of 2, and of pi a random root.
+
+        Parameters
+        ----------
+        a, b : int
+            The exponents, in halves.
+        """
         root_of_pi = self.random_function("root of pi", self.one)
         if a <= 0:
             root_of_pi = self.inv(root_of_pi)
@@ -397,11 +433,23 @@ class Field:
         self.at_pole |= bool((is_zero_at_theta & ~is_zero).any())
 
     def add(self, a: Array, b: Array) -> Array:
-        """Return a + b."""
+        """Return a + b.
+
+        Parameters
+        ----------
+        a, b : array, shape (..., C)
+            The terms.
+        """
         return (a + b) % self.p
 
     def sub(self, a: Array, b: Array) -> Array:
-        """Return a - b."""
+        """Return a - b.
+
+        Parameters
+        ----------
+        a, b : array, shape (..., C)
+            What is subtracted from, and what is.
+        """
         return (a - b) % self.p
 
     def neg(self, a: Array) -> Array:
@@ -409,15 +457,39 @@ class Field:
         return self.sub(np.zeros(1, np.int64), a)
 
     def sum(self, a: Array, axis: Any) -> Array:
-        """Return sums over axes."""
+        """Return sums over axes.
+
+        Parameters
+        ----------
+        a : array, shape (..., C)
+            The terms.
+        axis : int or tuple of int
+            Axes other than that of the channels.
+        """
         return np.add.reduce(a, axis=axis) % self.p
 
     def cumsum(self, a: Array, axis: int) -> Array:
-        """Return cumulative sums along an axis."""
+        """Return cumulative sums along an axis.
+
+        Parameters
+        ----------
+        a : array, shape (..., C)
+            The terms.
+        axis : int
+            An axis other than that of the channels.
+        """
         return np.cumsum(a, axis) % self.p
 
     def power(self, a: Array, n: Any) -> Array:
-        """Return a^n for an integer n that is not negative, or an array of such."""
+        """Return a^n for an integer n that is not negative, or an array of such.
+
+        Parameters
+        ----------
+        a : array, shape (..., C)
+            The base.
+        n : int or array of int
+            The exponent; an array is broadcast against a.
+        """
         out = np.broadcast_to(self.one, np.broadcast_shapes(a.shape, np.shape(n)))
         for shift in range(int(np.max(n, initial=0)).bit_length())[::-1]:
             out = self.mul(out, out)
@@ -484,7 +556,15 @@ class Field:
     # of exp is right whether that is so or not: e^a = e^(a - t) u for any such u and t.
 
     def exp(self, a: Array, log_terms: Array | None = None) -> Array:
-        """Return e^a; of a = a0 + k log u with k = 1 or -1 it is e^a0 u^k."""
+        """Return e^a; of a = a0 + k log u with k = 1 or -1 it is e^a0 u^k.
+
+        Parameters
+        ----------
+        a : array, shape (..., C)
+            The exponents.
+        log_terms : array, shape (..., 3, C), optional
+            The terms k log u that they contain, as u, k log u and k.
+        """
         self.transcendental = True
         if log_terms is None:
             return self._exp(a)
@@ -509,7 +589,13 @@ class Field:
         return np.array([self.one, 0 * self.one, self.one])
 
     def add_log_terms(self, first: Array, second: Array) -> Array:
-        """Return the term of a sum: of both if k is the same, else of the one with k = 1."""
+        """Return the term of a sum: of both if k is the same, else of the one with k = 1.
+
+        Parameters
+        ----------
+        first, second : array, shape (..., 3, C)
+            The terms of both numbers.
+        """
         second = self._with_factor(second, first[..., 2, :])
         u, t, k = _unpack(first)
         v, s, m = _unpack(second)
@@ -537,7 +623,15 @@ class Field:
         return np.stack([self.inv(u), self.neg(t), k], axis=-2)
 
     def scale_log_terms(self, log_terms: Array, a: Array) -> Array:
-        """Return the terms of a multiple a x."""
+        """Return the terms of a multiple a x.
+
+        Parameters
+        ----------
+        log_terms : array, shape (..., 3, C)
+            The terms of x.
+        a : array, shape (..., C)
+            The factor.
+        """
         u, t, k = _unpack(log_terms)
         k = self.mul(k, a)
         return np.stack([np.broadcast_to(part, k.shape) for part in (u, t, k)], axis=-2)
