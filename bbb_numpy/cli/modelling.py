@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
-from ..learners.inference import STARTS, Sampling, inferences, sampled
+from ..learners.inference import STARTS, Sampling, inferences, sampler_names
 from ..parts.priors import GaussianPrior
 from ..registry import FAMILIES, OPTIMIZERS
 from ..sampling.run import METRICS
@@ -204,7 +204,7 @@ def _inference(args: argparse.Namespace) -> str | Sampling:
         return {name: value for name, value in values.items() if value is not None}
 
     sampling_settings = options_set(*SAMPLING_OPTIONS)
-    is_sampled = args.inference in sampled()
+    is_sampled = args.inference in sampler_names()
     if is_sampled:
         unused = options_set(*TRAINING_OPTIONS, *TRAINING_PARTS)
         remedy = "leave out what is for training"
@@ -286,7 +286,7 @@ def add_model_options(
     training = parser.add_argument_group("training", text)
     add_options(training, TRAINING_OPTIONS)
     add_options(training, {name: named[name] for name in TRAINING_PARTS})
-    text = f"For --inference {', '.join(sampled())} only."
+    text = f"For --inference {', '.join(sampler_names())} only."
     sampling = parser.add_argument_group("sampling", text)
     for name, settings in SAMPLING_OPTIONS.items():
         if name != "checkpoint" or has_checkpoint:

@@ -14,7 +14,13 @@ from ..evaluation.predictive import Predictive, covariance
 from ..evaluation.quantiles import check_levels, quantiles
 from ..numeric.layout import Array
 from ..numeric.standardisation import standardise
-from .base import Learner, MultiOutputMixin, RegressorMixin, Targets, trains
+from .base import (
+    Learner,
+    MultiOutputMixin,
+    RegressorMixin,
+    Targets,
+    available_if_trained,
+)
 from .plan import Plan
 
 __all__ = ["BayesianMLPRegressor"]
@@ -101,7 +107,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
             )
             return scale.mean(axis=0) * self.y_scale_
 
-    @trains
+    @available_if_trained
     def partial_fit(
         self, X: Any, y: Any, epochs: int = 1, sample_weight: Any = None
     ) -> BayesianMLPRegressor:
@@ -199,7 +205,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         """
         levels = check_levels("q", q)
         x = self._check_rows(X)
-        found = self._ask(quantiles, x, levels)  # (Q, N, K)
+        found = self._posterior_predict(quantiles, x, levels)  # (Q, N, K)
         found = np.moveaxis(found * self.y_scale_ + self.y_mean_, 0, -1)
         heavy = self.estimator_.model.likelihood.heavy_tails
         endless = heavy | (levels.ravel() == 0.0) | (levels.ravel() == 1.0)
@@ -212,7 +218,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
     @np.errstate(over="ignore", invalid="ignore")
     def _covariance(self, X: Any) -> Array:
         x = self._check_rows(X)
-        found = self._ask(covariance, x) * self.y_scale_**2  # (N, N, K)
+        found = self._posterior_predict(covariance, x) * self.y_scale_**2  # (N, N, K)
         heavy = self.estimator_.model.likelihood.heavy_tails
         self._need_finite(
             "the covariance", np.where(np.isinf(found) & heavy, 0.0, found), x
@@ -226,7 +232,7 @@ class BayesianMLPRegressor(MultiOutputMixin, RegressorMixin, Learner):
         Under Student's t with df <= 2 the aleatoric one, and so the total, is infinite.
         """
         x = self._check_rows(X)
-        p = self._ask(predictive.predict, x)
+        p = self._posterior_predict(predictive.predict, x)
         mean = p.mean * self.y_scale_ + self.y_mean_
         scaled = (mean, p.epistemic * self.y_scale_, p.aleatoric * self.y_scale_)
         moments = scaled[:2] if self.estimator_.model.likelihood.heavy_tails else scaled
